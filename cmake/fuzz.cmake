@@ -1,0 +1,9 @@
+# fuzz/NAME_fuzz.c becomes the libFuzzer executable NAME_fuzz.
+
+file(GLOB fuzz_sources CONFIGURE_DEPENDS fuzz/*_fuzz.c)
+foreach(source IN LISTS fuzz_sources)
+    cmake_path(GET source STEM target)
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE sheaf_static)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+endforeach()

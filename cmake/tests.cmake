@@ -1,0 +1,66 @@
+# test/FOLDER/NAME_test.c becomes the ctest test FOLDER/NAME, linked with the static library, with
+# cmocka and with what test/support holds. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
+# say that it was skipped. All run in the root of the source tree.
+
+set(test_environment
+    SHEAF_BIN=${CMAKE_BINARY_DIR}/sheaf
+    SHEAF_SOURCE=${CMAKE_SOURCE_DIR}
+    SHEAF_BUILD=${CMAKE_BINARY_DIR}
+    # A test may ask for more memory than there is, and then wants NULL.
+    ASAN_OPTIONS=allocator_may_return_null=1
+    UBSAN_OPTIONS=print_stacktrace=1)
+
+function(sf_add_test name)
+    add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES
+        ENVIRONMENT "${test_environment}"
+        SKIP_RETURN_CODE 77
+        TIMEOUT 300)
+endfunction()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS test/*_test.c)
+file(GLOB support_sources CONFIGURE_DEPENDS test/support/*.c)
+list(FILTER support_sources EXCLUDE REGEX "_test\\.c$")
+find_path(SF_CMOCKA_INCLUDE cmocka.h)
+find_library(SF_CMOCKA_LIBRARY cmocka)
+mark_as_advanced(SF_CMOCKA_INCLUDE SF_CMOCKA_LIBRARY)
+
+if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
+    add_library(sheaf_test_support INTERFACE)
+    target_include_directories(sheaf_test_support INTERFACE test)
+    target_include_directories(sheaf_test_support SYSTEM INTERFACE ${SF_CMOCKA_INCLUDE})
+    target_link_libraries(sheaf_test_support INTERFACE sheaf_static ${SF_CMOCKA_LIBRARY})
+    set(test_libraries sheaf_test_support)
+    if(support_sources)
+        add_library(sheaf_test_code STATIC ${support_sources})
+        target_link_libraries(sheaf_test_code PUBLIC sheaf_test_support)
+        set(test_libraries sheaf_test_code)
+    endif()
+    foreach(source IN LISTS test_sources)
+        cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/test OUTPUT_VARIABLE path)
+        string(REGEX REPLACE "_test\\.c$" "" name ${path})
+        string(REPLACE "/" "_" target test_${name})
+        cmake_path(GET path PARENT_PATH folder)
+        cmake_path(GET path STEM output)
+        add_executable(${target} ${source})
+        target_link_libraries(${target} PRIVATE ${test_libraries})
+        set_target_properties(${target} PROPERTIES
+            OUTPUT_NAME ${output}
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
+        sf_add_test(${name} ${target})
+    endforeach()
+elseif(test_sources)
+    message(NOTICE "cmocka was not found: the tests written in C are not built")
+endif()
+
+file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.sh)
+find_program(SF_BASH bash)
+mark_as_advanced(SF_BASH)
+if(SF_BASH AND cli_sources)
+    foreach(script IN LISTS cli_tests)
+        cmake_path(GET script STEM name)
+        sf_add_test(cli/${name} ${SF_BASH} ${script})
+    endforeach()
+elseif(cli_tests)
+    message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
+endif()

@@ -1,0 +1,139 @@
+#include "base/diag.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const char *sf_status_name(sf_status status)
+{
+    static const char *const names[] = {
+        [SF_OK] = "good",
+        [SF_EINPUT] = "bad input",
+        [SF_EUNSUPPORTED] = "not supported",
+        [SF_EWRONG] = "wrong",
+        [SF_EUSAGE] = "misuse",
+        [SF_EIO] = "input/output error",
+        [SF_ENOMEM] = "out of memory",
+    };
+    return names[status];
+}
+
+sf_diag *sf_diag_new(void)
+{
+    return sf_alloc_kept(sizeof(sf_diag));
+}
+
+void sf_diag_clear(sf_diag *diag)
+{
+    for (int i = 0; i < SF_DIAG_KEPT; i++) {
+        sf_message *message = &diag->messages[i];
+        sf_free((void *)(uintptr_t)message->loc.file);
+        sf_free(message->text);
+        sf_free(message->hint);
+        sf_free(message->whole);
+    }
+    *diag = (sf_diag){0};
+}
+
+void sf_diag_free(sf_diag *diag)
+{
+    if (!diag)
+        return;
+    sf_diag_clear(diag);
+    sf_free(diag);
+}
+
+/* Copies are kept memory, because the guard of a call that fails must not take them along; a copy
+ * that cannot be had is NULL. */
+static char *copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = sf_alloc_kept(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+static char *format_text(const char *format, va_list args)
+{
+    char text[2048];
+    vsnprintf(text, sizeof text, format, args);
+    return copy_text(text);
+}
+
+sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
+{
+    if (!diag)
+        return status;
+    if (diag->count < SF_DIAG_KEPT) {
+        sf_message *message = &diag->messages[diag->count];
+        va_list args;
+        va_start(args, format);
+        message->text = format_text(format, args);
+        va_end(args);
+        message->status = status;
+        message->loc = loc;
+        if (loc.file)
+            message->loc.file = copy_text(loc.file);
+    }
+    diag->count++;
+    diag->newest = status;
+    return status;
+}
+
+sf_status sf_hint(sf_diag *diag, const char *format, ...)
+{
+    if (!diag || diag->count == 0)
+        return SF_EINPUT;
+    if (diag->count <= SF_DIAG_KEPT) {
+        sf_message *message = &diag->messages[diag->count - 1];
+        sf_free(message->hint);
+        sf_free(message->whole);
+        message->whole = NULL;
+        va_list args;
+        va_start(args, format);
+        message->hint = format_text(format, args);
+        va_end(args);
+    }
+    return diag->newest;
+}
+
+int sf_diag_count(const sf_diag *diag)
+{
+    return diag->count;
+}
+
+static char *whole_text(const sf_message *message)
+{
+    const char *text = message->text ? message->text : sf_status_name(message->status);
+    const char *file = message->loc.file ? message->loc.file : "";
+    const char *hint = message->hint ? message->hint : "";
+    char place[32] = "";
+    if (message->loc.line)
+        snprintf(place, sizeof place, "%u:%u:", message->loc.line, message->loc.column);
+    size_t size = strlen(file) + strlen(place) + strlen(text) + strlen(hint) + 32;
+    char *whole = sf_alloc_kept(size);
+    if (whole)
+        snprintf(whole, size, "%s%s%s%serror: %s%s%s", file, *file ? ":" : "", place,
+                 *file || *place ? " " : "", text, *hint ? "\n  hint: " : "", hint);
+    return whole;
+}
+
+const char *sf_diag_text(sf_diag *diag, int index)
+{
+    if (index < 0 || index >= diag->count || index >= SF_DIAG_KEPT)
+        return NULL;
+    sf_message *message = &diag->messages[index];
+    if (!message->whole)
+        message->whole = whole_text(message);
+    return message->whole ? message->whole : "error: out of memory";
+}
+
+void sf_assert_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "sheaf: internal error: %s at %s:%d; please report this\n", condition, file,
+            line);
+    abort();
+}

@@ -1,0 +1,65 @@
+/* Diagnostics: the status says the kind, the diagnostic says where and why.
+ *
+ *     if (lhs->k != rhs->k)
+ *         return sf_fail(diag, SF_EINPUT, loc, "dot contracts %" PRId64 " with %" PRId64, ...);
+ *     SF_TRY(infer_types(graph, diag));
+ */
+#ifndef SF_BASE_DIAG_H
+#define SF_BASE_DIAG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "sheaf/status.h"
+
+/* A place in the user's input. `file` is borrowed and outlives the diagnostic's use; line and column
+ * count from 1, 0 where unknown. */
+typedef struct sf_loc {
+    const char *file;
+    uint32_t line, column;
+} sf_loc;
+
+#define SF_NOWHERE ((sf_loc){0})
+
+typedef struct sf_message {
+    sf_status status;
+    sf_loc loc;
+    char *text;  /* NULL when there was no memory for it */
+    char *hint;  /* what to do, or NULL */
+    char *whole; /* all of it, as sf_diag_text returned it last, or NULL */
+} sf_message;
+
+/* Messages past this many are counted, not kept. */
+enum { SF_DIAG_KEPT = 20 };
+
+/* Collects what went wrong. Owns its texts, and copies file names; they are kept memory, so they
+ * outlive the guard of the call that failed. A zeroed sf_diag is empty. */
+struct sf_diag {
+    sf_message messages[SF_DIAG_KEPT];
+    int count;
+    sf_status newest; /* of the newest message, kept or not */
+};
+
+/* Records a message and returns `status`. `diag` may be NULL: then only the status remains. Never
+ * jumps, so it may be called while an outside handle is held. */
+sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Adds advice to the newest message; returns its status, SF_EINPUT if there is no message. */
+sf_status sf_hint(sf_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define SF_TRY(expression)                                                                         \
+    do {                                                                                           \
+        sf_status sf_try_status = (expression);                                                    \
+        if (sf_try_status != SF_OK)                                                                \
+            return sf_try_status;                                                                  \
+    } while (0)
+
+/* For our own bugs, never for input. */
+#define SF_ASSERT(condition)                                                                       \
+    ((condition) ? (void)0 : sf_assert_failed(#condition, __FILE__, __LINE__))
+_Noreturn void sf_assert_failed(const char *condition, const char *file, int line);
+
+#endif

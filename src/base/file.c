@@ -1,0 +1,389 @@
+/* Reading.
+ *
+ *   plain file       fd ──────────────────────> arena
+ *   pipe             fd ──────────> pieces ───> arena
+ *   gzip, xz         fd ─> inflate > pieces ───> arena
+ *
+ * Pieces are blocks of growing size for content of unknown length; they are copied once, when the
+ * length is known and the file is closed.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef SF_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#ifdef SF_HAVE_LZMA
+#include <lzma.h>
+#endif
+
+#include "base/mem.h"
+
+enum { INPUT_BYTES = 1 << 16, FIRST_PIECE = 1 << 16, LARGEST_PIECE = 1 << 26, MAGIC_BYTES = 6 };
+
+struct piece {
+    struct piece *next;
+    size_t length, capacity;
+    char data[];
+};
+
+struct source {
+    int fd;
+    sf_loc loc;
+    sf_diag *diag;
+    size_t limit; /* SIZE_MAX - 1 at most */
+    size_t total; /* bytes in the pieces */
+    struct piece *first, *last;
+    size_t head_length; /* bytes in `input` that were read to look for a magic number */
+    unsigned char input[INPUT_BYTES];
+};
+
+static sf_status fail_system(const struct source *source, const char *what)
+{
+    return sf_fail(source->diag, SF_EIO, source->loc, "%s: %s", what, strerror(errno));
+}
+
+static sf_status fail_memory(const struct source *source)
+{
+    sf_fail(source->diag, SF_ENOMEM, source->loc, "no memory left to read it");
+    return SF_ENOMEM;
+}
+
+static sf_status fail_limit(const struct source *source)
+{
+    return sf_fail(source->diag, SF_ENOMEM, source->loc, "larger than the limit of %zu bytes",
+                   source->limit);
+}
+
+/* Up to `size` bytes, fewer at the end only. */
+static sf_status read_full(struct source *source, void *to, size_t size, size_t *got)
+{
+    *got = 0;
+    while (*got < size) {
+        ssize_t count = read(source->fd, (char *)to + *got, size - *got);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return fail_system(source, "cannot read");
+        if (count == 0)
+            break;
+        *got += (size_t)count;
+    }
+    return SF_OK;
+}
+
+/* Room for at least one byte more at the end of the last piece, but one past the limit at most. */
+static sf_status make_room(struct source *source, char **room, size_t *size)
+{
+    struct piece *last = source->last;
+    if (!last || last->length == last->capacity) {
+        size_t capacity = last ? last->capacity * 2 : FIRST_PIECE;
+        if (capacity > LARGEST_PIECE)
+            capacity = LARGEST_PIECE;
+        struct piece *piece = sf_alloc_try(sizeof *piece + capacity);
+        if (!piece)
+            return fail_memory(source);
+        piece->capacity = capacity;
+        if (last)
+            last->next = piece;
+        else
+            source->first = piece;
+        source->last = last = piece;
+    }
+    size_t left = source->limit + 1 - source->total;
+    *room = last->data + last->length;
+    *size = last->capacity - last->length;
+    if (*size > left)
+        *size = left;
+    return SF_OK;
+}
+
+static sf_status take_room(struct source *source, size_t used)
+{
+    source->last->length += used;
+    source->total += used;
+    return source->total > source->limit ? fail_limit(source) : SF_OK;
+}
+
+static void free_pieces(struct source *source)
+{
+    while (source->first) {
+        struct piece *next = source->first->next;
+        sf_free(source->first);
+        source->first = next;
+    }
+}
+
+static sf_status read_pieces(struct source *source)
+{
+    size_t used = 0;
+    while (used < source->head_length) {
+        char *room;
+        size_t size;
+        SF_TRY(make_room(source, &room, &size));
+        if (size > source->head_length - used)
+            size = source->head_length - used;
+        memcpy(room, source->input + used, size);
+        used += size;
+        SF_TRY(take_room(source, size));
+    }
+    for (;;) {
+        char *room;
+        size_t size, got;
+        SF_TRY(make_room(source, &room, &size));
+        SF_TRY(read_full(source, room, size, &got));
+        if (got == 0)
+            return SF_OK;
+        SF_TRY(take_room(source, got));
+    }
+}
+
+#if !defined(SF_HAVE_ZLIB) || !defined(SF_HAVE_LZMA)
+static sf_status fail_missing(const struct source *source, const char *format, const char *library)
+{
+    sf_fail(source->diag, SF_EUNSUPPORTED, source->loc,
+            "compressed with %s, which this build cannot read", format);
+    sf_hint(source->diag, "decompress it first, or rebuild with %s", library);
+    return SF_EUNSUPPORTED;
+}
+#endif
+
+#if defined(SF_HAVE_ZLIB) || defined(SF_HAVE_LZMA)
+/* The next bytes of compressed input: those that were read already, then from the file. */
+static sf_status refill(struct source *source, size_t *got)
+{
+    if (source->head_length > 0) {
+        *got = source->head_length;
+        source->head_length = 0;
+        return SF_OK;
+    }
+    return read_full(source, source->input, INPUT_BYTES, got);
+}
+
+static sf_status fail_stream(const struct source *source, const char *format, const char *why)
+{
+    return sf_fail(source->diag, SF_EINPUT, source->loc, "the %s data is %s", format, why);
+}
+#endif
+
+#ifdef SF_HAVE_ZLIB
+static void *zlib_alloc(void *unused, unsigned count, unsigned size)
+{
+    (void)unused;
+    return sf_alloc_try((size_t)count * size);
+}
+
+static void zlib_free(void *unused, void *memory)
+{
+    (void)unused;
+    sf_free(memory);
+}
+
+static sf_status inflate_members(struct source *source, z_stream *stream)
+{
+    bool member_ended = false;
+    for (;;) {
+        if (stream->avail_in == 0) {
+            size_t got;
+            SF_TRY(refill(source, &got));
+            if (got == 0)
+                return member_ended ? SF_OK : fail_stream(source, "gzip", "cut off");
+            stream->next_in = source->input;
+            stream->avail_in = (unsigned)got;
+        }
+        if (member_ended && inflateReset(stream) != Z_OK)
+            return fail_stream(source, "gzip", "corrupt");
+        char *room;
+        size_t size;
+        SF_TRY(make_room(source, &room, &size));
+        stream->next_out = (unsigned char *)room;
+        stream->avail_out = (unsigned)size;
+        int result = inflate(stream, Z_NO_FLUSH);
+        SF_TRY(take_room(source, size - stream->avail_out));
+        if (result == Z_MEM_ERROR)
+            return fail_memory(source);
+        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+            return fail_stream(source, "gzip", "corrupt");
+        member_ended = result == Z_STREAM_END;
+    }
+}
+
+static sf_status read_gzip(struct source *source)
+{
+    z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free};
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) /* the largest window; gzip only */
+        return fail_memory(source);
+    sf_status status = inflate_members(source, &stream);
+    inflateEnd(&stream);
+    return status;
+}
+#else
+static sf_status read_gzip(struct source *source)
+{
+    return fail_missing(source, "gzip", "zlib");
+}
+#endif
+
+#ifdef SF_HAVE_LZMA
+/* xz -9 needs 65 MiB; what needs more than this is made to exhaust the machine. */
+#define XZ_MEMORY (UINT64_C(1) << 30)
+
+static void *xz_alloc(void *unused, size_t count, size_t size)
+{
+    (void)unused;
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : sf_alloc_try(bytes);
+}
+
+static void xz_free(void *unused, void *memory)
+{
+    (void)unused;
+    sf_free(memory);
+}
+
+static sf_status xz_error(const struct source *source, lzma_ret result)
+{
+    if (result == LZMA_MEM_ERROR)
+        return fail_memory(source);
+    if (result == LZMA_MEMLIMIT_ERROR)
+        return sf_fail(source->diag, SF_ENOMEM, source->loc,
+                       "the xz data needs more than 1 GiB of memory to decompress");
+    if (result == LZMA_OPTIONS_ERROR || result == LZMA_UNSUPPORTED_CHECK)
+        return sf_fail(source->diag, SF_EUNSUPPORTED, source->loc,
+                       "the xz data uses a filter or a check that liblzma does not know");
+    if (result == LZMA_BUF_ERROR)
+        return fail_stream(source, "xz", "cut off");
+    return fail_stream(source, "xz", "corrupt");
+}
+
+static sf_status decode_xz(struct source *source, lzma_stream *stream)
+{
+    lzma_action action = LZMA_RUN;
+    for (;;) {
+        if (stream->avail_in == 0 && action == LZMA_RUN) {
+            SF_TRY(refill(source, &stream->avail_in));
+            stream->next_in = source->input;
+            if (stream->avail_in == 0)
+                action = LZMA_FINISH;
+        }
+        char *room;
+        size_t size;
+        SF_TRY(make_room(source, &room, &size));
+        stream->next_out = (unsigned char *)room;
+        stream->avail_out = size;
+        lzma_ret result = lzma_code(stream, action);
+        SF_TRY(take_room(source, size - stream->avail_out));
+        if (result == LZMA_STREAM_END)
+            return SF_OK;
+        if (result != LZMA_OK)
+            return xz_error(source, result);
+    }
+}
+
+static sf_status read_xz(struct source *source)
+{
+    lzma_allocator allocator = {.alloc = xz_alloc, .free = xz_free};
+    lzma_stream stream = LZMA_STREAM_INIT;
+    stream.allocator = &allocator;
+    lzma_ret begun =
+        lzma_stream_decoder(&stream, XZ_MEMORY, LZMA_CONCATENATED | LZMA_TELL_UNSUPPORTED_CHECK);
+    sf_status status = begun == LZMA_OK ? decode_xz(source, &stream) : xz_error(source, begun);
+    lzma_end(&stream);
+    return status;
+}
+#else
+static sf_status read_xz(struct source *source)
+{
+    return fail_missing(source, "xz", "liblzma");
+}
+#endif
+
+/* A file of known size goes straight into the arena. *out stays empty when there turns out to be more
+ * (a file that grows, or one of /proc, which says 0): the head is then all that was read. */
+static sf_status read_plain(struct source *source, size_t size, sf_arena *arena, sf_str *out)
+{
+    if (size > source->limit)
+        return fail_limit(source);
+    char *text = sf_arena_alloc_try(arena, size + 1);
+    if (!text)
+        return fail_memory(source);
+    size_t head = source->head_length, got;
+    memcpy(text, source->input, head);
+    SF_TRY(read_full(source, text + head, size + 1 - head, &got));
+    if (head + got <= size) {
+        text[head + got] = 0;
+        *out = (sf_str){text, head + got};
+        return SF_OK;
+    }
+    if (lseek(source->fd, (off_t)head, SEEK_SET) < 0)
+        return fail_system(source, "cannot read");
+    return read_pieces(source);
+}
+
+static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
+{
+    struct stat info;
+    if (fstat(source->fd, &info) != 0)
+        return fail_system(source, "cannot read");
+    if (S_ISDIR(info.st_mode))
+        return sf_fail(source->diag, SF_EIO, source->loc, "is a directory");
+    SF_TRY(read_full(source, source->input, MAGIC_BYTES, &source->head_length));
+    if (source->head_length >= 2 && memcmp(source->input, "\x1f\x8b", 2) == 0)
+        return read_gzip(source);
+    if (source->head_length >= 6 && memcmp(source->input,
+                                           "\xfd"
+                                           "7zXZ\0",
+                                           6) == 0)
+        return read_xz(source);
+    /* Standard input may be a file that someone has read a part of: its size says nothing then. */
+    if (S_ISREG(info.st_mode) && source->fd != STDIN_FILENO &&
+        (uint64_t)info.st_size >= source->head_length && (uint64_t)info.st_size < SIZE_MAX / 2)
+        return read_plain(source, (size_t)info.st_size, arena, out);
+    return read_pieces(source);
+}
+
+static sf_str join_pieces(const struct source *source, sf_arena *arena)
+{
+    char *text = sf_arena_alloc(arena, source->total + 1);
+    size_t used = 0;
+    for (const struct piece *piece = source->first; piece; piece = piece->next) {
+        memcpy(text + used, piece->data, piece->length);
+        used += piece->length;
+    }
+    return (sf_str){text, used};
+}
+
+sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *out, sf_diag *diag)
+{
+    bool standard = strcmp(path, "-") == 0;
+    sf_loc loc = {standard ? "<stdin>" : path, 0, 0};
+    struct source *source = sf_alloc(sizeof *source);
+    source->fd = STDIN_FILENO;
+    source->loc = loc;
+    source->diag = diag;
+    source->limit = limit > 0 && limit < SIZE_MAX ? limit : SIZE_MAX - 1;
+    sf_mark mark = sf_arena_mark(arena);
+    sf_str text = {0};
+    sf_status status;
+    if (!standard)
+        source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (source->fd < 0)
+        status = fail_system(source, "cannot open");
+    else
+        status = read_any(source, arena, &text);
+    if (source->fd >= 0 && !standard)
+        close(source->fd);
+    if (status != SF_OK || !text.at)
+        sf_arena_reset(arena, mark);
+    if (status == SF_OK)
+        *out = text.at ? text : join_pieces(source, arena);
+    free_pieces(source);
+    sf_free(source);
+    return status;
+}

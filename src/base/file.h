@@ -1,0 +1,61 @@
+/* Files: read whole, decompressed; written whole or not at all.
+ *
+ * Nothing here jumps (see mem.h) while it holds a file or a decompressor.
+ */
+#ifndef SF_BASE_FILE_H
+#define SF_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+
+/* Reads all of a file, a pipe or a device into the arena, with a zero byte behind the end; "-" is
+ * standard input. gzip (of several members too) and xz (concatenated too) are known by their first
+ * bytes, whatever the name, and decompressed. More than `limit` bytes after decompression are refused;
+ * 0 is no limit.
+ *
+ * SF_EIO when the system cannot read it, SF_EINPUT when the compressed data is cut off or corrupt,
+ * SF_ENOMEM past the limit or without memory, SF_EUNSUPPORTED for a compression that this build
+ * lacks. On failure *out and the arena are as before. */
+sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *out, sf_diag *diag);
+
+/* Replaces the file by `size` bytes of data. The new content is written beside it, synced and renamed
+ * over it, so at any time, also after a crash, the file is wholly the old one or wholly the new one;
+ * on failure it is the old one and nothing is left behind. A symbolic link is followed, the mode of
+ * the old file is kept. "-" is standard output; that and what is not a regular file (a device, a pipe)
+ * is written directly. */
+sf_status sf_file_write(const char *path, const void *data, size_t size, sf_diag *diag);
+
+enum { SF_PATH_SIZE = 4096 };
+
+/* The same in pieces. Holds no memory, but a file: whoever opens it must commit or abort it, after a
+ * jump too, so it belongs outside of the guard. A zeroed one is closed.
+ *
+ *     sf_file_writer writer;
+ *     SF_TRY(sf_file_writer_open(&writer, path, diag));
+ *     sf_file_writer_write(&writer, a, sizeof a, diag); // an error sticks: commit returns it
+ *     sf_file_writer_write(&writer, b, sizeof b, diag);
+ *     return sf_file_writer_commit(&writer, diag);
+ */
+typedef struct sf_file_writer {
+    bool open;
+    bool standard; /* `fd` is our standard output or error: not ours to close */
+    int fd;
+    sf_status status;          /* the first failure */
+    char path[SF_PATH_SIZE];   /* for messages, and the file to replace: links are resolved */
+    char beside[SF_PATH_SIZE]; /* the temporary file; empty when written directly */
+} sf_file_writer;
+
+sf_status sf_file_writer_open(sf_file_writer *writer, const char *path, sf_diag *diag);
+sf_status sf_file_writer_write(sf_file_writer *writer, const void *data, size_t size,
+                               sf_diag *diag);
+
+/* Makes what was written the file, unless something failed; closes the writer in any case. */
+sf_status sf_file_writer_commit(sf_file_writer *writer, sf_diag *diag);
+
+/* Leaves the old file as it was and closes the writer; nothing to do when it is closed. */
+void sf_file_writer_abort(sf_file_writer *writer);
+
+#endif

@@ -1,0 +1,288 @@
+/* What can be asked of a value, and the writer. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+
+bool sf_json_bool(const sf_json *value, bool *out)
+{
+    if (!value || value->kind != SF_JSON_BOOL)
+        return false;
+    *out = value->truth;
+    return true;
+}
+
+bool sf_json_int(const sf_json *value, int64_t *out)
+{
+    if (!value || value->kind != SF_JSON_NUMBER || !value->exact)
+        return false;
+    *out = value->integer;
+    return true;
+}
+
+bool sf_json_number(const sf_json *value, double *out)
+{
+    if (!value || value->kind != SF_JSON_NUMBER)
+        return false;
+    *out = value->exact ? (double)value->integer : value->number;
+    return true;
+}
+
+bool sf_json_string(const sf_json *value, sf_str *out)
+{
+    if (!value || value->kind != SF_JSON_STRING)
+        return false;
+    *out = (sf_str){value->string, value->length};
+    return true;
+}
+
+const char *sf_json_kind_name(sf_json_kind kind)
+{
+    static const char *const names[] = {
+        [SF_JSON_NULL] = "null",       [SF_JSON_BOOL] = "true or false",
+        [SF_JSON_NUMBER] = "a number", [SF_JSON_STRING] = "a string",
+        [SF_JSON_ARRAY] = "an array",  [SF_JSON_OBJECT] = "an object",
+    };
+    return names[kind];
+}
+
+static bool equal_items(const sf_json *a, const sf_json *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!sf_json_equal(&a->items[i], &b->items[i]))
+            return false;
+    return true;
+}
+
+bool sf_json_equal(const sf_json *a, const sf_json *b)
+{
+    if (a->kind != b->kind || a->exact != b->exact)
+        return false;
+    switch ((sf_json_kind)a->kind) {
+    case SF_JSON_NULL:
+        return true;
+    case SF_JSON_BOOL:
+        return a->truth == b->truth;
+    case SF_JSON_NUMBER:
+        return a->exact ? a->integer == b->integer
+                        : memcmp(&a->number, &b->number, sizeof a->number) == 0;
+    case SF_JSON_STRING:
+        return sf_str_equal((sf_str){a->string, a->length}, (sf_str){b->string, b->length});
+    case SF_JSON_ARRAY:
+        return a->length == b->length && equal_items(a, b, a->length);
+    case SF_JSON_OBJECT:
+        return a->length == b->length && equal_items(a, b, 2 * (size_t)a->length);
+    }
+    return false;
+}
+
+static void break_line(sf_json_writer *writer)
+{
+    if (!writer->indent || writer->rows > 0)
+        return;
+    sf_buf_putc(writer->buf, '\n');
+    for (int i = 0; i < writer->depth; i++)
+        sf_buf_puts(writer->buf, "  ");
+}
+
+/* What stands between the value before and the one to come. */
+static void separate(sf_json_writer *writer)
+{
+    if (writer->after_key) {
+        writer->after_key = false;
+        return;
+    }
+    if (writer->any)
+        sf_buf_puts(writer->buf, writer->rows > 0 && writer->indent ? ", " : ",");
+    if (writer->depth > 0)
+        break_line(writer);
+}
+
+static void put(sf_json_writer *writer, const char *text)
+{
+    bool in_object = writer->depth > 0 && writer->open[writer->depth - 1] == '{';
+    SF_ASSERT(in_object ? writer->after_key : writer->depth > 0 || !writer->any);
+    separate(writer);
+    sf_buf_puts(writer->buf, text);
+    writer->any = true;
+}
+
+static void begin(sf_json_writer *writer, char kind)
+{
+    SF_ASSERT(writer->depth < SF_JSON_DEPTH);
+    put(writer, kind == '{' ? "{" : "[");
+    writer->open[writer->depth++] = kind;
+    writer->rows += kind == 'r';
+    writer->any = false;
+}
+
+static void end(sf_json_writer *writer, char close)
+{
+    writer->depth--;
+    if (writer->any)
+        break_line(writer);
+    writer->rows -= writer->open[writer->depth] == 'r';
+    sf_buf_putc(writer->buf, close);
+    writer->any = true;
+}
+
+void sf_json_begin_object(sf_json_writer *writer)
+{
+    begin(writer, '{');
+}
+
+void sf_json_begin_array(sf_json_writer *writer)
+{
+    begin(writer, '[');
+}
+
+void sf_json_begin_row(sf_json_writer *writer)
+{
+    begin(writer, 'r');
+}
+
+void sf_json_end_object(sf_json_writer *writer)
+{
+    SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] == '{' && !writer->after_key);
+    end(writer, '}');
+}
+
+void sf_json_end_array(sf_json_writer *writer)
+{
+    SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] != '{');
+    end(writer, ']');
+}
+
+static void add_escaped(sf_buf *buf, unsigned char c)
+{
+    static const char names[] = "\"\\bfnrt", values[] = "\"\\\b\f\n\r\t";
+    const char *found = c ? strchr(values, c) : NULL;
+    if (found)
+        sf_buf_printf(buf, "\\%c", names[found - values]);
+    else
+        sf_buf_printf(buf, "\\u%04x", c);
+}
+
+static void add_string(sf_buf *buf, sf_str text)
+{
+    if (!text.at)
+        text = sf_str_of("");
+    sf_buf_putc(buf, '"');
+    const char *end_of_text = text.at + text.length;
+    const char *plain = text.at; /* what is not yet added, and needs no change */
+    for (const char *at = text.at; at < end_of_text;) {
+        unsigned char c = (unsigned char)*at;
+        int length = sf_utf8_length((sf_str){at, (size_t)(end_of_text - at)});
+        if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
+            at += length;
+            continue;
+        }
+        sf_buf_add(buf, plain, (size_t)(at - plain));
+        if (length == 0)
+            sf_buf_puts(buf, "\xef\xbf\xbd");
+        else
+            add_escaped(buf, c);
+        plain = ++at;
+    }
+    sf_buf_add(buf, plain, (size_t)(end_of_text - plain));
+    sf_buf_putc(buf, '"');
+}
+
+void sf_json_key_str(sf_json_writer *writer, sf_str key)
+{
+    SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] == '{' && !writer->after_key);
+    separate(writer);
+    add_string(writer->buf, key);
+    sf_buf_puts(writer->buf, writer->indent ? ": " : ":");
+    writer->after_key = true;
+}
+
+void sf_json_key(sf_json_writer *writer, const char *key)
+{
+    sf_json_key_str(writer, sf_str_of(key));
+}
+
+void sf_json_put_null(sf_json_writer *writer)
+{
+    put(writer, "null");
+}
+
+void sf_json_put_bool(sf_json_writer *writer, bool value)
+{
+    put(writer, value ? "true" : "false");
+}
+
+void sf_json_put_int(sf_json_writer *writer, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    put(writer, text);
+}
+
+void sf_json_put_double(sf_json_writer *writer, double value)
+{
+    if (!isfinite(value)) {
+        put(writer, "null");
+        return;
+    }
+    put(writer, "");
+    sf_number_add(writer->buf, value);
+}
+
+void sf_json_put_str(sf_json_writer *writer, sf_str text)
+{
+    put(writer, "");
+    add_string(writer->buf, text);
+}
+
+void sf_json_put_string(sf_json_writer *writer, const char *text)
+{
+    sf_json_put_str(writer, sf_str_of(text));
+}
+
+static void put_items(sf_json_writer *writer, const sf_json *array)
+{
+    sf_json_begin_array(writer);
+    for (size_t i = 0; i < array->length; i++)
+        sf_json_put_value(writer, &array->items[i]);
+    sf_json_end_array(writer);
+}
+
+static void put_members(sf_json_writer *writer, const sf_json *object)
+{
+    sf_json_begin_object(writer);
+    for (size_t i = 0; i < object->length; i++) {
+        sf_json_key_str(writer, sf_json_key_at(object, i));
+        sf_json_put_value(writer, sf_json_value_at(object, i));
+    }
+    sf_json_end_object(writer);
+}
+
+void sf_json_put_value(sf_json_writer *writer, const sf_json *value)
+{
+    switch ((sf_json_kind)value->kind) {
+    case SF_JSON_NULL:
+        sf_json_put_null(writer);
+        break;
+    case SF_JSON_BOOL:
+        sf_json_put_bool(writer, value->truth);
+        break;
+    case SF_JSON_NUMBER:
+        if (value->exact)
+            sf_json_put_int(writer, value->integer);
+        else
+            sf_json_put_double(writer, value->number);
+        break;
+    case SF_JSON_STRING:
+        sf_json_put_str(writer, (sf_str){value->string, value->length});
+        break;
+    case SF_JSON_ARRAY:
+        put_items(writer, value);
+        break;
+    case SF_JSON_OBJECT:
+        put_members(writer, value);
+        break;
+    }
+}

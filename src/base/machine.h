@@ -1,0 +1,11 @@
+/* What the machine has. */
+#ifndef SF_BASE_MACHINE_H
+#define SF_BASE_MACHINE_H
+
+#include <stdint.h>
+
+/* Bytes of memory that can still be taken without swapping, also under the limit of a container; 0
+ * when that cannot be known. */
+int64_t sf_machine_memory(void);
+
+#endif

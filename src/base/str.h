@@ -1,0 +1,41 @@
+/* Strings: a borrowed view, and a buffer that grows. */
+#ifndef SF_BASE_STR_H
+#define SF_BASE_STR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sf_str {
+    const char *at;
+    size_t length;
+} sf_str;
+
+/* For a literal or any zero-terminated string. */
+sf_str sf_str_of(const char *text);
+bool sf_str_is(sf_str text, const char *expected);
+bool sf_str_equal(sf_str a, sf_str b);
+bool sf_str_starts(sf_str text, const char *prefix);
+
+/* The number of bytes of the UTF-8 character that `text` begins with; 0 where it does not begin with
+ * a well-formed one (Unicode, table 3-7: no overlong forms, no surrogates). */
+int sf_utf8_length(sf_str text);
+
+/* The arguments of "%.*s", for messages: cut off after 1000 bytes. */
+#define SF_STR_ARGS(s) (int)((s).length > 1000 ? 1000 : (s).length), (s).at
+
+/* A zeroed sf_buf is empty. `text` is zero-terminated once anything was added. */
+typedef struct sf_buf {
+    char *text;
+    size_t length, capacity;
+} sf_buf;
+
+void sf_buf_free(sf_buf *buf);
+void sf_buf_add(sf_buf *buf, const char *text, size_t length);
+void sf_buf_puts(sf_buf *buf, const char *text);
+void sf_buf_putc(sf_buf *buf, char c);
+void sf_buf_printf(sf_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sf_buf_vprintf(sf_buf *buf, const char *format, va_list args);
+
+#endif

@@ -1,0 +1,74 @@
+/* Evaluate a step with the oracle, and compare it with known results. */
+#ifndef SHEAF_EVAL_H
+#define SHEAF_EVAL_H
+
+#include "sheaf/graph.h"
+
+typedef struct sf_eval_options {
+    const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
+                            for floats, and an error for a step whose arguments are integers */
+    const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
+    int64_t memory;      /* most bytes of live tensors; 0: what the machine has */
+} sf_eval_options;
+
+/* Evaluates once. SF_EWRONG when the program checks itself and a check does not hold. */
+sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
+
+/* How many checks (check.expect_...) the program makes of itself. */
+int64_t sf_graph_checks(const sf_graph *graph);
+
+/* One compared tensor.
+ *
+ * The error of a float element is |ours - theirs| / max(|theirs|, scale), where the scale is the
+ * quadratic mean of the expected tensor, so that an element that happens to be tiny does not count
+ * for more than it weighs. Integers and booleans must be equal: their error is |ours - theirs|,
+ * their tolerance 0.
+ *
+ * Adam divides a gradient by its own size. Where a gradient is zero in mathematics, both runs
+ * compute rounding noise, and the weight takes a step of up to the learning rate in any direction.
+ * So
+ *
+ * - an element of optimizer state that is noise in both runs (below 5e-7 of the largest of the same
+ *   moment of all weights; where the step computes in 16 bits, 2e-2; of squares, the squares of
+ *   these) counts as equal;
+ * - an element of a weight counts as equal if it differs by no more than twice the largest update
+ *   of any weight (in the run where that is smaller), times the relative error of its moments where
+ *   that is below 1. Where gradients are not noise, that is next to nothing. */
+typedef struct sf_difference {
+    const char *name; /* of the result */
+    double error;     /* the largest */
+    int64_t index;    /* flat, where it is largest */
+    double ours, theirs;
+    double tolerance;
+    bool by_moment; /* elements past the tolerance counted as equal by these rules */
+} sf_difference;
+
+typedef struct sf_verify_report {
+    int nresults;
+    sf_difference *results; /* of step 0, in order */
+    int worst;              /* the one with the largest error / tolerance; -1 when there is none */
+    int nlosses;
+    double *losses, *expected_losses;
+    double loss_error; /* largest relative error */
+    double loss_tolerance;
+    bool passed;
+} sf_verify_report;
+
+typedef struct sf_verify_options {
+    const char *against; /* safetensors: in.I, out.I, batch.K.NAME, losses */
+    double tolerance; /* of results, relative; 0: 1e-4, or 0.25 where the step computes in 16 bits:
+                         there single elements of a gradient differ by that much between two good
+                         runs, because compilers round at different places */
+    double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
+    int steps;             /* 0: as many as there are losses */
+    void (*progress)(void *context, int step, int steps, double loss);
+    void *context;
+} sf_verify_options;
+
+/* Runs step 0 and compares its results, then further steps and compares the losses. The report is
+ * for sf_verify_free, also when the status is SF_EWRONG. */
+sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
+                    sf_verify_report **out);
+void sf_verify_free(sf_verify_report *report);
+
+#endif

@@ -1,0 +1,24 @@
+/* Reports for people and for machines: what a step is, and what the library knows. */
+#ifndef SHEAF_REPORT_H
+#define SHEAF_REPORT_H
+
+#include "sheaf/graph.h"
+
+typedef struct sf_show_options {
+    const char *file; /* where the step came from, to be shown; NULL: not shown */
+    bool json;        /* for machines: all of it, whatever the options below say */
+    bool all;         /* every argument, op and scope, nothing cut short or folded */
+    int depth;        /* levels of scopes; 0: 3 */
+    int width;        /* columns to fit into; 0: as wide as it gets */
+    bool colour;
+} sf_show_options;
+
+/* Writes what the step is: arguments by role, results, state, cost by op, phase and scope. `path` is a
+ * file, "-" standard output. `options` may be NULL. docs/cli.md describes the JSON. */
+sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const char *path,
+                  sf_diag *diag);
+
+/* Writes the table of ops as Markdown; docs/ops.md is its output. */
+sf_status sf_show_ops(const char *path, sf_diag *diag);
+
+#endif

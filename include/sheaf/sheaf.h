@@ -1,0 +1,11 @@
+/* Sheaf: run a training step that was written for one device on a cluster, provably unchanged. */
+#ifndef SHEAF_SHEAF_H
+#define SHEAF_SHEAF_H
+
+#include "sheaf/eval.h"
+#include "sheaf/graph.h"
+#include "sheaf/report.h"
+#include "sheaf/status.h"
+#include "sheaf/version.h"
+
+#endif

@@ -1,0 +1,81 @@
+/* Attributes: what an op is told besides its operands.
+ *
+ * An attribute value is interned, so equal values of one pool are the same pointer; NULL stands for
+ * "absent". Which attributes an op has, in which order and of which kind, its definition says.
+ */
+#ifndef SF_IR_ATTR_H
+#define SF_IR_ATTR_H
+
+#include "ir/type.h"
+
+typedef enum sf_attrkind {
+    SF_ATTR_INT,   /* also booleans */
+    SF_ATTR_INTS,  /* a list */
+    SF_ATTR_TEXT,  /* a string or the name of an enumerator */
+    SF_ATTR_DENSE, /* the payload of a constant */
+} sf_attrkind;
+
+/* A tensor of constants. A splat holds its one element, whatever the type's size. The data is in
+ * storage order of the machine; NULL where the text left the elements out ("constant({...})"): such
+ * a step can be planned but not evaluated. */
+typedef struct sf_dense {
+    const sf_type *type;
+    bool splat;
+    const void *data;
+} sf_dense;
+
+typedef struct sf_attr {
+    sf_attrkind kind;
+    uint64_t hash;
+    int count; /* of INTS */
+    union {
+        int64_t integer;
+        const int64_t *ints;
+        const char *text; /* interned */
+        sf_dense dense;
+    };
+} sf_attr;
+
+const sf_attr *sf_attr_int(sf_pool *pool, int64_t value);
+const sf_attr *sf_attr_ints(sf_pool *pool, int count, const int64_t *values);
+const sf_attr *sf_attr_text(sf_pool *pool, sf_str text);
+
+/* The data is copied; NULL stands for elements that are not known. A dense value whose elements all have the same bits becomes a splat. */
+const sf_attr *sf_attr_dense(sf_pool *pool, const sf_type *type, bool splat, const void *data);
+
+/* Element of a dense constant, splat or not. */
+static inline int64_t sf_dense_at(const sf_dense *dense, int64_t index)
+{
+    return dense->splat ? 0 : index;
+}
+
+/* Where types, attributes, strings and scopes are interned, and the arena they live in. Counted
+ * references: a graph retains the pool that its nodes point into. */
+struct sf_pool {
+    sf_arena arena;
+    struct sf_pool_tables *tables;
+    int references;
+};
+
+sf_pool *sf_pool_new(void);
+sf_pool *sf_pool_retain(sf_pool *pool);
+void sf_pool_release(sf_pool *pool);
+
+/* The one copy of this text, which ends at its first zero byte if it has one. */
+const char *sf_pool_string(sf_pool *pool, sf_str text);
+
+/* A scope is a path of module names: "layer_0/attn/q". The empty path is the root, NULL is never
+ * used. Children know their parent; equal paths are the same pointer. */
+typedef struct sf_scope {
+    const struct sf_scope *parent; /* NULL for the root */
+    const char *name;              /* last part */
+    const char *path;              /* whole */
+    uint32_t id;                   /* dense within the pool, in order of creation */
+    uint32_t depth;                /* 0 for the root */
+} sf_scope;
+
+const sf_scope *sf_scope_root(sf_pool *pool);
+const sf_scope *sf_scope_child(sf_pool *pool, const sf_scope *parent, sf_str name);
+uint32_t sf_scope_count(const sf_pool *pool);
+
+#endif

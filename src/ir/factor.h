@@ -1,0 +1,70 @@
+/* Factors: the loops of an operator.
+ *
+ * Every operator is a loop nest; its loops are its factors. Each dimension of each operand and result
+ * is walked by a chain of factors, major to minor, whose sizes multiply to the dimension. From this
+ * alone follow the ways an op can be split and what the pieces look like:
+ *
+ *     map      in operands and results: pieces of the result are independent
+ *     reduce   in operands only: each piece gives a partial result, combined by a monoid
+ *     window   as map, but a piece reads a range of the operand that the op computes (with a halo)
+ *     whole    cannot be split
+ *
+ * Tensors are numbered operands first, then results.
+ */
+#ifndef SF_IR_FACTOR_H
+#define SF_IR_FACTOR_H
+
+#include "ir/region.h"
+
+typedef enum sf_factor_role { SF_MAP, SF_REDUCE, SF_WINDOW, SF_WHOLE } sf_factor_role;
+const char *sf_factor_role_name(sf_factor_role role);
+
+/* How partial values combine. */
+typedef enum sf_monoid {
+    SF_MONOID_NONE,
+    SF_MONOID_ADD,
+    SF_MONOID_MUL,
+    SF_MONOID_MIN,
+    SF_MONOID_MAX,
+    SF_MONOID_AND,
+    SF_MONOID_OR,
+    SF_MONOID_XOR,
+    SF_MONOID_SECOND, /* the later one wins: the body of a plain scatter. Not commutative */
+    SF_MONOID_COUNT
+} sf_monoid;
+const char *sf_monoid_name(sf_monoid monoid);
+
+typedef struct sf_factor {
+    int64_t size;
+    sf_factor_role role;
+    sf_monoid monoid; /* of a reduce factor */
+} sf_factor;
+
+enum { SF_MAX_CHAIN = 8 };
+
+/* How one dimension of one tensor is walked. */
+typedef struct sf_walk {
+    int count;
+    int factors[SF_MAX_CHAIN]; /* major to minor */
+    bool halo; /* one factor; the range that a piece needs is what the op's `halo` says */
+} sf_walk;
+
+typedef struct sf_factoring {
+    sf_arena *arena;
+    int nfactors;
+    sf_factor *factors;
+    size_t capacity;
+    int ntensors;
+    sf_walk **walks; /* [tensor][dimension] */
+} sf_factoring;
+
+/* Adds a factor; returns its number. */
+int sf_factor_add(sf_factoring *factoring, int64_t size, sf_factor_role role, sf_monoid monoid);
+
+/* Appends a factor to the chain of a dimension. */
+void sf_factor_walk(sf_factoring *factoring, int tensor, int dim, int factor);
+
+/* Gives a dimension a factor of its own that cannot be split. */
+void sf_factor_whole(sf_factoring *factoring, int tensor, int dim, int64_t size);
+
+#endif

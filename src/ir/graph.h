@@ -1,0 +1,142 @@
+/* The graph: a training step in static single assignment.
+ *
+ *     block ── nodes, in an order in which every operand is made before it is used
+ *       node ── op, operands, results, attributes, nested blocks (the body of a loop, say)
+ *         value ── dense id; its type and who makes it stand in graph->values
+ *
+ * Node ids and value ids are dense over the whole graph, nested blocks included, so an analysis is an
+ * array indexed by id. Values of an enclosing block may be used inside a nested one. The graph owns
+ * one arena for everything it holds, and retains the pool of its types and attributes.
+ */
+#ifndef SF_IR_GRAPH_H
+#define SF_IR_GRAPH_H
+
+#include "ir/attr.h"
+#include "sheaf/graph.h"
+
+typedef struct sf_opdef sf_opdef;
+typedef uint32_t sf_value;
+#define SF_NONE UINT32_MAX
+
+typedef enum sf_phase { SF_FORWARD, SF_BACKWARD, SF_UPDATE, SF_PHASE_COUNT } sf_phase;
+const char *sf_phase_name(sf_phase phase);
+
+typedef struct sf_block {
+    uint32_t narguments, nnodes, nresults;
+    size_t capacity; /* of nodes */
+    sf_value *arguments;
+    uint32_t *nodes; /* ids, in order */
+    sf_value *results;
+} sf_block;
+
+typedef struct sf_node {
+    const sf_opdef *def;
+    uint32_t id;
+    uint32_t noperands, nresults, nregions;
+    sf_value *operands;
+    sf_value result;             /* results have the ids result, result + 1, ... */
+    const sf_attr *const *attrs; /* def->nattrs of them, in the order of the definition */
+    sf_block *const *regions;
+    const sf_scope *scope;
+    sf_phase phase;
+    sf_loc loc;
+} sf_node;
+
+typedef struct sf_value_info {
+    const sf_type *type;
+    uint32_t node;  /* who makes it; SF_NONE for the argument of a block */
+    uint32_t index; /* which result or argument it is */
+} sf_value_info;
+
+/* What an argument of the step is for. */
+typedef enum sf_role {
+    SF_ROLE_PARAM,
+    SF_ROLE_STATE, /* of the optimizer */
+    SF_ROLE_BATCH,
+    SF_ROLE_KEY,
+    SF_ROLE_OTHER,
+    SF_ROLE_COUNT
+} sf_role;
+const char *sf_role_name(sf_role role);
+
+/* How something was found out; shown to the user. */
+typedef enum sf_source {
+    SF_FROM_NOTHING,
+    SF_FROM_USER,    /* the command line */
+    SF_FROM_SIDECAR, /* NAME.json beside the step */
+    SF_FROM_ALIAS,   /* aliasing or donation in the text */
+    SF_FROM_NAME,    /* names of arguments and results */
+    SF_FROM_ORDER,   /* position and type */
+    SF_FROM_FLOW,    /* the flow of data */
+    SF_SOURCE_COUNT
+} sf_source;
+const char *sf_source_name(sf_source source);
+
+typedef struct sf_argument {
+    const char *name;     /* never NULL; "arg3" where the text has none */
+    const char *sharding; /* as annotated in the text, or NULL */
+    sf_role role;
+    sf_source role_from;
+    uint32_t next; /* result that becomes this argument in the next step, or SF_NONE */
+    sf_source next_from;
+} sf_argument;
+
+typedef struct sf_result {
+    const char *name; /* "" where the text has none */
+    const char *sharding;
+    bool is_loss;
+} sf_result;
+
+struct sf_graph {
+    sf_arena arena;
+    sf_pool *pool;
+    const char *name;
+    sf_node **nodes;
+    size_t nnodes, node_capacity;
+    sf_value_info *values;
+    size_t nvalues, value_capacity;
+    sf_block *top;
+    sf_argument *arguments; /* top->narguments */
+    sf_result *results;     /* top->nresults */
+    bool has_scopes;        /* the text told scopes and phases; else phases come from data flow */
+};
+
+/* A graph with an empty top block. Retains the pool. */
+sf_graph *sf_graph_new(sf_pool *pool);
+
+sf_block *sf_block_new(sf_graph *graph);
+sf_value sf_block_argument(sf_graph *graph, sf_block *block, const sf_type *type);
+void sf_block_return(sf_graph *graph, sf_block *block, uint32_t count, const sf_value *values);
+
+/* What a node is made from. Arrays are copied. */
+typedef struct sf_node_spec {
+    const sf_opdef *def;
+    uint32_t noperands, nresults, nregions;
+    const sf_value *operands;
+    const sf_type *const *types; /* of the results */
+    const sf_attr *const *attrs; /* def->nattrs */
+    sf_block *const *regions;
+    const sf_scope *scope; /* NULL: the root */
+    sf_phase phase;
+    sf_loc loc;
+} sf_node_spec;
+
+/* Appends a node to the block. Nothing is checked here: op/build.h does that. */
+sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec);
+
+static inline const sf_type *sf_type_of(const sf_graph *graph, sf_value value)
+{
+    return graph->values[value].type;
+}
+
+/* The node that makes the value, or NULL for an argument. */
+static inline sf_node *sf_maker(const sf_graph *graph, sf_value value)
+{
+    uint32_t id = graph->values[value].node;
+    return id == SF_NONE ? NULL : graph->nodes[id];
+}
+
+/* Drops the nodes whose results nobody needs and that have no effect, and renumbers the rest. */
+void sf_graph_prune(sf_graph *graph);
+
+#endif

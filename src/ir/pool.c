@@ -1,0 +1,242 @@
+/* The pool: where types, attributes, strings and scopes become unique. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/mem.h"
+#include "ir/attr.h"
+
+struct sf_pool_tables {
+    sf_interner strings, types, attrs, scopes;
+    const sf_scope *root;
+};
+
+sf_pool *sf_pool_new(void)
+{
+    sf_pool *pool = sf_alloc(sizeof *pool);
+    pool->references = 1;
+    pool->tables = SF_NEW(&pool->arena, struct sf_pool_tables);
+    sf_scope *root = SF_NEW(&pool->arena, sf_scope);
+    root->name = root->path = "";
+    pool->tables->root = root;
+    return pool;
+}
+
+sf_pool *sf_pool_retain(sf_pool *pool)
+{
+    pool->references++;
+    return pool;
+}
+
+void sf_pool_release(sf_pool *pool)
+{
+    if (!pool || --pool->references > 0)
+        return;
+    sf_arena_free(&pool->arena);
+    sf_free(pool);
+}
+
+const char *sf_pool_string(sf_pool *pool, sf_str text)
+{
+    if (text.at)
+        text.length = strnlen(text.at, text.length);
+    return sf_intern_string(&pool->tables->strings, &pool->arena, text);
+}
+
+struct type_key {
+    sf_dtype dtype;
+    int rank;
+    const int64_t *dims;
+};
+
+static bool type_equal(const void *item, const void *key)
+{
+    const sf_type *type = item;
+    const struct type_key *want = key;
+    if (type->dtype != want->dtype || type->rank != want->rank)
+        return false;
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i] != want->dims[i])
+            return false;
+    return true;
+}
+
+const sf_type *sf_type_get(sf_pool *pool, sf_dtype dtype, int rank, const int64_t *dims)
+{
+    if (rank < 0 || rank > SF_MAX_RANK)
+        return NULL;
+    uint64_t hash = sf_hash_mix((uint64_t)dtype, (uint64_t)rank);
+    for (int i = 0; i < rank; i++)
+        hash = sf_hash_mix(hash, (uint64_t)dims[i]);
+    struct type_key key = {dtype, rank, dims};
+    sf_intern_slot *slot =
+        sf_intern_find(&pool->tables->types, &pool->arena, hash, type_equal, &key);
+    if (slot->item)
+        return ((const sf_type *)slot->item)->count < 0 ? NULL : slot->item;
+    sf_type *type = sf_arena_alloc(&pool->arena, sizeof *type + (size_t)rank * sizeof *dims);
+    type->dtype = dtype;
+    type->rank = rank;
+    type->count = 1;
+    /* The size must not overflow whatever the order in which dimensions are multiplied, so zeros
+     * count as ones for the check. */
+    int64_t bytes = sf_dtype_get(dtype)->bytes;
+    bool fits = true;
+    for (int i = 0; i < rank; i++) {
+        type->dims[i] = dims[i];
+        fits = fits && dims[i] >= 0 && sf_mul(bytes, dims[i] ? dims[i] : 1, &bytes);
+        type->count *= fits ? dims[i] : 0;
+    }
+    if (!fits)
+        type->count = -1;
+    slot->item = type;
+    return fits ? type : NULL;
+}
+
+const sf_type *sf_type_with(sf_pool *pool, const sf_type *type, sf_dtype dtype)
+{
+    return sf_type_get(pool, dtype, type->rank, type->dims);
+}
+
+const sf_type *sf_type_scalar(sf_pool *pool, sf_dtype dtype)
+{
+    return sf_type_get(pool, dtype, 0, NULL);
+}
+
+static bool attr_equal(const void *item, const void *key)
+{
+    const sf_attr *a = item, *b = key;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case SF_ATTR_INT:
+        return a->integer == b->integer;
+    case SF_ATTR_INTS:
+        return a->count == b->count &&
+               (a->count == 0 || memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) == 0);
+    case SF_ATTR_TEXT:
+        return a->text == b->text;
+    case SF_ATTR_DENSE: {
+        if (a->dense.type != b->dense.type || a->dense.splat != b->dense.splat)
+            return false;
+        size_t count = a->dense.splat ? 1 : (size_t)a->dense.type->count;
+        size_t bytes = count * sf_dtype_get(a->dense.type->dtype)->bytes;
+        if (!a->dense.data || !b->dense.data)
+            return a->dense.data == b->dense.data;
+        return bytes == 0 || memcmp(a->dense.data, b->dense.data, bytes) == 0;
+    }
+    }
+    return false;
+}
+
+/* `key` lives on the caller's stack; its payload is copied when the attribute is new. */
+static const sf_attr *intern_attr(sf_pool *pool, const sf_attr *key, size_t payload)
+{
+    sf_intern_slot *slot =
+        sf_intern_find(&pool->tables->attrs, &pool->arena, key->hash, attr_equal, key);
+    if (slot->item)
+        return slot->item;
+    sf_attr *attr = sf_arena_copy(&pool->arena, key, sizeof *key);
+    if (key->kind == SF_ATTR_INTS)
+        attr->ints = sf_arena_copy(&pool->arena, key->ints, payload);
+    if (key->kind == SF_ATTR_DENSE && key->dense.data)
+        attr->dense.data = sf_arena_copy(&pool->arena, key->dense.data, payload);
+    slot->item = attr;
+    return attr;
+}
+
+const sf_attr *sf_attr_int(sf_pool *pool, int64_t value)
+{
+    sf_attr key = {.kind = SF_ATTR_INT, .integer = value};
+    key.hash = sf_hash_mix(SF_ATTR_INT, (uint64_t)value);
+    return intern_attr(pool, &key, 0);
+}
+
+const sf_attr *sf_attr_ints(sf_pool *pool, int count, const int64_t *values)
+{
+    sf_attr key = {.kind = SF_ATTR_INTS, .count = count, .ints = values};
+    key.hash = sf_hash_mix(SF_ATTR_INTS, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        key.hash = sf_hash_mix(key.hash, (uint64_t)values[i]);
+    return intern_attr(pool, &key, (size_t)count * sizeof *values);
+}
+
+const sf_attr *sf_attr_text(sf_pool *pool, sf_str text)
+{
+    sf_attr key = {.kind = SF_ATTR_TEXT, .text = sf_pool_string(pool, text)};
+    key.hash = sf_hash_bytes(SF_ATTR_TEXT, key.text, strlen(key.text));
+    return intern_attr(pool, &key, 0);
+}
+
+static bool all_equal(const char *data, size_t count, size_t width)
+{
+    return count > 0 && memcmp(data, data + width, (count - 1) * width) == 0;
+}
+
+const sf_attr *sf_attr_dense(sf_pool *pool, const sf_type *type, bool splat, const void *data)
+{
+    size_t width = sf_dtype_get(type->dtype)->bytes;
+    if (type->count == 0) {
+        splat = false;
+        data = "";
+    }
+    splat = data && (splat || all_equal(data, (size_t)type->count, width));
+    size_t count = !data ? 0 : splat ? 1 : (size_t)type->count;
+    sf_attr key = {.kind = SF_ATTR_DENSE, .dense = {type, splat, data}};
+    uint64_t hash = sf_hash_mix(SF_ATTR_DENSE, (uint64_t)type->dtype);
+    for (int i = 0; i < type->rank; i++)
+        hash = sf_hash_mix(hash, (uint64_t)type->dims[i]);
+    hash = sf_hash_mix(hash, splat);
+    hash = sf_hash_mix(hash, !data);
+    for (size_t i = 0; i < count; i++)
+        hash = sf_hash_mix(hash, sf_load_bits(type->dtype, data, (int64_t)i));
+    key.hash = hash;
+    return intern_attr(pool, &key, count * width);
+}
+
+struct scope_key {
+    const sf_scope *parent;
+    const char *name;
+};
+
+static bool scope_equal(const void *item, const void *key)
+{
+    const sf_scope *scope = item;
+    const struct scope_key *want = key;
+    return scope->parent == want->parent && scope->name == want->name;
+}
+
+const sf_scope *sf_scope_root(sf_pool *pool)
+{
+    return pool->tables->root;
+}
+
+const sf_scope *sf_scope_child(sf_pool *pool, const sf_scope *parent, sf_str name)
+{
+    struct scope_key key = {parent, sf_pool_string(pool, name)};
+    uint64_t hash = sf_hash_bytes(sf_hash_mix(7, parent->id), name.at, name.length);
+    sf_interner *scopes = &pool->tables->scopes;
+    sf_intern_slot *slot = sf_intern_find(scopes, &pool->arena, hash, scope_equal, &key);
+    if (slot->item)
+        return slot->item;
+    sf_scope *scope = SF_NEW(&pool->arena, sf_scope);
+    scope->parent = parent;
+    scope->name = key.name;
+    scope->id = (uint32_t)scopes->count;
+    scope->depth = parent->depth + 1;
+    size_t before = strlen(parent->path);
+    char *path = sf_arena_alloc(&pool->arena, before + name.length + 2);
+    if (before) {
+        memcpy(path, parent->path, before);
+        path[before++] = '/';
+    }
+    memcpy(path + before, name.at, name.length);
+    scope->path = path;
+    slot->item = scope;
+    return scope;
+}
+
+uint32_t sf_scope_count(const sf_pool *pool)
+{
+    return (uint32_t)pool->tables->scopes.count + 1;
+}

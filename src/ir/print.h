@@ -1,0 +1,11 @@
+/* Printing a graph as StableHLO text that reads back as the same graph. */
+#ifndef SF_IR_PRINT_H
+#define SF_IR_PRINT_H
+
+#include "ir/graph.h"
+
+/* Appends a module with one public function @main. Every op has its generic or its simplest pretty
+ * form; scopes and phases are kept as locations, argument names, roles of state as aliasing. */
+void sf_print_stablehlo(const sf_graph *graph, sf_buf *out);
+
+#endif

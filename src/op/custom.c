@@ -1,0 +1,226 @@
+/* custom_call: a call of something outside of the dialect, by name. A few names have a meaning here:
+ * annotations, which pass their operand on, and the checks of self-testing programs.
+ *
+ * The checks mean what StableHLO's own interpreter means by them: expect_eq compares with ==,
+ * expect_close allows three units in the last place, expect_almost_eq an absolute 0.001 between
+ * numbers of the same sign. Numbers that are no floats must always be equal. */
+#include <math.h>
+
+#include "op/util.h"
+
+enum { TARGET, SIDE_EFFECT, BACKEND_CONFIG, API_VERSION, SHARDING, NATTRS };
+
+static const sf_attrdef attrs[NATTRS] = {
+    [TARGET] = {.name = "call_target_name",
+                .hlo = "custom_call_target",
+                .kind = SF_ATTR_TEXT,
+                .required = true},
+    [SIDE_EFFECT] = {.name = "has_side_effect",
+                     .hlo = "custom_call_has_side_effect",
+                     .kind = SF_ATTR_INT,
+                     .text = SF_AS_BOOL},
+    [BACKEND_CONFIG] = {.name = "backend_config", .kind = SF_ATTR_TEXT},
+    [API_VERSION] = {.name = "api_version", .kind = SF_ATTR_INT, .text = SF_AS_I32},
+    [SHARDING] = {.name = "mhlo.sharding", .hlo = "sharding", .kind = SF_ATTR_TEXT},
+};
+
+typedef bool holds(sf_dtype dtype, const void *actual, const void *expected, int64_t index);
+
+static bool is_equal(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
+{
+    if (sf_is_float(dtype))
+        return sf_load_f64(dtype, actual, index) == sf_load_f64(dtype, expected, index);
+    return sf_load_bits(dtype, actual, index) == sf_load_bits(dtype, expected, index);
+}
+
+/* The distance in units of the last place, where every float type counts up in its bit patterns from
+ * zero; without the sign bit. */
+static uint64_t magnitude(sf_dtype dtype, const void *data, int64_t index, double value)
+{
+    uint64_t bits = sf_load_bits(dtype, data, index);
+    bool has_sign = signbit(value) != 0;
+    return has_sign ? bits & ~(UINT64_C(1) << (sf_dtype_get(dtype)->bits - 1)) : bits;
+}
+
+static bool is_close(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
+{
+    if (!sf_is_float(dtype))
+        return is_equal(dtype, actual, expected, index);
+    double a = sf_load_f64(dtype, actual, index), b = sf_load_f64(dtype, expected, index);
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b))
+        return a == b;
+    uint64_t from = magnitude(dtype, actual, index, a), to = magnitude(dtype, expected, index, b);
+    if (signbit(a) != signbit(b))
+        return from <= 3 && to <= 3 && from + to <= 3;
+    return (from > to ? from - to : to - from) <= 3;
+}
+
+static bool is_almost_equal(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
+{
+    if (!sf_is_float(dtype))
+        return is_equal(dtype, actual, expected, index);
+    double a = sf_load_f64(dtype, actual, index), b = sf_load_f64(dtype, expected, index);
+    if (a == b || (isnan(a) && isnan(b)))
+        return true;
+    if (!isfinite(a) || !isfinite(b) || signbit(a) != signbit(b))
+        return false;
+    return fabs(a - b) <= 0.001;
+}
+
+static const struct check {
+    const char *name;
+    holds *holds;
+    const char *meaning;
+} checks[] = {
+    {"check.expect_eq", is_equal, "must be equal"},
+    {"check.expect_close", is_close, "must be within 3 units in the last place"},
+    {"check.expect_almost_eq", is_almost_equal,
+     "must have the same sign and differ by 0.001 at most"},
+};
+
+/* Annotations: they say where or how a tensor is kept, not what it is. */
+static const char *const identities[] = {
+    "Sharding", "LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice",
+};
+
+static const struct check *check_of(const sf_op *op)
+{
+    const char *target = sf_op_text(op, TARGET);
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(target, checks[i].name) == 0)
+            return &checks[i];
+    return NULL;
+}
+
+static bool is_identity(const sf_op *op)
+{
+    const char *target = sf_op_text(op, TARGET);
+    for (size_t i = 0; i < sizeof identities / sizeof *identities; i++)
+        if (strcmp(target, identities[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool same_type(const sf_type *a, const sf_type *b)
+{
+    return a->dtype == b->dtype && sf_same_shape(a, b);
+}
+
+static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+{
+    const char *target = sf_op_text(op, TARGET);
+    if (is_identity(op)) {
+        if (op->noperands != 1 || op->nresults != 1)
+            return SF_OP_FAIL(op, diag, "@%s takes one operand and gives it back", target);
+        out[0] = op->in[0];
+        return SF_OK;
+    }
+    if (check_of(op)) {
+        if (op->noperands != 2 || op->nresults != 0 || !same_type(op->in[0], op->in[1]))
+            return SF_OP_FAIL(op, diag, "@%s takes two operands of one type and has no result",
+                              target);
+        return SF_OK;
+    }
+    if (op->nresults > 0 && !op->out)
+        return SF_OP_FAIL(op, diag, "the types of the results must be declared");
+    for (int i = 0; i < op->nresults; i++)
+        out[i] = op->out[i];
+    return SF_OK;
+}
+
+static void factors(const sf_op *op, sf_factoring *out)
+{
+    if (is_identity(op))
+        sf_factors_pointwise(op, out);
+    else
+        sf_factors_whole(op, out);
+}
+
+static int linear(const sf_op *op, uint32_t masks[])
+{
+    return is_identity(op) ? sf_linear_first(op, masks) : 0;
+}
+
+/* Writes "[1, 2]", the place of element `flat`. */
+static void place_text(const sf_type *type, int64_t flat, char *text, size_t size)
+{
+    int64_t index[SF_MAX_RANK];
+    for (int d = type->rank - 1; d >= 0; d--) {
+        index[d] = flat % type->dims[d];
+        flat /= type->dims[d];
+    }
+    size_t at = (size_t)snprintf(text, size, "[");
+    for (int d = 0; d < type->rank; d++)
+        at += (size_t)snprintf(text + at, size - at, "%s%" PRId64, d ? ", " : "", index[d]);
+    snprintf(text + at, size - at, "]");
+}
+
+static void element_text(const sf_tensor *tensor, int64_t index, char *text, size_t size)
+{
+    sf_dtype dtype = tensor->type->dtype;
+    if (sf_is_float(dtype))
+        snprintf(text, size, "%.17g", sf_get_f64(tensor, index));
+    else if (sf_is_unsigned(dtype))
+        snprintf(text, size, "%" PRIu64, sf_load_bits(dtype, tensor->data, index));
+    else
+        snprintf(text, size, "%" PRId64, sf_get_i64(tensor, index));
+}
+
+static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *check,
+                            const sf_tensor *in)
+{
+    const sf_type *type = in[0].type;
+    int64_t wrong = 0, first = 0;
+    for (int64_t i = type->count - 1; i >= 0; i--)
+        if (!check->holds(type->dtype, in[0].data, in[1].data, i)) {
+            wrong++;
+            first = i;
+        }
+    if (wrong == 0)
+        return SF_OK;
+    char place[400], actual[40], expected[40];
+    place_text(type, first, place, sizeof place);
+    element_text(&in[0], first, actual, sizeof actual);
+    element_text(&in[1], first, expected, sizeof expected);
+    return sf_fail(eval->diag, SF_EWRONG, op->loc,
+                   "%s: element %s is %s, expected %s (%s; %" PRId64 " of %" PRId64
+                   " elements are wrong)",
+                   check->name, place, actual, expected, check->meaning, wrong, type->count);
+}
+
+static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+{
+    const struct check *check = check_of(op);
+    if (check)
+        return eval_check(eval, op, check, in);
+    if (is_identity(op)) {
+        if (in[0].type->count > 0)
+            memcpy(out[0].data, in[0].data, (size_t)sf_type_bytes(in[0].type));
+        return SF_OK;
+    }
+    sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "custom call @%s has no meaning here",
+            sf_op_text(op, TARGET));
+    sf_hint(eval->diag, "lower the step without this kernel, for instance for another platform");
+    return SF_EUNSUPPORTED;
+}
+
+const sf_opdef sf_op_custom_call = {
+    .name = "custom_call",
+    .dialect = "stablehlo",
+    .hlo = "custom-call",
+    .doc = "Calls a kernel from outside by name; annotations and checks are understood.",
+    .id = SF_OP_CUSTOM_CALL,
+    .form = SF_FORM_CALL,
+    .min_operands = 0,
+    .max_operands = -1,
+    .nresults = -1,
+    .effect = true,
+    .attrs = attrs,
+    .nattrs = NATTRS,
+    .infer = infer,
+    .factors = factors,
+    .linear = linear,
+    .eval = eval,
+};

@@ -1,0 +1,221 @@
+/* dot_general: result[batch, m, n] = sum over k of lhs[batch, m, k] * rhs[batch, k, n], where each of
+ * the four stands for any number of dimensions, in any order in the operands. */
+#include "op/util.h"
+#include "op/words.h"
+
+enum {
+    LHS_BATCH,
+    RHS_BATCH,
+    LHS_CONTRACTING,
+    RHS_CONTRACTING,
+    PRECISION,
+    ALGORITHM,
+    NATTRS,
+};
+
+static const sf_attrdef attrs[NATTRS] = {
+    [LHS_BATCH] = {.name = "lhs_batching_dimensions",
+                   .group = "dot_dimension_numbers",
+                   .hlo = "lhs_batch_dims",
+                   .kind = SF_ATTR_INTS},
+    [RHS_BATCH] = {.name = "rhs_batching_dimensions",
+                   .group = "dot_dimension_numbers",
+                   .hlo = "rhs_batch_dims",
+                   .kind = SF_ATTR_INTS},
+    [LHS_CONTRACTING] = {.name = "lhs_contracting_dimensions",
+                         .group = "dot_dimension_numbers",
+                         .hlo = "lhs_contracting_dims",
+                         .kind = SF_ATTR_INTS},
+    [RHS_CONTRACTING] = {.name = "rhs_contracting_dimensions",
+                         .group = "dot_dimension_numbers",
+                         .hlo = "rhs_contracting_dims",
+                         .kind = SF_ATTR_INTS},
+    [PRECISION] = {.name = "precision_config",
+                   .key = "precision",
+                   .hlo = "operand_precision",
+                   .kind = SF_ATTR_TEXT,
+                   .prefix = "#stablehlo<precision ",
+                   .text = SF_AS_ENUMS},
+    [ALGORITHM] = {.name = "algorithm", .kind = SF_ATTR_TEXT},
+};
+
+/* The dimensions that are in neither list, in order. Returns how many. */
+static int free_dims(int rank, sf_ints batch, sf_ints contracting, int *out)
+{
+    int count = 0;
+    for (int i = 0; i < rank; i++)
+        if (!sf_has(batch, i) && !sf_has(contracting, i))
+            out[count++] = i;
+    return count;
+}
+
+static sf_status check_side(const sf_op *op, int operand, sf_ints batch, sf_ints contracting,
+                            sf_diag *diag)
+{
+    const char *side = operand == 0 ? "lhs" : "rhs";
+    SF_TRY(
+        sf_check_dims(op, batch, op->in[operand]->rank, "the list of batching dimensions", diag));
+    SF_TRY(sf_check_dims(op, contracting, op->in[operand]->rank,
+                         "the list of contracting dimensions", diag));
+    for (int i = 0; i < batch.count; i++)
+        if (sf_has(contracting, batch.at[i]))
+            return SF_OP_FAIL(op, diag, "dimension %" PRId64 " of %s is both batch and contracted",
+                              batch.at[i], side);
+    return SF_OK;
+}
+
+static sf_status check_pairs(const sf_op *op, sf_ints lhs, sf_ints rhs, const char *what,
+                             sf_diag *diag)
+{
+    if (lhs.count != rhs.count)
+        return SF_OP_FAIL(op, diag, "lhs has %d %s dimensions, rhs has %d", lhs.count, what,
+                          rhs.count);
+    for (int i = 0; i < lhs.count; i++) {
+        int64_t a = op->in[0]->dims[lhs.at[i]], b = op->in[1]->dims[rhs.at[i]];
+        if (a != b)
+            return SF_OP_FAIL(op, diag,
+                              "%s dimension %" PRId64 " of lhs has size %" PRId64
+                              ", dimension %" PRId64 " of rhs has %" PRId64,
+                              what, lhs.at[i], a, rhs.at[i], b);
+    }
+    return SF_OK;
+}
+
+static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+{
+    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    SF_TRY(check_side(op, 0, lhs_batch, lhs_sum, diag));
+    SF_TRY(check_side(op, 1, rhs_batch, rhs_sum, diag));
+    SF_TRY(check_pairs(op, lhs_batch, rhs_batch, "batching", diag));
+    SF_TRY(check_pairs(op, lhs_sum, rhs_sum, "contracting", diag));
+
+    const sf_type *lhs = op->in[0], *rhs = op->in[1];
+    int64_t dims[2 * SF_MAX_RANK];
+    int free[SF_MAX_RANK], rank = 0;
+    for (int i = 0; i < lhs_batch.count; i++)
+        dims[rank++] = lhs->dims[lhs_batch.at[i]];
+    for (int i = 0, n = free_dims(lhs->rank, lhs_batch, lhs_sum, free); i < n; i++)
+        dims[rank++] = lhs->dims[free[i]];
+    for (int i = 0, n = free_dims(rhs->rank, rhs_batch, rhs_sum, free); i < n; i++)
+        dims[rank++] = rhs->dims[free[i]];
+
+    /* The result may be wider than the operands: which type is the program's choice. */
+    sf_dtype dtype = op->out ? op->out[0]->dtype : lhs->dtype;
+    if ((sf_is_float(lhs->dtype) || sf_is_float(rhs->dtype)) && !sf_is_float(dtype))
+        return SF_OP_FAIL(op, diag, "a product of floats cannot be %s", sf_dtype_get(dtype)->name);
+    out[0] = sf_type_get(op->pool, dtype, rank, dims);
+    return out[0] ? SF_OK : SF_OP_FAIL(op, diag, "the result is too large");
+}
+
+static void factors(const sf_op *op, sf_factoring *out)
+{
+    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    const sf_type *lhs = op->in[0], *rhs = op->in[1];
+    int free[SF_MAX_RANK], at = 0;
+    for (int i = 0; i < lhs_batch.count; i++) {
+        int batch = sf_factor_add(out, lhs->dims[lhs_batch.at[i]], SF_MAP, SF_MONOID_NONE);
+        sf_factor_walk(out, 0, (int)lhs_batch.at[i], batch);
+        sf_factor_walk(out, 1, (int)rhs_batch.at[i], batch);
+        sf_factor_walk(out, 2, at++, batch);
+    }
+    for (int i = 0, n = free_dims(lhs->rank, lhs_batch, lhs_sum, free); i < n; i++) {
+        int m = sf_factor_add(out, lhs->dims[free[i]], SF_MAP, SF_MONOID_NONE);
+        sf_factor_walk(out, 0, free[i], m);
+        sf_factor_walk(out, 2, at++, m);
+    }
+    for (int i = 0, n = free_dims(rhs->rank, rhs_batch, rhs_sum, free); i < n; i++) {
+        int m = sf_factor_add(out, rhs->dims[free[i]], SF_MAP, SF_MONOID_NONE);
+        sf_factor_walk(out, 1, free[i], m);
+        sf_factor_walk(out, 2, at++, m);
+    }
+    for (int i = 0; i < lhs_sum.count; i++) {
+        int k = sf_factor_add(out, lhs->dims[lhs_sum.at[i]], SF_REDUCE, SF_MONOID_ADD);
+        sf_factor_walk(out, 0, (int)lhs_sum.at[i], k);
+        sf_factor_walk(out, 1, (int)rhs_sum.at[i], k);
+    }
+}
+
+static double flops(const sf_op *op)
+{
+    double count = 2 * (double)op->out[0]->count;
+    sf_ints contracting = sf_op_ints(op, LHS_CONTRACTING);
+    for (int i = 0; i < contracting.count; i++)
+        count *= (double)op->in[0]->dims[contracting.at[i]];
+    return count;
+}
+
+static int append(sf_ints list, int *order, int count)
+{
+    for (int i = 0; i < list.count; i++)
+        order[count++] = (int)list.at[i];
+    return count;
+}
+
+static int64_t product(const sf_type *type, int count, const int *dims)
+{
+    int64_t size = 1;
+    for (int i = 0; i < count; i++)
+        size *= type->dims[dims[i]];
+    return size;
+}
+
+static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+{
+    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    const sf_type *lhs = in[0].type, *rhs = in[1].type;
+    if (lhs->count == 0 || rhs->count == 0)
+        return SF_OK; /* empty, or sums of nothing */
+    bool real = sf_is_float(op->out[0]->dtype);
+    sf_dtype sum = sf_product_dtype(eval, op->out[0]->dtype);
+    sf_arena *arena = &eval->scratch;
+    sf_mark mark = sf_arena_mark(arena);
+
+    /* Bring the operands into the orders (batch, m, k) and (batch, k, n). */
+    int left[SF_MAX_RANK], right[SF_MAX_RANK];
+    int nbatch = append(lhs_batch, left, 0);
+    int nm = free_dims(lhs->rank, lhs_batch, lhs_sum, left + nbatch);
+    append(lhs_sum, left, nbatch + nm);
+    append(rhs_batch, right, 0);
+    append(rhs_sum, right, nbatch);
+    int nk = lhs_sum.count;
+    int nn = free_dims(rhs->rank, rhs_batch, rhs_sum, right + nbatch + nk);
+    int64_t batch = product(lhs, nbatch, left), m = product(lhs, nm, left + nbatch);
+    int64_t k = product(lhs, nk, left + nbatch + nm), n = product(rhs, nn, right + nbatch + nk);
+    sf_word *a = sf_words_load(arena, &in[0], real), *b = sf_words_load(arena, &in[1], real);
+    a = sf_words_transpose(arena, a, lhs->rank, lhs->dims, left);
+    b = sf_words_transpose(arena, b, rhs->rank, rhs->dims, right);
+
+    /* Row by row of the result; each element sums over k in order. */
+    sf_word *sums = SF_ARRAY(arena, batch * m * n, sf_word);
+    for (int64_t row = 0; row < batch * m; row++) {
+        const sf_word *rows = b + row / m * k * n;
+        for (int64_t i = 0; i < k; i++)
+            sf_words_add_scaled(sum, n, a[row * k + i], rows + i * n, sums + row * n);
+    }
+    sf_words_store(&out[0], real, sums);
+    sf_arena_reset(arena, mark);
+    return SF_OK;
+}
+
+const sf_opdef sf_op_dot_general = {
+    .name = "dot_general",
+    .dialect = "stablehlo",
+    .hlo = "dot",
+    .doc = "Multiplies two tensors and sums over the contracting dimensions.",
+    .id = SF_OP_DOT_GENERAL,
+    .form = SF_FORM_DOT,
+    .min_operands = 2,
+    .max_operands = 2,
+    .nresults = 1,
+    .attrs = attrs,
+    .nattrs = NATTRS,
+    .group = "#stablehlo.dot",
+    .infer = infer,
+    .factors = factors,
+    .linear = sf_linear_each,
+    .flops = flops,
+    .eval = eval,
+};

@@ -1,0 +1,57 @@
+/* The oracle: evaluates a graph node by node with the plain kernels of the op table. It is the
+ * judge of everything faster, so it is exact (float arithmetic in double, rounded once to the type)
+ * and simple; tensors are freed after their last use. */
+#ifndef SF_OP_EVAL_H
+#define SF_OP_EVAL_H
+
+#include "op/op.h"
+
+struct sf_eval {
+    const sf_graph *graph;
+    sf_diag *diag;
+    sf_arena scratch; /* for kernels: mark on entry, reset on exit */
+    bool literal; /* round sums after every step, as the definitions of the ops read; else once */
+    sf_tensor *values;  /* indexed by value id; data NULL when not live */
+    int64_t limit;      /* bytes of live tensors, 0 for none */
+    int64_t live, peak; /* bytes */
+};
+
+/* The type that a running sum of such elements is kept in. */
+static inline sf_dtype sf_sum_dtype(const sf_eval *eval, sf_dtype dtype)
+{
+    return sf_is_float(dtype) && !eval->literal ? SF_F64 : dtype;
+}
+
+/* The same for sums of products, which hardware keeps in 32 bits at least. */
+static inline sf_dtype sf_product_dtype(const sf_eval *eval, sf_dtype dtype)
+{
+    sf_dtype sum = sf_sum_dtype(eval, dtype);
+    return sf_is_float(sum) && sf_dtype_get(sum)->bits < 32 ? SF_F32 : sum;
+}
+
+/* Evaluates the step. `arguments` are whole tensors of the argument types; `results` get data from
+ * sf_alloc, which the caller frees. `limit` bounds the bytes of live tensors (0: no bound); going
+ * past it is SF_ENOMEM with a message. A check.expect_* that does not hold is SF_EWRONG.
+ *
+ * Sums are exact: kept in double and rounded once. In a program that checks itself they are rounded
+ * after every step, in the order of the indices, because so were the values it expects. */
+sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
+                        int64_t limit, sf_diag *diag);
+
+/* For kernels with regions: binds the block's arguments, evaluates it and copies its results into
+ * `results`, whose data the caller provides. Values of enclosing blocks are visible. */
+sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *arguments,
+                        sf_tensor *results);
+
+/* One op on tensors, outside of an evaluation: results get data from sf_alloc, which the caller frees.
+ * out[i].type and out[i].spans say which piece is wanted; a NULL type asks for the whole. */
+sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_diag *diag);
+
+/* Combines two elements by a monoid, in the arithmetic of the type. */
+double sf_combine_f64(sf_monoid monoid, double a, double b);
+int64_t sf_combine_i64(sf_dtype dtype, sf_monoid monoid, int64_t a, int64_t b);
+
+/* accumulator[i] = monoid(accumulator[i], other[i]) for tensors of one type. */
+void sf_combine(sf_monoid monoid, sf_tensor *accumulator, const sf_tensor *other);
+
+#endif

@@ -1,0 +1,59 @@
+/* Moves: what ops that only move data have in common.
+ *
+ * Nearly all of them are separable: where an element comes from is a sum over dimensions. A move
+ * has one list of (to, from) offsets per dimension and stands for the copies
+ *
+ *     to[t0 + t1 + ...] = from[f0 + f1 + ...]     for every choice of a pair (t, f) from each list
+ *
+ * Elements of `to` that no pair names are left alone.
+ */
+#ifndef SF_OP_MOVE_H
+#define SF_OP_MOVE_H
+
+#include "ir/tensor.h"
+
+typedef struct sf_move_list {
+    int64_t count;
+    int64_t *to, *from; /* offsets in elements */
+} sf_move_list;
+
+typedef struct sf_move {
+    int rank; /* of lists; one more than a tensor can have, for what is fixed in a window */
+    sf_move_list lists[SF_MAX_RANK + 1];
+} sf_move;
+
+/* Empty lists; list d has room for capacity[d] pairs, in the arena. */
+void sf_move_init(sf_move *move, sf_arena *arena, int rank, const int64_t *capacity);
+
+/* A dimension of a piece in memory. */
+typedef struct sf_side {
+    sf_span span;
+    int64_t size, stride; /* of the piece, in elements */
+} sf_side;
+
+sf_side sf_side_of(const sf_tensor *tensor, int dim);
+
+/* Global index g of the result comes from (g * scale + shift) / divisor of the operand, where that
+ * divides and lies inside. */
+typedef struct sf_line {
+    int64_t scale, shift, divisor;
+} sf_line;
+
+/* Adds the pairs of one dimension to list `dim`: every index of `to` whose source `from` holds. */
+void sf_move_along(sf_move *move, int dim, sf_side to, sf_side from, sf_line line);
+
+/* Calls `row` for every choice of pairs from all lists but the last: the row's copies are those of
+ * the last list, shifted by `to` and `from`. */
+typedef void sf_move_row(void *context, const sf_move_list *list, int64_t to, int64_t from);
+void sf_move_each(const sf_move *move, sf_move_row *row, void *context);
+
+/* Does the copies, for tensors of one element type. */
+void sf_move_copy(const sf_move *move, const sf_tensor *from, sf_tensor *to);
+
+/* All elements of `to` become the scalar at `from`, of the same element type. */
+void sf_move_fill(const void *from, sf_tensor *to);
+
+/* An element of an index tensor; unsigned ones that an int64 cannot hold become its largest. */
+int64_t sf_index_at(const sf_tensor *indices, int64_t flat);
+
+#endif

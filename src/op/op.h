@@ -1,0 +1,28 @@
+/* The table of ops: every op the library knows, by number and by name. */
+#ifndef SF_OP_OP_H
+#define SF_OP_OP_H
+
+#include "ir/opdef.h"
+
+typedef enum sf_opcode {
+#define SF_OP(id, symbol) SF_OP_##id,
+#include "op/ops.def"
+#undef SF_OP
+    SF_OP_COUNT
+} sf_opcode;
+
+const sf_opdef *sf_opdef_get(sf_opcode code);
+
+/* By dialect and name ("stablehlo", "add"); by HLO opcode ("add"). NULL when there is none. */
+const sf_opdef *sf_opdef_find(sf_str dialect, sf_str name);
+const sf_opdef *sf_opdef_find_hlo(sf_str opcode);
+
+/* The known op whose name is nearest, for "did you mean"; NULL when none is near. */
+const sf_opdef *sf_opdef_nearest(sf_str name);
+
+static inline bool sf_is(const sf_node *node, sf_opcode code)
+{
+    return node->def->id == (int)code;
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* Ops that compute each element of the result from the same element of every operand. One row says
+ * all about such an op; these macros make its definition out of the row.
+ *
+ *     SF_UNARY(ABS, abs, "stablehlo", "abs", "abs", NUMBERS, NULL, fabs(x), magnitude(dtype, x),
+ *              "The absolute value.")
+ *
+ * The two formulas are over doubles and over int64: x is the element, y that of the second operand,
+ * `dtype` its type. Integers come in sign- or zero-extended and go out wrapped, so a formula only has
+ * to get the low bits right; booleans are the integers 0 and 1, and all else is stored as 1.
+ */
+#ifndef SF_OP_POINTWISE_H
+#define SF_OP_POINTWISE_H
+
+#include <math.h>
+
+#include "op/util.h"
+
+/* Sets of sf_class. */
+enum {
+    SF_BOOLEANS = 1 << SF_BOOLEAN,
+    SF_INTEGERS = 1 << SF_SIGNED | 1 << SF_UNSIGNED,
+    SF_FLOATS = 1 << SF_FLOAT,
+};
+
+typedef void sf_real_loop(int64_t count, const double *a, const double *b, double *out);
+typedef void sf_integer_loop(sf_dtype dtype, int64_t count, const int64_t *a, const int64_t *b,
+                             int64_t *out);
+
+typedef struct sf_pointwise {
+    unsigned classes; /* of the operands */
+    bool predicate;   /* the result is i1; else it has the type of the operands */
+    sf_real_loop *real;
+    sf_integer_loop *integer; /* each for the classes that it serves; else NULL */
+} sf_pointwise;
+
+/* Checks that all operands have one type, of an allowed class. */
+sf_status sf_pointwise_infer(const sf_pointwise *row, const sf_op *op, const sf_type **out,
+                             sf_diag *diag);
+
+sf_status sf_pointwise_eval(const sf_pointwise *row, const sf_op *op, const sf_tensor *in,
+                            sf_tensor *out);
+
+/* IEEE 754-2019 maximum and minimum: NaN if either is, and -0 is below +0. */
+static inline double sf_maximum(double x, double y)
+{
+    if (isnan(x) || isnan(y))
+        return x + y;
+    if (x == y)
+        return signbit(x) ? y : x;
+    return x > y ? x : y;
+}
+
+static inline double sf_minimum(double x, double y)
+{
+    if (isnan(x) || isnan(y))
+        return x + y;
+    if (x == y)
+        return signbit(x) ? x : y;
+    return x < y ? x : y;
+}
+
+#define SF_REAL_LOOP(function, operands, formula)                                                  \
+    static void function(int64_t count, const double *a, const double *b, double *out)             \
+    {                                                                                              \
+        (void)b;                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            operands(double) out[i] = (double)(formula);                                           \
+        }                                                                                          \
+    }
+
+#define SF_INTEGER_LOOP(function, operands, formula)                                               \
+    static void function(sf_dtype dtype, int64_t count, const int64_t *a, const int64_t *b,        \
+                         int64_t *out)                                                             \
+    {                                                                                              \
+        (void)b, (void)dtype;                                                                      \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            operands(int64_t) out[i] = (int64_t)(formula);                                         \
+        }                                                                                          \
+    }
+
+#define SF_ONE_OPERAND(number) number x = a[i];
+#define SF_TWO_OPERANDS(number) number x = a[i], y = b[i];
+
+#define SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, OPERANDS, LINEAR, DOC, ...)               \
+    static const sf_pointwise row_##symbol = {__VA_ARGS__};                                        \
+    static sf_status infer_##symbol(const sf_op *op, const sf_type **out, sf_diag *diag)           \
+    {                                                                                              \
+        return sf_pointwise_infer(&row_##symbol, op, out, diag);                                   \
+    }                                                                                              \
+    static sf_status eval_##symbol(sf_eval *eval, const sf_op *op, const sf_tensor *in,            \
+                                   sf_tensor *out)                                                 \
+    {                                                                                              \
+        (void)eval;                                                                                \
+        return sf_pointwise_eval(&row_##symbol, op, in, out);                                      \
+    }                                                                                              \
+    const sf_opdef sf_op_##symbol = {                                                              \
+        .name = NAME,                                                                              \
+        .dialect = DIALECT,                                                                        \
+        .hlo = HLO,                                                                                \
+        .doc = DOC,                                                                                \
+        .id = SF_OP_##ID,                                                                          \
+        .form = SF_FORM_OPERANDS,                                                                  \
+        .min_operands = OPERANDS,                                                                  \
+        .max_operands = OPERANDS,                                                                  \
+        .nresults = 1,                                                                             \
+        .infer = infer_##symbol,                                                                   \
+        .factors = sf_factors_pointwise,                                                           \
+        .linear = LINEAR,                                                                          \
+        .flops = sf_flops_pointwise,                                                               \
+        .eval = eval_##symbol,                                                                     \
+    };
+
+/* On floats and other classes. */
+#define SF_UNARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, LINEAR, REAL, INTEGER, DOC)              \
+    SF_REAL_LOOP(real_##symbol, SF_ONE_OPERAND, REAL)                                              \
+    SF_INTEGER_LOOP(integer_##symbol, SF_ONE_OPERAND, INTEGER)                                     \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, LINEAR, DOC, CLASSES, false,               \
+                     real_##symbol, integer_##symbol)
+
+#define SF_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, LINEAR, REAL, INTEGER, DOC)             \
+    SF_REAL_LOOP(real_##symbol, SF_TWO_OPERANDS, REAL)                                             \
+    SF_INTEGER_LOOP(integer_##symbol, SF_TWO_OPERANDS, INTEGER)                                    \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, LINEAR, DOC, CLASSES, false,               \
+                     real_##symbol, integer_##symbol)
+
+/* On floats only. */
+#define SF_REAL_UNARY(ID, symbol, DIALECT, NAME, HLO, REAL, DOC)                                   \
+    SF_REAL_LOOP(real_##symbol, SF_ONE_OPERAND, REAL)                                              \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, NULL, DOC, SF_FLOATS, false,               \
+                     real_##symbol, NULL)
+
+#define SF_REAL_BINARY(ID, symbol, DIALECT, NAME, HLO, REAL, DOC)                                  \
+    SF_REAL_LOOP(real_##symbol, SF_TWO_OPERANDS, REAL)                                             \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, NULL, DOC, SF_FLOATS, false,               \
+                     real_##symbol, NULL)
+
+/* On bits: integers, and booleans where the classes say so. */
+#define SF_BITS_UNARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, INTEGER, DOC)                       \
+    SF_INTEGER_LOOP(integer_##symbol, SF_ONE_OPERAND, INTEGER)                                     \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, NULL, DOC, CLASSES, false, NULL,           \
+                     integer_##symbol)
+
+#define SF_BITS_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, INTEGER, DOC)                      \
+    SF_INTEGER_LOOP(integer_##symbol, SF_TWO_OPERANDS, INTEGER)                                    \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, NULL, DOC, CLASSES, false, NULL,           \
+                     integer_##symbol)
+
+#endif

@@ -1,0 +1,72 @@
+#include <string.h>
+
+#include "op/op.h"
+
+#define SF_OP(id, symbol) extern const sf_opdef sf_op_##symbol;
+#include "op/ops.def"
+#undef SF_OP
+
+static const sf_opdef *const table[SF_OP_COUNT] = {
+#define SF_OP(id, symbol) [SF_OP_##id] = &sf_op_##symbol,
+#include "op/ops.def"
+#undef SF_OP
+};
+
+const sf_opdef *sf_opdef_get(sf_opcode code)
+{
+    return table[code];
+}
+
+const sf_opdef *sf_opdef_find(sf_str dialect, sf_str name)
+{
+    for (int i = 0; i < SF_OP_COUNT; i++)
+        if (sf_str_is(name, table[i]->name) && sf_str_is(dialect, table[i]->dialect))
+            return table[i];
+    return NULL;
+}
+
+const sf_opdef *sf_opdef_find_hlo(sf_str opcode)
+{
+    for (int i = 0; i < SF_OP_COUNT; i++)
+        if (table[i]->hlo && sf_str_is(opcode, table[i]->hlo))
+            return table[i];
+    return NULL;
+}
+
+enum { LONGEST_NAME = 64 };
+
+/* Levenshtein distance of two short names. */
+static int distance(sf_str a, const char *b)
+{
+    int row[LONGEST_NAME + 1];
+    int width = (int)strlen(b);
+    for (int j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 0; i < a.length; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (int j = 0; j < width; j++) {
+            int replace = diagonal + (a.at[i] != b[j]);
+            diagonal = row[j + 1];
+            int insert = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            row[j + 1] = replace < insert ? replace : insert;
+        }
+    }
+    return row[width];
+}
+
+const sf_opdef *sf_opdef_nearest(sf_str name)
+{
+    const sf_opdef *nearest = NULL;
+    int best = 1 + (int)name.length / 3;
+    if (name.length >= LONGEST_NAME)
+        return NULL;
+    for (int i = 0; i < SF_OP_COUNT; i++) {
+        int d = distance(name, table[i]->name);
+        if (d < best) {
+            best = d;
+            nearest = table[i];
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,101 @@
+#include "op/util.h"
+
+#include <stdarg.h>
+
+void sf_factors_pointwise(const sf_op *op, sf_factoring *out)
+{
+    const sf_type *result = op->out[0];
+    for (int d = 0; d < result->rank; d++) {
+        int factor = sf_factor_add(out, result->dims[d], SF_MAP, SF_MONOID_NONE);
+        for (int i = 0; i < op->noperands; i++)
+            if (op->in[i]->rank > 0)
+                sf_factor_walk(out, i, d, factor);
+        for (int i = 0; i < op->nresults; i++)
+            sf_factor_walk(out, op->noperands + i, d, factor);
+    }
+}
+
+void sf_factors_whole(const sf_op *op, sf_factoring *out)
+{
+    for (int i = 0; i < op->noperands + op->nresults; i++) {
+        const sf_type *type = i < op->noperands ? op->in[i] : op->out[i - op->noperands];
+        for (int d = 0; d < type->rank; d++)
+            sf_factor_whole(out, i, d, type->dims[d]);
+    }
+}
+
+int sf_linear_first(const sf_op *op, uint32_t masks[])
+{
+    (void)op;
+    masks[0] = 1;
+    return 1;
+}
+
+int sf_linear_all(const sf_op *op, uint32_t masks[])
+{
+    if (op->noperands < 1 || op->noperands > 32)
+        return 0;
+    masks[0] = UINT32_MAX >> (32 - op->noperands);
+    return 1;
+}
+
+int sf_linear_each(const sf_op *op, uint32_t masks[])
+{
+    (void)op;
+    masks[0] = 1;
+    masks[1] = 2;
+    return 2;
+}
+
+double sf_flops_pointwise(const sf_op *op)
+{
+    return (double)op->out[0]->count;
+}
+
+sf_status sf_check_same_shape(const sf_op *op, int a, int b, sf_diag *diag)
+{
+    if (sf_same_shape(op->in[a], op->in[b]))
+        return SF_OK;
+    char left[SF_TYPE_TEXT], right[SF_TYPE_TEXT];
+    return SF_OP_FAIL(op, diag, "operands %d and %d have different shapes, %s and %s", a, b,
+                      sf_type_text(op->in[a], left), sf_type_text(op->in[b], right));
+}
+
+sf_status sf_op_fail(const sf_op *op, sf_diag *diag, const char *format, ...)
+{
+    char text[2 * SF_TYPE_TEXT + 200]; /* two types and a sentence */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return sf_fail(diag, SF_EINPUT, op->loc, "%s.%s: %s", op->def->dialect, op->def->name, text);
+}
+
+sf_status sf_check_dims(const sf_op *op, sf_ints dims, int rank, const char *what, sf_diag *diag)
+{
+    uint32_t seen = 0;
+    for (int i = 0; i < dims.count; i++) {
+        int64_t dim = dims.at[i];
+        if (dim < 0 || dim >= rank)
+            return SF_OP_FAIL(op, diag, "%s names dimension %" PRId64 " of a tensor of rank %d",
+                              what, dim, rank);
+        if (seen & UINT32_C(1) << dim)
+            return SF_OP_FAIL(op, diag, "%s names dimension %" PRId64 " twice", what, dim);
+        seen |= UINT32_C(1) << dim;
+    }
+    return SF_OK;
+}
+
+bool sf_has(sf_ints list, int64_t value)
+{
+    for (int i = 0; i < list.count; i++)
+        if (list.at[i] == value)
+            return true;
+    return false;
+}
+
+sf_monoid sf_op_monoid(const sf_op *op, int slot)
+{
+    int64_t monoid = sf_op_int(op, slot, SF_MONOID_NONE);
+    return monoid > SF_MONOID_NONE && monoid < SF_MONOID_COUNT ? (sf_monoid)monoid : SF_MONOID_NONE;
+}

@@ -1,0 +1,43 @@
+/* What the families of ops share: common checks, factor patterns and loops. */
+#ifndef SF_OP_UTIL_H
+#define SF_OP_UTIL_H
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "op/eval.h"
+#include "op/op.h"
+
+/* Every dimension of every tensor is the same factor as that dimension of the result: the pattern of
+ * all element-wise ops. Scalars among the operands have no factor. */
+void sf_factors_pointwise(const sf_op *op, sf_factoring *out);
+
+/* No dimension of any tensor can be split. */
+void sf_factors_whole(const sf_op *op, sf_factoring *out);
+
+/* Sets of linear operands that recur. */
+int sf_linear_first(const sf_op *op, uint32_t masks[]); /* {0} */
+int sf_linear_all(const sf_op *op, uint32_t masks[]);   /* all operands together */
+int sf_linear_each(const sf_op *op, uint32_t masks[]);  /* {0}, {1}: a product */
+
+/* One operation per element of the first result. */
+double sf_flops_pointwise(const sf_op *op);
+
+/* Out's shape with in's check: SF_EINPUT at op->loc unless the shapes are the same. */
+sf_status sf_check_same_shape(const sf_op *op, int a, int b, sf_diag *diag);
+
+/* "stablehlo.add: " style prefix is added by these; formats as printf. */
+#define SF_OP_FAIL(op, diag, ...) sf_op_fail((op), (diag), __VA_ARGS__)
+sf_status sf_op_fail(const sf_op *op, sf_diag *diag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A list of distinct dimensions, each in [0, rank). `what` names it in the message. */
+sf_status sf_check_dims(const sf_op *op, sf_ints dims, int rank, const char *what, sf_diag *diag);
+
+/* True when `value` is in the list. */
+bool sf_has(sf_ints list, int64_t value);
+
+/* The monoid in the derived slot, or SF_MONOID_NONE. */
+sf_monoid sf_op_monoid(const sf_op *op, int slot);
+
+#endif

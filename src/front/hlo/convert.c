@@ -1,0 +1,295 @@
+/* Instructions to nodes. */
+#include "front/hlo/reader.h"
+#include "op/build.h"
+
+/* What has no nodes of its own (tuples, copies) has no path either. */
+static void set_path(sf_hlo_reader *reader, uint32_t node, const char *path)
+{
+    if (node >= reader->path_capacity) {
+        size_t capacity = reader->path_capacity ? reader->path_capacity * 2 : 256;
+        while (node >= capacity)
+            capacity *= 2;
+        const char **larger = SF_ARRAY(&reader->arena, capacity, const char *);
+        if (reader->path_capacity)
+            memcpy(larger, reader->paths, reader->path_capacity * sizeof *larger);
+        reader->paths = larger;
+        reader->path_capacity = capacity;
+    }
+    reader->paths[node] = path;
+}
+
+sf_status sf_hlo_build(sf_hlo_frame *frame, const sf_hlo_instruction *inst, sf_block *block,
+                       const sf_node_spec *spec, sf_node **out)
+{
+    sf_hlo_reader *reader = frame->reader;
+    sf_graph *graph = reader->module->graph;
+    SF_TRY(sf_build(graph, block, spec, reader->diag, out));
+    if (inst->path.length > 0)
+        set_path(reader, (*out)->id,
+                 sf_pool_string(graph->pool, sf_hlo_unescape(&reader->arena, inst->path)));
+    return SF_OK;
+}
+
+/* Adds the value; `leaves` is kept by those that are tuples. */
+static sf_status define(sf_hlo_frame *frame, sf_hlo_instruction *inst, const sf_value *leaves)
+{
+    sf_hlo_value value = {.name = inst->name, .shape = inst->shape, .leaf = SF_NONE};
+    if (inst->shape.type)
+        value.leaf = leaves[0];
+    else
+        value.leaves = leaves;
+    uint32_t number;
+    if (!sf_hlo_add_value(frame, &value, &number))
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc, "%.*s is defined twice",
+                       SF_STR_ARGS(inst->name));
+    if (inst->is_root)
+        frame->root = number;
+    return SF_OK;
+}
+
+sf_status sf_hlo_define(sf_hlo_frame *frame, sf_hlo_instruction *inst, sf_value result)
+{
+    if (inst->shape.type)
+        return define(frame, inst, &result);
+    sf_value *leaves = SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, sf_value);
+    for (uint32_t i = 0; i < inst->shape.nleaves; i++)
+        leaves[i] = result + i;
+    return define(frame, inst, leaves);
+}
+
+const sf_type **sf_hlo_declared(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
+{
+    const sf_type **types =
+        SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, const sf_type *);
+    sf_hlo_leaf_types(&inst->shape, types);
+    return types;
+}
+
+sf_status sf_hlo_flatten(sf_hlo_frame *frame, const sf_hlo_instruction *inst, uint32_t first,
+                         uint32_t end, const sf_value **out, uint32_t *count)
+{
+    sf_hlo_reader *reader = frame->reader;
+    size_t total = 0, tuples = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const sf_hlo_shape *shape = &frame->values[inst->operands[i]].shape;
+        total += shape->nleaves;
+        tuples += shape->type ? 0 : shape->nleaves;
+    }
+    /* A few characters can pass a large tuple, so the sum of all of them has a bound. */
+    if (tuples > reader->budget)
+        return sf_fail(reader->diag, SF_EUNSUPPORTED, inst->loc,
+                       "the tuples of this module have too many elements");
+    reader->budget -= tuples;
+    sf_value *values = SF_ARRAY(&reader->arena, total + 1, sf_value);
+    size_t at = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const sf_hlo_value *value = &frame->values[inst->operands[i]];
+        memcpy(values + at, sf_hlo_leaves(value), value->shape.nleaves * sizeof *values);
+        at += value->shape.nleaves;
+    }
+    *out = values;
+    *count = (uint32_t)total;
+    return SF_OK;
+}
+
+static sf_status need_operands(sf_hlo_frame *frame, const sf_hlo_instruction *inst, uint32_t count)
+{
+    if (inst->noperands == count)
+        return SF_OK;
+    return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc, "%.*s takes %u operand%s, not %u",
+                   SF_STR_ARGS(inst->op->name), count, count == 1 ? "" : "s", inst->noperands);
+}
+
+/* The declared shape against the one that follows from the operands. */
+static sf_status check_shape(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
+                             const sf_hlo_shape *shape)
+{
+    char declared[SF_TYPE_TEXT], found[SF_TYPE_TEXT];
+    if (sf_hlo_same_shape(&inst->shape, shape))
+        return SF_OK;
+    return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc,
+                   "the result of %.*s is declared as %s, but is %s", SF_STR_ARGS(inst->op->name),
+                   sf_hlo_shape_text(&inst->shape, declared), sf_hlo_shape_text(shape, found));
+}
+
+static sf_status convert_parameter(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    sf_graph *graph = frame->reader->module->graph;
+    sf_block *block = frame->computation->func->block;
+    const sf_type **types = sf_hlo_declared(frame, inst);
+    sf_value *leaves = SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, sf_value);
+    for (uint32_t i = 0; i < inst->shape.nleaves; i++)
+        leaves[i] = sf_block_argument(graph, block, types[i]);
+    SF_TRY(define(frame, inst, leaves));
+    sf_hlo_parameter parameter = {
+        .number = inst->parameter,
+        .value = (uint32_t)frame->nvalues - 1,
+        .name = inst->name,
+        .path = inst->path,
+        .sharding = inst->sharding,
+        .loc = inst->loc,
+    };
+    SF_PUSH(&frame->reader->arena, frame->parameters, frame->nparameters, frame->parameter_capacity,
+            parameter);
+    return SF_OK;
+}
+
+static sf_status convert_tuple(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    bool is_same = !inst->shape.type && inst->shape.nparts == inst->noperands;
+    for (uint32_t i = 0; is_same && i < inst->noperands; i++)
+        is_same = sf_hlo_same_shape(&inst->shape.parts[i], &frame->values[inst->operands[i]].shape);
+    if (!is_same)
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc,
+                       "the operands of tuple are not what its type says");
+    const sf_value *leaves;
+    uint32_t count;
+    SF_TRY(sf_hlo_flatten(frame, inst, 0, inst->noperands, &leaves, &count));
+    frame->reader->budget += count; /* the text spells the type out */
+    return define(frame, inst, leaves);
+}
+
+static sf_status convert_get_tuple_element(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    SF_TRY(need_operands(frame, inst, 1));
+    const sf_hlo_value *operand = &frame->values[inst->operands[0]];
+    if (operand->shape.type)
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc, "%.*s is no tuple",
+                       SF_STR_ARGS(operand->name));
+    if (inst->index < 0 || inst->index >= operand->shape.nparts)
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc,
+                       "index %lld of a tuple of %u elements", (long long)inst->index,
+                       operand->shape.nparts);
+    const sf_hlo_shape *part = &operand->shape.parts[inst->index];
+    SF_TRY(check_shape(frame, inst, part));
+    return define(frame, inst, operand->leaves + part->first);
+}
+
+static sf_status convert_copy(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    SF_TRY(need_operands(frame, inst, 1));
+    sf_hlo_value operand = frame->values[inst->operands[0]];
+    SF_TRY(check_shape(frame, inst, &operand.shape));
+    return define(frame, inst, sf_hlo_leaves(&operand));
+}
+
+static sf_status convert_constant(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    sf_node_spec spec = {
+        .def = inst->op->def,
+        .nresults = 1,
+        .types = &inst->shape.type,
+        .attrs = inst->attrs,
+        .loc = inst->loc,
+    };
+    sf_node *node;
+    SF_TRY(sf_hlo_build(frame, inst, frame->computation->func->block, &spec, &node));
+    return sf_hlo_define(frame, inst, node->result);
+}
+
+static sf_status convert_get_dimension_size(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    sf_pool *pool = frame->reader->module->graph->pool;
+    SF_TRY(need_operands(frame, inst, 1));
+    const sf_type *type = frame->values[inst->operands[0]].shape.type;
+    if (!type || inst->index < 0 || inst->index >= type->rank)
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc,
+                       "the operand has no dimension %lld", (long long)inst->index);
+    if (inst->shape.type != sf_type_scalar(pool, SF_S32))
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc, "the result must be s32[]");
+    int32_t size =
+        (int32_t)(type->dims[inst->index] > INT32_MAX ? INT32_MAX : type->dims[inst->index]);
+    sf_hlo_set_attr(inst, "value", sf_attr_dense(pool, inst->shape.type, true, &size));
+    return convert_constant(frame, inst);
+}
+
+/* The blocks of the computations that the instruction names, which are its regions. */
+static uint32_t regions_of(const sf_hlo_instruction *inst, sf_block **out)
+{
+    uint32_t count = 0;
+    for (int i = 0; inst->op->def->nregions != 0 && i < SF_HLO_CALLEES; i++)
+        if (inst->callees[i])
+            out[count++] = inst->callees[i]->func->block;
+    return count;
+}
+
+static sf_status convert_table(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    const sf_opdef *def = inst->op->def;
+    sf_block *regions[SF_HLO_CALLEES];
+    sf_node_spec spec = {
+        .def = def,
+        .nresults = inst->shape.nleaves,
+        .types = inst->shape.type ? &inst->shape.type : sf_hlo_declared(frame, inst),
+        .attrs = inst->attrs,
+        .nregions = regions_of(inst, regions),
+        .regions = regions,
+        .loc = inst->loc,
+    };
+    if (def->nregions > 0 && spec.nregions != (uint32_t)def->nregions)
+        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc,
+                       "%.*s names %u computations, not %d", SF_STR_ARGS(inst->op->name),
+                       spec.nregions, def->nregions);
+    enum { FEW = 8 };
+    sf_value few[FEW];
+    bool is_simple = inst->noperands <= FEW;
+    for (uint32_t i = 0; is_simple && i < inst->noperands; i++) {
+        const sf_hlo_value *operand = &frame->values[inst->operands[i]];
+        is_simple = operand->shape.type != NULL;
+        few[i] = operand->leaf;
+    }
+    spec.operands = few;
+    spec.noperands = inst->noperands;
+    if (!is_simple)
+        SF_TRY(sf_hlo_flatten(frame, inst, 0, inst->noperands, &spec.operands, &spec.noperands));
+    sf_node *node;
+    SF_TRY(sf_hlo_build(frame, inst, frame->computation->func->block, &spec, &node));
+    return sf_hlo_define(frame, inst, node->result);
+}
+
+/* Gives a tensor another shape. Where the layouts are not row-major a bitcast also transposes. */
+static sf_status convert_bitcast(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    SF_TRY(need_operands(frame, inst, 1));
+    const sf_hlo_shape *from = &frame->values[inst->operands[0]].shape;
+    bool is_plain = inst->shape.is_plain && from->is_plain;
+    if (from->type == inst->shape.type && (is_plain || !from->type))
+        return convert_copy(frame, inst);
+    if (!is_plain || from->type->dtype != inst->shape.type->dtype)
+        return sf_fail(frame->reader->diag, SF_EUNSUPPORTED, inst->loc,
+                       "a bitcast that changes the element type or the layout is not supported");
+    return convert_table(frame, inst);
+}
+
+sf_status sf_hlo_convert(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+{
+    if (inst->is_poisoned)
+        return SF_OK;
+    switch (inst->op->kind) {
+    case SF_HLO_TABLE:
+        return convert_table(frame, inst);
+    case SF_HLO_BITCAST:
+        return convert_bitcast(frame, inst);
+    case SF_HLO_CALL:
+        return sf_hlo_convert_call(frame, inst);
+    case SF_HLO_CONDITIONAL:
+        return sf_hlo_convert_conditional(frame, inst);
+    case SF_HLO_CONSTANT:
+        return convert_constant(frame, inst);
+    case SF_HLO_COPY:
+        return convert_copy(frame, inst);
+    case SF_HLO_GET_DIMENSION_SIZE:
+        return convert_get_dimension_size(frame, inst);
+    case SF_HLO_GET_TUPLE_ELEMENT:
+        return convert_get_tuple_element(frame, inst);
+    case SF_HLO_MAP:
+        return sf_hlo_convert_map(frame, inst);
+    case SF_HLO_PARAMETER:
+        return convert_parameter(frame, inst);
+    case SF_HLO_TUPLE:
+        return convert_tuple(frame, inst);
+    case SF_HLO_UNKNOWN:
+        break;
+    }
+    return SF_EUNSUPPORTED;
+}

@@ -1,0 +1,396 @@
+#include "front/state.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+static const sf_type *argument_type(const sf_graph *graph, uint32_t i)
+{
+    return sf_type_of(graph, graph->top->arguments[i]);
+}
+
+static const sf_type *result_type(const sf_graph *graph, uint32_t i)
+{
+    return sf_type_of(graph, graph->top->results[i]);
+}
+
+static void set_role(sf_argument *argument, sf_role role, sf_source from)
+{
+    argument->role = role;
+    argument->role_from = from;
+}
+
+static void set_next(sf_argument *argument, uint32_t result, sf_source from)
+{
+    argument->next = result;
+    argument->next_from = from;
+}
+
+/* The argument or result that a number or a name means; SF_NONE when there is none. */
+static uint32_t find_argument(const sf_graph *graph, const char *text)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*text && !*end)
+        return number < graph->top->narguments ? (uint32_t)number : SF_NONE;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (strcmp(graph->arguments[i].name, text) == 0)
+            return i;
+    return SF_NONE;
+}
+
+static uint32_t find_result(const sf_graph *graph, const char *text)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*text && !*end)
+        return number < graph->top->nresults ? (uint32_t)number : SF_NONE;
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        if (strcmp(graph->results[i].name, text) == 0)
+            return i;
+    return SF_NONE;
+}
+
+static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
+{
+    char *equals = strrchr(pair, '=');
+    if (!equals)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
+    *equals = 0;
+    uint32_t argument = find_argument(graph, pair), result = find_result(graph, equals + 1);
+    if (argument == SF_NONE)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
+    if (result == SF_NONE)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
+    if (argument_type(graph, argument) != result_type(graph, result))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "state: argument %u and result %u have different types", argument, result);
+    set_next(&graph->arguments[argument], result, SF_FROM_USER);
+    return SF_OK;
+}
+
+static sf_status links_by_hand(sf_graph *graph, const char *state, sf_diag *diag)
+{
+    if (strcmp(state, "none") == 0)
+        return SF_OK;
+    char *text = sf_arena_string(&graph->arena, state, strlen(state));
+    while (text) {
+        char *comma = strchr(text, ',');
+        if (comma)
+            *comma++ = 0;
+        SF_TRY(link_by_hand(graph, text, diag));
+        text = comma;
+    }
+    return SF_OK;
+}
+
+static bool shape_is(const sf_json *shape, const sf_type *type)
+{
+    if (sf_json_count(shape) != (size_t)type->rank)
+        return false;
+    for (int i = 0; i < type->rank; i++) {
+        int64_t size;
+        if (!sf_json_int(sf_json_item(shape, (size_t)i), &size) || size != type->dims[i])
+            return false;
+    }
+    return true;
+}
+
+/* Whether the sidecar's entry describes argument i: its shape, and its name at the end of the
+ * argument's name where the text has names. */
+static bool describes(const sf_json *arg, const sf_graph *graph, uint32_t i)
+{
+    sf_str name, have = sf_str_of(graph->arguments[i].name);
+    if (!shape_is(sf_json_get(arg, "shape"), argument_type(graph, i)))
+        return false;
+    if (!strchr(have.at, '[') || !sf_json_string(sf_json_get(arg, "name"), &name))
+        return true;
+    return name.length <= have.length &&
+           memcmp(have.at + have.length - name.length, name.at, name.length) == 0;
+}
+
+static void role_of_entry(sf_argument *argument, const sf_json *arg)
+{
+    sf_str role;
+    if (!sf_json_string(sf_json_get(arg, "role"), &role))
+        return;
+    for (int r = 0; r < SF_ROLE_COUNT; r++)
+        if (sf_str_is(role, sf_role_name((sf_role)r)))
+            set_role(argument, (sf_role)r, SF_FROM_SIDECAR);
+}
+
+/* Roles, in order. JAX drops arguments that a step does not use, so entries may be left over; an
+ * argument without its entry means that this is the sidecar of another step. */
+static sf_status read_sidecar(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
+{
+    const sf_json *json;
+    sf_loc loc = {.file = options->sidecar_file};
+    sf_arena arena = {0};
+    sf_status status =
+        sf_json_parse(sf_str_of(options->sidecar), options->sidecar_file, &arena, &json, diag);
+    const sf_json *args = status == SF_OK ? sf_json_get(json, "args") : NULL;
+    size_t entry = 0, count = sf_json_kind_of(args) == SF_JSON_ARRAY ? sf_json_count(args) : 0;
+    for (uint32_t i = 0; status == SF_OK && i < graph->top->narguments; i++) {
+        while (entry < count && !describes(sf_json_item(args, entry), graph, i))
+            entry++;
+        if (entry < count) {
+            role_of_entry(&graph->arguments[i], sf_json_item(args, entry++));
+            continue;
+        }
+        status = sf_fail(diag, SF_EINPUT, loc, "does not describe argument %u, %s", i,
+                         graph->arguments[i].name);
+        sf_hint(diag, "it may be the sidecar of another step; name the right one with --sidecar");
+    }
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* Results are parameters and optimizer state in argument order, then the loss. */
+static void link_by_sidecar(sf_graph *graph)
+{
+    uint32_t result = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        sf_argument *argument = &graph->arguments[i];
+        if (argument->role != SF_ROLE_PARAM && argument->role != SF_ROLE_STATE)
+            continue;
+        if (result >= graph->top->nresults || result_type(graph, result) != argument_type(graph, i))
+            return;
+        set_next(argument, result++, SF_FROM_SIDECAR);
+    }
+}
+
+/* The words of a name: "opt[0].mu['params']['fc1']" has opt, 0, mu, params, fc1. */
+static bool next_word(const char **text, sf_str *word)
+{
+    const char *at = *text;
+    while (*at && !isalnum((unsigned char)*at))
+        at++;
+    const char *start = at;
+    while (isalnum((unsigned char)*at))
+        at++;
+    *word = (sf_str){start, (size_t)(at - start)};
+    *text = at;
+    return word->length > 0;
+}
+
+static bool is_one_of(sf_str word, const char *const *list)
+{
+    for (; *list; list++)
+        if (word.length == strlen(*list) && strncasecmp(word.at, *list, word.length) == 0)
+            return true;
+    return false;
+}
+
+/* Optimizer words win over parameter words, because the state of a parameter bears its name. */
+static bool role_by_name(const char *name, sf_role *role)
+{
+    static const char *const state[] = {"opt",     "optimizer", "mu",       "nu",      "momentum",
+                                        "moments", "optstate",  "velocity", "adam",    "adamw",
+                                        "count",   "trace",     "moment",   "optvars", NULL};
+    static const char *const param[] = {"params", "param",     "weights", "weight",
+                                        "kernel", "variables", "theta",   NULL};
+    static const char *const batch[] = {"batch",  "inputs", "input",  "labels", "targets",
+                                        "target", "ids",    "tokens", "images", "data",
+                                        "x",      "y",      NULL};
+    static const char *const key[] = {"key", "rng", "rngs", "seed", "prng", NULL};
+    static const struct {
+        sf_role role;
+        const char *const *words;
+    } table[] = {
+        {SF_ROLE_STATE, state},
+        {SF_ROLE_PARAM, param},
+        {SF_ROLE_BATCH, batch},
+        {SF_ROLE_KEY, key},
+    };
+    sf_str first, word;
+    const char *at = name;
+    if (!next_word(&at, &first))
+        return false;
+    /* The first word names the argument of the user's function, the others lie inside of it. */
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (is_one_of(first, table[i].words)) {
+            *role = table[i].role;
+            return true;
+        }
+    for (size_t i = 0; i < 2; i++)
+        for (at = name; next_word(&at, &word);)
+            if (is_one_of(word, table[i].words)) {
+                *role = table[i].role;
+                return true;
+            }
+    return false;
+}
+
+/* What follows the name of the user's argument, and what follows "result[0]". */
+static const char *inside_argument(const char *name)
+{
+    return name + strcspn(name, "[.");
+}
+
+static const char *inside_result(const char *name)
+{
+    name += strcspn(name, "[");
+    return *name ? name + strcspn(name, "]") + 1 : name;
+}
+
+struct named {
+    const char *inside;
+    uint32_t index;
+};
+
+static int by_inside(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+    int order = strcmp(x->inside, y->inside);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static void link_by_name(sf_graph *graph)
+{
+    uint32_t nresults = graph->top->nresults;
+    struct named *results = sf_alloc(nresults * sizeof *results);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nresults; i++) {
+        const char *inside = inside_result(graph->results[i].name);
+        if (*inside)
+            results[count++] = (struct named){inside, i};
+    }
+    qsort(results, count, sizeof *results, by_inside);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        struct named key = {inside_argument(graph->arguments[i].name), 0};
+        uint32_t low = 0, high = count;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (by_inside(&results[middle], &key) < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        bool found = *key.inside && low < count && strcmp(results[low].inside, key.inside) == 0;
+        bool is_unique = low + 1 >= count || strcmp(results[low + 1].inside, key.inside) != 0;
+        if (found && is_unique && result_type(graph, results[low].index) == argument_type(graph, i))
+            set_next(&graph->arguments[i], results[low].index, SF_FROM_NAME);
+    }
+    sf_free(results);
+}
+
+/* A step gives its new state first, in the order of the arguments, and then what it reports. */
+static void link_by_order(sf_graph *graph)
+{
+    uint32_t count = 0;
+    while (count < graph->top->narguments && count < graph->top->nresults &&
+           argument_type(graph, count) == result_type(graph, count))
+        count++;
+    /* A function whose every result looks like an argument is a step only if something is left to
+     * feed it: otherwise this is chance. */
+    if (count == graph->top->narguments)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        set_next(&graph->arguments[i], i, SF_FROM_ORDER);
+}
+
+static bool any_link(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].next != SF_NONE)
+            return true;
+    return false;
+}
+
+/* The last scalar float that is nobody's state. */
+static void find_loss(sf_graph *graph)
+{
+    bool *linked = sf_alloc(graph->top->nresults * sizeof *linked);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].next != SF_NONE)
+            linked[graph->arguments[i].next] = true;
+    for (uint32_t i = graph->top->nresults; i-- > 0;) {
+        const sf_type *type = result_type(graph, i);
+        if (!linked[i] && type->rank == 0 && sf_is_float(type->dtype)) {
+            graph->results[i].is_loss = true;
+            break;
+        }
+    }
+    sf_free(linked);
+}
+
+/* Which arguments the loss needs: told apart parameters and optimizer state without names. */
+static bool *needed_by_loss(const sf_graph *graph)
+{
+    bool *needed = sf_alloc(graph->nvalues * sizeof *needed);
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        if (graph->results[i].is_loss)
+            needed[graph->top->results[i]] = true;
+    for (uint32_t i = graph->top->nnodes; i-- > 0;) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        bool any = false;
+        for (uint32_t j = 0; j < node->nresults; j++)
+            any = any || needed[node->result + j];
+        for (uint32_t j = 0; any && j < node->noperands; j++)
+            needed[node->operands[j]] = true;
+    }
+    return needed;
+}
+
+static void roles_from_flow(sf_graph *graph)
+{
+    bool *needed = needed_by_loss(graph);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        sf_argument *argument = &graph->arguments[i];
+        if (argument->role_from != SF_FROM_NOTHING)
+            continue;
+        if (argument->next == SF_NONE)
+            set_role(argument, SF_ROLE_BATCH, SF_FROM_ORDER);
+        else if (needed[graph->top->arguments[i]])
+            set_role(argument, SF_ROLE_PARAM, SF_FROM_FLOW);
+        else
+            set_role(argument, SF_ROLE_STATE, SF_FROM_FLOW);
+    }
+    sf_free(needed);
+}
+
+/* Aliases come from the text: they may point past the results or join different types. */
+static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
+{
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        if (argument->next_from != SF_FROM_ALIAS)
+            continue;
+        if (argument->next >= graph->top->nresults ||
+            argument_type(graph, i) != result_type(graph, argument->next))
+            return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                           "argument %u is aliased to result %u, which is not of its type", i,
+                           argument->next);
+    }
+    return SF_OK;
+}
+
+sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
+{
+    SF_TRY(check_aliases(graph, diag));
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        sf_argument *argument = &graph->arguments[i];
+        sf_role role;
+        if (argument->next_from != SF_FROM_ALIAS || options->state)
+            set_next(argument, SF_NONE, SF_FROM_NOTHING);
+        if (role_by_name(argument->name, &role))
+            set_role(argument, role, SF_FROM_NAME);
+    }
+    if (options->sidecar)
+        SF_TRY(read_sidecar(graph, options, diag));
+    if (options->state)
+        SF_TRY(links_by_hand(graph, options->state, diag));
+    else if (!any_link(graph) && options->sidecar)
+        link_by_sidecar(graph);
+    if (!any_link(graph) && !options->state)
+        link_by_name(graph);
+    if (!any_link(graph) && !options->state)
+        link_by_order(graph);
+    find_loss(graph);
+    roles_from_flow(graph);
+    return SF_OK;
+}

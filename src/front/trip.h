@@ -1,0 +1,19 @@
+/* How often a loop runs, where its counter can be followed. */
+#ifndef SF_FRONT_TRIP_H
+#define SF_FRONT_TRIP_H
+
+#include "front/module.h"
+
+typedef struct sf_trips sf_trips;
+
+/* `most_steps` bounds the nodes looked at in all, over every loop of the module. */
+sf_trips *sf_trips_new(const sf_module *module, int64_t most_steps);
+void sf_trips_free(sf_trips *trips);
+
+/* The trip count of a `while` node of the module whose operands start as the constants in `start`
+ * (NULL: unknown); -1 when it cannot be known or is above `limit`. Only small integers are followed:
+ * the loop runs on them alone. */
+int64_t sf_trip_count(sf_trips *trips, const sf_node *loop, const sf_attr *const *start,
+                      int64_t limit);
+
+#endif

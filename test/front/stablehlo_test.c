@@ -1,0 +1,872 @@
+/* The reader of StableHLO text: pretty and generic forms give the same nodes, every kind of mistake
+ * gives a message at its place, and no text makes it fail in any other way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "front/module.h"
+#include "op/op.h"
+
+typedef struct fixture {
+    sf_pool *pool;
+    sf_module *module;
+    sf_diag *diag;
+    sf_status status;
+} fixture;
+
+static fixture read_part(sf_pool *pool, const char *text, size_t length)
+{
+    fixture f = {.pool = sf_pool_retain(pool), .diag = sf_diag_new()};
+    char *copy = sf_alloc(length + 1);
+    memcpy(copy, text, length);
+    f.module = sf_module_new(pool);
+    f.status = sf_stablehlo_read((sf_str){copy, length}, "t.mlir", f.module, f.diag);
+    sf_free(copy);
+    return f;
+}
+
+static fixture read_text(const char *text)
+{
+    sf_pool *pool = sf_pool_new();
+    fixture f = read_part(pool, text, strlen(text));
+    sf_pool_release(pool);
+    return f;
+}
+
+static void drop(fixture *f)
+{
+    sf_module_free(f->module);
+    sf_pool_release(f->pool);
+    sf_diag_free(f->diag);
+}
+
+static void assert_good(const fixture *f)
+{
+    if (f->status != SF_OK)
+        fail_msg("%s", sf_diag_text(f->diag, 0));
+    assert_int_equal(sf_diag_count(f->diag), 0);
+    assert_non_null(f->module->entry);
+}
+
+static fixture read_good(const char *text)
+{
+    fixture f = read_text(text);
+    assert_good(&f);
+    return f;
+}
+
+static const sf_node *node_at(const fixture *f, uint32_t index)
+{
+    const sf_block *block = f->module->entry->block;
+    assert_true(index < block->nnodes);
+    return f->module->graph->nodes[block->nodes[index]];
+}
+
+static const sf_attr *attr_of(const sf_node *node, const char *name)
+{
+    int slot = sf_attr_slot(node->def, sf_str_of(name));
+    assert_true(slot >= 0);
+    return node->attrs[slot];
+}
+
+static void assert_ints(const sf_node *node, const char *name, int count, const int64_t *values)
+{
+    const sf_attr *attr = attr_of(node, name);
+    assert_non_null(attr);
+    assert_int_equal(attr->kind, SF_ATTR_INTS);
+    assert_int_equal(attr->count, count);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(attr->ints[i], values[i]);
+}
+
+/* Two spellings of one op, each the first op of a function with the given parameters. */
+static const struct {
+    const char *parameters, *pretty, *generic;
+} spellings[] = {
+    {"%a: tensor<2xf32>", "stablehlo.add %a, %a : tensor<2xf32>",
+     "\"stablehlo.add\"(%a, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"},
+    {"%a: tensor<2xf32>", "stablehlo.add %a, %a {mhlo.x = [1, {y = 2}]} : tensor<2xf32>",
+     "\"stablehlo.add\"(%a, %a) {xla_y, jax.z = \"}\"} : (tensor<2xf32>, tensor<2xf32>) -> "
+     "tensor<2xf32>"},
+    {"%a: tensor<2xf32>", "chlo.erf %a : tensor<2xf32> -> tensor<2xf32>",
+     "\"chlo.erf\"(%a) : (tensor<2xf32>) -> tensor<2xf32>"},
+    {"%p: tensor<i1>, %a: tensor<2xf32>", "stablehlo.select %p, %a, %a : tensor<i1>, tensor<2xf32>",
+     "\"stablehlo.select\"(%p, %a, %a) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> "
+     "tensor<2xf32>"},
+    {"%a: tensor<2xf32>", "stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xi8>",
+     "\"stablehlo.convert\"(%a) : (tensor<2xf32>) -> tensor<2xi8>"},
+    {"", "stablehlo.iota dim = 1 : tensor<2x3xi32>",
+     "\"stablehlo.iota\"() <{iota_dimension = 1 : i64}> : () -> tensor<2x3xi32>"},
+    {"%a: tensor<3xf32>",
+     "stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>",
+     "\"stablehlo.broadcast_in_dim\"(%a) <{broadcast_dimensions = array<i64: 1>}> : "
+     "(tensor<3xf32>) -> tensor<2x3xf32>"},
+    {"%a: tensor<3xf32>",
+     "stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<3xf32>) -> tensor<3x3xf32>",
+     "\"stablehlo.broadcast_in_dim\"(%a) {broadcast_dimensions = dense<0> : tensor<1xi64>} : "
+     "(tensor<3xf32>) -> tensor<3x3xf32>"},
+    {"%a: tensor<2x3xf32>",
+     "stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>",
+     "\"stablehlo.transpose\"(%a) {permutation = dense<[1, 0]> : tensor<2xi64>} : "
+     "(tensor<2x3xf32>) -> tensor<3x2xf32>"},
+    {"%a: tensor<2x8xf32>",
+     "stablehlo.slice %a [0:2, 1:8:2] : (tensor<2x8xf32>) -> tensor<2x4xf32>",
+     "\"stablehlo.slice\"(%a) <{start_indices = array<i64: 0, 1>, limit_indices = array<i64: 2, "
+     "8>, strides = array<i64: 1, 2>}> : (tensor<2x8xf32>) -> tensor<2x4xf32>"},
+    {"%a: tensor<2xf32>, %z: tensor<f32>",
+     "stablehlo.pad %a, %z, low = [1], high = [-1], interior = [0] : (tensor<2xf32>, tensor<f32>) "
+     "-> tensor<2xf32>",
+     "\"stablehlo.pad\"(%a, %z) <{edge_padding_low = array<i64: 1>, edge_padding_high = array<i64: "
+     "-1>, interior_padding = array<i64: 0>}> : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>"},
+    {"%a: tensor<2xf32>",
+     "stablehlo.concatenate %a, %a, dim = 0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>",
+     "\"stablehlo.concatenate\"(%a, %a) <{dimension = 0 : i64}> : (tensor<2xf32>, tensor<2xf32>) "
+     "-> tensor<4xf32>"},
+    {"%a: tensor<4xf32>, %i: tensor<i32>",
+     "stablehlo.dynamic_slice %a, %i, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>",
+     "\"stablehlo.dynamic_slice\"(%a, %i) <{slice_sizes = array<i64: 2>}> : (tensor<4xf32>, "
+     "tensor<i32>) -> tensor<2xf32>"},
+    {"%a: tensor<4xf32>", "stablehlo.reverse %a, dims = [0] : tensor<4xf32>",
+     "\"stablehlo.reverse\"(%a) <{dimensions = array<i64: 0>}> : (tensor<4xf32>) -> "
+     "tensor<4xf32>"},
+    {"%a: tensor<4xf32>", "stablehlo.reduce_precision %a, format = e5m10 : tensor<4xf32>",
+     "\"stablehlo.reduce_precision\"(%a) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}> : "
+     "(tensor<4xf32>) -> tensor<4xf32>"},
+    {"", "stablehlo.constant dense<[1, 2]> : tensor<2xi32>",
+     "\"stablehlo.constant\"() <{value = dense<\"0x0100000002000000\"> : tensor<2xi32>}> : () -> "
+     "tensor<2xi32>"},
+    {"%a: tensor<2xf32>",
+     "stablehlo.compare  LT, %a, %a,  FLOAT : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
+     "\"stablehlo.compare\"(%a, %a) <{compare_type = #stablehlo<comparison_type FLOAT>, "
+     "comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<2xf32>, "
+     "tensor<2xf32>) -> tensor<2xi1>"},
+    {"%a: tensor<2x3xf32>, %b: tensor<2x3xf32>",
+     "stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [1] x [1], "
+     "precision = [HIGH, DEFAULT] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2xf32>",
+     "\"stablehlo.dot_general\"(%a, %b) <{dot_dimension_numbers = "
+     "#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>, precision_config = "
+     "[#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]}> : (tensor<2x3xf32>, "
+     "tensor<2x3xf32>) -> tensor<2xf32>"},
+    {"%a: tensor<3xf32>",
+     "stablehlo.dot_general %a, %a, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT], "
+     "algorithm = <lhs_precision_type = f32> : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>",
+     "\"stablehlo.dot_general\"(%a, %a) <{dot_dimension_numbers = "
+     "#stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>, "
+     "algorithm "
+     "= #stablehlo.dot_algorithm<lhs_precision_type = f32>}> : (tensor<3xf32>, tensor<3xf32>) -> "
+     "tensor<f32>"},
+    {"%a: tensor<1x8x2xf32>, %b: tensor<3x2x4xf32>",
+     "stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride "
+     "= [2], pad = [[1, 1]], lhs_dilate = [1], rhs_dilate = [1], reverse = [true]} "
+     "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x2xf32>, "
+     "tensor<3x2x4xf32>) -> tensor<1x4x4xf32>",
+     "\"stablehlo.convolution\"(%a, %b) <{batch_group_count = 1 : i64, dimension_numbers = "
+     "#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 2, "
+     "input_spatial_dimensions = [1], kernel_input_feature_dimension = 1, "
+     "kernel_output_feature_dimension = 2, kernel_spatial_dimensions = [0], output_batch_dimension "
+     "= 0, output_feature_dimension = 2, output_spatial_dimensions = [1]>, feature_group_count = 1 "
+     ": i64, lhs_dilation = array<i64: 1>, padding = dense<1> : tensor<1x2xi64>, rhs_dilation = "
+     "array<i64: 1>, window_reversal = array<i1: true>, window_strides = array<i64: 2>}> : "
+     "(tensor<1x8x2xf32>, tensor<3x2x4xf32>) -> tensor<1x4x4xf32>"},
+    {"%a: tensor<1x8x2xf32>, %b: tensor<3x2x4xf32>",
+     "stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f] "
+     "{batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = "
+     "[#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]} : (tensor<1x8x2xf32>, "
+     "tensor<3x2x4xf32>) -> tensor<1x6x4xf32>",
+     "\"stablehlo.convolution\"(%a, %b) <{batch_group_count = 1 : i64, dimension_numbers = "
+     "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64}> : "
+     "(tensor<1x8x2xf32>, tensor<3x2x4xf32>) -> tensor<1x6x4xf32>"},
+    {"%a: tensor<4x5xf32>, %z: tensor<f32>",
+     "stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : "
+     "(tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>",
+     "\"stablehlo.reduce\"(%a, %z) <{dimensions = array<i64: 1>}> ({\n^bb0(%x: tensor<f32>, %y: "
+     "tensor<f32>):\n %9 = stablehlo.add %x, %y : tensor<f32>\n stablehlo.return %9 : "
+     "tensor<f32>\n}) : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>"},
+    {"%a: tensor<4xf32>, %i: tensor<4xi32>, %z: tensor<f32>, %k: tensor<i32>",
+     "stablehlo.reduce(%a init: %z), (%i init: %k) across dimensions = [0] : (tensor<4xf32>, "
+     "tensor<4xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)\n reducer(%x: "
+     "tensor<f32>, %y: tensor<f32>) (%u: tensor<i32>, %v: tensor<i32>) {\n stablehlo.return %x, %v "
+     ": tensor<f32>, tensor<i32>\n}",
+     "\"stablehlo.reduce\"(%a, %i, %z, %k) <{dimensions = array<i64: 0>}> ({\n^bb0(%x: "
+     "tensor<f32>, %u: tensor<i32>, %y: tensor<f32>, %v: tensor<i32>):\n stablehlo.return %x, %v : "
+     "tensor<f32>, tensor<i32>\n}) : (tensor<4xf32>, tensor<4xi32>, tensor<f32>, tensor<i32>) -> "
+     "(tensor<f32>, tensor<i32>)"},
+    {"%a: tensor<i32>, %b: tensor<f32>",
+     "stablehlo.while(%i = %a, %x = %b) : tensor<i32>, tensor<f32>\n cond {\n %8 = "
+     "stablehlo.compare LT, %i, %a : (tensor<i32>, tensor<i32>) -> tensor<i1>\n stablehlo.return "
+     "%8 : tensor<i1>\n} do {\n stablehlo.return %i, %x : tensor<i32>, tensor<f32>\n}",
+     "\"stablehlo.while\"(%a, %b) ({\n^bb0(%i: tensor<i32>, %x: tensor<f32>):\n %8 = "
+     "\"stablehlo.compare\"(%i, %a) {comparison_direction = #stablehlo<comparison_direction LT>} : "
+     "(tensor<i32>, tensor<i32>) -> tensor<i1>\n \"stablehlo.return\"(%8) : (tensor<i1>) -> "
+     "()\n}, {\n^bb0(%i: tensor<i32>, %x: tensor<f32>):\n stablehlo.return %i, %x : tensor<i32>, "
+     "tensor<f32>\n}) : (tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<f32>)"},
+    {"%a: tensor<f32>", "func.call @main(%a) : (tensor<f32>) -> ()",
+     "\"func.call\"(%a) <{callee = @main}> : (tensor<f32>) -> ()"},
+    {"%a: tensor<f32>",
+     "stablehlo.custom_call @t(%a) {has_side_effect, mhlo.sharding = \"{x}\"} : (tensor<f32>) -> "
+     "tensor<f32>",
+     "\"stablehlo.custom_call\"(%a) <{call_target_name = \"t\", has_side_effect = true, "
+     "result_layouts = [dense<> : tensor<0xindex>]}> {mhlo.sharding = \"{\\78}\"} : (tensor<f32>) "
+     "-> tensor<f32>"},
+    {"%a: tensor<5x3xi16>",
+     "chlo.top_k(%a, k = 2) : tensor<5x3xi16> -> (tensor<5x2xi16>, tensor<5x2xi32>)",
+     "\"chlo.top_k\"(%a) <{k = 2 : i64}> : (tensor<5x3xi16>) -> (tensor<5x2xi16>, "
+     "tensor<5x2xi32>)"},
+    {"%a: tensor<2xf32>, %b: tensor<i32>",
+     "stablehlo.optimization_barrier %a, %b : tensor<2xf32>, tensor<i32>",
+     "\"stablehlo.optimization_barrier\"(%a, %b) : (tensor<2xf32>, tensor<i32>) -> "
+     "(tensor<2xf32>, tensor<i32>)"},
+    {"%s: tensor<2xui64>",
+     "stablehlo.rng_bit_generator %s, algorithm =  THREE_FRY : (tensor<2xui64>) -> "
+     "(tensor<2xui64>, tensor<4xui32>)",
+     "\"stablehlo.rng_bit_generator\"(%s) <{rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}> "
+     ": (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)"},
+    {"%a: tensor<2x2xf32>", "stablehlo.cholesky %a, lower = true : tensor<2x2xf32>",
+     "\"stablehlo.cholesky\"(%a) <{lower = true}> : (tensor<2x2xf32>) -> tensor<2x2xf32>"},
+};
+
+static void assert_same_block(const fixture *f, const sf_block *x, const fixture *g,
+                              const sf_block *y);
+
+static void assert_same_node(const fixture *f, const sf_node *x, const fixture *g, const sf_node *y)
+{
+    assert_ptr_equal(x->def, y->def);
+    assert_int_equal(x->noperands, y->noperands);
+    assert_int_equal(x->nresults, y->nresults);
+    assert_int_equal(x->nregions, y->nregions);
+    for (uint32_t i = 0; i < x->noperands; i++)
+        assert_int_equal(x->operands[i], y->operands[i]);
+    for (uint32_t i = 0; i < x->nresults; i++)
+        assert_ptr_equal(sf_type_of(f->module->graph, x->result + i),
+                         sf_type_of(g->module->graph, y->result + i));
+    for (int i = 0; i < x->def->nattrs; i++)
+        if (x->attrs[i] != y->attrs[i])
+            fail_msg("%s: attribute %s differs", x->def->name, x->def->attrs[i].name);
+    for (uint32_t i = 0; i < x->nregions; i++)
+        assert_same_block(f, x->regions[i], g, y->regions[i]);
+}
+
+static void assert_same_block(const fixture *f, const sf_block *x, const fixture *g,
+                              const sf_block *y)
+{
+    assert_int_equal(x->narguments, y->narguments);
+    assert_int_equal(x->nnodes, y->nnodes);
+    assert_int_equal(x->nresults, y->nresults);
+    for (uint32_t i = 0; i < x->narguments; i++)
+        assert_ptr_equal(sf_type_of(f->module->graph, x->arguments[i]),
+                         sf_type_of(g->module->graph, y->arguments[i]));
+    for (uint32_t i = 0; i < x->nnodes; i++)
+        assert_same_node(f, f->module->graph->nodes[x->nodes[i]], g,
+                         g->module->graph->nodes[y->nodes[i]]);
+    for (uint32_t i = 0; i < x->nresults; i++)
+        assert_int_equal(x->results[i], y->results[i]);
+}
+
+static void test_spellings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        sf_pool *pool = sf_pool_new();
+        char text[2][4096];
+        const char *ops[2] = {spellings[i].pretty, spellings[i].generic};
+        fixture f[2];
+        for (int k = 0; k < 2; k++) {
+            int length =
+                snprintf(text[k], sizeof text[k], "func.func @main(%s) {\n  %s\n  return\n}",
+                         spellings[i].parameters, ops[k]);
+            f[k] = read_part(pool, text[k], (size_t)length);
+            if (f[k].status != SF_OK)
+                fail_msg("%s\n%s", sf_diag_text(f[k].diag, 0), text[k]);
+        }
+        assert_int_equal(f[0].module->entry->block->nnodes, 1);
+        assert_same_block(&f[0], f[0].module->entry->block, &f[1], f[1].module->entry->block);
+        drop(&f[0]);
+        drop(&f[1]);
+        sf_pool_release(pool);
+    }
+}
+
+static void test_attributes_of_pretty_forms(void **state)
+{
+    (void)state;
+    fixture f = read_good(
+        "func.func @main(%a: tensor<1x8x8x2xf32>, %b: tensor<3x3x2x4xf32>) {\n"
+        "  %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+        "f],"
+        " window = {stride = [2, 1], pad = [[1, 1], [0, 2]]} {batch_group_count = 1 : i64, "
+        "feature_group_count = 1 : i64} : (tensor<1x8x8x2xf32>, tensor<3x3x2x4xf32>) -> "
+        "tensor<1x4x8x4xf32>\n"
+        "  %1 = stablehlo.slice %0 [0:1, 1:4:2, 0:8, 3:4] : (tensor<1x4x8x4xf32>) -> "
+        "tensor<1x2x8x1xf32>\n  return\n}\n");
+    const sf_node *conv = node_at(&f, 0), *slice = node_at(&f, 1);
+    assert_ints(conv, "padding", 4, (int64_t[]){1, 1, 0, 2});
+    assert_ints(conv, "window_strides", 2, (int64_t[]){2, 1});
+    assert_ints(conv, "kernel_spatial_dimensions", 2, (int64_t[]){0, 1});
+    assert_int_equal(attr_of(conv, "kernel_output_feature_dimension")->integer, 3);
+    assert_null(attr_of(conv, "precision_config"));
+    assert_ints(slice, "start_indices", 4, (int64_t[]){0, 1, 0, 3});
+    assert_ints(slice, "limit_indices", 4, (int64_t[]){1, 4, 8, 4});
+    assert_ints(slice, "strides", 4, (int64_t[]){1, 2, 1, 1});
+    assert_int_equal(slice->loc.line, 3);
+    assert_int_equal(slice->loc.column, 8);
+    drop(&f);
+}
+
+static void test_if_becomes_case(void **state)
+{
+    (void)state;
+    fixture f = read_good("func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n"
+                          "  %0 = \"stablehlo.if\"(%p) ({\n    stablehlo.return %x : tensor<f32>\n"
+                          "  }, {\n    %1 = stablehlo.negate %x : tensor<f32>\n"
+                          "    stablehlo.return %1 : tensor<f32>\n"
+                          "  }) : (tensor<i1>) -> tensor<f32> loc(\"here\")\n"
+                          "  return %0 : tensor<f32>\n}\n");
+    const sf_node *convert = node_at(&f, 0), *choice = node_at(&f, 1);
+    assert_true(sf_is(convert, SF_OP_CONVERT));
+    assert_true(sf_is(choice, SF_OP_CASE));
+    assert_int_equal(choice->operands[0], convert->result);
+    assert_int_equal(choice->regions[0]->nnodes, 1); /* 0 is false: the second branch */
+    assert_int_equal(choice->regions[1]->nnodes, 0);
+    assert_string_equal(f.module->paths[convert->id], "here");
+    assert_string_equal(f.module->paths[choice->id], "here");
+    drop(&f);
+}
+
+static void test_function_header(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "module @m {\n"
+        "func.func private @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n return %a : "
+        "tensor<2xf32>\n}\n"
+        "func.func public @main(%a: tensor<2xf32> {tf.aliasing_output = 1 : i32} loc(\"p['w']\"), "
+        "%b: tensor<i32> {mhlo.sharding = \"{replicated}\", jax.buffer_donor = true} loc(#b)) -> "
+        "(tensor<i32> {jax.result_info = \"[0]\"}, tensor<2xf32> {mhlo.sharding = \"{x}\"}) {\n"
+        " return %b, %a : tensor<i32>, tensor<2xf32>\n}\n}\n#b = loc(\"step\")\n",
+        "\"builtin.module\"() <{sym_name = \"m\"}> ({\n"
+        "\"func.func\"() <{arg_attrs = [{tf.aliasing_output = 1 : i32}, {mhlo.sharding = "
+        "\"{replicated}\", jax.buffer_donor = true}], function_type = (tensor<2xf32>, tensor<i32>) "
+        "-> "
+        "(tensor<i32>, tensor<2xf32>), res_attrs = [{jax.result_info = \"[0]\"}, {mhlo.sharding = "
+        "\"{x}\"}], sym_name = \"main\"}> ({\n"
+        "^bb0(%a: tensor<2xf32> loc(\"p['w']\"), %b: tensor<i32> loc(#b)):\n"
+        " \"func.return\"(%b, %a) : (tensor<i32>, tensor<2xf32>) -> ()\n}) : () -> ()\n"
+        "\"func.func\"() <{function_type = (tensor<f32>) -> tensor<f32>, sym_name = \"f\", "
+        "sym_visibility = \"private\"}> ({\n^bb0(%a: tensor<f32>):\n"
+        " \"func.return\"(%a) : (tensor<f32>) -> ()\n}) : () -> ()\n"
+        "}) {mhlo.x = 1 : i32} : () -> ()\n#b = loc(\"step\")\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        fixture f = read_good(texts[i]);
+        const sf_func *entry = f.module->entry;
+        assert_string_equal(entry->name, "main");
+        assert_int_equal(f.module->nfuncs, 2);
+        assert_int_equal(entry->block->narguments, 2);
+        assert_string_equal(entry->arguments[0].name, "p['w']");
+        assert_int_equal(entry->arguments[0].next, 1);
+        assert_int_equal(entry->arguments[0].next_from, SF_FROM_ALIAS);
+        assert_null(entry->arguments[0].sharding);
+        assert_string_equal(entry->arguments[1].name, "step");
+        assert_int_equal(entry->arguments[1].next, SF_NONE);
+        assert_string_equal(entry->arguments[1].sharding, "{replicated}");
+        assert_string_equal(entry->results[0].name, "[0]");
+        assert_null(entry->results[1].name);
+        assert_string_equal(entry->results[1].sharding, "{x}");
+        drop(&f);
+    }
+}
+
+static void test_entry(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *entry;
+    } cases[] = {
+        {"func.func private @a() {\n return\n}\nfunc.func private @b() {\n return\n}", "a"},
+        {"func.func private @main() {\n return\n}\nfunc.func @b() {\n return\n}", "b"},
+        {"func.func @a() {\n return\n}\nfunc.func public @main() {\n return\n}", "main"},
+        {"func.func private @d(tensor<f32>) -> tensor<f32>\nfunc.func @a() {\n return\n}", "a"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = read_good(cases[i].text);
+        assert_string_equal(f.module->entry->name, cases[i].entry);
+        drop(&f);
+    }
+}
+
+/* A location at the end of an op, what comes after the function, and the path that follows. */
+static const struct {
+    const char *location, *definitions, *path;
+} locations[] = {
+    {"", "", NULL},
+    {"loc(unknown)", "", NULL},
+    {"loc(\"f.py\":1:2)", "", NULL},
+    {"loc(\"f.py\":1:2 to 3:4)", "", NULL},
+    {"loc(\"f.py\":1:2 to :4)", "", NULL},
+    {"loc(\"a/b\")", "", "a/b"},
+    {"loc(\"a/b\"(\"f.py\":1:2))", "", "a/b"},
+    {"loc(\"a/b\"(\"inner\"))", "", "a/b"},
+    {"loc(\"a \\22b\\22 \\\\\")", "", "a \"b\" \\"},
+    {"loc(#l)", "#l = loc(\"late\"(#m))\n#m = loc(unknown)\n", "late"},
+    {"loc(#l)", "", NULL},
+    {"loc(#l)", "#l = loc(#m)\n#m = loc(#n)\n#n = loc(\"deep\")\n", "deep"},
+    {"loc(callsite(\"f\":1:2 at \"caller\"))", "", "caller"},
+    {"loc(callsite(\"callee\" at \"caller\"))", "", "callee"},
+    {"loc(callsite(#l at #m))", "#m = loc(callsite(#l at \"x\"))\n#l = loc(\"f\":1:2)\n", "x"},
+    {"loc(fused[\"f\":1:2, \"second\", \"third\"])", "", "second"},
+    {"loc(fused<\"data\">[#l, #m])", "#l = loc(unknown)\n#m = loc(\"m\")\n", "m"},
+    {"loc(fused[])", "", NULL},
+    {"loc(#l)", "#l = loc(#l)\n", NULL},
+    {"loc(#l)", "#l = loc(callsite(#m at #l))\n#m = loc(fused[#l, #m])\n", NULL},
+    {"loc(#l)", "#l = loc(fused[#m, \"x\"])\n#m = loc(callsite(#l at #l))\n", "x"},
+};
+
+static void test_locations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof locations / sizeof *locations; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "func.func @main(%%a: tensor<f32>) {\n  %%0 = stablehlo.negate %%a : tensor<f32> "
+                 "%s\n  return\n}\n%s",
+                 locations[i].location, locations[i].definitions);
+        fixture f = read_good(text);
+        const char *path = f.module->paths[node_at(&f, 0)->id];
+        if (locations[i].path)
+            assert_string_equal(path, locations[i].path);
+        else
+            assert_null(path);
+        drop(&f);
+    }
+}
+
+static void test_long_chain_of_locations(void **state)
+{
+    (void)state;
+    enum { LENGTH = 20000 };
+    sf_buf text = {0};
+    sf_buf_puts(&text, "func.func @main(%a: tensor<f32>) {\n");
+    sf_buf_puts(&text, "  %0 = stablehlo.negate %a : tensor<f32> loc(#l0)\n  return\n}\n");
+    for (int i = 0; i < LENGTH; i++)
+        sf_buf_printf(&text, "#l%d = loc(callsite(\"f\":1:2 at #l%d))\n", i, i + 1);
+    sf_buf_printf(&text, "#l%d = loc(\"end\")\n", LENGTH);
+    fixture f = read_good(text.text);
+    assert_string_equal(f.module->paths[0], "end");
+    drop(&f);
+    sf_buf_free(&text);
+}
+
+static void test_literals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t index;
+        double value;
+    } cases[] = {
+        {"dense<1.5> : tensor<1000000000xf32>", 999999999, 1.5},
+        {"dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>", 5, 6},
+        {"dense<[[1, 2, 3],\n [4, 5, 6]]> : tensor<2x3xf32>", 3, 4},
+        {"dense<-1> : tensor<i8>", 0, -1},
+        {"dense<255> : tensor<i8>", 0, -1},
+        {"dense<255> : tensor<ui8>", 0, 255},
+        {"dense<true> : tensor<4xi1>", 3, 1},
+        {"dense<[false, true]> : tensor<2xi1>", 1, 1},
+        {"dense<\"0x05\"> : tensor<3xi1>", 2, 1},
+        {"dense<\"0x05\"> : tensor<3xi1>", 1, 0},
+        {"dense<\"0x000100\"> : tensor<3xi1>", 1, 1},
+        {"dense<\"0xFF\"> : tensor<20xi1>", 19, 1},
+        {"dense<\"0x0000803F0000C03F\"> : tensor<2xf32>", 1, 1.5},
+        {"dense<\"0x0000C03F\"> : tensor<7xf32>", 6, 1.5},
+        {"dense<\"0x0F01\"> : tensor<2xi4>", 0, -1},
+        {"dense<\"0x803FC03F\"> : tensor<2xbf16>", 1, 1.5},
+        {"dense<0x7FC00000> : tensor<f32>", 0, (double)NAN},
+        {"dense<0xFF800000> : tensor<f32>", 0, -(double)INFINITY},
+        {"dense<0x3FC0> : tensor<bf16>", 0, 1.5},
+        {"dense<3.40282347E+38> : tensor<f32>", 0, 0x1.fffffep127},
+        {"dense<1.17549435E-38> : tensor<f32>", 0, 0x1p-126},
+        {"dense<1.401298464324817e-45> : tensor<f32>", 0, 0x1p-149},
+        {"dense<0.1> : tensor<f32>", 0, (double)0.1f},
+        {"dense<1.00000005960464477539062501> : tensor<f32>", 0, 0x1.000002p0},
+        {"dense<1.000000059604644775390625> : tensor<f32>", 0, 1.0},
+        {"dense<0.1> : tensor<f64>", 0, 0.1},
+        {"dense<1.7976931348623157e+308> : tensor<f64>", 0, 0x1.fffffffffffffp1023},
+        {"dense<123456789012345678> : tensor<f64>", 0, 123456789012345678.0},
+        {"dense<-0.0> : tensor<f32>", 0, -0.0},
+        {"dense<1.0e+400> : tensor<f64>", 0, (double)INFINITY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "func.func @main() {\n  %%0 = stablehlo.constant %s\n  return\n}\n",
+                 cases[i].text);
+        fixture f = read_good(text);
+        const sf_dense *dense = &attr_of(node_at(&f, 0), "value")->dense;
+        double value =
+            sf_load_f64(dense->type->dtype, dense->data, sf_dense_at(dense, cases[i].index));
+        bool same = value == cases[i].value || (value != value && cases[i].value != cases[i].value);
+        if (!same || (value == 0 && 1 / value != 1 / cases[i].value))
+            fail_msg("%s gives %.17g", cases[i].text, value);
+        drop(&f);
+    }
+}
+
+static void test_empty_literal(void **state)
+{
+    (void)state;
+    fixture f =
+        read_good("func.func @main() {\n  %0 = stablehlo.constant dense<> : tensor<0x3xf32>\n"
+                  "  %1 = stablehlo.constant dense<[]> : tensor<0xf32>\n"
+                  "  %2 = stablehlo.constant dense<1.0> : tensor<0xf32>\n  return\n}\n");
+    assert_int_equal(attr_of(node_at(&f, 0), "value")->dense.type->count, 0);
+    drop(&f);
+}
+
+/* Ops for a function whose parameters are %a: tensor<2xf32> and %i: tensor<i32>, on its second line
+ * and indented by two; and the first message. */
+static const struct {
+    const char *op;
+    sf_status status;
+    const char *message;
+} mistakes[] = {
+    {"%0 = stablehlo.addd %a, %a : tensor<2xf32>", SF_EUNSUPPORTED,
+     "t.mlir:2:8: error: unknown op stablehlo.addd\n  hint: did you mean stablehlo.add?"},
+    {"%0 = mhlo.add %a, %a : tensor<2xf32>", SF_EUNSUPPORTED,
+     "t.mlir:2:8: error: unknown op mhlo.add\n  hint: convert the program to StableHLO first"},
+    {"%0 = stablehlo.add %a, %x : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:26: error: %x is not defined"},
+    {"%0 = stablehlo.add %a, %a#1 : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:26: error: %a has 1 results, there is no #1"},
+    {"%0 = stablehlo.add %a, %a : tensor<3xf32>", SF_EINPUT,
+     "t.mlir:2:31: error: operand 0 of add is a tensor<2xf32>, not a tensor<3xf32>"},
+    {"%0 = stablehlo.add %a, %a", SF_EINPUT, "t.mlir:3:3: error: expected ':', found 'return'"},
+    {"%0 = stablehlo.add %a, %i : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:47: error: operand 1 of add is a tensor<i32>, not a tensor<2xf32>"},
+    {"%0 = stablehlo.add %a, %a : (tensor<2xf32>) -> tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:32: error: 1 types for the 2 operands of add"},
+    {"%0:2 = stablehlo.add %a, %a : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:3: error: 2 names for the 1 results of add"},
+    {"%a = stablehlo.add %a, %a : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:3: error: %a is defined a second time"},
+    {"%0 = stablehlo.negate %a {speed = 3 : i64} : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:29: error: stablehlo.negate has no attribute 'speed'"},
+    {"%0 = \"stablehlo.iota\"() {dim = 0 : i64} : () -> tensor<2xi32>", SF_EINPUT,
+     "t.mlir:2:28: error: stablehlo.iota has no attribute 'dim'\n  hint: known are: "
+     "iota_dimension"},
+    {"%0 = stablehlo.reverse %a, dimz = [0] : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:30: error: stablehlo.reverse has no attribute 'dimz'\n  hint: did you mean dims?"},
+    {"%0 = stablehlo.reverse %a, dims = [0 : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:48: error: expected ']', found '<'"},
+    {"%0 = stablehlo.reverse %a, dims = [x] : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:38: error: expected an integer or a boolean, found 'x'"},
+    {"%0 = stablehlo.gather %a, %i : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:8: error: stablehlo.gather is only read in the form \"stablehlo.gather\"(...)"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xcomplex<f32>>", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type tensor<2xcomplex<f32>> is not supported\n  hint: split it into "
+     "a "
+     "real and an imaginary tensor before exporting"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<?xf32>", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type tensor<?xf32> is not supported\n  hint: export the step with "
+     "the "
+     "sizes it will be run with"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<*xf32>", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type tensor<*xf32> is not supported\n  hint: export the step with "
+     "the "
+     "shapes it will be run with"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> !stablehlo.token", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type !stablehlo.token is not supported\n  hint: ordered side effects "
+     "are not supported; export without them"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xindex>", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type tensor<2xindex> is not supported\n  hint: use i32 or i64"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xf33>", SF_EINPUT,
+     "t.mlir:2:48: error: tensor<2xf33> is not a type of tensors"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<4294967296x4294967296xf32>",
+     SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: tensor<4294967296x4294967296xf32> is too large: a tensor has at most 16 "
+     "dimensions and 2^63 bytes"},
+    {"%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", SF_EINPUT,
+     "t.mlir:2:33: error: 2 elements in a list for dimension 0 of tensor<3xi32>"},
+    {"%0 = stablehlo.constant dense<[1, 2]> : tensor<1xi32>", SF_EINPUT,
+     "t.mlir:2:37: error: the literal has more elements than its type"},
+    {"%0 = stablehlo.constant dense<300> : tensor<i8>", SF_EINPUT,
+     "t.mlir:2:33: error: the number does not fit in i8"},
+    {"%0 = stablehlo.constant dense<-1> : tensor<ui8>", SF_EINPUT,
+     "t.mlir:2:33: error: the number does not fit in ui8"},
+    {"%0 = stablehlo.constant dense<1.5> : tensor<i8>", SF_EINPUT,
+     "t.mlir:2:34: error: expected '>', found '.5'"},
+    {"%0 = stablehlo.constant dense<\"0x00\"> : tensor<2xi32>", SF_EINPUT,
+     "t.mlir:2:33: error: 1 bytes of data do not make a tensor<2xi32>"},
+    {"%0 = stablehlo.constant dense_resource<w> : tensor<2xf32>", SF_EUNSUPPORTED,
+     "t.mlir:2:27: error: constants in resources are not supported\n  hint: export with the "
+     "constants "
+     "in the text, or pass them as arguments"},
+    {"%0 = call @nowhere(%a) : (tensor<2xf32>) -> tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:8: error: there is no function @nowhere"},
+    {"call @main(%a) : (tensor<2xf32>) -> ()", SF_EINPUT,
+     "t.mlir:2:3: error: @main takes 2 arguments and has 0 results, not 1 and 0"},
+    {"return %a : tensor<2xf32>", SF_EINPUT,
+     "t.mlir:2:3: error: returns 1 values, the function has 0 results"},
+    {"cf.br ^bb1\n^bb1:", SF_EUNSUPPORTED,
+     "t.mlir:2:3: error: unknown op cf.br\n  hint: control flow is written with stablehlo.while, "
+     "case "
+     "and if"},
+    {"%0 = \"stablehlo.broadcast_in_dim\"(%i) {broadcast_dimensions = dense<0> : "
+     "tensor<100000000xi64>} : (tensor<i32>) -> tensor<2xi32>",
+     SF_EUNSUPPORTED, "t.mlir:2:65: error: a list in an attribute has more than 65536 numbers"},
+    {"\001", SF_EINPUT, "t.mlir:2:3: error: expected an op, found the byte 0x01"},
+    {"%0 = \"stablehlo.add", SF_EINPUT,
+     "t.mlir:2:8: error: expected a string that ends on its line, found '\"stablehlo.add'"},
+};
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "func.func @main(%%a: tensor<2xf32>, %%i: tensor<i32>) {\n  %s\n  return\n}\n",
+                 mistakes[i].op);
+        fixture f = read_text(text);
+        assert_string_equal(sf_diag_text(f.diag, 0), mistakes[i].message);
+        assert_int_equal(f.status, mistakes[i].status);
+        drop(&f);
+    }
+}
+
+static void test_several_mistakes(void **state)
+{
+    (void)state;
+    fixture f = read_text(
+        "func.func @main(%a: tensor<2xf32>, %z: tensor<2xcomplex<f32>>) -> tensor<2xf32> {\n"
+        "  %0 = stablehlo.bad %a : tensor<2xf32>\n"
+        "  %1 = stablehlo.add %0, %0 : tensor<2xf32>\n"          /* poison: silent */
+        "  %2 = stablehlo.add %z, %z : tensor<2xcomplex<f32>>\n" /* said before */
+        "  %3 = stablehlo.reduce(%a init: %a) across dimensions = [0 : (tensor<2xf32>\n"
+        "   reducer(%x: tensor<f32>, %y: tensor<f32>) {\n"
+        "    stablehlo.return %x : tensor<f32>\n"
+        "  }\n"
+        "  %4 = \"stablehlo.while\"(%a) ({\n"
+        "  ^bb0(%x: tensor<2xf32>):\n"
+        "    %5 = stablehlo.nothing : tensor<i1>\n"
+        "    stablehlo.return %5 : tensor<i1>\n"
+        "  }, {\n"
+        "  ^bb0(%x: tensor<2xf32>):\n"
+        "    stablehlo.return %x, %w : tensor<2xf32>\n"
+        "  }) : (tensor<2xf32>) -> tensor<2xf32>\n"
+        "  return %4 : tensor<2xf32>\n"
+        "}\n"
+        "func.func @g( {\n  return\n}\n"
+        "func.func @h(%a: tensor<f32>) -> tensor<f32> {\n  return %b : tensor<f32>\n}\n");
+    static const char *const expected[] = {
+        "t.mlir:1:40: error: the type tensor<2xcomplex<f32>> is not supported\n  hint: split it "
+        "into a "
+        "real and an imaginary tensor before exporting",
+        "t.mlir:2:8: error: unknown op stablehlo.bad",
+        "t.mlir:5:61: error: expected ']', found ':'",
+        "t.mlir:11:10: error: unknown op stablehlo.nothing",
+        "t.mlir:15:26: error: %w is not defined",
+        "t.mlir:19:15: error: expected a type such as tensor<2x3xf32>, found '{'",
+        "t.mlir:23:10: error: %b is not defined",
+    };
+    int count = sizeof expected / sizeof *expected;
+    assert_int_equal(f.status, SF_EUNSUPPORTED);
+    for (int i = 0; i < count; i++) {
+        const char *text = sf_diag_text(f.diag, i);
+        assert_non_null(text);
+        assert_int_equal(strncmp(text, expected[i], strlen(expected[i])), 0);
+    }
+    assert_int_equal(sf_diag_count(f.diag), count);
+    drop(&f);
+}
+
+static void test_stops_after_twenty(void **state)
+{
+    (void)state;
+    sf_buf text = {0};
+    sf_buf_puts(&text, "func.func @main() {\n");
+    for (int i = 0; i < 100; i++)
+        sf_buf_printf(&text, "  %%%d = stablehlo.nothing%d\n", i, i);
+    sf_buf_puts(&text, "  return\n}\n");
+    fixture f = read_text(text.text);
+    assert_int_equal(f.status, SF_EUNSUPPORTED);
+    assert_int_equal(sf_diag_count(f.diag), 20);
+    drop(&f);
+    sf_buf_free(&text);
+}
+
+static void test_no_function(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "module {\n}\n", "// nothing\n"};
+    for (int i = 0; i < 3; i++) {
+        fixture f = read_text(texts[i]);
+        assert_int_equal(f.status, SF_EINPUT);
+        assert_string_equal(sf_diag_text(f.diag, 0),
+                            "t.mlir:1:1: error: there is no function in the text");
+        drop(&f);
+    }
+}
+
+/* Brackets of every kind, nested far deeper than is followed. */
+static void test_deep_nesting(void **state)
+{
+    (void)state;
+    static const char *const units[] = {
+        "module {\n",
+        "\"stablehlo.case\"(%a) ({\n",
+        "loc(callsite(\"x\" at ",
+        "[",
+        "{",
+        "tensor<",
+        "#a<",
+        "\"builtin.module\"() ({\n",
+        "fused[",
+    };
+    static const char *const starts[] = {
+        "",
+        "func.func @main(%a: tensor<i32>) {\n",
+        "func.func @main(%a: tensor<i32>) {\n %0 = stablehlo.negate %a : tensor<i32> ",
+        "func.func @main(%a: tensor<i32>) {\n %0 = stablehlo.reverse %a, dims = ",
+        "func.func @main(%a: tensor<i32>) {\n %0 = stablehlo.negate %a {x.y = ",
+        "func.func @main(%a: ",
+        "#x = ",
+    };
+    for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
+        for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+            sf_buf text = {0};
+            sf_buf_puts(&text, starts[s]);
+            for (int i = 0; i < 20000; i++)
+                sf_buf_puts(&text, units[u]);
+            fixture f = read_text(text.text);
+            assert_int_not_equal(f.status, SF_OK);
+            assert_true(sf_diag_count(f.diag) > 0);
+            drop(&f);
+            sf_buf_free(&text);
+        }
+    }
+}
+
+static const char program[] =
+    "#loc = loc(unknown)\n"
+    "module @m attributes {mhlo.num_partitions = 1 : i32} {\n"
+    "  func.func public @main(%arg0: tensor<2x3xf32> {tf.aliasing_output = 0 : i32} loc(\"w\"), "
+    "%arg1: tensor<3x2xf32>) -> (tensor<2x2xf32> {jax.result_info = \"x\"}) {\n"
+    "    %cst = stablehlo.constant dense<[0.0, 0xFF800000]> : tensor<2xf32> loc(#loc1)\n"
+    "    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = "
+    "[DEFAULT, DEFAULT] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32> loc(#loc1)\n"
+    "    %c = stablehlo.constant dense<\"0x00000000\"> : tensor<i32>\n"
+    "    %1:2 = stablehlo.while(%i = %c, %x = %0) : tensor<i32>, tensor<2x2xf32>\n"
+    "     cond {\n"
+    "      %3 = stablehlo.compare LT, %i, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "      stablehlo.return %3 : tensor<i1>\n"
+    "    } do {\n"
+    "      stablehlo.return %i, %x : tensor<i32>, tensor<2x2xf32>\n"
+    "    } loc(callsite(#loc1 at fused<\"a\">[\"f\":1:2, #loc]))\n"
+    "    %2 = \"stablehlo.slice\"(%1#1) <{start_indices = array<i64: 0, 0>, limit_indices = "
+    "array<i64: "
+    "2, 2>, strides = dense<1> : tensor<2xi64>}> : (tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+    "    return %2 : tensor<2x2xf32> loc(#loc)\n"
+    "  } loc(#loc)\n"
+    "} loc(#loc)\n"
+    "#loc1 = loc(\"jit(step)/dot\"(#loc))\n";
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    size_t before = sf_mem_live();
+    size_t length = strlen(program);
+    sf_pool *pool = sf_pool_new();
+    fixture whole = read_part(pool, program, length);
+    assert_good(&whole);
+    drop(&whole);
+    sf_pool_release(pool);
+    for (size_t i = 0; i < length; i++) {
+        pool = sf_pool_new();
+        fixture f = read_part(pool, program, i);
+        assert_true(f.status == SF_OK || sf_diag_count(f.diag) > 0);
+        drop(&f);
+        sf_pool_release(pool);
+    }
+    assert_int_equal(sf_mem_live(), before);
+}
+
+/* Every byte changed to something that means something. */
+static void test_mutated(void **state)
+{
+    (void)state;
+    static const char bytes[] = "\"<>{}[]():,%#@!^=-0x\n\0";
+    char text[sizeof program];
+    for (size_t i = 0; i < sizeof program - 1; i++) {
+        memcpy(text, program, sizeof program);
+        text[i] = bytes[i % sizeof bytes];
+        sf_pool *pool = sf_pool_new();
+        fixture f = read_part(pool, text, sizeof program - 1);
+        assert_true(f.status == SF_OK || sf_diag_count(f.diag) > 0);
+        drop(&f);
+        sf_pool_release(pool);
+    }
+}
+
+/* True when that many allocations were enough. */
+static bool read_with(long allowed)
+{
+    volatile bool finished = false;
+    sf_diag *diag = sf_diag_new();
+    sf_guard guard;
+    sf_guard_enter(&guard);
+    if (setjmp(guard.target) == 0) {
+        sf_mem_fail_after(allowed);
+        sf_pool *pool = sf_pool_new();
+        sf_module *module = sf_module_new(pool);
+        sf_str text = {program, strlen(program)};
+        finished = sf_stablehlo_read(text, "t.mlir", module, diag) == SF_OK;
+        sf_mem_fail_after(-1);
+        sf_module_free(module);
+        sf_pool_release(pool);
+        sf_guard_leave(&guard);
+    }
+    sf_mem_fail_after(-1);
+    sf_diag_free(diag);
+    return finished;
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    size_t before = sf_mem_live();
+    for (long allowed = 0; !read_with(allowed); allowed++)
+        assert_int_equal(sf_mem_live(), before);
+    assert_int_equal(sf_mem_live(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_attributes_of_pretty_forms),
+        cmocka_unit_test(test_if_becomes_case),
+        cmocka_unit_test(test_function_header),
+        cmocka_unit_test(test_entry),
+        cmocka_unit_test(test_locations),
+        cmocka_unit_test(test_long_chain_of_locations),
+        cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_empty_literal),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_several_mistakes),
+        cmocka_unit_test(test_stops_after_twenty),
+        cmocka_unit_test(test_no_function),
+        cmocka_unit_test(test_deep_nesting),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_mutated),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

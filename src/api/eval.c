@@ -1,0 +1,109 @@
+/* Evaluating a step on values from a file. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/guard.h"
+#include "api/values.h"
+#include "base/checked.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "op/eval.h"
+#include "sheaf/eval.h"
+
+struct job {
+    const sf_graph *graph;
+    sf_eval_options options;
+    sf_diag *diag;
+    sf_arena arena;
+    sf_safetensors inputs;
+    sf_tensor *arguments, *results;
+};
+
+/* Zeros are a fair stand-in for weights, but not for what may be an index or a seed. */
+static sf_status make_zeros(struct job *job, int64_t limit)
+{
+    const sf_graph *graph = job->graph;
+    int64_t total = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_type *type = sf_argument_type(graph, i);
+        char text[SF_TYPE_TEXT];
+        if (!sf_is_float(type->dtype)) {
+            sf_fail(job->diag, SF_EINPUT, SF_NOWHERE,
+                    "the step needs inputs: its argument '%s' is %s", graph->arguments[i].name,
+                    sf_type_text(type, text));
+            return sf_hint(job->diag, "give a safetensors file with in.0, in.1, ...");
+        }
+        if (!sf_add(total, sf_type_bytes(type), &total) || (limit && total > limit))
+            return sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE,
+                           "the arguments need more than the %" PRId64 " bytes there are", limit);
+        job->arguments[i] = (sf_tensor){.type = type};
+        job->arguments[i].data = sf_arena_alloc(&job->arena, (size_t)sf_type_bytes(type));
+    }
+    return SF_OK;
+}
+
+static sf_status write_results(const struct job *job)
+{
+    uint32_t count = job->graph->top->nresults;
+    sf_arena arena = {0};
+    sf_named_tensor *named = SF_ARRAY(&arena, count, sf_named_tensor);
+    for (uint32_t i = 0; i < count; i++) {
+        char *name = sf_arena_alloc(&arena, SF_VALUE_NAME);
+        snprintf(name, SF_VALUE_NAME, "out.%u", i);
+        named[i] = (sf_named_tensor){sf_str_of(name), job->results[i]};
+    }
+    sf_status status = sf_safetensors_write(job->options.outputs, count, named, job->diag);
+    sf_arena_free(&arena);
+    return status;
+}
+
+static sf_status evaluate(struct job *job)
+{
+    const sf_graph *graph = job->graph;
+    const char *inputs = job->options.inputs;
+    int64_t limit = job->options.memory ? job->options.memory : sf_machine_memory();
+    job->arguments = SF_ARRAY(&job->arena, graph->top->narguments, sf_tensor);
+    job->results = SF_ARRAY(&job->arena, graph->top->nresults, sf_tensor);
+    if (inputs) {
+        SF_TRY(sf_safetensors_read(inputs, job->diag, &job->inputs));
+        SF_TRY(sf_values_arguments(graph, &job->inputs, inputs, job->diag, job->arguments));
+    } else {
+        SF_TRY(make_zeros(job, limit));
+    }
+    SF_TRY(sf_eval_graph(graph, job->arguments, job->results, limit, job->diag));
+    return job->options.outputs ? write_results(job) : SF_OK;
+}
+
+static sf_status work(void *context)
+{
+    struct job *job = context;
+    sf_status status = evaluate(job);
+    if (job->results)
+        sf_values_free(job->graph->top->nresults, job->results);
+    sf_safetensors_close(&job->inputs);
+    sf_arena_free(&job->arena);
+    return status;
+}
+
+sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag)
+{
+    struct job job = {.graph = graph, .diag = diag};
+    if (options)
+        job.options = *options;
+    if (job.options.memory < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
+    return sf_guarded(work, &job, diag);
+}
+
+int64_t sf_graph_checks(const sf_graph *graph)
+{
+    int64_t checks = 0;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        const sf_node *node = graph->nodes[i];
+        int slot = sf_attr_slot(node->def, sf_str_of("call_target_name"));
+        const sf_attr *target = slot < 0 ? NULL : node->attrs[slot];
+        if (target && sf_str_starts(sf_str_of(target->text), "check.expect_"))
+            checks++;
+    }
+    return checks;
+}

@@ -1,0 +1,146 @@
+/* Loading: which reader a text is for, its sidecar, and the way through import. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/guard.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "front/import.h"
+#include "ir/print.h"
+#include "sheaf/graph.h"
+
+struct load {
+    const char *path; /* NULL when the text was given */
+    sf_str text;
+    const char *name;
+    sf_load_options options;
+    sf_diag *diag;
+    sf_graph *graph;
+    sf_arena arena;
+    sf_pool *pool;
+    sf_module *module;
+};
+
+/* HLO text starts with "HloModule", after comments and blank lines; nothing else does. */
+static bool is_hlo(sf_str text)
+{
+    const char *at = text.at, *end = text.at + text.length;
+    for (;;) {
+        while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+            at++;
+        if (end - at < 2 || at[0] != '/' || at[1] != '/')
+            break;
+        while (at < end && *at != '\n')
+            at++;
+    }
+    return sf_str_starts((sf_str){at, (size_t)(end - at)}, "HloModule");
+}
+
+/* NAME.json for NAME.stablehlo.mlir.gz and the like. */
+static const char *sidecar_beside(struct load *load)
+{
+    static const char *const endings[] = {".gz", ".xz", ".mlir", ".hlo", ".stablehlo", ".txt"};
+    sf_str stem = sf_str_of(load->path);
+    if (strcmp(load->path, "-") == 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t length = strlen(endings[i]);
+        if (stem.length > length && memcmp(stem.at + stem.length - length, endings[i], length) == 0)
+            stem.length -= length;
+    }
+    char *path = sf_arena_alloc(&load->arena, stem.length + sizeof ".json");
+    memcpy(path, stem.at, stem.length);
+    memcpy(path + stem.length, ".json", sizeof ".json");
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+static sf_status read_texts(struct load *load, sf_import_options *import)
+{
+    if (load->path)
+        SF_TRY(sf_file_read(load->path, &load->arena, 0, &load->text, load->diag));
+    const char *sidecar = load->options.sidecar;
+    if (!sidecar && load->path)
+        sidecar = sidecar_beside(load);
+    if (sidecar) {
+        sf_str text;
+        SF_TRY(sf_file_read(sidecar, &load->arena, 0, &text, load->diag));
+        import->sidecar = text.at;
+        import->sidecar_file = sidecar;
+    }
+    return SF_OK;
+}
+
+static sf_status read_and_import(struct load *load)
+{
+    sf_import_options import = {
+        .unroll = load->options.unroll ? load->options.unroll : SF_UNROLL_DEFAULT,
+        .most_nodes =
+            load->options.most_nodes > 0 ? load->options.most_nodes : SF_MOST_NODES_DEFAULT,
+        .state = load->options.state,
+    };
+    SF_TRY(read_texts(load, &import));
+    load->pool = sf_pool_new();
+    load->module = sf_module_new(load->pool);
+    const char *file = sf_pool_string(load->pool, sf_str_of(load->name));
+    if (is_hlo(load->text))
+        SF_TRY(sf_hlo_read(load->text, file, load->module, load->diag));
+    else
+        SF_TRY(sf_stablehlo_read(load->text, file, load->module, load->diag));
+    return sf_import(load->module, &import, load->diag, &load->graph);
+}
+
+static sf_status work(void *context)
+{
+    struct load *load = context;
+    sf_status status = read_and_import(load);
+    sf_module_free(load->module);
+    sf_pool_release(load->pool);
+    sf_arena_free(&load->arena);
+    return status;
+}
+
+sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out)
+{
+    struct load load = {.path = path, .name = path, .diag = diag};
+    if (strcmp(path, "-") == 0)
+        load.name = "<stdin>";
+    if (options)
+        load.options = *options;
+    sf_status status = sf_guarded(work, &load, diag);
+    *out = status == SF_OK ? load.graph : NULL;
+    return status;
+}
+
+sf_status sf_load_text(const char *text, size_t length, const char *name,
+                       const sf_load_options *options, sf_diag *diag, sf_graph **out)
+{
+    struct load load = {.text = {text, length}, .name = name, .diag = diag};
+    if (options)
+        load.options = *options;
+    sf_status status = sf_guarded(work, &load, diag);
+    *out = status == SF_OK ? load.graph : NULL;
+    return status;
+}
+
+struct save {
+    const sf_graph *graph;
+    const char *path;
+    sf_diag *diag;
+};
+
+static sf_status save(void *context)
+{
+    struct save *job = context;
+    sf_buf text = {0};
+    sf_print_stablehlo(job->graph, &text);
+    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_buf_free(&text);
+    return status;
+}
+
+sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag)
+{
+    struct save job = {graph, path, diag};
+    return sf_guarded(save, &job, diag);
+}

@@ -1,0 +1,147 @@
+#include "api/values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const sf_type *sf_argument_type(const sf_graph *graph, uint32_t index)
+{
+    return sf_type_of(graph, graph->top->arguments[index]);
+}
+
+const sf_type *sf_result_type(const sf_graph *graph, uint32_t index)
+{
+    return sf_type_of(graph, graph->top->results[index]);
+}
+
+bool sf_values_fit(const sf_type *stored, const sf_type *type)
+{
+    return stored->dtype == type->dtype &&
+           (sf_same_shape(stored, type) || (type->rank == 0 && stored->count == 1));
+}
+
+sf_status sf_values_check(const sf_tensor *tensor, const char *name, const sf_type *type,
+                          const char *path, sf_diag *diag)
+{
+    if (sf_values_fit(tensor->type, type))
+        return SF_OK;
+    char has[SF_TYPE_TEXT], wants[SF_TYPE_TEXT];
+    return sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0}, "%s is %s, but the step has %s there",
+                   name, sf_type_text(tensor->type, has), sf_type_text(type, wants));
+}
+
+static const sf_tensor *find_input(const sf_safetensors *file, uint32_t number)
+{
+    char name[SF_VALUE_NAME];
+    snprintf(name, sizeof name, "in.%u", number);
+    return sf_safetensors_find(file, name);
+}
+
+/* Matches arguments to inputs in order, from the front or from the back, as early as types allow;
+ * false when one finds none. */
+static bool match_in_order(const sf_graph *graph, const sf_safetensors *file, uint32_t inputs,
+                           bool backwards, uint32_t *numbers)
+{
+    uint32_t arguments = graph->top->narguments, next = 0;
+    for (uint32_t k = 0; k < arguments; k++) {
+        uint32_t argument = backwards ? arguments - 1 - k : k;
+        const sf_type *type = sf_argument_type(graph, argument);
+        for (;; next++) {
+            if (next == inputs)
+                return false;
+            numbers[argument] = backwards ? inputs - 1 - next : next;
+            if (sf_values_fit(find_input(file, numbers[argument])->type, type))
+                break;
+        }
+        next++;
+    }
+    return true;
+}
+
+/* Which in.I each argument is. JAX drops arguments that a step does not use from the text, but
+ * whoever saved the inputs knew them all: then the types must leave one way to match the two. */
+static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file, const char *path,
+                               sf_diag *diag, uint32_t *numbers, sf_arena *scratch)
+{
+    uint32_t arguments = graph->top->narguments, inputs = 0;
+    while (find_input(file, inputs))
+        inputs++;
+    for (uint32_t i = 0; i < arguments; i++)
+        numbers[i] = i;
+    if (inputs <= arguments)
+        return SF_OK;
+    uint32_t *other = SF_ARRAY(scratch, arguments, uint32_t);
+    if (match_in_order(graph, file, inputs, false, numbers) &&
+        match_in_order(graph, file, inputs, true, other) &&
+        (arguments == 0 || memcmp(numbers, other, arguments * sizeof *other) == 0))
+        return SF_OK;
+    return sf_fail(
+        diag, SF_EINPUT, (sf_loc){path, 0, 0},
+        "there are %u inputs for the %u arguments of the step, and it is not clear which "
+        "of them it does without",
+        inputs, arguments);
+}
+
+static sf_status bind(const sf_graph *graph, const sf_safetensors *file, const char *path,
+                      sf_diag *diag, const uint32_t *numbers, sf_tensor *out)
+{
+    sf_status status = SF_OK;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_type *type = sf_argument_type(graph, i);
+        const sf_tensor *found = find_input(file, numbers[i]);
+        char name[SF_VALUE_NAME];
+        snprintf(name, sizeof name, "in.%u", numbers[i]);
+        if (!found)
+            found = sf_safetensors_find(file, graph->arguments[i].name);
+        if (!found)
+            status = sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0},
+                             "there is neither %s nor '%s', which the step takes", name,
+                             graph->arguments[i].name);
+        else if (sf_values_check(found, name, type, path, diag) != SF_OK)
+            status = SF_EINPUT;
+        else
+            out[i] = (sf_tensor){.type = type, .data = found->data};
+    }
+    return status;
+}
+
+sf_status sf_values_arguments(const sf_graph *graph, const sf_safetensors *file, const char *path,
+                              sf_diag *diag, sf_tensor *out)
+{
+    sf_arena scratch = {0};
+    uint32_t *numbers = SF_ARRAY(&scratch, graph->top->narguments, uint32_t);
+    sf_status status = number_inputs(graph, file, path, diag, numbers, &scratch);
+    if (status == SF_OK)
+        status = bind(graph, file, path, diag, numbers, out);
+    sf_arena_free(&scratch);
+    return status;
+}
+
+sf_status sf_values_results(const sf_graph *graph, const sf_safetensors *file, const char *path,
+                            sf_diag *diag, sf_tensor *out)
+{
+    sf_status status = SF_OK;
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        const sf_type *type = sf_result_type(graph, i);
+        char name[SF_VALUE_NAME];
+        snprintf(name, sizeof name, "out.%u", i);
+        const sf_tensor *found = sf_safetensors_find(file, name);
+        if (!found)
+            status = sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0},
+                             "there is no %s to compare a result of the step with", name);
+        else if (sf_values_check(found, name, type, path, diag) != SF_OK)
+            status = SF_EINPUT;
+        else
+            out[i] = (sf_tensor){.type = type, .data = found->data};
+    }
+    return status;
+}
+
+void sf_values_free(uint32_t count, sf_tensor *tensors)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        sf_free(tensors[i].data);
+        tensors[i].data = NULL;
+    }
+}

@@ -1,0 +1,75 @@
+/* The command line: what its commands share.
+ *
+ * A command is a function from its arguments to an exit code; argv[0] is the name of the command.
+ * Results go to standard output, messages to standard error. A command is thin: what it can do, a C
+ * program can do through include/sheaf.
+ *
+ * Exit codes: 0 for good, 1 for something found wrong or failed, 2 for a command line that is
+ * wrong.
+ */
+#ifndef SF_CLI_CLI_H
+#define SF_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sheaf/sheaf.h"
+
+enum { SF_EXIT_GOOD = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
+
+int sf_cli_convert(int argc, char **argv);
+int sf_cli_eval(int argc, char **argv);
+int sf_cli_show(int argc, char **argv);
+int sf_cli_verify(int argc, char **argv);
+int sf_cli_version(int argc, char **argv);
+
+/* One option of a command. Its value goes to `into`, which the caller has set to the default. */
+typedef enum sf_cli_kind {
+    SF_CLI_FLAG,   /* bool, set to true */
+    SF_CLI_TEXT,   /* const char *, a view of argv */
+    SF_CLI_COUNT,  /* int64_t, not negative */
+    SF_CLI_INT,    /* int64_t */
+    SF_CLI_SIZE,   /* int64_t, in bytes; K, M, G and T are powers of 1024 */
+    SF_CLI_NUMBER, /* double, positive */
+} sf_cli_kind;
+
+typedef struct sf_cli_option {
+    const char *name; /* without the dashes */
+    char letter;      /* or 0 */
+    sf_cli_kind kind;
+    void *into;
+    const char *value; /* what its value is called in the help; NULL for a flag */
+    const char *help;  /* one line */
+} sf_cli_option;
+
+typedef struct sf_cli_command {
+    const char *name;
+    const char *synopsis; /* what follows the name: "STEP [-o FILE]" */
+    const char *about;    /* a paragraph for --help */
+    const char *operand;  /* what the one operand is called; NULL for a command that takes none */
+    const sf_cli_option *options;
+    int noptions;
+    sf_load_options *load; /* where the options of all commands that read a step go, or NULL */
+} sf_cli_command;
+
+/* Parses the arguments. True to go on, with *operand set where the command has one; false when
+ * *exit_code is the answer, because --help was asked for or something is wrong with the arguments.
+ */
+bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
+                  int *exit_code);
+
+/* "sheaf COMMAND: TEXT" and where to find help, on standard error. Returns SF_EXIT_USAGE. */
+int sf_cli_misuse(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Prints the messages to standard error, coloured on a terminal unless NO_COLOR is set, frees
+ * `diag`, and gives the exit code of the status. */
+int sf_cli_finish(sf_status status, sf_diag *diag);
+
+/* Messages for a new call. Ends the program when there is no memory even for that. */
+sf_diag *sf_cli_diag(void);
+
+/* Whether to use colours on this stream (stdout or stderr). */
+bool sf_cli_colour(int fd);
+
+#endif

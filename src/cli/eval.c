@@ -1,0 +1,55 @@
+/* sheaf eval: runs a step once with the reference kernels. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static sf_status evaluate(const char *step, const sf_load_options *load,
+                          const sf_eval_options *options, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_status status = sf_load(step, load, diag, &graph);
+    if (status != SF_OK)
+        return status;
+    status = sf_eval_file(graph, options, diag);
+    int64_t checks = sf_graph_checks(graph);
+    bool quiet = options->outputs && strcmp(options->outputs, "-") == 0;
+    if (status == SF_OK && checks > 0 && !quiet)
+        printf("%" PRId64 " check%s passed\n", checks, checks == 1 ? "" : "s");
+    else if (status == SF_OK && !options->outputs)
+        printf("evaluated; --outputs FILE keeps the results\n");
+    sf_graph_free(graph);
+    return status;
+}
+
+int sf_cli_eval(int argc, char **argv)
+{
+    sf_load_options load = {0};
+    sf_eval_options eval = {0};
+    const char *step;
+    const sf_cli_option options[] = {
+        {"inputs", 'i', SF_CLI_TEXT, &eval.inputs, "FILE",
+         "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros)"},
+        {"outputs", 'o', SF_CLI_TEXT, &eval.outputs, "FILE",
+         "where to write the results, out.0, out.1, ..., as safetensors"},
+        {"memory", 'm', SF_CLI_SIZE, &eval.memory, "SIZE",
+         "most memory for tensors, such as 512M (default: what the machine has)"},
+    };
+    const sf_cli_command command = {
+        .name = "eval",
+        .synopsis = "STEP [--inputs FILE] [--outputs FILE] [--memory SIZE]",
+        .about = "Runs a step once on this machine with the plain reference kernels. A program "
+                 "that checks itself (check.expect_eq and the like) fails if a check does not "
+                 "hold.",
+        .operand = "STEP",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .load = &load,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &step, &exit_code))
+        return exit_code;
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(evaluate(step, &load, &eval, diag), diag);
+}

@@ -1,0 +1,138 @@
+/* The command line: finds the command and sees to it that nothing that was printed is lost unsaid.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const struct command {
+    const char *name, *what;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"show", "say what a step is and what it costs", sf_cli_show},
+    {"convert", "read a step and write it as canonical StableHLO", sf_cli_convert},
+    {"eval", "run a step with the reference kernels", sf_cli_eval},
+    {"verify", "compare a step with known results and losses", sf_cli_verify},
+    {"version", "say what this build is", sf_cli_version},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands, LONGEST_NAME = 32 };
+
+static void print_usage(FILE *file)
+{
+    fprintf(file, "usage: sheaf COMMAND [ARGUMENT...]\n\ncommands:\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].what);
+    fprintf(file,
+            "\nsheaf COMMAND --help tells more of one; sheaf --version prints the version.\n");
+}
+
+static const struct command *find(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* The edit distance; both are shorter than LONGEST_NAME. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[LONGEST_NAME], n = strlen(b);
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (diagonal + 1 < best)
+                best = diagonal + 1;
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+static int unknown(const char *name)
+{
+    const struct command *nearest = NULL;
+    size_t least = 3;
+    for (int i = 0; i < COMMANDS && strlen(name) < LONGEST_NAME; i++)
+        if (distance(name, commands[i].name) < least) {
+            least = distance(name, commands[i].name);
+            nearest = &commands[i];
+        }
+    fprintf(stderr, "sheaf: there is no command '%s'", name);
+    if (nearest)
+        fprintf(stderr, "; did you mean '%s'?", nearest->name);
+    fprintf(stderr, "\ntry: sheaf --help\n");
+    return SF_EXIT_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+    const struct command *command = argc > 1 ? find(argv[1]) : NULL;
+    if (argc > 1 && !command)
+        return unknown(argv[1]);
+    if (!command) {
+        print_usage(stdout);
+        return SF_EXIT_GOOD;
+    }
+    char option[] = "--help";
+    char *arguments[] = {argv[1], option, NULL};
+    return command->run(2, arguments);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return SF_EXIT_USAGE;
+    }
+    const struct command *command = find(argv[1]);
+    if (command)
+        return command->run(argc - 1, argv + 1);
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "-h") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("sheaf %s\n", SF_VERSION);
+        return SF_EXIT_GOOD;
+    }
+    return unknown(argv[1]);
+}
+
+/* A standard stream that is closed would lend its number to the next file that is opened. One that
+ * can only be used the wrong way round stands in, so that using it stays an error. */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* A reader who went away does not need to be told. */
+static int flush_output(int exit_code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return exit_code;
+    if (errno != EPIPE)
+        fprintf(stderr, "sheaf: standard output: %s\n", strerror(errno ? errno : EIO));
+    return exit_code == SF_EXIT_GOOD ? SF_EXIT_FAILED : exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    signal(SIGPIPE, SIG_IGN);
+    return flush_output(dispatch(argc, argv));
+}

@@ -1,0 +1,61 @@
+/* Messages to the user, on standard error. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+bool sf_cli_colour(int fd)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no_color && *no_color) && term && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+int sf_cli_misuse(const char *command, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "sheaf %s: ", command);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\ntry: sheaf %s --help\n", command);
+    return SF_EXIT_USAGE;
+}
+
+static void print_message(const char *text, bool colour)
+{
+    static const char word[] = "error:";
+    const char *at = colour ? strstr(text, word) : NULL;
+    if (at)
+        fprintf(stderr, "%.*s\033[1;31m%s\033[0m%s\n", (int)(at - text), text, word,
+                at + strlen(word));
+    else
+        fprintf(stderr, "%s\n", text);
+}
+
+int sf_cli_finish(sf_status status, sf_diag *diag)
+{
+    bool colour = sf_cli_colour(STDERR_FILENO);
+    int count = sf_diag_count(diag), printed = 0;
+    for (const char *text; (text = sf_diag_text(diag, printed)); printed++)
+        print_message(text, colour);
+    if (count > printed)
+        fprintf(stderr, "and %d more\n", count - printed);
+    if (status != SF_OK && count == 0)
+        fprintf(stderr, "error: %s\n", sf_status_name(status));
+    sf_diag_free(diag);
+    if (status == SF_OK)
+        return SF_EXIT_GOOD;
+    return status == SF_EUSAGE ? SF_EXIT_USAGE : SF_EXIT_FAILED;
+}
+
+sf_diag *sf_cli_diag(void)
+{
+    sf_diag *diag = sf_diag_new();
+    if (diag)
+        return diag;
+    fputs("error: out of memory\n", stderr);
+    exit(SF_EXIT_FAILED);
+}

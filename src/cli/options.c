@@ -1,0 +1,229 @@
+/* Options of a command: one table is parsed by getopt_long and printed by --help. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/number.h"
+#include "cli/cli.h"
+
+enum { MOST_OPTIONS = 32, FIRST_LONG = 256, HELP_COLUMN = 26, HELP_WIDTH = 80 };
+
+/* The table of a command with what all commands share behind it. */
+struct table {
+    int count;
+    sf_cli_option options[MOST_OPTIONS];
+    struct option longs[MOST_OPTIONS + 1];
+    char letters[2 * MOST_OPTIONS + 2];
+    int64_t unroll;
+    bool help;
+};
+
+static void add(struct table *table, const sf_cli_option *option)
+{
+    if (table->count < MOST_OPTIONS)
+        table->options[table->count++] = *option;
+}
+
+static void make_table(const sf_cli_command *command, struct table *table)
+{
+    sf_load_options *load = command->load;
+    *table = (struct table){.unroll = -1};
+    for (int i = 0; i < command->noptions; i++)
+        add(table, &command->options[i]);
+    if (load) {
+        const sf_cli_option shared[] = {
+            {"unroll", 0, SF_CLI_COUNT, &table->unroll, "N",
+             "unroll loops of up to N iterations (default 256; 0: none)"},
+            {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
+             "refuse a step of more nodes (default 4000000)"},
+            {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",
+             "JSON with the roles of arguments (default NAME.json beside the step)"},
+            {"state", 0, SF_CLI_TEXT, &load->state, "LIST",
+             "which result becomes which argument: ARGUMENT=RESULT,... or none"},
+        };
+        for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+            add(table, &shared[i]);
+    }
+    add(table,
+        &(sf_cli_option){"help", 'h', SF_CLI_FLAG, &table->help, NULL, "print this and stop"});
+    char *letter = table->letters;
+    *letter++ = ':'; /* getopt then tells a missing value from an unknown option */
+    for (int i = 0; i < table->count; i++) {
+        const sf_cli_option *option = &table->options[i];
+        bool flag = option->kind == SF_CLI_FLAG;
+        table->longs[i] = (struct option){option->name, flag ? no_argument : required_argument,
+                                          NULL, FIRST_LONG + i};
+        if (option->letter)
+            *letter++ = option->letter;
+        if (option->letter && !flag)
+            *letter++ = ':';
+    }
+}
+
+static void print_wrapped(const char *text, size_t indent, size_t column)
+{
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (column > indent && column + 1 + word > HELP_WIDTH) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            putchar(' ');
+            column++;
+        }
+        fwrite(text, 1, word, stdout);
+        column += word;
+        text += word;
+        while (*text == ' ')
+            text++;
+    }
+    putchar('\n');
+}
+
+static void print_help(const sf_cli_command *command, const struct table *table)
+{
+    printf("usage: sheaf %s%s%s\n\n", command->name, *command->synopsis ? " " : "",
+           command->synopsis);
+    print_wrapped(command->about, 0, 0);
+    printf("\noptions:\n");
+    for (int i = 0; i < table->count; i++) {
+        const sf_cli_option *option = &table->options[i];
+        char text[64], letter[8] = "    ";
+        if (option->letter)
+            snprintf(letter, sizeof letter, "-%c, ", option->letter);
+        int length = snprintf(text, sizeof text, "  %s--%s%s%s", letter, option->name,
+                              option->value ? " " : "", option->value ? option->value : "");
+        printf("%-*s", HELP_COLUMN, text);
+        if (length >= HELP_COLUMN)
+            printf("\n%*s", HELP_COLUMN, "");
+        print_wrapped(option->help, HELP_COLUMN, HELP_COLUMN);
+    }
+}
+
+static bool parse_size(const char *text, int64_t *out)
+{
+    static const char units[] = "KMGT";
+    size_t length = strlen(text);
+    const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
+    int64_t value;
+    if (!sf_number_int((sf_str){text, length - (unit != NULL)}, &value) || value <= 0)
+        return false;
+    for (const char *u = units; unit && u <= unit; u++)
+        if (!sf_mul(value, 1024, &value))
+            return false;
+    *out = value;
+    return true;
+}
+
+static bool parse_number(const char *text, double *out)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(value) || value <= 0)
+        return false;
+    *out = value;
+    return true;
+}
+
+/* NULL when the value was taken, else what it should have been. */
+static const char *take(const sf_cli_option *option, const char *value)
+{
+    int64_t integer = 0;
+    switch (option->kind) {
+    case SF_CLI_FLAG:
+        *(bool *)option->into = true;
+        return NULL;
+    case SF_CLI_TEXT:
+        *(const char **)option->into = value;
+        return NULL;
+    case SF_CLI_COUNT:
+    case SF_CLI_INT:
+        if (!sf_number_int(sf_str_of(value), &integer))
+            return "an integer";
+        if (option->kind == SF_CLI_COUNT && integer < 0)
+            return "an integer that is not negative";
+        *(int64_t *)option->into = integer;
+        return NULL;
+    case SF_CLI_SIZE:
+        return parse_size(value, option->into) ? NULL : "a size such as 512M or 8G";
+    case SF_CLI_NUMBER:
+        return parse_number(value, option->into) ? NULL : "a positive number";
+    }
+    return NULL;
+}
+
+static const sf_cli_option *find(const struct table *table, int code)
+{
+    for (int i = 0; i < table->count; i++)
+        if (code == FIRST_LONG + i || (code == table->options[i].letter && code != 0))
+            return &table->options[i];
+    return NULL;
+}
+
+/* What getopt stumbled over: a letter, or else the whole argument. */
+static int bad_option(const sf_cli_command *command, const char *what, char **argv)
+{
+    if (optopt > 0 && optopt < FIRST_LONG)
+        return sf_cli_misuse(command->name, "%s: -%c", what, optopt);
+    return sf_cli_misuse(command->name, "%s: %s", what, argv[optind - 1]);
+}
+
+static bool parse_options(const sf_cli_command *command, struct table *table, int argc, char **argv,
+                          int *exit_code)
+{
+    opterr = 0;
+    optind = 0; /* glibc and musl: start over */
+    for (;;) {
+        int code = getopt_long(argc, argv, table->letters, table->longs, NULL);
+        if (code == -1)
+            return true;
+        const sf_cli_option *option = find(table, code);
+        const char *wanted = option ? take(option, optarg) : NULL;
+        if (code == ':')
+            *exit_code = bad_option(command, "a value is missing after", argv);
+        else if (!option)
+            *exit_code = bad_option(command,
+                                    optopt >= FIRST_LONG ? "this option takes no value"
+                                                         : "unknown or ambiguous option",
+                                    argv);
+        else if (wanted)
+            *exit_code = sf_cli_misuse(command->name, "--%s wants %s, not '%s'", option->name,
+                                       wanted, optarg);
+        else
+            continue;
+        return false;
+    }
+}
+
+bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
+                  int *exit_code)
+{
+    struct table table;
+    make_table(command, &table);
+    if (!parse_options(command, &table, argc, argv, exit_code))
+        return false;
+    if (table.help) {
+        print_help(command, &table);
+        *exit_code = SF_EXIT_GOOD;
+        return false;
+    }
+    int wanted = command->operand ? 1 : 0;
+    if (argc - optind > wanted)
+        *exit_code =
+            sf_cli_misuse(command->name, "one argument too many: '%s'", argv[optind + wanted]);
+    else if (argc - optind < wanted)
+        *exit_code = sf_cli_misuse(command->name, "%s is missing", command->operand);
+    if (argc - optind != wanted)
+        return false;
+    if (wanted)
+        *operand = argv[optind];
+    /* In sf_load_options 0 stands for the default. */
+    if (command->load && table.unroll >= 0)
+        command->load->unroll = table.unroll == 0 ? -1 : table.unroll;
+    return true;
+}

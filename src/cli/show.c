@@ -1,0 +1,81 @@
+/* sheaf show: what a step is and what it costs; sheaf show --ops: which ops there are. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* Columns of the terminal on standard output; 0 when it is none, whose lines are never cut. */
+static int terminal_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    const char *columns = getenv("COLUMNS");
+    char *end;
+    long width = columns ? strtol(columns, &end, 10) : 0;
+    if (width > 0 && width < INT_MAX && *end == '\0')
+        return (int)width;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        return size.ws_col;
+    return 0;
+}
+
+static sf_status show_step(const char *file, const sf_load_options *load,
+                           const sf_show_options *options, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_status status = sf_load(file, load, diag, &graph);
+    if (status != SF_OK)
+        return status;
+    status = sf_show(graph, options, "-", diag);
+    sf_graph_free(graph);
+    return status;
+}
+
+/* `--ops` stands instead of a step, so it is found before the operand is asked for. */
+static bool is_ops(int argc, char **argv)
+{
+    return argc == 2 && strcmp(argv[1], "--ops") == 0;
+}
+
+int sf_cli_show(int argc, char **argv)
+{
+    sf_load_options load = {0};
+    sf_show_options options = {0};
+    int64_t depth = 0;
+    bool ops = false;
+    const sf_cli_option list[] = {
+        {"all", 'a', SF_CLI_FLAG, &options.all, NULL, "every argument, op and scope, unfolded"},
+        {"depth", 'd', SF_CLI_COUNT, &depth, "N", "levels of scopes to show (default 3)"},
+        {"json", 0, SF_CLI_FLAG, &options.json, NULL, "for machines; always complete"},
+        {"ops", 0, SF_CLI_FLAG, &ops, NULL,
+         "instead of a step, the ops that are known, as Markdown"},
+    };
+    const sf_cli_command command = {
+        .name = "show",
+        .synopsis = "STEP [--all] [--depth N] [--json] | --ops",
+        .about = "Says what a step is: its arguments by role, its results and state, and what its "
+                 "ops, phases and scopes cost.",
+        .operand = "STEP",
+        .options = list,
+        .noptions = sizeof list / sizeof *list,
+        .load = &load,
+    };
+    if (is_ops(argc, argv)) {
+        sf_diag *diag = sf_cli_diag();
+        return sf_cli_finish(sf_show_ops("-", diag), diag);
+    }
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &options.file, &exit_code))
+        return exit_code;
+    if (ops)
+        return sf_cli_misuse("show", "--ops stands alone");
+    options.depth = depth > INT_MAX ? INT_MAX : (int)depth;
+    options.width = terminal_width();
+    options.colour = sf_cli_colour(STDOUT_FILENO);
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(show_step(options.file, &load, &options, diag), diag);
+}

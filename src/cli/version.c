@@ -1,0 +1,53 @@
+/* sheaf version: what this build is. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+static const struct feature {
+    const char *name, *what;
+    int in;
+} features[] = {
+    {"zlib", "gzip files", SF_FEATURE_ZLIB},
+    {"lzma", "xz files", SF_FEATURE_LZMA},
+    {"mpi", "runs over MPI", SF_FEATURE_MPI},
+    {"cuda", "runs on NVIDIA GPUs", SF_FEATURE_CUDA},
+};
+enum { FEATURES = sizeof features / sizeof *features };
+
+static void print_json(void)
+{
+    printf("{\n  \"version\": \"%s\",\n  \"compiler\": \"%s\",\n  \"target\": \"%s\",\n"
+           "  \"features\": {",
+           SF_VERSION, SF_BUILD_COMPILER, SF_BUILD_TARGET);
+    for (int i = 0; i < FEATURES; i++)
+        printf("%s\n    \"%s\": %s", i ? "," : "", features[i].name,
+               features[i].in ? "true" : "false");
+    printf("\n  }\n}\n");
+}
+
+int sf_cli_version(int argc, char **argv)
+{
+    bool json = false;
+    const sf_cli_option options[] = {
+        {"json", 0, SF_CLI_FLAG, &json, NULL, "for machines"},
+    };
+    const sf_cli_command command = {
+        .name = "version",
+        .synopsis = "[--json]",
+        .about = "Prints the version, the compiler and the target of this build, and which "
+                 "features are in it.",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, NULL, &exit_code))
+        return exit_code;
+    if (json) {
+        print_json();
+        return SF_EXIT_GOOD;
+    }
+    printf("sheaf %s\ncompiler: %s\ntarget: %s\n", SF_VERSION, SF_BUILD_COMPILER, SF_BUILD_TARGET);
+    for (int i = 0; i < FEATURES; i++)
+        printf("%s: %s (%s)\n", features[i].name, features[i].in ? "in" : "out", features[i].what);
+    return SF_EXIT_GOOD;
+}

@@ -1,0 +1,46 @@
+#include "report/show.h"
+
+#include "api/guard.h"
+#include "base/file.h"
+
+struct job {
+    const sf_graph *graph; /* NULL: the table of ops */
+    sf_show_options options;
+    const char *path;
+    sf_diag *diag;
+};
+
+static sf_status work(void *context)
+{
+    struct job *job = context;
+    sf_buf out = {0};
+    if (job->graph) {
+        sf_summary summary;
+        sf_summarize(job->graph, job->options.file, &summary);
+        if (job->options.json)
+            sf_summary_json(&summary, &out);
+        else
+            sf_summary_text(&summary, &job->options, &out);
+        sf_summary_free(&summary);
+    } else {
+        sf_ops_text(&out);
+    }
+    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_buf_free(&out);
+    return status;
+}
+
+sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const char *path,
+                  sf_diag *diag)
+{
+    struct job job = {.graph = graph, .path = path, .diag = diag};
+    if (options)
+        job.options = *options;
+    return sf_guarded(work, &job, diag);
+}
+
+sf_status sf_show_ops(const char *path, sf_diag *diag)
+{
+    struct job job = {.path = path, .diag = diag};
+    return sf_guarded(work, &job, diag);
+}

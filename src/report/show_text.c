@@ -1,0 +1,286 @@
+/* The summary for people.
+ *
+ *     step NAME, then what was read; arguments by role and the largest of them; results and state;
+ *     costs by op, by phase, by scope. Where something was inferred, how stands beside it.
+ */
+#include <inttypes.h>
+
+#include "ir/opdef.h"
+#include "report/show.h"
+
+enum { LARGEST_SHOWN = 5, OPS_SHOWN = 10, DEPTH_SHOWN = 3 };
+
+struct page {
+    const sf_summary *summary;
+    bool all;
+    int depth;
+    sf_style style;
+    sf_buf *out;
+    sf_arena arena;
+};
+
+/* "sidecar", or "alias 12, name 3" when there are several; "-" for none. */
+static const char *sources(struct page *page, const int64_t from[SF_SOURCE_COUNT])
+{
+    int kinds = 0;
+    for (int i = 0; i < SF_SOURCE_COUNT; i++)
+        kinds += from[i] > 0;
+    sf_buf buf = {0};
+    for (int i = 0; i < SF_SOURCE_COUNT; i++) {
+        if (from[i] == 0)
+            continue;
+        sf_buf_puts(&buf, buf.length ? ", " : "");
+        sf_buf_puts(&buf, sf_source_name((sf_source)i));
+        if (kinds > 1)
+            sf_buf_printf(&buf, " %" PRId64, from[i]);
+    }
+    if (kinds == 0)
+        sf_buf_puts(&buf, "-");
+    const char *text = sf_arena_string(&page->arena, buf.text, buf.length);
+    sf_buf_free(&buf);
+    return text;
+}
+
+static void print(struct page *page, const sf_table *table)
+{
+    sf_table_print(table, page->style, page->out);
+}
+
+static void show_head(struct page *page)
+{
+    static const sf_column columns[] = {{"", false, false}, {"", false, true}};
+    const sf_summary *summary = page->summary;
+    sf_table table = sf_table_new(&page->arena, 2, columns);
+    sf_heading(page->out, page->style, "step %s", summary->graph->name);
+    if (summary->file) {
+        sf_table_add(&table, "file");
+        sf_table_add(&table, "%s", summary->file);
+    }
+    sf_table_add(&table, "hash");
+    sf_table_add(&table, "%016" PRIx64, summary->hash);
+    sf_table_add(&table, "parameters");
+    sf_table_add(&table, "%s", sf_text_count(summary->roles[SF_ROLE_PARAM].elements).at);
+    sf_table_add(&table, "nodes");
+    sf_table_add(&table, "%s", sf_text_count(summary->total.nodes).at);
+    sf_table_add(&table, "cost");
+    sf_table_add(&table, "%s flops, %s read and written, unfused",
+                 sf_text_flops(summary->total.flops).at, sf_text_bytes(summary->total.bytes).at);
+    print(page, &table);
+}
+
+static void add_total(sf_table *table, const char *name, const sf_role_total *total,
+                      const char *found)
+{
+    sf_table_add(table, "%s", name);
+    sf_table_add(table, "%s", sf_text_count(total->count).at);
+    sf_table_add(table, "%s", sf_text_count(total->elements).at);
+    sf_table_add(table, "%s", sf_text_bytes((double)total->bytes).at);
+    sf_table_add(table, "%s", found);
+}
+
+static void show_arguments(struct page *page)
+{
+    static const sf_column columns[] = {{"role", false, false},
+                                        {"count", true, false},
+                                        {"elements", true, false},
+                                        {"bytes", true, false},
+                                        {"role from", false, false}};
+    const sf_summary *summary = page->summary;
+    sf_table table = sf_table_new(&page->arena, 5, columns);
+    for (int i = 0; i < SF_ROLE_COUNT; i++)
+        if (summary->roles[i].count)
+            add_total(&table, sf_role_name((sf_role)i), &summary->roles[i],
+                      sources(page, summary->roles[i].from));
+    add_total(&table, "all", &summary->arguments, "");
+    sf_heading(page->out, page->style, "arguments");
+    print(page, &table);
+}
+
+static void show_largest(struct page *page)
+{
+    static const sf_column columns[] = {{"argument", true, false}, {"role", false, false},
+                                        {"type", false, false},    {"bytes", true, false},
+                                        {"becomes", true, false},  {"name", false, true}};
+    const sf_graph *graph = page->summary->graph;
+    uint32_t count = graph->top->narguments, shown = count;
+    if (!page->all && shown > LARGEST_SHOWN)
+        shown = LARGEST_SHOWN;
+    if (count == 0)
+        return;
+    sf_table table = sf_table_new(&page->arena, 6, columns);
+    for (uint32_t i = 0; i < shown; i++) {
+        char text[SF_TYPE_TEXT];
+        uint32_t index = page->all ? i : page->summary->largest[i];
+        const sf_argument *argument = &graph->arguments[index];
+        const sf_type *type = sf_type_of(graph, graph->top->arguments[index]);
+        sf_table_add(&table, "%" PRIu32, index);
+        sf_table_add(&table, "%s", sf_role_name(argument->role));
+        sf_table_add(&table, "%s", sf_type_text(type, text));
+        sf_table_add(&table, "%s", sf_text_bytes((double)sf_type_bytes(type)).at);
+        if (argument->next == SF_NONE)
+            sf_table_add(&table, "-");
+        else
+            sf_table_add(&table, "%" PRIu32, argument->next);
+        sf_table_add(&table, "%s", argument->name);
+    }
+    sf_heading(page->out, page->style, "%s arguments", shown < count ? "largest" : "all");
+    print(page, &table);
+}
+
+static void show_results(struct page *page)
+{
+    static const sf_column columns[] = {{"", false, false}, {"", false, true}};
+    const sf_summary *summary = page->summary;
+    const sf_graph *graph = summary->graph;
+    sf_table table = sf_table_new(&page->arena, 2, columns);
+    sf_table_add(&table, "results");
+    sf_table_add(&table, "%s, %s elements, %s", sf_text_count(summary->results.count).at,
+                 sf_text_count(summary->results.elements).at,
+                 sf_text_bytes((double)summary->results.bytes).at);
+    sf_table_add(&table, "state");
+    if (summary->links)
+        sf_table_add(&table, "%s of them become arguments of the next step; from %s",
+                     sf_text_count(summary->links).at, sources(page, summary->links_from));
+    else
+        sf_table_add(&table, "none was found");
+    sf_table_add(&table, "loss");
+    if (summary->loss == SF_NONE) {
+        sf_table_add(&table, "none was found");
+    } else {
+        char text[SF_TYPE_TEXT];
+        const char *name = graph->results[summary->loss].name;
+        const sf_type *type = sf_type_of(graph, graph->top->results[summary->loss]);
+        sf_table_add(&table, "result %" PRIu32 "%s%s, %s", summary->loss, *name ? ", " : "", name,
+                     sf_type_text(type, text));
+    }
+    sf_heading(page->out, page->style, "results");
+    print(page, &table);
+}
+
+static void show_links(struct page *page)
+{
+    static const sf_column columns[] = {{"result", true, false},
+                                        {"becomes argument", true, false},
+                                        {"from", false, false},
+                                        {"name", false, true}};
+    const sf_summary *summary = page->summary;
+    const sf_graph *graph = summary->graph;
+    sf_table table = sf_table_new(&page->arena, 4, columns);
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        uint32_t argument = summary->becomes[i];
+        if (argument == SF_NONE)
+            continue;
+        sf_table_add(&table, "%" PRIu32, i);
+        sf_table_add(&table, "%" PRIu32, argument);
+        sf_table_add(&table, "%s", sf_source_name(graph->arguments[argument].next_from));
+        sf_table_add(&table, "%s", graph->arguments[argument].name);
+    }
+    if (!page->all || table.ncells == 0)
+        return;
+    sf_heading(page->out, page->style, "state");
+    print(page, &table);
+}
+
+static void add_cost(struct page *page, sf_table *table, const char *name, const sf_cost *cost)
+{
+    const sf_cost *total = &page->summary->total;
+    sf_table_add(table, "%s%s", name, cost->turns ? " x ?" : "");
+    sf_table_add(table, "%s", sf_text_count(cost->nodes).at);
+    sf_table_add(table, "%s", sf_text_flops(cost->flops).at);
+    sf_table_add(table, "%s", sf_text_share(cost->flops, total->flops).at);
+    sf_table_add(table, "%s", sf_text_bytes(cost->bytes).at);
+    sf_table_add(table, "%s", sf_text_share(cost->bytes, total->bytes).at);
+}
+
+static void show_ops(struct page *page)
+{
+    static const sf_column columns[] = {{"op", false, false},   {"count", true, false},
+                                        {"flops", true, false}, {"share", true, false},
+                                        {"bytes", true, false}, {"share", true, false}};
+    const sf_summary *summary = page->summary;
+    uint32_t shown = summary->nops;
+    if (!page->all && shown > OPS_SHOWN + 1)
+        shown = OPS_SHOWN;
+    sf_table table = sf_table_new(&page->arena, 6, columns);
+    for (uint32_t i = 0; i < shown; i++)
+        add_cost(page, &table, summary->ops[i].def->name, &summary->ops[i].cost);
+    if (shown < summary->nops) {
+        sf_cost rest = {0};
+        for (uint32_t i = shown; i < summary->nops; i++)
+            sf_cost_add(&rest, &summary->ops[i].cost);
+        sf_buf name = {0};
+        sf_buf_printf(&name, "%" PRIu32 " others", summary->nops - shown);
+        add_cost(page, &table, name.text, &rest);
+        sf_buf_free(&name);
+    }
+    sf_heading(page->out, page->style, "ops");
+    print(page, &table);
+}
+
+static void show_phases(struct page *page)
+{
+    static const sf_column columns[] = {{"phase", false, false}, {"nodes", true, false},
+                                        {"flops", true, false},  {"share", true, false},
+                                        {"bytes", true, false},  {"share", true, false}};
+    const sf_summary *summary = page->summary;
+    sf_table table = sf_table_new(&page->arena, 6, columns);
+    for (int i = 0; i < SF_PHASE_COUNT; i++)
+        add_cost(page, &table, sf_phase_name((sf_phase)i), &summary->phases[i]);
+    sf_heading(page->out, page->style, "phases");
+    print(page, &table);
+    sf_remark(page->out, page->style, "phases from %s",
+              summary->graph->has_scopes ? "the names of ops; where they tell none, from flow"
+                                         : "flow: the text has no names");
+}
+
+static void show_scopes(struct page *page)
+{
+    static const sf_column columns[] = {{"scope", false, true},     {"nodes", true, false},
+                                        {"flops", true, false},     {"share", true, false},
+                                        {"bytes", true, false},     {"share", true, false},
+                                        {"parameters", true, false}};
+    sf_table table = sf_table_new(&page->arena, 7, columns);
+    sf_scope_rows(page->summary, page->all, page->depth, &table);
+    sf_heading(page->out, page->style, "scopes");
+    print(page, &table);
+    if (page->summary->nscopes == 1)
+        sf_remark(page->out, page->style, "the text has no scopes");
+}
+
+static void show_remarks(struct page *page)
+{
+    const sf_summary *summary = page->summary;
+    if (!summary->loops && !summary->branches)
+        return;
+    sf_buf_putc(page->out, '\n');
+    if (summary->loops)
+        sf_remark(page->out, page->style,
+                  "x ?: holds a loop whose number of turns is not known; its body is counted once "
+                  "(%" PRId64 " in all)",
+                  summary->loops);
+    if (summary->branches)
+        sf_remark(page->out, page->style,
+                  "%" PRId64 " choices between branches: every branch is counted",
+                  summary->branches);
+}
+
+void sf_summary_text(const sf_summary *summary, const sf_show_options *options, sf_buf *out)
+{
+    struct page page = {
+        .summary = summary,
+        .all = options->all,
+        .depth = options->depth > 0 ? options->depth : DEPTH_SHOWN,
+        .style = {options->width, options->colour},
+        .out = out,
+    };
+    show_head(&page);
+    show_arguments(&page);
+    show_largest(&page);
+    show_results(&page);
+    show_links(&page);
+    show_ops(&page);
+    show_phases(&page);
+    show_scopes(&page);
+    show_remarks(&page);
+    sf_arena_free(&page.arena);
+}

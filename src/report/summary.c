@@ -1,0 +1,175 @@
+#include "report/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/mem.h"
+#include "op/op.h"
+
+struct walk {
+    sf_summary *summary;
+    sf_cost *costs; /* by node id */
+    sf_cost by_op[SF_OP_COUNT];
+    sf_arena scratch;
+    const sf_type **types;
+    size_t type_capacity;
+};
+
+void sf_cost_add(sf_cost *to, const sf_cost *more)
+{
+    to->nodes += more->nodes;
+    to->flops += more->flops;
+    to->bytes += more->bytes;
+    to->turns = to->turns || more->turns;
+}
+
+void sf_add_limited(int64_t *to, int64_t more)
+{
+    if (!sf_add(*to, more, to))
+        *to = INT64_MAX;
+}
+
+/* Ops whose regions are made of nodes that run as any other; the regions of a reduction or a sort
+ * are part of the op and in its own cost. */
+static bool is_control(const sf_node *node)
+{
+    return sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
+}
+
+static sf_cost cost_of(struct walk *walk, const sf_node *node, bool turns)
+{
+    size_t count = (size_t)node->noperands + node->nresults;
+    if (count > walk->type_capacity) {
+        walk->type_capacity = 2 * count;
+        walk->types = SF_ARRAY(&walk->scratch, walk->type_capacity, const sf_type *);
+    }
+    sf_cost cost = {.nodes = 1, .turns = turns};
+    /* What a loop or a branch moves, the ops inside read and write. */
+    if (is_control(node))
+        return cost;
+    sf_op op = sf_op_of(walk->summary->graph, node, walk->types);
+    cost.flops = sf_op_flops(&op);
+    cost.bytes = sf_op_bytes(&op);
+    return cost;
+}
+
+static void walk_block(struct walk *walk, const sf_block *block, bool turns)
+{
+    sf_summary *summary = walk->summary;
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = summary->graph->nodes[block->nodes[i]];
+        bool is_loop = sf_is(node, SF_OP_WHILE);
+        sf_cost cost = cost_of(walk, node, turns || is_loop);
+        walk->costs[node->id] = cost;
+        sf_cost_add(&summary->total, &cost);
+        sf_cost_add(&summary->phases[node->phase], &cost);
+        sf_cost_add(&walk->by_op[node->def->id], &cost);
+        if (!is_control(node))
+            continue;
+        *(is_loop ? &summary->loops : &summary->branches) += 1;
+        for (uint32_t r = 0; r < node->nregions; r++)
+            walk_block(walk, node->regions[r], turns || is_loop);
+    }
+}
+
+static int by_cost(const void *left, const void *right)
+{
+    const sf_op_cost *a = left, *b = right;
+    if (a->cost.flops != b->cost.flops)
+        return a->cost.flops > b->cost.flops ? -1 : 1;
+    if (a->cost.bytes != b->cost.bytes)
+        return a->cost.bytes > b->cost.bytes ? -1 : 1;
+    int order = strcmp(a->def->name, b->def->name);
+    return order ? order : strcmp(a->def->dialect, b->def->dialect);
+}
+
+static void list_ops(struct walk *walk)
+{
+    sf_summary *summary = walk->summary;
+    summary->ops = SF_ARRAY(&summary->arena, SF_OP_COUNT, sf_op_cost);
+    for (int i = 0; i < SF_OP_COUNT; i++)
+        if (walk->by_op[i].nodes)
+            summary->ops[summary->nops++] =
+                (sf_op_cost){sf_opdef_get((sf_opcode)i), walk->by_op[i]};
+    qsort(summary->ops, summary->nops, sizeof *summary->ops, by_cost);
+}
+
+static void add_tensor(sf_role_total *total, const sf_type *type)
+{
+    total->count++;
+    sf_add_limited(&total->elements, type->count);
+    sf_add_limited(&total->bytes, sf_type_bytes(type));
+}
+
+struct sized {
+    uint32_t index;
+    int64_t bytes;
+};
+
+static int by_size(const void *left, const void *right)
+{
+    const struct sized *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void list_largest(struct walk *walk)
+{
+    sf_summary *summary = walk->summary;
+    const sf_graph *graph = summary->graph;
+    uint32_t count = graph->top->narguments;
+    struct sized *sizes = SF_ARRAY(&walk->scratch, count, struct sized);
+    for (uint32_t i = 0; i < count; i++)
+        sizes[i] = (struct sized){i, sf_type_bytes(sf_type_of(graph, graph->top->arguments[i]))};
+    if (count)
+        qsort(sizes, count, sizeof *sizes, by_size);
+    summary->largest = SF_ARRAY(&summary->arena, count, uint32_t);
+    for (uint32_t i = 0; i < count; i++)
+        summary->largest[i] = sizes[i].index;
+}
+
+static void sum_tensors(sf_summary *summary)
+{
+    const sf_graph *graph = summary->graph;
+    const sf_block *top = graph->top;
+    summary->becomes = SF_ARRAY(&summary->arena, top->nresults, uint32_t);
+    summary->loss = SF_NONE;
+    for (uint32_t i = 0; i < top->nresults; i++) {
+        add_tensor(&summary->results, sf_type_of(graph, top->results[i]));
+        summary->becomes[i] = SF_NONE;
+        if (graph->results[i].is_loss && summary->loss == SF_NONE)
+            summary->loss = i;
+    }
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        const sf_type *type = sf_type_of(graph, top->arguments[i]);
+        add_tensor(&summary->arguments, type);
+        add_tensor(&summary->roles[argument->role], type);
+        summary->roles[argument->role].from[argument->role_from]++;
+        if (argument->next == SF_NONE)
+            continue;
+        summary->links++;
+        summary->links_from[argument->next_from]++;
+        summary->becomes[argument->next] = i;
+    }
+}
+
+void sf_summarize(const sf_graph *graph, const char *file, sf_summary *out)
+{
+    *out = (sf_summary){.graph = graph, .file = file, .hash = sf_graph_hash(graph)};
+    struct walk walk = {.summary = out};
+    walk.costs = SF_ARRAY(&walk.scratch, graph->nnodes, sf_cost);
+    walk_block(&walk, graph->top, false);
+    list_ops(&walk);
+    list_largest(&walk);
+    sum_tensors(out);
+    sf_summarize_scopes(out, walk.costs);
+    sf_arena_free(&walk.scratch);
+}
+
+void sf_summary_free(sf_summary *summary)
+{
+    sf_arena_free(&summary->arena);
+}

@@ -1,0 +1,228 @@
+#include "report/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { INDENT = 2, GAP = 2, NARROWEST = 12 };
+
+static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", PLAIN[] = "\033[0m";
+
+sf_table sf_table_new(sf_arena *arena, int ncolumns, const sf_column *columns)
+{
+    return (sf_table){.arena = arena, .columns = columns, .ncolumns = ncolumns};
+}
+
+static void make_safe(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
+void sf_table_add(sf_table *table, const char *format, ...)
+{
+    sf_buf buf = {0};
+    va_list args;
+    va_start(args, format);
+    sf_buf_vprintf(&buf, format, args);
+    va_end(args);
+    char *cell = sf_arena_string(table->arena, buf.text ? buf.text : "", buf.length);
+    sf_buf_free(&buf);
+    make_safe(cell);
+    SF_PUSH(table->arena, table->cells, table->ncells, table->capacity, cell);
+}
+
+/* Characters, not bytes: those that do not continue another. */
+static int width_of(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+static const char *skip(const char *text, int characters)
+{
+    while (*text && characters > 0) {
+        text++;
+        while (((unsigned char)*text & 0xc0) == 0x80)
+            text++;
+        characters--;
+    }
+    return text;
+}
+
+static void pad(sf_buf *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        sf_buf_putc(out, ' ');
+}
+
+/* Keeps both ends, and more of the last one: it says what the thing is. */
+static void put_cut(sf_buf *out, const char *text, int width)
+{
+    int length = width_of(text);
+    if (length <= width) {
+        sf_buf_puts(out, text);
+        return;
+    }
+    int head = (width - 2) / 4, tail = width - 2 - head;
+    sf_buf_add(out, text, (size_t)(skip(text, head) - text));
+    sf_buf_puts(out, "..");
+    sf_buf_puts(out, skip(text, length - tail));
+}
+
+static void put_row(const sf_table *table, const int *widths, const char *const *cells, sf_buf *out)
+{
+    pad(out, INDENT);
+    for (int c = 0; c < table->ncolumns; c++) {
+        int length = width_of(cells[c]);
+        int space = length < widths[c] ? widths[c] - length : 0;
+        bool last = c == table->ncolumns - 1;
+        if (table->columns[c].right)
+            pad(out, space);
+        put_cut(out, cells[c], widths[c]);
+        if (!table->columns[c].right && !last)
+            pad(out, space);
+        if (!last)
+            pad(out, GAP);
+    }
+    while (out->length && out->text[out->length - 1] == ' ')
+        out->text[--out->length] = '\0';
+}
+
+static void fit(const sf_table *table, sf_style style, int *widths)
+{
+    int total = INDENT - GAP, shrinking = -1;
+    for (int c = 0; c < table->ncolumns; c++) {
+        widths[c] = width_of(table->columns[c].title);
+        for (size_t i = (size_t)c; i < table->ncells; i += (size_t)table->ncolumns)
+            widths[c] =
+                width_of(table->cells[i]) > widths[c] ? width_of(table->cells[i]) : widths[c];
+        total += widths[c] + GAP;
+        if (table->columns[c].shrinks)
+            shrinking = c;
+    }
+    if (style.width <= 0 || total <= style.width || shrinking < 0)
+        return;
+    int narrower = widths[shrinking] - (total - style.width);
+    int least = widths[shrinking] < NARROWEST ? widths[shrinking] : NARROWEST;
+    widths[shrinking] = narrower > least ? narrower : least;
+}
+
+void sf_table_print(const sf_table *table, sf_style style, sf_buf *out)
+{
+    int *widths = SF_ARRAY(table->arena, table->ncolumns, int);
+    const char **titles = SF_ARRAY(table->arena, table->ncolumns, const char *);
+    bool has_titles = false;
+    for (int c = 0; c < table->ncolumns; c++) {
+        titles[c] = table->columns[c].title;
+        has_titles = has_titles || titles[c][0];
+    }
+    fit(table, style, widths);
+    if (has_titles) {
+        sf_buf_puts(out, style.colour ? DIM : "");
+        put_row(table, widths, titles, out);
+        sf_buf_puts(out, style.colour ? PLAIN : "");
+        sf_buf_putc(out, '\n');
+    }
+    for (size_t i = 0; i < table->ncells; i += (size_t)table->ncolumns) {
+        put_row(table, widths, table->cells + i, out);
+        sf_buf_putc(out, '\n');
+    }
+}
+
+/* Appends a text, made safe, between two codes of the terminal. */
+static void put_safe(sf_buf *out, const char *before, const char *format, va_list args)
+{
+    sf_buf_puts(out, before);
+    size_t start = out->length;
+    sf_buf_vprintf(out, format, args);
+    if (out->length > start)
+        make_safe(out->text + start);
+    sf_buf_puts(out, *before ? PLAIN : "");
+    sf_buf_putc(out, '\n');
+}
+
+void sf_heading(sf_buf *out, sf_style style, const char *format, ...)
+{
+    if (out->length)
+        sf_buf_putc(out, '\n');
+    va_list args;
+    va_start(args, format);
+    put_safe(out, style.colour ? BOLD : "", format, args);
+    va_end(args);
+}
+
+void sf_remark(sf_buf *out, sf_style style, const char *format, ...)
+{
+    pad(out, INDENT);
+    va_list args;
+    va_start(args, format);
+    put_safe(out, style.colour ? DIM : "", format, args);
+    va_end(args);
+}
+
+/* Numbers are put together from integers: printf's %f would follow the locale. */
+
+sf_text sf_text_count(int64_t value)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, value);
+    sf_text text = {{0}};
+    int first = digits[0] == '-', put = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > first && (length - i) % 3 == 0)
+            text.at[put++] = ',';
+        text.at[put++] = digits[i];
+    }
+    return text;
+}
+
+/* Three digits and a unit; whole numbers below `step` as they are. */
+static sf_text with_unit(double value, double step, int nunits, const char *const *units)
+{
+    sf_text text = {{0}};
+    int unit = 0;
+    if (!(value >= 0) || isinf(value)) {
+        snprintf(text.at, sizeof text.at, "%s", value > 0 ? "inf" : "?");
+        return text;
+    }
+    while (unit + 1 < nunits && value >= step * 0.9995) {
+        value /= step;
+        unit++;
+    }
+    int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    long long scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    long long scaled = value < 1e15 ? llround(value * (double)scale) : (long long)1e15 * scale;
+    if (decimals == 0)
+        snprintf(text.at, sizeof text.at, "%lld%s%s", scaled, *units[unit] ? " " : "", units[unit]);
+    else
+        snprintf(text.at, sizeof text.at, "%lld.%0*lld %s", scaled / scale, decimals,
+                 scaled % scale, units[unit]);
+    return text;
+}
+
+sf_text sf_text_flops(double value)
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
+    return with_unit(value, 1000, sizeof units / sizeof *units, units);
+}
+
+sf_text sf_text_bytes(double value)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    return with_unit(value, 1024, sizeof units / sizeof *units, units);
+}
+
+sf_text sf_text_share(double part, double all)
+{
+    sf_text text = {"-"};
+    if (!(all > 0) || !(part >= 0) || isinf(all))
+        return text;
+    long long tenths = llround(1000 * (part / all));
+    snprintf(text.at, sizeof text.at, "%lld.%lld%%", tenths / 10, tenths % 10);
+    return text;
+}

@@ -1,0 +1,60 @@
+/* Text for people: tables with aligned columns, and numbers with units.
+ *
+ * Output follows a style: on a terminal it has a width and perhaps colours; otherwise it is plain and
+ * as wide as it needs to be. Texts from a user's file are made safe: control characters become '?'.
+ */
+#ifndef SF_REPORT_TABLE_H
+#define SF_REPORT_TABLE_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+typedef struct sf_style {
+    int width; /* columns of the terminal, 0 for no limit */
+    bool colour;
+} sf_style;
+
+typedef struct sf_column {
+    const char *title;
+    bool right;   /* align numbers to the right */
+    bool shrinks; /* is cut in the middle where the table is too wide; at most one column */
+} sf_column;
+
+/* Rows of cells. Lives in the arena. */
+typedef struct sf_table {
+    sf_arena *arena;
+    const sf_column *columns;
+    int ncolumns;
+    const char **cells; /* row after row */
+    size_t ncells, capacity;
+} sf_table;
+
+/* `columns` is borrowed. */
+sf_table sf_table_new(sf_arena *arena, int ncolumns, const sf_column *columns);
+
+/* The next cell, from left to right and row by row. */
+void sf_table_add(sf_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends the table, each line indented by two spaces, with a line of titles if there are any. All
+ * rows are complete. */
+void sf_table_print(const sf_table *table, sf_style style, sf_buf *out);
+
+/* Appends a heading on a line of its own, with an empty line before it unless it is the first. */
+void sf_heading(sf_buf *out, sf_style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Appends a remark: indented, dim on a terminal. */
+void sf_remark(sf_buf *out, sf_style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A number as text, in a struct so that it can stand in an argument list. */
+typedef struct sf_text {
+    char at[32];
+} sf_text;
+
+sf_text sf_text_count(int64_t value);           /* 12,345 */
+sf_text sf_text_flops(double value);            /* 12.3 k, 1.50 G; counts of anything */
+sf_text sf_text_bytes(double value);            /* 512 B, 12.1 KiB */
+sf_text sf_text_share(double part, double all); /* 12.5%; "-" of nothing */
+
+#endif

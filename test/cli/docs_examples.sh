@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Runs every example in the documents and compares what it prints with what the document shows.
+#
+# An example is a block that is marked `console`: lines that begin with "$ " are commands, the lines up
+# to the next command are their output, standard error included. They run one after another in an
+# empty folder that holds examples/. A line "..." stands for any lines. A block after the comment
+# <!-- numbers vary --> is compared without its numbers and names of results: those depend on the C
+# library.
+#
+# With --update, writes the real output into the documents instead; blocks with "..." are left alone.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+root=$PWD
+binary=$(realpath "${SHEAF_BIN:-build/sheaf}")
+update=${1:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/run"
+ln -s "$binary" "$work/bin/sheaf"
+ln -s "$root/examples" "$work/run/examples"
+PATH=$work/bin:$PATH
+unset COLUMNS
+failures=0
+
+run_command() {
+    (cd "$work/run" && bash -c "$1" 2>&1 </dev/null) || true
+}
+
+# matches ACTUAL EXPECTED: equal, where "..." in the expected text stands for anything.
+matches() {
+    local pattern
+    pattern=$(printf '%s' "$2" | sed -e 's/[][*?\\]/\\&/g' -e 's/^\.\.\.$/*/')
+    # shellcheck disable=SC2053
+    [[ $1 == $pattern ]]
+}
+
+without_numbers() {
+    printf '%s\n' "$1" | sed -E -e "s/result\[[^ ,]*/R/g" -e 's/[-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?/N/g' \
+        -e 's/ +/ /g'
+}
+
+# check COMMAND EXPECTED VARY PLACE: writes what the document should show to $work/new.
+check() {
+    local actual expected=$2
+    actual=$(run_command "$1")
+    printf '$ %s\n' "$1" >>"$work/new"
+    if [ -n "$update" ] && ! grep -qx '\.\.\.' <<<"$expected"; then
+        [ -z "$actual" ] || printf '%s\n' "$actual" >>"$work/new"
+        return
+    fi
+    [ -z "$expected" ] || printf '%s\n' "$expected" >>"$work/new"
+    if [ -n "$3" ]; then
+        actual=$(without_numbers "$actual")
+        expected=$(without_numbers "$expected")
+    fi
+    if ! matches "$actual" "$expected"; then
+        echo "$4: \$ $1"
+        diff <(printf '%s\n' "$expected") <(printf '%s\n' "$actual") | sed 's/^/    /' || true
+        failures=$((failures + 1))
+    fi
+}
+
+# document FILE: checks its examples.
+document() {
+    local file=$1 line inside='' command='' expected='' vary='' number=0 place='' found=0
+    : >"$work/new"
+    while IFS= read -r line; do
+        number=$((number + 1))
+        if [ -z "$inside" ]; then
+            [ "$line" = '```console' ] && inside=yes
+            [ "$line" = '<!-- numbers vary -->' ] && vary=yes
+            printf '%s\n' "$line" >>"$work/new"
+        elif [ "$line" = '```' ] || [[ $line == '$ '* ]]; then
+            [ -z "$command" ] || check "$command" "${expected%$'\n'}" "$vary" "$place"
+            command='' expected=''
+            if [ "$line" = '```' ]; then
+                inside='' vary=''
+                printf '%s\n' "$line" >>"$work/new"
+            else
+                command=${line#'$ '}
+                place=$file:$number
+                found=$((found + 1))
+            fi
+        else
+            expected+=$line$'\n'
+        fi
+    done <"$file"
+    echo "$file: $found examples"
+    if [ -n "$update" ] && ! cmp -s "$work/new" "$file"; then
+        cat "$work/new" >"$file"
+    fi
+}
+
+document README.md
+document docs/cli.md
+[ "$failures" -eq 0 ] || {
+    echo "$failures examples differ; test/cli/docs_examples.sh --update writes the real output"
+    exit 1
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Where output goes, and that one that gets lost is not passed over.
+set -u
+bin=$SHEAF_BIN
+examples=$SHEAF_SOURCE/examples
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# A step converted is the same step, whichever way it came and went.
+"$bin" convert "$examples/gpt-micro.hlo" -o "$work/a.mlir" || fail "convert -o"
+"$bin" convert "$examples/gpt-micro.hlo" >"$work/b.mlir" || fail "convert to standard output"
+"$bin" convert - --sidecar "$examples/gpt-micro.json" <"$examples/gpt-micro.hlo" >"$work/c.mlir" ||
+    fail "convert from standard input"
+cmp "$work/a.mlir" "$work/b.mlir" || fail "a file and standard output differ"
+cmp "$work/a.mlir" "$work/c.mlir" || fail "a file and standard input differ"
+"$bin" convert "$work/a.mlir" --sidecar "$examples/gpt-micro.json" >"$work/d.mlir" ||
+    fail "convert of what was converted"
+[ -s "$work/a.mlir" ] || fail "nothing was written"
+
+# Written whole or not at all.
+echo old >"$work/kept"
+"$bin" convert "$work/nowhere" -o "$work/kept" 2>/dev/null && fail "converted nothing"
+[ "$(cat "$work/kept")" = old ] || fail "a failed convert touched its output"
+"$bin" convert "$examples/gpt-micro.hlo" -o "$work/no/such/folder" 2>"$work/err" &&
+    fail "wrote into a folder that is not there"
+grep -q "no/such/folder" "$work/err" || fail "the message does not name the file"
+[ "$(ls "$work" | grep -c '^\.')" -eq 0 ] || fail "temporary files were left behind"
+
+for arguments in "version" "--help" "convert $examples/gpt-micro.hlo" "show $examples/gpt-micro.hlo"
+do
+    # A full disk.
+    if [ -e /dev/full ]; then
+        "$bin" $arguments >/dev/full 2>"$work/err"
+        [ $? -eq 1 ] || fail "$arguments >/dev/full: exit code"
+        [ -s "$work/err" ] || fail "$arguments >/dev/full: no message"
+    fi
+    # A closed standard output.
+    "$bin" $arguments >&- 2>/dev/null
+    [ $? -eq 1 ] || fail "$arguments >&-: exit code"
+    # A reader that goes away: an exit code, never a signal.
+    { "$bin" $arguments 2>/dev/null; echo $? >"$work/code"; } | true
+    code=$(cat "$work/code")
+    [ "$code" -le 1 ] || fail "$arguments | true: exit code $code"
+done
+
+[ "$failures" -eq 0 ]

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Command lines, right and wrong: exit codes, and what goes to which stream.
+set -u
+bin=$SHEAF_BIN
+step=$SHEAF_SOURCE/examples/gpt-micro.hlo
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$work/out" "$work/err" | head -20
+    failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
+expect() {
+    local code=$1 got=0
+    shift
+    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
+}
+
+says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
+warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
+
+expect 2
+warns "usage: sheaf"
+silent out
+for help in --help -h help; do
+    expect 0 $help
+    says "usage: sheaf"
+    silent err
+done
+for command in show convert eval verify version; do
+    expect 0 --help
+    says "  $command "
+    expect 0 help $command
+    says "usage: sheaf $command"
+    expect 0 $command --help
+    says "usage: sheaf $command"
+    says "--help"
+    silent err
+    expect 0 $command -h
+    expect 2 $command --no-such-option
+    warns "--no-such-option"
+    silent out
+    expect 2 $command -Q
+    warns "-Q"
+    expect 2 $command --help=yes
+done
+expect 2 help nothing
+expect 2 verifi
+warns "did you mean 'verify'?"
+expect 2 xyzzy
+warns "no command 'xyzzy'"
+if grep -q "did you mean" "$work/err"; then fail "a suggestion for nonsense"; fi
+expect 2 "$(printf 'x%.0s' {1..10000})"
+
+expect 0 --version
+says "sheaf "
+expect 0 version
+says "compiler:"
+says "zlib: "
+expect 0 version --json
+says '"features"'
+expect 2 version extra
+
+for command in show convert eval; do
+    expect 2 $command
+    warns "STEP is missing"
+    expect 2 $command "$step" more
+    warns "one argument too many: 'more'"
+    expect 1 $command "$work/nowhere.hlo"
+    warns "nowhere.hlo"
+    silent out
+    expect 1 $command "$work"
+    expect 2 $command "$step" --unroll x
+    warns "--unroll wants an integer"
+    expect 2 $command "$step" --unroll -1
+    expect 2 $command "$step" --max-nodes
+    warns "a value is missing after: --max-nodes"
+    expect 1 $command "$step" --max-nodes 10
+    expect 1 $command "$step" --sidecar "$work/nowhere.json"
+    echo '{"args": 3' >"$work/bad.json"
+    expect 1 $command "$step" --sidecar "$work/bad.json"
+    warns "bad.json"
+done
+
+expect 2 verify "$step"
+warns "--against FILE is missing"
+expect 1 verify "$step" --against "$work/nowhere.safetensors"
+warns "nowhere.safetensors"
+expect 2 verify "$step" --against x --tolerance -1
+warns "a positive number"
+expect 2 verify "$step" --against x --tolerance nan
+expect 2 verify "$step" --against x --steps 1.5
+expect 2 verify "$step" --against "$SHEAF_SOURCE/examples/gpt-micro.io.safetensors" --steps 11
+warns "11 steps were asked for"
+for size in x 0 -1 1Q 9999999999G ''; do
+    expect 2 eval "$step" --memory "$size"
+    warns "a size such as"
+done
+
+for text in '' 'HloModule' 'module {' 'not a step at all' $'HloModule m\n\nENTRY e {'; do
+    printf '%s' "$text" >"$work/bad"
+    for command in show convert eval; do
+        expect 1 $command "$work/bad"
+        warns "error:"
+        silent out
+    done
+done
+
+NO_COLOR= expect 1 convert "$work/bad"
+if grep -q $'\033' "$work/err"; then fail "colours, but not on a terminal"; fi
+
+[ "$failures" -eq 0 ]

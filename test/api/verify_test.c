@@ -1,0 +1,186 @@
+/* sf_verify: what it must find, what it must let pass, and that it survives without memory. The files
+ * are those of a small training step with JAX's own results. */
+#include "sheaf/sheaf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "file/safetensors.h"
+
+static const char step_file[] = "examples/gpt-micro.hlo";
+static const char values_file[] = "examples/gpt-micro.io.safetensors";
+static char path[] = "/tmp/sheaf-verify-XXXXXX";
+static sf_graph *graph;
+
+static int load(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    if (fd < 0 || close(fd) != 0)
+        return -1;
+    return sf_load(step_file, NULL, NULL, &graph) == SF_OK ? 0 : -1;
+}
+
+static int unload(void **state)
+{
+    (void)state;
+    sf_graph_free(graph);
+    return unlink(path);
+}
+
+static sf_status verify(const char *file, int steps, sf_verify_report **report)
+{
+    sf_verify_options options = {.against = file, .steps = steps};
+    return sf_verify(graph, &options, NULL, report);
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    sf_verify_report *report;
+    assert_int_equal(verify(values_file, 0, &report), SF_OK);
+    assert_true(report->passed);
+    assert_int_equal(report->nresults, 110);
+    assert_int_equal(report->nlosses, 10);
+    assert_true(report->loss_error < 1e-6);
+    assert_true(report->results[report->worst].error < 1e-4);
+    /* The two key biases, whose gradients are zero in mathematics. */
+    int by_moment = 0;
+    for (int i = 0; i < 36; i++)
+        by_moment += report->results[i].by_moment;
+    assert_int_equal(by_moment, 2);
+    assert_true(report->results[0].by_moment && report->results[16].by_moment);
+    sf_verify_free(report);
+}
+
+/* Adds `change` to one element of a tensor of the file and verifies against that. */
+static sf_status verify_changed(const char *name, int64_t element, double change, int steps,
+                                int *worst)
+{
+    sf_safetensors file;
+    assert_int_equal(sf_safetensors_read(values_file, NULL, &file), SF_OK);
+    const sf_tensor *tensor = sf_safetensors_find(&file, name);
+    assert_non_null(tensor);
+    sf_store_f64(tensor->type->dtype, tensor->data, element, sf_get_f64(tensor, element) + change);
+    assert_int_equal(sf_safetensors_write(path, file.count, file.tensors, NULL), SF_OK);
+    sf_safetensors_close(&file);
+    sf_verify_report *report;
+    sf_status status = verify(path, steps, &report);
+    assert_non_null(report);
+    assert_int_equal(report->passed, status == SF_OK);
+    *worst = report->worst;
+    sf_verify_free(report);
+    return status;
+}
+
+static void test_finds_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t element;
+        double change;
+        sf_status status;
+        int result;
+    } cases[] = {
+        {"out.0", 3, 0.0003, SF_OK, -1},      /* key bias: within what an update can do */
+        {"out.0", 3, 0.01, SF_EWRONG, 0},     /* and beyond */
+        {"out.4", 3, 1e-6, SF_EWRONG, 4},     /* query bias: its gradient is not zero */
+        {"out.1", 7, 1e-3, SF_EWRONG, 1},     /* a kernel */
+        {"out.36", 0, 1, SF_EWRONG, 36},      /* the count, an integer */
+        {"out.37", 2, 1e-11, SF_OK, -1},      /* first moment of the key bias: noise */
+        {"out.37", 2, 1e-6, SF_EWRONG, 37},   /* and no noise */
+        {"out.38", 2, 1e-5, SF_EWRONG, 38},   /* first moment of a kernel */
+        {"out.73", 2, 1e-13, SF_EWRONG, 73},  /* second moment of the key bias */
+        {"out.109", 0, 1e-3, SF_EWRONG, 109}, /* the loss */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int worst;
+        sf_status status =
+            verify_changed(cases[i].name, cases[i].element, cases[i].change, 1, &worst);
+        if (status != cases[i].status || (cases[i].result >= 0 && worst != cases[i].result))
+            fail_msg("%s changed by %g: %s, worst %d", cases[i].name, cases[i].change,
+                     sf_status_name(status), worst);
+    }
+}
+
+static void test_finds_other_losses(void **state)
+{
+    (void)state;
+    int worst;
+    assert_int_equal(verify_changed("losses", 2, 1e-2, 3, &worst), SF_EWRONG);
+    assert_int_equal(verify_changed("losses", 3, 1e-2, 3, &worst), SF_OK);
+    /* A label out of place in the second batch shows in the second loss. */
+    assert_int_equal(verify_changed("batch.1.labels", 0, 1, 2, &worst), SF_EWRONG);
+    assert_int_equal(verify_changed("batch.1.labels", 0, 1, 1, &worst), SF_OK);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    sf_verify_report *report;
+    assert_int_equal(verify(NULL, 0, &report), SF_EUSAGE);
+    assert_null(report);
+    assert_int_equal(verify(values_file, -1, &report), SF_EUSAGE);
+    assert_int_equal(verify(values_file, 11, &report), SF_EUSAGE);
+    assert_int_equal(verify("nowhere", 0, &report), SF_EIO);
+    assert_int_equal(verify(step_file, 0, &report), SF_EINPUT);
+    sf_verify_free(NULL);
+}
+
+/* Every allocation that fails is reported as such, and nothing leaks; the graph stays whole. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    size_t live = sf_mem_live();
+    long successes = 0;
+    for (sf_status status = SF_ENOMEM; status != SF_OK; successes += 1 + successes / 8) {
+        sf_verify_report *report;
+        sf_mem_fail_after(successes);
+        status = verify(values_file, 1, &report);
+        sf_mem_fail_after(-1);
+        assert_true(status == SF_OK || status == SF_ENOMEM);
+        sf_verify_free(report);
+        assert_int_equal(sf_mem_live(), live);
+    }
+    assert_true(successes > 100);
+}
+
+static void test_eval_without_memory(void **state)
+{
+    (void)state;
+    size_t live = sf_mem_live();
+    sf_eval_options options = {.inputs = values_file, .outputs = path};
+    long successes = 0;
+    for (sf_status status = SF_ENOMEM; status != SF_OK; successes += 1 + successes / 8) {
+        sf_mem_fail_after(successes);
+        status = sf_eval_file(graph, &options, NULL);
+        sf_mem_fail_after(-1);
+        assert_true(status == SF_OK || status == SF_ENOMEM);
+        assert_int_equal(sf_mem_live(), live);
+    }
+    sf_safetensors file;
+    assert_int_equal(sf_safetensors_read(path, NULL, &file), SF_OK);
+    assert_int_equal(file.count, 110);
+    sf_safetensors_close(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_finds_changes),
+        cmocka_unit_test(test_finds_other_losses),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_eval_without_memory),
+    };
+    return cmocka_run_group_tests(tests, load, unload);
+}

@@ -6,6 +6,7 @@ set(test_environment
     SHEAF_BIN=${CMAKE_BINARY_DIR}/sheaf
     SHEAF_SOURCE=${CMAKE_SOURCE_DIR}
     SHEAF_BUILD=${CMAKE_BINARY_DIR}
+    SHEAF_SANITIZE=${SF_SANITIZE}
     # A test may ask for more memory than there is, and then wants NULL.
     ASAN_OPTIONS=allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1)

@@ -6,7 +6,7 @@
 
 typedef struct sf_eval_options {
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
-                            for floats, and an error for a step whose arguments are integers */
+                            if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
     int64_t memory;      /* most bytes of live tensors; 0: what the machine has */
 } sf_eval_options;
@@ -21,8 +21,15 @@ int64_t sf_graph_checks(const sf_graph *graph);
  *
  * The error of a float element is |ours - theirs| / max(|theirs|, scale), where the scale is the
  * quadratic mean of the expected tensor, so that an element that happens to be tiny does not count
- * for more than it weighs. Integers and booleans must be equal: their error is |ours - theirs|,
- * their tolerance 0.
+ * for more than it weighs. A weight hardly moves in one step, so it is judged by its change, that
+ * is with (theirs - before) in place of theirs, if that gives the larger error; two units in the
+ * last place of a weight count as nothing. Integers and booleans must be equal: their error is
+ * |ours - theirs|, their tolerance 0.
+ *
+ * The error of a tensor is that of its worst element. Where the step computes in 16 bits, compilers
+ * round at different places, and single elements differ far more than tensors do: there the error
+ * is the quadratic mean of the differences over that of what is expected, or a fifth of the error of
+ * the worst element, if that is more.
  *
  * Adam divides a gradient by its own size. Where a gradient is zero in mathematics, both runs
  * compute rounding noise, and the weight takes a step of up to the learning rate in any direction.
@@ -33,14 +40,18 @@ int64_t sf_graph_checks(const sf_graph *graph);
  *   these) counts as equal;
  * - an element of a weight counts as equal if it differs by no more than twice the largest update
  *   of any weight (in the run where that is smaller), times the relative error of its moments where
- *   that is below 1. Where gradients are not noise, that is next to nothing. */
+ *   that is below 1. Where gradients are not noise, that is next to nothing;
+ * - a difference of a weight below 5e-7 (or 2e-2) of the largest update of any weight counts as
+ *   nothing, so that noise is noise under plain gradient descent as well. */
 typedef struct sf_difference {
     const char *name; /* of the result */
-    double error;     /* the largest */
-    int64_t index;    /* flat, where it is largest */
+    double error;
+    int64_t index; /* flat, of the worst element */
     double ours, theirs;
+    bool is_weight; /* a parameter that the step replaces */
+    double before;  /* what the step took there, for a weight */
     double tolerance;
-    bool by_moment; /* elements past the tolerance counted as equal by these rules */
+    bool by_moment; /* elements past the tolerance counted as equal by the rules on noise */
 } sf_difference;
 
 typedef struct sf_verify_report {
@@ -55,12 +66,10 @@ typedef struct sf_verify_report {
 } sf_verify_report;
 
 typedef struct sf_verify_options {
-    const char *against; /* safetensors: in.I, out.I, batch.K.NAME, losses */
-    double tolerance; /* of results, relative; 0: 1e-4, or 0.25 where the step computes in 16 bits:
-                         there single elements of a gradient differ by that much between two good
-                         runs, because compilers round at different places */
+    const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
+    double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
-    int steps;             /* 0: as many as there are losses */
+    int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     void (*progress)(void *context, int step, int steps, double loss);
     void *context;
 } sf_verify_options;

@@ -12,7 +12,8 @@ typedef struct sf_graph sf_graph;
 typedef struct sf_load_options {
     int64_t unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256 */
     int64_t most_nodes;  /* refuse a step that unrolls and inlines to more; 0: four million */
-    const char *sidecar; /* path of the JSON with roles; NULL: look for NAME.json beside the step */
+    const char *sidecar; /* path of the JSON with roles; "none" for none; NULL: NAME.json beside the
+                            step, if there is one and it has "args" */
     const char *state; /* which result becomes which argument, by hand: "ARGUMENT=RESULT,...", each
                             a number or a name; "none" for a step without state; NULL: infer */
 } sf_load_options;

@@ -21,23 +21,23 @@ bool sf_difference_holds(const sf_difference *difference)
     return difference->error <= difference->tolerance;
 }
 
-/* The quadratic mean of what is finite. */
-static double scale_of(const sf_tensor *tensor)
+/* A sum of squares of what is finite. */
+struct squares {
+    double sum;
+    int64_t count;
+};
+
+static void add_square(struct squares *squares, double value)
 {
-    double sum = 0, values[CHUNK];
-    int64_t count = 0;
-    for (int64_t first = 0; first < tensor->type->count; first += CHUNK) {
-        int64_t length = tensor->type->count - first;
-        if (length > CHUNK)
-            length = CHUNK;
-        sf_load_f64s(tensor->type->dtype, tensor->data, first, length, values);
-        for (int64_t i = 0; i < length; i++)
-            if (isfinite(values[i])) {
-                sum += values[i] * values[i];
-                count++;
-            }
-    }
-    return count ? sqrt(sum / (double)count) : 0;
+    if (!isfinite(value))
+        return;
+    squares->sum += value * value;
+    squares->count++;
+}
+
+static double mean(const struct squares *squares)
+{
+    return squares->count ? sqrt(squares->sum / (double)squares->count) : 0;
 }
 
 static double largest_update(const sf_comparison *in, const sf_tensor *results)
@@ -63,7 +63,8 @@ static double largest_update(const sf_comparison *in, const sf_tensor *results)
 struct excuses {
     const sf_comparison *in;
     sf_moments moments;
-    double update; /* the largest of any weight, in the run where that is smaller */
+    const sf_tensor **before; /* by result: the weight that it replaces, or NULL */
+    double update;            /* the largest of any weight, in the run where that is smaller */
     size_t *first; /* of the moments by result, then the next one, counted from 1; 0 ends */
     size_t *next;
     bool *is_state;
@@ -76,6 +77,13 @@ static void prepare(const sf_comparison *in, sf_arena *arena, struct excuses *ou
     sf_moments_find(in->graph, in->theirs, in->noise, arena, &out->moments);
     /* An element that is wrong in one of the runs must not excuse itself. */
     out->update = fmin(largest_update(in, in->ours), largest_update(in, in->theirs));
+    out->before = SF_ARRAY(arena, nresults, const sf_tensor *);
+    for (uint32_t i = 0; i < in->graph->top->narguments; i++) {
+        const sf_argument *argument = &in->graph->arguments[i];
+        if (argument->role == SF_ROLE_PARAM && argument->next != SF_NONE &&
+            in->arguments[i].type->count == in->theirs[argument->next].type->count)
+            out->before[argument->next] = &in->arguments[i];
+    }
     out->first = SF_ARRAY(arena, nresults, size_t);
     out->next = SF_ARRAY(arena, out->moments.count + 1, size_t);
     out->is_state = SF_ARRAY(arena, nresults, bool);
@@ -123,28 +131,96 @@ static bool is_excused(const struct excuses *excuses, uint32_t result, int64_t i
     return difference <= explained(excuses, moment, index);
 }
 
-static void compare_floats(const struct excuses *excuses, uint32_t result, sf_difference *out)
+/* What rounding does to a weight: two units in the last place, since optimizers add up to two terms
+ * to it, or what is nothing against the largest update of all. */
+static double rounding(const struct excuses *excuses, sf_dtype dtype, double value, double before)
 {
-    const sf_tensor *ours = &excuses->in->ours[result], *theirs = &excuses->in->theirs[result];
-    double a[CHUNK], b[CHUNK], scale = scale_of(theirs);
-    for (int64_t first = 0; first < ours->type->count; first += CHUNK) {
-        int64_t length = ours->type->count - first;
-        if (length > CHUNK)
-            length = CHUNK;
-        sf_load_f64s(ours->type->dtype, ours->data, first, length, a);
-        sf_load_f64s(theirs->type->dtype, theirs->data, first, length, b);
+    double units = ldexp(fmax(fabs(value), fabs(before)), 1 - sf_dtype_get(dtype)->mantissa);
+    return fmax(units, excuses->in->noise * excuses->update);
+}
+
+/* One tensor as it is compared: chunks of it, and the sizes that errors are relative to. */
+struct floats {
+    const sf_tensor *ours, *theirs, *before; /* `before` is NULL unless this is a weight */
+    double a[CHUNK], b[CHUNK], c[CHUNK];
+    double scale, change; /* quadratic means of what is expected, and of its change */
+};
+
+static int64_t load_chunk(struct floats *floats, int64_t first)
+{
+    int64_t length = floats->ours->type->count - first;
+    if (length > CHUNK)
+        length = CHUNK;
+    sf_load_f64s(floats->ours->type->dtype, floats->ours->data, first, length, floats->a);
+    sf_load_f64s(floats->theirs->type->dtype, floats->theirs->data, first, length, floats->b);
+    if (floats->before)
+        sf_load_f64s(floats->before->type->dtype, floats->before->data, first, length, floats->c);
+    return length;
+}
+
+static void measure(struct floats *floats)
+{
+    struct squares values = {0}, changes = {0};
+    for (int64_t first = 0; first < floats->ours->type->count; first += CHUNK) {
+        int64_t length = load_chunk(floats, first);
         for (int64_t i = 0; i < length; i++) {
-            double error = sf_relative_error(a[i], b[i], scale);
-            if (error <= out->error)
-                continue;
-            if (is_excused(excuses, result, first + i, fabs(a[i] - b[i]))) {
-                out->by_moment = out->by_moment || error > out->tolerance;
-                continue;
-            }
-            out->error = error;
-            out->index = first + i;
+            add_square(&values, floats->b[i]);
+            if (floats->before)
+                add_square(&changes, floats->b[i] - floats->c[i]);
         }
     }
+    floats->scale = mean(&values);
+    floats->change = mean(&changes);
+}
+
+/* The error of element i of the chunk, relative to its value, and to its change if that is less. */
+static double error_of(const struct excuses *excuses, const struct floats *floats, int64_t i)
+{
+    double ours = floats->a[i], theirs = floats->b[i];
+    double error = sf_relative_error(ours, theirs, floats->scale);
+    if (!floats->before || error == 0 || isinf(error))
+        return error;
+    double before = floats->c[i];
+    if (fabs(ours - theirs) <= rounding(excuses, floats->ours->type->dtype, theirs, before))
+        return 0;
+    double size = fmax(fabs(theirs - before), floats->change);
+    return fmax(error, fabs(ours - theirs) / size);
+}
+
+/* The quadratic mean of the differences, relative to that of what is expected. */
+static double mean_error(const struct floats *floats, const struct squares *differences)
+{
+    double size = floats->before ? fmin(floats->scale, floats->change) : floats->scale;
+    return differences->sum > 0 ? mean(differences) / size : 0;
+}
+
+static void compare_floats(const struct excuses *excuses, uint32_t result, sf_difference *out)
+{
+    const sf_comparison *in = excuses->in;
+    struct floats floats = {.ours = in->ours + result,
+                            .theirs = in->theirs + result,
+                            .before = excuses->before[result]};
+    double allowed = in->on_average ? SF_LARGEST_TO_MEAN : 1;
+    struct squares differences = {0};
+    measure(&floats);
+    for (int64_t first = 0; first < floats.ours->type->count; first += CHUNK) {
+        int64_t length = load_chunk(&floats, first);
+        for (int64_t i = 0; i < length; i++) {
+            double error = error_of(excuses, &floats, i) / allowed;
+            double difference = error > 0 ? fabs(floats.a[i] - floats.b[i]) : 0;
+            if (error > 0 && is_excused(excuses, result, first + i, difference)) {
+                out->by_moment = out->by_moment || error > out->tolerance;
+                difference = error = 0;
+            }
+            add_square(&differences, difference);
+            if (error > out->error) {
+                out->error = error;
+                out->index = first + i;
+            }
+        }
+    }
+    if (in->on_average)
+        out->error = fmax(out->error, mean_error(&floats, &differences));
 }
 
 static void compare_integers(const sf_tensor *ours, const sf_tensor *theirs, sf_difference *out)
@@ -202,6 +278,9 @@ int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *
         if (ours->type->count > 0) {
             out[i].ours = sf_get_f64(ours, out[i].index);
             out[i].theirs = sf_get_f64(theirs, out[i].index);
+            out[i].is_weight = excuses.before[i] != NULL;
+            if (out[i].is_weight)
+                out[i].before = sf_get_f64(excuses.before[i], out[i].index);
         }
         if (worst < 0 || badness(&out[i]) > badness(&out[worst]))
             worst = (int)i;

@@ -10,8 +10,12 @@ typedef struct sf_comparison {
     const sf_tensor *arguments;     /* of the step */
     const sf_tensor *ours, *theirs; /* results of it */
     double tolerance;
-    double noise; /* see moments.h */
+    double noise;    /* see moments.h */
+    bool on_average; /* judge tensors by quadratic means, single elements less strictly */
 } sf_comparison;
+
+/* How many times more an element may differ than its tensor on average. */
+enum { SF_LARGEST_TO_MEAN = 5 };
 
 /* Fills one difference for each result, as include/sheaf/eval.h describes them; names live in the
  * arena. Returns the worst one, -1 when there are no results. */

@@ -31,11 +31,15 @@ static sf_status make_zeros(struct job *job, int64_t limit)
             sf_fail(job->diag, SF_EINPUT, SF_NOWHERE,
                     "the step needs inputs: its argument '%s' is %s", graph->arguments[i].name,
                     sf_type_text(type, text));
-            return sf_hint(job->diag, "give a safetensors file with in.0, in.1, ...");
+            return sf_hint(job->diag,
+                           "zeros stand in for floats alone; give --inputs FILE, safetensors "
+                           "with in.0, in.1, ...");
         }
-        if (!sf_add(total, sf_type_bytes(type), &total) || (limit && total > limit))
-            return sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE,
-                           "the arguments need more than the %" PRId64 " bytes there are", limit);
+        if (!sf_add(total, sf_type_bytes(type), &total) || (limit && total > limit)) {
+            sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE,
+                    "the arguments need more than the %" PRId64 " bytes there are", limit);
+            return sf_hint(job->diag, "--memory sets the limit");
+        }
         job->arguments[i] = (sf_tensor){.type = type};
         job->arguments[i].data = sf_arena_alloc(&job->arena, (size_t)sf_type_bytes(type));
     }
@@ -70,7 +74,10 @@ static sf_status evaluate(struct job *job)
     } else {
         SF_TRY(make_zeros(job, limit));
     }
-    SF_TRY(sf_eval_graph(graph, job->arguments, job->results, limit, job->diag));
+    sf_status status = sf_eval_graph(graph, job->arguments, job->results, limit, job->diag);
+    if (status == SF_ENOMEM)
+        return sf_hint(job->diag, "--memory sets the limit");
+    SF_TRY(status);
     return job->options.outputs ? write_results(job) : SF_OK;
 }
 

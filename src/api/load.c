@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "front/import.h"
 #include "ir/print.h"
@@ -55,20 +56,38 @@ static const char *sidecar_beside(struct load *load)
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
+/* Whether a JSON that happens to lie beside the step is about something else: it is good JSON, but
+ * has no "args". */
+static bool is_unrelated(struct load *load, sf_str text, const char *file)
+{
+    const sf_json *json;
+    return sf_json_parse(text, file, &load->arena, &json, NULL) == SF_OK &&
+           !sf_json_get(json, "args");
+}
+
+static sf_status read_sidecar(struct load *load, sf_import_options *import)
+{
+    const char *given = load->options.sidecar, *path = given;
+    if (given && strcmp(given, "none") == 0)
+        return SF_OK;
+    if (!given && load->path)
+        path = sidecar_beside(load);
+    if (!path)
+        return SF_OK;
+    sf_str text;
+    SF_TRY(sf_file_read(path, &load->arena, 0, &text, load->diag));
+    if (!given && is_unrelated(load, text, path))
+        return SF_OK;
+    import->sidecar = text.at;
+    import->sidecar_file = path;
+    return SF_OK;
+}
+
 static sf_status read_texts(struct load *load, sf_import_options *import)
 {
     if (load->path)
         SF_TRY(sf_file_read(load->path, &load->arena, 0, &load->text, load->diag));
-    const char *sidecar = load->options.sidecar;
-    if (!sidecar && load->path)
-        sidecar = sidecar_beside(load);
-    if (sidecar) {
-        sf_str text;
-        SF_TRY(sf_file_read(sidecar, &load->arena, 0, &text, load->diag));
-        import->sidecar = text.at;
-        import->sidecar_file = sidecar;
-    }
-    return SF_OK;
+    return read_sidecar(load, import);
 }
 
 static sf_status read_and_import(struct load *load)

@@ -54,7 +54,7 @@ static double tolerance_of(const struct job *job)
 {
     if (job->options.tolerance > 0)
         return job->options.tolerance;
-    return computes_in_16_bits(job->graph) ? 0.25 : 1e-4;
+    return computes_in_16_bits(job->graph) ? 5e-2 : 1e-4;
 }
 
 static double loss_tolerance_of(const struct job *job)
@@ -91,6 +91,7 @@ static void compare_step(struct job *job)
         .theirs = job->expected,
         .tolerance = tolerance_of(job),
         .noise = noise_of(job->graph),
+        .on_average = computes_in_16_bits(job->graph),
     };
     sf_verify_report *report = &job->out->report;
     uint32_t count = job->graph->top->nresults;
@@ -251,10 +252,10 @@ static sf_status run_steps(struct job *job)
     int64_t steps = job->options.steps ? job->options.steps : there;
     uint32_t loss = 0;
     if (steps > there || steps > INT32_MAX)
-        return sf_fail(job->diag, SF_EUSAGE, place(job),
-                       "%" PRId64 " steps were asked for, but there are %" PRId64 " losses", steps,
-                       there);
-    if (steps == 0)
+        return sf_fail(job->diag, SF_EINPUT, place(job),
+                       "%" PRId64 " steps were asked for, but there %s %" PRId64 " loss%s", steps,
+                       there == 1 ? "is" : "are", there, there == 1 ? "" : "es");
+    if (steps <= 0)
         return SF_OK;
     SF_TRY(find_loss(job, &loss));
     SF_TRY(check_state(job));
@@ -280,10 +281,14 @@ static sf_status judge(struct job *job)
     sf_status status = SF_OK;
     if (wrong > 0) {
         const sf_difference *worst = &report->results[report->worst];
-        status = sf_fail(
-            job->diag, SF_EWRONG, SF_NOWHERE,
-            "%d of %d results differ; most of all element %" PRId64 " of %s: %.9g, expected %.9g",
-            wrong, report->nresults, worst->index, worst->name, worst->ours, worst->theirs);
+        char before[64] = "";
+        if (worst->is_weight)
+            snprintf(before, sizeof before, " (%.9g before the step)", worst->before);
+        status = sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+                         "%d of %d results differ; most of all %s, in element %" PRId64
+                         ": %.9g, expected %.9g%s",
+                         wrong, report->nresults, worst->name, worst->index, worst->ours,
+                         worst->theirs, before);
     }
     if (!(report->loss_error <= allowed))
         status = sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
@@ -334,8 +339,8 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
     *out = NULL;
     if (!options->against)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
-    if (options->steps < 0 || options->tolerance < 0 || options->loss_tolerance < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "steps and tolerances are not negative");
+    if (options->tolerance < 0 || options->loss_tolerance < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
     sf_status status = sf_guarded(work, &job, diag);
     if (status == SF_OK || status == SF_EWRONG)
         *out = &job.out->report;

@@ -30,7 +30,8 @@ int sf_cli_eval(int argc, char **argv)
     const char *step;
     const sf_cli_option options[] = {
         {"inputs", 'i', SF_CLI_TEXT, &eval.inputs, "FILE",
-         "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros)"},
+         "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros, if all "
+         "arguments are floats)"},
         {"outputs", 'o', SF_CLI_TEXT, &eval.outputs, "FILE",
          "where to write the results, out.0, out.1, ..., as safetensors"},
         {"memory", 'm', SF_CLI_SIZE, &eval.memory, "SIZE",

@@ -119,20 +119,20 @@ static void fill_standard_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* A reader who went away does not need to be told. */
 static int flush_output(int exit_code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return exit_code;
-    if (errno != EPIPE)
-        fprintf(stderr, "sheaf: standard output: %s\n", strerror(errno ? errno : EIO));
+    fprintf(stderr, "sheaf: standard output: %s\n", strerror(errno ? errno : EIO));
     return exit_code == SF_EXIT_GOOD ? SF_EXIT_FAILED : exit_code;
 }
 
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    signal(SIGPIPE, SIG_IGN);
+    /* A reader who went away, as `head` does, does not need to be told: the signal ends the program
+     * in silence, also where whoever started it had the signal ignored. */
+    signal(SIGPIPE, SIG_DFL);
     return flush_output(dispatch(argc, argv));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
 
 bool sf_cli_colour(int fd)
@@ -42,7 +43,9 @@ int sf_cli_finish(sf_status status, sf_diag *diag)
     for (const char *text; (text = sf_diag_text(diag, printed)); printed++)
         print_message(text, colour);
     if (count > printed)
-        fprintf(stderr, "and %d more\n", count - printed);
+        fprintf(stderr, "and %d more error%s\n", count - printed, count == printed + 1 ? "" : "s");
+    else if (printed == SF_DIAG_KEPT)
+        fprintf(stderr, "stopped after %d errors; there may be more\n", printed);
     if (status != SF_OK && count == 0)
         fprintf(stderr, "error: %s\n", sf_status_name(status));
     sf_diag_free(diag);

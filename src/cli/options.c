@@ -41,7 +41,8 @@ static void make_table(const sf_cli_command *command, struct table *table)
             {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
              "refuse a step of more nodes (default 4000000)"},
             {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",
-             "JSON with the roles of arguments (default NAME.json beside the step)"},
+             "JSON with the roles of arguments, or none (default: NAME.json beside the step, if "
+             "any)"},
             {"state", 0, SF_CLI_TEXT, &load->state, "LIST",
              "which result becomes which argument: ARGUMENT=RESULT,... or none"},
         };
@@ -165,6 +166,26 @@ static const sf_cli_option *find(const struct table *table, int code)
     return NULL;
 }
 
+/* An option that getopt does not know, or one whose beginning several share: which ones. */
+static int unknown_option(const sf_cli_command *command, const struct table *table,
+                          const char *argument)
+{
+    char list[256] = "";
+    int found = 0;
+    size_t used = 0, length = strcspn(argument, "=");
+    for (int i = 0; i < table->count && used < sizeof list; i++) {
+        const char *name = table->options[i].name;
+        if (length < 3 || strncmp(argument + 2, name, length - 2) != 0)
+            continue;
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s--%s", found++ ? ", " : "", name);
+    }
+    if (found > 1)
+        return sf_cli_misuse(command->name, "%.*s is short for several options: %s", (int)length,
+                             argument, list);
+    return sf_cli_misuse(command->name, "unknown option: %s", argument);
+}
+
 /* What getopt stumbled over: a letter, or else the whole argument. */
 static int bad_option(const sf_cli_command *command, const char *what, char **argv)
 {
@@ -186,11 +207,12 @@ static bool parse_options(const sf_cli_command *command, struct table *table, in
         const char *wanted = option ? take(option, optarg) : NULL;
         if (code == ':')
             *exit_code = bad_option(command, "a value is missing after", argv);
+        else if (!option && optopt >= FIRST_LONG)
+            *exit_code = bad_option(command, "this option takes no value", argv);
+        else if (!option && optopt > 0)
+            *exit_code = bad_option(command, "unknown option", argv);
         else if (!option)
-            *exit_code = bad_option(command,
-                                    optopt >= FIRST_LONG ? "this option takes no value"
-                                                         : "unknown or ambiguous option",
-                                    argv);
+            *exit_code = unknown_option(command, table, argv[optind - 1]);
         else if (wanted)
             *exit_code = sf_cli_misuse(command->name, "--%s wants %s, not '%s'", option->name,
                                        wanted, optarg);

@@ -35,10 +35,18 @@ static sf_status show_step(const char *file, const sf_load_options *load,
     return status;
 }
 
-/* `--ops` stands instead of a step, so it is found before the operand is asked for. */
+/* `--ops` stands instead of a step, so it is found before the operand is asked for; but not before
+ * somebody who asks for help is given it. */
 static bool is_ops(int argc, char **argv)
 {
-    return argc == 2 && strcmp(argv[1], "--ops") == 0;
+    bool ops = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return false;
+        size_t length = strlen(argv[i]);
+        ops = ops || (length > 2 && length <= 5 && strncmp(argv[i], "--ops", length) == 0);
+    }
+    return ops;
 }
 
 int sf_cli_show(int argc, char **argv)
@@ -65,14 +73,14 @@ int sf_cli_show(int argc, char **argv)
         .load = &load,
     };
     if (is_ops(argc, argv)) {
+        if (argc > 2)
+            return sf_cli_misuse("show", "--ops stands alone, without STEP and other options");
         sf_diag *diag = sf_cli_diag();
         return sf_cli_finish(sf_show_ops("-", diag), diag);
     }
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &options.file, &exit_code))
         return exit_code;
-    if (ops)
-        return sf_cli_misuse("show", "--ops stands alone");
     options.depth = depth > INT_MAX ? INT_MAX : (int)depth;
     options.width = terminal_width();
     options.colour = sf_cli_colour(STDOUT_FILENO);

@@ -39,7 +39,7 @@ static void print_results(const sf_verify_report *report)
         by_moment += report->results[i].by_moment;
     printf("results: %d compared", report->nresults);
     if (by_moment > 0)
-        printf(", %d with elements that differ by the noise of a zero gradient", by_moment);
+        printf(", %d with elements that differ by the noise of a gradient near zero", by_moment);
     printf("\n  %-10s %13s %13s  %s\n", "error", "ours", "expected", "where");
     int at = next_largest(report, -1);
     for (int shown = 0; at >= 0 && shown < MOST_SHOWN; shown++) {
@@ -95,6 +95,8 @@ static void put_result(sf_json_writer *json, const sf_difference *result)
     sf_json_put_int(json, result->index);
     put_number(json, "ours", result->ours);
     put_number(json, "expected", result->theirs);
+    if (result->is_weight)
+        put_number(json, "before", result->before);
     sf_json_key(json, "by_moment");
     sf_json_put_bool(json, result->by_moment);
     sf_json_end_object(json);
@@ -164,23 +166,24 @@ int sf_cli_verify(int argc, char **argv)
     sf_load_options load = {0};
     sf_verify_options verify_options = {0};
     const char *step;
-    int64_t steps = 0;
+    int64_t steps = -1;
     bool json = false;
     const sf_cli_option options[] = {
         {"against", 'a', SF_CLI_TEXT, &verify_options.against, "FILE",
          "safetensors with in.I, out.I, batch.K.NAME and losses"},
         {"tolerance", 't', SF_CLI_NUMBER, &verify_options.tolerance, "T",
-         "largest relative error of a result (default 1e-4; 0.25 where the step computes in 16 "
+         "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
          "bits)"},
         {"loss-tolerance", 0, SF_CLI_NUMBER, &verify_options.loss_tolerance, "T",
-         "largest relative error of a loss (default 1e-4, or 2e-2)"},
+         "largest relative error of a loss (default 1e-4, or 2e-2 where the step computes in 16 "
+         "bits)"},
         {"steps", 'n', SF_CLI_COUNT, &steps, "N",
-         "steps to run (default: as many as there are losses)"},
+         "steps whose losses to compare (default: as many as there are; 0: the results alone)"},
         {"json", 0, SF_CLI_FLAG, &json, NULL, "for machines; all results"},
     };
     const sf_cli_command command = {
         .name = "verify",
-        .synopsis = "STEP --against FILE [--tolerance T] [--steps N] [--json]",
+        .synopsis = "STEP --against FILE [--tolerance T] [--loss-tolerance T] [--steps N] [--json]",
         .about = "Runs a step with the plain reference kernels, compares every result with the "
                  "one expected, then runs the steps that follow and compares their losses.",
         .operand = "STEP",
@@ -195,7 +198,8 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "--against FILE is missing");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");
-    verify_options.steps = (int)steps;
+    /* In sf_verify_options 0 stands for the default. */
+    verify_options.steps = steps < 0 ? 0 : steps == 0 ? -1 : (int)steps;
     if (isatty(STDERR_FILENO))
         verify_options.progress = show_progress;
     sf_diag *diag = sf_cli_diag();

@@ -264,13 +264,12 @@ static bool recognise_body(struct importer *im, const sf_node *node, const sf_at
     return true;
 }
 
-static sf_status import_plain(struct importer *im, const sf_node *node, sf_place place)
+/* `attrs` is a copy of the node's, and becomes the new node's. */
+static sf_status import_with(struct importer *im, const sf_node *node, sf_place place,
+                             const sf_attr **attrs)
 {
-    const sf_attr **attrs = SF_ARRAY(&im->scratch, node->def->nattrs, const sf_attr *);
     const sf_type **types = SF_ARRAY(&im->scratch, node->nresults, const sf_type *);
     sf_block **regions = SF_ARRAY(&im->scratch, node->nregions, sf_block *);
-    if (node->def->nattrs)
-        memcpy(attrs, node->attrs, (size_t)node->def->nattrs * sizeof *attrs);
     for (uint32_t i = 0; i < node->nresults; i++)
         types[i] = sf_type_of(im->module->graph, node->result + i);
     uint32_t nregions = recognise_body(im, node, attrs) ? 0 : node->nregions;
@@ -293,6 +292,28 @@ static sf_status import_plain(struct importer *im, const sf_node *node, sf_place
     im->emitter.phase = place.phase;
     note_told(im, place.has_phase);
     return SF_OK;
+}
+
+static const sf_attr **copy_attrs(struct importer *im, const sf_node *node)
+{
+    const sf_attr **attrs = SF_ARRAY(&im->scratch, node->def->nattrs, const sf_attr *);
+    if (node->def->nattrs)
+        memcpy(attrs, node->attrs, (size_t)node->def->nattrs * sizeof *attrs);
+    return attrs;
+}
+
+static sf_status import_plain(struct importer *im, const sf_node *node, sf_place place)
+{
+    return import_with(im, node, place, copy_attrs(im, node));
+}
+
+/* A loop that stays, with a note of how often it runs where that is known. */
+static sf_status import_loop(struct importer *im, const sf_node *node, sf_place place,
+                             int64_t trips)
+{
+    const sf_attr **attrs = copy_attrs(im, node);
+    attrs[SF_WHILE_TRIPS] = trips >= 0 ? sf_attr_int(im->graph->pool, trips) : NULL;
+    return import_with(im, node, place, attrs);
 }
 
 static sf_status import_case(struct importer *im, const sf_node *node, sf_place place)
@@ -323,7 +344,8 @@ static sf_status import_node(struct importer *im, const sf_node *node)
         return import_case(im, node, place);
     case SF_OP_WHILE: {
         int64_t trips = known_trips(im, node);
-        return trips >= 0 ? unroll(im, node, trips) : import_plain(im, node, place);
+        return trips >= 0 && trips <= im->options->unroll ? unroll(im, node, trips)
+                                                          : import_loop(im, node, place, trips);
     }
     default:
         return import_plain(im, node, place);

@@ -1,5 +1,7 @@
 #include "front/module.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 sf_module *sf_module_new(sf_pool *pool)
@@ -34,4 +36,49 @@ sf_func *sf_module_find(const sf_module *module, const char *interned_name)
         if (module->funcs[i]->name == interned_name)
             return module->funcs[i];
     return NULL;
+}
+
+static bool is_blank(sf_str text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (!strchr(" \t\r\n", text.at[i]) || !text.at[i])
+            return false;
+    return true;
+}
+
+/* Text has no zeros and no control characters; serialized protocol buffers and flat buffers soon have
+ * several. A single one may be a slip, which a reader can point at. */
+static bool is_binary(sf_str text)
+{
+    enum { LOOKED_AT = 64 };
+    int controls = 0;
+    for (size_t i = 0; i < text.length && i < LOOKED_AT; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        controls += c < ' ' && c != '\t' && c != '\n' && c != '\r';
+        controls += c == 0;
+    }
+    return controls > 1;
+}
+
+sf_status sf_text_check(sf_str *text, const char *file, sf_diag *diag)
+{
+    static const char mark[] = "\xEF\xBB\xBF", bytecode[] = "ML\xEFR";
+    static const char how[] = "jax.jit(f).lower(*args).as_text()";
+    sf_loc loc = {file, 0, 0};
+    if (sf_str_starts(*text, mark))
+        *text = (sf_str){text->at + 3, text->length - 3};
+    if (sf_str_starts(*text, bytecode)) {
+        sf_fail(diag, SF_EINPUT, loc, "this is MLIR bytecode, not text");
+        return sf_hint(diag, "in JAX write %s; stablehlo-opt FILE also turns bytecode into text",
+                       how);
+    }
+    if (is_binary(*text)) {
+        sf_fail(diag, SF_EINPUT, loc, "this is a binary file, not text");
+        return sf_hint(diag, "in JAX write %s, or the same with as_text(dialect=\"hlo\")", how);
+    }
+    if (is_blank(*text)) {
+        sf_fail(diag, SF_EINPUT, loc, "the file is empty");
+        return sf_hint(diag, "a step is StableHLO or HLO text, what %s gives", how);
+    }
+    return SF_OK;
 }

@@ -41,6 +41,10 @@ sf_func *sf_module_find(const sf_module *module, const char *interned_name);
 sf_status sf_stablehlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 sf_status sf_hlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag);
 
+/* What both readers do first: refuses what is no text, and says what it is; takes the mark off that
+ * some editors put in front (U+FEFF). */
+sf_status sf_text_check(sf_str *text, const char *file, sf_diag *diag);
+
 /* The deepest nesting of regions, attributes, types or locations that a reader follows. */
 enum { SF_MAX_DEPTH = 64 };
 

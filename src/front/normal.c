@@ -119,17 +119,22 @@ static bool transpose_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
     const sf_attr *order = spec->attrs[SF_TRANSPOSE_PERMUTATION];
     const sf_dense *constant = sf_constant_of(emitter->graph, spec->operands[0]);
     const sf_node *before = maker_if(emitter, spec->operands[0], SF_OP_TRANSPOSE);
-    int64_t composed[SF_MAX_RANK];
-    bool identity = true;
-    for (int i = 0; i < order->count; i++)
-        identity = identity && order->ints[i] == i;
+    const sf_type *from = sf_type_of(emitter->graph, spec->operands[0]);
+    int64_t composed[SF_MAX_RANK], newest = -1;
+    bool in_order = true; /* but for dimensions of size 1 */
+    for (int i = 0; i < order->count; i++) {
+        if (from->dims[order->ints[i]] == 1)
+            continue;
+        in_order = in_order && order->ints[i] > newest;
+        newest = order->ints[i];
+    }
     for (int i = 0; before && i < order->count; i++)
         composed[i] = before->attrs[SF_TRANSPOSE_PERMUTATION]->ints[order->ints[i]];
     if (before) {
         const sf_attr *attr = sf_attr_ints(emitter->graph->pool, order->count, composed);
         *out = add_one(emitter, SF_OP_TRANSPOSE, 1, before->operands, &attr, spec->types[0]);
-    } else if (identity)
-        *out = spec->operands[0];
+    } else if (in_order)
+        *out = add_reshape(emitter, spec->operands[0], spec->types[0]);
     else if (constant && constant->splat)
         *out = add_constant(
             emitter, sf_attr_dense(emitter->graph->pool, spec->types[0], true, constant->data));
@@ -174,19 +179,7 @@ static bool neutral_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 /* A constant is the second operand where the order does not matter. */
 static void order_operands(sf_emitter *emitter, sf_node_spec *spec, sf_value swapped[2])
 {
-    switch (spec->def->id) {
-    case SF_OP_ADD:
-    case SF_OP_MULTIPLY:
-    case SF_OP_MAXIMUM:
-    case SF_OP_MINIMUM:
-    case SF_OP_AND:
-    case SF_OP_OR:
-    case SF_OP_XOR:
-        break;
-    default:
-        return;
-    }
-    if (!sf_constant_of(emitter->graph, spec->operands[0]) ||
+    if (!spec->def->commutative || !sf_constant_of(emitter->graph, spec->operands[0]) ||
         sf_constant_of(emitter->graph, spec->operands[1]))
         return;
     swapped[0] = spec->operands[1];
@@ -341,6 +334,17 @@ static bool select_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
+/* An empty configuration is none. */
+static bool custom_call_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    (void)emitter, (void)out;
+    const sf_attr **attrs = (const sf_attr **)spec->attrs; /* sf_emit's own copy */
+    const sf_attr *config = attrs[SF_CUSTOM_CONFIG];
+    if (config && (!*config->text || strcmp(config->text, "{}") == 0))
+        attrs[SF_CUSTOM_CONFIG] = NULL;
+    return false;
+}
+
 /* The comparison that a type has anyway is not worth an attribute. */
 static bool compare_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
@@ -363,6 +367,8 @@ static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_BROADCAST_IN_DIM] = broadcast_rule,
     [SF_OP_TRANSPOSE] = transpose_rule,
     [SF_OP_CONVERT] = same_type_rule,
+    [SF_OP_BITCAST_CONVERT] = same_type_rule,
+    [SF_OP_CUSTOM_CALL] = custom_call_rule,
     [SF_OP_SLICE] = slice_rule,
     [SF_OP_DYNAMIC_SLICE] = dynamic_slice_rule,
     [SF_OP_DYNAMIC_UPDATE_SLICE] = dynamic_update_rule,

@@ -113,38 +113,138 @@ static bool describes(const sf_json *arg, const sf_graph *graph, uint32_t i)
            memcmp(have.at + have.length - name.length, name.at, name.length) == 0;
 }
 
-static void role_of_entry(sf_argument *argument, const sf_json *arg)
+static bool role_of_entry(const sf_json *arg, sf_role *out)
 {
     sf_str role;
     if (!sf_json_string(sf_json_get(arg, "role"), &role))
-        return;
+        return false;
     for (int r = 0; r < SF_ROLE_COUNT; r++)
-        if (sf_str_is(role, sf_role_name((sf_role)r)))
-            set_role(argument, (sf_role)r, SF_FROM_SIDECAR);
+        if (sf_str_is(role, sf_role_name((sf_role)r))) {
+            *out = (sf_role)r;
+            return true;
+        }
+    return false;
+}
+
+static bool is_shape(const sf_json *shape)
+{
+    int64_t size;
+    for (size_t i = 0; i < sf_json_count(shape); i++)
+        if (sf_json_kind_of(shape) != SF_JSON_ARRAY ||
+            !sf_json_int(sf_json_item(shape, i), &size) || size < 0)
+            return false;
+    return sf_json_kind_of(shape) == SF_JSON_ARRAY;
+}
+
+/* The sidecar's list of arguments, and where messages about it point. */
+struct sidecar {
+    sf_str text;
+    const char *file;
+    const sf_json *args;
+    sf_diag *diag;
+};
+
+static sf_loc place(const struct sidecar *sidecar, const sf_json *value)
+{
+    return sf_json_loc(value, sidecar->text, sidecar->file);
+}
+
+static sf_status check_entry(const struct sidecar *sidecar, size_t number)
+{
+    const sf_json *entry = sf_json_item(sidecar->args, number);
+    const sf_json *role = sf_json_get(entry, "role"), *shape = sf_json_get(entry, "shape");
+    sf_role known;
+    if (sf_json_kind_of(entry) != SF_JSON_OBJECT)
+        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, entry),
+                       "entry %zu of \"args\" must be an object, not %s", number,
+                       sf_json_kind_name(sf_json_kind_of(entry)));
+    if (!shape)
+        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, entry),
+                       "entry %zu of \"args\" has no \"shape\"", number);
+    if (!is_shape(shape))
+        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, shape),
+                       "the \"shape\" of entry %zu must be an array of sizes, such as [16, 64]",
+                       number);
+    if (role_of_entry(entry, &known))
+        return SF_OK;
+    sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, role ? role : entry),
+            role ? "the \"role\" of entry %zu is none that is known" : "entry %zu has no \"role\"",
+            number);
+    return sf_hint(sidecar->diag, "a role is \"param\", \"opt_state\", \"batch\", \"key\" or "
+                                  "\"other\"");
+}
+
+static sf_status check_sidecar(const struct sidecar *sidecar)
+{
+    sf_status status = SF_OK;
+    if (!sidecar->args)
+        return sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
+                       "this is no sidecar: it is no object with \"args\"");
+    if (sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
+        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, sidecar->args),
+                       "\"args\" must be an array, not %s",
+                       sf_json_kind_name(sf_json_kind_of(sidecar->args)));
+    for (size_t i = 0; i < sf_json_count(sidecar->args); i++)
+        if (check_entry(sidecar, i) != SF_OK)
+            status = SF_EINPUT;
+    return status;
+}
+
+/* The entry that should have been argument i says why it is not. */
+static sf_status fail_to_match(const struct sidecar *sidecar, const sf_graph *graph, uint32_t i,
+                               size_t entry)
+{
+    char type[SF_TYPE_TEXT];
+    const char *name = graph->arguments[i].name;
+    sf_type_text(argument_type(graph, i), type);
+    if (entry == sf_json_count(sidecar->args)) {
+        sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
+                "no entry is left for argument %u, %s, %s", i, name, type);
+    } else {
+        const sf_json *next = sf_json_item(sidecar->args, entry);
+        bool fits = shape_is(sf_json_get(next, "shape"), argument_type(graph, i));
+        sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, next),
+                "neither entry %zu nor a later one describes argument %u, %s, %s: entry %zu has "
+                "another %s",
+                entry, i, name, type, entry, fits ? "name" : "shape");
+    }
+    return sf_hint(sidecar->diag,
+                   "it may be the sidecar of another step: --sidecar names the right "
+                   "one, --sidecar none does without");
 }
 
 /* Roles, in order. JAX drops arguments that a step does not use, so entries may be left over; an
  * argument without its entry means that this is the sidecar of another step. */
+static sf_status assign_roles(const struct sidecar *sidecar, sf_graph *graph)
+{
+    size_t entry = 0, count = sf_json_count(sidecar->args);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        size_t first = entry;
+        while (entry < count && !describes(sf_json_item(sidecar->args, entry), graph, i))
+            entry++;
+        if (entry == count)
+            return fail_to_match(sidecar, graph, i, first);
+        sf_role role = SF_ROLE_OTHER;
+        role_of_entry(sf_json_item(sidecar->args, entry++), &role);
+        set_role(&graph->arguments[i], role, SF_FROM_SIDECAR);
+    }
+    return SF_OK;
+}
+
 static sf_status read_sidecar(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
 {
+    struct sidecar sidecar = {sf_str_of(options->sidecar), options->sidecar_file, NULL, diag};
     const sf_json *json;
-    sf_loc loc = {.file = options->sidecar_file};
     sf_arena arena = {0};
-    sf_status status =
-        sf_json_parse(sf_str_of(options->sidecar), options->sidecar_file, &arena, &json, diag);
-    const sf_json *args = status == SF_OK ? sf_json_get(json, "args") : NULL;
-    size_t entry = 0, count = sf_json_kind_of(args) == SF_JSON_ARRAY ? sf_json_count(args) : 0;
-    for (uint32_t i = 0; status == SF_OK && i < graph->top->narguments; i++) {
-        while (entry < count && !describes(sf_json_item(args, entry), graph, i))
-            entry++;
-        if (entry < count) {
-            role_of_entry(&graph->arguments[i], sf_json_item(args, entry++));
-            continue;
-        }
-        status = sf_fail(diag, SF_EINPUT, loc, "does not describe argument %u, %s", i,
-                         graph->arguments[i].name);
-        sf_hint(diag, "it may be the sidecar of another step; name the right one with --sidecar");
+    sf_status status = sf_json_parse(sidecar.text, sidecar.file, &arena, &json, diag);
+    if (status == SF_OK) {
+        sidecar.args = sf_json_get(json, "args");
+        status = check_sidecar(&sidecar);
+    } else {
+        sf_hint(diag, "if this is about something else, --sidecar none does without it");
     }
+    if (status == SF_OK)
+        status = assign_roles(&sidecar, graph);
     sf_arena_free(&arena);
     return status;
 }
@@ -278,6 +378,11 @@ static void link_by_name(sf_graph *graph)
     sf_free(results);
 }
 
+static bool may_be_loss(const sf_type *type)
+{
+    return type->rank == 0 && sf_is_float(type->dtype);
+}
+
 /* A step gives its new state first, in the order of the arguments, and then what it reports. */
 static void link_by_order(sf_graph *graph)
 {
@@ -286,8 +391,11 @@ static void link_by_order(sf_graph *graph)
            argument_type(graph, count) == result_type(graph, count))
         count++;
     /* A function whose every result looks like an argument is a step only if something is left to
-     * feed it: otherwise this is chance. */
-    if (count == graph->top->narguments)
+     * feed it, and a step reports its loss: otherwise this is chance. Gradients look like that. */
+    bool has_loss = false;
+    for (uint32_t i = count; i < graph->top->nresults; i++)
+        has_loss = has_loss || may_be_loss(result_type(graph, i));
+    if (count == graph->top->narguments || !has_loss)
         return;
     for (uint32_t i = 0; i < count; i++)
         set_next(&graph->arguments[i], i, SF_FROM_ORDER);
@@ -309,8 +417,7 @@ static void find_loss(sf_graph *graph)
         if (graph->arguments[i].next != SF_NONE)
             linked[graph->arguments[i].next] = true;
     for (uint32_t i = graph->top->nresults; i-- > 0;) {
-        const sf_type *type = result_type(graph, i);
-        if (!linked[i] && type->rank == 0 && sf_is_float(type->dtype)) {
+        if (!linked[i] && may_be_loss(result_type(graph, i))) {
             graph->results[i].is_loss = true;
             break;
         }
@@ -336,16 +443,28 @@ static bool *needed_by_loss(const sf_graph *graph)
     return needed;
 }
 
+/* Two words of key for threefry, four for the generators of XLA. */
+static bool may_be_key(const sf_type *type)
+{
+    return type->dtype == SF_U32 && type->rank == 1 && (type->dims[0] == 2 || type->dims[0] == 4);
+}
+
+/* Where nothing links results and arguments, this need not be a step, and nothing can be said. */
 static void roles_from_flow(sf_graph *graph)
 {
-    bool *needed = needed_by_loss(graph);
+    bool *needed = needed_by_loss(graph), is_step = any_link(graph);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];
+        const sf_type *type = argument_type(graph, i);
         if (argument->role_from != SF_FROM_NOTHING)
             continue;
-        if (argument->next == SF_NONE)
+        if (may_be_key(type))
+            set_role(argument, SF_ROLE_KEY, SF_FROM_FLOW);
+        else if (!is_step)
+            set_role(argument, SF_ROLE_OTHER, SF_FROM_NOTHING);
+        else if (argument->next == SF_NONE)
             set_role(argument, SF_ROLE_BATCH, SF_FROM_ORDER);
-        else if (needed[graph->top->arguments[i]])
+        else if (sf_is_float(type->dtype) && needed[graph->top->arguments[i]])
             set_role(argument, SF_ROLE_PARAM, SF_FROM_FLOW);
         else
             set_role(argument, SF_ROLE_STATE, SF_FROM_FLOW);

@@ -44,6 +44,7 @@ typedef enum sf_attrtext {
     SF_AS_PAIRS,   /* dense<[[1, 2], [3, 4]]> : tensor<2x2xi64> */
     SF_AS_ENUMS,   /* "A,B" as [#prefix A>, #prefix B>] */
     SF_AS_SYMBOL,  /* @name */
+    SF_AS_CONFIG,  /* a dictionary where the text is one and api_version is 4, else a string */
 } sf_attrtext;
 
 /* One attribute of an op, in the order in which nodes store them.
@@ -64,6 +65,7 @@ typedef struct sf_attrdef {
     sf_absent absent; /* where it is not required */
     bool always;      /* MLIR insists on this number even where it is the default */
     bool derived;     /* not in any text: import sets it, print turns it back (see `body` below) */
+    bool note;        /* derived, and says nothing about what is computed: not in the hash */
 } sf_attrdef;
 
 /* An op applied to operands of known types. Inference, factors and costs need no more than this; it
@@ -98,6 +100,9 @@ struct sf_opdef {
     const sf_attrdef *attrs;
     int nattrs;
     const char *group; /* the mnemonic of the struct attribute: "#stablehlo.gather" */
+    bool commutative;  /* of two operands, whose order does not matter */
+    bool declared;     /* the type of the result does not follow from the operand and is always
+                          written out */
 
     /* Checks operands and attributes and gives the types of the results. Where the text declares
      * them, op->out holds the declaration: it is an input only for ops whose results do not follow

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/opdef.h"
@@ -82,6 +83,18 @@ static void print_result_types(struct printer *p, const sf_node *node)
         sf_buf_putc(p->out, ')');
 }
 
+/* Printf follows the locale of the program: its point is all that stands behind the first digit and is
+ * no digit. */
+static void print_real(sf_buf *out, double value, int decimals)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*e", decimals, value);
+    const char *rest = text + (text[0] == '-') + 1;
+    sf_buf_add(out, text, (size_t)(rest - text));
+    sf_buf_putc(out, '.');
+    sf_buf_puts(out, rest + strcspn(rest, "0123456789"));
+}
+
 static void print_number(sf_buf *out, sf_dtype dtype, const void *data, int64_t index)
 {
     const sf_dtype_info *info = sf_dtype_get(dtype);
@@ -92,7 +105,7 @@ static void print_number(sf_buf *out, sf_dtype dtype, const void *data, int64_t 
     } else if (info->class == SF_SIGNED) {
         sf_buf_printf(out, "%" PRId64, sf_load_i64(dtype, data, index));
     } else if (isfinite(sf_load_f64(dtype, data, index))) {
-        sf_buf_printf(out, "%.*e", dtype == SF_F64 ? 16 : 8, sf_load_f64(dtype, data, index));
+        print_real(out, sf_load_f64(dtype, data, index), dtype == SF_F64 ? 16 : 8);
     } else {
         sf_buf_printf(out, "0x%0*" PRIX64, (info->bits + 3) / 4, sf_load_bits(dtype, data, index));
     }
@@ -285,6 +298,72 @@ static int print_group(struct printer *p, const sf_node *node, int slot)
     return end - 1;
 }
 
+/* mhlo.sharding holds an HLO sharding, "{replicated}". One of Shardy is kept under a name that no
+ * other tool reads. */
+static const char *sharding_name(const char *sharding)
+{
+    return *sharding == '{' ? "mhlo.sharding" : "sheaf.sharding";
+}
+
+/* Whether the text is a dictionary that reads back as it stands. */
+static bool is_dictionary(const char *text)
+{
+    enum { DEEPEST = 32 };
+    static const char opening[] = "{[(<", closing[] = "}])>";
+    char open[DEEPEST];
+    int depth = 0;
+    bool quoted = false;
+    for (const char *at = text; *at; at++) {
+        const char *close = strchr(closing, *at);
+        if (*at < ' ' || *at > '~')
+            return false;
+        if (*at == '"')
+            quoted = !quoted;
+        else if (quoted && *at == '\\' && *++at < ' ')
+            return false;
+        if (quoted || *at == '"')
+            continue;
+        if (strchr(opening, *at)) {
+            if (depth == DEEPEST)
+                return false;
+            open[depth++] = *at;
+        } else if (close) {
+            if (depth == 0 || open[--depth] != opening[close - closing] || (depth == 0 && at[1]))
+                return false;
+        } else if (depth == 0 || *at == '/' || *at == '\\' || (*at == '-' && at[1] == '>')) {
+            return false;
+        }
+    }
+    return *text == '{' && depth == 0 && !quoted;
+}
+
+/* A call by the typed interface, API version 4, is configured by a dictionary. */
+static bool is_typed_call(const sf_node *node)
+{
+    int slot = sf_attr_slot(node->def, sf_str_of("api_version"));
+    return slot >= 0 && node->attrs[slot] && node->attrs[slot]->integer == 4;
+}
+
+static void print_property(struct printer *p, const sf_node *node, int slot)
+{
+    const sf_attrdef *def = &node->def->attrs[slot];
+    const sf_attr *attr = node->attrs[slot];
+    const char *name = def->name;
+    if (strcmp(name, "mhlo.sharding") == 0)
+        name = sharding_name(attr->text);
+    if (strchr(name, '.'))
+        print_string(p->out, name);
+    else
+        sf_buf_puts(p->out, name);
+    sf_buf_puts(p->out, " = ");
+    if (!attr)
+        sf_buf_printf(p->out, "%d : i64", def->absent == SF_ABSENT_ONES);
+    else if (def->text == SF_AS_CONFIG && is_typed_call(node) && is_dictionary(attr->text))
+        sf_buf_puts(p->out, attr->text);
+    else
+        print_attr(p, def, attr, false);
+}
+
 static void print_properties(struct printer *p, const sf_node *node)
 {
     const sf_opdef *def = node->def;
@@ -298,15 +377,7 @@ static void print_properties(struct printer *p, const sf_node *node)
             i = print_group(p, node, i);
             continue;
         }
-        if (strchr(def->attrs[i].name, '.'))
-            print_string(p->out, def->attrs[i].name);
-        else
-            sf_buf_puts(p->out, def->attrs[i].name);
-        sf_buf_puts(p->out, " = ");
-        if (node->attrs[i])
-            print_attr(p, &def->attrs[i], node->attrs[i], false);
-        else
-            sf_buf_printf(p->out, "%d : i64", def->attrs[i].absent == SF_ABSENT_ONES);
+        print_property(p, node, i);
     }
     if (any)
         sf_buf_puts(p->out, "}>");
@@ -447,7 +518,8 @@ static void print_pretty(struct printer *p, const sf_node *node)
         print_attr(p, &def->attrs[i], node->attrs[i], true);
     }
     sf_buf_puts(p->out, " : ");
-    bool is_short = def->nattrs == 0 && node->noperands <= 2 && same_types(p, node);
+    bool is_short =
+        def->nattrs == 0 && !def->declared && node->noperands <= 2 && same_types(p, node);
     if (node->noperands && !is_short) {
         sf_buf_putc(p->out, '(');
         print_types(p, node->operands, node->noperands);
@@ -508,11 +580,12 @@ static void print_signature(struct printer *p)
         sf_buf_puts(p->out, ": ");
         print_type(p, sf_type_of(graph, top->arguments[i]));
         if (argument->sharding) {
-            sf_buf_puts(p->out, " {mhlo.sharding = ");
+            sf_buf_printf(p->out, " {%s = ", sharding_name(argument->sharding));
             print_string(p->out, argument->sharding);
             any = true;
         }
-        if (argument->next != SF_NONE) {
+        /* What was only inferred is not written down as a fact. */
+        if (argument->next_from == SF_FROM_ALIAS || argument->next_from == SF_FROM_USER) {
             sf_buf_printf(p->out, "%stf.aliasing_output = %u : i32", any ? ", " : " {",
                           argument->next);
             any = true;

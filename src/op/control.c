@@ -142,6 +142,11 @@ const sf_opdef sf_op_optimization_barrier = {
 
 enum { CONDITION, BODY };
 
+/* How often it runs, where import found out. The condition says it too, so it is only a note. */
+static const sf_attrdef while_attrs[] = {
+    [SF_WHILE_TRIPS] = {.name = "trip_count", .kind = SF_ATTR_INT, .derived = true, .note = true},
+};
+
 static sf_status infer_while(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     if (op->nregions != 2)
@@ -202,6 +207,8 @@ const sf_opdef sf_op_while = {
     .max_operands = -1,
     .nresults = -1,
     .nregions = 2,
+    .attrs = while_attrs,
+    .nattrs = 1,
     .infer = infer_while,
     .factors = sf_factors_whole,
     .eval = eval_while,

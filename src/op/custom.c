@@ -6,22 +6,24 @@
  * numbers of the same sign. Numbers that are no floats must always be equal. */
 #include <math.h>
 
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { TARGET, SIDE_EFFECT, BACKEND_CONFIG, API_VERSION, SHARDING, NATTRS };
-
-static const sf_attrdef attrs[NATTRS] = {
-    [TARGET] = {.name = "call_target_name",
-                .hlo = "custom_call_target",
-                .kind = SF_ATTR_TEXT,
-                .required = true},
-    [SIDE_EFFECT] = {.name = "has_side_effect",
-                     .hlo = "custom_call_has_side_effect",
-                     .kind = SF_ATTR_INT,
-                     .text = SF_AS_BOOL},
-    [BACKEND_CONFIG] = {.name = "backend_config", .kind = SF_ATTR_TEXT},
-    [API_VERSION] = {.name = "api_version", .kind = SF_ATTR_INT, .text = SF_AS_I32},
-    [SHARDING] = {.name = "mhlo.sharding", .hlo = "sharding", .kind = SF_ATTR_TEXT},
+static const sf_attrdef attrs[SF_CUSTOM_ATTRS] = {
+    [SF_CUSTOM_TARGET] = {.name = "call_target_name",
+                          .hlo = "custom_call_target",
+                          .kind = SF_ATTR_TEXT,
+                          .required = true},
+    [SF_CUSTOM_SIDE_EFFECT] = {.name = "has_side_effect",
+                               .hlo = "custom_call_has_side_effect",
+                               .kind = SF_ATTR_INT,
+                               .text = SF_AS_BOOL},
+    [SF_CUSTOM_CONFIG] = {.name = "backend_config", .kind = SF_ATTR_TEXT, .text = SF_AS_CONFIG},
+    [SF_CUSTOM_API_VERSION] = {.name = "api_version",
+                               .kind = SF_ATTR_INT,
+                               .text = SF_AS_I32,
+                               .absent = SF_ABSENT_ONES},
+    [SF_CUSTOM_SHARDING] = {.name = "mhlo.sharding", .hlo = "sharding", .kind = SF_ATTR_TEXT},
 };
 
 typedef bool holds(sf_dtype dtype, const void *actual, const void *expected, int64_t index);
@@ -87,7 +89,7 @@ static const char *const identities[] = {
 
 static const struct check *check_of(const sf_op *op)
 {
-    const char *target = sf_op_text(op, TARGET);
+    const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (strcmp(target, checks[i].name) == 0)
             return &checks[i];
@@ -96,7 +98,7 @@ static const struct check *check_of(const sf_op *op)
 
 static bool is_identity(const sf_op *op)
 {
-    const char *target = sf_op_text(op, TARGET);
+    const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
     for (size_t i = 0; i < sizeof identities / sizeof *identities; i++)
         if (strcmp(target, identities[i]) == 0)
             return true;
@@ -110,7 +112,7 @@ static bool same_type(const sf_type *a, const sf_type *b)
 
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    const char *target = sf_op_text(op, TARGET);
+    const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
     if (is_identity(op)) {
         if (op->noperands != 1 || op->nresults != 1)
             return SF_OP_FAIL(op, diag, "@%s takes one operand and gives it back", target);
@@ -190,6 +192,22 @@ static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *
                    check->name, place, actual, expected, check->meaning, wrong, type->count);
 }
 
+/* Linear algebra is a library call on CPUs and GPUs, but ops of StableHLO on TPUs. */
+static sf_status unknown_target(sf_eval *eval, const sf_op *op)
+{
+    static const char *const libraries[] = {"lapack_",  "cusolver_", "cublas_", "hipsolver_",
+                                            "hipblas_", "cu_",       "hip_"};
+    const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
+    sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "custom call @%s has no meaning here", target);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+        if (strncmp(target, libraries[i], strlen(libraries[i])) == 0)
+            return sf_hint(eval->diag,
+                           "jax.jit(f).trace(*args).lower(lowering_platforms=(\"tpu\",)) writes "
+                           "cholesky and triangular solve as ops instead");
+    return sf_hint(eval->diag, "lower the step without this kernel, for instance for another "
+                               "platform: jax.jit(f).trace(*args).lower(lowering_platforms=...)");
+}
+
 static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     const struct check *check = check_of(op);
@@ -200,10 +218,7 @@ static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_te
             memcpy(out[0].data, in[0].data, (size_t)sf_type_bytes(in[0].type));
         return SF_OK;
     }
-    sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "custom call @%s has no meaning here",
-            sf_op_text(op, TARGET));
-    sf_hint(eval->diag, "lower the step without this kernel, for instance for another platform");
-    return SF_EUNSUPPORTED;
+    return unknown_target(eval, op);
 }
 
 const sf_opdef sf_op_custom_call = {
@@ -218,7 +233,7 @@ const sf_opdef sf_op_custom_call = {
     .nresults = -1,
     .effect = true,
     .attrs = attrs,
-    .nattrs = NATTRS,
+    .nattrs = SF_CUSTOM_ATTRS,
     .infer = infer,
     .factors = factors,
     .linear = linear,

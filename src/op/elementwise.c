@@ -7,6 +7,9 @@
 #define ALL (NUMBERS | SF_BOOLEANS)
 #define LOGICAL (SF_INTEGERS | SF_BOOLEANS)
 
+/* Whether the order of two operands matters. */
+enum { ORDERED, COMMUTING };
+
 /* Arithmetic modulo 2^64; a cast of int64 operands, which must not overflow. */
 #define U(number) (uint64_t)(number)
 
@@ -120,7 +123,7 @@ static int linear_divide(const sf_op *op, uint32_t masks[])
 }
 
 SF_REAL_LOOP(real_is_finite, SF_ONE_OPERAND, isfinite(x) != 0)
-SF_POINTWISE_DEF(IS_FINITE, is_finite, "stablehlo", "is_finite", "is-finite", 1, NULL,
+SF_POINTWISE_DEF(IS_FINITE, is_finite, "stablehlo", "is_finite", "is-finite", 1, false, NULL,
                  "Whether an element is neither infinite nor NaN.", SF_FLOATS, true, real_is_finite,
                  NULL)
 
@@ -161,34 +164,37 @@ SF_REAL_UNARY(SQRT, sqrt, "stablehlo", "sqrt", "sqrt", sqrt(x), "The square root
 SF_REAL_UNARY(TAN, tan, "stablehlo", "tan", "tan", tan(x), "The tangent.")
 SF_REAL_UNARY(TANH, tanh, "stablehlo", "tanh", "tanh", tanh(x), "The hyperbolic tangent.")
 
-SF_BINARY(ADD, add, "stablehlo", "add", "add", ALL, sf_linear_all, x + y, U(x) + U(y), "The sum.")
-SF_BITS_BINARY(AND, and, "stablehlo", "and", "and", LOGICAL, (x & y),
+SF_BINARY(ADD, add, "stablehlo", "add", "add", ALL, COMMUTING, sf_linear_all, x + y, U(x) + U(y),
+          "The sum.")
+SF_BITS_BINARY(AND, and, "stablehlo", "and", "and", LOGICAL, COMMUTING, (x & y),
                "The conjunction, bit by bit.")
 SF_REAL_BINARY(ATAN2, atan2, "stablehlo", "atan2", "atan2", atan2(x, y),
                "The angle of the point (y, x) with the first axis.")
-SF_BINARY(DIVIDE, divide, "stablehlo", "divide", "divide", NUMBERS, linear_divide, x / y,
+SF_BINARY(DIVIDE, divide, "stablehlo", "divide", "divide", NUMBERS, ORDERED, linear_divide, x / y,
           quotient(dtype, x, y), "The quotient; that of integers is rounded towards zero.")
-SF_BINARY(MAXIMUM, maximum, "stablehlo", "maximum", "maximum", ALL, NULL, sf_maximum(x, y),
-          less(dtype, x, y) ? y : x, "The larger one; NaN if either is.")
-SF_BINARY(MINIMUM, minimum, "stablehlo", "minimum", "minimum", ALL, NULL, sf_minimum(x, y),
-          less(dtype, x, y) ? x : y, "The smaller one; NaN if either is.")
-SF_BINARY(MULTIPLY, multiply, "stablehlo", "multiply", "multiply", ALL, sf_linear_each, (x * y),
-          U(x) * U(y), "The product.")
-SF_BITS_BINARY(OR, or, "stablehlo", "or", "or", LOGICAL, x | y, "The disjunction, bit by bit.")
-SF_BINARY(POWER, power, "stablehlo", "power", "power", NUMBERS, NULL, pow(x, y), power(dtype, x, y),
-          "The first operand raised to the power of the second.")
-SF_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, NULL, fmod(x, y),
-          remainder_of(dtype, x, y),
+SF_BINARY(MAXIMUM, maximum, "stablehlo", "maximum", "maximum", ALL, COMMUTING, NULL,
+          sf_maximum(x, y), less(dtype, x, y) ? y : x, "The larger one; NaN if either is.")
+SF_BINARY(MINIMUM, minimum, "stablehlo", "minimum", "minimum", ALL, COMMUTING, NULL,
+          sf_minimum(x, y), less(dtype, x, y) ? x : y, "The smaller one; NaN if either is.")
+SF_BINARY(MULTIPLY, multiply, "stablehlo", "multiply", "multiply", ALL, COMMUTING, sf_linear_each,
+          (x * y), U(x) * U(y), "The product.")
+SF_BITS_BINARY(OR, or, "stablehlo", "or", "or", LOGICAL, COMMUTING, x | y,
+               "The disjunction, bit by bit.")
+SF_BINARY(POWER, power, "stablehlo", "power", "power", NUMBERS, ORDERED, NULL, pow(x, y),
+          power(dtype, x, y), "The first operand raised to the power of the second.")
+SF_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, ORDERED, NULL,
+          fmod(x, y), remainder_of(dtype, x, y),
           "The remainder of the division; it has the sign of the dividend.")
 SF_BITS_BINARY(SHIFT_LEFT, shift_left, "stablehlo", "shift_left", "shift-left", SF_INTEGERS,
-               shift_left(dtype, x, y), "The bits moved up by the second operand.")
+               ORDERED, shift_left(dtype, x, y), "The bits moved up by the second operand.")
 SF_BITS_BINARY(SHIFT_RIGHT_ARITHMETIC, shift_right_arithmetic, "stablehlo",
-               "shift_right_arithmetic", "shift-right-arithmetic", SF_INTEGERS,
+               "shift_right_arithmetic", "shift-right-arithmetic", SF_INTEGERS, ORDERED,
                shift_right_signed(dtype, x, y),
                "The bits moved down by the second operand, copies of the top bit above them.")
 SF_BITS_BINARY(SHIFT_RIGHT_LOGICAL, shift_right_logical, "stablehlo", "shift_right_logical",
-               "shift-right-logical", SF_INTEGERS, shift_right(dtype, x, y),
+               "shift-right-logical", SF_INTEGERS, ORDERED, shift_right(dtype, x, y),
                "The bits moved down by the second operand, zeros above them.")
-SF_BINARY(SUBTRACT, subtract, "stablehlo", "subtract", "subtract", NUMBERS, sf_linear_all, x - y,
-          U(x) - U(y), "The difference.")
-SF_BITS_BINARY(XOR, xor, "stablehlo", "xor", "xor", LOGICAL, x ^ y, "The exclusive or, bit by bit.")
+SF_BINARY(SUBTRACT, subtract, "stablehlo", "subtract", "subtract", NUMBERS, ORDERED, sf_linear_all,
+          x - y, U(x) - U(y), "The difference.")
+SF_BITS_BINARY(XOR, xor, "stablehlo", "xor", "xor", LOGICAL, COMMUTING, x ^ y,
+               "The exclusive or, bit by bit.")

@@ -81,7 +81,7 @@ static inline double sf_minimum(double x, double y)
 #define SF_ONE_OPERAND(number) number x = a[i];
 #define SF_TWO_OPERANDS(number) number x = a[i], y = b[i];
 
-#define SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, OPERANDS, LINEAR, DOC, ...)               \
+#define SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, OPERANDS, COMMUTES, LINEAR, DOC, ...)     \
     static const sf_pointwise row_##symbol = {__VA_ARGS__};                                        \
     static sf_status infer_##symbol(const sf_op *op, const sf_type **out, sf_diag *diag)           \
     {                                                                                              \
@@ -103,6 +103,7 @@ static inline double sf_minimum(double x, double y)
         .min_operands = OPERANDS,                                                                  \
         .max_operands = OPERANDS,                                                                  \
         .nresults = 1,                                                                             \
+        .commutative = COMMUTES,                                                                   \
         .infer = infer_##symbol,                                                                   \
         .factors = sf_factors_pointwise,                                                           \
         .linear = LINEAR,                                                                          \
@@ -114,35 +115,35 @@ static inline double sf_minimum(double x, double y)
 #define SF_UNARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, LINEAR, REAL, INTEGER, DOC)              \
     SF_REAL_LOOP(real_##symbol, SF_ONE_OPERAND, REAL)                                              \
     SF_INTEGER_LOOP(integer_##symbol, SF_ONE_OPERAND, INTEGER)                                     \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, LINEAR, DOC, CLASSES, false,               \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, false, LINEAR, DOC, CLASSES, false,        \
                      real_##symbol, integer_##symbol)
 
-#define SF_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, LINEAR, REAL, INTEGER, DOC)             \
+#define SF_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, COMMUTES, LINEAR, REAL, INTEGER, DOC)   \
     SF_REAL_LOOP(real_##symbol, SF_TWO_OPERANDS, REAL)                                             \
     SF_INTEGER_LOOP(integer_##symbol, SF_TWO_OPERANDS, INTEGER)                                    \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, LINEAR, DOC, CLASSES, false,               \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, COMMUTES, LINEAR, DOC, CLASSES, false,     \
                      real_##symbol, integer_##symbol)
 
 /* On floats only. */
 #define SF_REAL_UNARY(ID, symbol, DIALECT, NAME, HLO, REAL, DOC)                                   \
     SF_REAL_LOOP(real_##symbol, SF_ONE_OPERAND, REAL)                                              \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, NULL, DOC, SF_FLOATS, false,               \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, false, NULL, DOC, SF_FLOATS, false,        \
                      real_##symbol, NULL)
 
 #define SF_REAL_BINARY(ID, symbol, DIALECT, NAME, HLO, REAL, DOC)                                  \
     SF_REAL_LOOP(real_##symbol, SF_TWO_OPERANDS, REAL)                                             \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, NULL, DOC, SF_FLOATS, false,               \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, false, NULL, DOC, SF_FLOATS, false,        \
                      real_##symbol, NULL)
 
 /* On bits: integers, and booleans where the classes say so. */
 #define SF_BITS_UNARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, INTEGER, DOC)                       \
     SF_INTEGER_LOOP(integer_##symbol, SF_ONE_OPERAND, INTEGER)                                     \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, NULL, DOC, CLASSES, false, NULL,           \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 1, false, NULL, DOC, CLASSES, false, NULL,    \
                      integer_##symbol)
 
-#define SF_BITS_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, INTEGER, DOC)                      \
+#define SF_BITS_BINARY(ID, symbol, DIALECT, NAME, HLO, CLASSES, COMMUTES, INTEGER, DOC)            \
     SF_INTEGER_LOOP(integer_##symbol, SF_TWO_OPERANDS, INTEGER)                                    \
-    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, NULL, DOC, CLASSES, false, NULL,           \
+    SF_POINTWISE_DEF(ID, symbol, DIALECT, NAME, HLO, 2, COMMUTES, NULL, DOC, CLASSES, false, NULL, \
                      integer_##symbol)
 
 #endif

@@ -5,7 +5,7 @@
 enum { DIMENSIONS, BODY, NATTRS };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [DIMENSIONS] = {.name = "dimensions", .kind = SF_ATTR_INTS},
+    [DIMENSIONS] = {.name = "dimensions", .kind = SF_ATTR_INTS, .required = true},
     [BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 

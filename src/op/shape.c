@@ -387,6 +387,7 @@ const sf_opdef sf_op_reshape = {
     .min_operands = 1,
     .max_operands = 1,
     .nresults = 1,
+    .declared = true,
     .infer = reshape_infer,
     .factors = reshape_factors,
     .linear = sf_linear_first,

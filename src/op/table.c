@@ -58,15 +58,22 @@ static int distance(sf_str a, const char *b)
 const sf_opdef *sf_opdef_nearest(sf_str name)
 {
     const sf_opdef *nearest = NULL;
-    int best = 1 + (int)name.length / 3;
-    if (name.length >= LONGEST_NAME)
+    int best = name.length < 6 ? 2 : 1 + (int)name.length / 3;
+    bool is_start = false; /* the nearest starts with all of the name */
+    if (name.length < 2 || name.length >= LONGEST_NAME)
         return NULL;
     for (int i = 0; i < SF_OP_COUNT; i++) {
         int d = distance(name, table[i]->name);
-        if (d < best) {
+        bool starts = strncmp(name.at, table[i]->name, name.length) == 0;
+        if (d < best || (d == best && nearest && starts && !is_start)) {
             best = d;
             nearest = table[i];
+            is_start = starts;
         }
     }
+    /* "exp" is far from "exponential", but meant it. */
+    for (int i = 0; name.length > 2 && !nearest && i < SF_OP_COUNT; i++)
+        if (strncmp(name.at, table[i]->name, name.length) == 0)
+            nearest = table[i];
     return nearest;
 }

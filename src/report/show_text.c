@@ -48,7 +48,7 @@ static void print(struct page *page, const sf_table *table)
 
 static void show_head(struct page *page)
 {
-    static const sf_column columns[] = {{"", false, false}, {"", false, true}};
+    static const sf_column columns[] = {{"", false, SF_STAYS}, {"", false, SF_STAYS}};
     const sf_summary *summary = page->summary;
     sf_table table = sf_table_new(&page->arena, 2, columns);
     sf_heading(page->out, page->style, "step %s", summary->graph->name);
@@ -80,11 +80,11 @@ static void add_total(sf_table *table, const char *name, const sf_role_total *to
 
 static void show_arguments(struct page *page)
 {
-    static const sf_column columns[] = {{"role", false, false},
-                                        {"count", true, false},
-                                        {"elements", true, false},
-                                        {"bytes", true, false},
-                                        {"role from", false, false}};
+    static const sf_column columns[] = {{"role", false, SF_STAYS},
+                                        {"count", true, SF_STAYS},
+                                        {"elements", true, SF_STAYS},
+                                        {"bytes", true, SF_STAYS},
+                                        {"role from", false, SF_STAYS}};
     const sf_summary *summary = page->summary;
     sf_table table = sf_table_new(&page->arena, 5, columns);
     for (int i = 0; i < SF_ROLE_COUNT; i++)
@@ -98,9 +98,10 @@ static void show_arguments(struct page *page)
 
 static void show_largest(struct page *page)
 {
-    static const sf_column columns[] = {{"argument", true, false}, {"role", false, false},
-                                        {"type", false, false},    {"bytes", true, false},
-                                        {"becomes", true, false},  {"name", false, true}};
+    static const sf_column columns[] = {
+        {"argument", true, SF_STAYS},      {"role", false, SF_GOES_THIRD},
+        {"type", false, SF_STAYS},         {"bytes", true, SF_GOES_FIRST},
+        {"becomes", true, SF_GOES_SECOND}, {"name", false, SF_SHRINKS}};
     const sf_graph *graph = page->summary->graph;
     uint32_t count = graph->top->narguments, shown = count;
     if (!page->all && shown > LARGEST_SHOWN)
@@ -129,7 +130,7 @@ static void show_largest(struct page *page)
 
 static void show_results(struct page *page)
 {
-    static const sf_column columns[] = {{"", false, false}, {"", false, true}};
+    static const sf_column columns[] = {{"", false, SF_STAYS}, {"", false, SF_STAYS}};
     const sf_summary *summary = page->summary;
     const sf_graph *graph = summary->graph;
     sf_table table = sf_table_new(&page->arena, 2, columns);
@@ -159,10 +160,10 @@ static void show_results(struct page *page)
 
 static void show_links(struct page *page)
 {
-    static const sf_column columns[] = {{"result", true, false},
-                                        {"becomes argument", true, false},
-                                        {"from", false, false},
-                                        {"name", false, true}};
+    static const sf_column columns[] = {{"result", true, SF_STAYS},
+                                        {"becomes argument", true, SF_STAYS},
+                                        {"from", false, SF_STAYS},
+                                        {"name", false, SF_SHRINKS}};
     const sf_summary *summary = page->summary;
     const sf_graph *graph = summary->graph;
     sf_table table = sf_table_new(&page->arena, 4, columns);
@@ -194,9 +195,9 @@ static void add_cost(struct page *page, sf_table *table, const char *name, const
 
 static void show_ops(struct page *page)
 {
-    static const sf_column columns[] = {{"op", false, false},   {"count", true, false},
-                                        {"flops", true, false}, {"share", true, false},
-                                        {"bytes", true, false}, {"share", true, false}};
+    static const sf_column columns[] = {
+        {"op", false, SF_STAYS},   {"count", true, SF_STAYS},       {"flops", true, SF_STAYS},
+        {"share", true, SF_STAYS}, {"bytes", true, SF_GOES_SECOND}, {"share", true, SF_GOES_FIRST}};
     const sf_summary *summary = page->summary;
     uint32_t shown = summary->nops;
     if (!page->all && shown > OPS_SHOWN + 1)
@@ -219,9 +220,10 @@ static void show_ops(struct page *page)
 
 static void show_phases(struct page *page)
 {
-    static const sf_column columns[] = {{"phase", false, false}, {"nodes", true, false},
-                                        {"flops", true, false},  {"share", true, false},
-                                        {"bytes", true, false},  {"share", true, false}};
+    static const sf_column columns[] = {
+        {"phase", false, SF_STAYS},      {"nodes", true, SF_STAYS},
+        {"flops", true, SF_STAYS},       {"share", true, SF_STAYS},
+        {"bytes", true, SF_GOES_SECOND}, {"share", true, SF_GOES_FIRST}};
     const sf_summary *summary = page->summary;
     sf_table table = sf_table_new(&page->arena, 6, columns);
     for (int i = 0; i < SF_PHASE_COUNT; i++)
@@ -235,10 +237,11 @@ static void show_phases(struct page *page)
 
 static void show_scopes(struct page *page)
 {
-    static const sf_column columns[] = {{"scope", false, true},     {"nodes", true, false},
-                                        {"flops", true, false},     {"share", true, false},
-                                        {"bytes", true, false},     {"share", true, false},
-                                        {"parameters", true, false}};
+    static const sf_column columns[] = {
+        {"scope", false, SF_SHRINKS},    {"nodes", true, SF_GOES_THIRD},
+        {"flops", true, SF_STAYS},       {"share", true, SF_STAYS},
+        {"bytes", true, SF_GOES_SECOND}, {"share", true, SF_GOES_FIRST},
+        {"parameters", true, SF_STAYS}};
     sf_table table = sf_table_new(&page->arena, 7, columns);
     sf_scope_rows(page->summary, page->all, page->depth, &table);
     sf_heading(page->out, page->style, "scopes");
@@ -260,8 +263,8 @@ static void show_remarks(struct page *page)
                   summary->loops);
     if (summary->branches)
         sf_remark(page->out, page->style,
-                  "%" PRId64 " choices between branches: every branch is counted",
-                  summary->branches);
+                  "%" PRId64 " choice%s between branches: every branch is counted",
+                  summary->branches, summary->branches == 1 ? "" : "s");
 }
 
 void sf_summary_text(const sf_summary *summary, const sf_show_options *options, sf_buf *out)

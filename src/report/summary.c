@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "op/op.h"
+#include "op/slots.h"
 
 struct walk {
     sf_summary *summary;
@@ -54,13 +55,25 @@ static sf_cost cost_of(struct walk *walk, const sf_node *node, bool turns)
     return cost;
 }
 
-static void walk_block(struct walk *walk, const sf_block *block, bool turns)
+/* How often the loop runs; -1 where that is not known. */
+static double trips_of(const sf_node *loop)
+{
+    const sf_attr *trips = loop->attrs[SF_WHILE_TRIPS];
+    return trips ? (double)trips->integer : -1;
+}
+
+/* The block runs `times` times, with `turns` an unknown number of times that. */
+static void walk_block(struct walk *walk, const sf_block *block, bool turns, double times)
 {
     sf_summary *summary = walk->summary;
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = summary->graph->nodes[block->nodes[i]];
         bool is_loop = sf_is(node, SF_OP_WHILE);
-        sf_cost cost = cost_of(walk, node, turns || is_loop);
+        double trips = is_loop ? trips_of(node) : -1;
+        bool inside = turns || (is_loop && trips < 0);
+        sf_cost cost = cost_of(walk, node, inside);
+        cost.flops *= times;
+        cost.bytes *= times;
         walk->costs[node->id] = cost;
         sf_cost_add(&summary->total, &cost);
         sf_cost_add(&summary->phases[node->phase], &cost);
@@ -68,8 +81,10 @@ static void walk_block(struct walk *walk, const sf_block *block, bool turns)
         if (!is_control(node))
             continue;
         *(is_loop ? &summary->loops : &summary->branches) += 1;
+        /* The condition, region 0, holds as often as the body runs, and fails once. */
         for (uint32_t r = 0; r < node->nregions; r++)
-            walk_block(walk, node->regions[r], turns || is_loop);
+            walk_block(walk, node->regions[r], inside,
+                       trips >= 0 ? times * (r == 0 ? trips + 1 : trips) : times);
     }
 }
 
@@ -161,7 +176,7 @@ void sf_summarize(const sf_graph *graph, const char *file, sf_summary *out)
     *out = (sf_summary){.graph = graph, .file = file, .hash = sf_graph_hash(graph)};
     struct walk walk = {.summary = out};
     walk.costs = SF_ARRAY(&walk.scratch, graph->nnodes, sf_cost);
-    walk_block(&walk, graph->top, false);
+    walk_block(&walk, graph->top, false, 1);
     list_ops(&walk);
     list_largest(&walk);
     sum_tensors(out);

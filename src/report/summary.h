@@ -2,8 +2,9 @@
  *
  * Costs are those of the op table, of every op as it stands: nothing is fused, so `bytes` is what the
  * ops read and write one by one. Each node counts once, in one op kind, one phase and one scope; so
- * ops, phases and the root scope all add up to the total. The body of a loop whose number of turns is
- * not known counts once, and every branch of a `case` counts; `sf_cost.turns` says where.
+ * ops, phases and the root scope all add up to the total. The body of a loop costs as often as it
+ * runs; where the number of turns is not known it counts once, and `sf_cost.turns` says where. Every
+ * branch of a `case` counts.
  */
 #ifndef SF_REPORT_SUMMARY_H
 #define SF_REPORT_SUMMARY_H

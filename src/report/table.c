@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INDENT = 2, GAP = 2, NARROWEST = 12 };
+enum { INDENT = 2, GAP = 2, NARROWEST = 12, READABLE = 36, LEFT_OUT = -1 };
 
 static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", PLAIN[] = "\033[0m";
 
@@ -78,6 +78,8 @@ static void put_row(const sf_table *table, const int *widths, const char *const 
 {
     pad(out, INDENT);
     for (int c = 0; c < table->ncolumns; c++) {
+        if (widths[c] == LEFT_OUT)
+            continue;
         int length = width_of(cells[c]);
         int space = length < widths[c] ? widths[c] - length : 0;
         bool last = c == table->ncolumns - 1;
@@ -93,23 +95,50 @@ static void put_row(const sf_table *table, const int *widths, const char *const 
         out->text[--out->length] = '\0';
 }
 
+static int widest(const sf_table *table, int column)
+{
+    int width = width_of(table->columns[column].title);
+    for (size_t i = (size_t)column; i < table->ncells; i += (size_t)table->ncolumns) {
+        int cell = width_of(table->cells[i]);
+        width = cell > width ? cell : width;
+    }
+    return width;
+}
+
+/* Leaves columns out until the table fits, or would with the one that shrinks still readable. */
+static int leave_out(const sf_table *table, int width, int spare, int total, int *widths)
+{
+    for (int turn = SF_GOES_FIRST; turn <= SF_GOES_THIRD; turn++)
+        for (int c = 0; c < table->ncolumns && total - spare > width; c++)
+            if ((int)table->columns[c].squeeze == turn) {
+                total -= widths[c] + GAP;
+                widths[c] = LEFT_OUT;
+            }
+    return total;
+}
+
+static int beyond(int width, int least)
+{
+    return width > least ? width - least : 0;
+}
+
 static void fit(const sf_table *table, sf_style style, int *widths)
 {
     int total = INDENT - GAP, shrinking = -1;
     for (int c = 0; c < table->ncolumns; c++) {
-        widths[c] = width_of(table->columns[c].title);
-        for (size_t i = (size_t)c; i < table->ncells; i += (size_t)table->ncolumns)
-            widths[c] =
-                width_of(table->cells[i]) > widths[c] ? width_of(table->cells[i]) : widths[c];
+        widths[c] = widest(table, c);
         total += widths[c] + GAP;
-        if (table->columns[c].shrinks)
+        if (table->columns[c].squeeze == SF_SHRINKS)
             shrinking = c;
     }
-    if (style.width <= 0 || total <= style.width || shrinking < 0)
+    if (style.width <= 0 || total <= style.width)
         return;
-    int narrower = widths[shrinking] - (total - style.width);
-    int least = widths[shrinking] < NARROWEST ? widths[shrinking] : NARROWEST;
-    widths[shrinking] = narrower > least ? narrower : least;
+    int spare = shrinking < 0 ? 0 : beyond(widths[shrinking], READABLE);
+    total = leave_out(table, style.width, spare, total, widths);
+    if (shrinking < 0 || total <= style.width)
+        return;
+    int excess = total - style.width, most = beyond(widths[shrinking], NARROWEST);
+    widths[shrinking] -= excess < most ? excess : most;
 }
 
 void sf_table_print(const sf_table *table, sf_style style, sf_buf *out)

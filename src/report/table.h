@@ -14,10 +14,19 @@ typedef struct sf_style {
     bool colour;
 } sf_style;
 
+/* What becomes of a column where the table is too wide. */
+typedef enum sf_squeeze {
+    SF_STAYS,
+    SF_SHRINKS,    /* is cut in the middle; at most one column */
+    SF_GOES_FIRST, /* is left out, where shrinking leaves too little to read */
+    SF_GOES_SECOND,
+    SF_GOES_THIRD,
+} sf_squeeze;
+
 typedef struct sf_column {
     const char *title;
-    bool right;   /* align numbers to the right */
-    bool shrinks; /* is cut in the middle where the table is too wide; at most one column */
+    bool right; /* align numbers to the right */
+    sf_squeeze squeeze;
 } sf_column;
 
 /* Rows of cells. Lives in the arena. */
@@ -36,7 +45,7 @@ sf_table sf_table_new(sf_arena *arena, int ncolumns, const sf_column *columns);
 void sf_table_add(sf_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends the table, each line indented by two spaces, with a line of titles if there are any. All
- * rows are complete. */
+ * rows are complete. Where even squeezing does not make it fit, lines are longer than the width. */
 void sf_table_print(const sf_table *table, sf_style style, sf_buf *out);
 
 /* Appends a heading on a line of its own, with an empty line before it unless it is the first. */

@@ -96,8 +96,47 @@ expect 2 verify "$step" --against x --tolerance -1
 warns "a positive number"
 expect 2 verify "$step" --against x --tolerance nan
 expect 2 verify "$step" --against x --steps 1.5
-expect 2 verify "$step" --against "$SHEAF_SOURCE/examples/gpt-micro.io.safetensors" --steps 11
-warns "11 steps were asked for"
+expect 1 verify "$step" --against "$SHEAF_SOURCE/examples/gpt-micro.io.safetensors" --steps 11
+warns "11 steps were asked for, but there are 10 losses"
+expect 2 verify "$step" --st 3
+warns "--st is short for several options: --steps, --state"
+for options in "--ops --json" "--ops $step" "$step --op"; do
+    # shellcheck disable=SC2086
+    expect 2 show $options
+    warns "--ops stands alone"
+done
+expect 0 show --op
+expect 0 show --ops --help
+
+# Sidecars: what is wrong is said, and where. One that was only found, and is none, does no harm.
+sidecar() {
+    printf '%s' "$1" >"$work/bad.json"
+    expect 1 show "$step" --sidecar "$work/bad.json"
+    warns "$2"
+}
+sidecar '{"args": [{"role": "weights", "shape": []}]}' 'bad.json:1:20: error: the "role" of entry 0'
+sidecar '{"args": [{"shape": []}]}' 'entry 0 has no "role"'
+sidecar '{"args": [{"role": "param"}]}' 'entry 0 of "args" has no "shape"'
+sidecar '{"args": [{"role": "param", "shape": {"a": 1}}]}' 'the "shape" of entry 0 must be an array'
+sidecar '{"args": [{"role": "param", "shape": [-1]}]}' 'the "shape" of entry 0 must be an array'
+sidecar '{"args": [{"role": "param", "shape": [3]}]}' 'entry 0 has another shape'
+sidecar '{"args": [3]}' 'must be an object, not a number'
+sidecar '{"args": 3}' '"args" must be an array'
+sidecar '{"args": []}' 'no entry is left for argument 0'
+sidecar '[]' 'this is no sidecar'
+cp "$step" "$work/other.hlo"
+echo '{"name": "my-package", "version": "1.0"}' >"$work/other.json"
+expect 0 show "$work/other.hlo"
+silent err
+echo '{' >"$work/other.json"
+expect 1 show "$work/other.hlo"
+warns "--sidecar none"
+expect 0 show "$work/other.hlo" --sidecar none
+
+# Twenty errors are told.
+for i in {1..40}; do echo "%$i = nothing.known : tensor<f32>"; done >"$work/many.mlir"
+expect 1 show "$work/many.mlir"
+warns "stopped after 20 errors"
 for size in x 0 -1 1Q 9999999999G ''; do
     expect 2 eval "$step" --memory "$size"
     warns "a size such as"

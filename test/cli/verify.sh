@@ -44,6 +44,9 @@ sed -E 's/ loc\("[^"]*"\)//g; s/ loc\(#?[a-z0-9]*\)//g; /^#loc/d; s/jax\.result_
     "$examples/gpt-micro.stablehlo.mlir" >"$work/bare.mlir"
 expect 0 verify "$work/bare.mlir" --against "$io" --steps 1
 
+expect 0 verify "$examples/gpt-micro.hlo" --against "$io" --steps 0
+if grep -q losses "$work/out"; then fail "losses of no steps"; fi
+
 # Tolerances that nothing meets.
 expect 1 verify "$examples/gpt-micro.hlo" --against "$io" --steps 1 --tolerance 1e-12
 says "verify: FAILED"
@@ -84,6 +87,7 @@ warns "there is neither in.0"
 cmp "$work/out.safetensors" "$work/out2.safetensors" || fail "eval --outputs -"
 expect 1 eval "$examples/gpt-micro.hlo" --inputs "$io" --memory 1K
 warns "1024"
+warns "--memory"
 
 cat >"$work/check.mlir" <<'END'
 func.func @main() {
@@ -111,5 +115,6 @@ expect 0 eval "$work/zeros.mlir" --outputs "$work/ones.safetensors"
 [ "$(tail -c 12 "$work/ones.safetensors" | od -An -tx1 | tr -d ' ')" = 0000803f0000803f0000803f ] ||
     fail "exp(0) is not 1"
 expect 1 eval "$work/zeros.mlir" --memory 8
+warns "--memory"
 
 [ "$failures" -eq 0 ]

@@ -486,7 +486,7 @@ static void test_errors(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"", "t.hlo:1:1: error: expected 'HloModule', found the end of the text"},
+        {"// nothing\n", "t.hlo:2:1: error: expected 'HloModule', found the end of the text"},
         {"module {}", "t.hlo:1:1: error: expected 'HloModule', found 'module'"},
         {"HloModule m\n", "error: the module has no ENTRY computation"},
         {ENTRY(""), "error: the computation e has no instructions"},
@@ -507,8 +507,14 @@ static void test_errors(void **state)
          "the computation e is defined twice, first in line 2"},
         {"HloModule m, input_output_alias={ {1}: (0, {}) }\nENTRY e { x = f32[] parameter(0) }\n",
          "t.hlo:1:35: error: the alias is of something that is no result"},
-        {ENTRY("  x = f32[2,3]{1,0} parameter(0)\n  y = f32[3,2]{0,1} bitcast(x)\n"),
-         "changes the element type or the layout"},
+        {ENTRY("  x = f32[2,3]{1,0} parameter(0)\n  y = f32[3,3]{0,1} bitcast(x)\n"),
+         "a bitcast from f32[2,3] to elements of another number or width"},
+        {ENTRY("  x = f32[2,3]{1,0} parameter(0)\n  y = s16[2,3,2]{2,1,0} bitcast(x)\n"),
+         "a bitcast from f32[2,3] to elements of another number or width"},
+        {ENTRY("  x = f32[2,3]{1,1} parameter(0)\n"),
+         "t.hlo:4:16: error: the layout does not name every dimension once"},
+        {ENTRY("  x = f32[2,3]{1} parameter(0)\n"), "does not name every dimension once"},
+        {ENTRY("  x = f32[2,3]{2,0} parameter(0)\n"), "does not name every dimension once"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fixture f = read_text(cases[i].text);

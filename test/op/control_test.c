@@ -221,6 +221,10 @@ static void test_custom_calls(void **state)
     assert_int_equal(call("my_kernel", in, 1, &out, diag), SF_EUNSUPPORTED);
     assert_non_null(strstr(sf_diag_text(diag, 0), "@my_kernel"));
     sf_free(out.data);
+    out = (sf_tensor){.type = in[0].type};
+    assert_int_equal(call("lapack_spotrf_ffi", in, 1, &out, diag), SF_EUNSUPPORTED);
+    assert_non_null(strstr(sf_diag_text(diag, 1), "lower(lowering_platforms=(\"tpu\",))"));
+    sf_free(out.data);
     sf_diag_free(diag);
     sf_pool_release(pool);
 }

@@ -1,6 +1,6 @@
 /* Every op is held to its word: inference agrees with evaluation, every dimension of every tensor is
- * walked, splitting any factor and joining the pieces gives the whole, what is said to be linear is,
- * and the text that is printed reads back as the same graph. */
+ * walked, splitting any factor and joining the pieces gives the whole, what is said to be linear or to
+ * commute does, and the text that is printed reads back as the same graph. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,6 +233,15 @@ static void check_linear(const sf_op *op, uint32_t mask, const sf_tensor *in)
     linear_checks++;
 }
 
+static void check_commutes(const sf_op *op, const sf_tensor *in, const sf_tensor *whole)
+{
+    sf_tensor swapped[2] = {in[1], in[0]}, out = {0};
+    CHECK(op, op->noperands == 2 && op->in[0] == op->in[1], "operands of different types");
+    assert_int_equal(sf_eval_op(op, swapped, &out, NULL), SF_OK);
+    check_same(op, "commutation", &out, whole);
+    sf_free(out.data);
+}
+
 static void check_op(const sf_op *op)
 {
     sf_arena arena = {0};
@@ -260,6 +269,8 @@ static void check_op(const sf_op *op)
                    (sf_dtype_get(op->out[0]->dtype)->bits >= 16 || !sf_is_float(op->out[0]->dtype));
     for (int i = 0; is_wide && i < nmasks; i++)
         check_linear(op, masks[i], in);
+    if (op->def->commutative)
+        check_commutes(op, in, &out[0]);
     double flops = sf_op_flops(op), bytes = sf_op_bytes(op);
     CHECK(op, flops >= 0 && isfinite(flops) && bytes >= 0 && isfinite(bytes), "costs");
     for (int i = 0; i < op->noperands; i++)

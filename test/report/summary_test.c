@@ -205,6 +205,39 @@ static void test_loop(void **state)
     sf_graph_free(graph);
 }
 
+/* The same loop, a number of times that is known but too large to unroll: the body costs that often,
+ * and the condition once more. */
+static void test_counted_loop(void **state)
+{
+    (void)state;
+    static const char argument[] = "%n: tensor<i32>, ";
+    static const char limit[] = "  %n = stablehlo.constant dense<300> : tensor<i32>\n";
+    sf_buf text = {0};
+    const char *rest = strstr(LOOP, argument), *body = strchr(LOOP, '\n') + 1;
+    sf_buf_add(&text, LOOP, (size_t)(rest - LOOP));
+    rest += sizeof argument - 1;
+    sf_buf_add(&text, rest, (size_t)(body - rest));
+    sf_buf_puts(&text, limit);
+    sf_buf_puts(&text, body);
+    sf_graph *graph;
+    sf_summary summary;
+    assert_int_equal(sf_load_text(text.text, text.length, "loop", NULL, NULL, &graph), SF_OK);
+    sf_summarize(graph, NULL, &summary);
+    check_costs(&summary);
+    assert_int_equal(summary.loops, 1);
+    assert_false(summary.total.turns);
+    for (uint32_t i = 0; i < summary.nops; i++) {
+        const sf_op_cost *op = &summary.ops[i];
+        if (op->def->id == SF_OP_MULTIPLY)
+            assert_true(op->cost.flops == 300 * 4);
+        if (op->def->id == SF_OP_COMPARE)
+            assert_true(op->cost.flops == 301);
+    }
+    sf_summary_free(&summary);
+    sf_graph_free(graph);
+    sf_buf_free(&text);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -227,9 +260,8 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_example),
-        cmocka_unit_test(test_all_models),
-        cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_example), cmocka_unit_test(test_all_models),
+        cmocka_unit_test(test_loop),    cmocka_unit_test(test_counted_loop),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void test_units(void **state)
     assert_string_equal(sf_text_share(0, 0).at, "-");
 }
 
-static const sf_column COLUMNS[] = {{"name", false, true}, {"size", true, false}};
+static const sf_column COLUMNS[] = {{"name", false, SF_SHRINKS}, {"size", true, SF_STAYS}};
 
 static void check_table(int width, const char *expected)
 {
@@ -80,12 +80,52 @@ static void test_table(void **state)
                     "  caf\xc3\xa9 ?[1m?            7\n");
 }
 
+/* Columns go, in their order, before the name is cut beyond reading. */
+static void test_narrow_table(void **state)
+{
+    (void)state;
+    static const sf_column columns[] = {{"name", false, SF_SHRINKS},
+                                        {"first", true, SF_GOES_FIRST},
+                                        {"second", true, SF_GOES_SECOND},
+                                        {"stays", true, SF_STAYS}};
+    static const struct {
+        int width;
+        const char *text;
+    } cases[] = {
+        {71, "  name                                             first  second  stays\n"
+             "  params['layer_0']['attention']['mlp']['kernel']      1       2      3\n"},
+        {60, "  name                                  first  second  stays\n"
+             "  params['..tention']['mlp']['kernel']      1       2      3\n"},
+        {59, "  name                                        second  stays\n"
+             "  params['la..['attention']['mlp']['kernel']       2      3\n"},
+        {52, "  name                                         stays\n"
+             "  params['la..]['attention']['mlp']['kernel']      3\n"},
+        {29, "  name                  stays\n"
+             "  para..lp']['kernel']      3\n"},
+        {3, "  name          stays\n"
+            "  pa..kernel']      3\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_arena arena = {0};
+        sf_buf out = {0};
+        sf_table table = sf_table_new(&arena, 4, columns);
+        sf_table_add(&table, "params['layer_0']['attention']['mlp']['kernel']");
+        for (int k = 1; k <= 3; k++)
+            sf_table_add(&table, "%d", k);
+        sf_table_print(&table, (sf_style){cases[i].width, false}, &out);
+        assert_string_equal(out.text, cases[i].text);
+        sf_buf_free(&out);
+        sf_arena_free(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_narrow_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,7 +249,7 @@ static sf_status read_branches(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     size_t capacity = 0;
     inst->nbranches = 0;
     do {
-        sf_hlo_computation *branch;
+        sf_hlo_computation *branch = NULL;
         SF_TRY(read_callee(frame, inst, &branch));
         SF_PUSH(&frame->reader->arena, inst->branches, inst->nbranches, capacity, branch);
     } while (sf_hlo_accept(&frame->scan, ','));
@@ -375,6 +375,7 @@ static const struct omitted {
     {SF_OP_DOT_GENERAL, "rhs_batching_dimensions", 0},
     {SF_OP_DOT_GENERAL, "lhs_contracting_dimensions", 0},
     {SF_OP_DOT_GENERAL, "rhs_contracting_dimensions", 0},
+    {SF_OP_REDUCE, "dimensions", 0},
     {SF_OP_TRIANGULAR_SOLVE, "left_side", 0},
     {SF_OP_TRIANGULAR_SOLVE, "lower", 0},
     {SF_OP_TRIANGULAR_SOLVE, "unit_diagonal", 0},

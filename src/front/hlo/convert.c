@@ -247,18 +247,81 @@ static sf_status convert_table(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     return sf_hlo_define(frame, inst, node->result);
 }
 
-/* Gives a tensor another shape. Where the layouts are not row-major a bitcast also transposes. */
+/* One step of a bitcast: an op on one value. */
+static sf_status bitcast_step(sf_hlo_frame *frame, const sf_hlo_instruction *inst, sf_opcode code,
+                              const sf_attr *attr, const sf_type *type, sf_value *value)
+{
+    if (sf_type_of(frame->reader->module->graph, *value) == type && !attr)
+        return SF_OK;
+    sf_node_spec spec = {
+        .def = sf_opdef_get(code),
+        .noperands = 1,
+        .operands = value,
+        .nresults = 1,
+        .types = &type,
+        .attrs = attr ? &attr : NULL,
+        .loc = inst->loc,
+    };
+    sf_node *node;
+    SF_TRY(sf_hlo_build(frame, inst, frame->computation->func->block, &spec, &node));
+    *value = node->result;
+    return SF_OK;
+}
+
+/* The tensor with its dimensions in the order in which they lie in memory. */
+static const sf_type *physical(sf_pool *pool, const sf_hlo_shape *shape, sf_dtype dtype)
+{
+    int64_t dims[SF_MAX_RANK];
+    int rank = shape->type->rank;
+    for (int i = 0; i < rank; i++)
+        dims[i] = shape->type->dims[shape->order ? shape->order[i] : i];
+    return sf_type_get(pool, dtype, rank, dims);
+}
+
+/* Leaves the memory as it is and reads it as another type or in another layout. Said with tensors:
+ * transpose to the order of the memory, reshape, and transpose to the order of the result. */
+static sf_status bitcast_memory(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
+                                const sf_hlo_shape *from, sf_value *value)
+{
+    sf_pool *pool = frame->reader->module->graph->pool;
+    const sf_hlo_shape *to = &inst->shape;
+    sf_dtype dtype = to->type->dtype;
+    int64_t order[SF_MAX_RANK];
+    SF_TRY(bitcast_step(frame, inst, SF_OP_BITCAST_CONVERT, NULL,
+                        sf_type_with(pool, from->type, dtype), value));
+    for (int i = 0; from->order && i < from->type->rank; i++)
+        order[i] = from->order[i];
+    if (from->order)
+        SF_TRY(bitcast_step(frame, inst, SF_OP_TRANSPOSE,
+                            sf_attr_ints(pool, from->type->rank, order),
+                            physical(pool, from, dtype), value));
+    SF_TRY(bitcast_step(frame, inst, SF_OP_RESHAPE, NULL, physical(pool, to, dtype), value));
+    for (int i = 0; to->order && i < to->type->rank; i++)
+        order[to->order[i]] = i;
+    if (to->order)
+        SF_TRY(bitcast_step(frame, inst, SF_OP_TRANSPOSE, sf_attr_ints(pool, to->type->rank, order),
+                            to->type, value));
+    return SF_OK;
+}
+
 static sf_status convert_bitcast(sf_hlo_frame *frame, sf_hlo_instruction *inst)
 {
     SF_TRY(need_operands(frame, inst, 1));
-    const sf_hlo_shape *from = &frame->values[inst->operands[0]].shape;
-    bool is_plain = inst->shape.is_plain && from->is_plain;
-    if (from->type == inst->shape.type && (is_plain || !from->type))
+    const sf_hlo_shape from = frame->values[inst->operands[0]].shape;
+    if (!from.type || !inst->shape.type)
         return convert_copy(frame, inst);
-    if (!is_plain || from->type->dtype != inst->shape.type->dtype)
-        return sf_fail(frame->reader->diag, SF_EUNSUPPORTED, inst->loc,
-                       "a bitcast that changes the element type or the layout is not supported");
-    return convert_table(frame, inst);
+    const sf_dtype_info *have = sf_dtype_get(from.type->dtype);
+    const sf_dtype_info *want = sf_dtype_get(inst->shape.type->dtype);
+    if (have->bits != want->bits || from.type->count != inst->shape.type->count) {
+        char text[SF_TYPE_TEXT];
+        sf_fail(frame->reader->diag, SF_EUNSUPPORTED, inst->loc,
+                "a bitcast from %s to elements of another number or width is not supported",
+                sf_hlo_shape_text(&from, text));
+        return sf_hint(frame->reader->diag, "dump the module before optimization");
+    }
+    sf_value value = frame->values[inst->operands[0]].leaf;
+    SF_TRY(bitcast_memory(frame, inst, &from, &value));
+    return define(frame, inst, &value);
 }
 
 sf_status sf_hlo_convert(sf_hlo_frame *frame, sf_hlo_instruction *inst)

@@ -72,6 +72,7 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
     static const char *const collective[] = {
         "all-reduce",     "all-gather",   "all-to-all", "collective",
         "reduce-scatter", "partition-id", "replica-id", NULL};
+    static const char *const complex[] = {"complex", "real", "imag", "fft", NULL};
     static const char *const compiled[] = {"async",  "copy-",   "after-all", "add-dependency",
                                            "infeed", "outfeed", "send",      "recv",
                                            "domain", NULL};
@@ -87,8 +88,12 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
                               "it is partitioned");
     else if (is_one_of(name, compiled))
         sf_hint(reader->diag, "dump the module before optimization");
+    else if (is_one_of(name, complex))
+        sf_hint(reader->diag, "complex numbers are not supported");
     else if (near && near->hlo)
         sf_hint(reader->diag, "did you mean %s?", near->hlo);
+    else
+        sf_hint(reader->diag, "'sheaf show --ops' lists the ops that are read");
     return SF_EUNSUPPORTED;
 }
 

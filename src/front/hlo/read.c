@@ -76,6 +76,7 @@ static void keep_paths(sf_hlo_reader *reader)
 
 sf_status sf_hlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag)
 {
+    SF_TRY(sf_text_check(&text, file, diag));
     sf_hlo_reader reader = {
         .module = module,
         .diag = diag,

@@ -24,8 +24,9 @@
 
 /* A type, or a tuple of shapes. */
 typedef struct sf_hlo_shape {
-    const sf_type *type; /* NULL: a tuple */
-    bool is_plain;       /* of a type: its layout is row-major */
+    const sf_type *type;  /* NULL: a tuple */
+    const uint8_t *order; /* of a type: its dimensions as they lie in memory, major to minor; NULL
+                             where that is row-major */
     uint32_t nleaves, nparts;
     uint32_t first; /* the first leaf, counted within the tuple that this is a part of */
     struct sf_hlo_shape *parts;

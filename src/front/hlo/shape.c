@@ -1,19 +1,28 @@
 /* Shapes: f32[2,3]{1,0}, and tuples of them. Layouts say how a tensor lies in memory, not what it is;
- * all that is kept of one is whether it is row-major, because a bitcast needs to know. */
+ * one that is not row-major is kept only because a bitcast needs to know. */
 #include "front/hlo/reader.h"
 
 static sf_status read_dtype(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_dtype *out)
 {
-    static const char *const unsupported[] = {"c64", "c128", "token", "opaque"};
+    static const struct {
+        const char *name, *advice;
+    } unsupported[] = {
+        {"c64", "complex numbers are not supported"},
+        {"c128", "complex numbers are not supported"},
+        {"token", "tokens order effects on the outside, which a step does not have"},
+        {"opaque", "dump the module before optimization"},
+    };
     sf_loc loc = sf_hlo_here(scan);
     sf_hlo_scan before = *scan;
     sf_str name = sf_hlo_word(scan);
     if (sf_dtype_find(SF_SPELL_HLO, name, out))
         return SF_OK;
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
-        if (sf_str_is(name, unsupported[i]))
-            return sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the type %s is not supported",
-                           unsupported[i]);
+        if (sf_str_is(name, unsupported[i].name)) {
+            sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the type %s is not supported",
+                    unsupported[i].name);
+            return sf_hint(reader->diag, "%s", unsupported[i].advice);
+        }
     return sf_hlo_expected(&before, "a type such as f32[2,3]", reader->diag);
 }
 
@@ -38,20 +47,35 @@ static sf_status read_dims(sf_hlo_reader *reader, sf_hlo_scan *scan, int64_t *di
     return sf_hlo_expect(scan, ']', reader->diag);
 }
 
-/* {1,0:T(8,128)}: only the order before the colon is looked at. */
-static sf_status read_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, int rank, bool *is_plain)
+/* {1,0:T(8,128)}: only the order before the colon is looked at. It is minor to major. */
+static sf_status read_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, int rank,
+                             const uint8_t **order)
 {
-    *is_plain = true;
+    uint8_t dims[SF_MAX_RANK];
+    bool seen[SF_MAX_RANK] = {false}, is_plain = true;
+    int count = 0;
+    *order = NULL;
     /* A layout follows the bracket without a space; that tells it from the brace of a body. */
     if (scan->at >= scan->end || *scan->at != '{')
         return SF_OK;
     scan->at++;
+    sf_loc loc = sf_hlo_here(scan);
     int64_t dim;
-    for (int i = rank - 1; sf_hlo_number(scan, &dim); i--) {
-        *is_plain = *is_plain && dim == i;
+    while (sf_hlo_number(scan, &dim)) {
+        if (dim < 0 || dim >= rank || seen[dim])
+            return sf_fail(reader->diag, SF_EINPUT, loc,
+                           "the layout does not name every dimension once");
+        seen[dim] = true;
+        dims[rank - 1 - count++] = (uint8_t)dim;
+        is_plain = is_plain && dim == rank - count;
         if (!sf_hlo_accept(scan, ','))
             break;
     }
+    if (count > 0 && count < rank)
+        return sf_fail(reader->diag, SF_EINPUT, loc,
+                       "the layout does not name every dimension once");
+    if (!is_plain)
+        *order = sf_arena_copy(&reader->arena, dims, (size_t)rank);
     sf_hlo_balanced(scan);
     return sf_hlo_expect(scan, '}', reader->diag);
 }
@@ -65,7 +89,7 @@ static sf_status read_leaf(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_shap
     SF_TRY(read_dtype(reader, scan, &dtype));
     SF_TRY(read_dims(reader, scan, dims, &rank));
     *out = (sf_hlo_shape){.nleaves = 1};
-    SF_TRY(read_layout(reader, scan, rank, &out->is_plain));
+    SF_TRY(read_layout(reader, scan, rank, &out->order));
     out->type = sf_type_get(reader->module->graph->pool, dtype, rank, dims);
     if (!out->type)
         return sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the tensor is too large");

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "front/stablehlo/reader.h"
+#include "op/op.h"
+#include "op/slots.h"
 
 /* Attributes that change nothing of what an op computes here. */
 static const char *const ignored[] = {
@@ -261,7 +263,7 @@ static sf_status parse_enumerator_or_alias(sf_mlir *r, const char *prefix, sf_st
     return SF_OK;
 }
 
-/* One enumerator, or a list of them, which is written "HIGH, DEFAULT". A list of DEFAULT alone says
+/* One enumerator, or a list of them, which becomes "HIGH,DEFAULT". A list of DEFAULT alone says
  * what no list says. */
 static sf_status parse_enum_value(sf_mlir *r, const char *prefix, const sf_attr **out)
 {
@@ -277,15 +279,15 @@ static sf_status parse_enum_value(sf_mlir *r, const char *prefix, const sf_attr 
     while (!sf_scan_is(&r->scan, ']')) {
         SF_TRY(parse_enumerator_or_alias(r, prefix, &name));
         plain = plain && sf_str_is(name, "DEFAULT");
-        if (length + name.length + 2 > sizeof text)
+        if (length + name.length + 1 > sizeof text)
             return sf_mlir_expected(r, "fewer enumerators");
-        memcpy(text + length, ", ", 2);
-        memcpy(text + length + 2, name.at, name.length);
-        length += name.length + 2;
+        text[length] = ',';
+        memcpy(text + length + 1, name.at, name.length);
+        length += name.length + 1;
         if (!sf_scan_take(&r->scan, ','))
             break;
     }
-    *out = plain ? NULL : sf_attr_text(r->pool, (sf_str){text + 2, length - 2});
+    *out = plain ? NULL : sf_attr_text(r->pool, (sf_str){text + 1, length - 1});
     return sf_mlir_take(r, ']');
 }
 
@@ -485,14 +487,42 @@ struct op_attrs {
     const sf_attr **attrs;
 };
 
+/* `mhlo.backend_config = {...}` beside an empty backend_config is how JAX writes the dictionary of a
+ * call by the typed interface. */
+static sf_status typed_config(sf_mlir *r, const sf_attr **attrs)
+{
+    const char *text;
+    SF_TRY(sf_mlir_value_text(r, &text));
+    attrs[SF_CUSTOM_CONFIG] = sf_attr_text(r->pool, sf_str_of(text));
+    if (*text == '{')
+        attrs[SF_CUSTOM_API_VERSION] = sf_attr_int(r->pool, 4);
+    return SF_OK;
+}
+
+/* The sharding of Shardy, that of sdy.sharding_constraint among them, goes where that of HLO goes;
+ * sheaf.sharding is how it is written again. */
+static int find_op_slot(const sf_opdef *def, sf_str name)
+{
+    bool sharding = sf_str_is(name, "sdy.sharding") || sf_str_is(name, "sheaf.sharding") ||
+                    (def->id == SF_OP_CUSTOM_CALL && sf_str_is(name, "sharding"));
+    return find_slot(def, NULL, sharding ? sf_str_of("mhlo.sharding") : name);
+}
+
 static sf_status op_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc, void *context)
 {
     const struct op_attrs *op = context;
-    int slot = find_slot(op->def, NULL, name);
-    if (slot < 0 && sf_str_is(name, "sdy.sharding"))
-        slot = find_slot(op->def, NULL, sf_str_of("mhlo.sharding"));
-    if (slot >= 0 && has_value)
-        return sf_mlir_attr(r, &op->def->attrs[slot], true, &op->attrs[slot]);
+    int slot = find_op_slot(op->def, name);
+    const sf_attr *before = slot >= 0 ? op->attrs[slot] : NULL;
+    bool is_custom = op->def->id == SF_OP_CUSTOM_CALL;
+    if (is_custom && has_value && sf_str_is(name, "mhlo.backend_config"))
+        return typed_config(r, op->attrs);
+    if (slot >= 0 && has_value) {
+        SF_TRY(sf_mlir_attr(r, &op->def->attrs[slot], true, &op->attrs[slot]));
+        /* The typed configuration came first, and stays. */
+        if (is_custom && before && (slot == SF_CUSTOM_CONFIG || slot == SF_CUSTOM_API_VERSION))
+            op->attrs[slot] = before;
+        return SF_OK;
+    }
     if (slot >= 0 && op->def->attrs[slot].kind == SF_ATTR_INT) {
         op->attrs[slot] = sf_attr_int(r->pool, 1);
         return SF_OK;

@@ -42,7 +42,8 @@ static void add_outcome(sf_mlir *r, header *h, const sf_type *type)
 
 static bool is_sharding(sf_str name)
 {
-    return sf_str_is(name, "mhlo.sharding") || sf_str_is(name, "sdy.sharding");
+    return sf_str_is(name, "mhlo.sharding") || sf_str_is(name, "sdy.sharding") ||
+           sf_str_is(name, "sheaf.sharding");
 }
 
 static sf_status argument_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc, void *context)
@@ -182,7 +183,8 @@ static sf_status add_func(sf_mlir *r, const header *h, sf_func **out)
     func->results = SF_ARRAY(arena, h->noutcomes, sf_result);
     for (size_t i = 0; i < h->nparameters; i++) {
         func->arguments[i] = h->parameters[i].info;
-        sf_mlir_wanted wanted = {&func->arguments[i].name, h->parameters[i].place};
+        sf_mlir_wanted wanted = {&func->arguments[i].name, h->parameters[i].place,
+                                 h->parameters[i].name};
         SF_PUSH(&r->arena, r->wanted, r->nwanted, r->wanted_capacity, wanted);
     }
     for (size_t i = 0; i < h->noutcomes; i++)

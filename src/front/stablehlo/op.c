@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "front/stablehlo/reader.h"
 #include "op/build.h"
+#include "op/slots.h"
 
 enum { CACHE_SIZE = 256 };
 
@@ -35,7 +36,8 @@ static sf_status unknown_op(sf_mlir *r, sf_str name, sf_loc loc)
         {"stablehlo.fft", "complex numbers are not supported"},
         {"mhlo.", "convert the program to StableHLO first"},
         {"vhlo.", "deserialize it with stablehlo-translate first"},
-        {"sdy.", "export without Shardy annotations (jax_use_shardy_partitioner=False)"},
+        {"sdy.", "of Shardy only meshes and sharding_constraint are read; export without it "
+                 "(jax_use_shardy_partitioner=False)"},
         {"cf.", "control flow is written with stablehlo.while, case and if"},
         {"scf.", "control flow is written with stablehlo.while, case and if"},
     };
@@ -52,6 +54,8 @@ static sf_status unknown_op(sf_mlir *r, sf_str name, sf_loc loc)
         sf_hint(r->diag, "did you mean %s.%s?", near->dialect, near->name);
     else if (!sf_str_starts(name, "stablehlo.") && !sf_str_starts(name, "chlo."))
         sf_hint(r->diag, "ops are of the dialects stablehlo, chlo and func");
+    else
+        sf_hint(r->diag, "'sheaf show --ops' lists the ops that are read");
     return SF_EUNSUPPORTED;
 }
 
@@ -93,7 +97,7 @@ sf_status sf_mlir_result_names(sf_mlir *r)
         int64_t count = 1;
         if (sf_scan_take(&r->scan, ':') && (!sf_scan_int(&r->scan, &count) || count < 1))
             return sf_mlir_expected(r, "the number of results");
-        result.count = count < UINT16_MAX ? (uint32_t)count : UINT16_MAX;
+        result.count = count < INT32_MAX ? (uint32_t)count : INT32_MAX;
         SF_PUSH(&r->arena, r->results, r->nresults, r->result_capacity, result);
     } while (sf_scan_take(&r->scan, ','));
     return sf_mlir_take(r, '=');
@@ -271,6 +275,28 @@ static sf_status define_results(sf_mlir *r, size_t first, const sf_mlir_op *op, 
     return SF_OK;
 }
 
+/* `sdy.sharding_constraint %a <@mesh, [{"x"}]> : type` and its generic form are the custom call
+ * @Sharding, which passes its operand on; the sharding is kept as its text. */
+static sf_status parse_constraint(sf_mlir *r, sf_mlir_op *op, bool generic)
+{
+    sf_buf text = {0};
+    SF_TRY(sf_mlir_find_op(r, sf_str_of("stablehlo.custom_call"), op->loc, &op->def));
+    op->attrs[SF_CUSTOM_TARGET] = sf_attr_text(r->pool, sf_str_of("Sharding"));
+    if (generic)
+        return parse_generic(r, op);
+    SF_TRY(sf_mlir_operand(r, op));
+    const char *first = (sf_scan_skip(&r->scan), r->scan.at);
+    if (*first != '<' || !sf_scan_balanced(&r->scan))
+        return sf_mlir_expected(r, "a sharding in <>");
+    sf_buf_puts(&text, "#sdy.sharding");
+    sf_buf_add(&text, first, (size_t)(r->scan.at - first));
+    op->attrs[SF_CUSTOM_SHARDING] = sf_attr_text(r->pool, (sf_str){text.text, text.length});
+    sf_buf_free(&text);
+    if (sf_scan_is(&r->scan, '{') && !sf_scan_balanced(&r->scan))
+        return sf_mlir_expected(r, "attributes in {}");
+    return sf_mlir_op_types(r, op);
+}
+
 /* Nodes that were made on the way (the body of a short reduce) get the place of the op too. */
 static void set_place(sf_mlir *r, uint32_t place)
 {
@@ -284,8 +310,12 @@ sf_status sf_mlir_parse_op(sf_mlir *r, sf_block *block, sf_str name, sf_loc loc,
     sf_mlir_op op = {
         .loc = loc, .operands = r->noperands, .types = r->ntypes, .regions = r->nregions};
     op.is_if = generic && sf_str_is(name, "stablehlo.if");
-    SF_TRY(sf_mlir_find_op(r, op.is_if ? sf_str_of("stablehlo.case") : name, loc, &op.def));
-    SF_TRY(generic ? parse_generic(r, &op) : sf_mlir_pretty(r, &op));
+    if (sf_str_is(name, "sdy.sharding_constraint")) {
+        SF_TRY(parse_constraint(r, &op, generic));
+    } else {
+        SF_TRY(sf_mlir_find_op(r, op.is_if ? sf_str_of("stablehlo.case") : name, loc, &op.def));
+        SF_TRY(generic ? parse_generic(r, &op) : sf_mlir_pretty(r, &op));
+    }
     if (op.is_if)
         SF_TRY(turn_into_case(r, block, &op));
     sf_node *node;

@@ -171,6 +171,18 @@ static sf_status check_call(sf_mlir *r, const sf_node *node)
     return SF_OK;
 }
 
+/* What the text calls an argument: in its location, or by a name that a person chose. %arg0 and %0
+ * are what a printer makes up. */
+static const char *name_of(sf_mlir *r, const sf_mlir_wanted *wanted)
+{
+    const char *path = sf_mlir_path(r, wanted->place);
+    sf_str ssa = wanted->ssa;
+    size_t digits = sf_str_starts(ssa, "arg") ? 3 : 0;
+    while (digits < ssa.length && ssa.at[digits] >= '0' && ssa.at[digits] <= '9')
+        digits++;
+    return path || digits == ssa.length ? path : sf_pool_string(r->pool, ssa);
+}
+
 static sf_status finish(sf_mlir *r)
 {
     for (size_t i = 0; i < r->graph->nnodes; i++) {
@@ -183,7 +195,7 @@ static sf_status finish(sf_mlir *r)
     if (!r->module->entry)
         return SF_MLIR_FAIL(r, SF_EINPUT, top, "there is no function in the text");
     for (size_t i = 0; i < r->nwanted; i++)
-        *r->wanted[i].name = sf_mlir_path(r, r->wanted[i].place);
+        *r->wanted[i].name = name_of(r, &r->wanted[i]);
     const char **paths = SF_ARRAY(&r->graph->arena, r->graph->nnodes, const char *);
     for (size_t i = 0; i < r->nnode_places; i++)
         paths[i] = sf_mlir_path(r, r->node_places[i]);
@@ -203,6 +215,10 @@ static void make_stacks(sf_mlir *r)
 
 sf_status sf_stablehlo_read(sf_str text, const char *file, sf_module *module, sf_diag *diag)
 {
+    SF_TRY(sf_text_check(&text, file, diag));
+    /* A mark in front hides from the caller what kind of text this is. */
+    if (sf_str_starts(text, "HloModule"))
+        return sf_hlo_read(text, file, module, diag);
     sf_mlir reader = {
         .scan = {text.at, text.at + text.length, text.at, 1},
         .file = sf_pool_string(module->graph->pool, sf_str_of(file)),

@@ -15,11 +15,9 @@ sf_status sf_mlir_expected(sf_mlir *r, const char *what)
 {
     sf_loc loc = sf_mlir_here(r);
     sf_str token = sf_scan_token(&r->scan);
-    if (!token.length && r->truncated) {
-        r->quiet = true;
-        return SF_EINPUT;
-    }
-    r->truncated = !token.length;
+    if (!token.length && r->truncated)
+        return SF_EINPUT; /* said before, but it counts: each took a look at all of the text */
+    r->truncated = r->truncated || !token.length;
     if (!token.length)
         return SF_MLIR_FAIL(r, SF_EINPUT, loc, "expected %s, found the end of the file", what);
     unsigned char first = (unsigned char)*token.at;

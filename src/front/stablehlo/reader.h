@@ -50,6 +50,7 @@ typedef struct sf_mlir_place {
 typedef struct sf_mlir_wanted {
     const char **name;
     uint32_t place;
+    sf_str ssa; /* what it is called in the text, without the % */
 } sf_mlir_wanted;
 
 /* The text of a tensor type and what it is. */

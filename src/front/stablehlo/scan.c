@@ -29,7 +29,7 @@ static bool begins_name(char c)
     return in_name(c) && !is_digit(c) && c != '$' && c != '.';
 }
 
-static void skip_comment(sf_scan *scan)
+static void skip_line(sf_scan *scan)
 {
     const char *end = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
     scan->at = end ? end : scan->end;
@@ -43,7 +43,7 @@ void sf_scan_blanks(sf_scan *scan)
             scan->line++;
             scan->line_start = scan->at + 1;
         } else if (c == '/' && scan->at[1] == '/') {
-            skip_comment(scan);
+            skip_line(scan);
             continue;
         } else if (c != ' ' && c != '\t' && c != '\r') {
             return;
@@ -171,13 +171,17 @@ sf_str sf_scan_token(sf_scan *scan)
     return (sf_str){scan->at, (size_t)(at - scan->at)};
 }
 
-/* Steps over one character, a string or an arrow, and returns the character. */
+/* Steps over one character, a string or an arrow, and returns the character. A string without an end
+ * takes the rest of its line. */
 static char step(sf_scan *scan)
 {
     sf_str string;
     char c = *scan->at;
-    if (c == '"' && sf_scan_quoted(scan, &string))
+    if (c == '"') {
+        if (!sf_scan_quoted(scan, &string))
+            skip_line(scan);
         return c;
+    }
     scan->at += c == '-' && scan->at[1] == '>' ? 2 : 1;
     return c;
 }

@@ -1,8 +1,9 @@
 /* The canonical hash of a graph.
  *
  * Every value gets a hash from its maker's op, attributes, result type and the hashes of its operands,
- * so equal computations hash equally wherever they stand. The graph's hash combines its argument
- * types, its results, and its nodes with effects in order. Nothing else enters.
+ * so equal computations hash equally wherever they stand; the operands of a commutative op enter in
+ * either order. The graph's hash combines its argument types, its results, and its nodes with effects
+ * in order. Nothing else enters.
  */
 #include "base/hash.h"
 #include "base/mem.h"
@@ -26,15 +27,26 @@ static uint64_t hash_type(uint64_t hash, const sf_type *type)
 
 static uint64_t hash_block(struct hasher *hasher, const sf_block *block);
 
+static uint64_t hash_operands(const struct hasher *hasher, const sf_node *node, uint64_t hash)
+{
+    if (node->def->commutative && node->noperands == 2) {
+        uint64_t a = hasher->values[node->operands[0]], b = hasher->values[node->operands[1]];
+        return sf_hash_mix(sf_hash_mix(hash, a < b ? a : b), a < b ? b : a);
+    }
+    for (uint32_t i = 0; i < node->noperands; i++)
+        hash = sf_hash_mix(hash, hasher->values[node->operands[i]]);
+    return hash;
+}
+
 static uint64_t hash_node(struct hasher *hasher, const sf_node *node)
 {
     const sf_opdef *def = node->def;
     uint64_t hash = sf_hash_bytes(11, def->dialect, strlen(def->dialect));
     hash = sf_hash_bytes(hash, def->name, strlen(def->name));
     for (int i = 0; i < def->nattrs; i++)
-        hash = sf_hash_mix(hash, node->attrs[i] ? node->attrs[i]->hash : 0);
-    for (uint32_t i = 0; i < node->noperands; i++)
-        hash = sf_hash_mix(hash, hasher->values[node->operands[i]]);
+        if (!def->attrs[i].note)
+            hash = sf_hash_mix(hash, node->attrs[i] ? node->attrs[i]->hash : 0);
+    hash = hash_operands(hasher, node, hash);
     for (uint32_t i = 0; i < node->nregions; i++)
         hash = sf_hash_mix(hash, hash_block(hasher, node->regions[i]));
     for (uint32_t i = 0; i < node->nresults; i++)

@@ -1,0 +1,479 @@
+/* From a text to the graph and back: what import makes of loops, spellings, roles and phases, on steps
+ * small enough to read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "ir/opdef.h"
+#include "ir/print.h"
+#include "op/op.h"
+#include "op/slots.h"
+#include "sheaf/sheaf.h"
+
+static sf_graph *load_with(const char *text, const sf_load_options *options)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    if (sf_load_text(text, strlen(text), "t", options, diag, &graph) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return graph;
+}
+
+static sf_graph *load(const char *text)
+{
+    return load_with(text, NULL);
+}
+
+static uint64_t hash_of(const char *text)
+{
+    sf_graph *graph = load(text);
+    uint64_t hash = sf_graph_hash(graph);
+    sf_graph_free(graph);
+    return hash;
+}
+
+/* The text of the graph; it must read back as the same graph and be written the same way again. */
+static char *print(const sf_graph *graph, sf_buf *out)
+{
+    sf_buf again = {0};
+    sf_print_stablehlo(graph, out);
+    sf_graph *copy = load(out->text);
+    assert_true(sf_graph_hash(copy) == sf_graph_hash(graph));
+    sf_print_stablehlo(copy, &again);
+    assert_string_equal(again.text, out->text);
+    sf_graph_free(copy);
+    sf_buf_free(&again);
+    return out->text;
+}
+
+static void check_printed(const char *text, const char *expected)
+{
+    sf_buf out = {0};
+    sf_graph *graph = load(text);
+    if (!strstr(print(graph, &out), expected))
+        fail_msg("\"%s\" is not in %s", expected, out.text);
+    sf_graph_free(graph);
+    sf_buf_free(&out);
+}
+
+static int count_op(const sf_graph *graph, sf_opcode code)
+{
+    int count = 0;
+    for (size_t i = 0; i < graph->nnodes; i++)
+        count += sf_is(graph->nodes[i], code);
+    return count;
+}
+
+static const sf_node *find_op(const sf_graph *graph, sf_opcode code)
+{
+    for (size_t i = 0; i < graph->nnodes; i++)
+        if (sf_is(graph->nodes[i], code))
+            return graph->nodes[i];
+    fail_msg("there is no %s", sf_opdef_get(code)->name);
+    return NULL;
+}
+
+#define MAIN(arguments, result, body)                                                              \
+    "func.func @main(" arguments ") -> " result " {\n" body "  return %r : " result "\n}\n"
+#define ENTRY(body) "HloModule m\n\nENTRY e {\n" body "}\n"
+
+/* Pairs of texts that say the same thing. */
+static void test_equal_hashes(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        /* The operands of what commutes, in either order. */
+        {MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
+              "  %r = stablehlo.add %a, %b : tensor<2xf32>\n"),
+         MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
+              "  %r = stablehlo.add %b, %a : tensor<2xf32>\n")},
+        /* A transpose that moves a dimension of size 1. */
+        {MAIN("%a: tensor<1x8xf32>", "tensor<8x1xf32>",
+              "  %r = stablehlo.transpose %a, dims = [1, 0] : (tensor<1x8xf32>) -> "
+              "tensor<8x1xf32>\n"),
+         ENTRY("  x = f32[1,8]{1,0} parameter(0)\n  ROOT y = f32[8,1]{1,0} reshape(x)\n")},
+        /* Blanks between precisions. */
+        {MAIN("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+              "  %r = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0], precision = "
+              "[HIGHEST, HIGH] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n"),
+         ENTRY("  x = f32[2,2]{1,0} parameter(0)\n  ROOT y = f32[2,2]{1,0} dot(x, x), "
+               "lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+               "operand_precision={highest,high}\n")},
+        /* The two ways in which JAX writes the configuration of a typed call. */
+        {MAIN("%a: tensor<2xf32>", "tensor<2xf32>",
+              "  %r = stablehlo.custom_call @f(%a) {backend_config = \"\", mhlo.backend_config = "
+              "{uplo = 76 : ui8}} : (tensor<2xf32>) -> tensor<2xf32>\n"),
+         ENTRY("  x = f32[2]{0} parameter(0)\n  ROOT y = f32[2]{0} custom-call(x), "
+               "custom_call_target=\"f\", api_version=API_VERSION_TYPED_FFI, "
+               "backend_config={uplo = 76 : ui8}\n")},
+        /* Bits read as another type, and in another layout. */
+        {MAIN("%a: tensor<2xf32>", "tensor<2xi32>",
+              "  %r = stablehlo.bitcast_convert %a : (tensor<2xf32>) -> tensor<2xi32>\n"),
+         ENTRY("  x = f32[2]{0} parameter(0)\n  ROOT y = s32[2]{0} bitcast(x)\n")},
+        {MAIN("%a: tensor<8xf32>", "tensor<8x1x1xf32>",
+              "  %r = stablehlo.reshape %a : (tensor<8xf32>) -> tensor<8x1x1xf32>\n"),
+         ENTRY("  x = f32[8]{0} parameter(0)\n  ROOT y = f32[8,1,1]{0,2,1} bitcast(x)\n")},
+        {MAIN("%a: tensor<2x3xf32>", "tensor<3x2xf32>",
+              "  %r = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> "
+              "tensor<3x2xf32>\n"),
+         ENTRY("  x = f32[2,3]{1,0} parameter(0)\n  ROOT y = f32[3,2]{0,1} bitcast(x)\n")},
+        {MAIN("%a: tensor<2x3xf32>", "tensor<6xf32>",
+              "  %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> "
+              "tensor<3x2xf32>\n  %r = stablehlo.reshape %t : (tensor<3x2xf32>) -> "
+              "tensor<6xf32>\n"),
+         ENTRY("  x = f32[2,3]{0,1} parameter(0)\n  ROOT y = f32[6]{0} bitcast(x)\n")},
+        /* A mark in front of the text. */
+        {ENTRY("  ROOT x = f32[8]{0} parameter(0)\n"),
+         "\xEF\xBB\xBF" ENTRY("  ROOT x = f32[8]{0} parameter(0)\n")},
+        {MAIN("%r: tensor<2xf32>", "tensor<2xf32>", ""),
+         "\xEF\xBB\xBF" MAIN("%r: tensor<2xf32>", "tensor<2xf32>", "")},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (hash_of(pairs[i][0]) != hash_of(pairs[i][1]))
+            fail_msg("pair %zu has two hashes", i);
+}
+
+#define SOLVE(config)                                                                              \
+    MAIN("%a: tensor<2xf32>", "tensor<2xf32>",                                                     \
+         "  %r = stablehlo.custom_call @f(%a) {" config "} : (tensor<2xf32>) -> tensor<2xf32>\n")
+
+/* Pairs that differ in one thing. */
+static void test_different_hashes(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {SOLVE("mhlo.backend_config = {uplo = 76 : ui8}"),
+         SOLVE("mhlo.backend_config = {uplo = 85 : ui8}")},
+        {SOLVE("backend_config = \"a\""), SOLVE("backend_config = \"b\"")},
+        {MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
+              "  %r = stablehlo.subtract %a, %b : tensor<2xf32>\n"),
+         MAIN("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
+              "  %r = stablehlo.subtract %b, %a : tensor<2xf32>\n")},
+        {MAIN("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+              "  %r = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x2xf32>) -> "
+              "tensor<2x2xf32>\n"),
+         MAIN("%r: tensor<2x2xf32>", "tensor<2x2xf32>", "")},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (hash_of(pairs[i][0]) == hash_of(pairs[i][1]))
+            fail_msg("pair %zu has one hash", i);
+}
+
+/* What MLIR insists on in the text that is written. */
+static void test_printed(void **state)
+{
+    (void)state;
+    check_printed(SOLVE("backend_config = \"\", mhlo.backend_config = {uplo = 76 : ui8}"),
+                  "backend_config = {uplo = 76 : ui8}, api_version = 4 : i32");
+    check_printed(SOLVE("backend_config = \"{\", api_version = 4 : i32"),
+                  "backend_config = \"{\", api_version = 4 : i32");
+    check_printed(SOLVE("backend_config = \"{a = 1}\""), "backend_config = \"{a = 1}\"");
+    check_printed(MAIN("%a: tensor<2xi1>, %c: tensor<i1>", "tensor<2xi1>",
+                       "  %r = stablehlo.reduce(%a init: %c) applies stablehlo.or across "
+                       "dimensions = [] : (tensor<2xi1>, tensor<i1>) -> tensor<2xi1>\n"),
+                  "dimensions = array<i64>");
+    check_printed(MAIN("%a: tensor<2xf32>", "tensor<2xi32>",
+                       "  %r = stablehlo.bitcast_convert %a : (tensor<2xf32>) -> tensor<2xi32>\n"),
+                  "stablehlo.bitcast_convert %arg0 : (tensor<2xf32>) -> tensor<2xi32>");
+    check_printed(MAIN("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+                       "  %r = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0], "
+                       "precision = [HIGHEST,  HIGH] : (tensor<2x2xf32>, tensor<2x2xf32>) -> "
+                       "tensor<2x2xf32>\n"),
+                  "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGH>]");
+}
+
+/* Bits that keep their type are the same bits. */
+static void test_same_bits(void **state)
+{
+    (void)state;
+    sf_graph *graph = load(ENTRY("  a = u32[2]{0} parameter(0)\n"
+                                 "  ROOT b = u32[2]{0} bitcast-convert(a)\n"));
+    assert_int_equal(graph->nnodes, 0);
+    sf_graph_free(graph);
+}
+
+static void test_shardy(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "module {\n  sdy.mesh @mesh = <[\"d\"=1]>\n"
+        "  func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}]>}) -> "
+        "tensor<4xf32> {\n"
+        "    %0 = sdy.sharding_constraint %x <@mesh, [{\"d\"}]> : tensor<4xf32>\n"
+        "    %1 = \"sdy.sharding_constraint\"(%0) <{sharding = #sdy.sharding<@mesh, [{}]>}> : "
+        "(tensor<4xf32>) -> tensor<4xf32>\n"
+        "    return %1 : tensor<4xf32>\n  }\n}\n";
+    sf_graph *graph = load(text);
+    sf_buf out = {0};
+    assert_int_equal(count_op(graph, SF_OP_CUSTOM_CALL), 2);
+    const sf_node *node = find_op(graph, SF_OP_CUSTOM_CALL);
+    assert_string_equal(node->attrs[SF_CUSTOM_TARGET]->text, "Sharding");
+    assert_string_equal(node->attrs[SF_CUSTOM_SHARDING]->text, "#sdy.sharding<@mesh, [{\"d\"}]>");
+    assert_string_equal(graph->arguments[0].sharding, "#sdy.sharding<@mesh, [{\"d\"}]>");
+    print(graph, &out);
+    assert_null(strstr(out.text, "mhlo.sharding")); /* it would have to be one of HLO */
+    assert_non_null(strstr(out.text, "sheaf.sharding"));
+    sf_graph_free(graph);
+    sf_buf_free(&out);
+    check_printed(SOLVE("mhlo.sharding = \"{replicated}\""),
+                  "\"mhlo.sharding\" = \"{replicated}\"");
+}
+
+/* A loop that counts to %n, or never stops; the counter is carried along with what it does. */
+#define LOOP(limit, step)                                                                          \
+    "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"                                      \
+    "  %z = stablehlo.constant dense<0> : tensor<i32>\n"                                           \
+    "  %n = stablehlo.constant dense<" limit "> : tensor<i32>\n"                                   \
+    "  %0:2 = stablehlo.while(%i = %z, %v = %x) : tensor<i32>, tensor<4xf32>\n"                    \
+    "  cond {\n"                                                                                   \
+    "    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"           \
+    "    stablehlo.return %c : tensor<i1>\n"                                                       \
+    "  } do {\n"                                                                                   \
+    "    %s = stablehlo.constant dense<" step "> : tensor<i32>\n"                                  \
+    "    %j = stablehlo.add %i, %s : tensor<i32>\n"                                                \
+    "    %w = stablehlo.add %v, %v : tensor<4xf32>\n"                                              \
+    "    stablehlo.return %j, %w : tensor<i32>, tensor<4xf32>\n  }\n"                              \
+    "  return %0#1 : tensor<4xf32>\n}\n"
+
+static void test_trip_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t unroll, trips; /* -1: not known, 0: unrolled */
+    } cases[] = {
+        {LOOP("256", "1"), 0, 0},       {LOOP("257", "1"), 0, 257},  {LOOP("257", "2"), 0, 0},
+        {LOOP("65000", "1"), 0, 65000}, {LOOP("80000", "1"), 0, -1}, {LOOP("5", "1"), -1, 5},
+        {LOOP("5", "0"), 0, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_load_options options = {.unroll = cases[i].unroll};
+        sf_graph *graph = load_with(cases[i].text, &options);
+        if (cases[i].trips == 0) {
+            assert_int_equal(count_op(graph, SF_OP_WHILE), 0);
+        } else {
+            const sf_attr *trips = find_op(graph, SF_OP_WHILE)->attrs[SF_WHILE_TRIPS];
+            assert_int_equal(trips ? trips->integer : -1, cases[i].trips);
+        }
+        sf_graph_free(graph);
+    }
+}
+
+/* How often a loop runs follows from the rest, so it is in neither the hash nor the text. */
+static void test_trip_count_is_a_note(void **state)
+{
+    (void)state;
+    sf_buf out = {0};
+    sf_graph *graph = load(LOOP("300", "1"));
+    assert_null(strstr(print(graph, &out), "trip"));
+    uint64_t hash = sf_graph_hash(graph);
+    ((const sf_attr **)find_op(graph, SF_OP_WHILE)->attrs)[SF_WHILE_TRIPS] = NULL;
+    assert_true(sf_graph_hash(graph) == hash);
+    sf_graph_free(graph);
+    sf_buf_free(&out);
+}
+
+/* A step of gradient descent on x w = y, without any names. */
+#define DESCENT(arguments, results, returned, types)                                               \
+    "func.func @main(" arguments ") -> " results " {\n"                                            \
+    "  %p = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0] : "                   \
+    "(tensor<6x3xf32>, tensor<3xf32>) -> tensor<6xf32>\n"                                          \
+    "  %e = stablehlo.subtract %p, %arg2 : tensor<6xf32>\n"                                        \
+    "  %q = stablehlo.multiply %e, %e : tensor<6xf32>\n"                                           \
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                         \
+    "  %l = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : "        \
+    "(tensor<6xf32>, tensor<f32>) -> tensor<f32>\n"                                                \
+    "  %g = stablehlo.dot_general %e, %arg1, contracting_dims = [0] x [0] : "                      \
+    "(tensor<6xf32>, tensor<6x3xf32>) -> tensor<3xf32>\n"                                          \
+    "  %c = stablehlo.constant dense<0.1> : tensor<3xf32>\n"                                       \
+    "  %d = stablehlo.multiply %g, %c : tensor<3xf32>\n"                                           \
+    "  %w = stablehlo.subtract %arg0, %d : tensor<3xf32>\n"                                        \
+    "  return " returned " : " types "\n}\n"
+#define WEIGHTS "%arg0: tensor<3xf32>, "
+#define DATA "%arg1: tensor<6x3xf32>, %arg2: tensor<6xf32>"
+
+static sf_phase phase_of(const sf_graph *graph, sf_opcode code, uint32_t which)
+{
+    uint32_t seen = 0;
+    for (size_t i = 0; i < graph->nnodes; i++)
+        if (sf_is(graph->nodes[i], code) && seen++ == which)
+            return graph->nodes[i]->phase;
+    fail_msg("there is no %s %u", sf_opdef_get(code)->name, which);
+    return SF_FORWARD;
+}
+
+static void test_phases_without_names(void **state)
+{
+    (void)state;
+    sf_graph *graph = load(DESCENT(WEIGHTS DATA, "(tensor<3xf32>, tensor<f32>)", "%w, %l",
+                                   "tensor<3xf32>, tensor<f32>"));
+    assert_int_equal(graph->arguments[0].next, 0);
+    assert_int_equal(graph->arguments[0].role, SF_ROLE_PARAM);
+    assert_int_equal(graph->arguments[1].role, SF_ROLE_BATCH);
+    assert_int_equal(phase_of(graph, SF_OP_DOT_GENERAL, 0), SF_FORWARD);
+    assert_int_equal(phase_of(graph, SF_OP_DOT_GENERAL, 1), SF_BACKWARD);
+    assert_int_equal(phase_of(graph, SF_OP_MULTIPLY, 0), SF_FORWARD);
+    assert_int_equal(phase_of(graph, SF_OP_MULTIPLY, 1), SF_UPDATE);
+    assert_int_equal(phase_of(graph, SF_OP_SUBTRACT, 0), SF_FORWARD);
+    assert_int_equal(phase_of(graph, SF_OP_SUBTRACT, 1), SF_UPDATE);
+    assert_int_equal(phase_of(graph, SF_OP_CONSTANT, 0), SF_FORWARD);
+    assert_int_equal(phase_of(graph, SF_OP_CONSTANT, 1), SF_UPDATE);
+    sf_graph_free(graph);
+}
+
+/* Nothing is a guess in what is no step: not state, not roles, not phases. */
+static void test_no_step(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        DESCENT(WEIGHTS DATA, "tensor<3xf32>", "%g", "tensor<3xf32>"),
+        LOOP("1000", "0"),
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        sf_graph *graph = load(texts[i]);
+        assert_int_equal(graph->arguments[0].next, SF_NONE);
+        if (i == 0)
+            assert_int_equal(graph->arguments[0].role, SF_ROLE_OTHER);
+        for (size_t j = 0; j < graph->nnodes; j++)
+            assert_int_equal(graph->nodes[j]->phase, SF_FORWARD);
+        sf_graph_free(graph);
+    }
+}
+
+/* Integers are not learnt: two words are a key, others are counters of the optimizer. */
+static void test_integers_are_no_parameters(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "func.func @main(%arg0: tensor<2xui32>, %arg1: tensor<i32>, %arg2: tensor<2xf32>) -> "
+        "(tensor<2xui32>, tensor<i32>, tensor<f32>) {\n"
+        "  %k = stablehlo.add %arg0, %arg0 : tensor<2xui32>\n"
+        "  %i = stablehlo.add %arg1, %arg1 : tensor<i32>\n"
+        "  %f = stablehlo.convert %arg0 : (tensor<2xui32>) -> tensor<2xf32>\n"
+        "  %g = stablehlo.convert %arg1 : (tensor<i32>) -> tensor<f32>\n"
+        "  %h = stablehlo.multiply %f, %arg2 : tensor<2xf32>\n"
+        "  %l = stablehlo.reduce(%h init: %g) applies stablehlo.add across dimensions = [0] : "
+        "(tensor<2xf32>, tensor<f32>) -> tensor<f32>\n"
+        "  return %k, %i, %l : tensor<2xui32>, tensor<i32>, tensor<f32>\n}\n";
+    sf_graph *graph = load(text);
+    assert_int_equal(graph->arguments[0].role, SF_ROLE_KEY);
+    assert_int_equal(graph->arguments[1].role, SF_ROLE_STATE);
+    assert_int_equal(graph->arguments[2].role, SF_ROLE_BATCH);
+    sf_graph_free(graph);
+}
+
+/* An alias is written where the text or the user said so, not where it was inferred. */
+static void test_written_aliases(void **state)
+{
+    (void)state;
+    static const char step[] = DESCENT(WEIGHTS DATA, "(tensor<3xf32>, tensor<f32>)", "%w, %l",
+                                       "tensor<3xf32>, tensor<f32>");
+    sf_load_options by_hand = {.state = "0=0"};
+    sf_buf guessed = {0}, said = {0};
+    sf_graph *graph = load(step);
+    assert_int_equal(graph->arguments[0].next_from, SF_FROM_ORDER);
+    assert_null(strstr(print(graph, &guessed), "tf.aliasing_output"));
+    sf_graph_free(graph);
+    graph = load_with(step, &by_hand);
+    assert_non_null(strstr(print(graph, &said), "tf.aliasing_output = 0 : i32"));
+    sf_graph_free(graph);
+    check_printed(said.text, "tf.aliasing_output = 0 : i32");
+    sf_buf_free(&guessed);
+    sf_buf_free(&said);
+}
+
+static void test_argument_names(void **state)
+{
+    (void)state;
+    sf_graph *graph = load("func.func @main(%first: tensor<f32>, %arg1: tensor<f32>, "
+                           "%third: tensor<f32> loc(\"c\")) -> tensor<f32> {\n"
+                           "  return %first : tensor<f32>\n}\n");
+    assert_string_equal(graph->arguments[0].name, "first");
+    assert_string_equal(graph->arguments[1].name, "arg1");
+    assert_string_equal(graph->arguments[2].name, "c");
+    sf_graph_free(graph);
+}
+
+static void test_what_is_no_text(void **state)
+{
+    (void)state;
+    static const struct {
+        sf_str text;
+        const char *expected;
+    } cases[] = {
+        {{"ML\xEFR\x01", 5}, "t: error: this is MLIR bytecode, not text\n  hint: "},
+        {{"\n\013jit_lr_step\022\006main.4\032", 23},
+         "t: error: this is a binary file, not text\n  hint: "},
+        {{"\0\0\0\0", 4}, "t: error: this is a binary file, not text\n  hint: "},
+        {{"", 0}, "t: error: the file is empty\n  hint: "},
+        {{" \n\n", 3}, "t: error: the file is empty\n  hint: "},
+        {{"\xEF\xBB\xBF", 3}, "t: error: the file is empty\n  hint: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_diag *diag = sf_diag_new();
+        sf_graph *graph = NULL;
+        sf_status status =
+            sf_load_text(cases[i].text.at, cases[i].text.length, "t", NULL, diag, &graph);
+        assert_int_equal(status, SF_EINPUT);
+        assert_int_equal(sf_diag_count(diag), 1);
+        const char *text = sf_diag_text(diag, 0);
+        if (strncmp(text, cases[i].expected, strlen(cases[i].expected)) != 0)
+            fail_msg("the message is \"%s\", expected \"%s\"", text, cases[i].expected);
+        sf_diag_free(diag);
+    }
+}
+
+static void test_hints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
+        {MAIN("%a: tensor<f32>", "tensor<f32>", "  %r = stablehlo.ad %a, %a : tensor<f32>\n"),
+         "did you mean stablehlo.add?"},
+        {MAIN("%a: tensor<f32>", "tensor<f32>", "  %r = stablehlo.exp %a : tensor<f32>\n"),
+         "did you mean stablehlo.exponential?"},
+        {MAIN("%a: tensor<f32>", "tensor<f32>", "  %r = sdy.reshard %a : tensor<f32>\n"),
+         "of Shardy only"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] ad(x, x)\n"), "did you mean add?"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] mul(x, x)\n"), "did you mean multiply?"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] real(x)\n"), "complex numbers"},
+        {ENTRY("  x = f32[] parameter(0)\n  y = f32[] zzzzzz(x)\n"), "show --ops"},
+        {ENTRY("  x = c64[] parameter(0)\n"), "complex numbers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_diag *diag = sf_diag_new();
+        sf_graph *graph = NULL;
+        sf_load_text(cases[i].text, strlen(cases[i].text), "t", NULL, diag, &graph);
+        assert_null(graph);
+        if (!strstr(sf_diag_text(diag, 0), cases[i].hint))
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].hint, sf_diag_text(diag, 0));
+        sf_diag_free(diag);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_hashes),
+        cmocka_unit_test(test_different_hashes),
+        cmocka_unit_test(test_printed),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_shardy),
+        cmocka_unit_test(test_trip_counts),
+        cmocka_unit_test(test_trip_count_is_a_note),
+        cmocka_unit_test(test_phases_without_names),
+        cmocka_unit_test(test_no_step),
+        cmocka_unit_test(test_integers_are_no_parameters),
+        cmocka_unit_test(test_written_aliases),
+        cmocka_unit_test(test_argument_names),
+        cmocka_unit_test(test_what_is_no_text),
+        cmocka_unit_test(test_hints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

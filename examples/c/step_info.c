@@ -1,0 +1,60 @@
+/* Reads a training step, says what it is, writes it as StableHLO, and checks it against known
+ * values:
+ *
+ *     step_info STEP [OUTPUT [VALUES]]
+ */
+#include <inttypes.h>
+#include <sheaf/sheaf.h>
+#include <stdio.h>
+
+static int give_up(sf_status status, sf_diag *diag)
+{
+    for (int i = 0; sf_diag_text(diag, i); i++)
+        fprintf(stderr, "%s\n", sf_diag_text(diag, i));
+    fprintf(stderr, "step_info: %s\n", sf_status_name(status));
+    sf_diag_free(diag);
+    return 1;
+}
+
+static void print_progress(void *context, int step, int steps, double loss)
+{
+    (void)context;
+    printf("step %d of %d: loss %.6f\n", step + 1, steps, loss);
+}
+
+static sf_status verify(const sf_graph *step, const char *values, sf_diag *diag)
+{
+    sf_verify_options options = {.against = values, .steps = 3, .progress = print_progress};
+    sf_verify_report *report = NULL;
+    sf_status status = sf_verify(step, &options, diag, &report);
+    if (report)
+        printf("%d results: %s\n", report->nresults, report->passed ? "as expected" : "WRONG");
+    sf_verify_free(report);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: step_info STEP [OUTPUT [VALUES]]\n");
+        return 2;
+    }
+    sf_diag *diag = sf_diag_new();
+    sf_graph *step = NULL;
+    sf_status status = sf_load(argv[1], NULL, diag, &step);
+    if (status == SF_OK) {
+        printf("sheaf %s, hash %016" PRIx64 "\n", SF_VERSION, sf_graph_hash(step));
+        fflush(stdout);
+        sf_show_options options = {.file = argv[1], .depth = 1};
+        status = sf_show(step, &options, "-", diag);
+    }
+    if (status == SF_OK && argc > 2)
+        status = sf_save_stablehlo(step, argv[2], diag);
+    if (status == SF_OK && argc > 3)
+        status = verify(step, argv[3], diag);
+    sf_graph_free(step);
+    if (status != SF_OK)
+        return give_up(status, diag);
+    sf_diag_free(diag);
+    return 0;
+}

@@ -1,0 +1,230 @@
+/* The pool. A job is announced by one atomic word that holds its number and how many threads take
+ * part; the other fields of the job are written before it and read after it, and only by those who
+ * take part, so a thread that slept through a job never looks at the next one half-written.
+ */
+#include "base/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+/* Turns of the waiting loop, tens of microseconds: longer than the gap between two kernels, shorter
+ * than anyone would notice on an idle machine. */
+enum { SPINS = 4000, MOST_THREADS = 4096, PARTS_BITS = 16 };
+
+typedef struct worker {
+    sf_threads *pool;
+    pthread_t thread;
+    int index;
+} worker;
+
+struct sf_threads {
+    int count, spins;
+    worker *workers; /* [count]; the first is the caller and has no thread */
+
+    _Atomic uint64_t job; /* number << PARTS_BITS | parts; parts 0: end */
+    sf_work *work;
+    void *context;
+    int64_t units, grain, total;
+    _Atomic int pending; /* threads that still work, the caller not counted */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t wake, done;
+    _Atomic int sleepers;  /* workers that wait for `wake`, or are about to */
+    _Atomic bool sleeping; /* the caller waits for `done`, or is about to */
+};
+
+static void pause_thread(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int usable_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int parts_of(uint64_t job)
+{
+    return (int)(job & ((1u << PARTS_BITS) - 1));
+}
+
+static void run_part(sf_threads *pool, int part, int parts)
+{
+    int64_t each = pool->units / parts, more = pool->units % parts;
+    int64_t first = each * part + (part < more ? part : more);
+    int64_t end = first + each + (part < more);
+    pool->work(pool->context, part, first * pool->grain,
+               end == pool->units ? pool->total : end * pool->grain);
+}
+
+/* Waits for a job other than `seen`. The order of "I sleep" and a second look at the word here, and
+ * of the word and a look for sleepers in announce(), is what keeps a wake-up from being lost. */
+static uint64_t next_job(sf_threads *pool, uint64_t seen)
+{
+    uint64_t job;
+    for (int i = 0; i < pool->spins; i++) {
+        job = atomic_load_explicit(&pool->job, memory_order_acquire);
+        if (job != seen)
+            return job;
+        pause_thread();
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->sleepers, 1);
+    while ((job = atomic_load(&pool->job)) == seen)
+        pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->mutex);
+    return job;
+}
+
+static void *work_until_end(void *argument)
+{
+    worker *self = argument;
+    sf_threads *pool = self->pool;
+    for (uint64_t job = 0;;) {
+        job = next_job(pool, job);
+        int parts = parts_of(job);
+        if (parts == 0)
+            return NULL;
+        if (self->index >= parts)
+            continue;
+        run_part(pool, self->index, parts);
+        if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->sleeping)) {
+            pthread_mutex_lock(&pool->mutex);
+            pthread_cond_signal(&pool->done);
+            pthread_mutex_unlock(&pool->mutex);
+        }
+    }
+}
+
+static void announce(sf_threads *pool, int parts)
+{
+    uint64_t number = atomic_load_explicit(&pool->job, memory_order_relaxed) >> PARTS_BITS;
+    atomic_store(&pool->job, (number + 1) << PARTS_BITS | (unsigned)parts);
+    if (atomic_load(&pool->sleepers) > 0) {
+        pthread_mutex_lock(&pool->mutex);
+        pthread_cond_broadcast(&pool->wake);
+        pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+static void wait_for_others(sf_threads *pool)
+{
+    for (int i = 0; i < pool->spins; i++) {
+        if (atomic_load_explicit(&pool->pending, memory_order_acquire) == 0)
+            return;
+        pause_thread();
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_store(&pool->sleeping, true);
+    while (atomic_load(&pool->pending) != 0)
+        pthread_cond_wait(&pool->done, &pool->mutex);
+    atomic_store(&pool->sleeping, false);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *work, void *context)
+{
+    if (total <= 0)
+        return;
+    grain = grain < 1 ? 1 : grain;
+    int64_t units = (total - 1) / grain + 1;
+    int parts = units < threads->count ? (int)units : threads->count;
+    if (parts == 1) {
+        work(context, 0, 0, total);
+        return;
+    }
+    threads->work = work;
+    threads->context = context;
+    threads->units = units;
+    threads->grain = grain;
+    threads->total = total;
+    atomic_store_explicit(&threads->pending, parts - 1, memory_order_relaxed);
+    announce(threads, parts);
+    run_part(threads, 0, parts);
+    wait_for_others(threads);
+}
+
+/* Ends the first `started` workers and frees the pool. */
+static void end(sf_threads *pool, int started)
+{
+    if (started > 0)
+        announce(pool, 0);
+    for (int i = 1; i <= started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_cond_destroy(&pool->done);
+    pthread_mutex_destroy(&pool->mutex);
+    sf_free(pool->workers);
+    sf_free(pool);
+}
+
+/* Signals are for the threads of the program that uses the library, not for ours. */
+static int start(sf_threads *pool)
+{
+    sigset_t all, before;
+    int started = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 1; i < pool->count; i++, started++) {
+        worker *w = &pool->workers[i];
+        *w = (worker){.pool = pool, .index = i};
+        if (pthread_create(&w->thread, NULL, work_until_end, w) != 0)
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+sf_threads *sf_threads_new(int count)
+{
+    int processors = usable_processors();
+    if (count <= 0)
+        count = processors;
+    if (count > MOST_THREADS)
+        return NULL;
+    /* Kept: a guard that is left by a failure must not free what the threads look at. */
+    sf_threads *pool = sf_alloc_kept(sizeof *pool);
+    worker *workers = sf_alloc_kept((size_t)count * sizeof *workers);
+    if (!pool || !workers) {
+        sf_free(pool);
+        sf_free(workers);
+        return NULL;
+    }
+    pool->count = count;
+    pool->workers = workers;
+    /* Where threads share a processor, one that spins keeps another from working. */
+    pool->spins = count <= processors ? SPINS : 0;
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    int started = start(pool);
+    if (started != count - 1) {
+        end(pool, started);
+        return NULL;
+    }
+    return pool;
+}
+
+void sf_threads_free(sf_threads *threads)
+{
+    if (threads)
+        end(threads, threads->count - 1);
+}
+
+int sf_threads_count(const sf_threads *threads)
+{
+    return threads->count;
+}

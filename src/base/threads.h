@@ -1,0 +1,28 @@
+/* A pool of threads: one per process, sized by the user.
+ *
+ * Work is a range of indices cut into parts; part p always gets the same indices for the same number of
+ * threads, so results that depend on the cut are the same in every run. The caller works too: a pool
+ * of one thread starts none.
+ */
+#ifndef SF_BASE_THREADS_H
+#define SF_BASE_THREADS_H
+
+#include <stdint.h>
+
+typedef struct sf_threads sf_threads;
+
+/* `count` threads in all, the caller among them; 0: as many as the process may use (its affinity, not
+ * the machine's cores). NULL when threads cannot be started. */
+sf_threads *sf_threads_new(int count);
+void sf_threads_free(sf_threads *threads);
+int sf_threads_count(const sf_threads *threads);
+
+/* Runs work(context, part, first, end) for every part of [0, total): parts are contiguous, of equal
+ * size up to a multiple of `grain`, at most one per thread; small totals take fewer parts. Returns when
+ * all are done. Not to be called from inside of work. Idle threads spin for a short while and then
+ * sleep. */
+typedef void sf_work(void *context, int part, int64_t first, int64_t end);
+void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *work,
+                    void *context);
+
+#endif

@@ -1,0 +1,588 @@
+#include <string.h>
+
+#include "op/slots.h"
+#include "op/util.h"
+#include "prog/lower.h"
+
+/* The vector op of each op, where one is enough. Those that depend on the type are settled below. */
+static const struct {
+    sf_opcode code;
+    sf_vop op;
+} table[] = {
+    {SF_OP_ABS, SF_VABS},
+    {SF_OP_CBRT, SF_VCBRT},
+    {SF_OP_CEIL, SF_VCEIL},
+    {SF_OP_COSINE, SF_VCOS},
+    {SF_OP_ERF, SF_VERF},
+    {SF_OP_EXPONENTIAL, SF_VEXP},
+    {SF_OP_EXPONENTIAL_MINUS_ONE, SF_VEXPM1},
+    {SF_OP_FLOOR, SF_VFLOOR},
+    {SF_OP_IS_FINITE, SF_VIS_FINITE},
+    {SF_OP_LOG, SF_VLOG},
+    {SF_OP_LOG_PLUS_ONE, SF_VLOG1P},
+    {SF_OP_LOGISTIC, SF_VLOGISTIC},
+    {SF_OP_NEGATE, SF_VNEG},
+    {SF_OP_NOT, SF_VNOT},
+    {SF_OP_ROUND_NEAREST_AFZ, SF_VROUND_AFZ},
+    {SF_OP_ROUND_NEAREST_EVEN, SF_VROUND_EVEN},
+    {SF_OP_RSQRT, SF_VRSQRT},
+    {SF_OP_SIGN, SF_VSIGN},
+    {SF_OP_SINE, SF_VSIN},
+    {SF_OP_SQRT, SF_VSQRT},
+    {SF_OP_TAN, SF_VTAN},
+    {SF_OP_TANH, SF_VTANH},
+    {SF_OP_ADD, SF_VADD},
+    {SF_OP_AND, SF_VAND},
+    {SF_OP_ATAN2, SF_VATAN2},
+    {SF_OP_DIVIDE, SF_VDIV},
+    {SF_OP_MAXIMUM, SF_VMAX},
+    {SF_OP_MINIMUM, SF_VMIN},
+    {SF_OP_MULTIPLY, SF_VMUL},
+    {SF_OP_OR, SF_VOR},
+    {SF_OP_POWER, SF_VPOW},
+    {SF_OP_REMAINDER, SF_VREM},
+    {SF_OP_SHIFT_LEFT, SF_VSHL},
+    {SF_OP_SHIFT_RIGHT_ARITHMETIC, SF_VSHR},
+    {SF_OP_SHIFT_RIGHT_LOGICAL, SF_VUSHR},
+    {SF_OP_SUBTRACT, SF_VSUB},
+    {SF_OP_XOR, SF_VXOR},
+    {SF_OP_COMPARE, SF_VEQ},
+    {SF_OP_SELECT, SF_VSELECT},
+    {SF_OP_CLAMP, SF_VMAX},
+    {SF_OP_CONVERT, SF_VCOPY},
+};
+
+static bool is_bitwise(sf_vop op)
+{
+    return op == SF_VNOT || op == SF_VAND || op == SF_VOR || op == SF_VXOR || op == SF_VSHL ||
+           op == SF_VSHR || op == SF_VUSHR;
+}
+
+/* Arithmetic on booleans is logic. */
+static bool boolean_op(sf_vop *op)
+{
+    switch ((int)*op) {
+    case SF_VADD:
+    case SF_VMAX:
+    case SF_VOR:
+        *op = SF_VOR;
+        return true;
+    case SF_VMUL:
+    case SF_VMIN:
+    case SF_VAND:
+        *op = SF_VAND;
+        return true;
+    case SF_VNOT:
+        *op = SF_VNOT_BOOL;
+        return true;
+    case SF_VXOR:
+    case SF_VSELECT:
+    case SF_VCOPY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool integer_op(const sf_dtype_info *info, sf_vop *op)
+{
+    static const struct {
+        sf_vop op, is_unsigned;
+    } pairs[] = {
+        {SF_VDIV, SF_VUDIV}, {SF_VREM, SF_VUREM}, {SF_VMAX, SF_VUMAX}, {SF_VMIN, SF_VUMIN}};
+    bool is_unsigned = info->class == SF_UNSIGNED;
+    for (size_t i = 0; is_unsigned && i < sizeof pairs / sizeof *pairs; i++)
+        if (*op == pairs[i].op)
+            *op = pairs[i].is_unsigned;
+    if (is_unsigned && *op == SF_VABS)
+        *op = SF_VCOPY;
+    switch ((int)*op) {
+    case SF_VABS:
+    case SF_VSIGN:
+        return !is_unsigned;
+    case SF_VNEG:
+    case SF_VADD:
+    case SF_VSUB:
+    case SF_VMUL:
+    case SF_VDIV:
+    case SF_VUDIV:
+    case SF_VREM:
+    case SF_VUREM:
+    case SF_VMAX:
+    case SF_VMIN:
+    case SF_VUMAX:
+    case SF_VUMIN:
+    case SF_VSELECT:
+    case SF_VCOPY:
+        return true;
+    case SF_VSHL:
+    case SF_VSHR:
+    case SF_VUSHR:
+        return info->bits >= 32; /* a shift by the width of a narrow type is not the register's */
+    default:
+        return is_bitwise(*op);
+    }
+}
+
+static bool compare_op(const sf_node *node, const sf_dtype_info *info, sf_vop *op)
+{
+    static const struct {
+        const char *name;
+        sf_vop plain, is_unsigned;
+    } directions[] = {{"EQ", SF_VEQ, SF_VEQ},  {"NE", SF_VNE, SF_VNE},  {"LT", SF_VLT, SF_VULT},
+                      {"LE", SF_VLE, SF_VULE}, {"GT", SF_VGT, SF_VUGT}, {"GE", SF_VGE, SF_VUGE}};
+    if (node->attrs[SF_COMPARE_TYPE])
+        return false; /* total order of floats */
+    for (size_t i = 0; i < sizeof directions / sizeof *directions; i++)
+        if (strcmp(node->attrs[SF_COMPARE_DIRECTION]->text, directions[i].name) == 0) {
+            *op = info->class == SF_UNSIGNED ? directions[i].is_unsigned : directions[i].plain;
+            return true;
+        }
+    return false;
+}
+
+bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
+{
+    size_t i = 0, count = sizeof table / sizeof *table;
+    while (i < count && !sf_is(node, table[i].code))
+        i++;
+    if (i == count)
+        return false;
+    *op = table[i].op;
+    const sf_type *result = sf_type_of(graph, node->result);
+    const sf_type *operand = sf_type_of(graph, node->operands[node->noperands > 1]);
+    const sf_dtype_info *info = sf_dtype_get(operand->dtype);
+    if (result->count == 0 || sf_dtype_get(result->dtype)->bits < 8 * (result->dtype != SF_PRED) ||
+        (info->bits < 8 && operand->dtype != SF_PRED))
+        return false;
+    if (sf_is(node, SF_OP_COMPARE))
+        return compare_op(node, info, op);
+    if (sf_is(node, SF_OP_CONVERT)) {
+        /* Registers saturate at their own range, which is that of i32 and i64. */
+        const sf_dtype_info *to = sf_dtype_get(result->dtype);
+        return info->class != SF_FLOAT || to->class == SF_FLOAT || to->class == SF_BOOLEAN ||
+               (to->class == SF_SIGNED && to->bits >= 32);
+    }
+    if (info->class == SF_BOOLEAN)
+        return boolean_op(op);
+    if (info->class == SF_FLOAT)
+        return !is_bitwise(*op);
+    return integer_op(info, op);
+}
+
+bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold)
+{
+    if (!sf_is(node, SF_OP_REDUCE) || node->nresults != 1)
+        return false;
+    const sf_type *type = sf_type_of(graph, node->operands[0]);
+    int slot = sf_attr_slot(node->def, sf_str_of("body"));
+    const sf_node *init = sf_maker(graph, node->operands[1]);
+    if (!node->attrs[slot] || !init || !sf_is(init, SF_OP_CONSTANT) ||
+        !init->attrs[0]->dense.data ||
+        (sf_dtype_get(type->dtype)->bits < 8 && type->dtype != SF_PRED))
+        return false;
+    static const sf_vfold folds[SF_MONOID_COUNT] = {
+        [SF_MONOID_ADD] = SF_VFOLD_SUM, [SF_MONOID_MUL] = SF_VFOLD_PROD,
+        [SF_MONOID_MIN] = SF_VFOLD_MIN, [SF_MONOID_MAX] = SF_VFOLD_MAX,
+        [SF_MONOID_AND] = SF_VFOLD_AND, [SF_MONOID_OR] = SF_VFOLD_OR,
+        [SF_MONOID_XOR] = SF_VFOLD_XOR,
+    };
+    *fold = folds[node->attrs[slot]->integer];
+    bool is_logic = *fold == SF_VFOLD_AND || *fold == SF_VFOLD_OR || *fold == SF_VFOLD_XOR;
+    if (sf_is_float(type->dtype))
+        return !is_logic;
+    if (type->dtype == SF_PRED && !is_logic) {
+        *fold = *fold == SF_VFOLD_SUM || *fold == SF_VFOLD_MAX ? SF_VFOLD_OR : SF_VFOLD_AND;
+    } else if (sf_is_unsigned(type->dtype)) {
+        *fold = *fold == SF_VFOLD_MAX   ? SF_VFOLD_UMAX
+                : *fold == SF_VFOLD_MIN ? SF_VFOLD_UMIN
+                                        : *fold;
+    }
+    return true;
+}
+
+/* A loop while its steps are put together. Registers are numbered without end here; assign_registers
+ * makes few of them. */
+typedef struct builder {
+    lowering *l;
+    const cluster *c;
+    uint32_t index; /* of the cluster */
+    sf_loop *loop;
+    sf_inst *inst;
+    size_t step_capacity, access_capacity, in_capacity, out_capacity, wide_capacity;
+    size_t nsteps, naccesses, nin, nout, nregisters;
+} builder;
+
+/* A value can be held by two registers: one of its own level, and one that is expanded from its row or
+ * loaded as a row. */
+enum { OWN, OTHER };
+
+/* Where the register of a value is noted, plus one; 0 when there is none yet. */
+static uint16_t *noted(const builder *b, sf_value value, int which)
+{
+    lowered *low = &b->l->values[value];
+    if (low->stamp != b->index + 1) {
+        low->stamp = b->index + 1;
+        low->registers[OWN] = low->registers[OTHER] = 0;
+    }
+    return &low->registers[which];
+}
+
+static uint16_t register_of(const builder *b, sf_value value)
+{
+    uint16_t number = *noted(b, value, OWN);
+    SF_ASSERT(number > 0);
+    return (uint16_t)(number - 1);
+}
+
+static uint16_t new_register(builder *b, sf_vclass class)
+{
+    sf_arena *arena = &b->l->program->arena;
+    bool wide = class == SF_VF64 || class == SF_VI64;
+    SF_PUSH(arena, b->loop->is_wide, b->nregisters, b->wide_capacity, wide);
+    return (uint16_t)(b->nregisters - 1);
+}
+
+static sf_step *add_step(builder *b, sf_step step)
+{
+    SF_PUSH(&b->l->program->arena, b->loop->steps, b->nsteps, b->step_capacity, step);
+    return &b->loop->steps[b->nsteps - 1];
+}
+
+/* Strides by dimension of the domain. A tensor of one element has stride 0 everywhere. */
+static sf_access access_to(const builder *b, const sf_view *view, bool is_row)
+{
+    sf_access access = {.dtype = view->dtype, .is_row = is_row};
+    sf_view tensor = sf_view_squeeze(view);
+    for (int i = 0; i < tensor.rank; i++)
+        access.strides[i] = tensor.strides[is_row ? i : b->c->order[i]];
+    return access;
+}
+
+static uint32_t add_access(builder *b, sf_access access, const sf_view *view, bool writes)
+{
+    sf_arena *arena = &b->l->program->arena;
+    if (writes) {
+        access.view = (uint32_t)b->nout;
+        SF_PUSH(arena, b->inst->out, b->nout, b->out_capacity, *view);
+    } else {
+        access.view = (uint32_t)b->nin;
+        SF_PUSH(arena, b->inst->in, b->nin, b->in_capacity, *view);
+    }
+    SF_PUSH(arena, b->loop->accesses, b->naccesses, b->access_capacity, access);
+    return (uint32_t)b->naccesses - 1;
+}
+
+static uint16_t load_constant(builder *b, const sf_dense *dense, bool is_row)
+{
+    sf_vclass class = sf_vclass_of(dense->type->dtype);
+    sf_step step = {.kind = SF_STEP_CONSTANT, .class = class, .is_row = is_row};
+    if (sf_is_float(dense->type->dtype))
+        step.constant.real = sf_load_f64(dense->type->dtype, dense->data, 0);
+    else
+        step.constant.integer = sf_load_i64(dense->type->dtype, dense->data, 0);
+    step.dst = new_register(b, class);
+    add_step(b, step);
+    return step.dst;
+}
+
+static void add_op(builder *b, const sf_node *node, level at);
+
+static uint16_t load_zero(builder *b, sf_dtype dtype, bool is_row)
+{
+    sf_step step = {.kind = SF_STEP_CONSTANT, .class = sf_vclass_of(dtype), .is_row = is_row};
+    step.dst = new_register(b, step.class);
+    add_step(b, step);
+    return step.dst;
+}
+
+/* The register that holds an operand at the given level, loading it if it comes from outside. */
+static uint16_t operand_register(builder *b, sf_value operand, level at)
+{
+    lowering *l = b->l;
+    relation r = relate(l, b->index, operand);
+    sf_value value = value_of(l, operand);
+    if (r.level != LEVEL_NONE && !r.expand)
+        return register_of(b, r.base);
+    if (r.expand) {
+        uint16_t *expanded = noted(b, r.base, OTHER);
+        if (!*expanded) {
+            sf_vclass class = sf_vclass_of(sf_type_of(l->graph, r.base)->dtype);
+            sf_step step = {.kind = SF_STEP_EXPAND, .class = class};
+            step.a = register_of(b, r.base);
+            step.dst = new_register(b, class);
+            add_step(b, step);
+            *expanded = (uint16_t)(step.dst + 1);
+        }
+        return (uint16_t)(*expanded - 1);
+    }
+    /* Loads are shared between the nodes of a cluster, one per level. */
+    uint16_t *number = noted(b, value, at == LEVEL_ROW ? OTHER : OWN);
+    if (*number)
+        return (uint16_t)(*number - 1);
+    const sf_node *maker = sf_maker(l->graph, value);
+    sf_value base = behind_reshapes(l, operand);
+    const lowered *low = &l->values[base];
+    if (low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && at == LEVEL_FULL &&
+        (!low->has_view || l->made[low->view.buffer] >= b->c->inst)) {
+        if (!*noted(b, base, OWN))
+            add_op(b, sf_maker(l->graph, base), at); /* of another loop, computed again */
+        return register_of(b, base);
+    }
+    if (maker && sf_is(maker, SF_OP_CONSTANT) && maker->attrs[0]->dense.splat) {
+        uint16_t constant = load_constant(b, &maker->attrs[0]->dense, at == LEVEL_ROW);
+        *number = (uint16_t)(constant + 1);
+        return constant;
+    }
+    sf_view view = view_of(l, value);
+    sf_access access = access_to(b, &view, at == LEVEL_ROW);
+    sf_vclass class = sf_vclass_of(view.dtype);
+    sf_step step = {.kind = SF_STEP_LOAD, .class = class, .is_row = at == LEVEL_ROW};
+    step.dtype = view.dtype;
+    step.access = add_access(b, access, &view, false);
+    step.dst = new_register(b, class);
+    add_step(b, step);
+    *number = (uint16_t)(step.dst + 1);
+    return step.dst;
+}
+
+/* Registers hold more than narrow types do: arithmetic is rounded back to the type. */
+static bool is_rounded(sf_vop op, sf_dtype dtype)
+{
+    if (dtype == SF_PRED || sf_dtype_get(dtype)->bits >= 32)
+        return false;
+    return op != SF_VSELECT && op != SF_VMAX && op != SF_VMIN && op != SF_VAND && op != SF_VOR &&
+           op != SF_VXOR;
+}
+
+static void add_op(builder *b, const sf_node *node, level at)
+{
+    const sf_type *type = sf_type_of(b->l->graph, node->result);
+    sf_step step = {.kind = SF_STEP_OP, .is_row = at == LEVEL_ROW};
+    uint16_t operands[3] = {0};
+    vop_of(b->l->graph, node, &step.op);
+    for (uint32_t i = 0; i < node->noperands; i++)
+        operands[i] = operand_register(b, node->operands[i], at);
+    sf_dtype from = sf_type_of(b->l->graph, node->operands[0])->dtype;
+    step.class = sf_vclass_of(type->dtype);
+    if (sf_is(node, SF_OP_CONVERT) && type->dtype == SF_PRED && from != SF_PRED) {
+        step.op = SF_VNE; /* against zero, in the class of the operand */
+        operands[1] = load_zero(b, from, at == LEVEL_ROW);
+        step.class = sf_vclass_of(from);
+    } else if (sf_is(node, SF_OP_CONVERT)) {
+        step.kind = SF_STEP_CONVERT;
+        step.dtype = from;
+    }
+    if (sf_is(node, SF_OP_CLAMP)) { /* min(max(low, x), high) */
+        step.a = operands[1];
+        step.b = operands[0];
+        step.dst = new_register(b, step.class);
+        add_step(b, step);
+        vop_of(b->l->graph, node, &step.op);
+        step.op = step.op == SF_VUMAX ? SF_VUMIN : SF_VMIN;
+        operands[0] = step.dst;
+        operands[1] = operands[2];
+    }
+    /* Comparisons and IS_FINITE take the class of what they look at. */
+    if (sf_is(node, SF_OP_COMPARE) || sf_is(node, SF_OP_IS_FINITE))
+        step.class = sf_vclass_of(from);
+    step.a = operands[0];
+    step.b = operands[1];
+    step.c = operands[2];
+    step.dst = new_register(b, sf_vclass_of(type->dtype));
+    sf_vop op = step.op;
+    uint16_t dst = step.dst;
+    add_step(b, step);
+    if (is_rounded(op, type->dtype)) {
+        sf_step round = {.kind = SF_STEP_ROUND, .class = sf_vclass_of(type->dtype)};
+        round.is_row = at == LEVEL_ROW;
+        round.dtype = type->dtype;
+        round.a = round.dst = dst;
+        add_step(b, round);
+    }
+    *noted(b, node->result, OWN) = (uint16_t)(dst + 1);
+}
+
+static void add_reduce(builder *b, const sf_node *node)
+{
+    lowering *l = b->l;
+    const sf_type *type = sf_type_of(l->graph, node->result);
+    const sf_dense *init = &sf_maker(l->graph, node->operands[1])->attrs[0]->dense;
+    sf_step step = {.class = sf_vclass_of(type->dtype), .dtype = type->dtype};
+    fold_of(l->graph, node, &step.fold);
+    step.a = operand_register(b, node->operands[0], LEVEL_FULL);
+    if (sf_is_float(type->dtype))
+        step.constant.real = sf_load_f64(type->dtype, init->data, 0);
+    else
+        step.constant.integer = sf_load_i64(type->dtype, init->data, 0);
+    if (l->values[node->result].level == LEVEL_GATHERED) {
+        sf_view view = view_of(l, node->result);
+        step.kind = SF_STEP_GATHER;
+        step.is_scalar = type->count == 1;
+        step.access = add_access(b, (sf_access){.dtype = view.dtype}, &view, true);
+        add_step(b, step);
+        return;
+    }
+    step.kind = SF_STEP_FOLD;
+    step.is_row = true;
+    step.dst = new_register(b, step.class);
+    add_step(b, step);
+    if (is_rounded(SF_VADD, type->dtype)) {
+        sf_step round = step;
+        round.kind = SF_STEP_ROUND;
+        round.a = step.dst;
+        add_step(b, round);
+    }
+    *noted(b, node->result, OWN) = (uint16_t)(step.dst + 1);
+}
+
+static void add_store(builder *b, sf_value value)
+{
+    lowering *l = b->l;
+    if (l->values[value].level == LEVEL_GATHERED)
+        return;
+    sf_view view = view_of(l, value);
+    bool is_row = l->values[value].level == LEVEL_ROW;
+    sf_step step = {.kind = SF_STEP_STORE, .class = sf_vclass_of(view.dtype), .is_row = is_row};
+    step.dtype = view.dtype;
+    step.a = register_of(b, value);
+    step.access = add_access(b, access_to(b, &view, is_row), &view, true);
+    add_step(b, step);
+}
+
+/* Dimensions i and i + 1 can be walked by one stride in every access. */
+static bool can_merge(const sf_loop *loop, int i)
+{
+    if (i + 1 == loop->split)
+        return false;
+    for (uint32_t j = 0; j < loop->naccesses; j++) {
+        const sf_access *access = &loop->accesses[j];
+        if (access->is_row && i >= loop->split)
+            continue;
+        if (access->strides[i] != access->strides[i + 1] * loop->dims[i + 1])
+            return false;
+    }
+    return true;
+}
+
+static void merge_dims(sf_loop *loop)
+{
+    for (int i = 0; i + 1 < loop->rank;) {
+        if (!can_merge(loop, i)) {
+            i++;
+            continue;
+        }
+        loop->dims[i] *= loop->dims[i + 1];
+        loop->rank--;
+        if (i + 1 < loop->split)
+            loop->split--;
+        memmove(&loop->dims[i + 1], &loop->dims[i + 2],
+                (size_t)(loop->rank - i - 1) * sizeof *loop->dims);
+        for (uint32_t j = 0; j < loop->naccesses; j++) {
+            int64_t *strides = loop->accesses[j].strides;
+            memmove(&strides[i], &strides[i + 1], (size_t)(loop->rank - i) * sizeof *strides);
+        }
+    }
+}
+
+/* Constants are set once, before the first tile, so their registers are theirs alone; the others are
+ * taken again after their last use. */
+static void assign_registers(builder *b)
+{
+    sf_loop *loop = b->loop;
+    sf_arena *scratch = &b->l->scratch;
+    size_t count = b->nregisters;
+    uint32_t *last = SF_ARRAY(scratch, count, uint32_t);
+    uint16_t *renamed = SF_ARRAY(scratch, count, uint16_t);
+    bool *is_free = SF_ARRAY(scratch, count, bool), *is_set = SF_ARRAY(scratch, count, bool);
+    bool *wide = SF_ARRAY(scratch, count, bool);
+    uint16_t used = 0;
+    for (uint32_t i = 0; i < b->nsteps; i++) {
+        const sf_step *step = &loop->steps[i];
+        last[step->a] = last[step->b] = last[step->c] = i;
+    }
+    for (uint32_t i = 0; i < b->nsteps; i++) {
+        uint16_t dst = loop->steps[i].dst;
+        if (loop->steps[i].kind != SF_STEP_CONSTANT)
+            continue;
+        last[dst] = UINT32_MAX;
+        wide[used] = loop->is_wide[dst];
+        is_set[dst] = true;
+        renamed[dst] = used++;
+    }
+    for (uint32_t i = 0; i < b->nsteps; i++) {
+        sf_step *step = &loop->steps[i];
+        uint16_t old[4] = {step->a, step->b, step->c, step->dst};
+        bool writes = step->kind != SF_STEP_STORE && step->kind != SF_STEP_GATHER;
+        if (writes && !is_set[old[3]]) {
+            uint16_t pick = 0;
+            while (pick < used && (!is_free[pick] || wide[pick] != loop->is_wide[old[3]]))
+                pick++;
+            if (pick == used)
+                used++;
+            wide[pick] = loop->is_wide[old[3]];
+            is_free[pick] = false;
+            is_set[old[3]] = true;
+            renamed[old[3]] = pick;
+        }
+        step->a = renamed[old[0]];
+        step->b = renamed[old[1]];
+        step->c = renamed[old[2]];
+        step->dst = renamed[old[3]];
+        for (int j = 0; j < 4; j++)
+            if (is_set[old[j]] && last[old[j]] <= i && (j < 3 || last[old[j]] < i))
+                is_free[renamed[old[j]]] = true;
+    }
+    loop->is_wide = sf_arena_copy(&b->l->program->arena, wide, used);
+    loop->nregisters = used;
+}
+
+static void set_domain(sf_loop *loop, const cluster *c)
+{
+    loop->rank = c->rank;
+    for (int i = 0; i < c->rank; i++)
+        loop->dims[i] = c->dims[c->order[i]];
+    loop->split = c->split;
+    loop->whole_rows = c->whole_rows;
+    if (c->rank == 0) { /* a scalar is a row of one */
+        loop->rank = 1;
+        loop->dims[0] = 1;
+    }
+}
+
+void count_domain(sf_loop *loop, bool has_split)
+{
+    if (!has_split)
+        loop->split = -1;
+    merge_dims(loop);
+    if (!has_split)
+        loop->split = loop->rank - 1;
+    loop->rows = loop->columns = 1;
+    for (int i = 0; i < loop->rank; i++)
+        *(i < loop->split ? &loop->rows : &loop->columns) *= loop->dims[i];
+}
+
+void fuse_cluster(lowering *l, uint32_t index)
+{
+    const cluster *c = l->clusters[index];
+    sf_program *program = l->program;
+    sf_inst *inst = &program->insts[c->inst];
+    inst->loop = SF_NEW(&program->arena, sf_loop);
+    builder b = {.l = l, .c = c, .index = index, .loop = inst->loop, .inst = inst};
+    set_domain(inst->loop, c);
+    for (size_t i = 0; i < c->nnodes; i++) {
+        const sf_node *node = c->nodes[i];
+        if (sf_is(node, SF_OP_REDUCE))
+            add_reduce(&b, node);
+        else
+            add_op(&b, node, l->values[node->result].level);
+    }
+    for (size_t i = 0; i < c->noutputs; i++)
+        add_store(&b, c->outputs[i]);
+    inst->nin = (uint32_t)b.nin;
+    inst->nout = (uint32_t)b.nout;
+    inst->loop->nsteps = (uint32_t)b.nsteps;
+    inst->loop->naccesses = (uint32_t)b.naccesses;
+    assign_registers(&b);
+    count_domain(inst->loop, c->split >= 0);
+}

@@ -1,0 +1,112 @@
+/* Lowering from the inside: what its files share.
+ *
+ *     lower.c    node by node: which instruction it becomes, where its value stands
+ *     cluster.c  which element-wise ops and reductions run in one loop
+ *     fuse.c     from a cluster to the steps of its loop
+ *     order.c    the order of instructions, for a low peak of memory
+ *     place.c    updates in place, and the places of buffers in the arena
+ *
+ * Instructions are appended in an order that is valid, so the index of an instruction is its time: a
+ * cluster that stands at time t may take in an op only if everything else that op needs was made
+ * before t. No cycle can arise.
+ */
+#ifndef SF_PROG_LOWER_H
+#define SF_PROG_LOWER_H
+
+#include "op/op.h"
+#include "prog/program.h"
+
+typedef enum level {
+    LEVEL_NONE,
+    LEVEL_DEFERRED, /* of no loop yet: the first that needs it takes it in */
+    LEVEL_FULL,     /* a register of the loop */
+    LEVEL_ROW,      /* a row register */
+    LEVEL_GATHERED, /* complete only after the loop */
+} level;
+
+enum { NO_CLUSTER = UINT32_MAX };
+
+typedef struct cluster {
+    uint32_t inst; /* its place among the instructions */
+    int rank;
+    int64_t dims[SF_MAX_RANK]; /* of its tensors, without dimensions of size 1 */
+    int order[SF_MAX_RANK]; /* the domain's dimension i is dimension order[i] of the tensors: those
+                                  that a fold keeps come first */
+    int split;              /* -1 while nothing needs rows */
+    bool whole_rows;
+    const sf_node **nodes;
+    size_t nnodes, node_capacity;
+    sf_value *outputs; /* that somebody outside needs */
+    size_t noutputs, output_capacity;
+} cluster;
+
+/* What is known about a value while lowering. */
+typedef struct lowered {
+    sf_value same; /* an equal value that was lowered before, or itself */
+    uint32_t cluster;
+    level level;
+    bool has_view;
+    sf_view view;
+    uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
+    uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */
+} lowered;
+
+typedef struct lowering {
+    const sf_graph *graph;
+    sf_program *program;
+    lowered *values;
+    cluster **clusters;
+    size_t nclusters, cluster_capacity;
+    uint32_t
+        *made; /* by buffer: the instruction that fills it; SF_NONE for arguments and constants */
+    size_t made_capacity;
+    sf_arena scratch;
+} lowering;
+
+/* lower.c */
+sf_value value_of(const lowering *l, sf_value value);
+sf_view view_of(lowering *l, sf_value value); /* makes it stand in memory if need be */
+bool peek_view(lowering *l, sf_value value,
+               sf_view *out);                  /* what view_of would give without a copy */
+uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of these: */
+#define ALWAYS (SF_NONE - 1)                   /* an argument or a constant */
+#define NEEDS_COPY SF_NONE                     /* only a copy that is still to be made */
+uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst);
+uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
+sf_view copy_of(lowering *l, sf_view view, const sf_node *node); /* a contiguous copy */
+
+/* cluster.c: true when the node is one that loops compute. It then is part of a cluster, or deferred
+ * until somebody needs it. cluster_now gives a deferred value a cluster of its own. */
+bool cluster_pointwise(lowering *l, const sf_node *node);
+bool cluster_reduce(lowering *l, const sf_node *node);
+void cluster_now(lowering *l, sf_value value);
+
+/* How a value reaches a cluster: as one of its registers (level FULL or ROW; `expand`: a row register
+ * that is broadcast), or, LEVEL_NONE, from outside. */
+typedef struct relation {
+    level level;
+    bool expand;
+    sf_value base; /* the value whose register it is */
+} relation;
+relation relate(const lowering *l, uint32_t cluster, sf_value value);
+
+/* Follows reshapes that only add or drop dimensions of size 1. */
+sf_value behind_reshapes(const lowering *l, sf_value value);
+
+/* fuse.c: the vector op of a node; false when loops have none for it. */
+bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op);
+bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
+void fuse_cluster(lowering *l, uint32_t index);
+
+/* Merges the dimensions of a loop and counts its rows and columns. Without `has_split`, the last merged
+ * dimension is the columns. */
+void count_domain(sf_loop *loop, bool has_split);
+
+/* order.c, place.c */
+void order_insts(lowering *l);
+void update_in_place(lowering *l);
+
+/* The dimensions that are not 1. */
+int squeezed(const sf_type *type, int64_t *dims);
+
+#endif

@@ -1,0 +1,174 @@
+#include "base/mem.h"
+#include "prog/lower.h"
+
+/* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
+ * alive. So the text's order is kept, but an instruction is taken as soon as it is ready when it frees at
+ * least as much as it needs. A new value of an argument needs nothing once nobody else will read the old
+ * one, because it then goes into its place. */
+typedef struct order {
+    lowering *l;
+    sf_program *p;
+    uint32_t *waits;     /* by instruction: inputs not yet made */
+    uint32_t *readers;   /* by buffer: instructions that have still to read it */
+    uint32_t *becomes;   /* by buffer: the argument's buffer that it replaces, or SF_NONE */
+    uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
+    uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
+    bool *done;
+    sf_inst *ordered;
+    uint32_t *position; /* by old index */
+    uint32_t count;
+} order;
+
+static bool is_new(const order *o, uint32_t inst, uint32_t input)
+{
+    const sf_inst *i = &o->p->insts[inst];
+    for (uint32_t j = 0; j < input; j++)
+        if (i->in[j].buffer == i->in[input].buffer)
+            return false;
+    return true;
+}
+
+/* Lists the readers of every buffer, and counts what every instruction waits for. */
+static void link_readers(order *o)
+{
+    size_t links = 0, used = 0;
+    for (size_t i = 0; i < o->p->ninsts; i++)
+        links += o->p->insts[i].nin;
+    o->next = sf_alloc((links + 1) * sizeof *o->next);
+    o->who = sf_alloc((links + 1) * sizeof *o->who);
+    for (size_t i = 0; i < o->p->nbuffers; i++)
+        o->heads[i] = SF_NONE;
+    for (uint32_t i = (uint32_t)o->p->ninsts; i-- > 0;)
+        for (uint32_t j = 0; j < o->p->insts[i].nin; j++) {
+            uint32_t buffer = o->p->insts[i].in[j].buffer;
+            if (!is_new(o, i, j))
+                continue;
+            o->readers[buffer]++;
+            o->waits[i] += o->l->made[buffer] != ALWAYS;
+            o->who[used] = i;
+            o->next[used] = o->heads[buffer];
+            o->heads[buffer] = (uint32_t)used++;
+        }
+}
+
+static void link_state(order *o)
+{
+    const sf_graph *graph = o->p->graph;
+    for (size_t i = 0; i < o->p->nbuffers; i++)
+        o->becomes[i] = o->successor[i] = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (graph->arguments[i].next == SF_NONE)
+            continue;
+        uint32_t buffer = o->p->results[graph->arguments[i].next].buffer;
+        if (o->l->made[buffer] == ALWAYS)
+            continue;
+        o->becomes[buffer] = i; /* the buffers of arguments come first, in order */
+        o->successor[i] = o->l->made[buffer];
+    }
+}
+
+/* Bytes that the instruction frees, less those that it needs. */
+static int64_t gain_of(const order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    int64_t gain = 0;
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        const sf_buffer *buffer = &o->p->buffers[inst->in[i].buffer];
+        if (buffer->home == SF_HOME_ARENA && o->readers[inst->in[i].buffer] == 1 &&
+            is_new(o, index, i))
+            gain += buffer->bytes;
+    }
+    for (uint32_t i = 0; i < inst->nout; i++) {
+        uint32_t state = o->becomes[inst->out[i].buffer];
+        uint32_t others = state == SF_NONE ? 1 : o->readers[state];
+        for (uint32_t j = 0; state != SF_NONE && j < inst->nin; j++)
+            others -= inst->in[j].buffer == state && is_new(o, index, j);
+        if (others > 0)
+            gain -= o->p->buffers[inst->out[i].buffer].bytes;
+    }
+    return gain;
+}
+
+static bool is_ready(const order *o, uint32_t inst)
+{
+    return inst != SF_NONE && !o->done[inst] && o->waits[inst] == 0;
+}
+
+static void take(order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    o->done[index] = true;
+    o->position[index] = o->count;
+    o->ordered[o->count++] = *inst;
+    for (uint32_t i = 0; i < inst->nin; i++)
+        o->readers[inst->in[i].buffer] -= is_new(o, index, i);
+    for (uint32_t i = 0; i < inst->nout; i++)
+        for (uint32_t at = o->heads[inst->out[i].buffer]; at != SF_NONE; at = o->next[at])
+            o->waits[o->who[at]]--;
+}
+
+/* What became ready, or can now go into its place, because of the instruction just taken. */
+static uint32_t next_gain(const order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    for (uint32_t i = 0; i < inst->nout; i++)
+        for (uint32_t at = o->heads[inst->out[i].buffer]; at != SF_NONE; at = o->next[at])
+            if (is_ready(o, o->who[at]) && gain_of(o, o->who[at]) >= 0)
+                return o->who[at];
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        uint32_t successor = o->successor[inst->in[i].buffer];
+        if (is_ready(o, successor) && gain_of(o, successor) >= 0)
+            return successor;
+    }
+    return SF_NONE;
+}
+
+/* Takes the instruction and then, as long as there is one, what gains because of one just taken. The
+ * work list is the list of what was taken. */
+static void take_with_gains(order *o, uint32_t index, uint32_t *taken)
+{
+    uint32_t ntaken = 0;
+    taken[ntaken++] = index;
+    take(o, index);
+    for (uint32_t at = 0; at < ntaken; at++)
+        for (uint32_t found; (found = next_gain(o, taken[at])) != SF_NONE;) {
+            taken[ntaken++] = found;
+            take(o, found);
+        }
+}
+
+void order_insts(lowering *l)
+{
+    sf_program *p = l->program;
+    size_t ninsts = p->ninsts, nbuffers = p->nbuffers;
+    order o = {.l = l, .p = p};
+    o.waits = sf_alloc(ninsts * sizeof *o.waits);
+    o.readers = sf_alloc(nbuffers * sizeof *o.readers);
+    o.becomes = sf_alloc(nbuffers * sizeof *o.becomes);
+    o.successor = sf_alloc(nbuffers * sizeof *o.successor);
+    o.heads = sf_alloc(nbuffers * sizeof *o.heads);
+    o.done = sf_alloc(ninsts * sizeof *o.done);
+    o.position = sf_alloc(ninsts * sizeof *o.position);
+    o.ordered = SF_ARRAY(&p->arena, ninsts, sf_inst);
+    uint32_t *taken = sf_alloc(ninsts * sizeof *taken);
+    link_readers(&o);
+    link_state(&o);
+    for (uint32_t i = 0; i < ninsts; i++)
+        if (!o.done[i])
+            take_with_gains(&o, i, taken);
+    p->insts = o.ordered;
+    p->inst_capacity = ninsts;
+    for (size_t i = 0; i < nbuffers; i++)
+        if (l->made[i] != ALWAYS)
+            l->made[i] = o.position[l->made[i]];
+    sf_free(taken);
+    sf_free(o.next);
+    sf_free(o.who);
+    sf_free(o.position);
+    sf_free(o.done);
+    sf_free(o.heads);
+    sf_free(o.successor);
+    sf_free(o.becomes);
+    sf_free(o.readers);
+    sf_free(o.waits);
+}

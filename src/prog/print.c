@@ -1,0 +1,97 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "prog/program.h"
+
+static void print_view(sf_buf *out, const sf_program *p, const sf_view *view)
+{
+    const sf_buffer *buffer = &p->buffers[view->buffer];
+    static const char letters[] = {'b', 'a', 'c'};
+    sf_buf_printf(out, " %c%u:%s[", letters[buffer->home],
+                  buffer->home == SF_HOME_ARGUMENT ? buffer->argument : view->buffer,
+                  sf_dtype_get(view->dtype)->name);
+    for (int i = 0; i < view->rank; i++)
+        sf_buf_printf(out, "%s%" PRId64, i ? "," : "", view->dims[i]);
+    sf_buf_putc(out, ']');
+    if (!sf_view_is_contiguous(view))
+        sf_buf_putc(out, '~');
+    if (buffer->home == SF_HOME_ARENA)
+        sf_buf_printf(out, "@%" PRId64, buffer->offset);
+}
+
+static void print_loop(sf_buf *out, const sf_loop *loop)
+{
+    uint32_t ops = 0, folds = 0;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        ops += loop->steps[i].kind == SF_STEP_OP || loop->steps[i].kind == SF_STEP_CONVERT;
+        folds += loop->steps[i].kind == SF_STEP_FOLD || loop->steps[i].kind == SF_STEP_GATHER;
+    }
+    sf_buf_printf(out, " %" PRId64 "x%" PRId64 " ops %u folds %u registers %u", loop->rows,
+                  loop->columns, ops, folds, loop->nregisters);
+}
+
+/* One stream so far: the number in front of every line. */
+static void print_inst(sf_buf *out, const sf_program *p, uint32_t index)
+{
+    const sf_inst *inst = &p->insts[index];
+    sf_buf_printf(out, "%5u s0 %-4s", index, sf_inst_kind_name(inst->kind));
+    if (inst->kind == SF_INST_OP)
+        sf_buf_printf(out, " %s", inst->node->def->name);
+    if (inst->kind == SF_INST_DOT)
+        sf_buf_printf(out, " %" PRId64 "x%" PRId64 "x%" PRId64, inst->dot->m, inst->dot->n,
+                      inst->dot->k);
+    if (inst->loop)
+        print_loop(out, inst->loop);
+    for (uint32_t i = 0; i < inst->nin; i++)
+        print_view(out, p, &inst->in[i]);
+    sf_buf_puts(out, " ->");
+    for (uint32_t i = 0; i < inst->nout; i++)
+        print_view(out, p, &inst->out[i]);
+    if (inst->node && inst->node->scope->depth)
+        sf_buf_printf(out, "  %s", inst->node->scope->path);
+    sf_buf_putc(out, '\n');
+}
+
+void sf_program_print(const sf_program *p, sf_buf *out)
+{
+    sf_buf_printf(out,
+                  "program of %zu instructions: arguments %" PRId64 " bytes, arena %" PRId64
+                  " bytes, constants %" PRId64 " bytes\n",
+                  p->ninsts, p->state_bytes, p->arena_bytes, p->constant_bytes);
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        print_inst(out, p, i);
+}
+
+typedef struct timed {
+    uint32_t inst;
+    double seconds;
+} timed;
+
+static int slowest_first(const void *a, const void *b)
+{
+    const timed *x = a, *y = b;
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+void sf_program_profile(const sf_program *p, const double *seconds, int64_t steps, sf_buf *out)
+{
+    enum { SHOWN = 40 };
+    timed *list = sf_alloc(p->ninsts * sizeof *list);
+    double kinds[SF_INST_KIND_COUNT] = {0}, all = 0, scale = steps ? 1e3 / (double)steps : 0;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        list[i] = (timed){i, seconds[i]};
+        kinds[p->insts[i].kind] += seconds[i];
+        all += seconds[i];
+    }
+    qsort(list, p->ninsts, sizeof *list, slowest_first);
+    sf_buf_printf(out, "step %.3f ms\n", all * scale);
+    for (int kind = 0; kind < SF_INST_KIND_COUNT; kind++)
+        sf_buf_printf(out, "  %-5s %10.3f ms %5.1f%%\n", sf_inst_kind_name((sf_inst_kind)kind),
+                      kinds[kind] * scale, all > 0 ? 100 * kinds[kind] / all : 0.0);
+    for (size_t i = 0; i < p->ninsts && i < SHOWN; i++) {
+        sf_buf_printf(out, "%10.3f ms", list[i].seconds * scale);
+        print_inst(out, p, list[i].inst);
+    }
+    sf_free(list);
+}

@@ -1,0 +1,88 @@
+/* The program: one rank's list of instructions, with every buffer assigned.
+ *
+ * A graph says what is computed; a program says how: which loops are fused, which library calls are
+ * made, in which order, and where every byte stands. Nothing is decided when it runs. The executor
+ * runs it, the simulator will price it, passes will rewrite it.
+ *
+ *     buffer ── a range of the arena, an argument, or a constant
+ *       view ── a tensor in a buffer: offset and strides
+ *         instruction ── LOOP, DOT, CONV, OP, reading and writing views
+ */
+#ifndef SF_PROG_PROGRAM_H
+#define SF_PROG_PROGRAM_H
+
+#include "prog/loop.h"
+#include "prog/view.h"
+
+typedef enum sf_home { SF_HOME_ARENA, SF_HOME_ARGUMENT, SF_HOME_CONSTANT } sf_home;
+
+typedef struct sf_buffer {
+    sf_home home;
+    int64_t bytes;
+    int64_t offset;           /* in the arena, a multiple of 64 */
+    uint32_t argument;        /* whose storage it is */
+    const sf_dense *constant; /* whose elements it holds, expanded */
+    uint32_t first, last;     /* instructions between which its contents matter */
+    bool is_result;           /* its contents matter after the last instruction */
+} sf_buffer;
+
+typedef enum sf_inst_kind {
+    SF_INST_LOOP, /* a fused nest of element-wise ops and reductions */
+    SF_INST_DOT,  /* a batched matrix product */
+    SF_INST_CONV, /* a convolution */
+    SF_INST_OP,   /* any other op, by the kernel of the op table, on contiguous tensors */
+    SF_INST_KIND_COUNT
+} sf_inst_kind;
+const char *sf_inst_kind_name(sf_inst_kind kind);
+
+/* C = A * B for every combination of the batch indices; A is m x k, B is k x n. Strides in elements. */
+typedef struct sf_dot {
+    int nbatch;
+    int64_t batch[SF_MAX_RANK];
+    int64_t a_batch[SF_MAX_RANK], b_batch[SF_MAX_RANK], c_batch[SF_MAX_RANK];
+    int64_t m, n, k;
+    int64_t a_row, a_column, b_row, b_column, c_row, c_column;
+} sf_dot;
+
+typedef struct sf_inst {
+    sf_inst_kind kind;
+    const sf_node *node; /* what it is for; of a loop, the last of its nodes */
+    uint32_t nin, nout;
+    sf_view *in, *out;
+    sf_loop *loop;
+    sf_dot *dot;
+    uint32_t ncaptured; /* OP with regions: values of the enclosing block that they use */
+    sf_value *captured; /* their views follow the operands in `in` */
+} sf_inst;
+
+typedef struct sf_program {
+    sf_arena arena;
+    const sf_graph *graph; /* borrowed */
+    sf_buffer *buffers;
+    size_t nbuffers, buffer_capacity;
+    sf_inst *insts;
+    size_t ninsts, inst_capacity;
+    sf_view *results;    /* of the graph; a result that becomes an argument stands in that argument
+                             after the step */
+    int64_t arena_bytes; /* peak of the arena, known before any run */
+    int64_t state_bytes; /* of arguments */
+    int64_t constant_bytes;
+} sf_program;
+
+/* The graph must outlive the program. */
+sf_program *sf_lower(const sf_graph *graph);
+void sf_program_free(sf_program *program);
+
+/* Gives every arena buffer its place: by liveness, largest first. Part of sf_lower, and of every pass
+ * that changes buffers. */
+void sf_program_place(sf_program *program);
+
+/* A line per instruction: number, kind, shapes, bytes, buffers, scope. */
+void sf_program_print(const sf_program *program, sf_buf *out);
+
+/* The instructions with the time they took (seconds over `steps` steps), the slowest first, and the sums
+ * by kind. */
+void sf_program_profile(const sf_program *program, const double *seconds, int64_t steps,
+                        sf_buf *out);
+
+#endif

@@ -1,0 +1,165 @@
+#include "prog/view.h"
+
+#include "op/op.h"
+#include "op/slots.h"
+
+sf_view sf_view_whole(uint32_t buffer, const sf_type *type)
+{
+    sf_view view = {.buffer = buffer, .dtype = type->dtype, .rank = type->rank};
+    for (int i = 0; i < type->rank; i++)
+        view.dims[i] = type->dims[i];
+    sf_strides(type->rank, type->dims, view.strides);
+    return view;
+}
+
+int64_t sf_view_count(const sf_view *view)
+{
+    int64_t count = 1;
+    for (int i = 0; i < view->rank; i++)
+        count *= view->dims[i];
+    return count;
+}
+
+bool sf_view_is_contiguous(const sf_view *view)
+{
+    int64_t stride = 1;
+    for (int i = view->rank - 1; i >= 0; i--) {
+        if (view->dims[i] != 1 && view->strides[i] != stride)
+            return false;
+        stride *= view->dims[i];
+    }
+    return true;
+}
+
+sf_view sf_view_squeeze(const sf_view *view)
+{
+    sf_view out = {.buffer = view->buffer, .dtype = view->dtype, .offset = view->offset};
+    for (int i = 0; i < view->rank; i++) {
+        if (view->dims[i] == 1)
+            continue;
+        out.dims[out.rank] = view->dims[i];
+        out.strides[out.rank++] = view->strides[i];
+    }
+    return out;
+}
+
+/* Merges neighbouring dimensions that one stride can walk. */
+static sf_view merge_dims(const sf_view *view)
+{
+    sf_view in = sf_view_squeeze(view), out = in;
+    out.rank = 0;
+    for (int i = 0; i < in.rank; i++) {
+        int last = out.rank - 1;
+        if (last >= 0 && out.strides[last] == in.strides[i] * in.dims[i]) {
+            out.dims[last] *= in.dims[i];
+            out.strides[last] = in.strides[i];
+            continue;
+        }
+        out.dims[out.rank] = in.dims[i];
+        out.strides[out.rank++] = in.strides[i];
+    }
+    return out;
+}
+
+/* Splits the merged dimensions again, into the dimensions of `type`; false where a new dimension would
+ * cross a seam that no stride can walk. */
+static bool reshape(const sf_view *view, const sf_type *type, sf_view *out)
+{
+    sf_view merged = merge_dims(view);
+    *out = (sf_view){
+        .buffer = view->buffer, .dtype = view->dtype, .offset = view->offset, .rank = type->rank};
+    int at = merged.rank - 1;
+    int64_t left = at >= 0 ? merged.dims[at] : 1, stride = at >= 0 ? merged.strides[at] : 1;
+    for (int i = type->rank - 1; i >= 0; i--) {
+        out->dims[i] = type->dims[i];
+        out->strides[i] = stride;
+        if (type->dims[i] == 1)
+            continue;
+        if (type->count == 0)
+            continue;
+        if (left == 1 && at > 0) {
+            at--;
+            left = merged.dims[at];
+            stride = out->strides[i] = merged.strides[at];
+        }
+        if (left % type->dims[i] != 0)
+            return false;
+        left /= type->dims[i];
+        stride *= type->dims[i];
+    }
+    return true;
+}
+
+static void broadcast(const sf_op *op, const sf_view *operand, sf_view *out)
+{
+    sf_ints dims = sf_op_ints(op, SF_BROADCAST_DIMENSIONS);
+    const sf_type *to = op->out[0];
+    *out = (sf_view){.buffer = operand->buffer,
+                     .dtype = operand->dtype,
+                     .offset = operand->offset,
+                     .rank = to->rank};
+    for (int i = 0; i < to->rank; i++)
+        out->dims[i] = to->dims[i];
+    for (int i = 0; i < dims.count; i++)
+        if (operand->dims[i] != 1)
+            out->strides[dims.at[i]] = operand->strides[i];
+}
+
+static void slice(const sf_op *op, const sf_view *operand, sf_view *out)
+{
+    sf_ints starts = sf_op_ints(op, SF_SLICE_STARTS), steps = sf_op_ints(op, SF_SLICE_STRIDES);
+    *out = *operand;
+    for (int i = 0; i < out->rank; i++) {
+        out->offset += starts.at[i] * operand->strides[i];
+        out->strides[i] *= steps.at[i];
+        out->dims[i] = op->out[0]->dims[i];
+    }
+}
+
+bool sf_is_view_op(const sf_node *node)
+{
+    switch (node->def->id) {
+    case SF_OP_RESHAPE:
+    case SF_OP_TRANSPOSE:
+    case SF_OP_BROADCAST_IN_DIM:
+    case SF_OP_SLICE:
+    case SF_OP_REVERSE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out)
+{
+    switch (op->def->id) {
+    case SF_OP_RESHAPE:
+        return reshape(operand, op->out[0], out);
+    case SF_OP_TRANSPOSE:
+        *out = *operand;
+        for (int i = 0; i < out->rank; i++) {
+            int64_t from = sf_op_ints(op, SF_TRANSPOSE_PERMUTATION).at[i];
+            out->dims[i] = operand->dims[from];
+            out->strides[i] = operand->strides[from];
+        }
+        return true;
+    case SF_OP_BROADCAST_IN_DIM:
+        broadcast(op, operand, out);
+        return true;
+    case SF_OP_SLICE:
+        slice(op, operand, out);
+        return true;
+    case SF_OP_REVERSE: {
+        sf_ints dims = sf_op_ints(op, SF_REVERSE_DIMENSIONS);
+        *out = *operand;
+        for (int i = 0; i < dims.count; i++) {
+            int64_t d = dims.at[i];
+            out->offset += (out->dims[d] - 1) * out->strides[d];
+            out->strides[d] = -out->strides[d];
+        }
+        return out->offset >= 0 || sf_view_count(out) > 0;
+    }
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,36 @@
+/* Views: how a tensor stands in a buffer.
+ *
+ * Reshapes, transposes, broadcasts and slices need no work where the tensor can be read through other
+ * strides. A view never owns memory.
+ */
+#ifndef SF_PROG_VIEW_H
+#define SF_PROG_VIEW_H
+
+#include "ir/opdef.h"
+
+typedef struct sf_view {
+    uint32_t buffer; /* of the program */
+    sf_dtype dtype;
+    int rank;
+    int64_t offset; /* of the first element, in elements */
+    int64_t dims[SF_MAX_RANK];
+    int64_t strides[SF_MAX_RANK]; /* in elements; 0 repeats, negative runs backwards */
+} sf_view;
+
+/* Row-major at the start of a buffer. */
+sf_view sf_view_whole(uint32_t buffer, const sf_type *type);
+
+int64_t sf_view_count(const sf_view *view);
+bool sf_view_is_contiguous(const sf_view *view);
+
+/* What the op makes of its first operand's view, where no element has to move: reshape (where the
+ * strides allow it), transpose, broadcast_in_dim, slice, reverse. False for all others. */
+bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out);
+
+/* The same op always is a view, whatever the operand's strides. */
+bool sf_is_view_op(const sf_node *node);
+
+/* Drops dimensions of size 1. */
+sf_view sf_view_squeeze(const sf_view *view);
+
+#endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "run/gemm.h"
 
 static const struct feature {
     const char *name, *what;
@@ -9,6 +10,7 @@ static const struct feature {
 } features[] = {
     {"zlib", "gzip files", SF_FEATURE_ZLIB},
     {"lzma", "xz files", SF_FEATURE_LZMA},
+    {"blas", "matrix products by a CBLAS", SF_FEATURE_BLAS},
     {"mpi", "runs over MPI", SF_FEATURE_MPI},
     {"cuda", "runs on NVIDIA GPUs", SF_FEATURE_CUDA},
 };
@@ -22,7 +24,7 @@ static void print_json(void)
     for (int i = 0; i < FEATURES; i++)
         printf("%s\n    \"%s\": %s", i ? "," : "", features[i].name,
                features[i].in ? "true" : "false");
-    printf("\n  }\n}\n");
+    printf("\n  },\n  \"products\": \"%s\"\n}\n", sf_gemm_library());
 }
 
 int sf_cli_version(int argc, char **argv)
@@ -49,5 +51,6 @@ int sf_cli_version(int argc, char **argv)
     printf("sheaf %s\ncompiler: %s\ntarget: %s\n", SF_VERSION, SF_BUILD_COMPILER, SF_BUILD_TARGET);
     for (int i = 0; i < FEATURES; i++)
         printf("%s: %s (%s)\n", features[i].name, features[i].in ? "in" : "out", features[i].what);
+    printf("matrix products: %s\n", sf_gemm_library());
     return SF_EXIT_GOOD;
 }

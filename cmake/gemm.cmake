@@ -1,0 +1,58 @@
+# Matrix products. The kernels, src/run/gemm_*.c, are one text that is compiled for several instruction
+# sets; which one runs is decided when the program starts. -ffp-contract=fast: a product and a sum
+# become one instruction, rounded once.
+
+set(gemm_flags -O3 -ffp-contract=fast)
+set(gemm_flags_base ${gemm_flags})
+set(gemm_flags_avx2 ${gemm_flags})
+set(gemm_flags_avx512 ${gemm_flags})
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+    list(APPEND gemm_flags_avx2 -mavx2 -mfma)
+    list(APPEND gemm_flags_avx512 -mavx512f -mfma)
+endif()
+foreach(set base avx2 avx512)
+    set_source_files_properties(src/run/gemm_${set}.c PROPERTIES
+        COMPILE_OPTIONS "${gemm_flags_${set}}")
+endforeach()
+
+# A CBLAS can stand in for the kernels. SF_BLAS: none, openblas, blis, the path of a library, or auto,
+# which goes by what was measured (docs/performance.md): on x86-64 our own are as fast as the best
+# library and much faster than one that does not know the processor; elsewhere a library comes first.
+
+set(SF_BLAS auto CACHE STRING "CBLAS for matrix products: auto, none, openblas, blis or a path")
+set(SF_FEATURE_BLAS 0)
+set(blas_names)
+if(SF_BLAS STREQUAL "auto")
+    if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+        set(blas_names blis openblas)
+    endif()
+elseif(NOT SF_BLAS STREQUAL "none")
+    set(blas_names ${SF_BLAS})
+endif()
+foreach(name IN LISTS blas_names)
+    if(IS_ABSOLUTE ${name})
+        set(blas_library ${name})
+    else()
+        find_library(SF_LIBRARY_${name} ${name})
+        mark_as_advanced(SF_LIBRARY_${name})
+        set(blas_library ${SF_LIBRARY_${name}})
+    endif()
+    if(blas_library AND NOT SF_FEATURE_BLAS)
+        include(CheckFunctionExists)
+        include(CMakePushCheckState)
+        cmake_push_check_state()
+        set(CMAKE_REQUIRED_LIBRARIES ${blas_library})
+        string(MAKE_C_IDENTIFIER "SF_CBLAS_IN_${blas_library}" found)
+        check_function_exists(cblas_sgemm ${found})
+        cmake_pop_check_state()
+        if(${found})
+            set(SF_FEATURE_BLAS 1)
+            target_link_libraries(sheaf_dependencies INTERFACE ${blas_library})
+            target_compile_definitions(sheaf_dependencies INTERFACE SF_HAVE_BLAS=1)
+            string(PREPEND SF_PC_LIBS "${blas_library} ")
+        endif()
+    endif()
+endforeach()
+if(NOT SF_FEATURE_BLAS AND NOT SF_BLAS MATCHES "^(auto|none)$")
+    message(FATAL_ERROR "SF_BLAS=${SF_BLAS}: no library with cblas_sgemm was found")
+endif()

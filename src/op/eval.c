@@ -135,8 +135,8 @@ static bool has_effects(const sf_graph *graph, const sf_block *block)
     return false;
 }
 
-sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
-                        int64_t limit, sf_diag *diag)
+sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
+                           int64_t limit, int64_t *peak, sf_diag *diag)
 {
     sf_eval eval = {.graph = graph, .diag = diag, .limit = limit};
     eval.literal = has_effects(graph, graph->top);
@@ -152,8 +152,16 @@ sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_te
         results[i].data = sf_alloc((size_t)sf_type_bytes(from->type));
         memcpy(results[i].data, from->data, (size_t)sf_type_bytes(from->type));
     }
+    if (peak)
+        *peak = eval.peak;
     close_eval(&eval);
     return status;
+}
+
+sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
+                        int64_t limit, sf_diag *diag)
+{
+    return sf_eval_measured(graph, arguments, results, limit, NULL, diag);
 }
 
 sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_diag *diag)

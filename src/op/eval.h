@@ -38,6 +38,10 @@ static inline sf_dtype sf_product_dtype(const sf_eval *eval, sf_dtype dtype)
 sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
                         int64_t limit, sf_diag *diag);
 
+/* The same; *peak, when not NULL, gets the most bytes of tensors that were live at a time. */
+sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
+                           int64_t limit, int64_t *peak, sf_diag *diag);
+
 /* For kernels with regions: binds the block's arguments, evaluates it and copies its results into
  * `results`, whose data the caller provides. Values of enclosing blocks are visible. */
 sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *arguments,

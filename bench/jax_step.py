@@ -1,0 +1,68 @@
+"""Times a step of StableHLO text under JAX on the CPU: jax_step.py SECONDS FILE
+
+The thread count is that of the process's affinity (use taskset). Prints a line of JSON: the best step in
+milliseconds, the time to compile, and the memory that running took beyond what the interpreter had.
+"""
+import json
+import re
+import resource
+import sys
+import time
+
+import jax
+import jax.extend
+import numpy as np
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib import xla_client
+from jaxlib.mlir import ir
+
+TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32, "i1": np.bool_}
+
+
+def argument_types(text):
+    with jax_mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        main = next(o for o in module.body.operations if "main" in str(o.attributes["sym_name"]))
+        return [str(t) for t in main.type.inputs]
+
+
+def argument(index, type_text):
+    dims, name = re.match(r"tensor<((?:\d+x)*)([a-z0-9]+)>", type_text).groups()
+    shape = [int(d) for d in dims.split("x") if d]
+    count = np.arange(int(np.prod(shape, dtype=np.int64)))
+    if name.startswith("f"):
+        return (0.02 * np.sin(0.1 * count + index)).astype(TYPES[name]).reshape(shape)
+    return (count % 7).astype(TYPES[name]).reshape(shape)
+
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main():
+    seconds, path = float(sys.argv[1]), sys.argv[2]
+    text = open(path).read()
+    backend = jax.extend.backend.get_backend("cpu")
+    types = argument_types(text)
+    before = time.time()
+    options = xla_client.CompileOptions()
+    device = backend.local_devices()[0]
+    if hasattr(backend, "compile_and_load"):
+        step = backend.compile_and_load(text, xla_client.DeviceList((device,)), options)
+    else:
+        step = backend.compile(text, options)
+    compiled = time.time() - before
+    had = peak_mb()
+    values = [jax.device_put(argument(i, t)) for i, t in enumerate(types)]
+    best, steps, start = float("inf"), 0, time.time()
+    while steps < 3 or time.time() - start < seconds:
+        before = time.time()
+        results = step.execute_sharded(values).disassemble_into_single_device_arrays()
+        for result in results:
+            result[0].block_until_ready()
+        best, steps = min(best, time.time() - before), steps + 1
+    print(json.dumps({"step_ms": round(best * 1e3, 3), "compile_s": round(compiled, 2),
+                      "memory_mb": round(peak_mb() - had, 1), "steps": steps}))
+
+
+main()

@@ -1,0 +1,359 @@
+/* The CPU engine: lowers the step once, and runs the program. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/machine.h"
+#include "base/mem.h"
+#include "op/eval.h"
+#include "prog/program.h"
+#include "run/conv_op.h"
+#include "run/engine_kind.h"
+#include "run/gemm.h"
+#include "run/loop.h"
+
+struct cpu {
+    const sf_graph *graph;
+    sf_program *program;
+    sf_threads *threads;
+    char *arena, *scratch;
+    char **buffers; /* by buffer: where it stands */
+    void **owned;   /* memory of arguments and constants */
+    size_t nowned;
+    int64_t scratch_bytes;
+    sf_pointers *pointers; /* by instruction */
+    sf_arena memory;       /* of the lists above */
+    sf_eval eval;          /* for instructions that use the kernels of the op table */
+    double *seconds;       /* by instruction, over all steps */
+    int64_t steps;
+};
+
+static char *view_pointer(const struct cpu *cpu, const sf_view *view)
+{
+    return cpu->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
+}
+
+static sf_gemm gemm_of(const struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+{
+    const sf_dot *dot = inst->dot;
+    return (sf_gemm){
+        .batches = 1,
+        .m = dot->m,
+        .n = dot->n,
+        .k = dot->k,
+        .a = {at->in ? at->in[0] : NULL, inst->in[0].dtype, 0, dot->a_row, dot->a_column},
+        .b = {at->in ? at->in[1] : NULL, inst->in[1].dtype, 0, dot->b_row, dot->b_column},
+        .c = {at->out ? at->out[0] : NULL, inst->out[0].dtype, 0, dot->c_row, dot->c_column},
+        .scratch = cpu->scratch,
+    };
+}
+
+/* Batches of one stride in all three matrices go to the library as one; the others are walked. */
+static int inner_batches(const sf_dot *dot, int64_t *count)
+{
+    int at = dot->nbatch;
+    *count = 1;
+    while (at > 0) {
+        int d = at - 1;
+        bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
+                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at]);
+        if (!follows)
+            break;
+        *count *= dot->batch[d];
+        at = d;
+    }
+    return at;
+}
+
+static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+{
+    const sf_dot *dot = inst->dot;
+    sf_gemm gemm = gemm_of(cpu, inst, at);
+    int outer = inner_batches(dot, &gemm.batches);
+    if (dot->nbatch > 0) {
+        gemm.a.batch = dot->a_batch[dot->nbatch - 1];
+        gemm.b.batch = dot->b_batch[dot->nbatch - 1];
+        gemm.c.batch = dot->c_batch[dot->nbatch - 1];
+    }
+    int64_t index[SF_MAX_RANK] = {0};
+    int64_t a_width = sf_dtype_get(gemm.a.dtype)->bytes,
+            b_width = sf_dtype_get(gemm.b.dtype)->bytes;
+    int64_t c_width = sf_dtype_get(gemm.c.dtype)->bytes;
+    do {
+        int64_t a = 0, b = 0, c = 0;
+        for (int d = 0; d < outer; d++) {
+            a += index[d] * dot->a_batch[d];
+            b += index[d] * dot->b_batch[d];
+            c += index[d] * dot->c_batch[d];
+        }
+        gemm.a.data = at->in[0] + a * a_width;
+        gemm.b.data = at->in[1] + b * b_width;
+        gemm.c.data = at->out[0] + c * c_width;
+        sf_gemm_run(&gemm, cpu->threads);
+    } while (sf_next_index(outer, dot->batch, index));
+}
+
+/* An op by the kernel of the op table, on whole contiguous tensors. */
+static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at, sf_diag *diag)
+{
+    const sf_node *node = inst->node;
+    sf_mark mark = sf_arena_mark(&cpu->eval.scratch);
+    sf_arena *scratch = &cpu->eval.scratch;
+    const sf_type **types = SF_ARRAY(scratch, node->noperands + node->nresults, const sf_type *);
+    sf_tensor *in = SF_ARRAY(scratch, node->noperands, sf_tensor);
+    sf_tensor *out = SF_ARRAY(scratch, node->nresults, sf_tensor);
+    sf_op op = sf_op_of(cpu->graph, node, types);
+    cpu->eval.diag = diag;
+    for (uint32_t i = 0; i < node->noperands; i++)
+        in[i] = (sf_tensor){.type = op.in[i], .data = at->in[i]};
+    for (uint32_t i = 0; i < node->nresults; i++) {
+        out[i] = (sf_tensor){.type = op.out[i], .data = at->out[i]};
+        memset(out[i].data, 0, (size_t)sf_type_bytes(op.out[i]));
+    }
+    for (uint32_t i = 0; i < inst->ncaptured; i++)
+        cpu->eval.values[inst->captured[i]] = (sf_tensor){
+            .type = sf_type_of(cpu->graph, inst->captured[i]), .data = at->in[node->noperands + i]};
+    sf_status status = node->def->eval(&cpu->eval, &op, in, out);
+    for (uint32_t i = 0; i < inst->ncaptured; i++)
+        cpu->eval.values[inst->captured[i]].data = NULL;
+    sf_arena_reset(scratch, mark);
+    return status;
+}
+
+static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)
+{
+    const sf_type *types[3];
+    sf_op op = sf_op_of(cpu->graph, inst->node, types);
+    return sf_conv_of_op(&op, &inst->in[0], &inst->in[1], &inst->out[0]);
+}
+
+static void run_conv(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+{
+    sf_conv conv = conv_of(cpu, inst);
+    conv.lhs = at->in[0];
+    conv.rhs = at->in[1];
+    conv.out = at->out[0];
+    conv.scratch = cpu->scratch;
+    sf_conv_run(&conv, cpu->threads);
+}
+
+static sf_status run_inst(struct cpu *cpu, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &cpu->program->insts[index];
+    const sf_pointers *at = &cpu->pointers[index];
+    switch (inst->kind) {
+    case SF_INST_LOOP:
+        sf_loop_run(inst->loop, *at, cpu->scratch, cpu->threads);
+        return SF_OK;
+    case SF_INST_DOT:
+        run_dot(cpu, inst, at);
+        return SF_OK;
+    case SF_INST_CONV:
+        run_conv(cpu, inst, at);
+        return SF_OK;
+    case SF_INST_OP:
+    case SF_INST_KIND_COUNT:
+        break;
+    }
+    return run_op(cpu, inst, at, diag);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static sf_status step(void *self, sf_diag *diag)
+{
+    struct cpu *cpu = self;
+    double before = now();
+    for (uint32_t i = 0; i < cpu->program->ninsts; i++) {
+        SF_TRY(run_inst(cpu, i, diag));
+        double after = now();
+        cpu->seconds[i] += after - before;
+        before = after;
+    }
+    cpu->steps++;
+    return SF_OK;
+}
+
+static void *own(struct cpu *cpu, int64_t bytes)
+{
+    void *memory = sf_alloc((size_t)bytes);
+    cpu->owned[cpu->nowned++] = memory;
+    return memory;
+}
+
+static void expand_constant(const sf_dense *dense, char *to, int64_t bytes)
+{
+    int64_t width = sf_dtype_get(dense->type->dtype)->bytes;
+    for (int64_t i = 0; i < bytes / width; i++)
+        memcpy(to + i * width, (const char *)dense->data + sf_dense_at(dense, i) * width,
+               (size_t)width);
+}
+
+static void place_buffers(struct cpu *cpu)
+{
+    const sf_program *p = cpu->program;
+    cpu->arena = own(cpu, p->arena_bytes);
+    for (size_t i = 0; i < p->nbuffers; i++) {
+        const sf_buffer *buffer = &p->buffers[i];
+        if (buffer->home == SF_HOME_ARENA) {
+            cpu->buffers[i] = cpu->arena + buffer->offset;
+        } else {
+            cpu->buffers[i] = own(cpu, buffer->bytes);
+            if (buffer->home == SF_HOME_CONSTANT)
+                expand_constant(buffer->constant, cpu->buffers[i], buffer->bytes);
+        }
+    }
+}
+
+static void point_views(struct cpu *cpu)
+{
+    const sf_program *p = cpu->program;
+    cpu->pointers = SF_ARRAY(&cpu->memory, p->ninsts, sf_pointers);
+    for (size_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        sf_pointers *at = &cpu->pointers[i];
+        at->in = SF_ARRAY(&cpu->memory, inst->nin, char *);
+        at->out = SF_ARRAY(&cpu->memory, inst->nout, char *);
+        for (uint32_t j = 0; j < inst->nin; j++)
+            at->in[j] = view_pointer(cpu, &inst->in[j]);
+        for (uint32_t j = 0; j < inst->nout; j++)
+            at->out[j] = view_pointer(cpu, &inst->out[j]);
+    }
+}
+
+static int64_t scratch_of(const struct cpu *cpu, const sf_inst *inst)
+{
+    int threads = sf_threads_count(cpu->threads);
+    if (inst->kind == SF_INST_LOOP)
+        return sf_loop_scratch(inst->loop, threads);
+    if (inst->kind == SF_INST_CONV) {
+        sf_conv conv = conv_of(cpu, inst);
+        return sf_conv_scratch(&conv, threads);
+    }
+    if (inst->kind != SF_INST_DOT)
+        return 0;
+    sf_pointers none = {0};
+    sf_gemm gemm = gemm_of(cpu, inst, &none);
+    inner_batches(inst->dot, &gemm.batches);
+    return sf_gemm_scratch(&gemm, threads);
+}
+
+static int64_t memory_of(const void *self)
+{
+    const struct cpu *cpu = self;
+    return cpu->program->arena_bytes + cpu->program->state_bytes + cpu->program->constant_bytes +
+           cpu->scratch_bytes;
+}
+
+static void close_cpu(void *self)
+{
+    struct cpu *cpu = self;
+    for (size_t i = 0; i < cpu->nowned; i++)
+        sf_free(cpu->owned[i]);
+    sf_free(cpu->eval.values);
+    sf_arena_free(&cpu->eval.scratch);
+    sf_threads_free(cpu->threads);
+    sf_program_free(cpu->program);
+    sf_arena_free(&cpu->memory);
+    sf_free(cpu);
+}
+
+/* Constants whose elements the text left out cannot be run. */
+static sf_status check_constants(const sf_program *p, sf_diag *diag)
+{
+    for (size_t i = 0; i < p->nbuffers; i++)
+        if (p->buffers[i].home == SF_HOME_CONSTANT && !p->buffers[i].constant->data) {
+            sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                    "the elements of a constant were left out of the text");
+            return sf_hint(diag, "print the step with its large constants");
+        }
+    return SF_OK;
+}
+
+static sf_status check_memory(struct cpu *cpu, int64_t limit, sf_diag *diag)
+{
+    for (size_t i = 0; i < cpu->program->ninsts; i++) {
+        int64_t bytes = scratch_of(cpu, &cpu->program->insts[i]);
+        if (bytes > cpu->scratch_bytes)
+            cpu->scratch_bytes = bytes;
+    }
+    if (limit > 0 && memory_of(cpu) > limit)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
+                       "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
+                       " between them), and there are %" PRId64,
+                       memory_of(cpu), cpu->program->state_bytes, cpu->program->arena_bytes, limit);
+    return SF_OK;
+}
+
+static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
+                          void **self)
+{
+    struct cpu *cpu = sf_alloc(sizeof *cpu);
+    cpu->graph = graph;
+    cpu->program = sf_lower(graph);
+    cpu->threads = sf_threads_new(options->threads);
+    sf_status status = SF_OK;
+    if (!cpu->threads)
+        status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
+    if (status == SF_OK)
+        status = check_constants(cpu->program, diag);
+    if (status == SF_OK)
+        status = check_memory(cpu, options->memory ? options->memory : sf_machine_memory(), diag);
+    if (status != SF_OK) {
+        close_cpu(cpu);
+        return status;
+    }
+    cpu->buffers = SF_ARRAY(&cpu->memory, cpu->program->nbuffers, char *);
+    cpu->owned = SF_ARRAY(&cpu->memory, cpu->program->nbuffers + 2, void *);
+    place_buffers(cpu);
+    cpu->scratch = own(cpu, cpu->scratch_bytes);
+    point_views(cpu);
+    cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
+    cpu->eval = (sf_eval){.graph = graph};
+    cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
+    *self = cpu;
+    return SF_OK;
+}
+
+static sf_tensor get_argument(void *self, uint32_t index)
+{
+    struct cpu *cpu = self;
+    sf_value value = cpu->graph->top->arguments[index];
+    return (sf_tensor){.type = sf_type_of(cpu->graph, value), .data = cpu->buffers[index]};
+}
+
+static sf_tensor get_result(void *self, uint32_t index)
+{
+    struct cpu *cpu = self;
+    sf_value value = cpu->graph->top->results[index];
+    return (sf_tensor){.type = sf_type_of(cpu->graph, value),
+                       .data = view_pointer(cpu, &cpu->program->results[index])};
+}
+
+static void print_profile(const void *self, sf_buf *out)
+{
+    const struct cpu *cpu = self;
+    sf_program_profile(cpu->program, cpu->seconds, cpu->steps, out);
+}
+
+static int threads_of(const void *self)
+{
+    return sf_threads_count(((const struct cpu *)self)->threads);
+}
+
+const sf_engine_table sf_engine_cpu = {
+    .name = "cpu",
+    .open = open_cpu,
+    .close = close_cpu,
+    .argument = get_argument,
+    .result = get_result,
+    .step = step,
+    .memory = memory_of,
+    .threads = threads_of,
+    .profile = print_profile,
+};

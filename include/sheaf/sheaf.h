@@ -6,6 +6,7 @@
 #include "sheaf/graph.h"
 #include "sheaf/report.h"
 #include "sheaf/status.h"
+#include "sheaf/train.h"
 #include "sheaf/version.h"
 
 #endif

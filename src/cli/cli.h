@@ -20,6 +20,7 @@ enum { SF_EXIT_GOOD = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
 int sf_cli_convert(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);
 int sf_cli_show(int argc, char **argv);
+int sf_cli_train(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
 int sf_cli_version(int argc, char **argv);
 
@@ -27,6 +28,7 @@ int sf_cli_version(int argc, char **argv);
 typedef enum sf_cli_kind {
     SF_CLI_FLAG,   /* bool, set to true */
     SF_CLI_TEXT,   /* const char *, a view of argv */
+    SF_CLI_MAYBE,  /* the same, given as --name=VALUE; "" without a value */
     SF_CLI_COUNT,  /* int64_t, not negative */
     SF_CLI_INT,    /* int64_t */
     SF_CLI_SIZE,   /* int64_t, in bytes; K, M, G and T are powers of 1024 */

@@ -18,6 +18,7 @@ static const struct command {
     {"convert", "read a step and write it as canonical StableHLO", sf_cli_convert},
     {"eval", "run a step with the reference kernels", sf_cli_eval},
     {"verify", "compare a step with known results and losses", sf_cli_verify},
+    {"train", "train with a step: batches in, checkpoints out", sf_cli_train},
     {"version", "say what this build is", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands, LONGEST_NAME = 32 };

@@ -17,7 +17,7 @@ struct table {
     int count;
     sf_cli_option options[MOST_OPTIONS];
     struct option longs[MOST_OPTIONS + 1];
-    char letters[2 * MOST_OPTIONS + 2];
+    char letters[3 * MOST_OPTIONS + 2];
     int64_t unroll;
     bool help;
 };
@@ -56,12 +56,14 @@ static void make_table(const sf_cli_command *command, struct table *table)
     for (int i = 0; i < table->count; i++) {
         const sf_cli_option *option = &table->options[i];
         bool flag = option->kind == SF_CLI_FLAG;
-        table->longs[i] = (struct option){option->name, flag ? no_argument : required_argument,
-                                          NULL, FIRST_LONG + i};
+        int takes = flag                           ? no_argument
+                    : option->kind == SF_CLI_MAYBE ? optional_argument
+                                                   : required_argument;
+        table->longs[i] = (struct option){option->name, takes, NULL, FIRST_LONG + i};
         if (option->letter)
             *letter++ = option->letter;
-        if (option->letter && !flag)
-            *letter++ = ':';
+        for (int colons = 0; option->letter && colons < takes; colons++)
+            *letter++ = ':'; /* one for a value, two for one that may be left out */
     }
 }
 
@@ -97,7 +99,8 @@ static void print_help(const sf_cli_command *command, const struct table *table)
         if (option->letter)
             snprintf(letter, sizeof letter, "-%c, ", option->letter);
         int length = snprintf(text, sizeof text, "  %s--%s%s%s", letter, option->name,
-                              option->value ? " " : "", option->value ? option->value : "");
+                              option->value && option->kind != SF_CLI_MAYBE ? " " : "",
+                              option->value ? option->value : "");
         printf("%-*s", HELP_COLUMN, text);
         if (length >= HELP_COLUMN)
             printf("\n%*s", HELP_COLUMN, "");
@@ -138,6 +141,9 @@ static const char *take(const sf_cli_option *option, const char *value)
     switch (option->kind) {
     case SF_CLI_FLAG:
         *(bool *)option->into = true;
+        return NULL;
+    case SF_CLI_MAYBE:
+        *(const char **)option->into = value ? value : "";
         return NULL;
     case SF_CLI_TEXT:
         *(const char **)option->into = value;

@@ -1,0 +1,259 @@
+/* sheaf train: runs a step again and again, and tells how it goes. */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* The signal that asked to stop, or 0. */
+static volatile sig_atomic_t interrupted;
+
+/* The first one lets the step end and the checkpoint be written; the second ends the program at once,
+ * which leaves the last checkpoint whole. */
+static void on_signal(int number)
+{
+    static const char stopping[] = "\nstopping after this step; again to stop now\n";
+    if (interrupted)
+        _exit(128 + number);
+    interrupted = number;
+    (void)!write(STDERR_FILENO, stopping, sizeof stopping - 1);
+}
+
+static void catch_signals(void)
+{
+    const int signals[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+static bool stop(void *context)
+{
+    (void)context;
+    return interrupted != 0;
+}
+
+struct display {
+    bool terminal; /* one line that is written over */
+    bool quiet;
+    int64_t every; /* steps from line to line; 0: every one, on a terminal none */
+    bool dirty;    /* the line that is written over holds something */
+};
+
+/* "12.3 k": three digits and a unit. */
+static const char *scaled(double value, double base, const char *const *units, char text[32])
+{
+    int unit = 0;
+    while (fabs(value) >= base && units[unit + 1])
+        value /= base, unit++;
+    int digits = fabs(value) < 9.995 ? 2 : fabs(value) < 99.95 ? 1 : 0;
+    snprintf(text, 32, "%.*f %s", digits, value, units[unit]);
+    return text;
+}
+
+/* To be followed by what is counted: "12.3 k tokens", "850 tokens". */
+static const char *count_text(double value, char text[32])
+{
+    static const char *const units[] = {"", "k ", "M ", "G ", "T ", NULL};
+    return scaled(value, 1000, units, text);
+}
+
+/* "12.3 GFLOP". */
+static const char *flops_text(double value, char text[32])
+{
+    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", NULL};
+    return scaled(value, 1000, units, text);
+}
+
+static const char *bytes_text(double value, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+    return scaled(value, 1024, units, text);
+}
+
+static const char *time_text(double seconds, char text[32])
+{
+    int64_t whole = seconds < 1e9 ? (int64_t)ceil(seconds) : 1000000000;
+    if (whole < 3600)
+        snprintf(text, 32, "%" PRId64 ":%02" PRId64, whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%" PRId64 ":%02" PRId64 ":%02" PRId64, whole / 3600, whole / 60 % 60,
+                 whole % 60);
+    return text;
+}
+
+/* Ends the line that is written over, so that a lasting one can follow. */
+static void clear_line(struct display *display)
+{
+    if (display->dirty)
+        fputs("\r\033[K", stdout);
+    display->dirty = false;
+}
+
+static void print_step(struct display *display, const sf_train_progress *at)
+{
+    bool lasting = !display->terminal || (display->every > 0 && at->step % display->every == 0);
+    char rate[32], flops[32], memory[32], left[32];
+    if (!display->terminal && display->every > 0 && at->step % display->every != 0 &&
+        at->step != at->steps)
+        return;
+    clear_line(display);
+    printf("step %" PRId64 "/%" PRId64 "  loss %.6g  %s%s/s  %s/s  %s  %s left", at->step,
+           at->steps, at->loss, count_text(at->rate, rate),
+           at->counts_tokens ? "tokens" : "samples", flops_text(at->flops, flops),
+           bytes_text((double)at->memory, memory), time_text(at->left, left));
+    if (lasting)
+        putchar('\n');
+    else
+        display->dirty = true;
+    fflush(stdout);
+}
+
+static void print_start(const sf_train_progress *at)
+{
+    char parameters[32];
+    count_text((double)at->parameters, parameters);
+    printf("%sparameters, engine %s, %d thread%s\n", parameters, at->engine, at->threads,
+           at->threads == 1 ? "" : "s");
+    if (*at->data)
+        printf("data: %s\n", at->data);
+    if (at->path)
+        printf("resumed from %s\n", at->path);
+    fflush(stdout);
+}
+
+static void show(void *context, const sf_train_progress *at)
+{
+    struct display *display = context;
+    if (display->quiet)
+        return;
+    if (at->event == SF_TRAIN_START) {
+        print_start(at);
+    } else if (at->event == SF_TRAIN_STEP) {
+        print_step(display, at);
+    } else {
+        clear_line(display);
+        printf("saved %s\n", at->path);
+        fflush(stdout);
+    }
+}
+
+static void print_end(struct display *display, const sf_train_report *report)
+{
+    char time[32];
+    clear_line(display);
+    if (display->quiet)
+        return;
+    if (report->step == report->first)
+        printf("nothing to do: the run has made %" PRId64 " steps\n", report->step);
+    else
+        printf("%s after %" PRId64 " step%s in %s, loss %.6g\n",
+               report->interrupted ? "stopped" : "done", report->step, report->step == 1 ? "" : "s",
+               time_text(report->seconds, time), report->loss);
+}
+
+static sf_status train(const char *step, const sf_load_options *load,
+                       const sf_train_options *options, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_train_report report;
+    sf_status status = sf_load(step, load, diag, &graph);
+    if (status != SF_OK)
+        return status;
+    catch_signals();
+    status = sf_train(graph, options, diag, &report);
+    if (status == SF_OK)
+        print_end(options->context, &report);
+    else
+        clear_line(options->context);
+    sf_graph_free(graph);
+    return status;
+}
+
+static bool find_order(const char *text, sf_train_order *out)
+{
+    *out = !text                           ? SF_ORDER_DEFAULT
+           : strcmp(text, "shuffled") == 0 ? SF_ORDER_SHUFFLED
+                                           : SF_ORDER_SEQUENTIAL;
+    return !text || *out == SF_ORDER_SHUFFLED || strcmp(text, "sequential") == 0;
+}
+
+int sf_cli_train(int argc, char **argv)
+{
+    sf_load_options load = {0};
+    sf_train_options train_options = {.seed = -1};
+    struct display display = {.terminal = isatty(STDOUT_FILENO)};
+    const char *step, *resume = NULL, *order = NULL;
+    int64_t steps = -1, threads = 0, keep = 2;
+    const sf_cli_option options[] = {
+        {"steps", 'n', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
+        {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
+         "safetensors with batches, a directory of them, a file of tokens, or synthetic[:N]"},
+        {"tokens-type", 0, SF_CLI_TEXT, &train_options.tokens_type, "TYPE",
+         "u8, u16 or u32 (default: by the name of the file, else u16)"},
+        {"order", 0, SF_CLI_TEXT, &order, "ORDER",
+         "shuffled or sequential (default: tokens are shuffled, batches are not)"},
+        {"init", 'i', SF_CLI_TEXT, &train_options.init, "INIT",
+         "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint"},
+        {"set", 0, SF_CLI_TEXT, &train_options.set, "LIST",
+         "arguments that are the same for all steps: NAME=NUMBER,..."},
+        {"seed", 0, SF_CLI_COUNT, &train_options.seed, "S", "of everything random (default 0)"},
+        {"save", 's', SF_CLI_TEXT, &train_options.save, "DIR", "where to write checkpoints"},
+        {"save-every", 0, SF_CLI_COUNT, &train_options.save_every, "N",
+         "steps from checkpoint to checkpoint (default 100; the last step is saved always)"},
+        {"keep", 0, SF_CLI_COUNT, &keep, "N", "checkpoints to keep (default 2; 0: all)"},
+        {"resume", 'r', SF_CLI_MAYBE, &resume, "[=DIR]",
+         "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
+        {"log", 'l', SF_CLI_TEXT, &train_options.log, "FILE",
+         "append a line of JSON per step to this file"},
+        {"engine", 'e', SF_CLI_TEXT, &train_options.engine, "ENGINE",
+         "cpu or oracle (default cpu)"},
+        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+         "threads (default: as many as the process may use)"},
+        {"memory", 'm', SF_CLI_SIZE, &train_options.memory, "SIZE",
+         "most memory for tensors, such as 512M (default: what the machine has)"},
+        {"ignore-nan", 0, SF_CLI_FLAG, &train_options.ignore_nan, NULL,
+         "go on when the loss is no finite number"},
+        {"log-every", 0, SF_CLI_COUNT, &display.every, "N", "print a line every N steps"},
+        {"quiet", 'q', SF_CLI_FLAG, &display.quiet, NULL, "print nothing but errors"},
+    };
+    const sf_cli_command command = {
+        .name = "train",
+        .synopsis = "STEP --steps N [--data PATH] [--init INIT] [--save DIR] [--resume] [...]",
+        .about =
+            "Runs a step again and again on batches of data; its state goes from step to step "
+            "and into checkpoints. Interrupted once, it ends the step, saves and stops; "
+            "interrupted twice, it stops at once. docs/training.md tells of formats and rules.",
+        .operand = "STEP",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .load = &load,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &step, &exit_code))
+        return exit_code;
+    if (steps < 0)
+        return sf_cli_misuse("train", "--steps N is missing");
+    if (threads > INT_MAX)
+        return sf_cli_misuse("train", "--threads is too large");
+    if (!find_order(order, &train_options.order))
+        return sf_cli_misuse("train", "--order is shuffled or sequential, not '%s'", order);
+    if (resume && !*resume && !train_options.save)
+        return sf_cli_misuse("train", "--resume needs --save DIR, or say --resume=DIR");
+    train_options.steps = steps;
+    train_options.threads = (int)threads;
+    train_options.keep = keep == 0 ? -1 : keep;
+    train_options.resume = resume != NULL;
+    train_options.resume_from = resume && *resume ? resume : NULL;
+    train_options.progress = show;
+    train_options.stop = stop;
+    train_options.context = &display;
+    sf_diag *diag = sf_cli_diag();
+    exit_code = sf_cli_finish(train(step, &load, &train_options, diag), diag);
+    return exit_code == SF_EXIT_GOOD && interrupted ? 128 + interrupted : exit_code;
+}

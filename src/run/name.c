@@ -1,0 +1,129 @@
+#include "run/name.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/intern.h"
+
+static bool is_part(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || (c & 0x80);
+}
+
+/* HLO writes every character that it cannot have in a name as an underscore, and makes names differ
+ * by a number behind a point. */
+static bool is_hlo_spelling(sf_str name)
+{
+    bool doubled = false;
+    for (size_t i = 0; i < name.length; i++) {
+        if (!is_part(name.at[i]) && name.at[i] != '.')
+            return false;
+        doubled = doubled || (i > 0 && name.at[i] == '_' && name.at[i - 1] == '_');
+    }
+    return doubled;
+}
+
+static sf_str without_number(sf_str name)
+{
+    size_t at = name.length;
+    while (at > 0 && isdigit((unsigned char)name.at[at - 1]))
+        at--;
+    if (at > 0 && at < name.length && name.at[at - 1] == '.')
+        name.length = at - 1;
+    return name;
+}
+
+/* The length of the separator at `at`; 0 when a part goes on there. */
+static size_t separator(sf_str name, size_t at, bool hlo)
+{
+    size_t length = 0;
+    if (!is_part(name.at[at]))
+        return 1;
+    while (hlo && at + length < name.length && name.at[at + length] == '_')
+        length++;
+    return length >= 2 || at + length == name.length ? length : 0;
+}
+
+const char *sf_clean_name(sf_str name, sf_arena *arena)
+{
+    bool hlo = is_hlo_spelling(name);
+    if (hlo)
+        name = without_number(name);
+    char *out = sf_arena_alloc(arena, name.length + 1);
+    size_t length = 0;
+    for (size_t at = 0; at < name.length;) {
+        size_t skip = separator(name, at, hlo);
+        if (skip == 0)
+            out[length++] = name.at[at++];
+        else if (length > 0 && out[length - 1] != '/')
+            out[length++] = '/';
+        at += skip;
+    }
+    if (length > 0 && out[length - 1] == '/')
+        length--;
+    out[length] = 0;
+    char *slash = strchr(out, '/');
+    size_t first = slash ? (size_t)(slash - out) : 0;
+    if (slash && strncmp(out, slash + 1, first) == 0 &&
+        (slash[1 + first] == '/' || slash[1 + first] == 0))
+        return slash + 1;
+    return out;
+}
+
+static bool same(const void *item, const void *key)
+{
+    return strcmp(item, key) == 0;
+}
+
+/* Takes the name if nobody has it yet. */
+static bool take(sf_interner *taken, sf_arena *arena, const char *name)
+{
+    uint64_t hash = sf_hash_bytes(0, name, strlen(name));
+    sf_intern_slot *slot = sf_intern_find(taken, arena, hash, same, name);
+    if (slot->item)
+        return false;
+    slot->item = name;
+    slot->hash = hash;
+    return true;
+}
+
+const char **sf_clean_names(const sf_graph *graph, sf_arena *arena)
+{
+    uint32_t count = graph->top->narguments;
+    const char **names = SF_ARRAY(arena, count, const char *);
+    sf_interner taken = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const char *clean = sf_clean_name(sf_str_of(graph->arguments[i].name), arena);
+        names[i] = *clean ? clean : "argument";
+        size_t room = strlen(names[i]) + 32;
+        /* '~' is no part of a clean name, so this ends after one turn. */
+        while (!take(&taken, arena, names[i])) {
+            char *other = sf_arena_alloc(arena, room);
+            snprintf(other, room, "%s~%u", names[i], i);
+            names[i] = other;
+        }
+    }
+    return names;
+}
+
+bool sf_name_ends(const char *name, const char *ending)
+{
+    size_t length = strlen(name), tail = strlen(ending);
+    if (tail == 0 || tail > length || strcmp(name + length - tail, ending) != 0)
+        return false;
+    return tail == length || name[length - tail - 1] == '/';
+}
+
+const char *sf_name_last(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+bool sf_argument_is_kept(const sf_argument *argument)
+{
+    return argument->next != SF_NONE || argument->role == SF_ROLE_PARAM ||
+           argument->role == SF_ROLE_STATE;
+}

@@ -1,0 +1,33 @@
+/* Clean names of a step's arguments: what their tensors are called in files.
+ *
+ *     params['params']['layer_0']['attn']['q']['kernel']     params/layer_0/attn/q/kernel
+ *     opt[0].mu['params']['wte']['embedding']                opt/0/mu/params/wte/embedding
+ *     batch__ids__.1  (HLO's spelling of batch['ids'])       batch/ids
+ *     layers.0.weight                                        layers/0/weight
+ *
+ * A first part that is repeated ("params/params") is said once.
+ */
+#ifndef SF_RUN_NAME_H
+#define SF_RUN_NAME_H
+
+#include "base/arena.h"
+#include "ir/graph.h"
+
+/* The clean form of any name; "" when nothing of it is left. Lives in the arena. */
+const char *sf_clean_name(sf_str name, sf_arena *arena);
+
+/* One for each argument: all different, never empty, the same for the same step. */
+const char **sf_clean_names(const sf_graph *graph, sf_arena *arena);
+
+/* Whether the last parts of a clean name are `ending`, a clean name too: "attn/q/kernel" ends with
+ * "q/kernel" and with itself, but not with "rnel". */
+bool sf_name_ends(const char *name, const char *ending);
+
+/* The last part. */
+const char *sf_name_last(const char *name);
+
+/* Whether the argument is kept from step to step and so belongs in a checkpoint: what a result
+ * becomes, and parameters that never change. */
+bool sf_argument_is_kept(const sf_argument *argument);
+
+#endif

@@ -1,4 +1,4 @@
-/* Evaluate a step with the oracle, and compare it with known results. */
+/* Evaluate a step, and compare it with known results. */
 #ifndef SHEAF_EVAL_H
 #define SHEAF_EVAL_H
 
@@ -9,6 +9,8 @@ typedef struct sf_eval_options {
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
     int64_t memory;      /* most bytes of live tensors; 0: what the machine has */
+    const char *engine;  /* "oracle" or "cpu"; NULL: "oracle" */
+    int threads;         /* of the engine "cpu"; 0: as many as the process may use */
 } sf_eval_options;
 
 /* Evaluates once. SF_EWRONG when the program checks itself and a check does not hold. */
@@ -72,6 +74,8 @@ typedef struct sf_verify_options {
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     void (*progress)(void *context, int step, int steps, double loss);
     void *context;
+    const char *engine; /* "cpu" or "oracle"; NULL: "cpu" */
+    int threads;        /* of the engine "cpu"; 0: as many as the process may use */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
+#include "run/engine.h"
 #include "sheaf/eval.h"
 
 struct job {
@@ -17,6 +18,7 @@ struct job {
     sf_arena arena;
     sf_safetensors inputs;
     sf_tensor *arguments, *results;
+    sf_threads *threads;
 };
 
 /* Zeros are a fair stand-in for weights, but not for what may be an index or a seed. */
@@ -61,6 +63,21 @@ static sf_status write_results(const struct job *job)
     return status;
 }
 
+/* The oracle evaluates in place; an engine is opened, run once, and closed. */
+static sf_status run(struct job *job, int64_t limit)
+{
+    const char *name = job->options.engine ? job->options.engine : "oracle";
+    sf_engine_options options = {.pool = job->threads, .memory = limit};
+    SF_TRY(sf_engine_kind_of(name, job->diag, &options.kind));
+    if (options.kind == SF_ENGINE_ORACLE)
+        return sf_eval_graph(job->graph, job->arguments, job->results, limit, job->diag);
+    sf_engine *engine;
+    SF_TRY(sf_engine_new(job->graph, &options, job->diag, &engine));
+    sf_status status = sf_engine_evaluate(engine, job->arguments, job->results, job->diag);
+    sf_engine_free(engine);
+    return status;
+}
+
 static sf_status evaluate(struct job *job)
 {
     const sf_graph *graph = job->graph;
@@ -74,7 +91,7 @@ static sf_status evaluate(struct job *job)
     } else {
         SF_TRY(make_zeros(job, limit));
     }
-    sf_status status = sf_eval_graph(graph, job->arguments, job->results, limit, job->diag);
+    sf_status status = run(job, limit);
     if (status == SF_ENOMEM)
         return sf_hint(job->diag, "--memory sets the limit");
     SF_TRY(status);
@@ -99,7 +116,10 @@ sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf
         job.options = *options;
     if (job.options.memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
-    return sf_guarded(work, &job, diag);
+    SF_TRY(sf_open_threads(job.options.threads, diag, &job.threads));
+    sf_status status = sf_guarded(work, &job, diag);
+    sf_threads_free(job.threads);
+    return status;
 }
 
 int64_t sf_graph_checks(const sf_graph *graph)

@@ -12,3 +12,14 @@ sf_status sf_guarded(sf_status (*work)(void *context), void *context, sf_diag *d
     sf_guard_leave(&guard);
     return status;
 }
+
+sf_status sf_open_threads(int count, sf_diag *diag, sf_threads **out)
+{
+    *out = NULL;
+    if (count < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    *out = sf_threads_new(count);
+    if (!*out)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the threads cannot be started");
+    return SF_OK;
+}

@@ -8,9 +8,8 @@
 #include "api/compare.h"
 #include "api/guard.h"
 #include "api/values.h"
-#include "base/machine.h"
 #include "base/mem.h"
-#include "op/eval.h"
+#include "run/engine.h"
 #include "sheaf/eval.h"
 
 /* A report with its memory. */
@@ -31,7 +30,8 @@ struct job {
     sf_str *batches;      /* by argument: NAME of the batch.K.NAME that feed it, or empty */
     sf_tensor *results;   /* of the last step evaluated, which may be arguments now */
     sf_tensor *next;
-    int64_t memory;
+    sf_engine *engine;
+    sf_threads *threads;
 };
 
 static sf_loc place(const struct job *job)
@@ -75,7 +75,7 @@ static double noise_of(const sf_graph *graph)
 static sf_status evaluate(struct job *job)
 {
     uint32_t count = job->graph->top->nresults;
-    SF_TRY(sf_eval_graph(job->graph, job->arguments, job->next, job->memory, job->diag));
+    SF_TRY(sf_engine_evaluate(job->engine, job->arguments, job->next, job->diag));
     sf_values_free(count, job->results);
     memcpy(job->results, job->next, count * sizeof *job->results);
     memset(job->next, 0, count * sizeof *job->next);
@@ -307,7 +307,6 @@ static sf_status verify(struct job *job)
     job->expected = SF_ARRAY(&job->arena, graph->top->nresults, sf_tensor);
     job->next = SF_ARRAY(&job->arena, graph->top->nresults, sf_tensor);
     job->results = SF_ARRAY(&job->arena, graph->top->nresults, sf_tensor);
-    job->memory = sf_machine_memory();
     SF_TRY(sf_safetensors_read(path, job->diag, &job->file));
     SF_TRY(sf_values_arguments(graph, &job->file, path, job->diag, job->arguments));
     SF_TRY(sf_values_results(graph, &job->file, path, job->diag, job->expected));
@@ -317,10 +316,20 @@ static sf_status verify(struct job *job)
     return judge(job);
 }
 
+static sf_status verify_with_engine(struct job *job)
+{
+    sf_engine_options options = {.pool = job->threads};
+    SF_TRY(sf_engine_kind_of(job->options.engine ? job->options.engine : "cpu", job->diag,
+                             &options.kind));
+    SF_TRY(sf_engine_new(job->graph, &options, job->diag, &job->engine));
+    return verify(job);
+}
+
 static sf_status work(void *context)
 {
     struct job *job = context;
-    sf_status status = verify(job);
+    sf_status status = verify_with_engine(job);
+    sf_engine_free(job->engine);
     if (job->results)
         sf_values_free(job->graph->top->nresults, job->results);
     sf_safetensors_close(&job->file);
@@ -341,7 +350,9 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
     if (options->tolerance < 0 || options->loss_tolerance < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
+    SF_TRY(sf_open_threads(options->threads, diag, &job.threads));
     sf_status status = sf_guarded(work, &job, diag);
+    sf_threads_free(job.threads);
     if (status == SF_OK || status == SF_EWRONG)
         *out = &job.out->report;
     return status;

@@ -1,5 +1,6 @@
 /* sheaf eval: runs a step once with the reference kernels. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ int sf_cli_eval(int argc, char **argv)
 {
     sf_load_options load = {0};
     sf_eval_options eval = {0};
+    int64_t threads = 0;
     const char *step;
     const sf_cli_option options[] = {
         {"inputs", 'i', SF_CLI_TEXT, &eval.inputs, "FILE",
@@ -36,13 +38,16 @@ int sf_cli_eval(int argc, char **argv)
          "where to write the results, out.0, out.1, ..., as safetensors"},
         {"memory", 'm', SF_CLI_SIZE, &eval.memory, "SIZE",
          "most memory for tensors, such as 512M (default: what the machine has)"},
+        {"engine", 'e', SF_CLI_TEXT, &eval.engine, "ENGINE", "cpu or oracle (default oracle)"},
+        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+         "threads of the engine cpu (default: as many as the process may use)"},
     };
     const sf_cli_command command = {
         .name = "eval",
-        .synopsis = "STEP [--inputs FILE] [--outputs FILE] [--memory SIZE]",
-        .about = "Runs a step once on this machine with the plain reference kernels. A program "
-                 "that checks itself (check.expect_eq and the like) fails if a check does not "
-                 "hold.",
+        .synopsis = "STEP [--inputs FILE] [--outputs FILE] [--memory SIZE] [--engine E]",
+        .about = "Runs a step once on this machine, with the plain reference kernels unless said "
+                 "otherwise. A program that checks itself (check.expect_eq and the like) fails if "
+                 "a check does not hold.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
@@ -51,6 +56,9 @@ int sf_cli_eval(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &step, &exit_code))
         return exit_code;
+    if (threads > INT_MAX)
+        return sf_cli_misuse("eval", "--threads is too large");
+    eval.threads = (int)threads;
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(evaluate(step, &load, &eval, diag), diag);
 }

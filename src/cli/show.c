@@ -24,13 +24,13 @@ static int terminal_width(void)
 }
 
 static sf_status show_step(const char *file, const sf_load_options *load,
-                           const sf_show_options *options, sf_diag *diag)
+                           const sf_show_options *options, bool program, sf_diag *diag)
 {
     sf_graph *graph;
     sf_status status = sf_load(file, load, diag, &graph);
     if (status != SF_OK)
         return status;
-    status = sf_show(graph, options, "-", diag);
+    status = program ? sf_show_program(graph, "-", diag) : sf_show(graph, options, "-", diag);
     sf_graph_free(graph);
     return status;
 }
@@ -54,17 +54,19 @@ int sf_cli_show(int argc, char **argv)
     sf_load_options load = {0};
     sf_show_options options = {0};
     int64_t depth = 0;
-    bool ops = false;
+    bool ops = false, program = false;
     const sf_cli_option list[] = {
         {"all", 'a', SF_CLI_FLAG, &options.all, NULL, "every argument, op and scope, unfolded"},
         {"depth", 'd', SF_CLI_COUNT, &depth, "N", "levels of scopes to show (default 3)"},
         {"json", 0, SF_CLI_FLAG, &options.json, NULL, "for machines; always complete"},
+        {"program", 'p', SF_CLI_FLAG, &program, NULL,
+         "the program for one device: instructions, buffers, memory"},
         {"ops", 0, SF_CLI_FLAG, &ops, NULL,
          "instead of a step, the ops that are known, as Markdown"},
     };
     const sf_cli_command command = {
         .name = "show",
-        .synopsis = "STEP [--all] [--depth N] [--json] | --ops",
+        .synopsis = "STEP [--all] [--depth N] [--json] | STEP --program | --ops",
         .about = "Says what a step is: its arguments by role, its results and state, and what its "
                  "ops, phases and scopes cost.",
         .operand = "STEP",
@@ -85,5 +87,5 @@ int sf_cli_show(int argc, char **argv)
     options.width = terminal_width();
     options.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(show_step(options.file, &load, &options, diag), diag);
+    return sf_cli_finish(show_step(options.file, &load, &options, program, diag), diag);
 }

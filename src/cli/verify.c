@@ -166,7 +166,7 @@ int sf_cli_verify(int argc, char **argv)
     sf_load_options load = {0};
     sf_verify_options verify_options = {0};
     const char *step;
-    int64_t steps = -1;
+    int64_t steps = -1, threads = 0;
     bool json = false;
     const sf_cli_option options[] = {
         {"against", 'a', SF_CLI_TEXT, &verify_options.against, "FILE",
@@ -179,13 +179,19 @@ int sf_cli_verify(int argc, char **argv)
          "bits)"},
         {"steps", 'n', SF_CLI_COUNT, &steps, "N",
          "steps whose losses to compare (default: as many as there are; 0: the results alone)"},
+        {"engine", 'e', SF_CLI_TEXT, &verify_options.engine, "ENGINE",
+         "cpu or oracle (default cpu)"},
+        {"threads", 0, SF_CLI_COUNT, &threads, "T",
+         "threads of the engine cpu (default: as many as the process may use)"},
         {"json", 0, SF_CLI_FLAG, &json, NULL, "for machines; all results"},
     };
     const sf_cli_command command = {
         .name = "verify",
-        .synopsis = "STEP --against FILE [--tolerance T] [--loss-tolerance T] [--steps N] [--json]",
-        .about = "Runs a step with the plain reference kernels, compares every result with the "
-                 "one expected, then runs the steps that follow and compares their losses.",
+        .synopsis =
+            "STEP --against FILE [--tolerance T] [--loss-tolerance T] [--steps N] [--engine E] "
+            "[--json]",
+        .about = "Runs a step, compares every result with the one expected, then runs the steps "
+                 "that follow and compares their losses.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
@@ -200,6 +206,9 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "--steps is too large");
     /* In sf_verify_options 0 stands for the default. */
     verify_options.steps = steps < 0 ? 0 : steps == 0 ? -1 : (int)steps;
+    if (threads > INT_MAX)
+        return sf_cli_misuse("verify", "--threads is too large");
+    verify_options.threads = (int)threads;
     if (isatty(STDERR_FILENO))
         verify_options.progress = show_progress;
     sf_diag *diag = sf_cli_diag();

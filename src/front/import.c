@@ -12,7 +12,7 @@
 #include "op/slots.h"
 
 /* Calls and kept loops may nest this deep in all; unrolled loops around one op, this deep. */
-enum { DEEPEST = 256, MOST_LOOPS = 8 };
+enum { DEEPEST = 256, MOST_LOOPS = 8, RECENT = 4096 };
 
 struct importer {
     const sf_module *module;
@@ -30,6 +30,10 @@ struct importer {
     int64_t iterations[MOST_LOOPS];
     bool *told; /* by node id of the graph: the path told its phase */
     size_t told_capacity;
+    struct {
+        const char *path; /* of the module, so equal paths are mostly the same pointer */
+        sf_place place;
+    } recent[RECENT]; /* places outside of loops, by the address of their path */
 };
 
 static sf_status import_block(struct importer *im, const sf_block *block);
@@ -40,11 +44,24 @@ static sf_status too_deep(struct importer *im, sf_loc loc)
                    DEEPEST);
 }
 
+/* Many ops share a path, and reading one is slow. */
+static sf_place place_of_path(struct importer *im, const char *path)
+{
+    if (!path || im->nloops > 0)
+        return sf_place_of(im->graph->pool, path, im->nloops, im->iterations);
+    size_t slot = ((uintptr_t)path >> 4) % RECENT;
+    if (im->recent[slot].path != path) {
+        im->recent[slot].path = path;
+        im->recent[slot].place = sf_place_of(im->graph->pool, path, 0, NULL);
+    }
+    return im->recent[slot].place;
+}
+
 /* Inside an inlined function an op belongs to the call site, unless its own path says more. */
 static sf_place place_node(struct importer *im, const sf_node *node)
 {
     const char *path = im->module->paths ? im->module->paths[node->id] : NULL;
-    sf_place place = sf_place_of(im->graph->pool, path, im->nloops, im->iterations);
+    sf_place place = place_of_path(im, path);
     if (im->ncalls == 0)
         return place;
     const sf_scope *above = place.scope;

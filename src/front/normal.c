@@ -325,6 +325,24 @@ static bool reverse_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
+/* A reduction over dimensions of size 1 that starts from what changes nothing only drops them. */
+static bool reduce_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    const sf_attr *body = spec->attrs[SF_REDUCE_BODY], *dims = spec->attrs[SF_REDUCE_DIMENSIONS];
+    const sf_type *type = sf_type_of(emitter->graph, spec->operands[0]);
+    if (!body || !dims || spec->nresults != 1 || type->count != spec->types[0]->count)
+        return false;
+    sf_monoid monoid = (sf_monoid)body->integer;
+    bool is_one = monoid == SF_MONOID_MUL || monoid == SF_MONOID_AND;
+    bool is_zero = monoid == SF_MONOID_ADD || monoid == SF_MONOID_OR || monoid == SF_MONOID_XOR;
+    bool is_logic =
+        monoid == SF_MONOID_AND && type->dtype != SF_PRED; /* its identity is all ones */
+    if (is_logic || (!is_one && !is_zero) || !is_splat_of(emitter, spec->operands[1], is_one))
+        return false;
+    *out = add_reshape(emitter, spec->operands[0], spec->types[0]);
+    return true;
+}
+
 static bool select_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     const sf_dense *predicate = sf_constant_of(emitter->graph, spec->operands[0]);
@@ -372,6 +390,7 @@ static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_SLICE] = slice_rule,
     [SF_OP_DYNAMIC_SLICE] = dynamic_slice_rule,
     [SF_OP_DYNAMIC_UPDATE_SLICE] = dynamic_update_rule,
+    [SF_OP_REDUCE] = reduce_rule,
     [SF_OP_REVERSE] = reverse_rule,
     [SF_OP_SELECT] = select_rule,
     [SF_OP_COMPARE] = compare_rule,

@@ -1,5 +1,6 @@
 /* Ops that compare elements and choose between them. */
 #include "op/pointwise.h"
+#include "op/slots.h"
 
 /* An operand that is a scalar stands for a tensor of copies of it. */
 static bool scalar_or_like(const sf_type *operand, const sf_type *type)
@@ -66,17 +67,17 @@ const sf_opdef sf_op_clamp = {
     .eval = eval_clamp,
 };
 
-enum { COMPARE_DIRECTION, COMPARE_TYPE, COMPARE_ATTRS };
+enum { COMPARE_ATTRS = SF_COMPARE_TYPE + 1 };
 static const sf_attrdef compare_attrs[COMPARE_ATTRS] = {
-    [COMPARE_DIRECTION] = {.name = "comparison_direction",
-                           .hlo = "direction",
-                           .kind = SF_ATTR_TEXT,
-                           .prefix = "#stablehlo<comparison_direction ",
-                           .required = true},
-    [COMPARE_TYPE] = {.name = "compare_type",
-                      .hlo = "type",
-                      .kind = SF_ATTR_TEXT,
-                      .prefix = "#stablehlo<comparison_type "},
+    [SF_COMPARE_DIRECTION] = {.name = "comparison_direction",
+                              .hlo = "direction",
+                              .kind = SF_ATTR_TEXT,
+                              .prefix = "#stablehlo<comparison_direction ",
+                              .required = true},
+    [SF_COMPARE_TYPE] = {.name = "compare_type",
+                         .hlo = "type",
+                         .kind = SF_ATTR_TEXT,
+                         .prefix = "#stablehlo<comparison_type "},
 };
 
 /* Which outcomes of x against y make the comparison true. NaN is against everything unordered. */
@@ -119,13 +120,13 @@ static sf_status infer_compare(const sf_op *op, const sf_type **out, sf_diag *di
     if (op->in[1] != type)
         return SF_OP_FAIL(op, diag, "operands have different types, %s and %s",
                           sf_type_text(type, left), sf_type_text(op->in[1], right));
-    if (!outcomes_of(sf_op_text(op, COMPARE_DIRECTION)))
+    if (!outcomes_of(sf_op_text(op, SF_COMPARE_DIRECTION)))
         return SF_OP_FAIL(op, diag, "the direction is EQ, NE, GE, GT, LE or LT, not '%.40s'",
-                          sf_op_text(op, COMPARE_DIRECTION));
+                          sf_op_text(op, SF_COMPARE_DIRECTION));
     const sf_dtype_info *info = sf_dtype_get(type->dtype);
-    if (!comparison_fits(sf_op_text(op, COMPARE_TYPE), info->class))
+    if (!comparison_fits(sf_op_text(op, SF_COMPARE_TYPE), info->class))
         return SF_OP_FAIL(op, diag, "elements of type %s have no comparison of type '%.40s'",
-                          info->name, sf_op_text(op, COMPARE_TYPE));
+                          info->name, sf_op_text(op, SF_COMPARE_TYPE));
     out[0] = sf_type_with(op->pool, type, SF_PRED);
     return SF_OK;
 }
@@ -167,8 +168,8 @@ static int compare_at(const sf_tensor *in, bool total, int64_t i)
 static sf_status eval_compare(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     (void)eval;
-    int outcomes = outcomes_of(sf_op_text(op, COMPARE_DIRECTION));
-    bool total = strcmp(sf_op_text(op, COMPARE_TYPE), "TOTALORDER") == 0;
+    int outcomes = outcomes_of(sf_op_text(op, SF_COMPARE_DIRECTION));
+    bool total = strcmp(sf_op_text(op, SF_COMPARE_TYPE), "TOTALORDER") == 0;
     uint8_t *result = out->data;
     for (int64_t i = 0; i < out->type->count; i++)
         result[i] = (outcomes & compare_at(in, total, i)) != 0;

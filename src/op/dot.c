@@ -1,35 +1,28 @@
 /* dot_general: result[batch, m, n] = sum over k of lhs[batch, m, k] * rhs[batch, k, n], where each of
  * the four stands for any number of dimensions, in any order in the operands. */
+#include "op/slots.h"
 #include "op/util.h"
 #include "op/words.h"
 
-enum {
-    LHS_BATCH,
-    RHS_BATCH,
-    LHS_CONTRACTING,
-    RHS_CONTRACTING,
-    PRECISION,
-    ALGORITHM,
-    NATTRS,
-};
+enum { PRECISION = SF_DOT_RHS_CONTRACTING + 1, ALGORITHM, NATTRS };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [LHS_BATCH] = {.name = "lhs_batching_dimensions",
-                   .group = "dot_dimension_numbers",
-                   .hlo = "lhs_batch_dims",
-                   .kind = SF_ATTR_INTS},
-    [RHS_BATCH] = {.name = "rhs_batching_dimensions",
-                   .group = "dot_dimension_numbers",
-                   .hlo = "rhs_batch_dims",
-                   .kind = SF_ATTR_INTS},
-    [LHS_CONTRACTING] = {.name = "lhs_contracting_dimensions",
-                         .group = "dot_dimension_numbers",
-                         .hlo = "lhs_contracting_dims",
-                         .kind = SF_ATTR_INTS},
-    [RHS_CONTRACTING] = {.name = "rhs_contracting_dimensions",
-                         .group = "dot_dimension_numbers",
-                         .hlo = "rhs_contracting_dims",
-                         .kind = SF_ATTR_INTS},
+    [SF_DOT_LHS_BATCH] = {.name = "lhs_batching_dimensions",
+                          .group = "dot_dimension_numbers",
+                          .hlo = "lhs_batch_dims",
+                          .kind = SF_ATTR_INTS},
+    [SF_DOT_RHS_BATCH] = {.name = "rhs_batching_dimensions",
+                          .group = "dot_dimension_numbers",
+                          .hlo = "rhs_batch_dims",
+                          .kind = SF_ATTR_INTS},
+    [SF_DOT_LHS_CONTRACTING] = {.name = "lhs_contracting_dimensions",
+                                .group = "dot_dimension_numbers",
+                                .hlo = "lhs_contracting_dims",
+                                .kind = SF_ATTR_INTS},
+    [SF_DOT_RHS_CONTRACTING] = {.name = "rhs_contracting_dimensions",
+                                .group = "dot_dimension_numbers",
+                                .hlo = "rhs_contracting_dims",
+                                .kind = SF_ATTR_INTS},
     [PRECISION] = {.name = "precision_config",
                    .key = "precision",
                    .hlo = "operand_precision",
@@ -83,8 +76,10 @@ static sf_status check_pairs(const sf_op *op, sf_ints lhs, sf_ints rhs, const ch
 
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
-    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
+            lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, SF_DOT_RHS_BATCH),
+            rhs_sum = sf_op_ints(op, SF_DOT_RHS_CONTRACTING);
     SF_TRY(check_side(op, 0, lhs_batch, lhs_sum, diag));
     SF_TRY(check_side(op, 1, rhs_batch, rhs_sum, diag));
     SF_TRY(check_pairs(op, lhs_batch, rhs_batch, "batching", diag));
@@ -110,8 +105,10 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 
 static void factors(const sf_op *op, sf_factoring *out)
 {
-    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
-    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
+            lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, SF_DOT_RHS_BATCH),
+            rhs_sum = sf_op_ints(op, SF_DOT_RHS_CONTRACTING);
     const sf_type *lhs = op->in[0], *rhs = op->in[1];
     int free[SF_MAX_RANK], at = 0;
     for (int i = 0; i < lhs_batch.count; i++) {
@@ -140,7 +137,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 static double flops(const sf_op *op)
 {
     double count = 2 * (double)op->out[0]->count;
-    sf_ints contracting = sf_op_ints(op, LHS_CONTRACTING);
+    sf_ints contracting = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
     for (int i = 0; i < contracting.count; i++)
         count *= (double)op->in[0]->dims[contracting.at[i]];
     return count;
@@ -163,8 +160,10 @@ static int64_t product(const sf_type *type, int count, const int *dims)
 
 static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
-    sf_ints lhs_batch = sf_op_ints(op, LHS_BATCH), lhs_sum = sf_op_ints(op, LHS_CONTRACTING);
-    sf_ints rhs_batch = sf_op_ints(op, RHS_BATCH), rhs_sum = sf_op_ints(op, RHS_CONTRACTING);
+    sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
+            lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
+    sf_ints rhs_batch = sf_op_ints(op, SF_DOT_RHS_BATCH),
+            rhs_sum = sf_op_ints(op, SF_DOT_RHS_CONTRACTING);
     const sf_type *lhs = in[0].type, *rhs = in[1].type;
     if (lhs->count == 0 || rhs->count == 0)
         return SF_OK; /* empty, or sums of nothing */

@@ -118,8 +118,10 @@ sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *a
     return SF_OK;
 }
 
-static void close_eval(sf_eval *eval)
+void sf_eval_close(sf_eval *eval)
 {
+    if (!eval->values)
+        return;
     for (size_t i = 0; i < eval->graph->nvalues; i++)
         release(eval, &eval->values[i]);
     sf_free(eval->values);
@@ -154,7 +156,7 @@ sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf
     }
     if (peak)
         *peak = eval.peak;
-    close_eval(&eval);
+    sf_eval_close(&eval);
     return status;
 }
 
@@ -175,6 +177,6 @@ sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_di
         out[i].data = sf_alloc((size_t)sf_type_bytes(type));
     }
     sf_status status = op->def->eval(&eval, op, in, out);
-    close_eval(&eval);
+    sf_eval_close(&eval);
     return status;
 }

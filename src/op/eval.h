@@ -42,6 +42,9 @@ sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_te
 sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
                            int64_t limit, int64_t *peak, sf_diag *diag);
 
+/* Frees the tensors that the evaluation still holds, and its scratch memory. */
+void sf_eval_close(sf_eval *eval);
+
 /* For kernels with regions: binds the block's arguments, evaluates it and copies its results into
  * `results`, whose data the caller provides. Values of enclosing blocks are visible. */
 sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *arguments,

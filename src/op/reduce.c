@@ -1,22 +1,23 @@
 /* reduce: folds dimensions away, in index order, starting from the initial value. */
 #include "op/body.h"
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { DIMENSIONS, BODY, NATTRS };
+enum { NATTRS = SF_REDUCE_BODY + 1 };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [DIMENSIONS] = {.name = "dimensions", .kind = SF_ATTR_INTS, .required = true},
-    [BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
+    [SF_REDUCE_DIMENSIONS] = {.name = "dimensions", .kind = SF_ATTR_INTS, .required = true},
+    [SF_REDUCE_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     int count = op->noperands / 2, rank = 0;
-    sf_ints reduced = sf_op_ints(op, DIMENSIONS);
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     const sf_type *input = op->in[0];
     SF_TRY(sf_check_fold(op, count, diag));
     SF_TRY(sf_check_dims(op, reduced, input->rank, "dimensions", diag));
-    SF_TRY(sf_check_body(op, BODY, 0, count, diag));
+    SF_TRY(sf_check_body(op, SF_REDUCE_BODY, 0, count, diag));
     int64_t dims[SF_MAX_RANK];
     for (int i = 0; i < input->rank; i++)
         if (!sf_has(reduced, i))
@@ -32,8 +33,8 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 static void factors(const sf_op *op, sf_factoring *out)
 {
     int count = op->nresults, at = 0;
-    sf_monoid monoid = sf_op_monoid(op, BODY);
-    sf_ints reduced = sf_op_ints(op, DIMENSIONS);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     /* Pieces are combined in any order, so the body has to be known to allow it. */
     bool splits = monoid != SF_MONOID_NONE;
     for (int d = 0; d < op->in[0]->rank; d++) {
@@ -53,7 +54,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 /* A partial sum of the input needs a partial initial value, or that is added again and again. */
 static int linear(const sf_op *op, uint32_t masks[])
 {
-    if (sf_op_monoid(op, BODY) != SF_MONOID_ADD)
+    if (sf_op_monoid(op, SF_REDUCE_BODY) != SF_MONOID_ADD)
         return 0;
     masks[0] = 3;
     return 1;
@@ -67,7 +68,7 @@ static double flops(const sf_op *op)
 /* How the flat index of the result moves with each dimension of the input: 0 for reduced ones. */
 static void result_steps(const sf_op *op, const sf_type *input, int64_t *steps)
 {
-    sf_ints reduced = sf_op_ints(op, DIMENSIONS);
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     int64_t step = 1;
     for (int d = input->rank - 1; d >= 0; d--) {
         bool gone = sf_has(reduced, d);
@@ -100,7 +101,7 @@ static void fold_row(sf_monoid monoid, sf_dtype dtype, int64_t count, const sf_w
 /* Whether this piece is the one that counts the initial value: the one with the first elements. */
 static bool has_first(const sf_op *op, const sf_tensor *input)
 {
-    sf_ints reduced = sf_op_ints(op, DIMENSIONS);
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     for (int i = 0; i < reduced.count; i++) {
         int d = (int)reduced.at[i];
         if (op->in[0]->dims[d] != 0 && sf_span_local(sf_tensor_span(input, d), 0) < 0)
@@ -172,7 +173,7 @@ static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in
 static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_monoid monoid = sf_op_monoid(op, BODY);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     sf_status status = SF_OK;
     if (monoid == SF_MONOID_NONE)
         status = fold_region(eval, op, in, out);

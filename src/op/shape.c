@@ -168,16 +168,17 @@ const sf_opdef sf_op_constant = {
 
 /* iota */
 
-enum { IOTA_DIM };
-
 static const sf_attrdef iota_attrs[] = {
-    [IOTA_DIM] = {.name = "iota_dimension", .key = "dim", .kind = SF_ATTR_INT, .required = true},
+    [SF_IOTA_DIMENSION] = {.name = "iota_dimension",
+                           .key = "dim",
+                           .kind = SF_ATTR_INT,
+                           .required = true},
 };
 
 static sf_status iota_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     SF_TRY(declared(op, out, diag));
-    int64_t dim = sf_op_int(op, IOTA_DIM, 0);
+    int64_t dim = sf_op_int(op, SF_IOTA_DIMENSION, 0);
     if (dim < 0 || dim >= out[0]->rank)
         return SF_OP_FAIL(op, diag, "dimension %" PRId64 " of a result of rank %d", dim,
                           out[0]->rank);
@@ -192,7 +193,7 @@ static sf_status iota_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     const sf_type *type = out->type;
     if (type->count == 0)
         return SF_OK;
-    int dim = (int)sf_op_int(op, IOTA_DIM, 0);
+    int dim = (int)sf_op_int(op, SF_IOTA_DIMENSION, 0);
     sf_mark mark = sf_arena_mark(&eval->scratch);
     /* The numbers once, then a move that repeats them along the other dimensions. */
     size_t bytes = sf_dtype_get(type->dtype)->bytes;

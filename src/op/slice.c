@@ -432,22 +432,24 @@ const sf_opdef sf_op_pad = {
 
 /* reverse */
 
-enum { REVERSE_DIMS };
-
 static const sf_attrdef reverse_attrs[] = {
-    [REVERSE_DIMS] = {.name = "dimensions", .key = "dims", .kind = SF_ATTR_INTS, .required = true},
+    [SF_REVERSE_DIMENSIONS] = {.name = "dimensions",
+                               .key = "dims",
+                               .kind = SF_ATTR_INTS,
+                               .required = true},
 };
 
 static sf_status reverse_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     out[0] = op->in[0];
-    return sf_check_dims(op, sf_op_ints(op, REVERSE_DIMS), op->in[0]->rank, "dimensions", diag);
+    return sf_check_dims(op, sf_op_ints(op, SF_REVERSE_DIMENSIONS), op->in[0]->rank, "dimensions",
+                         diag);
 }
 
 static void reverse_factors(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->in[0]->rank; d++) {
-        if (sf_has(sf_op_ints(op, REVERSE_DIMS), d))
+        if (sf_has(sf_op_ints(op, SF_REVERSE_DIMENSIONS), d))
             window_dim(op, out, 1, d);
         else
             map_dim(op, out, 1, d);
@@ -466,7 +468,7 @@ static sf_status reverse_eval(sf_eval *eval, const sf_op *op, const sf_tensor *i
 {
     sf_line lines[SF_MAX_RANK];
     for (int d = 0; d < op->in[0]->rank; d++) {
-        bool reversed = sf_has(sf_op_ints(op, REVERSE_DIMS), d);
+        bool reversed = sf_has(sf_op_ints(op, SF_REVERSE_DIMENSIONS), d);
         lines[d] = reversed ? (sf_line){-1, op->in[0]->dims[d] - 1, 1} : (sf_line){1, 0, 1};
     }
     move_lines(eval, &in[0], out, lines);

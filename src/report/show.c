@@ -2,9 +2,11 @@
 
 #include "api/guard.h"
 #include "base/file.h"
+#include "prog/program.h"
 
 struct job {
     const sf_graph *graph; /* NULL: the table of ops */
+    bool program;
     sf_show_options options;
     const char *path;
     sf_diag *diag;
@@ -14,7 +16,11 @@ static sf_status work(void *context)
 {
     struct job *job = context;
     sf_buf out = {0};
-    if (job->graph) {
+    if (job->program) {
+        sf_program *program = sf_lower(job->graph);
+        sf_program_print(program, &out);
+        sf_program_free(program);
+    } else if (job->graph) {
         sf_summary summary;
         sf_summarize(job->graph, job->options.file, &summary);
         if (job->options.json)
@@ -36,6 +42,12 @@ sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const c
     struct job job = {.graph = graph, .path = path, .diag = diag};
     if (options)
         job.options = *options;
+    return sf_guarded(work, &job, diag);
+}
+
+sf_status sf_show_program(const sf_graph *graph, const char *path, sf_diag *diag)
+{
+    struct job job = {.graph = graph, .program = true, .path = path, .diag = diag};
     return sf_guarded(work, &job, diag);
 }
 

@@ -9,6 +9,7 @@
 #include "prog/program.h"
 #include "run/conv_op.h"
 #include "run/engine_kind.h"
+#include "run/fast.h"
 #include "run/gemm.h"
 #include "run/loop.h"
 
@@ -16,6 +17,7 @@ struct cpu {
     const sf_graph *graph;
     sf_program *program;
     sf_threads *threads;
+    bool owns_threads;
     char *arena, *scratch;
     char **buffers; /* by buffer: where it stands */
     void **owned;   /* memory of arguments and constants */
@@ -93,7 +95,7 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
     } while (sf_next_index(outer, dot->batch, index));
 }
 
-/* An op by the kernel of the op table, on whole contiguous tensors. */
+/* An op by a fast kernel, or by that of the op table, on whole contiguous tensors. */
 static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at, sf_diag *diag)
 {
     const sf_node *node = inst->node;
@@ -106,10 +108,15 @@ static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
     cpu->eval.diag = diag;
     for (uint32_t i = 0; i < node->noperands; i++)
         in[i] = (sf_tensor){.type = op.in[i], .data = at->in[i]};
-    for (uint32_t i = 0; i < node->nresults; i++) {
+    for (uint32_t i = 0; i < node->nresults; i++)
         out[i] = (sf_tensor){.type = op.out[i], .data = at->out[i]};
-        memset(out[i].data, 0, (size_t)sf_type_bytes(op.out[i]));
+    if (sf_fast_can(&op)) {
+        sf_fast_run(&op, in, out, cpu->scratch, cpu->threads);
+        sf_arena_reset(scratch, mark);
+        return SF_OK;
     }
+    for (uint32_t i = 0; i < node->nresults; i++)
+        memset(out[i].data, 0, (size_t)sf_type_bytes(op.out[i]));
     for (uint32_t i = 0; i < inst->ncaptured; i++)
         cpu->eval.values[inst->captured[i]] = (sf_tensor){
             .type = sf_type_of(cpu->graph, inst->captured[i]), .data = at->in[node->noperands + i]};
@@ -226,7 +233,17 @@ static void point_views(struct cpu *cpu)
     }
 }
 
-static int64_t scratch_of(const struct cpu *cpu, const sf_inst *inst)
+static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
+{
+    sf_mark mark = sf_arena_mark(&cpu->memory);
+    uint32_t ntypes = inst->node->noperands + inst->node->nresults;
+    sf_op op = sf_op_of(cpu->graph, inst->node, SF_ARRAY(&cpu->memory, ntypes, const sf_type *));
+    int64_t bytes = sf_fast_can(&op) ? sf_fast_scratch(&op, threads) : 0;
+    sf_arena_reset(&cpu->memory, mark);
+    return bytes;
+}
+
+static int64_t scratch_of(struct cpu *cpu, const sf_inst *inst)
 {
     int threads = sf_threads_count(cpu->threads);
     if (inst->kind == SF_INST_LOOP)
@@ -235,8 +252,8 @@ static int64_t scratch_of(const struct cpu *cpu, const sf_inst *inst)
         sf_conv conv = conv_of(cpu, inst);
         return sf_conv_scratch(&conv, threads);
     }
-    if (inst->kind != SF_INST_DOT)
-        return 0;
+    if (inst->kind == SF_INST_OP)
+        return op_scratch(cpu, inst, threads);
     sf_pointers none = {0};
     sf_gemm gemm = gemm_of(cpu, inst, &none);
     inner_batches(inst->dot, &gemm.batches);
@@ -257,7 +274,8 @@ static void close_cpu(void *self)
         sf_free(cpu->owned[i]);
     sf_free(cpu->eval.values);
     sf_arena_free(&cpu->eval.scratch);
-    sf_threads_free(cpu->threads);
+    if (cpu->owns_threads)
+        sf_threads_free(cpu->threads);
     sf_program_free(cpu->program);
     sf_arena_free(&cpu->memory);
     sf_free(cpu);
@@ -296,7 +314,8 @@ static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *option
     struct cpu *cpu = sf_alloc(sizeof *cpu);
     cpu->graph = graph;
     cpu->program = sf_lower(graph);
-    cpu->threads = sf_threads_new(options->threads);
+    cpu->owns_threads = !options->pool;
+    cpu->threads = options->pool ? options->pool : sf_threads_new(options->threads);
     sf_status status = SF_OK;
     if (!cpu->threads)
         status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");

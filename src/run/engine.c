@@ -2,11 +2,14 @@
 
 #include <string.h>
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "run/engine_kind.h"
 
 struct sf_engine {
     const sf_engine_table *table;
+    const sf_graph *graph;
     void *self;
 };
 
@@ -53,7 +56,7 @@ sf_status sf_engine_new(const sf_graph *graph, const sf_engine_options *options,
     void *self;
     SF_TRY(table->open(graph, options, diag, &self));
     sf_engine *engine = sf_alloc(sizeof *engine);
-    *engine = (sf_engine){table, self};
+    *engine = (sf_engine){table, graph, self};
     *out = engine;
     return SF_OK;
 }
@@ -95,4 +98,22 @@ void sf_engine_profile(const sf_engine *engine, sf_buf *out)
 {
     if (engine->table->profile)
         engine->table->profile(engine->self, out);
+}
+
+sf_status sf_engine_evaluate(sf_engine *engine, const sf_tensor *arguments, sf_tensor *results,
+                             sf_diag *diag)
+{
+    const sf_block *top = engine->graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        sf_tensor to = sf_engine_argument(engine, i);
+        memcpy(to.data, arguments[i].data, (size_t)sf_type_bytes(to.type));
+    }
+    SF_TRY(sf_engine_step(engine, diag));
+    for (uint32_t i = 0; i < top->nresults; i++) {
+        sf_tensor from = sf_engine_result(engine, i);
+        size_t bytes = (size_t)sf_type_bytes(from.type);
+        results[i] = (sf_tensor){.type = from.type, .data = sf_alloc(bytes)};
+        memcpy(results[i].data, from.data, bytes);
+    }
+    return SF_OK;
 }

@@ -16,8 +16,10 @@ typedef enum sf_engine_kind { SF_ENGINE_CPU, SF_ENGINE_ORACLE } sf_engine_kind;
 
 typedef struct sf_engine_options {
     sf_engine_kind kind;
-    int threads;    /* 0: as many as the process may use */
-    int64_t memory; /* most bytes; 0: what the machine has */
+    int threads;      /* 0: as many as the process may use */
+    sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
+                         allocation (base/mem.h) owns the pool outside, for threads cannot be left */
+    int64_t memory;   /* most bytes; 0: what the machine has */
 } sf_engine_options;
 
 /* The kind of that name, "cpu" or "oracle"; NULL is the fast one. SF_EUSAGE for another. */
@@ -39,6 +41,11 @@ sf_tensor sf_engine_result(sf_engine *engine, uint32_t index);
 /* Runs the step once. When it fails the arguments are as before, or the engine says in the message
  * that they are not. */
 sf_status sf_engine_step(sf_engine *engine, sf_diag *diag);
+
+/* Runs the step once on these arguments, which may be the results of an earlier step; `results` get data
+ * from sf_alloc, which the caller frees. */
+sf_status sf_engine_evaluate(sf_engine *engine, const sf_tensor *arguments, sf_tensor *results,
+                             sf_diag *diag);
 
 /* Bytes of arguments, results and everything between, at the peak; known before the first step. For
  * the oracle: of the steps so far. */

@@ -272,8 +272,7 @@ static void close_cpu(void *self)
     struct cpu *cpu = self;
     for (size_t i = 0; i < cpu->nowned; i++)
         sf_free(cpu->owned[i]);
-    sf_free(cpu->eval.values);
-    sf_arena_free(&cpu->eval.scratch);
+    sf_eval_close(&cpu->eval);
     if (cpu->owns_threads)
         sf_threads_free(cpu->threads);
     sf_program_free(cpu->program);

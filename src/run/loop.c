@@ -246,13 +246,13 @@ static sf_step identity(sf_vfold fold, sf_vclass class)
         break;
     case SF_VFOLD_MAX:
         if (real)
-            step.constant.real = -INFINITY;
+            step.constant.real = -HUGE_VAL;
         else
             step.constant.integer = wide ? INT64_MIN : INT32_MIN;
         break;
     case SF_VFOLD_MIN:
         if (real)
-            step.constant.real = INFINITY;
+            step.constant.real = HUGE_VAL;
         else
             step.constant.integer = wide ? INT64_MAX : INT32_MAX;
         break;

@@ -131,12 +131,12 @@ MEMORY(f16_plain, u16_memory, float, of_f16, to_f16)
 #if defined(__F16C__)
 static inline void of_f16_vector(float *out, const u16_memory *in)
 {
-    _mm256_store_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const void *)in)));
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const void *)in)));
 }
 
 static inline __m128i to_f16_vector(const float *in)
 {
-    return _mm256_cvtps_ph(_mm256_load_ps(in), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 static void load_F16(void *dst, const void *src, int64_t stride, int64_t count)
@@ -175,7 +175,7 @@ static void round_F16(void *dst, const void *a, const void *b, const void *c, in
     float *out = REGISTER(dst);
     (void)b, (void)c;
     for (int64_t i = 0; i < whole_count(count); i += 8)
-        _mm256_store_ps(out + i, _mm256_cvtph_ps(to_f16_vector(in + i)));
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(to_f16_vector(in + i)));
 }
 #else
 #define load_F16 load_f16_plain

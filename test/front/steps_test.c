@@ -1,6 +1,7 @@
 /* Fourteen training steps as JAX lowered them, each as StableHLO and as HLO text, with JAX's own
- * numbers: both forms are one graph, the graph survives being written and read, it computes what JAX
- * computed, and what the texts and sidecars tell about roles, state, phases and scopes is found. */
+ * numbers: both forms are one graph, the graph survives being written and read, every engine computes
+ * what JAX computed, and what the texts and sidecars tell about roles, state, phases and scopes is
+ * found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,11 +75,11 @@ static bool in_16_bits(const sf_graph *graph)
     return false;
 }
 
-static void check_numbers(const sf_graph *graph, const char *step)
+static void check_numbers(const sf_graph *graph, const char *step, const char *engine, int threads)
 {
     char path[128];
     snprintf(path, sizeof path, "test/data/micro/%s.io.safetensors", step);
-    sf_verify_options options = {.against = path};
+    sf_verify_options options = {.against = path, .engine = engine, .threads = threads};
     sf_verify_report *report = NULL;
     sf_diag *diag = sf_diag_new();
     sf_status status = sf_verify(graph, &options, diag, &report);
@@ -160,7 +161,9 @@ static void test_step(void **state)
         check_state(graph);
         check_phases(graph, dots[i]);
         check_round_trip(graph);
-        check_numbers(graph, step);
+        check_numbers(graph, step, "oracle", 0);
+        check_numbers(graph, step, "cpu", 1);
+        check_numbers(graph, step, "cpu", 2);
         sf_graph_free(graph);
     }
     assert_true(hashes[0] == hashes[1]);

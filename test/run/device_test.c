@@ -110,8 +110,7 @@ static void test_samples(void **state)
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         char text[4096];
         bool two = strchr(samples[i].results, ',') != NULL;
-        snprintf(text, sizeof text,
-                 "func.func public @main(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n",
+        snprintf(text, sizeof text, "func.func public @main(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n",
                  samples[i].arguments, samples[i].results, samples[i].body,
                  two ? "%r#0, %r#1" : "%r", samples[i].results);
         run_text(text, 1, true);
@@ -173,7 +172,7 @@ static const char loops[] =
 static void test_loops(void **state)
 {
     (void)state;
-    static const int sizes[][2] = {{2, 3},    {1, 17},    {5, 1000}, {64, 64},
+    static const int sizes[][2] = {{2, 3},    {1, 17},    {5, 1000},  {64, 64},
                                    {7, 9000}, {3000, 11}, {300, 300}, {2, 40000}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int threads = 1; threads <= 3; threads++) {

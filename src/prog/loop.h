@@ -62,7 +62,6 @@ typedef struct sf_loop {
     bool *is_wide; /* by register: 8 bytes an element */
     uint32_t naccesses;
     sf_access *accesses;
-    uint32_t noutputs; /* accesses that write */
 } sf_loop;
 
 #endif

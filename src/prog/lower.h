@@ -2,6 +2,7 @@
  *
  *     lower.c    node by node: which instruction it becomes, where its value stands
  *     cluster.c  which element-wise ops and reductions run in one loop
+ *     vops.c     which vector op computes a node
  *     fuse.c     from a cluster to the steps of its loop
  *     order.c    the order of instructions, for a low peak of memory
  *     place.c    updates in place, and the places of buffers in the arena
@@ -57,8 +58,7 @@ typedef struct lowering {
     lowered *values;
     cluster **clusters;
     size_t nclusters, cluster_capacity;
-    uint32_t
-        *made; /* by buffer: the instruction that fills it; SF_NONE for arguments and constants */
+    uint32_t *made; /* by buffer: the instruction that fills it, or ALWAYS */
     size_t made_capacity;
     sf_arena scratch;
 } lowering;
@@ -93,9 +93,11 @@ relation relate(const lowering *l, uint32_t cluster, sf_value value);
 /* Follows reshapes that only add or drop dimensions of size 1. */
 sf_value behind_reshapes(const lowering *l, sf_value value);
 
-/* fuse.c: the vector op of a node; false when loops have none for it. */
+/* vops.c: the vector op of a node; false when loops have none for it. */
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op);
 bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
+
+/* fuse.c */
 void fuse_cluster(lowering *l, uint32_t index);
 
 /* Merges the dimensions of a loop and counts its rows and columns. Without `has_split`, the last merged

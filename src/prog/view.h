@@ -27,7 +27,7 @@ bool sf_view_is_contiguous(const sf_view *view);
  * strides allow it), transpose, broadcast_in_dim, slice, reverse. False for all others. */
 bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out);
 
-/* The same op always is a view, whatever the operand's strides. */
+/* Whether the node is one of those. */
 bool sf_is_view_op(const sf_node *node);
 
 /* Drops dimensions of size 1. */

@@ -17,20 +17,6 @@ struct walk {
     size_t type_capacity;
 };
 
-void sf_cost_add(sf_cost *to, const sf_cost *more)
-{
-    to->nodes += more->nodes;
-    to->flops += more->flops;
-    to->bytes += more->bytes;
-    to->turns = to->turns || more->turns;
-}
-
-void sf_add_limited(int64_t *to, int64_t more)
-{
-    if (!sf_add(*to, more, to))
-        *to = INT64_MAX;
-}
-
 /* Ops whose regions are made of nodes that run as any other; the regions of a reduction or a sort
  * are part of the op and in its own cost. */
 static bool is_control(const sf_node *node)

@@ -6,7 +6,7 @@
 #include "run/vec.h"
 
 /* All registers of a tile should stay in the second-level cache of a core. */
-enum { TILE_BYTES = 192 << 10, LEAST_TILE = 256, MOST_TILE = 8192, ALIGN = 64 };
+enum { TILE_BYTES = 192 << 10, LEAST_TILE = 256, MOST_TILE = 8192, ALIGN = 64, SHORT_RUN = 16 };
 
 /* How a loop is cut into tiles. */
 typedef struct tiling {
@@ -132,15 +132,32 @@ static void expand(void *dst, const void *from, sf_vclass class, int64_t rows, i
     }
 }
 
-/* The offset of a row, by the strides of the row dimensions. */
-static int64_t row_offset(const sf_loop *loop, const sf_access *access, int64_t row)
+/* A walk over rows: the offset of the row at hand, kept up without a division per row. */
+typedef struct walk {
+    int64_t index[SF_MAX_RANK];
+    int64_t offset;
+} walk;
+
+static walk walk_from(const sf_loop *loop, const sf_access *access, int64_t row)
 {
-    int64_t offset = 0;
+    walk w = {.offset = 0};
     for (int d = loop->split - 1; d >= 0; d--) {
-        offset += row % loop->dims[d] * access->strides[d];
+        w.index[d] = row % loop->dims[d];
+        w.offset += w.index[d] * access->strides[d];
         row /= loop->dims[d];
     }
-    return offset;
+    return w;
+}
+
+static void walk_on(const sf_loop *loop, const sf_access *access, walk *w)
+{
+    for (int d = loop->split - 1; d >= 0; d--) {
+        w->offset += access->strides[d];
+        if (++w->index[d] < loop->dims[d])
+            return;
+        w->offset -= loop->dims[d] * access->strides[d];
+        w->index[d] = 0;
+    }
 }
 
 /* The stride with which one walks from row to row, when one can. */
@@ -162,8 +179,9 @@ static void rows_runs(runner *r, const sf_step *step, const sf_access *access, e
         run(r, step, r->row * stride, stride, 0, r->nrows);
         return;
     }
-    for (int64_t i = 0; i < r->nrows; i++)
-        run(r, step, row_offset(r->loop, access, r->row + i), 1, i, 1);
+    walk w = walk_from(r->loop, access, r->row);
+    for (int64_t i = 0; i < r->nrows; i++, walk_on(r->loop, access, &w))
+        run(r, step, w.offset, 1, i, 1);
 }
 
 static void tile_runs(runner *r, const sf_step *step, each_run *run)
@@ -182,15 +200,14 @@ static void tile_runs(runner *r, const sf_step *step, each_run *run)
             run(r, step, r->row * across, stride, 0, r->nrows * inner);
             return;
         }
-        for (int64_t i = 0; i < r->nrows; i++)
-            run(r, step,
-                (even ? (r->row + i) * across : row_offset(loop, access, r->row + i)) +
-                    r->column * stride,
-                stride, i * r->ncolumns, r->ncolumns);
+        walk w = walk_from(loop, access, r->row);
+        for (int64_t i = 0; i < r->nrows; i++, walk_on(loop, access, &w))
+            run(r, step, w.offset + r->column * stride, stride, i * r->ncolumns, r->ncolumns);
         return;
     }
-    for (int64_t i = 0; i < r->nrows; i++) {
-        int64_t base = row_offset(loop, access, r->row + i);
+    walk w = walk_from(loop, access, r->row);
+    for (int64_t i = 0; i < r->nrows; i++, walk_on(loop, access, &w)) {
+        int64_t base = w.offset;
         int64_t index[SF_MAX_RANK] = {0};
         for (int64_t at = 0; at < r->ncolumns; at += inner) {
             int64_t offset = base;
@@ -207,6 +224,13 @@ static void load_run(runner *r, const sf_step *step, int64_t offset, int64_t str
                      int64_t count)
 {
     const sf_access *access = &r->loop->accesses[step->access];
+    if (count < SHORT_RUN && access->dtype == SF_F32) { /* a call would cost more than the run */
+        const float *from = (const float *)(void *)r->pointers.in[access->view] + offset;
+        float *to = (float *)(void *)r->registers[step->dst] + at;
+        for (int64_t i = 0; i < count; i++)
+            to[i] = from[i * stride];
+        return;
+    }
     int64_t bytes = sf_dtype_get(access->dtype)->bytes;
     r->vec->loads[access->dtype](r->registers[step->dst] + at * width_of(step->class),
                                  r->pointers.in[access->view] + offset * bytes, stride, count);
@@ -216,6 +240,13 @@ static void store_run(runner *r, const sf_step *step, int64_t offset, int64_t st
                       int64_t count)
 {
     const sf_access *access = &r->loop->accesses[step->access];
+    if (count < SHORT_RUN && access->dtype == SF_F32) {
+        float *to = (float *)(void *)r->pointers.out[access->view] + offset;
+        const float *from = (const float *)(void *)r->registers[step->a] + at;
+        for (int64_t i = 0; i < count; i++)
+            to[i * stride] = from[i];
+        return;
+    }
     int64_t bytes = sf_dtype_get(access->dtype)->bytes;
     r->vec->stores[access->dtype](r->pointers.out[access->view] + offset * bytes, stride,
                                   r->registers[step->a] + at * width_of(step->class), count);

@@ -3,14 +3,19 @@
 # become one instruction, rounded once.
 
 set(gemm_flags -O3 -ffp-contract=fast)
-set(gemm_flags_base ${gemm_flags})
-set(gemm_flags_avx2 ${gemm_flags})
-set(gemm_flags_avx512 ${gemm_flags})
+set(gemm_sets base avx2 avx512 avx512_bf16 amx neon_bf16)
+foreach(set IN LISTS gemm_sets)
+    set(gemm_flags_${set} ${gemm_flags})
+endforeach()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     list(APPEND gemm_flags_avx2 -mavx2 -mfma)
     list(APPEND gemm_flags_avx512 -mavx512f -mfma)
+    list(APPEND gemm_flags_avx512_bf16 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512bf16)
+    list(APPEND gemm_flags_amx -mfma -mavx512f -mavx512bw -mavx512vl -mamx-tile -mamx-bf16)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+    list(APPEND gemm_flags_neon_bf16 -march=armv8.2-a+bf16)
 endif()
-foreach(set base avx2 avx512)
+foreach(set IN LISTS gemm_sets)
     set_source_files_properties(src/run/gemm_${set}.c PROPERTIES
         COMPILE_OPTIONS "${gemm_flags_${set}}")
 endforeach()

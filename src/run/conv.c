@@ -106,7 +106,7 @@ static sf_conv_plan plan_of(const sf_conv *c)
 {
     sf_conv_plan plan = {
         .conv = c, .groups = c->feature_groups * c->batch_groups, .rows = c->batch};
-    plan.type = sf_gemm_type_for(sf_gemm_set_get(), c->lhs_dtype == SF_F64 ? SF_F64 : SF_F32);
+    plan.type = sf_gemm_type_for(sf_gemm_set_get(), c->lhs_dtype, c->rhs_dtype);
     plan.features = c->features / plan.groups;
     plan.steps = c->channels;
     for (int d = 0; d < c->spatial; d++) {
@@ -132,7 +132,7 @@ static void store(const void *context, int64_t group, int64_t i, int64_t rows, i
     const sf_conv *c = plan->conv;
     const sf_conv_place *last = &plan->places[plan->nplaces - 1];
     int64_t size = sf_dtype_get(c->out_dtype)->bytes;
-    int64_t sum_size = sf_dtype_get(plan->type->dtype)->bytes, at[SF_MAX_RANK];
+    int64_t sum_size = sf_dtype_get(plan->type->sums)->bytes, at[SF_MAX_RANK];
     sf_conv_row(plan, i, at);
     for (int64_t r = 0; r < rows;) {
         int64_t offset = group * plan->out_group + j * c->out_feature, count = 1;
@@ -220,7 +220,7 @@ static sf_blocks blocks_of(const sf_conv_plan *plan)
                        .pack_a = sf_conv_pack_lhs,
                        .pack_b = sf_conv_pack_rhs,
                        .direct = c->out_feature == 1 && plan->c_row >= 0 &&
-                                 c->out_dtype == plan->type->dtype,
+                                 c->out_dtype == plan->type->sums,
                        .c = c->out,
                        .c_batch = plan->out_group,
                        .c_row = plan->c_row,

@@ -117,10 +117,9 @@ static void gather(char *to, const char *from, int64_t stride, int64_t count, in
 static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char *lhs, int64_t *at,
                          int64_t rows, int64_t k, void *panel)
 {
-    enum { MOST_ROWS = SF_GEMM_ROWS * SF_GEMM_MOST_ROWS };
     const sf_conv *c = plan->conv;
     int64_t size = sf_dtype_get(c->lhs_dtype)->bytes;
-    _Alignas(64) char lines[MOST_ROWS * SF_GEMM_MOST_K * 8];
+    _Alignas(64) char lines[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K];
     for (int64_t i = 0; i < rows; i++, sf_conv_next_row(plan, at)) {
         row r = row_at(plan, at);
         char *to = lines + i * k * size;
@@ -176,12 +175,11 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
 static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const char *lhs, int64_t *at,
                           int64_t rows, int64_t k, void *panel)
 {
-    enum { MOST_ROWS = SF_GEMM_ROWS * SF_GEMM_MOST_ROWS };
     const sf_conv *c = plan->conv;
     const sf_conv_place *last = &plan->places[plan->nplaces - 1];
     int64_t size = sf_dtype_get(c->lhs_dtype)->bytes, mr = plan->type->mr;
-    bool native = c->lhs_dtype == plan->type->dtype;
-    char other[MOST_ROWS * SF_GEMM_MOST_K * 2], *to = native ? panel : other;
+    bool native = c->lhs_dtype == plan->type->dtype && plan->type->unit == 1;
+    char other[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K], *to = native ? panel : other;
     for (int64_t i = 0; i < rows;) {
         int64_t *index = &at[plan->nplaces - 1];
         int64_t count = last->size - *index < rows - i ? last->size - *index : rows - i;
@@ -198,12 +196,18 @@ static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const cha
             memset((char *)panel + (p * mr + rows) * size, 0, (size_t)((mr - rows) * size));
 }
 
+/* Bytes of a row (column) of a panel. */
+static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
+{
+    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
+}
+
 void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const sf_conv_plan *plan = context;
     const sf_conv *c = plan->conv;
-    int64_t mr = plan->type->mr, panel = mr * k * sf_dtype_get(plan->type->dtype)->bytes;
+    int64_t mr = plan->type->mr, panel = mr * row_bytes(plan->type, k);
     int64_t at[SF_MAX_RANK];
     const char *lhs =
         (const char *)c->lhs + group * plan->lhs_group * sf_dtype_get(c->lhs_dtype)->bytes;
@@ -218,21 +222,30 @@ void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t
     }
 }
 
-/* Steps [0, k) of one panel of the kernel, segment by segment. */
+/* Steps [0, k) of one panel of the kernel, segment by segment; where the panel has not one step after
+ * the other, by way of one that has. */
 static void pack_kernel(const sf_conv_plan *plan, const segments *s, const char *rhs, int64_t valid,
-                        char *panel)
+                        int64_t k, char *panel)
 {
     const sf_conv *c = plan->conv;
     int64_t size = sf_dtype_get(c->rhs_dtype)->bytes;
-    int64_t step = plan->type->nr * sf_dtype_get(plan->type->dtype)->bytes;
+    int64_t nr = plan->type->nr, step = nr * sf_dtype_get(plan->type->dtype)->bytes;
+    char steps[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K], *to = plan->type->unit == 1 ? panel : steps;
     for (int n = 0; n < s->count; n++) {
         int64_t offset = s->first[n] * c->rhs_input;
         for (int d = 0; d < c->spatial; d++)
             offset += s->at[n][d] * c->space[d].rhs_stride;
-        plan->type->pack_b(panel, valid, s->length[n], rhs + offset * size, c->rhs_dtype,
-                           c->rhs_output, c->rhs_input);
-        panel += s->length[n] * step;
+        if (plan->type->unit == 1)
+            plan->type->pack_b(to, valid, s->length[n], rhs + offset * size, c->rhs_dtype,
+                               c->rhs_output, c->rhs_input);
+        else
+            for (int64_t p = 0; p < s->length[n]; p++)
+                gather(to + p * step, rhs + (offset + p * c->rhs_input) * size, c->rhs_output,
+                       valid, size);
+        to += s->length[n] * step;
     }
+    if (plan->type->unit != 1)
+        plan->type->pack_b(panel, valid, k, steps, c->rhs_dtype, 1, nr);
 }
 
 void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
@@ -240,7 +253,7 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
 {
     const sf_conv_plan *plan = context;
     const sf_conv *c = plan->conv;
-    int64_t nr = plan->type->nr, panel = nr * k * sf_dtype_get(plan->type->dtype)->bytes;
+    int64_t nr = plan->type->nr, panel = nr * row_bytes(plan->type, k);
     int64_t size = sf_dtype_get(c->rhs_dtype)->bytes;
     segments s;
     if (!plan->plain_kernel)
@@ -254,6 +267,6 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
             plan->type->pack_b(to, valid, k, rhs + p * c->rhs_input * size, c->rhs_dtype,
                                c->rhs_output, c->rhs_input);
         else
-            pack_kernel(plan, &s, rhs, valid, to);
+            pack_kernel(plan, &s, rhs, valid, k, to);
     }
 }

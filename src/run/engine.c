@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "run/engine_kind.h"
+#include "run/isa.h"
 
 struct sf_engine {
     const sf_engine_table *table;
@@ -51,6 +52,7 @@ sf_status sf_engine_new(const sf_graph *graph, const sf_engine_options *options,
         sf_hint(diag, "--engine oracle runs every step, slowly");
         return SF_EUNSUPPORTED;
     }
+    SF_TRY(sf_isa_check(diag));
     if (options->threads < 0 || options->memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "threads and memory are not negative");
     void *self;

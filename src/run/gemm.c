@@ -25,7 +25,7 @@ const char *sf_gemm_library(void)
     static char own[32];
     if (sf_blas_name())
         return sf_blas_name();
-    snprintf(own, sizeof own, "own, %s", sf_gemm_set_get()->name);
+    snprintf(own, sizeof own, "own, %s", sf_isa_name(sf_gemm_set_get()->isa));
     return own;
 }
 
@@ -89,12 +89,18 @@ typedef struct product {
     sf_cut cut;
 } product;
 
+/* Bytes of a row (column) of a panel. */
+static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
+{
+    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
+}
+
 static void pack_rows(const void *context, int64_t batch, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const product *x = context;
     const sf_matrix *a = &x->g.a;
-    int64_t mr = x->type->mr, panel = mr * k * sf_dtype_get(x->type->dtype)->bytes;
+    int64_t mr = x->type->mr, panel = mr * row_bytes(x->type, k);
     for (int64_t i = 0; i < count; i += mr)
         x->type->pack_a((char *)panels + i / mr * panel, count - i < mr ? count - i : mr, k,
                         element(a, batch, first + i, p), a->dtype, a->row, a->column);
@@ -105,7 +111,7 @@ static void pack_columns(const void *context, int64_t batch, int64_t first, int6
 {
     const product *x = context;
     const sf_matrix *b = &x->g.b;
-    int64_t nr = x->type->nr, panel = nr * k * sf_dtype_get(x->type->dtype)->bytes;
+    int64_t nr = x->type->nr, panel = nr * row_bytes(x->type, k);
     for (int64_t j = 0; j < count; j += nr)
         x->type->pack_b((char *)panels + j / nr * panel, count - j < nr ? count - j : nr, k,
                         element(b, batch, p, first + j), b->dtype, b->column, b->row);
@@ -116,7 +122,7 @@ static void store(const void *context, int64_t batch, int64_t i, int64_t rows, i
 {
     const product *x = context;
     const sf_matrix *c = &x->g.c;
-    int64_t size = sf_dtype_get(x->type->dtype)->bytes;
+    int64_t size = sf_dtype_get(x->type->sums)->bytes;
     for (int64_t r = 0; r < rows; r++)
         sf_sums_store(element(c, batch, i + r, j), c->dtype, c->column,
                       (const char *)sums + r * ld * size, columns, x->g.accumulate);
@@ -128,7 +134,7 @@ static bool stays(const sf_gemm_type *type, const sf_matrix *x, int64_t across, 
                   int64_t k, int64_t uses)
 {
     enum { FEW_USES = 2, SMALL_BYTES = 1 << 16 };
-    return x->dtype == type->dtype && across == 1 && along >= 0 &&
+    return x->dtype == type->dtype && type->unit == 1 && across == 1 && along >= 0 &&
            (uses <= FEW_USES || k * along * element_size(x) <= SMALL_BYTES);
 }
 
@@ -148,7 +154,7 @@ static sf_blocks blocks_of(const product *x)
                         .a_step = g->a.column,
                         .b_batch = g->b.batch,
                         .b_step = g->b.row,
-                        .direct = g->c.dtype == type->dtype && g->c.column == 1,
+                        .direct = g->c.dtype == type->sums && g->c.column == 1,
                         .c = g->c.data,
                         .c_batch = g->c.batch,
                         .c_row = g->c.row,
@@ -166,9 +172,9 @@ static sf_blocks blocks_of(const product *x)
 static bool is_row(const product *x)
 {
     const sf_gemm *g = &x->g;
-    return g->m == 1 && g->k > 0 && g->a.column == 1 && (g->b.column == 1 || g->b.row == 1) &&
-           g->a.dtype == x->type->dtype && g->b.dtype == x->type->dtype &&
-           g->c.dtype == x->type->dtype;
+    return x->type->row && g->m == 1 && g->k > 0 && g->a.column == 1 &&
+           (g->b.column == 1 || g->b.row == 1) && g->a.dtype == x->type->dtype &&
+           g->b.dtype == x->type->dtype && g->c.dtype == x->type->dtype;
 }
 
 static void do_rows(void *context, int part, int64_t first, int64_t end)
@@ -197,7 +203,7 @@ static void do_library(void *context, int part, int64_t first, int64_t end)
 static product product_of(const sf_gemm *gemm)
 {
     product x = {.g = settled(gemm)};
-    x.type = sf_gemm_type_for(sf_gemm_set_get(), gemm->a.dtype == SF_F64 ? SF_F64 : SF_F32);
+    x.type = sf_gemm_type_for(sf_gemm_set_get(), gemm->a.dtype, gemm->b.dtype);
     return x;
 }
 

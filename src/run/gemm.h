@@ -3,7 +3,13 @@
  * Behind it stand blocked kernels of our own for several instruction sets, whose results are the same
  * for any number of threads; or, where the build was told so, a CBLAS (one thread a call, cut into
  * blocks over our own threads, so that nothing is oversubscribed and the result depends on the number
- * of threads alone). 16-bit floats are multiplied with float sums.
+ * of threads alone).
+ *
+ * 16-bit floats are multiplied with float sums. Where the processor has instructions for bf16 that are
+ * faster than floats (AMX, AVX512-BF16 on AMD's, BFMMLA), two bf16 operands are multiplied by these: then
+ * the result depends on the instruction set in its last bits, and operands and sums below 2^-126 in
+ * magnitude (subnormal numbers) count as zero. Everything else of 16 bits, f16 always, is converted to
+ * float in packing, exactly.
  */
 #ifndef SF_RUN_GEMM_H
 #define SF_RUN_GEMM_H
@@ -35,7 +41,7 @@ bool sf_gemm_can(sf_dtype a, sf_dtype b, sf_dtype c);
 int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads);
 void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads);
 
-/* "OpenBLAS 0.3.21", "BLIS 0.9.0", "own, avx512" for `sheaf version`. */
+/* "OpenBLAS 0.3.21", "BLIS 0.9.0", "own, amx" for `sheaf version`. */
 const char *sf_gemm_library(void);
 
 #endif

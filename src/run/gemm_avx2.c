@@ -3,8 +3,7 @@
 #define VECTOR_BYTES 32
 #define ROWS 4
 #define VECTORS 3
-#define SET sf_gemm_avx2
-#define SET_NAME "avx2"
+#define SET(t) sf_gemm_avx2_##t
 
 #include "run/gemm_set.inc"
 #else

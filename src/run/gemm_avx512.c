@@ -3,8 +3,7 @@
 #define VECTOR_BYTES 64
 #define ROWS 12
 #define VECTORS 2
-#define SET sf_gemm_avx512
-#define SET_NAME "avx512"
+#define SET(t) sf_gemm_avx512_##t
 
 #include "run/gemm_set.inc"
 #else

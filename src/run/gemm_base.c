@@ -2,13 +2,11 @@
 #if defined(__aarch64__)
 #define ROWS 8
 #define VECTORS 3
-#define SET_NAME "neon"
 #else
 #define ROWS 4
 #define VECTORS 2
-#define SET_NAME "base"
 #endif
 #define VECTOR_BYTES 16
-#define SET sf_gemm_base
+#define SET(t) sf_gemm_base_##t
 
 #include "run/gemm_set.inc"

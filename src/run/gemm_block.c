@@ -97,7 +97,8 @@ typedef struct room {
 static room room_for(const sf_blocks *blocks)
 {
     const sf_gemm_type *type = blocks->type;
-    int64_t size = sf_dtype_get(type->dtype)->bytes, depth = least(type->kc, blocks->k);
+    int64_t size = sf_dtype_get(type->dtype)->bytes;
+    int64_t depth = sf_gemm_steps(type, least(type->kc, blocks->k));
     int64_t rows = round_up(least(type->mc, blocks->m), type->mr);
     room r = {.most_rows = blocks->m};
     r.most_columns = round_up(least(type->nc, blocks->n), type->nr);
@@ -105,7 +106,7 @@ static room room_for(const sf_blocks *blocks)
     r.b = round_up(depth * r.most_columns * size, LINE);
     if (!blocks->direct) {
         r.most_rows = least(SUM_BLOCKS * type->mc, round_up(blocks->m, type->mr));
-        r.sums = round_up(r.most_rows * r.most_columns * size, LINE);
+        r.sums = round_up(r.most_rows * r.most_columns * sf_dtype_get(type->sums)->bytes, LINE);
     }
     /* An odd number of lines between the parts keeps them from the same places in the caches. */
     r.all = r.a + r.b + r.sums + LINE;
@@ -127,7 +128,7 @@ typedef struct block {
     char *c; /* of row i, column j */
     int64_t ldc;
     bool accumulate, padded; /* padded: C has room for whole tiles */
-    int64_t size;            /* of an element, in bytes */
+    int64_t size, packed;    /* bytes of an element of C, and of a row (column) of a panel */
 } block;
 
 /* A panel, packed or in place. In place, no tile may read past the last row or column. */
@@ -139,12 +140,12 @@ static bool in_place(const void *data, int64_t count, int64_t unit)
 static const void *panel_a(const block *b, int64_t i, int64_t rows, int64_t *step)
 {
     const sf_blocks *s = b->blocks;
-    if (in_place(s->a, rows, SF_GEMM_ROWS)) {
+    if (in_place(s->a, rows, s->type->rows)) {
         *step = s->a_step;
         return (const char *)s->a + (b->batch * s->a_batch + b->i + i + b->p * s->a_step) * b->size;
     }
     *step = s->type->mr;
-    return b->packed_a + i * b->k * b->size;
+    return b->packed_a + i * b->packed;
 }
 
 static const void *panel_b(const block *b, int64_t j, int64_t columns, int64_t *step)
@@ -155,7 +156,7 @@ static const void *panel_b(const block *b, int64_t j, int64_t columns, int64_t *
         return (const char *)s->b + (b->batch * s->b_batch + b->p * s->b_step + b->j + j) * b->size;
     }
     *step = s->type->nr;
-    return b->packed_b + j * b->k * b->size;
+    return b->packed_b + j * b->packed;
 }
 
 /* Adds or copies the part of a tile that exists. */
@@ -167,7 +168,7 @@ static void copy_tile(const block *b, const char *tile, int64_t rows, int64_t co
         char *to = c + i * b->ldc * b->size;
         if (!b->accumulate)
             memcpy(to, from, (size_t)(columns * b->size));
-        else if (b->blocks->type->dtype == SF_F64)
+        else if (b->blocks->type->sums == SF_F64)
             for (int64_t j = 0; j < columns; j++)
                 ((double *)(void *)to)[j] += ((const double *)(const void *)from)[j];
         else
@@ -179,18 +180,18 @@ static void copy_tile(const block *b, const char *tile, int64_t rows, int64_t co
 static void multiply_block(const block *b)
 {
     const sf_gemm_type *type = b->blocks->type;
-    _Alignas(LINE) char edge[SF_GEMM_MOST_ROWS * SF_GEMM_ROWS * SF_GEMM_MOST_VECTORS * 64];
+    _Alignas(LINE) char edge[SF_GEMM_MOST_TILE];
     for (int64_t j = 0; j < b->n; j += type->nr) {
         int64_t columns = least(type->nr, b->n - j), ldb;
         int64_t vectors = (columns - 1) / type->lanes + 1;
         const void *from_b = panel_b(b, j, columns, &ldb);
         for (int64_t i = 0; i < b->m; i += type->mr) {
             int64_t rows = least(type->mr, b->m - i), lda;
-            int64_t fours = (rows - 1) / SF_GEMM_ROWS + 1;
+            int64_t units = (rows - 1) / type->rows + 1;
             const void *from_a = panel_a(b, i, rows, &lda);
-            sf_gemm_tile *tile = type->tiles[fours - 1][vectors - 1];
+            sf_gemm_tile *tile = type->tiles[units - 1][vectors - 1];
             char *c = b->c + (i * b->ldc + j) * b->size;
-            if (b->padded || (fours * SF_GEMM_ROWS == rows && vectors * type->lanes == columns)) {
+            if (b->padded || (units * type->rows == rows && vectors * type->lanes == columns)) {
                 tile(b->k, from_a, lda, from_b, ldb, c, b->ldc, b->accumulate);
             } else {
                 tile(b->k, from_a, lda, from_b, ldb, edge, type->nr, false);
@@ -208,7 +209,7 @@ static void pack(const block *b, sf_blocks_pack *with, const void *data, int64_t
     if (data && in_place(data, count - done, unit))
         return;
     with(b->blocks->context, b->batch, first + done, count - done, b->p, b->k,
-         panels + done * b->k * b->size);
+         panels + done * b->packed);
 }
 
 /* Rows [b.i, b.i + b.m) and columns [b.j, b.j + b.n), all steps: C is as b.c says. */
@@ -222,12 +223,13 @@ static void multiply_cell(block b)
         memset(c + i * b.ldc * b.size, 0, (size_t)(b.n * b.size));
     for (b.p = 0; b.p < s->k; b.p += type->kc) {
         b.k = least(type->kc, s->k - b.p);
+        b.packed = sf_gemm_steps(type, b.k) * sf_dtype_get(type->dtype)->bytes;
         pack(&b, s->pack_b, s->b, type->nr, type->lanes, b.j, b.n, b.packed_b);
         for (int64_t i = 0; i < rows; i += type->mc) {
             b.i = first + i;
             b.m = least(type->mc, rows - i);
             b.c = c + i * b.ldc * b.size;
-            pack(&b, s->pack_a, s->a, type->mr, SF_GEMM_ROWS, b.i, b.m, b.packed_a);
+            pack(&b, s->pack_a, s->a, type->mr, type->rows, b.i, b.m, b.packed_a);
             multiply_block(&b);
         }
         b.accumulate = true;
@@ -244,7 +246,10 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
 {
     const task *t = context;
     const sf_blocks *s = t->blocks;
-    block b = {.blocks = s, .size = sf_dtype_get(s->type->dtype)->bytes};
+    block b = {.blocks = s, .size = sf_dtype_get(s->type->sums)->bytes};
+    _Alignas(LINE) char before[SF_GEMM_STATE];
+    if (s->type->enter)
+        s->type->enter(before);
     b.packed_a = (char *)s->scratch + part * t->room.all;
     b.packed_b = b.packed_a + t->room.a;
     char *sums = b.packed_b + t->room.b;
@@ -268,6 +273,8 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
                     s->store(s->context, b.batch, b.i, b.m, b.j, b.n, sums, b.ldc);
             }
     }
+    if (s->type->leave)
+        s->type->leave(before);
 }
 
 void sf_blocks_run(const sf_blocks *blocks, sf_threads *threads)

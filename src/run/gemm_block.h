@@ -10,7 +10,7 @@
 #include "run/gemm_kernel.h"
 
 /* Packs panels for rows of A (columns of B) [first, first + count) and steps [p, p + k): each panel
- * is mr (nr) wide and k long, one after the other. `first` is a multiple of the width. */
+ * is mr (nr) wide and sf_gemm_steps of k long, one after the other. `first` is a multiple of the width. */
 typedef void sf_blocks_pack(const void *context, int64_t batch, int64_t first, int64_t count,
                             int64_t p, int64_t k, void *panels);
 

@@ -1,39 +1,41 @@
 /* Which kernels this processor can run. */
 #include "run/gemm_kernel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "run/gemm_sets.h"
+
+/* The best first. */
+static const sf_gemm_set sets[] = {
+#if defined(__x86_64__)
+    {SF_ISA_AMX, &sf_gemm_avx512_f32, &sf_gemm_avx512_f64, &sf_gemm_amx_bf16},
+    {SF_ISA_AVX512_BF16, &sf_gemm_avx512_f32, &sf_gemm_avx512_f64, &sf_gemm_avx512_bf16},
+    {SF_ISA_AVX512, &sf_gemm_avx512_f32, &sf_gemm_avx512_f64, NULL},
+    {SF_ISA_AVX2, &sf_gemm_avx2_f32, &sf_gemm_avx2_f64, NULL},
+#elif defined(__aarch64__)
+    {SF_ISA_NEON_BF16, &sf_gemm_base_f32, &sf_gemm_base_f64, &sf_gemm_neon_bf16},
+#endif
+    {SF_ISA_BASE, &sf_gemm_base_f32, &sf_gemm_base_f64, NULL},
+};
+enum { SETS = sizeof sets / sizeof *sets };
 
 const sf_gemm_set *sf_gemm_set_nth(int index)
 {
-    const sf_gemm_set *sets[4];
-    int count = 0;
-#if defined(__x86_64__)
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f"))
-        sets[count++] = &sf_gemm_avx512;
-    if (avx2)
-        sets[count++] = &sf_gemm_avx2;
-#endif
-    sets[count++] = &sf_gemm_base;
-    return index < count ? sets[index] : NULL;
+    for (int i = 0; i < SETS; i++)
+        if (sf_isa_has(sets[i].isa) && index-- == 0)
+            return &sets[i];
+    return NULL;
 }
 
 const sf_gemm_set *sf_gemm_set_get(void)
 {
-    const char *wanted = getenv("SHEAF_VEC");
-    const sf_gemm_set *set;
-    for (int i = 0; wanted && (set = sf_gemm_set_nth(i)); i++)
-        if (strcmp(set->name, wanted) == 0)
-            return set;
-    return sf_gemm_set_nth(0);
+    int i = 0;
+    while (i < SETS - 1 && !sf_isa_allowed(sets[i].isa))
+        i++;
+    return &sets[i];
 }
 
-const sf_gemm_type *sf_gemm_type_for(const sf_gemm_set *set, sf_dtype dtype)
+const sf_gemm_type *sf_gemm_type_for(const sf_gemm_set *set, sf_dtype a, sf_dtype b)
 {
-    if (dtype == SF_F64)
-        return &set->f64;
-    return dtype == SF_F32 || dtype == SF_BF16 || dtype == SF_F16 ? &set->f32 : NULL;
+    if (a == SF_F64)
+        return set->f64;
+    return set->bf16 && a == SF_BF16 && b == SF_BF16 ? set->bf16 : set->f32;
 }

@@ -1,29 +1,6 @@
 #include "run/gemm_store.h"
 
-#include <string.h>
-
-static uint16_t narrow(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40); /* stays a NaN */
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static float widen(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
-}
-
-static void store_f32(float *to, int64_t stride, const float *sums, int64_t count, bool accumulate)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i * stride] = accumulate ? to[i * stride] + sums[i] : sums[i];
-}
+#include "run/vec.h"
 
 static void store_f64(double *to, int64_t stride, const double *sums, int64_t count,
                       bool accumulate)
@@ -32,32 +9,37 @@ static void store_f64(double *to, int64_t stride, const double *sums, int64_t co
         to[i * stride] = accumulate ? to[i * stride] + sums[i] : sums[i];
 }
 
-static void store_bf16(uint16_t *to, int64_t stride, const float *sums, int64_t count,
-                       bool accumulate)
+static void add_f32(float *to, int64_t stride, const float *sums, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i * stride] = narrow(accumulate ? widen(to[i * stride]) + sums[i] : sums[i]);
+        to[i * stride] += sums[i];
 }
 
-static void store_any(void *to, sf_dtype dtype, int64_t stride, const float *sums, int64_t count,
-                      bool accumulate)
+/* What stands there is widened, added to, and rounded with the rest. */
+static void add_narrow(char *to, sf_dtype dtype, int64_t stride, const float *sums, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        double sum = (double)sums[i];
-        sf_store_f64(dtype, to, i * stride,
-                     accumulate ? sf_load_f64(dtype, to, i * stride) + sum : sum);
+    enum { RUN = 256 };
+    const sf_vec *vec = sf_vec_get();
+    int64_t step = stride * sf_dtype_get(dtype)->bytes;
+    float both[RUN];
+    for (int64_t i = 0; i < count; i += RUN) {
+        int64_t n = count - i < RUN ? count - i : RUN;
+        vec->loads[dtype](both, to + i * step, stride, n);
+        for (int64_t j = 0; j < n; j++)
+            both[j] += sums[i + j];
+        vec->stores[dtype](to + i * step, stride, both, n);
     }
 }
 
 void sf_sums_store(void *to, sf_dtype dtype, int64_t stride, const void *sums, int64_t count,
                    bool accumulate)
 {
-    if (dtype == SF_F32)
-        store_f32(to, stride, sums, count, accumulate);
-    else if (dtype == SF_F64)
+    if (dtype == SF_F64)
         store_f64(to, stride, sums, count, accumulate);
-    else if (dtype == SF_BF16)
-        store_bf16(to, stride, sums, count, accumulate);
+    else if (!accumulate)
+        sf_vec_get()->stores[dtype](to, stride, sums, count);
+    else if (dtype == SF_F32)
+        add_f32(to, stride, sums, count);
     else
-        store_any(to, dtype, stride, sums, count, accumulate);
+        add_narrow(to, dtype, stride, sums, count);
 }

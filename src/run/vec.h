@@ -46,7 +46,7 @@ typedef struct sf_vec {
                                                                 being unsigned */
 } sf_vec;
 
-/* The best set for this processor. SHEAF_VEC=base (or another name) in the environment overrides. */
+/* The best set for this processor that SHEAF_VEC allows (run/isa.h). */
 const sf_vec *sf_vec_get(void);
 
 /* Every set that this processor can run, for tests; NULL past the last. */

@@ -142,6 +142,11 @@ for size in x 0 -1 1Q 9999999999G ''; do
     warns "a size such as"
 done
 
+# An instruction set that is none is no reason to take another.
+SHEAF_VEC=mmx expect 2 verify "$step" --against "$SHEAF_SOURCE/examples/gpt-micro.io.safetensors"
+warns "SHEAF_VEC is 'mmx'"
+silent out
+
 for text in '' 'HloModule' 'module {' 'not a step at all' $'HloModule m\n\nENTRY e {'; do
     printf '%s' "$text" >"$work/bad"
     for command in show convert eval; do

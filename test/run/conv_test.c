@@ -5,10 +5,12 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "run/conv.h"
+#include "run/gemm_kernel.h"
 #include "support/indexing.h"
 
 enum { ROUNDS = 3000, MAX_SPATIAL = 3, MOST_THREADS = 4 };
@@ -239,19 +241,43 @@ static void run_one(test_random *random, sf_dtype dtype, bool large)
     sf_pool_release(pool);
 }
 
+static void run_many(int rounds)
+{
+    static const sf_dtype dtypes[] = {SF_F32, SF_F64, SF_BF16, SF_F32, SF_F16};
+    test_random random = {.key = 21};
+    for (int round = 0; round < rounds; round++)
+        run_one(&random, dtypes[round % 5], round % 30 == 0);
+}
+
 static void test_random_convolutions(void **state)
 {
     (void)state;
-    static const sf_dtype dtypes[] = {SF_F32, SF_F64, SF_BF16, SF_F32, SF_F16};
-    test_random random = {.key = 21};
-    for (int round = 0; round < ROUNDS; round++)
-        run_one(&random, dtypes[round % 5], round % 30 == 0);
+    run_many(ROUNDS);
+}
+
+/* The same with the other sets of kernels that this processor can run. */
+static void test_every_set(void **state)
+{
+    (void)state;
+    const char *before = getenv("SHEAF_VEC");
+    char *saved = before ? strdup(before) : NULL;
+    const sf_gemm_set *set;
+    for (int i = 1; (set = sf_gemm_set_nth(i)); i++) {
+        setenv("SHEAF_VEC", sf_isa_name(set->isa), 1);
+        run_many(ROUNDS / 4);
+    }
+    if (saved)
+        setenv("SHEAF_VEC", saved, 1);
+    else
+        unsetenv("SHEAF_VEC");
+    free(saved);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_convolutions),
+        cmocka_unit_test(test_every_set),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

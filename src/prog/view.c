@@ -154,10 +154,11 @@ bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out)
         *out = *operand;
         for (int i = 0; i < dims.count; i++) {
             int64_t d = dims.at[i];
-            out->offset += (out->dims[d] - 1) * out->strides[d];
+            if (out->dims[d] > 0) /* else there is no last element to begin with */
+                out->offset += (out->dims[d] - 1) * out->strides[d];
             out->strides[d] = -out->strides[d];
         }
-        return out->offset >= 0 || sf_view_count(out) > 0;
+        return true;
     }
     default:
         return false;

@@ -75,7 +75,10 @@ static inline int64_t element_at(const sf_conv_dim *dim, int64_t position)
     return position >= 0 && position < dim->lhs ? position : -1;
 }
 
-/* The offset of what a row sees in segment n; -1 for zeros. Dimension `except` is left out. */
+/* No offset; strides may be negative, and so may offsets. */
+static const int64_t NOTHING = INT64_MIN;
+
+/* The offset of what a row sees in segment n; NOTHING for zeros. Dimension `except` is left out. */
 static inline int64_t seen(const sf_conv *c, const row *r, const segments *s, int n, int except)
 {
     int64_t offset = r->offset;
@@ -84,7 +87,7 @@ static inline int64_t seen(const sf_conv *c, const row *r, const segments *s, in
             continue;
         int64_t element = element_at(&c->space[d], r->start[d] + s->at[n][d]);
         if (element < 0)
-            return -1;
+            return NOTHING;
         offset += element * c->space[d].lhs_stride;
     }
     return offset;
@@ -125,7 +128,7 @@ static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char
         char *to = lines + i * k * size;
         for (int n = 0; n < s->count; n++) {
             int64_t offset = seen(c, &r, s, n, -1), length = s->length[n];
-            if (offset < 0)
+            if (offset == NOTHING)
                 memset(to, 0, (size_t)(length * size));
             else
                 gather(to, lhs + (offset + s->first[n] * c->lhs_feature) * size, c->lhs_feature,
@@ -153,7 +156,7 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
     char *to = panel + i * size;
     for (int n = 0; n < s->count; n++) {
         int64_t offset = seen(c, r, s, n, space), first = 0, end = count;
-        bool none = offset < 0;
+        bool none = offset == NOTHING;
         if (!none && space >= 0) {
             int64_t start = r->start[space] + s->at[n][space];
             clip(&c->space[space], start, count, &first, &end);

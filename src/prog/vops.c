@@ -141,6 +141,13 @@ static bool compare_op(const sf_node *node, const sf_dtype_info *info, sf_vop *o
     return false;
 }
 
+/* Registers hold floats narrower than a float as such: all of them but the scales, whose products fall
+ * below its range and are no zeros. */
+static bool fits_registers(sf_dtype dtype)
+{
+    return dtype == SF_PRED || (sf_dtype_get(dtype)->bits >= 8 && dtype != SF_F8E8M0FNU);
+}
+
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
 {
     size_t i = 0, count = sizeof table / sizeof *table;
@@ -152,8 +159,7 @@ bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
     const sf_type *result = sf_type_of(graph, node->result);
     const sf_type *operand = sf_type_of(graph, node->operands[node->noperands > 1]);
     const sf_dtype_info *info = sf_dtype_get(operand->dtype);
-    if (result->count == 0 || sf_dtype_get(result->dtype)->bits < 8 * (result->dtype != SF_PRED) ||
-        (info->bits < 8 && operand->dtype != SF_PRED))
+    if (result->count == 0 || !fits_registers(result->dtype) || !fits_registers(operand->dtype))
         return false;
     if (sf_is(node, SF_OP_COMPARE))
         return compare_op(node, info, op);
@@ -178,8 +184,7 @@ bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold)
     int slot = sf_attr_slot(node->def, sf_str_of("body"));
     const sf_node *init = sf_maker(graph, node->operands[1]);
     if (!node->attrs[slot] || !init || !sf_is(init, SF_OP_CONSTANT) ||
-        !init->attrs[0]->dense.data ||
-        (sf_dtype_get(type->dtype)->bits < 8 && type->dtype != SF_PRED))
+        !init->attrs[0]->dense.data || !fits_registers(type->dtype))
         return false;
     static const sf_vfold folds[SF_MONOID_COUNT] = {
         [SF_MONOID_ADD] = SF_VFOLD_SUM, [SF_MONOID_MUL] = SF_VFOLD_PROD,

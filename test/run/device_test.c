@@ -1,6 +1,11 @@
-/* Every op on the CPU engine against the oracle: the samples of the op table, every pointwise op on every
- * type, and shapes that make loops cut, fold, expand and gather in all ways; with one thread and with
- * several. */
+/* Every op of the table on the CPU engine against the oracle: random instances at many shapes, types and
+ * layouts (support/draw.h), with one thread and with two. Runs with two agree to the bit, and with those of one
+ * where no sum is cut by threads. A failure prints the op, the seed and the graph.
+ *
+ *     SHEAF_DEVICE_CASES=5000   instances of each op (80 unless set)
+ *     SHEAF_DEVICE_SEED=7       the first seed (0 unless set)
+ *     SHEAF_DEVICE_OP=pad       only this op
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,133 +17,277 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "op/op.h"
-#include "op/samples.h"
-#include "op/util.h"
+#include "ir/print.h"
 #include "run/engine.h"
+#include "run/fast_kind.h"
+#include "support/arena.h"
+#include "support/draw.h"
 
-static uint64_t random_state = 88172645463325252u;
+enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, MOST_PRINTED = 3 };
 
-static uint64_t next_random(void)
+static sf_threads *pools[THREADS];
+
+static int open_pools(void **state)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    return random_state ^= random_state << 17;
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        pools[i] = sf_threads_new(i + 1);
+    return 0;
 }
 
-static void fill(sf_tensor tensor)
+static int close_pools(void **state)
 {
-    for (int64_t i = 0; i < tensor.type->count; i++) {
-        uint64_t r = next_random();
-        if (sf_is_float(tensor.type->dtype))
-            sf_store_f64(tensor.type->dtype, tensor.data, i, (double)(r % 4001) / 1000.0 - 2.0);
-        else
-            sf_store_i64(tensor.type->dtype, tensor.data, i, (int64_t)(r % 9) - 2);
-    }
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        sf_threads_free(pools[i]);
+    return 0;
 }
 
-/* Sums may be added in another order, and functions may differ in the last places. */
-static double tolerance(sf_dtype dtype)
+static long from_environment(const char *name, long otherwise)
 {
-    return dtype == SF_F64 ? 1e-12 : sf_dtype_get(dtype)->bits >= 32 ? 2e-6 : 1e-2;
+    const char *text = getenv(name);
+    return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
-static bool close(const sf_tensor *a, const sf_tensor *b, int64_t i, double scale)
+/* What is not run: why. */
+static const char *excuse(sf_opcode op)
 {
-    sf_dtype dtype = a->type->dtype;
-    if (!sf_is_float(dtype))
-        return sf_get_i64(a, i) == sf_get_i64(b, i);
-    double x = sf_get_f64(a, i), y = sf_get_f64(b, i);
-    if (isnan(x) || isnan(y) || isinf(x) || isinf(y))
-        return x == y || (isnan(x) && isnan(y));
-    double slack = sf_dtype_get(dtype)->bits < 16 ? 0.5 * fabs(y) + 0.1 : 0;
-    return fabs(x - y) <= tolerance(dtype) * (fabs(y) + scale) + slack;
+    return op == SF_OP_CALL ? "import puts the function in its place" : NULL;
 }
 
-static void compare(const char *text, const sf_graph *graph, sf_engine *ours, sf_engine *oracle)
-{
-    for (uint32_t i = 0; i < graph->top->nresults; i++) {
-        sf_tensor a = sf_engine_result(ours, i), b = sf_engine_result(oracle, i);
-        double scale = 0;
-        for (int64_t k = 0; sf_is_float(b.type->dtype) && k < b.type->count; k++)
-            if (isfinite(sf_get_f64(&b, k)) && fabs(sf_get_f64(&b, k)) > scale)
-                scale = fabs(sf_get_f64(&b, k));
-        for (int64_t k = 0; k < b.type->count; k++)
-            if (!close(&a, &b, k, scale)) {
-                print_error("%s\nresult %u element %d is %.9g, expected %.9g\n", text, i, (int)k,
-                            sf_get_f64(&a, k), sf_get_f64(&b, k));
-                fail();
-            }
-    }
-}
-
-static bool run_text(const char *text, int threads, bool must_load)
-{
-    sf_diag *diag = sf_diag_new();
+/* One graph on all engines. */
+typedef struct trial {
+    const char *name;
+    test_case c; /* that the graph was drawn in; empty for a text */
+    sf_buf text;
     sf_graph *graph;
-    sf_load_options load = {.unroll = -1};
-    if (sf_load_text(text, strlen(text), "sample", &load, diag, &graph) != SF_OK) {
-        if (must_load)
-            print_error("%s\n%s\n", text, sf_diag_text(diag, 0));
-        sf_diag_free(diag);
-        assert_false(must_load);
-        return false;
+    sf_engine *ours[ENGINES], *oracle; /* with one thread, two and two */
+    sf_diag *diag;
+} trial;
+
+#define REFUSE(t, ...)                                                                             \
+    do {                                                                                           \
+        print_error("%s, seed %u: ", (t)->name, (t)->c.random.key);                                \
+        print_error(__VA_ARGS__);                                                                  \
+        return false;                                                                              \
+    } while (0)
+
+static bool open_trial(trial *t)
+{
+    uint32_t seed = t->c.random.key;
+    sf_load_options load = {.unroll = seed % 2 ? -1 : 0, .state = seed % 4 < 2 ? "none" : NULL};
+    if (sf_load_text(t->text.text, t->text.length, "case", &load, t->diag, &t->graph) != SF_OK)
+        REFUSE(t, "the text is refused: %s\n", sf_diag_text(t->diag, 0));
+    sf_engine_options options = {.kind = SF_ENGINE_ORACLE};
+    if (sf_engine_new(t->graph, &options, t->diag, &t->oracle) != SF_OK)
+        REFUSE(t, "no oracle: %s\n", sf_diag_text(t->diag, 0));
+    for (int i = 0; i < ENGINES; i++) {
+        options = (sf_engine_options){.kind = SF_ENGINE_CPU, .pool = pools[i > 0]};
+        if (sf_engine_new(t->graph, &options, t->diag, &t->ours[i]) != SF_OK)
+            REFUSE(t, "no engine: %s\n", sf_diag_text(t->diag, 0));
+        test_arena arena = test_find_arena(t->graph, t->ours[i]);
+        if (arena.at) /* nobody may count on zeros */
+            memset(arena.at, 0xff, (size_t)arena.bytes);
     }
-    sf_engine *ours, *oracle;
-    sf_engine_options options = {.kind = SF_ENGINE_CPU, .threads = threads};
-    assert_int_equal(sf_engine_new(graph, &options, diag, &ours), SF_OK);
-    options.kind = SF_ENGINE_ORACLE;
-    assert_int_equal(sf_engine_new(graph, &options, diag, &oracle), SF_OK);
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        sf_tensor a = sf_engine_argument(ours, i), b = sf_engine_argument(oracle, i);
-        fill(a);
-        memcpy(b.data, a.data, (size_t)sf_type_bytes(a.type));
-    }
-    assert_int_equal(sf_engine_step(ours, diag), SF_OK);
-    assert_int_equal(sf_engine_step(oracle, diag), SF_OK);
-    compare(text, graph, ours, oracle);
-    sf_engine_free(ours);
-    sf_engine_free(oracle);
-    sf_graph_free(graph);
-    sf_diag_free(diag);
     return true;
 }
 
-static void test_samples(void **state)
+static void close_trial(trial *t)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
-        char text[4096];
-        bool two = strchr(samples[i].results, ',') != NULL;
-        snprintf(text, sizeof text, "func.func public @main(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n",
-                 samples[i].arguments, samples[i].results, samples[i].body,
-                 two ? "%r#0, %r#1" : "%r", samples[i].results);
-        run_text(text, 1, true);
-    }
+    for (int i = 0; i < ENGINES; i++)
+        sf_engine_free(t->ours[i]);
+    sf_engine_free(t->oracle);
+    sf_graph_free(t->graph);
+    sf_buf_free(&t->text);
+    sf_diag_free(t->diag);
+    if (t->c.graph)
+        test_case_free(&t->c);
 }
 
-static void test_pointwise(void **state)
+static bool is_close(double x, double y, test_tolerance tolerance)
+{
+    if (isnan(x) || isnan(y) || isinf(x) || isinf(y))
+        return x == y || (isnan(x) && isnan(y));
+    return fabs(x - y) <= tolerance.relative * fabs(y) + tolerance.absolute;
+}
+
+static bool same_element(const sf_tensor *a, const sf_tensor *b, int64_t i,
+                         test_tolerance tolerance)
+{
+    sf_dtype dtype = a->type->dtype;
+    if (!sf_is_float(dtype))
+        return sf_load_bits(dtype, a->data, i) == sf_load_bits(dtype, b->data, i);
+    return is_close(sf_get_f64(a, i), sf_get_f64(b, i), tolerance);
+}
+
+/* Of several ops in a row only the type is known, and the size of the numbers. */
+static test_tolerance tolerance_of(const trial *t, uint32_t index, const sf_tensor *expected)
+{
+    if (t->c.graph)
+        return t->c.tolerances[index];
+    double relative = 16 * test_epsilon(expected->type->dtype), scale = 0;
+    for (int64_t i = 0; i < expected->type->count; i++)
+        if (isfinite(sf_get_f64(expected, i)))
+            scale = fmax(scale, fabs(sf_get_f64(expected, i)));
+    return (test_tolerance){relative, relative * scale};
+}
+
+/* Fused loops add up what each thread has summed. */
+static bool threads_show(const trial *t)
+{
+    return !t->c.graph || t->c.op == SF_OP_REDUCE;
+}
+
+static bool check_result(trial *t, int engine, uint32_t index)
+{
+    sf_tensor a = sf_engine_result(t->ours[engine], index), b = sf_engine_result(t->oracle, index);
+    int threads = sf_engine_threads(t->ours[engine]);
+    test_tolerance tolerance = tolerance_of(t, index, &b);
+    for (int64_t i = 0; i < b.type->count; i++)
+        if (!same_element(&a, &b, i, tolerance))
+            REFUSE(t, "%d threads, result %u element %d is %.17g, expected %.17g\n", threads, index,
+                   (int)i, sf_get_f64(&a, i), sf_get_f64(&b, i));
+    if (engine == 0 || b.type->count == 0 || (engine == 1 && threads_show(t)))
+        return true;
+    sf_tensor before = sf_engine_result(t->ours[engine - 1], index);
+    if (memcmp(a.data, before.data, (size_t)sf_type_bytes(b.type)) != 0)
+        REFUSE(t, "result %u of engine %d has other bits than that of %d\n", index, engine,
+               engine - 1);
+    return true;
+}
+
+/* What is no state is as it was. */
+static bool check_argument(trial *t, int engine, uint32_t index)
+{
+    sf_tensor a = sf_engine_argument(t->ours[engine], index);
+    sf_tensor b = sf_engine_argument(t->oracle, index);
+    if (t->graph->arguments[index].next == SF_NONE && a.type->count &&
+        memcmp(a.data, b.data, (size_t)sf_type_bytes(a.type)) != 0)
+        REFUSE(t, "engine %d: argument %u was written\n", engine, index);
+    return true;
+}
+
+static bool run_step(trial *t)
+{
+    const sf_block *top = t->graph->top;
+    for (int e = 0; e < ENGINES; e++)
+        for (uint32_t i = 0; i < top->narguments; i++) {
+            sf_tensor from = sf_engine_argument(t->oracle, i);
+            if (from.type->count)
+                memcpy(sf_engine_argument(t->ours[e], i).data, from.data,
+                       (size_t)sf_type_bytes(from.type));
+        }
+    if (sf_engine_step(t->oracle, t->diag) != SF_OK)
+        REFUSE(t, "the oracle fails: %s\n", sf_diag_text(t->diag, 0));
+    for (int e = 0; e < ENGINES; e++) {
+        if (sf_engine_step(t->ours[e], t->diag) != SF_OK)
+            REFUSE(t, "the engine fails: %s\n", sf_diag_text(t->diag, 0));
+        for (uint32_t i = 0; i < top->nresults; i++)
+            if (!check_result(t, e, i))
+                return false;
+        for (uint32_t i = 0; i < top->narguments; i++)
+            if (!check_argument(t, e, i))
+                return false;
+    }
+    return true;
+}
+
+static bool run_trial(trial *t)
+{
+    if (!open_trial(t))
+        return false;
+    for (uint32_t i = 0; i < t->graph->top->narguments; i++) {
+        if (!t->c.graph)
+            t->c.ranges[i] = test_small;
+        test_case_fill(&t->c, i, sf_engine_argument(t->oracle, i));
+    }
+    for (int step = 0; step < STEPS; step++)
+        if (!run_step(t))
+            return false;
+    return true;
+}
+
+static bool check_case(sf_opcode op, uint32_t seed, bool print)
+{
+    trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
+    sf_fast_grain = seed % 3 ? 1 : 1 << 13;
+    test_case_draw(&t.c, op, seed, false, 0);
+    sf_print_stablehlo(t.c.graph, &t.text);
+    bool good = run_trial(&t);
+    if (!good && print && t.text.length < 6000)
+        print_error("%s\n", t.text.text);
+    close_trial(&t);
+    return good;
+}
+
+static void test_every_op(void **state)
 {
     (void)state;
-    for (int code = 0; code < SF_OP_COUNT; code++) {
-        const sf_opdef *def = sf_opdef_get((sf_opcode)code);
-        if (def->factors != sf_factors_pointwise || def->nattrs || def->max_operands > 2)
+    long cases = from_environment("SHEAF_DEVICE_CASES", CASES);
+    long first = from_environment("SHEAF_DEVICE_SEED", 0);
+    const char *only = getenv("SHEAF_DEVICE_OP");
+    int wrong = 0;
+    for (int op = 0; op < SF_OP_COUNT; op++) {
+        if (!test_can_draw((sf_opcode)op) ||
+            (only && strcmp(only, sf_opdef_get((sf_opcode)op)->name)))
             continue;
-        for (int dtype = 0; dtype < SF_DTYPE_COUNT; dtype++)
-            for (int to_bool = 0; to_bool < 2; to_bool++) {
-                const char *from = sf_dtype_get((sf_dtype)dtype)->name;
-                const char *to = to_bool ? "i1" : from;
-                bool two = def->max_operands == 2;
-                char text[1024];
-                snprintf(text, sizeof text,
-                         "func.func public @main(%%a: tensor<13x7x%s>, %%b: tensor<13x7x%s>) -> "
-                         "tensor<13x7x%s> {\n%%r = \"%s.%s\"(%%a%s) : (tensor<13x7x%s>%s%s%s) -> "
-                         "tensor<13x7x%s>\nreturn %%r : tensor<13x7x%s>\n}\n",
-                         from, from, to, def->dialect, def->name, two ? ", %b" : "", from,
-                         two ? ", tensor<13x7x" : "", two ? from : "", two ? ">" : "", to, to);
-                run_text(text, 1, false);
-            }
+        int bad = 0;
+        for (long i = 0; i < cases && bad < MOST_PRINTED; i++)
+            bad += !check_case((sf_opcode)op, (uint32_t)(first + i), bad == 0);
+        wrong += bad;
     }
+    assert_int_equal(wrong, 0);
+}
+
+static void test_every_op_has_a_generator(void **state)
+{
+    (void)state;
+    int missing = 0;
+    for (int op = 0; op < SF_OP_COUNT; op++)
+        if (!test_can_draw((sf_opcode)op) && !excuse((sf_opcode)op)) {
+            print_error("%s has no generator: add one to test/support/draw_ops.c\n",
+                        sf_opdef_get((sf_opcode)op)->name);
+            missing++;
+        }
+    assert_int_equal(missing, 0);
+}
+
+static void check_text(const char *text)
+{
+    trial t = {.name = "text", .diag = sf_diag_new()};
+    sf_buf_puts(&t.text, text);
+    bool good = run_trial(&t);
+    if (!good)
+        print_error("%s\n", text);
+    close_trial(&t);
+    assert_true(good);
+}
+
+/* Each of these was once wrong. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        /* a view that runs backwards through nothing */
+        "func.func public @main(%a: tensor<3x0xf32>) -> tensor<3x0xf32> {\n"
+        "%r = stablehlo.reverse %a, dims = [0, 1] : tensor<3x0xf32>\n"
+        "return %r : tensor<3x0xf32>\n}\n",
+        /* windows over a view that runs backwards, and so to offsets below zero */
+        "func.func public @main(%a: tensor<2x5x4x3xf32>, %b: tensor<3x2x3x2xf32>) -> "
+        "tensor<2x5x5x2xf32> {\n"
+        "%x = stablehlo.reverse %a, dims = [0, 1, 2, 3] : tensor<2x5x4x3xf32>\n"
+        "%r = stablehlo.convolution(%x, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+        "i64} : (tensor<2x5x4x3xf32>, tensor<3x2x3x2xf32>) -> tensor<2x5x5x2xf32>\n"
+        "return %r : tensor<2x5x5x2xf32>\n}\n",
+        /* a product that is too small for a float, in a type without a zero */
+        "func.func public @main() -> tensor<f8E8M0FNU> {\n"
+        "%a = stablehlo.constant dense<1e-30> : tensor<f8E8M0FNU>\n"
+        "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
+        "return %r : tensor<f8E8M0FNU>\n}\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        check_text(texts[i]);
 }
 
 /* Softmax, layer norm, sums over rows and columns, broadcasts and transposes, at sizes below, at and above
@@ -174,23 +323,23 @@ static void test_loops(void **state)
     (void)state;
     static const int sizes[][2] = {{2, 3},    {1, 17},    {5, 1000},  {64, 64},
                                    {7, 9000}, {3000, 11}, {300, 300}, {2, 40000}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int threads = 1; threads <= 3; threads++) {
-            int r = sizes[i][0], c = sizes[i][1];
-            static char text[8192];
-            snprintf(text, sizeof text, loops, r, c, c, c, r, r, c, c, r, r, c, r, c, r, r, r, c, r,
-                     c, r, c, r, c, r, r, r, c, r, c, c, r, c, r, c, r, c, c, r, r, c, c, r, r, c,
-                     r, c, r, c, c, r, r, c);
-            run_text(text, threads, true);
-        }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int r = sizes[i][0], c = sizes[i][1];
+        static char text[8192];
+        snprintf(text, sizeof text, loops, r, c, c, c, r, r, c, c, r, r, c, r, c, r, r, r, c, r, c,
+                 r, c, r, c, r, r, r, c, r, c, c, r, c, r, c, r, c, c, r, r, c, c, r, r, c, r, c, r,
+                 c, c, r, r, c);
+        check_text(text);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_pointwise),
+        cmocka_unit_test(test_every_op_has_a_generator),
+        cmocka_unit_test(test_every_op),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_loops),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

@@ -140,6 +140,11 @@ size_t sf_mem_peak(void)
     return atomic_load(&peak_bytes);
 }
 
+void sf_mem_restart_peak(void)
+{
+    atomic_store(&peak_bytes, atomic_load(&live_bytes));
+}
+
 void sf_mem_fail_after(long successes)
 {
     fail_after = successes;

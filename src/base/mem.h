@@ -45,9 +45,10 @@ typedef struct sf_guard {
 void sf_guard_enter(sf_guard *guard);
 void sf_guard_leave(sf_guard *guard);
 
-/* Bytes in live blocks of this process, and the most there ever were. */
+/* Bytes in live blocks of this process, and the most there ever were, or since the last restart. */
 size_t sf_mem_live(void);
 size_t sf_mem_peak(void);
+void sf_mem_restart_peak(void);
 
 /* For tests: let the next `successes` allocations of this thread pass and fail all after them; a
  * negative number switches this off. */

@@ -54,6 +54,13 @@ sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *a
  * out[i].type and out[i].spans say which piece is wanted; a NULL type asks for the whole. */
 sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_diag *diag);
 
+/* What evaluating an op on whole tensors takes besides operands and results, at most. */
+typedef struct sf_eval_need {
+    int64_t scratch; /* bytes of eval->scratch, while it is evaluated */
+    int64_t values;  /* bytes of tensors in its regions, which stay until sf_eval_close */
+} sf_eval_need;
+sf_eval_need sf_eval_needs(const sf_op *op);
+
 /* Combines two elements by a monoid, in the arithmetic of the type. */
 double sf_combine_f64(sf_monoid monoid, double a, double b);
 int64_t sf_combine_i64(sf_dtype dtype, sf_monoid monoid, int64_t a, int64_t b);

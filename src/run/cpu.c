@@ -23,6 +23,7 @@ struct cpu {
     void **owned;   /* memory of arguments and constants */
     size_t nowned;
     int64_t scratch_bytes;
+    sf_eval_need need;     /* of the instructions that use the kernels of the op table */
     sf_pointers *pointers; /* by instruction */
     sf_arena memory;       /* of the lists above */
     sf_eval eval;          /* for instructions that use the kernels of the op table */
@@ -238,7 +239,13 @@ static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
     sf_mark mark = sf_arena_mark(&cpu->memory);
     uint32_t ntypes = inst->node->noperands + inst->node->nresults;
     sf_op op = sf_op_of(cpu->graph, inst->node, SF_ARRAY(&cpu->memory, ntypes, const sf_type *));
-    int64_t bytes = sf_fast_can(&op) ? sf_fast_scratch(&op, threads) : 0;
+    bool is_fast = sf_fast_can(&op);
+    int64_t bytes = is_fast ? sf_fast_scratch(&op, threads) : 0;
+    int64_t lists = (int64_t)(ntypes * (sizeof(sf_type *) + sizeof(sf_tensor)) + 64);
+    sf_eval_need need = is_fast ? (sf_eval_need){0} : sf_eval_needs(&op);
+    if (need.scratch + lists > cpu->need.scratch)
+        cpu->need.scratch = need.scratch + lists;
+    cpu->need.values += need.values;
     sf_arena_reset(&cpu->memory, mark);
     return bytes;
 }
@@ -264,7 +271,7 @@ static int64_t memory_of(const void *self)
 {
     const struct cpu *cpu = self;
     return cpu->program->arena_bytes + cpu->program->state_bytes + cpu->program->constant_bytes +
-           cpu->scratch_bytes;
+           cpu->scratch_bytes + cpu->need.scratch + cpu->need.values;
 }
 
 static void close_cpu(void *self)
@@ -307,6 +314,15 @@ static sf_status check_memory(struct cpu *cpu, int64_t limit, sf_diag *diag)
     return SF_OK;
 }
 
+/* The arena keeps its first chunk, so that a step that takes no more takes no memory. */
+static void reserve(sf_arena *arena, int64_t bytes)
+{
+    sf_mark mark = sf_arena_mark(arena);
+    if (bytes > 0)
+        sf_arena_alloc(arena, (size_t)bytes);
+    sf_arena_reset(arena, mark);
+}
+
 static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
                           void **self)
 {
@@ -334,6 +350,7 @@ static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *option
     cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
     cpu->eval = (sf_eval){.graph = graph};
     cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
+    reserve(&cpu->eval.scratch, cpu->need.scratch);
     *self = cpu;
     return SF_OK;
 }

@@ -59,14 +59,32 @@ static void replace_buffer(sf_program *p, uint32_t from, uint32_t to)
 static void copy_at_end(lowering *l, uint32_t argument, uint32_t result)
 {
     sf_program *p = l->program;
-    sf_view view = p->results[result];
-    if (p->buffers[view.buffer].home != SF_HOME_ARENA) /* another argument, which may change too */
-        view = copy_of(l, view, NULL);
-    sf_view copy = copy_of(l, view, NULL);
+    sf_view copy = copy_of(l, p->results[result], NULL);
     sf_inst *inst = &p->insts[p->ninsts - 1];
     p->buffers[copy.buffer].bytes = 0;
-    inst->out[0].buffer = argument;
-    p->results[result].buffer = argument;
+    inst->out[0].buffer = copy.buffer = argument;
+    p->results[result] = copy;
+}
+
+/* Results that are, or are parts of, arguments which change are copied while these are as they were. */
+static void keep_old_values(lowering *l)
+{
+    sf_program *p = l->program;
+    for (uint32_t i = 0; i < p->graph->top->nresults; i++) {
+        uint32_t buffer = p->results[i].buffer;
+        if (p->buffers[buffer].home != SF_HOME_ARGUMENT)
+            continue;
+        uint32_t next = p->graph->arguments[p->buffers[buffer].argument].next;
+        if (next != SF_NONE && p->results[next].buffer != buffer)
+            p->results[i] = copy_of(l, p->results[i], NULL);
+    }
+}
+
+/* The result is all that its buffer holds. */
+static bool fills_buffer(const sf_program *p, const sf_view *result)
+{
+    int64_t bytes = sf_view_count(result) * sf_dtype_get(result->dtype)->bytes;
+    return result->offset == 0 && bytes == p->buffers[result->buffer].bytes;
 }
 
 void update_in_place(lowering *l)
@@ -75,12 +93,14 @@ void update_in_place(lowering *l)
     const sf_graph *graph = p->graph;
     uint32_t *late = sf_alloc(graph->top->narguments * sizeof *late);
     uint32_t nlate = 0;
+    keep_old_values(l);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         uint32_t result = graph->arguments[i].next;
         if (result == SF_NONE || p->results[result].buffer == i)
             continue;
         uint32_t buffer = p->results[result].buffer;
-        if (p->buffers[buffer].home == SF_HOME_ARENA && may_overwrite(l, i, buffer))
+        if (p->buffers[buffer].home == SF_HOME_ARENA && fills_buffer(p, &p->results[result]) &&
+            may_overwrite(l, i, buffer))
             replace_buffer(p, buffer, i);
         else
             late[nlate++] = i;

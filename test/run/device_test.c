@@ -58,7 +58,8 @@ static const char *excuse(sf_opcode op)
 /* One graph on all engines. */
 typedef struct trial {
     const char *name;
-    test_case c; /* that the graph was drawn in; empty for a text */
+    test_case c;       /* that the graph was drawn in; empty for a text */
+    const char *state; /* of a text: its links */
     sf_buf text;
     sf_graph *graph;
     sf_engine *ours[ENGINES], *oracle; /* with one thread, two and two */
@@ -72,11 +73,33 @@ typedef struct trial {
         return false;                                                                              \
     } while (0)
 
+/* Links arguments to results of their types, each result to one: these are then updated in place where
+ * that can be done. */
+static void link_state(trial *t, sf_buf *out)
+{
+    const sf_graph *graph = t->c.graph;
+    bool taken[TEST_MOST_RESULTS] = {0};
+    for (uint32_t a = 0; graph && t->c.random.key % 4 && a < graph->top->narguments; a++)
+        for (uint32_t r = 0; r < graph->top->nresults; r++)
+            if (!taken[r] && sf_type_of(graph, graph->top->results[r]) ==
+                                 sf_type_of(graph, graph->top->arguments[a])) {
+                sf_buf_printf(out, "%s%u=%u", out->length ? "," : "", a, r);
+                taken[r] = true;
+                break;
+            }
+    if (out->length == 0)
+        sf_buf_puts(out, t->state ? t->state : "none");
+}
+
 static bool open_trial(trial *t)
 {
-    uint32_t seed = t->c.random.key;
-    sf_load_options load = {.unroll = seed % 2 ? -1 : 0, .state = seed % 4 < 2 ? "none" : NULL};
-    if (sf_load_text(t->text.text, t->text.length, "case", &load, t->diag, &t->graph) != SF_OK)
+    sf_buf state = {0};
+    link_state(t, &state);
+    sf_load_options load = {.unroll = t->c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_status status =
+        sf_load_text(t->text.text, t->text.length, "case", &load, t->diag, &t->graph);
+    sf_buf_free(&state);
+    if (status != SF_OK)
         REFUSE(t, "the text is refused: %s\n", sf_diag_text(t->diag, 0));
     sf_engine_options options = {.kind = SF_ENGINE_ORACLE};
     if (sf_engine_new(t->graph, &options, t->diag, &t->oracle) != SF_OK)
@@ -252,9 +275,9 @@ static void test_every_op_has_a_generator(void **state)
     assert_int_equal(missing, 0);
 }
 
-static void check_text(const char *text)
+static void check_text(const char *text, const char *state)
 {
-    trial t = {.name = "text", .diag = sf_diag_new()};
+    trial t = {.name = "text", .state = state, .diag = sf_diag_new()};
     sf_buf_puts(&t.text, text);
     bool good = run_trial(&t);
     if (!good)
@@ -267,27 +290,50 @@ static void check_text(const char *text)
 static void test_texts(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
+    static const struct {
+        const char *text, *state;
+    } texts[] = {
         /* a view that runs backwards through nothing */
-        "func.func public @main(%a: tensor<3x0xf32>) -> tensor<3x0xf32> {\n"
-        "%r = stablehlo.reverse %a, dims = [0, 1] : tensor<3x0xf32>\n"
-        "return %r : tensor<3x0xf32>\n}\n",
+        {"func.func public @main(%a: tensor<3x0xf32>) -> tensor<3x0xf32> {\n"
+         "%r = stablehlo.reverse %a, dims = [0, 1] : tensor<3x0xf32>\n"
+         "return %r : tensor<3x0xf32>\n}\n",
+         NULL},
         /* windows over a view that runs backwards, and so to offsets below zero */
-        "func.func public @main(%a: tensor<2x5x4x3xf32>, %b: tensor<3x2x3x2xf32>) -> "
-        "tensor<2x5x5x2xf32> {\n"
-        "%x = stablehlo.reverse %a, dims = [0, 1, 2, 3] : tensor<2x5x4x3xf32>\n"
-        "%r = stablehlo.convolution(%x, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
-        "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
-        "i64} : (tensor<2x5x4x3xf32>, tensor<3x2x3x2xf32>) -> tensor<2x5x5x2xf32>\n"
-        "return %r : tensor<2x5x5x2xf32>\n}\n",
+        {"func.func public @main(%a: tensor<2x5x4x3xf32>, %b: tensor<3x2x3x2xf32>) -> "
+         "tensor<2x5x5x2xf32> {\n"
+         "%x = stablehlo.reverse %a, dims = [0, 1, 2, 3] : tensor<2x5x4x3xf32>\n"
+         "%r = stablehlo.convolution(%x, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+         "f], "
+         "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 "
+         ": "
+         "i64} : (tensor<2x5x4x3xf32>, tensor<3x2x3x2xf32>) -> tensor<2x5x5x2xf32>\n"
+         "return %r : tensor<2x5x5x2xf32>\n}\n",
+         NULL},
         /* a product that is too small for a float, in a type without a zero */
-        "func.func public @main() -> tensor<f8E8M0FNU> {\n"
-        "%a = stablehlo.constant dense<1e-30> : tensor<f8E8M0FNU>\n"
-        "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
-        "return %r : tensor<f8E8M0FNU>\n}\n",
+        {"func.func public @main() -> tensor<f8E8M0FNU> {\n"
+         "%a = stablehlo.constant dense<1e-30> : tensor<f8E8M0FNU>\n"
+         "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
+         "return %r : tensor<f8E8M0FNU>\n}\n",
+         NULL},
+        /* the next value is a part of something larger */
+        {"func.func public @main(%a: tensor<3xf32>, %b: tensor<6xf32>) -> tensor<3xf32> {\n"
+         "%t = stablehlo.add %b, %b : tensor<6xf32>\n"
+         "%r = stablehlo.slice %t [3:6] : (tensor<6xf32>) -> tensor<3xf32>\n"
+         "return %r : tensor<3xf32>\n}\n",
+         "0=0"},
+        /* two arguments change places */
+        {"func.func public @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<3xf32>, "
+         "tensor<3xf32>) {\n"
+         "return %a, %b : tensor<3xf32>, tensor<3xf32>\n}\n",
+         "0=1,1=0"},
+        /* a result is the old value of what changes */
+        {"func.func public @main(%a: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {\n"
+         "%r = stablehlo.add %a, %a : tensor<3xf32>\n"
+         "return %r, %a : tensor<3xf32>, tensor<3xf32>\n}\n",
+         "0=0"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        check_text(texts[i]);
+        check_text(texts[i].text, texts[i].state);
 }
 
 /* Softmax, layer norm, sums over rows and columns, broadcasts and transposes, at sizes below, at and above
@@ -329,7 +375,7 @@ static void test_loops(void **state)
         snprintf(text, sizeof text, loops, r, c, c, c, r, r, c, c, r, r, c, r, c, r, r, r, c, r, c,
                  r, c, r, c, r, r, r, c, r, c, c, r, c, r, c, r, c, c, r, r, c, c, r, r, c, r, c, r,
                  c, c, r, r, c);
-        check_text(text);
+        check_text(text, NULL);
     }
 }
 

@@ -1,4 +1,5 @@
 /* Generators of ops that combine elements: products, convolutions, reductions, windows, scatters. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,11 @@ void test_draw_dot_general(test_case *c)
     int free_a = (int)test_pick(c, 0, 2), free_b = (int)test_pick(c, 0, 2);
     int64_t sizes[SF_MAX_RANK], a[SF_MAX_RANK], b[SF_MAX_RANK], at_a[SF_MAX_RANK],
         at_b[SF_MAX_RANK];
+    int64_t most = c->most;
+    c->most =
+        (int64_t)fmin(pow((double)most, 1.5), 1e7); /* three sizes, of which two make a tensor */
     test_dims(c, batch + sum + free_a + free_b, sizes); /* batch, sum, free of a, free of b */
+    c->most = most;
     draw_places(c, batch + sum + free_a, at_a);
     draw_places(c, batch + sum + free_b, at_b);
     for (int i = 0; i < batch + sum + free_a; i++)

@@ -24,17 +24,9 @@ static sf_status infer_convert(const sf_op *op, const sf_type **out, sf_diag *di
     return SF_OK;
 }
 
-/* Between floats linear up to rounding. Between integers only where no bits are added: a sum that
- * wrapped in the narrow type is a different number in a wide one. */
 static int linear_convert(const sf_op *op, uint32_t masks[])
 {
-    const sf_dtype_info *from = sf_dtype_get(op->in[0]->dtype);
-    const sf_dtype_info *to = sf_dtype_get(op->out[0]->dtype);
-    if (from->class == SF_BOOLEAN || to->class == SF_BOOLEAN)
-        return 0;
-    bool floats = from->class == SF_FLOAT && to->class == SF_FLOAT;
-    bool integers = from->class != SF_FLOAT && to->class != SF_FLOAT;
-    return floats || (integers && to->bits <= from->bits) ? sf_linear_first(op, masks) : 0;
+    return sf_keeps_sums(op->in[0]->dtype, op->out[0]->dtype) ? sf_linear_first(op, masks) : 0;
 }
 
 /* A 64-bit integer as a double rounded to odd: towards zero, the last bit set when anything was lost.

@@ -39,12 +39,25 @@ int sf_linear_all(const sf_op *op, uint32_t masks[])
     return 1;
 }
 
+bool sf_keeps_sums(sf_dtype from, sf_dtype to)
+{
+    const sf_dtype_info *a = sf_dtype_get(from), *b = sf_dtype_get(to);
+    if (from == to)
+        return true;
+    if (a->class == SF_BOOLEAN || b->class == SF_BOOLEAN)
+        return false;
+    bool floats = a->class == SF_FLOAT && b->class == SF_FLOAT;
+    bool integers = a->class != SF_FLOAT && b->class != SF_FLOAT;
+    return floats || (integers && b->bits <= a->bits);
+}
+
 int sf_linear_each(const sf_op *op, uint32_t masks[])
 {
-    (void)op;
-    masks[0] = 1;
-    masks[1] = 2;
-    return 2;
+    int count = 0;
+    for (int i = 0; i < 2; i++)
+        if (sf_keeps_sums(op->in[i]->dtype, op->out[0]->dtype))
+            masks[count++] = UINT32_C(1) << i;
+    return count;
 }
 
 double sf_flops_pointwise(const sf_op *op)

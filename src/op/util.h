@@ -20,6 +20,11 @@ int sf_linear_first(const sf_op *op, uint32_t masks[]); /* {0} */
 int sf_linear_all(const sf_op *op, uint32_t masks[]);   /* all operands together */
 int sf_linear_each(const sf_op *op, uint32_t masks[]);  /* {0}, {1}: a product */
 
+/* Whether a sum of numbers of one type, as a number of another, is the sum of those. Between floats it
+ * is, up to rounding. Between integers only where no bits are added: a sum that wrapped in the narrow
+ * type is a different number in a wide one. */
+bool sf_keeps_sums(sf_dtype from, sf_dtype to);
+
 /* One operation per element of the first result. */
 double sf_flops_pointwise(const sf_op *op);
 

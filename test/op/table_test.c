@@ -19,6 +19,7 @@
 #include "op/eval.h"
 #include "op/samples.h"
 #include "op/util.h"
+#include "support/draw.h"
 
 static int seen[SF_OP_COUNT]; /* how often each op was tested */
 static int splits, linear_checks;
@@ -205,6 +206,17 @@ static void check_split(const sf_op *op, const sf_factoring *f, int factor, int 
     splits++;
 }
 
+/* Whether sums of the test values, of which there may be many, are exact in all tensors. */
+static bool sums_are_exact(const sf_op *op)
+{
+    for (int i = 0; i < op->noperands + op->nresults; i++) {
+        sf_dtype dtype = type_of_tensor(op, i)->dtype;
+        if (sf_is_float(dtype) && sf_dtype_get(dtype)->bits < 32)
+            return false;
+    }
+    return true;
+}
+
 /* f(x + y) = f(x) + f(y) in the operands of the mask, the others held fixed. */
 static void check_linear(const sf_op *op, uint32_t mask, const sf_tensor *in)
 {
@@ -389,6 +401,38 @@ static void test_pointwise(void **state)
     }
 }
 
+/* Random instances of every op: the op as it stands in a graph that was built, and the graph as it is
+ * read back and brought into normal form. */
+static void test_random_instances(void **state)
+{
+    (void)state;
+    enum { CASES = 40, MOST = 60 };
+    for (int code = 0; code < SF_OP_COUNT; code++)
+        for (uint32_t seed = 0; test_can_draw((sf_opcode)code) && seed < CASES; seed++) {
+            test_case c;
+            test_case_draw(&c, (sf_opcode)code, seed, true, MOST);
+            const sf_type *types[32];
+            sf_op op = sf_op_of(c.graph, c.node, types);
+            if (sums_are_exact(&op))
+                check_op(&op);
+            sf_buf text = {0};
+            sf_print_stablehlo(c.graph, &text);
+            sf_diag *diag = sf_diag_new();
+            sf_graph *graph = import_text(text.text, diag, false);
+            if (!graph)
+                print_error("seed %u: %s\n%s\n", seed, sf_diag_text(diag, 0), text.text);
+            assert_non_null(graph);
+            assert_int_equal(sf_graph_verify(graph, NULL), SF_OK);
+            if (sums_are_exact(&op))
+                check_nodes(graph, graph->top);
+            check_round_trip(graph);
+            sf_graph_free(graph);
+            sf_diag_free(diag);
+            sf_buf_free(&text);
+            test_case_free(&c);
+        }
+}
+
 static void test_every_op_was_seen(void **state)
 {
     (void)state;
@@ -410,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_pointwise),
+        cmocka_unit_test(test_random_instances),
         cmocka_unit_test(test_every_op_was_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

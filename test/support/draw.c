@@ -304,11 +304,12 @@ static bool same_range(test_range a, test_range b)
     return a.wild == b.wild && a.low == b.low && a.high == b.high;
 }
 
-/* An argument, an old one or a new one; now and then a constant. */
+/* An argument, an old one or a new one; now and then a constant. A plain op has nothing to do with values
+ * outside of its regions. */
 static sf_value leaf(test_case *c, const sf_type *type, test_range range)
 {
     sf_block *top = c->graph->top;
-    if (!c->plain && type->count <= 64 && test_chance(c, 15))
+    if (c->plain ? c->block != top : type->count <= 64 && test_chance(c, 15))
         return test_constant(c, type, range);
     for (uint32_t i = 0; i < top->narguments; i++)
         if (sf_type_of(c->graph, top->arguments[i]) == type && same_range(c->ranges[i], range) &&

@@ -15,6 +15,10 @@ check:
 bench: all
 	scripts/bench
 
+# Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle.
+soak: all
+	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/device_test
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -28,4 +32,4 @@ format:
 clean:
 	rm -rf build build-asan build-fuzz
 
-.PHONY: all demo check bench install fuzz format clean
+.PHONY: all demo check bench soak install fuzz format clean

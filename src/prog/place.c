@@ -1,4 +1,4 @@
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "prog/lower.h"
@@ -110,77 +110,6 @@ void update_in_place(lowering *l)
     sf_free(late);
 }
 
-/* A hole in the arena. */
-typedef struct hole {
-    int64_t offset, bytes;
-} hole;
-
-typedef struct placing {
-    hole *holes; /* by offset; none touches the next */
-    size_t count, capacity;
-    int64_t end; /* of the arena so far */
-} placing;
-
-static void insert_hole(placing *s, size_t at, hole h)
-{
-    if (s->count == s->capacity) {
-        s->capacity = s->capacity ? 2 * s->capacity : 64;
-        hole *larger = sf_alloc(s->capacity * sizeof *larger);
-        if (s->count)
-            memcpy(larger, s->holes, s->count * sizeof *larger);
-        sf_free(s->holes);
-        s->holes = larger;
-    }
-    memmove(&s->holes[at + 1], &s->holes[at], (s->count - at) * sizeof *s->holes);
-    s->holes[at] = h;
-    s->count++;
-}
-
-static void remove_hole(placing *s, size_t at)
-{
-    s->count--;
-    memmove(&s->holes[at], &s->holes[at + 1], (s->count - at) * sizeof *s->holes);
-}
-
-/* The smallest hole that is large enough, else the end of the arena. */
-static int64_t take_place(placing *s, int64_t bytes)
-{
-    size_t best = s->count;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->holes[i].bytes >= bytes &&
-            (best == s->count || s->holes[i].bytes < s->holes[best].bytes))
-            best = i;
-    if (best < s->count) {
-        int64_t offset = s->holes[best].offset;
-        s->holes[best].offset += bytes;
-        s->holes[best].bytes -= bytes;
-        if (s->holes[best].bytes == 0)
-            remove_hole(s, best);
-        return offset;
-    }
-    int64_t offset = s->end;
-    if (s->count && s->holes[s->count - 1].offset + s->holes[s->count - 1].bytes == s->end)
-        offset = s->holes[--s->count].offset;
-    s->end = offset + bytes;
-    return offset;
-}
-
-static void give_place(placing *s, int64_t offset, int64_t bytes)
-{
-    size_t at = 0;
-    while (at < s->count && s->holes[at].offset < offset)
-        at++;
-    insert_hole(s, at, (hole){offset, bytes});
-    if (at + 1 < s->count && s->holes[at].offset + s->holes[at].bytes == s->holes[at + 1].offset) {
-        s->holes[at].bytes += s->holes[at + 1].bytes;
-        remove_hole(s, at + 1);
-    }
-    if (at > 0 && s->holes[at - 1].offset + s->holes[at - 1].bytes == s->holes[at].offset) {
-        s->holes[at - 1].bytes += s->holes[at].bytes;
-        remove_hole(s, at);
-    }
-}
-
 static void find_lives(sf_program *p)
 {
     for (size_t i = 0; i < p->nbuffers; i++) {
@@ -202,53 +131,76 @@ static void find_lives(sf_program *p)
         p->buffers[p->results[i].buffer].is_result = true;
 }
 
-void sf_program_place(sf_program *p)
+/* A buffer while it is placed: its bytes from offset on, its time from first to last. */
+typedef struct placed {
+    int64_t bytes, offset;
+    uint32_t first, last, buffer;
+} placed;
+
+static int largest_first(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->buffer < y->buffer ? -1 : 1;
+}
+
+/* The first gap that is large enough between those that stand in the arena, by offset, at the same
+ * time; else the end of the last of these. */
+static int64_t find_place(const placed *standing, size_t count, const placed *x)
+{
+    int64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const placed *y = &standing[i];
+        if (y->last < x->first || y->first > x->last)
+            continue;
+        if (y->offset - end >= x->bytes)
+            break;
+        if (y->offset + y->bytes > end)
+            end = y->offset + y->bytes;
+    }
+    return end;
+}
+
+static size_t list_buffers(const sf_program *p, placed *out)
 {
     enum { ALIGN = 64 };
-    placing s = {0};
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->nbuffers; i++) {
+        const sf_buffer *buffer = &p->buffers[i];
+        if (buffer->home == SF_HOME_ARENA && buffer->first != SF_NONE && buffer->bytes > 0)
+            out[count++] = (placed){.bytes = (buffer->bytes + ALIGN - 1) / ALIGN * ALIGN,
+                                    .first = buffer->first,
+                                    .last = buffer->is_result ? SF_NONE : buffer->last,
+                                    .buffer = i};
+    }
+    qsort(out, count, sizeof *out, largest_first);
+    return count;
+}
+
+void sf_program_place(sf_program *p)
+{
     find_lives(p);
-    uint32_t *starts = sf_alloc((p->nbuffers + 1) * sizeof *starts); /* buffers, by first use */
-    uint32_t *counts = sf_alloc((p->ninsts + 2) * sizeof *counts);
-    uint32_t *ends = sf_alloc((p->nbuffers + 1) * sizeof *ends);
-    uint32_t *end_counts = sf_alloc((p->ninsts + 2) * sizeof *end_counts);
-    p->constant_bytes = 0;
-    for (size_t i = 0; i < p->nbuffers; i++) {
+    placed *list = sf_alloc((p->nbuffers + 1) * sizeof *list);
+    placed *standing = sf_alloc((p->nbuffers + 1) * sizeof *standing); /* by offset */
+    size_t count = list_buffers(p, list);
+    p->arena_bytes = p->constant_bytes = 0;
+    for (size_t i = 0; i < p->nbuffers; i++)
         if (p->buffers[i].home == SF_HOME_CONSTANT)
             p->constant_bytes += p->buffers[i].bytes;
-        if (p->buffers[i].home != SF_HOME_ARENA || p->buffers[i].first == SF_NONE)
-            continue;
-        counts[p->buffers[i].first + 1]++;
-        end_counts[p->buffers[i].last + 1]++;
+    for (size_t i = 0; i < count; i++) {
+        placed *x = &list[i];
+        size_t at = i;
+        x->offset = find_place(standing, i, x);
+        for (; at > 0 && standing[at - 1].offset > x->offset; at--)
+            standing[at] = standing[at - 1];
+        standing[at] = *x;
+        p->buffers[x->buffer].offset = x->offset;
+        if (x->offset + x->bytes > p->arena_bytes)
+            p->arena_bytes = x->offset + x->bytes;
     }
-    for (size_t i = 0; i < p->ninsts; i++) {
-        counts[i + 1] += counts[i];
-        end_counts[i + 1] += end_counts[i];
-    }
-    for (uint32_t i = 0; i < p->nbuffers; i++) {
-        if (p->buffers[i].home != SF_HOME_ARENA || p->buffers[i].first == SF_NONE)
-            continue;
-        starts[counts[p->buffers[i].first]++] = i;
-        ends[end_counts[p->buffers[i].last]++] = i;
-    }
-    uint32_t started = 0, ended = 0;
-    for (uint32_t i = 0; i < p->ninsts; i++) {
-        for (; started < counts[i]; started++) {
-            sf_buffer *buffer = &p->buffers[starts[started]];
-            int64_t bytes = (buffer->bytes + ALIGN - 1) / ALIGN * ALIGN;
-            buffer->offset = bytes ? take_place(&s, bytes) : 0;
-            if (s.end > p->arena_bytes)
-                p->arena_bytes = s.end;
-        }
-        for (; ended < end_counts[i]; ended++) {
-            const sf_buffer *buffer = &p->buffers[ends[ended]];
-            int64_t bytes = (buffer->bytes + ALIGN - 1) / ALIGN * ALIGN;
-            if (bytes && !buffer->is_result)
-                give_place(&s, buffer->offset, bytes);
-        }
-    }
-    sf_free(end_counts);
-    sf_free(ends);
-    sf_free(counts);
-    sf_free(starts);
-    sf_free(s.holes);
+    sf_free(list);
+    sf_free(standing);
 }

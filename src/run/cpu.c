@@ -73,6 +73,8 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
     const sf_dot *dot = inst->dot;
     sf_gemm gemm = gemm_of(cpu, inst, at);
     int outer = inner_batches(dot, &gemm.batches);
+    if (sf_view_count(&inst->out[0]) == 0)
+        return;
     if (dot->nbatch > 0) {
         gemm.a.batch = dot->a_batch[dot->nbatch - 1];
         gemm.b.batch = dot->b_batch[dot->nbatch - 1];

@@ -64,4 +64,10 @@ typedef struct sf_loop {
     sf_access *accesses;
 } sf_loop;
 
+/* Rows cannot be cut: a fold sees all of them, or their columns are not one dimension. */
+static inline bool sf_loop_wants_rows(const sf_loop *loop)
+{
+    return loop->whole_rows || loop->rank - loop->split > 1;
+}
+
 #endif

@@ -490,6 +490,7 @@ sf_program *sf_lower(const sf_graph *graph)
         fuse_cluster(&l, i);
     order_insts(&l);
     update_in_place(&l);
+    fuse_epilogues(program);
     sf_program_place(program);
     sf_free(l.values);
     sf_arena_free(&l.scratch);

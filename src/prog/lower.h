@@ -6,6 +6,7 @@
  *     fuse.c     from a cluster to the steps of its loop
  *     order.c    the order of instructions, for a low peak of memory
  *     place.c    updates in place, and the places of buffers in the arena
+ *     epilogue.c which loops run behind a product, block by block
  *
  * Instructions are appended in an order that is valid, so the index of an instruction is its time: a
  * cluster that stands at time t may take in an op only if everything else that op needs was made
@@ -107,6 +108,10 @@ void count_domain(sf_loop *loop, bool has_split);
 /* order.c, place.c */
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
+void find_lives(sf_program *program); /* first, last and is_result of every buffer */
+
+/* epilogue.c */
+void fuse_epilogues(sf_program *program);
 
 /* The dimensions that are not 1. */
 int squeezed(const sf_type *type, int64_t *dims);

@@ -110,7 +110,7 @@ void update_in_place(lowering *l)
     sf_free(late);
 }
 
-static void find_lives(sf_program *p)
+void find_lives(sf_program *p)
 {
     for (size_t i = 0; i < p->nbuffers; i++) {
         p->buffers[i].first = SF_NONE;

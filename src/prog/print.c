@@ -41,6 +41,8 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index)
     if (inst->kind == SF_INST_DOT)
         sf_buf_printf(out, " %" PRId64 "x%" PRId64 "x%" PRId64, inst->dot->m, inst->dot->n,
                       inst->dot->k);
+    if (inst->loop && inst->kind != SF_INST_LOOP)
+        sf_buf_puts(out, " + loop");
     if (inst->loop)
         print_loop(out, inst->loop);
     for (uint32_t i = 0; i < inst->nin; i++)

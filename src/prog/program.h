@@ -44,12 +44,16 @@ typedef struct sf_dot {
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
 } sf_dot;
 
+/* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the product,
+ * batches among the rows, so the loop can run on any rows that are complete. in[0], in[1] and out[0]
+ * are the product's, the others the loop's. The product stands in the place of a result of the loop,
+ * so all that the loop reads and writes in the buffer of out[0] is element by element. */
 typedef struct sf_inst {
     sf_inst_kind kind;
     const sf_node *node; /* what it is for; of a loop, the last of its nodes */
     uint32_t nin, nout;
     sf_view *in, *out;
-    sf_loop *loop;
+    sf_loop *loop; /* of LOOP; of DOT and CONV, the epilogue or NULL */
     sf_dot *dot;
     uint32_t ncaptured; /* OP with regions: values of the enclosing block that they use */
     sf_value *captured; /* their views follow the operands in `in` */

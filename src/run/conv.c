@@ -192,6 +192,7 @@ static bool as_gemm(const sf_conv_plan *plan, sf_gemm *out)
                      .m = merged[0].size,
                      .n = plan->features,
                      .k = c->channels,
+                     .epilogue = c->epilogue,
                      .scratch = c->scratch};
     out->a = (sf_matrix){(void *)(uintptr_t)c->lhs, c->lhs_dtype,
                          groups ? plan->lhs_group : merged[1].lhs_stride, merged[0].lhs_stride,
@@ -225,6 +226,7 @@ static sf_blocks blocks_of(const sf_conv_plan *plan)
                        .c_batch = plan->out_group,
                        .c_row = plan->c_row,
                        .store = store,
+                       .epilogue = c->epilogue,
                        .scratch = c->scratch};
 }
 
@@ -265,9 +267,24 @@ int64_t sf_conv_scratch(const sf_conv *conv, int threads)
     return most;
 }
 
+/* The rows of the product are the places of the result as it has them in memory: not so with phases,
+ * which make every second place or the like, and where another order is better for packing. */
+static bool in_order(const sf_conv *conv, const sf_conv_plan *plan)
+{
+    sf_conv second;
+    return !sf_conv_phase(conv, 1, &second) && (plan->rows == 1 || plan->c_row == conv->features);
+}
+
 void sf_conv_run(const sf_conv *conv, sf_threads *threads)
 {
     sf_conv phase;
-    for (int64_t number = 0; sf_conv_phase(conv, number, &phase); number++)
+    sf_conv_plan whole = plan_of(conv);
+    bool later = conv->epilogue && !in_order(conv, &whole);
+    for (int64_t number = 0; sf_conv_phase(conv, number, &phase); number++) {
+        if (later)
+            phase.epilogue = NULL;
         run_phase(&phase, threads);
+    }
+    if (later)
+        sf_epilogue_run_all(conv->epilogue, whole.rows, conv->features, threads);
 }

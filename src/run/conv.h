@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "ir/type.h"
+#include "run/epilogue.h"
 
 /* One spatial dimension. Window number x sees, at w (counted backwards when reversed), the position
  *
@@ -36,6 +37,9 @@ typedef struct sf_conv {
     void *out;
     int64_t lhs_batch, lhs_feature, rhs_input, rhs_output, out_batch, out_feature; /* strides */
     sf_conv_dim space[SF_MAX_RANK];
+    const sf_epilogue
+        *epilogue; /* or NULL; the result then has 2 features or more, which lie side by
+                                     side, no groups, and no gaps */
     void *scratch; /* sf_conv_scratch bytes, 64-byte aligned */
 } sf_conv;
 

@@ -68,10 +68,12 @@ static int inner_batches(const sf_dot *dot, int64_t *count)
     return at;
 }
 
-static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
+                    sf_epilogue *epilogue)
 {
     const sf_dot *dot = inst->dot;
     sf_gemm gemm = gemm_of(cpu, inst, at);
+    gemm.epilogue = epilogue;
     int outer = inner_batches(dot, &gemm.batches);
     if (sf_view_count(&inst->out[0]) == 0)
         return;
@@ -94,6 +96,8 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
         gemm.a.data = at->in[0] + a * a_width;
         gemm.b.data = at->in[1] + b * b_width;
         gemm.c.data = at->out[0] + c * c_width;
+        if (epilogue)
+            epilogue->first = c / dot->n;
         sf_gemm_run(&gemm, cpu->threads);
     } while (sf_next_index(outer, dot->batch, index));
 }
@@ -137,14 +141,58 @@ static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)
     return sf_conv_of_op(&op, &inst->in[0], &inst->in[1], &inst->out[0]);
 }
 
-static void run_conv(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+static void run_conv(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
+                     sf_epilogue *epilogue)
 {
     sf_conv conv = conv_of(cpu, inst);
     conv.lhs = at->in[0];
     conv.rhs = at->in[1];
     conv.out = at->out[0];
     conv.scratch = cpu->scratch;
+    conv.epilogue = epilogue;
     sf_conv_run(&conv, cpu->threads);
+}
+
+/* A multiple of 64. */
+static int64_t product_scratch(const struct cpu *cpu, const sf_inst *inst)
+{
+    int threads = sf_threads_count(cpu->threads);
+    int64_t bytes;
+    if (inst->kind == SF_INST_CONV) {
+        sf_conv conv = conv_of(cpu, inst);
+        bytes = sf_conv_scratch(&conv, threads);
+    } else {
+        sf_gemm gemm = gemm_of(cpu, inst, &(sf_pointers){0});
+        inner_batches(inst->dot, &gemm.batches);
+        bytes = sf_gemm_scratch(&gemm, threads);
+    }
+    return (bytes + 63) / 64 * 64;
+}
+
+static void run_piece(const void *context, int part, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns)
+{
+    sf_loop_piece(context, part, row, rows, column, columns);
+}
+
+/* A product, with the loop behind it if it has one; the loop's scratch follows that of the product. */
+static void run_product(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+{
+    enum { STEP_WORK = 8 }; /* a step of a loop costs as much as some multiplications */
+    void (*run)(struct cpu *, const sf_inst *, const sf_pointers *, sf_epilogue *) =
+        inst->kind == SF_INST_DOT ? run_dot : run_conv;
+    if (!inst->loop) {
+        run(cpu, inst, at, NULL);
+        return;
+    }
+    sf_loop_job job = sf_loop_begin(inst->loop, *at, cpu->scratch + product_scratch(cpu, inst),
+                                    sf_threads_count(cpu->threads));
+    sf_epilogue epilogue = {.run = run_piece,
+                            .context = &job,
+                            .whole_rows = sf_loop_wants_rows(inst->loop),
+                            .work = STEP_WORK * inst->loop->nsteps};
+    run(cpu, inst, at, &epilogue);
+    sf_loop_end(&job);
 }
 
 static sf_status run_inst(struct cpu *cpu, uint32_t index, sf_diag *diag)
@@ -156,10 +204,8 @@ static sf_status run_inst(struct cpu *cpu, uint32_t index, sf_diag *diag)
         sf_loop_run(inst->loop, *at, cpu->scratch, cpu->threads);
         return SF_OK;
     case SF_INST_DOT:
-        run_dot(cpu, inst, at);
-        return SF_OK;
     case SF_INST_CONV:
-        run_conv(cpu, inst, at);
+        run_product(cpu, inst, at);
         return SF_OK;
     case SF_INST_OP:
     case SF_INST_KIND_COUNT:
@@ -255,18 +301,10 @@ static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
 static int64_t scratch_of(struct cpu *cpu, const sf_inst *inst)
 {
     int threads = sf_threads_count(cpu->threads);
-    if (inst->kind == SF_INST_LOOP)
-        return sf_loop_scratch(inst->loop, threads);
-    if (inst->kind == SF_INST_CONV) {
-        sf_conv conv = conv_of(cpu, inst);
-        return sf_conv_scratch(&conv, threads);
-    }
     if (inst->kind == SF_INST_OP)
         return op_scratch(cpu, inst, threads);
-    sf_pointers none = {0};
-    sf_gemm gemm = gemm_of(cpu, inst, &none);
-    inner_batches(inst->dot, &gemm.batches);
-    return sf_gemm_scratch(&gemm, threads);
+    return (inst->loop ? sf_loop_scratch(inst->loop, threads) : 0) +
+           (inst->kind == SF_INST_LOOP ? 0 : product_scratch(cpu, inst));
 }
 
 static int64_t memory_of(const void *self)

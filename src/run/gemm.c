@@ -160,6 +160,7 @@ static sf_blocks blocks_of(const product *x)
                         .c_row = g->c.row,
                         .accumulate = g->accumulate,
                         .store = store,
+                        .epilogue = g->epilogue,
                         .scratch = g->scratch};
     if (stays(type, &g->a, g->a.row, g->a.column, g->k, (g->n - 1) / type->nr + 1))
         blocks.a = g->a.data;
@@ -181,22 +182,22 @@ static void do_rows(void *context, int part, int64_t first, int64_t end)
 {
     const product *x = context;
     const sf_gemm *g = &x->g;
-    (void)part;
     for (int64_t index = first; index < end; index++) {
         sf_cell cell = sf_cut_cell(&x->cut, index);
         x->type->row(cell.n, g->k, element(&g->a, cell.batch, 0, 0),
                      element(&g->b, cell.batch, 0, cell.j), g->b.row, g->b.column,
                      element(&g->c, cell.batch, 0, cell.j), g->c.column, g->accumulate);
+        sf_epilogue_run(g->epilogue, part, cell.batch, 1, cell.j, cell.n);
     }
 }
 
 static void do_library(void *context, int part, int64_t first, int64_t end)
 {
     const product *x = context;
-    (void)part;
     for (int64_t index = first; index < end; index++) {
         sf_cell cell = sf_cut_cell(&x->cut, index);
         sf_blas_run(&x->g, cell.batch, cell.i, cell.m, cell.j, cell.n);
+        sf_epilogue_run(x->g.epilogue, part, cell.batch * x->g.m + cell.i, cell.m, cell.j, cell.n);
     }
 }
 
@@ -228,7 +229,9 @@ void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads)
         sf_blocks_run(&blocks, threads);
         return;
     }
-    x.cut = sf_cut_make(x.g.batches, x.g.m, x.g.n, x.g.k, 32, 32, sf_threads_count(threads));
+    const sf_epilogue *epilogue = x.g.epilogue;
+    x.cut = sf_cut_make(x.g.batches, x.g.m, x.g.n, x.g.k + (epilogue ? epilogue->work : 0), 32,
+                        epilogue && epilogue->whole_rows ? x.g.n : 32, sf_threads_count(threads));
     sf_threads_run(threads, x.cut.batches * x.cut.rows * x.cut.columns, x.cut.grain,
                    row ? do_rows : do_library, &x);
 }

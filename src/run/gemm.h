@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/threads.h"
 #include "ir/dtype.h"
+#include "run/epilogue.h"
 
 /* A matrix per batch: element (i, j) of batch b stands at data + b * batch + i * row + j * column, in
  * elements. One of row and column is usually 1; 0 repeats. */
@@ -34,6 +35,7 @@ typedef struct sf_gemm {
     int64_t batches, m, n, k;
     sf_matrix a, b, c;
     bool accumulate;
+    const sf_epilogue *epilogue; /* or NULL; C then has 2 columns or more, and no gaps */
     void *scratch;
 } sf_gemm;
 

@@ -123,6 +123,8 @@ int64_t sf_blocks_scratch(const sf_blocks *blocks, int threads)
 /* One block of A against one of B: rows [i, i + m), columns [j, j + n), steps [p, p + k). */
 typedef struct block {
     const sf_blocks *blocks;
+    const sf_epilogue *epilogue; /* NULL where it has to wait for more columns */
+    int part;
     int64_t batch, i, m, j, n, p, k;
     char *packed_a, *packed_b;
     char *c; /* of row i, column j */
@@ -212,6 +214,11 @@ static void pack(const block *b, sf_blocks_pack *with, const void *data, int64_t
          panels + done * b->packed);
 }
 
+static void finish(const block *b, int64_t i, int64_t m)
+{
+    sf_epilogue_run(b->epilogue, b->part, b->batch * b->blocks->m + i, m, b->j, b->n);
+}
+
 /* Rows [b.i, b.i + b.m) and columns [b.j, b.j + b.n), all steps: C is as b.c says. */
 static void multiply_cell(block b)
 {
@@ -221,6 +228,8 @@ static void multiply_cell(block b)
     char *c = b.c;
     for (int64_t i = 0; s->k == 0 && !b.accumulate && i < rows; i++)
         memset(c + i * b.ldc * b.size, 0, (size_t)(b.n * b.size));
+    if (s->k == 0 && s->direct)
+        finish(&b, first, rows);
     for (b.p = 0; b.p < s->k; b.p += type->kc) {
         b.k = least(type->kc, s->k - b.p);
         b.packed = sf_gemm_steps(type, b.k) * sf_dtype_get(type->dtype)->bytes;
@@ -231,6 +240,8 @@ static void multiply_cell(block b)
             b.c = c + i * b.ldc * b.size;
             pack(&b, s->pack_a, s->a, type->mr, type->rows, b.i, b.m, b.packed_a);
             multiply_block(&b);
+            if (s->direct && b.p + b.k == s->k)
+                finish(&b, b.i, b.m);
         }
         b.accumulate = true;
     }
@@ -246,7 +257,10 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
 {
     const task *t = context;
     const sf_blocks *s = t->blocks;
-    block b = {.blocks = s, .size = sf_dtype_get(s->type->sums)->bytes};
+    block b = {.blocks = s, .part = part, .size = sf_dtype_get(s->type->sums)->bytes};
+    /* Rows that are wider than a block are complete only after the last. */
+    bool late = s->epilogue && s->epilogue->whole_rows && s->n > t->room.most_columns;
+    b.epilogue = late ? NULL : s->epilogue;
     _Alignas(LINE) char before[SF_GEMM_STATE];
     if (s->type->enter)
         s->type->enter(before);
@@ -269,9 +283,13 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
                           ? (char *)s->c + (b.batch * s->c_batch + b.i * s->c_row + b.j) * b.size
                           : sums;
                 multiply_cell(b);
-                if (!s->direct)
-                    s->store(s->context, b.batch, b.i, b.m, b.j, b.n, sums, b.ldc);
+                if (s->direct)
+                    continue;
+                s->store(s->context, b.batch, b.i, b.m, b.j, b.n, sums, b.ldc);
+                finish(&b, b.i, b.m);
             }
+        if (late)
+            sf_epilogue_run(s->epilogue, part, b.batch * s->m + cell.i, cell.m, 0, s->n);
     }
     if (s->type->leave)
         s->type->leave(before);
@@ -283,7 +301,10 @@ void sf_blocks_run(const sf_blocks *blocks, sf_threads *threads)
     if (blocks->batches == 0 || blocks->m == 0 || blocks->n == 0)
         return;
     task t = {.blocks = blocks, .room = room_for(blocks)};
-    t.cut = sf_cut_make(blocks->batches, blocks->m, blocks->n, blocks->k, type->mr, type->nr,
+    const sf_epilogue *epilogue = blocks->epilogue;
+    t.cut = sf_cut_make(blocks->batches, blocks->m, blocks->n,
+                        blocks->k + (epilogue ? epilogue->work : 0), type->mr,
+                        epilogue && epilogue->whole_rows ? blocks->n : type->nr,
                         sf_threads_count(threads));
     sf_threads_run(threads, t.cut.batches * t.cut.rows * t.cut.columns, t.cut.grain, do_cells, &t);
 }

@@ -7,6 +7,7 @@
 #define SF_RUN_GEMM_BLOCK_H
 
 #include "base/threads.h"
+#include "run/epilogue.h"
 #include "run/gemm_kernel.h"
 
 /* Packs panels for rows of A (columns of B) [first, first + count) and steps [p, p + k): each panel
@@ -32,7 +33,8 @@ typedef struct sf_blocks {
     int64_t c_batch, c_row;
     bool accumulate;
     sf_blocks_store *store;
-    void *scratch; /* sf_blocks_scratch bytes, 64-byte aligned */
+    const sf_epilogue *epilogue; /* or NULL; C's rows then lie one behind the other */
+    void *scratch;               /* sf_blocks_scratch bytes, 64-byte aligned */
 } sf_blocks;
 
 int64_t sf_blocks_scratch(const sf_blocks *blocks, int threads);

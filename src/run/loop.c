@@ -8,20 +8,12 @@
 /* All registers of a tile should stay in the second-level cache of a core. */
 enum { TILE_BYTES = 192 << 10, LEAST_TILE = 256, MOST_TILE = 8192, ALIGN = 64, SHORT_RUN = 16 };
 
-/* How a loop is cut into tiles. */
-typedef struct tiling {
-    int64_t rows, columns;     /* of a tile */
-    int64_t units;             /* of work: rows, or pieces of rows where columns are cut */
-    int64_t pieces;            /* a row is cut into; 1 when it is not */
-    int64_t register_bytes[2]; /* narrow, wide */
-} tiling;
-
 static int64_t align(int64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static tiling tile(const sf_loop *loop)
+static sf_tiling tile(const sf_loop *loop)
 {
     int64_t width = 0;
     for (uint32_t i = 0; i < loop->nregisters; i++)
@@ -29,8 +21,8 @@ static tiling tile(const sf_loop *loop)
     int64_t size = TILE_BYTES / (width ? width : 4);
     size = size < LEAST_TILE ? LEAST_TILE : size > MOST_TILE ? MOST_TILE : size;
     size = size / 16 * 16;
-    tiling t = {.columns = loop->columns, .pieces = 1};
-    if (loop->columns > size && !loop->whole_rows && loop->rank - loop->split == 1) {
+    sf_tiling t = {.columns = loop->columns, .pieces = 1};
+    if (loop->columns > size && !sf_loop_wants_rows(loop)) {
         t.pieces = (loop->columns + size - 1) / size;
         t.columns = size;
         t.rows = 1;
@@ -44,7 +36,7 @@ static tiling tile(const sf_loop *loop)
     return t;
 }
 
-static int64_t registers_bytes(const sf_loop *loop, const tiling *t)
+static int64_t registers_bytes(const sf_loop *loop, const sf_tiling *t)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < loop->nregisters; i++)
@@ -63,29 +55,19 @@ static int64_t gathered_bytes(const sf_loop *loop)
 
 int64_t sf_loop_scratch(const sf_loop *loop, int threads)
 {
-    tiling t = tile(loop);
+    sf_tiling t = tile(loop);
     return threads * (registers_bytes(loop, &t) + gathered_bytes(loop));
 }
 
-/* One thread's view of a running loop. */
+/* One part's view of a running loop. */
 typedef struct runner {
     const sf_loop *loop;
     const sf_vec *vec;
-    tiling t;
     sf_pointers pointers;
     char *registers[512];                 /* by number */
-    char *gathered;                       /* accumulators of this thread */
+    char *gathered;                       /* accumulators of this part */
     int64_t row, nrows, column, ncolumns; /* of the tile */
 } runner;
-
-typedef struct job {
-    const sf_loop *loop;
-    tiling t;
-    sf_pointers pointers;
-    char *scratch;
-    int64_t per_thread, registers;
-    int parts; /* that were started */
-} job;
 
 static int64_t width_of(sf_vclass class)
 {
@@ -379,47 +361,84 @@ static void run_tile(runner *r)
     }
 }
 
-static void set_up(runner *r, char *scratch, int64_t registers)
+static void point_registers(runner *r, const sf_loop_job *j, int part)
 {
-    const sf_loop *loop = r->loop;
-    char *at = scratch;
-    for (uint32_t i = 0; i < loop->nregisters; i++) {
+    char *at = j->scratch + part * j->per_part;
+    r->loop = j->loop;
+    r->vec = sf_vec_get();
+    r->pointers = j->pointers;
+    r->gathered = at + j->registers;
+    for (uint32_t i = 0; i < j->loop->nregisters; i++) {
         r->registers[i] = at;
-        at += r->t.register_bytes[loop->is_wide[i]];
+        at += j->t.register_bytes[j->loop->is_wide[i]];
     }
-    r->gathered = scratch + registers;
-    at = r->gathered;
-    for (uint32_t i = 0; i < loop->nsteps; i++) {
-        const sf_step *step = &loop->steps[i];
+}
+
+/* Constants, and accumulators without anything in them. */
+static void set_up(const sf_loop_job *j, int part)
+{
+    runner r;
+    point_registers(&r, j, part);
+    char *at = r.gathered;
+    for (uint32_t i = 0; i < j->loop->nsteps; i++) {
+        const sf_step *step = &j->loop->steps[i];
         if (step->kind == SF_STEP_CONSTANT)
-            fill(r->registers[step->dst], step->class, step,
-                 step->is_row ? r->t.rows : r->t.rows * r->t.columns);
+            fill(r.registers[step->dst], step->class, step, j->t.rows * j->t.columns);
         if (step->kind != SF_STEP_GATHER)
             continue;
         sf_step start = identity(step->fold, step->class);
-        fill(at, step->class, &start, step->is_scalar ? 1 : loop->columns);
-        at += align((step->is_scalar ? 16 : loop->columns + 16) * 8);
+        fill(at, step->class, &start, step->is_scalar ? 1 : j->loop->columns);
+        at += align((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
     }
+}
+
+sf_loop_job sf_loop_begin(const sf_loop *loop, sf_pointers pointers, void *scratch, int parts)
+{
+    sf_loop_job j = {
+        .loop = loop, .t = tile(loop), .pointers = pointers, .scratch = scratch, .parts = parts};
+    j.registers = registers_bytes(loop, &j.t);
+    j.per_part = j.registers + gathered_bytes(loop);
+    for (int part = 0; part < parts; part++)
+        set_up(&j, part);
+    return j;
+}
+
+void sf_loop_piece(const sf_loop_job *j, int part, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns)
+{
+    runner r;
+    point_registers(&r, j, part);
+    int64_t wide = columns < j->t.columns ? columns : j->t.columns;
+    int64_t high = wide ? j->t.rows * j->t.columns / wide : rows;
+    for (int64_t i = 0; i < rows; i += high)
+        for (int64_t at = 0; at < columns; at += wide) {
+            r.row = row + i;
+            r.nrows = rows - i < high ? rows - i : high;
+            r.column = column + at;
+            r.ncolumns = columns - at < wide ? columns - at : wide;
+            run_tile(&r);
+        }
 }
 
 static void run_part(void *context, int part, int64_t first, int64_t end)
 {
-    job *j = context;
-    runner r = {.loop = j->loop, .vec = sf_vec_get(), .t = j->t, .pointers = j->pointers};
-    set_up(&r, j->scratch + part * j->per_thread, j->registers);
-    for (int64_t unit = first; unit < end;) {
-        r.row = unit / r.t.pieces;
-        r.column = unit % r.t.pieces * r.t.columns;
-        r.nrows = r.t.pieces > 1 ? 1 : end - unit < r.t.rows ? end - unit : r.t.rows;
-        r.ncolumns =
-            j->loop->columns - r.column < r.t.columns ? j->loop->columns - r.column : r.t.columns;
-        run_tile(&r);
-        unit += r.nrows;
+    const sf_loop_job *j = context;
+    int64_t columns = j->loop->columns, pieces = j->t.pieces;
+    if (pieces == 1) {
+        sf_loop_piece(j, part, first, end - first, 0, columns);
+        return;
+    }
+    for (int64_t unit = first; unit < end;) { /* as much of a row as is to be done */
+        int64_t piece = unit % pieces, from = piece * j->t.columns;
+        int64_t count = end - unit < pieces - piece ? end - unit : pieces - piece;
+        int64_t to = from + count * j->t.columns < columns ? from + count * j->t.columns : columns;
+        sf_loop_piece(j, part, unit / pieces, 1, from, to - from);
+        unit += count;
     }
 }
 
-/* The sums of all threads, in order, and the initial value. */
-static void finish_gathers(const job *j, int parts)
+/* The sums of all parts, in order, and the initial value. */
+void sf_loop_end(const sf_loop_job *j)
 {
     const sf_vec *vec = sf_vec_get();
     int64_t offset = j->registers;
@@ -430,8 +449,8 @@ static void finish_gathers(const job *j, int parts)
         int64_t count = step->is_scalar ? 1 : j->loop->columns;
         sf_vkernel *combine = vec->ops[combining(step->fold)][step->class];
         char *sum = j->scratch + offset;
-        for (int p = 1; p < parts; p++)
-            combine(sum, sum, j->scratch + p * j->per_thread + offset, NULL, count);
+        for (int p = 1; p < j->parts; p++)
+            combine(sum, sum, j->scratch + p * j->per_part + offset, NULL, count);
         const sf_access *access = &j->loop->accesses[step->access];
         _Alignas(64) char start[64 * 8];
         for (int64_t at = 0; at < count; at += 64) {
@@ -448,24 +467,17 @@ static void finish_gathers(const job *j, int parts)
 void sf_loop_run(const sf_loop *loop, sf_pointers pointers, void *scratch, sf_threads *threads)
 {
     enum { WORTH_A_THREAD = 32768 }; /* elements times steps */
-    job j = {.loop = loop, .t = tile(loop), .pointers = pointers, .scratch = scratch};
-    j.registers = registers_bytes(loop, &j.t);
-    j.per_thread = j.registers + gathered_bytes(loop);
+    sf_tiling t = tile(loop);
     int64_t work = loop->rows * loop->columns * loop->nsteps;
     int count = sf_threads_count(threads);
-    int64_t grain = j.t.pieces > 1 ? 1 : j.t.rows;
-    if (count == 1 || work < 2 * WORTH_A_THREAD || j.t.units <= grain) {
-        run_part(&j, 0, 0, j.t.units);
-        finish_gathers(&j, 1);
-        return;
+    int64_t grain = t.pieces > 1 ? 1 : t.rows;
+    bool alone = count == 1 || work < 2 * WORTH_A_THREAD || t.units <= grain;
+    sf_loop_job j = sf_loop_begin(loop, pointers, scratch, alone ? 1 : count);
+    if (alone) {
+        run_part(&j, 0, 0, t.units);
+    } else {
+        int64_t share = (t.units + count - 1) / count;
+        sf_threads_run(threads, t.units, grain > share ? share : grain, run_part, &j);
     }
-    int64_t share = (j.t.units + count - 1) / count;
-    for (int p = 0; p < count; p++) { /* parts that get nothing still count in the sums */
-        runner r = {.loop = loop, .t = j.t};
-        set_up(&r, j.scratch + p * j.per_thread, j.registers);
-    }
-    if (grain > share)
-        grain = share;
-    sf_threads_run(threads, j.t.units, grain, run_part, &j);
-    finish_gathers(&j, count);
+    sf_loop_end(&j);
 }

@@ -70,7 +70,9 @@ static void run_part(sf_threads *pool, int part, int parts)
 }
 
 /* Waits for a job other than `seen`. The order of "I sleep" and a second look at the word here, and
- * of the word and a look for sleepers in announce(), is what keeps a wake-up from being lost. */
+ * of the word and a look for sleepers in announce(), is what keeps a wake-up from being lost. Whoever
+ * writes before he looks does so by an exchange or an addition. A sequentially consistent store would
+ * do by the language, but emulators of weakly ordered processors are known to let the look pass it. */
 static uint64_t next_job(sf_threads *pool, uint64_t seen)
 {
     uint64_t job;
@@ -112,7 +114,7 @@ static void *work_until_end(void *argument)
 static void announce(sf_threads *pool, int parts)
 {
     uint64_t number = atomic_load_explicit(&pool->job, memory_order_relaxed) >> PARTS_BITS;
-    atomic_store(&pool->job, (number + 1) << PARTS_BITS | (unsigned)parts);
+    atomic_exchange(&pool->job, (number + 1) << PARTS_BITS | (unsigned)parts);
     if (atomic_load(&pool->sleepers) > 0) {
         pthread_mutex_lock(&pool->mutex);
         pthread_cond_broadcast(&pool->wake);
@@ -128,7 +130,7 @@ static void wait_for_others(sf_threads *pool)
         pause_thread();
     }
     pthread_mutex_lock(&pool->mutex);
-    atomic_store(&pool->sleeping, true);
+    atomic_exchange(&pool->sleeping, true);
     while (atomic_load(&pool->pending) != 0)
         pthread_cond_wait(&pool->done, &pool->mutex);
     atomic_store(&pool->sleeping, false);

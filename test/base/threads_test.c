@@ -1,4 +1,4 @@
-/* The pool of threads: every index once, the same cut each time, waking after sleep. */
+/* The pool of threads: every index once, the same cut each time, waking after sleep, sharing processors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/threads.h"
 
@@ -92,19 +93,85 @@ static void test_many_jobs(void **state)
     }
 }
 
+/* Rests and parts of all lengths up to beyond the time that a thread spins: some jobs come, and some
+ * end, just when the other side falls asleep. A wake-up that is lost stops the test for good. */
+static void rest(int turns)
+{
+    for (volatile int i = 0; i < turns; i++)
+        ;
+}
+
+static void uneven(void *context, int part, int64_t first, int64_t end)
+{
+    const int *job = context;
+    (void)first;
+    (void)end;
+    if (part == 1)
+        rest(*job * 13 % 9000);
+}
+
+static void test_falling_asleep(void **state)
+{
+    (void)state;
+    sf_threads *threads = sf_threads_new(2);
+    alarm(120);
+    for (int job = 0; job < 100000; job++) {
+        rest(job * 7 % 9000);
+        sf_threads_run(threads, 2, 1, uneven, &job);
+    }
+    alarm(0);
+    sf_threads_free(threads);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void keep_processors(const cpu_set_t *from, int count)
+{
+    cpu_set_t few;
+    CPU_ZERO(&few);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, from) && CPU_COUNT(&few) < count)
+            CPU_SET(i, &few);
+    assert_int_equal(sched_setaffinity(0, sizeof few, &few), 0);
+}
+
+/* 16 threads on two processors and on one. Threads that wait in turn for the slices of others that spin
+ * would take some ten milliseconds for a job; a tenth of a millisecond was measured. */
+static void test_more_threads_than_processors(void **state)
+{
+    (void)state;
+    enum { MANY = 16, JOBS = 500 };
+    cpu_set_t before;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    for (int processors = 2; processors > 0; processors--) {
+        keep_processors(&before, processors);
+        int64_t sums[64] = {0};
+        sf_threads *threads = sf_threads_new(MANY);
+        double start = seconds();
+        for (int job = 0; job < JOBS; job++)
+            sf_threads_run(threads, 64, 1, add, sums);
+        assert_true(seconds() - start < JOBS * 0.01);
+        for (int i = 0; i < 64; i++)
+            assert_int_equal(sums[i], JOBS);
+        sf_threads_free(threads);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 static void test_affinity(void **state)
 {
     (void)state;
-    cpu_set_t before, one;
+    cpu_set_t before;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     sf_threads *threads = sf_threads_new(0);
     assert_int_equal(sf_threads_count(threads), CPU_COUNT(&before));
     sf_threads_free(threads);
-    CPU_ZERO(&one);
-    for (size_t i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &before) && CPU_COUNT(&one) == 0)
-            CPU_SET(i, &one);
-    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    keep_processors(&before, 1);
     threads = sf_threads_new(0);
     assert_int_equal(sf_threads_count(threads), 1);
     sf_threads_free(threads);
@@ -118,6 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_many_jobs),
+        cmocka_unit_test(test_falling_asleep),
+        cmocka_unit_test(test_more_threads_than_processors),
         cmocka_unit_test(test_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

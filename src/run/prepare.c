@@ -149,7 +149,7 @@ static sf_status find_wanted(sf_training *run)
 
 static sf_status start_engine(sf_training *run)
 {
-    sf_engine_options options = {.threads = run->options.threads, .memory = run->options.memory};
+    sf_engine_options options = {.pool = run->pool, .memory = run->options.memory};
     SF_TRY(sf_engine_kind_of(run->options.engine, run->diag, &options.kind));
     run->options.engine = sf_engine_kind_name(options.kind);
     SF_TRY(sf_engine_new(run->graph, &options, run->diag, &run->engine));

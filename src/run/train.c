@@ -178,7 +178,6 @@ static sf_status train(sf_training *run)
 
 sf_status sf_training_run(sf_training *run)
 {
-    run->report.loss = (double)NAN;
     run->saved = -1;
     sf_status status = train(run);
     sf_data_close(&run->data);

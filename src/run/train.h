@@ -8,12 +8,13 @@
 #include "run/log.h"
 #include "sheaf/train.h"
 
-/* A run. Zeroed but for the first three and the report; belongs outside of the guard, because it holds
+/* A run. Zeroed but for the first four and the report; belongs outside of the guard, because it holds
  * files: sf_training_end closes them, after a jump too. */
 typedef struct sf_training {
     const sf_graph *graph;
     sf_train_options options;
     sf_diag *diag;
+    sf_threads *pool; /* borrowed; for the engine */
     sf_train_report report;
 
     sf_arena arena;

@@ -6,10 +6,12 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "file/safetensors.h"
@@ -166,35 +168,64 @@ static void test_set_and_keys(void **state)
     sf_graph_free(graph);
 }
 
-/* Every allocation may fail, checkpoint and log included. */
-static void test_without_memory(void **state)
+static int threads_of_process(void)
 {
-    (void)state;
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks && (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* A thread that was joined may be seen for a moment longer. */
+static bool has_threads(int count)
+{
+    for (int i = 0; i < 1000 && threads_of_process() != count; i++)
+        usleep(1000);
+    return threads_of_process() == count;
+}
+
+/* Every allocation may fail, checkpoint and log included, and leaves neither memory nor threads. */
+static void train_without_memory(const char *engine, long by_after_300)
+{
+    int threads = threads_of_process();
     static const char io[] = "test/data/micro/mlp-micro.io.safetensors";
     sf_graph *graph;
     char save[100], log[100];
     struct seen seen = {0};
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
-    snprintf(save, sizeof save, "%s/memory", folder);
+    snprintf(save, sizeof save, "%s/memory-%s", folder, engine);
     snprintf(log, sizeof log, "%s/memory.jsonl", folder);
     sf_train_options options = options_of(io, &seen);
     options.steps = 1;
     options.save = save;
     options.log = log;
     options.resume = true;
+    options.engine = engine;
+    options.threads = 2;
     for (long after = 0, by = 1;; after += by) {
         size_t before = sf_mem_live();
         sf_mem_fail_after(after);
         sf_status status = sf_train(graph, &options, NULL, NULL);
         sf_mem_fail_after(-1);
         assert_int_equal(sf_mem_live(), before);
+        assert_true(has_threads(threads));
         if (status == SF_OK)
             break;
         assert_int_equal(status, SF_ENOMEM);
-        by = after < 300 ? 1 : 17;
+        by = after < 300 ? 1 : by_after_300;
     }
     sf_graph_free(graph);
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    train_without_memory("oracle", 17);
+    train_without_memory("cpu", 5);
 }
 
 int main(void)

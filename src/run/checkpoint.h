@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "run/mapping.h"
 
 enum { SF_CHECKPOINT_VERSION = 1 };
 
@@ -55,11 +56,14 @@ sf_status sf_checkpoint_find(const char *path, char out[SF_PATH_SIZE], sf_diag *
 bool sf_checkpoint_is(const char *path);
 
 /* Reads a checkpoint into the arguments. Refuses one of another step (by the hash of the graph), of
- * other names, shapes or types, one that is not complete, and one whose bytes have changed. *info
- * lives in the arena. When it fails, the arguments may be partly filled. */
+ * other names, shapes or types, one that is not complete, and one whose bytes have changed. Names may
+ * be spelled as another text of the same step spells them (see sf_name_key), unless two of them become
+ * the same by that. The tensors are never in memory twice: they are mapped, and `mappings`, empty
+ * before and after, is where the file is found after a jump. *info lives in the arena. When it fails,
+ * the arguments may be partly filled. */
 sf_status sf_checkpoint_load(const char *path, const sf_graph *graph, const char *const *names,
-                             const sf_tensor *arguments, sf_arena *arena, sf_checkpoint_info *info,
-                             sf_diag *diag);
+                             const sf_tensor *arguments, sf_mappings *mappings, sf_arena *arena,
+                             sf_checkpoint_info *info, sf_diag *diag);
 
 /* The hash of a tensor's elements, the same on every machine. */
 uint64_t sf_tensor_hash(const sf_tensor *tensor);

@@ -79,6 +79,7 @@ struct reading {
     const sf_json *index;
     sf_arena arena;
     sf_safetensors file;
+    bool unclear; /* two names of the index have one key */
     sf_diag *diag;
 };
 
@@ -135,13 +136,42 @@ static sf_status check_graph(const struct reading *reading, const sf_graph *grap
                    SF_CHECKPOINT_STATE);
 }
 
-/* The entry of the index for a tensor; they are in the order of the arguments, so the next one. */
-static const sf_json *entry_of(const sf_json *tensors, size_t at, const char *name)
+static int compare_texts(const void *left, const void *right)
 {
-    sf_str text;
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Whether two names of the index differ by their spelling alone. */
+static bool has_twins(struct reading *reading, const sf_json *tensors)
+{
+    size_t count = sf_json_count(tensors);
+    const char **keys = SF_ARRAY(&reading->arena, count, const char *);
+    for (size_t i = 0; i < count; i++) {
+        sf_str name = {"", 0};
+        sf_json_string(sf_json_get(sf_json_item(tensors, i), "name"), &name);
+        keys[i] = sf_name_key(name, &reading->arena);
+    }
+    bool twins = false;
+    if (count > 0)
+        qsort(keys, count, sizeof *keys, compare_texts);
+    for (size_t i = 1; i < count; i++)
+        twins = twins || strcmp(keys[i - 1], keys[i]) == 0;
+    return twins;
+}
+
+/* The entry of the index for a tensor, and its name there. They are in the order of the arguments, so
+ * the next one. */
+static const sf_json *entry_of(struct reading *reading, const sf_json *tensors, size_t at,
+                               const char *name, sf_str *own)
+{
     const sf_json *entry = at < sf_json_count(tensors) ? sf_json_item(tensors, at) : NULL;
-    return sf_json_string(sf_json_get(entry, "name"), &text) && sf_str_is(text, name) ? entry
-                                                                                      : NULL;
+    if (!sf_json_string(sf_json_get(entry, "name"), own))
+        return NULL;
+    if (sf_str_is(*own, name))
+        return entry;
+    const char *ours = sf_name_key(sf_str_of(name), &reading->arena);
+    const char *theirs = sf_name_key(*own, &reading->arena);
+    return !reading->unclear && strcmp(ours, theirs) == 0 ? entry : NULL;
 }
 
 static bool index_fits(const sf_json *entry, const sf_type *type)
@@ -160,15 +190,25 @@ static bool index_fits(const sf_json *entry, const sf_type *type)
     return fits;
 }
 
-static sf_status load_one(const struct reading *reading, const sf_json *entry, const char *name,
-                          const sf_tensor *into)
+static sf_status load_one(struct reading *reading, const sf_json *tensors, size_t at,
+                          const char *name, const sf_tensor *into)
 {
-    const sf_tensor *stored = sf_safetensors_find(&reading->file, name);
     uint64_t hash;
+    sf_str own;
     sf_loc loc = {reading->index_path, 0, 0};
     char wants[SF_TYPE_TEXT];
-    if (!entry || !stored)
-        return sf_fail(reading->diag, SF_EINPUT, loc, "the checkpoint has no tensor %s", name);
+    const sf_json *entry = entry_of(reading, tensors, at, name, &own);
+    const sf_tensor *stored = NULL;
+    if (entry)
+        stored = sf_safetensors_find(&reading->file,
+                                     sf_arena_string(&reading->arena, own.at, own.length));
+    if (!stored) {
+        sf_fail(reading->diag, SF_EINPUT, loc, "the checkpoint has no tensor %s", name);
+        if (reading->unclear)
+            sf_hint(reading->diag, "two names in it differ by '/' and '_' alone, so names of "
+                                   "another text of the step cannot be matched");
+        return SF_EINPUT;
+    }
     if (!index_fits(entry, into->type) || stored->type->dtype != into->type->dtype ||
         !sf_same_shape(stored->type, into->type))
         return sf_fail(reading->diag, SF_EINPUT, loc,
@@ -181,25 +221,25 @@ static sf_status load_one(const struct reading *reading, const sf_json *entry, c
     return SF_OK;
 }
 
-static sf_status load_tensors(const struct reading *reading, const sf_graph *graph,
+static sf_status load_tensors(struct reading *reading, const sf_graph *graph,
                               const char *const *names, const sf_tensor *arguments)
 {
     const sf_json *tensors = sf_json_get(reading->index, "tensors");
     size_t at = 0;
+    reading->unclear = has_twins(reading, tensors);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (sf_argument_is_kept(&graph->arguments[i])) {
-            SF_TRY(load_one(reading, entry_of(tensors, at, names[i]), names[i], &arguments[i]));
-            at++;
-        }
+        if (sf_argument_is_kept(&graph->arguments[i]))
+            SF_TRY(load_one(reading, tensors, at++, names[i], &arguments[i]));
     if (at != reading->file.count || at != sf_json_count(tensors))
         return refuse(reading, NULL, "the checkpoint has tensors that the step does not have");
     return SF_OK;
 }
 
 static sf_status load(struct reading *reading, const char *path, const sf_graph *graph,
-                      const char *const *names, const sf_tensor *arguments, sf_arena *arena,
-                      sf_checkpoint_info *info)
+                      const char *const *names, const sf_tensor *arguments, sf_mappings *mappings,
+                      sf_arena *arena, sf_checkpoint_info *info)
 {
+    sf_str bytes;
     char index[SF_PATH_SIZE], state[SF_PATH_SIZE];
     if (!inside(path, SF_CHECKPOINT_INDEX, index) || !inside(path, SF_CHECKPOINT_STATE, state))
         return sf_fail(reading->diag, SF_EIO, (sf_loc){path, 0, 0}, "cannot open: %s",
@@ -210,17 +250,19 @@ static sf_status load(struct reading *reading, const char *path, const sf_graph 
                          reading->diag));
     SF_TRY(read_info(reading, arena, info));
     SF_TRY(check_graph(reading, graph, info));
-    SF_TRY(sf_safetensors_read(state, reading->diag, &reading->file));
+    SF_TRY(sf_mappings_add(mappings, state, &bytes, reading->diag));
+    SF_TRY(sf_safetensors_parse(bytes, state, reading->diag, &reading->file));
     return load_tensors(reading, graph, names, arguments);
 }
 
 sf_status sf_checkpoint_load(const char *path, const sf_graph *graph, const char *const *names,
-                             const sf_tensor *arguments, sf_arena *arena, sf_checkpoint_info *info,
-                             sf_diag *diag)
+                             const sf_tensor *arguments, sf_mappings *mappings, sf_arena *arena,
+                             sf_checkpoint_info *info, sf_diag *diag)
 {
     struct reading reading = {.diag = diag};
-    sf_status status = load(&reading, path, graph, names, arguments, arena, info);
+    sf_status status = load(&reading, path, graph, names, arguments, mappings, arena, info);
     sf_safetensors_close(&reading.file);
+    sf_mappings_close(mappings);
     sf_arena_free(&reading.arena);
     return status;
 }

@@ -72,6 +72,23 @@ const char *sf_clean_name(sf_str name, sf_arena *arena)
     return out;
 }
 
+const char *sf_name_key(sf_str name, sf_arena *arena)
+{
+    char *out = sf_arena_alloc(arena, name.length + 1);
+    size_t length = 0;
+    for (size_t i = 0; i < name.length; i++) {
+        char c = name.at[i];
+        if (isalnum((unsigned char)c) || (c & 0x80))
+            out[length++] = c;
+        else if (length > 0 && out[length - 1] != '_')
+            out[length++] = '_';
+    }
+    while (length > 0 && out[length - 1] == '_')
+        length--;
+    out[length] = 0;
+    return out;
+}
+
 static bool same(const void *item, const void *key)
 {
     return strcmp(item, key) == 0;

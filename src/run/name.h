@@ -19,6 +19,11 @@ const char *sf_clean_name(sf_str name, sf_arena *arena);
 /* One for each argument: all different, never empty, the same for the same step. */
 const char **sf_clean_names(const sf_graph *graph, sf_arena *arena);
 
+/* What is left of a clean name however it was spelled: letters and digits, and '_' for anything between
+ * them. HLO cannot tell opt[0] from opt_0, so names of two texts are compared by this. Lives in the
+ * arena. */
+const char *sf_name_key(sf_str name, sf_arena *arena);
+
 /* Whether the last parts of a clean name are `ending`, a clean name too: "attn/q/kernel" ends with
  * "q/kernel" and with itself, but not with "rnel". */
 bool sf_name_ends(const char *name, const char *ending);

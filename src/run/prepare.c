@@ -213,7 +213,7 @@ static sf_status load_state(sf_training *run)
     if (!run->resumed)
         return initialise(run);
     SF_TRY(sf_checkpoint_load(run->resumed, run->graph, (const char *const *)run->names,
-                              run->arguments, &run->arena, &run->info, run->diag));
+                              run->arguments, &run->mappings, &run->arena, &run->info, run->diag));
     run->saved = run->info.step;
     if (run->info.step > MOST_STEPS)
         return sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0}, "too many steps");

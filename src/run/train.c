@@ -191,5 +191,6 @@ void sf_training_end(sf_training *run)
 {
     sf_log_close(&run->log);
     sf_checkpoints_close(&run->checkpoints);
+    sf_mappings_close(&run->mappings);
     sf_mappings_close(&run->data.mappings);
 }

@@ -28,6 +28,7 @@ typedef struct sf_training {
     const char *resumed;        /* checkpoint that this run began from, or NULL */
     sf_checkpoint_info info;
     sf_engine *engine;
+    sf_mappings mappings; /* the checkpoint, while it is read */
     sf_data data;
     sf_checkpoints checkpoints;
     sf_log log;

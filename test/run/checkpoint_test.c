@@ -78,11 +78,20 @@ static sf_status save(const char *directory, int64_t step, int64_t keep)
     return status;
 }
 
+static sf_status load_as(const char *path, const sf_graph *of, const char *const *called,
+                         sf_checkpoint_info *info)
+{
+    sf_mappings mappings = {0};
+    sf_status status = sf_checkpoint_load(path, of, called, loaded, &mappings, &arena, info, NULL);
+    assert_null(mappings.newest);
+    return status;
+}
+
 static sf_status read_back(const char *path, const sf_graph *of, sf_checkpoint_info *info)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         memset(loaded[i].data, 0xff, (size_t)sf_type_bytes(loaded[i].type));
-    return sf_checkpoint_load(path, of, names, loaded, &arena, info, NULL);
+    return load_as(path, of, names, info);
 }
 
 static bool exists(const char *path)
@@ -199,6 +208,81 @@ static void test_failed_save(void **state)
     sf_checkpoints_close(&dir);
 }
 
+/* A run of the StableHLO text goes on with the HLO text of the same step. */
+static void test_other_spelling(void **state)
+{
+    (void)state;
+    sf_graph *hlo;
+    sf_checkpoint_info info;
+    char found[SF_PATH_SIZE];
+    assert_int_equal(sf_load("examples/gpt-micro.hlo", NULL, NULL, &hlo), SF_OK);
+    const char **called = sf_clean_names(hlo, &arena);
+    assert_int_equal(save("spelling", 1, 2), SF_OK);
+    assert_int_equal(sf_checkpoint_find(path_of("spelling"), found, NULL), SF_OK);
+    memset(loaded[0].data, 0xff, (size_t)sf_type_bytes(loaded[0].type));
+    assert_int_equal(load_as(found, hlo, called, &info), SF_OK);
+    int differ = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (sf_argument_is_kept(&graph->arguments[i])) {
+            differ += strcmp(called[i], names[i]) != 0;
+            assert_memory_equal(arguments[i].data, loaded[i].data,
+                                (size_t)sf_type_bytes(loaded[i].type));
+        }
+    assert_true(differ > 10);
+    called[0] = "another";
+    assert_int_equal(load_as(found, hlo, called, &info), SF_EINPUT);
+    sf_graph_free(hlo);
+}
+
+/* Names that differ by spelling alone are matched to the letter, or not at all. */
+static void test_twins(void **state)
+{
+    (void)state;
+    sf_checkpoint_info info;
+    char found[SF_PATH_SIZE];
+    const char *first = names[0], *second = names[1];
+    names[0] = "w/0", names[1] = "w_0";
+    assert_int_equal(save("twins", 1, 2), SF_OK);
+    assert_int_equal(sf_checkpoint_find(path_of("twins"), found, NULL), SF_OK);
+    assert_int_equal(read_back(found, graph, &info), SF_OK);
+    names[0] = "w_0", names[1] = "w/0";
+    assert_int_equal(read_back(found, graph, &info), SF_EINPUT);
+    names[0] = first, names[1] = second;
+}
+
+/* Loading takes no second copy of the state. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const char step[] = "func.func @main(%a: tensor<4194304xui8>) -> tensor<4194304xui8> {\n"
+                               "  %0 = stablehlo.add %a, %a : tensor<4194304xui8>\n"
+                               "  return %0 : tensor<4194304xui8>\n}\n";
+    sf_graph *large;
+    sf_checkpoints dir;
+    sf_mappings mappings = {0};
+    sf_load_options options = {.state = "0=0"};
+    const char *name = "a", *path = path_of("large.mlir");
+    char found[SF_PATH_SIZE];
+    assert_int_equal(sf_file_write(path, step, sizeof step - 1, NULL), SF_OK);
+    assert_int_equal(sf_load(path, &options, NULL, &large), SF_OK);
+    sf_tensor tensor = {.type = sf_type_of(large, large->top->arguments[0])};
+    tensor.data = sf_alloc((size_t)tensor.type->count);
+    sf_checkpoint_info info = {1, 0, sf_graph_hash(large), ""};
+    assert_int_equal(sf_checkpoints_open(path_of("large"), NULL, &dir), SF_OK);
+    assert_int_equal(sf_checkpoints_save(&dir, large, &name, &tensor, &info, 1, NULL), SF_OK);
+    sf_checkpoints_close(&dir);
+    assert_int_equal(sf_checkpoint_find(path_of("large"), found, NULL), SF_OK);
+
+    void *fill = sf_alloc(sf_mem_peak() - sf_mem_live());
+    size_t peak = sf_mem_peak();
+    assert_int_equal(
+        sf_checkpoint_load(found, large, &name, &tensor, &mappings, &arena, &info, NULL), SF_OK);
+    assert_true(sf_mem_peak() - peak < (size_t)tensor.type->count / 2);
+    sf_free(fill);
+    sf_free(tensor.data);
+    sf_graph_free(large);
+}
+
 /* Every allocation may fail while loading: no crash, and the next try succeeds. */
 static void test_without_memory(void **state)
 {
@@ -209,19 +293,21 @@ static void test_without_memory(void **state)
     for (long after = 0;; after++) {
         sf_guard guard;
         volatile bool done = false;
+        static sf_mappings mappings;
         sf_guard_enter(&guard);
         if (setjmp(guard.target) == 0) {
             sf_arena scratch = {0};
             sf_checkpoint_info info;
             sf_mem_fail_after(after);
             sf_status status =
-                sf_checkpoint_load(found, graph, names, loaded, &scratch, &info, NULL);
+                sf_checkpoint_load(found, graph, names, loaded, &mappings, &scratch, &info, NULL);
             sf_mem_fail_after(-1);
             done = status == SF_OK;
             sf_arena_free(&scratch);
             sf_guard_leave(&guard);
         }
         sf_mem_fail_after(-1);
+        sf_mappings_close(&mappings);
         if (done)
             break;
         assert_true(after < 1000);
@@ -234,7 +320,8 @@ int main(void)
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_keep),
         cmocka_unit_test(test_replace),        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_lock),           cmocka_unit_test(test_failed_save),
-        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_other_spelling), cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

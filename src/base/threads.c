@@ -14,7 +14,7 @@
 
 /* Turns of the waiting loop, tens of microseconds: longer than the gap between two kernels, shorter
  * than anyone would notice on an idle machine. */
-enum { SPINS = 4000, MOST_THREADS = 4096, PARTS_BITS = 16 };
+enum { SPINS = 4000, MOST_THREADS = 4096, PARTS_BITS = 16, SIMPLE_GRAIN = 1 << 13 };
 
 typedef struct worker {
     sf_threads *pool;
@@ -24,6 +24,7 @@ typedef struct worker {
 
 struct sf_threads {
     int count, spins;
+    int64_t simple;  /* see sf_threads_grain */
     worker *workers; /* [count]; the first is the caller and has no thread */
 
     _Atomic uint64_t job; /* number << PARTS_BITS | parts; parts 0: end */
@@ -206,6 +207,7 @@ sf_threads *sf_threads_new(int count)
         return NULL;
     }
     pool->count = count;
+    pool->simple = SIMPLE_GRAIN;
     pool->workers = workers;
     /* Where threads share a processor, one that spins keeps another from working. */
     pool->spins = count <= processors ? SPINS : 0;
@@ -229,4 +231,14 @@ void sf_threads_free(sf_threads *threads)
 int sf_threads_count(const sf_threads *threads)
 {
     return threads->count;
+}
+
+int64_t sf_threads_grain(const sf_threads *threads)
+{
+    return threads->simple;
+}
+
+void sf_threads_set_grain(sf_threads *threads, int64_t grain)
+{
+    threads->simple = grain;
 }

@@ -17,6 +17,11 @@ sf_threads *sf_threads_new(int count);
 void sf_threads_free(sf_threads *threads);
 int sf_threads_count(const sf_threads *threads);
 
+/* Simple work, a few instructions an element, on fewer elements than this is not worth a second thread:
+ * what a caller makes the grain of its work from. Tests lower it, to have small work cut too. */
+int64_t sf_threads_grain(const sf_threads *threads);
+void sf_threads_set_grain(sf_threads *threads, int64_t grain);
+
 /* Runs work(context, part, first, end) for every part of [0, total): parts are contiguous, of equal
  * size up to a multiple of `grain`, at most one per thread; small totals take fewer parts. Returns when
  * all are done. Not to be called from inside of work. Idle threads spin for a short while and then

@@ -4,8 +4,6 @@
 #include "op/util.h"
 #include "run/fast_kind.h"
 
-int64_t sf_fast_grain = 1 << 13;
-
 static const sf_fast *const kernels[SF_OP_COUNT] = {
     [SF_OP_BITCAST_CONVERT] = &sf_fast_bitcast_convert,
     [SF_OP_BROADCAST_IN_DIM] = &sf_fast_broadcast_in_dim,

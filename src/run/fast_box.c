@@ -113,7 +113,7 @@ void sf_box_run(sf_box box, int64_t width, char *to, const char *from, sf_thread
     int64_t count = sf_box_count(&box);
     copying c = {box, width, to, from};
     if (count > 0)
-        sf_threads_run(threads, count, sf_fast_grain, copy_part, &c);
+        sf_threads_run(threads, count, sf_threads_grain(threads), copy_part, &c);
 }
 
 void sf_fill(char *to, int64_t width, const void *element, int64_t count)
@@ -139,5 +139,5 @@ void sf_fill_run(char *to, int64_t width, const void *element, int64_t count, sf
 {
     copying c = {.width = width, .to = to, .from = element};
     if (count > 0)
-        sf_threads_run(threads, count, sf_fast_grain, fill_part, &c);
+        sf_threads_run(threads, count, sf_threads_grain(threads), fill_part, &c);
 }

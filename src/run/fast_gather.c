@@ -73,8 +73,8 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     sf_box_simplify(&g.window);
     g.elements = sf_box_count(&g.window);
     if (g.points.count >= 2 * sf_threads_count(threads)) {
-        sf_threads_run(threads, g.points.count, 1 + sf_fast_grain / (4 * g.elements), gather_part,
-                       &g);
+        sf_threads_run(threads, g.points.count, 1 + sf_threads_grain(threads) / (4 * g.elements),
+                       gather_part, &g);
         return;
     }
     sf_point point = sf_points_at(&g.points, 0);

@@ -23,9 +23,6 @@ extern const sf_fast sf_fast_bitcast_convert, sf_fast_broadcast_in_dim, sf_fast_
 sf_ints sf_fast_ints(const sf_op *op, const char *name);
 sf_monoid sf_fast_monoid(const sf_op *op);
 
-/* Work below this many elements is not worth a second thread. Tests lower it. */
-extern int64_t sf_fast_grain;
-
 /* Folding in registers (run/vec.h). `memory` is the type that a register has in memory as it is:
  * accumulators that are kept between steps stand there. */
 enum { SF_FAST_REGISTER = 1024 }; /* elements */

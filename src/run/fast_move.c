@@ -233,8 +233,8 @@ static void run_iota(const sf_op *op, const sf_tensor *in, sf_tensor *out, void 
     for (int d = dim + 1; d < out->type->rank; d++)
         c.inner *= out->type->dims[d];
     if (out->type->count > 0)
-        sf_threads_run(threads, out->type->count / c.inner, 1 + sf_fast_grain / c.inner, count_part,
-                       &c);
+        sf_threads_run(threads, out->type->count / c.inner, 1 + sf_threads_grain(threads) / c.inner,
+                       count_part, &c);
 }
 
 const sf_fast sf_fast_iota = {.run = run_iota};
@@ -266,7 +266,7 @@ static void run_rng(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
                                    (int)width_of(&out[1]), type->dims, type->rank, op->loc, NULL);
     SF_ASSERT(status == SF_OK); /* inference has tried the same */
     if (type->count > 0)
-        sf_threads_run(threads, type->count, 1 + sf_fast_grain / 8, draw_part, &d);
+        sf_threads_run(threads, type->count, 1 + sf_threads_grain(threads) / 8, draw_part, &d);
     sf_rng_next_state(&d.rng, state);
     for (int i = 0; i < words; i++)
         sf_store_i64(SF_U64, out[0].data, i, (int64_t)state[i]);

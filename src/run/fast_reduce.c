@@ -252,7 +252,7 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     reducing r = {.shape = shape_of(op), .in = in, .out = out};
     shape *s = &r.shape;
     r.width = sf_dtype_get(out->type->dtype)->bytes;
-    int64_t each = product(s->gone, s->gone_dims), grain = 1 + sf_fast_grain / each;
+    int64_t each = product(s->gone, s->gone_dims), grain = 1 + sf_threads_grain(threads) / each;
     if (monoid != SF_MONOID_NONE)
         r.folding = sf_folding_of(monoid, out->type->dtype);
     bool side = s->gone == 0 ||

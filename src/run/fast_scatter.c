@@ -285,7 +285,7 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
         s.points.count = 0;
     set_cut(&s, &maps, sf_threads_count(threads));
     int64_t each = out->type->count / s.size;
-    sf_threads_run(threads, s.size, 1 + sf_fast_grain / each, scatter_part, &s);
+    sf_threads_run(threads, s.size, 1 + sf_threads_grain(threads) / each, scatter_part, &s);
 }
 
 const sf_fast sf_fast_scatter = {.can = can, .scratch = scratch_bytes, .run = run};

@@ -257,8 +257,8 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
         s.init.real = sf_get_f64(&in[INIT], 0);
     else
         s.init.integer = (uint64_t)sf_get_i64(&in[INIT], 0);
-    sf_threads_run(threads, s.outer * s.chunks, 1 + sf_fast_grain / (SIDE * s.source_count + 1),
-                   select_part, &s);
+    sf_threads_run(threads, s.outer * s.chunks,
+                   1 + sf_threads_grain(threads) / (SIDE * s.source_count + 1), select_part, &s);
 }
 
 const sf_fast sf_fast_select_and_scatter = {.can = can, .scratch = scratch_bytes, .run = run};

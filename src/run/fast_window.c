@@ -225,8 +225,8 @@ static void run_pass(const pass *p, sf_threads *threads)
 {
     growth grows = growth_of(p);
     if (grows == STEADY) {
-        sf_threads_run(threads, p->outer * p->to, 1 + sf_fast_grain / (4 * p->inner), fold_part,
-                       (void *)p);
+        sf_threads_run(threads, p->outer * p->to, 1 + sf_threads_grain(threads) / (4 * p->inner),
+                       fold_part, (void *)p);
         return;
     }
     const sf_folding *f = p->folding;
@@ -235,8 +235,8 @@ static void run_pass(const pass *p, sf_threads *threads)
                   .wide = f->monoid == SF_MONOID_ADD && f->class == SF_VF32};
     s.chunk = p->inner < 8 ? 1 : p->inner < 64 ? p->inner : 64;
     s.chunks = (p->inner + s.chunk - 1) / s.chunk;
-    sf_threads_run(threads, p->outer * s.chunks, 1 + sf_fast_grain / (8 * p->to * s.chunk),
-                   scan_part, &s);
+    sf_threads_run(threads, p->outer * s.chunks,
+                   1 + sf_threads_grain(threads) / (8 * p->to * s.chunk), scan_part, &s);
 }
 
 /* The initial value. */

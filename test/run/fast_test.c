@@ -22,9 +22,10 @@ static sf_threads *pools[MAX_THREADS];
 static int open_pools(void **state)
 {
     (void)state;
-    sf_fast_grain = 1;
-    for (int i = 0; i < MAX_THREADS; i++)
+    for (int i = 0; i < MAX_THREADS; i++) {
         pools[i] = sf_threads_new(i + 1);
+        sf_threads_set_grain(pools[i], 1);
+    }
     return 0;
 }
 

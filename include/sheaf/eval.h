@@ -4,6 +4,10 @@
 
 #include "sheaf/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sf_eval_options {
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
@@ -83,5 +87,9 @@ typedef struct sf_verify_options {
 sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                     sf_verify_report **out);
 void sf_verify_free(sf_verify_report *report);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,13 +7,17 @@
 
 #include "sheaf/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sf_graph sf_graph;
 
 typedef struct sf_load_options {
     int64_t unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256 */
     int64_t most_nodes;  /* refuse a step that unrolls and inlines to more; 0: four million */
-    const char *sidecar; /* path of the JSON with roles; "none" for none; NULL: NAME.json beside the
-                            step, if there is one and it has "args" */
+    const char *sidecar; /* path of the JSON with roles; "none" for none; NULL: NAME.json, or
+                            that with .gz or .xz, beside the step, if it is there and has "args" */
     const char *state; /* which result becomes which argument, by hand: "ARGUMENT=RESULT,...", each
                             a number or a name; "none" for a step without state; NULL: infer */
 } sf_load_options;
@@ -33,5 +37,9 @@ uint64_t sf_graph_hash(const sf_graph *graph);
 
 /* Writes canonical StableHLO text to a file ("-": standard output). */
 sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

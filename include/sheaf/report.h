@@ -4,6 +4,10 @@
 
 #include "sheaf/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sf_show_options {
     const char *file; /* where the step came from, to be shown; NULL: not shown */
     bool json;        /* for machines: all of it, whatever the options below say */
@@ -24,5 +28,9 @@ sf_status sf_show_program(const sf_graph *graph, const char *path, sf_diag *diag
 
 /* Writes the table of ops as Markdown; docs/ops.md is its output. */
 sf_status sf_show_ops(const char *path, sf_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

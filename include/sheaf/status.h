@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum sf_status {
     SF_OK = 0,
     SF_EINPUT,       /* the input is malformed or contradicts itself */
@@ -33,5 +37,9 @@ void sf_diag_clear(sf_diag *diag);
 
 /* "bad input", "not supported", ... */
 const char *sf_status_name(sf_status status);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

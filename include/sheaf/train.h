@@ -4,6 +4,10 @@
 
 #include "sheaf/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum sf_train_order {
     SF_ORDER_DEFAULT, /* windows of tokens are shuffled, batches in files are not */
     SF_ORDER_SEQUENTIAL,
@@ -67,5 +71,9 @@ typedef struct sf_train_report {
 /* Trains. `report` may be NULL. On failure the last checkpoint on disk is whole. */
 sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
                    sf_train_report *report);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -38,7 +38,7 @@ static bool is_hlo(sf_str text)
     return sf_str_starts((sf_str){at, (size_t)(end - at)}, "HloModule");
 }
 
-/* NAME.json for NAME.stablehlo.mlir.gz and the like. */
+/* NAME.json, NAME.json.gz or NAME.json.xz for NAME.stablehlo.mlir.gz and the like. */
 static const char *sidecar_beside(struct load *load)
 {
     static const char *const endings[] = {".gz", ".xz", ".mlir", ".hlo", ".stablehlo", ".txt"};
@@ -50,10 +50,15 @@ static const char *sidecar_beside(struct load *load)
         if (stem.length > length && memcmp(stem.at + stem.length - length, endings[i], length) == 0)
             stem.length -= length;
     }
-    char *path = sf_arena_alloc(&load->arena, stem.length + sizeof ".json");
+    static const char *const sidecars[] = {".json", ".json.gz", ".json.xz"};
+    char *path = sf_arena_alloc(&load->arena, stem.length + sizeof ".json.xz");
     memcpy(path, stem.at, stem.length);
-    memcpy(path + stem.length, ".json", sizeof ".json");
-    return access(path, R_OK) == 0 ? path : NULL;
+    for (size_t i = 0; i < sizeof sidecars / sizeof *sidecars; i++) {
+        strcpy(path + stem.length, sidecars[i]);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
 }
 
 /* Whether a JSON that happens to lie beside the step is about something else: it is good JSON, but

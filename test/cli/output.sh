@@ -23,6 +23,21 @@ cmp "$work/a.mlir" "$work/c.mlir" || fail "a file and standard input differ"
     fail "convert of what was converted"
 [ -s "$work/a.mlir" ] || fail "nothing was written"
 
+# A sidecar is found, also compressed: the roles are those it says, which this one changes.
+mkdir "$work/beside"
+cp "$examples/gpt-micro.hlo" "$work/beside"
+for packer in "cat .json sheaf" "gzip .json.gz zlib:.in" "xz .json.xz lzma:.in"; do
+    read -r tool ending feature <<<"$packer"
+    if ! command -v "$tool" >/dev/null || ! grep -q "^$feature" <<<"$("$bin" version)"; then
+        continue
+    fi
+    rm -f "$work"/beside/*.json*
+    sed 's/"role": "param"/"role": "other"/' "$examples/gpt-micro.json" | "$tool" \
+        >"$work/beside/gpt-micro$ending"
+    "$bin" show "$work/beside/gpt-micro.hlo" --json >"$work/roles" || fail "show with $ending"
+    grep -q '"role": "param"' "$work/roles" && fail "gpt-micro$ending was not found"
+done
+
 # Written whole or not at all.
 echo old >"$work/kept"
 "$bin" convert "$work/nowhere" -o "$work/kept" 2>/dev/null && fail "converted nothing"

@@ -65,9 +65,9 @@ for file in "$work"/xla/*.hlo "$work"/bench/*.mlir "$data"/jax/large/*.{mlir,hlo
     name=$(basename "$file" .gz)
     step=${name%.hlo}
     step=${step%.stablehlo.mlir}
-    show "$name" "$file"
+    show "$name" "$file" --sidecar none
     if [ -r "$data/jax/large/$step.json.gz" ]; then
-        show "$step.sidecar" "$file" --sidecar "$data/jax/large/$step.json.gz"
+        show "$step.sidecar" "$file"
         same_roles "$name" "$step.sidecar"
         same_hash "$name" "$step.sidecar"
     fi

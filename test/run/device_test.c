@@ -233,7 +233,8 @@ static bool run_trial(trial *t)
 static bool check_case(sf_opcode op, uint32_t seed, bool print)
 {
     trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
-    sf_fast_grain = seed % 3 ? 1 : 1 << 13;
+    for (int i = 0; i < THREADS; i++)
+        sf_threads_set_grain(pools[i], seed % 3 ? 1 : 1 << 13);
     test_case_draw(&t.c, op, seed, false, 0);
     sf_print_stablehlo(t.c.graph, &t.text);
     bool good = run_trial(&t);

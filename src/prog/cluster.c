@@ -26,7 +26,7 @@ sf_value behind_reshapes(const lowering *l, sf_value value)
 {
     for (;;) {
         value = value_of(l, value);
-        const sf_node *node = sf_maker(l->graph, value);
+        const sf_node *node = maker_of(l, value);
         if (!node || !sf_is(node, SF_OP_RESHAPE))
             return value;
         int64_t dims[SF_MAX_RANK];
@@ -65,7 +65,7 @@ relation relate(const lowering *l, uint32_t index, sf_value value)
     const lowered *low = &l->values[base];
     if (low->cluster == index && (low->level == LEVEL_FULL || low->level == LEVEL_ROW))
         return (relation){low->level, false, base};
-    const sf_node *node = sf_maker(l->graph, base);
+    const sf_node *node = maker_of(l, base);
     if (node && sf_is(node, SF_OP_BROADCAST_IN_DIM) && expands_rows(l, c, node)) {
         sf_value row = behind_reshapes(l, node->operands[0]);
         if (l->values[row].cluster == index && l->values[row].level == LEVEL_ROW)
@@ -242,7 +242,7 @@ static void take_in(lowering *l, uint32_t index, const sf_node *node, level at)
 static uint32_t cluster_of_operand(const lowering *l, sf_value operand)
 {
     sf_value base = behind_reshapes(l, operand);
-    const sf_node *node = sf_maker(l->graph, base);
+    const sf_node *node = maker_of(l, base);
     if (node && sf_is(node, SF_OP_BROADCAST_IN_DIM))
         base = behind_reshapes(l, node->operands[0]);
     return l->values[base].cluster;

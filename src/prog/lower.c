@@ -9,13 +9,18 @@
 
 const char *sf_inst_kind_name(sf_inst_kind kind)
 {
-    static const char *const names[] = {"loop", "dot", "conv", "op"};
+    static const char *const names[] = {"loop", "dot", "conv", "op", "while", "case"};
     return names[kind];
 }
 
 sf_value value_of(const lowering *l, sf_value value)
 {
     return l->values[value].same;
+}
+
+const sf_node *maker_of(const lowering *l, sf_value value)
+{
+    return l->values[value].is_given ? NULL : sf_maker(l->graph, value);
 }
 
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst)
@@ -185,7 +190,7 @@ uint32_t time_of(lowering *l, sf_value value)
     return time_of(l, node->operands[0]);
 }
 
-static sf_view contiguous(lowering *l, sf_value value, const sf_node *node)
+sf_view contiguous(lowering *l, sf_value value, const sf_node *node)
 {
     sf_view view = view_of(l, value);
     return sf_view_is_contiguous(&view) ? view : copy_of(l, view, node);
@@ -205,43 +210,11 @@ static void set_results(lowering *l, const sf_node *node, uint32_t inst)
     p->insts[inst].nout = node->nresults;
 }
 
-/* Values of the enclosing block that the regions of a node use. */
-static void find_captured(lowering *l, const sf_block *block, bool *is_inner, sf_value **list,
-                          size_t *count, size_t *capacity)
-{
-    for (uint32_t i = 0; i < block->narguments; i++)
-        is_inner[block->arguments[i]] = true;
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = l->graph->nodes[block->nodes[i]];
-        for (uint32_t j = 0; j < node->nresults; j++)
-            is_inner[node->result + j] = true;
-        for (uint32_t j = 0; j < node->noperands; j++)
-            if (!is_inner[node->operands[j]]) {
-                is_inner[node->operands[j]] = true;
-                SF_PUSH(&l->program->arena, *list, *count, *capacity, node->operands[j]);
-            }
-        for (uint32_t j = 0; j < node->nregions; j++)
-            find_captured(l, node->regions[j], is_inner, list, count, capacity);
-    }
-    for (uint32_t i = 0; i < block->nresults; i++)
-        if (!is_inner[block->results[i]]) {
-            is_inner[block->results[i]] = true;
-            SF_PUSH(&l->program->arena, *list, *count, *capacity, block->results[i]);
-        }
-}
-
 static void lower_op(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
-    sf_value *captured = NULL;
-    size_t ncaptured = 0, capacity = 0;
-    if (node->nregions) {
-        bool *is_inner = sf_alloc(l->graph->nvalues);
-        for (uint32_t i = 0; i < node->nregions; i++)
-            find_captured(l, node->regions[i], is_inner, &captured, &ncaptured, &capacity);
-        sf_free(is_inner);
-    }
-    uint32_t nin = node->noperands + (uint32_t)ncaptured;
+    sf_value *captured;
+    uint32_t ncaptured = find_captured(l, node, &captured), nin = node->noperands + ncaptured;
     sf_view *in = SF_ARRAY(&p->arena, nin, sf_view);
     for (uint32_t i = 0; i < nin; i++) {
         sf_value value = i < node->noperands ? node->operands[i] : captured[i - node->noperands];
@@ -251,7 +224,7 @@ static void lower_op(lowering *l, const sf_node *node)
     p->insts[inst].in = in;
     p->insts[inst].nin = nin;
     p->insts[inst].captured = captured;
-    p->insts[inst].ncaptured = (uint32_t)ncaptured;
+    p->insts[inst].ncaptured = ncaptured;
     set_results(l, node, inst);
 }
 
@@ -403,6 +376,8 @@ static void lower_node(lowering *l, const sf_node *node)
         lower_dot(l, node);
     else if (sf_is(node, SF_OP_CONVOLUTION) && dot_is_real(l, node))
         lower_conv(l, node);
+    else if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE))
+        lower_control(l, node);
     else
         lower_op(l, node);
 }
@@ -445,24 +420,50 @@ static const sf_node *find_equal(lowering *l, sf_interner *seen, const sf_node *
 static void set_arguments(lowering *l)
 {
     const sf_block *top = l->graph->top;
+    sf_program *p = l->program;
+    p->narguments = top->narguments;
+    p->next = SF_ARRAY(&p->arena, top->narguments, uint32_t);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_type *type = sf_type_of(l->graph, top->arguments[i]);
         uint32_t buffer = add_buffer(l, sf_type_bytes(type), ALWAYS);
-        l->program->buffers[buffer].home = SF_HOME_ARGUMENT;
-        l->program->buffers[buffer].argument = i;
+        p->buffers[buffer].home = SF_HOME_ARGUMENT;
+        p->buffers[buffer].argument = i;
+        p->next[i] = l->graph->arguments[i].next;
         l->values[top->arguments[i]].view = sf_view_whole(buffer, type);
         l->values[top->arguments[i]].has_view = true;
-        l->program->state_bytes += sf_type_bytes(type);
+        p->state_bytes += sf_type_bytes(type);
     }
 }
 
-static void set_program_results(lowering *l)
+static void set_results_of(lowering *l, const sf_block *block)
 {
-    const sf_block *top = l->graph->top;
     sf_program *p = l->program;
-    p->results = SF_ARRAY(&p->arena, top->nresults, sf_view);
-    for (uint32_t i = 0; i < top->nresults; i++)
-        p->results[i] = contiguous(l, top->results[i], sf_maker(l->graph, top->results[i]));
+    p->nresults = block->nresults;
+    p->results = SF_ARRAY(&p->arena, block->nresults, sf_view);
+    for (uint32_t i = 0; i < block->nresults; i++)
+        p->results[i] = contiguous(l, block->results[i], sf_maker(l->graph, block->results[i]));
+}
+
+void lower_block(lowering *l, const sf_block *block)
+{
+    sf_interner seen = {0};
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = l->graph->nodes[block->nodes[i]];
+        const sf_node *first = find_equal(l, &seen, node);
+        if (first->id != node->id)
+            l->values[node->result].same = first->result;
+        else
+            lower_node(l, node);
+    }
+    set_results_of(l, block);
+    for (uint32_t i = 0; i < l->nclusters; i++)
+        fuse_cluster(l, i);
+    order_insts(l);
+    update_in_place(l);
+    reuse_operands(l);
+    fuse_epilogues(l->program);
+    sf_program_place(l->program);
+    sf_arena_free(&l->scratch);
 }
 
 sf_program *sf_lower(const sf_graph *graph)
@@ -471,29 +472,15 @@ sf_program *sf_lower(const sf_graph *graph)
     program->graph = graph;
     lowering l = {.graph = graph, .program = program};
     l.values = sf_alloc(graph->nvalues * sizeof *l.values);
-    sf_interner seen = {0};
+    l.marks = sf_alloc(graph->nvalues * sizeof *l.marks);
     for (size_t i = 0; i < graph->nvalues; i++) {
         l.values[i].same = (sf_value)i;
         l.values[i].cluster = NO_CLUSTER;
     }
     set_arguments(&l);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        const sf_node *first = find_equal(&l, &seen, node);
-        if (first->id != node->id)
-            l.values[node->result].same = first->result;
-        else
-            lower_node(&l, node);
-    }
-    set_program_results(&l);
-    for (uint32_t i = 0; i < l.nclusters; i++)
-        fuse_cluster(&l, i);
-    order_insts(&l);
-    update_in_place(&l);
-    fuse_epilogues(program);
-    sf_program_place(program);
+    lower_block(&l, graph->top);
+    sf_free(l.marks);
     sf_free(l.values);
-    sf_arena_free(&l.scratch);
     return program;
 }
 
@@ -501,6 +488,9 @@ void sf_program_free(sf_program *program)
 {
     if (!program)
         return;
+    for (size_t i = 0; i < program->ninsts; i++)
+        for (uint32_t j = 0; j < program->insts[i].nbodies; j++)
+            sf_program_free(program->insts[i].bodies[j]);
     sf_arena_free(&program->arena);
     sf_free(program);
 }

@@ -5,6 +5,7 @@
  *     vops.c     which vector op computes a node
  *     fuse.c     from a cluster to the steps of its loop
  *     order.c    the order of instructions, for a low peak of memory
+ *     nest.c     loops that stay and branches: their regions become programs
  *     place.c    updates in place, and the places of buffers in the arena
  *     epilogue.c which loops run behind a product, block by block
  *
@@ -48,6 +49,8 @@ typedef struct lowered {
     uint32_t cluster;
     level level;
     bool has_view;
+    bool
+        is_given; /* while a region is lowered: of an enclosing block, so how it is made is not seen */
     sf_view view;
     uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
     uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */
@@ -56,7 +59,8 @@ typedef struct lowered {
 typedef struct lowering {
     const sf_graph *graph;
     sf_program *program;
-    lowered *values;
+    lowered *values; /* by value of the whole graph; regions share it with what encloses them */
+    uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
     cluster **clusters;
     size_t nclusters, cluster_capacity;
     uint32_t *made; /* by buffer: the instruction that fills it, or ALWAYS */
@@ -75,6 +79,17 @@ uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of the
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 sf_view copy_of(lowering *l, sf_view view, const sf_node *node); /* a contiguous copy */
+
+/* Lowers a block whose arguments have buffers, up to the places of buffers. */
+void lower_block(lowering *l, const sf_block *block);
+sf_view contiguous(lowering *l, sf_value value, const sf_node *node); /* a copy if need be */
+
+/* The node that makes the value, or NULL for what comes from outside of the block. */
+const sf_node *maker_of(const lowering *l, sf_value value);
+
+/* nest.c: the values of enclosing blocks that the regions of a node use, in the program's arena. */
+uint32_t find_captured(lowering *l, const sf_node *node, sf_value **list);
+void lower_control(lowering *l, const sf_node *node);
 
 /* cluster.c: true when the node is one that loops compute. It then is part of a cluster, or deferred
  * until somebody needs it. cluster_now gives a deferred value a cluster of its own. */
@@ -108,6 +123,7 @@ void count_domain(sf_loop *loop, bool has_split);
 /* order.c, place.c */
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
+void reuse_operands(lowering *l);
 void find_lives(sf_program *program); /* first, last and is_result of every buffer */
 
 /* epilogue.c */

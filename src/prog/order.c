@@ -53,13 +53,13 @@ static void link_readers(order *o)
 
 static void link_state(order *o)
 {
-    const sf_graph *graph = o->p->graph;
+    const sf_program *p = o->p;
     for (size_t i = 0; i < o->p->nbuffers; i++)
         o->becomes[i] = o->successor[i] = SF_NONE;
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        if (graph->arguments[i].next == SF_NONE)
+    for (uint32_t i = 0; i < p->narguments; i++) {
+        if (p->next[i] == SF_NONE)
             continue;
-        uint32_t buffer = o->p->results[graph->arguments[i].next].buffer;
+        uint32_t buffer = p->results[p->next[i]].buffer;
         if (o->l->made[buffer] == ALWAYS)
             continue;
         o->becomes[buffer] = i; /* the buffers of arguments come first, in order */

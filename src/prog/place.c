@@ -3,12 +3,16 @@
 #include "base/mem.h"
 #include "prog/lower.h"
 
+static bool is_whole(const sf_program *p, const sf_view *view)
+{
+    return view->offset == 0 && sf_view_is_contiguous(view) &&
+           sf_view_count(view) * sf_dtype_get(view->dtype)->bytes == p->buffers[view->buffer].bytes;
+}
+
 /* The loop writes `to` element by element, and reads `from` in step with it: every tile reads its part of
  * the one before it writes its part of the other. */
-static bool is_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
+static bool loop_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
 {
-    if (inst->kind != SF_INST_LOOP)
-        return false;
     bool writes = false;
     for (uint32_t i = 0; i < inst->loop->nsteps; i++) {
         const sf_step *step = &inst->loop->steps[i];
@@ -24,17 +28,46 @@ static bool is_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
     return writes;
 }
 
+/* How many results start as their operands: instructions that change a tensor rather than make one. */
+static uint32_t count_changed(const sf_inst *inst)
+{
+    if (inst->kind == SF_INST_WHILE)
+        return inst->node->nresults;
+    if (inst->kind != SF_INST_OP)
+        return 0;
+    bool changes =
+        sf_is(inst->node, SF_OP_SCATTER) || sf_is(inst->node, SF_OP_DYNAMIC_UPDATE_SLICE);
+    return changes ? inst->node->nresults : 0;
+}
+
+/* The instruction can write `to` where `from` stands. */
+static bool is_in_step(const sf_program *p, const sf_inst *inst, uint32_t from, uint32_t to)
+{
+    if (inst->kind == SF_INST_LOOP)
+        return loop_in_step(inst, from, to);
+    uint32_t changed = count_changed(inst), reads = 0;
+    bool meets = false;
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        reads += inst->in[i].buffer == from;
+        meets = meets || (i < changed && inst->in[i].buffer == from && is_whole(p, &inst->in[i]) &&
+                          inst->out[i].buffer == to);
+    }
+    return meets && reads == 1;
+}
+
 /* Whether the next value of an argument may be written over the old one: everybody has read that by
  * then, or reads it in step. */
-static bool may_overwrite(const lowering *l, uint32_t argument, uint32_t buffer)
+static bool may_overwrite(const lowering *l, uint32_t argument, const sf_view *next)
 {
     const sf_program *p = l->program;
-    uint32_t when = l->made[buffer];
+    uint32_t when = l->made[next->buffer];
+    if (p->buffers[next->buffer].home != SF_HOME_ARENA || !is_whole(p, next))
+        return false;
     for (uint32_t i = when; i < p->ninsts; i++)
         for (uint32_t j = 0; j < p->insts[i].nin; j++) {
             if (p->insts[i].in[j].buffer != argument)
                 continue;
-            if (i > when || !is_in_step(&p->insts[i], argument, buffer))
+            if (i > when || !is_in_step(p, &p->insts[i], argument, next->buffer))
                 return false;
         }
     return true;
@@ -50,12 +83,13 @@ static void replace_buffer(sf_program *p, uint32_t from, uint32_t to)
             if (p->insts[i].out[j].buffer == from)
                 p->insts[i].out[j].buffer = to;
     }
-    for (uint32_t i = 0; i < p->graph->top->nresults; i++)
+    for (uint32_t i = 0; i < p->nresults; i++)
         if (p->results[i].buffer == from)
             p->results[i].buffer = to;
 }
 
-/* A copy at the end of the step into the storage of the argument. */
+/* A copy at the end of the run into the storage of the argument. What it reads is not an argument that is
+ * still to change: keep_old_values copied that. */
 static void copy_at_end(lowering *l, uint32_t argument, uint32_t result)
 {
     sf_program *p = l->program;
@@ -70,44 +104,58 @@ static void copy_at_end(lowering *l, uint32_t argument, uint32_t result)
 static void keep_old_values(lowering *l)
 {
     sf_program *p = l->program;
-    for (uint32_t i = 0; i < p->graph->top->nresults; i++) {
+    for (uint32_t i = 0; i < p->nresults; i++) {
         uint32_t buffer = p->results[i].buffer;
         if (p->buffers[buffer].home != SF_HOME_ARGUMENT)
             continue;
-        uint32_t next = p->graph->arguments[p->buffers[buffer].argument].next;
+        uint32_t next = p->next[p->buffers[buffer].argument];
         if (next != SF_NONE && p->results[next].buffer != buffer)
             p->results[i] = copy_of(l, p->results[i], NULL);
     }
 }
 
-/* The result is all that its buffer holds. */
-static bool fills_buffer(const sf_program *p, const sf_view *result)
-{
-    int64_t bytes = sf_view_count(result) * sf_dtype_get(result->dtype)->bytes;
-    return result->offset == 0 && bytes == p->buffers[result->buffer].bytes;
-}
-
 void update_in_place(lowering *l)
 {
     sf_program *p = l->program;
-    const sf_graph *graph = p->graph;
-    uint32_t *late = sf_alloc(graph->top->narguments * sizeof *late);
+    uint32_t *late = sf_alloc(p->narguments * sizeof *late);
     uint32_t nlate = 0;
     keep_old_values(l);
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        uint32_t result = graph->arguments[i].next;
-        if (result == SF_NONE || p->results[result].buffer == i)
+    for (uint32_t i = 0; i < p->narguments; i++) {
+        if (p->next[i] == SF_NONE || p->results[p->next[i]].buffer == i)
             continue;
-        uint32_t buffer = p->results[result].buffer;
-        if (p->buffers[buffer].home == SF_HOME_ARENA && fills_buffer(p, &p->results[result]) &&
-            may_overwrite(l, i, buffer))
-            replace_buffer(p, buffer, i);
+        const sf_view *next = &p->results[p->next[i]];
+        if (may_overwrite(l, i, next))
+            replace_buffer(p, next->buffer, i);
         else
             late[nlate++] = i;
     }
     for (uint32_t i = 0; i < nlate; i++)
-        copy_at_end(l, late[i], graph->arguments[late[i]].next);
+        copy_at_end(l, late[i], p->next[late[i]]);
     sf_free(late);
+}
+
+/* A tensor that an instruction changes, and that nobody needs as it was, is changed where it stands. */
+void reuse_operands(lowering *l)
+{
+    sf_program *p = l->program;
+    uint32_t *last = sf_alloc(p->nbuffers * sizeof *last);
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < p->insts[i].nin; j++)
+            last[p->insts[i].in[j].buffer] = i;
+    for (uint32_t i = 0; i < p->nresults; i++)
+        last[p->results[i].buffer] = SF_NONE;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        for (uint32_t j = 0; j < count_changed(inst); j++) {
+            uint32_t from = inst->in[j].buffer, to = inst->out[j].buffer;
+            if (p->buffers[from].home != SF_HOME_ARENA || last[from] != i ||
+                p->buffers[to].home != SF_HOME_ARENA || !is_in_step(p, inst, from, to))
+                continue;
+            last[from] = last[to];
+            replace_buffer(p, to, from);
+        }
+    }
+    sf_free(last);
 }
 
 void find_lives(sf_program *p)
@@ -127,7 +175,7 @@ void find_lives(sf_program *p)
             buffer->last = i;
         }
     }
-    for (uint32_t i = 0; i < p->graph->top->nresults; i++)
+    for (uint32_t i = 0; i < p->nresults; i++)
         p->buffers[p->results[i].buffer].is_result = true;
 }
 
@@ -190,6 +238,9 @@ void sf_program_place(sf_program *p)
     for (size_t i = 0; i < p->nbuffers; i++)
         if (p->buffers[i].home == SF_HOME_CONSTANT)
             p->constant_bytes += p->buffers[i].bytes;
+    for (size_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < p->insts[i].nbodies; j++)
+            p->constant_bytes += p->insts[i].bodies[j]->constant_bytes;
     for (size_t i = 0; i < count; i++) {
         placed *x = &list[i];
         size_t at = i;

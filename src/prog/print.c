@@ -32,10 +32,10 @@ static void print_loop(sf_buf *out, const sf_loop *loop)
 }
 
 /* One stream so far: the number in front of every line. */
-static void print_inst(sf_buf *out, const sf_program *p, uint32_t index)
+static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int depth)
 {
     const sf_inst *inst = &p->insts[index];
-    sf_buf_printf(out, "%5u s0 %-4s", index, sf_inst_kind_name(inst->kind));
+    sf_buf_printf(out, "%*s%5u s0 %-4s", 4 * depth, "", index, sf_inst_kind_name(inst->kind));
     if (inst->kind == SF_INST_OP)
         sf_buf_printf(out, " %s", inst->node->def->name);
     if (inst->kind == SF_INST_DOT)
@@ -49,10 +49,24 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index)
         print_view(out, p, &inst->in[i]);
     sf_buf_puts(out, " ->");
     for (uint32_t i = 0; i < inst->nout; i++)
-        print_view(out, p, &inst->out[i]);
+        if (!inst->is_fixed || i >= inst->node->nresults || !inst->is_fixed[i])
+            print_view(out, p, &inst->out[i]);
     if (inst->node && inst->node->scope->depth)
         sf_buf_printf(out, "  %s", inst->node->scope->path);
     sf_buf_putc(out, '\n');
+}
+
+/* Bodies stand below their instruction, indented; their buffers are numbered on their own. */
+static void print_insts(sf_buf *out, const sf_program *p, int depth)
+{
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        print_inst(out, p, i, depth);
+        for (uint32_t j = 0; j < inst->nbodies; j++) {
+            sf_buf_printf(out, "%*sbody %u\n", 4 * depth + 6, "", j);
+            print_insts(out, inst->bodies[j], depth + 1);
+        }
+    }
 }
 
 void sf_program_print(const sf_program *p, sf_buf *out)
@@ -61,8 +75,7 @@ void sf_program_print(const sf_program *p, sf_buf *out)
                   "program of %zu instructions: arguments %" PRId64 " bytes, arena %" PRId64
                   " bytes, constants %" PRId64 " bytes\n",
                   p->ninsts, p->state_bytes, p->arena_bytes, p->constant_bytes);
-    for (uint32_t i = 0; i < p->ninsts; i++)
-        print_inst(out, p, i);
+    print_insts(out, p, 0);
 }
 
 typedef struct timed {
@@ -93,7 +106,7 @@ void sf_program_profile(const sf_program *p, const double *seconds, int64_t step
                       kinds[kind] * scale, all > 0 ? 100 * kinds[kind] / all : 0.0);
     for (size_t i = 0; i < p->ninsts && i < SHOWN; i++) {
         sf_buf_printf(out, "%10.3f ms", list[i].seconds * scale);
-        print_inst(out, p, list[i].inst);
+        print_inst(out, p, list[i].inst, 0);
     }
     sf_free(list);
 }

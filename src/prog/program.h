@@ -7,6 +7,8 @@
  *     buffer ── a range of the arena, an argument, or a constant
  *       view ── a tensor in a buffer: offset and strides
  *         instruction ── LOOP, DOT, CONV, OP, reading and writing views
+ *           body ── WHILE, CASE: a program whose arguments are views of this one, in an arena that is a
+ *                   buffer of this one
  */
 #ifndef SF_PROG_PROGRAM_H
 #define SF_PROG_PROGRAM_H
@@ -31,6 +33,8 @@ typedef enum sf_inst_kind {
     SF_INST_DOT,  /* a batched matrix product */
     SF_INST_CONV, /* a convolution */
     SF_INST_OP,   /* any other op, by the kernel of the op table, on contiguous tensors */
+    SF_INST_WHILE, /* copies its operands to its results, then runs bodies[1] as long as bodies[0] says so */
+    SF_INST_CASE, /* runs the body whose number its operand says, or else the last */
     SF_INST_KIND_COUNT
 } sf_inst_kind;
 const char *sf_inst_kind_name(sf_inst_kind kind);
@@ -57,20 +61,30 @@ typedef struct sf_inst {
     sf_dot *dot;
     uint32_t ncaptured; /* OP with regions: values of the enclosing block that they use */
     sf_value *captured; /* their views follow the operands in `in` */
+    uint32_t nbodies;   /* WHILE, CASE; then `out` ends with the arena that the bodies share */
+    struct sf_program **bodies;
+    bool *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and
+                       `out` has an empty buffer there */
 } sf_inst;
+
+/* Argument i of a body stands where this view of the instruction says: first what the block takes, which
+ * are the results of a WHILE, then what it captures, then where its results go. Of a captured value the
+ * body knows offset and strides, so only the buffer matters. */
+const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index);
 
 typedef struct sf_program {
     sf_arena arena;
     const sf_graph *graph; /* borrowed */
+    uint32_t narguments, nresults;
+    uint32_t *next; /* by argument: the result that stands there after the run, or SF_NONE */
     sf_buffer *buffers;
     size_t nbuffers, buffer_capacity;
     sf_inst *insts;
     size_t ninsts, inst_capacity;
-    sf_view *results;    /* of the graph; a result that becomes an argument stands in that argument
-                             after the step */
+    sf_view *results;    /* of the block; one that becomes an argument stands there after the run */
     int64_t arena_bytes; /* peak of the arena, known before any run */
     int64_t state_bytes; /* of arguments */
-    int64_t constant_bytes;
+    int64_t constant_bytes; /* with those of bodies */
 } sf_program;
 
 /* The graph must outlive the program. */

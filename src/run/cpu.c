@@ -13,27 +13,34 @@
 #include "run/gemm.h"
 #include "run/loop.h"
 
+/* A program in memory: that of the step, or a body of one of its instructions. */
+typedef struct frame {
+    const sf_program *program;
+    char **buffers;        /* by buffer: where it stands */
+    sf_pointers *pointers; /* by instruction */
+    struct frame **bodies; /* by instruction: its bodies */
+} frame;
+
 struct cpu {
     const sf_graph *graph;
     sf_program *program;
     sf_threads *threads;
     bool owns_threads;
-    char *arena, *scratch;
-    char **buffers; /* by buffer: where it stands */
-    void **owned;   /* memory of arguments and constants */
-    size_t nowned;
+    char *scratch;
+    frame top;
+    void **owned; /* memory of arguments and constants */
+    size_t nowned, owned_capacity;
     int64_t scratch_bytes;
-    sf_eval_need need;     /* of the instructions that use the kernels of the op table */
-    sf_pointers *pointers; /* by instruction */
-    sf_arena memory;       /* of the lists above */
-    sf_eval eval;          /* for instructions that use the kernels of the op table */
-    double *seconds;       /* by instruction, over all steps */
+    sf_eval_need need; /* of the instructions that use the kernels of the op table */
+    sf_arena memory;   /* of the lists above */
+    sf_eval eval;      /* for instructions that use the kernels of the op table */
+    double *seconds;   /* by instruction, over all steps */
     int64_t steps;
 };
 
-static char *view_pointer(const struct cpu *cpu, const sf_view *view)
+static char *view_pointer(const frame *f, const sf_view *view)
 {
-    return cpu->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
+    return f->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
 }
 
 static sf_gemm gemm_of(const struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
@@ -102,6 +109,12 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
     } while (sf_next_index(outer, dot->batch, index));
 }
 
+/* The result is written over this operand, which the kernels of the op table read to the end. */
+static bool stands_in_place(const sf_inst *inst, uint32_t operand)
+{
+    return operand < inst->node->nresults && inst->in[operand].buffer == inst->out[operand].buffer;
+}
+
 /* An op by a fast kernel, or by that of the op table, on whole contiguous tensors. */
 static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at, sf_diag *diag)
 {
@@ -122,6 +135,9 @@ static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
         sf_arena_reset(scratch, mark);
         return SF_OK;
     }
+    for (uint32_t i = 0; i < node->noperands; i++)
+        if (stands_in_place(inst, i))
+            in[i].data = sf_arena_copy(scratch, in[i].data, (size_t)sf_type_bytes(op.in[i]));
     for (uint32_t i = 0; i < node->nresults; i++)
         memset(out[i].data, 0, (size_t)sf_type_bytes(op.out[i]));
     for (uint32_t i = 0; i < inst->ncaptured; i++)
@@ -195,10 +211,44 @@ static void run_product(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
     sf_loop_end(&job);
 }
 
-static sf_status run_inst(struct cpu *cpu, uint32_t index, sf_diag *diag)
+static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag);
+
+static sf_status run_frame(struct cpu *cpu, const frame *f, sf_diag *diag)
 {
-    const sf_inst *inst = &cpu->program->insts[index];
-    const sf_pointers *at = &cpu->pointers[index];
+    for (uint32_t i = 0; i < f->program->ninsts; i++)
+        SF_TRY(run_inst(cpu, f, i, diag));
+    return SF_OK;
+}
+
+static sf_status run_while(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
+                           const frame *bodies, sf_diag *diag)
+{
+    for (uint32_t i = 0; i < inst->node->nresults; i++) {
+        int64_t bytes = sf_type_bytes(sf_type_of(cpu->graph, inst->node->result + i));
+        if (!inst->is_fixed[i] && at->out[i] != at->in[i] && bytes > 0)
+            memcpy(at->out[i], at->in[i], (size_t)bytes);
+    }
+    for (;;) {
+        SF_TRY(run_frame(cpu, &bodies[0], diag));
+        if (!*at->out[inst->node->nresults])
+            return SF_OK;
+        SF_TRY(run_frame(cpu, &bodies[1], diag));
+    }
+}
+
+static sf_status run_case(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
+                          const frame *bodies, sf_diag *diag)
+{
+    int32_t index;
+    memcpy(&index, at->in[0], sizeof index);
+    bool is_known = index >= 0 && (uint32_t)index < inst->nbodies;
+    return run_frame(cpu, &bodies[is_known ? (uint32_t)index : inst->nbodies - 1], diag);
+}
+
+static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &f->program->insts[index];
+    const sf_pointers *at = &f->pointers[index];
     switch (inst->kind) {
     case SF_INST_LOOP:
         sf_loop_run(inst->loop, *at, cpu->scratch, cpu->threads);
@@ -207,6 +257,10 @@ static sf_status run_inst(struct cpu *cpu, uint32_t index, sf_diag *diag)
     case SF_INST_CONV:
         run_product(cpu, inst, at);
         return SF_OK;
+    case SF_INST_WHILE:
+        return run_while(cpu, inst, at, f->bodies[index], diag);
+    case SF_INST_CASE:
+        return run_case(cpu, inst, at, f->bodies[index], diag);
     case SF_INST_OP:
     case SF_INST_KIND_COUNT:
         break;
@@ -226,7 +280,7 @@ static sf_status step(void *self, sf_diag *diag)
     struct cpu *cpu = self;
     double before = now();
     for (uint32_t i = 0; i < cpu->program->ninsts; i++) {
-        SF_TRY(run_inst(cpu, i, diag));
+        SF_TRY(run_inst(cpu, &cpu->top, i, diag));
         double after = now();
         cpu->seconds[i] += after - before;
         before = after;
@@ -238,7 +292,7 @@ static sf_status step(void *self, sf_diag *diag)
 static void *own(struct cpu *cpu, int64_t bytes)
 {
     void *memory = sf_alloc((size_t)bytes);
-    cpu->owned[cpu->nowned++] = memory;
+    SF_PUSH(&cpu->memory, cpu->owned, cpu->nowned, cpu->owned_capacity, memory);
     return memory;
 }
 
@@ -250,35 +304,57 @@ static void expand_constant(const sf_dense *dense, char *to, int64_t bytes)
                (size_t)width);
 }
 
-static void place_buffers(struct cpu *cpu)
+static void place_buffers(struct cpu *cpu, frame *f, char *arena, char *const *arguments)
 {
-    const sf_program *p = cpu->program;
-    cpu->arena = own(cpu, p->arena_bytes);
+    const sf_program *p = f->program;
+    f->buffers = SF_ARRAY(&cpu->memory, p->nbuffers, char *);
     for (size_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
         if (buffer->home == SF_HOME_ARENA) {
-            cpu->buffers[i] = cpu->arena + buffer->offset;
+            f->buffers[i] = arena + buffer->offset;
+        } else if (buffer->home == SF_HOME_ARGUMENT) {
+            f->buffers[i] = arguments[buffer->argument];
         } else {
-            cpu->buffers[i] = own(cpu, buffer->bytes);
-            if (buffer->home == SF_HOME_CONSTANT)
-                expand_constant(buffer->constant, cpu->buffers[i], buffer->bytes);
+            f->buffers[i] = own(cpu, buffer->bytes);
+            expand_constant(buffer->constant, f->buffers[i], buffer->bytes);
         }
     }
 }
 
-static void point_views(struct cpu *cpu)
+static void point_views(struct cpu *cpu, frame *f)
 {
-    const sf_program *p = cpu->program;
-    cpu->pointers = SF_ARRAY(&cpu->memory, p->ninsts, sf_pointers);
+    const sf_program *p = f->program;
+    f->pointers = SF_ARRAY(&cpu->memory, p->ninsts, sf_pointers);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        sf_pointers *at = &cpu->pointers[i];
+        sf_pointers *at = &f->pointers[i];
         at->in = SF_ARRAY(&cpu->memory, inst->nin, char *);
         at->out = SF_ARRAY(&cpu->memory, inst->nout, char *);
         for (uint32_t j = 0; j < inst->nin; j++)
-            at->in[j] = view_pointer(cpu, &inst->in[j]);
+            at->in[j] = view_pointer(f, &inst->in[j]);
         for (uint32_t j = 0; j < inst->nout; j++)
-            at->out[j] = view_pointer(cpu, &inst->out[j]);
+            at->out[j] = view_pointer(f, &inst->out[j]);
+    }
+}
+
+/* Everything stands where it stands for good, in bodies too. */
+static void open_frame(struct cpu *cpu, const sf_program *p, char *arena, char *const *arguments,
+                       frame *out)
+{
+    out->program = p;
+    place_buffers(cpu, out, arena, arguments);
+    point_views(cpu, out);
+    out->bodies = SF_ARRAY(&cpu->memory, p->ninsts, frame *);
+    for (size_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        out->bodies[i] = SF_ARRAY(&cpu->memory, inst->nbodies, frame);
+        for (uint32_t j = 0; j < inst->nbodies; j++) {
+            const sf_program *body = inst->bodies[j];
+            char **views = SF_ARRAY(&cpu->memory, body->narguments, char *);
+            for (uint32_t k = 0; k < body->narguments; k++)
+                views[k] = out->buffers[sf_body_argument(inst, k)->buffer];
+            open_frame(cpu, body, out->pointers[i].out[inst->nout - 1], views, &out->bodies[i][j]);
+        }
     }
 }
 
@@ -291,6 +367,9 @@ static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
     int64_t bytes = is_fast ? sf_fast_scratch(&op, threads) : 0;
     int64_t lists = (int64_t)(ntypes * (sizeof(sf_type *) + sizeof(sf_tensor)) + 64);
     sf_eval_need need = is_fast ? (sf_eval_need){0} : sf_eval_needs(&op);
+    for (uint32_t i = 0; i < inst->node->noperands; i++)
+        if (!is_fast && stands_in_place(inst, i))
+            need.scratch += sf_type_bytes(op.in[i]) + 64;
     if (need.scratch + lists > cpu->need.scratch)
         cpu->need.scratch = need.scratch + lists;
     cpu->need.values += need.values;
@@ -298,13 +377,34 @@ static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
     return bytes;
 }
 
+static int64_t scratch_of_all(struct cpu *cpu, const sf_program *p);
+
+static int64_t most_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int64_t scratch_of(struct cpu *cpu, const sf_inst *inst)
 {
     int threads = sf_threads_count(cpu->threads);
+    if (inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE) {
+        int64_t most = 0;
+        for (uint32_t i = 0; i < inst->nbodies; i++)
+            most = most_of(most, scratch_of_all(cpu, inst->bodies[i]));
+        return most;
+    }
     if (inst->kind == SF_INST_OP)
         return op_scratch(cpu, inst, threads);
     return (inst->loop ? sf_loop_scratch(inst->loop, threads) : 0) +
            (inst->kind == SF_INST_LOOP ? 0 : product_scratch(cpu, inst));
+}
+
+static int64_t scratch_of_all(struct cpu *cpu, const sf_program *p)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < p->ninsts; i++)
+        most = most_of(most, scratch_of(cpu, &p->insts[i]));
+    return most;
 }
 
 static int64_t memory_of(const void *self)
@@ -336,16 +436,15 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
                     "the elements of a constant were left out of the text");
             return sf_hint(diag, "print the step with its large constants");
         }
+    for (size_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < p->insts[i].nbodies; j++)
+            SF_TRY(check_constants(p->insts[i].bodies[j], diag));
     return SF_OK;
 }
 
 static sf_status check_memory(struct cpu *cpu, int64_t limit, sf_diag *diag)
 {
-    for (size_t i = 0; i < cpu->program->ninsts; i++) {
-        int64_t bytes = scratch_of(cpu, &cpu->program->insts[i]);
-        if (bytes > cpu->scratch_bytes)
-            cpu->scratch_bytes = bytes;
-    }
+    cpu->scratch_bytes = scratch_of_all(cpu, cpu->program);
     if (limit > 0 && memory_of(cpu) > limit)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
                        "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
@@ -382,11 +481,11 @@ static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *option
         close_cpu(cpu);
         return status;
     }
-    cpu->buffers = SF_ARRAY(&cpu->memory, cpu->program->nbuffers, char *);
-    cpu->owned = SF_ARRAY(&cpu->memory, cpu->program->nbuffers + 2, void *);
-    place_buffers(cpu);
+    char **arguments = SF_ARRAY(&cpu->memory, cpu->program->narguments, char *);
+    for (uint32_t i = 0; i < cpu->program->narguments; i++)
+        arguments[i] = own(cpu, cpu->program->buffers[i].bytes);
+    open_frame(cpu, cpu->program, own(cpu, cpu->program->arena_bytes), arguments, &cpu->top);
     cpu->scratch = own(cpu, cpu->scratch_bytes);
-    point_views(cpu);
     cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
     cpu->eval = (sf_eval){.graph = graph};
     cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
@@ -399,7 +498,7 @@ static sf_tensor get_argument(void *self, uint32_t index)
 {
     struct cpu *cpu = self;
     sf_value value = cpu->graph->top->arguments[index];
-    return (sf_tensor){.type = sf_type_of(cpu->graph, value), .data = cpu->buffers[index]};
+    return (sf_tensor){.type = sf_type_of(cpu->graph, value), .data = cpu->top.buffers[index]};
 }
 
 static sf_tensor get_result(void *self, uint32_t index)
@@ -407,7 +506,7 @@ static sf_tensor get_result(void *self, uint32_t index)
     struct cpu *cpu = self;
     sf_value value = cpu->graph->top->results[index];
     return (sf_tensor){.type = sf_type_of(cpu->graph, value),
-                       .data = view_pointer(cpu, &cpu->program->results[index])};
+                       .data = view_pointer(&cpu->top, &cpu->program->results[index])};
 }
 
 static void print_profile(const void *self, sf_buf *out)

@@ -14,7 +14,8 @@ bool sf_fast_can(const sf_op *op);
 /* Bytes of scratch that sf_fast_run wants. */
 int64_t sf_fast_scratch(const sf_op *op, int threads);
 
-/* Computes the results; what `out` held before does not matter. `scratch` is aligned to 16 bytes. */
+/* Computes the results; what `out` held before does not matter. `scratch` is aligned to 16 bytes. Result i
+ * of scatter and dynamic_update_slice may stand where operand i does. */
 void sf_fast_run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
                  sf_threads *threads);
 

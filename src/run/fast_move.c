@@ -164,7 +164,8 @@ static void run_dynamic_update(const sf_op *op, const sf_tensor *in, sf_tensor *
                                sf_threads *threads)
 {
     (void)op, (void)scratch;
-    copy_all(&in[0], out, threads);
+    if (in[0].data != out->data)
+        copy_all(&in[0], out, threads);
     sf_box box = box_of(in[1].type->dims, out, &in[1]);
     int64_t first = corner(out->type, in[1].type, &in[2]);
     if (in[1].type->count > 0)

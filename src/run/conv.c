@@ -236,6 +236,8 @@ static int64_t phase_scratch(const sf_conv *conv, int threads)
     sf_gemm gemm;
     if (is_empty(conv, &plan))
         return 0;
+    if (sf_conv_direct_can(&plan))
+        return sf_conv_direct_scratch(&plan, threads);
     if (as_gemm(&plan, &gemm))
         return sf_gemm_scratch(&gemm, threads);
     sf_blocks blocks = blocks_of(&plan);
@@ -248,6 +250,10 @@ static void run_phase(const sf_conv *conv, sf_threads *threads)
     sf_gemm gemm;
     if (is_empty(conv, &plan))
         return;
+    if (sf_conv_direct_can(&plan)) {
+        sf_conv_direct(&plan, threads);
+        return;
+    }
     if (as_gemm(&plan, &gemm)) {
         sf_gemm_run(&gemm, threads);
         return;

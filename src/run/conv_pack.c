@@ -64,17 +64,6 @@ static row row_at(const sf_conv_plan *plan, const int64_t *at)
     return r;
 }
 
-/* The element at a position of one dimension, or -1. */
-static inline int64_t element_at(const sf_conv_dim *dim, int64_t position)
-{
-    if (dim->base != 1) {
-        if (position < 0 || position % dim->base != 0)
-            return -1;
-        position /= dim->base;
-    }
-    return position >= 0 && position < dim->lhs ? position : -1;
-}
-
 /* No offset; strides may be negative, and so may offsets. */
 static const int64_t NOTHING = INT64_MIN;
 
@@ -85,7 +74,7 @@ static inline int64_t seen(const sf_conv *c, const row *r, const segments *s, in
     for (int d = 0; d < c->spatial; d++) {
         if (d == except)
             continue;
-        int64_t element = element_at(&c->space[d], r->start[d] + s->at[n][d]);
+        int64_t element = sf_conv_element(&c->space[d], r->start[d] + s->at[n][d]);
         if (element < 0)
             return NOTHING;
         offset += element * c->space[d].lhs_stride;

@@ -34,6 +34,23 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
 /* Convolution `number` of those that `whole` is made of; false past the last. */
 bool sf_conv_phase(const sf_conv *whole, int64_t number, sf_conv *out);
 
+/* The element at a position of one dimension, or -1. */
+static inline int64_t sf_conv_element(const sf_conv_dim *dim, int64_t position)
+{
+    if (dim->base != 1) {
+        if (position < 0 || position % dim->base != 0)
+            return -1;
+        position /= dim->base;
+    }
+    return position >= 0 && position < dim->lhs ? position : -1;
+}
+
+/* conv_direct.c: the same without a product of matrices, for groups of so few features that its kernels
+ * would mostly multiply zeros. */
+bool sf_conv_direct_can(const sf_conv_plan *plan);
+int64_t sf_conv_direct_scratch(const sf_conv_plan *plan, int threads);
+void sf_conv_direct(const sf_conv_plan *plan, sf_threads *threads);
+
 /* Index of row `row` in every place. */
 void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at);
 

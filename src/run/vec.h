@@ -32,10 +32,22 @@ typedef void sf_vreduce(void *dst, const void *a, int64_t count);
 typedef void sf_vload(void *dst, const void *src, int64_t stride, int64_t count);
 typedef void sf_vstore(void *dst, int64_t stride, const void *src, int64_t count);
 
+/* Element i of the result is the sum over taps of a[a_at[n] + i] * b[b_at[n] + i], or with `repeat` of
+ * a[a_at[n] + i] * b[b_at[n]]; added to what is there if `accumulate`. Every element is summed in the order
+ * of the taps, however many are asked for at once. */
+typedef struct sf_taps {
+    int64_t count;
+    const void *a, *b;
+    const int64_t *a_at, *b_at;
+    bool repeat;
+} sf_taps;
+typedef void sf_vtaps(void *dst, int64_t count, const sf_taps *taps, bool accumulate);
+
 typedef struct sf_vec {
     const char *name;                                   /* "avx512", "avx2", "neon", "base" */
     sf_vkernel *ops[SF_VOP_COUNT][SF_VCLASS_COUNT];     /* NULL: the class has no such op */
     sf_vreduce *folds[SF_VFOLD_COUNT][SF_VCLASS_COUNT]; /* along a row */
+    sf_vtaps *taps[SF_VCLASS_COUNT];                    /* of floats */
     sf_vload *loads[SF_DTYPE_COUNT];
     sf_vstore *stores[SF_DTYPE_COUNT];
     sf_vkernel *round[SF_DTYPE_COUNT]; /* one operand: rounds a float register to the type, wraps an

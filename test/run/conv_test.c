@@ -51,19 +51,41 @@ static void draw_order(test_random *random, int count, int64_t *order)
     }
 }
 
-static config draw_config(test_random *random, sf_pool *pool, sf_dtype dtype, bool large)
+/* What is drawn: anything small, anything larger, many groups of few features, and many groups with windows
+ * as large as an image, as in the gradient of a kernel. */
+typedef enum extent { SMALL, LARGE, GROUPED, LONG } extent;
+
+/* Features last, as often as not. */
+static void draw_layout(test_random *random, int rank, int last, int64_t *order)
 {
-    config c = {.spatial = (int)test_draw(random, 0, MAX_SPATIAL)};
+    draw_order(random, rank, order);
+    for (int i = 0; test_draw(random, 0, 1) && i < rank; i++)
+        if (order[i] == rank - 1) {
+            order[i] = order[last];
+            order[last] = rank - 1;
+        }
+}
+
+static config draw_config(test_random *random, sf_pool *pool, sf_dtype dtype, extent how)
+{
+    bool large = how == LARGE, grouped = how == GROUPED || how == LONG;
+    config c = {.spatial = (int)test_draw(random, grouped, grouped ? 2 : MAX_SPATIAL)};
     int rank = c.spatial + 2;
-    int64_t groups = test_draw(random, 1, 3), kind = test_draw(random, 0, 2);
+    int64_t groups = grouped ? test_draw(random, 8, 90) : test_draw(random, 1, 3);
+    int64_t kind = how == LONG ? 2 : test_draw(random, grouped, 2);
     c.feature_groups = kind == 1 ? groups : 1;
     c.batch_groups = kind == 2 ? groups : 1;
     int64_t most = large ? 40 : 4;
-    int64_t channels = test_draw(random, 1, most), features = test_draw(random, 1, most);
+    int64_t channels = test_draw(random, 1, grouped ? 2 : most);
+    int64_t features = test_draw(random, 1, grouped ? 2 : most);
     int64_t batch = test_draw(random, 0, 9) ? test_draw(random, 1, large ? 6 : 3) : 0;
-    draw_order(random, rank, c.lhs);
-    draw_order(random, rank, c.rhs);
-    draw_order(random, rank, c.out);
+    draw_layout(random, rank, kind == 2 ? 0 : 1, c.lhs);
+    draw_layout(random, rank, 1, c.rhs);
+    draw_layout(random, rank, 1, c.out);
+    if (how == LONG) {
+        channels = test_draw(random, 1, 6);
+        batch = batch > 0;
+    }
     int64_t lhs[SF_MAX_RANK], rhs[SF_MAX_RANK];
     lhs[c.lhs[0]] = batch * c.batch_groups;
     lhs[c.lhs[1]] = channels * c.feature_groups;
@@ -79,6 +101,13 @@ static config draw_config(test_random *random, sf_pool *pool, sf_dtype dtype, bo
         c.padding[2 * i] = simple ? 0 : test_draw(random, -2, 3);
         c.padding[2 * i + 1] = simple ? 0 : test_draw(random, -2, 3);
         c.reversal[i] = test_draw(random, 0, 1);
+        if (how == GROUPED && i == 0)
+            lhs[c.lhs[2]] = test_draw(random, 1, 40);
+        if (how == LONG && c.base[i] == 1) {
+            lhs[c.lhs[2 + i]] = test_draw(random, 14, 20);
+            rhs[c.rhs[2 + i]] = test_draw(random, 12, 15);
+            c.dilation[i] = 1;
+        }
     }
     c.lhs_type = sf_type_get(pool, dtype, rank, lhs);
     c.rhs_type = sf_type_get(pool, dtype, rank, rhs);
@@ -205,11 +234,11 @@ static void assert_same(const sf_conv *conv, const sf_tensor *expected, int64_t 
             assert_true(sf_load_f64(type->dtype, conv->out, row * (last + gap) + last + i) == 0);
 }
 
-static void run_one(test_random *random, sf_dtype dtype, bool large)
+static void run_one(test_random *random, sf_dtype dtype, extent how)
 {
     sf_pool *pool = sf_pool_new();
     sf_arena arena = {0};
-    config c = draw_config(random, pool, dtype, large);
+    config c = draw_config(random, pool, dtype, how);
     const sf_attr *attrs[32] = {0};
     set_attrs(random, pool, &c, attrs);
     const sf_type *types[] = {c.lhs_type, c.rhs_type}, *result = NULL;
@@ -246,7 +275,7 @@ static void run_many(int rounds)
     static const sf_dtype dtypes[] = {SF_F32, SF_F64, SF_BF16, SF_F32, SF_F16};
     test_random random = {.key = 21};
     for (int round = 0; round < rounds; round++)
-        run_one(&random, dtypes[round % 5], round % 30 == 0);
+        run_one(&random, dtypes[round % 5], round % 30 == 0 ? LARGE : SMALL);
 }
 
 static void test_random_convolutions(void **state)
@@ -273,11 +302,21 @@ static void test_every_set(void **state)
     free(saved);
 }
 
+static void test_many_groups(void **state)
+{
+    (void)state;
+    static const sf_dtype dtypes[] = {SF_F32, SF_F64, SF_BF16, SF_F32, SF_F16};
+    test_random random = {.key = 22};
+    for (int round = 0; round < ROUNDS / 4; round++)
+        run_one(&random, dtypes[round % 5], round % 8 == 0 ? LONG : GROUPED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_convolutions),
         cmocka_unit_test(test_every_set),
+        cmocka_unit_test(test_many_groups),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

@@ -1,0 +1,68 @@
+/* Sums of products of shifted rows, for one instruction set. */
+#ifndef SF_RUN_VEC_TAPS_H
+#define SF_RUN_VEC_TAPS_H
+
+#include "run/vec/folds.h"
+
+/* The sums of `each` vectors from element i on, which stay in registers over all taps. */
+#define TAPS_BLOCK(name, type, vector, each)                                                       \
+    static inline void name(type *out, int64_t i, const sf_taps *t)                                \
+    {                                                                                              \
+        enum { WIDTH = VECTOR_BYTES / (int)sizeof(type) };                                         \
+        vector sums[each] = {0};                                                                   \
+        const type *a = (const type *)t->a + i, *b = (const type *)t->b + (t->repeat ? 0 : i);     \
+        for (int64_t n = 0; n < t->count; n++)                                                     \
+            for (int v = 0; v < each; v++) {                                                       \
+                vector x, y;                                                                       \
+                memcpy(&x, a + t->a_at[n] + v * WIDTH, sizeof x);                                  \
+                if (t->repeat)                                                                     \
+                    y = b[t->b_at[n]] - (vector){0};                                               \
+                else                                                                               \
+                    memcpy(&y, b + t->b_at[n] + v * WIDTH, sizeof y);                              \
+                sums[v] += x * y;                                                                  \
+            }                                                                                      \
+        memcpy(out, sums, sizeof sums);                                                            \
+    }
+
+TAPS_BLOCK(f32_taps4, float, floats, 4)
+TAPS_BLOCK(f32_taps1, float, floats, 1)
+TAPS_BLOCK(f64_taps4, double, doubles, 4)
+TAPS_BLOCK(f64_taps1, double, doubles, 1)
+
+/* What is left of less than a vector is the end of one that begins earlier, if the row is that long. */
+#define TAPS(p, type)                                                                              \
+    static inline type p##_taps0(int64_t i, const sf_taps *t)                                      \
+    {                                                                                              \
+        const type *a = t->a, *b = t->b;                                                           \
+        type sum = 0;                                                                              \
+        for (int64_t n = 0; n < t->count; n++)                                                     \
+            sum += a[t->a_at[n] + i] * b[t->b_at[n] + (t->repeat ? 0 : i)];                        \
+        return sum;                                                                                \
+    }                                                                                              \
+                                                                                                   \
+    static void p##_taps(void *dst, int64_t count, const sf_taps *t, bool accumulate)              \
+    {                                                                                              \
+        enum { WIDTH = VECTOR_BYTES / (int)sizeof(type) };                                         \
+        type *to = dst, sums[4 * WIDTH];                                                           \
+        for (int64_t i = 0; i < count;) {                                                          \
+            int64_t left = count - i, from = left < WIDTH ? count - WIDTH : i, some = 1;           \
+            if (left >= 4 * WIDTH)                                                                 \
+                p##_taps4(sums, i, t);                                                             \
+            else if (from >= 0)                                                                    \
+                p##_taps1(sums, from, t);                                                          \
+            else                                                                                   \
+                sums[0] = p##_taps0(i, t);                                                         \
+            if (from >= 0)                                                                         \
+                some = (left >= 4 * WIDTH ? 4 * WIDTH : WIDTH) - (i - from);                       \
+            else                                                                                   \
+                from = i;                                                                          \
+            for (int64_t k = 0; k < some; k++)                                                     \
+                to[i + k] = accumulate ? to[i + k] + sums[i - from + k] : sums[i - from + k];      \
+            i += some;                                                                             \
+        }                                                                                          \
+    }
+
+TAPS(f32, float)
+TAPS(f64, double)
+
+#endif

@@ -868,15 +868,15 @@ static void test_taps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taps),        cmocka_unit_test(test_override),
-        cmocka_unit_test(test_accuracy),    cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_power),       cmocka_unit_test(test_against_oracle),
-        cmocka_unit_test(test_comparisons), cmocka_unit_test(test_other_ops),
-        cmocka_unit_test(test_counts),      cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_halves),      cmocka_unit_test(test_round),
-        cmocka_unit_test(test_converts),    cmocka_unit_test(test_integer_folds),
-        cmocka_unit_test(test_sums),        cmocka_unit_test(test_sums_of_doubles),
-        cmocka_unit_test(test_empty_sums),  cmocka_unit_test(test_float_folds),
+        cmocka_unit_test(test_override),        cmocka_unit_test(test_accuracy),
+        cmocka_unit_test(test_bounds),          cmocka_unit_test(test_power),
+        cmocka_unit_test(test_against_oracle),  cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_other_ops),       cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_memory),          cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_round),           cmocka_unit_test(test_converts),
+        cmocka_unit_test(test_integer_folds),   cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_sums_of_doubles), cmocka_unit_test(test_empty_sums),
+        cmocka_unit_test(test_float_folds),     cmocka_unit_test(test_taps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

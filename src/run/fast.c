@@ -21,6 +21,8 @@ static const sf_fast *const kernels[SF_OP_COUNT] = {
     [SF_OP_SCATTER] = &sf_fast_scatter,
     [SF_OP_SELECT_AND_SCATTER] = &sf_fast_select_and_scatter,
     [SF_OP_SLICE] = &sf_fast_slice,
+    [SF_OP_SORT] = &sf_fast_sort,
+    [SF_OP_TOP_K] = &sf_fast_top_k,
     [SF_OP_TRANSPOSE] = &sf_fast_transpose,
 };
 

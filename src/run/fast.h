@@ -1,5 +1,5 @@
 /* Fast kernels of ops that no loop, product or convolution takes: moves, gather and scatter, windows,
- * reductions, random bits. They compute what the kernels of the op table compute (floating-point sums
+ * reductions, sorting, random bits. They compute what the kernels of the op table compute (floating-point sums
  * may be added in another order or be kept in 32 bits), on whole contiguous tensors, in threads. For a
  * given number of threads the result is the same in every run. */
 #ifndef SF_RUN_FAST_H

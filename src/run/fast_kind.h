@@ -17,7 +17,7 @@ extern const sf_fast sf_fast_bitcast_convert, sf_fast_broadcast_in_dim, sf_fast_
     sf_fast_dynamic_slice, sf_fast_dynamic_update_slice, sf_fast_gather, sf_fast_iota, sf_fast_pad,
     sf_fast_reduce, sf_fast_reduce_window, sf_fast_reshape, sf_fast_reverse,
     sf_fast_rng_bit_generator, sf_fast_scatter, sf_fast_select_and_scatter, sf_fast_slice,
-    sf_fast_transpose;
+    sf_fast_sort, sf_fast_top_k, sf_fast_transpose;
 
 /* The attribute of that name. */
 sf_ints sf_fast_ints(const sf_op *op, const char *name);

@@ -1,4 +1,4 @@
-/* scatter with a monoid, or one that overwrites.
+/* scatter with a monoid, or one that overwrites. Of several operands, each has its own.
  *
  * The operand is cut along one dimension, and each thread has a range of it to itself: it copies that
  * range, and then walks through all points in order and applies what of their windows falls into it.
@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "op/build.h"
 #include "op/indexing.h"
 #include "run/fast_box.h"
 #include "run/fast_kind.h"
@@ -32,20 +33,38 @@ static int inputs(const sf_op *op)
     return (op->noperands - 1) / 2;
 }
 
-static bool can(const sf_op *op)
+/* How operand i is combined: by the body as a whole, or by what it does with the two values of operand i,
+ * where it looks at no others. */
+static sf_monoid monoid_of(const sf_op *op, int i)
 {
-    return inputs(op) == 1 && sf_fast_monoid(op) != SF_MONOID_NONE;
+    if (op->nregions == 0)
+        return sf_fast_monoid(op);
+    const sf_block *all = op->regions[0];
+    sf_value pair[] = {all->arguments[i], all->arguments[inputs(op) + i]};
+    sf_block own = {.narguments = 2, .nresults = 1, .arguments = pair, .results = &all->results[i]};
+    return sf_monoid_of_block(op->graph, &own);
 }
 
-static bool is_native(const sf_op *op)
+static bool can(const sf_op *op)
 {
-    return sf_fast_monoid(op) == SF_MONOID_SECOND || sf_dtype_get(op->in[0]->dtype)->bits >= 32;
+    for (int i = 0; i < inputs(op); i++)
+        if (monoid_of(op, i) == SF_MONOID_NONE)
+            return false;
+    return true;
+}
+
+static bool is_native(const sf_op *op, int i)
+{
+    return monoid_of(op, i) == SF_MONOID_SECOND || sf_dtype_get(op->in[i]->dtype)->bits >= 32;
 }
 
 static int64_t scratch_bytes(const sf_op *op, int threads)
 {
     (void)threads;
-    return is_native(op) ? 0 : op->in[0]->count * 4;
+    int64_t bytes = 0;
+    for (int i = 0; i < inputs(op); i++)
+        bytes = is_native(op, i) ? bytes : op->in[i]->count * 4;
+    return bytes;
 }
 
 static void combine_row(const scattering *s, char *to, int64_t to_stride, const char *from,
@@ -249,20 +268,19 @@ static void set_cut(scattering *s, const sf_indexing *maps, int threads)
             s->cut_point = p;
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_one(const sf_op *op, int i, const sf_tensor *in, sf_tensor *out, void *scratch,
+                    sf_threads *threads)
 {
-    if (out->type->count == 0)
-        return;
-    const sf_type *updates = in[2].type;
-    sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
-    sf_monoid monoid = sf_fast_monoid(op);
-    scattering s = {.points = sf_points_of(op, op->in[0], &in[1], updates),
+    int n = inputs(op);
+    const sf_type *updates = in[n + 1 + i].type;
+    sf_indexing maps = sf_indexing_get(op, op->in[i], op->in[n]);
+    sf_monoid monoid = monoid_of(op, i);
+    scattering s = {.points = sf_points_of(op, op->in[i], &in[n], updates),
                     .overwrite = monoid == SF_MONOID_SECOND,
-                    .native = is_native(op),
-                    .type = op->in[0],
-                    .operand = in[0].data,
-                    .updates = in[2].data,
+                    .native = is_native(op, i),
+                    .type = op->in[i],
+                    .operand = in[i].data,
+                    .updates = in[n + 1 + i].data,
                     .out = out->data,
                     .width = sf_dtype_get(out->type->dtype)->bytes};
     s.sums = s.native ? s.out : scratch;
@@ -286,6 +304,13 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     set_cut(&s, &maps, sf_threads_count(threads));
     int64_t each = out->type->count / s.size;
     sf_threads_run(threads, s.size, 1 + sf_threads_grain(threads) / each, scatter_part, &s);
+}
+
+static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
+                sf_threads *threads)
+{
+    for (int i = 0; i < op->nresults && out[i].type->count > 0; i++)
+        run_one(op, i, in, &out[i], scratch, threads);
 }
 
 const sf_fast sf_fast_scatter = {.can = can, .scratch = scratch_bytes, .run = run};

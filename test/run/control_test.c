@@ -10,8 +10,10 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "op/op.h"
 #include "prog/program.h"
 #include "run/engine.h"
+#include "run/fast.h"
 #include "sheaf/sheaf.h"
 
 #define HEAD "func.func public @main("
@@ -178,6 +180,21 @@ static const program_case programs[] = {
           "do { %d = stablehlo.subtract %i, %1 : " I "\n%s = stablehlo.add %a, %y : " V "\n"
           "stablehlo.return %d, %s : " I ", " V " }\n"
           "return %r#1, %x, %y : " V ", " V ", " V "\n}\n"},
+    {"a scatter of two operands, of which one is changed in place", HEAD
+     "%n: " I ", %x: " M ", %y: tensor<2x6xf32>, %z: tensor<2x6xf32>) -> (" M ", " M ", " M ") {\n"
+     "%i0 = stablehlo.reshape %n : (" I ") -> tensor<1x1xi32>\n"
+     "%i1 = stablehlo.constant dense<1> : tensor<1x1xi32>\n"
+     "%i = stablehlo.concatenate %i0, %i1, dim = 0 : (tensor<1x1xi32>, tensor<1x1xi32>) -> "
+     "tensor<2x1xi32>\n%a = stablehlo.sine %x : " M "\n%b = stablehlo.cosine %x : " M "\n"
+     "%r:2 = \"stablehlo.scatter\"(%a, %b, %i, %y, %z) <{scatter_dimension_numbers = "
+     "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+     "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n"
+     "^bb0(%p: " F ", %q: " F ", %u: " F ", %v: " F "):\n"
+     "%s = stablehlo.add %u, %p : " F "\n%t = stablehlo.maximum %q, %v : " F "\n"
+     "stablehlo.return %s, %t : " F ", " F "\n}) : (" M ", " M
+     ", tensor<2x1xi32>, tensor<2x6xf32>, tensor<2x6xf32>) -> (" M ", " M ")\n"
+     "%d = stablehlo.subtract %r#1, %b : " M "\n"
+     "return %r#0, %r#1, %d : " M ", " M ", " M "\n}\n"},
     {"an array that is changed in place, and one that is still needed",
      HEAD "%n: " I ", %x: " M ", %y: tensor<1x6xf32>) -> (" M ", " M ", " M ") {\n"
           "%0 = stablehlo.constant dense<0> : " I "\n"
@@ -307,6 +324,23 @@ static void test_scan_is_lowered(void **state)
     sf_graph_free(graph);
 }
 
+static void test_scatter_is_fast(void **state)
+{
+    (void)state;
+    sf_graph *graph = load(find("a scatter of two"));
+    uint32_t found = 0;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        const sf_type *types[16];
+        sf_op op = sf_op_of(graph, graph->nodes[i], types);
+        if (sf_is(graph->nodes[i], SF_OP_SCATTER)) {
+            assert_true(sf_fast_can(&op));
+            found++;
+        }
+    }
+    assert_int_equal(found, 1);
+    sf_graph_free(graph);
+}
+
 /* Every buffer of a body lies in the arena that its instruction has in the arena of the step. */
 static void test_arena_holds_bodies(void **state)
 {
@@ -346,9 +380,8 @@ static void test_bodies_are_printed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_scan_is_lowered),
-        cmocka_unit_test(test_arena_holds_bodies),
+        cmocka_unit_test(test_programs),           cmocka_unit_test(test_scan_is_lowered),
+        cmocka_unit_test(test_scatter_is_fast),    cmocka_unit_test(test_arena_holds_bodies),
         cmocka_unit_test(test_bodies_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,11 +6,15 @@
  * the kernel is a number. A row takes part of its taps, those that see an element; between the edges of the
  * image all do, so the list of taps is made once for a line of places and moved along.
  *
+ * Groups of more features, but too few for a product, are taken one by one: what is multiplied then is a
+ * row of features of the kernel by a number of lhs, for several places at once.
+ *
  * The gradient of the kernel has few places and very many taps. These are taken in chunks, each for all
  * places while it is in cache, by threads that have a range of groups to themselves.
  */
 #include <string.h>
 
+#include "ir/tensor.h"
 #include "run/conv_plan.h"
 #include "run/vec.h"
 
@@ -29,12 +33,13 @@ typedef struct direct {
     const sf_conv *conv;
     const sf_vec *vec;
     sf_vtaps *taps;
-    sf_dtype sums;  /* what sums are kept in */
-    bool by_groups; /* rows are groups, else places along `x` */
-    bool native;    /* elements of a row lie side by side and are what sums are kept in */
-    int x;          /* the dimension that lines of places run along */
-    int64_t length; /* of a row of groups */
-    int64_t lines;  /* of places, for all that is no row */
+    sf_dtype sums;    /* what sums are kept in */
+    bool by_features; /* rows are the features of a group, out of a kernel that is packed */
+    bool by_groups;   /* rows are groups, else places along `x` */
+    bool native;      /* elements of a row lie side by side and are what sums are kept in */
+    int x;            /* the dimension that lines of places run along */
+    int64_t length;   /* of a row of groups */
+    int64_t lines;    /* of places, for all that is no row */
     int64_t lhs_step, rhs_step, out_step; /* between elements of a row */
     int64_t inside, outside; /* places of a line from, to which all taps see an element */
     char *scratch;
@@ -75,16 +80,28 @@ static bool rows_are_places(const sf_conv *c, int x)
            dim->out >= SHORT;
 }
 
+static bool rows_are_features(const sf_conv_plan *plan)
+{
+    enum { MOST = 32, STEP = 4 };
+    const sf_conv *c = plan->conv;
+    return plan->groups > 1 && plan->features <= MOST && plan->features % STEP == 0 &&
+           plan->steps <= MOST_TAPS && c->spatial > 0 && c->out_feature == 1 &&
+           c->lhs_dtype == plan->type->sums && c->out_dtype == plan->type->sums;
+}
+
 bool sf_conv_direct_can(const sf_conv_plan *plan)
 {
     const sf_conv *c = plan->conv;
+    if (rows_are_features(plan))
+        return true;
     if (plan->groups < LEAST_GROUPS || plan->features > FEW || c->spatial == 0)
         return false;
     if (c->feature_groups > 1 && c->channels > FEW)
         return false;
     int64_t places = plan->rows * plan->features;
     bool by_places = rows_are_places(c, nearest(c)) && plan->lhs_group != 1;
-    return plan->steps <= MOST_TAPS || (!by_places && places <= MOST_PLACES);
+    bool few = plan->features * c->batch <= FEW && places <= MOST_PLACES;
+    return plan->steps <= MOST_TAPS || (!by_places && few);
 }
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -104,12 +121,48 @@ static void find_inside(direct *d)
         d->inside = d->outside = 0;
 }
 
-static direct direct_of(const sf_conv_plan *plan, int threads)
+/* The kernel as it is packed: by group, channel, place in the window and feature. */
+static sf_conv packed_of(const sf_conv_plan *plan)
 {
-    const sf_conv *c = plan->conv;
+    sf_conv c = *plan->conv;
+    int64_t next = plan->features;
+    c.rhs_dtype = plan->type->sums;
+    c.rhs_output = 1;
+    for (int i = c.spatial - 1; i >= 0; i--) {
+        c.space[i].rhs_stride = next;
+        next *= c.space[i].window;
+    }
+    c.rhs_input = next;
+    c.rhs = c.scratch;
+    return c;
+}
+
+static void pack_kernel(const direct *d, const sf_conv *from)
+{
+    const sf_conv_plan *plan = d->plan;
+    int64_t size = sf_dtype_get(from->rhs_dtype)->bytes, dims[SF_MAX_RANK] = {from->channels};
+    char *to = d->scratch;
+    for (int i = 0; i < from->spatial; i++)
+        dims[1 + i] = from->space[i].window;
+    for (int64_t g = 0; g < plan->groups && plan->steps > 0; g++) {
+        int64_t at[SF_MAX_RANK] = {0};
+        do {
+            int64_t offset = g * plan->rhs_group + at[0] * from->rhs_input;
+            for (int i = 0; i < from->spatial; i++)
+                offset += at[1 + i] * from->space[i].rhs_stride;
+            d->vec->loads[from->rhs_dtype](to, (const char *)from->rhs + offset * size,
+                                           from->rhs_output, plan->features);
+            to += plan->features * sf_dtype_get(d->sums)->bytes;
+        } while (sf_next_index(1 + from->spatial, dims, at));
+    }
+}
+
+static direct direct_of(const sf_conv_plan *plan, const sf_conv *c, int threads)
+{
     direct d = {.plan = plan, .conv = c, .vec = sf_vec_get(), .sums = plan->type->sums};
     d.taps = d.vec->taps[d.sums == SF_F64 ? SF_VF64 : SF_VF32];
     d.x = nearest(c);
+    d.by_features = rows_are_features(plan);
     d.by_groups = plan->lhs_group == 1 || plan->steps > MOST_TAPS || !rows_are_places(c, d.x);
     d.length = d.by_groups ? plan->groups : 1;
     d.lines = plan->rows / c->space[d.x].out * plan->features * (plan->groups / d.length);
@@ -118,6 +171,8 @@ static direct direct_of(const sf_conv_plan *plan, int threads)
     d.out_step = d.by_groups ? plan->out_group : 1;
     d.native = c->lhs_dtype == d.sums && c->rhs_dtype == d.sums && c->out_dtype == d.sums &&
                d.lhs_step == 1 && d.rhs_step == d.by_groups && d.out_step == 1;
+    if (d.by_features)
+        d.lines = plan->rows / c->space[d.x].out;
     int64_t each = (plan->groups + threads - 1) / threads;
     d.block = least((each + 15) / 16 * 16, 4 * BLOCK);
     d.scratch = c->scratch;
@@ -291,6 +346,25 @@ static void make_row(const direct *d, const list *taps, int64_t lhs, int64_t rhs
     }
 }
 
+/* Several places that see the same taps, group by group. */
+static void make_places(const direct *d, const list *taps, int64_t lhs, int64_t out, int64_t count)
+{
+    const sf_conv *c = d->conv;
+    const sf_conv_dim *x = &c->space[d->x];
+    sf_vtaprows *run = d->vec->taprows[d->sums == SF_F64 ? SF_VF64 : SF_VF32];
+    int64_t kernel = d->plan->steps * d->plan->features;
+    for (int64_t g = 0; g < d->plan->groups; g++) {
+        sf_taps t = {.count = taps->count,
+                     .a = place(c->rhs, g * kernel, d->sums),
+                     .b = place(c->lhs, lhs + g * d->plan->lhs_group, d->sums),
+                     .a_at = taps->rhs,
+                     .b_at = taps->lhs,
+                     .repeat = true};
+        run(result_at(d, out + g * d->plan->out_group, 0), x->out_stride, count, d->plan->features,
+            &t, x->stride * x->lhs_stride);
+    }
+}
+
 /* Places [from, to) of a line. */
 static void make_line(const direct *d, int64_t number, int64_t from, int64_t to)
 {
@@ -305,9 +379,13 @@ static void make_line(const direct *d, int64_t number, int64_t from, int64_t to)
             listed = inside ? at : -1;
         }
         int64_t moved = listed < 0 ? 0 : (at - listed) * step;
-        int64_t count = d->by_groups || !inside ? 1 : least(d->outside, to) - at;
-        make_row(d, &taps, l.lhs + moved, l.rhs, l.out + at * x->out_stride,
-                 d->by_groups ? d->length : count);
+        bool one = !inside || (d->by_groups && !d->by_features);
+        int64_t count = one ? 1 : least(d->outside, to) - at;
+        int64_t lhs = l.lhs + moved, out = l.out + at * x->out_stride;
+        if (d->by_features)
+            make_places(d, &taps, lhs, out, count);
+        else
+            make_row(d, &taps, lhs, l.rhs, out, d->by_groups ? d->length : count);
         at += count;
     }
 }
@@ -362,14 +440,20 @@ static void run_blocks(void *context, int part, int64_t first, int64_t end)
 
 int64_t sf_conv_direct_scratch(const sf_conv_plan *plan, int threads)
 {
-    direct d = direct_of(plan, threads);
+    direct d = direct_of(plan, plan->conv, threads);
+    if (d.by_features)
+        return plan->groups * plan->steps * plan->features * sf_dtype_get(d.sums)->bytes;
     return plan->steps <= MOST_TAPS ? 0 : threads * sums_bytes(&d);
 }
 
 void sf_conv_direct(const sf_conv_plan *plan, sf_threads *threads)
 {
-    direct d = direct_of(plan, sf_threads_count(threads));
-    int64_t products = (plan->steps + 1) * d.length;
+    sf_conv packed = packed_of(plan);
+    bool packs = rows_are_features(plan);
+    direct d = direct_of(plan, packs ? &packed : plan->conv, sf_threads_count(threads));
+    int64_t products = (plan->steps + 1) * (packs ? d.conv->features : d.length);
+    if (packs)
+        pack_kernel(&d, plan->conv);
     if (plan->steps <= MOST_TAPS)
         sf_threads_run(threads, d.lines * d.conv->space[d.x].out, 1 + GRAIN / products, run_places,
                        &d);

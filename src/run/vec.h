@@ -43,11 +43,17 @@ typedef struct sf_taps {
 } sf_taps;
 typedef void sf_vtaps(void *dst, int64_t count, const sf_taps *taps, bool accumulate);
 
+/* Several rows at once, of `count` elements, a multiple of 4: that of number r, dst_row apart, is the sum
+ * over taps of a[a_at[n] + i] * b[b_at[n] + r * b_row]; in the order of the taps. */
+typedef void sf_vtaprows(void *dst, int64_t dst_row, int64_t rows, int64_t count,
+                         const sf_taps *taps, int64_t b_row);
+
 typedef struct sf_vec {
     const char *name;                                   /* "avx512", "avx2", "neon", "base" */
     sf_vkernel *ops[SF_VOP_COUNT][SF_VCLASS_COUNT];     /* NULL: the class has no such op */
     sf_vreduce *folds[SF_VFOLD_COUNT][SF_VCLASS_COUNT]; /* along a row */
     sf_vtaps *taps[SF_VCLASS_COUNT];                    /* of floats */
+    sf_vtaprows *taprows[SF_VCLASS_COUNT];
     sf_vload *loads[SF_DTYPE_COUNT];
     sf_vstore *stores[SF_DTYPE_COUNT];
     sf_vkernel *round[SF_DTYPE_COUNT]; /* one operand: rounds a float register to the type, wraps an

@@ -82,6 +82,13 @@ static config draw_config(test_random *random, sf_pool *pool, sf_dtype dtype, ex
     draw_layout(random, rank, kind == 2 ? 0 : 1, c.lhs);
     draw_layout(random, rank, 1, c.rhs);
     draw_layout(random, rank, 1, c.out);
+    if (how == GROUPED && test_draw(random, 0, 1)) {
+        features = 4 * test_draw(random, 1, 8);
+        channels = test_draw(random, 1, 9);
+        groups = test_draw(random, 2, 5);
+        c.feature_groups = kind == 1 ? groups : 1;
+        c.batch_groups = kind == 2 ? groups : 1;
+    }
     if (how == LONG) {
         channels = test_draw(random, 1, 6);
         batch = batch > 0;

@@ -856,9 +856,42 @@ static void check_taps(const sf_vec *set, bool repeat, bool accumulate, int64_t 
         assert_true(to[i] == (float)i);
 }
 
+/* Rows of `count` elements, each with its own place in b. */
+static void check_taprows(const sf_vec *set, int64_t rows, int64_t count)
+{
+    enum { TAPS = 7, DST = 40, ROW = 3 };
+    double *x = (double *)a, *y = (double *)b, *to = (double *)out;
+    int64_t x_at[TAPS], y_at[TAPS];
+    for (int n = 0; n < TAPS; n++) {
+        x_at[n] = (int64_t)(random_bits() % 200);
+        y_at[n] = (int64_t)(random_bits() % 200);
+    }
+    for (int64_t i = 0; i < 400; i++) {
+        x[i] = (double)(random_bits() % 2001) / 1000 - 1;
+        y[i] = (double)(random_bits() % 2001) / 1000 - 1;
+    }
+    for (int64_t i = 0; i < rows * DST; i++)
+        to[i] = 99;
+    sf_taps taps = {TAPS, x, y, x_at, y_at, true};
+    set->taprows[SF_VF64](to, DST, rows, count, &taps, ROW);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < DST; i++) {
+            double sum = 0;
+            for (int n = 0; n < TAPS; n++) {
+                double product = x[x_at[n] + i] * y[y_at[n] + r * ROW];
+                sum += product;
+            }
+            assert_true(to[r * DST + i] == (i < count ? sum : 99));
+        }
+}
+
 static void test_taps(void **state)
 {
     (void)state;
+    for (int s = 0; sf_vec_nth(s); s++)
+        for (int64_t rows = 0; rows < 20; rows++)
+            for (int64_t count = 0; count <= 36; count += 4)
+                check_taprows(sf_vec_nth(s), rows, count);
     for (int s = 0; sf_vec_nth(s); s++)
         for (int64_t count = 0; count < 150; count++)
             for (int how = 0; how < 4; how++)

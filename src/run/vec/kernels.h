@@ -17,6 +17,7 @@
 static const sf_vec set = {
     .name = SET_NAME,
     .taps = {[SF_VF32] = f32_taps, [SF_VF64] = f64_taps},
+    .taprows = {[SF_VF32] = f32_taprows, [SF_VF64] = f64_taprows},
     .ops =
         {
             ROW_ALL(COPY),

@@ -65,4 +65,60 @@ TAPS_BLOCK(f64_taps1, double, doubles, 1)
 TAPS(f32, float)
 TAPS(f64, double)
 
+/* Elements [i, i + the width of a vector) of `rows` rows. */
+#define TAPROWS_BLOCK(name, type, bytes, rows)                                                     \
+    static inline void name(type *dst, int64_t dst_row, int64_t i, const sf_taps *t,               \
+                            int64_t b_row)                                                         \
+    {                                                                                              \
+        typedef type vector __attribute__((vector_size(bytes)));                                   \
+        const type *a = (const type *)t->a + i, *b = t->b;                                         \
+        vector sums[rows] = {0}, x;                                                                \
+        for (int64_t n = 0; n < t->count; n++) {                                                   \
+            memcpy(&x, a + t->a_at[n], sizeof x);                                                  \
+            for (int r = 0; r < rows; r++)                                                         \
+                sums[r] += x * b[t->b_at[n] + r * b_row];                                          \
+        }                                                                                          \
+        for (int r = 0; r < rows; r++)                                                             \
+            memcpy(dst + r * dst_row + i, &sums[r], sizeof x);                                     \
+    }
+
+enum {
+    WIDE = VECTOR_BYTES,
+    HALF = VECTOR_BYTES >= 32 ? VECTOR_BYTES / 2 : 16,
+};
+
+/* The widest vectors that fit; floats end with those of 16 bytes, which 4 elements are. */
+#define TAPROWS(p, type)                                                                           \
+    TAPROWS_BLOCK(p##_wide8, type, WIDE, 8)                                                        \
+    TAPROWS_BLOCK(p##_wide1, type, WIDE, 1)                                                        \
+    TAPROWS_BLOCK(p##_half8, type, HALF, 8)                                                        \
+    TAPROWS_BLOCK(p##_half1, type, HALF, 1)                                                        \
+    TAPROWS_BLOCK(p##_least8, type, 16, 8)                                                         \
+    TAPROWS_BLOCK(p##_least1, type, 16, 1)                                                         \
+                                                                                                   \
+    static void p##_taprows(void *dst, int64_t dst_row, int64_t rows, int64_t count,               \
+                            const sf_taps *taps, int64_t b_row)                                    \
+    {                                                                                              \
+        for (int64_t r = 0; r < rows;) {                                                           \
+            bool many = rows - r >= 8;                                                             \
+            sf_taps t = *taps;                                                                     \
+            type *to = (type *)dst + r * dst_row;                                                  \
+            t.b = (const type *)t.b + r * b_row;                                                   \
+            for (int64_t i = 0, bytes; i < count; i += bytes / (int64_t)sizeof(type)) {            \
+                int64_t left = (count - i) * (int64_t)sizeof(type);                                \
+                bytes = left >= WIDE ? WIDE : left >= HALF ? HALF : 16;                            \
+                if (bytes == WIDE)                                                                 \
+                    (many ? p##_wide8 : p##_wide1)(to, dst_row, i, &t, b_row);                     \
+                else if (bytes == HALF)                                                            \
+                    (many ? p##_half8 : p##_half1)(to, dst_row, i, &t, b_row);                     \
+                else                                                                               \
+                    (many ? p##_least8 : p##_least1)(to, dst_row, i, &t, b_row);                   \
+            }                                                                                      \
+            r += many ? 8 : 1;                                                                     \
+        }                                                                                          \
+    }
+
+TAPROWS(f32, float)
+TAPROWS(f64, double)
+
 #endif

@@ -63,7 +63,8 @@ typedef struct sf_inst {
     sf_value *captured; /* their views follow the operands in `in` */
     uint32_t nbodies;   /* WHILE, CASE; then `out` ends with the arena that the bodies share */
     struct sf_program **bodies;
-    bool *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and
+    bool
+        *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and
                        `out` has an empty buffer there */
 } sf_inst;
 

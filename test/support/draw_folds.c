@@ -243,6 +243,11 @@ static test_tolerance fold(test_case *c, test_spec *s, const sf_type *type, doub
     test_range range = count ? test_small : fold_range(c, op, type->dtype);
     for (int i = 1; i < count; i++)
         dtypes[i] = test_any_dtype(c);
+    /* Windows add a start that is not zero, once for each place of padding, to sums that were rounded:
+     * in a narrow type that is no longer a rounded sum. */
+    bool narrow = sf_is_float(type->dtype) && sf_dtype_get(type->dtype)->bits < 32;
+    bool from_zero = narrow && op == SF_OP_ADD && !count && c->op == SF_OP_REDUCE_WINDOW;
+    test_range start = from_zero ? (test_range){.low = 0, .high = 0} : range;
     s->nregions = 1;
     s->regions[0] = count ? strange_body(c, count, dtypes) : monoid_body(c, op, type->dtype);
     s->nresults = count ? (uint32_t)count : 1;
@@ -250,7 +255,7 @@ static test_tolerance fold(test_case *c, test_spec *s, const sf_type *type, doub
     for (uint32_t i = 0; i < s->nresults; i++) {
         const sf_type *own = sf_type_with(c->pool, type, dtypes[i]);
         s->operands[i] = test_operand(c, own, range);
-        s->operands[s->nresults + i] = test_operand(c, sf_type_scalar(c->pool, dtypes[i]), range);
+        s->operands[s->nresults + i] = test_operand(c, sf_type_scalar(c->pool, dtypes[i]), start);
     }
     return count ? exact : fold_tolerance(op, type->dtype, terms);
 }

@@ -316,6 +316,14 @@ static void test_texts(void **state)
          "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
          "return %r : tensor<f8E8M0FNU>\n}\n",
          NULL},
+        /* products of no batches, which are walked and not handed over as one */
+        {"func.func public @main(%a: tensor<0x4x3x5xf32>, %b: tensor<0x3x5x2xf32>) -> "
+         "tensor<0x3x4x2xf32> {\n"
+         "%r = stablehlo.dot_general %a, %b, batching_dims = [0, 2] x [0, 1], contracting_dims = "
+         "[3] x "
+         "[2] : (tensor<0x4x3x5xf32>, tensor<0x3x5x2xf32>) -> tensor<0x3x4x2xf32>\n"
+         "return %r : tensor<0x3x4x2xf32>\n}\n",
+         NULL},
         /* the next value is a part of something larger */
         {"func.func public @main(%a: tensor<3xf32>, %b: tensor<6xf32>) -> tensor<3xf32> {\n"
          "%t = stablehlo.add %b, %b : tensor<6xf32>\n"

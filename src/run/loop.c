@@ -302,10 +302,13 @@ static void gather(runner *r, const sf_step *step, char *into)
         r->vec->folds[step->fold][step->class](into, a, r->nrows * r->ncolumns);
         return;
     }
-    char *to = into + r->column * width;
+    /* A kernel may overwrite what follows; those are sums of other columns. */
+    char *to = into + r->column * width, *next = to + r->ncolumns * width, kept[16 * 8];
+    memcpy(kept, next, (size_t)(16 * width));
     sf_vkernel *combine = r->vec->ops[combining(step->fold)][step->class];
     for (int64_t i = 0; i < r->nrows; i++)
         combine(to, to, a + i * r->ncolumns * width, NULL, r->ncolumns);
+    memcpy(next, kept, (size_t)(16 * width));
 }
 
 static void convert(runner *r, const sf_step *step, int64_t count)

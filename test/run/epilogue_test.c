@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "op/op.h"
 #include "run/engine.h"
+#include "run/gemm_kernel.h"
 #include "support/products.h"
 
 static void fill(sf_tensor tensor, uint64_t seed)
@@ -96,6 +97,26 @@ static void test_dots(void **state)
             check(&product_cases[i], sizes[j], "f32");
 }
 
+/* Sums over rows, of pieces as wide as the tiles of every set of kernels that this processor can run. */
+static void test_every_set(void **state)
+{
+    (void)state;
+    const char *before = getenv("SHEAF_VEC");
+    char *saved = before ? strdup(before) : NULL;
+    const sf_gemm_set *set;
+    for (int s = 0; (set = sf_gemm_set_nth(s)); s++) {
+        setenv("SHEAF_VEC", sf_isa_name(set->isa), 1);
+        for (size_t i = 0; i < product_case_count; i++)
+            if (product_cases[i].has_sums)
+                check(&product_cases[i], (product_size){1, 260, 1100, 270}, "f32");
+    }
+    if (saved)
+        setenv("SHEAF_VEC", saved, 1);
+    else
+        unsetenv("SHEAF_VEC");
+    free(saved);
+}
+
 /* Blocks of more than one step, row block and column block. */
 static void test_large(void **state)
 {
@@ -134,9 +155,8 @@ static void test_convolutions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dots),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_dots),         cmocka_unit_test(test_every_set),
+        cmocka_unit_test(test_large),        cmocka_unit_test(test_types),
         cmocka_unit_test(test_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 # become one instruction, rounded once.
 
 set(gemm_flags -O3 -ffp-contract=fast)
-set(gemm_sets base avx2 avx512 avx512_bf16 amx neon_bf16)
+set(gemm_sets base avx2 avx512 avx512_bf16 amx neon_bf16 sve256 sve512)
 foreach(set IN LISTS gemm_sets)
     set(gemm_flags_${set} ${gemm_flags})
 endforeach()
@@ -14,6 +14,22 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     list(APPEND gemm_flags_amx -mfma -mavx512f -mavx512bw -mavx512vl -mamx-tile -mamx-bf16)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
     list(APPEND gemm_flags_neon_bf16 -march=armv8.2-a+bf16)
+endif()
+
+# gcc makes SVE of vectors of a fixed size when it is told the width; what is compiled for one width runs
+# only where vectors have it. clang 14 warns, on the same text, of sizes that it cannot work out; so clang
+# stays with NEON.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    include(CheckCCompilerFlag)
+    check_c_compiler_flag("-march=armv8.2-a+sve -msve-vector-bits=256" SF_SVE_FLAGS)
+endif()
+if(SF_SVE_FLAGS)
+    foreach(bits 256 512)
+        set(sve${bits}_flags -march=armv8.2-a+sve -msve-vector-bits=${bits})
+        list(APPEND gemm_flags_sve${bits} ${sve${bits}_flags})
+    endforeach()
+    set_source_files_properties(src/run/isa.c src/run/gemm_kernel.c PROPERTIES
+        COMPILE_DEFINITIONS SF_HAVE_SVE=1)
 endif()
 foreach(set IN LISTS gemm_sets)
     set_source_files_properties(src/run/gemm_${set}.c PROPERTIES

@@ -14,7 +14,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     list(APPEND vector_flags_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
         -mprefer-vector-width=512)
 endif()
-foreach(set base avx2 avx512)
+set(vector_flags_sve256 ${vector_flags} ${sve256_flags})
+set(vector_flags_sve512 ${vector_flags} ${sve512_flags})
+foreach(set base avx2 avx512 sve256 sve512)
     set_source_files_properties(src/run/vec/${set}.c PROPERTIES
         COMPILE_OPTIONS "${vector_flags_${set}}")
 endforeach()

@@ -11,6 +11,12 @@ static const sf_gemm_set sets[] = {
     {SF_ISA_AVX512, &sf_gemm_avx512_f32, &sf_gemm_avx512_f64, NULL},
     {SF_ISA_AVX2, &sf_gemm_avx2_f32, &sf_gemm_avx2_f64, NULL},
 #elif defined(__aarch64__)
+#if defined(SF_HAVE_SVE)
+    {SF_ISA_SVE512_BF16, &sf_gemm_sve512_f32, &sf_gemm_sve512_f64, &sf_gemm_neon_bf16},
+    {SF_ISA_SVE512, &sf_gemm_sve512_f32, &sf_gemm_sve512_f64, NULL},
+    {SF_ISA_SVE256_BF16, &sf_gemm_sve256_f32, &sf_gemm_sve256_f64, &sf_gemm_neon_bf16},
+    {SF_ISA_SVE256, &sf_gemm_sve256_f32, &sf_gemm_sve256_f64, NULL},
+#endif
     {SF_ISA_NEON_BF16, &sf_gemm_base_f32, &sf_gemm_base_f64, &sf_gemm_neon_bf16},
 #endif
     {SF_ISA_BASE, &sf_gemm_base_f32, &sf_gemm_base_f64, NULL},

@@ -11,6 +11,8 @@ extern const sf_gemm_type sf_gemm_avx512_f32, sf_gemm_avx512_f64, sf_gemm_avx512
 extern const sf_gemm_type sf_gemm_amx_bf16;
 #elif defined(__aarch64__)
 extern const sf_gemm_type sf_gemm_neon_bf16;
+extern const sf_gemm_type sf_gemm_sve256_f32, sf_gemm_sve256_f64;
+extern const sf_gemm_type sf_gemm_sve512_f32, sf_gemm_sve512_f64;
 #endif
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #endif
 
 static const char *const names[SF_ISA_COUNT] = {
@@ -18,8 +19,9 @@ static const char *const names[SF_ISA_COUNT] = {
     [SF_ISA_AVX512] = "avx512", [SF_ISA_AVX512_BF16] = "avx512_bf16",
     [SF_ISA_AMX] = "amx",
 #elif defined(__aarch64__)
-    [SF_ISA_BASE] = "neon",
-    [SF_ISA_NEON_BF16] = "neon_bf16",
+    [SF_ISA_BASE] = "neon",     [SF_ISA_NEON_BF16] = "neon_bf16",
+    [SF_ISA_SVE256] = "sve256", [SF_ISA_SVE256_BF16] = "sve256_bf16",
+    [SF_ISA_SVE512] = "sve512", [SF_ISA_SVE512_BF16] = "sve512_bf16",
 #else
     [SF_ISA_BASE] = "base",
 #endif
@@ -38,6 +40,18 @@ static bool ask_for_tiles(void)
         return false;
     return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
+#elif defined(__aarch64__)
+/* The width of vectors of SVE; 0 where there are none, or the compiler could make no kernels for them. */
+static int sve_bits(void)
+{
+#if defined(SF_HAVE_SVE)
+    enum { SVE = 1 << 22 /* HWCAP_SVE */, GET = 51 /* PR_SVE_GET_VL */, BYTES = 0xffff };
+    int length = getauxval(AT_HWCAP) & SVE ? prctl(GET) : -1;
+    return length < 0 ? 0 : (length & BYTES) * 8;
+#else
+    return 0;
+#endif
+}
 #endif
 
 static void look(void)
@@ -54,6 +68,10 @@ static void look(void)
 #elif defined(__aarch64__)
     enum { BF16 = 1 << 14 }; /* HWCAP2_BF16 */
     has[SF_ISA_NEON_BF16] = getauxval(AT_HWCAP2) & BF16;
+    has[SF_ISA_SVE256] = sve_bits() == 256;
+    has[SF_ISA_SVE256_BF16] = has[SF_ISA_SVE256] && has[SF_ISA_NEON_BF16];
+    has[SF_ISA_SVE512] = sve_bits() == 512;
+    has[SF_ISA_SVE512_BF16] = has[SF_ISA_SVE512] && has[SF_ISA_NEON_BF16];
 #endif
 }
 
@@ -114,7 +132,8 @@ sf_status sf_isa_check(sf_diag *diag)
             strncat(list, names[i], sizeof list - strlen(list) - 1);
         }
     sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "SHEAF_VEC is '%s', which %s", wanted,
-            isa < SF_ISA_COUNT ? "this processor has not" : "is no instruction set");
+            isa < SF_ISA_COUNT ? "this processor, or this build, has not"
+                               : "is no instruction set");
     sf_hint(diag, "this processor has %s", list);
     return SF_EUSAGE;
 }

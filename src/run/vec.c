@@ -26,6 +26,9 @@ static void find_sets(void)
 #if defined(__x86_64__)
     add(SF_ISA_AVX512, sf_vec_set_avx512());
     add(SF_ISA_AVX2, sf_vec_set_avx2());
+#elif defined(__aarch64__)
+    add(SF_ISA_SVE512, sf_vec_set_sve512());
+    add(SF_ISA_SVE256, sf_vec_set_sve256());
 #endif
     add(SF_ISA_BASE, sf_vec_set_base());
 }

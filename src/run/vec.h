@@ -49,7 +49,7 @@ typedef void sf_vtaprows(void *dst, int64_t dst_row, int64_t rows, int64_t count
                          const sf_taps *taps, int64_t b_row);
 
 typedef struct sf_vec {
-    const char *name;                                   /* "avx512", "avx2", "neon", "base" */
+    const char *name;                                   /* "avx512", "sve256", "base", ... */
     sf_vkernel *ops[SF_VOP_COUNT][SF_VCLASS_COUNT];     /* NULL: the class has no such op */
     sf_vreduce *folds[SF_VFOLD_COUNT][SF_VCLASS_COUNT]; /* along a row */
     sf_vtaps *taps[SF_VCLASS_COUNT];                    /* of floats */

@@ -48,6 +48,17 @@ static void test_unknown_name(void **state)
     unsetenv("SHEAF_VEC");
 }
 
+#if defined(__aarch64__)
+/* SVE takes nothing away from products of bf16, and comes in one width. */
+static void test_sve(void **state)
+{
+    (void)state;
+    unsetenv("SHEAF_VEC");
+    assert_int_equal(sf_gemm_set_get()->bf16 != NULL, sf_isa_has(SF_ISA_NEON_BF16));
+    assert_false(sf_isa_has(SF_ISA_SVE256) && sf_isa_has(SF_ISA_SVE512));
+}
+#endif
+
 #if defined(__x86_64__)
 /* The exit status of run(), in a process of its own. */
 static int in_child(int (*run)(void))
@@ -139,6 +150,8 @@ int main(void)
 #if defined(__x86_64__)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_tiles),
+#elif defined(__aarch64__)
+        cmocka_unit_test(test_sve),
 #endif
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_unknown_name),

@@ -14,6 +14,8 @@
 enum { VECTOR_BYTES = 64 };
 #elif defined(__AVX2__)
 enum { VECTOR_BYTES = 32 };
+#elif defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS > 0
+enum { VECTOR_BYTES = __ARM_FEATURE_SVE_BITS / 8 };
 #else
 enum { VECTOR_BYTES = 16 };
 #endif

@@ -1,8 +1,8 @@
 /* What the files of the vector kernels share among themselves.
  *
- * kernels.h is the text of a set; base.c, avx2.c and avx512.c compile it, each with its own flags (see
- * cmake/vectors.cmake). What calls libm or the tables of dtype.c for every element gains nothing from
- * that: it is compiled once, in slow.c, and every set points to it.
+ * kernels.h is the text of a set; base.c, avx2.c, avx512.c, sve256.c and sve512.c compile it, each with
+ * its own flags (see cmake/vectors.cmake). What calls libm or the tables of dtype.c for every element
+ * gains nothing from that: it is compiled once, in slow.c, and every set points to it.
  *
  * No set uses fused multiply-add, not even where the processor has it, and every fold has the same
  * lanes. So all sets give the same bits. What calls libm is only as equal as libm is between processors.
@@ -18,6 +18,8 @@
 const sf_vec *sf_vec_set_base(void);
 const sf_vec *sf_vec_set_avx2(void);
 const sf_vec *sf_vec_set_avx512(void);
+const sf_vec *sf_vec_set_sve256(void);
+const sf_vec *sf_vec_set_sve512(void);
 
 /* clang-format off */
 /* double, by libm */

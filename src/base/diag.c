@@ -16,6 +16,7 @@ const char *sf_status_name(sf_status status)
         [SF_EUSAGE] = "misuse",
         [SF_EIO] = "input/output error",
         [SF_ENOMEM] = "out of memory",
+        [SF_EPEER] = "lost rank",
     };
     return names[status];
 }

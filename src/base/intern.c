@@ -38,6 +38,19 @@ sf_intern_slot *sf_intern_find(sf_interner *interner, sf_arena *arena, uint64_t 
     }
 }
 
+const void *sf_intern_look(const sf_interner *interner, uint64_t hash, sf_intern_equal *equal,
+                           const void *key)
+{
+    if (interner->capacity == 0)
+        return NULL;
+    size_t at = hash & (interner->capacity - 1);
+    for (;; at = (at + 1) & (interner->capacity - 1)) {
+        const sf_intern_slot *slot = &interner->slots[at];
+        if (!slot->item || (slot->hash == hash && equal(slot->item, key)))
+            return slot->item;
+    }
+}
+
 /* The length stands in front of the text, so that texts with zero bytes compare right. */
 struct interned {
     size_t length;
@@ -51,11 +64,24 @@ static bool string_equal(const void *item, const void *key)
     return have->length == want->length && memcmp(have->text, want->at, want->length) == 0;
 }
 
+static uint64_t string_hash(sf_str text)
+{
+    return sf_hash_bytes(1, text.at, text.length);
+}
+
+const char *sf_intern_look_string(const sf_interner *strings, sf_str text)
+{
+    if (!text.at)
+        text.at = "";
+    const struct interned *found = sf_intern_look(strings, string_hash(text), string_equal, &text);
+    return found ? found->text : NULL;
+}
+
 const char *sf_intern_string(sf_interner *strings, sf_arena *arena, sf_str text)
 {
     if (!text.at)
         text.at = "";
-    uint64_t hash = sf_hash_bytes(1, text.at, text.length);
+    uint64_t hash = string_hash(text);
     sf_intern_slot *slot = sf_intern_find(strings, arena, hash, string_equal, &text);
     if (!slot->item) {
         struct interned *copy = sf_arena_alloc(arena, sizeof *copy + text.length + 1);

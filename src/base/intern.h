@@ -31,7 +31,12 @@ typedef bool sf_intern_equal(const void *item, const void *key);
 sf_intern_slot *sf_intern_find(sf_interner *interner, sf_arena *arena, uint64_t hash,
                                sf_intern_equal *equal, const void *key);
 
-/* The one zero-terminated copy of this text. */
+/* The item with this hash that equals the key, or NULL. Changes nothing, so threads may look together. */
+const void *sf_intern_look(const sf_interner *interner, uint64_t hash, sf_intern_equal *equal,
+                           const void *key);
+
+/* The one zero-terminated copy of this text. The second only looks: NULL when there is none. */
 const char *sf_intern_string(sf_interner *strings, sf_arena *arena, sf_str text);
+const char *sf_intern_look_string(const sf_interner *strings, sf_str text);
 
 #endif

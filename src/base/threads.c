@@ -48,7 +48,7 @@ static void pause_thread(void)
 #endif
 }
 
-static int usable_processors(void)
+int sf_threads_usable(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
@@ -193,7 +193,7 @@ static int start(sf_threads *pool)
 
 sf_threads *sf_threads_new(int count)
 {
-    int processors = usable_processors();
+    int processors = sf_threads_usable();
     if (count <= 0)
         count = processors;
     if (count > MOST_THREADS)

@@ -11,8 +11,10 @@
 
 typedef struct sf_threads sf_threads;
 
-/* `count` threads in all, the caller among them; 0: as many as the process may use (its affinity, not
- * the machine's cores). NULL when threads cannot be started. */
+/* As many as the process may use: its affinity, not the machine's cores. */
+int sf_threads_usable(void);
+
+/* `count` threads in all, the caller among them; 0: sf_threads_usable. NULL when threads cannot be started. */
 sf_threads *sf_threads_new(int count);
 void sf_threads_free(sf_threads *threads);
 int sf_threads_count(const sf_threads *threads);

@@ -50,14 +50,20 @@ static inline int64_t sf_dense_at(const sf_dense *dense, int64_t index)
 }
 
 /* Where types, attributes, strings and scopes are interned, and the arena they live in. Counted
- * references: a graph retains the pool that its nodes point into. */
+ * references: a graph retains the pool that its nodes point into.
+ *
+ * A pool may be derived from another: what that has is found there and so has the same pointer, and what
+ * is new goes into the derived one. Threads that each derive a pool from the same one do not disturb each
+ * other, as long as nobody adds to that. */
 struct sf_pool {
     sf_arena arena;
     struct sf_pool_tables *tables;
-    int references;
+    struct sf_pool *from; /* or NULL */
+    _Atomic int references;
 };
 
 sf_pool *sf_pool_new(void);
+sf_pool *sf_pool_derive(sf_pool *from); /* retains it */
 sf_pool *sf_pool_retain(sf_pool *pool);
 void sf_pool_release(sf_pool *pool);
 

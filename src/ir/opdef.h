@@ -121,6 +121,10 @@ struct sf_opdef {
      * partial sum. Returns how many sets; at most SF_MAX_LINEAR. NULL: none. */
     int (*linear)(const sf_op *op, uint32_t masks[]);
 
+    /* Rewrites the attributes that name sizes for an op on pieces, whose types are given, operands
+     * first: the op on the pieces must be the piece of the op. NULL: they stay as they are. */
+    void (*local)(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs);
+
     /* Floating-point (or integer) operations, and bytes read and written. NULL: no operations; every
      * operand read and every result written once. */
     double (*flops)(const sf_op *op);

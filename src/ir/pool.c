@@ -23,6 +23,16 @@ sf_pool *sf_pool_new(void)
     return pool;
 }
 
+sf_pool *sf_pool_derive(sf_pool *from)
+{
+    sf_pool *pool = sf_alloc(sizeof *pool);
+    pool->references = 1;
+    pool->from = sf_pool_retain(from);
+    pool->tables = SF_NEW(&pool->arena, struct sf_pool_tables);
+    pool->tables->root = from->tables->root;
+    return pool;
+}
+
 sf_pool *sf_pool_retain(sf_pool *pool)
 {
     pool->references++;
@@ -33,6 +43,7 @@ void sf_pool_release(sf_pool *pool)
 {
     if (!pool || --pool->references > 0)
         return;
+    sf_pool_release(pool->from);
     sf_arena_free(&pool->arena);
     sf_free(pool);
 }
@@ -41,6 +52,11 @@ const char *sf_pool_string(sf_pool *pool, sf_str text)
 {
     if (text.at)
         text.length = strnlen(text.at, text.length);
+    for (const sf_pool *from = pool->from; from; from = from->from) {
+        const char *found = sf_intern_look_string(&from->tables->strings, text);
+        if (found)
+            return found;
+    }
     return sf_intern_string(&pool->tables->strings, &pool->arena, text);
 }
 
@@ -70,6 +86,11 @@ const sf_type *sf_type_get(sf_pool *pool, sf_dtype dtype, int rank, const int64_
     for (int i = 0; i < rank; i++)
         hash = sf_hash_mix(hash, (uint64_t)dims[i]);
     struct type_key key = {dtype, rank, dims};
+    for (const sf_pool *from = pool->from; from; from = from->from) {
+        const sf_type *found = sf_intern_look(&from->tables->types, hash, type_equal, &key);
+        if (found)
+            return found->count < 0 ? NULL : found;
+    }
     sf_intern_slot *slot =
         sf_intern_find(&pool->tables->types, &pool->arena, hash, type_equal, &key);
     if (slot->item)
@@ -132,6 +153,11 @@ static bool attr_equal(const void *item, const void *key)
 /* `key` lives on the caller's stack; its payload is copied when the attribute is new. */
 static const sf_attr *intern_attr(sf_pool *pool, const sf_attr *key, size_t payload)
 {
+    for (const sf_pool *from = pool->from; from; from = from->from) {
+        const sf_attr *found = sf_intern_look(&from->tables->attrs, key->hash, attr_equal, key);
+        if (found)
+            return found;
+    }
     sf_intern_slot *slot =
         sf_intern_find(&pool->tables->attrs, &pool->arena, key->hash, attr_equal, key);
     if (slot->item)
@@ -216,13 +242,18 @@ const sf_scope *sf_scope_child(sf_pool *pool, const sf_scope *parent, sf_str nam
     struct scope_key key = {parent, sf_pool_string(pool, name)};
     uint64_t hash = sf_hash_bytes(sf_hash_mix(7, parent->id), name.at, name.length);
     sf_interner *scopes = &pool->tables->scopes;
+    for (const sf_pool *from = pool->from; from; from = from->from) {
+        const sf_scope *found = sf_intern_look(&from->tables->scopes, hash, scope_equal, &key);
+        if (found)
+            return found;
+    }
     sf_intern_slot *slot = sf_intern_find(scopes, &pool->arena, hash, scope_equal, &key);
     if (slot->item)
         return slot->item;
     sf_scope *scope = SF_NEW(&pool->arena, sf_scope);
     scope->parent = parent;
     scope->name = key.name;
-    scope->id = (uint32_t)scopes->count;
+    scope->id = sf_scope_count(pool) - 1;
     scope->depth = parent->depth + 1;
     size_t before = strlen(parent->path);
     char *path = sf_arena_alloc(&pool->arena, before + name.length + 2);
@@ -238,5 +269,5 @@ const sf_scope *sf_scope_child(sf_pool *pool, const sf_scope *parent, sf_str nam
 
 uint32_t sf_scope_count(const sf_pool *pool)
 {
-    return (uint32_t)pool->tables->scopes.count + 1;
+    return (uint32_t)pool->tables->scopes.count + (pool->from ? sf_scope_count(pool->from) : 1);
 }

@@ -7,8 +7,8 @@
  *
  * A first part that is repeated ("params/params") is said once.
  */
-#ifndef SF_RUN_NAME_H
-#define SF_RUN_NAME_H
+#ifndef SF_IR_NAME_H
+#define SF_IR_NAME_H
 
 #include "base/arena.h"
 #include "ir/graph.h"
@@ -27,6 +27,10 @@ const char *sf_name_key(sf_str name, sf_arena *arena);
 /* Whether the last parts of a clean name are `ending`, a clean name too: "attn/q/kernel" ends with
  * "q/kernel" and with itself, but not with "rnel". */
 bool sf_name_ends(const char *name, const char *ending);
+
+/* Whether the pattern, in which * stands for any characters and ? for one, matches the name or the last
+ * parts of it; behind a slash, the whole name only. */
+bool sf_name_matches(const char *pattern, const char *name);
 
 /* The last part. */
 const char *sf_name_last(const char *name);

@@ -1,4 +1,4 @@
-#include "run/name.h"
+#include "ir/name.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -143,4 +143,39 @@ bool sf_argument_is_kept(const sf_argument *argument)
 {
     return argument->next != SF_NONE || argument->role == SF_ROLE_PARAM ||
            argument->role == SF_ROLE_STATE;
+}
+
+/* Star and question mark, by going back to the last star. */
+static bool matches(const char *pattern, const char *text)
+{
+    const char *star = NULL, *back = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            back = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++back;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == 0;
+}
+
+bool sf_name_matches(const char *pattern, const char *name)
+{
+    if (*pattern == '/')
+        return matches(pattern + 1, name);
+    for (const char *at = name; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (matches(pattern, at))
+            return true;
+    }
+    return false;
 }

@@ -1,0 +1,384 @@
+#include "shard/layout.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+bool sf_share_equal(sf_share a, sf_share b)
+{
+    return a.kind == b.kind && a.monoid == b.monoid && a.dim == b.dim && a.period == b.period;
+}
+
+bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
+{
+    for (int i = 0; i < SF_MAX_AXES; i++)
+        if (!sf_share_equal(a->axes[i], b->axes[i]))
+            return false;
+    return true;
+}
+
+uint64_t sf_layout_hash(const sf_layout *layout)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < SF_MAX_AXES; i++) {
+        const sf_share *share = &layout->axes[i];
+        hash = sf_hash_mix(hash, (uint64_t)share->kind | (uint64_t)share->monoid << 8 |
+                                     (uint64_t)share->dim << 16);
+        hash = sf_hash_mix(hash, (uint64_t)share->period);
+    }
+    return hash;
+}
+
+bool sf_layout_is_replicated(const sf_layout *layout)
+{
+    for (int i = 0; i < SF_MAX_AXES; i++)
+        if (layout->axes[i].kind != SF_REPLICATED)
+            return false;
+    return true;
+}
+
+bool sf_layout_is_partial(const sf_layout *layout)
+{
+    for (int i = 0; i < SF_MAX_AXES; i++)
+        if (layout->axes[i].kind == SF_PARTIAL)
+            return true;
+    return false;
+}
+
+/* NULL for those that partials cannot have. */
+static const char *monoid_symbol(sf_monoid monoid)
+{
+    static const char *const symbols[SF_MONOID_COUNT] = {
+        [SF_MONOID_ADD] = "+",   [SF_MONOID_MUL] = "*", [SF_MONOID_MIN] = "min",
+        [SF_MONOID_MAX] = "max", [SF_MONOID_AND] = "&", [SF_MONOID_OR] = "|",
+        [SF_MONOID_XOR] = "^",
+    };
+    return symbols[monoid];
+}
+
+__attribute__((format(printf, 2, 3))) static bool refuse(char *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (why)
+        vsnprintf(why, SF_WHY_TEXT, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool split_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
+{
+    if (share.dim < 0 || share.dim >= rank)
+        return refuse(why, "there is no dimension %d in a tensor of rank %d", share.dim, rank);
+    int64_t size = dims[share.dim];
+    if (share.period < 1 || size < 1 || (share.period == size && size % parts != 0))
+        return refuse(why, "dimension %d of size %" PRId64 " does not split into %d equal parts",
+                      share.dim, size, parts);
+    if (size % share.period != 0)
+        return refuse(why, "dimension %d of size %" PRId64 " is not a number of blocks of %" PRId64,
+                      share.dim, size, share.period);
+    if (share.period % parts != 0)
+        return refuse(why, "blocks of %" PRId64 " of dimension %d do not split into %d equal parts",
+                      share.period, share.dim, parts);
+    return true;
+}
+
+bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
+{
+    if (a.kind == SF_PARTIAL && b.kind == SF_PARTIAL)
+        return a.monoid == b.monoid;
+    if (a.kind != SF_SPLIT || b.kind != SF_SPLIT || a.dim != b.dim)
+        return true;
+    return a.period / a_parts % b.period == 0 || b.period / b_parts % a.period == 0;
+}
+
+static bool share_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
+{
+    if (share.kind == SF_PARTIAL && !monoid_symbol(share.monoid))
+        return refuse(why, "values cannot be partial by \"%s\"", sf_monoid_name(share.monoid));
+    return share.kind != SF_SPLIT || split_fits(share, parts, rank, dims, why);
+}
+
+bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                    char why[SF_WHY_TEXT])
+{
+    for (int a = 0; a < SF_MAX_AXES; a++) {
+        sf_share share = layout->axes[a];
+        if (a >= mesh->naxes && share.kind != SF_REPLICATED)
+            return refuse(why, "the mesh has no axis %d", a);
+        if (a < mesh->naxes && !share_fits(share, mesh->axes[a].size, rank, dims, why))
+            return false;
+    }
+    for (int a = 0; a < mesh->naxes; a++) {
+        for (int b = 0; b < a; b++) {
+            sf_share share = layout->axes[a], other = layout->axes[b];
+            if (sf_shares_fit(share, mesh->axes[a].size, other, mesh->axes[b].size))
+                continue;
+            if (share.kind == SF_PARTIAL)
+                return refuse(why, "partials of %s and of %s do not go together",
+                              monoid_symbol(other.monoid), monoid_symbol(share.monoid));
+            return refuse(why, "axes %s and %s split dimension %d in ways that overlap",
+                          mesh->axes[b].name, mesh->axes[a].name, share.dim);
+        }
+    }
+    return true;
+}
+
+int64_t sf_layout_period(const sf_layout *layout, const sf_mesh *mesh, int axis, int dim,
+                         int64_t size)
+{
+    int64_t period = size;
+    for (int a = 0; a < axis; a++) {
+        sf_share share = layout->axes[a];
+        if (share.kind == SF_SPLIT && share.dim == dim &&
+            share.period / mesh->axes[a].size < period)
+            period = share.period / mesh->axes[a].size;
+    }
+    return period;
+}
+
+void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                    int64_t *out)
+{
+    if (out != dims)
+        memcpy(out, dims, (size_t)rank * sizeof *dims);
+    for (int a = 0; a < mesh->naxes; a++)
+        if (layout->axes[a].kind == SF_SPLIT)
+            out[layout->axes[a].dim] /= mesh->axes[a].size;
+}
+
+/* A digit of size 1 stands above the others with its unit: it ends where they begin. */
+static bool is_above(sf_digit a, sf_digit b)
+{
+    int64_t a_end = a.unit * a.size, b_end = b.unit * b.size;
+    return a_end != b_end ? a_end > b_end : a.unit > b.unit;
+}
+
+/* The split digits of a dimension, major to minor. */
+static int split_digits(const sf_layout *layout, const sf_mesh *mesh, int dim,
+                        sf_digit digits[SF_MAX_AXES])
+{
+    int count = 0;
+    for (int a = 0; a < mesh->naxes; a++) {
+        sf_share share = layout->axes[a];
+        if (share.kind != SF_SPLIT || share.dim != dim)
+            continue;
+        int64_t parts = mesh->axes[a].size;
+        sf_digit digit = {parts, share.period / parts, a};
+        int at = count++;
+        for (; at > 0 && is_above(digit, digits[at - 1]); at--)
+            digits[at] = digits[at - 1];
+        digits[at] = digit;
+    }
+    return count;
+}
+
+int sf_layout_digits(const sf_layout *layout, const sf_mesh *mesh, int dim, int64_t size,
+                     sf_digit digits[SF_MAX_DIGITS])
+{
+    sf_digit split[SF_MAX_AXES];
+    int nsplit = split_digits(layout, mesh, dim, split), count = 0;
+    int64_t end = size; /* what is below is still to be written */
+    for (int i = 0; i < nsplit; i++) {
+        int64_t gap = end / (split[i].unit * split[i].size);
+        if (gap != 1)
+            digits[count++] = (sf_digit){gap, split[i].unit * split[i].size, -1};
+        digits[count++] = split[i];
+        end = split[i].unit;
+    }
+    if (end != 1)
+        digits[count++] = (sf_digit){end, 1, -1};
+    return count;
+}
+
+/* The largest bound of a split digit below `end`, 1 if there is none: there the digits of both
+ * layouts are cut. */
+static int64_t next_bound(const sf_digit *split, int count, int64_t end)
+{
+    int64_t bound = 1;
+    for (int i = 0; i < count; i++) {
+        int64_t bounds[2] = {split[i].unit, split[i].unit * split[i].size};
+        for (int k = 0; k < 2; k++)
+            if (bounds[k] < end && bounds[k] > bound)
+                bound = bounds[k];
+    }
+    return bound;
+}
+
+/* The axis of the digit that is split just from `unit` to `end`, -1 if no split digit has anything
+ * between them, -2 if one has some of it, or more. */
+static int axis_between(const sf_digit *split, int count, int64_t unit, int64_t end)
+{
+    for (int i = 0; i < count; i++) {
+        int64_t top = split[i].unit * split[i].size;
+        if (split[i].unit == unit && top == end)
+            return split[i].axis;
+        if (split[i].size > 1 && split[i].unit < end && top > unit)
+            return -2;
+    }
+    return -1;
+}
+
+int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_mesh *mesh, int dim,
+                    int64_t size, sf_joint_digit digits[SF_MAX_JOINT])
+{
+    sf_digit old[SF_MAX_AXES], new[SF_MAX_AXES];
+    int nold = split_digits(before, mesh, dim, old), nnew = split_digits(after, mesh, dim, new);
+    int count = 0;
+    for (int64_t end = size, unit; end > 1; end = unit) {
+        int64_t a = next_bound(old, nold, end), b = next_bound(new, nnew, end);
+        unit = a > b ? a : b;
+        int was = axis_between(old, nold, unit, end), is = axis_between(new, nnew, unit, end);
+        if (end % unit != 0 || was == -2 || is == -2)
+            return -1;
+        digits[count++] = (sf_joint_digit){end / unit, unit, was, is};
+    }
+    if (size == 0)
+        digits[count++] = (sf_joint_digit){0, 1, -1, -1};
+    return count;
+}
+
+int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
+                         int64_t size, int64_t local)
+{
+    sf_digit digits[SF_MAX_DIGITS];
+    int count = sf_layout_digits(layout, mesh, dim, size, digits);
+    int64_t global = 0;
+    for (int i = count - 1; i >= 0; i--) {
+        if (digits[i].axis >= 0) {
+            global += sf_mesh_coordinate(mesh, rank, digits[i].axis) * digits[i].unit;
+        } else {
+            global += local % digits[i].size * digits[i].unit;
+            local /= digits[i].size;
+        }
+    }
+    return global;
+}
+
+void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                     sf_buf *out)
+{
+    (void)rank;
+    sf_buf_putc(out, '[');
+    for (int a = 0; a < mesh->naxes; a++) {
+        sf_share share = layout->axes[a];
+        sf_buf_puts(out, a ? ", " : "");
+        if (share.kind == SF_REPLICATED)
+            sf_buf_putc(out, 'R');
+        else if (share.kind == SF_PARTIAL)
+            sf_buf_printf(out, "P(%s)", monoid_symbol(share.monoid));
+        else if (share.period == sf_layout_period(layout, mesh, a, share.dim, dims[share.dim]))
+            sf_buf_printf(out, "S(%d)", share.dim);
+        else
+            sf_buf_printf(out, "S(%d,%" PRId64 ")", share.dim, share.period);
+    }
+    sf_buf_putc(out, ']');
+}
+
+static void skip_spaces(sf_str *text)
+{
+    while (text->length && (*text->at == ' ' || *text->at == '\t'))
+        *text = (sf_str){text->at + 1, text->length - 1};
+}
+
+/* Takes `word`, and the spaces around it, if the text begins with it. */
+static bool take(sf_str *text, const char *word)
+{
+    skip_spaces(text);
+    if (!sf_str_starts(*text, word))
+        return false;
+    size_t length = strlen(word);
+    *text = (sf_str){text->at + length, text->length - length};
+    skip_spaces(text);
+    return true;
+}
+
+static bool take_number(sf_str *text, int64_t limit, int64_t *out)
+{
+    int64_t value = 0;
+    size_t length = 0;
+    for (; length < text->length && text->at[length] >= '0' && text->at[length] <= '9'; length++) {
+        int digit = text->at[length] - '0';
+        if (value > (limit - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *text = (sf_str){text->at + length, text->length - length};
+    *out = value;
+    return length > 0;
+}
+
+static bool take_monoid(sf_str *text, sf_monoid *out)
+{
+    for (int m = 0; m < SF_MONOID_COUNT; m++) {
+        const char *symbol = monoid_symbol((sf_monoid)m);
+        if (symbol && take(text, symbol)) {
+            *out = (sf_monoid)m;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_share(sf_str *text, sf_share *out)
+{
+    sf_share share = {0};
+    int64_t dim;
+    if (take(text, "S")) {
+        if (!take(text, "(") || !take_number(text, INT_MAX, &dim))
+            return false;
+        share.kind = SF_SPLIT;
+        share.dim = (int)dim;
+        if (take(text, ",") && (!take_number(text, INT64_MAX, &share.period) || !share.period))
+            return false;
+        if (!take(text, ")"))
+            return false;
+    } else if (take(text, "P")) {
+        share.kind = SF_PARTIAL;
+        if (!take(text, "(") || !take_monoid(text, &share.monoid) || !take(text, ")"))
+            return false;
+    } else if (!take(text, "R")) {
+        return false;
+    }
+    *out = share;
+    return true;
+}
+
+sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out)
+{
+    sf_str rest = text;
+    sf_share share;
+    if (take_share(&rest, &share) && rest.length == 0) {
+        *out = share;
+        return SF_OK;
+    }
+    sf_fail(diag, SF_EINPUT, SF_NOWHERE, "\"%.*s\" does not say how an axis is used",
+            SF_STR_ARGS(text));
+    return sf_hint(diag, "write R, S(DIM), S(DIM,PERIOD) or P(M), where M is + * min max & | or ^");
+}
+
+sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,
+                          sf_diag *diag, sf_layout *out)
+{
+    sf_layout layout = {0};
+    sf_str rest = text;
+    bool good = take(&rest, "[");
+    for (int a = 0; good && a < mesh->naxes; a++) {
+        sf_share *share = &layout.axes[a];
+        good = (a == 0 || take(&rest, ",")) && take_share(&rest, share);
+        if (good && share->kind == SF_SPLIT && share->period == 0 && share->dim < rank)
+            share->period = sf_layout_period(&layout, mesh, a, share->dim, dims[share->dim]);
+    }
+    if (!good || !take(&rest, "]") || rest.length)
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                       "\"%.*s\" is not a layout on a mesh of %d axes, such as [S(0), R]",
+                       SF_STR_ARGS(text), mesh->naxes);
+    char why[SF_WHY_TEXT];
+    if (!sf_layout_fits(&layout, mesh, rank, dims, why))
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "layout \"%.*s\" does not fit: %s",
+                       SF_STR_ARGS(text), why);
+    *out = layout;
+    return SF_OK;
+}

@@ -1,0 +1,107 @@
+/* Layouts: how a tensor stands on a mesh.
+ *
+ * A layout says for each axis of the mesh what the ranks along it have:
+ *
+ *     R             the same
+ *     S(dim)        equal parts of a dimension, in order
+ *     S(dim, P)     equal parts of every block of P indices: a strided split
+ *     P(+)          values that must still be combined, here by addition
+ *
+ * An index g of the dimension belongs to coordinate g % P / (P / n), where n is the size of the
+ * axis. That is one digit of g in a mixed radix: it counts in units of P / n up to P. S(dim) is the
+ * same with P the size of the dimension, or, when earlier axes split the dimension too, the unit of
+ * the innermost of them, so that [S(0), S(0)] cuts the parts again. Inside, P is always there.
+ *
+ * A layout fits a shape when P divides the dimension, n divides P, and the digits of two axes on
+ * one dimension do not overlap: the P of the one divides the unit P / n of the other. So all pieces
+ * have one size, each axis can be gathered or cut without regard to the others, and the order of
+ * digits in a piece is that of the whole. Sizes that do not divide do not fit, nor does a dimension
+ * of size 0: nothing is padded. Partials of a layout are all of one monoid (a sum of maxima is not
+ * the maximum of the sums), and it must be commutative.
+ */
+#ifndef SF_SHARD_LAYOUT_H
+#define SF_SHARD_LAYOUT_H
+
+#include "ir/factor.h"
+#include "shard/mesh.h"
+
+typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL } sf_share_kind;
+
+typedef struct sf_share {
+    sf_share_kind kind;
+    sf_monoid monoid; /* of PARTIAL */
+    int dim;          /* of SPLIT */
+    int64_t period;   /* of SPLIT: P */
+} sf_share;
+
+/* Unused fields and axes are zero; a zeroed layout is replicated. Compare with sf_layout_equal, not
+ * by bytes: a share has padding. */
+typedef struct sf_layout {
+    sf_share axes[SF_MAX_AXES];
+} sf_layout;
+
+bool sf_layout_equal(const sf_layout *a, const sf_layout *b);
+bool sf_share_equal(sf_share a, sf_share b);
+uint64_t sf_layout_hash(const sf_layout *layout);
+bool sf_layout_is_replicated(const sf_layout *layout);
+bool sf_layout_is_partial(const sf_layout *layout);
+
+/* Whether the layout fits the shape; if not, `why` (may be NULL) gets a sentence part such as
+ * "dimension 0 of size 10 does not split into 4 equal parts". */
+enum { SF_WHY_TEXT = 200 };
+bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                    char why[SF_WHY_TEXT]);
+
+/* Whether two shares that fit, over axes of so many parts, go together in a layout. */
+bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts);
+
+/* The period that S(dim) without one stands for on that axis: see above. Only the shares of earlier
+ * axes are read, so periods are filled in from the first axis to the last. */
+int64_t sf_layout_period(const sf_layout *layout, const sf_mesh *mesh, int axis, int dim,
+                         int64_t size);
+
+/* The shape of a piece; all are equal. `dims` and `out` hold `rank` numbers and may be the same. */
+void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                    int64_t *out);
+
+/* Digits: a dimension in the mixed radix that a layout makes of it, major to minor. A digit is
+ * split (axis >= 0; its size on a piece is 1) or not (axis -1). Their sizes multiply to the
+ * dimension; digits of size 1 that are not split are left out. Returns how many there are. */
+enum { SF_MAX_DIGITS = 2 * SF_MAX_AXES + 1 };
+typedef struct sf_digit {
+    int64_t size, unit; /* it counts 0 .. size - 1 in steps of `unit` */
+    int axis;
+} sf_digit;
+int sf_layout_digits(const sf_layout *layout, const sf_mesh *mesh, int dim, int64_t size,
+                     sf_digit digits[SF_MAX_DIGITS]);
+
+/* The digits of two layouts at once, fine enough for both; axes of size 1 are left out. `before`
+ * and `after` are the axes that split the digit, or -1. Where no digits do for both (they overlap
+ * without being equal) the count is -1; that never happens between the two sides of a move
+ * (shard/reshard.h). There, a piece before the move is a row-major array of the digits with before
+ * == -1 of all dimensions, and a piece after it one of those with after == -1. A digit that an axis
+ * of the move splits is a place in the group: what the collective sends by, or what it comes
+ * from. */
+enum { SF_MAX_JOINT = 4 * SF_MAX_AXES + 1 };
+typedef struct sf_joint_digit {
+    int64_t size, unit;
+    int before, after;
+} sf_joint_digit;
+int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_mesh *mesh, int dim,
+                    int64_t size, sf_joint_digit digits[SF_MAX_JOINT]);
+
+/* The index in the whole dimension of index `local` of the piece of `rank`. */
+int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
+                         int64_t size, int64_t local);
+
+/* "[S(0), P(+)]"; S without a period where that is the default. A monoid is + * min max & | ^. */
+void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
+                     sf_buf *out);
+sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,
+                          sf_diag *diag, sf_layout *out);
+
+/* One share, as in a pin: "R", "S(1)", "S(0,64)", "P(+)". The period is 0 where the text gives
+ * none: then the default is meant. */
+sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out);
+
+#endif

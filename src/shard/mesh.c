@@ -1,0 +1,138 @@
+#include "shard/mesh.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/number.h"
+
+static bool is_name(sf_str text)
+{
+    for (size_t i = 0; i < text.length; i++) {
+        char c = text.at[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '_')
+            return false;
+    }
+    return text.length > 0;
+}
+
+/* What stands before the separator; *rest is what stands after it, empty where there is none. */
+static sf_str cut(sf_str text, char separator, sf_str *rest)
+{
+    const char *at = text.length ? memchr(text.at, separator, text.length) : NULL;
+    size_t length = at ? (size_t)(at - text.at) : text.length;
+    size_t skipped = at ? length + 1 : length;
+    *rest = (sf_str){text.at + skipped, text.length - skipped};
+    return (sf_str){text.at, length};
+}
+
+static sf_status add_axis(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *mesh)
+{
+    sf_str digits;
+    sf_str name = cut(text, '=', &digits);
+    int64_t size, ranks;
+    if (!is_name(name) || !sf_number_int(digits, &size))
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                       "mesh axis \"%.*s\" is not of the form NAME=SIZE", SF_STR_ARGS(text));
+    if (size < 1)
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+                       "mesh axis \"%.*s\" has size %" PRId64 ", less than 1", SF_STR_ARGS(name),
+                       size);
+    if (!sf_mul(sf_mesh_size(mesh), size, &ranks) || ranks > INT_MAX)
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "the mesh has too many ranks");
+    if (sf_mesh_axis(mesh, name) >= 0)
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "the mesh has two axes \"%.*s\"",
+                       SF_STR_ARGS(name));
+    if (mesh->naxes == SF_MAX_AXES)
+        return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "a mesh has at most %d axes", SF_MAX_AXES);
+    mesh->axes[mesh->naxes++] = (sf_axis){sf_arena_string(arena, name.at, name.length), (int)size};
+    return SF_OK;
+}
+
+sf_status sf_mesh_parse(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *out)
+{
+    sf_mesh mesh = {0};
+    bool more;
+    do {
+        sf_str rest;
+        sf_str axis = cut(text, ',', &rest);
+        more = axis.length < text.length;
+        SF_TRY(add_axis(axis, arena, diag, &mesh));
+        text = rest;
+    } while (more);
+    *out = mesh;
+    return SF_OK;
+}
+
+void sf_mesh_print(const sf_mesh *mesh, sf_buf *out)
+{
+    for (int a = 0; a < mesh->naxes; a++)
+        sf_buf_printf(out, "%s%s=%d", a ? "," : "", mesh->axes[a].name, mesh->axes[a].size);
+}
+
+int sf_mesh_axis(const sf_mesh *mesh, sf_str name)
+{
+    for (int a = 0; a < mesh->naxes; a++)
+        if (sf_str_is(name, mesh->axes[a].name))
+            return a;
+    return -1;
+}
+
+int sf_mesh_size(const sf_mesh *mesh)
+{
+    int size = 1;
+    for (int a = 0; a < mesh->naxes; a++)
+        size *= mesh->axes[a].size;
+    return size;
+}
+
+/* How far apart two ranks are that differ by one in that coordinate. */
+static int stride(const sf_mesh *mesh, int axis)
+{
+    int step = 1;
+    for (int a = axis + 1; a < mesh->naxes; a++)
+        step *= mesh->axes[a].size;
+    return step;
+}
+
+int sf_mesh_coordinate(const sf_mesh *mesh, int rank, int axis)
+{
+    return rank / stride(mesh, axis) % mesh->axes[axis].size;
+}
+
+static bool has(sf_axes axes, int axis)
+{
+    return axes >> axis & 1;
+}
+
+int sf_group_size(const sf_mesh *mesh, sf_axes axes)
+{
+    int size = 1;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (has(axes, a))
+            size *= mesh->axes[a].size;
+    return size;
+}
+
+int sf_group_place(const sf_mesh *mesh, sf_axes axes, int rank)
+{
+    int place = 0;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (has(axes, a))
+            place = place * mesh->axes[a].size + sf_mesh_coordinate(mesh, rank, a);
+    return place;
+}
+
+int sf_group_member(const sf_mesh *mesh, sf_axes axes, int rank, int place)
+{
+    for (int a = mesh->naxes - 1; a >= 0; a--) {
+        if (!has(axes, a))
+            continue;
+        int size = mesh->axes[a].size;
+        rank += (place % size - sf_mesh_coordinate(mesh, rank, a)) * stride(mesh, a);
+        place /= size;
+    }
+    return rank;
+}

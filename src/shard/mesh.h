@@ -1,0 +1,52 @@
+/* Meshes: how ranks are named by coordinates.
+ *
+ * A mesh has named axes; ranks are numbered row-major, the last axis running fastest. A set of axes
+ * cuts the mesh into groups: ranks that differ only in those coordinates. A group is ordered by
+ * them, row-major too, so every member knows the others without being told.
+ *
+ *     data=2,model=3      rank = data * 3 + model
+ *     groups of {model}   {0 1 2} {3 4 5}
+ *     groups of {data}    {0 3} {1 4} {2 5}
+ */
+#ifndef SF_SHARD_MESH_H
+#define SF_SHARD_MESH_H
+
+#include "base/diag.h"
+#include "base/str.h"
+
+enum { SF_MAX_AXES = 4 };
+
+/* A set of axes: bit a stands for axis a. */
+typedef uint32_t sf_axes;
+
+typedef struct sf_axis {
+    const char *name;
+    int size; /* at least 1 */
+} sf_axis;
+
+typedef struct sf_mesh {
+    int naxes;
+    sf_axis axes[SF_MAX_AXES];
+} sf_mesh;
+
+/* Reads "data=2,model=4". Names are letters, digits and _ and all different. They live in the
+ * arena. */
+sf_status sf_mesh_parse(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *out);
+
+/* Writes what sf_mesh_parse reads. */
+void sf_mesh_print(const sf_mesh *mesh, sf_buf *out);
+
+/* The axis of that name, or -1. */
+int sf_mesh_axis(const sf_mesh *mesh, sf_str name);
+
+/* Ranks in all. */
+int sf_mesh_size(const sf_mesh *mesh);
+
+int sf_mesh_coordinate(const sf_mesh *mesh, int rank, int axis);
+
+/* The group of `rank` along the axes: its size, the place of the rank in it, and its members. */
+int sf_group_size(const sf_mesh *mesh, sf_axes axes);
+int sf_group_place(const sf_mesh *mesh, sf_axes axes, int rank);
+int sf_group_member(const sf_mesh *mesh, sf_axes axes, int rank, int place);
+
+#endif

@@ -1,0 +1,71 @@
+/* Resharding: from one layout of a tensor to another, by the cheapest way.
+ *
+ * A way is a sequence of moves, each of which changes the shares of some axes:
+ *
+ *     slice     R -> S      nothing is sent: every rank keeps its part
+ *     mask      R -> P      nothing is sent: the first rank keeps its value, others the identity
+ *     gather    S -> R      all-gather
+ *     reduce    P -> R      all-reduce
+ *     scatter   P -> S      reduce-scatter
+ *     exchange  S -> S      all-to-all, along one axis
+ *     swap      the shares of two axes of one size change places: each rank sends its piece to one
+ *
+ * gather, reduce and scatter may take several axes at once: one collective in a larger group. In an
+ * exchange the digits of the old and the new split do not overlap, so each rank has an equal part
+ * for every other. Every move leaves each rank the digits of sf_layout_joint to rearrange.
+ *
+ * The search is Dijkstra's over layouts, guided (A*) by what the way costs at least. What a move
+ * costs is handed in; of ways that cost the same the one of fewer moves wins, then the order above
+ * and the order of axes decide, so every rank finds the same way. On the way stand only shares that
+ * one of the layouts has, and contiguous ones: no cheaper way is known to be missed where axes are
+ * powers of two.
+ */
+#ifndef SF_SHARD_RESHARD_H
+#define SF_SHARD_RESHARD_H
+
+#include "ir/type.h"
+#include "shard/layout.h"
+
+typedef enum sf_move_kind {
+    SF_MOVE_SLICE,
+    SF_MOVE_MASK,
+    SF_MOVE_GATHER,
+    SF_MOVE_REDUCE,
+    SF_MOVE_SCATTER,
+    SF_MOVE_EXCHANGE,
+    SF_MOVE_SWAP,
+    SF_MOVE_KIND_COUNT
+} sf_move_kind;
+const char *sf_move_kind_name(sf_move_kind kind);
+
+typedef struct sf_move {
+    sf_move_kind kind;
+    sf_axes axes;    /* whose shares change */
+    sf_layout after; /* the whole layout after it */
+} sf_move;
+
+enum { SF_MAX_MOVES = 4 * SF_MAX_AXES };
+typedef struct sf_path {
+    int count;
+    sf_move moves[SF_MAX_MOVES];
+    double cost;
+} sf_path;
+
+/* What a move costs, in any unit, never negative: `bytes` is the size of a rank's piece before the
+ * move, or after it where that is larger. Depends on nothing but its arguments. An infinity forbids
+ * a move. */
+typedef double sf_move_cost(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
+                            double bytes);
+
+/* The bytes that a rank must send at least: a cost for when nothing is known about the machine. In
+ * units of bytes, plus a constant far below 1 for each move, which is smaller where nothing is
+ * sent. */
+sf_move_cost sf_move_bytes;
+
+/* Both layouts fit the type. Partials of two monoids never pass into each other directly: P(+) to
+ * P(max) is reduce and mask, as S to P is gather and mask. False only when `cost` forbids every
+ * way. */
+bool sf_reshard(const sf_mesh *mesh, const sf_type *type, const sf_layout *from,
+                const sf_layout *to, sf_move_cost *cost, void *context, sf_path *out);
+
+#endif

@@ -17,6 +17,7 @@ typedef enum sf_status {
     SF_EUSAGE,       /* the call or the command line is wrong */
     SF_EIO,          /* the system could not read or write */
     SF_ENOMEM,       /* no memory, or past the limit that was set */
+    SF_EPEER,        /* another rank failed, or was waited for in vain */
 } sf_status;
 
 /* Messages of one or several calls. Every function that can fail takes one; several errors in one

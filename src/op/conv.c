@@ -248,6 +248,17 @@ static void factors(const sf_op *op, sf_factoring *out)
     }
 }
 
+/* Groups that are split among ranks are fewer on each. */
+static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attributes)
+{
+    conv c = conv_of(op);
+    int64_t batch = pieces[2]->dims[c.out_batch], input = pieces[1]->dims[c.rhs_input];
+    if (c.feature_groups > 1 && input > 0)
+        attributes[FEATURE_GROUPS] = sf_attr_int(op->pool, pieces[0]->dims[c.lhs_feature] / input);
+    if (c.batch_groups > 1 && batch > 0)
+        attributes[BATCH_GROUPS] = sf_attr_int(op->pool, pieces[0]->dims[c.lhs_batch] / batch);
+}
+
 static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
                  int64_t *need_first, int64_t *need_end)
 {
@@ -512,6 +523,7 @@ const sf_opdef sf_op_convolution = {
     .factors = factors,
     .halo = halo,
     .linear = sf_linear_each,
+    .local = local,
     .flops = flops,
     .eval = eval,
 };

@@ -3,8 +3,6 @@
 #include "op/move.h"
 #include "op/util.h"
 
-enum { SLICE_SIZES = SF_INDEXING_SLOTS, INDICES_ARE_SORTED, SLOTS };
-
 #define NUMBERS .group = "dimension_numbers"
 
 static const sf_attrdef gather_attrs[] = {
@@ -16,14 +14,14 @@ static const sf_attrdef gather_attrs[] = {
                                    .kind = SF_ATTR_INTS},
     [SF_INDEXING_MAP] = {.name = "start_index_map", NUMBERS, .kind = SF_ATTR_INTS},
     [SF_INDEXING_VECTOR_DIM] = {.name = "index_vector_dim", NUMBERS, .kind = SF_ATTR_INT},
-    [SLICE_SIZES] = {.name = "slice_sizes", .kind = SF_ATTR_INTS, .required = true},
-    [INDICES_ARE_SORTED] = {.name = "indices_are_sorted", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
+    [SF_GATHER_SIZES] = {.name = "slice_sizes", .kind = SF_ATTR_INTS, .required = true},
+    [SF_GATHER_SORTED] = {.name = "indices_are_sorted", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
 };
 
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *operand = op->in[0], *indices = op->in[1];
-    sf_ints sizes = sf_op_ints(op, SLICE_SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     sf_indexing indexing;
     SF_TRY(sf_indexing_check(op, operand, indices, &indexing, diag));
     if (sizes.count != operand->rank)
@@ -54,7 +52,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 static void operand_factor(const sf_op *op, const sf_indexing *indexing, int d, sf_factoring *out)
 {
     const sf_type *operand = op->in[0];
-    int64_t size = operand->dims[d], slice = sf_op_ints(op, SLICE_SIZES).at[d];
+    int64_t size = operand->dims[d], slice = sf_op_ints(op, SF_GATHER_SIZES).at[d];
     int window = indexing->window_of[d], batch = indexing->batch_of[d];
     if (batch >= 0 || (window >= 0 && slice == size)) {
         int factor = sf_factor_add(out, size, SF_MAP, SF_MONOID_NONE);
@@ -90,6 +88,19 @@ static void factors(const sf_op *op, sf_factoring *out)
             sf_factor_walk(out, 2, indexing.windowed_of[q], factor);
         }
     }
+}
+
+/* A window that covers a dimension covers the piece of it. */
+static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
+{
+    sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[1]);
+    int64_t sizes[SF_MAX_RANK];
+    for (int d = 0; d < op->in[0]->rank; d++) {
+        sizes[d] = sf_op_ints(op, SF_GATHER_SIZES).at[d];
+        if (indexing.window_of[d] >= 0 && sizes[d] == op->in[0]->dims[d])
+            sizes[d] = pieces[0]->dims[d];
+    }
+    attrs[SF_GATHER_SIZES] = sf_attr_ints(op->pool, op->in[0]->rank, sizes);
 }
 
 /* Only what is taken is read. */
@@ -128,7 +139,7 @@ static sf_status eval_gather(sf_eval *eval, const sf_op *op, const sf_tensor *in
     if (out->type->count == 0 || in[0].type->count == 0)
         return SF_OK;
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[1]);
-    sf_ints sizes = sf_op_ints(op, SLICE_SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     sf_mark mark = sf_arena_mark(&eval->scratch);
 
     /* List 0 of the move holds what is fixed for a window, the others its dims. The points are the
@@ -170,11 +181,12 @@ const sf_opdef sf_op_gather = {
     .max_operands = 2,
     .nresults = 1,
     .attrs = gather_attrs,
-    .nattrs = SLOTS,
+    .nattrs = SF_GATHER_SLOTS,
     .group = "#stablehlo.gather",
     .infer = infer,
     .factors = factors,
     .linear = sf_linear_first,
+    .local = local,
     .bytes = bytes,
     .eval = eval_gather,
 };

@@ -27,6 +27,7 @@ enum {
     SF_INDEXING_VECTOR_DIM,
     SF_INDEXING_SLOTS
 };
+enum { SF_GATHER_SIZES = SF_INDEXING_SLOTS, SF_GATHER_SORTED, SF_GATHER_SLOTS };
 
 /* Maps between dimensions; -1 where there is none. */
 typedef struct sf_indexing {

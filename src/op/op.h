@@ -25,4 +25,7 @@ static inline bool sf_is(const sf_node *node, sf_opcode code)
     return node->def->id == (int)code;
 }
 
+/* One of those in op/collective.c. */
+bool sf_is_collective(const sf_node *node);
+
 #endif

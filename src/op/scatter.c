@@ -102,13 +102,25 @@ static void walk_all(sf_factoring *out, int first, int count, int dim, int facto
         sf_factor_walk(out, t, dim, factor);
 }
 
+/* An update falls into one piece of the operand when the window has one element there, at an index that
+ * can be told, or when it is cut along with the operand. */
+static sf_factor_role operand_role(const sf_op *op, const sf_indexing *indexing, int d)
+{
+    int window = indexing->window_of[d];
+    int64_t size = window >= 0 ? op->in[inputs(op) + 1]->dims[window] : 1;
+    bool is_point = size == 1 && indexing->start_of[d] >= 0;
+    bool is_full = window >= 0 && size == op->in[0]->dims[d];
+    return is_point || is_full || indexing->batch_of[d] >= 0 ? SF_MAP : SF_WHOLE;
+}
+
 static void factors(const sf_op *op, sf_factoring *out)
 {
     int n = inputs(op), updates = n + 1, results = 2 * n + 1;
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[n]);
     for (int d = 0; d < op->in[0]->rank; d++) {
         int window = indexing.window_of[d], batch = indexing.batch_of[d];
-        int factor = sf_factor_add(out, op->in[0]->dims[d], SF_MAP, SF_MONOID_NONE);
+        int factor =
+            sf_factor_add(out, op->in[0]->dims[d], operand_role(op, &indexing, d), SF_MONOID_NONE);
         walk_all(out, 0, n, d, factor);
         walk_all(out, results, n, d, factor);
         if (batch >= 0) {

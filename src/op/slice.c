@@ -59,20 +59,18 @@ static sf_status check_per_dim(const sf_op *op, int slot, sf_diag *diag)
 
 /* concatenate */
 
-enum { CONCATENATE_DIM };
-
 static const sf_attrdef concatenate_attrs[] = {
-    [CONCATENATE_DIM] = {.name = "dimension",
-                         .key = "dim",
-                         .hlo = "dimensions",
-                         .kind = SF_ATTR_INT,
-                         .required = true},
+    [SF_CONCATENATE_DIMENSION] = {.name = "dimension",
+                                  .key = "dim",
+                                  .hlo = "dimensions",
+                                  .kind = SF_ATTR_INT,
+                                  .required = true},
 };
 
 static sf_status concatenate_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *first = op->in[0];
-    int64_t dim = sf_op_int(op, CONCATENATE_DIM, 0);
+    int64_t dim = sf_op_int(op, SF_CONCATENATE_DIMENSION, 0);
     if (dim < 0 || dim >= first->rank)
         return SF_OP_FAIL(op, diag, "dimension %" PRId64 " of operands of rank %d", dim,
                           first->rank);
@@ -97,7 +95,7 @@ static sf_status concatenate_infer(const sf_op *op, const sf_type **out, sf_diag
 
 static void concatenate_factors(const sf_op *op, sf_factoring *out)
 {
-    int dim = (int)sf_op_int(op, CONCATENATE_DIM, 0);
+    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0);
     for (int d = 0; d < op->out[0]->rank; d++) {
         if (d == dim)
             window_dim(op, out, op->noperands, d);
@@ -120,7 +118,7 @@ static void concatenate_halo(const sf_op *op, int factor, int tensor, int dim, i
 static sf_status concatenate_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in,
                                   sf_tensor *out)
 {
-    int dim = (int)sf_op_int(op, CONCATENATE_DIM, 0);
+    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0);
     sf_line lines[SF_MAX_RANK];
     for (int d = 0; d < SF_MAX_RANK; d++)
         lines[d] = (sf_line){1, 0, 1};
@@ -208,6 +206,12 @@ static void dynamic_slice_factors(const sf_op *op, sf_factoring *out)
     }
 }
 
+static void dynamic_slice_local(const sf_op *op, const sf_type *const *pieces,
+                                const sf_attr **attrs)
+{
+    attrs[DYNAMIC_SIZES] = sf_attr_ints(op->pool, op->in[0]->rank, pieces[op->noperands]->dims);
+}
+
 /* Only what is taken is read. */
 static double dynamic_slice_bytes(const sf_op *op)
 {
@@ -241,6 +245,7 @@ const sf_opdef sf_op_dynamic_slice = {
     .infer = dynamic_slice_infer,
     .factors = dynamic_slice_factors,
     .linear = sf_linear_first,
+    .local = dynamic_slice_local,
     .bytes = dynamic_slice_bytes,
     .eval = dynamic_slice_eval,
 };
@@ -317,18 +322,19 @@ const sf_opdef sf_op_dynamic_update_slice = {
 
 /* pad */
 
-enum { PAD_LOW, PAD_HIGH, PAD_INTERIOR };
-
 static const sf_attrdef pad_attrs[] = {
-    [PAD_LOW] = {.name = "edge_padding_low", .key = "low", .kind = SF_ATTR_INTS, .required = true},
-    [PAD_HIGH] = {.name = "edge_padding_high",
-                  .key = "high",
-                  .kind = SF_ATTR_INTS,
-                  .required = true},
-    [PAD_INTERIOR] = {.name = "interior_padding",
-                      .key = "interior",
-                      .kind = SF_ATTR_INTS,
-                      .required = true},
+    [SF_PAD_LOW] = {.name = "edge_padding_low",
+                    .key = "low",
+                    .kind = SF_ATTR_INTS,
+                    .required = true},
+    [SF_PAD_HIGH] = {.name = "edge_padding_high",
+                     .key = "high",
+                     .kind = SF_ATTR_INTS,
+                     .required = true},
+    [SF_PAD_INTERIOR] = {.name = "interior_padding",
+                         .key = "interior",
+                         .kind = SF_ATTR_INTS,
+                         .required = true},
 };
 
 static bool moderate(int64_t padding)
@@ -354,12 +360,12 @@ static sf_status pad_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     if (op->in[1]->rank != 0 || op->in[1]->dtype != in->dtype)
         return SF_OP_FAIL(op, diag, "the padding value must be a scalar of %s",
                           sf_dtype_get(in->dtype)->name);
-    for (int slot = PAD_LOW; slot <= PAD_INTERIOR; slot++)
+    for (int slot = SF_PAD_LOW; slot <= SF_PAD_INTERIOR; slot++)
         SF_TRY(check_per_dim(op, slot, diag));
     int64_t sizes[SF_MAX_RANK];
     for (int d = 0; d < in->rank; d++) {
-        int64_t low = sf_op_ints(op, PAD_LOW).at[d], high = sf_op_ints(op, PAD_HIGH).at[d];
-        int64_t interior = sf_op_ints(op, PAD_INTERIOR).at[d];
+        int64_t low = sf_op_ints(op, SF_PAD_LOW).at[d], high = sf_op_ints(op, SF_PAD_HIGH).at[d];
+        int64_t interior = sf_op_ints(op, SF_PAD_INTERIOR).at[d];
         if (interior < 0)
             return SF_OP_FAIL(op, diag, "the interior padding of dimension %d is negative", d);
         if (!padded_size(in->dims[d], low, high, interior, &sizes[d]))
@@ -375,8 +381,8 @@ static sf_status pad_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 static void pad_factors(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->in[0]->rank; d++) {
-        if (sf_op_ints(op, PAD_LOW).at[d] == 0 && sf_op_ints(op, PAD_HIGH).at[d] == 0 &&
-            sf_op_ints(op, PAD_INTERIOR).at[d] == 0)
+        if (sf_op_ints(op, SF_PAD_LOW).at[d] == 0 && sf_op_ints(op, SF_PAD_HIGH).at[d] == 0 &&
+            sf_op_ints(op, SF_PAD_INTERIOR).at[d] == 0)
             map_dim(op, out, 1, d);
         else
             window_dim(op, out, 1, d);
@@ -387,8 +393,8 @@ static void pad_halo(const sf_op *op, int factor, int tensor, int dim, int64_t f
                      int64_t *need_first, int64_t *need_end)
 {
     (void)factor, (void)tensor;
-    int64_t low = sf_op_ints(op, PAD_LOW).at[dim], size = op->in[0]->dims[dim];
-    int64_t step = sf_op_ints(op, PAD_INTERIOR).at[dim] + 1;
+    int64_t low = sf_op_ints(op, SF_PAD_LOW).at[dim], size = op->in[0]->dims[dim];
+    int64_t step = sf_op_ints(op, SF_PAD_INTERIOR).at[dim] + 1;
     *need_first = clamp(sf_ceil_div(first - low, step), 0, size);
     *need_end = clamp(sf_ceil_div(end - low, step), 0, size);
 }
@@ -404,8 +410,8 @@ static sf_status pad_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
 {
     sf_line lines[SF_MAX_RANK];
     for (int d = 0; d < op->in[0]->rank; d++)
-        lines[d] =
-            (sf_line){1, -sf_op_ints(op, PAD_LOW).at[d], sf_op_ints(op, PAD_INTERIOR).at[d] + 1};
+        lines[d] = (sf_line){1, -sf_op_ints(op, SF_PAD_LOW).at[d],
+                             sf_op_ints(op, SF_PAD_INTERIOR).at[d] + 1};
     sf_move_fill(in[1].data, out);
     move_lines(eval, &in[0], out, lines);
     return SF_OK;
@@ -547,6 +553,17 @@ static void slice_halo(const sf_op *op, int factor, int tensor, int dim, int64_t
     *need_end = start + (end - 1) * stride + 1;
 }
 
+/* Dimensions that are split are kept from end to end. */
+static void slice_local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
+{
+    int64_t limits[SF_MAX_RANK];
+    for (int d = 0; d < op->in[0]->rank; d++) {
+        bool split = pieces[0]->dims[d] != op->in[0]->dims[d];
+        limits[d] = split ? pieces[0]->dims[d] : sf_op_ints(op, SF_SLICE_LIMITS).at[d];
+    }
+    attrs[SF_SLICE_LIMITS] = sf_attr_ints(op->pool, op->in[0]->rank, limits);
+}
+
 static sf_status slice_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_line lines[SF_MAX_RANK];
@@ -573,5 +590,6 @@ const sf_opdef sf_op_slice = {
     .factors = slice_factors,
     .halo = slice_halo,
     .linear = sf_linear_first,
+    .local = slice_local,
     .eval = slice_eval,
 };

@@ -4,7 +4,8 @@
 /* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
  * alive. So the text's order is kept, but an instruction is taken as soon as it is ready when it frees at
  * least as much as it needs. A new value of an argument needs nothing once nobody else will read the old
- * one, because it then goes into its place. */
+ * one, because it then goes into its place. Collectives stay in the order of the text, which is the same
+ * on all ranks: in another order the ranks would wait for each other. */
 typedef struct order {
     lowering *l;
     sf_program *p;
@@ -14,6 +15,7 @@ typedef struct order {
     uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
     uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
     bool *done;
+    uint32_t turn; /* the first collective that is not done, or the end */
     sf_inst *ordered;
     uint32_t *position; /* by old index */
     uint32_t count;
@@ -89,9 +91,22 @@ static int64_t gain_of(const order *o, uint32_t index)
     return gain;
 }
 
+static bool is_collective(const order *o, uint32_t inst)
+{
+    const sf_node *node = o->p->insts[inst].node;
+    return node && sf_is_collective(node);
+}
+
 static bool is_ready(const order *o, uint32_t inst)
 {
-    return inst != SF_NONE && !o->done[inst] && o->waits[inst] == 0;
+    return inst != SF_NONE && !o->done[inst] && o->waits[inst] == 0 &&
+           (inst == o->turn || !is_collective(o, inst));
+}
+
+static void find_turn(order *o)
+{
+    while (o->turn < o->p->ninsts && (o->done[o->turn] || !is_collective(o, o->turn)))
+        o->turn++;
 }
 
 static void take(order *o, uint32_t index)
@@ -100,6 +115,7 @@ static void take(order *o, uint32_t index)
     o->done[index] = true;
     o->position[index] = o->count;
     o->ordered[o->count++] = *inst;
+    find_turn(o);
     for (uint32_t i = 0; i < inst->nin; i++)
         o->readers[inst->in[i].buffer] -= is_new(o, index, i);
     for (uint32_t i = 0; i < inst->nout; i++)
@@ -153,6 +169,7 @@ void order_insts(lowering *l)
     uint32_t *taken = sf_alloc(ninsts * sizeof *taken);
     link_readers(&o);
     link_state(&o);
+    find_turn(&o);
     for (uint32_t i = 0; i < ninsts; i++)
         if (!o.done[i])
             take_with_gains(&o, i, taken);

@@ -138,6 +138,17 @@ static const sample samples[] = {
      "%r:2 = stablehlo.optimization_barrier %a, %b : tensor<4x6xf32>, tensor<3xi32>", "tensor<4x6xf32>, tensor<3xi32>"},
     {"%a: tensor<4x6xf32>",
      "%r = stablehlo.custom_call @Sharding(%a) {mhlo.sharding = \"{devices=[2,1]<=[2]}\"} : (tensor<4x6xf32>) -> tensor<4x6xf32>", "tensor<4x6xf32>"},
+    /* collectives: only in local graphs; on one device a group has one rank */
+    {"%a: tensor<4x6xf32>, %b: tensor<3xf32>",
+     "%r:2 = \"sheaf.all_reduce\"(%a, %b) <{axes = 1 : i64, size = 1 : i64, number = 0 : i64}> " BODY("add", "f32") " : (tensor<4x6xf32>, tensor<3xf32>) -> (tensor<4x6xf32>, tensor<3xf32>)", "tensor<4x6xf32>, tensor<3xf32>"},
+    {"%a: tensor<4x6xbf16>",
+     "%r = \"sheaf.all_gather\"(%a) <{axes = 2 : i64, size = 1 : i64, number = 0 : i64}> : (tensor<4x6xbf16>) -> tensor<1x4x6xbf16>", "tensor<1x4x6xbf16>"},
+    {"%a: tensor<1x4x6xi32>",
+     "%r = \"sheaf.reduce_scatter\"(%a) <{axes = 3 : i64, size = 1 : i64, number = 5 : i64}> " BODY("maximum", "i32") " : (tensor<1x4x6xi32>) -> tensor<4x6xi32>", "tensor<4x6xi32>"},
+    {"%a: tensor<1x24xf32>",
+     "%r = \"sheaf.all_to_all\"(%a) <{axes = 1 : i64, size = 1 : i64, number = 0 : i64}> : (tensor<1x24xf32>) -> tensor<1x24xf32>", "tensor<1x24xf32>"},
+    {"%a: tensor<f32>",
+     "%r = \"sheaf.permute\"(%a) <{axes = 3 : i64, size = 1 : i64, number = 0 : i64}> : (tensor<f32>) -> tensor<f32>", "tensor<f32>"},
 };
 /* clang-format on */
 

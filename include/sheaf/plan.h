@@ -1,0 +1,68 @@
+/* Plans: how a step is split over ranks. */
+#ifndef SHEAF_PLAN_H
+#define SHEAF_PLAN_H
+
+#include "sheaf/graph.h"
+#include "sheaf/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sf_plan sf_plan;
+
+/* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
+typedef struct sf_pin_options {
+    const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
+    const char *recipe;      /* "dp", "megatron", ...; NULL: none */
+    int ranks;               /* 0: those of the mesh */
+    const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
+    int npins;
+} sf_pin_options;
+
+/* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
+ * that does not apply to the step is SF_EUSAGE, with the reason. */
+sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
+                      sf_plan **out);
+
+/* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
+ * output. */
+sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out);
+sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path, sf_diag *diag);
+
+void sf_plan_free(sf_plan *plan);
+
+/* How many ranks it is for. */
+int sf_plan_ranks(const sf_plan *plan);
+
+/* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
+ * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */
+sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag);
+
+/* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
+ * where it does not fit: the ops, the pieces and the collectives are the same, the numbers are not.
+ * *about, which lives as long as *small, says what was shrunk. */
+sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
+                         sf_graph **small, sf_plan **small_plan, const char **about);
+
+/* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
+sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
+                       const char *path, sf_diag *diag);
+
+/* How many processes mpirun, or the like, started with this one among them; 0: it did not. */
+int sf_ranks_started(void);
+
+/* For such processes, which all call it: SF_OK when all of them have SF_OK. Else all get the status of the
+ * first that failed, and it alone keeps its messages. `limit` as for sf_train. In another program it is
+ * `mine`. */
+sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag);
+
+/* The recipes, by number: their names and half a sentence about each; NULL past the last. */
+const char *sf_recipe_name(int index);
+const char *sf_recipe_about(int index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,51 @@
+/* The plan: how a step is split, as data.
+ *
+ * A plan says for every node of the step which layouts its operands must have and which its results
+ * have. Everything else follows: a value whose layout differs from what a node wants is resharded on
+ * the way (shard/reshard.h), and every rank derives its own program from the plan and its number
+ * (prog/local.h). The layout of a state result is that of the argument it becomes.
+ *
+ * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
+ * that are replicated throughout left out. It names the hash of its step and refuses another.
+ */
+#ifndef SF_PLAN_PLAN_H
+#define SF_PLAN_PLAN_H
+
+#include "ir/graph.h"
+#include "shard/layout.h"
+#include "sheaf/plan.h"
+
+/* A pin, "PATTERN=SHARE@AXIS": see plan/pin.h. */
+typedef struct sf_pin {
+    const char *text; /* as it was written */
+    const char *pattern;
+    int axis;
+    sf_share share; /* period 0: the default, see shard/layout.h */
+} sf_pin;
+
+struct sf_plan {
+    sf_arena arena;
+    uint64_t graph;     /* hash of the step */
+    const char *recipe; /* or "" */
+    sf_mesh mesh;
+    int npins;
+    sf_pin *pins;         /* those that were obeyed, the earlier the stronger */
+    sf_layout *arguments; /* by argument of the step */
+    sf_layout *results;   /* by result of the step: what it is returned as */
+    sf_layout **nodes;    /* by node id: operands, then results; NULL inside of regions */
+    int *pinned;          /* by value of the step: the first pin that matches it, or -1 */
+};
+
+/* All replicated. */
+sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh);
+
+/* The layout that a value is made with. */
+const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value);
+
+/* JSON. Reading checks everything that can be checked without the op table: names, numbers of
+ * operands, that layouts fit shapes, and the hash of the step. */
+void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out);
+sf_status sf_plan_read(sf_str text, const char *file, const sf_graph *graph, sf_diag *diag,
+                       sf_plan **out);
+
+#endif

@@ -1,0 +1,79 @@
+#include "support/plans.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/op.h"
+#include "sheaf/sheaf.h"
+
+const char *const test_steps[] = {
+    "mlp-micro",  "gpt-micro",      "gpt-bf16-micro", "gpt-dropout-micro", "gpt-remat-micro",
+    "bert-micro", "gpt-scan-micro", "llama-micro",    "moe-micro",         "swin-micro",
+    "t5-micro",   "unet-micro",     "wresnet-micro",  "evoformer-micro",   NULL};
+
+sf_graph *test_step(const char *name)
+{
+#if !SF_FEATURE_LZMA
+    skip();
+#endif
+    char path[128];
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph;
+    snprintf(path, sizeof path, "test/data/micro/%s.stablehlo.mlir.xz", name);
+    if (sf_load(path, NULL, diag, &graph) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return graph;
+}
+
+sf_plan *test_pin(const sf_graph *graph, const char *recipe, int ranks, const char *mesh,
+                  const char *const *pins, test_refusal *refusal)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_plan *plan = NULL;
+    sf_pin_options options = {.mesh = mesh, .recipe = recipe, .ranks = ranks, .pins = pins};
+    while (pins && pins[options.npins])
+        options.npins++;
+    *refusal = (test_refusal){.status = sf_pin_step(graph, &options, diag, &plan)};
+    if (refusal->status != SF_OK) {
+        const char *text = sf_diag_text(diag, 0);
+        snprintf(refusal->text, sizeof refusal->text, "%s", text ? text : "no message");
+        plan = NULL;
+    }
+    sf_diag_free(diag);
+    return plan;
+}
+
+sf_plan *test_plan(const sf_graph *graph, const char *recipe, int ranks, const char *mesh,
+                   const char *const *pins)
+{
+    test_refusal refusal;
+    sf_plan *plan = test_pin(graph, recipe, ranks, mesh, pins, &refusal);
+    if (!plan)
+        fail_msg("%s", refusal.text);
+    return plan;
+}
+
+sf_local *test_local(const sf_graph *graph, const sf_plan *plan, int rank)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_local *local;
+    if (sf_local_new(graph, plan, rank, diag, &local) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return local;
+}
+
+sf_node *test_collective(const sf_local *local, int at)
+{
+    const sf_block *top = local->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        if (sf_is_collective(local->graph->nodes[top->nodes[i]]) && at-- == 0)
+            return local->graph->nodes[top->nodes[i]];
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* Steps that are split, for tests of plans. */
+#ifndef TEST_SUPPORT_PLANS_H
+#define TEST_SUPPORT_PLANS_H
+
+#include "ir/opdef.h"
+#include "prog/local.h"
+
+/* The micro steps, by name; NULL at the end. */
+extern const char *const test_steps[];
+
+/* A micro step. Skips the running test where such files cannot be read. */
+sf_graph *test_step(const char *name);
+
+/* The plan, or NULL and the status and the first message. Pins end with NULL; mesh, recipe and pins may be
+ * NULL. */
+typedef struct test_refusal {
+    sf_status status;
+    char text[1000];
+} test_refusal;
+sf_plan *test_pin(const sf_graph *graph, const char *recipe, int ranks, const char *mesh,
+                  const char *const *pins, test_refusal *refusal);
+
+/* Fails the test where there is none. */
+sf_plan *test_plan(const sf_graph *graph, const char *recipe, int ranks, const char *mesh,
+                   const char *const *pins);
+sf_local *test_local(const sf_graph *graph, const sf_plan *plan, int rank);
+
+/* Collective `at` of a local graph, or NULL past the last. */
+sf_node *test_collective(const sf_local *local, int at);
+
+/* Whether text of `kind` of refusal is there. */
+#define assert_says(refusal, kind, part)                                                           \
+    do {                                                                                           \
+        if (!strstr((refusal).text, (part)))                                                       \
+            fail_msg("\"%s\" lacks \"%s\"", (refusal).text, (part));                               \
+        assert_int_equal((refusal).status, (kind));                                                \
+    } while (0)
+
+#endif

@@ -1,0 +1,463 @@
+#include "support/ranks.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "op/body.h"
+#include "op/build.h"
+#include "op/eval.h"
+#include "op/slots.h"
+#include "op/util.h"
+
+static sf_tensor new_tensor(const sf_type *type)
+{
+    return (sf_tensor){.type = type, .data = sf_alloc((size_t)sf_type_bytes(type))};
+}
+
+static void store_identity(sf_tensor *tensor, int64_t i, sf_monoid monoid)
+{
+    sf_word word = sf_monoid_identity(monoid, tensor->type->dtype);
+    if (sf_is_float(tensor->type->dtype))
+        sf_store_f64(tensor->type->dtype, tensor->data, i, word.real);
+    else
+        sf_store_i64(tensor->type->dtype, tensor->data, i, (int64_t)word.integer);
+}
+
+/* The flat index in the whole of each element of a piece. */
+static int64_t global_of(const sf_layout *layout, const sf_mesh *mesh, int rank,
+                         const sf_type *whole, const int64_t *index)
+{
+    int64_t flat = 0;
+    for (int d = 0; d < whole->rank; d++)
+        flat = flat * whole->dims[d] +
+               sf_layout_global(layout, mesh, rank, d, whole->dims[d], index[d]);
+    return flat;
+}
+
+/* What the ranks that are not the first along some partial axis have: small numbers that depend on the
+ * element and on those coordinates. Booleans have no negative ones. */
+static int64_t spread(sf_dtype dtype, int64_t flat, int place)
+{
+    return place && dtype != SF_PRED ? (flat * 7 + place * 5) % 4 - 1 : 0;
+}
+
+/* Element i of `out`: element `flat` of the whole, or this rank's part of it. */
+static void cut_element(const sf_tensor *whole, int64_t flat, const sf_layout *layout,
+                        const sf_mesh *mesh, int rank, sf_tensor *out, int64_t i)
+{
+    sf_axes partial = 0;
+    sf_monoid monoid = SF_MONOID_NONE;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (layout->axes[a].kind == SF_PARTIAL) {
+            partial |= 1u << a;
+            monoid = layout->axes[a].monoid;
+        }
+    sf_dtype dtype = whole->type->dtype;
+    int place = sf_group_place(mesh, partial, rank);
+    if (place && monoid != SF_MONOID_ADD) {
+        store_identity(out, i, monoid);
+    } else if (!partial || monoid != SF_MONOID_ADD) {
+        sf_store_bits(dtype, out->data, i, sf_load_bits(dtype, whole->data, flat));
+    } else {
+        int64_t part = spread(dtype, flat, place);
+        for (int p = 1; !place && p < sf_group_size(mesh, partial); p++)
+            part -= spread(dtype, flat, p);
+        if (sf_is_float(dtype))
+            sf_store_f64(dtype, out->data, i, (double)part + (place ? 0 : sf_get_f64(whole, flat)));
+        else
+            sf_store_i64(dtype, out->data, i, part + (place ? 0 : sf_get_i64(whole, flat)));
+    }
+}
+
+sf_tensor test_cut(const sf_tensor *whole, const sf_layout *layout, const sf_mesh *mesh, int rank,
+                   sf_pool *pool)
+{
+    int64_t dims[SF_MAX_RANK], index[SF_MAX_RANK] = {0};
+    const sf_type *type = whole->type;
+    sf_layout_dims(layout, mesh, type->rank, type->dims, dims);
+    sf_tensor out = new_tensor(sf_type_get(pool, type->dtype, type->rank, dims));
+    for (int64_t i = 0; i < out.type->count; i++) {
+        cut_element(whole, global_of(layout, mesh, rank, type, index), layout, mesh, rank, &out, i);
+        sf_next_index(type->rank, dims, index);
+    }
+    return out;
+}
+
+static void combine_element(sf_monoid monoid, sf_tensor *to, int64_t at, const sf_tensor *from,
+                            int64_t i)
+{
+    sf_dtype dtype = to->type->dtype;
+    if (sf_is_float(dtype))
+        sf_store_f64(dtype, to->data, at,
+                     sf_combine_f64(monoid, sf_get_f64(to, at), sf_get_f64(from, i)));
+    else
+        sf_store_i64(dtype, to->data, at,
+                     sf_combine_i64(dtype, monoid, sf_get_i64(to, at), sf_get_i64(from, i)));
+}
+
+sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_mesh *mesh, int like,
+                    const sf_type *type)
+{
+    sf_tensor out = new_tensor(type);
+    bool *written = sf_alloc((size_t)type->count);
+    for (int rank = 0; rank < sf_mesh_size(mesh); rank++) {
+        sf_monoid monoid = SF_MONOID_NONE;
+        bool taken = true;
+        for (int a = 0; a < mesh->naxes; a++) {
+            if (layout->axes[a].kind == SF_PARTIAL)
+                monoid = layout->axes[a].monoid;
+            if (layout->axes[a].kind == SF_REPLICATED)
+                taken =
+                    taken && sf_mesh_coordinate(mesh, rank, a) == sf_mesh_coordinate(mesh, like, a);
+        }
+        const sf_tensor *piece = &pieces[rank];
+        int64_t index[SF_MAX_RANK] = {0};
+        for (int64_t i = 0; taken && i < piece->type->count; i++) {
+            int64_t flat = global_of(layout, mesh, rank, type, index);
+            if (written[flat])
+                combine_element(monoid, &out, flat, piece, i);
+            else
+                sf_store_bits(type->dtype, out.data, flat,
+                              sf_load_bits(type->dtype, piece->data, i));
+            written[flat] = true;
+            sf_next_index(type->rank, piece->type->dims, index);
+        }
+    }
+    sf_free(written);
+    return out;
+}
+
+/* The world in lockstep */
+
+typedef struct world {
+    sf_local *const *locals;
+    int count;
+    const sf_mesh *mesh;
+    sf_eval *evals;     /* by rank */
+    uint32_t *next;     /* by rank: the next node of the top block */
+    uint32_t **last;    /* by rank and value: the last node of the top block that uses it */
+    const sf_node **at; /* by rank: the collective that it has come to, or NULL */
+    sf_diag *diag;
+} world;
+
+static void mark_uses(const sf_graph *graph, const sf_node *node, uint32_t at, uint32_t *last)
+{
+    for (uint32_t i = 0; i < node->noperands; i++)
+        last[node->operands[i]] = at;
+    for (uint32_t r = 0; r < node->nregions; r++) {
+        const sf_block *block = node->regions[r];
+        for (uint32_t i = 0; i < block->nnodes; i++)
+            mark_uses(graph, graph->nodes[block->nodes[i]], at, last);
+        for (uint32_t i = 0; i < block->nresults; i++)
+            last[block->results[i]] = at;
+    }
+}
+
+static uint32_t *last_uses(const sf_graph *graph)
+{
+    uint32_t *last = sf_alloc(graph->nvalues * sizeof *last);
+    for (size_t i = 0; i < graph->nvalues; i++)
+        last[i] = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++)
+        mark_uses(graph, graph->nodes[graph->top->nodes[i]], i, last);
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        last[graph->top->results[i]] = SF_NONE;
+    return last;
+}
+
+static void release_operands(world *w, int rank, const sf_node *node, uint32_t at)
+{
+    sf_eval *eval = &w->evals[rank];
+    for (uint32_t i = 0; i < node->noperands; i++) {
+        sf_tensor *operand = &eval->values[node->operands[i]];
+        if (w->last[rank][node->operands[i]] != at || !operand->data)
+            continue;
+        sf_free(operand->data);
+        operand->data = NULL;
+    }
+}
+
+static void make_results(sf_eval *eval, const sf_node *node)
+{
+    for (uint32_t i = 0; i < node->nresults; i++)
+        eval->values[node->result + i] = new_tensor(sf_type_of(eval->graph, node->result + i));
+}
+
+static sf_status run_node(sf_eval *eval, const sf_node *node)
+{
+    const sf_type **types =
+        sf_alloc((node->noperands + (size_t)node->nresults + 1) * sizeof *types);
+    sf_tensor *in = sf_alloc((node->noperands + (size_t)1) * sizeof *in);
+    sf_op op = sf_op_of(eval->graph, node, types);
+    for (uint32_t i = 0; i < node->noperands; i++)
+        in[i] = eval->values[node->operands[i]];
+    make_results(eval, node);
+    sf_status status = node->def->eval(eval, &op, in, &eval->values[node->result]);
+    sf_free(types);
+    sf_free(in);
+    return status;
+}
+
+/* Runs a rank up to its next collective. */
+static sf_status run_rank(world *w, int rank)
+{
+    const sf_graph *graph = w->locals[rank]->graph;
+    w->at[rank] = NULL;
+    while (w->next[rank] < graph->top->nnodes) {
+        const sf_node *node = graph->nodes[graph->top->nodes[w->next[rank]]];
+        if (sf_is_collective(node)) {
+            w->at[rank] = node;
+            return SF_OK;
+        }
+        SF_TRY(run_node(&w->evals[rank], node));
+        release_operands(w, rank, node, w->next[rank]);
+        w->next[rank]++;
+    }
+    return SF_OK;
+}
+
+static sf_axes axes_of(const sf_node *node)
+{
+    return (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
+}
+
+/* The ranks have pools of their own, so equal attributes may be two. */
+static bool same_attr(const sf_attr *a, const sf_attr *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->kind == SF_ATTR_TEXT ? strcmp(a->text, b->text) == 0 : a->integer == b->integer;
+}
+
+static sf_status check_same(world *w, int rank)
+{
+    const sf_node *a = w->at[0], *b = w->at[rank];
+    bool same = !a == !b;
+    if (a && b) {
+        same = a->def == b->def && a->noperands == b->noperands;
+        for (int i = 0; same && i < a->def->nattrs; i++)
+            same = same_attr(a->attrs[i], b->attrs[i]);
+        for (uint32_t i = 0; same && i < a->noperands; i++)
+            same = sf_same_shape(sf_type_of(w->locals[0]->graph, a->operands[i]),
+                                 sf_type_of(w->locals[rank]->graph, b->operands[i]));
+        same = same && a->attrs[SF_COLLECTIVE_SIZE]->integer == sf_group_size(w->mesh, axes_of(a));
+    }
+    if (same)
+        return SF_OK;
+    return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank 0 comes to %s, rank %d to %s",
+                   a ? a->def->name : "the end", rank, b ? b->def->name : "the end");
+}
+
+static const sf_tensor *operand_of(const world *w, int rank, uint32_t i)
+{
+    return &w->evals[rank].values[w->at[rank]->operands[i]];
+}
+
+static sf_monoid body_of(const sf_node *node)
+{
+    return (sf_monoid)node->attrs[SF_COLLECTIVE_BODY]->integer;
+}
+
+/* The rows [place, place + 1) of every member's operand, each combined. */
+static void reduce_row(const world *w, int rank, uint32_t i, int64_t first, sf_tensor *out)
+{
+    sf_axes axes = axes_of(w->at[rank]);
+    for (int p = 0; p < sf_group_size(w->mesh, axes); p++) {
+        const sf_tensor *in = operand_of(w, sf_group_member(w->mesh, axes, rank, p), i);
+        for (int64_t k = 0; k < out->type->count; k++) {
+            if (p)
+                combine_element(body_of(w->at[rank]), out, k, in, first + k);
+            else
+                sf_store_bits(out->type->dtype, out->data, k,
+                              sf_load_bits(in->type->dtype, in->data, first + k));
+        }
+    }
+}
+
+static void copy_row(const sf_tensor *from, int64_t first, sf_tensor *to, int64_t at, int64_t count)
+{
+    size_t width = sf_dtype_get(to->type->dtype)->bytes;
+    memcpy((char *)to->data + (size_t)at * width, (const char *)from->data + (size_t)first * width,
+           (size_t)count * width);
+}
+
+static int swapped_rank(const sf_mesh *mesh, sf_axes axes, int rank)
+{
+    for (int other = 0; other < sf_mesh_size(mesh); other++) {
+        int a = -1, b = -1;
+        bool same = true;
+        for (int axis = 0; axis < mesh->naxes; axis++) {
+            if (!(axes >> axis & 1))
+                same = same && sf_mesh_coordinate(mesh, rank, axis) ==
+                                   sf_mesh_coordinate(mesh, other, axis);
+            else
+                *(a < 0 ? &a : &b) = axis;
+        }
+        if (same && sf_mesh_coordinate(mesh, rank, a) == sf_mesh_coordinate(mesh, other, b) &&
+            sf_mesh_coordinate(mesh, rank, b) == sf_mesh_coordinate(mesh, other, a))
+            return other;
+    }
+    SF_ASSERT(false);
+    return -1;
+}
+
+static void finish_collective(world *w, int rank)
+{
+    const sf_node *node = w->at[rank];
+    sf_axes axes = axes_of(node);
+    int size = sf_group_size(w->mesh, axes), place = sf_group_place(w->mesh, axes, rank);
+    sf_tensor *out = &w->evals[rank].values[node->result];
+    int64_t row = out->type->count;
+    switch (node->def->id) {
+    case SF_OP_ALL_REDUCE:
+        for (uint32_t i = 0; i < node->nresults; i++)
+            reduce_row(w, rank, i, 0, &out[i]);
+        break;
+    case SF_OP_REDUCE_SCATTER:
+        reduce_row(w, rank, 0, place * row, out);
+        break;
+    case SF_OP_ALL_GATHER:
+    case SF_OP_ALL_TO_ALL:
+        row /= size;
+        for (int p = 0; p < size; p++)
+            copy_row(operand_of(w, sf_group_member(w->mesh, axes, rank, p), 0),
+                     node->def->id == SF_OP_ALL_TO_ALL ? place * row : 0, out, p * row, row);
+        break;
+    default:
+        SF_ASSERT(node->def->id == SF_OP_PERMUTE);
+        copy_row(operand_of(w, swapped_rank(w->mesh, axes, rank), 0), 0, out, 0, row);
+    }
+}
+
+static sf_status run_world(world *w)
+{
+    for (;;) {
+        for (int rank = 0; rank < w->count; rank++)
+            SF_TRY(run_rank(w, rank));
+        for (int rank = 1; rank < w->count; rank++)
+            SF_TRY(check_same(w, rank));
+        if (!w->at[0])
+            return SF_OK;
+        for (int rank = 0; rank < w->count; rank++) {
+            make_results(&w->evals[rank], w->at[rank]);
+            finish_collective(w, rank);
+        }
+        for (int rank = 0; rank < w->count; rank++)
+            release_operands(w, rank, w->at[rank], w->next[rank]++);
+    }
+}
+
+static sf_tensor copied(const sf_tensor *tensor)
+{
+    sf_tensor copy = new_tensor(tensor->type);
+    if (copy.type->count > 0)
+        memcpy(copy.data, tensor->data, (size_t)sf_type_bytes(copy.type));
+    return copy;
+}
+
+sf_status test_run_ranks(sf_local *const *locals, int count, const sf_mesh *mesh,
+                         sf_tensor *const *arguments, sf_tensor *const *results, sf_diag *diag)
+{
+    world w = {.locals = locals, .count = count, .mesh = mesh, .diag = diag};
+    w.evals = sf_alloc((size_t)count * sizeof *w.evals);
+    w.next = sf_alloc((size_t)count * sizeof *w.next);
+    w.last = sf_alloc((size_t)count * sizeof *w.last);
+    w.at = sf_alloc((size_t)count * sizeof *w.at);
+    for (int rank = 0; rank < count; rank++) {
+        const sf_graph *graph = locals[rank]->graph;
+        sf_eval *eval = &w.evals[rank];
+        *eval = (sf_eval){.graph = graph, .diag = diag};
+        eval->values = sf_alloc((graph->nvalues + 1) * sizeof *eval->values);
+        w.last[rank] = last_uses(graph);
+        for (uint32_t i = 0; i < graph->top->narguments; i++)
+            eval->values[graph->top->arguments[i]] = copied(&arguments[rank][i]);
+    }
+    sf_status status = run_world(&w);
+    for (int rank = 0; rank < count; rank++) {
+        const sf_block *top = locals[rank]->graph->top;
+        for (uint32_t i = 0; status == SF_OK && i < top->nresults; i++)
+            results[rank][i] = copied(&w.evals[rank].values[top->results[i]]);
+        sf_eval_close(&w.evals[rank]);
+        sf_free(w.last[rank]);
+    }
+    sf_free(w.evals);
+    sf_free(w.next);
+    sf_free(w.last);
+    sf_free(w.at);
+    return status;
+}
+
+/* Whole arguments in, whole results out */
+
+typedef struct split_run {
+    const sf_graph *graph;
+    const sf_plan *plan;
+    int count;
+    sf_local **locals;
+    sf_tensor **arguments, **results;
+} split_run;
+
+static sf_status open_ranks(split_run *run, const sf_tensor *arguments, sf_diag *diag)
+{
+    const sf_block *top = run->graph->top;
+    for (int rank = 0; rank < run->count; rank++) {
+        run->arguments[rank] = sf_alloc((top->narguments + (size_t)1) * sizeof(sf_tensor));
+        run->results[rank] = sf_alloc((top->nresults + (size_t)1) * sizeof(sf_tensor));
+        for (uint32_t i = 0; i < top->narguments; i++)
+            run->arguments[rank][i] = test_cut(&arguments[i], &run->plan->arguments[i],
+                                               &run->plan->mesh, rank, run->graph->pool);
+        SF_TRY(sf_local_new(run->graph, run->plan, rank, diag, &run->locals[rank]));
+        SF_TRY(sf_graph_verify(run->locals[rank]->graph, diag));
+    }
+    return SF_OK;
+}
+
+static void close_ranks(split_run *run)
+{
+    for (int rank = 0; rank < run->count; rank++) {
+        for (uint32_t i = 0; run->arguments[rank] && i < run->graph->top->narguments; i++)
+            sf_free(run->arguments[rank][i].data);
+        for (uint32_t i = 0; run->results[rank] && i < run->graph->top->nresults; i++)
+            sf_free(run->results[rank][i].data);
+        sf_free(run->arguments[rank]);
+        sf_free(run->results[rank]);
+        sf_local_free(run->locals[rank]);
+    }
+    sf_free(run->arguments);
+    sf_free(run->results);
+    sf_free(run->locals);
+}
+
+static void check_results(const split_run *run, test_check_result *check, void *context)
+{
+    sf_tensor *pieces = sf_alloc((size_t)run->count * sizeof *pieces);
+    for (uint32_t i = 0; i < run->graph->top->nresults; i++) {
+        const sf_type *type = sf_type_of(run->graph, run->graph->top->results[i]);
+        for (int rank = 0; rank < run->count; rank++)
+            pieces[rank] = run->results[rank][i];
+        for (int rank = 0; rank < run->count; rank++) {
+            sf_tensor joined =
+                test_join(pieces, &run->plan->results[i], &run->plan->mesh, rank, type);
+            check(context, rank, i, &joined);
+            sf_free(joined.data);
+        }
+    }
+    sf_free(pieces);
+}
+
+sf_status test_run_split(const sf_graph *graph, const sf_plan *plan, const sf_tensor *arguments,
+                         test_check_result *check, void *context, sf_diag *diag)
+{
+    split_run run = {.graph = graph, .plan = plan, .count = sf_mesh_size(&plan->mesh)};
+    run.locals = sf_alloc((size_t)run.count * sizeof *run.locals);
+    run.arguments = sf_alloc((size_t)run.count * sizeof *run.arguments);
+    run.results = sf_alloc((size_t)run.count * sizeof *run.results);
+    sf_status status = open_ranks(&run, arguments, diag);
+    if (status == SF_OK)
+        status =
+            test_run_ranks(run.locals, run.count, &plan->mesh, run.arguments, run.results, diag);
+    if (status == SF_OK)
+        check_results(&run, check, context);
+    close_ranks(&run);
+    return status;
+}

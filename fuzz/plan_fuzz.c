@@ -1,0 +1,72 @@
+/* Reads any text as a plan for a small step. What is accepted is written and read again, and must come out
+ * the same; and the checker judges it, whatever its verdict. */
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/plan.h"
+#include "sheaf/sheaf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char step[] =
+    "func.func public @main(%w: tensor<8x4xf32> loc(\"params/w\"), %v: tensor<4x6xf32> "
+    "loc(\"params/v\"), %x: tensor<4x8xf32> loc(\"batch/x\")) -> (tensor<8x4xf32>, "
+    "tensor<4x6xf32>, tensor<f32>) {\n"
+    "%a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, "
+    "tensor<8x4xf32>) -> tensor<4x4xf32>\n"
+    "%b = stablehlo.tanh %a : tensor<4x4xf32>\n"
+    "%c = stablehlo.reshape %b : (tensor<4x4xf32>) -> tensor<2x2x4xf32>\n"
+    "%d = stablehlo.dot_general %c, %v, contracting_dims = [2] x [0] : (tensor<2x2x4xf32>, "
+    "tensor<4x6xf32>) -> tensor<2x2x6xf32>\n"
+    "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "%e = stablehlo.reduce(%d init: %z) applies stablehlo.add across dimensions = [0, 1, 2] : "
+    "(tensor<2x2x6xf32>, tensor<f32>) -> tensor<f32>\n"
+    "%f = stablehlo.add %w, %w : tensor<8x4xf32>\n"
+    "return %f, %v, %e : tensor<8x4xf32>, tensor<4x6xf32>, tensor<f32>\n}\n";
+
+static const sf_graph *step_graph(void)
+{
+    static sf_graph *graph;
+    if (!graph) {
+        sf_status status = sf_load_text(step, strlen(step), "step", NULL, NULL, &graph);
+        SF_ASSERT(status == SF_OK);
+    }
+    return graph;
+}
+
+static void read_write_read(const sf_graph *graph, sf_str text, sf_diag *diag)
+{
+    sf_plan *plan, *again;
+    sf_status status = sf_plan_read(text, "fuzz", graph, diag, &plan);
+    SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
+    if (status != SF_OK)
+        return;
+    sf_buf first = {0}, second = {0};
+    sf_plan_write(plan, graph, &first);
+    status = sf_plan_read((sf_str){first.text, first.length}, "again", graph, diag, &again);
+    SF_ASSERT(status == SF_OK);
+    sf_plan_write(again, graph, &second);
+    SF_ASSERT(strcmp(first.text, second.text) == 0);
+    if (sf_plan_ranks(plan) <= 64)
+        sf_plan_check(plan, graph, 0, diag);
+    sf_plan_free(plan);
+    sf_plan_free(again);
+    sf_buf_free(&first);
+    sf_buf_free(&second);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const sf_graph *graph = step_graph();
+    sf_diag *diag = sf_diag_new();
+    sf_guard guard;
+    sf_guard_enter(&guard);
+    if (setjmp(guard.target) == 0) {
+        read_write_read(graph, (sf_str){(const char *)data, size}, diag);
+        sf_guard_leave(&guard);
+    }
+    sf_diag_free(diag);
+    return 0;
+}

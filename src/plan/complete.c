@@ -1,0 +1,559 @@
+#include "plan/complete.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ir/name.h"
+#include "op/op.h"
+#include "shard/strategy.h"
+
+typedef struct usage {
+    uint32_t node, operand; /* operand SF_NONE: in the node's regions, or a result of the step */
+} usage;
+
+/* What is known of a node before any axis is looked at. */
+typedef struct applied {
+    sf_op op;
+    sf_factoring factoring;
+} applied;
+
+/* A product that a pinned value decides, see hold_product. */
+typedef struct held {
+    const sf_node *node;
+    struct held *next; /* another that the same value decides */
+} held;
+
+typedef struct completion {
+    const sf_graph *graph;
+    sf_plan *plan;
+    sf_diag *diag;
+    sf_arena arena;
+    applied *ops; /* by node id */
+    usage *uses;  /* of value v: first_use[v] .. first_use[v + 1] */
+    uint32_t *first_use;
+    bool *is_free; /* by node id: depends on constants alone */
+
+    int axis, parts;  /* of the axis at hand: */
+    sf_share *shares; /* by value: what it should be, where `known` */
+    bool *known;
+    int *pin;         /* by value: the pin that `shares` is from, or -1 */
+    sf_value *of_pin; /* by pin: the values that are split by it, as a list, */
+    sf_value *next;   /* which goes on here, by value */
+    bool *has_chosen; /* by node id: plan->nodes is filled for this axis */
+    held **held;      /* by value: the products that it decides */
+    sf_value *queue;
+    size_t head, count, capacity;
+} completion;
+
+static const sf_node *top_node(const completion *c, uint32_t at)
+{
+    return c->graph->nodes[c->graph->top->nodes[at]];
+}
+
+static void apply_ops(completion *c)
+{
+    const sf_graph *graph = c->graph;
+    c->ops = SF_ARRAY(&c->arena, graph->nnodes, applied);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = top_node(c, i);
+        applied *a = &c->ops[node->id];
+        const sf_type **types =
+            SF_ARRAY(&c->arena, node->noperands + node->nresults, const sf_type *);
+        a->op = sf_op_of(graph, node, types);
+        sf_op_factors(&a->op, &c->arena, &a->factoring);
+    }
+}
+
+typedef void visit_use(completion *c, sf_value value, usage use);
+
+static void visit_region(completion *c, const sf_block *block, uint32_t top, visit_use *visit)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = c->graph->nodes[block->nodes[i]];
+        for (uint32_t o = 0; o < node->noperands; o++)
+            visit(c, node->operands[o], (usage){top, SF_NONE});
+        for (uint32_t r = 0; r < node->nregions; r++)
+            visit_region(c, node->regions[r], top, visit);
+    }
+    for (uint32_t r = 0; r < block->nresults; r++)
+        visit(c, block->results[r], (usage){top, SF_NONE});
+}
+
+static void visit_uses(completion *c, visit_use *visit)
+{
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = top_node(c, i);
+        for (uint32_t o = 0; o < node->noperands; o++)
+            visit(c, node->operands[o], (usage){node->id, o});
+        for (uint32_t r = 0; r < node->nregions; r++)
+            visit_region(c, node->regions[r], node->id, visit);
+    }
+    for (uint32_t r = 0; r < c->graph->top->nresults; r++)
+        visit(c, c->graph->top->results[r], (usage){SF_NONE, SF_NONE});
+}
+
+static void count_use(completion *c, sf_value value, usage use)
+{
+    (void)use;
+    c->first_use[value + 1]++;
+}
+
+/* While uses are added, first_use[v + 1] is where the next use of v goes: in the end, where those of
+ * v + 1 begin. */
+static void add_use(completion *c, sf_value value, usage use)
+{
+    c->uses[c->first_use[value + 1]++] = use;
+}
+
+static void find_uses(completion *c)
+{
+    size_t nvalues = c->graph->nvalues;
+    c->first_use = SF_ARRAY(&c->arena, nvalues + 1, uint32_t);
+    visit_uses(c, count_use);
+    uint32_t total = 0;
+    for (size_t v = 0; v <= nvalues; v++) {
+        uint32_t count = c->first_use[v];
+        c->first_use[v] = total;
+        total += count;
+    }
+    c->uses = SF_ARRAY(&c->arena, total, usage);
+    visit_uses(c, add_use);
+}
+
+static void find_free(completion *c)
+{
+    c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = top_node(c, i);
+        bool all = node->nregions == 0;
+        for (uint32_t o = 0; all && o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
+            all = maker && c->is_free[maker->id];
+        }
+        c->is_free[node->id] = all;
+    }
+}
+
+/* The layouts of a value or an operand as far as earlier axes go. */
+static sf_layout *made_as(const completion *c, sf_value value)
+{
+    const sf_value_info *info = &c->graph->values[value];
+    if (info->node == SF_NONE)
+        return &c->plan->arguments[info->index];
+    return &c->plan->nodes[info->node][c->graph->nodes[info->node]->noperands + info->index];
+}
+
+static bool fits(const completion *c, const sf_layout *earlier, const sf_type *type, sf_share share,
+                 char *why)
+{
+    sf_layout layout = *earlier;
+    layout.axes[c->axis] = share;
+    return sf_layout_fits(&layout, &c->plan->mesh, type->rank, type->dims, why);
+}
+
+static void know(completion *c, sf_value value, sf_share share)
+{
+    if (c->known[value])
+        return;
+    c->known[value] = true;
+    c->shares[value] = share;
+    if (share.kind == SF_SPLIT)
+        SF_PUSH(&c->arena, c->queue, c->count, c->capacity, value);
+}
+
+/* Where a pin gives no period: all of the dimension, or the unit of the innermost earlier axis. */
+static sf_share with_period(const completion *c, const sf_layout *earlier, const sf_type *type,
+                            sf_share share)
+{
+    if (share.kind != SF_SPLIT || share.period != 0 || share.dim >= type->rank)
+        return share;
+    share.period = type->dims[share.dim];
+    for (int a = 0; a < c->axis; a++) {
+        const sf_share *other = &earlier->axes[a];
+        int64_t unit = other->period / c->plan->mesh.axes[a].size;
+        if (other->kind == SF_SPLIT && other->dim == share.dim && unit < share.period)
+            share.period = unit;
+    }
+    return share;
+}
+
+static sf_status pin_value(completion *c, const sf_names *names, int number, sf_value value,
+                           bool *fitted)
+{
+    const sf_pin *pin = &c->plan->pins[number];
+    const sf_type *type = sf_type_of(c->graph, value);
+    const sf_layout *earlier = made_as(c, value);
+    char why[SF_WHY_TEXT];
+    sf_share share = with_period(c, earlier, type, pin->share);
+    if (fits(c, earlier, type, share, why)) {
+        *fitted = true;
+        c->known[value] = true;
+        c->shares[value] = share;
+        c->pin[value] = number;
+        return SF_OK;
+    }
+    if (names->is_scope[value])
+        return SF_OK;
+    char text[SF_TYPE_TEXT];
+    return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": %s, %s, does not fit: %s",
+                   pin->text, names->values[value], sf_type_text(type, text), why);
+}
+
+/* Gives the values that the pin matches their share, unless an earlier pin did. */
+static sf_status obey_pin(completion *c, const sf_names *names, int number)
+{
+    const sf_pin *pin = &c->plan->pins[number];
+    bool fitted = false;
+    size_t count;
+    const sf_named **found = sf_names_match(names, pin->pattern, &c->arena, &count);
+    for (size_t i = 0; i < count; i++)
+        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v]) {
+            if (c->known[v])
+                fitted = true;
+            else
+                SF_TRY(pin_value(c, names, number, v, &fitted));
+        }
+    if (count == 0)
+        return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                       "pin \"%s\" matches no argument, gradient or scope of the step", pin->text);
+    if (!fitted)
+        return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                       "pin \"%s\" fits none of the tensors that it matches", pin->text);
+    return SF_OK;
+}
+
+static bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy)
+{
+    const applied *a = &c->ops[node->id];
+    const sf_layout *layouts = c->plan->nodes[node->id];
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
+        const sf_type *type = t < node->noperands ? a->op.in[t] : a->op.out[t - node->noperands];
+        sf_share share = sf_strategy_share(&a->op, &a->factoring, strategy, (int)t);
+        if (!fits(c, &layouts[t], type, share, NULL))
+            return false;
+    }
+    return true;
+}
+
+static void choose(completion *c, const sf_node *node, sf_strategy strategy)
+{
+    const applied *a = &c->ops[node->id];
+    c->has_chosen[node->id] = true;
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+        c->plan->nodes[node->id][t].axes[c->axis] =
+            sf_strategy_share(&a->op, &a->factoring, &strategy, (int)t);
+}
+
+/* Lets the splits of a chosen node's tensors spread. */
+static void spread_from(completion *c, const sf_node *node)
+{
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
+        sf_share share = c->plan->nodes[node->id][t].axes[c->axis];
+        if (share.kind == SF_SPLIT)
+            know(c, t < node->noperands ? node->operands[t] : node->result + t - node->noperands,
+                 share);
+    }
+}
+
+/* Through a transparent node, from operand to result or back. */
+static void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+{
+    uint32_t n = node->noperands, o = tensor % n;
+    sf_layout *layouts = c->plan->nodes[node->id];
+    if (layouts[o].axes[c->axis].kind != SF_REPLICATED ||
+        !fits(c, &layouts[o], sf_type_of(c->graph, node->operands[o]), share, NULL))
+        return;
+    layouts[o].axes[c->axis] = layouts[n + o].axes[c->axis] = share;
+    if (share.kind == SF_SPLIT) {
+        know(c, node->operands[o], share);
+        know(c, node->result + o, share);
+    }
+}
+
+static void spread_to(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+{
+    if (sf_is_transparent(node)) {
+        pass_through(c, node, tensor, share);
+        return;
+    }
+    const applied *a = &c->ops[node->id];
+    sf_strategy strategy;
+    if (!c->has_chosen[node->id] && !c->is_free[node->id] &&
+        sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
+        strategy_fits(c, node, &strategy)) {
+        choose(c, node, strategy);
+        spread_from(c, node);
+    }
+}
+
+static void spread(completion *c)
+{
+    while (c->head < c->count) {
+        sf_value value = c->queue[c->head++];
+        sf_share share = c->shares[value];
+        const sf_node *maker = sf_maker(c->graph, value);
+        if (maker)
+            spread_to(c, maker, maker->noperands + (value - maker->result), share);
+        for (uint32_t u = c->first_use[value]; u < c->first_use[value + 1]; u++)
+            if (c->uses[u].operand != SF_NONE)
+                spread_to(c, c->graph->nodes[c->uses[u].node], c->uses[u].operand, share);
+    }
+}
+
+static void list_pinned(completion *c)
+{
+    c->of_pin = SF_ARRAY(&c->arena, c->plan->npins, sf_value);
+    c->next = SF_ARRAY(&c->arena, c->graph->nvalues, sf_value);
+    for (int p = 0; p < c->plan->npins; p++)
+        c->of_pin[p] = SF_NONE;
+    for (size_t v = c->graph->nvalues; v-- > 0;) {
+        if (c->pin[v] < 0 || c->shares[v].kind != SF_SPLIT)
+            continue;
+        c->next[v] = c->of_pin[c->pin[v]];
+        c->of_pin[c->pin[v]] = (sf_value)v;
+    }
+}
+
+static void spread_pin(completion *c, int pin)
+{
+    for (sf_value v = c->of_pin[pin]; v != SF_NONE; v = c->next[v])
+        SF_PUSH(&c->arena, c->queue, c->count, c->capacity, v);
+    for (sf_value v = c->of_pin[pin]; v != SF_NONE; v = c->next[v])
+        for (const held *h = c->held[v]; h; h = h->next)
+            spread_from(c, h->node);
+    spread(c);
+}
+
+/* A product that has the pinned split as a batch dimension is run so at once: each rank then multiplies
+ * with what it holds, and only the other operand moves. */
+static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf_share share,
+                         sf_value pinned)
+{
+    const applied *a = &c->ops[node->id];
+    sf_strategy strategy;
+    if (c->has_chosen[node->id] || !sf_is(node, SF_OP_DOT_GENERAL) ||
+        !sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) ||
+        !strategy_fits(c, node, &strategy))
+        return;
+    for (int t = 0; t < 3; t++)
+        if (sf_strategy_share(&a->op, &a->factoring, &strategy, t).kind != SF_SPLIT)
+            return;
+    choose(c, node, strategy);
+    held **end = &c->held[pinned];
+    while (*end)
+        end = &(*end)->next;
+    *end = SF_NEW(&c->arena, held);
+    (*end)->node = node;
+}
+
+/* The split of the other end of a node with one operand and one result. */
+static bool across(const completion *c, const sf_node *node, int from, sf_share *share)
+{
+    const applied *a = &c->ops[node->id];
+    sf_strategy strategy;
+    if (node->noperands != 1 || node->nresults != 1 ||
+        !sf_strategy_of_split(&a->factoring, from, *share, c->parts, &strategy))
+        return false;
+    *share = sf_strategy_share(&a->op, &a->factoring, &strategy, 1 - from);
+    return share->kind == SF_SPLIT;
+}
+
+/* Reshapes, transposes and conversions between a tensor and its products. */
+enum { MOST_FORMS = 4 };
+
+static void hold_users(completion *c, sf_value value, sf_share share, sf_value pinned, int forms)
+{
+    for (uint32_t u = c->first_use[value]; u < c->first_use[value + 1]; u++) {
+        if (c->uses[u].operand == SF_NONE)
+            continue;
+        const sf_node *node = c->graph->nodes[c->uses[u].node];
+        sf_share next = share;
+        hold_product(c, node, c->uses[u].operand, share, pinned);
+        if (forms > 0 && across(c, node, 0, &next))
+            hold_users(c, node->result, next, pinned, forms - 1);
+    }
+}
+
+static void hold_maker(completion *c, sf_value value, sf_share share)
+{
+    sf_value pinned = value;
+    const sf_node *node = sf_maker(c->graph, value);
+    for (int forms = 0; node && forms < MOST_FORMS; forms++) {
+        hold_product(c, node, node->noperands, share, pinned);
+        if (!across(c, node, 1, &share))
+            return;
+        node = sf_maker(c->graph, node->operands[0]);
+    }
+}
+
+static void hold_products(completion *c)
+{
+    for (size_t v = 0; v < c->graph->nvalues; v++) {
+        if (c->pin[v] < 0 || c->shares[v].kind != SF_SPLIT)
+            continue;
+        hold_users(c, (sf_value)v, c->shares[v], (sf_value)v, MOST_FORMS);
+        hold_maker(c, (sf_value)v, c->shares[v]);
+    }
+}
+
+/* The one split that all users want a value in; false when they differ. */
+static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
+{
+    uint32_t first = c->first_use[value], end = c->first_use[value + 1];
+    for (uint32_t u = first; u < end; u++) {
+        usage use = c->uses[u];
+        if (use.operand == SF_NONE || !c->has_chosen[use.node])
+            return false;
+        sf_share want = c->plan->nodes[use.node][use.operand].axes[c->axis];
+        if (want.kind != SF_SPLIT || (u > first && !sf_share_equal(want, *out)))
+            return false;
+        *out = want;
+    }
+    return first < end;
+}
+
+static void choose_free(completion *c)
+{
+    for (uint32_t i = c->graph->top->nnodes; i-- > 0;) {
+        const sf_node *node = top_node(c, i);
+        const applied *a = &c->ops[node->id];
+        sf_share share;
+        sf_strategy strategy;
+        if (c->is_free[node->id] && node->nresults == 1 && wanted_by_all(c, node->result, &share) &&
+            sf_strategy_of_split(&a->factoring, (int)node->noperands, share, c->parts, &strategy) &&
+            strategy_fits(c, node, &strategy))
+            choose(c, node, strategy);
+    }
+}
+
+static int64_t bytes_of(const completion *c, sf_value value)
+{
+    return sf_type_bytes(sf_type_of(c->graph, value));
+}
+
+static uint32_t uses_of(const completion *c, sf_value value)
+{
+    return c->first_use[value + 1] - c->first_use[value];
+}
+
+/* Whether an operand may join those that are partial: replicated, it becomes a partial sum for nothing, as
+ * the first rank's share. That is only of use where the result goes on to one place, to meet other partial
+ * sums there: x + a + b + c with a, b and c partial is then reduced once. */
+static bool may_join(const completion *c, const sf_node *node, uint32_t operand)
+{
+    return made_as(c, node->operands[operand])->axes[c->axis].kind == SF_REPLICATED &&
+           !c->has_chosen[node->id] && node->nresults == 1 && uses_of(c, node->result) == 1;
+}
+
+/* Whether partial operands in `partial`, and no others but those that may join them, make a partial
+ * result. */
+static bool goes_with(const completion *c, const sf_node *node, uint32_t mask, uint32_t partial)
+{
+    if ((mask & partial) != partial)
+        return false;
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if ((mask & ~partial) >> o & 1 && !may_join(c, node, o))
+            return false;
+    return true;
+}
+
+/* Whether the node is linear in its partial operands, is their only user, and makes no more of them. */
+static bool passes_partial(const completion *c, const sf_node *node, sf_strategy *out)
+{
+    const applied *a = &c->ops[node->id];
+    uint32_t partial = 0;
+    int64_t before = 0, after = 0;
+    if (node->noperands > 32 || !a->op.def->linear)
+        return false;
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        sf_value value = node->operands[o];
+        sf_share share = made_as(c, value)->axes[c->axis];
+        if (share.kind != SF_PARTIAL)
+            continue;
+        if (share.monoid != SF_MONOID_ADD || uses_of(c, value) != 1)
+            return false;
+        partial |= 1u << o;
+        before += bytes_of(c, value);
+    }
+    for (uint32_t r = 0; r < node->nresults; r++)
+        after += bytes_of(c, node->result + r);
+    uint32_t masks[SF_MAX_LINEAR];
+    int count = partial ? a->op.def->linear(&a->op, masks) : 0;
+    for (int i = 0; i < count && after <= before; i++)
+        if (goes_with(c, node, masks[i], partial)) {
+            *out = (sf_strategy){.kind = SF_RUN_LINEAR, .mask = masks[i]};
+            return true;
+        }
+    return false;
+}
+
+static void pass_partials(completion *c, const sf_node *node)
+{
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        sf_value value = node->operands[o];
+        sf_share share = made_as(c, value)->axes[c->axis];
+        if (share.kind == SF_PARTIAL && c->first_use[value + 1] - c->first_use[value] == 1)
+            pass_through(c, node, o, share);
+    }
+}
+
+/* Also where a split has spread to the node: reducing its partial operands to that split would take a
+ * collective for each, behind it one is enough. */
+static void choose_rest(completion *c)
+{
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = top_node(c, i);
+        sf_strategy strategy = {.kind = SF_RUN_WHOLE};
+        if (sf_is_transparent(node))
+            pass_partials(c, node);
+        else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])
+            choose(c, node, strategy);
+    }
+}
+
+static sf_status complete_axis(completion *c, const sf_names *names)
+{
+    size_t nvalues = c->graph->nvalues, nnodes = c->graph->nnodes;
+    sf_mark mark = sf_arena_mark(&c->arena);
+    c->parts = c->plan->mesh.axes[c->axis].size;
+    c->shares = SF_ARRAY(&c->arena, nvalues, sf_share);
+    c->known = SF_ARRAY(&c->arena, nvalues, bool);
+    c->pin = SF_ARRAY(&c->arena, nvalues, int);
+    memset(c->pin, -1, nvalues * sizeof *c->pin);
+    c->has_chosen = SF_ARRAY(&c->arena, nnodes, bool);
+    c->queue = NULL;
+    c->head = c->count = c->capacity = 0;
+    c->held = SF_ARRAY(&c->arena, nvalues, held *);
+    for (int p = 0; p < c->plan->npins; p++)
+        if (c->plan->pins[p].axis == c->axis)
+            SF_TRY(obey_pin(c, names, p));
+    hold_products(c);
+    list_pinned(c);
+    for (int p = 0; p < c->plan->npins; p++)
+        spread_pin(c, p);
+    choose_free(c);
+    for (uint32_t i = 0; i < c->graph->top->narguments; i++)
+        c->plan->arguments[i].axes[c->axis] = c->shares[c->graph->top->arguments[i]];
+    choose_rest(c);
+    sf_arena_reset(&c->arena, mark);
+    return SF_OK;
+}
+
+sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+{
+    completion c = {.graph = graph, .plan = plan, .diag = diag};
+    sf_names names = sf_names_of(graph, &c.arena);
+    sf_plan_mark_pins(plan, &names);
+    apply_ops(&c);
+    find_uses(&c);
+    find_free(&c);
+    sf_status status = SF_OK;
+    for (c.axis = 0; c.axis < plan->mesh.naxes && status == SF_OK; c.axis++)
+        status = complete_axis(&c, &names);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].next != SF_NONE)
+            plan->results[graph->arguments[i].next] = plan->arguments[i];
+    sf_arena_free(&c.arena);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Completion: from pins to a whole plan.
+ *
+ * What is pinned is fixed; the rest follows from it, axis by axis of the mesh:
+ *
+ *  1. A product that has a pinned split as a batch dimension, such as that of experts, is run so.
+ *  2. Splits spread. From a split tensor to the ops that use it and the one that makes it: an op whose
+ *     factors can take the split runs so, and its other tensors are split with it. Earlier pins spread
+ *     before later ones, so of two splits that meet, the one of the earlier pin goes on.
+ *  3. What depends on constants alone (masks, positions, zeros) is made as all its users want it, or
+ *     else whole: cutting it costs nothing.
+ *  4. Every other op runs whole, on replicated operands; but a partial sum that has no other use passes
+ *     through ops that are linear in it as long as it does not grow, so that it is reduced late, once.
+ *
+ * Arguments that no split reaches are replicated. The layout of a state result is that of its argument.
+ */
+#ifndef SF_PLAN_COMPLETE_H
+#define SF_PLAN_COMPLETE_H
+
+#include "plan/pin.h"
+
+/* Fills the layouts of a new plan from plan->pins. A pin that matches nothing, or splits what does not
+ * split, is SF_EUSAGE; where a pattern matches scopes, tensors in them that do not fit are passed over,
+ * as long as one does. */
+sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
+
+#endif

@@ -1,0 +1,281 @@
+#include "plan/pair.h"
+
+#include <string.h>
+
+#include "op/op.h"
+#include "shard/strategy.h"
+
+typedef struct finder {
+    const sf_graph *graph;
+    int parts;
+    sf_arena *arena;
+    uint32_t *users; /* of value v: first[v] .. first[v + 1]; node ids, forward phase only */
+    uint32_t *first;
+    int *dims;          /* by argument: the answer */
+    uint32_t *argument; /* by value: the parameter that it is but for form, or SF_NONE */
+
+    /* The trial at hand. */
+    uint32_t trial;
+    uint32_t *seen; /* by value: the trial that reached it */
+    sf_share *shares;
+    sf_value *queue;
+    size_t head, count, capacity;
+    uint32_t *rows; /* parameters met by rows, with their dimensions */
+    int *row_dims;
+    size_t nrows, row_capacity, row_dim_capacity;
+} finder;
+
+/* An op with its factors, in the arena. */
+typedef struct applied {
+    sf_op op;
+    sf_factoring factoring;
+} applied;
+
+static applied apply(const finder *f, const sf_node *node)
+{
+    applied a = {0};
+    const sf_type **types = SF_ARRAY(f->arena, node->noperands + node->nresults, const sf_type *);
+    a.op = sf_op_of(f->graph, node, types);
+    sf_op_factors(&a.op, f->arena, &a.factoring);
+    return a;
+}
+
+static bool is_product(const sf_node *node)
+{
+    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
+}
+
+static const sf_node *node_at(const finder *f, uint32_t at)
+{
+    return f->graph->nodes[f->graph->top->nodes[at]];
+}
+
+/* A parameter stays one through ops of one operand that keep its elements, or take a layer's share of
+ * stacked ones. */
+static void find_parameters(finder *f)
+{
+    const sf_graph *graph = f->graph;
+    f->argument = SF_ARRAY(f->arena, graph->nvalues, uint32_t);
+    memset(f->argument, 0xff, graph->nvalues * sizeof *f->argument);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].role == SF_ROLE_PARAM)
+            f->argument[graph->top->arguments[i]] = i;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = node_at(f, i);
+        if (node->noperands == 1 && node->nresults == 1 && node->nregions == 0 &&
+            (sf_is(node, SF_OP_SLICE) ||
+             sf_type_of(graph, node->result)->count == sf_type_of(graph, node->operands[0])->count))
+            f->argument[node->result] = f->argument[node->operands[0]];
+    }
+}
+
+static void find_users(finder *f)
+{
+    const sf_graph *graph = f->graph;
+    f->first = SF_ARRAY(f->arena, graph->nvalues + 1, uint32_t);
+    uint32_t total = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+            const sf_node *node = node_at(f, i);
+            for (uint32_t o = 0; o < node->noperands && node->phase == SF_FORWARD; o++) {
+                uint32_t *at = &f->first[node->operands[o] + 1];
+                if (pass == 1)
+                    f->users[*at] = node->id;
+                ++*at;
+            }
+        }
+        for (size_t v = 0; v <= graph->nvalues && pass == 0; v++) {
+            uint32_t count = f->first[v];
+            f->first[v] = total;
+            total += count;
+        }
+        if (pass == 0)
+            f->users = SF_ARRAY(f->arena, total, uint32_t);
+    }
+}
+
+static void reach(finder *f, sf_value value, sf_share share)
+{
+    if (f->seen[value] == f->trial)
+        return;
+    f->seen[value] = f->trial;
+    f->shares[value] = share;
+    SF_PUSH(f->arena, f->queue, f->count, f->capacity, value);
+}
+
+/* The dimension of the parameter itself that a split of `value`, one of its forms, is of; -1 when it is
+ * not one contiguous split. */
+static int parameter_dim(const finder *f, sf_value value, sf_share share)
+{
+    const sf_node *node;
+    while ((node = sf_maker(f->graph, value)) != NULL) {
+        applied a = apply(f, node);
+        sf_strategy strategy;
+        if (!sf_strategy_of_split(&a.factoring, 1, share, f->parts, &strategy))
+            return -1;
+        share = sf_strategy_share(&a.op, &a.factoring, &strategy, 0);
+        value = node->operands[0];
+    }
+    const sf_type *type = sf_type_of(f->graph, value);
+    return share.kind == SF_SPLIT && share.period == type->dims[share.dim] ? share.dim : -1;
+}
+
+/* Notes the parameter among the operands as split by rows; false when there is none. */
+static bool meet_rows(finder *f, const sf_node *node, const applied *a, const sf_strategy *strategy)
+{
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        uint32_t argument = f->argument[node->operands[o]];
+        sf_share share = sf_strategy_share(&a->op, &a->factoring, strategy, (int)o);
+        int dim = argument != SF_NONE && share.kind == SF_SPLIT
+                      ? parameter_dim(f, node->operands[o], share)
+                      : -1;
+        if (dim < 0)
+            continue;
+        size_t at = f->nrows;
+        SF_PUSH(f->arena, f->row_dims, at, f->row_dim_capacity, dim);
+        SF_PUSH(f->arena, f->rows, f->nrows, f->row_capacity, argument);
+        return true;
+    }
+    return false;
+}
+
+static bool flow_through(finder *f, const sf_node *node, sf_value value)
+{
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if (node->operands[o] == value)
+            reach(f, node->result + o, f->shares[value]);
+    return true;
+}
+
+/* Lets the split of `value` flow into the node; false when it cannot. */
+static bool flow_into(finder *f, const sf_node *node, sf_value value)
+{
+    if (sf_is_transparent(node))
+        return flow_through(f, node, value);
+    applied a = apply(f, node);
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        sf_strategy strategy;
+        if (node->operands[o] != value)
+            continue;
+        if (!sf_strategy_of_split(&a.factoring, (int)o, f->shares[value], f->parts, &strategy))
+            return false;
+        if (a.factoring.factors[strategy.factor].role == SF_REDUCE)
+            return is_product(node) && meet_rows(f, node, &a, &strategy);
+        for (uint32_t r = 0; r < node->nresults; r++) {
+            sf_share share =
+                sf_strategy_share(&a.op, &a.factoring, &strategy, (int)(node->noperands + r));
+            const sf_type *type = sf_type_of(f->graph, node->result + r);
+            if (share.kind != SF_SPLIT || type->dims[share.dim] % f->parts != 0)
+                return false;
+            reach(f, node->result + r, share);
+        }
+    }
+    return true;
+}
+
+/* Whether a split of the value ends in rows of parameters, everywhere it goes. */
+static bool ends_in_rows(finder *f, sf_value value, sf_share share)
+{
+    f->trial++;
+    f->head = f->count = 0;
+    f->nrows = 0;
+    reach(f, value, share);
+    while (f->head < f->count) {
+        sf_value at = f->queue[f->head++];
+        for (uint32_t u = f->first[at]; u < f->first[at + 1]; u++)
+            if (!flow_into(f, f->graph->nodes[f->users[u]], at))
+                return false;
+    }
+    return f->nrows > 0;
+}
+
+static void settle(finder *f, uint32_t argument, int dim)
+{
+    if (f->dims[argument] < 0)
+        f->dims[argument] = dim;
+}
+
+/* Tries the columns of a parameter: a factor that it shares with the result and nothing else. */
+static void try_columns(finder *f, const sf_node *node, uint32_t operand)
+{
+    applied a = apply(f, node);
+    int rank = a.op.in[operand]->rank;
+    for (int d = 0; d < rank; d++) {
+        const sf_walk *walk = &a.factoring.walks[operand][d];
+        int factor = walk->count == 1 ? walk->factors[0] : -1;
+        if (factor < 0 || a.factoring.factors[factor].role != SF_MAP ||
+            a.op.in[operand]->dims[d] % f->parts != 0)
+            continue;
+        sf_strategy strategy = {
+            .kind = SF_RUN_FACTOR, .factor = factor, .period = a.op.in[operand]->dims[d]};
+        sf_share other = sf_strategy_share(&a.op, &a.factoring, &strategy, 1 - (int)operand);
+        sf_share result = sf_strategy_share(&a.op, &a.factoring, &strategy, 2);
+        sf_share own = sf_strategy_share(&a.op, &a.factoring, &strategy, (int)operand);
+        int dim = parameter_dim(f, node->operands[operand], own);
+        if (other.kind != SF_REPLICATED || result.kind != SF_SPLIT || dim < 0 ||
+            !ends_in_rows(f, node->result, result))
+            continue;
+        settle(f, f->argument[node->operands[operand]], dim);
+        for (size_t i = 0; i < f->nrows; i++)
+            settle(f, f->rows[i], f->row_dims[i]);
+        return;
+    }
+}
+
+static finder finder_new(const sf_graph *graph, int parts, sf_arena *arena)
+{
+    finder f = {.graph = graph, .parts = parts, .arena = arena};
+    f.dims = SF_ARRAY(arena, graph->top->narguments, int);
+    memset(f.dims, -1, graph->top->narguments * sizeof *f.dims);
+    find_parameters(&f);
+    return f;
+}
+
+typedef void try_product(finder *f, const sf_node *node, uint32_t operand);
+
+static void each_product(finder *f, try_product *try)
+{
+    for (uint32_t i = 0; i < f->graph->top->nnodes; i++) {
+        const sf_node *node = node_at(f, i);
+        for (uint32_t o = 0; o < 2 && is_product(node) && node->phase == SF_FORWARD; o++) {
+            uint32_t argument = f->argument[node->operands[o]];
+            if (argument != SF_NONE && f->dims[argument] < 0)
+                try(f, node, o);
+        }
+    }
+}
+
+int *sf_pair_dims(const sf_graph *graph, int parts, sf_arena *arena)
+{
+    finder f = finder_new(graph, parts, arena);
+    find_users(&f);
+    f.seen = SF_ARRAY(arena, graph->nvalues, uint32_t);
+    f.shares = SF_ARRAY(arena, graph->nvalues, sf_share);
+    each_product(&f, try_columns);
+    return f.dims;
+}
+
+/* A batch dimension: a factor of both operands and the result. */
+static void try_experts(finder *f, const sf_node *node, uint32_t operand)
+{
+    applied a = apply(f, node);
+    for (int d = 0; d < a.op.in[operand]->rank && sf_is(node, SF_OP_DOT_GENERAL); d++) {
+        sf_strategy strategy;
+        sf_share share = {.kind = SF_SPLIT, .dim = d, .period = a.op.in[operand]->dims[d]};
+        if (share.period == 0 ||
+            !sf_strategy_of_split(&a.factoring, (int)operand, share, f->parts, &strategy))
+            continue;
+        sf_share other = sf_strategy_share(&a.op, &a.factoring, &strategy, 1 - (int)operand);
+        sf_share result = sf_strategy_share(&a.op, &a.factoring, &strategy, 2);
+        int dim = parameter_dim(f, node->operands[operand], share);
+        if (other.kind == SF_SPLIT && result.kind == SF_SPLIT && dim >= 0)
+            settle(f, f->argument[node->operands[operand]], dim);
+    }
+}
+
+int *sf_expert_dims(const sf_graph *graph, int parts, sf_arena *arena)
+{
+    finder f = finder_new(graph, parts, arena);
+    each_product(&f, try_experts);
+    return f.dims;
+}

@@ -1,0 +1,231 @@
+#include "plan/pin.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "ir/name.h"
+#include "ir/opdef.h"
+
+static sf_str trimmed(sf_str text)
+{
+    while (text.length > 0 && text.at[0] == ' ')
+        text = (sf_str){text.at + 1, text.length - 1};
+    while (text.length > 0 && text.at[text.length - 1] == ' ')
+        text.length--;
+    return text;
+}
+
+static sf_status fail_pin(sf_diag *diag, const char *text, const char *what)
+{
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": %s", text, what);
+    return sf_hint(diag, "a pin is PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'");
+}
+
+sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
+                       sf_pin *out)
+{
+    const char *equals = strrchr(text, '='), *at = strrchr(text, '@');
+    if (!equals || equals == text)
+        return fail_pin(diag, text, "no '=' behind a pattern");
+    if (!at || at < equals)
+        return fail_pin(diag, text, "no '@AXIS' at the end");
+    sf_str pattern = trimmed((sf_str){text, (size_t)(equals - text)});
+    sf_str share = trimmed((sf_str){equals + 1, (size_t)(at - equals - 1)});
+    sf_str axis = trimmed(sf_str_of(at + 1));
+    *out = (sf_pin){.text = sf_arena_string(arena, text, strlen(text)),
+                    .pattern = sf_arena_string(arena, pattern.at, pattern.length),
+                    .axis = sf_mesh_axis(mesh, axis)};
+    if (pattern.length == 0)
+        return fail_pin(diag, text, "no pattern in front of '='");
+    if (out->axis < 0) {
+        sf_buf names = {0};
+        sf_mesh_print(mesh, &names);
+        sf_status status =
+            sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": the mesh %s has no axis \"%.*s\"",
+                    text, names.text, SF_STR_ARGS(axis));
+        sf_buf_free(&names);
+        return status;
+    }
+    if (sf_share_parse(share, diag, &out->share) != SF_OK)
+        return fail_pin(diag, text, "no share between '=' and '@'");
+    if (out->share.kind == SF_PARTIAL)
+        return fail_pin(diag, text, "partial values come by themselves and cannot be pinned");
+    return SF_OK;
+}
+
+/* Whether the node makes each element of its result from the same element of its operands. */
+static bool is_elementwise(const sf_graph *graph, const sf_node *node, sf_arena *scratch)
+{
+    sf_mark mark = sf_arena_mark(scratch);
+    const sf_type **types = SF_ARRAY(scratch, node->noperands + node->nresults, const sf_type *);
+    sf_op op = sf_op_of(graph, node, types);
+    sf_factoring factoring = {0};
+    sf_op_factors(&op, scratch, &factoring);
+    bool same = node->nresults == 1;
+    for (int f = 0; f < factoring.nfactors; f++)
+        same = same && factoring.factors[f].role == SF_MAP;
+    sf_arena_reset(scratch, mark);
+    return same;
+}
+
+struct finder {
+    const sf_graph *graph;
+    sf_arena *arena;
+    sf_arena scratch; /* for one node */
+    uint32_t *seen;   /* by value: the search that came here, plus one */
+    uint32_t search;
+    sf_value *stack;
+    size_t count, capacity;
+    sf_value found;
+    bool ambiguous;
+};
+
+static void visit(struct finder *f, sf_value value, const sf_type *type)
+{
+    if (f->seen[value] == f->search || !sf_same_shape(sf_type_of(f->graph, value), type))
+        return;
+    f->seen[value] = f->search;
+    const sf_node *node = sf_maker(f->graph, value);
+    if (!node)
+        return;
+    if (node->phase == SF_UPDATE) {
+        SF_PUSH(f->arena, f->stack, f->count, f->capacity, value);
+    } else {
+        f->ambiguous = f->found != SF_NONE;
+        f->found = value;
+    }
+}
+
+/* Walks back from the new parameter through element-wise nodes of the update. */
+static sf_value find_gradient(struct finder *f, uint32_t argument)
+{
+    const sf_block *top = f->graph->top;
+    const sf_type *type = sf_type_of(f->graph, top->arguments[argument]);
+    f->search++;
+    f->count = 0;
+    f->found = SF_NONE;
+    f->ambiguous = false;
+    visit(f, top->results[f->graph->arguments[argument].next], type);
+    while (f->count > 0 && !f->ambiguous) {
+        const sf_node *node = sf_maker(f->graph, f->stack[--f->count]);
+        if (is_elementwise(f->graph, node, &f->scratch))
+            for (uint32_t i = 0; i < node->noperands; i++)
+                visit(f, node->operands[i], type);
+    }
+    return f->ambiguous ? SF_NONE : f->found;
+}
+
+sf_value *sf_gradients(const sf_graph *graph, sf_arena *arena)
+{
+    uint32_t count = graph->top->narguments;
+    sf_value *gradients = SF_ARRAY(arena, count, sf_value);
+    struct finder finder = {
+        .graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        bool trained = argument->role == SF_ROLE_PARAM && argument->next != SF_NONE;
+        gradients[i] = trained ? find_gradient(&finder, i) : SF_NONE;
+    }
+    sf_arena_free(&finder.scratch);
+    return gradients;
+}
+
+const char *sf_gradient_name(const char *parameter, sf_arena *arena)
+{
+    const char *bare = strncmp(parameter, "params/", 7) == 0 ? parameter + 7 : parameter;
+    size_t length = strlen(bare);
+    char *name = sf_arena_alloc(arena, length + 6);
+    memcpy(name, "grad/", 5);
+    memcpy(name + 5, bare, length);
+    return name;
+}
+
+static bool is_named(const void *item, const void *name)
+{
+    return strcmp(((const sf_named *)item)->name, name) == 0;
+}
+
+static uint64_t hash_of(const char *name)
+{
+    return sf_hash_bytes(0, name, strlen(name));
+}
+
+/* Goes backwards, so that lists come out in order. */
+static void index_names(sf_names *names, size_t count, sf_arena *arena)
+{
+    names->same = SF_ARRAY(arena, count, sf_value);
+    for (size_t v = count; v-- > 0;) {
+        const char *name = names->values[v];
+        names->same[v] = SF_NONE;
+        if (!*name)
+            continue;
+        sf_intern_slot *slot = sf_intern_find(&names->index, arena, hash_of(name), is_named, name);
+        sf_named *named = (sf_named *)slot->item;
+        if (named) {
+            names->same[v] = named->first;
+        } else {
+            named = SF_NEW(arena, sf_named);
+            *named = (sf_named){.name = name, .next = names->all};
+            names->all = named;
+            slot->item = named;
+        }
+        named->first = (sf_value)v;
+    }
+}
+
+sf_names sf_names_of(const sf_graph *graph, sf_arena *arena)
+{
+    sf_names names = {.values = SF_ARRAY(arena, graph->nvalues, const char *),
+                      .is_scope = SF_ARRAY(arena, graph->nvalues, bool)};
+    for (size_t v = 0; v < graph->nvalues; v++) {
+        const sf_node *node = sf_maker(graph, (sf_value)v);
+        names.is_scope[v] = node && node->phase == SF_FORWARD;
+        names.values[v] = names.is_scope[v] ? node->scope->path : "";
+    }
+    const char **clean = sf_clean_names(graph, arena);
+    sf_value *gradients = sf_gradients(graph, arena);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        names.values[graph->top->arguments[i]] = clean[i];
+        if (gradients[i] != SF_NONE) {
+            names.values[gradients[i]] = sf_gradient_name(clean[i], arena);
+            names.is_scope[gradients[i]] = false;
+        }
+    }
+    index_names(&names, graph->nvalues, arena);
+    return names;
+}
+
+const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_arena *arena,
+                                size_t *count)
+{
+    const sf_named **found = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    if (*pattern == '/' && !strpbrk(pattern, "*?")) {
+        const sf_named *named =
+            sf_intern_look(&names->index, hash_of(pattern + 1), is_named, pattern + 1);
+        if (named)
+            SF_PUSH(arena, found, *count, capacity, named);
+        return found;
+    }
+    for (const sf_named *named = names->all; named; named = named->next)
+        if (sf_name_matches(pattern, named->name))
+            SF_PUSH(arena, found, *count, capacity, named);
+    return found;
+}
+
+void sf_plan_mark_pins(sf_plan *plan, const sf_names *names)
+{
+    sf_arena arena = {0};
+    for (int p = 0; p < plan->npins; p++) {
+        size_t count;
+        sf_mark mark = sf_arena_mark(&arena);
+        const sf_named **found = sf_names_match(names, plan->pins[p].pattern, &arena, &count);
+        for (size_t i = 0; i < count; i++)
+            for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v])
+                if (plan->pinned[v] < 0)
+                    plan->pinned[v] = p;
+        sf_arena_reset(&arena, mark);
+    }
+    sf_arena_free(&arena);
+}

@@ -1,0 +1,58 @@
+/* Pins: what a person says about a split.
+ *
+ *     batch/ids = S(0)@data              its first dimension, over axis data
+ *     layer_?/mlp/up/kernel = S(1)@model
+ *     layer_?/norm1 = S(1)@model         what is computed in that scope
+ *     grad/wte/embedding = R@data        the gradient of a parameter
+ *
+ * A pattern has * (any characters, slashes too) and ?. It matches the clean name of an argument
+ * (ir/name.h), the scope of a node in the forward phase, or "grad/" and the name of a parameter; the
+ * whole of it or its last parts (behind a leading slash, only the whole). A parameter's pin is also one
+ * for its optimizer state and its gradient, because their names end alike. Of several pins for one value
+ * and axis the first counts.
+ */
+#ifndef SF_PLAN_PIN_H
+#define SF_PLAN_PIN_H
+
+#include "base/intern.h"
+#include "plan/plan.h"
+
+/* Reads one pin. Strings live in the arena. Blanks around '=' are allowed. */
+sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
+                       sf_pin *out);
+
+/* What values are called, for patterns and for messages. A step has far fewer names than values, and
+ * recipes pin by the thousand: patterns are matched with names, and one without * and ? behind a slash is
+ * looked up. */
+typedef struct sf_named {
+    const char *name;
+    sf_value first;
+    struct sf_named *next; /* another name */
+} sf_named;
+
+typedef struct sf_names {
+    const char *
+        *values;    /* by value of the step: name of an argument, "grad/..." of a gradient, scope of
+                            what a forward node makes; "" where there is none */
+    bool *is_scope; /* by value: the name is that of a scope, which many values share */
+    sf_value *same; /* by value: the next of this name, or SF_NONE */
+    sf_named *all;  /* a list */
+    sf_interner index; /* of sf_named, by name */
+} sf_names;
+sf_names sf_names_of(const sf_graph *graph, sf_arena *arena);
+
+/* The names that the pattern matches: *count of them, in the arena. */
+const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_arena *arena,
+                                size_t *count);
+
+/* Fills plan->pinned. */
+void sf_plan_mark_pins(sf_plan *plan, const sf_names *names);
+
+/* The gradient of each parameter, by argument, or SF_NONE: the value of the parameter's type that the
+ * update phase takes from an earlier one and, element by element, makes the new parameter of. */
+sf_value *sf_gradients(const sf_graph *graph, sf_arena *arena);
+
+/* "grad/..." for the parameter of that clean name. */
+const char *sf_gradient_name(const char *parameter, sf_arena *arena);
+
+#endif

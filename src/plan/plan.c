@@ -1,0 +1,48 @@
+#include "plan/plan.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+static sf_layout *layouts(sf_plan *plan, size_t count)
+{
+    return SF_ARRAY(&plan->arena, count, sf_layout);
+}
+
+sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
+{
+    sf_plan *plan = sf_alloc(sizeof *plan);
+    const sf_block *top = graph->top;
+    plan->graph = sf_graph_hash(graph);
+    plan->recipe = "";
+    plan->mesh = *mesh;
+    for (int a = 0; a < mesh->naxes; a++)
+        plan->mesh.axes[a].name =
+            sf_arena_string(&plan->arena, mesh->axes[a].name, strlen(mesh->axes[a].name));
+    plan->arguments = layouts(plan, top->narguments);
+    plan->results = layouts(plan, top->nresults);
+    plan->pinned = SF_ARRAY(&plan->arena, graph->nvalues, int);
+    memset(plan->pinned, -1, graph->nvalues * sizeof *plan->pinned);
+    plan->nodes = SF_ARRAY(&plan->arena, graph->nnodes, sf_layout *);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = graph->nodes[top->nodes[i]];
+        plan->nodes[node->id] = layouts(plan, node->noperands + node->nresults);
+    }
+    return plan;
+}
+
+void sf_plan_free(sf_plan *plan)
+{
+    if (!plan)
+        return;
+    sf_arena_free(&plan->arena);
+    sf_free(plan);
+}
+
+const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value)
+{
+    const sf_value_info *info = &graph->values[value];
+    if (info->node == SF_NONE)
+        return &plan->arguments[info->index];
+    return &plan->nodes[info->node][graph->nodes[info->node]->noperands + info->index];
+}

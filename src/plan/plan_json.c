@@ -1,0 +1,319 @@
+/* The plan as a file. Layouts are written as people write them, "[S(0), R]". */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "ir/name.h"
+#include "ir/opdef.h"
+#include "plan/pin.h"
+
+enum { PLAN_VERSION = 1, HEX_TEXT = 20 };
+#define PLAN_FORMAT "sheaf plan"
+
+/* Plans name nodes by number, and two texts of one step may number them differently. */
+static uint64_t order_of(const sf_graph *graph)
+{
+    uint64_t hash = sf_hash_mix(0, graph->nnodes);
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        const sf_node *node = graph->nodes[i];
+        hash = sf_hash_mix(hash, (uint64_t)node->def->id);
+        for (uint32_t o = 0; o < node->noperands; o++)
+            hash = sf_hash_mix(hash, node->operands[o]);
+    }
+    return hash;
+}
+
+static const char *hex(uint64_t value, char text[HEX_TEXT])
+{
+    snprintf(text, HEX_TEXT, "%016" PRIx64, value);
+    return text;
+}
+
+static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, uint32_t tensor)
+{
+    return sf_type_of(graph, tensor < node->noperands ? node->operands[tensor]
+                                                      : node->result + tensor - node->noperands);
+}
+
+/* Writing */
+
+static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_type *type,
+                       const sf_layout *layout)
+{
+    sf_buf text = {0};
+    sf_layout_print(layout, &plan->mesh, type->rank, type->dims, &text);
+    sf_json_put_string(writer, text.text);
+    sf_buf_free(&text);
+}
+
+static void put_mesh(sf_json_writer *writer, const sf_mesh *mesh)
+{
+    sf_json_key(writer, "mesh");
+    sf_json_begin_object(writer);
+    for (int a = 0; a < mesh->naxes; a++) {
+        sf_json_key(writer, mesh->axes[a].name);
+        sf_json_put_int(writer, mesh->axes[a].size);
+    }
+    sf_json_end_object(writer);
+}
+
+static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+{
+    sf_arena arena = {0};
+    const char **names = sf_clean_names(graph, &arena);
+    sf_json_key(writer, "arguments");
+    sf_json_begin_object(writer);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (sf_layout_is_replicated(&plan->arguments[i]))
+            continue;
+        sf_json_key(writer, names[i]);
+        put_layout(writer, plan, sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i]);
+    }
+    sf_json_end_object(writer);
+    sf_arena_free(&arena);
+}
+
+static bool is_replicated(const sf_layout *layouts, uint32_t count)
+{
+    for (uint32_t t = 0; t < count; t++)
+        if (!sf_layout_is_replicated(&layouts[t]))
+            return false;
+    return true;
+}
+
+static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph,
+                     const sf_node *node)
+{
+    const sf_layout *layouts = plan->nodes[node->id];
+    sf_json_begin_row(writer);
+    sf_json_put_int(writer, node->id);
+    sf_json_put_string(writer, node->def->name);
+    sf_json_put_string(writer, node->scope->path);
+    sf_json_begin_array(writer);
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
+        if (t == node->noperands) {
+            sf_json_end_array(writer);
+            sf_json_begin_array(writer);
+        }
+        put_layout(writer, plan, tensor_type(graph, node, t), &layouts[t]);
+    }
+    sf_json_end_array(writer);
+    sf_json_end_array(writer);
+}
+
+void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
+{
+    sf_json_writer writer = {.buf = out, .indent = true};
+    char text[HEX_TEXT];
+    sf_json_begin_object(&writer);
+    sf_json_key(&writer, "format");
+    sf_json_put_string(&writer, PLAN_FORMAT);
+    sf_json_key(&writer, "version");
+    sf_json_put_int(&writer, PLAN_VERSION);
+    sf_json_key(&writer, "step");
+    sf_json_put_string(&writer, hex(plan->graph, text));
+    sf_json_key(&writer, "order");
+    sf_json_put_string(&writer, hex(order_of(graph), text));
+    sf_json_key(&writer, "recipe");
+    sf_json_put_string(&writer, plan->recipe);
+    put_mesh(&writer, &plan->mesh);
+    sf_json_key(&writer, "pins");
+    sf_json_begin_array(&writer);
+    for (int p = 0; p < plan->npins; p++)
+        sf_json_put_string(&writer, plan->pins[p].text);
+    sf_json_end_array(&writer);
+    put_arguments(&writer, plan, graph);
+    sf_json_key(&writer, "nodes");
+    sf_json_begin_array(&writer);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        if (!is_replicated(plan->nodes[node->id], node->noperands + node->nresults))
+            put_node(&writer, plan, graph, node);
+    }
+    sf_json_end_array(&writer);
+    sf_json_end_object(&writer);
+    sf_buf_putc(out, '\n');
+}
+
+/* Reading */
+
+typedef struct reader {
+    sf_str text;
+    const char *file;
+    const sf_graph *graph;
+    sf_diag *diag;
+    sf_arena arena; /* of the tree */
+    sf_plan *plan;
+} reader;
+
+#define FAIL(r, value, ...)                                                                        \
+    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
+
+static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uint64_t expected,
+                            const char *otherwise)
+{
+    const sf_json *value = sf_json_get(root, key);
+    char text[HEX_TEXT];
+    sf_str found;
+    if (!sf_json_string(value, &found))
+        return FAIL(r, value ? value : root, "the plan has no \"%s\"", key);
+    if (!sf_str_is(found, hex(expected, text)))
+        return FAIL(r, value, "%s: %.*s, not %s", otherwise, SF_STR_ARGS(found), text);
+    return SF_OK;
+}
+
+static sf_status read_head(reader *r, const sf_json *root)
+{
+    sf_str format;
+    int64_t version;
+    if (!sf_json_string(sf_json_get(root, "format"), &format) || !sf_str_is(format, PLAN_FORMAT))
+        return sf_fail(r->diag, SF_EINPUT, (sf_loc){.file = r->file}, "this is no plan");
+    if (!sf_json_int(sf_json_get(root, "version"), &version) || version != PLAN_VERSION)
+        return sf_fail(r->diag, SF_EUNSUPPORTED, (sf_loc){.file = r->file},
+                       "a plan of a version that this build does not know");
+    SF_TRY(expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step"));
+    return expect_hex(r, root, "order", order_of(r->graph),
+                      "the plan is for another text of this step");
+}
+
+static sf_status read_mesh(reader *r, const sf_json *root, sf_mesh *out)
+{
+    const sf_json *mesh = sf_json_get(root, "mesh");
+    sf_buf text = {0};
+    if (sf_json_kind_of(mesh) != SF_JSON_OBJECT)
+        return FAIL(r, mesh ? mesh : root, "the plan has no \"mesh\"");
+    for (size_t a = 0; a < sf_json_count(mesh); a++) {
+        int64_t size;
+        if (!sf_json_int(sf_json_value_at(mesh, a), &size)) {
+            sf_buf_free(&text);
+            return FAIL(r, sf_json_value_at(mesh, a), "the size of an axis is no whole number");
+        }
+        sf_buf_printf(&text, "%s%.*s=%" PRId64, a ? "," : "", SF_STR_ARGS(sf_json_key_at(mesh, a)),
+                      size);
+    }
+    sf_status status =
+        sf_mesh_parse(sf_str_of(text.text ? text.text : ""), &r->arena, r->diag, out);
+    sf_buf_free(&text);
+    return status == SF_OK ? SF_OK : FAIL(r, mesh, "the plan has no mesh that can be used");
+}
+
+static sf_status read_pins(reader *r, const sf_json *root)
+{
+    const sf_json *pins = sf_json_get(root, "pins");
+    size_t count = sf_json_kind_of(pins) == SF_JSON_ARRAY ? sf_json_count(pins) : 0;
+    sf_str recipe;
+    if (sf_json_string(sf_json_get(root, "recipe"), &recipe))
+        r->plan->recipe = sf_arena_string(&r->plan->arena, recipe.at, recipe.length);
+    r->plan->pins = SF_ARRAY(&r->plan->arena, count, sf_pin);
+    for (size_t p = 0; p < count; p++) {
+        sf_str text;
+        if (!sf_json_string(sf_json_item(pins, p), &text))
+            return FAIL(r, sf_json_item(pins, p), "a pin is no string");
+        if (strlen(text.at) != text.length || sf_pin_parse(text.at, &r->plan->mesh, &r->plan->arena,
+                                                           r->diag, &r->plan->pins[p]) != SF_OK)
+            return FAIL(r, sf_json_item(pins, p), "\"%.*s\" is no pin for the mesh of this plan",
+                        SF_STR_ARGS(text));
+        r->plan->npins++;
+    }
+    return SF_OK;
+}
+
+static sf_status read_layout(reader *r, const sf_json *value, const sf_type *type, sf_layout *out)
+{
+    sf_str text;
+    if (!sf_json_string(value, &text))
+        return FAIL(r, value, "expected a layout, such as \"[S(0), R]\"");
+    sf_status status = sf_layout_parse(text, &r->plan->mesh, type->rank, type->dims, r->diag, out);
+    char shape[SF_TYPE_TEXT];
+    if (status != SF_OK)
+        FAIL(r, value, "layout %.*s of %s", SF_STR_ARGS(text), sf_type_text(type, shape));
+    return status;
+}
+
+static sf_status read_arguments(reader *r, const sf_json *root)
+{
+    const sf_json *arguments = sf_json_get(root, "arguments");
+    const char **names = sf_clean_names(r->graph, &r->arena);
+    size_t found = 0;
+    for (uint32_t i = 0; i < r->graph->top->narguments; i++) {
+        const sf_json *value = sf_json_get(arguments, names[i]);
+        if (!value)
+            continue;
+        found++;
+        SF_TRY(read_layout(r, value, sf_type_of(r->graph, r->graph->top->arguments[i]),
+                           &r->plan->arguments[i]));
+        if (sf_layout_is_partial(&r->plan->arguments[i]))
+            return FAIL(r, value, "argument %s cannot be partial", names[i]);
+        if (r->graph->arguments[i].next != SF_NONE)
+            r->plan->results[r->graph->arguments[i].next] = r->plan->arguments[i];
+    }
+    if (arguments && sf_json_kind_of(arguments) != SF_JSON_OBJECT)
+        return FAIL(r, arguments, "\"arguments\" is no object");
+    if (found != sf_json_count(arguments))
+        return FAIL(r, arguments, "%zu of the arguments named here are none of the step's",
+                    sf_json_count(arguments) - found);
+    return SF_OK;
+}
+
+static sf_status read_layouts(reader *r, const sf_json *list, const sf_node *node, uint32_t first,
+                              uint32_t count)
+{
+    if (sf_json_kind_of(list) != SF_JSON_ARRAY || sf_json_count(list) != count)
+        return FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here", node->id,
+                    node->def->name, count);
+    for (uint32_t i = 0; i < count; i++)
+        SF_TRY(read_layout(r, sf_json_item(list, i), tensor_type(r->graph, node, first + i),
+                           &r->plan->nodes[node->id][first + i]));
+    return SF_OK;
+}
+
+static sf_status read_node(reader *r, const sf_json *row)
+{
+    int64_t id;
+    sf_str name;
+    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 5)
+        return FAIL(r, row, "expected [NODE, OP, SCOPE, [LAYOUT...], [LAYOUT...]]");
+    if (!sf_json_int(sf_json_item(row, 0), &id) || id < 0 || (size_t)id >= r->graph->nnodes ||
+        !r->plan->nodes[id])
+        return FAIL(r, row, "the step has no such node");
+    const sf_node *node = r->graph->nodes[id];
+    if (!sf_json_string(sf_json_item(row, 1), &name) || !sf_str_is(name, node->def->name))
+        return FAIL(r, row, "node %" PRId64 " is a %s", id, node->def->name);
+    SF_TRY(read_layouts(r, sf_json_item(row, 3), node, 0, node->noperands));
+    return read_layouts(r, sf_json_item(row, 4), node, node->noperands, node->nresults);
+}
+
+static sf_status read_plan(reader *r)
+{
+    const sf_json *root;
+    sf_mesh mesh;
+    SF_TRY(sf_json_parse(r->text, r->file, &r->arena, &root, r->diag));
+    SF_TRY(read_head(r, root));
+    SF_TRY(read_mesh(r, root, &mesh));
+    r->plan = sf_plan_new(r->graph, &mesh);
+    SF_TRY(read_pins(r, root));
+    SF_TRY(read_arguments(r, root));
+    const sf_json *nodes = sf_json_get(root, "nodes");
+    if (sf_json_kind_of(nodes) != SF_JSON_ARRAY)
+        return FAIL(r, nodes ? nodes : root, "the plan has no \"nodes\"");
+    for (size_t i = 0; i < sf_json_count(nodes); i++)
+        SF_TRY(read_node(r, sf_json_item(nodes, i)));
+    sf_names step_names = sf_names_of(r->graph, &r->arena);
+    sf_plan_mark_pins(r->plan, &step_names);
+    return SF_OK;
+}
+
+sf_status sf_plan_read(sf_str text, const char *file, const sf_graph *graph, sf_diag *diag,
+                       sf_plan **out)
+{
+    reader r = {.text = text, .file = file, .graph = graph, .diag = diag};
+    sf_status status = read_plan(&r);
+    sf_arena_free(&r.arena);
+    if (status == SF_OK)
+        *out = r.plan;
+    else
+        sf_plan_free(r.plan);
+    return status;
+}

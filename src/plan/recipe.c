@@ -1,0 +1,293 @@
+#include "plan/recipe.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ir/name.h"
+#include "plan/pair.h"
+#include "plan/pin.h"
+
+typedef struct cook {
+    const sf_graph *graph;
+    const char **names; /* clean, by argument */
+    sf_arena arena;
+    sf_plan *plan;
+    size_t capacity; /* of the pins */
+    sf_diag *diag;
+    const char *recipe;
+    char why[SF_WHY_TEXT]; /* it does not apply */
+} cook;
+
+typedef bool cooking(cook *k, int axis);
+
+static const sf_type *argument_type(const cook *k, uint32_t index)
+{
+    return sf_type_of(k->graph, k->graph->top->arguments[index]);
+}
+
+/* A pin for exactly the tensor of that name. dim < 0: replicated. */
+static void add_pin(cook *k, const char *name, int dim, int axis)
+{
+    sf_buf text = {0};
+    const char *axis_name = k->plan->mesh.axes[axis].name;
+    if (dim < 0)
+        sf_buf_printf(&text, "/%s=R@%s", name, axis_name);
+    else
+        sf_buf_printf(&text, "/%s=S(%d)@%s", name, dim, axis_name);
+    sf_pin pin;
+    sf_status status = sf_pin_parse(text.text, &k->plan->mesh, &k->plan->arena, k->diag, &pin);
+    sf_buf_free(&text);
+    size_t count = (size_t)k->plan->npins;
+    if (status == SF_OK)
+        SF_PUSH(&k->plan->arena, k->plan->pins, count, k->capacity, pin);
+    k->plan->npins = (int)count;
+}
+
+static bool refuse(cook *k, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(k->why, sizeof k->why, format, args);
+    va_end(args);
+    return false;
+}
+
+/* Every batch tensor that has the dimension, along it. */
+static bool split_batch(cook *k, int axis, int dim)
+{
+    int parts = k->plan->mesh.axes[axis].size, found = 0;
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
+        const sf_type *type = argument_type(k, i);
+        if (k->graph->arguments[i].role != SF_ROLE_BATCH || type->rank <= dim)
+            continue;
+        if (type->dims[dim] == 0 || type->dims[dim] % parts != 0)
+            return refuse(
+                k, "dimension %d of %.60s, of size %" PRId64 ", does not split into %d equal parts",
+                dim, k->names[i], type->dims[dim], parts);
+        add_pin(k, k->names[i], dim, axis);
+        found++;
+    }
+    return found > 0 ? true : refuse(k, "no argument of the step is a batch");
+}
+
+static bool cook_dp(cook *k, int axis)
+{
+    return split_batch(k, axis, 0);
+}
+
+/* The largest dimension that splits, the first of several; -1 when none does. */
+static int dim_to_split(const sf_type *type, int parts)
+{
+    int best = -1;
+    for (int d = 0; d < type->rank; d++)
+        if (type->dims[d] > 0 && type->dims[d] % parts == 0 &&
+            (best < 0 || type->dims[d] > type->dims[best]))
+            best = d;
+    return best;
+}
+
+static int pin_role(cook *k, int axis, sf_role role, bool split)
+{
+    int parts = k->plan->mesh.axes[axis].size, found = 0;
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
+        if (k->graph->arguments[i].role != role)
+            continue;
+        int dim = split ? dim_to_split(argument_type(k, i), parts) : -1;
+        add_pin(k, k->names[i], dim, axis);
+        found += dim >= 0;
+    }
+    return found;
+}
+
+static void pin_gradients(cook *k, int axis, bool split)
+{
+    int parts = k->plan->mesh.axes[axis].size;
+    sf_value *gradients = sf_gradients(k->graph, &k->arena);
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++)
+        if (gradients[i] != SF_NONE)
+            add_pin(k, sf_gradient_name(k->names[i], &k->arena),
+                    split ? dim_to_split(argument_type(k, i), parts) : -1, axis);
+}
+
+static bool cook_zero(cook *k, int axis, int level)
+{
+    if (!cook_dp(k, axis))
+        return false;
+    pin_gradients(k, axis, level >= 2);
+    pin_role(k, axis, SF_ROLE_PARAM, level >= 3);
+    if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)
+        return refuse(k, "no optimizer state of the step splits into %d equal parts",
+                      k->plan->mesh.axes[axis].size);
+    return true;
+}
+
+static bool cook_zero1(cook *k, int axis)
+{
+    return cook_zero(k, axis, 1);
+}
+
+static bool cook_zero2(cook *k, int axis)
+{
+    return cook_zero(k, axis, 2);
+}
+
+static bool cook_zero3(cook *k, int axis)
+{
+    return cook_zero(k, axis, 3);
+}
+
+static bool cook_megatron(cook *k, int axis)
+{
+    int parts = k->plan->mesh.axes[axis].size, found = 0;
+    int *dims = sf_pair_dims(k->graph, parts, &k->arena);
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++)
+        if (dims[i] >= 0) {
+            add_pin(k, k->names[i], dims[i], axis);
+            found++;
+        }
+    return found > 0
+               ? true
+               : refuse(k,
+                        "no two products with parameters follow each other so that the columns "
+                        "of one are the rows of the other and split into %d equal parts",
+                        parts);
+}
+
+static bool cook_sequence(cook *k, int axis)
+{
+    bool tokens = false;
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++)
+        tokens =
+            tokens || (k->graph->arguments[i].role == SF_ROLE_BATCH &&
+                       argument_type(k, i)->rank >= 2 && !sf_is_float(argument_type(k, i)->dtype));
+    return tokens ? split_batch(k, axis, 1)
+                  : refuse(k, "no batch argument holds tokens, integers of shape [batch, token]");
+}
+
+static bool cook_expert(cook *k, int axis)
+{
+    int parts = k->plan->mesh.axes[axis].size, found = 0;
+    int *dims = sf_expert_dims(k->graph, parts, &k->arena);
+    if (!split_batch(k, axis, 0))
+        return false;
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++)
+        if (dims[i] >= 0) {
+            add_pin(k, k->names[i], dims[i], axis);
+            add_pin(k, sf_gradient_name(k->names[i], &k->arena), dims[i], axis);
+            found++;
+        }
+    return found > 0 ? true
+                     : refuse(k,
+                              "no parameter holds the weights of experts, in a number that splits "
+                              "into %d equal parts",
+                              parts);
+}
+
+static const struct row {
+    sf_recipe recipe;
+    int naxes;
+    const char *axes[2];
+    cooking *cook[2];
+} rows[] = {
+    {{"dp", "the batch over axis data"}, 1, {"data"}, {cook_dp}},
+    {{"zero1", "dp, with optimizer state in pieces"}, 1, {"data"}, {cook_zero1}},
+    {{"zero2", "zero1, with gradients in pieces"}, 1, {"data"}, {cook_zero2}},
+    {{"zero3", "zero2, with parameters in pieces"}, 1, {"data"}, {cook_zero3}},
+    {{"megatron", "pairs of products by columns and rows over axis model"},
+     1,
+     {"model"},
+     {cook_megatron}},
+    {{"sequence", "the tokens of the batch over axis seq"}, 1, {"seq"}, {cook_sequence}},
+    {{"expert", "the batch and the weights of experts over axis expert"},
+     1,
+     {"expert"},
+     {cook_expert}},
+    {{"2d", "dp over axis data and megatron over axis model"},
+     2,
+     {"data", "model"},
+     {cook_dp, cook_megatron}},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+const sf_recipe *sf_recipe_nth(int index)
+{
+    return index >= 0 && index < NROWS ? &rows[index].recipe : NULL;
+}
+
+static const struct row *find_row(const char *name)
+{
+    for (int i = 0; i < NROWS; i++)
+        if (strcmp(rows[i].recipe.name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static sf_status fail_unknown(const char *name, sf_diag *diag)
+{
+    sf_buf list = {0};
+    for (int i = 0; i < NROWS; i++)
+        sf_buf_printf(&list, "%s%s", i ? ", " : "", rows[i].recipe.name);
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%s\"", name);
+    sf_status status = sf_hint(diag, "the recipes are %s", list.text);
+    sf_buf_free(&list);
+    return status;
+}
+
+/* Tries one mesh; k->why says what is in the way. */
+static bool try_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
+{
+    sf_plan_free(k->plan);
+    k->plan = sf_plan_new(k->graph, mesh);
+    k->plan->recipe = row->recipe.name;
+    k->capacity = 0;
+    for (int a = 0; a < row->naxes; a++) {
+        int axis = sf_mesh_axis(mesh, sf_str_of(row->axes[a]));
+        if (axis < 0)
+            return refuse(k, "the mesh has no axis \"%s\"", row->axes[a]);
+        if (!row->cook[a](k, axis))
+            return false;
+    }
+    return true;
+}
+
+/* All ranks on one axis; with two axes, the more on the first the better. */
+static bool try_ranks(cook *k, const struct row *row, int ranks)
+{
+    sf_mesh mesh = {.naxes = row->naxes};
+    for (int a = 0; a < row->naxes; a++)
+        mesh.axes[a].name = row->axes[a];
+    mesh.axes[0].size = ranks;
+    if (row->naxes == 1)
+        return try_mesh(k, row, &mesh);
+    refuse(k, "%d ranks are no product of two numbers above 1", ranks);
+    for (int second = 2; second < ranks; second++) {
+        if (ranks % second != 0)
+            continue;
+        mesh.axes[0].size = ranks / second;
+        mesh.axes[1].size = second;
+        if (try_mesh(k, row, &mesh))
+            return true;
+    }
+    return false;
+}
+
+sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
+                         sf_diag *diag, sf_plan **out)
+{
+    const struct row *row = find_row(name);
+    if (!row)
+        return fail_unknown(name, diag);
+    cook k = {.graph = graph, .diag = diag, .recipe = name};
+    k.names = sf_clean_names(graph, &k.arena);
+    bool applies = mesh ? try_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
+    sf_arena_free(&k.arena);
+    if (applies) {
+        *out = k.plan;
+        return SF_OK;
+    }
+    sf_plan_free(k.plan);
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "recipe %s does not apply: %s", name, k.why);
+}

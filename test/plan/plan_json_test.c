@@ -1,0 +1,187 @@
+/* The plan as a file: what is written is read back as the same plan; another step's, a broken or a
+ * doctored file is refused, and the message says where. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sheaf/sheaf.h"
+#include "support/plans.h"
+
+static sf_status read_text(const sf_graph *graph, const char *text, size_t length, sf_plan **plan,
+                           test_refusal *refusal)
+{
+    sf_diag *diag = sf_diag_new();
+    refusal->text[0] = 0;
+    refusal->status = sf_plan_read((sf_str){text, length}, "plan.json", graph, diag, plan);
+    for (int i = 0; i < sf_diag_count(diag) && sf_diag_text(diag, i); i++) {
+        size_t used = strlen(refusal->text);
+        snprintf(refusal->text + used, sizeof refusal->text - used, "%s\n", sf_diag_text(diag, i));
+    }
+    assert_int_equal(refusal->status == SF_OK, sf_diag_count(diag) == 0);
+    sf_diag_free(diag);
+    return refusal->status;
+}
+
+static void check_same(const sf_graph *graph, const sf_plan *a, const sf_plan *b)
+{
+    const sf_block *top = graph->top;
+    assert_string_equal(a->recipe, b->recipe);
+    assert_int_equal(a->npins, b->npins);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        assert_true(sf_layout_equal(&a->arguments[i], &b->arguments[i]));
+    for (uint32_t i = 0; i < top->nresults; i++)
+        assert_true(sf_layout_equal(&a->results[i], &b->results[i]));
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = graph->nodes[top->nodes[i]];
+        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+            assert_true(sf_layout_equal(&a->nodes[node->id][t], &b->nodes[node->id][t]));
+    }
+    assert_memory_equal(a->pinned, b->pinned, graph->nvalues * sizeof *a->pinned);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    int plans = 0;
+    for (int i = 0; test_steps[i]; i++) {
+        sf_graph *graph = test_step(test_steps[i]);
+        for (int r = 0; sf_recipe_name(r); r++) {
+            test_refusal refusal;
+            sf_plan *again, *plan = test_pin(graph, sf_recipe_name(r), 4, NULL, NULL, &refusal);
+            if (!plan)
+                continue;
+            sf_buf first = {0}, second = {0};
+            sf_plan_write(plan, graph, &first);
+            if (read_text(graph, first.text, first.length, &again, &refusal) != SF_OK)
+                fail_msg("%s: %s", test_steps[i], refusal.text);
+            check_same(graph, plan, again);
+            sf_plan_write(again, graph, &second);
+            assert_string_equal(first.text, second.text);
+            sf_buf_free(&first);
+            sf_buf_free(&second);
+            sf_plan_free(plan);
+            sf_plan_free(again);
+            plans++;
+        }
+        sf_graph_free(graph);
+    }
+    assert_true(plans > 60);
+}
+
+/* The text with the first `from` behind `after` replaced. */
+static void replaced(const char *text, const char *after, const char *from, const char *to,
+                     sf_buf *out)
+{
+    const char *start = strstr(text, after);
+    const char *at = start ? strstr(start + strlen(after), from) : NULL;
+    if (!at)
+        fail_msg("the plan has no %s behind %s", from, after);
+    sf_buf_printf(out, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+static const struct {
+    const char *after, *from, *to, *says;
+} changes[] = {
+    {"", "sheaf plan", "another plan", "plan.json: error: this is no plan"},
+    {"", "\"version\": 1", "\"version\": 2", "a version that this build does not know"},
+    {"\"step\"", ": \"", ": \"0", "plan.json:4:11: error: the plan is for another step"},
+    {"", "\"step\"", "\"stop\"", "the plan has no \"step\""},
+    {"\"order\"", ": \"", ": \"0", "the plan is for another text of this step"},
+    {"", "\"mesh\"", "\"mash\"", "the plan has no \"mesh\""},
+    {"\"mesh\"", "\"data\": 2", "\"data\": 0", "the plan has no mesh that can be used"},
+    {"\"mesh\"", "\"data\": 2", "\"data\": \"x\"", "the size of an axis is no whole number"},
+    {"\"mesh\"", "\"data\": 2", "\"data\": 3", "plan.json:"},
+    {"\"mesh\"", "\"data\": 2", "\"data\": 2000000000", "plan.json:"},
+    {"\"mesh\"", "\"data\": 2", "\"dota\": 2", "is no pin for the mesh of this plan"},
+    {"\"pins\"", "S(0)@data", "S(0)", "is no pin for the mesh of this plan"},
+    {"\"pins\"", "\"/batch/x=S(0)@data\"", "7", "a pin is no string"},
+    {"\"arguments\"", "batch/x", "batch/z", "1 of the arguments named here are none of the step's"},
+    {"\"arguments\"", "[S(0)]", "[P(+)]", "argument batch/x cannot be partial"},
+    {"\"arguments\"", "[S(0)]", "[S(9)]", "layout [S(9)] of tensor<8x"},
+    {"\"arguments\"", "[S(0)]", "[S(0,3)]", "layout [S(0,3)] of tensor<8x"},
+    {"\"arguments\"", "\"[S(0)]\"", "[]", "expected a layout"},
+    {"\"arguments\"", "[S(0)]", "[S(0), R]", "layout [S(0), R] of"},
+    {"", "\"nodes\"", "\"notes\"", "the plan has no \"nodes\""},
+    {"\"nodes\"", "[", "[7, ", "expected [NODE, OP, SCOPE"},
+    {"\"nodes\": [\n", "[", "[-", "the step has no such node"},
+    {"\"nodes\": [\n", "[", "[1000000", "the step has no such node"},
+    {"\"nodes\": [\n", ", \"", ", \"un", "is a "},
+    {"\"nodes\": [\n", "[\"", "[\"[R]\", \"", "layouts here"},
+};
+
+/* The place in the file, but for what is about all of it. */
+static void check_refused(const sf_graph *graph, const char *text, size_t length, const char *says)
+{
+    test_refusal refusal;
+    sf_plan *plan;
+    sf_status status = read_text(graph, text, length, &plan, &refusal);
+    if (status == SF_OK)
+        fail_msg("a plan was read that should say: %s", says);
+    assert_true(status == SF_EINPUT || status == SF_EUNSUPPORTED);
+    if (!strstr(refusal.text, says) || !strstr(refusal.text, "plan.json:"))
+        fail_msg("%s lacks %s", refusal.text, says);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("mlp-micro"), *other = test_step("gpt-micro");
+    sf_plan *plan = test_plan(graph, "dp", 2, NULL, NULL);
+    sf_buf text = {0};
+    sf_plan_write(plan, graph, &text);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        sf_buf changed = {0};
+        replaced(text.text, changes[i].after, changes[i].from, changes[i].to, &changed);
+        check_refused(graph, changed.text, changed.length, changes[i].says);
+        sf_buf_free(&changed);
+    }
+    check_refused(other, text.text, text.length, "the plan is for another step");
+    /* Cut off anywhere, but for the last newline. */
+    for (size_t length = 0; length + 1 < text.length; length += length < 2000 ? 1 : 97)
+        check_refused(graph, text.text, length, "plan.json");
+    sf_buf_free(&text);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+    sf_graph_free(other);
+}
+
+/* A plan that reads but does not follow from the ops is refused before anything runs. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("mlp-micro");
+    sf_plan *plan = test_plan(graph, "dp", 2, NULL, NULL);
+    int refused = 0;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        sf_layout *layouts = plan->nodes[node->id], was = layouts[node->noperands];
+        sf_diag *diag = sf_diag_new();
+        layouts[node->noperands].axes[0] =
+            was.axes[0].kind == SF_PARTIAL
+                ? (sf_share){0}
+                : (sf_share){.kind = SF_PARTIAL, .monoid = SF_MONOID_MAX};
+        if (sf_plan_check(plan, graph, 0, diag) != SF_OK) {
+            assert_non_null(strstr(sf_diag_text(diag, 0), "plan: "));
+            refused++;
+        }
+        layouts[node->noperands] = was;
+        sf_diag_free(diag);
+    }
+    assert_int_equal(refused, graph->top->nnodes);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_contradictions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* Recipes: the number and kind of collectives of a step, against what is known of each; those that do not
+ * apply say why; the same plan comes out every time. */
+#include "plan/recipe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/op.h"
+#include "op/slots.h"
+#include "plan/pin.h"
+#include "sheaf/sheaf.h"
+#include "support/plans.h"
+
+/* Collectives by kind and phase, but for those of single numbers: the loss, sums of scales. */
+typedef struct tally {
+    int all_reduce[SF_PHASE_COUNT], all_gather[SF_PHASE_COUNT], reduce_scatter[SF_PHASE_COUNT],
+        all_to_all[SF_PHASE_COUNT], permute[SF_PHASE_COUNT], scalars;
+} tally;
+
+static int *counter(tally *t, const sf_node *node)
+{
+    return sf_is(node, SF_OP_ALL_REDUCE)       ? t->all_reduce
+           : sf_is(node, SF_OP_ALL_GATHER)     ? t->all_gather
+           : sf_is(node, SF_OP_REDUCE_SCATTER) ? t->reduce_scatter
+           : sf_is(node, SF_OP_ALL_TO_ALL)     ? t->all_to_all
+                                               : t->permute;
+}
+
+static int sum(const int *counts)
+{
+    return counts[SF_FORWARD] + counts[SF_BACKWARD] + counts[SF_UPDATE];
+}
+
+/* axis < 0: of all axes. */
+static tally count(const sf_graph *graph, const sf_plan *plan, int axis)
+{
+    tally t = {0};
+    sf_local *local = test_local(graph, plan, 1);
+    const sf_node *node;
+    for (int i = 0; (node = test_collective(local, i)) != NULL; i++) {
+        int64_t axes = node->attrs[SF_COLLECTIVE_AXES]->integer;
+        if (axis >= 0 && axes != 1 << axis)
+            continue;
+        if (sf_type_of(local->graph, node->operands[0])->count == 1)
+            t.scalars++;
+        else
+            counter(&t, node)[node->phase]++;
+    }
+    sf_local_free(local);
+    return t;
+}
+
+static tally count_recipe(const sf_graph *graph, const char *recipe, int ranks)
+{
+    sf_plan *plan = test_plan(graph, recipe, ranks, NULL, NULL);
+    tally t = count(graph, plan, -1);
+    sf_plan_free(plan);
+    return t;
+}
+
+static int count_role(const sf_graph *graph, sf_role role)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        n += graph->arguments[i].role == role;
+    return n;
+}
+
+static int count_gradients(const sf_graph *graph)
+{
+    sf_arena arena = {0};
+    sf_value *gradients = sf_gradients(graph, &arena);
+    int n = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        n += gradients[i] != SF_NONE;
+    sf_arena_free(&arena);
+    return n;
+}
+
+/* Each gradient once, and the loss. */
+static void test_data_parallel(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {"mlp-micro",   "gpt-micro",       "bert-micro",
+                                        "llama-micro", "gpt-remat-micro", "t5-micro"};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        sf_graph *graph = test_step(steps[i]);
+        int params = count_role(graph, SF_ROLE_PARAM);
+        assert_int_equal(count_gradients(graph), params);
+        for (int ranks = 2; ranks <= 4; ranks += 2) {
+            tally t = count_recipe(graph, "dp", ranks);
+            if (sum(t.all_reduce) != params || t.all_reduce[SF_FORWARD] != 0)
+                fail_msg("%s: %d all-reduces, %d of them forward, for %d gradients", steps[i],
+                         sum(t.all_reduce), t.all_reduce[SF_FORWARD], params);
+            assert_int_equal(sum(t.all_gather) + sum(t.reduce_scatter) + sum(t.all_to_all), 0);
+            assert_in_range(t.scalars, 1, 3);
+        }
+        sf_graph_free(graph);
+    }
+}
+
+static int count_layers(const sf_graph *graph)
+{
+    int layers = 0, layer;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const char *at = strstr(graph->arguments[i].name, "layer_");
+        if (at && sscanf(at, "layer_%d", &layer) == 1 && layer + 1 > layers)
+            layers = layer + 1;
+    }
+    assert_true(layers > 0);
+    return layers;
+}
+
+/* Two forward and two backward for each layer. */
+static void test_megatron(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {"gpt-micro", "gpt-bf16-micro", "gpt-dropout-micro"};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        sf_graph *graph = test_step(steps[i]);
+        tally t = count_recipe(graph, "megatron", 2);
+        int layers = count_layers(graph);
+        if (t.all_reduce[SF_FORWARD] != 2 * layers || t.all_reduce[SF_BACKWARD] != 2 * layers)
+            fail_msg("%s: %d forward, %d backward", steps[i], t.all_reduce[SF_FORWARD],
+                     t.all_reduce[SF_BACKWARD]);
+        assert_int_equal(t.all_reduce[SF_UPDATE], 0);
+        assert_int_equal(sum(t.all_gather) + sum(t.reduce_scatter) + sum(t.all_to_all), 0);
+        sf_plan *plan = test_plan(graph, "2d", 4, NULL, NULL);
+        tally data = count(graph, plan, 0), model = count(graph, plan, 1);
+        assert_int_equal(sum(data.all_reduce), count_role(graph, SF_ROLE_PARAM));
+        assert_int_equal(sum(model.all_reduce), 4 * layers);
+        sf_plan_free(plan);
+        sf_graph_free(graph);
+    }
+}
+
+/* What is moved in a phase, by name: no tensor twice. */
+static void check_once(const sf_graph *graph, const sf_plan *plan, sf_opcode code)
+{
+    sf_local *local = test_local(graph, plan, 0);
+    const sf_node *a, *b;
+    for (int i = 0; (a = test_collective(local, i)) != NULL; i++)
+        for (int k = 0; k < i && sf_is(a, code); k++) {
+            b = test_collective(local, k);
+            if (sf_is(b, code) && a->phase == b->phase && a->operands[0] == b->operands[0])
+                fail_msg("%s is moved twice", a->attrs[SF_COLLECTIVE_WHAT]->text);
+        }
+    sf_local_free(local);
+}
+
+/* State in pieces: each gradient is reduced to its piece, each new parameter gathered. */
+static void test_zero(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    int params = count_role(graph, SF_ROLE_PARAM);
+    tally one = count_recipe(graph, "zero1", 4), two = count_recipe(graph, "zero2", 4);
+    assert_int_equal(sum(one.reduce_scatter) + sum(one.all_reduce), params);
+    assert_int_equal(one.all_gather[SF_UPDATE], params);
+    assert_int_equal(sum(one.all_gather), params);
+    assert_int_equal(sum(two.reduce_scatter), params);
+    assert_int_equal(sum(two.all_reduce), 0);
+    assert_int_equal(sum(two.all_gather), params);
+
+    /* Every parameter once forward, the tied embedding also in its transposed form; backward those of
+     * products and norms, whose biases are not needed; nothing in the update. */
+    sf_plan *plan = test_plan(graph, "zero3", 4, NULL, NULL);
+    tally three = count(graph, plan, -1);
+    assert_int_equal(three.all_gather[SF_FORWARD], params + 1);
+    assert_int_equal(three.all_gather[SF_BACKWARD], 18);
+    assert_int_equal(three.all_gather[SF_UPDATE], 0);
+    assert_int_equal(sum(three.reduce_scatter), params);
+    assert_int_equal(sum(three.all_reduce) + sum(three.all_to_all), 0);
+    check_once(graph, plan, SF_OP_ALL_GATHER);
+    check_once(graph, plan, SF_OP_REDUCE_SCATTER);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+/* Tokens go to their experts and come back, forward and backward; expert weights never move. */
+static void test_experts(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("moe-micro");
+    tally t = count_recipe(graph, "expert", 4);
+    assert_int_equal(t.all_to_all[SF_FORWARD], 2);
+    assert_int_equal(t.all_to_all[SF_BACKWARD], 2);
+    assert_int_equal(sum(t.all_gather) + sum(t.reduce_scatter), 0);
+    assert_in_range(sum(t.all_reduce), 1, count_role(graph, SF_ROLE_PARAM) - 2);
+    sf_graph_free(graph);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *step, *recipe;
+        int ranks;
+        const char *mesh, *why;
+    } rows[] = {
+        {"mlp-micro", "expert", 4, NULL, "recipe expert does not apply: no parameter holds"},
+        {"mlp-micro", "sequence", 4, NULL, "recipe sequence does not apply: no batch argument"},
+        {"mlp-micro", "dp", 3, NULL, "batch/x, of size 8, does not split into 3 equal parts"},
+        {"gpt-micro", "dp", 64, NULL, "of size 4, does not split into 64 equal parts"},
+        {"gpt-micro", "megatron", 7, NULL, "recipe megatron does not apply: no two products"},
+        {"gpt-micro", "2d", 7, NULL, "7 ranks are no product of two numbers above 1"},
+        {"gpt-micro", "2d", 2, NULL, "2 ranks are no product of two numbers above 1"},
+        {"gpt-micro", "dp", 0, "model=2", "the mesh has no axis \"data\""},
+        {"gpt-micro", "zero9", 2, NULL, "there is no recipe \"zero9\""},
+        {"gpt-micro", "dp", 0, NULL, "a recipe needs a mesh or a number of ranks"},
+        {"gpt-micro", "dp", 4, "data=2", "the mesh data=2 has 2 ranks, not 4"},
+        {"gpt-micro", NULL, 0, NULL, "pins need a mesh"},
+        {"gpt-micro", NULL, 0, "data=0", "data"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_graph *graph = test_step(rows[i].step);
+        test_refusal refusal;
+        sf_plan *plan =
+            test_pin(graph, rows[i].recipe, rows[i].ranks, rows[i].mesh, NULL, &refusal);
+        assert_null(plan);
+        assert_says(refusal, SF_EUSAGE, rows[i].why);
+        sf_graph_free(graph);
+    }
+}
+
+/* One recipe after another on one graph, and again on another copy of it. */
+static void test_determinism(void **state)
+{
+    (void)state;
+    for (int i = 0; test_steps[i]; i++) {
+        sf_graph *graph = test_step(test_steps[i]), *again = test_step(test_steps[i]);
+        for (int r = 0; sf_recipe_nth(r); r++) {
+            test_refusal refusal;
+            sf_plan *a = test_pin(graph, sf_recipe_nth(r)->name, 2, NULL, NULL, &refusal);
+            sf_plan *b = test_pin(again, sf_recipe_nth(r)->name, 2, NULL, NULL, &refusal);
+            assert_int_equal(a == NULL, b == NULL);
+            if (!a)
+                continue;
+            sf_buf x = {0}, y = {0};
+            sf_plan_write(a, graph, &x);
+            sf_plan_write(b, again, &y);
+            assert_string_equal(x.text, y.text);
+            sf_buf_free(&x);
+            sf_buf_free(&y);
+            sf_plan_free(a);
+            sf_plan_free(b);
+        }
+        sf_graph_free(graph);
+        sf_graph_free(again);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_megatron),
+        cmocka_unit_test(test_zero),          cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_determinism),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+# Ranks over MPI. SF_MPI: auto takes an MPI if there is one, on insists, off does without.
+
+set(SF_MPI auto CACHE STRING "Run over MPI: auto, on or off")
+if(NOT SF_MPI STREQUAL "off" AND NOT SF_FUZZ)
+    find_package(MPI COMPONENTS C QUIET)
+    if(MPI_C_FOUND)
+        set(SF_FEATURE_MPI 1)
+        target_link_libraries(sheaf_dependencies INTERFACE MPI::MPI_C)
+        target_compile_definitions(sheaf_dependencies INTERFACE SF_HAVE_MPI=1)
+        foreach(library IN LISTS MPI_C_LIBRARIES)
+            string(PREPEND SF_PC_LIBS "${library} ")
+        endforeach()
+    elseif(SF_MPI STREQUAL "on")
+        message(FATAL_ERROR "SF_MPI=on: no MPI was found (Debian: libopenmpi-dev openmpi-bin)")
+    endif()
+endif()

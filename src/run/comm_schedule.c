@@ -1,0 +1,334 @@
+#include "run/comm_schedule.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum {
+    RING_BYTES = 256 << 10,  /* of a chunk that is combined or passed on */
+    DIRECT_BYTES = 16 << 20, /* of one that only goes from one rank to another */
+};
+
+static int wrap_place(int64_t place, int members)
+{
+    return (int)((place % members + members) % members);
+}
+
+/* The elements of a segment, all parts together. The first segment is the longest. */
+static int64_t segment_length(const sf_schedule *s, int segment)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (transfer->kind != SF_ALL_REDUCE)
+        return transfer->parts[0].count;
+    int64_t length = 0;
+    for (int i = 0; i < transfer->nparts; i++)
+        length += sf_comm_segment(transfer->parts[i].count, s->members, segment + 1) -
+                  sf_comm_segment(transfer->parts[i].count, s->members, segment);
+    return length;
+}
+
+int64_t sf_schedule_inline_bytes(const sf_schedule *s)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    int64_t count = 0;
+    for (int i = 0; i < transfer->nparts; i++)
+        count += transfer->parts[i].count;
+    return count * s->request->bytes;
+}
+
+bool sf_schedule_sends_to(const sf_schedule *s, int place)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (place == s->place)
+        return false;
+    if (transfer->kind == SF_PERMUTE)
+        return place == transfer->to;
+    if (s->inlined)
+        return transfer->kind != SF_BROADCAST || s->place == transfer->from;
+    if (transfer->kind == SF_ALL_TO_ALL)
+        return true;
+    if (place != wrap_place(s->place + 1, s->members))
+        return false;
+    return transfer->kind != SF_BROADCAST || place != transfer->from;
+}
+
+bool sf_schedule_hears_from(const sf_schedule *s, int place)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (place == s->place)
+        return false;
+    if (transfer->kind == SF_PERMUTE)
+        return place == transfer->from;
+    if (s->inlined)
+        return transfer->kind != SF_BROADCAST || place == transfer->from;
+    if (transfer->kind == SF_ALL_TO_ALL)
+        return true;
+    if (place != wrap_place((int64_t)s->place - 1, s->members))
+        return false;
+    return transfer->kind != SF_BROADCAST || s->place != transfer->from;
+}
+
+static void count_messages(sf_schedule *s)
+{
+    sf_transfer_kind kind = s->request->transfer.kind;
+    int before = wrap_place((int64_t)s->place - 1, s->members);
+    int after = wrap_place(s->place + 1, s->members);
+    const sf_transfer *transfer = &s->request->transfer;
+    s->rounds = 1;
+    switch (kind) {
+    case SF_ALL_REDUCE:
+        s->rounds = 2 * (s->members - 1);
+        break;
+    case SF_ALL_GATHER:
+        s->first_round = s->members - 1;
+        s->rounds = s->members - 1;
+        break;
+    case SF_REDUCE_SCATTER:
+    case SF_ALL_TO_ALL:
+        s->rounds = s->members - 1;
+        break;
+    case SF_PERMUTE:
+        before = transfer->from < 0 ? s->place : transfer->from;
+        after = transfer->to < 0 ? s->place : transfer->to;
+        break;
+    case SF_BROADCAST:
+    case SF_TRANSFER_KIND_COUNT:
+        break;
+    }
+    s->sends = sf_schedule_sends_to(s, after) ? s->chunks * s->rounds : 0;
+    s->receives = sf_schedule_hears_from(s, before) ? s->chunks * s->rounds : 0;
+}
+
+void sf_schedule_init(const sf_request *request, sf_schedule *out)
+{
+    *out = (sf_schedule){
+        .request = request, .members = request->group->count, .place = request->group->place};
+    const sf_transfer *transfer = &request->transfer;
+    out->inlined = sf_schedule_inline_bytes(out) <= SF_INLINE_BYTES;
+    if (out->inlined)
+        return;
+    bool passed_on = transfer->kind != SF_ALL_TO_ALL && transfer->kind != SF_PERMUTE &&
+                     (out->members > 2 || sf_comm_reduces(transfer->kind));
+    int64_t longest = segment_length(out, 0);
+    out->chunks = sf_ceil_div(longest * request->bytes, passed_on ? RING_BYTES : DIRECT_BYTES);
+    out->chunk_bytes = sf_ceil_div(longest, out->chunks) * request->bytes;
+    for (int i = 0; i < transfer->nparts; i++)
+        out->in_place |= transfer->parts[i].in == transfer->parts[i].out;
+    count_messages(out);
+}
+
+/* Fills in the elements of chunk `chunk` of a segment. */
+static void cut_chunk(const sf_schedule *s, int segment, int64_t chunk, sf_move *move)
+{
+    int64_t length = segment_length(s, segment);
+    move->segment = segment;
+    move->first = sf_comm_segment(length, s->chunks, chunk);
+    move->count = sf_comm_segment(length, s->chunks, chunk + 1) - move->first;
+}
+
+/* Where message `index` of a ring stands: its round, its chunk, and how many chunks its block has. */
+typedef struct ring_spot {
+    int64_t round, chunk, width;
+} ring_spot;
+
+static ring_spot find_spot(const sf_schedule *s, int64_t index)
+{
+    int64_t whole = (int64_t)SF_RING_BLOCK * s->rounds, block = index / whole, rest = index % whole;
+    int64_t width = s->chunks - block * SF_RING_BLOCK;
+    width = width < SF_RING_BLOCK ? width : SF_RING_BLOCK;
+    return (ring_spot){.round = s->first_round + rest / width,
+                       .chunk = block * SF_RING_BLOCK + rest % width,
+                       .width = width};
+}
+
+static sf_move ring_send(const sf_schedule *s, int64_t index)
+{
+    ring_spot spot = find_spot(s, index);
+    bool first = spot.round == s->first_round, reduced = spot.round >= s->members - 1;
+    sf_move move = {.peer = wrap_place(s->place + 1, s->members),
+                    .side = first     ? SF_SIDE_IN
+                            : reduced ? SF_SIDE_OUT
+                                      : SF_SIDE_SLOT,
+                    .slot = index - spot.width,
+                    .receives = first ? 0 : index - spot.width + 1};
+    cut_chunk(s, wrap_place(s->place - 1 - spot.round, s->members), spot.chunk, &move);
+    return move;
+}
+
+/* A slot is taken again once what was in it has been sent. In place, memory that was sent in the first
+ * half must have left before the second half writes there. */
+static sf_move ring_receive(const sf_schedule *s, int64_t index)
+{
+    ring_spot spot = find_spot(s, index);
+    int64_t last = s->members - 2;
+    sf_move move = {.peer = wrap_place((int64_t)s->place - 1, s->members),
+                    .side = spot.round < last ? SF_SIDE_SLOT : SF_SIDE_OUT,
+                    .combine = spot.round <= last};
+    if (s->first_round == 0)
+        move.sends = index - SF_RING_BLOCK + 1;
+    if (s->in_place && spot.round > last) {
+        int64_t sent = index - spot.width * (s->members - 1) + 1;
+        move.sends = sent > move.sends ? sent : move.sends;
+    }
+    cut_chunk(s, wrap_place(s->place - 2 - spot.round, s->members), spot.chunk, &move);
+    return move;
+}
+
+/* An all_to_all: the chunks for one place after those for another. */
+static sf_move direct_move(const sf_schedule *s, int64_t index, int direction, sf_side side)
+{
+    int64_t distance = 1 + index / s->chunks;
+    sf_move move = {.peer = wrap_place(s->place + direction * distance, s->members), .side = side};
+    cut_chunk(s, move.peer, index % s->chunks, &move);
+    return move;
+}
+
+sf_move sf_schedule_send(const sf_schedule *s, int64_t index)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (transfer->kind == SF_ALL_TO_ALL)
+        return direct_move(s, index, 1, SF_SIDE_IN);
+    if (transfer->kind != SF_BROADCAST && transfer->kind != SF_PERMUTE)
+        return ring_send(s, index);
+    bool passes = transfer->kind == SF_BROADCAST && s->place != transfer->from;
+    int next = wrap_place(s->place + 1, s->members);
+    sf_move move = {.peer = transfer->kind == SF_BROADCAST ? next : transfer->to,
+                    .side = passes ? SF_SIDE_OUT : SF_SIDE_IN,
+                    .receives = passes ? index + 1 : 0};
+    cut_chunk(s, 0, index, &move);
+    return move;
+}
+
+sf_move sf_schedule_receive(const sf_schedule *s, int64_t index)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (transfer->kind == SF_ALL_TO_ALL)
+        return direct_move(s, index, -1, SF_SIDE_OUT);
+    if (transfer->kind != SF_BROADCAST && transfer->kind != SF_PERMUTE)
+        return ring_receive(s, index);
+    int before = wrap_place((int64_t)s->place - 1, s->members);
+    sf_move move = {.peer = transfer->kind == SF_BROADCAST ? before : transfer->from,
+                    .side = SF_SIDE_OUT};
+    cut_chunk(s, 0, index, &move);
+    return move;
+}
+
+/* Parts of an all_reduce lie apart: walks to the one that holds element `first` of the segment. */
+static char *reduce_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
+                           int64_t count, int64_t *run)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    for (int i = 0; i < transfer->nparts; i++) {
+        const sf_transfer_part *part = &transfer->parts[i];
+        int64_t begin = sf_comm_segment(part->count, s->members, segment);
+        int64_t here = sf_comm_segment(part->count, s->members, segment + 1) - begin;
+        if (first < here) {
+            char *memory = side == SF_SIDE_IN ? (char *)(uintptr_t)part->in : part->out;
+            *run = here - first < count ? here - first : count;
+            return memory + (begin + first) * s->request->bytes;
+        }
+        first -= here;
+    }
+    *run = 0;
+    return NULL;
+}
+
+char *sf_schedule_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
+                         int64_t count, int64_t *run)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    sf_transfer_kind kind = transfer->kind;
+    if (kind == SF_ALL_REDUCE)
+        return reduce_memory(s, side, segment, first, count, run);
+    const sf_transfer_part *part = &transfer->parts[0];
+    bool in = side == SF_SIDE_IN;
+    bool blocks = kind == SF_ALL_TO_ALL || (in ? kind == SF_REDUCE_SCATTER : kind == SF_ALL_GATHER);
+    char *memory = in ? (char *)(uintptr_t)part->in : part->out;
+    *run = count;
+    return memory + ((blocks ? segment * part->count : 0) + first) * s->request->bytes;
+}
+
+sf_keep sf_schedule_keep(const sf_schedule *s)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    sf_transfer_kind kind = transfer->kind;
+    bool self = kind == SF_ALL_GATHER || kind == SF_ALL_TO_ALL;
+    if (kind == SF_BROADCAST || kind == SF_PERMUTE)
+        self = transfer->from == s->place;
+    if (!self)
+        return (sf_keep){0};
+    const sf_transfer_part *part = &transfer->parts[0];
+    int64_t run, count = part->count;
+    sf_keep keep = {.in = sf_schedule_memory(s, SF_SIDE_IN, s->place, 0, count, &run),
+                    .out = sf_schedule_memory(s, SF_SIDE_OUT, s->place, 0, count, &run),
+                    .size = count * s->request->bytes};
+    if (keep.in == keep.out)
+        keep.size = 0;
+    return keep;
+}
+
+void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    sf_transfer_kind kind = transfer->kind;
+    bool blocks = kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL;
+    for (int i = 0; i < transfer->nparts; i++) {
+        const sf_transfer_part *part = &transfer->parts[i];
+        int64_t size = part->count * s->request->bytes;
+        if (size > 0)
+            memcpy(out, (const char *)part->in + (blocks ? place * size : 0), (size_t)size);
+        out += size;
+    }
+}
+
+/* Folds `count` elements that stand at `at` in every payload and at `own` in our memory. */
+static void fold_inline(const sf_schedule *s, const char *const *payloads, const void **sources,
+                        int64_t at, const char *own, int segment, char *out, int64_t count)
+{
+    for (int p = 0; p < s->members; p++)
+        sources[p] = p == s->place ? own : payloads[p] + at * s->request->bytes;
+    sf_comm_fold(&s->request->combine, sources, s->members, segment, out, count);
+}
+
+static void reduce_inline(const sf_schedule *s, const char *const *payloads, const void **sources)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    int64_t bytes = s->request->bytes, before = 0;
+    for (int i = 0; i < transfer->nparts; i++) {
+        const sf_transfer_part *part = &transfer->parts[i];
+        for (int segment = 0; segment < s->members; segment++) {
+            int64_t first = sf_comm_segment(part->count, s->members, segment);
+            int64_t last = sf_comm_segment(part->count, s->members, segment + 1);
+            if (first < last)
+                fold_inline(s, payloads, sources, before + first,
+                            (const char *)part->in + first * bytes, segment,
+                            (char *)part->out + first * bytes, last - first);
+        }
+        before += part->count;
+    }
+}
+
+void sf_schedule_inline_finish(const sf_schedule *s, const char *const *payloads,
+                               const void **scratch)
+{
+    const sf_transfer *transfer = &s->request->transfer;
+    if (transfer->kind == SF_ALL_REDUCE) {
+        reduce_inline(s, payloads, scratch);
+        return;
+    }
+    const sf_transfer_part *part = &transfer->parts[0];
+    int64_t size = part->count * s->request->bytes;
+    if (size == 0)
+        return;
+    if (transfer->kind == SF_REDUCE_SCATTER) {
+        fold_inline(s, payloads, scratch, 0, (const char *)part->in + s->place * size, s->place,
+                    part->out, part->count);
+        return;
+    }
+    for (int p = 0; p < s->members; p++) {
+        int64_t run;
+        if (sf_schedule_hears_from(s, p))
+            memcpy(sf_schedule_memory(s, SF_SIDE_OUT, p, 0, part->count, &run), payloads[p],
+                   (size_t)size);
+    }
+}

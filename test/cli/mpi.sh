@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Ranks over MPI: the conformance suite of communicators with several numbers of ranks, and what happens
+# when one of them is late, gives up, leaves, starts something else, ends or is killed.
+set -u
+test=$SHEAF_BUILD/test/run/comm_test
+for tool in mpirun timeout; do
+    if ! command -v $tool >/dev/null; then
+        echo "$tool is not installed: nothing over MPI is tested"
+        exit 77
+    fi
+done
+if [ ! -x "$test" ]; then
+    echo "the tests written in C are not built"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# MPI leaks, and unloads what did before anybody can tell; our own memory the test counts itself.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+
+give_up() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$work/out" | tail -n 40
+    exit 1
+}
+
+# run N CASE [OPTION...]: sets `status`; the output is in $work/out
+run() {
+    local ranks=$1 name=$2
+    shift 2
+    status=0
+    timeout 250 mpirun -n "$ranks" "$@" "$test" mpi "$name" >"$work/out" 2>&1 || status=$?
+    [ $status -ne 124 ] || give_up "$name with $ranks ranks hangs"
+    if grep -q FAILED "$work/out"; then
+        give_up "$name with $ranks ranks"
+    fi
+}
+
+good() {
+    grep -c ': good$' "$work/out"
+}
+
+run 1 all
+if [ $status -eq 77 ]; then
+    grep -m 1 error "$work/out" || true
+    exit 77
+fi
+[ $status -eq 0 ] || give_up "one rank ends with $status"
+for ranks in 2 3 8; do
+    run $ranks all
+    [ $status -eq 0 ] && [ "$(good)" -eq $ranks ] || give_up "$ranks ranks end with $status"
+done
+run 4 again
+[ $status -eq 0 ] && [ "$(good)" -eq 4 ] || give_up "two worlds end with $status"
+
+# The world fails: whoever is still there says why, and nothing hangs. The launcher ends the slower ones.
+for name in timeout abort leave mismatch drop exit; do
+    for ranks in 2 4; do
+        run $ranks $name
+        [ $status -ne 0 ] || give_up "$name with $ranks ranks is taken for success"
+        [ "$(good)" -gt 0 ] || give_up "$name with $ranks ranks: nobody says why"
+    done
+done
+
+# A rank is killed. As it is, the launcher ends the others at once and names it; told to leave that to
+# them, they say what they waited for.
+run 2 kill
+[ $status -ne 0 ] || give_up "a killed rank is taken for success"
+if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    run 4 kill --enable-recovery
+    [ "$(good)" -gt 0 ] || give_up "a rank is killed, and nobody says so"
+fi
+echo "good"

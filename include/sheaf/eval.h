@@ -2,7 +2,7 @@
 #ifndef SHEAF_EVAL_H
 #define SHEAF_EVAL_H
 
-#include "sheaf/graph.h"
+#include "sheaf/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,17 +58,20 @@ typedef struct sf_difference {
     double before;  /* what the step took there, for a weight */
     double tolerance;
     bool by_moment; /* elements past the tolerance counted as equal by the rules on noise */
+    int step, rank; /* of sf_verify_plan: where the error is largest */
 } sf_difference;
 
 typedef struct sf_verify_report {
     int nresults;
-    sf_difference *results; /* of step 0, in order */
+    sf_difference *results; /* of step 0, in order; of sf_verify_plan, the worst of all steps */
     int worst;              /* the one with the largest error / tolerance; -1 when there is none */
     int nlosses;
     double *losses, *expected_losses;
     double loss_error; /* largest relative error */
     double loss_tolerance;
     bool passed;
+    int ranks; /* of the plan; 0 without one */
+    int rank;  /* which of them this process speaks for: 0 unless it is one of mpirun */
 } sf_verify_report;
 
 typedef struct sf_verify_options {
@@ -78,8 +81,14 @@ typedef struct sf_verify_options {
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     void (*progress)(void *context, int step, int steps, double loss);
     void *context;
-    const char *engine; /* "cpu" or "oracle"; NULL: "cpu" */
+    const char *engine; /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
     int threads;        /* of the engine "cpu"; 0: as many as the process may use */
+    const char *init,
+        *data;    /* of a plan, without `against`: rules and data as of training; NULL: the
+                                default, "synthetic" */
+    bool shrunk;  /* the step is one of sf_plan_shrink: the tolerance of results is 1e-2 in place of
+                           1e-4, because short sums and deep stacks magnify rounding errors */
+    double limit; /* of a plan: seconds that a rank may wait for another; 0: 300 */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is
@@ -87,6 +96,18 @@ typedef struct sf_verify_options {
 sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                     sf_verify_report **out);
 void sf_verify_free(sf_verify_report *report);
+
+/* Runs the step split as the plan says, and unsplit, and compares the two. Its ranks are threads of this
+ * process, or, under mpirun, processes, which all call this.
+ *
+ * Both start from the same state: that of `against`, or, where that is NULL, the one that training starts
+ * from, with synthetic batches. The losses are those of two runs that go their own ways. The results are
+ * judged in every step, each rank's pieces by themselves: against those of the unsplit step on the state
+ * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
+ * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; `steps` are
+ * 10, or as many as `against` has batches for, if those are fewer. */
+sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
+                         const sf_verify_options *options, sf_diag *diag, sf_verify_report **out);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 
 #include "sheaf/eval.h"
 #include "sheaf/graph.h"
+#include "sheaf/plan.h"
 #include "sheaf/report.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"

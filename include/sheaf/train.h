@@ -2,7 +2,7 @@
 #ifndef SHEAF_TRAIN_H
 #define SHEAF_TRAIN_H
 
-#include "sheaf/graph.h"
+#include "sheaf/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,9 +30,10 @@ typedef struct sf_train_progress {
     bool counts_tokens;
     double flops;       /* operations in a second, smoothed */
     double left;        /* seconds until the end, by the same */
-    int64_t memory;     /* bytes */
+    int64_t memory;     /* bytes, of a rank */
     int64_t parameters; /* elements */
-    int threads;
+    int threads;        /* of a rank */
+    int ranks;
     const char *engine, *data; /* what they are, in words */
 } sf_train_progress;
 
@@ -55,7 +56,10 @@ typedef struct sf_train_options {
     const char *engine;      /* "cpu", "oracle"; NULL: "cpu" */
     int threads;             /* 0: as many as the process may use */
     int64_t memory;          /* most bytes; 0: what the machine has */
-    bool ignore_nan;         /* go on when the loss is no finite number; else that is SF_EWRONG */
+    const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
+                                process, or, under mpirun, processes, which all call this */
+    double limit;        /* seconds that a rank may wait for another; 0: 300 */
+    bool ignore_nan;     /* go on when the loss is no finite number; else that is SF_EWRONG */
     void (*progress)(void *context, const sf_train_progress *progress); /* or NULL */
     bool (*stop)(void *context); /* asked after every step: true to save and return; or NULL */
     void *context;               /* of both */

@@ -21,6 +21,21 @@ bool sf_difference_holds(const sf_difference *difference)
     return difference->error <= difference->tolerance;
 }
 
+bool sf_is_narrow(const sf_graph *graph)
+{
+    for (size_t i = 0; i < graph->nvalues; i++) {
+        sf_dtype dtype = graph->values[i].type->dtype;
+        if (sf_is_float(dtype) && sf_dtype_get(dtype)->bits <= 16)
+            return true;
+    }
+    return false;
+}
+
+double sf_noise_of(const sf_graph *graph)
+{
+    return sf_is_narrow(graph) ? 8 * 0x1p-9 : 8 * 0x1p-24;
+}
+
 /* A sum of squares of what is finite. */
 struct squares {
     double sum;
@@ -96,12 +111,10 @@ static void prepare(const sf_comparison *in, sf_arena *arena, struct excuses *ou
     }
 }
 
-static bool is_noise(const struct excuses *excuses, size_t moment, int64_t index)
+static bool is_noise(const struct excuses *excuses, size_t moment, double ours, double theirs)
 {
-    const sf_moment *at = &excuses->moments.at[moment];
-    double level = excuses->moments.noise[at->family];
-    return fabs(sf_get_f64(&excuses->in->ours[at->state], index)) <= level &&
-           fabs(sf_get_f64(&excuses->in->theirs[at->state], index)) <= level;
+    double level = excuses->moments.noise[excuses->moments.at[moment].family];
+    return fabs(ours) <= level && fabs(theirs) <= level;
 }
 
 /* How far a weight may differ because its moments do. Adam's update is a moment divided by the root
@@ -120,15 +133,15 @@ static double explained(const struct excuses *excuses, size_t moment, int64_t in
     return 2 * excuses->update * (most < 1 ? most : 1);
 }
 
-static bool is_excused(const struct excuses *excuses, uint32_t result, int64_t index,
-                       double difference)
+static bool is_excused(const struct excuses *excuses, uint32_t result, int64_t index, double ours,
+                       double theirs)
 {
     size_t moment = excuses->first[result];
     if (moment == 0)
         return false;
     if (excuses->is_state[result])
-        return is_noise(excuses, moment - 1, index);
-    return difference <= explained(excuses, moment, index);
+        return is_noise(excuses, moment - 1, ours, theirs);
+    return fabs(ours - theirs) <= explained(excuses, moment, index);
 }
 
 /* What rounding does to a weight: two units in the last place, since optimizers add up to two terms
@@ -141,28 +154,31 @@ static double rounding(const struct excuses *excuses, sf_dtype dtype, double val
 
 /* One tensor as it is compared: chunks of it, and the sizes that errors are relative to. */
 struct floats {
-    const sf_tensor *ours, *theirs, *before; /* `before` is NULL unless this is a weight */
+    const sf_tensor *theirs, *before; /* `before` is NULL unless this is a weight */
+    const void *ours;
     double a[CHUNK], b[CHUNK], c[CHUNK];
     double scale, change; /* quadratic means of what is expected, and of its change */
 };
 
-static int64_t load_chunk(struct floats *floats, int64_t first)
+static void load_chunk(struct floats *floats, int64_t first, int64_t length)
 {
-    int64_t length = floats->ours->type->count - first;
-    if (length > CHUNK)
-        length = CHUNK;
-    sf_load_f64s(floats->ours->type->dtype, floats->ours->data, first, length, floats->a);
     sf_load_f64s(floats->theirs->type->dtype, floats->theirs->data, first, length, floats->b);
     if (floats->before)
         sf_load_f64s(floats->before->type->dtype, floats->before->data, first, length, floats->c);
-    return length;
+}
+
+static int64_t shorter(int64_t length)
+{
+    return length < CHUNK ? length : CHUNK;
 }
 
 static void measure(struct floats *floats)
 {
     struct squares values = {0}, changes = {0};
-    for (int64_t first = 0; first < floats->ours->type->count; first += CHUNK) {
-        int64_t length = load_chunk(floats, first);
+    int64_t count = floats->theirs->type->count;
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t length = shorter(count - first);
+        load_chunk(floats, first, length);
         for (int64_t i = 0; i < length; i++) {
             add_square(&values, floats->b[i]);
             if (floats->before)
@@ -181,7 +197,7 @@ static double error_of(const struct excuses *excuses, const struct floats *float
     if (!floats->before || error == 0 || isinf(error))
         return error;
     double before = floats->c[i];
-    if (fabs(ours - theirs) <= rounding(excuses, floats->ours->type->dtype, theirs, before))
+    if (fabs(ours - theirs) <= rounding(excuses, floats->theirs->type->dtype, theirs, before))
         return 0;
     double size = fmax(fabs(theirs - before), floats->change);
     return fmax(error, fabs(ours - theirs) / size);
@@ -194,54 +210,91 @@ static double mean_error(const struct floats *floats, const struct squares *diff
     return differences->sum > 0 ? mean(differences) / size : 0;
 }
 
-static void compare_floats(const struct excuses *excuses, uint32_t result, sf_difference *out)
+static sf_runs whole_of(const sf_type *type)
 {
-    const sf_comparison *in = excuses->in;
-    struct floats floats = {.ours = in->ours + result,
-                            .theirs = in->theirs + result,
-                            .before = excuses->before[result]};
-    double allowed = in->on_average ? SF_LARGEST_TO_MEAN : 1;
-    struct squares differences = {0};
-    measure(&floats);
-    for (int64_t first = 0; first < floats.ours->type->count; first += CHUNK) {
-        int64_t length = load_chunk(&floats, first);
-        for (int64_t i = 0; i < length; i++) {
-            double error = error_of(excuses, &floats, i) / allowed;
-            double difference = error > 0 ? fabs(floats.a[i] - floats.b[i]) : 0;
-            if (error > 0 && is_excused(excuses, result, first + i, difference)) {
-                out->by_moment = out->by_moment || error > out->tolerance;
-                difference = error = 0;
-            }
-            add_square(&differences, difference);
-            if (error > out->error) {
-                out->error = error;
-                out->index = first + i;
-            }
-        }
-    }
-    if (in->on_average)
-        out->error = fmax(out->error, mean_error(&floats, &differences));
+    static const sf_mesh mesh;
+    static const sf_layout layout;
+    return sf_runs_of(&layout, &mesh, 0, type);
 }
 
-static void compare_integers(const sf_tensor *ours, const sf_tensor *theirs, sf_difference *out)
+/* A comparison of floats as it goes. */
+struct walk {
+    const struct excuses *excuses;
+    uint32_t result;
+    struct floats floats;
+    struct squares differences;
+    int64_t local; /* index of the worst element in what is held */
+    sf_difference *out;
+};
+
+/* Elements from `first` on, which are held from `local` on. */
+static void compare_chunk(struct walk *walk, int64_t local, int64_t first, int64_t length)
 {
-    out->tolerance = 0;
-    for (int64_t i = 0; i < ours->type->count; i++) {
-        if (sf_get_i64(ours, i) == sf_get_i64(theirs, i))
-            continue;
-        double error = fabs(sf_get_f64(ours, i) - sf_get_f64(theirs, i));
-        /* Neighbours above 2^53 look the same as doubles. */
-        if (error < 1)
-            error = 1;
+    struct floats *floats = &walk->floats;
+    sf_difference *out = walk->out;
+    double allowed = walk->excuses->in->on_average ? SF_LARGEST_TO_MEAN : 1;
+    load_chunk(floats, first, length);
+    sf_load_f64s(floats->theirs->type->dtype, floats->ours, local, length, floats->a);
+    for (int64_t i = 0; i < length; i++) {
+        double error = error_of(walk->excuses, floats, i) / allowed;
+        double difference = error > 0 ? fabs(floats->a[i] - floats->b[i]) : 0;
+        if (error > 0 &&
+            is_excused(walk->excuses, walk->result, first + i, floats->a[i], floats->b[i])) {
+            out->by_moment = out->by_moment || error > out->tolerance;
+            difference = error = 0;
+        }
+        add_square(&walk->differences, difference);
         if (error > out->error) {
             out->error = error;
-            out->index = i;
+            out->index = first + i;
+            walk->local = local + i;
         }
     }
 }
 
-/* The result's own name, that of the argument it becomes, or its number. */
-static const char *name_of(const sf_graph *graph, uint32_t result, sf_arena *arena)
+/* Returns the index of the worst element in what is held. */
+static int64_t compare_floats(const struct excuses *excuses, uint32_t result, sf_held held,
+                              sf_difference *out)
+{
+    const sf_comparison *in = excuses->in;
+    struct walk walk = {.excuses = excuses, .result = result, .out = out};
+    walk.floats.theirs = &in->theirs[result];
+    walk.floats.before = excuses->before[result];
+    walk.floats.ours = held.data;
+    measure(&walk.floats);
+    while (sf_runs_next(&held.runs))
+        for (int64_t at = 0; at < held.runs.count; at += CHUNK)
+            compare_chunk(&walk, held.runs.local + at, held.runs.global + at,
+                          shorter(held.runs.count - at));
+    if (in->on_average)
+        out->error = fmax(out->error, mean_error(&walk.floats, &walk.differences));
+    return walk.local;
+}
+
+static int64_t compare_integers(const sf_tensor *theirs, sf_held held, sf_difference *out)
+{
+    const sf_tensor ours = {.type = theirs->type, .data = (void *)held.data};
+    int64_t worst = 0;
+    out->tolerance = 0;
+    while (sf_runs_next(&held.runs))
+        for (int64_t at = 0; at < held.runs.count; at++) {
+            int64_t i = held.runs.local + at, k = held.runs.global + at;
+            if (sf_get_i64(&ours, i) == sf_get_i64(theirs, k))
+                continue;
+            double error = fabs(sf_get_f64(&ours, i) - sf_get_f64(theirs, k));
+            /* Neighbours above 2^53 look the same as doubles. */
+            if (error < 1)
+                error = 1;
+            if (error > out->error) {
+                out->error = error;
+                out->index = k;
+                worst = i;
+            }
+        }
+    return worst;
+}
+
+const char *sf_result_name(const sf_graph *graph, uint32_t result, sf_arena *arena)
 {
     const char *name = graph->results[result].name;
     for (uint32_t i = 0; i < graph->top->narguments && !*name; i++)
@@ -255,11 +308,29 @@ static const char *name_of(const sf_graph *graph, uint32_t result, sf_arena *are
     return sf_arena_string(arena, name, strlen(name));
 }
 
-static double badness(const sf_difference *difference)
+double sf_badness(const sf_difference *difference)
 {
     if (difference->error == 0)
         return 0;
     return difference->tolerance > 0 ? difference->error / difference->tolerance : (double)INFINITY;
+}
+
+static void compare_result(const struct excuses *excuses, uint32_t i, sf_difference *out)
+{
+    const sf_comparison *in = excuses->in;
+    const sf_tensor *theirs = &in->theirs[i];
+    sf_held held = in->held ? in->held[i] : (sf_held){whole_of(theirs->type), in->ours[i].data};
+    out->index = held.runs.global; /* of the first element */
+    int64_t at = sf_is_float(theirs->type->dtype) ? compare_floats(excuses, i, held, out)
+                                                  : compare_integers(theirs, held, out);
+    if (theirs->type->count == 0)
+        return;
+    const sf_tensor ours = {.type = theirs->type, .data = (void *)held.data};
+    out->ours = sf_get_f64(&ours, at);
+    out->theirs = sf_get_f64(theirs, out->index);
+    out->is_weight = excuses->before[i] != NULL;
+    if (out->is_weight)
+        out->before = sf_get_f64(excuses->before[i], out->index);
 }
 
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out)
@@ -268,21 +339,10 @@ int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *
     prepare(comparison, arena, &excuses);
     int worst = -1;
     for (uint32_t i = 0; i < comparison->graph->top->nresults; i++) {
-        const sf_tensor *ours = &comparison->ours[i], *theirs = &comparison->theirs[i];
-        out[i] = (sf_difference){.name = name_of(comparison->graph, i, arena),
+        out[i] = (sf_difference){.name = sf_result_name(comparison->graph, i, arena),
                                  .tolerance = comparison->tolerance};
-        if (sf_is_float(ours->type->dtype))
-            compare_floats(&excuses, i, &out[i]);
-        else
-            compare_integers(ours, theirs, &out[i]);
-        if (ours->type->count > 0) {
-            out[i].ours = sf_get_f64(ours, out[i].index);
-            out[i].theirs = sf_get_f64(theirs, out[i].index);
-            out[i].is_weight = excuses.before[i] != NULL;
-            if (out[i].is_weight)
-                out[i].before = sf_get_f64(excuses.before[i], out[i].index);
-        }
-        if (worst < 0 || badness(&out[i]) > badness(&out[worst]))
+        compare_result(&excuses, i, &out[i]);
+        if (worst < 0 || sf_badness(&out[i]) > sf_badness(&out[worst]))
             worst = (int)i;
     }
     return worst;

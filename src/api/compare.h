@@ -3,12 +3,20 @@
 #define SF_API_COMPARE_H
 
 #include "api/moments.h"
+#include "shard/runs.h"
 #include "sheaf/eval.h"
+
+/* What a rank holds of a result. */
+typedef struct sf_held {
+    sf_runs runs;
+    const void *data;
+} sf_held;
 
 typedef struct sf_comparison {
     const sf_graph *graph;
-    const sf_tensor *arguments;     /* of the step */
-    const sf_tensor *ours, *theirs; /* results of it */
+    const sf_tensor *arguments;     /* of the step, whole */
+    const sf_tensor *ours, *theirs; /* results of it, whole */
+    const sf_held *held; /* by result: what is compared instead of all of `ours`; or NULL */
     double tolerance;
     double noise;    /* see moments.h */
     bool on_average; /* judge tensors by quadratic means, single elements less strictly */
@@ -21,11 +29,24 @@ enum { SF_LARGEST_TO_MEAN = 5 };
  * arena. Returns the worst one, -1 when there are no results. */
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out);
 
+/* The result's own name, that of the argument it becomes, or its number. Lives in the arena. */
+const char *sf_result_name(const sf_graph *graph, uint32_t result, sf_arena *arena);
+
+/* How much worse a difference is than allowed: 1 is just right. */
+double sf_badness(const sf_difference *difference);
+
 /* Whether a difference is within its tolerance. */
 bool sf_difference_holds(const sf_difference *difference);
 
 /* |ours - theirs| / max(|theirs|, scale); 0 when both are the same infinity or both NaN, an
  * infinity when only one is. */
 double sf_relative_error(double ours, double theirs, double scale);
+
+/* Whether the step computes in 16 bits or fewer: there, two good runs differ far more. */
+bool sf_is_narrow(const sf_graph *graph);
+
+/* Rounding errors of sums, as a fraction of the largest gradient: eight units in the last place of
+ * float32 or bfloat16. In float32, gradients that are not zero are far above it. */
+double sf_noise_of(const sf_graph *graph);
 
 #endif

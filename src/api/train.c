@@ -1,27 +1,54 @@
-/* Training, guarded. */
+/* Training, guarded; of a split step, by all ranks. */
 #include "run/train.h"
 
 #include <math.h>
 
 #include "api/guard.h"
+#include "api/world.h"
+
+struct job {
+    const sf_graph *graph;
+    const sf_train_options *options;
+    sf_train_report *report;
+    atomic_bool settled;
+};
 
 static sf_status work(void *context)
 {
     return sf_training_run(context);
 }
 
+static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
+{
+    struct job *job = context;
+    sf_training training = {
+        .graph = job->graph, .options = *job->options, .diag = diag, .comm = comm};
+    training.report.loss = (double)NAN;
+    sf_status status =
+        sf_open_threads(sf_rank_threads(job->options->threads, comm), diag, &training.pool);
+    if (status == SF_OK)
+        status = sf_guarded(work, &training, diag);
+    if (training.settled)
+        atomic_store(&job->settled, true);
+    sf_training_end(&training);
+    sf_threads_free(training.pool);
+    if (job->report && (!comm || sf_comm_rank(comm) == 0 || sf_comm_mpi_size() > 0))
+        *job->report = training.report;
+    return status;
+}
+
 sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
                    sf_train_report *report)
 {
-    sf_training training = {.graph = graph, .options = *options, .diag = diag};
-    training.report.loss = (double)NAN;
-    sf_status status = sf_open_threads(options->threads, diag, &training.pool);
-    if (status == SF_OK) {
-        status = sf_guarded(work, &training, diag);
-        sf_training_end(&training);
-        sf_threads_free(training.pool);
-    }
-    if (report)
-        *report = training.report;
-    return status;
+    struct job job = {graph, options, report, false};
+    if (options->threads < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    if (!options->plan)
+        return train_rank(&job, NULL, diag);
+    sf_world world = {.ranks = sf_plan_ranks(options->plan),
+                      .limit = options->limit,
+                      .work = train_rank,
+                      .context = &job,
+                      .settled = &job.settled};
+    return sf_world_run(&world, diag);
 }

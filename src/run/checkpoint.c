@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "file/safetensors.h"
-#include "run/name.h"
+#include "ir/name.h"
+#include "run/agree.h"
+#include "run/checkpoint_index.h"
 
 static sf_status fail_system(const char *path, const char *what, sf_diag *diag)
 {
@@ -88,10 +89,10 @@ static void drop(const char *directory, const char *name)
         remove_directory(gone);
 }
 
-/* Before the process id. */
+/* Before the number of the run. */
 static const char latest_beside[] = ".latest.tmp-";
 
-/* Whether this is what a killed run leaves: .step-N.tmp-PID, .step-N.gone. */
+/* Whether this is what a killed run leaves: .step-N.tmp-RUN, .step-N.gone. */
 static bool is_leftover(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -134,17 +135,25 @@ static sf_status make_directories(const char *path, sf_diag *diag)
     return SF_OK;
 }
 
-sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *out)
+sf_status sf_checkpoints_join(const char *path, sf_diag *diag, sf_checkpoints *out)
 {
-    *out = (sf_checkpoints){.lock = -1};
+    *out = (sf_checkpoints){.lock = -1, .run = (int64_t)getpid()};
     size_t length = strlen(path);
     errno = ENAMETOOLONG;
     if (length == 0 || length >= SF_PATH_SIZE - 300)
         return fail_system(path, "cannot write", diag);
-    SF_TRY(make_directories(path, diag));
     memcpy(out->path, path, length + 1);
     while (length > 1 && out->path[length - 1] == '/')
         out->path[--length] = 0;
+    out->open = true;
+    return SF_OK;
+}
+
+sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *out)
+{
+    SF_TRY(sf_checkpoints_join(path, diag, out));
+    out->open = false;
+    SF_TRY(make_directories(path, diag));
     out->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->lock < 0)
         return fail_system(path, "cannot open the directory", diag);
@@ -160,105 +169,9 @@ sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *o
 
 void sf_checkpoints_close(sf_checkpoints *dir)
 {
-    if (dir->open)
+    if (dir->open && dir->lock >= 0)
         close(dir->lock);
     dir->open = false;
-}
-
-uint64_t sf_tensor_hash(const sf_tensor *tensor)
-{
-    enum { CHUNK = 4096 };
-    const uint16_t probe = 1;
-    bool little = *(const unsigned char *)&probe == 1;
-    sf_dtype dtype = tensor->type->dtype;
-    size_t size = sf_dtype_get(dtype)->bytes;
-    uint64_t hash = sf_hash_mix(0, (uint64_t)tensor->type->count);
-    unsigned char swapped[CHUNK * 8];
-    for (int64_t at = 0; at < tensor->type->count; at += CHUNK) {
-        int64_t rest = tensor->type->count - at, count = rest < CHUNK ? rest : CHUNK;
-        const unsigned char *bytes = (const unsigned char *)tensor->data + (size_t)at * size;
-        for (int64_t i = 0; !little && i < count; i++)
-            for (size_t b = 0; b < size; b++)
-                swapped[(size_t)i * size + b] = bytes[(size_t)(i + 1) * size - 1 - b];
-        hash = sf_hash_bytes(hash, little ? bytes : swapped, (size_t)count * size);
-    }
-    return hash;
-}
-
-static void put_text(sf_json_writer *json, const char *key, const char *value)
-{
-    sf_json_key(json, key);
-    sf_json_put_string(json, value);
-}
-
-static void put_int(sf_json_writer *json, const char *key, int64_t value)
-{
-    sf_json_key(json, key);
-    sf_json_put_int(json, value);
-}
-
-/* 64 bits do not fit the numbers that readers of JSON have. */
-static void put_hex(sf_json_writer *json, const char *key, uint64_t value)
-{
-    char text[20];
-    snprintf(text, sizeof text, "%016" PRIx64, value);
-    put_text(json, key, text);
-}
-
-static void put_tensor(sf_json_writer *json, const sf_named_tensor *named)
-{
-    const sf_type *type = named->tensor.type;
-    sf_json_begin_object(json);
-    sf_json_key(json, "name");
-    sf_json_put_str(json, named->name);
-    put_text(json, "dtype", sf_dtype_get(type->dtype)->safetensors);
-    sf_json_key(json, "shape");
-    sf_json_begin_row(json);
-    for (int i = 0; i < type->rank; i++)
-        sf_json_put_int(json, type->dims[i]);
-    sf_json_end_array(json);
-    put_text(json, "file", SF_CHECKPOINT_STATE);
-    put_hex(json, "hash", sf_tensor_hash(&named->tensor));
-    sf_json_end_object(json);
-}
-
-static void make_index(const sf_checkpoint_info *info, size_t count, const sf_named_tensor *tensors,
-                       sf_buf *out)
-{
-    sf_json_writer json = {.buf = out, .indent = true};
-    int64_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += sf_type_bytes(tensors[i].tensor.type);
-    sf_json_begin_object(&json);
-    put_text(&json, "format", "sheaf checkpoint");
-    put_int(&json, "version", SF_CHECKPOINT_VERSION);
-    put_int(&json, "step", info->step);
-    put_hex(&json, "seed", info->seed);
-    put_hex(&json, "graph", info->graph);
-    put_text(&json, "data", info->data);
-    put_int(&json, "position", info->step);
-    put_int(&json, "bytes", bytes);
-    sf_json_key(&json, "tensors");
-    sf_json_begin_array(&json);
-    for (size_t i = 0; i < count; i++)
-        put_tensor(&json, &tensors[i]);
-    sf_json_end_array(&json);
-    sf_json_end_object(&json);
-    sf_buf_putc(out, '\n');
-}
-
-static sf_status write_files(const char *directory, const sf_checkpoint_info *info, size_t count,
-                             const sf_named_tensor *tensors, sf_diag *diag)
-{
-    char path[SF_PATH_SIZE];
-    sf_buf text = {0};
-    SF_TRY(join(directory, SF_CHECKPOINT_STATE, path, diag));
-    SF_TRY(sf_safetensors_write(path, count, tensors, diag));
-    SF_TRY(join(directory, SF_CHECKPOINT_INDEX, path, diag));
-    make_index(info, count, tensors, &text);
-    sf_status status = sf_file_write(path, text.text, text.length, diag);
-    sf_buf_free(&text);
-    return status;
 }
 
 /* Puts the finished directory in its place. One of the same step may be there, from a run that was
@@ -323,7 +236,7 @@ static void drop_old(const sf_checkpoints *dir, int64_t step, int64_t keep)
 static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_diag *diag)
 {
     char latest[SF_PATH_SIZE], beside[SF_PATH_SIZE], hidden[64], text[64];
-    snprintf(hidden, sizeof hidden, "%s%jd", latest_beside, (intmax_t)getpid());
+    snprintf(hidden, sizeof hidden, "%s%" PRId64, latest_beside, dir->run);
     SF_TRY(join(dir->path, hidden, beside, diag));
     SF_TRY(join(dir->path, SF_CHECKPOINT_LATEST, latest, diag));
     ssize_t length = snprintf(text, sizeof text, "%s\n", name);
@@ -338,45 +251,102 @@ static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_di
     return sync_directory(dir->path, diag);
 }
 
-static sf_status save(sf_checkpoints *dir, const sf_checkpoint_info *info, size_t count,
-                      const sf_named_tensor *tensors, sf_diag *diag)
+/* The pieces that this rank is to write. */
+static size_t own_pieces(const sf_state *state, sf_arena *scratch, sf_named_tensor **out)
 {
-    char name[32], hidden[64], path[SF_PATH_SIZE], beside[SF_PATH_SIZE];
-    snprintf(name, sizeof name, "step-%06" PRId64, info->step);
-    snprintf(hidden, sizeof hidden, ".%s.tmp-%jd", name, (intmax_t)getpid());
-    SF_TRY(join(dir->path, name, path, diag));
-    SF_TRY(join(dir->path, hidden, beside, diag));
-    remove_directory(beside);
-    if (mkdir(beside, 0777) != 0)
-        return fail_system(beside, "cannot make the directory", diag);
-    sf_status status = write_files(beside, info, count, tensors, diag);
+    const sf_graph *graph = state->pieces->graph;
+    uint32_t count = graph->top->narguments;
+    size_t kept = 0;
+    *out = SF_ARRAY(scratch, count, sf_named_tensor);
+    for (uint32_t i = 0; i < count; i++)
+        if (sf_argument_is_kept(&graph->arguments[i]) && sf_pieces_is_first(state->pieces, i))
+            (*out)[kept++] = (sf_named_tensor){sf_str_of(state->names[i]), state->arguments[i]};
+    return kept;
+}
+
+static sf_status write_text(const char *directory, const char *name, const sf_buf *text,
+                            sf_diag *diag)
+{
+    char path[SF_PATH_SIZE];
+    SF_TRY(join(directory, name, path, diag));
+    return sf_file_write(path, text->text, text->length, diag);
+}
+
+static sf_status write_pieces(const char *directory, const sf_state *state, sf_diag *diag)
+{
+    char name[SF_PIECES_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
+    int ranks = sf_mesh_size(&state->pieces->mesh), rank = state->pieces->rank;
+    sf_arena scratch = {0};
+    sf_named_tensor *tensors;
+    size_t count = own_pieces(state, &scratch, &tensors);
+    if (ranks > 1)
+        sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
+    sf_status status = join(directory, name, path, diag);
     if (status == SF_OK)
-        status = sync_directory(beside, diag);
-    if (status == SF_OK)
-        status = put_in_place(beside, path, diag);
-    if (status != SF_OK) {
-        remove_directory(beside);
-        return status;
+        status = sf_safetensors_write(path, count, tensors, diag);
+    if (status == SF_OK && ranks > 1) {
+        sf_buf text = {0};
+        sf_checkpoint_pieces_name(rank, ranks, ".json", name);
+        sf_checkpoint_put_hashes(count, tensors, &text);
+        status = write_text(directory, name, &text, diag);
+        sf_buf_free(&text);
     }
+    sf_arena_free(&scratch);
+    return status;
+}
+
+static sf_status make_beside(const char *beside, sf_diag *diag)
+{
+    remove_directory(beside);
+    return mkdir(beside, 0777) == 0 ? SF_OK
+                                    : fail_system(beside, "cannot make the directory", diag);
+}
+
+/* What the first rank does once all pieces are there. */
+static sf_status finish(const sf_checkpoints *dir, const sf_state *state,
+                        const sf_checkpoint_info *info, const char *name, const char *beside,
+                        sf_diag *diag)
+{
+    char path[SF_PATH_SIZE];
+    sf_buf text = {0};
+    sf_checkpoint_put_index(state, info, &text);
+    sf_status status = write_text(beside, SF_CHECKPOINT_INDEX, &text, diag);
+    sf_buf_free(&text);
+    SF_TRY(status);
+    SF_TRY(sync_directory(beside, diag));
+    SF_TRY(join(dir->path, name, path, diag));
+    SF_TRY(put_in_place(beside, path, diag));
     SF_TRY(sync_directory(dir->path, diag));
     return point_latest(dir, name, diag);
 }
 
-sf_status sf_checkpoints_save(sf_checkpoints *dir, const sf_graph *graph, const char *const *names,
-                              const sf_tensor *arguments, const sf_checkpoint_info *info,
-                              int64_t keep, sf_diag *diag)
+/* All ranks write beside; when all have, the first one puts it in place. */
+static sf_status save(const sf_checkpoints *dir, const sf_state *state,
+                      const sf_checkpoint_info *info, sf_diag *diag)
+{
+    char name[32], hidden[64], beside[SF_PATH_SIZE];
+    bool first = state->pieces->rank == 0;
+    snprintf(name, sizeof name, "step-%06" PRId64, info->step);
+    snprintf(hidden, sizeof hidden, ".%s.tmp-%" PRId64, name, dir->run);
+    SF_TRY(join(dir->path, hidden, beside, diag));
+    sf_status status = first ? make_beside(beside, diag) : SF_OK;
+    SF_TRY(sf_agree(state->comm, status, "making the directory of a checkpoint", diag));
+    status = write_pieces(beside, state, diag);
+    status = sf_agree(state->comm, status, "writing the pieces of a checkpoint", diag);
+    bool written = status == SF_OK;
+    if (written && first)
+        status = finish(dir, state, info, name, beside, diag);
+    if (status != SF_OK && first)
+        remove_directory(beside);
+    return written ? sf_agree(state->comm, status, "putting a checkpoint in place", diag) : status;
+}
+
+sf_status sf_checkpoints_save(sf_checkpoints *dir, const sf_state *state,
+                              const sf_checkpoint_info *info, int64_t keep, sf_diag *diag)
 {
     SF_ASSERT(dir->open);
-    sf_arena scratch = {0};
-    uint32_t count = graph->top->narguments;
-    size_t kept = 0;
-    sf_named_tensor *tensors = SF_ARRAY(&scratch, count, sf_named_tensor);
-    for (uint32_t i = 0; i < count; i++)
-        if (sf_argument_is_kept(&graph->arguments[i]))
-            tensors[kept++] = (sf_named_tensor){sf_str_of(names[i]), arguments[i]};
-    sf_status status = save(dir, info, kept, tensors, diag);
-    if (status == SF_OK && keep > 0)
+    SF_TRY(save(dir, state, info, diag));
+    if (keep > 0 && state->pieces->rank == 0)
         drop_old(dir, info->step, keep);
-    sf_arena_free(&scratch);
-    return status;
+    return SF_OK;
 }

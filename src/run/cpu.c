@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "op/eval.h"
 #include "prog/program.h"
+#include "run/collective.h"
 #include "run/conv_op.h"
 #include "run/engine_kind.h"
 #include "run/fast.h"
@@ -33,8 +34,9 @@ struct cpu {
     int64_t scratch_bytes;
     sf_eval_need need; /* of the instructions that use the kernels of the op table */
     sf_arena memory;   /* of the lists above */
-    sf_eval eval;      /* for instructions that use the kernels of the op table */
-    double *seconds;   /* by instruction, over all steps */
+    sf_collectives collectives;
+    sf_eval eval;    /* for instructions that use the kernels of the op table */
+    double *seconds; /* by instruction, over all steps */
     int64_t steps;
 };
 
@@ -152,6 +154,15 @@ static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
     return status;
 }
 
+static sf_status run_collective(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
+                                sf_diag *diag)
+{
+    sf_request *request;
+    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, diag,
+                               &request));
+    return request ? sf_comm_wait(request, diag) : SF_OK;
+}
+
 static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)
 {
     const sf_type *types[3];
@@ -267,7 +278,8 @@ static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_di
     case SF_INST_KIND_COUNT:
         break;
     }
-    return run_op(cpu, inst, at, diag);
+    return sf_is_collective(inst->node) ? run_collective(cpu, inst, at, diag)
+                                        : run_op(cpu, inst, at, diag);
 }
 
 static double now(void)
@@ -489,6 +501,7 @@ static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *option
     open_frame(cpu, cpu->program, own(cpu, cpu->program->arena_bytes), arguments, &cpu->top);
     cpu->scratch = own(cpu, cpu->scratch_bytes);
     cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
+    cpu->collectives = (sf_collectives){.comm = options->comm, .mesh = options->mesh};
     cpu->eval = (sf_eval){.graph = graph};
     cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
     reserve(&cpu->eval.scratch, cpu->need.scratch);

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
-#include "run/name.h"
+#include "ir/name.h"
 
 /* How many samples or tokens a batch has, where the kind of data does not know better: whole-number
  * arguments of two dimensions hold tokens. */

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "file/safetensors.h"
+#include "ir/name.h"
 #include "run/data.h"
-#include "run/name.h"
 
 struct batch_file {
     const char *path;

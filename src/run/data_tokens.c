@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/name.h"
 #include "run/data.h"
-#include "run/name.h"
 
 enum use { USE_NONE, USE_IDS, USE_LABELS, USE_ONES, USE_POSITIONS, USE_ZEROS };
 

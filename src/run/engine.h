@@ -9,6 +9,8 @@
 #include "base/threads.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "run/comm.h"
+#include "shard/mesh.h"
 
 typedef struct sf_engine sf_engine;
 
@@ -20,6 +22,8 @@ typedef struct sf_engine_options {
     sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
                          allocation (base/mem.h) owns the pool outside, for threads cannot be left */
     int64_t memory;   /* most bytes; 0: what the machine has */
+    sf_comm *comm;    /* for the collectives of a rank's graph, borrowed; NULL: it has none */
+    const sf_mesh *mesh; /* that `comm` is of, borrowed */
 } sf_engine_options;
 
 /* The kind of that name, "cpu" or "oracle"; NULL is the fast one. SF_EUSAGE for another. */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ir/name.h"
 #include "run/draw.h"
 #include "run/fan.h"
-#include "run/name.h"
 
 /* The standard deviation of a normal distribution cut off at two of its own. */
 static const double truncated_deviation = 0.87962566103423978;
@@ -45,18 +45,19 @@ static double draw_one(const struct recipe *recipe, const sf_draw *draw, uint64_
 }
 
 void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
-                  uint64_t seed, const sf_tensor *tensor)
+                  uint64_t seed, sf_runs runs, const sf_tensor *tensor)
 {
     enum { CHUNK = 256 };
     struct recipe recipe = recipe_of(graph, index, rule);
     sf_draw draw = sf_draw_of(seed, SF_DRAW_INIT, sf_hash_bytes(0, name, strlen(name)));
     double values[CHUNK];
-    for (int64_t at = 0; at < tensor->type->count; at += CHUNK) {
-        int64_t rest = tensor->type->count - at, count = rest < CHUNK ? rest : CHUNK;
-        for (int64_t i = 0; i < count; i++)
-            values[i] = draw_one(&recipe, &draw, (uint64_t)(at + i));
-        sf_store_f64s(tensor->type->dtype, tensor->data, at, count, values);
-    }
+    while (sf_runs_next(&runs))
+        for (int64_t at = 0; at < runs.count; at += CHUNK) {
+            int64_t rest = runs.count - at, count = rest < CHUNK ? rest : CHUNK;
+            for (int64_t i = 0; i < count; i++)
+                values[i] = draw_one(&recipe, &draw, (uint64_t)(runs.global + at + i));
+            sf_store_f64s(tensor->type->dtype, tensor->data, runs.local + at, count, values);
+        }
 }
 
 /* A key that the step carries along; words past the first two repeat them, as JAX's wide keys do. */
@@ -87,10 +88,11 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
     return SF_OK;
 }
 
-sf_status sf_init_random(const sf_graph *graph, const char *const *names,
+sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
                          const sf_init_rules *rules, uint64_t seed, const sf_tensor *arguments,
                          sf_diag *diag)
 {
+    const sf_graph *graph = pieces->graph;
     sf_arena scratch = {0};
     const char **used = SF_ARRAY(&scratch, rules->count, const char *);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
@@ -105,7 +107,7 @@ sf_status sf_init_random(const sf_graph *graph, const char *const *names,
         for (int k = 0; k < rules->count; k++)
             if (rule.pattern && rule.pattern == rules->at[k].pattern)
                 used[k] = names[i];
-        sf_init_fill(graph, i, names[i], rule, seed, &arguments[i]);
+        sf_init_fill(graph, i, names[i], rule, seed, sf_pieces_runs(pieces, i), &arguments[i]);
     }
     sf_status status = check_patterns(rules, used, diag);
     sf_arena_free(&scratch);

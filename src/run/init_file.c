@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "file/safetensors.h"
+#include "ir/name.h"
 #include "run/init.h"
-#include "run/name.h"
 
 struct source {
     const char *path;
@@ -57,10 +57,22 @@ static const sf_tensor *find(const struct source *source, const sf_argument *arg
     return found;
 }
 
-static sf_status copy(const struct source *source, const char *name, const sf_tensor *from,
-                      const sf_tensor *to, sf_diag *diag)
+static void convert(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
 {
-    const sf_type *type = to->type;
+    enum { CHUNK = 256 };
+    double values[CHUNK];
+    while (sf_runs_next(&runs))
+        for (int64_t at = 0; at < runs.count; at += CHUNK) {
+            int64_t count = runs.count - at < CHUNK ? runs.count - at : CHUNK;
+            sf_load_f64s(from->type->dtype, from->data, runs.global + at, count, values);
+            sf_store_f64s(to->type->dtype, to->data, runs.local + at, count, values);
+        }
+}
+
+/* Cuts the piece out of the tensor of the file. */
+static sf_status copy(const struct source *source, const char *name, const sf_tensor *from,
+                      const sf_type *type, sf_runs runs, const sf_tensor *to, sf_diag *diag)
+{
     bool converts = sf_is_float(from->type->dtype) && sf_is_float(type->dtype);
     bool fits = sf_same_shape(from->type, type) || (type->rank == 0 && from->type->count == 1);
     char has[SF_TYPE_TEXT], wants[SF_TYPE_TEXT];
@@ -68,17 +80,10 @@ static sf_status copy(const struct source *source, const char *name, const sf_te
         return sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
                        "%s is %s, but the step has %s there", name, sf_type_text(from->type, has),
                        sf_type_text(type, wants));
-    if (from->type->dtype == type->dtype) {
-        memcpy(to->data, from->data, (size_t)sf_type_bytes(type));
-        return SF_OK;
-    }
-    enum { CHUNK = 256 };
-    double values[CHUNK];
-    for (int64_t at = 0; at < type->count; at += CHUNK) {
-        int64_t count = type->count - at < CHUNK ? type->count - at : CHUNK;
-        sf_load_f64s(from->type->dtype, from->data, at, count, values);
-        sf_store_f64s(type->dtype, to->data, at, count, values);
-    }
+    if (from->type->dtype == type->dtype)
+        sf_cut_piece(runs, sf_dtype_get(type->dtype)->bytes, from->data, to->data);
+    else
+        convert(from, to, runs);
     return SF_OK;
 }
 
@@ -91,9 +96,10 @@ static bool has_input(const struct source *source, uint32_t index)
     return sf_safetensors_find(&source->file, number) != NULL;
 }
 
-static sf_status take_all(const sf_graph *graph, const char *const *names,
+static sf_status take_all(const sf_pieces *pieces, const char *const *names,
                           const struct source *source, const sf_tensor *arguments, sf_diag *diag)
 {
+    const sf_graph *graph = pieces->graph;
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
@@ -102,7 +108,8 @@ static sf_status take_all(const sf_graph *graph, const char *const *names,
         const sf_tensor *found = find(source, argument, names[i], i);
         sf_status copied = SF_OK;
         if (found)
-            copied = copy(source, names[i], found, &arguments[i], diag);
+            copied = copy(source, names[i], found, sf_pieces_type(pieces, i),
+                          sf_pieces_runs(pieces, i), &arguments[i], diag);
         else if (argument->role == SF_ROLE_PARAM)
             copied = sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
                              "there is no tensor for the parameter %s", names[i]);
@@ -112,19 +119,19 @@ static sf_status take_all(const sf_graph *graph, const char *const *names,
     return status;
 }
 
-sf_status sf_init_file(const sf_graph *graph, const char *const *names, const char *path,
+sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
                        uint64_t seed, const sf_tensor *arguments, sf_diag *diag)
 {
     const sf_init_rules none = {0};
     struct source source = {.path = path};
     SF_TRY(sf_safetensors_read(path, diag, &source.file));
-    sf_status status = sf_init_random(graph, names, &none, seed, arguments, diag);
+    sf_status status = sf_init_random(pieces, names, &none, seed, arguments, diag);
     source.clean = SF_ARRAY(&source.arena, source.file.count, const char *);
     for (size_t i = 0; i < source.file.count; i++)
         source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);
-    source.by_number = !has_input(&source, graph->top->narguments);
+    source.by_number = !has_input(&source, pieces->graph->top->narguments);
     if (status == SF_OK)
-        status = take_all(graph, names, &source, arguments, diag);
+        status = take_all(pieces, names, &source, arguments, diag);
     sf_arena_free(&source.arena);
     sf_safetensors_close(&source.file);
     return status;

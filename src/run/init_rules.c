@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "ir/name.h"
 #include "op/op.h"
 #include "run/init.h"
-#include "run/name.h"
 
 static const struct word {
     const char *name;
@@ -118,39 +118,6 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
     return SF_OK;
 }
 
-/* Star and question mark, by going back to the last star. */
-static bool matches(const char *pattern, const char *text)
-{
-    const char *star = NULL, *back = NULL;
-    while (*text) {
-        if (*pattern == '*') {
-            star = pattern++;
-            back = text;
-        } else if (*pattern == '?' || *pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star) {
-            pattern = star + 1;
-            text = ++back;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == 0;
-}
-
-static bool matches_name(const char *pattern, const char *name)
-{
-    for (const char *at = name; at; at = strchr(at, '/')) {
-        at += *at == '/';
-        if (matches(pattern, at))
-            return true;
-    }
-    return false;
-}
-
 static bool is_one_of(const char *word, const char *const *list)
 {
     for (; *list; list++)
@@ -192,7 +159,7 @@ sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *n
         const sf_init_rule *rule = &rules->at[i];
         if (!rule->pattern)
             wide = wide ? wide : rule;
-        else if (matches_name(rule->pattern, name))
+        else if (sf_name_matches(rule->pattern, name))
             return rule->kind == SF_INIT_DEFAULT
                        ? (sf_init_rule){rule->pattern, found.kind, found.scale}
                        : *rule;

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "ir/name.h"
 #include "op/op.h"
+#include "run/agree.h"
 #include "run/init.h"
-#include "run/name.h"
 #include "run/train.h"
 
 /* Far below what would overflow as a number of rows. */
@@ -147,18 +149,68 @@ static sf_status find_wanted(sf_training *run)
     return SF_OK;
 }
 
+bool sf_training_is_first(const sf_training *run)
+{
+    return run->pieces.rank == 0;
+}
+
+/* What this rank runs and which pieces it has. */
+static sf_status take_part(sf_training *run)
+{
+    const sf_plan *plan = run->options.plan;
+    if (!plan) {
+        run->pieces = sf_pieces_whole(run->graph, &run->arena);
+        return SF_OK;
+    }
+    int rank = run->comm ? sf_comm_rank(run->comm) : 0;
+    run->pieces = (sf_pieces){run->graph, plan->mesh, rank, plan->arguments};
+    return sf_local_new(run->graph, plan, rank, run->diag, &run->local);
+}
+
 static sf_status start_engine(sf_training *run)
 {
-    sf_engine_options options = {.pool = run->pool, .memory = run->options.memory};
+    sf_engine_options options = {.pool = run->pool,
+                                 .memory = run->options.memory,
+                                 .comm = run->comm,
+                                 .mesh = &run->pieces.mesh};
     SF_TRY(sf_engine_kind_of(run->options.engine, run->diag, &options.kind));
     run->options.engine = sf_engine_kind_name(options.kind);
-    SF_TRY(sf_engine_new(run->graph, &options, run->diag, &run->engine));
+    SF_TRY(sf_engine_new(run->local ? run->local->graph : run->graph, &options, run->diag,
+                         &run->engine));
     uint32_t count = run->graph->top->narguments;
     sf_tensor *arguments = SF_ARRAY(&run->arena, count, sf_tensor);
     for (uint32_t i = 0; i < count; i++)
         arguments[i] = sf_engine_argument(run->engine, i);
     run->arguments = arguments;
     return SF_OK;
+}
+
+/* Batches and keys are made whole, and cut. */
+static void make_wholes(sf_training *run)
+{
+    uint32_t count = run->graph->top->narguments;
+    sf_tensor *wholes = SF_ARRAY(&run->arena, count, sf_tensor);
+    for (uint32_t i = 0; i < count; i++) {
+        wholes[i] = run->arguments[i];
+        if (sf_argument_is_kept(&run->graph->arguments[i]) || !sf_pieces_is_split(&run->pieces, i))
+            continue;
+        wholes[i].type = sf_pieces_type(&run->pieces, i);
+        wholes[i].data = sf_arena_alloc(&run->arena, (size_t)sf_type_bytes(wholes[i].type));
+    }
+    run->wholes = wholes;
+}
+
+static sf_state state_of(const sf_training *run)
+{
+    return (sf_state){&run->pieces, run->names, run->arguments, run->comm};
+}
+
+/* Weights from a checkpoint of several ranks, which must be of this step. */
+static sf_status take_pieces(sf_training *run, const char *path)
+{
+    sf_state state = state_of(run);
+    sf_checkpoint_info info;
+    return sf_checkpoint_load(path, &state, &run->mappings, &run->arena, &info, run->diag);
 }
 
 /* Weights for a new run, by rule or from somewhere. */
@@ -179,12 +231,14 @@ static sf_status initialise(sf_training *run)
             char *state = sf_arena_alloc(&run->arena, room);
             snprintf(state, room, "%s/%s", found, SF_CHECKPOINT_STATE);
             path = state;
+            if (stat(path, &info) != 0)
+                return take_pieces(run, found);
         }
-        return sf_init_file(run->graph, (const char *const *)run->names, path, run->info.seed,
+        return sf_init_file(&run->pieces, (const char *const *)run->names, path, run->info.seed,
                             run->arguments, run->diag);
     }
     SF_TRY(sf_init_parse(init, &run->arena, run->diag, &rules));
-    return sf_init_random(run->graph, (const char *const *)run->names, &rules, run->info.seed,
+    return sf_init_random(&run->pieces, (const char *const *)run->names, &rules, run->info.seed,
                           run->arguments, run->diag);
 }
 
@@ -212,8 +266,9 @@ static sf_status load_state(sf_training *run)
     run->info.graph = sf_graph_hash(run->graph);
     if (!run->resumed)
         return initialise(run);
-    SF_TRY(sf_checkpoint_load(run->resumed, run->graph, (const char *const *)run->names,
-                              run->arguments, &run->mappings, &run->arena, &run->info, run->diag));
+    sf_state state = state_of(run);
+    SF_TRY(sf_checkpoint_load(run->resumed, &state, &run->mappings, &run->arena, &run->info,
+                              run->diag));
     run->saved = run->info.step;
     if (run->info.step > MOST_STEPS)
         return sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0}, "too many steps");
@@ -259,6 +314,8 @@ static sf_status open_files(sf_training *run)
 {
     const char *save = run->options.save;
     char found[SF_PATH_SIZE];
+    if (!sf_training_is_first(run))
+        return save ? sf_checkpoints_join(save, run->diag, &run->checkpoints) : SF_OK;
     if (run->options.log)
         SF_TRY(sf_log_open(run->options.log, run->diag, &run->log));
     if (!save)
@@ -273,16 +330,47 @@ static sf_status open_files(sf_training *run)
     return SF_EUSAGE;
 }
 
-sf_status sf_training_prepare(sf_training *run)
+/* All that a rank can do by itself. */
+static sf_status get_ready(sf_training *run)
 {
     SF_TRY(check_options(run));
     SF_TRY(check_graph(run));
     run->names = sf_clean_names(run->graph, &run->arena);
     run->wanted = SF_ARRAY(&run->arena, run->graph->top->narguments, bool);
     run->flops = sf_step_flops(run->graph);
+    SF_TRY(take_part(run));
     SF_TRY(start_engine(run));
     SF_TRY(find_wanted(run));
+    make_wholes(run);
     SF_TRY(load_state(run));
-    SF_TRY(open_data(run));
-    return open_files(run);
+    return open_data(run);
+}
+
+/* Ranks on several hosts may see other files under the same names. */
+static sf_status check_same(sf_training *run)
+{
+    const sf_train_options *options = &run->options;
+    const int64_t numbers[] = {run->info.step, options->steps, options->save_every,
+                               options->save != NULL, options->ignore_nan};
+    uint64_t hash = sf_hash_mix(run->info.graph, run->info.seed);
+    bool same;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = sf_hash_mix(hash, (uint64_t)numbers[i]);
+    hash = sf_hash_bytes(hash, run->info.data, strlen(run->info.data));
+    SF_TRY(sf_agree_same(run->comm, hash, "whether all have the same", run->diag, &same));
+    if (same)
+        return SF_OK;
+    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE,
+            "not all ranks have the same: this one has step %" PRId64 " of %" PRId64
+            ", graph %016" PRIx64 ", data \"%s\"",
+            run->info.step, options->steps, run->info.graph, run->info.data);
+    return sf_hint(run->diag, "ranks on several hosts need the same files and options");
+}
+
+sf_status sf_training_prepare(sf_training *run)
+{
+    SF_TRY(sf_training_settle(run, get_ready(run), "getting ready"));
+    SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
+    SF_TRY(sf_training_settle(run, open_files(run), "opening files"));
+    return sf_agree_first(run->comm, "the name of the run", run->diag, &run->checkpoints.run);
 }

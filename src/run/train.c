@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "run/agree.h"
 
 static double now(void)
 {
@@ -18,11 +19,11 @@ static double now(void)
 static void tell(const sf_training *run, sf_train_event event, double seconds, const char *path)
 {
     int64_t parameters = 0;
-    if (!run->options.progress)
+    if (!run->options.progress || !sf_training_is_first(run))
         return;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (run->graph->arguments[i].role == SF_ROLE_PARAM)
-            parameters += run->arguments[i].type->count;
+            parameters += sf_pieces_type(&run->pieces, i)->count;
     sf_train_progress progress = {
         .event = event,
         .step = run->info.step,
@@ -35,6 +36,7 @@ static void tell(const sf_training *run, sf_train_event event, double seconds, c
         .memory = sf_engine_memory(run->engine),
         .parameters = parameters,
         .threads = sf_engine_threads(run->engine),
+        .ranks = sf_mesh_size(&run->pieces.mesh),
         .engine = run->options.engine,
         .data = run->data.about,
     };
@@ -100,23 +102,28 @@ static sf_status log_end(sf_training *run)
     return sf_log_end(&run->log, run->diag);
 }
 
+sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
+{
+    sf_status status = sf_agree(run->comm, mine, what, run->diag);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    return status;
+}
+
 static sf_status save(sf_training *run)
 {
     int64_t keep = run->options.keep;
     char path[SF_PATH_SIZE + 32];
     if (!run->checkpoints.open || run->saved == run->info.step)
         return SF_OK;
-    SF_TRY(sf_checkpoints_save(&run->checkpoints, run->graph, run->names, run->arguments,
-                               &run->info,
-                               keep == 0  ? 2
-                               : keep < 0 ? 0
-                                          : keep,
-                               run->diag));
+    sf_state state = {&run->pieces, run->names, run->arguments, run->comm};
+    keep = keep == 0 ? 2 : keep < 0 ? 0 : keep;
+    sf_status status = sf_checkpoints_save(&run->checkpoints, &state, &run->info, keep, run->diag);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    SF_TRY(status);
     run->saved = run->info.step;
     snprintf(path, sizeof path, "%s/step-%06" PRId64, run->checkpoints.path, run->info.step);
-    SF_TRY(log_saved(run, path));
     tell(run, SF_TRAIN_SAVED, 0, path);
-    return SF_OK;
+    return log_saved(run, path);
 }
 
 /* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
@@ -131,23 +138,44 @@ static sf_status check_loss(const sf_training *run)
     return SF_EWRONG;
 }
 
-static sf_status make_step(sf_training *run)
+static void cut_wholes(sf_training *run)
+{
+    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
+        if (run->wholes[i].data != run->arguments[i].data)
+            sf_cut_piece(sf_pieces_runs(&run->pieces, i),
+                         sf_dtype_get(run->wholes[i].type->dtype)->bytes, run->wholes[i].data,
+                         run->arguments[i].data);
+}
+
+static sf_status make_step(sf_training *run, double *seconds)
 {
     double began = now();
-    SF_TRY(sf_data_batch(&run->data, run->info.step, run->arguments, run->diag));
-    sf_fill_keys(run->graph, run->info.seed, run->info.step, run->arguments);
+    SF_TRY(sf_data_batch(&run->data, run->info.step, run->wholes, run->diag));
+    sf_fill_keys(run->graph, run->info.seed, run->info.step, run->wholes);
+    cut_wholes(run);
     SF_TRY(sf_engine_step(run->engine, run->diag));
     run->info.step++;
     run->report.step = run->info.step;
-    double seconds = now() - began;
-    run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * seconds : seconds;
+    *seconds = now() - began;
+    run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
     if (run->loss != SF_NONE) {
         sf_tensor loss = sf_engine_result(run->engine, run->loss);
         run->report.loss = sf_get_f64(&loss, 0);
     }
-    SF_TRY(log_step(run, seconds));
+    return SF_OK;
+}
+
+/* Tells of the step. *stop: whether it is to be the last. */
+static sf_status end_step(sf_training *run, double seconds, bool *stop)
+{
+    sf_status status = log_step(run, seconds);
     tell(run, SF_TRAIN_STEP, seconds, NULL);
-    return check_loss(run);
+    if (status == SF_OK)
+        status = check_loss(run);
+    *stop = run->options.stop && run->options.stop(run->options.context);
+    status = sf_agree_any(run->comm, status, "whether to stop", run->diag, stop);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    return status;
 }
 
 static sf_status loop(sf_training *run)
@@ -155,8 +183,9 @@ static sf_status loop(sf_training *run)
     int64_t every = run->options.save_every ? run->options.save_every : 100;
     bool stop = false;
     while (run->info.step < run->options.steps && !stop) {
-        SF_TRY(make_step(run));
-        stop = run->options.stop && run->options.stop(run->options.context);
+        double seconds;
+        SF_TRY(make_step(run, &seconds));
+        SF_TRY(end_step(run, seconds, &stop));
         if (stop || run->info.step == run->options.steps || run->info.step % every == 0)
             SF_TRY(save(run));
     }
@@ -182,6 +211,7 @@ sf_status sf_training_run(sf_training *run)
     sf_status status = train(run);
     sf_data_close(&run->data);
     sf_engine_free(run->engine);
+    sf_local_free(run->local);
     sf_buf_free(&run->log.line);
     sf_arena_free(&run->arena);
     return status;

@@ -2,6 +2,7 @@
 #ifndef SF_RUN_TRAIN_H
 #define SF_RUN_TRAIN_H
 
+#include "prog/local.h"
 #include "run/checkpoint.h"
 #include "run/data.h"
 #include "run/engine.h"
@@ -15,12 +16,17 @@ typedef struct sf_training {
     sf_train_options options;
     sf_diag *diag;
     sf_threads *pool; /* borrowed; for the engine */
+    sf_comm *comm;    /* of a split run, or NULL */
     sf_train_report report;
 
     sf_arena arena;
     const char **names;         /* clean, by argument */
-    const sf_tensor *arguments; /* those of the engine */
+    sf_local *local;            /* what this rank runs in a split run, or NULL */
+    sf_pieces pieces;           /* of the arguments that this rank has */
+    const sf_tensor *arguments; /* those of the engine: pieces */
+    const sf_tensor *wholes;    /* where data and keys go: the same but for those that are split */
     bool *wanted;               /* by argument: from the data */
+    bool settled;               /* it failed, and all ranks know */
     uint32_t loss;              /* result, or SF_NONE */
     double flops;               /* of a step */
     double pace;                /* seconds of a step, smoothed; 0 before the first */
@@ -42,6 +48,12 @@ void sf_training_end(sf_training *training);
 
 /* Engine, state and data, ready for the first step. */
 sf_status sf_training_prepare(sf_training *training);
+
+/* sf_agree on what each rank did by itself. */
+sf_status sf_training_settle(sf_training *training, sf_status mine, const char *what);
+
+/* Whether this rank speaks for all: prints, logs, names checkpoints. */
+bool sf_training_is_first(const sf_training *training);
 
 /* Operations of one step; the body of a loop counts once. */
 double sf_step_flops(const sf_graph *graph);

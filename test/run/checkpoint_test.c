@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "run/name.h"
+#include "ir/name.h"
 
 static sf_graph *graph, *other;
 static sf_arena arena;
@@ -73,7 +73,9 @@ static sf_status save(const char *directory, int64_t step, int64_t keep)
     sf_checkpoints dir;
     sf_checkpoint_info info = {step, 0xfedcba9876543210, sf_graph_hash(graph), "data \"é\""};
     assert_int_equal(sf_checkpoints_open(path_of(directory), NULL, &dir), SF_OK);
-    sf_status status = sf_checkpoints_save(&dir, graph, names, arguments, &info, keep, NULL);
+    sf_pieces pieces = sf_pieces_whole(graph, &arena);
+    sf_state whole = {&pieces, names, arguments, NULL};
+    sf_status status = sf_checkpoints_save(&dir, &whole, &info, keep, NULL);
     sf_checkpoints_close(&dir);
     return status;
 }
@@ -82,7 +84,9 @@ static sf_status load_as(const char *path, const sf_graph *of, const char *const
                          sf_checkpoint_info *info)
 {
     sf_mappings mappings = {0};
-    sf_status status = sf_checkpoint_load(path, of, called, loaded, &mappings, &arena, info, NULL);
+    sf_pieces pieces = sf_pieces_whole(of, &arena);
+    sf_state whole = {&pieces, called, loaded, NULL};
+    sf_status status = sf_checkpoint_load(path, &whole, &mappings, &arena, info, NULL);
     assert_null(mappings.newest);
     return status;
 }
@@ -269,14 +273,16 @@ static void test_memory(void **state)
     tensor.data = sf_alloc((size_t)tensor.type->count);
     sf_checkpoint_info info = {1, 0, sf_graph_hash(large), ""};
     assert_int_equal(sf_checkpoints_open(path_of("large"), NULL, &dir), SF_OK);
-    assert_int_equal(sf_checkpoints_save(&dir, large, &name, &tensor, &info, 1, NULL), SF_OK);
+    sf_pieces pieces = sf_pieces_whole(large, &arena);
+    sf_state state_of_large = {&pieces, &name, &tensor, NULL};
+    assert_int_equal(sf_checkpoints_save(&dir, &state_of_large, &info, 1, NULL), SF_OK);
     sf_checkpoints_close(&dir);
     assert_int_equal(sf_checkpoint_find(path_of("large"), found, NULL), SF_OK);
 
     void *fill = sf_alloc(sf_mem_peak() - sf_mem_live());
     size_t peak = sf_mem_peak();
-    assert_int_equal(
-        sf_checkpoint_load(found, large, &name, &tensor, &mappings, &arena, &info, NULL), SF_OK);
+    assert_int_equal(sf_checkpoint_load(found, &state_of_large, &mappings, &arena, &info, NULL),
+                     SF_OK);
     assert_true(sf_mem_peak() - peak < (size_t)tensor.type->count / 2);
     sf_free(fill);
     sf_free(tensor.data);
@@ -298,9 +304,10 @@ static void test_without_memory(void **state)
         if (setjmp(guard.target) == 0) {
             sf_arena scratch = {0};
             sf_checkpoint_info info;
+            sf_pieces pieces = sf_pieces_whole(graph, &scratch);
+            sf_state whole = {&pieces, names, loaded, NULL};
             sf_mem_fail_after(after);
-            sf_status status =
-                sf_checkpoint_load(found, graph, names, loaded, &mappings, &scratch, &info, NULL);
+            sf_status status = sf_checkpoint_load(found, &whole, &mappings, &scratch, &info, NULL);
             sf_mem_fail_after(-1);
             done = status == SF_OK;
             sf_arena_free(&scratch);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "file/safetensors.h"
-#include "run/name.h"
+#include "ir/name.h"
 
 enum { ROWS = 4, ROW = 8, IDS = 109, LABELS = 110 };
 

@@ -52,6 +52,8 @@ static long from_environment(const char *name, long otherwise)
 /* What is not run: why. */
 static const char *excuse(sf_opcode op)
 {
+    if (strcmp(sf_opdef_get(op)->dialect, "sheaf") == 0)
+        return "it needs ranks: see prog/local_test.c and run/comm_test.c";
     return op == SF_OP_CALL ? "import puts the function in its place" : NULL;
 }
 

@@ -12,12 +12,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ir/name.h"
 #include "run/draw.h"
 #include "run/fan.h"
-#include "run/name.h"
 
 static sf_graph *graph;
 static sf_arena arena;
+static sf_pieces whole;
 static const char **names;
 static sf_tensor *arguments;
 
@@ -27,6 +28,7 @@ static int load(void **state)
     if (sf_load("examples/gpt-micro.stablehlo.mlir", NULL, NULL, &graph) != SF_OK)
         return -1;
     names = sf_clean_names(graph, &arena);
+    whole = sf_pieces_whole(graph, &arena);
     arguments = SF_ARRAY(&arena, graph->top->narguments, sf_tensor);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
@@ -116,7 +118,8 @@ static void test_permutation(void **state)
 static void fill(uint32_t index, sf_init_rule rule, uint64_t seed, const sf_type *type, float *out)
 {
     sf_tensor tensor = {.type = type, .data = out};
-    sf_init_fill(graph, index, names[index], rule, seed, &tensor);
+    sf_runs all = sf_runs_of(&(sf_layout){0}, &(sf_mesh){0}, 0, type);
+    sf_init_fill(graph, index, names[index], rule, seed, all, &tensor);
 }
 
 static void moments(const float *values, int count, double *mean, double *deviation, double *most)
@@ -257,14 +260,14 @@ static void test_bad_rules(void **state)
     assert_false(sf_init_is_rules("model.safetensors"));
     sf_init_rules rules;
     assert_int_equal(sf_init_parse("nobody=zeros", &arena, NULL, &rules), SF_OK);
-    assert_int_equal(sf_init_random(graph, names, &rules, 0, arguments, NULL), SF_EUSAGE);
+    assert_int_equal(sf_init_random(&whole, names, &rules, 0, arguments, NULL), SF_EUSAGE);
 }
 
 static void test_random(void **state)
 {
     (void)state;
     const sf_init_rules none = {0};
-    assert_int_equal(sf_init_random(graph, names, &none, 3, arguments, NULL), SF_OK);
+    assert_int_equal(sf_init_random(&whole, names, &none, 3, arguments, NULL), SF_OK);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         double sum = 0;
         for (int64_t k = 0; k < arguments[i].type->count; k++)
@@ -288,18 +291,54 @@ static void test_jax_keys(void **state)
     assert_true(folded[0] == 0x107b9334 && folded[1] == 0x61dcd604);
 }
 
+/* What a rank draws is what the whole has there, to the bit. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    const sf_init_rules none = {0};
+    sf_mesh mesh = {.naxes = 2, .axes = {{"a", 2}, {"b", 2}}};
+    uint32_t count = graph->top->narguments;
+    sf_layout *layouts = SF_ARRAY(&arena, count, sf_layout);
+    sf_tensor *pieces = SF_ARRAY(&arena, count, sf_tensor);
+    int split = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_type *type = arguments[i].type;
+        sf_layout_parse(sf_str_of(type->rank > 1 ? "[S(1), S(0,4)]" : "[S(0), R]"), &mesh,
+                        type->rank, type->dims, NULL, &layouts[i]);
+        pieces[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
+    }
+    assert_int_equal(sf_init_random(&whole, names, &none, 5, arguments, NULL), SF_OK);
+    for (int rank = 0; rank < 4; rank++) {
+        sf_pieces own = {graph, mesh, rank, layouts};
+        assert_int_equal(sf_init_random(&own, names, &none, 5, pieces, NULL), SF_OK);
+        for (uint32_t i = 0; i < count; i++) {
+            if (!sf_argument_is_kept(&graph->arguments[i]))
+                continue;
+            size_t width = sf_dtype_get(pieces[i].type->dtype)->bytes;
+            sf_runs runs = sf_pieces_runs(&own, i);
+            split += sf_pieces_is_split(&own, i);
+            while (sf_runs_next(&runs))
+                assert_memory_equal((char *)pieces[i].data + (size_t)runs.local * width,
+                                    (char *)arguments[i].data + (size_t)runs.global * width,
+                                    (size_t)runs.count * width);
+        }
+    }
+    assert_true(split > 100);
+}
+
 /* From a file: by number, converted, and by the endings of names. */
 static void test_file(void **state)
 {
     (void)state;
     assert_int_equal(
-        sf_init_file(graph, names, "examples/gpt-micro.io.safetensors", 0, arguments, NULL), SF_OK);
+        sf_init_file(&whole, names, "examples/gpt-micro.io.safetensors", 0, arguments, NULL),
+        SF_OK);
     uint32_t kernel = find("params/layer_0/attn/q/kernel");
     assert_true(sf_get_f64(&arguments[kernel], 0) != 0);
     assert_int_equal(
-        sf_init_file(graph, names, "test/data/micro/mlp-micro.io.safetensors", 0, arguments, NULL),
+        sf_init_file(&whole, names, "test/data/micro/mlp-micro.io.safetensors", 0, arguments, NULL),
         SF_EINPUT);
-    assert_int_equal(sf_init_file(graph, names, "examples/gpt-micro.json", 0, arguments, NULL),
+    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.json", 0, arguments, NULL),
                      SF_EINPUT);
 }
 
@@ -311,7 +350,7 @@ int main(void)
         cmocka_unit_test(test_counter_based), cmocka_unit_test(test_fans),
         cmocka_unit_test(test_rules),         cmocka_unit_test(test_bad_rules),
         cmocka_unit_test(test_random),        cmocka_unit_test(test_jax_keys),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_pieces),        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -1,0 +1,224 @@
+/* Plans: pinned by hand, read and written. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/guard.h"
+#include "base/file.h"
+#include "plan/complete.h"
+#include "plan/recipe.h"
+#include "plan/shrink.h"
+#include "prog/check.h"
+#include "prog/program.h"
+#include "sheaf/plan.h"
+
+struct pinning {
+    const sf_graph *graph;
+    sf_pin_options options;
+    sf_diag *diag;
+    sf_plan *plan;
+};
+
+/* The user's pins in front of those of the recipe. */
+static sf_status add_pins(struct pinning *job)
+{
+    sf_plan *plan = job->plan;
+    int count = job->options.npins;
+    sf_pin *pins = SF_ARRAY(&plan->arena, count + plan->npins, sf_pin);
+    for (int i = 0; i < count; i++)
+        SF_TRY(sf_pin_parse(job->options.pins[i], &plan->mesh, &plan->arena, job->diag, &pins[i]));
+    if (plan->npins > 0)
+        memcpy(pins + count, plan->pins, (size_t)plan->npins * sizeof *pins);
+    plan->pins = pins;
+    plan->npins += count;
+    return SF_OK;
+}
+
+static sf_status start_plan(struct pinning *job, sf_arena *arena)
+{
+    const sf_pin_options *options = &job->options;
+    sf_mesh mesh;
+    if (options->mesh && sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, &mesh) != SF_OK)
+        return SF_EUSAGE;
+    if (options->mesh && options->ranks && options->ranks != sf_mesh_size(&mesh))
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the mesh %s has %d ranks, not %d",
+                       options->mesh, sf_mesh_size(&mesh), options->ranks);
+    if (options->recipe && !options->mesh && options->ranks < 1)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a recipe needs a mesh or a number of ranks");
+    if (options->recipe)
+        return sf_recipe_plan(job->graph, options->recipe, options->ranks,
+                              options->mesh ? &mesh : NULL, job->diag, &job->plan);
+    if (!options->mesh)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh");
+    job->plan = sf_plan_new(job->graph, &mesh);
+    return SF_OK;
+}
+
+static sf_status make_plan(void *context)
+{
+    struct pinning *job = context;
+    sf_arena arena = {0};
+    sf_status status = start_plan(job, &arena);
+    if (status == SF_OK)
+        status = add_pins(job);
+    if (status == SF_OK)
+        status = sf_plan_complete(job->graph, job->plan, job->diag);
+    sf_arena_free(&arena);
+    if (status != SF_OK)
+        sf_plan_free(job->plan);
+    return status;
+}
+
+sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
+                      sf_plan **out)
+{
+    struct pinning job = {.graph = graph, .options = *options, .diag = diag};
+    SF_TRY(sf_guarded(make_plan, &job, diag));
+    *out = job.plan;
+    return SF_OK;
+}
+
+struct filing {
+    const sf_graph *graph;
+    const char *path;
+    sf_diag *diag;
+    const sf_plan *saved;
+    sf_plan *loaded;
+};
+
+static sf_status load_plan(void *context)
+{
+    struct filing *job = context;
+    sf_arena arena = {0};
+    sf_str text;
+    sf_status status = sf_file_read(job->path, &arena, 0, &text, job->diag);
+    if (status == SF_OK)
+        status = sf_plan_read(text, job->path, job->graph, job->diag, &job->loaded);
+    sf_arena_free(&arena);
+    return status;
+}
+
+sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out)
+{
+    struct filing job = {.graph = graph, .path = path, .diag = diag};
+    SF_TRY(sf_guarded(load_plan, &job, diag));
+    *out = job.loaded;
+    return SF_OK;
+}
+
+static sf_status save_plan(void *context)
+{
+    struct filing *job = context;
+    sf_buf text = {0};
+    sf_plan_write(job->saved, job->graph, &text);
+    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_buf_free(&text);
+    return status;
+}
+
+sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path, sf_diag *diag)
+{
+    struct filing job = {.graph = graph, .path = path, .diag = diag, .saved = plan};
+    return sf_guarded(save_plan, &job, diag);
+}
+
+struct checking {
+    const sf_graph *graph;
+    const sf_plan *plan;
+    int64_t memory;
+    sf_diag *diag;
+};
+
+static sf_status check_memory(const struct checking *job, const sf_local *local)
+{
+    sf_program *program = sf_lower(local->graph);
+    int64_t bytes = program->arena_bytes + program->state_bytes + program->constant_bytes;
+    sf_program_free(program);
+    if (job->memory == 0 || bytes <= job->memory)
+        return SF_OK;
+    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+                   "a rank needs %" PRId64 " bytes, and there are %" PRId64, bytes, job->memory);
+}
+
+enum { CHECKED_RANKS = 16 };
+
+/* Ranks differ in their coordinates alone: of many, some that are spread over all are looked at. */
+static int rank_to_check(int ranks, int at)
+{
+    return ranks <= CHECKED_RANKS ? at : (int)((int64_t)at * (ranks - 1) / (CHECKED_RANKS - 1));
+}
+
+static sf_status check_rank(const struct checking *job, int rank, const sf_local *first)
+{
+    sf_local *local;
+    SF_TRY(sf_local_new(job->graph, job->plan, rank, job->diag, &local));
+    sf_status status = sf_check_local(local, job->diag);
+    if (status == SF_OK)
+        status = sf_check_match(first, local, job->diag);
+    sf_local_free(local);
+    return status;
+}
+
+static sf_status check_plan(void *context)
+{
+    const struct checking *job = context;
+    int ranks = sf_plan_ranks(job->plan);
+    sf_local *first;
+    SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &first));
+    sf_status status = sf_check_local(first, job->diag);
+    for (int at = 1; at < ranks && at < CHECKED_RANKS && status == SF_OK; at++)
+        status = check_rank(job, rank_to_check(ranks, at), first);
+    if (status == SF_OK)
+        status = check_memory(job, first);
+    sf_local_free(first);
+    return status;
+}
+
+sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag)
+{
+    struct checking job = {graph, plan, memory, diag};
+    return sf_guarded(check_plan, &job, diag);
+}
+
+struct shrinking {
+    const sf_graph *graph;
+    const sf_plan *plan;
+    sf_diag *diag;
+    sf_graph *small;
+    sf_plan *small_plan;
+    const char *about;
+};
+
+static sf_status shrink_plan(void *context)
+{
+    struct shrinking *job = context;
+    return sf_shrink(job->graph, job->plan, job->diag, &job->small, &job->small_plan, &job->about);
+}
+
+sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
+                         sf_graph **small, sf_plan **small_plan, const char **about)
+{
+    struct shrinking job = {.graph = graph, .plan = plan, .diag = diag};
+    SF_TRY(sf_guarded(shrink_plan, &job, diag));
+    *small = job.small;
+    *small_plan = job.small_plan;
+    *about = job.about;
+    return SF_OK;
+}
+
+int sf_plan_ranks(const sf_plan *plan)
+{
+    return sf_mesh_size(&plan->mesh);
+}
+
+const char *sf_recipe_name(int index)
+{
+    const sf_recipe *recipe = sf_recipe_nth(index);
+    return recipe ? recipe->name : NULL;
+}
+
+const char *sf_recipe_about(int index)
+{
+    const sf_recipe *recipe = sf_recipe_nth(index);
+    return recipe ? recipe->about : NULL;
+}

@@ -1,0 +1,410 @@
+/* Verifying a plan: every rank compares what it holds with the same part of the unsplit results. */
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "api/compare.h"
+#include "api/guard.h"
+#include "api/unsplit.h"
+#include "api/verify.h"
+#include "api/world.h"
+#include "base/mem.h"
+#include "prog/local.h"
+#include "run/agree.h"
+#include "run/pieces.h"
+
+enum { DEFAULT_STEPS = 10 };
+
+/* What the ranks of this process share. */
+struct shared {
+    const sf_graph *graph, *reference;
+    const sf_plan *plan;
+    sf_verify_options options;
+    sf_diag *diag;
+    sf_threads *pool;   /* of the unsplit run */
+    sf_unsplit unsplit; /* the leader writes, the others read after the next agreement */
+    sf_tensor *ours;    /* results of the last step, put together from all ranks */
+    int steps;
+    sf_owned_report *out; /* the leader fills it in */
+};
+
+struct rank {
+    struct shared *shared;
+    sf_comm *comm;
+    sf_diag *diag;
+    bool leads; /* in its process */
+    sf_threads *pool;
+    sf_arena arena, scratch;
+    sf_pieces pieces; /* of arguments */
+    sf_local *local;
+    sf_engine *engine;
+    sf_held *held;        /* by result */
+    sf_difference *worst; /* by result, of the steps so far */
+    double loss_error;
+};
+
+static const sf_layout *result_layout(const struct rank *r, uint32_t result)
+{
+    return &r->shared->plan->results[result];
+}
+
+static sf_status agree(struct rank *r, sf_status status, const char *what)
+{
+    return sf_agree(r->comm, status, what, r->diag);
+}
+
+/* Only the engine cpu knows collectives; the unsplit run takes any. */
+static sf_status start_unsplit(struct rank *r)
+{
+    struct shared *shared = r->shared;
+    sf_engine_options options = {.pool = shared->pool};
+    SF_TRY(sf_engine_kind_of(shared->options.engine, r->diag, &options.kind));
+    return sf_engine_new(shared->reference, &options, r->diag, &shared->unsplit.engine);
+}
+
+static sf_status start_split(struct rank *r)
+{
+    sf_engine_options options = {.pool = r->pool, .comm = r->comm, .mesh = &r->shared->plan->mesh};
+    SF_TRY(sf_local_new(r->shared->graph, r->shared->plan, r->pieces.rank, r->diag, &r->local));
+    return sf_engine_new(r->local->graph, &options, r->diag, &r->engine);
+}
+
+static void cut_argument(const struct rank *r, uint32_t argument)
+{
+    const sf_tensor *whole = &r->shared->unsplit.split[argument];
+    sf_tensor piece = sf_engine_argument(r->engine, argument);
+    sf_cut_piece(sf_pieces_runs(&r->pieces, argument), sf_dtype_get(whole->type->dtype)->bytes,
+                 whole->data, piece.data);
+}
+
+/* The unsplit engine comes first, for it may add to the pool that the others derive theirs from. */
+static sf_status get_ready(struct rank *r)
+{
+    struct shared *shared = r->shared;
+    const sf_block *top = shared->graph->top;
+    SF_TRY(agree(r, r->leads ? start_unsplit(r) : SF_OK, "starting the unsplit run"));
+    int rank = sf_comm_rank(r->comm);
+    r->pieces = (sf_pieces){shared->graph, shared->plan->mesh, rank, shared->plan->arguments};
+    SF_TRY(start_split(r));
+    for (uint32_t i = 0; i < top->narguments; i++)
+        cut_argument(r, i);
+    r->held = SF_ARRAY(&r->arena, top->nresults, sf_held);
+    r->worst = SF_ARRAY(&r->arena, top->nresults, sf_difference);
+    return SF_OK;
+}
+
+static sf_status run_split(struct rank *r)
+{
+    const sf_graph *graph = r->shared->graph;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].next == SF_NONE)
+            cut_argument(r, i);
+    SF_TRY(sf_engine_step(r->engine, r->diag));
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        r->held[i] = (sf_held){sf_runs_of(result_layout(r, i), &r->pieces.mesh, r->pieces.rank,
+                                          sf_result_type(graph, i)),
+                               sf_engine_result(r->engine, i).data};
+    return SF_OK;
+}
+
+static sf_status all_ranks(struct rank *r, sf_transfer *transfer)
+{
+    int size = sf_comm_size(r->comm), *ranks = SF_ARRAY(&r->scratch, size, int);
+    sf_group *world;
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    SF_TRY(sf_comm_group(r->comm, ranks, size, r->diag, &world));
+    return sf_comm_run(world, transfer, r->diag);
+}
+
+/* Every element comes from one rank; between processes that is a sum of bits in which the others have
+ * zeros. */
+static sf_status put_together(struct rank *r)
+{
+    const sf_graph *graph = r->shared->graph;
+    bool processes = sf_comm_mpi_size() > 0;
+    sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->plan->results};
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        const sf_tensor *whole = &r->shared->ours[i];
+        size_t bytes = (size_t)sf_type_bytes(whole->type);
+        if (processes && bytes > 0)
+            memset(whole->data, 0, bytes);
+        if (sf_pieces_is_first(&results, i))
+            sf_paste_piece(r->held[i].runs, sf_dtype_get(whole->type->dtype)->bytes,
+                           r->held[i].data, whole->data);
+        sf_transfer_part part = {.in = whole->data, .out = whole->data, .count = (int64_t)bytes};
+        sf_transfer sum = {.kind = SF_ALL_REDUCE,
+                           .dtype = SF_U8,
+                           .monoid = SF_MONOID_OR,
+                           .nparts = 1,
+                           .parts = &part,
+                           .what = "results, to put them together"};
+        if (processes && bytes > 0)
+            SF_TRY(all_ranks(r, &sum));
+    }
+    return SF_OK;
+}
+
+static double tolerance_of(const struct shared *shared)
+{
+    if (shared->options.tolerance > 0)
+        return shared->options.tolerance;
+    return sf_is_narrow(shared->graph) ? 5e-2 : shared->options.shrunk ? 1e-2 : 1e-4;
+}
+
+static double loss_tolerance_of(const struct shared *shared)
+{
+    if (shared->options.loss_tolerance > 0)
+        return shared->options.loss_tolerance;
+    return sf_is_narrow(shared->graph) ? 2e-2 : 1e-5;
+}
+
+static void compare(struct rank *r, int step)
+{
+    const struct shared *shared = r->shared;
+    uint32_t count = shared->graph->top->nresults;
+    sf_comparison comparison = {
+        .graph = shared->graph,
+        .arguments = shared->unsplit.split,
+        .ours = shared->ours,
+        .theirs = shared->unsplit.theirs,
+        .held = r->held,
+        .tolerance = tolerance_of(shared),
+        .noise = sf_noise_of(shared->graph),
+        .on_average = sf_is_narrow(shared->graph),
+    };
+    sf_difference *differences = SF_ARRAY(&r->scratch, count, sf_difference);
+    sf_compare(&comparison, &r->scratch, differences);
+    for (uint32_t i = 0; i < count; i++) {
+        bool excused = differences[i].by_moment || r->worst[i].by_moment;
+        differences[i].step = step;
+        if (step == 0 || sf_badness(&differences[i]) > sf_badness(&r->worst[i]))
+            r->worst[i] = differences[i];
+        r->worst[i].by_moment = excused;
+    }
+    sf_tensor loss = sf_engine_result(r->engine, shared->unsplit.loss);
+    double ours = sf_get_f64(&loss, 0);
+    double error = sf_relative_error(ours, shared->unsplit.own_loss, 0x1p-126);
+    if (!(error <= r->loss_error))
+        r->loss_error = error;
+    if (r->leads) {
+        shared->out->report.losses[step] = ours;
+        shared->out->report.expected_losses[step] = shared->unsplit.own_loss;
+    }
+}
+
+static sf_status make_step(struct rank *r, int step)
+{
+    struct shared *shared = r->shared;
+    sf_status status = r->leads ? sf_unsplit_batch(&shared->unsplit, step, r->diag) : SF_OK;
+    SF_TRY(agree(r, status, "the batch of a step"));
+    SF_TRY(agree(r, run_split(r), "a step"));
+    SF_TRY(put_together(r));
+    if (r->leads)
+        status = sf_unsplit_step(&shared->unsplit, step == 0, r->diag);
+    SF_TRY(agree(r, status, "the step of the unsplit run"));
+    compare(r, step);
+    SF_TRY(agree(r, SF_OK, "comparing results"));
+    if (r->leads)
+        sf_unsplit_follow(&shared->unsplit, shared->ours);
+    if (sf_comm_rank(r->comm) == 0 && shared->options.progress)
+        shared->options.progress(shared->options.context, step, shared->steps,
+                                 shared->unsplit.own_loss);
+    return SF_OK;
+}
+
+/* A difference as it goes to the other ranks. */
+enum { ERROR, INDEX, OURS, THEIRS, BEFORE, TOLERANCE, BY_MOMENT, STEP, FIELDS };
+
+static void pack(const sf_difference *from, double *to)
+{
+    to[ERROR] = from->error;
+    to[INDEX] = (double)from->index;
+    to[OURS] = from->ours;
+    to[THEIRS] = from->theirs;
+    to[BEFORE] = from->before;
+    to[TOLERANCE] = from->tolerance;
+    to[BY_MOMENT] = from->by_moment;
+    to[STEP] = from->step;
+}
+
+static void unpack(const double *from, sf_difference *to)
+{
+    to->error = from[ERROR];
+    to->index = (int64_t)from[INDEX];
+    to->ours = from[OURS];
+    to->theirs = from[THEIRS];
+    to->before = from[BEFORE];
+    to->tolerance = from[TOLERANCE];
+    to->by_moment = from[BY_MOMENT] != 0;
+    to->step = (int)from[STEP];
+}
+
+/* What all ranks found: for each result what is worst, of equals on the first rank. */
+static void merge(const struct rank *r, const double *found, size_t each)
+{
+    sf_verify_report *report = &r->shared->out->report;
+    for (int rank = 0; rank < report->ranks; rank++) {
+        const double *at = found + (size_t)rank * each;
+        for (int i = 0; i < report->nresults; i++) {
+            sf_difference *worst = &report->results[i];
+            sf_difference next = {.name = worst->name, .rank = rank};
+            next.is_weight = r->worst[i].is_weight;
+            unpack(at + (size_t)i * FIELDS, &next);
+            next.by_moment = next.by_moment || worst->by_moment;
+            if (rank == 0 || sf_badness(&next) > sf_badness(worst))
+                *worst = next;
+            worst->by_moment = next.by_moment;
+        }
+        if (!(at[each - 1] <= report->loss_error))
+            report->loss_error = at[each - 1];
+    }
+    for (int i = 0; i < report->nresults; i++)
+        if (report->worst < 0 ||
+            sf_badness(&report->results[i]) > sf_badness(&report->results[report->worst]))
+            report->worst = i;
+}
+
+static sf_status share_findings(struct rank *r)
+{
+    uint32_t count = r->shared->graph->top->nresults;
+    size_t each = (size_t)count * FIELDS + 1;
+    double *mine = SF_ARRAY(&r->scratch, each, double);
+    double *found = SF_ARRAY(&r->scratch, each * (size_t)sf_comm_size(r->comm), double);
+    for (uint32_t i = 0; i < count; i++)
+        pack(&r->worst[i], mine + (size_t)i * FIELDS);
+    mine[each - 1] = r->loss_error;
+    sf_transfer_part part = {.in = mine, .out = found, .count = (int64_t)each};
+    sf_transfer gather = {.kind = SF_ALL_GATHER,
+                          .dtype = SF_F64,
+                          .nparts = 1,
+                          .parts = &part,
+                          .what = "what the ranks found"};
+    SF_TRY(all_ranks(r, &gather));
+    if (r->leads)
+        merge(r, found, each);
+    return SF_OK;
+}
+
+static sf_status verify(struct rank *r)
+{
+    SF_TRY(agree(r, get_ready(r), "getting ready"));
+    for (int step = 0; step < r->shared->steps; step++) {
+        sf_mark mark = sf_arena_mark(&r->scratch);
+        SF_TRY(make_step(r, step));
+        sf_arena_reset(&r->scratch, mark);
+    }
+    return share_findings(r);
+}
+
+static sf_status guarded_rank(void *context)
+{
+    struct rank *r = context;
+    sf_status status = verify(r);
+    sf_engine_free(r->engine);
+    sf_local_free(r->local);
+    if (r->leads)
+        sf_engine_free(r->shared->unsplit.engine);
+    sf_arena_free(&r->arena);
+    sf_arena_free(&r->scratch);
+    return status;
+}
+
+static sf_status rank_work(void *context, sf_comm *comm, sf_diag *diag)
+{
+    struct rank r = {.shared = context, .comm = comm, .diag = diag};
+    r.leads = sf_comm_mpi_size() > 0 || sf_comm_rank(comm) == 0;
+    SF_TRY(sf_open_threads(sf_rank_threads(r.shared->options.threads, comm), diag, &r.pool));
+    if (r.leads)
+        r.shared->out->report.rank = sf_comm_rank(comm);
+    sf_status status = sf_guarded(guarded_rank, &r, diag);
+    sf_threads_free(r.pool);
+    return status;
+}
+
+static sf_status choose_steps(struct shared *shared)
+{
+    int wanted = shared->options.steps, there = sf_unsplit_count(&shared->unsplit);
+    shared->steps = wanted ? wanted : there < DEFAULT_STEPS ? there : DEFAULT_STEPS;
+    if (shared->steps < 1)
+        return sf_fail(shared->diag, SF_EUSAGE, SF_NOWHERE, "there are no steps to compare");
+    if (shared->steps > there)
+        return sf_fail(shared->diag, SF_EINPUT, (sf_loc){shared->options.against, 0, 0},
+                       "%d steps were asked for, but there are batches for %d", shared->steps,
+                       there);
+    return SF_OK;
+}
+
+/* All memory that ranks share, and the report. */
+static sf_status prepare(void *context)
+{
+    struct shared *shared = context;
+    uint32_t count = shared->graph->top->nresults;
+    if (sf_graph_hash(shared->graph) != shared->plan->graph)
+        return sf_fail(shared->diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
+    SF_TRY(sf_unsplit_open(shared->reference, shared->options.against, shared->options.init,
+                           shared->options.data, shared->diag, &shared->unsplit));
+    SF_TRY(choose_steps(shared));
+    shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_type *type = sf_result_type(shared->graph, i);
+        shared->ours[i] = (sf_tensor){
+            .type = type,
+            .data = sf_arena_alloc(&shared->unsplit.arena, (size_t)sf_type_bytes(type))};
+    }
+    sf_owned_report *out = shared->out = sf_alloc(sizeof *out);
+    out->report =
+        (sf_verify_report){.nresults = (int)count,
+                           .results = SF_ARRAY(&out->arena, count, sf_difference),
+                           .worst = -1,
+                           .nlosses = shared->steps,
+                           .losses = SF_ARRAY(&out->arena, shared->steps, double),
+                           .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
+                           .ranks = sf_plan_ranks(shared->plan)};
+    for (uint32_t i = 0; i < count; i++)
+        out->report.results[i].name = sf_result_name(shared->graph, i, &out->arena);
+    return SF_OK;
+}
+
+static sf_status run_ranks(struct shared *shared, sf_verify_report **out)
+{
+    sf_verify_report *report = &shared->out->report;
+    sf_world world = {.ranks = report->ranks,
+                      .limit = shared->options.limit,
+                      .work = rank_work,
+                      .context = shared};
+    sf_status status = sf_world_run(&world, shared->diag);
+    if (status != SF_OK) {
+        sf_verify_free(report);
+        return status;
+    }
+    *out = report;
+    /* One of several processes says it for all. */
+    return sf_judge(report, loss_tolerance_of(shared), report->rank == 0 ? shared->diag : NULL);
+}
+
+sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, const sf_plan *plan,
+                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
+{
+    struct shared shared = {
+        .graph = graph, .reference = reference, .plan = plan, .options = *options, .diag = diag};
+    *out = NULL;
+    if (options->tolerance < 0 || options->loss_tolerance < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
+    SF_TRY(sf_open_threads(options->threads, diag, &shared.pool));
+    sf_status status = sf_guarded(prepare, &shared, diag);
+    if (status == SF_OK) {
+        status = run_ranks(&shared, out);
+        sf_unsplit_close(&shared.unsplit);
+    } else if (status != SF_ENOMEM) {
+        sf_unsplit_close(&shared.unsplit);
+    }
+    sf_threads_free(shared.pool);
+    return status;
+}
+
+sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
+                         const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
+{
+    return sf_verify_split(graph, graph, plan, options, diag, out);
+}

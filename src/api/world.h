@@ -1,0 +1,32 @@
+/* A piece of work done by several ranks: as threads of this process, or, where mpirun started it, as
+ * processes. */
+#ifndef SF_API_WORLD_H
+#define SF_API_WORLD_H
+
+#include <stdatomic.h>
+
+#include "run/comm.h"
+
+/* What one rank does. Nothing jumps out of it: it guards itself (api/guard.h). */
+typedef sf_status sf_rank_work(void *context, sf_comm *comm, sf_diag *diag);
+
+typedef struct sf_world {
+    int ranks;
+    double limit; /* seconds that a rank may wait for another; 0: the default */
+    sf_rank_work *work;
+    void *context;        /* shared by the ranks that are threads */
+    atomic_bool *settled; /* or NULL. The work sets it where it fails and all ranks know: then the
+                             world ends in good order, and exit codes stay what they are */
+} sf_world;
+
+/* Runs it to the end on every rank of this process. A rank that fails makes the others stop; the
+ * messages of `diag` are those of the ranks that failed by themselves, or saw that another one was lost,
+ * with their numbers. So over MPI a process may fail without a message: another one has it. Under mpirun
+ * the number of processes must be that of ranks. */
+sf_status sf_world_run(const sf_world *world, sf_diag *diag);
+
+/* How many threads a rank may take, where `threads` (0: as many as there are) are for all: ranks share the
+ * processors of this process, unless their launcher has given each its own. */
+int sf_rank_threads(int threads, const sf_comm *comm);
+
+#endif

@@ -19,6 +19,8 @@ enum { SF_EXIT_GOOD = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
 
 int sf_cli_convert(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);
+int sf_cli_pin(int argc, char **argv);
+int sf_cli_run(int argc, char **argv);
 int sf_cli_show(int argc, char **argv);
 int sf_cli_train(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
@@ -28,12 +30,19 @@ int sf_cli_version(int argc, char **argv);
 typedef enum sf_cli_kind {
     SF_CLI_FLAG,   /* bool, set to true */
     SF_CLI_TEXT,   /* const char *, a view of argv */
+    SF_CLI_LIST,   /* sf_cli_list: may be given again and again */
     SF_CLI_MAYBE,  /* the same, given as --name=VALUE; "" without a value */
     SF_CLI_COUNT,  /* int64_t, not negative */
     SF_CLI_INT,    /* int64_t */
     SF_CLI_SIZE,   /* int64_t, in bytes; K, M, G and T are powers of 1024 */
     SF_CLI_NUMBER, /* double, positive */
 } sf_cli_kind;
+
+enum { SF_CLI_MOST_LISTED = 1024 };
+typedef struct sf_cli_list {
+    int count;
+    const char *at[SF_CLI_MOST_LISTED]; /* views of argv */
+} sf_cli_list;
 
 typedef struct sf_cli_option {
     const char *name; /* without the dashes */
@@ -67,6 +76,17 @@ int sf_cli_misuse(const char *command, const char *format, ...)
 /* Prints the messages to standard error, coloured on a terminal unless NO_COLOR is set, frees
  * `diag`, and gives the exit code of the status. */
 int sf_cli_finish(sf_status status, sf_diag *diag);
+
+/* Reads and checks a plan for the step, and that it is for `ranks` ranks, where that is not 0. */
+sf_status sf_cli_plan(const sf_graph *graph, const char *path, int64_t ranks, sf_diag *diag,
+                      sf_plan **out);
+
+/* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
+ * follow; "12.3 GFLOP"; "1.20 MiB". */
+enum { SF_CLI_UNITS = 32 };
+const char *sf_cli_count(double value, char text[SF_CLI_UNITS]);
+const char *sf_cli_flops(double value, char text[SF_CLI_UNITS]);
+const char *sf_cli_bytes(double value, char text[SF_CLI_UNITS]);
 
 /* Messages for a new call. Ends the program when there is no memory even for that. */
 sf_diag *sf_cli_diag(void);

@@ -18,7 +18,9 @@ static const struct command {
     {"convert", "read a step and write it as canonical StableHLO", sf_cli_convert},
     {"eval", "run a step with the reference kernels", sf_cli_eval},
     {"verify", "compare a step with known results and losses", sf_cli_verify},
+    {"run", "try a step, or a plan, on synthetic data", sf_cli_run},
     {"train", "train with a step: batches in, checkpoints out", sf_cli_train},
+    {"pin", "say by hand how a step is split over ranks", sf_cli_pin},
     {"version", "say what this build is", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands, LONGEST_NAME = 32 };

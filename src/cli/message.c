@@ -46,7 +46,8 @@ int sf_cli_finish(sf_status status, sf_diag *diag)
         fprintf(stderr, "and %d more error%s\n", count - printed, count == printed + 1 ? "" : "s");
     else if (printed == SF_DIAG_KEPT)
         fprintf(stderr, "stopped after %d errors; there may be more\n", printed);
-    if (status != SF_OK && count == 0)
+    /* Of several processes, the one that knows says it. */
+    if (status != SF_OK && count == 0 && sf_ranks_started() == 0)
         fprintf(stderr, "error: %s\n", sf_status_name(status));
     sf_diag_free(diag);
     if (status == SF_OK)

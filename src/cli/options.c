@@ -123,6 +123,14 @@ static bool parse_size(const char *text, int64_t *out)
     return true;
 }
 
+static bool add_listed(sf_cli_list *list, const char *value)
+{
+    if (list->count == SF_CLI_MOST_LISTED)
+        return false;
+    list->at[list->count++] = value;
+    return true;
+}
+
 static bool parse_number(const char *text, double *out)
 {
     char *end;
@@ -148,6 +156,8 @@ static const char *take(const sf_cli_option *option, const char *value)
     case SF_CLI_TEXT:
         *(const char **)option->into = value;
         return NULL;
+    case SF_CLI_LIST:
+        return add_listed(option->into, value) ? NULL : "to be given no more than 1024 times";
     case SF_CLI_COUNT:
     case SF_CLI_INT:
         if (!sf_number_int(sf_str_of(value), &integer))

@@ -1,4 +1,5 @@
 /* sheaf train: runs a step again and again, and tells how it goes. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -7,10 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
 
 /* The signal that asked to stop, or 0. */
 static volatile sig_atomic_t interrupted;
+
+/* Whether this process tells how it goes: of several, the one that is told. */
+static volatile sig_atomic_t speaks;
+
+/* Whether this process is one of several that mpirun started. */
+static volatile sig_atomic_t launched;
 
 /* The first one lets the step end and the checkpoint be written; the second ends the program at once,
  * which leaves the last checkpoint whole. */
@@ -20,12 +28,18 @@ static void on_signal(int number)
     if (interrupted)
         _exit(128 + number);
     interrupted = number;
-    (void)!write(STDERR_FILENO, stopping, sizeof stopping - 1);
+    /* A launcher that was interrupted waits for us to end, and may not read any more. */
+    if (launched && number != SIGUSR1) {
+        fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
+        fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+    }
+    if (speaks)
+        (void)!write(STDERR_FILENO, stopping, sizeof stopping - 1);
 }
 
 static void catch_signals(void)
 {
-    const int signals[] = {SIGINT, SIGTERM};
+    const int signals[] = {SIGINT, SIGTERM, SIGUSR1}; /* mpirun passes the last one on */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -44,37 +58,6 @@ struct display {
     int64_t every; /* steps from line to line; 0: every one, on a terminal none */
     bool dirty;    /* the line that is written over holds something */
 };
-
-/* "12.3 k": three digits and a unit. */
-static const char *scaled(double value, double base, const char *const *units, char text[32])
-{
-    int unit = 0;
-    while (fabs(value) >= base && units[unit + 1])
-        value /= base, unit++;
-    int digits = fabs(value) < 9.995 ? 2 : fabs(value) < 99.95 ? 1 : 0;
-    snprintf(text, 32, "%.*f %s", digits, value, units[unit]);
-    return text;
-}
-
-/* To be followed by what is counted: "12.3 k tokens", "850 tokens". */
-static const char *count_text(double value, char text[32])
-{
-    static const char *const units[] = {"", "k ", "M ", "G ", "T ", NULL};
-    return scaled(value, 1000, units, text);
-}
-
-/* "12.3 GFLOP". */
-static const char *flops_text(double value, char text[32])
-{
-    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", NULL};
-    return scaled(value, 1000, units, text);
-}
-
-static const char *bytes_text(double value, char text[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
-    return scaled(value, 1024, units, text);
-}
 
 static const char *time_text(double seconds, char text[32])
 {
@@ -104,9 +87,9 @@ static void print_step(struct display *display, const sf_train_progress *at)
         return;
     clear_line(display);
     printf("step %" PRId64 "/%" PRId64 "  loss %.6g  %s%s/s  %s/s  %s  %s left", at->step,
-           at->steps, at->loss, count_text(at->rate, rate),
-           at->counts_tokens ? "tokens" : "samples", flops_text(at->flops, flops),
-           bytes_text((double)at->memory, memory), time_text(at->left, left));
+           at->steps, at->loss, sf_cli_count(at->rate, rate),
+           at->counts_tokens ? "tokens" : "samples", sf_cli_flops(at->flops, flops),
+           sf_cli_bytes((double)at->memory, memory), time_text(at->left, left));
     if (lasting)
         putchar('\n');
     else
@@ -117,9 +100,12 @@ static void print_step(struct display *display, const sf_train_progress *at)
 static void print_start(const sf_train_progress *at)
 {
     char parameters[32];
-    count_text((double)at->parameters, parameters);
-    printf("%sparameters, engine %s, %d thread%s\n", parameters, at->engine, at->threads,
+    sf_cli_count((double)at->parameters, parameters);
+    printf("%sparameters, engine %s, %d thread%s", parameters, at->engine, at->threads,
            at->threads == 1 ? "" : "s");
+    if (at->ranks > 1)
+        printf(" on each of %d ranks", at->ranks);
+    putchar('\n');
     if (*at->data)
         printf("data: %s\n", at->data);
     if (at->path)
@@ -130,6 +116,7 @@ static void print_start(const sf_train_progress *at)
 static void show(void *context, const sf_train_progress *at)
 {
     struct display *display = context;
+    speaks = true;
     if (display->quiet)
         return;
     if (at->event == SF_TRAIN_START) {
@@ -147,7 +134,7 @@ static void print_end(struct display *display, const sf_train_report *report)
 {
     char time[32];
     clear_line(display);
-    if (display->quiet)
+    if (display->quiet || !speaks)
         return;
     if (report->step == report->first)
         printf("nothing to do: the run has made %" PRId64 " steps\n", report->step);
@@ -157,20 +144,31 @@ static void print_end(struct display *display, const sf_train_report *report)
                time_text(report->seconds, time), report->loss);
 }
 
-static sf_status train(const char *step, const sf_load_options *load,
-                       const sf_train_options *options, sf_diag *diag)
+static sf_status train(const char *step, const sf_load_options *load, const char *plan_path,
+                       int64_t ranks, sf_train_options *options, sf_diag *diag)
 {
-    sf_graph *graph;
+    sf_graph *graph = NULL;
+    sf_plan *plan = NULL;
     sf_train_report report;
     sf_status status = sf_load(step, load, diag, &graph);
-    if (status != SF_OK)
-        return status;
+    if (status == SF_OK && plan_path)
+        status = sf_cli_plan(graph, plan_path, ranks, diag, &plan);
+    else if (status == SF_OK && sf_ranks_started() > 1)
+        status = sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                         "mpirun started %d processes, and no --plan says how to split the step",
+                         sf_ranks_started());
+    status = sf_ranks_agree(status, options->limit, diag);
+    options->plan = plan;
+    launched = sf_ranks_started() > 0;
+    speaks = !launched;
     catch_signals();
-    status = sf_train(graph, options, diag, &report);
+    if (status == SF_OK)
+        status = sf_train(graph, options, diag, &report);
     if (status == SF_OK)
         print_end(options->context, &report);
     else
         clear_line(options->context);
+    sf_plan_free(plan);
     sf_graph_free(graph);
     return status;
 }
@@ -187,11 +185,12 @@ int sf_cli_train(int argc, char **argv)
 {
     sf_load_options load = {0};
     sf_train_options train_options = {.seed = -1};
-    struct display display = {.terminal = isatty(STDOUT_FILENO)};
-    const char *step, *resume = NULL, *order = NULL;
-    int64_t steps = -1, threads = 0, keep = 2;
+    /* Launchers give processes terminals of their own and write down all that goes there. */
+    struct display display = {.terminal = isatty(STDOUT_FILENO) && sf_ranks_started() == 0};
+    const char *step, *resume = NULL, *order = NULL, *plan = NULL;
+    int64_t steps = -1, threads = 0, keep = 2, ranks = 0;
     const sf_cli_option options[] = {
-        {"steps", 'n', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
+        {"steps", 'N', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
         {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
          "safetensors with batches, a directory of them, a file of tokens, or synthetic[:N]"},
         {"tokens-type", 0, SF_CLI_TEXT, &train_options.tokens_type, "TYPE",
@@ -215,6 +214,12 @@ int sf_cli_train(int argc, char **argv)
          "cpu or oracle (default cpu)"},
         {"threads", 't', SF_CLI_COUNT, &threads, "T",
          "threads (default: as many as the process may use)"},
+        {"plan", 'p', SF_CLI_TEXT, &plan, "FILE",
+         "split the step as this plan says, over threads or, under mpirun, processes"},
+        {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
+         "how many ranks there are to be: those of the plan"},
+        {"wait", 0, SF_CLI_NUMBER, &train_options.limit, "SECONDS",
+         "how long a rank may wait for another (default 300)"},
         {"memory", 'm', SF_CLI_SIZE, &train_options.memory, "SIZE",
          "most memory for tensors, such as 512M (default: what the machine has)"},
         {"ignore-nan", 0, SF_CLI_FLAG, &train_options.ignore_nan, NULL,
@@ -241,6 +246,8 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--steps N is missing");
     if (threads > INT_MAX)
         return sf_cli_misuse("train", "--threads is too large");
+    if (ranks > 0 && !plan)
+        return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))
         return sf_cli_misuse("train", "--order is shuffled or sequential, not '%s'", order);
     if (resume && !*resume && !train_options.save)
@@ -254,6 +261,6 @@ int sf_cli_train(int argc, char **argv)
     train_options.stop = stop;
     train_options.context = &display;
     sf_diag *diag = sf_cli_diag();
-    exit_code = sf_cli_finish(train(step, &load, &train_options, diag), diag);
+    exit_code = sf_cli_finish(train(step, &load, plan, ranks, &train_options, diag), diag);
     return exit_code == SF_EXIT_GOOD && interrupted ? 128 + interrupted : exit_code;
 }

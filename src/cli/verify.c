@@ -1,4 +1,4 @@
-/* sheaf verify: runs a step and compares it with known results and losses. */
+/* sheaf verify: runs a step and compares it with known results and losses, or split with unsplit. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -38,15 +38,20 @@ static void print_results(const sf_verify_report *report)
     for (int i = 0; i < report->nresults; i++)
         by_moment += report->results[i].by_moment;
     printf("results: %d compared", report->nresults);
+    if (report->ranks > 0)
+        printf(" in %d step%s on %d rank%s", report->nlosses, report->nlosses == 1 ? "" : "s",
+               report->ranks, report->ranks == 1 ? "" : "s");
     if (by_moment > 0)
         printf(", %d with elements that differ by the noise of a gradient near zero", by_moment);
     printf("\n  %-10s %13s %13s  %s\n", "error", "ours", "expected", "where");
     int at = next_largest(report, -1);
     for (int shown = 0; at >= 0 && shown < MOST_SHOWN; shown++) {
         const sf_difference *result = &report->results[at];
-        printf("  %-10.2e %13.6g %13.6g  %s, element %" PRId64 "%s\n", result->error, result->ours,
-               result->theirs, result->name, result->index,
-               result->error <= result->tolerance ? "" : "  WRONG");
+        printf("  %-10.2e %13.6g %13.6g  %s, element %" PRId64, result->error, result->ours,
+               result->theirs, result->name, result->index);
+        if (report->ranks > 0)
+            printf(", rank %d, step %d", result->rank, result->step);
+        puts(result->error <= result->tolerance ? "" : "  WRONG");
         at = next_largest(report, at);
     }
 }
@@ -84,35 +89,56 @@ static void put_number(sf_json_writer *json, const char *key, double value)
     sf_json_put_double(json, value);
 }
 
-static void put_result(sf_json_writer *json, const sf_difference *result)
+static void put_int(sf_json_writer *json, const char *key, int64_t value)
+{
+    sf_json_key(json, key);
+    sf_json_put_int(json, value);
+}
+
+static void put_result(sf_json_writer *json, const sf_difference *result, bool split)
 {
     sf_json_begin_object(json);
     sf_json_key(json, "name");
     sf_json_put_string(json, result->name);
     put_number(json, "error", result->error);
     put_number(json, "tolerance", result->tolerance);
-    sf_json_key(json, "index");
-    sf_json_put_int(json, result->index);
+    put_int(json, "index", result->index);
     put_number(json, "ours", result->ours);
     put_number(json, "expected", result->theirs);
     if (result->is_weight)
         put_number(json, "before", result->before);
     sf_json_key(json, "by_moment");
     sf_json_put_bool(json, result->by_moment);
+    if (split) {
+        put_int(json, "step", result->step);
+        put_int(json, "rank", result->rank);
+    }
     sf_json_end_object(json);
 }
 
+struct printing {
+    const sf_verify_report *report;
+    const char *shrunk; /* or NULL */
+};
+
 static sf_status print_json(void *context)
 {
-    const sf_verify_report *report = context;
+    const struct printing *printing = context;
+    const sf_verify_report *report = printing->report;
     sf_buf buf = {0};
     sf_json_writer json = {.buf = &buf, .indent = true};
     sf_json_begin_object(&json);
     sf_json_key(&json, "passed");
     sf_json_put_bool(&json, report->passed);
+    if (report->ranks > 0)
+        put_int(&json, "ranks", report->ranks);
+    if (printing->shrunk) {
+        sf_json_key(&json, "shrunk");
+        sf_json_put_string(&json, printing->shrunk);
+    }
     sf_json_key(&json, "worst");
     if (report->worst >= 0)
-        put_result(&json, &report->results[report->worst]);
+        put_result(&json, &report->results[report->worst], report->ranks > 0);
     else
         sf_json_put_null(&json);
     put_number(&json, "loss_error", report->loss_error);
@@ -130,7 +156,7 @@ static sf_status print_json(void *context)
     sf_json_key(&json, "results");
     sf_json_begin_array(&json);
     for (int i = 0; i < report->nresults; i++)
-        put_result(&json, &report->results[i]);
+        put_result(&json, &report->results[i], report->ranks > 0);
     sf_json_end_array(&json);
     sf_json_end_object(&json);
     puts(buf.text);
@@ -138,79 +164,161 @@ static sf_status print_json(void *context)
     return SF_OK;
 }
 
-static sf_status verify(const char *step, const sf_load_options *load,
-                        const sf_verify_options *options, bool json, sf_diag *diag)
+struct job {
+    const char *step, *plan;
+    sf_load_options load;
+    sf_verify_options options;
+    int64_t ranks;
+    bool json;
+};
+
+/* Of several processes that found the same, one prints it. */
+static sf_status print(const struct job *job, const sf_verify_report *report, const char *shrunk,
+                       sf_diag *diag)
 {
-    sf_graph *graph;
+    struct printing printing = {report, shrunk};
+    if (job->options.progress)
+        fputs("\r\033[K", stderr);
+    if (!report || report->rank > 0)
+        return SF_OK;
+    if (job->json)
+        return sf_guarded(print_json, &printing, diag);
+    if (shrunk)
+        printf("shrunk: %s\n", shrunk);
+    print_report(report);
+    return SF_OK;
+}
+
+static sf_status verify_plan(const struct job *job, const sf_graph *graph, const sf_plan *plan,
+                             const char *shrunk, sf_diag *diag)
+{
     sf_verify_report *report;
-    sf_status status = sf_load(step, load, diag, &graph);
+    sf_status status = sf_verify_plan(graph, plan, &job->options, diag, &report);
+    sf_status printed = print(job, report, shrunk, diag);
+    sf_verify_free(report);
+    return printed != SF_OK ? printed : status;
+}
+
+static sf_status verify_shrunk(const struct job *job, const sf_graph *graph, const sf_plan *plan,
+                               sf_diag *diag)
+{
+    sf_graph *small;
+    sf_plan *small_plan;
+    const char *about;
+    sf_status status = sf_plan_shrink(plan, graph, diag, &small, &small_plan, &about);
     if (status != SF_OK)
         return status;
-    status = sf_verify(graph, options, diag, &report);
-    if (options->progress)
-        fputs("\r\033[K", stderr);
-    if (report && json) {
-        sf_status printed = sf_guarded(print_json, report, diag);
-        if (printed != SF_OK)
-            status = printed;
-    } else if (report) {
-        print_report(report);
-    }
+    status = sf_plan_check(small_plan, small, 0, diag);
+    if (status == SF_OK)
+        status = verify_plan(job, small, small_plan, about, diag);
+    sf_plan_free(small_plan);
+    sf_graph_free(small);
+    return status;
+}
+
+static sf_status verify_split(const struct job *job, const sf_graph *graph, sf_diag *diag)
+{
+    sf_plan *plan;
+    sf_status status = sf_cli_plan(graph, job->plan, job->ranks, diag, &plan);
+    if (status != SF_OK)
+        return status;
+    status = job->options.shrunk ? verify_shrunk(job, graph, plan, diag)
+                                 : verify_plan(job, graph, plan, NULL, diag);
+    sf_plan_free(plan);
+    return status;
+}
+
+static sf_status verify_known(const struct job *job, const sf_graph *graph, sf_diag *diag)
+{
+    sf_verify_report *report;
+    sf_status status = sf_verify(graph, &job->options, diag, &report);
+    sf_status printed = print(job, report, NULL, diag);
     sf_verify_free(report);
+    return printed != SF_OK ? printed : status;
+}
+
+static sf_status verify(const struct job *job, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_status status = sf_load(job->step, &job->load, diag, &graph);
+    if (status != SF_OK)
+        return status;
+    status = job->plan ? verify_split(job, graph, diag) : verify_known(job, graph, diag);
     sf_graph_free(graph);
     return status;
 }
 
 int sf_cli_verify(int argc, char **argv)
 {
-    sf_load_options load = {0};
-    sf_verify_options verify_options = {0};
-    const char *step;
+    struct job job = {0};
     int64_t steps = -1, threads = 0;
-    bool json = false;
     const sf_cli_option options[] = {
-        {"against", 'a', SF_CLI_TEXT, &verify_options.against, "FILE",
-         "safetensors with in.I, out.I, batch.K.NAME and losses"},
-        {"tolerance", 't', SF_CLI_NUMBER, &verify_options.tolerance, "T",
-         "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
-         "bits)"},
-        {"loss-tolerance", 0, SF_CLI_NUMBER, &verify_options.loss_tolerance, "T",
-         "largest relative error of a loss (default 1e-4, or 2e-2 where the step computes in 16 "
-         "bits)"},
-        {"steps", 'n', SF_CLI_COUNT, &steps, "N",
-         "steps whose losses to compare (default: as many as there are; 0: the results alone)"},
-        {"engine", 'e', SF_CLI_TEXT, &verify_options.engine, "ENGINE",
-         "cpu or oracle (default cpu)"},
+        {"against", 'a', SF_CLI_TEXT, &job.options.against, "FILE",
+         "safetensors with in.I, out.I, batch.K.NAME and losses; with a plan in.I and batch.K.NAME "
+         "are enough, and without a file both runs start as training does"},
+        {"plan", 'p', SF_CLI_TEXT, &job.plan, "PLAN",
+         "compare the step split as this plan says with the step unsplit"},
+        {"ranks", 'n', SF_CLI_COUNT, &job.ranks, "N",
+         "how many ranks there are to be: those of the plan"},
+        {"init", 'i', SF_CLI_TEXT, &job.options.init, "INIT",
+         "with a plan and without --against: rules for weights as of train"},
+        {"data", 'd', SF_CLI_TEXT, &job.options.data, "PATH",
+         "with a plan and without --against: batches as of train (default synthetic)"},
+        {"shrink", 0, SF_CLI_FLAG, &job.options.shrunk, NULL,
+         "with a plan: make all dimensions as small as they can be, so that a large step fits"},
+        {"tolerance", 't', SF_CLI_NUMBER, &job.options.tolerance, "T",
+         "largest relative error of a result (default 1e-4, with --shrink 1e-2, or 5e-2 where the "
+         "step "
+         "computes in 16 bits)"},
+        {"loss-tolerance", 0, SF_CLI_NUMBER, &job.options.loss_tolerance, "T",
+         "largest relative error of a loss (default 1e-4, with a plan 1e-5, or 2e-2 where the step "
+         "computes in 16 bits)"},
+        {"steps", 'N', SF_CLI_COUNT, &steps, "N",
+         "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
+         "a plan 10)"},
+        {"engine", 'e', SF_CLI_TEXT, &job.options.engine, "ENGINE",
+         "cpu or oracle (default cpu); with a plan, that of the unsplit run"},
         {"threads", 0, SF_CLI_COUNT, &threads, "T",
          "threads of the engine cpu (default: as many as the process may use)"},
-        {"json", 0, SF_CLI_FLAG, &json, NULL, "for machines; all results"},
+        {"wait", 0, SF_CLI_NUMBER, &job.options.limit, "SECONDS",
+         "how long a rank may wait for another (default 300)"},
+        {"json", 0, SF_CLI_FLAG, &job.json, NULL, "for machines; all results"},
     };
     const sf_cli_command command = {
         .name = "verify",
-        .synopsis =
-            "STEP --against FILE [--tolerance T] [--loss-tolerance T] [--steps N] [--engine E] "
-            "[--json]",
+        .synopsis = "STEP (--against FILE | --plan PLAN [-n N] [--shrink]) [--tolerance T] "
+                    "[--loss-tolerance T] "
+                    "[--steps N] [--engine E] [--json]",
         .about = "Runs a step, compares every result with the one expected, then runs the steps "
-                 "that follow and compares their losses.",
+                 "that follow and compares their losses. With a plan, what is expected is what the "
+                 "step gives unsplit, and all results of all steps are compared, on every rank.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
-        .load = &load,
+        .load = &job.load,
     };
     int exit_code;
-    if (!sf_cli_parse(&command, argc, argv, &step, &exit_code))
+    if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
         return exit_code;
-    if (!verify_options.against)
-        return sf_cli_misuse("verify", "--against FILE is missing");
+    if (!job.options.against && !job.plan)
+        return sf_cli_misuse("verify", "--against FILE or --plan PLAN is missing");
+    if (job.ranks > 0 && !job.plan)
+        return sf_cli_misuse("verify", "--ranks needs a --plan");
+    if (job.options.shrunk && (!job.plan || job.options.against))
+        return sf_cli_misuse("verify", "--shrink needs a --plan, and no --against");
+    if ((job.options.data || job.options.init) && (!job.plan || job.options.against))
+        return sf_cli_misuse("verify", "--init and --data need a --plan, and no --against");
+    if (steps == 0 && job.plan)
+        return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");
     /* In sf_verify_options 0 stands for the default. */
-    verify_options.steps = steps < 0 ? 0 : steps == 0 ? -1 : (int)steps;
+    job.options.steps = steps < 0 ? 0 : steps == 0 ? -1 : (int)steps;
     if (threads > INT_MAX)
         return sf_cli_misuse("verify", "--threads is too large");
-    verify_options.threads = (int)threads;
+    job.options.threads = (int)threads;
     if (isatty(STDERR_FILENO))
-        verify_options.progress = show_progress;
+        job.options.progress = show_progress;
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(verify(step, &load, &verify_options, json, diag), diag);
+    return sf_cli_finish(verify(&job, diag), diag);
 }

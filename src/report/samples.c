@@ -131,6 +131,26 @@ static const struct sample samples[] = {
      "%r#0, %r#1", "tensor<2xui64>, tensor<3x4xui32>"},
     {SF_OP_OPTIMIZATION_BARRIER, "%a: tensor<3x4xf32>",
      "%r = stablehlo.optimization_barrier %a : tensor<3x4xf32>", "%r", "tensor<3x4xf32>"},
+    {SF_OP_ALL_GATHER, "%a: tensor<3x4xf32>",
+     "%r = \"sheaf.all_gather\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+     "(tensor<3x4xf32>) -> tensor<2x3x4xf32>",
+     "%r", "tensor<2x3x4xf32>"},
+    {SF_OP_ALL_REDUCE, "%a: tensor<3x4xf32>",
+     "%r = \"sheaf.all_reduce\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> "
+     "({\n" BODY("add") "  }) : (tensor<3x4xf32>) -> tensor<3x4xf32>",
+     "%r", "tensor<3x4xf32>"},
+    {SF_OP_ALL_TO_ALL, "%a: tensor<2x3x4xf32>",
+     "%r = \"sheaf.all_to_all\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> : "
+     "(tensor<2x3x4xf32>) -> tensor<2x3x4xf32>",
+     "%r", "tensor<2x3x4xf32>"},
+    {SF_OP_PERMUTE, "%a: tensor<3x4xf32>",
+     "%r = \"sheaf.permute\"(%a) <{axes = 3 : i64, size = 4 : i64, number = 0 : i64}> : "
+     "(tensor<3x4xf32>) -> tensor<3x4xf32>",
+     "%r", "tensor<3x4xf32>"},
+    {SF_OP_REDUCE_SCATTER, "%a: tensor<2x3x4xf32>",
+     "%r = \"sheaf.reduce_scatter\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> "
+     "({\n" BODY("add") "  }) : (tensor<2x3x4xf32>) -> tensor<3x4xf32>",
+     "%r", "tensor<3x4xf32>"},
 };
 
 static void put_step(sf_buf *step, const char *arguments, const char *use, const char *results,

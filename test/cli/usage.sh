@@ -33,7 +33,7 @@ for help in --help -h help; do
     says "usage: sheaf"
     silent err
 done
-for command in show convert eval verify train version; do
+for command in show convert eval verify pin train version; do
     expect 0 --help
     says "  $command "
     expect 0 help $command
@@ -89,7 +89,7 @@ for command in show convert eval; do
 done
 
 expect 2 verify "$step"
-warns "--against FILE is missing"
+warns "--against FILE or --plan PLAN is missing"
 expect 1 verify "$step" --against "$work/nowhere.safetensors"
 warns "nowhere.safetensors"
 expect 2 verify "$step" --against x --tolerance -1

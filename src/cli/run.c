@@ -1,0 +1,123 @@
+/* sheaf run: a few steps on synthetic data, to see how fast they are. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+struct job {
+    const char *step, *plan;
+    sf_load_options load;
+    sf_train_options options;
+    int64_t ranks;
+    double amount, flops; /* of a step: tokens or samples, operations */
+    double later;         /* seconds of the steps after the first */
+    sf_train_progress last;
+};
+
+static void print_start(const sf_train_progress *at)
+{
+    char parameters[SF_CLI_UNITS];
+    printf("%sparameters, engine %s, %d thread%s", sf_cli_count((double)at->parameters, parameters),
+           at->engine, at->threads, at->threads == 1 ? "" : "s");
+    if (at->ranks > 1)
+        printf(" on each of %d ranks", at->ranks);
+    printf("\n%6s %12s %12s\n", "step", "ms", "loss");
+}
+
+static void show(void *context, const sf_train_progress *at)
+{
+    struct job *job = context;
+    job->last = *at;
+    if (at->event == SF_TRAIN_START)
+        print_start(at);
+    if (at->event != SF_TRAIN_STEP)
+        return;
+    if (at->step == 1) {
+        job->amount = at->rate * at->seconds;
+        job->flops = at->flops * at->seconds;
+    } else {
+        job->later += at->seconds;
+    }
+    printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * at->seconds, at->loss);
+    fflush(stdout);
+}
+
+/* The first step warms up. */
+static void print_end(const struct job *job)
+{
+    const sf_train_progress *last = &job->last;
+    char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS], memory[SF_CLI_UNITS];
+    double seconds = last->step > 1 ? job->later / (double)(last->step - 1) : last->seconds;
+    if (!(seconds > 0))
+        return;
+    printf("%.3f ms a step, %s%s/s, %s/s, %s%s\n", 1e3 * seconds,
+           sf_cli_count(job->amount / seconds, rate), last->counts_tokens ? "tokens" : "samples",
+           sf_cli_flops(job->flops / seconds, flops), sf_cli_bytes((double)last->memory, memory),
+           last->ranks > 1 ? " a rank" : "");
+}
+
+static sf_status run(struct job *job, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_plan *plan = NULL;
+    sf_status status = sf_load(job->step, &job->load, diag, &graph);
+    if (status != SF_OK)
+        return status;
+    if (job->plan)
+        status = sf_cli_plan(graph, job->plan, job->ranks, diag, &plan);
+    job->options.plan = plan;
+    if (status == SF_OK)
+        status = sf_train(graph, &job->options, diag, NULL);
+    if (status == SF_OK)
+        print_end(job);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+    return status;
+}
+
+int sf_cli_run(int argc, char **argv)
+{
+    struct job job = {.options = {.steps = 10, .data = "synthetic", .progress = show}};
+    int64_t threads = 0;
+    const sf_cli_option options[] = {
+        {"plan", 'p', SF_CLI_TEXT, &job.plan, "PLAN",
+         "split the step as this plan says, over threads or, under mpirun, processes"},
+        {"ranks", 'n', SF_CLI_COUNT, &job.ranks, "N",
+         "how many ranks there are to be: those of the plan"},
+        {"steps", 'N', SF_CLI_COUNT, &job.options.steps, "N", "how many steps (default 10)"},
+        {"data", 'd', SF_CLI_TEXT, &job.options.data, "PATH",
+         "as of train (default synthetic; synthetic:N for integers below N)"},
+        {"engine", 'e', SF_CLI_TEXT, &job.options.engine, "ENGINE", "cpu or oracle (default cpu)"},
+        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+         "threads (default: as many as the process may use)"},
+        {"memory", 'm', SF_CLI_SIZE, &job.options.memory, "SIZE",
+         "most memory for tensors, such as 512M (default: what the machine has)"},
+        {"wait", 0, SF_CLI_NUMBER, &job.options.limit, "SECONDS",
+         "how long a rank may wait for another (default 300)"},
+    };
+    const sf_cli_command command = {
+        .name = "run",
+        .synopsis = "STEP [--plan PLAN] [-n N] [--steps N] [...]",
+        .about = "Runs a step a few times on synthetic data, from the state that training starts "
+                 "from, and prints the time and the loss of every step, then speed and memory. The "
+                 "first step does not count in the speed. Nothing is kept.",
+        .operand = "STEP",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .load = &job.load,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
+        return exit_code;
+    if (threads > INT_MAX)
+        return sf_cli_misuse("run", "--threads is too large");
+    if (job.options.steps < 1)
+        return sf_cli_misuse("run", "there is at least one of --steps");
+    if (job.ranks > 0 && !job.plan)
+        return sf_cli_misuse("run", "--ranks needs a --plan");
+    job.options.threads = (int)threads;
+    job.options.context = &job;
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(run(&job, diag), diag);
+}

@@ -1,0 +1,241 @@
+/* What a plan does: where the state stands, and what the ranks tell each other in a step. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/guard.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "op/op.h"
+#include "op/slots.h"
+#include "prog/local.h"
+#include "report/table.h"
+
+enum { MOST_KINDS = 128 };
+
+/* Collectives of one kind along the same axes in one phase. */
+typedef struct traffic {
+    const sf_opdef *def;
+    sf_axes axes;
+    sf_phase phase;
+    int64_t count;
+    double bytes; /* of a rank's operands, or results where these are larger */
+} traffic;
+
+typedef struct holding {
+    int64_t tensors, split;
+    double whole, piece; /* bytes */
+} holding;
+
+typedef struct plan_summary {
+    traffic traffic[MOST_KINDS];
+    int nkinds;
+    holding roles[SF_ROLE_COUNT];
+} plan_summary;
+
+static double node_bytes(const sf_graph *graph, const sf_node *node)
+{
+    double in = 0, out = 0;
+    for (uint32_t i = 0; i < node->noperands; i++)
+        in += (double)sf_type_bytes(sf_type_of(graph, node->operands[i]));
+    for (uint32_t i = 0; i < node->nresults; i++)
+        out += (double)sf_type_bytes(sf_type_of(graph, node->result + i));
+    return in > out ? in : out;
+}
+
+static traffic *find_traffic(plan_summary *summary, const sf_node *node)
+{
+    sf_axes axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
+    for (int i = 0; i < summary->nkinds; i++) {
+        traffic *t = &summary->traffic[i];
+        if (t->def == node->def && t->axes == axes && t->phase == node->phase)
+            return t;
+    }
+    if (summary->nkinds == MOST_KINDS)
+        return &summary->traffic[MOST_KINDS - 1];
+    traffic *t = &summary->traffic[summary->nkinds++];
+    *t = (traffic){.def = node->def, .axes = axes, .phase = node->phase};
+    return t;
+}
+
+static void summarize(const sf_local *local, plan_summary *out)
+{
+    const sf_graph *graph = local->graph, *whole = local->whole;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        if (!sf_is_collective(node))
+            continue;
+        traffic *t = find_traffic(out, node);
+        t->count++;
+        t->bytes += node_bytes(graph, node);
+    }
+    for (uint32_t i = 0; i < whole->top->narguments; i++) {
+        holding *h = &out->roles[whole->arguments[i].role];
+        const sf_type *type = sf_type_of(whole, whole->top->arguments[i]);
+        const sf_type *piece = sf_type_of(graph, graph->top->arguments[i]);
+        h->tensors++;
+        h->split += piece->count != type->count;
+        h->whole += (double)sf_type_bytes(type);
+        h->piece += (double)sf_type_bytes(piece);
+    }
+}
+
+static const char *axes_text(const sf_mesh *mesh, sf_axes axes, char text[128])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int a = 0; a < mesh->naxes && used < 100; a++)
+        if (axes >> a & 1)
+            used += (size_t)snprintf(text + used, 128 - used, "%s%.24s", used ? "," : "",
+                                     mesh->axes[a].name);
+    return text;
+}
+
+static void put_text(const sf_local *local, const plan_summary *summary,
+                     const sf_show_options *options, sf_buf *out)
+{
+    const sf_plan *plan = local->plan;
+    sf_style style = {.width = options->width, .colour = options->colour};
+    sf_arena arena = {0};
+    sf_buf mesh = {0};
+    sf_mesh_print(&plan->mesh, &mesh);
+    sf_heading(out, style, "plan");
+    sf_buf_printf(out, "  mesh    %s, %d ranks\n", mesh.text, sf_mesh_size(&plan->mesh));
+    if (*plan->recipe)
+        sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
+    sf_buf_printf(out, "  pins    %d\n", plan->npins);
+    sf_buf_free(&mesh);
+
+    static const sf_column held[] = {{"role", false, SF_STAYS},
+                                     {"tensors", true, SF_STAYS},
+                                     {"split", true, SF_STAYS},
+                                     {"whole", true, SF_STAYS},
+                                     {"a rank", true, SF_STAYS}};
+    sf_heading(out, style, "arguments");
+    sf_table table = sf_table_new(&arena, 5, held);
+    for (int r = 0; r < SF_ROLE_COUNT; r++) {
+        const holding *h = &summary->roles[r];
+        if (h->tensors == 0)
+            continue;
+        sf_table_add(&table, "%s", sf_role_name((sf_role)r));
+        sf_table_add(&table, "%s", sf_text_count(h->tensors).at);
+        sf_table_add(&table, "%s", sf_text_count(h->split).at);
+        sf_table_add(&table, "%s", sf_text_bytes(h->whole).at);
+        sf_table_add(&table, "%s", sf_text_bytes(h->piece).at);
+    }
+    sf_table_print(&table, style, out);
+
+    static const sf_column moved[] = {{"collective", false, SF_STAYS},
+                                      {"axes", false, SF_STAYS},
+                                      {"phase", false, SF_STAYS},
+                                      {"count", true, SF_STAYS},
+                                      {"bytes a rank", true, SF_STAYS}};
+    sf_heading(out, style, "collectives of a step");
+    sf_table collectives = sf_table_new(&arena, 5, moved);
+    for (int i = 0; i < summary->nkinds; i++) {
+        const traffic *t = &summary->traffic[i];
+        char axes[128];
+        sf_table_add(&collectives, "%s", t->def->name);
+        sf_table_add(&collectives, "%s", axes_text(&plan->mesh, t->axes, axes));
+        sf_table_add(&collectives, "%s", sf_phase_name(t->phase));
+        sf_table_add(&collectives, "%s", sf_text_count(t->count).at);
+        sf_table_add(&collectives, "%s", sf_text_bytes(t->bytes).at);
+    }
+    if (summary->nkinds == 0)
+        sf_remark(out, style, "none");
+    sf_table_print(&collectives, style, out);
+    sf_arena_free(&arena);
+}
+
+static void put_json(const sf_local *local, const plan_summary *summary, sf_buf *out)
+{
+    const sf_plan *plan = local->plan;
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_key(&json, "ranks");
+    sf_json_put_int(&json, sf_mesh_size(&plan->mesh));
+    sf_json_key(&json, "recipe");
+    sf_json_put_string(&json, plan->recipe);
+    sf_json_key(&json, "mesh");
+    sf_json_begin_object(&json);
+    for (int a = 0; a < plan->mesh.naxes; a++) {
+        sf_json_key(&json, plan->mesh.axes[a].name);
+        sf_json_put_int(&json, plan->mesh.axes[a].size);
+    }
+    sf_json_end_object(&json);
+    sf_json_key(&json, "arguments");
+    sf_json_begin_array(&json);
+    for (int r = 0; r < SF_ROLE_COUNT; r++) {
+        const holding *h = &summary->roles[r];
+        if (h->tensors == 0)
+            continue;
+        sf_json_begin_object(&json);
+        sf_json_key(&json, "role");
+        sf_json_put_string(&json, sf_role_name((sf_role)r));
+        sf_json_key(&json, "tensors");
+        sf_json_put_int(&json, h->tensors);
+        sf_json_key(&json, "split");
+        sf_json_put_int(&json, h->split);
+        sf_json_key(&json, "bytes");
+        sf_json_put_int(&json, (int64_t)h->whole);
+        sf_json_key(&json, "bytes_of_a_rank");
+        sf_json_put_int(&json, (int64_t)h->piece);
+        sf_json_end_object(&json);
+    }
+    sf_json_end_array(&json);
+    sf_json_key(&json, "collectives");
+    sf_json_begin_array(&json);
+    for (int i = 0; i < summary->nkinds; i++) {
+        const traffic *t = &summary->traffic[i];
+        char axes[128];
+        sf_json_begin_object(&json);
+        sf_json_key(&json, "kind");
+        sf_json_put_string(&json, t->def->name);
+        sf_json_key(&json, "axes");
+        sf_json_put_string(&json, axes_text(&plan->mesh, t->axes, axes));
+        sf_json_key(&json, "phase");
+        sf_json_put_string(&json, sf_phase_name(t->phase));
+        sf_json_key(&json, "count");
+        sf_json_put_int(&json, t->count);
+        sf_json_key(&json, "bytes_of_a_rank");
+        sf_json_put_int(&json, (int64_t)t->bytes);
+        sf_json_end_object(&json);
+    }
+    sf_json_end_array(&json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}
+
+struct job {
+    const sf_plan *plan;
+    const sf_graph *graph;
+    sf_show_options options;
+    const char *path;
+    sf_diag *diag;
+};
+
+static sf_status work(void *context)
+{
+    struct job *job = context;
+    sf_local *local;
+    SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
+    plan_summary summary = {0};
+    sf_buf out = {0};
+    summarize(local, &summary);
+    if (job->options.json)
+        put_json(local, &summary, &out);
+    else
+        put_text(local, &summary, &job->options, &out);
+    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_buf_free(&out);
+    sf_local_free(local);
+    return status;
+}
+
+sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
+                       const char *path, sf_diag *diag)
+{
+    struct job job = {.plan = plan, .graph = graph, .path = path, .diag = diag};
+    if (options)
+        job.options = *options;
+    return sf_guarded(work, &job, diag);
+}

@@ -15,9 +15,12 @@ check:
 bench: all
 	scripts/bench
 
-# Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle.
+# Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
+# ranks for SOAK_SECONDS (600 unless set).
 soak: all
 	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/device_test
+	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
+		test/cli/split_kill.sh || test $$? -eq 77
 
 install: all
 	cmake --install build --prefix "$(PREFIX)"

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/intern.h"
+#include "ir/opdef.h"
 
 static bool is_part(char c)
 {
@@ -178,4 +179,15 @@ bool sf_name_matches(const char *pattern, const char *name)
             return true;
     }
     return false;
+}
+
+const char *sf_value_name(const sf_graph *graph, sf_value value, sf_buf *buf)
+{
+    const sf_node *maker = sf_maker(graph, value);
+    if (maker)
+        sf_buf_printf(buf, "%s%s%s", maker->scope->path, *maker->scope->path ? "/" : "",
+                      maker->def->name);
+    else
+        sf_buf_puts(buf, graph->arguments[graph->values[value].index].name);
+    return buf->text;
 }

@@ -24,6 +24,10 @@ const char **sf_clean_names(const sf_graph *graph, sf_arena *arena);
  * arena. */
 const char *sf_name_key(sf_str name, sf_arena *arena);
 
+/* "params/w", "layer_0/mlp/dot_general": what a value of the step is called in messages. Appends to `buf`
+ * and returns its text. */
+const char *sf_value_name(const sf_graph *graph, sf_value value, sf_buf *buf);
+
 /* Whether the last parts of a clean name are `ending`, a clean name too: "attn/q/kernel" ends with
  * "q/kernel" and with itself, but not with "rnel". */
 bool sf_name_ends(const char *name, const char *ending);

@@ -168,13 +168,8 @@ static sf_share with_period(const completion *c, const sf_layout *earlier, const
 {
     if (share.kind != SF_SPLIT || share.period != 0 || share.dim >= type->rank)
         return share;
-    share.period = type->dims[share.dim];
-    for (int a = 0; a < c->axis; a++) {
-        const sf_share *other = &earlier->axes[a];
-        int64_t unit = other->period / c->plan->mesh.axes[a].size;
-        if (other->kind == SF_SPLIT && other->dim == share.dim && unit < share.period)
-            share.period = unit;
-    }
+    share.period =
+        sf_layout_period(earlier, &c->plan->mesh, c->axis, share.dim, type->dims[share.dim]);
     return share;
 }
 

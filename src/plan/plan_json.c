@@ -48,17 +48,6 @@ static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_typ
     sf_buf_free(&text);
 }
 
-static void put_mesh(sf_json_writer *writer, const sf_mesh *mesh)
-{
-    sf_json_key(writer, "mesh");
-    sf_json_begin_object(writer);
-    for (int a = 0; a < mesh->naxes; a++) {
-        sf_json_key(writer, mesh->axes[a].name);
-        sf_json_put_int(writer, mesh->axes[a].size);
-    }
-    sf_json_end_object(writer);
-}
-
 static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
 {
     sf_arena arena = {0};
@@ -118,7 +107,8 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     sf_json_put_string(&writer, hex(order_of(graph), text));
     sf_json_key(&writer, "recipe");
     sf_json_put_string(&writer, plan->recipe);
-    put_mesh(&writer, &plan->mesh);
+    sf_json_key(&writer, "mesh");
+    sf_mesh_put_json(&plan->mesh, &writer);
     sf_json_key(&writer, "pins");
     sf_json_begin_array(&writer);
     for (int p = 0; p < plan->npins; p++)
@@ -181,22 +171,9 @@ static sf_status read_head(reader *r, const sf_json *root)
 static sf_status read_mesh(reader *r, const sf_json *root, sf_mesh *out)
 {
     const sf_json *mesh = sf_json_get(root, "mesh");
-    sf_buf text = {0};
-    if (sf_json_kind_of(mesh) != SF_JSON_OBJECT)
-        return FAIL(r, mesh ? mesh : root, "the plan has no \"mesh\"");
-    for (size_t a = 0; a < sf_json_count(mesh); a++) {
-        int64_t size;
-        if (!sf_json_int(sf_json_value_at(mesh, a), &size)) {
-            sf_buf_free(&text);
-            return FAIL(r, sf_json_value_at(mesh, a), "the size of an axis is no whole number");
-        }
-        sf_buf_printf(&text, "%s%.*s=%" PRId64, a ? "," : "", SF_STR_ARGS(sf_json_key_at(mesh, a)),
-                      size);
-    }
-    sf_status status =
-        sf_mesh_parse(sf_str_of(text.text ? text.text : ""), &r->arena, r->diag, out);
-    sf_buf_free(&text);
-    return status == SF_OK ? SF_OK : FAIL(r, mesh, "the plan has no mesh that can be used");
+    return sf_mesh_get_json(mesh, &r->arena, r->diag, out) == SF_OK
+               ? SF_OK
+               : FAIL(r, mesh ? mesh : root, "the plan has no mesh that can be used");
 }
 
 static sf_status read_pins(reader *r, const sf_json *root)

@@ -51,18 +51,6 @@ static bool same_layout(const checker *c, const sf_layout *a, const sf_layout *b
     return true;
 }
 
-static const char *value_name(const checker *c, sf_value whole, sf_buf *buf)
-{
-    const sf_graph *graph = c->local->whole;
-    const sf_node *maker = sf_maker(graph, whole);
-    if (maker)
-        sf_buf_printf(buf, "%s%s%s", maker->scope->path, *maker->scope->path ? "/" : "",
-                      maker->def->name);
-    else
-        sf_buf_puts(buf, graph->arguments[graph->values[whole].index].name);
-    return buf->text;
-}
-
 static sf_status hint_pin(const checker *c, sf_value whole, sf_status status)
 {
     const sf_plan *plan = c->local->plan;
@@ -78,7 +66,7 @@ static sf_status wrong(const checker *c, sf_value whole, const char *format, ...
     sf_buf_vprintf(&text, format, args);
     va_end(args);
     sf_status status = sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "rank %d: %s %s", c->local->rank,
-                               value_name(c, whole, &name), text.text);
+                               sf_value_name(c->local->whole, whole, &name), text.text);
     sf_buf_free(&name);
     sf_buf_free(&text);
     return hint_pin(c, whole, status);
@@ -316,7 +304,7 @@ static sf_status check_op(checker *c, const sf_piece *made)
         if (is_operand(c, node, source))
             continue;
         sf_status status = wrong(c, made->whole, "reads %s in a layout that it does not want",
-                                 value_name(c, source->whole, &name));
+                                 sf_value_name(c->local->whole, source->whole, &name));
         sf_buf_free(&name);
         return c->local->plan->pinned[made->whole] < 0 ? hint_pin(c, source->whole, status)
                                                        : status;

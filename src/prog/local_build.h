@@ -70,9 +70,6 @@ void local_add(local_builder *b, sf_value whole, const sf_layout *layout, int ph
                sf_value value);
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
 
-/* "params/w", "layer_0/mlp/dot_general": what a value is called in messages. */
-const char *local_name(const local_builder *b, sf_value value, sf_buf *buf);
-
 /* local_check.c: fills in the strategies. */
 sf_status local_check(local_builder *b, local_node *n);
 

@@ -2,6 +2,7 @@
  * each must have a strategy (shard/strategy.h) whose shares are those of all tensors. */
 #include <stdio.h>
 
+#include "ir/name.h"
 #include "prog/local_build.h"
 
 static int ntensors(const local_node *n)
@@ -29,7 +30,7 @@ static void describe(const local_builder *b, const local_node *n, int tensor, sf
                   is_operand ? tensor : tensor - n->op.noperands);
     sf_buf name = {0};
     if (is_operand)
-        sf_buf_printf(out, ", %s,", local_name(b, whole_value(n, tensor), &name));
+        sf_buf_printf(out, ", %s,", sf_value_name(b->whole, whole_value(n, tensor), &name));
     sf_buf_free(&name);
     sf_buf_puts(out, " as ");
     sf_layout_print(&n->layouts[tensor], b->mesh, type->rank, type->dims, out);

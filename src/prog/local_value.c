@@ -1,16 +1,6 @@
 /* Values of the step in the layouts that they are wanted in: as made, then moved. */
+#include "ir/name.h"
 #include "prog/local_build.h"
-
-const char *local_name(const local_builder *b, sf_value value, sf_buf *buf)
-{
-    const sf_node *maker = sf_maker(b->whole, value);
-    if (!maker)
-        sf_buf_puts(buf, b->whole->arguments[b->whole->values[value].index].name);
-    else
-        sf_buf_printf(buf, "%s%s%s", maker->scope->path, *maker->scope->path ? "/" : "",
-                      maker->def->name);
-    return buf->text;
-}
 
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout)
 {
@@ -47,7 +37,7 @@ static sf_status walk_path(local_builder *b, sf_value value, const local_version
     sf_layout layout = from->layout;
     sf_loc loc = b->loc;
     sf_buf name = {0};
-    b->what = local_name(b, value, &name);
+    b->what = sf_value_name(b->whole, value, &name);
     if (maker)
         b->loc = maker->loc;
     *out = from->value;
@@ -69,7 +59,7 @@ static sf_status fail_to_move(local_builder *b, sf_value value, const sf_layout 
     sf_buf_puts(&text, " cannot become ");
     sf_layout_print(to, b->mesh, type->rank, type->dims, &text);
     sf_status status = sf_fail(b->diag, SF_EINPUT, b->loc, "plan: %s as %s",
-                               local_name(b, value, &name), text.text);
+                               sf_value_name(b->whole, value, &name), text.text);
     int pin = b->plan->pinned ? b->plan->pinned[value] : -1;
     if (pin >= 0 && pin < b->plan->npins)
         status = sf_hint(b->diag, "the pin %s decided it", b->plan->pins[pin].text);

@@ -156,12 +156,7 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
     sf_json_key(&json, "recipe");
     sf_json_put_string(&json, plan->recipe);
     sf_json_key(&json, "mesh");
-    sf_json_begin_object(&json);
-    for (int a = 0; a < plan->mesh.naxes; a++) {
-        sf_json_key(&json, plan->mesh.axes[a].name);
-        sf_json_put_int(&json, plan->mesh.axes[a].size);
-    }
-    sf_json_end_object(&json);
+    sf_mesh_put_json(&plan->mesh, &json);
     sf_json_key(&json, "arguments");
     sf_json_begin_array(&json);
     for (int r = 0; r < SF_ROLE_COUNT; r++) {

@@ -81,15 +81,6 @@ static void put_tensor(sf_json_writer *json, const sf_state *state, uint32_t arg
     sf_json_end_object(json);
 }
 
-static void put_mesh(sf_json_writer *json, const sf_mesh *mesh)
-{
-    sf_json_key(json, "mesh");
-    sf_json_begin_object(json);
-    for (int a = 0; a < mesh->naxes; a++)
-        put_int(json, mesh->axes[a].name, mesh->axes[a].size);
-    sf_json_end_object(json);
-}
-
 void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info, sf_buf *out)
 {
     const sf_graph *graph = state->pieces->graph;
@@ -108,8 +99,10 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
     put_text(&json, "data", info->data);
     put_int(&json, "position", info->step);
     put_int(&json, "bytes", bytes);
-    if (split)
-        put_mesh(&json, &state->pieces->mesh);
+    if (split) {
+        sf_json_key(&json, "mesh");
+        sf_mesh_put_json(&state->pieces->mesh, &json);
+    }
     sf_json_key(&json, "tensors");
     sf_json_begin_array(&json);
     for (uint32_t i = 0; i < graph->top->narguments; i++)

@@ -160,21 +160,9 @@ static bool shape_fits(const sf_json *entry, const sf_type *type)
 static sf_status read_mesh(struct reading *reading)
 {
     const sf_json *mesh = sf_json_get(reading->index, "mesh");
-    size_t count = sf_json_count(mesh);
-    if (!mesh)
-        return SF_OK;
-    if (sf_json_kind_of(mesh) != SF_JSON_OBJECT || count > SF_MAX_AXES)
-        return refuse(reading, mesh, "the mesh is malformed");
-    for (size_t a = 0; a < count; a++) {
-        int64_t size;
-        sf_str name = sf_json_key_at(mesh, a);
-        if (!sf_json_int(sf_json_value_at(mesh, a), &size) || size < 1 || size > 1 << 20)
-            return refuse(reading, mesh, "the mesh is malformed");
-        reading->mesh.axes[a] =
-            (sf_axis){sf_arena_string(&reading->arena, name.at, name.length), (int)size};
-    }
-    reading->mesh.naxes = (int)count;
-    return SF_OK;
+    return !mesh || sf_mesh_get_json(mesh, &reading->arena, NULL, &reading->mesh) == SF_OK
+               ? SF_OK
+               : refuse(reading, mesh, "the mesh is malformed");
 }
 
 static int compare_texts(const void *left, const void *right)

@@ -136,3 +136,33 @@ int sf_group_member(const sf_mesh *mesh, sf_axes axes, int rank, int place)
     }
     return rank;
 }
+
+void sf_mesh_put_json(const sf_mesh *mesh, sf_json_writer *json)
+{
+    sf_json_begin_object(json);
+    for (int a = 0; a < mesh->naxes; a++) {
+        sf_json_key(json, mesh->axes[a].name);
+        sf_json_put_int(json, mesh->axes[a].size);
+    }
+    sf_json_end_object(json);
+}
+
+sf_status sf_mesh_get_json(const sf_json *json, sf_arena *arena, sf_diag *diag, sf_mesh *out)
+{
+    sf_buf text = {0};
+    sf_status status = sf_json_kind_of(json) == SF_JSON_OBJECT ? SF_OK : SF_EINPUT;
+    for (size_t a = 0; status == SF_OK && a < sf_json_count(json); a++) {
+        int64_t size;
+        if (sf_json_int(sf_json_value_at(json, a), &size))
+            sf_buf_printf(&text, "%s%.*s=%" PRId64, a ? "," : "",
+                          SF_STR_ARGS(sf_json_key_at(json, a)), size);
+        else
+            status = SF_EINPUT;
+    }
+    if (status == SF_OK)
+        status = sf_mesh_parse(sf_str_of(text.text ? text.text : ""), arena, diag, out);
+    else
+        sf_fail(diag, status, SF_NOWHERE, "a mesh has a whole number for each axis");
+    sf_buf_free(&text);
+    return status;
+}

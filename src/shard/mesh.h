@@ -12,6 +12,7 @@
 #define SF_SHARD_MESH_H
 
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/str.h"
 
 enum { SF_MAX_AXES = 4 };
@@ -35,6 +36,10 @@ sf_status sf_mesh_parse(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *ou
 
 /* Writes what sf_mesh_parse reads. */
 void sf_mesh_print(const sf_mesh *mesh, sf_buf *out);
+
+/* The same as JSON, {"data": 2, "model": 4}. */
+void sf_mesh_put_json(const sf_mesh *mesh, sf_json_writer *json);
+sf_status sf_mesh_get_json(const sf_json *json, sf_arena *arena, sf_diag *diag, sf_mesh *out);
 
 /* The axis of that name, or -1. */
 int sf_mesh_axis(const sf_mesh *mesh, sf_str name);

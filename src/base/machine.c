@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The number in a file that holds one; -1 when it holds "max" or is not there. */
@@ -44,4 +45,11 @@ int64_t sf_machine_memory(void)
             bytes = left;
     }
     return bytes;
+}
+
+double sf_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

@@ -1,4 +1,4 @@
-/* What the machine has. */
+/* What the machine has, and its clock. */
 #ifndef SF_BASE_MACHINE_H
 #define SF_BASE_MACHINE_H
 
@@ -7,5 +7,8 @@
 /* Bytes of memory that can still be taken without swapping, also under the limit of a container; 0
  * when that cannot be known. */
 int64_t sf_machine_memory(void);
+
+/* Seconds of a clock that never goes back, CLOCK_MONOTONIC. */
+double sf_now(void);
 
 #endif

@@ -96,6 +96,7 @@ static sf_status finish(local_builder *b)
     /* Values that stand inside of moves, up to the last. */
     if (b->graph->nvalues > 0 && b->npieces < b->graph->nvalues)
         local_record(b, (sf_value)b->graph->nvalues - 1, SF_NONE, &(sf_layout){0});
+    local_early(b);
     return SF_OK;
 }
 

@@ -8,6 +8,7 @@
  *     local_value.c  the versions of values
  *     local_move.c   moves between layouts as nodes
  *     local_emit.c   single nodes
+ *     local_early.c  reductions start early, and in buckets
  */
 #ifndef SF_PROG_LOCAL_BUILD_H
 #define SF_PROG_LOCAL_BUILD_H
@@ -99,6 +100,9 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
 sf_status local_gather(local_builder *b, local_node *n);
 sf_status local_scatter(local_builder *b, local_node *n);
 sf_status local_update(local_builder *b, local_node *n);
+
+/* local_early.c: changes the order of the finished graph, and makes one all-reduce of several. */
+void local_early(local_builder *b);
 
 /* local_emit.c: the type of a piece. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);

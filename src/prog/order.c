@@ -4,8 +4,15 @@
 /* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
  * alive. So the text's order is kept, but an instruction is taken as soon as it is ready when it frees at
  * least as much as it needs. A new value of an argument needs nothing once nobody else will read the old
- * one, because it then goes into its place. Collectives stay in the order of the text, which is the same
- * on all ranks: in another order the ranks would wait for each other. */
+ * one, because it then goes into its place.
+ *
+ * Collectives stay in the order of the text, which is the same on all ranks: in another order the ranks
+ * would wait for each other. One that is taken is on its way; what it makes is there when it lands, which
+ * is when IN_FLIGHT others have been taken after it or when the text wants something of it, and not
+ * before those that were taken earlier. So there is something to compute while it is on its way, and
+ * something on its way while there is something to compute. */
+enum { IN_FLIGHT = 2 };
+
 typedef struct order {
     lowering *l;
     sf_program *p;
@@ -15,7 +22,10 @@ typedef struct order {
     uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
     uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
     bool *done;
-    uint32_t turn; /* the first collective that is not done, or the end */
+    uint32_t turn;    /* the first collective that is not done, or the end */
+    uint32_t *flight; /* collectives that were taken, in order; the first `landed` have landed */
+    uint32_t ntaken, nlanded;
+    uint32_t *gains; /* what take_with_gains took: its work list */
     sf_inst *ordered;
     uint32_t *position; /* by old index */
     uint32_t count;
@@ -109,6 +119,15 @@ static void find_turn(order *o)
         o->turn++;
 }
 
+/* What the instruction makes is there. */
+static void give(order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    for (uint32_t i = 0; i < inst->nout; i++)
+        for (uint32_t at = o->heads[inst->out[i].buffer]; at != SF_NONE; at = o->next[at])
+            o->waits[o->who[at]]--;
+}
+
 static void take(order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -118,9 +137,10 @@ static void take(order *o, uint32_t index)
     find_turn(o);
     for (uint32_t i = 0; i < inst->nin; i++)
         o->readers[inst->in[i].buffer] -= is_new(o, index, i);
-    for (uint32_t i = 0; i < inst->nout; i++)
-        for (uint32_t at = o->heads[inst->out[i].buffer]; at != SF_NONE; at = o->next[at])
-            o->waits[o->who[at]]--;
+    if (is_collective(o, index))
+        o->flight[o->ntaken++] = index;
+    else
+        give(o, index);
 }
 
 /* What became ready, or can now go into its place, because of the instruction just taken. */
@@ -139,18 +159,36 @@ static uint32_t next_gain(const order *o, uint32_t index)
     return SF_NONE;
 }
 
-/* Takes the instruction and then, as long as there is one, what gains because of one just taken. The
- * work list is the list of what was taken. */
-static void take_with_gains(order *o, uint32_t index, uint32_t *taken)
+/* Takes what gains because of the instruction, which was taken or landed, then because of one of these,
+ * and so on. */
+static void take_gains(order *o, uint32_t index)
 {
-    uint32_t ntaken = 0;
-    taken[ntaken++] = index;
-    take(o, index);
-    for (uint32_t at = 0; at < ntaken; at++)
-        for (uint32_t found; (found = next_gain(o, taken[at])) != SF_NONE;) {
-            taken[ntaken++] = found;
+    uint32_t count = 0;
+    o->gains[count++] = index;
+    for (uint32_t at = 0; at < count; at++)
+        for (uint32_t found; (found = next_gain(o, o->gains[at])) != SF_NONE;) {
             take(o, found);
+            o->gains[count++] = found;
         }
+}
+
+static void land(order *o)
+{
+    uint32_t first = o->flight[o->nlanded++];
+    give(o, first);
+    take_gains(o, first);
+}
+
+static void take_in_turn(order *o, uint32_t index)
+{
+    while (!o->done[index] && o->waits[index] > 0)
+        land(o);
+    if (o->done[index])
+        return;
+    take(o, index);
+    take_gains(o, index);
+    while (o->ntaken - o->nlanded > IN_FLIGHT)
+        land(o);
 }
 
 void order_insts(lowering *l)
@@ -166,19 +204,20 @@ void order_insts(lowering *l)
     o.done = sf_alloc(ninsts * sizeof *o.done);
     o.position = sf_alloc(ninsts * sizeof *o.position);
     o.ordered = SF_ARRAY(&p->arena, ninsts, sf_inst);
-    uint32_t *taken = sf_alloc(ninsts * sizeof *taken);
+    o.flight = sf_alloc(ninsts * sizeof *o.flight);
+    o.gains = sf_alloc((ninsts + 1) * sizeof *o.gains);
     link_readers(&o);
     link_state(&o);
     find_turn(&o);
     for (uint32_t i = 0; i < ninsts; i++)
-        if (!o.done[i])
-            take_with_gains(&o, i, taken);
+        take_in_turn(&o, i);
     p->insts = o.ordered;
     p->inst_capacity = ninsts;
     for (size_t i = 0; i < nbuffers; i++)
         if (l->made[i] != ALWAYS)
             l->made[i] = o.position[l->made[i]];
-    sf_free(taken);
+    sf_free(o.gains);
+    sf_free(o.flight);
     sf_free(o.next);
     sf_free(o.who);
     sf_free(o.position);

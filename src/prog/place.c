@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "prog/lower.h"
@@ -35,8 +36,9 @@ static uint32_t count_changed(const sf_inst *inst)
         return inst->node->nresults;
     if (inst->kind != SF_INST_OP)
         return 0;
-    bool changes =
-        sf_is(inst->node, SF_OP_SCATTER) || sf_is(inst->node, SF_OP_DYNAMIC_UPDATE_SLICE);
+    bool changes = sf_is(inst->node, SF_OP_SCATTER) ||
+                   sf_is(inst->node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
+                   sf_is(inst->node, SF_OP_ALL_REDUCE);
     return changes ? inst->node->nresults : 0;
 }
 
@@ -158,8 +160,43 @@ void reuse_operands(lowering *l)
     sf_free(last);
 }
 
+/* Backwards, with the next instruction that touches a buffer and the next that writes it. */
+static void find_until(sf_program *p)
+{
+    uint32_t *touched = sf_alloc(p->nbuffers * sizeof *touched);
+    uint32_t *written = sf_alloc(p->nbuffers * sizeof *written);
+    memset(touched, 0xff, p->nbuffers * sizeof *touched);
+    memset(written, 0xff, p->nbuffers * sizeof *written);
+    for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;) {
+        sf_inst *inst = &p->insts[i];
+        inst->until = SF_NONE;
+        for (uint32_t j = 0; j < inst->nin; j++)
+            if (written[inst->in[j].buffer] < inst->until)
+                inst->until = written[inst->in[j].buffer];
+        for (uint32_t j = 0; j < inst->nout; j++)
+            if (touched[inst->out[j].buffer] < inst->until)
+                inst->until = touched[inst->out[j].buffer];
+        for (uint32_t j = 0; j < inst->nin; j++)
+            touched[inst->in[j].buffer] = i;
+        for (uint32_t j = 0; j < inst->nout; j++)
+            touched[inst->out[j].buffer] = written[inst->out[j].buffer] = i;
+    }
+    sf_free(touched);
+    sf_free(written);
+}
+
+/* The last instruction that may run before the buffers of this one are done with. */
+static uint32_t end_of(const sf_program *p, uint32_t index)
+{
+    const sf_inst *inst = &p->insts[index];
+    if (!inst->node || inst->kind != SF_INST_OP || !sf_is_collective(inst->node))
+        return index;
+    return inst->until == SF_NONE ? (uint32_t)p->ninsts - 1 : inst->until - 1;
+}
+
 void find_lives(sf_program *p)
 {
+    find_until(p);
     for (size_t i = 0; i < p->nbuffers; i++) {
         p->buffers[i].first = SF_NONE;
         p->buffers[i].last = 0;
@@ -172,7 +209,8 @@ void find_lives(sf_program *p)
             sf_buffer *buffer = &p->buffers[index];
             if (buffer->first == SF_NONE)
                 buffer->first = i;
-            buffer->last = i;
+            if (buffer->last < end_of(p, i))
+                buffer->last = end_of(p, i);
         }
     }
     for (uint32_t i = 0; i < p->nresults; i++)

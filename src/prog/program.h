@@ -63,6 +63,9 @@ typedef struct sf_inst {
     sf_value *captured; /* their views follow the operands in `in` */
     uint32_t nbodies;   /* WHILE, CASE; then `out` ends with the arena that the bodies share */
     struct sf_program **bodies;
+    uint32_t
+        until; /* a collective goes on beside the instructions up to this one: the first that touches
+                       what it writes or writes what it reads; SF_NONE: to the end of the run */
     bool
         *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and
                        `out` has an empty buffer there */
@@ -92,8 +95,8 @@ typedef struct sf_program {
 sf_program *sf_lower(const sf_graph *graph);
 void sf_program_free(sf_program *program);
 
-/* Gives every arena buffer its place: by liveness, largest first. Part of sf_lower, and of every pass
- * that changes buffers. */
+/* Gives every arena buffer its place: by liveness, largest first; and says until when collectives may go
+ * on. Part of sf_lower, and of every pass that changes buffers. */
 void sf_program_place(sf_program *program);
 
 /* A line per instruction: number, kind, shapes, bytes, buffers, scope. */

@@ -17,8 +17,8 @@ typedef struct traffic {
     const sf_opdef *def;
     sf_axes axes;
     sf_phase phase;
-    int64_t count;
-    double bytes; /* of a rank's operands, or results where these are larger */
+    int64_t count, tensors; /* several tensors may go in one */
+    double bytes;           /* of a rank's operands, or results where these are larger */
 } traffic;
 
 typedef struct holding {
@@ -66,6 +66,7 @@ static void summarize(const sf_local *local, plan_summary *out)
             continue;
         traffic *t = find_traffic(out, node);
         t->count++;
+        t->tensors += node->noperands;
         t->bytes += node_bytes(graph, node);
     }
     for (uint32_t i = 0; i < whole->top->narguments; i++) {
@@ -124,13 +125,12 @@ static void put_text(const sf_local *local, const plan_summary *summary,
     }
     sf_table_print(&table, style, out);
 
-    static const sf_column moved[] = {{"collective", false, SF_STAYS},
-                                      {"axes", false, SF_STAYS},
-                                      {"phase", false, SF_STAYS},
-                                      {"count", true, SF_STAYS},
-                                      {"bytes a rank", true, SF_STAYS}};
+    static const sf_column moved[] = {
+        {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS},
+        {"phase", false, SF_STAYS},      {"count", true, SF_STAYS},
+        {"tensors", true, SF_STAYS},     {"bytes a rank", true, SF_STAYS}};
     sf_heading(out, style, "collectives of a step");
-    sf_table collectives = sf_table_new(&arena, 5, moved);
+    sf_table collectives = sf_table_new(&arena, 6, moved);
     for (int i = 0; i < summary->nkinds; i++) {
         const traffic *t = &summary->traffic[i];
         char axes[128];
@@ -138,6 +138,7 @@ static void put_text(const sf_local *local, const plan_summary *summary,
         sf_table_add(&collectives, "%s", axes_text(&plan->mesh, t->axes, axes));
         sf_table_add(&collectives, "%s", sf_phase_name(t->phase));
         sf_table_add(&collectives, "%s", sf_text_count(t->count).at);
+        sf_table_add(&collectives, "%s", sf_text_count(t->tensors).at);
         sf_table_add(&collectives, "%s", sf_text_bytes(t->bytes).at);
     }
     if (summary->nkinds == 0)
@@ -191,6 +192,8 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
         sf_json_put_string(&json, sf_phase_name(t->phase));
         sf_json_key(&json, "count");
         sf_json_put_int(&json, t->count);
+        sf_json_key(&json, "tensors");
+        sf_json_put_int(&json, t->tensors);
         sf_json_key(&json, "bytes_of_a_rank");
         sf_json_put_int(&json, (int64_t)t->bytes);
         sf_json_end_object(&json);

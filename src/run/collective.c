@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/machine.h"
 #include "op/op.h"
 #include "op/slots.h"
 
@@ -53,11 +54,9 @@ static void copy(const sf_graph *graph, const sf_node *node, char *const *in, ch
 }
 
 sf_status sf_collective_start(sf_collectives *c, const sf_graph *graph, const sf_node *node,
-                              char *const *in, char *const *out, sf_diag *diag,
-                              sf_request **request)
+                              char *const *in, char *const *out, sf_flight flight, sf_diag *diag)
 {
     sf_axes axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
-    *request = NULL;
     if (node->attrs[SF_COLLECTIVE_SIZE]->integer == 1) {
         copy(graph, node, in, out);
         return SF_OK;
@@ -86,7 +85,40 @@ sf_status sf_collective_start(sf_collectives *c, const sf_graph *graph, const sf
         parts[i] = (sf_transfer_part){.in = in[i], .out = out[i], .count = count};
     }
     transfer.parts = parts;
-    sf_status status = sf_comm_start(group, &transfer, diag, request);
+    sf_status status = sf_comm_start(group, &transfer, diag, &flight.request);
     sf_arena_free(&scratch);
+    if (status == SF_OK)
+        c->flights[c->nflights++] = flight;
     return status;
+}
+
+sf_status sf_collectives_wait(sf_collectives *c, uint32_t before, double *seconds, sf_diag *diag)
+{
+    uint32_t kept = 0;
+    sf_status status = SF_OK;
+    for (uint32_t i = 0; i < c->nflights; i++) {
+        sf_flight flight = c->flights[i];
+        if (status != SF_OK || flight.until > before) {
+            c->flights[kept++] = flight;
+            continue;
+        }
+        double start = sf_now();
+        status = sf_comm_wait(flight.request, diag);
+        seconds[flight.inst] += sf_now() - start;
+    }
+    c->nflights = kept;
+    return status;
+}
+
+void sf_collectives_drop(sf_collectives *c, sf_diag *diag)
+{
+    if (c->nflights == 0)
+        return;
+    const char *why = sf_diag_text(diag, 0);
+    sf_diag unheard = {0};
+    sf_comm_abort(c->comm, why ? why : "it failed");
+    for (uint32_t i = 0; i < c->nflights; i++)
+        sf_comm_wait(c->flights[i].request, &unheard);
+    sf_diag_clear(&unheard);
+    c->nflights = 0;
 }

@@ -1,7 +1,6 @@
 /* The CPU engine: lowers the step once, and runs the program. */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/machine.h"
 #include "base/mem.h"
@@ -154,13 +153,16 @@ static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
     return status;
 }
 
-static sf_status run_collective(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
-                                sf_diag *diag)
+/* Those of the step's own block go on beside what follows. */
+static sf_status run_collective(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag)
 {
-    sf_request *request;
-    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, diag,
-                               &request));
-    return request ? sf_comm_wait(request, diag) : SF_OK;
+    const sf_inst *inst = &f->program->insts[index];
+    const sf_pointers *at = &f->pointers[index];
+    sf_flight flight = {.inst = f == &cpu->top ? index : 0,
+                        .until = f == &cpu->top ? inst->until : 0};
+    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, flight,
+                               diag));
+    return sf_collectives_wait(&cpu->collectives, 0, cpu->seconds, diag);
 }
 
 static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)
@@ -278,29 +280,30 @@ static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_di
     case SF_INST_KIND_COUNT:
         break;
     }
-    return sf_is_collective(inst->node) ? run_collective(cpu, inst, at, diag)
+    return sf_is_collective(inst->node) ? run_collective(cpu, f, index, diag)
                                         : run_op(cpu, inst, at, diag);
 }
 
-static double now(void)
+/* Of a collective, the time to start it and the time that it was waited for. */
+static sf_status run_step(struct cpu *cpu, sf_diag *diag)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    for (uint32_t i = 0; i < cpu->program->ninsts; i++) {
+        SF_TRY(sf_collectives_wait(&cpu->collectives, i, cpu->seconds, diag));
+        double before = sf_now();
+        SF_TRY(run_inst(cpu, &cpu->top, i, diag));
+        cpu->seconds[i] += sf_now() - before;
+    }
+    return sf_collectives_wait(&cpu->collectives, SF_NONE, cpu->seconds, diag);
 }
 
 static sf_status step(void *self, sf_diag *diag)
 {
     struct cpu *cpu = self;
-    double before = now();
-    for (uint32_t i = 0; i < cpu->program->ninsts; i++) {
-        SF_TRY(run_inst(cpu, &cpu->top, i, diag));
-        double after = now();
-        cpu->seconds[i] += after - before;
-        before = after;
-    }
+    sf_status status = run_step(cpu, diag);
+    if (status != SF_OK)
+        sf_collectives_drop(&cpu->collectives, diag);
     cpu->steps++;
-    return SF_OK;
+    return status;
 }
 
 static void *own(struct cpu *cpu, int64_t bytes)
@@ -502,6 +505,7 @@ static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *option
     cpu->scratch = own(cpu, cpu->scratch_bytes);
     cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
     cpu->collectives = (sf_collectives){.comm = options->comm, .mesh = options->mesh};
+    cpu->collectives.flights = SF_ARRAY(&cpu->memory, cpu->program->ninsts + 1, sf_flight);
     cpu->eval = (sf_eval){.graph = graph};
     cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
     reserve(&cpu->eval.scratch, cpu->need.scratch);

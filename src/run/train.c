@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "run/agree.h"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Tells the caller. */
 static void tell(const sf_training *run, sf_train_event event, double seconds, const char *path)
@@ -149,14 +143,14 @@ static void cut_wholes(sf_training *run)
 
 static sf_status make_step(sf_training *run, double *seconds)
 {
-    double began = now();
+    double began = sf_now();
     SF_TRY(sf_data_batch(&run->data, run->info.step, run->wholes, run->diag));
     sf_fill_keys(run->graph, run->info.seed, run->info.step, run->wholes);
     cut_wholes(run);
     SF_TRY(sf_engine_step(run->engine, run->diag));
     run->info.step++;
     run->report.step = run->info.step;
-    *seconds = now() - began;
+    *seconds = sf_now() - began;
     run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
     if (run->loss != SF_NONE) {
         sf_tensor loss = sf_engine_result(run->engine, run->loss);
@@ -195,13 +189,13 @@ static sf_status loop(sf_training *run)
 
 static sf_status train(sf_training *run)
 {
-    double began = now();
+    double began = sf_now();
     SF_TRY(sf_training_prepare(run));
     run->report.first = run->report.step = run->info.step;
     SF_TRY(log_start(run));
     tell(run, SF_TRAIN_START, 0, run->resumed);
     SF_TRY(loop(run));
-    run->report.seconds = now() - began;
+    run->report.seconds = sf_now() - began;
     return log_end(run);
 }
 

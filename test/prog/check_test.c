@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ir/name.h"
 #include "op/op.h"
 #include "op/slots.h"
 #include "prog/check.h"
@@ -141,11 +142,13 @@ typedef enum mutation {
     OTHER_KIND,   /* all-to-all instead of permute, and back */
     OTHER_ORDER,  /* behind the next collective, on one rank */
     OTHER_TYPE,   /* another number of elements */
+    OTHER_PART,   /* the operand of the next part of a bucket, and the other way round */
     MUTATIONS
 } mutation;
 static const char *const mutation_names[] = {
-    "a forgotten collective", "another set of axes", "another group", "another size",
-    "another reduction",      "another kind",        "another order", "another type"};
+    "a forgotten collective", "another set of axes", "another group",
+    "another size",           "another reduction",   "another kind",
+    "another order",          "another type",        "another part"};
 static int made[MUTATIONS];
 
 static sf_axes next_axes(const split *s, const sf_node *node)
@@ -182,16 +185,32 @@ static const sf_type *longer(sf_graph *graph, const sf_type *type)
     return sf_type_get(graph->pool, type->dtype, type->rank, dims);
 }
 
+static void swap_operands(sf_node *node, uint32_t part)
+{
+    sf_value operand = node->operands[part];
+    node->operands[part] = node->operands[part + 1];
+    node->operands[part + 1] = operand;
+}
+
+/* Only these differ from part to part of a bucket. */
+static bool is_of_part(mutation m)
+{
+    return m == FORGET || m == OTHER_TYPE || m == OTHER_PART;
+}
+
 /* False where it makes no sense. */
-static bool mutate(const split *s, sf_local *local, int at, mutation m, undo *u)
+static bool mutate(const split *s, sf_local *local, int at, uint32_t part, mutation m, undo *u)
 {
     sf_node *node = test_collective(local, at), *next = test_collective(local, at + 1);
     sf_graph *graph = local->graph;
     bool reduces = sf_is(node, SF_OP_ALL_REDUCE) || sf_is(node, SF_OP_REDUCE_SCATTER);
-    *u = (undo){.attrs = node->attrs, .def = node->def, .type = sf_type_of(graph, node->result)};
+    *u = (undo){
+        .attrs = node->attrs, .def = node->def, .type = sf_type_of(graph, node->result + part)};
+    if (part > 0 && !is_of_part(m))
+        return false;
     switch (m) {
     case FORGET:
-        replace_in(graph, node->result, node->operands[0], u);
+        replace_in(graph, node->result + part, node->operands[part], u);
         return true;
     case OTHER_AXES:
     case OTHER_GROUP:
@@ -211,79 +230,89 @@ static bool mutate(const split *s, sf_local *local, int at, mutation m, undo *u)
             swap_nodes(graph, node, next);
         return next != NULL;
     case OTHER_TYPE:
-        graph->values[node->result].type = longer(graph, u->type);
+        graph->values[node->result + part].type = longer(graph, u->type);
         return true;
+    case OTHER_PART:
+        if (part + 1 < node->noperands)
+            swap_operands(node, part);
+        return part + 1 < node->noperands;
     case MUTATIONS:
         break;
     }
     return false;
 }
 
-static void take_back(sf_local *local, sf_node *node, sf_node *next, mutation m, undo *u)
+static void take_back(sf_local *local, sf_node *node, uint32_t part, sf_node *next, mutation m,
+                      undo *u)
 {
     for (size_t i = 0; i < u->count; i++)
         *u->places[i] = u->was;
     node->attrs = u->attrs;
     node->def = u->def;
-    local->graph->values[node->result].type = u->type;
+    local->graph->values[node->result + part].type = u->type;
+    if (m == OTHER_PART && part + 1 < node->noperands)
+        swap_operands(node, part);
     if (m == OTHER_ORDER && next)
         swap_nodes(local->graph, node, next);
     sf_arena_free(&u->arena);
 }
 
-/* The value of the step that a collective moves. */
-static sf_value moved_value(const sf_local *local, const sf_node *node)
+/* The value of the step that a part of a collective moves. */
+static sf_value moved_value(const sf_local *local, const sf_node *node, uint32_t part)
 {
-    while (local->pieces[node->operands[0]].whole == SF_NONE)
-        node = sf_maker(local->graph, node->operands[0]);
-    return local->pieces[node->operands[0]].whole;
+    sf_value value = node->operands[part];
+    while (local->pieces[value].whole == SF_NONE)
+        value = sf_maker(local->graph, value)->operands[0];
+    return local->pieces[value].whole;
 }
 
-static void check_message(const split *s, const char *text, const char *what, sf_value value,
-                          const char *mutant)
+/* Whether the message names the tensor, and the pin that decided it. */
+static bool is_about(const split *s, const char *text, sf_value value)
 {
     int pin = s->plan->pinned[value];
-    if (!strstr(text, what))
-        fail_msg("%s, %s: the message does not name %s: %s", s->name, mutant, what, text);
-    if (pin >= 0 && !strstr(text, s->plan->pins[pin].text))
-        fail_msg("%s, %s: the message does not name the pin of %s: %s", s->name, mutant, what,
-                 text);
+    sf_buf name = {0};
+    bool found = strstr(text, sf_value_name(s->graph, value, &name)) != NULL;
+    sf_buf_free(&name);
+    return found && (pin < 0 || strstr(text, s->plan->pins[pin].text));
 }
 
-static void try_mutant(split *s, int rank, int at, mutation m)
+static void try_mutant(split *s, int rank, int at, uint32_t part, mutation m)
 {
     sf_local *local = s->locals[rank];
     sf_node *node = test_collective(local, at), *next = test_collective(local, at + 1);
-    const char *what = node->attrs[SF_COLLECTIVE_WHAT]->text;
-    sf_value value = moved_value(local, node);
+    sf_value value = moved_value(local, node, part);
     sf_diag *diag = sf_diag_new();
     undo u;
-    if (mutate(s, local, at, m, &u)) {
+    if (mutate(s, local, at, part, m, &u)) {
         sf_status status = sf_check_local(local, diag);
         if (status == SF_OK && m == OTHER_ORDER)
             status = sf_check_match(s->locals[rank == 0], local, diag);
         if (status == SF_OK)
-            fail_msg("%s: %s of %s, collective %d, passed", s->name, mutation_names[m], what, at);
-        /* Two collectives are in one another's place: either will do. */
+            fail_msg("%s: %s of %s, collective %d, passed", s->name, mutation_names[m],
+                     node->attrs[SF_COLLECTIVE_WHAT]->text, at);
+        /* Where two are in one another's place the message is about either. */
         const char *text = sf_diag_text(diag, 0);
-        if (m != OTHER_ORDER || strstr(text, what))
-            check_message(s, text, what, value, mutation_names[m]);
-        else
-            check_message(s, text, next->attrs[SF_COLLECTIVE_WHAT]->text, moved_value(local, next),
-                          mutation_names[m]);
+        sf_value other = m == OTHER_ORDER  ? moved_value(local, next, 0)
+                         : m == OTHER_PART ? moved_value(local, node, part)
+                                           : value;
+        if (!is_about(s, text, value) && !is_about(s, text, other))
+            fail_msg("%s, %s: the message does not name the tensor and its pin: %s", s->name,
+                     mutation_names[m], text);
         s->mutants++;
         made[m]++;
     }
-    take_back(local, node, next, m, &u);
+    take_back(local, node, part, next, m, &u);
     sf_diag_free(diag);
 }
 
 static void break_collectives(split *s)
 {
     int rank = s->ranks - 1;
-    for (int at = 0; test_collective(s->locals[rank], at); at++)
-        for (int m = 0; m < MUTATIONS; m++)
-            try_mutant(s, rank, at, (mutation)m);
+    const sf_node *node;
+    for (int at = 0; (node = test_collective(s->locals[rank], at)) != NULL; at++)
+        for (uint32_t part = 0; part < node->noperands; part++)
+            for (int m = 0; m < MUTATIONS; m++)
+                try_mutant(s, rank, at, part, (mutation)m);
 }
 
 /* Mutants of layouts: the local graph is that of the good plan, the plan says something else. */

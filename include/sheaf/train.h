@@ -53,6 +53,7 @@ typedef struct sf_train_options {
     bool resume;        /* go on from the latest checkpoint; where there is none, start */
     const char *resume_from; /* directory or checkpoint; NULL: that of `save` */
     const char *log;         /* file to append a line of JSON per event to, or NULL */
+    const char *profile;     /* file for where the time went, "-": standard output; or NULL */
     const char *engine;      /* "cpu", "oracle"; NULL: "cpu" */
     int threads;             /* 0: as many as the process may use */
     int64_t memory;          /* most bytes; 0: what the machine has */

@@ -210,6 +210,8 @@ int sf_cli_train(int argc, char **argv)
          "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
         {"log", 'l', SF_CLI_TEXT, &train_options.log, "FILE",
          "append a line of JSON per step to this file"},
+        {"profile", 0, SF_CLI_TEXT, &train_options.profile, "FILE",
+         "write to this file where the time of a step goes; -: standard output"},
         {"engine", 'e', SF_CLI_TEXT, &train_options.engine, "ENGINE",
          "cpu or oracle (default cpu)"},
         {"threads", 't', SF_CLI_COUNT, &threads, "T",

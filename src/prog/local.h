@@ -28,9 +28,10 @@ typedef struct sf_local {
 /* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the
  * tensor and the pin. A value that several nodes want in another layout is moved once, or, where a rank
  * then holds more of it than it was made with (a gathered parameter), once for each phase, so that it
- * need not be kept. A reduction stands right behind what makes its operand; all-reduces that nothing reads
- * in between are one. Ranks have the same collectives in the same order, numbered in their attribute,
- * and nodes that differ in constants and in where they slice.
+ * need not be kept. A reduction stands right behind what makes its operand, in the phase of that;
+ * all-reduces that nothing reads in between are one, of several tensors. Ranks have the same
+ * collectives in the same order, numbered in their attribute, and nodes that differ in constants and
+ * in where they slice.
  *
  * Types and attributes go into the pool of `whole`: one call at a time for each graph. */
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,

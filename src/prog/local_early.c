@@ -89,21 +89,18 @@ static bool *find_moving(early *e)
     return moving;
 }
 
+/* A node that moves belongs to the phase of what makes its operand. */
 static void move_up(early *e)
 {
     const bool *moving = find_moving(e);
     uint32_t count = e->top->nnodes;
     uint32_t *start = SF_ARRAY(&e->arena, count + 1, uint32_t);
     for (uint32_t i = 0; i < count; i++) {
-        const sf_node *node = e->graph->nodes[e->top->nodes[i]];
-        uint32_t behind = moving[node->id] ? 0 : i;
-        for (uint32_t o = 0; moving[node->id] && o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(e->graph, node->operands[o]);
-            if (maker && e->behind[maker->id] > behind)
-                behind = e->behind[maker->id];
-        }
-        e->behind[node->id] = behind;
-        start[behind + 1]++;
+        sf_node *node = e->graph->nodes[e->top->nodes[i]];
+        const sf_node *maker = moving[node->id] ? sf_maker(e->graph, node->operands[0]) : NULL;
+        e->behind[node->id] = maker ? e->behind[maker->id] : i;
+        node->phase = maker ? maker->phase : node->phase;
+        start[e->behind[node->id] + 1]++;
     }
     for (uint32_t i = 0; i < count; i++)
         start[i + 1] += start[i];

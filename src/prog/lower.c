@@ -9,7 +9,7 @@
 
 const char *sf_inst_kind_name(sf_inst_kind kind)
 {
-    static const char *const names[] = {"loop", "dot", "conv", "op", "while", "case"};
+    static const char *const names[] = {"loop", "dot", "conv", "op", "comm", "while", "case"};
     return names[kind];
 }
 
@@ -220,7 +220,7 @@ static void lower_op(lowering *l, const sf_node *node)
         sf_value value = i < node->noperands ? node->operands[i] : captured[i - node->noperands];
         in[i] = contiguous(l, value, node);
     }
-    uint32_t inst = add_inst(l, SF_INST_OP, node);
+    uint32_t inst = add_inst(l, sf_is_collective(node) ? SF_INST_COMM : SF_INST_OP, node);
     p->insts[inst].in = in;
     p->insts[inst].nin = nin;
     p->insts[inst].captured = captured;

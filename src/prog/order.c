@@ -103,8 +103,7 @@ static int64_t gain_of(const order *o, uint32_t index)
 
 static bool is_collective(const order *o, uint32_t inst)
 {
-    const sf_node *node = o->p->insts[inst].node;
-    return node && sf_is_collective(node);
+    return o->p->insts[inst].kind == SF_INST_COMM;
 }
 
 static bool is_ready(const order *o, uint32_t inst)

@@ -34,7 +34,7 @@ static uint32_t count_changed(const sf_inst *inst)
 {
     if (inst->kind == SF_INST_WHILE)
         return inst->node->nresults;
-    if (inst->kind != SF_INST_OP)
+    if (inst->kind != SF_INST_OP && inst->kind != SF_INST_COMM)
         return 0;
     bool changes = sf_is(inst->node, SF_OP_SCATTER) ||
                    sf_is(inst->node, SF_OP_DYNAMIC_UPDATE_SLICE) ||
@@ -189,7 +189,7 @@ static void find_until(sf_program *p)
 static uint32_t end_of(const sf_program *p, uint32_t index)
 {
     const sf_inst *inst = &p->insts[index];
-    if (!inst->node || inst->kind != SF_INST_OP || !sf_is_collective(inst->node))
+    if (inst->kind != SF_INST_COMM)
         return index;
     return inst->until == SF_NONE ? (uint32_t)p->ninsts - 1 : inst->until - 1;
 }

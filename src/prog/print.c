@@ -36,7 +36,7 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int dep
 {
     const sf_inst *inst = &p->insts[index];
     sf_buf_printf(out, "%*s%5u s0 %-4s", 4 * depth, "", index, sf_inst_kind_name(inst->kind));
-    if (inst->kind == SF_INST_OP)
+    if (inst->kind == SF_INST_OP || inst->kind == SF_INST_COMM)
         sf_buf_printf(out, " %s", inst->node->def->name);
     if (inst->kind == SF_INST_DOT)
         sf_buf_printf(out, " %" PRId64 "x%" PRId64 "x%" PRId64, inst->dot->m, inst->dot->n,

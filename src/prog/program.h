@@ -33,6 +33,7 @@ typedef enum sf_inst_kind {
     SF_INST_DOT,  /* a batched matrix product */
     SF_INST_CONV, /* a convolution */
     SF_INST_OP,   /* any other op, by the kernel of the op table, on contiguous tensors */
+    SF_INST_COMM, /* a collective, on contiguous tensors; goes on beside what follows */
     SF_INST_WHILE, /* copies its operands to its results, then runs bodies[1] as long as bodies[0] says so */
     SF_INST_CASE, /* runs the body whose number its operand says, or else the last */
     SF_INST_KIND_COUNT
@@ -63,12 +64,10 @@ typedef struct sf_inst {
     sf_value *captured; /* their views follow the operands in `in` */
     uint32_t nbodies;   /* WHILE, CASE; then `out` ends with the arena that the bodies share */
     struct sf_program **bodies;
-    uint32_t
-        until; /* a collective goes on beside the instructions up to this one: the first that touches
-                       what it writes or writes what it reads; SF_NONE: to the end of the run */
-    bool
-        *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and
-                       `out` has an empty buffer there */
+    bool *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands,
+                           and `out` has an empty buffer there */
+    uint32_t until; /* COMM: the first later instruction that touches what it writes or writes
+                           what it reads, before which it must be done; SF_NONE: the end */
 } sf_inst;
 
 /* Argument i of a body stands where this view of the instruction says: first what the block takes, which

@@ -276,12 +276,13 @@ static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_di
         return run_while(cpu, inst, at, f->bodies[index], diag);
     case SF_INST_CASE:
         return run_case(cpu, inst, at, f->bodies[index], diag);
+    case SF_INST_COMM:
+        return run_collective(cpu, f, index, diag);
     case SF_INST_OP:
     case SF_INST_KIND_COUNT:
         break;
     }
-    return sf_is_collective(inst->node) ? run_collective(cpu, f, index, diag)
-                                        : run_op(cpu, inst, at, diag);
+    return run_op(cpu, inst, at, diag);
 }
 
 /* Of a collective, the time to start it and the time that it was waited for. */
@@ -410,6 +411,8 @@ static int64_t scratch_of(struct cpu *cpu, const sf_inst *inst)
             most = most_of(most, scratch_of_all(cpu, inst->bodies[i]));
         return most;
     }
+    if (inst->kind == SF_INST_COMM)
+        return 0;
     if (inst->kind == SF_INST_OP)
         return op_scratch(cpu, inst, threads);
     return (inst->loop ? sf_loop_scratch(inst->loop, threads) : 0) +

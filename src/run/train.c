@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "run/agree.h"
@@ -187,6 +188,18 @@ static sf_status loop(sf_training *run)
     return SF_OK;
 }
 
+/* Where the time of the first rank went. */
+static sf_status write_profile(sf_training *run)
+{
+    if (!run->options.profile || !sf_training_is_first(run))
+        return SF_OK;
+    sf_buf text = {0};
+    sf_engine_profile(run->engine, &text);
+    sf_status status = sf_file_write(run->options.profile, text.text, text.length, run->diag);
+    sf_buf_free(&text);
+    return status;
+}
+
 static sf_status train(sf_training *run)
 {
     double began = sf_now();
@@ -196,6 +209,7 @@ static sf_status train(sf_training *run)
     tell(run, SF_TRAIN_START, 0, run->resumed);
     SF_TRY(loop(run));
     run->report.seconds = sf_now() - began;
+    SF_TRY(write_profile(run));
     return log_end(run);
 }
 

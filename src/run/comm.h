@@ -36,8 +36,8 @@ typedef struct sf_comm_options {
 sf_status sf_comm_threads_new(int size, const sf_comm_options *options, sf_diag *diag,
                               sf_comm **out);
 
-/* This process's end of MPI_COMM_WORLD; starts MPI if it is not started. SF_EUNSUPPORTED, saying what to
- * install, in a build without MPI. */
+/* This process's end of MPI_COMM_WORLD; starts MPI if it is not started, which waits, within the limit, for
+ * all processes. SF_EUNSUPPORTED, saying what to install, in a build without MPI. */
 sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm **out);
 
 /* Whether this process was started by mpirun or the like, and with how many ranks (0: no). */

@@ -5,6 +5,9 @@
  * MPI is not called any more: buffers that MPI still knows of are the caller's again. Such a process
  * cannot end MPI in good order, so when it exits it gives the others a moment to print their messages, and
  * calls MPI_Abort.
+ *
+ * MPI_Init and MPI_Finalize wait for all processes, for as long as it takes. Here they are waited for as
+ * long as for anything else; a process whose MPI does not come back from them ends without it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +53,9 @@ static sf_engine engine_memory = {
 
 /* Seconds that the others have for their messages before MPI_Abort ends everybody. */
 #define EXIT_GRACE 1
+
+/* And seconds for MPI_Abort itself. */
+#define ABORT_LIMIT 10
 
 /* Beginning and end ---------------------------------------------------------------------------- */
 
@@ -97,6 +103,22 @@ static void stop_mpi(sf_engine *engine)
     }
 }
 
+/* Of both, the caller holds the lock. */
+static void raise_flag(sf_engine *engine, bool *flag)
+{
+    *flag = true;
+    pthread_cond_broadcast(&engine->changed);
+}
+
+static bool await_flag(sf_engine *engine, const bool *flag, double seconds)
+{
+    double deadline = sf_comm_now() + seconds;
+    struct timespec until = sf_comm_timespec(deadline);
+    while (!*flag && sf_comm_now() < deadline)
+        pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+    return *flag;
+}
+
 static void *run_engine(void *argument)
 {
     sf_engine *engine = argument;
@@ -107,14 +129,16 @@ static void *run_engine(void *argument)
     pthread_mutex_lock(&engine->lock);
     if (error)
         sf_engine_end(engine, false, error);
-    engine->ready = true;
-    pthread_cond_broadcast(&engine->changed);
+    raise_flag(engine, &engine->ready);
     pthread_mutex_unlock(&engine->lock);
-    if (error)
-        return NULL;
-    sf_engine_serve(engine);
-    if (!atomic_load(&engine->closed))
-        stop_mpi(engine);
+    if (!error) {
+        sf_engine_serve(engine);
+        if (!atomic_load(&engine->closed))
+            stop_mpi(engine);
+    }
+    pthread_mutex_lock(&engine->lock);
+    raise_flag(engine, &engine->stopped);
+    pthread_mutex_unlock(&engine->lock);
     return NULL;
 }
 
@@ -125,6 +149,25 @@ static void await_close(sf_engine *engine)
     struct timespec until = sf_comm_timespec(deadline);
     while (!atomic_load(&engine->closed) && sf_comm_now() < deadline)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+}
+
+/* The others did not start, or do not end; the thread stays where it is in MPI. */
+static void leave_alone(const sf_engine *engine)
+{
+    if (engine->ready)
+        fprintf(stderr, "error: waited %g s for the other ranks to end (MPI_Finalize)\n",
+                engine->limit);
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
+static void abort_mpi(void)
+{
+    fflush(NULL);
+    sleep(EXIT_GRACE);
+    signal(SIGALRM, SIG_DFL);
+    alarm(ABORT_LIMIT);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
 static void at_exit(void)
@@ -138,12 +181,13 @@ static void at_exit(void)
     bool failed = engine->size > 0 && atomic_load(&engine->ending);
     engine->quit = true;
     pthread_cond_signal(&engine->work);
+    bool stopped =
+        failed || await_flag(engine, &engine->stopped, engine->ready ? engine->limit : 0);
     pthread_mutex_unlock(&engine->lock);
-    if (failed) {
-        fflush(NULL);
-        sleep(EXIT_GRACE);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    if (failed)
+        abort_mpi();
+    if (!stopped)
+        leave_alone(engine);
     pthread_join(engine->thread, NULL);
 }
 
@@ -280,6 +324,16 @@ static bool start_engine(sf_engine *engine)
     return good && atexit(at_exit) == 0;
 }
 
+static sf_status report_absence(const sf_engine *engine, sf_diag *diag)
+{
+    sf_fail(diag, SF_EPEER, SF_NOWHERE, "waited %g s for the other ranks to start (MPI_Init)",
+            engine->limit);
+    sf_hint(diag,
+            "do all %d processes run, on hosts that reach each other, and are they all ranks?",
+            sf_comm_mpi_size());
+    return SF_EPEER;
+}
+
 /* Caller holds the lock. */
 static sf_status open_world(sf_engine *engine, const sf_comm_options *options, sf_diag *diag)
 {
@@ -288,8 +342,9 @@ static sf_status open_world(sf_engine *engine, const sf_comm_options *options, s
     if (!engine->started && !start_engine(engine))
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cannot start a thread for MPI");
     engine->started = true;
-    while (!engine->ready)
-        pthread_cond_wait(&engine->changed, &engine->lock);
+    engine->limit = options && options->limit > 0 ? options->limit : SF_COMM_LIMIT;
+    if (!await_flag(engine, &engine->ready, engine->limit))
+        return report_absence(engine, diag);
     if (atomic_load(&engine->ending))
         return sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", engine->reason);
     engine->comm = sf_alloc_kept(sizeof *engine->comm);
@@ -299,7 +354,7 @@ static sf_status open_world(sf_engine *engine, const sf_comm_options *options, s
         .kind = &mpi_kind,
         .rank = engine->rank,
         .size = engine->size,
-        .limit = options && options->limit > 0 ? options->limit : SF_COMM_LIMIT,
+        .limit = engine->limit,
     };
     engine->epoch++;
     engine->left = false;

@@ -90,6 +90,8 @@ typedef struct sf_engine {
     atomic_uint epoch;
     sf_flow *starts, **last_start;
     bool started, ready; /* the thread; MPI, or `ending` */
+    bool stopped;        /* the thread is through with MPI */
+    double limit;        /* seconds, of the newest world */
     bool leaving, left;  /* the world is being freed; there is none */
     bool quit;           /* the process ends */
     atomic_bool ending;  /* somebody wants the world to end: `reason` */

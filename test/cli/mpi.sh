@@ -26,12 +26,18 @@ give_up() {
     exit 1
 }
 
-# run N CASE [OPTION...]: sets `status`; the output is in $work/out
+# run N CASE [OPTION...] [: MORE PROCESSES]: sets `status` and `took`; the output is in $work/out
 run() {
-    local ranks=$1 name=$2
+    local ranks=$1 name=$2 began=$SECONDS options=()
     shift 2
+    while [ $# -gt 0 ] && [ "$1" != : ]; do
+        options+=("$1")
+        shift
+    done
     status=0
-    timeout 250 mpirun -n "$ranks" "$@" "$test" mpi "$name" >"$work/out" 2>&1 || status=$?
+    timeout 250 mpirun -n "$ranks" "${options[@]}" "$test" mpi "$name" "$@" >"$work/out" 2>&1 ||
+        status=$?
+    took=$((SECONDS - began))
     [ $status -ne 124 ] || give_up "$name with $ranks ranks hangs"
     if grep -q FAILED "$work/out"; then
         give_up "$name with $ranks ranks"
@@ -72,4 +78,14 @@ if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
     run 4 kill --enable-recovery
     [ "$(good)" -gt 0 ] || give_up "a rank is killed, and nobody says so"
 fi
+
+# A process that is no rank, and a rank that does not end: MPI waits for them for ever, and we do not.
+run 1 start : -n 1 sleep 60
+[ $status -ne 0 ] || give_up "a rank that does not start is taken for success"
+grep -q 'waited 2 s for the other ranks to start' "$work/out" || give_up "nobody misses the rank"
+[ $took -lt 30 ] || give_up "a rank that does not start is waited for $took s"
+run 3 end
+[ $status -ne 0 ] || give_up "a rank that does not end is taken for success"
+grep -q 'waited 2 s for the other ranks to end' "$work/out" || give_up "nobody waits for the rank"
+[ $took -lt 30 ] || give_up "a rank that does not end is waited for $took s"
 echo "good"

@@ -1,7 +1,7 @@
 /* The conformance suite of communicators: what every kind must do.
  *
  *     comm_test               ranks as threads
- *     comm_test mpi CASE      as one rank of MPI: all, timeout, abort, leave, exit, kill, mismatch, again
+ *     comm_test mpi CASE      as one rank of MPI: see the table in run_mpi
  *
  * Inputs are a function of the rank and the index alone, so that every rank computes for itself what must
  * come out, to the bit: element by element, in the order that the header of the kinds promises. Whatever
@@ -790,6 +790,24 @@ static void again(sf_comm *comm, sf_diag *diag)
            sf_mem_live() - live);
 }
 
+static void linger(void)
+{
+    sleep(60);
+}
+
+/* One rank does not come to the end of MPI. */
+static void fail_end(sf_comm *comm, sf_diag *diag)
+{
+    (void)diag;
+    if (sf_comm_rank(comm) == sf_comm_size(comm) - 1)
+        atexit(linger);
+}
+
+static void nothing(sf_comm *comm, sf_diag *diag)
+{
+    (void)comm, (void)diag;
+}
+
 static int run_mpi(const char *name)
 {
     static const struct {
@@ -800,6 +818,7 @@ static int run_mpi(const char *name)
         {"all", suite_all, 0},    {"timeout", fail_timeout, 0.5}, {"abort", fail_abort, 5},
         {"leave", fail_leave, 5}, {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
         {"exit", fail_exit, 5},   {"kill", fail_kill, 2},         {"again", again, 0},
+        {"start", nothing, 2},    {"end", fail_end, 2},
     };
     sf_diag *diag = sf_diag_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

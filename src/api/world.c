@@ -1,6 +1,7 @@
 #include "api/world.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,43 +9,68 @@
 #include "base/mem.h"
 #include "base/threads.h"
 #include "run/agree.h"
+#include "run/comm_kind.h"
 #include "sheaf/plan.h"
+
+/* Seconds, besides the limit, that ranks have for coming back when one has failed: they learn of it in
+ * their next transfer. */
+#define GRACE 5
+
+/* Where ranks that are threads come back to. */
+typedef struct gathering {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int away;
+    double failed; /* when the first of them came back with a failure; 0: none has */
+} gathering;
 
 typedef struct rank {
     const sf_world *world;
     sf_comm *comm;
     sf_diag *diag;
-    sf_status status;
+    gathering *gathering;
     pthread_t thread;
-    bool started;
+    bool started, back; /* it came back, with this: */
+    sf_status status;
 } rank;
 
-static void *run_rank(void *context)
+static sf_status run_rank(const rank *r)
+{
+    const sf_world *world = r->world;
+    sf_status status = world->work(world->context, r->comm, r->diag);
+    if (status != SF_OK && !(world->settled && atomic_load(world->settled))) {
+        const char *text = sf_diag_text(r->diag, 0);
+        sf_comm_abort(r->comm, text ? text : sf_status_name(status));
+    }
+    return status;
+}
+
+static void *run_thread(void *context)
 {
     rank *r = context;
-    const sf_world *world = r->world;
-    r->status = world->work(world->context, r->comm, r->diag);
-    if (r->status != SF_OK && !(world->settled && atomic_load(world->settled))) {
-        const char *text = sf_diag_text(r->diag, 0);
-        sf_comm_abort(r->comm, text ? text : sf_status_name(r->status));
-    }
+    gathering *g = r->gathering;
+    sf_status status = run_rank(r);
+    pthread_mutex_lock(&g->lock);
+    r->status = status;
+    r->back = true;
+    g->away--;
+    if (status != SF_OK && !(g->failed > 0))
+        g->failed = sf_comm_now();
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
     return NULL;
 }
 
 /* Whether the rank failed only because another one said that it did. */
 static bool is_hearsay(const rank *r)
 {
-    const char *text = r->diag->messages[0].text;
-    int said = 0, teller;
-    return r->status == SF_EPEER && text &&
-           sscanf(text, "rank %d gave up: %n", &teller, &said) == 1 && said > 0;
+    return r->status == SF_EPEER && r->diag->messages[0].heard;
 }
 
 /* What a rank has to say: its number before each of its messages. */
 static void repeat(const rank *r, sf_diag *diag)
 {
-    int kept = r->diag->count < SF_DIAG_KEPT ? r->diag->count : SF_DIAG_KEPT;
-    for (int i = 0; i < kept; i++) {
+    for (int i = 0; r->diag && i < r->diag->count && i < SF_DIAG_KEPT; i++) {
         const sf_message *message = &r->diag->messages[i];
         sf_fail(diag, message->status, message->loc, "rank %d: %s", sf_comm_rank(r->comm),
                 message->text ? message->text : sf_status_name(message->status));
@@ -71,25 +97,85 @@ static sf_status collect(const rank *ranks, int count, sf_diag *diag)
     return status;
 }
 
-static sf_status run_threads(const sf_world *world, rank *ranks, sf_comm **comms, sf_diag *diag)
+static void start_ranks(const sf_world *world, rank *ranks, sf_comm **comms, gathering *g,
+                        sf_diag *diag)
 {
-    sf_comm_options options = {.limit = world->limit};
-    sf_status status = SF_OK;
-    SF_TRY(sf_comm_threads_new(world->ranks, &options, diag, comms));
     for (int i = 0; i < world->ranks; i++) {
-        ranks[i] = (rank){.world = world, .comm = comms[i], .diag = sf_diag_new()};
+        ranks[i] = (rank){.world = world, .comm = comms[i], .diag = sf_diag_new(), .gathering = g};
+        g->away++;
         ranks[i].started =
-            ranks[i].diag && pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) == 0;
-        if (!ranks[i].started) {
-            status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "rank %d cannot be started", i);
-            sf_comm_abort(comms[i], "it could not be started");
-        }
+            ranks[i].diag && pthread_create(&ranks[i].thread, NULL, run_thread, &ranks[i]) == 0;
+        if (ranks[i].started)
+            continue;
+        ranks[i].status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "rank %d cannot be started", i);
+        ranks[i].back = true;
+        g->away--;
+        g->failed = sf_comm_now();
+        sf_comm_abort(comms[i], "it could not be started");
     }
+}
+
+/* True when all are back, false when one has failed and others do not learn of it. */
+static bool await_ranks(gathering *g, double limit)
+{
+    while (g->away > 0) {
+        double deadline = g->failed + (limit > 0 ? limit : SF_COMM_LIMIT) + GRACE;
+        struct timespec until = sf_comm_timespec(deadline);
+        if (!(g->failed > 0))
+            pthread_cond_wait(&g->changed, &g->lock);
+        else if (sf_comm_now() < deadline)
+            pthread_cond_timedwait(&g->changed, &g->lock, &until);
+        else
+            return false;
+    }
+    return true;
+}
+
+/* A thread cannot be ended from outside, nor can what it works on be freed: the process ends. */
+static _Noreturn void leave(const rank *ranks, int count, const gathering *g, sf_diag *diag)
+{
+    /* Standard output is not flushed, and nobody waits long for standard error: a reader who has stopped
+     * may be what holds up the rank. */
+    signal(SIGALRM, SIG_DFL);
+    alarm(GRACE);
+    for (int i = 0; i < count; i++)
+        if (!ranks[i].back)
+            sf_fail(diag, SF_EPEER, SF_NOWHERE,
+                    "rank %d does not come back, %.0f s after another one has failed", i,
+                    sf_comm_now() - g->failed);
+    for (int i = 0; i < sf_diag_count(diag) && i < SF_DIAG_KEPT; i++)
+        fprintf(stderr, "%s\n", sf_diag_text(diag, i));
+    _exit(EXIT_FAILURE);
+}
+
+static sf_status gather_ranks(const sf_world *world, rank *ranks, sf_comm **comms, gathering *g,
+                              sf_diag *diag)
+{
+    pthread_mutex_lock(&g->lock);
+    start_ranks(world, ranks, comms, g, diag);
+    bool all = await_ranks(g, world->limit);
+    sf_status status = collect(ranks, world->ranks, diag);
+    if (!all)
+        leave(ranks, world->ranks, g, diag);
+    pthread_mutex_unlock(&g->lock);
     for (int i = 0; i < world->ranks; i++)
         if (ranks[i].started)
             pthread_join(ranks[i].thread, NULL);
-    if (status == SF_OK)
-        status = collect(ranks, world->ranks, diag);
+    return status;
+}
+
+static sf_status run_threads(const sf_world *world, rank *ranks, sf_comm **comms, sf_diag *diag)
+{
+    sf_comm_options options = {.limit = world->limit};
+    gathering g = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_condattr_t attr;
+    SF_TRY(sf_comm_threads_new(world->ranks, &options, diag, comms));
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&g.changed, &attr);
+    pthread_condattr_destroy(&attr);
+    sf_status status = gather_ranks(world, ranks, comms, &g, diag);
+    pthread_cond_destroy(&g.changed);
     for (int i = 0; i < world->ranks; i++) {
         sf_diag_free(ranks[i].diag);
         sf_comm_free(comms[i]);
@@ -118,7 +204,7 @@ static sf_status run_process(const sf_world *world, sf_diag *diag)
     if (status == SF_OK) {
         status = check_size(world, r.comm, diag);
         if (status == SF_OK) {
-            run_rank(&r);
+            r.status = run_rank(&r);
             status = collect(&r, 1, diag);
         }
         sf_comm_free(r.comm);

@@ -22,7 +22,11 @@ typedef struct sf_world {
 /* Runs it to the end on every rank of this process. A rank that fails makes the others stop; the
  * messages of `diag` are those of the ranks that failed by themselves, or saw that another one was lost,
  * with their numbers. So over MPI a process may fail without a message: another one has it. Under mpirun
- * the number of processes must be that of ranks. */
+ * the number of processes must be that of ranks.
+ *
+ * A rank that is a thread and comes to no transfer any more, because it is held up in a file system, say,
+ * never learns that another one has failed. After the limit it is named on standard error, and the process
+ * ends: nobody can end such a thread, or free what it works on. */
 sf_status sf_world_run(const sf_world *world, sf_diag *diag);
 
 /* How many threads a rank may take, where `threads` (0: as many as there are) are for all: ranks share the

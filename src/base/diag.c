@@ -101,6 +101,15 @@ sf_status sf_hint(sf_diag *diag, const char *format, ...)
     return diag->newest;
 }
 
+sf_status sf_heard(sf_diag *diag)
+{
+    if (!diag || diag->count == 0)
+        return SF_EPEER;
+    if (diag->count <= SF_DIAG_KEPT)
+        diag->messages[diag->count - 1].heard = true;
+    return diag->newest;
+}
+
 int sf_diag_count(const sf_diag *diag)
 {
     return diag->count;

@@ -29,6 +29,7 @@ typedef struct sf_message {
     char *text;  /* NULL when there was no memory for it */
     char *hint;  /* what to do, or NULL */
     char *whole; /* all of it, as sf_diag_text returned it last, or NULL */
+    bool heard;  /* it repeats what another rank has said */
 } sf_message;
 
 /* Messages past this many are counted, not kept. */
@@ -49,6 +50,9 @@ sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *forma
 
 /* Adds advice to the newest message; returns its status, SF_EINPUT if there is no message. */
 sf_status sf_hint(sf_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says of the newest message that another rank has said it first; returns its status. */
+sf_status sf_heard(sf_diag *diag);
 
 #define SF_TRY(expression)                                                                         \
     do {                                                                                           \

@@ -197,8 +197,11 @@ static sf_status report_failure(const sf_engine *engine, const sf_request *base,
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
-    return sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s; rank %d was in %s", engine->reason,
-                   engine->rank, name);
+    sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s; rank %d was in %s", engine->reason, engine->rank,
+            name);
+    if (engine->heard)
+        sf_heard(diag);
+    return SF_EPEER;
 }
 
 static sf_status mpi_start(sf_request *base, sf_diag *diag)

@@ -96,6 +96,7 @@ typedef struct sf_engine {
     bool quit;           /* the process ends */
     atomic_bool ending;  /* somebody wants the world to end: `reason` */
     bool tell;           /* the others do not know yet */
+    bool heard;          /* another rank wants it, and has said why */
     sf_flow *late;       /* it ends because this one took too long */
     atomic_bool closed;  /* it has ended; MPI is not called any more */
     char reason[SF_MPI_REASON];

@@ -147,6 +147,8 @@ static void hear_abort(sf_engine *engine, const sf_letter *letter)
     char text[SF_MPI_REASON + 64];
     snprintf(text, sizeof text, "rank %d gave up: %s", letter->peer, letter->payload);
     pthread_mutex_lock(&engine->lock);
+    if (engine->asking || !atomic_load(&engine->ending))
+        engine->heard = true;
     if (engine->asking) {
         engine->tell = false;
         snprintf(engine->reason, sizeof engine->reason, "%.*s", SF_MPI_REASON - 1, text);

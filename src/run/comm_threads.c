@@ -441,8 +441,10 @@ static sf_status report_failure(const world *w, const sf_request *base, sf_diag 
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
-    return sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s; rank %d was in %s", w->reason,
-                   base->group->comm->rank, name);
+    sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s; rank %d was in %s", w->reason, base->group->comm->rank,
+            name);
+    sf_heard(diag);
+    return SF_EPEER;
 }
 
 static sf_status threads_start(sf_request *base, sf_diag *diag)

@@ -6,8 +6,11 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/guard.h"
 #include "base/mem.h"
@@ -15,7 +18,7 @@
 
 enum { RANKS = 4, TENSORS = 20, VICTIM = 2 };
 
-typedef enum fate { GOOD, INPUT, MEMORY, LATE, ALL, SEVERAL, FATES } fate;
+typedef enum fate { GOOD, INPUT, MEMORY, LATE, STUCK, ALL, SEVERAL } fate;
 
 struct job {
     fate fate;
@@ -39,6 +42,8 @@ static sf_status meet(const struct job *job, int rank, sf_diag *diag)
         return sf_guarded(fail_memory, NULL, diag);
     if (job->fate == LATE && rank == VICTIM)
         nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    while (job->fate == STUCK && rank == VICTIM)
+        pause();
     return SF_OK;
 }
 
@@ -104,6 +109,44 @@ static void test_one_is_late(void **state)
     check(LATE, 7, SF_EPEER, RANKS, "waited 0.5 s for rank 2 in all_reduce max of 2 ui64 (tensor)");
 }
 
+/* Runs in a process of its own, which ends; what it says on standard error goes to `text`. */
+static int run_stuck(char *text, size_t room)
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct job job = {.fate = STUCK, .at = 7};
+        sf_world world = {.ranks = RANKS, .limit = 0.5, .work = work, .context = &job};
+        dup2(ends[1], STDERR_FILENO);
+        sf_world_run(&world, sf_diag_new());
+        _exit(77);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got; length < room - 1; length += (size_t)got)
+        if ((got = read(ends[0], text + length, room - 1 - length)) <= 0)
+            break;
+    text[length] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A thread that never comes back is named, and does not keep the process. */
+static void test_one_is_stuck(void **state)
+{
+    (void)state;
+    char text[4096];
+    time_t began = time(NULL);
+    assert_int_equal(run_stuck(text, sizeof text), EXIT_FAILURE);
+    assert_in_range(time(NULL) - began, 5, 20);
+    assert_non_null(strstr(text, "waited 0.5 s for rank 2 in all_reduce max of 2 ui64 (tensor)"));
+    assert_non_null(strstr(text, "rank 2 does not come back"));
+    assert_null(strstr(text, "rank 1 does not come back"));
+}
+
 static void test_all_fail(void **state)
 {
     (void)state;
@@ -114,9 +157,8 @@ static void test_all_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_one_fails),
-        cmocka_unit_test(test_one_is_late),
+        cmocka_unit_test(test_good),        cmocka_unit_test(test_one_fails),
+        cmocka_unit_test(test_one_is_late), cmocka_unit_test(test_one_is_stuck),
         cmocka_unit_test(test_all_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,10 @@ typedef struct sf_cli_command {
 bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
                   int *exit_code);
 
+/* Before something is said of a wrong command line: of processes that mpirun started, which make the same
+ * mistake, one speaks. It is asked before they end, because launchers end all when one does. */
+bool sf_cli_speaks(void);
+
 /* "sheaf COMMAND: TEXT" and where to find help, on standard error. Returns SF_EXIT_USAGE. */
 int sf_cli_misuse(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -77,9 +81,18 @@ int sf_cli_misuse(const char *command, const char *format, ...)
  * `diag`, and gives the exit code of the status. */
 int sf_cli_finish(sf_status status, sf_diag *diag);
 
-/* Reads and checks a plan for the step, and that it is for `ranks` ranks, where that is not 0. */
-sf_status sf_cli_plan(const sf_graph *graph, const char *path, int64_t ranks, sf_diag *diag,
-                      sf_plan **out);
+/* A step, and the plan that splits it, as commands that run one take them. */
+typedef struct sf_cli_split {
+    const char *step, *plan; /* paths; plan: NULL for none */
+    sf_load_options load;
+    int64_t ranks; /* how many the plan must be for; 0: any */
+    double limit;  /* as of sf_train */
+} sf_cli_split;
+
+/* Reads and checks them; *plan is NULL where there is none. Processes that mpirun started must have a
+ * plan, and they do this together: what one cannot read nobody runs, and it is said once. The caller frees
+ * both, also after a failure. */
+sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan);
 
 /* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
  * follow; "12.3 GFLOP"; "1.20 MiB". */

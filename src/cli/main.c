@@ -68,6 +68,8 @@ static int unknown(const char *name)
 {
     const struct command *nearest = NULL;
     size_t least = 3;
+    if (!sf_cli_speaks())
+        return SF_EXIT_USAGE;
     for (int i = 0; i < COMMANDS && strlen(name) < LONGEST_NAME; i++)
         if (distance(name, commands[i].name) < least) {
             least = distance(name, commands[i].name);
@@ -97,7 +99,8 @@ static int help(int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        print_usage(stderr);
+        if (sf_cli_speaks())
+            print_usage(stderr);
         return SF_EXIT_USAGE;
     }
     const struct command *command = find(argv[1]);

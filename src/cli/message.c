@@ -8,15 +8,32 @@
 #include "base/diag.h"
 #include "cli/cli.h"
 
+/* Seconds for other processes to make the same mistake. */
+#define AGREE_LIMIT 10
+
 bool sf_cli_colour(int fd)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     return !(no_color && *no_color) && term && strcmp(term, "dumb") != 0 && isatty(fd);
 }
 
+bool sf_cli_speaks(void)
+{
+    if (sf_ranks_started() < 2)
+        return true;
+    sf_diag *diag = sf_cli_diag();
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a command line that is wrong");
+    sf_ranks_agree(SF_EUSAGE, AGREE_LIMIT, diag);
+    bool speaks = sf_diag_count(diag) > 0;
+    sf_diag_free(diag);
+    return speaks;
+}
+
 int sf_cli_misuse(const char *command, const char *format, ...)
 {
     va_list args;
+    if (!sf_cli_speaks())
+        return SF_EXIT_USAGE;
     fprintf(stderr, "sheaf %s: ", command);
     va_start(args, format);
     vfprintf(stderr, format, args);

@@ -1,23 +1,32 @@
-/* Plans, as commands take them. */
+/* Steps and their plans, as commands take them. */
 #include <inttypes.h>
 
 #include "base/diag.h"
 #include "cli/cli.h"
 
-sf_status sf_cli_plan(const sf_graph *graph, const char *path, int64_t ranks, sf_diag *diag,
-                      sf_plan **out)
+static sf_status open_plan(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
+                           sf_plan **out)
 {
-    sf_status status = sf_plan_load(graph, path, diag, out);
-    if (status != SF_OK)
-        return status;
-    if (ranks > 0 && ranks != sf_plan_ranks(*out))
-        status = sf_fail(diag, SF_EUSAGE, (sf_loc){path, 0, 0},
-                         "the plan is for %d ranks, not for %" PRId64, sf_plan_ranks(*out), ranks);
+    if (!split->plan && sf_ranks_started() > 1)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "mpirun started %d processes, and no --plan says how to split the step",
+                       sf_ranks_started());
+    if (!split->plan)
+        return SF_OK;
+    SF_TRY(sf_plan_load(graph, split->plan, diag, out));
+    if (split->ranks > 0 && split->ranks != sf_plan_ranks(*out))
+        return sf_fail(diag, SF_EUSAGE, (sf_loc){split->plan, 0, 0},
+                       "the plan is for %d ranks, not for %" PRId64, sf_plan_ranks(*out),
+                       split->ranks);
+    return sf_plan_check(*out, graph, 0, diag);
+}
+
+sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan)
+{
+    *graph = NULL;
+    *plan = NULL;
+    sf_status status = sf_load(split->step, &split->load, diag, graph);
     if (status == SF_OK)
-        status = sf_plan_check(*out, graph, 0, diag);
-    if (status != SF_OK) {
-        sf_plan_free(*out);
-        *out = NULL;
-    }
-    return status;
+        status = open_plan(split, *graph, diag, plan);
+    return sf_ranks_agree(status, split->limit, diag);
 }

@@ -6,10 +6,8 @@
 #include "cli/cli.h"
 
 struct job {
-    const char *step, *plan;
-    sf_load_options load;
+    sf_cli_split split;
     sf_train_options options;
-    int64_t ranks;
     double amount, flops; /* of a step: tokens or samples, operations */
     double later;         /* seconds of the steps after the first */
     sf_train_progress last;
@@ -60,13 +58,10 @@ static void print_end(const struct job *job)
 static sf_status run(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
-    sf_plan *plan = NULL;
-    sf_status status = sf_load(job->step, &job->load, diag, &graph);
-    if (status != SF_OK)
-        return status;
-    if (job->plan)
-        status = sf_cli_plan(graph, job->plan, job->ranks, diag, &plan);
+    sf_plan *plan;
+    sf_status status = sf_cli_open(&job->split, diag, &graph, &plan);
     job->options.plan = plan;
+    job->options.limit = job->split.limit;
     if (status == SF_OK)
         status = sf_train(graph, &job->options, diag, NULL);
     if (status == SF_OK)
@@ -81,9 +76,9 @@ int sf_cli_run(int argc, char **argv)
     struct job job = {.options = {.steps = 10, .data = "synthetic", .progress = show}};
     int64_t threads = 0;
     const sf_cli_option options[] = {
-        {"plan", 'p', SF_CLI_TEXT, &job.plan, "PLAN",
+        {"plan", 'p', SF_CLI_TEXT, &job.split.plan, "PLAN",
          "split the step as this plan says, over threads or, under mpirun, processes"},
-        {"ranks", 'n', SF_CLI_COUNT, &job.ranks, "N",
+        {"ranks", 'n', SF_CLI_COUNT, &job.split.ranks, "N",
          "how many ranks there are to be: those of the plan"},
         {"steps", 'N', SF_CLI_COUNT, &job.options.steps, "N", "how many steps (default 10)"},
         {"data", 'd', SF_CLI_TEXT, &job.options.data, "PATH",
@@ -93,7 +88,7 @@ int sf_cli_run(int argc, char **argv)
          "threads (default: as many as the process may use)"},
         {"memory", 'm', SF_CLI_SIZE, &job.options.memory, "SIZE",
          "most memory for tensors, such as 512M (default: what the machine has)"},
-        {"wait", 0, SF_CLI_NUMBER, &job.options.limit, "SECONDS",
+        {"wait", 0, SF_CLI_NUMBER, &job.split.limit, "SECONDS",
          "how long a rank may wait for another (default 300)"},
     };
     const sf_cli_command command = {
@@ -105,16 +100,16 @@ int sf_cli_run(int argc, char **argv)
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
-        .load = &job.load,
+        .load = &job.split.load,
     };
     int exit_code;
-    if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
+    if (!sf_cli_parse(&command, argc, argv, &job.split.step, &exit_code))
         return exit_code;
     if (threads > INT_MAX)
         return sf_cli_misuse("run", "--threads is too large");
     if (job.options.steps < 1)
         return sf_cli_misuse("run", "there is at least one of --steps");
-    if (job.ranks > 0 && !job.plan)
+    if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;
     job.options.context = &job;

@@ -144,21 +144,14 @@ static void print_end(struct display *display, const sf_train_report *report)
                time_text(report->seconds, time), report->loss);
 }
 
-static sf_status train(const char *step, const sf_load_options *load, const char *plan_path,
-                       int64_t ranks, sf_train_options *options, sf_diag *diag)
+static sf_status train(const sf_cli_split *split, sf_train_options *options, sf_diag *diag)
 {
-    sf_graph *graph = NULL;
-    sf_plan *plan = NULL;
+    sf_graph *graph;
+    sf_plan *plan;
     sf_train_report report;
-    sf_status status = sf_load(step, load, diag, &graph);
-    if (status == SF_OK && plan_path)
-        status = sf_cli_plan(graph, plan_path, ranks, diag, &plan);
-    else if (status == SF_OK && sf_ranks_started() > 1)
-        status = sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                         "mpirun started %d processes, and no --plan says how to split the step",
-                         sf_ranks_started());
-    status = sf_ranks_agree(status, options->limit, diag);
+    sf_status status = sf_cli_open(split, diag, &graph, &plan);
     options->plan = plan;
+    options->limit = split->limit;
     launched = sf_ranks_started() > 0;
     speaks = !launched;
     catch_signals();
@@ -183,12 +176,12 @@ static bool find_order(const char *text, sf_train_order *out)
 
 int sf_cli_train(int argc, char **argv)
 {
-    sf_load_options load = {0};
+    sf_cli_split split = {0};
     sf_train_options train_options = {.seed = -1};
     /* Launchers give processes terminals of their own and write down all that goes there. */
     struct display display = {.terminal = isatty(STDOUT_FILENO) && sf_ranks_started() == 0};
-    const char *step, *resume = NULL, *order = NULL, *plan = NULL;
-    int64_t steps = -1, threads = 0, keep = 2, ranks = 0;
+    const char *resume = NULL, *order = NULL;
+    int64_t steps = -1, threads = 0, keep = 2;
     const sf_cli_option options[] = {
         {"steps", 'N', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
         {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
@@ -216,11 +209,11 @@ int sf_cli_train(int argc, char **argv)
          "cpu or oracle (default cpu)"},
         {"threads", 't', SF_CLI_COUNT, &threads, "T",
          "threads (default: as many as the process may use)"},
-        {"plan", 'p', SF_CLI_TEXT, &plan, "FILE",
+        {"plan", 'p', SF_CLI_TEXT, &split.plan, "FILE",
          "split the step as this plan says, over threads or, under mpirun, processes"},
-        {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
+        {"ranks", 'n', SF_CLI_COUNT, &split.ranks, "N",
          "how many ranks there are to be: those of the plan"},
-        {"wait", 0, SF_CLI_NUMBER, &train_options.limit, "SECONDS",
+        {"wait", 0, SF_CLI_NUMBER, &split.limit, "SECONDS",
          "how long a rank may wait for another (default 300)"},
         {"memory", 'm', SF_CLI_SIZE, &train_options.memory, "SIZE",
          "most memory for tensors, such as 512M (default: what the machine has)"},
@@ -239,16 +232,16 @@ int sf_cli_train(int argc, char **argv)
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
-        .load = &load,
+        .load = &split.load,
     };
     int exit_code;
-    if (!sf_cli_parse(&command, argc, argv, &step, &exit_code))
+    if (!sf_cli_parse(&command, argc, argv, &split.step, &exit_code))
         return exit_code;
     if (steps < 0)
         return sf_cli_misuse("train", "--steps N is missing");
     if (threads > INT_MAX)
         return sf_cli_misuse("train", "--threads is too large");
-    if (ranks > 0 && !plan)
+    if (split.ranks > 0 && !split.plan)
         return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))
         return sf_cli_misuse("train", "--order is shuffled or sequential, not '%s'", order);
@@ -263,6 +256,6 @@ int sf_cli_train(int argc, char **argv)
     train_options.stop = stop;
     train_options.context = &display;
     sf_diag *diag = sf_cli_diag();
-    exit_code = sf_cli_finish(train(step, &load, plan, ranks, &train_options, diag), diag);
+    exit_code = sf_cli_finish(train(&split, &train_options, diag), diag);
     return exit_code == SF_EXIT_GOOD && interrupted ? 128 + interrupted : exit_code;
 }

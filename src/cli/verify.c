@@ -165,10 +165,8 @@ static sf_status print_json(void *context)
 }
 
 struct job {
-    const char *step, *plan;
-    sf_load_options load;
+    sf_cli_split split;
     sf_verify_options options;
-    int64_t ranks;
     bool json;
 };
 
@@ -216,18 +214,6 @@ static sf_status verify_shrunk(const struct job *job, const sf_graph *graph, con
     return status;
 }
 
-static sf_status verify_split(const struct job *job, const sf_graph *graph, sf_diag *diag)
-{
-    sf_plan *plan;
-    sf_status status = sf_cli_plan(graph, job->plan, job->ranks, diag, &plan);
-    if (status != SF_OK)
-        return status;
-    status = job->options.shrunk ? verify_shrunk(job, graph, plan, diag)
-                                 : verify_plan(job, graph, plan, NULL, diag);
-    sf_plan_free(plan);
-    return status;
-}
-
 static sf_status verify_known(const struct job *job, const sf_graph *graph, sf_diag *diag)
 {
     sf_verify_report *report;
@@ -237,13 +223,17 @@ static sf_status verify_known(const struct job *job, const sf_graph *graph, sf_d
     return printed != SF_OK ? printed : status;
 }
 
-static sf_status verify(const struct job *job, sf_diag *diag)
+static sf_status verify(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
-    sf_status status = sf_load(job->step, &job->load, diag, &graph);
-    if (status != SF_OK)
-        return status;
-    status = job->plan ? verify_split(job, graph, diag) : verify_known(job, graph, diag);
+    sf_plan *plan;
+    sf_status status = sf_cli_open(&job->split, diag, &graph, &plan);
+    job->options.limit = job->split.limit;
+    if (status == SF_OK)
+        status = !plan                 ? verify_known(job, graph, diag)
+                 : job->options.shrunk ? verify_shrunk(job, graph, plan, diag)
+                                       : verify_plan(job, graph, plan, NULL, diag);
+    sf_plan_free(plan);
     sf_graph_free(graph);
     return status;
 }
@@ -256,9 +246,9 @@ int sf_cli_verify(int argc, char **argv)
         {"against", 'a', SF_CLI_TEXT, &job.options.against, "FILE",
          "safetensors with in.I, out.I, batch.K.NAME and losses; with a plan in.I and batch.K.NAME "
          "are enough, and without a file both runs start as training does"},
-        {"plan", 'p', SF_CLI_TEXT, &job.plan, "PLAN",
+        {"plan", 'p', SF_CLI_TEXT, &job.split.plan, "PLAN",
          "compare the step split as this plan says with the step unsplit"},
-        {"ranks", 'n', SF_CLI_COUNT, &job.ranks, "N",
+        {"ranks", 'n', SF_CLI_COUNT, &job.split.ranks, "N",
          "how many ranks there are to be: those of the plan"},
         {"init", 'i', SF_CLI_TEXT, &job.options.init, "INIT",
          "with a plan and without --against: rules for weights as of train"},
@@ -280,7 +270,7 @@ int sf_cli_verify(int argc, char **argv)
          "cpu or oracle (default cpu); with a plan, that of the unsplit run"},
         {"threads", 0, SF_CLI_COUNT, &threads, "T",
          "threads of the engine cpu (default: as many as the process may use)"},
-        {"wait", 0, SF_CLI_NUMBER, &job.options.limit, "SECONDS",
+        {"wait", 0, SF_CLI_NUMBER, &job.split.limit, "SECONDS",
          "how long a rank may wait for another (default 300)"},
         {"json", 0, SF_CLI_FLAG, &job.json, NULL, "for machines; all results"},
     };
@@ -295,20 +285,20 @@ int sf_cli_verify(int argc, char **argv)
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
-        .load = &job.load,
+        .load = &job.split.load,
     };
     int exit_code;
-    if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
+    if (!sf_cli_parse(&command, argc, argv, &job.split.step, &exit_code))
         return exit_code;
-    if (!job.options.against && !job.plan)
+    if (!job.options.against && !job.split.plan)
         return sf_cli_misuse("verify", "--against FILE or --plan PLAN is missing");
-    if (job.ranks > 0 && !job.plan)
+    if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("verify", "--ranks needs a --plan");
-    if (job.options.shrunk && (!job.plan || job.options.against))
+    if (job.options.shrunk && (!job.split.plan || job.options.against))
         return sf_cli_misuse("verify", "--shrink needs a --plan, and no --against");
-    if ((job.options.data || job.options.init) && (!job.plan || job.options.against))
+    if ((job.options.data || job.options.init) && (!job.split.plan || job.options.against))
         return sf_cli_misuse("verify", "--init and --data need a --plan, and no --against");
-    if (steps == 0 && job.plan)
+    if (steps == 0 && job.split.plan)
         return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");

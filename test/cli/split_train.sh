@@ -137,6 +137,23 @@ if [ -n "$mpi" ]; then
         "${data[@]}" --save "$work/one"
     refused 1 "the loss of step" mpi:2 --plan "$work/dp.json" --steps 3 --data "$io" \
         --init '*=constant:1e38'
+    # Command lines that are wrong, of all processes or of one.
+    misused() {
+        local text=$1
+        shift
+        status=0
+        timeout 100 mpirun -n 3 "$bin" "$@" >"$work/out" 2>&1 </dev/null || status=$?
+        [ $status -eq 2 ] || fail "exit code $status, not 2: $*"
+        says "$text"
+    }
+    misused "usage: sheaf COMMAND"
+    misused "did you mean 'train'?" trian
+    misused "unknown option: --no-such" train "$step" --no-such
+    misused "--steps N is missing" train "$step"
+    misused "no --plan says how to split" run "$step"
+    misused "no --plan says how to split" verify "$step" --against "$io"
+    misused "unknown option: --no-such" run "$step" --plan "$work/2d.json" \
+        : -n 1 "$bin" run "$step" --plan "$work/2d.json" --no-such
     # One rank has no data, or other data.
     head -c 4096 "$SHEAF_SOURCE/examples/char-gpt/text.txt" >"$work/a.u16"
     tail -c 4096 "$SHEAF_SOURCE/examples/char-gpt/text.txt" >"$work/b.u16"

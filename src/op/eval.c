@@ -7,12 +7,12 @@
 
 static sf_status allocate(sf_eval *eval, sf_tensor *tensor, const sf_type *type, sf_loc loc)
 {
-    int64_t bytes = sf_type_bytes(type);
+    int64_t bytes = sf_type_bytes(type), limit = eval->setup.limit;
     char text[SF_TYPE_TEXT];
-    if (eval->limit && bytes > eval->limit - eval->live)
+    if (limit && bytes > limit - eval->live)
         return sf_fail(eval->diag, SF_ENOMEM, loc,
                        "%s needs %" PRId64 " bytes, with %" PRId64 " of %" PRId64 " in use",
-                       sf_type_text(type, text), bytes, eval->live, eval->limit);
+                       sf_type_text(type, text), bytes, eval->live, limit);
     *tensor = (sf_tensor){.type = type, .data = sf_alloc((size_t)bytes)};
     eval->live += bytes;
     if (eval->live > eval->peak)
@@ -49,7 +49,11 @@ static sf_status eval_node(sf_eval *eval, const sf_node *node)
         in[i] = eval->values[node->operands[i]];
     for (uint32_t i = 0; i < node->nresults; i++)
         SF_TRY(allocate(eval, &eval->values[node->result + i], op.out[i], node->loc));
-    sf_status status = node->def->eval(eval, &op, in, &eval->values[node->result]);
+    sf_tensor *out = &eval->values[node->result];
+    const sf_eval_setup *setup = &eval->setup;
+    sf_status status = setup->collective && sf_is_collective(node)
+                           ? setup->collective(setup->context, node, in, out, eval->diag)
+                           : node->def->eval(eval, &op, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }
@@ -138,9 +142,9 @@ static bool has_effects(const sf_graph *graph, const sf_block *block)
 }
 
 sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
-                           int64_t limit, int64_t *peak, sf_diag *diag)
+                           const sf_eval_setup *setup, int64_t *peak, sf_diag *diag)
 {
-    sf_eval eval = {.graph = graph, .diag = diag, .limit = limit};
+    sf_eval eval = {.graph = graph, .diag = diag, .setup = *setup};
     eval.literal = has_effects(graph, graph->top);
     eval.values = sf_alloc(graph->nvalues * sizeof *eval.values);
     sf_status status = SF_OK;
@@ -163,7 +167,8 @@ sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf
 sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
                         int64_t limit, sf_diag *diag)
 {
-    return sf_eval_measured(graph, arguments, results, limit, NULL, diag);
+    sf_eval_setup setup = {.limit = limit};
+    return sf_eval_measured(graph, arguments, results, &setup, NULL, diag);
 }
 
 sf_status sf_eval_op(const sf_op *op, const sf_tensor *in, sf_tensor *out, sf_diag *diag)

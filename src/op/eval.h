@@ -6,13 +6,23 @@
 
 #include "op/op.h"
 
+/* Does a collective of a rank's graph, on tensors in memory, with the other ranks of its group. */
+typedef sf_status sf_eval_collective(void *context, const sf_node *node, const sf_tensor *in,
+                                     sf_tensor *out, sf_diag *diag);
+
+typedef struct sf_eval_setup {
+    int64_t limit;                  /* bytes of live tensors; 0: none */
+    sf_eval_collective *collective; /* NULL: all groups are of one rank */
+    void *context;                  /* of it */
+} sf_eval_setup;
+
 struct sf_eval {
     const sf_graph *graph;
     sf_diag *diag;
+    sf_eval_setup setup;
     sf_arena scratch; /* for kernels: mark on entry, reset on exit */
     bool literal; /* round sums after every step, as the definitions of the ops read; else once */
     sf_tensor *values;  /* indexed by value id; data NULL when not live */
-    int64_t limit;      /* bytes of live tensors, 0 for none */
     int64_t live, peak; /* bytes */
 };
 
@@ -40,7 +50,7 @@ sf_status sf_eval_graph(const sf_graph *graph, const sf_tensor *arguments, sf_te
 
 /* The same; *peak, when not NULL, gets the most bytes of tensors that were live at a time. */
 sf_status sf_eval_measured(const sf_graph *graph, const sf_tensor *arguments, sf_tensor *results,
-                           int64_t limit, int64_t *peak, sf_diag *diag);
+                           const sf_eval_setup *setup, int64_t *peak, sf_diag *diag);
 
 /* Frees the tensors that the evaluation still holds, and its scratch memory. */
 void sf_eval_close(sf_eval *eval);

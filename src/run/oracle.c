@@ -1,4 +1,5 @@
-/* The oracle as an engine: every step is one evaluation with the reference kernels, on one thread. */
+/* The oracle as an engine: every step is one evaluation with the reference kernels, on one thread.
+ * Collectives are begun and waited for where they stand. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
+#include "run/collective.h"
 #include "run/engine_kind.h"
 
 struct oracle {
@@ -14,8 +16,9 @@ struct oracle {
     sf_tensor *arguments, *results, *next; /* results get their data from each evaluation */
     uint32_t *becomes;                     /* by result: the argument that it becomes, or SF_NONE */
     int64_t held;                          /* bytes of the arguments */
-    int64_t limit;                         /* bytes for an evaluation; 0: none */
-    int64_t peak;                          /* bytes, of all evaluations */
+    sf_eval_setup setup;
+    sf_collectives collectives;
+    int64_t peak; /* bytes, of all evaluations */
 };
 
 static void free_data(uint32_t count, sf_tensor *tensors)
@@ -45,8 +48,28 @@ static sf_status measure(struct oracle *oracle, int64_t memory, sf_diag *diag)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
                        "the arguments need %" PRId64 " bytes, and there are %" PRId64, oracle->held,
                        memory);
-    oracle->limit = memory > 0 ? memory - oracle->held : 0;
+    oracle->setup.limit = memory > 0 ? memory - oracle->held : 0;
     return SF_OK;
+}
+
+static sf_status run_collective(void *context, const sf_node *node, const sf_tensor *in,
+                                sf_tensor *out, sf_diag *diag)
+{
+    struct oracle *oracle = context;
+    sf_arena scratch = {0};
+    char **from = SF_ARRAY(&scratch, node->noperands, char *);
+    char **to = SF_ARRAY(&scratch, node->nresults, char *);
+    for (uint32_t i = 0; i < node->noperands; i++)
+        from[i] = in[i].data;
+    for (uint32_t i = 0; i < node->nresults; i++)
+        to[i] = out[i].data;
+    sf_request *request;
+    sf_status status =
+        sf_collective_start(&oracle->collectives, oracle->graph, node, from, to, diag, &request);
+    if (status == SF_OK && request)
+        status = sf_comm_wait(request, diag);
+    sf_arena_free(&scratch);
+    return status;
 }
 
 static sf_status open_oracle(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
@@ -55,6 +78,8 @@ static sf_status open_oracle(const sf_graph *graph, const sf_engine_options *opt
     const sf_block *top = graph->top;
     struct oracle *oracle = sf_alloc(sizeof *oracle);
     oracle->graph = graph;
+    oracle->setup = (sf_eval_setup){.collective = run_collective, .context = oracle};
+    oracle->collectives = (sf_collectives){.comm = options->comm, .mesh = options->mesh};
     sf_status status =
         measure(oracle, options->memory ? options->memory : sf_machine_memory(), diag);
     if (status != SF_OK) {
@@ -111,7 +136,7 @@ static sf_status step(void *self, sf_diag *diag)
     int64_t peak = 0;
     free_data(count, oracle->results);
     sf_status status = sf_eval_measured(oracle->graph, oracle->arguments, oracle->next,
-                                        oracle->limit, &peak, diag);
+                                        &oracle->setup, &peak, diag);
     if (peak > oracle->peak)
         oracle->peak = peak;
     if (status != SF_OK) {

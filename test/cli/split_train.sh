@@ -78,6 +78,10 @@ if [ -n "$mpi" ]; then
     same_state "$work/threads/step-000008" "$work/mpi/step-000008"
 fi
 
+# So do the reference kernels.
+good threads --plan "$work/2d.json" --steps 8 "${data[@]}" --engine oracle --log "$work/oracle.jsonl"
+close "$work/one.jsonl" "$work/oracle.jsonl"
+
 # resume FROM KIND PLAN: goes on from the middle of another run.
 count=0
 resume() {

@@ -59,10 +59,10 @@ typedef struct sf_train_options {
     int64_t memory;          /* most bytes; 0: what the machine has */
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
-    double limit;        /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
+    double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
                             and stays away for as long after another has failed cannot be left
                             behind: it is named on standard error, and the process ends */
-    bool ignore_nan;     /* go on when the loss is no finite number; else that is SF_EWRONG */
+    bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
     void (*progress)(void *context, const sf_train_progress *progress); /* or NULL */
     bool (*stop)(void *context); /* asked after every step: true to save and return; or NULL */
     void *context;               /* of both */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/threads.h"
 #include "run/agree.h"
@@ -55,7 +56,7 @@ static void *run_thread(void *context)
     r->back = true;
     g->away--;
     if (status != SF_OK && !(g->failed > 0))
-        g->failed = sf_comm_now();
+        g->failed = sf_now();
     pthread_cond_signal(&g->changed);
     pthread_mutex_unlock(&g->lock);
     return NULL;
@@ -110,7 +111,7 @@ static void start_ranks(const sf_world *world, rank *ranks, sf_comm **comms, gat
         ranks[i].status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "rank %d cannot be started", i);
         ranks[i].back = true;
         g->away--;
-        g->failed = sf_comm_now();
+        g->failed = sf_now();
         sf_comm_abort(comms[i], "it could not be started");
     }
 }
@@ -123,7 +124,7 @@ static bool await_ranks(gathering *g, double limit)
         struct timespec until = sf_comm_timespec(deadline);
         if (!(g->failed > 0))
             pthread_cond_wait(&g->changed, &g->lock);
-        else if (sf_comm_now() < deadline)
+        else if (sf_now() < deadline)
             pthread_cond_timedwait(&g->changed, &g->lock, &until);
         else
             return false;
@@ -142,7 +143,7 @@ static _Noreturn void leave(const rank *ranks, int count, const gathering *g, sf
         if (!ranks[i].back)
             sf_fail(diag, SF_EPEER, SF_NOWHERE,
                     "rank %d does not come back, %.0f s after another one has failed", i,
-                    sf_comm_now() - g->failed);
+                    sf_now() - g->failed);
     for (int i = 0; i < sf_diag_count(diag) && i < SF_DIAG_KEPT; i++)
         fprintf(stderr, "%s\n", sf_diag_text(diag, i));
     _exit(EXIT_FAILURE);

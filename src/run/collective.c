@@ -54,9 +54,11 @@ static void copy(const sf_graph *graph, const sf_node *node, char *const *in, ch
 }
 
 sf_status sf_collective_start(sf_collectives *c, const sf_graph *graph, const sf_node *node,
-                              char *const *in, char *const *out, sf_flight flight, sf_diag *diag)
+                              char *const *in, char *const *out, sf_diag *diag,
+                              sf_request **request)
 {
     sf_axes axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
+    *request = NULL;
     if (node->attrs[SF_COLLECTIVE_SIZE]->integer == 1) {
         copy(graph, node, in, out);
         return SF_OK;
@@ -85,11 +87,14 @@ sf_status sf_collective_start(sf_collectives *c, const sf_graph *graph, const sf
         parts[i] = (sf_transfer_part){.in = in[i], .out = out[i], .count = count};
     }
     transfer.parts = parts;
-    sf_status status = sf_comm_start(group, &transfer, diag, &flight.request);
+    sf_status status = sf_comm_start(group, &transfer, diag, request);
     sf_arena_free(&scratch);
-    if (status == SF_OK)
-        c->flights[c->nflights++] = flight;
     return status;
+}
+
+void sf_collectives_add(sf_collectives *c, sf_flight flight)
+{
+    c->flights[c->nflights++] = flight;
 }
 
 sf_status sf_collectives_wait(sf_collectives *c, uint32_t before, double *seconds, sf_diag *diag)

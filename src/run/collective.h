@@ -24,11 +24,15 @@ typedef struct sf_collectives {
     uint32_t nflights;
 } sf_collectives;
 
-/* Starts the collective that the node of flight.inst is, on tensors in memory, which are the
- * communicator's until it was waited for. In a group of one rank it is done at once. */
+/* Starts the collective that the node is, on tensors in memory; *request is to be waited for with
+ * sf_comm_wait, and until then the tensors are the communicator's. In a group of one rank it is done at
+ * once, and *request is NULL. */
 sf_status sf_collective_start(sf_collectives *collectives, const sf_graph *graph,
-                              const sf_node *node, char *const *in, char *const *out,
-                              sf_flight flight, sf_diag *diag);
+                              const sf_node *node, char *const *in, char *const *out, sf_diag *diag,
+                              sf_request **request);
+
+/* Leaves the waiting to the functions below. */
+void sf_collectives_add(sf_collectives *collectives, sf_flight flight);
 
 /* Waits for those that must be done before the instruction; SF_NONE: for all. The time that it waited for
  * each is added to seconds[its inst]. */

@@ -15,13 +15,6 @@ const char *sf_transfer_kind_name(sf_transfer_kind kind)
     return names[kind];
 }
 
-double sf_comm_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 struct timespec sf_comm_timespec(double deadline)
 {
     double whole = deadline > 1e9 ? 1e9 : deadline; /* thirty years after the start */

@@ -15,6 +15,7 @@
 #ifndef SF_RUN_COMM_KIND_H
 #define SF_RUN_COMM_KIND_H
 
+#include "base/machine.h"
 #include "run/comm.h"
 #include "run/comm_combine.h"
 
@@ -106,10 +107,7 @@ void sf_comm_fold(const sf_combine *combine, const void *const *sources, int mem
 /* Seconds that a rank may wait for another, unless told. */
 #define SF_COMM_LIMIT 300.0
 
-/* Seconds of a clock that never goes back. */
-double sf_comm_now(void);
-
-/* A time of that clock, for a condition variable that goes by CLOCK_MONOTONIC. */
+/* A time of sf_now, for a condition variable that goes by CLOCK_MONOTONIC. */
 struct timespec sf_comm_timespec(double deadline);
 
 #endif

@@ -112,9 +112,9 @@ static void raise_flag(sf_engine *engine, bool *flag)
 
 static bool await_flag(sf_engine *engine, const bool *flag, double seconds)
 {
-    double deadline = sf_comm_now() + seconds;
+    double deadline = sf_now() + seconds;
     struct timespec until = sf_comm_timespec(deadline);
-    while (!*flag && sf_comm_now() < deadline)
+    while (!*flag && sf_now() < deadline)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
     return *flag;
 }
@@ -145,9 +145,9 @@ static void *run_engine(void *argument)
 /* Caller holds the lock. The thread may be held up in MPI: that is not waited for. */
 static void await_close(sf_engine *engine)
 {
-    double deadline = sf_comm_now() + 4 * SF_MPI_TELL_LIMIT;
+    double deadline = sf_now() + 4 * SF_MPI_TELL_LIMIT;
     struct timespec until = sf_comm_timespec(deadline);
-    while (!atomic_load(&engine->closed) && sf_comm_now() < deadline)
+    while (!atomic_load(&engine->closed) && sf_now() < deadline)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
 }
 
@@ -244,11 +244,11 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
 {
     sf_engine *engine = &engine_memory;
     sf_flow *flow = (sf_flow *)base;
-    double deadline = sf_comm_now() + base->group->comm->limit;
+    double deadline = sf_now() + base->group->comm->limit;
     sf_engine_drive(engine, flow);
     pthread_mutex_lock(&engine->lock);
     struct timespec until = sf_comm_timespec(deadline);
-    while (!mpi_done(base) && !atomic_load(&engine->ending) && sf_comm_now() < deadline)
+    while (!mpi_done(base) && !atomic_load(&engine->ending) && sf_now() < deadline)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
     if (!mpi_done(base)) {
         if (!atomic_load(&engine->ending))
@@ -287,9 +287,9 @@ static void mpi_free(sf_comm *comm)
     }
     engine->leaving = !atomic_load(&engine->ending);
     pthread_cond_signal(&engine->work);
-    double deadline = sf_comm_now() + comm->limit;
+    double deadline = sf_now() + comm->limit;
     struct timespec until = sf_comm_timespec(deadline);
-    while (!engine->left && !atomic_load(&engine->ending) && sf_comm_now() < deadline)
+    while (!engine->left && !atomic_load(&engine->ending) && sf_now() < deadline)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
     if (!engine->left) {
         sf_engine_end(engine, true, "the others did not come to the end");

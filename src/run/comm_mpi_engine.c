@@ -316,9 +316,9 @@ static int ask(sf_engine *engine, const sf_flow *flow, int rank)
     letter->head.key = flow->base.group->key;
     letter->head.sequence = flow->base.sequence;
     sf_engine_post(engine, letter);
-    double deadline = sf_comm_now() + ANSWER_LIMIT;
+    double deadline = sf_now() + ANSWER_LIMIT;
     engine->answered = false;
-    while (!engine->answered && engine->tell && sf_comm_now() < deadline)
+    while (!engine->answered && engine->tell && sf_now() < deadline)
         if (!read_letters(engine) && !empty_outbox(engine))
             nap(NAP);
     return engine->answered ? engine->answer : -1;
@@ -352,10 +352,10 @@ static void close_world(sf_engine *engine)
 {
     if (engine->late)
         find_culprit(engine);
-    double deadline = sf_comm_now() + SF_MPI_TELL_LIMIT;
+    double deadline = sf_now() + SF_MPI_TELL_LIMIT;
     if (engine->tell)
         post_to_all(engine, SF_LETTER_ABORT, engine->reason);
-    while (engine->outbox && sf_comm_now() < deadline) {
+    while (engine->outbox && sf_now() < deadline) {
         empty_outbox(engine);
         sched_yield();
     }
@@ -442,7 +442,7 @@ static bool await_world(sf_engine *engine)
     engine->sleeping = true;
     while (!engine->quit && !atomic_load(&engine->ending) &&
            (engine->left || atomic_load(&engine->drivers) > 0)) {
-        struct timespec until = sf_comm_timespec(sf_comm_now() + MOST_IDLE);
+        struct timespec until = sf_comm_timespec(sf_now() + MOST_IDLE);
         if (engine->left)
             pthread_cond_wait(&engine->work, &engine->lock);
         else
@@ -458,19 +458,19 @@ static bool await_world(sf_engine *engine)
  * moved bytes, even if nothing came to its end by it. */
 static bool look(sf_engine *engine, double *now)
 {
-    double before = sf_comm_now();
+    double before = sf_now();
     bool moved = take_starts(engine);
     moved |= read_letters(engine);
     moved |= advance_flows(engine);
     moved |= empty_outbox(engine);
     moved |= leave(engine);
-    *now = sf_comm_now();
+    *now = sf_now();
     return moved || *now - before > LONG_LOOK;
 }
 
 void sf_engine_serve(sf_engine *engine)
 {
-    double still = sf_comm_now(), now;
+    double still = sf_now(), now;
     while (await_world(engine)) {
         pthread_mutex_lock(&engine->turn);
         bool moved = look(engine, &now), ending = atomic_load(&engine->ending);
@@ -496,7 +496,7 @@ void sf_engine_drive(sf_engine *engine, const sf_flow *flow)
         return;
     atomic_fetch_add(&engine->drivers, 1);
     pthread_mutex_lock(&engine->turn);
-    double now = sf_comm_now(), still = now;
+    double now = sf_now(), still = now;
     while (!atomic_load(&flow->done) && !atomic_load(&engine->ending) && now - still < BUSY_FOR) {
         if (look(engine, &now))
             still = now;

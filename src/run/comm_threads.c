@@ -524,7 +524,7 @@ static void yield_a_little(const request *r)
 
 static sf_status wait_locked(world *w, end *e, request *r, sf_diag *diag)
 {
-    double deadline = sf_comm_now() + e->base.limit;
+    double deadline = sf_now() + e->base.limit;
     while (atomic_load_explicit(&r->pending, memory_order_acquire) > 0) {
         if (atomic_load(&w->failed))
             return report_failure(w, &r->base, diag);
@@ -535,7 +535,7 @@ static sf_status wait_locked(world *w, end *e, request *r, sf_diag *diag)
         }
         int place = missing(r);
         bool left = place >= 0 && w->ends[r->base.group->ranks[place]].left;
-        if (left || (place >= 0 && sf_comm_now() >= deadline))
+        if (left || (place >= 0 && sf_now() >= deadline))
             return give_up(w, r, place, left, diag);
         e->owner_sleeps = true;
         struct timespec until = sf_comm_timespec(deadline);

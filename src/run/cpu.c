@@ -158,11 +158,15 @@ static sf_status run_collective(struct cpu *cpu, const frame *f, uint32_t index,
 {
     const sf_inst *inst = &f->program->insts[index];
     const sf_pointers *at = &f->pointers[index];
-    sf_flight flight = {.inst = f == &cpu->top ? index : 0,
-                        .until = f == &cpu->top ? inst->until : 0};
-    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, flight,
-                               diag));
-    return sf_collectives_wait(&cpu->collectives, 0, cpu->seconds, diag);
+    sf_request *request;
+    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, diag,
+                               &request));
+    if (!request)
+        return SF_OK;
+    if (f != &cpu->top)
+        return sf_comm_wait(request, diag);
+    sf_collectives_add(&cpu->collectives, (sf_flight){index, inst->until, request});
+    return SF_OK;
 }
 
 static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)

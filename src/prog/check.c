@@ -7,6 +7,7 @@
 #include "op/build.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "prog/check_trace.h"
 #include "shard/region.h"
 
 typedef struct checker {
@@ -353,8 +354,12 @@ static sf_status check_value(checker *c, sf_value value)
     }
     if (c->ncollectives > 1)
         return wrong(c, piece->whole, "is made by several collectives in one move");
-    bool moved = c->nsources == 1 && c->local->pieces[c->sources[0]].whole == piece->whole;
-    return moved ? check_move(c, piece, &c->local->pieces[c->sources[0]]) : check_op(c, piece);
+    if (c->nsources != 1 || c->local->pieces[c->sources[0]].whole != piece->whole)
+        return check_op(c, piece);
+    SF_TRY(check_move(c, piece, &c->local->pieces[c->sources[0]]));
+    return sf_check_elements(c->local, value, c->sources[0])
+               ? SF_OK
+               : wrong(c, piece->whole, "has its elements in other places than its layout says");
 }
 
 static sf_status check_results(checker *c)

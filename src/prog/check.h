@@ -4,7 +4,8 @@
  * claims to be (sf_piece), and judges the claims by regions (shard/region.h):
  *
  *  - what a move makes is covered exactly once by what the ranks of its collective bring, elements and
- *    contributions, and each of them brings something: the group is neither too small nor too large;
+ *    contributions, and each of them brings something: the group is neither too small nor too large; and
+ *    elements followed back through it, a sample, are where the layouts say;
  *  - what an op reads is its operands, all of them, as the plan wants them, and what it makes is what the
  *    plan says, which follows from the op's factors;
  *  - arguments come and results come back as the plan says;

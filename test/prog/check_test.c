@@ -325,6 +325,93 @@ static void break_collectives(split *s)
                 try_mutant(s, rank, at, part, (mutation)m);
 }
 
+/* Mutants of what stands beside the collective in a move: shapes and types stay, elements do not. */
+
+static bool swap_dims(sf_graph *graph, sf_node *node, undo *u)
+{
+    const sf_attr *order = node->attrs[SF_TRANSPOSE_PERMUTATION];
+    const sf_type *type = sf_type_of(graph, node->result);
+    int64_t changed[SF_MAX_RANK];
+    for (int a = 0; a < type->rank; a++)
+        for (int b = a + 1; b < type->rank; b++) {
+            if (type->dims[a] != type->dims[b] || type->dims[a] == 1)
+                continue;
+            memcpy(changed, order->ints, (size_t)type->rank * sizeof *changed);
+            changed[a] = order->ints[b];
+            changed[b] = order->ints[a];
+            set_attr(node, SF_TRANSPOSE_PERMUTATION, sf_attr_ints(graph->pool, type->rank, changed),
+                     u);
+            return true;
+        }
+    return false;
+}
+
+static bool shift_slice(sf_graph *graph, sf_node *node, undo *u)
+{
+    const sf_type *whole = sf_type_of(graph, node->operands[0]);
+    const sf_type *type = sf_type_of(graph, node->result);
+    int64_t starts[SF_MAX_RANK], limits[SF_MAX_RANK];
+    bool changed = false;
+    for (int d = 0; d < type->rank; d++) {
+        bool cut = !changed && type->dims[d] < whole->dims[d];
+        int64_t was = node->attrs[SF_SLICE_STARTS]->ints[d];
+        starts[d] = cut ? (was + type->dims[d]) % whole->dims[d] : was;
+        limits[d] = starts[d] + type->dims[d];
+        changed = changed || cut;
+    }
+    set_attr(node, SF_SLICE_STARTS, sf_attr_ints(graph->pool, type->rank, starts), u);
+    const sf_attr **attrs = (const sf_attr **)node->attrs;
+    attrs[SF_SLICE_LIMITS] = sf_attr_ints(graph->pool, type->rank, limits);
+    return changed;
+}
+
+/* The node of a move that brings the value there, nearest to it, that is a transpose or a slice. */
+static sf_node *find_view(const sf_local *local, sf_value value)
+{
+    for (sf_value at = value;;) {
+        sf_node *node = sf_maker(local->graph, at);
+        if (!node || node->noperands != 1)
+            return NULL;
+        if (sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_SLICE)) {
+            sf_value from = node->operands[0];
+            while (local->pieces[from].whole == SF_NONE && sf_maker(local->graph, from) &&
+                   sf_maker(local->graph, from)->noperands == 1)
+                from = sf_maker(local->graph, from)->operands[0];
+            return local->pieces[from].whole == local->pieces[value].whole ? node : NULL;
+        }
+        at = node->operands[0];
+        if (local->pieces[at].whole != SF_NONE)
+            return NULL;
+    }
+}
+
+static int rearranged[2]; /* transposes, slices */
+
+static void break_views(split *s)
+{
+    sf_local *local = s->locals[s->ranks - 1];
+    for (sf_value v = 0; v < local->graph->nvalues; v++) {
+        sf_node *node = local->pieces[v].whole == SF_NONE ? NULL : find_view(local, v);
+        if (!node)
+            continue;
+        bool is_slice = sf_is(node, SF_OP_SLICE);
+        undo u = {.attrs = node->attrs};
+        sf_diag *diag = sf_diag_new();
+        if ((is_slice ? shift_slice : swap_dims)(local->graph, node, &u)) {
+            if (sf_check_local(local, diag) == SF_OK)
+                fail_msg("%s: another %s passed", s->name, node->def->name);
+            if (!is_about(s, sf_diag_text(diag, 0), local->pieces[v].whole))
+                fail_msg("%s: the message does not name the tensor and its pin: %s", s->name,
+                         sf_diag_text(diag, 0));
+            rearranged[is_slice]++;
+            s->mutants++;
+        }
+        node->attrs = u.attrs;
+        sf_arena_free(&u.arena);
+        sf_diag_free(diag);
+    }
+}
+
 /* Mutants of layouts: the local graph is that of the good plan, the plan says something else. */
 
 static bool change_layout(sf_layout *layout, const sf_mesh *mesh, int how)
@@ -388,6 +475,7 @@ static void test_mutants(void **state)
         open_split(&s, splits[i].step, splits[i].recipe, splits[i].ranks, NULL, NULL);
         expect_good(&s);
         break_collectives(&s);
+        break_views(&s);
         if (splits[i].layouts)
             break_layouts(&s);
         expect_good(&s);
@@ -397,6 +485,8 @@ static void test_mutants(void **state)
     }
     for (int m = 0; m < MUTATIONS; m++)
         print_message("%s: %d\n", mutation_names[m], made[m]);
+    print_message("another transpose: %d, another slice: %d\n", rearranged[0], rearranged[1]);
+    assert_true(rearranged[0] > 10 && rearranged[1] > 10);
     assert_true(mutants > 2000);
 }
 
@@ -430,6 +520,7 @@ static void test_exchanges(void **state)
     assert_true(sf_is(test_collective(s.locals[0], 1), SF_OP_ALL_TO_ALL));
     expect_good(&s);
     break_collectives(&s);
+    break_views(&s);
     break_layouts(&s);
     expect_good(&s);
     assert_true(s.mutants > 30);

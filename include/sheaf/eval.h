@@ -86,8 +86,9 @@ typedef struct sf_verify_options {
     const char *init,
         *data;    /* of a plan, without `against`: rules and data as of training; NULL: the
                                 default, "synthetic" */
-    bool shrunk;  /* the step is one of sf_plan_shrink: the tolerance of results is 1e-2 in place of
-                           1e-4, because short sums and deep stacks magnify rounding errors */
+    bool shrunk;  /* the step is one of sf_plan_shrink, which may be badly conditioned: where no
+                           tolerance is given, more is allowed as far as one unit in the last place
+                           of the arguments changes results and losses, measured in every step */
     double limit; /* of a plan: seconds that a rank may wait for another; 0: 300 */
 } sf_verify_options;
 
@@ -105,7 +106,7 @@ void sf_verify_free(sf_verify_report *report);
  * judged in every step, each rank's pieces by themselves: against those of the unsplit step on the state
  * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
  * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; `steps` are
- * 10, or as many as `against` has batches for, if those are fewer. */
+ * 10, of a shrunk step 3, or as many as `against` has batches for, if those are fewer. */
 sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out);
 

@@ -340,7 +340,8 @@ int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *
     int worst = -1;
     for (uint32_t i = 0; i < comparison->graph->top->nresults; i++) {
         out[i] = (sf_difference){.name = sf_result_name(comparison->graph, i, arena),
-                                 .tolerance = comparison->tolerance};
+                                 .tolerance = comparison->tolerances ? comparison->tolerances[i]
+                                                                     : comparison->tolerance};
         compare_result(&excuses, i, &out[i]);
         if (worst < 0 || sf_badness(&out[i]) > sf_badness(&out[worst]))
             worst = (int)i;

@@ -18,6 +18,7 @@ typedef struct sf_comparison {
     const sf_tensor *ours, *theirs; /* results of it, whole */
     const sf_held *held; /* by result: what is compared instead of all of `ours`; or NULL */
     double tolerance;
+    const double *tolerances; /* by result, instead; or NULL */
     double noise;    /* see moments.h */
     bool on_average; /* judge tensors by quadratic means, single elements less strictly */
 } sf_comparison;

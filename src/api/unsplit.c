@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "ir/name.h"
 #include "run/init.h"
@@ -128,31 +129,90 @@ static void take_results(const sf_unsplit *run, sf_tensor *out)
         out[i] = sf_engine_result(run->engine, i);
 }
 
-static sf_status evaluate(const sf_unsplit *run, const sf_tensor *arguments, sf_tensor *results,
-                          sf_diag *diag)
+/* Every float by a unit in the last place, up or down. */
+static void shake(const sf_tensor *tensor, uint64_t seed)
+{
+    enum { CHUNK = 1024 };
+    double values[CHUNK];
+    sf_dtype dtype = tensor->type->dtype;
+    if (!sf_is_float(dtype))
+        return;
+    double unit = ldexp(1, -sf_dtype_get(dtype)->mantissa);
+    for (int64_t first = 0; first < tensor->type->count; first += CHUNK) {
+        int64_t rest = tensor->type->count - first, length = rest < CHUNK ? rest : CHUNK;
+        sf_load_f64s(dtype, tensor->data, first, length, values);
+        for (int64_t i = 0; i < length; i++)
+            values[i] *= sf_hash_mix(seed, (uint64_t)(first + i)) & 1 ? 1 + unit : 1 - unit;
+        sf_store_f64s(dtype, tensor->data, first, length, values);
+    }
+}
+
+static sf_status evaluate(const sf_unsplit *run, const sf_tensor *arguments, bool shaken,
+                          sf_tensor *results, sf_diag *diag)
 {
     for (uint32_t i = 0; i < run->graph->top->narguments; i++) {
         sf_tensor to = sf_engine_argument(run->engine, i);
         copy_tensor(&arguments[i], &to);
+        if (shaken)
+            shake(&to, i);
     }
     SF_TRY(sf_engine_step(run->engine, diag));
     take_results(run, results);
     return SF_OK;
 }
 
+static void keep_results(const sf_unsplit *run, const sf_tensor *results, const sf_tensor *to)
+{
+    for (uint32_t i = 0; i < run->graph->top->nresults; i++)
+        copy_tensor(&results[i], &to[i]);
+}
+
+/* Goes on from `state`. */
+static double go_on(const sf_unsplit *run, const sf_tensor *results, const sf_tensor *state)
+{
+    double loss = sf_get_f64(&results[run->loss], 0);
+    follow(run->graph, results, state);
+    return loss;
+}
+
+static sf_status step_shaken(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
+{
+    SF_TRY(evaluate(run, run->split, true, results, diag));
+    keep_results(run, results, run->shaken);
+    if (!same)
+        SF_TRY(evaluate(run, run->drifted, false, results, diag));
+    run->drifted_loss = go_on(run, results, run->drifted);
+    return SF_OK;
+}
+
+static sf_status step_both(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
+{
+    SF_TRY(evaluate(run, run->split, false, results, diag));
+    keep_results(run, results, run->theirs);
+    if (!same)
+        SF_TRY(evaluate(run, run->own, false, results, diag));
+    run->own_loss = go_on(run, results, run->own);
+    return run->shakes ? step_shaken(run, same, results, diag) : SF_OK;
+}
+
+void sf_unsplit_shake(sf_unsplit *run)
+{
+    const sf_block *top = run->graph->top;
+    run->shakes = true;
+    run->shaken = SF_ARRAY(&run->arena, top->nresults, sf_tensor);
+    run->drifted = SF_ARRAY(&run->arena, top->narguments, sf_tensor);
+    for (uint32_t i = 0; i < top->nresults; i++)
+        run->shaken[i] = new_tensor(&run->arena, run->theirs[i].type);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        run->drifted[i] = run->graph->arguments[i].next == SF_NONE
+                              ? run->split[i]
+                              : new_tensor(&run->arena, run->split[i].type);
+}
+
 sf_status sf_unsplit_step(sf_unsplit *run, bool same, sf_diag *diag)
 {
-    uint32_t count = run->graph->top->nresults;
-    sf_tensor *results = sf_alloc(count * sizeof *results + 1);
-    sf_status status = evaluate(run, run->split, results, diag);
-    for (uint32_t i = 0; i < count && status == SF_OK; i++)
-        copy_tensor(&results[i], &run->theirs[i]);
-    if (status == SF_OK && !same)
-        status = evaluate(run, run->own, results, diag);
-    if (status == SF_OK) {
-        run->own_loss = sf_get_f64(&results[run->loss], 0);
-        follow(run->graph, results, run->own);
-    }
+    sf_tensor *results = sf_alloc(run->graph->top->nresults * sizeof *results + 1);
+    sf_status status = step_both(run, same, results, diag);
     sf_free(results);
     if (status == SF_OK && !isfinite(run->own_loss)) {
         sf_fail(diag, SF_EWRONG, SF_NOWHERE,

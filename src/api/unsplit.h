@@ -4,6 +4,9 @@
  * split run has come to, from which each of its steps is done again, to judge the results. Batches are
  * the same for both.
  *
+ * Where it shakes, it also finds out how much rounding matters: what a step makes of `split` when all floats
+ * are moved by a unit in the last place, up or down, and which losses a run has that began so.
+ *
  * Memory that ranks share is made by sf_unsplit_open and stays where it is; only the rank that leads in
  * its process calls the functions below, while the others wait, and the engine is that rank's. */
 #ifndef SF_API_UNSPLIT_H
@@ -20,6 +23,11 @@ typedef struct sf_unsplit {
     sf_tensor *own;    /* arguments; those that are not state are `split` */
     sf_tensor *theirs; /* results of the last step from `split` */
     double own_loss;   /* of the last step from `own` */
+
+    bool shakes;        /* set after opening: then these are there */
+    sf_tensor *shaken;  /* results of the last step from `split`, shaken */
+    sf_tensor *drifted; /* arguments of the run that began shaken; those that are not state are `split` */
+    double drifted_loss;
 
     sf_arena arena;
     sf_replay replay; /* where there is a file */
@@ -42,6 +50,9 @@ int sf_unsplit_count(const sf_unsplit *unsplit);
 
 /* The batch of a step into `split` and `own`. */
 sf_status sf_unsplit_batch(sf_unsplit *unsplit, int step, sf_diag *diag);
+
+/* Before the first step. */
+void sf_unsplit_shake(sf_unsplit *unsplit);
 
 /* A step from `split` and one from `own`, which goes on; where `same`, they are the same. A loss that is no
  * finite number is SF_EWRONG: it would agree with anything. */

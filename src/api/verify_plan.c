@@ -1,6 +1,7 @@
 /* Verifying a plan: every rank compares what it holds with the same part of the unsplit results. */
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "api/compare.h"
@@ -13,7 +14,15 @@
 #include "run/agree.h"
 #include "run/pieces.h"
 
-enum { DEFAULT_STEPS = 10 };
+/* A shrunk step is tried for fewer: every step is judged by itself. */
+enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };
+
+/* A shrunk step may be badly conditioned, so what is allowed follows from what rounding does to it: this
+ * many times the effect of one unit in the last place of the arguments, because every op rounds; and never
+ * so much that a forgotten sum, or a piece in the wrong place, which show in the first digit, would pass. */
+#define NOISE_FACTOR 16
+#define MOST_TOLERANCE 0.1
+#define MOST_LOSS_TOLERANCE 0.05
 
 /* What the ranks of this process share. */
 struct shared {
@@ -24,6 +33,8 @@ struct shared {
     sf_threads *pool;   /* of the unsplit run */
     sf_unsplit unsplit; /* the leader writes, the others read after the next agreement */
     sf_tensor *ours;    /* results of the last step, put together from all ranks */
+    double *tolerances; /* of the last step by result, written like `unsplit` */
+    double loss_noise;  /* the largest so far */
     int steps;
     sf_owned_report *out; /* the leader fills it in */
 };
@@ -53,7 +64,6 @@ static sf_status agree(struct rank *r, sf_status status, const char *what)
     return sf_agree(r->comm, status, what, r->diag);
 }
 
-/* Only the engine cpu knows collectives; the unsplit run takes any. */
 static sf_status start_unsplit(struct rank *r)
 {
     struct shared *shared = r->shared;
@@ -149,30 +159,56 @@ static double tolerance_of(const struct shared *shared)
 {
     if (shared->options.tolerance > 0)
         return shared->options.tolerance;
-    return sf_is_narrow(shared->graph) ? 5e-2 : shared->options.shrunk ? 1e-2 : 1e-4;
+    return sf_is_narrow(shared->graph) ? 5e-2 : 1e-4;
 }
 
 static double loss_tolerance_of(const struct shared *shared)
 {
     if (shared->options.loss_tolerance > 0)
         return shared->options.loss_tolerance;
-    return sf_is_narrow(shared->graph) ? 2e-2 : 1e-5;
+    double least = sf_is_narrow(shared->graph) ? 2e-2 : 1e-5;
+    return fmax(least, fmin(NOISE_FACTOR * shared->loss_noise, MOST_LOSS_TOLERANCE));
+}
+
+static sf_comparison comparison_of(const struct shared *shared)
+{
+    return (sf_comparison){
+        .graph = shared->graph,
+        .arguments = shared->unsplit.split,
+        .theirs = shared->unsplit.theirs,
+        .tolerance = tolerance_of(shared),
+        .noise = sf_noise_of(shared->graph),
+        .on_average = sf_is_narrow(shared->graph),
+    };
+}
+
+/* What rounding does to the step at hand, and so what is allowed. */
+static void measure_noise(struct rank *r)
+{
+    struct shared *shared = r->shared;
+    uint32_t count = shared->graph->top->nresults;
+    if (!shared->unsplit.shakes)
+        return;
+    sf_comparison comparison = comparison_of(shared);
+    comparison.ours = shared->unsplit.shaken;
+    sf_difference *differences = SF_ARRAY(&r->scratch, count, sf_difference);
+    sf_compare(&comparison, &r->scratch, differences);
+    for (uint32_t i = 0; i < count; i++)
+        shared->tolerances[i] =
+            fmax(comparison.tolerance, fmin(NOISE_FACTOR * differences[i].error, MOST_TOLERANCE));
+    double noise =
+        sf_relative_error(shared->unsplit.drifted_loss, shared->unsplit.own_loss, 0x1p-126);
+    shared->loss_noise = fmax(shared->loss_noise, noise);
 }
 
 static void compare(struct rank *r, int step)
 {
     const struct shared *shared = r->shared;
     uint32_t count = shared->graph->top->nresults;
-    sf_comparison comparison = {
-        .graph = shared->graph,
-        .arguments = shared->unsplit.split,
-        .ours = shared->ours,
-        .theirs = shared->unsplit.theirs,
-        .held = r->held,
-        .tolerance = tolerance_of(shared),
-        .noise = sf_noise_of(shared->graph),
-        .on_average = sf_is_narrow(shared->graph),
-    };
+    sf_comparison comparison = comparison_of(shared);
+    comparison.ours = shared->ours;
+    comparison.held = r->held;
+    comparison.tolerances = shared->tolerances;
     sf_difference *differences = SF_ARRAY(&r->scratch, count, sf_difference);
     sf_compare(&comparison, &r->scratch, differences);
     for (uint32_t i = 0; i < count; i++) {
@@ -202,6 +238,8 @@ static sf_status make_step(struct rank *r, int step)
     SF_TRY(put_together(r));
     if (r->leads)
         status = sf_unsplit_step(&shared->unsplit, step == 0, r->diag);
+    if (r->leads && status == SF_OK)
+        measure_noise(r);
     SF_TRY(agree(r, status, "the step of the unsplit run"));
     compare(r, step);
     SF_TRY(agree(r, SF_OK, "comparing results"));
@@ -325,7 +363,8 @@ static sf_status rank_work(void *context, sf_comm *comm, sf_diag *diag)
 static sf_status choose_steps(struct shared *shared)
 {
     int wanted = shared->options.steps, there = sf_unsplit_count(&shared->unsplit);
-    shared->steps = wanted ? wanted : there < DEFAULT_STEPS ? there : DEFAULT_STEPS;
+    int usual = shared->options.shrunk ? DEFAULT_SHRUNK_STEPS : DEFAULT_STEPS;
+    shared->steps = wanted ? wanted : there < usual ? there : usual;
     if (shared->steps < 1)
         return sf_fail(shared->diag, SF_EUSAGE, SF_NOWHERE, "there are no steps to compare");
     if (shared->steps > there)
@@ -345,6 +384,10 @@ static sf_status prepare(void *context)
     SF_TRY(sf_unsplit_open(shared->reference, shared->options.against, shared->options.init,
                            shared->options.data, shared->diag, &shared->unsplit));
     SF_TRY(choose_steps(shared));
+    if (shared->options.shrunk && !(shared->options.tolerance > 0)) {
+        shared->tolerances = SF_ARRAY(&shared->unsplit.arena, count, double);
+        sf_unsplit_shake(&shared->unsplit);
+    }
     shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
     for (uint32_t i = 0; i < count; i++) {
         const sf_type *type = sf_result_type(shared->graph, i);

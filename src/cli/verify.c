@@ -257,15 +257,14 @@ int sf_cli_verify(int argc, char **argv)
         {"shrink", 0, SF_CLI_FLAG, &job.options.shrunk, NULL,
          "with a plan: make all dimensions as small as they can be, so that a large step fits"},
         {"tolerance", 't', SF_CLI_NUMBER, &job.options.tolerance, "T",
-         "largest relative error of a result (default 1e-4, with --shrink 1e-2, or 5e-2 where the "
-         "step "
-         "computes in 16 bits)"},
+         "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
+         "bits; with --shrink more, as far as rounding matters)"},
         {"loss-tolerance", 0, SF_CLI_NUMBER, &job.options.loss_tolerance, "T",
          "largest relative error of a loss (default 1e-4, with a plan 1e-5, or 2e-2 where the step "
          "computes in 16 bits)"},
         {"steps", 'N', SF_CLI_COUNT, &steps, "N",
          "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
-         "a plan 10)"},
+         "a plan 10, with --shrink 3)"},
         {"engine", 'e', SF_CLI_TEXT, &job.options.engine, "ENGINE",
          "cpu or oracle (default cpu); with a plan, that of the unsplit run"},
         {"threads", 0, SF_CLI_COUNT, &threads, "T",

@@ -9,6 +9,8 @@ set(test_environment
     SHEAF_SANITIZE=${SF_SANITIZE}
     # A test may ask for more memory than there is, and then wants NULL.
     ASAN_OPTIONS=allocator_may_return_null=1
+    # MPI's own code is not instrumented; a process may end without threads that never come back.
+    TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:detect_deadlocks=0:report_thread_leaks=0
     UBSAN_OPTIONS=print_stacktrace=1)
 
 function(sf_add_test name)

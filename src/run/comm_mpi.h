@@ -89,6 +89,7 @@ typedef struct sf_engine {
     sf_comm *comm; /* the world of today, or NULL */
     atomic_uint epoch;
     sf_flow *starts, **last_start;
+    bool handed;         /* a rank that waited has left something under way to the thread */
     bool started, ready; /* the thread; MPI, or `ending` */
     bool stopped;        /* the thread is through with MPI */
     double limit;        /* seconds, of the newest world */

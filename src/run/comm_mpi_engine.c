@@ -377,25 +377,30 @@ static bool all_gone(const sf_engine *engine)
     return true;
 }
 
+static bool is_busy(const sf_engine *engine)
+{
+    return engine->flows || engine->outbox || engine->coming;
+}
+
 /* Nothing moved since `still`. Something is under way: looks again at once for a while, then naps, so
  * that the program, and other ranks, have the processor. Nothing is: sleeps until it is woken, but looks
  * up now and then, because some MPIs only send while they are called. */
-static void rest(sf_engine *engine, double still, double now)
+static void rest(sf_engine *engine, bool busy, double still, double now)
 {
     double quiet = now - still;
     if (quiet < KEEN_FOR) {
         sched_yield();
-    } else if (engine->flows || engine->outbox || engine->coming) {
+    } else if (busy) {
         double some = quiet / 4 < NAP ? NAP : quiet / 4;
         nap(some < MOST_NAP ? some : MOST_NAP);
     } else {
         pthread_mutex_lock(&engine->lock);
         struct timespec until = sf_comm_timespec(now + (quiet < MOST_IDLE ? quiet : MOST_IDLE));
         engine->sleeping = true;
-        if (!engine->starts && !engine->leaving && !engine->quit && !atomic_load(&engine->ending)) {
+        if (!engine->starts && !engine->handed && !engine->leaving && !engine->quit &&
+            !atomic_load(&engine->ending))
             pthread_cond_timedwait(&engine->work, &engine->lock, &until);
-        }
-        engine->sleeping = false;
+        engine->sleeping = engine->handed = false;
         pthread_mutex_unlock(&engine->lock);
     }
 }
@@ -474,6 +479,7 @@ void sf_engine_serve(sf_engine *engine)
     while (await_world(engine)) {
         pthread_mutex_lock(&engine->turn);
         bool moved = look(engine, &now), ending = atomic_load(&engine->ending);
+        bool busy = is_busy(engine);
         if (ending)
             close_world(engine);
         pthread_mutex_unlock(&engine->turn);
@@ -482,7 +488,7 @@ void sf_engine_serve(sf_engine *engine)
         if (moved)
             still = now;
         else
-            rest(engine, still, now);
+            rest(engine, busy, still, now);
     }
     pthread_mutex_lock(&engine->lock);
     while (!engine->quit)
@@ -503,10 +509,11 @@ void sf_engine_drive(sf_engine *engine, const sf_flow *flow)
         else
             sched_yield();
     }
-    bool more = engine->flows || engine->outbox || engine->coming;
+    bool more = is_busy(engine);
     pthread_mutex_unlock(&engine->turn);
     atomic_fetch_sub(&engine->drivers, 1);
     pthread_mutex_lock(&engine->lock);
+    engine->handed = more;
     if (engine->sleeping && (more || engine->starts))
         pthread_cond_signal(&engine->work);
     pthread_mutex_unlock(&engine->lock);

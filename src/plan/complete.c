@@ -6,11 +6,8 @@
 #include "base/mem.h"
 #include "ir/name.h"
 #include "op/op.h"
+#include "plan/uses.h"
 #include "shard/strategy.h"
-
-typedef struct usage {
-    uint32_t node, operand; /* operand SF_NONE: in the node's regions, or a result of the step */
-} usage;
 
 /* What is known of a node before any axis is looked at. */
 typedef struct applied {
@@ -30,8 +27,7 @@ typedef struct completion {
     sf_diag *diag;
     sf_arena arena;
     applied *ops; /* by node id */
-    usage *uses;  /* of value v: first_use[v] .. first_use[v + 1] */
-    uint32_t *first_use;
+    sf_uses uses;
     bool *is_free; /* by node id: depends on constants alone */
 
     int axis, parts;  /* of the axis at hand: */
@@ -63,62 +59,6 @@ static void apply_ops(completion *c)
         a->op = sf_op_of(graph, node, types);
         sf_op_factors(&a->op, &c->arena, &a->factoring);
     }
-}
-
-typedef void visit_use(completion *c, sf_value value, usage use);
-
-static void visit_region(completion *c, const sf_block *block, uint32_t top, visit_use *visit)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = c->graph->nodes[block->nodes[i]];
-        for (uint32_t o = 0; o < node->noperands; o++)
-            visit(c, node->operands[o], (usage){top, SF_NONE});
-        for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(c, node->regions[r], top, visit);
-    }
-    for (uint32_t r = 0; r < block->nresults; r++)
-        visit(c, block->results[r], (usage){top, SF_NONE});
-}
-
-static void visit_uses(completion *c, visit_use *visit)
-{
-    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
-        for (uint32_t o = 0; o < node->noperands; o++)
-            visit(c, node->operands[o], (usage){node->id, o});
-        for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(c, node->regions[r], node->id, visit);
-    }
-    for (uint32_t r = 0; r < c->graph->top->nresults; r++)
-        visit(c, c->graph->top->results[r], (usage){SF_NONE, SF_NONE});
-}
-
-static void count_use(completion *c, sf_value value, usage use)
-{
-    (void)use;
-    c->first_use[value + 1]++;
-}
-
-/* While uses are added, first_use[v + 1] is where the next use of v goes: in the end, where those of
- * v + 1 begin. */
-static void add_use(completion *c, sf_value value, usage use)
-{
-    c->uses[c->first_use[value + 1]++] = use;
-}
-
-static void find_uses(completion *c)
-{
-    size_t nvalues = c->graph->nvalues;
-    c->first_use = SF_ARRAY(&c->arena, nvalues + 1, uint32_t);
-    visit_uses(c, count_use);
-    uint32_t total = 0;
-    for (size_t v = 0; v <= nvalues; v++) {
-        uint32_t count = c->first_use[v];
-        c->first_use[v] = total;
-        total += count;
-    }
-    c->uses = SF_ARRAY(&c->arena, total, usage);
-    visit_uses(c, add_use);
 }
 
 static void find_free(completion *c)
@@ -290,9 +230,9 @@ static void spread(completion *c)
         const sf_node *maker = sf_maker(c->graph, value);
         if (maker)
             spread_to(c, maker, maker->noperands + (value - maker->result), share);
-        for (uint32_t u = c->first_use[value]; u < c->first_use[value + 1]; u++)
-            if (c->uses[u].operand != SF_NONE)
-                spread_to(c, c->graph->nodes[c->uses[u].node], c->uses[u].operand, share);
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++)
+            if (c->uses.at[u].operand != SF_NONE)
+                spread_to(c, c->graph->nodes[c->uses.at[u].node], c->uses.at[u].operand, share);
     }
 }
 
@@ -359,12 +299,12 @@ enum { MOST_FORMS = 4 };
 
 static void hold_users(completion *c, sf_value value, sf_share share, sf_value pinned, int forms)
 {
-    for (uint32_t u = c->first_use[value]; u < c->first_use[value + 1]; u++) {
-        if (c->uses[u].operand == SF_NONE)
+    for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+        if (c->uses.at[u].operand == SF_NONE)
             continue;
-        const sf_node *node = c->graph->nodes[c->uses[u].node];
+        const sf_node *node = c->graph->nodes[c->uses.at[u].node];
         sf_share next = share;
-        hold_product(c, node, c->uses[u].operand, share, pinned);
+        hold_product(c, node, c->uses.at[u].operand, share, pinned);
         if (forms > 0 && across(c, node, 0, &next))
             hold_users(c, node->result, next, pinned, forms - 1);
     }
@@ -395,9 +335,9 @@ static void hold_products(completion *c)
 /* The one split that all users want a value in; false when they differ. */
 static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
 {
-    uint32_t first = c->first_use[value], end = c->first_use[value + 1];
+    uint32_t first = c->uses.first[value], end = c->uses.first[value + 1];
     for (uint32_t u = first; u < end; u++) {
-        usage use = c->uses[u];
+        sf_use use = c->uses.at[u];
         if (use.operand == SF_NONE || !c->has_chosen[use.node])
             return false;
         sf_share want = c->plan->nodes[use.node][use.operand].axes[c->axis];
@@ -427,18 +367,14 @@ static int64_t bytes_of(const completion *c, sf_value value)
     return sf_type_bytes(sf_type_of(c->graph, value));
 }
 
-static uint32_t uses_of(const completion *c, sf_value value)
-{
-    return c->first_use[value + 1] - c->first_use[value];
-}
-
 /* Whether an operand may join those that are partial: replicated, it becomes a partial sum for nothing, as
  * the first rank's share. That is only of use where the result goes on to one place, to meet other partial
  * sums there: x + a + b + c with a, b and c partial is then reduced once. */
 static bool may_join(const completion *c, const sf_node *node, uint32_t operand)
 {
     return made_as(c, node->operands[operand])->axes[c->axis].kind == SF_REPLICATED &&
-           !c->has_chosen[node->id] && node->nresults == 1 && uses_of(c, node->result) == 1;
+           !c->has_chosen[node->id] && node->nresults == 1 &&
+           sf_uses_count(&c->uses, node->result) == 1;
 }
 
 /* Whether partial operands in `partial`, and no others but those that may join them, make a partial
@@ -466,7 +402,7 @@ static bool passes_partial(const completion *c, const sf_node *node, sf_strategy
         sf_share share = made_as(c, value)->axes[c->axis];
         if (share.kind != SF_PARTIAL)
             continue;
-        if (share.monoid != SF_MONOID_ADD || uses_of(c, value) != 1)
+        if (share.monoid != SF_MONOID_ADD || sf_uses_count(&c->uses, value) != 1)
             return false;
         partial |= 1u << o;
         before += bytes_of(c, value);
@@ -488,7 +424,7 @@ static void pass_partials(completion *c, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
         sf_share share = made_as(c, value)->axes[c->axis];
-        if (share.kind == SF_PARTIAL && c->first_use[value + 1] - c->first_use[value] == 1)
+        if (share.kind == SF_PARTIAL && sf_uses_count(&c->uses, value) == 1)
             pass_through(c, node, o, share);
     }
 }
@@ -541,7 +477,7 @@ sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
     sf_names names = sf_names_of(graph, &c.arena);
     sf_plan_mark_pins(plan, &names);
     apply_ops(&c);
-    find_uses(&c);
+    c.uses = sf_uses_of(graph, &c.arena);
     find_free(&c);
     sf_status status = SF_OK;
     for (c.axis = 0; c.axis < plan->mesh.naxes && status == SF_OK; c.axis++)

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "plan/uses.h"
 #include "shard/strategy.h"
 
 typedef struct finder {
     const sf_graph *graph;
     int parts;
     sf_arena *arena;
-    uint32_t *users; /* of value v: first[v] .. first[v + 1]; node ids, forward phase only */
-    uint32_t *first;
+    sf_uses uses;
     int *dims;          /* by argument: the answer */
     uint32_t *argument; /* by value: the parameter that it is but for form, or SF_NONE */
 
@@ -66,31 +66,6 @@ static void find_parameters(finder *f)
             (sf_is(node, SF_OP_SLICE) ||
              sf_type_of(graph, node->result)->count == sf_type_of(graph, node->operands[0])->count))
             f->argument[node->result] = f->argument[node->operands[0]];
-    }
-}
-
-static void find_users(finder *f)
-{
-    const sf_graph *graph = f->graph;
-    f->first = SF_ARRAY(f->arena, graph->nvalues + 1, uint32_t);
-    uint32_t total = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-            const sf_node *node = node_at(f, i);
-            for (uint32_t o = 0; o < node->noperands && node->phase == SF_FORWARD; o++) {
-                uint32_t *at = &f->first[node->operands[o] + 1];
-                if (pass == 1)
-                    f->users[*at] = node->id;
-                ++*at;
-            }
-        }
-        for (size_t v = 0; v <= graph->nvalues && pass == 0; v++) {
-            uint32_t count = f->first[v];
-            f->first[v] = total;
-            total += count;
-        }
-        if (pass == 0)
-            f->users = SF_ARRAY(f->arena, total, uint32_t);
     }
 }
 
@@ -173,6 +148,11 @@ static bool flow_into(finder *f, const sf_node *node, sf_value value)
     return true;
 }
 
+static bool is_forward(const finder *f, const sf_use *use)
+{
+    return use->operand != SF_NONE && f->graph->nodes[use->node]->phase == SF_FORWARD;
+}
+
 /* Whether a split of the value ends in rows of parameters, everywhere it goes. */
 static bool ends_in_rows(finder *f, sf_value value, sf_share share)
 {
@@ -182,8 +162,9 @@ static bool ends_in_rows(finder *f, sf_value value, sf_share share)
     reach(f, value, share);
     while (f->head < f->count) {
         sf_value at = f->queue[f->head++];
-        for (uint32_t u = f->first[at]; u < f->first[at + 1]; u++)
-            if (!flow_into(f, f->graph->nodes[f->users[u]], at))
+        for (uint32_t u = f->uses.first[at]; u < f->uses.first[at + 1]; u++)
+            if (is_forward(f, &f->uses.at[u]) &&
+                !flow_into(f, f->graph->nodes[f->uses.at[u].node], at))
                 return false;
     }
     return f->nrows > 0;
@@ -248,7 +229,7 @@ static void each_product(finder *f, try_product *try)
 int *sf_pair_dims(const sf_graph *graph, int parts, sf_arena *arena)
 {
     finder f = finder_new(graph, parts, arena);
-    find_users(&f);
+    f.uses = sf_uses_of(graph, arena);
     f.seen = SF_ARRAY(arena, graph->nvalues, uint32_t);
     f.shares = SF_ARRAY(arena, graph->nvalues, sf_share);
     each_product(&f, try_columns);

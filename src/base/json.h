@@ -126,6 +126,9 @@ void sf_json_put_null(sf_json_writer *writer);
 void sf_json_put_bool(sf_json_writer *writer, bool value);
 void sf_json_put_int(sf_json_writer *writer, int64_t value);
 
+/* 16 digits, as a string: 64 bits do not fit the numbers that readers of JSON have. */
+void sf_json_put_hex(sf_json_writer *writer, uint64_t value);
+
 /* The shortest form that reads back as the same double (%.17g where 15 and 16 digits do not); it
  * always has a point or an exponent, so that it does not read back as an integer. NaN and the
  * infinities, which JSON lacks, are null. */

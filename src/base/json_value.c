@@ -221,6 +221,13 @@ void sf_json_put_int(sf_json_writer *writer, int64_t value)
     put(writer, text);
 }
 
+void sf_json_put_hex(sf_json_writer *writer, uint64_t value)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, value);
+    sf_json_put_string(writer, text);
+}
+
 void sf_json_put_double(sf_json_writer *writer, double value)
 {
     if (!isfinite(value)) {

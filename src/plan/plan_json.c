@@ -9,7 +9,7 @@
 #include "ir/opdef.h"
 #include "plan/pin.h"
 
-enum { PLAN_VERSION = 1, HEX_TEXT = 20 };
+enum { PLAN_VERSION = 1 };
 #define PLAN_FORMAT "sheaf plan"
 
 /* Plans name nodes by number, and two texts of one step may number them differently. */
@@ -23,12 +23,6 @@ static uint64_t order_of(const sf_graph *graph)
             hash = sf_hash_mix(hash, node->operands[o]);
     }
     return hash;
-}
-
-static const char *hex(uint64_t value, char text[HEX_TEXT])
-{
-    snprintf(text, HEX_TEXT, "%016" PRIx64, value);
-    return text;
 }
 
 static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, uint32_t tensor)
@@ -95,16 +89,15 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
-    char text[HEX_TEXT];
     sf_json_begin_object(&writer);
     sf_json_key(&writer, "format");
     sf_json_put_string(&writer, PLAN_FORMAT);
     sf_json_key(&writer, "version");
     sf_json_put_int(&writer, PLAN_VERSION);
     sf_json_key(&writer, "step");
-    sf_json_put_string(&writer, hex(plan->graph, text));
+    sf_json_put_hex(&writer, plan->graph);
     sf_json_key(&writer, "order");
-    sf_json_put_string(&writer, hex(order_of(graph), text));
+    sf_json_put_hex(&writer, order_of(graph));
     sf_json_key(&writer, "recipe");
     sf_json_put_string(&writer, plan->recipe);
     sf_json_key(&writer, "mesh");
@@ -145,11 +138,12 @@ static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uin
                             const char *otherwise)
 {
     const sf_json *value = sf_json_get(root, key);
-    char text[HEX_TEXT];
     sf_str found;
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, expected);
     if (!sf_json_string(value, &found))
         return FAIL(r, value ? value : root, "the plan has no \"%s\"", key);
-    if (!sf_str_is(found, hex(expected, text)))
+    if (!sf_str_is(found, text))
         return FAIL(r, value, "%s: %.*s, not %s", otherwise, SF_STR_ARGS(found), text);
     return SF_OK;
 }

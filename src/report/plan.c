@@ -143,7 +143,8 @@ static void put_text(const sf_local *local, const plan_summary *summary,
     }
     if (summary->nkinds == 0)
         sf_remark(out, style, "none");
-    sf_table_print(&collectives, style, out);
+    else
+        sf_table_print(&collectives, style, out);
     sf_arena_free(&arena);
 }
 

@@ -172,12 +172,11 @@ static void put_scopes(sf_json_writer *w, const sf_summary *summary)
 void sf_summary_json(const sf_summary *summary, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true}, *w = &writer;
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016" PRIx64, summary->hash);
     sf_json_begin_object(w);
     put_text(w, "step", summary->graph->name);
     put_text(w, "file", summary->file);
-    put_text(w, "hash", hash);
+    sf_json_key(w, "hash");
+    sf_json_put_hex(w, summary->hash);
     put_int(w, "parameters", summary->roles[SF_ROLE_PARAM].elements);
     put_cost(w, "total", &summary->total);
     put_int(w, "loops", summary->loops);

@@ -44,12 +44,10 @@ static void put_int(sf_json_writer *json, const char *key, int64_t value)
     sf_json_put_int(json, value);
 }
 
-/* 64 bits do not fit the numbers that readers of JSON have. */
 static void put_hex(sf_json_writer *json, const char *key, uint64_t value)
 {
-    char text[20];
-    snprintf(text, sizeof text, "%016" PRIx64, value);
-    put_text(json, key, text);
+    sf_json_key(json, key);
+    sf_json_put_hex(json, value);
 }
 
 static void put_layout(sf_json_writer *json, const sf_pieces *pieces, uint32_t argument)
@@ -118,10 +116,8 @@ void sf_checkpoint_put_hashes(size_t count, const sf_named_tensor *tensors, sf_b
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
     for (size_t i = 0; i < count; i++) {
-        char text[20];
-        snprintf(text, sizeof text, "%016" PRIx64, sf_tensor_hash(&tensors[i].tensor));
         sf_json_key_str(&json, tensors[i].name);
-        sf_json_put_string(&json, text);
+        sf_json_put_hex(&json, sf_tensor_hash(&tensors[i].tensor));
     }
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');

@@ -19,8 +19,8 @@ typedef struct sf_comparison {
     const sf_held *held; /* by result: what is compared instead of all of `ours`; or NULL */
     double tolerance;
     const double *tolerances; /* by result, instead; or NULL */
-    double noise;    /* see moments.h */
-    bool on_average; /* judge tensors by quadratic means, single elements less strictly */
+    double noise;             /* see moments.h */
+    bool on_average;          /* judge tensors by quadratic means, single elements less strictly */
 } sf_comparison;
 
 /* How many times more an element may differ than its tensor on average. */

@@ -24,9 +24,10 @@ typedef struct sf_unsplit {
     sf_tensor *theirs; /* results of the last step from `split` */
     double own_loss;   /* of the last step from `own` */
 
-    bool shakes;        /* set after opening: then these are there */
-    sf_tensor *shaken;  /* results of the last step from `split`, shaken */
-    sf_tensor *drifted; /* arguments of the run that began shaken; those that are not state are `split` */
+    bool shakes;       /* set after opening: then these are there */
+    sf_tensor *shaken; /* results of the last step from `split`, shaken */
+    sf_tensor
+        *drifted; /* arguments of the run that began shaken; those that are not state are `split` */
     double drifted_loss;
 
     sf_arena arena;

@@ -25,6 +25,10 @@ typedef struct sf_pin_options {
 sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                       sf_plan **out);
 
+/* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. "-" is
+ * standard output. */
+sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
+
 /* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
  * output. */
 sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out);

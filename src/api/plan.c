@@ -86,6 +86,33 @@ struct filing {
     sf_plan *loaded;
 };
 
+static sf_status write_names(void *context)
+{
+    struct filing *job = context;
+    sf_arena arena = {0};
+    sf_buf out = {0};
+    sf_names names = sf_names_of(job->graph, &arena);
+    for (sf_value v = 0; v < job->graph->nvalues; v++) {
+        const sf_type *type = sf_type_of(job->graph, v);
+        char text[SF_TYPE_TEXT];
+        if (*names.values[v] && !names.is_scope[v])
+            sf_buf_printf(&out, "%s  %s\n", names.values[v], sf_type_text(type, text));
+    }
+    for (const sf_named *name = names.all; name; name = name->next)
+        if (names.is_scope[name->first])
+            sf_buf_printf(&out, "%s/\n", name->name);
+    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_buf_free(&out);
+    sf_arena_free(&arena);
+    return status;
+}
+
+sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag)
+{
+    struct filing job = {.graph = graph, .path = path, .diag = diag};
+    return sf_guarded(write_names, &job, diag);
+}
+
 static sf_status load_plan(void *context)
 {
     struct filing *job = context;

@@ -8,7 +8,7 @@
 
 struct job {
     const sf_graph *graph;
-    const sf_train_options *options;
+    sf_train_options options;
     sf_train_report *report;
     atomic_bool settled;
 };
@@ -22,10 +22,10 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct job *job = context;
     sf_training training = {
-        .graph = job->graph, .options = *job->options, .diag = diag, .comm = comm};
+        .graph = job->graph, .options = job->options, .diag = diag, .comm = comm};
     training.report.loss = (double)NAN;
     sf_status status =
-        sf_open_threads(sf_rank_threads(job->options->threads, comm), diag, &training.pool);
+        sf_open_threads(sf_rank_threads(job->options.threads, comm), diag, &training.pool);
     if (status == SF_OK)
         status = sf_guarded(work, &training, diag);
     if (training.settled)
@@ -40,11 +40,12 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
 sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
                    sf_train_report *report)
 {
-    struct job job = {graph, options, report, false};
+    struct job job = {graph, *options, report, false};
     if (options->threads < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
     if (!options->plan)
         return train_rank(&job, NULL, diag);
+    job.options.memory = sf_rank_memory(options->memory, sf_plan_ranks(options->plan));
     sf_world world = {.ranks = sf_plan_ranks(options->plan),
                       .limit = options->limit,
                       .work = train_rank,

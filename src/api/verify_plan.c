@@ -31,6 +31,7 @@ struct shared {
     sf_verify_options options;
     sf_diag *diag;
     sf_threads *pool;   /* of the unsplit run */
+    int64_t memory;     /* for it, and for each rank */
     sf_unsplit unsplit; /* the leader writes, the others read after the next agreement */
     sf_tensor *ours;    /* results of the last step, put together from all ranks */
     double *tolerances; /* of the last step by result, written like `unsplit` */
@@ -67,14 +68,17 @@ static sf_status agree(struct rank *r, sf_status status, const char *what)
 static sf_status start_unsplit(struct rank *r)
 {
     struct shared *shared = r->shared;
-    sf_engine_options options = {.pool = shared->pool};
+    sf_engine_options options = {.pool = shared->pool, .memory = shared->memory};
     SF_TRY(sf_engine_kind_of(shared->options.engine, r->diag, &options.kind));
     return sf_engine_new(shared->reference, &options, r->diag, &shared->unsplit.engine);
 }
 
 static sf_status start_split(struct rank *r)
 {
-    sf_engine_options options = {.pool = r->pool, .comm = r->comm, .mesh = &r->shared->plan->mesh};
+    sf_engine_options options = {.pool = r->pool,
+                                 .memory = r->shared->memory,
+                                 .comm = r->comm,
+                                 .mesh = &r->shared->plan->mesh};
     SF_TRY(sf_local_new(r->shared->graph, r->shared->plan, r->pieces.rank, r->diag, &r->local));
     return sf_engine_new(r->local->graph, &options, r->diag, &r->engine);
 }
@@ -374,6 +378,23 @@ static sf_status choose_steps(struct shared *shared)
     return SF_OK;
 }
 
+/* Before anything is drawn: the unsplit step and the ranks run beside each other. */
+static sf_status check_size(struct shared *shared)
+{
+    const sf_block *top = shared->graph->top;
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        bytes += sf_type_bytes(sf_type_of(shared->graph, top->arguments[i]));
+    shared->memory = sf_rank_memory(0, sf_plan_ranks(shared->plan) + 1);
+    if (shared->memory == 0 || bytes <= shared->memory)
+        return SF_OK;
+    sf_fail(shared->diag, SF_ENOMEM, SF_NOWHERE,
+            "the arguments of the step alone are %" PRId64
+            " bytes; the unsplit step and each of %d ranks can have %" PRId64 " here",
+            bytes, sf_plan_ranks(shared->plan), shared->memory);
+    return sf_hint(shared->diag, "--shrink compares at reduced dimensions");
+}
+
 /* All memory that ranks share, and the report. */
 static sf_status prepare(void *context)
 {
@@ -381,6 +402,7 @@ static sf_status prepare(void *context)
     uint32_t count = shared->graph->top->nresults;
     if (sf_graph_hash(shared->graph) != shared->plan->graph)
         return sf_fail(shared->diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
+    SF_TRY(check_size(shared));
     SF_TRY(sf_unsplit_open(shared->reference, shared->options.against, shared->options.init,
                            shared->options.data, shared->diag, &shared->unsplit));
     SF_TRY(choose_steps(shared));

@@ -274,6 +274,13 @@ sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag)
     return status;
 }
 
+int64_t sf_rank_memory(int64_t memory, int ranks)
+{
+    int64_t all = memory > 0 ? 0 : sf_machine_memory();
+    int here = sf_comm_mpi_size() > 0 ? ranks_here() : ranks;
+    return memory > 0 || all == 0 ? memory : all / here;
+}
+
 int sf_rank_threads(int threads, const sf_comm *comm)
 {
     int usable = threads > 0 ? threads : sf_threads_usable(), ranks = 1;

@@ -33,4 +33,8 @@ sf_status sf_world_run(const sf_world *world, sf_diag *diag);
  * processors of this process, unless their launcher has given each its own. */
 int sf_rank_threads(int threads, const sf_comm *comm);
 
+/* How many bytes a rank may take: as said, or (0) its share of what this machine has, of which `ranks` ranks
+ * take as much, as threads of this process; as processes, as many as are on this host. */
+int64_t sf_rank_memory(int64_t memory, int ranks);
+
 #endif

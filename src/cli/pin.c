@@ -11,6 +11,7 @@ struct job {
     sf_load_options load;
     sf_pin_options pin;
     sf_show_options show;
+    bool names;
 };
 
 static sf_status pin(const struct job *job, sf_diag *diag)
@@ -20,6 +21,11 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     sf_status status = sf_load(job->step, &job->load, diag, &graph);
     if (status != SF_OK)
         return status;
+    if (job->names) {
+        status = sf_pin_names(graph, "-", diag);
+        sf_graph_free(graph);
+        return status;
+    }
     status = sf_pin_step(graph, &job->pin, diag, &plan);
     if (status == SF_OK) {
         status = sf_plan_check(plan, graph, 0, diag);
@@ -47,6 +53,8 @@ int sf_cli_pin(int argc, char **argv)
          "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"},
         {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
          "with a recipe: how many ranks; the mesh follows"},
+        {"names", 0, SF_CLI_FLAG, &job.names, NULL,
+         "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
         {"output", 'o', SF_CLI_TEXT, &job.output, "FILE", "where to write the plan, as JSON"},
         {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "the summary for machines"},
     };
@@ -67,7 +75,7 @@ int sf_cli_pin(int argc, char **argv)
         return exit_code;
     if (ranks > INT_MAX)
         return sf_cli_misuse("pin", "--ranks is too large");
-    if (!job.pin.recipe && !job.pin.mesh)
+    if (!job.names && !job.pin.recipe && !job.pin.mesh)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     job.pin.ranks = (int)ranks;
     job.pin.pins = pins.at;

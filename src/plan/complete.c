@@ -128,7 +128,8 @@ static sf_status pin_value(completion *c, const sf_names *names, int number, sf_
         c->pin[value] = number;
         return SF_OK;
     }
-    if (names->is_scope[value])
+    bool is_one_of_many = strpbrk(pin->pattern, "*?") && type->rank == 0;
+    if (names->is_scope[value] || is_one_of_many)
         return SF_OK;
     char text[SF_TYPE_TEXT];
     return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": %s, %s, does not fit: %s",
@@ -149,9 +150,13 @@ static sf_status obey_pin(completion *c, const sf_names *names, int number)
             else
                 SF_TRY(pin_value(c, names, number, v, &fitted));
         }
-    if (count == 0)
-        return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
-                       "pin \"%s\" matches no argument, gradient or scope of the step", pin->text);
+    if (count == 0) {
+        sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                "pin \"%s\" matches no argument, gradient or scope of the step", pin->text);
+        return sf_hint(c->diag,
+                       "names are written as layer_0/attn/q/kernel; sheaf pin STEP --names "
+                       "lists them");
+    }
     if (!fitted)
         return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
                        "pin \"%s\" fits none of the tensors that it matches", pin->text);

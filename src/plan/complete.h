@@ -20,7 +20,8 @@
 
 /* Fills the layouts of a new plan from plan->pins. A pin that matches nothing, or splits what does not
  * split, is SF_EUSAGE; where a pattern matches scopes, tensors in them that do not fit are passed over,
- * as long as one does. */
+ * as long as one does, and so are single numbers, such as the count of steps, where a pattern has * or
+ * ?. */
 sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
 
 #endif

@@ -46,8 +46,12 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
         sf_buf_free(&names);
         return status;
     }
-    if (sf_share_parse(share, diag, &out->share) != SF_OK)
+    if (share.length == 0)
         return fail_pin(diag, text, "no share between '=' and '@'");
+    if (sf_share_parse(share, NULL, &out->share) != SF_OK)
+        return fail_pin(diag, text,
+                        "the share is none of R, S(DIM) and S(DIM,PERIOD), where "
+                        "dimensions count from 0");
     if (out->share.kind == SF_PARTIAL)
         return fail_pin(diag, text, "partial values come by themselves and cannot be pinned");
     return SF_OK;

@@ -162,6 +162,22 @@ static sf_status read_head(reader *r, const sf_json *root)
                       "the plan is for another text of this step");
 }
 
+static sf_status check_keys(reader *r, const sf_json *root)
+{
+    static const char *const known[] = {"format", "version", "step",      "order", "recipe",
+                                        "mesh",   "pins",    "arguments", "nodes"};
+    enum { COUNT = sizeof known / sizeof *known };
+    for (size_t i = 0; i < sf_json_count(root); i++) {
+        sf_str key = sf_json_key_at(root, i);
+        size_t at = 0;
+        while (at < COUNT && !sf_str_is(key, known[at]))
+            at++;
+        if (at == COUNT)
+            return FAIL(r, sf_json_value_at(root, i), "a plan has no \"%.*s\"", SF_STR_ARGS(key));
+    }
+    return SF_OK;
+}
+
 static sf_status read_mesh(reader *r, const sf_json *root, sf_mesh *out)
 {
     const sf_json *mesh = sf_json_get(root, "mesh");
@@ -199,7 +215,7 @@ static sf_status read_layout(reader *r, const sf_json *value, const sf_type *typ
     sf_status status = sf_layout_parse(text, &r->plan->mesh, type->rank, type->dims, r->diag, out);
     char shape[SF_TYPE_TEXT];
     if (status != SF_OK)
-        FAIL(r, value, "layout %.*s of %s", SF_STR_ARGS(text), sf_type_text(type, shape));
+        FAIL(r, value, "%.*s is no layout of %s", SF_STR_ARGS(text), sf_type_text(type, shape));
     return status;
 }
 
@@ -220,11 +236,17 @@ static sf_status read_arguments(reader *r, const sf_json *root)
         if (r->graph->arguments[i].next != SF_NONE)
             r->plan->results[r->graph->arguments[i].next] = r->plan->arguments[i];
     }
-    if (arguments && sf_json_kind_of(arguments) != SF_JSON_OBJECT)
-        return FAIL(r, arguments, "\"arguments\" is no object");
-    if (found != sf_json_count(arguments))
-        return FAIL(r, arguments, "%zu of the arguments named here are none of the step's",
-                    sf_json_count(arguments) - found);
+    if (sf_json_kind_of(arguments) != SF_JSON_OBJECT)
+        return FAIL(r, arguments ? arguments : root, "the plan has no \"arguments\"");
+    for (size_t i = 0; found != sf_json_count(arguments) && i < sf_json_count(arguments); i++) {
+        sf_str name = sf_json_key_at(arguments, i);
+        uint32_t at = 0;
+        while (at < r->graph->top->narguments && !sf_str_is(name, names[at]))
+            at++;
+        if (at == r->graph->top->narguments)
+            return FAIL(r, sf_json_value_at(arguments, i), "the step has no argument \"%.*s\"",
+                        SF_STR_ARGS(name));
+    }
     return SF_OK;
 }
 
@@ -262,6 +284,7 @@ static sf_status read_plan(reader *r)
     sf_mesh mesh;
     SF_TRY(sf_json_parse(r->text, r->file, &r->arena, &root, r->diag));
     SF_TRY(read_head(r, root));
+    SF_TRY(check_keys(r, root));
     SF_TRY(read_mesh(r, root, &mesh));
     r->plan = sf_plan_new(r->graph, &mesh);
     SF_TRY(read_pins(r, root));

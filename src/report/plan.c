@@ -91,6 +91,22 @@ static const char *axes_text(const sf_mesh *mesh, sf_axes axes, char text[128])
     return text;
 }
 
+static bool is_used(const sf_local *local, int axis)
+{
+    const sf_graph *whole = local->whole;
+    const sf_plan *plan = local->plan;
+    for (uint32_t i = 0; i < whole->top->narguments; i++)
+        if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
+            return true;
+    for (uint32_t i = 0; i < whole->top->nnodes; i++) {
+        const sf_node *node = whole->nodes[whole->top->nodes[i]];
+        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+            if (plan->nodes[node->id][t].axes[axis].kind != SF_REPLICATED)
+                return true;
+    }
+    return false;
+}
+
 static void put_text(const sf_local *local, const plan_summary *summary,
                      const sf_show_options *options, sf_buf *out)
 {
@@ -100,10 +116,15 @@ static void put_text(const sf_local *local, const plan_summary *summary,
     sf_buf mesh = {0};
     sf_mesh_print(&plan->mesh, &mesh);
     sf_heading(out, style, "plan");
-    sf_buf_printf(out, "  mesh    %s, %d ranks\n", mesh.text, sf_mesh_size(&plan->mesh));
+    sf_buf_printf(out, "  mesh    %s, %d rank%s\n", mesh.text, sf_mesh_size(&plan->mesh),
+                  sf_mesh_size(&plan->mesh) == 1 ? "" : "s");
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
+    for (int axis = 0; axis < plan->mesh.naxes; axis++)
+        if (plan->mesh.axes[axis].size > 1 && !is_used(local, axis))
+            sf_buf_printf(out, "  note    axis %s splits nothing: its ranks all do the same\n",
+                          plan->mesh.axes[axis].name);
     sf_buf_free(&mesh);
 
     static const sf_column held[] = {{"role", false, SF_STAYS},

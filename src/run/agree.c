@@ -62,15 +62,24 @@ sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *dia
     return sf_agree_any(comm, mine, what, diag, &flag);
 }
 
-sf_status sf_agree_same(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag, bool *same)
+sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
+                        sf_diag *diag, int *other)
 {
-    uint64_t ends[] = {mine, ~mine}; /* the largest, and the smallest turned round */
-    *same = true;
+    *other = count;
     if (is_alone(comm))
         return SF_OK;
-    SF_TRY(reduce(comm, ends, 2, what, diag));
-    *same = ends[0] == ~ends[1];
-    return SF_OK;
+    sf_arena scratch = {0};
+    uint64_t *ends = SF_ARRAY(&scratch, 2 * count, uint64_t);
+    for (int i = 0; i < count; i++) { /* the largest, and the smallest turned round */
+        ends[i] = mine[i];
+        ends[count + i] = ~mine[i];
+    }
+    sf_status status = reduce(comm, ends, 2 * count, what, diag);
+    for (int i = count; status == SF_OK && i-- > 0;)
+        if (ends[i] != ~ends[count + i])
+            *other = i;
+    sf_arena_free(&scratch);
+    return status;
 }
 
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value)

@@ -12,8 +12,9 @@ sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *dia
 /* The same; *flag becomes whether any rank had it true. */
 sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *flag);
 
-/* *same: whether all ranks have the same value. */
-sf_status sf_agree_same(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag, bool *same);
+/* *other: the first of the values that not all ranks have the same of, or `count`. */
+sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
+                        sf_diag *diag, int *other);
 
 /* *value becomes that of the first rank. */
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);

@@ -469,12 +469,13 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
 static sf_status check_memory(struct cpu *cpu, int64_t limit, sf_diag *diag)
 {
     cpu->scratch_bytes = scratch_of_all(cpu, cpu->program);
-    if (limit > 0 && memory_of(cpu) > limit)
-        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
-                       "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
-                       " between them), and there are %" PRId64,
-                       memory_of(cpu), cpu->program->state_bytes, cpu->program->arena_bytes, limit);
-    return SF_OK;
+    if (limit <= 0 || memory_of(cpu) <= limit)
+        return SF_OK;
+    sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
+            "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
+            " between them), and there are %" PRId64,
+            memory_of(cpu), cpu->program->state_bytes, cpu->program->arena_bytes, limit);
+    return sf_hint(diag, "split it over more ranks, or its state as well (sheaf pin -r zero3)");
 }
 
 /* The arena keeps its first chunk, so that a step that takes no more takes no memory. */

@@ -346,24 +346,50 @@ static sf_status get_ready(sf_training *run)
     return open_data(run);
 }
 
+static uint64_t hash_text(const char *text)
+{
+    return text ? sf_hash_bytes(1, text, strlen(text)) : 0;
+}
+
+static uint64_t hash_plan(const sf_training *run)
+{
+    sf_buf text = {0};
+    if (run->options.plan)
+        sf_plan_write(run->options.plan, run->graph, &text);
+    uint64_t hash = sf_hash_bytes(0, text.text, text.length);
+    sf_buf_free(&text);
+    return hash;
+}
+
 /* Ranks on several hosts may see other files under the same names. */
 static sf_status check_same(sf_training *run)
 {
     const sf_train_options *options = &run->options;
-    const int64_t numbers[] = {run->info.step, options->steps, options->save_every,
-                               options->save != NULL, options->ignore_nan};
-    uint64_t hash = sf_hash_mix(run->info.graph, run->info.seed);
-    bool same;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        hash = sf_hash_mix(hash, (uint64_t)numbers[i]);
-    hash = sf_hash_bytes(hash, run->info.data, strlen(run->info.data));
-    SF_TRY(sf_agree_same(run->comm, hash, "whether all have the same", run->diag, &same));
-    if (same)
+    const struct {
+        const char *what;
+        uint64_t value;
+    } things[] = {
+        {"step", run->info.graph},
+        {"plan", hash_plan(run)},
+        {"checkpoint to go on from", (uint64_t)run->info.step},
+        {"data", hash_text(run->info.data)},
+        {"seed", run->info.seed},
+        {"number of steps", (uint64_t)options->steps},
+        {"start of the weights (--init)", hash_text(options->init)},
+        {"values of arguments (--set)", hash_text(options->set)},
+        {"engine", hash_text(options->engine ? options->engine : "cpu")},
+        {"way to save checkpoints", options->save ? (uint64_t)options->save_every + 1 : 0},
+        {"will to go on without a loss (--ignore-nan)", options->ignore_nan},
+    };
+    enum { COUNT = sizeof things / sizeof *things };
+    uint64_t values[COUNT];
+    int other;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = things[i].value;
+    SF_TRY(sf_agree_same(run->comm, values, COUNT, "whether all have the same", run->diag, &other));
+    if (other == COUNT)
         return SF_OK;
-    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE,
-            "not all ranks have the same: this one has step %" PRId64 " of %" PRId64
-            ", graph %016" PRIx64 ", data \"%s\"",
-            run->info.step, options->steps, run->info.graph, run->info.data);
+    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE, "not all ranks have the same %s", things[other].what);
     return sf_hint(run->diag, "ranks on several hosts need the same files and options");
 }
 

@@ -356,7 +356,8 @@ sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out)
     }
     sf_fail(diag, SF_EINPUT, SF_NOWHERE, "\"%.*s\" does not say how an axis is used",
             SF_STR_ARGS(text));
-    return sf_hint(diag, "write R, S(DIM), S(DIM,PERIOD) or P(M), where M is + * min max & | or ^");
+    return sf_hint(diag, "write R, S(DIM), S(DIM,PERIOD) or P(M), where M is + * min max & | or ^; "
+                         "dimensions count from 0");
 }
 
 sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,

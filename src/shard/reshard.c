@@ -18,7 +18,7 @@ double sf_move_bytes(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_a
                      double bytes)
 {
     (void)context;
-    const double local = 1.0 / 4096, collective = 1.0 / 1024;
+    const double local = 1.0 / 4096, collective = 32768;
     double size = sf_group_size(mesh, axes), others = (size - 1) / size;
     switch (kind) {
     case SF_MOVE_SLICE:

@@ -57,9 +57,9 @@ typedef struct sf_path {
 typedef double sf_move_cost(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
                             double bytes);
 
-/* The bytes that a rank must send at least: a cost for when nothing is known about the machine. In
- * units of bytes, plus a constant far below 1 for each move, which is smaller where nothing is
- * sent. */
+/* The bytes that a rank must send at least, and 32 KiB more for each collective, which is what its latency
+ * is worth: a cost for when nothing is known about the machine. What sends nothing costs next to
+ * nothing. */
 sf_move_cost sf_move_bytes;
 
 /* Both layouts fit the type. Partials of two monoids never pass into each other directly: P(+) to

@@ -52,11 +52,11 @@ static sf_status work(void *context, sf_comm *comm, sf_diag *diag)
     struct job *job = context;
     int rank = sf_comm_rank(comm);
     for (int i = 0; i < TENSORS; i++) {
-        bool same;
+        int other;
         if (i == job->at)
             SF_TRY(meet(job, rank, diag));
-        SF_TRY(sf_agree_same(comm, (uint64_t)i, "tensor", diag, &same));
-        assert_true(same);
+        SF_TRY(sf_agree_same(comm, &(uint64_t){(uint64_t)i}, 1, "tensor", diag, &other));
+        assert_int_equal(other, 1);
     }
     sf_status status = SF_OK;
     if (job->fate == ALL || (job->fate == SEVERAL && rank % 2 == 1))

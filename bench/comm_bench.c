@@ -294,6 +294,7 @@ int main(int argc, char **argv)
 #if SF_HAVE_MPI
     /* The bare calls come from this thread, ours from the engine's. */
     int level;
+    sf_comm_mpi_prefer();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     if (level < MPI_THREAD_MULTIPLE)
         stop("this MPI cannot be called by two threads");

@@ -109,6 +109,8 @@ sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *dia
     *group = (sf_group){.comm = comm, .count = count, .place = place, .ranks = (int *)(group + 1)};
     memcpy(group->ranks, ranks, size);
     group->key = hash_bytes(ranks, size);
+    for (int i = 1; comm->hosts && i < count; i++)
+        group->spans_hosts |= comm->hosts[ranks[i]] != comm->hosts[ranks[0]];
     if (comm->kind->join) {
         sf_status status = comm->kind->join(group, diag);
         if (status != SF_OK)

@@ -40,6 +40,10 @@ sf_status sf_comm_threads_new(int size, const sf_comm_options *options, sf_diag 
  * all processes. SF_EUNSUPPORTED, saying what to install, in a build without MPI. */
 sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm **out);
 
+/* Sets what our transfers want of MPI where the environment says nothing about it. For programs that start
+ * MPI themselves, before they do. */
+void sf_comm_mpi_prefer(void);
+
 /* Whether this process was started by mpirun or the like, and with how many ranks (0: no). */
 int sf_comm_mpi_size(void);
 

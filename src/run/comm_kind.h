@@ -44,8 +44,9 @@ struct sf_comm {
     const sf_comm_backend *kind;
     int rank, size;
     double limit;
-    sf_group *groups;     /* newest first */
-    sf_request *requests; /* started and not waited for */
+    sf_group *groups;      /* newest first */
+    sf_request *requests;  /* started and not waited for */
+    const uint64_t *hosts; /* by rank: what tells the hosts apart; NULL: there is one */
 };
 
 struct sf_group {
@@ -53,6 +54,7 @@ struct sf_group {
     sf_group *next;
     int count, place;
     int *ranks;
+    bool spans_hosts;
     uint64_t key;      /* a hash of the ranks in their order */
     uint64_t sequence; /* of the next transfer */
     void *own;         /* the kind's */

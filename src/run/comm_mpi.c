@@ -9,11 +9,12 @@
  * MPI_Init and MPI_Finalize wait for all processes, for as long as it takes. Here they are waited for as
  * long as for anything else; a process whose MPI does not come back from them ends without it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/comm_kind.h"
+#include "run/comm_schedule.h"
 
 int sf_comm_mpi_size(void)
 {
@@ -25,6 +26,20 @@ int sf_comm_mpi_size(void)
         text = getenv("SLURM_STEP_NUM_TASKS");
     int size = text ? atoi(text) : 0;
     return size > 0 ? size : 0;
+}
+
+/* Over TCP Open MPI asks the receiver before it sends a long message, and the answer waits in the stream
+ * behind the data that goes that way: two directions would take turns. Chunks that are no longer than
+ * this go without asking. Whoever sets these himself knows better. */
+void sf_comm_mpi_prefer(void)
+{
+    static const char *const names[] = {"OMPI_MCA_btl_tcp_eager_limit",
+                                        "OMPI_MCA_btl_tcp_rndv_eager_limit",
+                                        "OMPI_MCA_btl_tcp_max_send_size"};
+    char text[24];
+    snprintf(text, sizeof text, "%d", SF_CHUNK_BYTES + 8192); /* and a header */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        setenv(names[i], text, 0);
 }
 
 #if !SF_HAVE_MPI
@@ -46,6 +61,7 @@ sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm
 #include <sys/prctl.h>
 #endif
 
+#include "base/hash.h"
 #include "run/comm_mpi.h"
 
 static sf_engine engine_memory = {
@@ -58,6 +74,19 @@ static sf_engine engine_memory = {
 #define ABORT_LIMIT 10
 
 /* Beginning and end ---------------------------------------------------------------------------- */
+
+static const char *find_hosts(sf_engine *engine)
+{
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int length = 0;
+    if (MPI_Get_processor_name(name, &length) != MPI_SUCCESS)
+        return "MPI does not know the host";
+    uint64_t mine = sf_hash_bytes(0, name, (size_t)length);
+    return MPI_Allgather(&mine, 1, MPI_UINT64_T, engine->hosts, 1, MPI_UINT64_T, engine->world) ==
+                   MPI_SUCCESS
+               ? NULL
+               : "MPI_Allgather fails";
+}
 
 static const char *start_mpi(sf_engine *engine)
 {
@@ -72,6 +101,7 @@ static const char *start_mpi(sf_engine *engine)
         if (level < MPI_THREAD_SERIALIZED)
             return "MPI was started without threads: MPI_THREAD_SERIALIZED is needed";
     } else {
+        sf_comm_mpi_prefer();
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
             return "MPI does not start";
         engine->owns_mpi = true;
@@ -88,8 +118,9 @@ static const char *start_mpi(sf_engine *engine)
     engine->tag_limit = found ? *(int *)limit : 32767;
     engine->next_tag = sf_alloc_kept((size_t)engine->size * sizeof(int));
     engine->gone = sf_alloc_kept((size_t)engine->size * sizeof(uint32_t));
+    engine->hosts = sf_alloc_kept((size_t)engine->size * sizeof(uint64_t));
     engine->last_in = &engine->inbox;
-    return engine->next_tag && engine->gone ? NULL : "no memory";
+    return engine->next_tag && engine->gone && engine->hosts ? find_hosts(engine) : "no memory";
 }
 
 static void stop_mpi(sf_engine *engine)
@@ -97,6 +128,7 @@ static void stop_mpi(sf_engine *engine)
     sf_engine_drop_letters(engine, UINT32_MAX);
     sf_free(engine->next_tag);
     sf_free(engine->gone);
+    sf_free(engine->hosts);
     if (engine->owns_mpi) {
         MPI_Comm_free(&engine->world);
         MPI_Finalize();
@@ -358,6 +390,7 @@ static sf_status open_world(sf_engine *engine, const sf_comm_options *options, s
         .rank = engine->rank,
         .size = engine->size,
         .limit = engine->limit,
+        .hosts = engine->hosts,
     };
     engine->epoch++;
     engine->left = false;

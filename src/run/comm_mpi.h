@@ -111,6 +111,7 @@ typedef struct sf_engine {
     bool owns_mpi;
     bool told; /* the others, that this rank leaves */
     int rank, size, tag_limit;
+    uint64_t *hosts;             /* by rank */
     int *next_tag;               /* per rank */
     uint32_t *gone;              /* per rank: the last epoch it has left */
     sf_flow *flows;              /* under way */

@@ -4,10 +4,7 @@
 
 #include "base/checked.h"
 
-enum {
-    RING_BYTES = 256 << 10,  /* of a chunk that is combined or passed on */
-    DIRECT_BYTES = 16 << 20, /* of one that only goes from one rank to another */
-};
+enum { DIRECT_BYTES = 16 << 20 }; /* of a chunk that only goes from one rank of a host to another */
 
 static int wrap_place(int64_t place, int members)
 {
@@ -109,8 +106,9 @@ void sf_schedule_init(const sf_request *request, sf_schedule *out)
         return;
     bool passed_on = transfer->kind != SF_ALL_TO_ALL && transfer->kind != SF_PERMUTE &&
                      (out->members > 2 || sf_comm_reduces(transfer->kind));
+    bool cut = passed_on || request->group->spans_hosts;
     int64_t longest = segment_length(out, 0);
-    out->chunks = sf_ceil_div(longest * request->bytes, passed_on ? RING_BYTES : DIRECT_BYTES);
+    out->chunks = sf_ceil_div(longest * request->bytes, cut ? SF_CHUNK_BYTES : DIRECT_BYTES);
     out->chunk_bytes = sf_ceil_div(longest, out->chunks) * request->bytes;
     for (int i = 0; i < transfer->nparts; i++)
         out->in_place |= transfer->parts[i].in == transfer->parts[i].out;

@@ -21,7 +21,8 @@
 #include "run/comm_kind.h"
 
 enum {
-    SF_RING_BLOCK = 4,                 /* chunks of a block */
+    SF_CHUNK_BYTES = 256 << 10, /* of a chunk that is combined, passed on or sent to a host */
+    SF_RING_BLOCK = 4,          /* chunks of a block */
     SF_RING_QUEUE = 2 * SF_RING_BLOCK, /* messages each way that may be under way */
     SF_INLINE_BYTES = 3584, /* to one place: at most this travels with the announcement */
 };

@@ -19,11 +19,6 @@
 
 enum { NATTRS = SF_COLLECTIVE_BODY + 1 };
 
-bool sf_is_collective(const sf_node *node)
-{
-    return strcmp(node->def->dialect, "sheaf") == 0;
-}
-
 #define COMMON                                                                                     \
     [SF_COLLECTIVE_AXES] = {.name = "axes", .kind = SF_ATTR_INT, .required = true},                \
     [SF_COLLECTIVE_SIZE] = {.name = "size", .kind = SF_ATTR_INT, .required = true},                \

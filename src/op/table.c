@@ -77,3 +77,8 @@ const sf_opdef *sf_opdef_nearest(sf_str name)
             nearest = table[i];
     return nearest;
 }
+
+bool sf_is_collective(const sf_node *node)
+{
+    return strcmp(node->def->dialect, "sheaf") == 0;
+}

@@ -1,0 +1,79 @@
+/* Reads any text as a cluster, and as a shorthand. What is accepted is written and read again, and must
+ * come out the same; and it is asked what a few things take, which must be numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/cost.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_ASKED = 4096 };
+
+static void ask(const sf_cluster *cluster)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    int devices = cluster->ndevices < MOST_ASKED ? cluster->ndevices : MOST_ASKED;
+    int half = devices / 2 > 0 ? devices / 2 : 1;
+    const int sizes[] = {devices / half, half};
+    sf_status status = sf_costs_new(cluster, 2, sizes, 0, &arena, NULL, &costs);
+    SF_ASSERT(status == SF_OK);
+    for (uint32_t axes = 0; axes < 4; axes++)
+        for (int k = 0; k < SF_COLLECTIVE_COUNT; k++) {
+            double small = sf_costs_collective(costs, (sf_collective)k, axes, 10);
+            double large = sf_costs_collective(costs, (sf_collective)k, axes, 1e9);
+            SF_ASSERT(isfinite(large) && small >= 0 && large >= small * (1 - 1e-9));
+        }
+    for (int m = 0; m < SF_MATH_COUNT; m++) {
+        sf_effort effort = {true, (sf_math)m, 1e9, 1e6};
+        SF_ASSERT(isfinite(sf_costs_op(costs, &effort)));
+    }
+    sf_arena_free(&arena);
+}
+
+static void read_write_read(sf_str text, sf_diag *diag)
+{
+    sf_cluster *cluster, *again;
+    sf_status status = sf_cluster_read(text, "fuzz", diag, &cluster);
+    SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
+    if (status != SF_OK)
+        return;
+    sf_buf first = {0}, second = {0};
+    sf_cluster_write(cluster, &first);
+    status = sf_cluster_read((sf_str){first.text, first.length}, "again", diag, &again);
+    SF_ASSERT(status == SF_OK && sf_cluster_hash(cluster) == sf_cluster_hash(again));
+    sf_cluster_write(again, &second);
+    SF_ASSERT(strcmp(first.text, second.text) == 0);
+    ask(cluster);
+    sf_cluster_free(cluster);
+    sf_cluster_free(again);
+    sf_buf_free(&first);
+    sf_buf_free(&second);
+}
+
+static void make(sf_str text)
+{
+    sf_cluster *cluster;
+    if (sf_cluster_make(text, NULL, &cluster) != SF_OK)
+        return;
+    ask(cluster);
+    sf_cluster_free(cluster);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sf_str text = {(const char *)data, size};
+    sf_diag *diag = sf_diag_new();
+    sf_guard guard;
+    sf_guard_enter(&guard);
+    if (setjmp(guard.target) == 0) {
+        read_write_read(text, diag);
+        make(text);
+        sf_guard_leave(&guard);
+    }
+    sf_diag_free(diag);
+    return 0;
+}

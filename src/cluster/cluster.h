@@ -1,0 +1,140 @@
+/* The cluster: devices, how fast they are, and what connects them.
+ *
+ * Devices are numbered node after node. Three levels of links connect them: those inside of a node, the
+ * network between nodes, and, where nodes stand in racks, the links between racks.
+ *
+ *     racks        +------ uplink ------+        level 2
+ *     nodes     +--network--+  +--network--+     level 1
+ *     devices   0 1 2 3   4 5 6 7   8 9 ...      level 0, `inside`
+ *
+ * A link is described from the point of view of one device: the latency of a message, the bytes per
+ * second that the device can send over it (as many can arrive meanwhile), and how many devices can do so
+ * at full speed together: NICs are lanes that the devices of a node share, a bus is one lane, a switch has
+ * a lane for everyone.
+ *
+ * Nodes may differ from each other, in devices and in links; the devices of one node are of one kind. A
+ * cluster is written by hand, or taken from the library (named test beds, and shorthands such as
+ * "2x8xV100"), or measured by `sheaf calibrate`. A measured one has curves, which count instead of the
+ * formulas (cluster/cost.h). Units are bytes, seconds and operations throughout.
+ *
+ * Everything lives in the cluster's arena and does not change once it is made.
+ */
+#ifndef SF_CLUSTER_CLUSTER_H
+#define SF_CLUSTER_CLUSTER_H
+
+#include "base/str.h"
+#include "cluster/curve.h"
+#include "sheaf/cluster.h"
+
+/* What multiplies in a product: the type of the factors, or a way to treat f32. */
+typedef enum sf_math {
+    SF_MATH_F64,
+    SF_MATH_F32,
+    SF_MATH_TF32,
+    SF_MATH_BF16,
+    SF_MATH_F16,
+    SF_MATH_F8,
+    SF_MATH_COUNT
+} sf_math;
+const char *sf_math_name(sf_math math); /* "f64", ... */
+
+/* Devices of one kind. */
+typedef struct sf_device_kind {
+    const char *name;
+    const char *source; /* of the figures, or "" */
+    int64_t memory;     /* bytes */
+    double
+        flops[SF_MATH_COUNT]; /* of products, a second, at the peak; 0: it has no units for it; that
+                                    of f32 is not 0 */
+    double vector_flops;      /* of loops over elements, f32 */
+    double bandwidth;         /* of its memory, at the peak */
+    double product_share;     /* of the peak that large products reach, 0 to 1 */
+    double memory_share;      /* of the bandwidth that long loops reach, 0 to 1 */
+    double ramp;              /* seconds that a product loses before all units are busy */
+    double launch;            /* the least seconds that any op takes */
+    sf_curve products[SF_MATH_COUNT]; /* measured: seconds by flops */
+    sf_curve loops;                   /* measured: seconds by bytes read and written */
+} sf_device_kind;
+
+typedef struct sf_link {
+    double latency;   /* of a message */
+    double bandwidth; /* of one device, in one direction */
+    int lanes;        /* devices that can use it at full speed together; 0: all */
+} sf_link;
+
+/* `count` equal nodes, one after the other. */
+typedef struct sf_nodes {
+    int count, devices;           /* nodes, and devices in each of them; at least 1 */
+    int kind;                     /* of the devices: index into the cluster's */
+    sf_link inside;               /* lanes: of a node, for what stays inside of it */
+    sf_link network;              /* lanes: of a node, for what leaves it */
+    int first_node, first_device; /* numbers of the first ones, set by sf_cluster_finish */
+} sf_nodes;
+
+typedef enum sf_collective {
+    SF_COLLECTIVE_ALL_REDUCE,
+    SF_COLLECTIVE_ALL_GATHER,
+    SF_COLLECTIVE_REDUCE_SCATTER,
+    SF_COLLECTIVE_ALL_TO_ALL,
+    SF_COLLECTIVE_BROADCAST,
+    SF_COLLECTIVE_PERMUTE,
+    SF_COLLECTIVE_COUNT
+} sf_collective;
+const char *sf_collective_name(sf_collective kind); /* "all_reduce", ... */
+
+enum { SF_LEVELS = 3, SF_MAX_DEVICES = 1 << 20, SF_MAX_MEASURED = 1024 };
+
+/* How long a collective took in groups of one shape, all groups at the same time. The curve is over the
+ * bytes that sf_costs_collective is asked for. */
+typedef struct sf_measured {
+    sf_collective kind;
+    int shape[SF_LEVELS]; /* members in a node, nodes in a rack, racks */
+    sf_curve curve;
+} sf_measured;
+
+struct sf_cluster {
+    sf_arena arena;
+    const char *name;
+    const char *source; /* or "" */
+    int nkinds;
+    sf_device_kind *kinds;
+    int nruns;
+    sf_nodes *nodes; /* `nruns` runs of equal nodes */
+    int rack_nodes;  /* nodes in a rack; 0: there are no racks */
+    sf_link uplink;  /* lanes: of a rack, for what leaves it; only with racks */
+    int nmeasured;
+    sf_measured *measured;
+    int nnodes, ndevices; /* in all: at most SF_MAX_DEVICES */
+};
+
+/* Counts nodes and devices, when all else is set: whoever makes a cluster calls it last. SF_EINPUT, at
+ * `loc`, when there are too many. */
+sf_status sf_cluster_finish(sf_cluster *cluster, sf_loc loc, sf_diag *diag);
+
+/* An empty one, for sf_cluster_free. */
+sf_cluster *sf_cluster_new(void);
+
+/* The run of nodes that a device belongs to, and its node and rack (0 without racks) counted from 0. */
+typedef struct sf_device_place {
+    int run, node, rack;
+} sf_device_place;
+sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
+
+/* A cluster of the library by its name, or from a shorthand,
+ *
+ *     NODES x DEVICES x KIND [@ [NICS x] GIGABITS G]      2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
+ *
+ * without spaces. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
+ * the links with it, and what follows @ replaces the network's NICs, whose number is 1 where it is left
+ * out. SF_EUSAGE names what there is. */
+sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);
+
+/* JSON (docs/cluster.md). Reading is strict: what is unknown, missing or out of range is an error at its
+ * place. What was written reads back as the same. */
+sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out);
+void sf_cluster_write(const sf_cluster *cluster, sf_buf *out);
+
+/* Of everything that costs depend on, so not of names and sources: the same on every machine. */
+uint64_t sf_cluster_hash(const sf_cluster *cluster);
+
+#endif

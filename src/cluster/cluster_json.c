@@ -1,0 +1,499 @@
+/* The cluster as a file. Both directions walk the same few kinds of objects; reading refuses what it does
+ * not know, so that a misspelt key is found. */
+#include <string.h>
+
+#include "base/json.h"
+#include "cluster/cluster.h"
+
+enum { CLUSTER_VERSION = 1 };
+#define CLUSTER_FORMAT "sheaf cluster"
+
+/* Numbers past these are a mistake, and arithmetic on them might overflow. */
+#define LEAST_NUMBER 1e-30
+#define MOST_NUMBER 1e30
+enum { MOST_KINDS = 1024 };
+
+/* The numbers of a device, which both directions need in one order. */
+static const struct {
+    const char *key;
+    size_t offset;
+    double least, most;
+} device_numbers[] = {
+    {"vector_flops", offsetof(sf_device_kind, vector_flops), LEAST_NUMBER, MOST_NUMBER},
+    {"bandwidth", offsetof(sf_device_kind, bandwidth), LEAST_NUMBER, MOST_NUMBER},
+    {"product_share", offsetof(sf_device_kind, product_share), LEAST_NUMBER, 1},
+    {"memory_share", offsetof(sf_device_kind, memory_share), LEAST_NUMBER, 1},
+    {"ramp", offsetof(sf_device_kind, ramp), 0, MOST_NUMBER},
+    {"launch", offsetof(sf_device_kind, launch), 0, MOST_NUMBER},
+};
+enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
+
+static double *number_of(sf_device_kind *kind, int index)
+{
+    return (double *)((char *)kind + device_numbers[index].offset);
+}
+
+/* Writing */
+
+static void put_string(sf_json_writer *json, const char *key, const char *value)
+{
+    sf_json_key(json, key);
+    sf_json_put_string(json, value);
+}
+
+static void put_int(sf_json_writer *json, const char *key, int64_t value)
+{
+    sf_json_key(json, key);
+    sf_json_put_int(json, value);
+}
+
+static void put_number(sf_json_writer *json, const char *key, double value)
+{
+    sf_json_key(json, key);
+    sf_json_put_double(json, value);
+}
+
+static void put_link(sf_json_writer *json, const char *key, const sf_link *link)
+{
+    sf_json_key(json, key);
+    sf_json_begin_object(json);
+    put_number(json, "latency", link->latency);
+    put_number(json, "bandwidth", link->bandwidth);
+    put_int(json, "lanes", link->lanes);
+    sf_json_end_object(json);
+}
+
+static void put_curve(sf_json_writer *json, const char *key, const sf_curve *curve)
+{
+    sf_json_key(json, key);
+    sf_json_begin_array(json);
+    for (int i = 0; i < curve->count; i++) {
+        sf_json_begin_row(json);
+        sf_json_put_double(json, curve->amounts[i]);
+        sf_json_put_double(json, curve->seconds[i]);
+        sf_json_end_array(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind)
+{
+    bool any = false;
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        any = any || kind->products[m].count > 0;
+    if (any) {
+        sf_json_key(json, "products");
+        sf_json_begin_object(json);
+        for (int m = 0; m < SF_MATH_COUNT; m++)
+            if (kind->products[m].count > 0)
+                put_curve(json, sf_math_name((sf_math)m), &kind->products[m]);
+        sf_json_end_object(json);
+    }
+    if (kind->loops.count > 0)
+        put_curve(json, "loops", &kind->loops);
+}
+
+static void put_device(sf_json_writer *json, sf_device_kind kind)
+{
+    sf_json_begin_object(json);
+    put_string(json, "name", kind.name);
+    put_string(json, "source", kind.source);
+    put_int(json, "memory", kind.memory);
+    sf_json_key(json, "flops");
+    sf_json_begin_object(json);
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (kind.flops[m] > 0)
+            put_number(json, sf_math_name((sf_math)m), kind.flops[m]);
+    sf_json_end_object(json);
+    for (int i = 0; i < DEVICE_NUMBERS; i++)
+        put_number(json, device_numbers[i].key, *number_of(&kind, i));
+    put_measured_device(json, &kind);
+    sf_json_end_object(json);
+}
+
+static void put_nodes(sf_json_writer *json, const sf_cluster *cluster, const sf_nodes *run)
+{
+    sf_json_begin_object(json);
+    put_int(json, "count", run->count);
+    put_int(json, "devices", run->devices);
+    put_string(json, "device", cluster->kinds[run->kind].name);
+    put_link(json, "inside", &run->inside);
+    put_link(json, "network", &run->network);
+    sf_json_end_object(json);
+}
+
+static void put_measured(sf_json_writer *json, const sf_measured *measured)
+{
+    sf_json_begin_object(json);
+    put_string(json, "kind", sf_collective_name(measured->kind));
+    sf_json_key(json, "shape");
+    sf_json_begin_row(json);
+    for (int l = 0; l < SF_LEVELS; l++)
+        sf_json_put_int(json, measured->shape[l]);
+    sf_json_end_array(json);
+    put_curve(json, "seconds", &measured->curve);
+    sf_json_end_object(json);
+}
+
+static void put_lists(sf_json_writer *json, const sf_cluster *cluster)
+{
+    sf_json_key(json, "devices");
+    sf_json_begin_array(json);
+    for (int i = 0; i < cluster->nkinds; i++)
+        put_device(json, cluster->kinds[i]);
+    sf_json_end_array(json);
+    sf_json_key(json, "nodes");
+    sf_json_begin_array(json);
+    for (int i = 0; i < cluster->nruns; i++)
+        put_nodes(json, cluster, &cluster->nodes[i]);
+    sf_json_end_array(json);
+    if (cluster->rack_nodes) {
+        sf_json_key(json, "racks");
+        sf_json_begin_object(json);
+        put_int(json, "nodes", cluster->rack_nodes);
+        put_link(json, "uplink", &cluster->uplink);
+        sf_json_end_object(json);
+    }
+    if (cluster->nmeasured == 0)
+        return;
+    sf_json_key(json, "collectives");
+    sf_json_begin_array(json);
+    for (int i = 0; i < cluster->nmeasured; i++)
+        put_measured(json, &cluster->measured[i]);
+    sf_json_end_array(json);
+}
+
+void sf_cluster_write(const sf_cluster *cluster, sf_buf *out)
+{
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    put_string(&json, "format", CLUSTER_FORMAT);
+    put_int(&json, "version", CLUSTER_VERSION);
+    put_string(&json, "name", cluster->name);
+    put_string(&json, "source", cluster->source);
+    put_lists(&json, cluster);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}
+
+/* Reading */
+
+typedef struct reader {
+    sf_str text;
+    const char *file;
+    sf_diag *diag;
+    sf_arena tree;
+    sf_cluster *cluster;
+} reader;
+
+#define FAIL(r, value, ...)                                                                        \
+    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
+
+/* An object with no keys but these; the list ends with NULL. */
+static sf_status expect_object(reader *r, const sf_json *value, const char *what,
+                               const char *const *keys)
+{
+    if (sf_json_kind_of(value) != SF_JSON_OBJECT)
+        return FAIL(r, value, "%s is an object, not %s", what,
+                    sf_json_kind_name(sf_json_kind_of(value)));
+    for (size_t i = 0; i < sf_json_count(value); i++) {
+        sf_str key = sf_json_key_at(value, i);
+        int k = 0;
+        while (keys[k] && !sf_str_is(key, keys[k]))
+            k++;
+        if (!keys[k])
+            return FAIL(r, sf_json_value_at(value, i), "%s has no \"%.*s\"", what,
+                        SF_STR_ARGS(key));
+    }
+    return SF_OK;
+}
+
+static sf_status expect_list(reader *r, const sf_json *object, const char *key, size_t least,
+                             size_t most, const sf_json **out)
+{
+    *out = sf_json_get(object, key);
+    size_t count = sf_json_count(*out);
+    if (!*out)
+        return FAIL(r, object, "\"%s\" is missing", key);
+    if (sf_json_kind_of(*out) != SF_JSON_ARRAY || count < least || count > most)
+        return FAIL(r, *out, "\"%s\" is an array of %zu to %zu items", key, least, most);
+    return SF_OK;
+}
+
+static sf_status get_string(reader *r, const sf_json *object, const char *key, const char **out)
+{
+    const sf_json *value = sf_json_get(object, key);
+    sf_str text;
+    if (!value)
+        return FAIL(r, object, "\"%s\" is missing", key);
+    if (!sf_json_string(value, &text))
+        return FAIL(r, value, "\"%s\" is a string", key);
+    *out = sf_arena_string(&r->cluster->arena, text.at, text.length);
+    return SF_OK;
+}
+
+/* May be left out. */
+static sf_status get_source(reader *r, const sf_json *object, const char **out)
+{
+    *out = "";
+    return sf_json_get(object, "source") ? get_string(r, object, "source", out) : SF_OK;
+}
+
+static sf_status get_int(reader *r, const sf_json *object, const char *key, int64_t least,
+                         int64_t most, int64_t *out)
+{
+    const sf_json *value = sf_json_get(object, key);
+    if (!value)
+        return FAIL(r, object, "\"%s\" is missing", key);
+    if (!sf_json_int(value, out) || *out < least || *out > most)
+        return FAIL(r, value, "\"%s\" is an integer from %lld to %lld", key, (long long)least,
+                    (long long)most);
+    return SF_OK;
+}
+
+static sf_status get_small(reader *r, const sf_json *object, const char *key, int least, int *out)
+{
+    int64_t value;
+    SF_TRY(get_int(r, object, key, least, SF_MAX_DEVICES, &value));
+    *out = (int)value;
+    return SF_OK;
+}
+
+static bool is_number(const sf_json *value, double least, double most, double *out)
+{
+    return sf_json_number(value, out) && *out >= least && *out <= most;
+}
+
+static sf_status get_number(reader *r, const sf_json *object, const char *key, double least,
+                            double most, double *out)
+{
+    const sf_json *value = sf_json_get(object, key);
+    if (!value)
+        return FAIL(r, object, "\"%s\" is missing", key);
+    if (!is_number(value, least, most, out))
+        return FAIL(r, value, "\"%s\" is a %s number%s", key,
+                    least > 0 ? "positive" : "non-negative", most == 1 ? " of at most 1" : "");
+    return SF_OK;
+}
+
+static sf_status get_link(reader *r, const sf_json *object, const char *key, sf_link *out)
+{
+    static const char *const keys[] = {"latency", "bandwidth", "lanes", NULL};
+    const sf_json *value = sf_json_get(object, key);
+    if (!value)
+        return FAIL(r, object, "\"%s\" is missing", key);
+    SF_TRY(expect_object(r, value, key, keys));
+    SF_TRY(get_number(r, value, "latency", 0, MOST_NUMBER, &out->latency));
+    SF_TRY(get_number(r, value, "bandwidth", LEAST_NUMBER, MOST_NUMBER, &out->bandwidth));
+    return get_small(r, value, "lanes", 0, &out->lanes);
+}
+
+static sf_status get_curve(reader *r, const sf_json *object, const char *key, sf_curve *out)
+{
+    const sf_json *list;
+    SF_TRY(expect_list(r, object, key, 1, SF_CURVE_POINTS, &list));
+    int count = (int)sf_json_count(list);
+    double *amounts = SF_ARRAY(&r->cluster->arena, count, double);
+    double *seconds = SF_ARRAY(&r->cluster->arena, count, double);
+    for (int i = 0; i < count; i++) {
+        const sf_json *point = sf_json_item(list, (size_t)i);
+        if (sf_json_kind_of(point) != SF_JSON_ARRAY || sf_json_count(point) != 2 ||
+            !is_number(sf_json_item(point, 0), LEAST_NUMBER, MOST_NUMBER, &amounts[i]) ||
+            !is_number(sf_json_item(point, 1), LEAST_NUMBER, MOST_NUMBER, &seconds[i]))
+            return FAIL(r, point, "a point of a curve is [amount, seconds], both positive");
+        if (i > 0 && (amounts[i] <= amounts[i - 1] || seconds[i] < seconds[i - 1]))
+            return FAIL(r, point, "along a curve amounts increase, and seconds do not decrease");
+    }
+    *out = (sf_curve){count, amounts, seconds};
+    return SF_OK;
+}
+
+static const char *const math_keys[] = {"f64", "f32", "tf32", "bf16", "f16", "f8", NULL};
+
+static sf_status get_flops(reader *r, const sf_json *device, sf_device_kind *out)
+{
+    const sf_json *flops = sf_json_get(device, "flops");
+    if (!flops)
+        return FAIL(r, device, "\"flops\" is missing");
+    SF_TRY(expect_object(r, flops, "flops", math_keys));
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (m == SF_MATH_F32 || sf_json_get(flops, math_keys[m]))
+            SF_TRY(get_number(r, flops, math_keys[m], LEAST_NUMBER, MOST_NUMBER, &out->flops[m]));
+    return SF_OK;
+}
+
+static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_kind *out)
+{
+    const sf_json *products = sf_json_get(device, "products");
+    if (products) {
+        SF_TRY(expect_object(r, products, "products", math_keys));
+        for (int m = 0; m < SF_MATH_COUNT; m++)
+            if (sf_json_get(products, math_keys[m]))
+                SF_TRY(get_curve(r, products, math_keys[m], &out->products[m]));
+    }
+    if (sf_json_get(device, "loops"))
+        SF_TRY(get_curve(r, device, "loops", &out->loops));
+    return SF_OK;
+}
+
+static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
+{
+    static const char *const keys[] = {"name",
+                                       "source",
+                                       "memory",
+                                       "flops",
+                                       "vector_flops",
+                                       "bandwidth",
+                                       "product_share",
+                                       "memory_share",
+                                       "ramp",
+                                       "launch",
+                                       "products",
+                                       "loops",
+                                       NULL};
+    SF_TRY(expect_object(r, device, "a device", keys));
+    SF_TRY(get_string(r, device, "name", &out->name));
+    SF_TRY(get_source(r, device, &out->source));
+    SF_TRY(get_int(r, device, "memory", 1, INT64_C(1) << 60, &out->memory));
+    SF_TRY(get_flops(r, device, out));
+    for (int i = 0; i < DEVICE_NUMBERS; i++)
+        SF_TRY(get_number(r, device, device_numbers[i].key, device_numbers[i].least,
+                          device_numbers[i].most, number_of(out, i)));
+    return get_device_curves(r, device, out);
+}
+
+static sf_status get_devices(reader *r, const sf_json *root)
+{
+    sf_cluster *cluster = r->cluster;
+    const sf_json *list;
+    SF_TRY(expect_list(r, root, "devices", 1, MOST_KINDS, &list));
+    cluster->kinds = SF_ARRAY(&cluster->arena, sf_json_count(list), sf_device_kind);
+    for (size_t i = 0; i < sf_json_count(list); i++) {
+        const sf_json *item = sf_json_item(list, i);
+        SF_TRY(get_device(r, item, &cluster->kinds[i]));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(cluster->kinds[j].name, cluster->kinds[i].name) == 0)
+                return FAIL(r, item, "two devices are called \"%s\"", cluster->kinds[i].name);
+        cluster->nkinds++;
+    }
+    return SF_OK;
+}
+
+static sf_status get_nodes(reader *r, const sf_json *nodes, sf_nodes *out)
+{
+    static const char *const keys[] = {"count", "devices", "device", "inside", "network", NULL};
+    const char *name = "";
+    SF_TRY(expect_object(r, nodes, "an item of \"nodes\"", keys));
+    SF_TRY(get_small(r, nodes, "count", 1, &out->count));
+    SF_TRY(get_small(r, nodes, "devices", 1, &out->devices));
+    SF_TRY(get_string(r, nodes, "device", &name));
+    while (out->kind < r->cluster->nkinds && strcmp(r->cluster->kinds[out->kind].name, name) != 0)
+        out->kind++;
+    if (out->kind == r->cluster->nkinds)
+        return FAIL(r, sf_json_get(nodes, "device"), "\"devices\" has none called \"%s\"", name);
+    SF_TRY(get_link(r, nodes, "inside", &out->inside));
+    return get_link(r, nodes, "network", &out->network);
+}
+
+static sf_status get_runs(reader *r, const sf_json *root)
+{
+    sf_cluster *cluster = r->cluster;
+    const sf_json *list;
+    SF_TRY(expect_list(r, root, "nodes", 1, SF_MAX_DEVICES, &list));
+    cluster->nruns = (int)sf_json_count(list);
+    cluster->nodes = SF_ARRAY(&cluster->arena, cluster->nruns, sf_nodes);
+    for (int i = 0; i < cluster->nruns; i++)
+        SF_TRY(get_nodes(r, sf_json_item(list, (size_t)i), &cluster->nodes[i]));
+    return sf_cluster_finish(cluster, sf_json_loc(list, r->text, r->file), r->diag);
+}
+
+static sf_status get_racks(reader *r, const sf_json *root)
+{
+    static const char *const keys[] = {"nodes", "uplink", NULL};
+    const sf_json *racks = sf_json_get(root, "racks");
+    if (!racks)
+        return SF_OK;
+    SF_TRY(expect_object(r, racks, "racks", keys));
+    SF_TRY(get_small(r, racks, "nodes", 1, &r->cluster->rack_nodes));
+    return get_link(r, racks, "uplink", &r->cluster->uplink);
+}
+
+static sf_status get_measured(reader *r, const sf_json *item, sf_measured *out)
+{
+    static const char *const keys[] = {"kind", "shape", "seconds", NULL};
+    const char *kind = "";
+    const sf_json *shape;
+    int found = 0;
+    SF_TRY(expect_object(r, item, "an item of \"collectives\"", keys));
+    SF_TRY(get_string(r, item, "kind", &kind));
+    while (found < SF_COLLECTIVE_COUNT && strcmp(sf_collective_name((sf_collective)found), kind))
+        found++;
+    if (found == SF_COLLECTIVE_COUNT)
+        return FAIL(r, sf_json_get(item, "kind"), "there is no collective \"%s\"", kind);
+    out->kind = (sf_collective)found;
+    SF_TRY(expect_list(r, item, "shape", SF_LEVELS, SF_LEVELS, &shape));
+    for (int l = 0; l < SF_LEVELS; l++) {
+        int64_t size;
+        if (!sf_json_int(sf_json_item(shape, (size_t)l), &size) || size < 1 ||
+            size > SF_MAX_DEVICES)
+            return FAIL(r, shape, "\"shape\" is members in a node, nodes in a rack, and racks");
+        out->shape[l] = (int)size;
+    }
+    return get_curve(r, item, "seconds", &out->curve);
+}
+
+static sf_status get_collectives(reader *r, const sf_json *root)
+{
+    sf_cluster *cluster = r->cluster;
+    const sf_json *list;
+    if (!sf_json_get(root, "collectives"))
+        return SF_OK;
+    SF_TRY(expect_list(r, root, "collectives", 0, SF_MAX_MEASURED, &list));
+    int count = (int)sf_json_count(list);
+    cluster->measured = SF_ARRAY(&cluster->arena, count, sf_measured);
+    for (int i = 0; i < count; i++) {
+        const sf_json *item = sf_json_item(list, (size_t)i);
+        sf_measured *measured = &cluster->measured[i];
+        SF_TRY(get_measured(r, item, measured));
+        for (int j = 0; j < i; j++)
+            if (cluster->measured[j].kind == measured->kind &&
+                memcmp(cluster->measured[j].shape, measured->shape, sizeof measured->shape) == 0)
+                return FAIL(r, item, "this collective in groups of this shape comes twice");
+        cluster->nmeasured++;
+    }
+    return SF_OK;
+}
+
+static sf_status read_root(reader *r)
+{
+    static const char *const keys[] = {"format", "version", "name",        "source", "devices",
+                                       "nodes",  "racks",   "collectives", NULL};
+    const sf_json *root;
+    const char *format = "";
+    int64_t version;
+    SF_TRY(sf_json_parse(r->text, r->file, &r->tree, &root, r->diag));
+    SF_TRY(expect_object(r, root, "a cluster", keys));
+    SF_TRY(get_string(r, root, "format", &format));
+    if (strcmp(format, CLUSTER_FORMAT) != 0)
+        return FAIL(r, sf_json_get(root, "format"), "this is \"%s\", not \"%s\"", format,
+                    CLUSTER_FORMAT);
+    SF_TRY(get_int(r, root, "version", CLUSTER_VERSION, CLUSTER_VERSION, &version));
+    SF_TRY(get_string(r, root, "name", &r->cluster->name));
+    SF_TRY(get_source(r, root, &r->cluster->source));
+    SF_TRY(get_devices(r, root));
+    SF_TRY(get_runs(r, root));
+    SF_TRY(get_racks(r, root));
+    return get_collectives(r, root);
+}
+
+sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out)
+{
+    reader r = {.text = text, .file = file, .diag = diag, .cluster = sf_cluster_new()};
+    sf_status status = read_root(&r);
+    sf_arena_free(&r.tree);
+    if (status == SF_OK)
+        *out = r.cluster;
+    else
+        sf_cluster_free(r.cluster);
+    return status;
+}

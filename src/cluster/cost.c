@@ -1,0 +1,198 @@
+/* Answers: a formula, or a look into a curve, for each shape that the groups have. */
+#include <math.h>
+
+#include "cluster/shape.h"
+
+const char *sf_algorithm_name(sf_algorithm algorithm)
+{
+    static const char *const names[SF_ALGORITHM_COUNT] = {"none", "ring", "tree", "hierarchical",
+                                                          "measured"};
+    return names[algorithm];
+}
+
+/* Collectives */
+
+static void take(double seconds, sf_algorithm algorithm, double *least, sf_algorithm *how)
+{
+    if (seconds >= *least)
+        return;
+    *least = seconds;
+    *how = algorithm;
+}
+
+static double log2_ceil(int members)
+{
+    int steps = 0;
+    while (1LL << steps < members)
+        steps++;
+    return steps;
+}
+
+typedef struct way {
+    double ring, tree;
+} way;
+
+/* all_gather or reduce_scatter among n members. */
+static way gather(int n, double latency, double bandwidth, double bytes)
+{
+    double whole = bytes / bandwidth;
+    return (way){(n - 1) * latency + (double)(n - 1) / n * whole, log2_ceil(n) * latency + whole};
+}
+
+static way broadcast(int n, double latency, double bandwidth, double bytes)
+{
+    double whole = bytes / bandwidth;
+    return (way){(n - 1) * latency + whole, log2_ceil(n) * (latency + whole)};
+}
+
+typedef way formula(int n, double latency, double bandwidth, double bytes);
+
+/* The flat way over all levels, and level by level. */
+static double staged(const sf_shape *s, formula *of, double bytes, sf_algorithm *how)
+{
+    double latency = 0, bandwidth = HUGE_VAL, least = HUGE_VAL, levels = 0;
+    for (int l = 0; l < s->nlevels; l++) {
+        const sf_level *at = &s->levels[l];
+        latency = fmax(latency, at->latency);
+        bandwidth = fmin(bandwidth, at->together);
+        way stage = of(at->size, at->latency, at->together, bytes);
+        levels += fmin(stage.ring, stage.tree);
+    }
+    way flat = of(s->members, latency, bandwidth, bytes);
+    take(flat.ring, SF_ALGORITHM_RING, &least, how);
+    take(flat.tree, SF_ALGORITHM_TREE, &least, how);
+    if (s->even && s->nlevels > 1)
+        take(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
+    return least;
+}
+
+static double all_to_all(const sf_shape *s, double bytes, sf_algorithm *how)
+{
+    double flat = 0, levels = 0, least = HUGE_VAL;
+    for (int l = 0; l < s->nlevels; l++) {
+        const sf_level *at = &s->levels[l];
+        flat += at->reached * (at->latency + bytes / s->members / at->own);
+        levels += (at->size - 1) * (at->latency + bytes / at->size / at->own);
+    }
+    take(flat, SF_ALGORITHM_RING, &least, how);
+    if (s->even && s->nlevels > 1)
+        take(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
+    return least;
+}
+
+static double permute(const sf_shape *s, double bytes, sf_algorithm *how)
+{
+    double latency = 0, bandwidth = HUGE_VAL;
+    for (int l = 0; l < s->nlevels; l++) {
+        latency = fmax(latency, s->levels[l].latency);
+        bandwidth = fmin(bandwidth, s->levels[l].own);
+    }
+    *how = SF_ALGORITHM_RING;
+    return latency + bytes / bandwidth;
+}
+
+static double in_shape(const sf_shape *s, sf_collective kind, double bytes, sf_algorithm *how)
+{
+    *how = SF_ALGORITHM_NONE;
+    if (s->members == 1)
+        return 0;
+    if (s->measured[kind]) {
+        *how = SF_ALGORITHM_MEASURED;
+        return sf_curve_at(s->measured[kind], bytes);
+    }
+    switch (kind) {
+    case SF_COLLECTIVE_ALL_REDUCE:
+        return 2 * staged(s, gather, bytes, how);
+    case SF_COLLECTIVE_ALL_GATHER:
+    case SF_COLLECTIVE_REDUCE_SCATTER:
+        return staged(s, gather, bytes, how);
+    case SF_COLLECTIVE_BROADCAST:
+        return staged(s, broadcast, bytes, how);
+    case SF_COLLECTIVE_ALL_TO_ALL:
+        return all_to_all(s, bytes, how);
+    case SF_COLLECTIVE_PERMUTE:
+        return permute(s, bytes, how);
+    case SF_COLLECTIVE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32_t axes,
+                               double bytes, sf_algorithm *how)
+{
+    SF_ASSERT(axes < 1U << costs->naxes);
+    const sf_shapes *g = &costs->groups[axes];
+    double most = -1;
+    for (size_t i = 0; i < g->count; i++) {
+        sf_algorithm algorithm;
+        double seconds = in_shape(&g->shapes[i], kind, bytes, &algorithm);
+        if (seconds <= most)
+            continue;
+        most = seconds;
+        *how = algorithm;
+    }
+    return most;
+}
+
+double sf_costs_collective(const sf_costs *costs, sf_collective kind, uint32_t axes, double bytes)
+{
+    sf_algorithm how;
+    return sf_costs_collective_how(costs, kind, axes, bytes, &how);
+}
+
+int sf_costs_group_size(const sf_costs *costs, uint32_t axes)
+{
+    return costs->groups[axes].shapes[0].members;
+}
+
+int sf_costs_group_level(const sf_costs *costs, uint32_t axes)
+{
+    const sf_shapes *g = &costs->groups[axes];
+    int outmost = -1;
+    for (size_t i = 0; i < g->count; i++) {
+        const sf_shape *s = &g->shapes[i];
+        if (s->nlevels > 0 && s->levels[s->nlevels - 1].level > outmost)
+            outmost = s->levels[s->nlevels - 1].level;
+    }
+    return outmost;
+}
+
+/* Ops */
+
+sf_math sf_math_done(const sf_device_kind *kind, sf_math math)
+{
+    if (kind->flops[math] > 0 || kind->products[math].count > 0)
+        return math;
+    return math == SF_MATH_F8 ? sf_math_done(kind, SF_MATH_F16) : SF_MATH_F32;
+}
+
+static double product_seconds(const sf_device_kind *kind, const sf_effort *effort)
+{
+    sf_math math = sf_math_done(kind, effort->math);
+    if (kind->products[math].count > 0)
+        return sf_curve_at(&kind->products[math], effort->flops);
+    return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
+}
+
+static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
+{
+    double compute =
+        effort->product ? product_seconds(kind, effort) : effort->flops / kind->vector_flops;
+    double memory = kind->loops.count > 0 ? sf_curve_at(&kind->loops, effort->bytes)
+                                          : effort->bytes / (kind->memory_share * kind->bandwidth);
+    return fmax(kind->launch, fmax(compute, memory));
+}
+
+double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
+{
+    double most = 0;
+    for (int i = 0; i < costs->nkinds; i++)
+        most = fmax(most, work_seconds(costs->kinds[i], effort));
+    return most;
+}
+
+int64_t sf_costs_memory(const sf_costs *costs)
+{
+    return costs->memory;
+}

@@ -1,0 +1,112 @@
+/* What things take on a cluster: how long an op, how long a collective.
+ *
+ * sf_costs is a mesh laid on a cluster. It is made once for a mesh, in time proportional to its
+ * devices; after that every question is answered in constant time, whatever the number of devices. It is
+ * not changed by questions, so threads may share it.
+ *
+ * Ranks of a mesh are numbered row-major, the last axis running fastest (as in shard/mesh.h), and rank r
+ * is device `first` + r. So axes that come late have small strides and stay inside of nodes. A set of
+ * axes cuts the mesh into groups. A collective along it runs in all of these groups at the same time, and
+ * takes as long as in the slowest.
+ *
+ * THE GROUP. Seen from level l (cluster.h), a group has g_l members: g_0 in each node, spread over g_1
+ * nodes in each rack, spread over g_2 racks; n = g_0 g_1 g_2 in all. m_l = g_0 ... g_(l-1) of them are
+ * behind one port of level l. A member has a_l, the latency of the level, and b_l, what is left to it of
+ * the bandwidth when all devices of the mesh use that level together:
+ *
+ *     b_l = bandwidth_l * min(1, lanes_l / devices of the mesh that share these lanes)
+ *
+ * What leaves a rack has passed the network of its node, so b_2 is at most b_1 and a_2 at least a_1.
+ * Where nodes differ, a_l is the largest and b_l the smallest in the group. What the m_l members send out
+ * together, in as many channels, has c_l = m_l b_l, that of the port that has least.
+ *
+ * THE COLLECTIVE of S bytes. Formulas for n members with latency a and bandwidth c:
+ *
+ *     all_gather, reduce_scatter    ring  (n-1) a + (n-1)/n S/c     tree  L a + S/c,  L = ceil(log2 n)
+ *     all_reduce                    a reduce_scatter and an all_gather
+ *     broadcast                     ring  (n-1) a + S/c             tree  L (a + S/c)
+ *     all_to_all                    pairs (n-1) a + (n-1)/n S/c
+ *     permute                             a + S/c
+ *
+ * In a group within one level these are the answer, the cheaper where there are two. In one that spans
+ * several there are two ways, of which the cheaper counts:
+ *
+ *     flat          the formulas, over all n, with a = max a_l and c = min c_l over the levels it spans.
+ *                   all_to_all: sum over levels of p_l (a_l + S/(n b_l)), p_l being the members that are
+ *                   reached over level l: m_(l+1) - m_l. permute is always flat, with c = min b_l
+ *     hierarchical  level by level: reduce_scatter inside, then outside on what is left, S/m_l;
+ *                   all_gather the other way round; all_reduce as both, with an all_reduce on the outmost
+ *                   level. broadcast: over each level in turn, S at c_l. all_to_all: S over each level in
+ *                   turn, at b_l. Only where the members divide evenly
+ *
+ * (The ring and hierarchical schemes are those of NCCL and of BlueConnect, Cho et al. 2019; costs in the
+ * manner of Thakur, Rabenseifner and Gropp 2005.) Where groups of this shape were measured, the curve is
+ * the answer instead. All answers are 0 in groups of one, and never decrease in S.
+ *
+ * THE OP. A product takes max(launch, ramp + flops / (product_share * peak), bytes / (memory_share *
+ * bandwidth)), so its efficiency is product_share * f / (f + f0), where f0 = ramp * product_share * peak
+ * flops is what it needs to reach half of it. Anything else takes max(launch, flops / vector_flops,
+ * bytes / (memory_share * bandwidth)). Measured curves count instead of the second and the third term,
+ * each where it is there. Where the mesh has several kinds of devices, the slowest counts.
+ */
+#ifndef SF_CLUSTER_COST_H
+#define SF_CLUSTER_COST_H
+
+#include "cluster/cluster.h"
+
+enum { SF_COSTS_AXES = 4 };
+
+/* What an op, or a fused group of ops, does on one device. */
+typedef struct sf_effort {
+    bool product;        /* dot, convolution: flops are those of products, in `math` */
+    sf_math math;        /* what a device has no units for is done as sf_math_done says */
+    double flops, bytes; /* bytes read and written in its memory */
+} sf_effort;
+
+typedef enum sf_algorithm {
+    SF_ALGORITHM_NONE, /* a group of one */
+    SF_ALGORITHM_RING, /* pairs, for all_to_all; direct, for permute */
+    SF_ALGORITHM_TREE,
+    SF_ALGORITHM_HIERARCHICAL,
+    SF_ALGORITHM_MEASURED,
+    SF_ALGORITHM_COUNT
+} sf_algorithm;
+const char *sf_algorithm_name(sf_algorithm algorithm);
+
+typedef struct sf_costs sf_costs;
+
+/* Lays a mesh of `naxes` axes (0 to SF_COSTS_AXES) of these sizes on the devices from `first` on.
+ * SF_EUSAGE when the cluster has too few. *out lives in the arena, and no longer than the cluster. */
+sf_status sf_costs_new(const sf_cluster *cluster, int naxes, const int *sizes, int first,
+                       sf_arena *arena, sf_diag *diag, sf_costs **out);
+
+/* Seconds of a collective along the set of axes (bit a stands for axis a; the set is one of the mesh).
+ * `bytes`, not negative, is what a member puts in or gets out, whichever is more:
+ *
+ *     all_reduce, broadcast, permute, all_to_all    the tensor that a member has
+ *     all_gather                                    what a member has afterwards
+ *     reduce_scatter                                what a member has before
+ */
+double sf_costs_collective(const sf_costs *costs, sf_collective kind, uint32_t axes, double bytes);
+
+/* The same, and how it is done in the slowest group. */
+double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32_t axes,
+                               double bytes, sf_algorithm *how);
+
+/* Seconds of an op on the slowest device of the mesh. */
+double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
+
+/* Bytes of memory of the device of the mesh that has the least. */
+int64_t sf_costs_memory(const sf_costs *costs);
+
+/* Members of a group along the axes. */
+int sf_costs_group_size(const sf_costs *costs, uint32_t axes);
+
+/* The outmost level that a group along the axes spans: 0 inside of nodes, 1 between nodes, 2 between
+ * racks; -1 for groups of one. */
+int sf_costs_group_level(const sf_costs *costs, uint32_t axes);
+
+/* What products of this math are done in on such a device: f8 falls back on f16, all others on f32. */
+sf_math sf_math_done(const sf_device_kind *kind, sf_math math);
+
+#endif

@@ -1,0 +1,33 @@
+#include "cluster/curve.h"
+
+#include <math.h>
+
+double sf_curve_at(const sf_curve *curve, double amount)
+{
+    int last = curve->count - 1, low = 0, high = last;
+    if (amount <= curve->amounts[0])
+        return curve->seconds[0];
+    if (amount >= curve->amounts[last])
+        return curve->seconds[last] * (amount / curve->amounts[last]);
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (curve->amounts[middle] <= amount)
+            low = middle;
+        else
+            high = middle;
+    }
+    double x0 = curve->amounts[low], x1 = curve->amounts[high];
+    double y0 = curve->seconds[low], y1 = curve->seconds[high];
+    return y0 * exp(log(amount / x0) / log(x1 / x0) * log(y1 / y0));
+}
+
+sf_curve sf_curve_fit(int count, const double *amounts, const double *seconds, sf_arena *arena)
+{
+    SF_ASSERT(count > 0 && count <= SF_CURVE_POINTS);
+    double *x = sf_arena_copy(arena, amounts, (size_t)count * sizeof *x);
+    double *y = sf_arena_copy(arena, seconds, (size_t)count * sizeof *y);
+    for (int i = count - 2; i >= 0; i--)
+        if (y[i] > y[i + 1])
+            y[i] = y[i + 1];
+    return (sf_curve){count, x, y};
+}

@@ -1,0 +1,321 @@
+/* Clusters: the library, shorthands, the file, the hash. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster/cluster.h"
+#include "cluster/library.h"
+
+static sf_cluster *make(const char *text)
+{
+    sf_cluster *cluster = NULL;
+    assert_int_equal(sf_cluster_make(sf_str_of(text), NULL, &cluster), SF_OK);
+    return cluster;
+}
+
+static void test_shorthands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *kind;
+        int nodes, devices, lanes;
+        double network;
+    } known[] = {
+        {"2x8xV100", "V100-32GB-SXM2", 2, 16, 4, 0.85 * 12.5e9},
+        {"4x8xH100", "H100-80GB-SXM5", 4, 32, 8, 0.85 * 50e9},
+        {"1x4xCPU", "CPU-core", 1, 4, 1, 0.85 * 1.25e9},
+        {"1x1xv100-pcie", "V100-32GB-PCIe", 1, 1, 1, 0.85 * 12.5e9},
+        {"3x2xV100-16GB-PCIe", "V100-16GB-PCIe", 3, 6, 1, 0.85 * 12.5e9},
+        {"1x8xV100-16GB", "V100-16GB-SXM2", 1, 8, 4, 0.85 * 12.5e9},
+        {"8x1xV100S@2x25G", "V100S-32GB-PCIe", 8, 8, 2, 0.85 * 3.125e9},
+        {"2x8xA100-40GB@100G", "A100-40GB-SXM4", 2, 16, 1, 0.85 * 12.5e9},
+        {"128x8xH200", "H200-141GB-SXM5", 128, 1024, 8, 0.85 * 50e9},
+        {"rhino-m8", "V100-32GB-SXM2", 2, 16, 1, 0.85 * 12.5e9},
+        {"rhino-s1", "V100S-32GB-PCIe", 8, 8, 1, 0.85 * 12.5e9},
+        {"slapo", "V100-32GB-SXM2", 8, 64, 1, 0.85 * 12.5e9},
+        {"nnscaler", "V100-32GB-SXM2", 2, 32, 8, 0.85 * 12.5e9},
+        {"nnscaler-dgx1", "V100-32GB-SXM2", 4, 32, 1, 0.85 * 12.5e9},
+        {"deepcompile", "H100-80GB-SXM5", 4, 32, 8, 42.5e9},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        sf_cluster *cluster = make(known[i].text);
+        assert_string_equal(cluster->name, known[i].text);
+        assert_string_equal(cluster->kinds[0].name, known[i].kind);
+        assert_int_equal(cluster->nnodes, known[i].nodes);
+        assert_int_equal(sf_cluster_devices(cluster), known[i].devices);
+        assert_int_equal(cluster->nodes[0].network.lanes, known[i].lanes);
+        assert_true(cluster->nodes[0].network.bandwidth == known[i].network);
+        sf_cluster_free(cluster);
+    }
+}
+
+static void test_bad_shorthands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"", "is neither"},
+        {"V100", "is neither"},
+        {"2xV100", "is neither"},
+        {"2x8x", "is neither"},
+        {"0x8xV100", "is neither"},
+        {"-2x8xV100", "is neither"},
+        {"2x8xV100@", "is neither"},
+        {"2x8xV100@100", "is neither"},
+        {"2x8xV100@0G", "is neither"},
+        {"2x8xV100@100Gb", "is neither"},
+        {"99999999999999999999x8xV100", "is neither"},
+        {"2x8xV10", "no kind of device \"V10\""},
+        {"2x8xK80", "no kind of device \"K80\""},
+        {"2x8xV100-80GB", "no kind of device"},
+        {"2x8xV100-PCIe-32GB", "no kind of device"},
+        {"2x8x-V100", "no kind of device"},
+        {"1048576x2xV100", "at most 1048576 devices"},
+        {"9223372036854775807x9223372036854775807xV100", "at most 1048576 devices"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sf_cluster *cluster;
+        sf_diag *diag = sf_diag_new();
+        assert_int_equal(sf_cluster_make(sf_str_of(bad[i].text), diag, &cluster), SF_EUSAGE);
+        if (!strstr(sf_diag_text(diag, 0), bad[i].message))
+            fail_msg("%s: %s", bad[i].text, sf_diag_text(diag, 0));
+        sf_diag_free(diag);
+    }
+}
+
+static void test_library_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; sf_library_kind_nth(i); i++) {
+        const sf_library_kind *row = sf_library_kind_nth(i);
+        const sf_device_kind *kind = &row->kind;
+        assert_ptr_equal(sf_library_kind_find(sf_str_of(kind->name)), row);
+        assert_true(kind->source[0] && row->nodes[0]);
+        assert_true(kind->flops[SF_MATH_F32] > 0 && kind->vector_flops > 0);
+        assert_true(kind->bandwidth > 0 && kind->memory > 0);
+        assert_true(row->inside.bandwidth > row->network.bandwidth);
+        assert_true(row->inside.latency < row->network.latency);
+    }
+    for (int i = 0; sf_library_bed_nth(i); i++)
+        assert_non_null(sf_library_kind_find(sf_str_of(sf_library_bed_nth(i)->kind)));
+}
+
+/* Everything that a file can say: two kinds, racks, curves. */
+static const char full[] =
+    "{\"format\": \"sheaf cluster\", \"version\": 1, \"name\": \"all\",\n"
+    " \"devices\": [\n"
+    "  {\"name\": \"a\", \"source\": \"s\", \"memory\": 100, \"flops\": {\"f32\": 1e9, \"f8\": "
+    "4e9},\n"
+    "   \"vector_flops\": 1e9, \"bandwidth\": 2e9, \"product_share\": 0.5, \"memory_share\": 1,\n"
+    "   \"ramp\": 0, \"launch\": 1e-6, \"products\": {\"f32\": [[1e3, 1e-6], [1e9, 1]]},\n"
+    "   \"loops\": [[64, 1e-6]]},\n"
+    "  {\"name\": \"b\", \"memory\": 200, \"flops\": {\"f32\": 1e9}, \"vector_flops\": 1e9,\n"
+    "   \"bandwidth\": 2e9, \"product_share\": 0.5, \"memory_share\": 1, \"ramp\": 0.5,\n"
+    "   \"launch\": 1e-6}],\n"
+    " \"nodes\": [\n"
+    "  {\"count\": 2, \"devices\": 4, \"device\": \"a\",\n"
+    "   \"inside\": {\"latency\": 0, \"bandwidth\": 1e9, \"lanes\": 0},\n"
+    "   \"network\": {\"latency\": 1e-5, \"bandwidth\": 1e8, \"lanes\": 2}},\n"
+    "  {\"count\": 1, \"devices\": 3, \"device\": \"b\",\n"
+    "   \"inside\": {\"latency\": 1e-6, \"bandwidth\": 1e9, \"lanes\": 1},\n"
+    "   \"network\": {\"latency\": 1e-5, \"bandwidth\": 1e8, \"lanes\": 2}}],\n"
+    " \"racks\": {\"nodes\": 2, \"uplink\": {\"latency\": 2e-5, \"bandwidth\": 1e7, \"lanes\": "
+    "1}},\n"
+    " \"collectives\": [{\"kind\": \"permute\", \"shape\": [2, 1, 1], \"seconds\": [[1, 2], [3, "
+    "4]]}]\n"
+    "}\n";
+
+static sf_status read(const char *text, sf_diag *diag, sf_cluster **out)
+{
+    return sf_cluster_read(sf_str_of(text), "file.json", diag, out);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    sf_cluster *cluster;
+    assert_int_equal(read(full, NULL, &cluster), SF_OK);
+    assert_int_equal(cluster->ndevices, 11);
+    assert_int_equal(cluster->nnodes, 3);
+    assert_string_equal(cluster->kinds[1].name, "b");
+    assert_true(cluster->kinds[0].flops[SF_MATH_F8] == 4e9);
+    assert_true(cluster->kinds[0].products[SF_MATH_F32].seconds[1] == 1);
+    assert_true(cluster->uplink.bandwidth == 1e7);
+    static const struct {
+        int device, run, node, rack;
+    } places[] = {{0, 0, 0, 0}, {3, 0, 0, 0}, {4, 0, 1, 0}, {8, 1, 2, 1}, {10, 1, 2, 1}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        sf_device_place place = sf_cluster_place(cluster, places[i].device);
+        assert_int_equal(place.run, places[i].run);
+        assert_int_equal(place.node, places[i].node);
+        assert_int_equal(place.rack, places[i].rack);
+    }
+    sf_cluster_free(cluster);
+}
+
+static void check_round_trip(const sf_cluster *cluster)
+{
+    sf_buf first = {0}, second = {0};
+    sf_cluster *again;
+    sf_cluster_write(cluster, &first);
+    assert_int_equal(read(first.text, NULL, &again), SF_OK);
+    sf_cluster_write(again, &second);
+    assert_string_equal(first.text, second.text);
+    assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));
+    sf_cluster_free(again);
+    sf_buf_free(&first);
+    sf_buf_free(&second);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    char text[128];
+    for (int i = 0; sf_library_bed_nth(i); i++) {
+        sf_cluster *cluster = make(sf_library_bed_nth(i)->name);
+        check_round_trip(cluster);
+        sf_cluster_free(cluster);
+    }
+    for (int i = 0; sf_library_kind_nth(i); i++) {
+        snprintf(text, sizeof text, "5x3x%s", sf_library_kind_nth(i)->kind.name);
+        sf_cluster *cluster = make(text);
+        check_round_trip(cluster);
+        sf_cluster_free(cluster);
+    }
+    sf_cluster *cluster;
+    assert_int_equal(read(full, NULL, &cluster), SF_OK);
+    check_round_trip(cluster);
+    sf_cluster_free(cluster);
+}
+
+/* `full` with the first `from` replaced by `to`. */
+static char *edited(const char *from, const char *to)
+{
+    const char *at = strstr(full, from);
+    assert_non_null(at);
+    char *text = malloc(sizeof full + strlen(to));
+    sprintf(text, "%.*s%s%s", (int)(at - full), full, to, at + strlen(from));
+    return text;
+}
+
+static void test_wrong_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *message;
+    } wrong[] = {
+        {"sheaf cluster", "sheaf plan", "file.json:1:12: error: this is \"sheaf plan\""},
+        {"\"version\": 1", "\"version\": 2", "\"version\" is an integer from 1 to 1"},
+        {"\"name\": \"all\",", "", "\"name\" is missing"},
+        {"\"name\": \"all\"", "\"name\": 3", "\"name\" is a string"},
+        {"\"name\": \"all\"", "\"nome\": \"all\"", "a cluster has no \"nome\""},
+        {"\"memory\": 100", "\"memory\": 0", "file.json:3:42: error: \"memory\" is an integer"},
+        {"\"memory\": 100", "\"memory\": 1.5", "\"memory\" is an integer"},
+        {"\"f32\": 1e9, ", "", "\"f32\" is missing"},
+        {"\"f8\"", "\"f4\"", "flops has no \"f4\""},
+        {"\"f8\": 4e9", "\"f8\": -4e9", "\"f8\" is a positive number"},
+        {"\"f8\": 4e9", "\"f8\": 1e31", "\"f8\" is a positive number"},
+        {"\"f8\": 4e9", "\"f8\": \"x\"", "\"f8\" is a positive number"},
+        {"\"product_share\": 0.5", "\"product_share\": 1.5", "of at most 1"},
+        {"\"ramp\": 0", "\"ramp\": -1", "\"ramp\" is a non-negative number"},
+        {"[[1e3, 1e-6], [1e9, 1]]", "[]", "an array of 1 to 64 items"},
+        {"[[1e3, 1e-6], [1e9, 1]]", "[[1e3]]", "a point of a curve"},
+        {"[[1e3, 1e-6], [1e9, 1]]", "[[0, 1]]", "a point of a curve"},
+        {"[[1e3, 1e-6], [1e9, 1]]", "[[2, 1], [2, 1]]", "amounts increase"},
+        {"[[1e3, 1e-6], [1e9, 1]]", "[[2, 2], [3, 1]]", "seconds do not decrease"},
+        {"\"name\": \"b\"", "\"name\": \"a\"", "two devices are called \"a\""},
+        {"\"device\": \"b\"", "\"device\": \"c\"", "\"devices\" has none called \"c\""},
+        {"\"count\": 2", "\"count\": 0", "\"count\" is an integer from 1"},
+        {"\"count\": 2", "\"count\": 1048576", "at most 1048576 devices"},
+        {"\"lanes\": 0", "\"lanes\": -1", "\"lanes\" is an integer from 0"},
+        {"\"bandwidth\": 1e8", "\"bandwidth\": 0", "\"bandwidth\" is a positive number"},
+        {"\"racks\": {\"nodes\": 2, ", "\"racks\": {", "\"nodes\" is missing"},
+        {"\"racks\": {\"nodes\": 2", "\"racks\": {\"nodes\": 0", "\"nodes\" is an integer from 1"},
+        {"permute", "gossip", "no collective \"gossip\""},
+        {"[2, 1, 1]", "[2, 1]", "an array of 3 to 3"},
+        {"[2, 1, 1]", "[2, 0, 1]", "members in a node"},
+        {"[[1, 2], [3, 4]]", "7", "\"seconds\" is an array"},
+        {"\"collectives\": [", "\"collectives\": [3, ", "is an object, not a number"},
+        {"}\n", "", "error"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *text = edited(wrong[i].from, wrong[i].to);
+        sf_cluster *cluster;
+        sf_diag *diag = sf_diag_new();
+        assert_int_equal(read(text, diag, &cluster), SF_EINPUT);
+        if (!strstr(sf_diag_text(diag, 0), wrong[i].message))
+            fail_msg("%s for %s: %s", wrong[i].to, wrong[i].from, sf_diag_text(diag, 0));
+        sf_diag_free(diag);
+        free(text);
+    }
+}
+
+/* Whatever costs depend on changes the hash; names do not, nor does the way equal nodes are written. */
+static void test_hash(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to;
+        bool same;
+    } edits[] = {
+        {"\"all\"", "\"other\"", true},
+        {"\"s\"", "\"another\"", true},
+        {"100", "101", false},
+        {"\"f8\": 4e9", "\"f8\": 5e9", false},
+        {"\"vector_flops\": 1e9", "\"vector_flops\": 2e9", false},
+        {"\"bandwidth\": 2e9", "\"bandwidth\": 3e9", false},
+        {"\"product_share\": 0.5", "\"product_share\": 0.6", false},
+        {"\"ramp\": 0", "\"ramp\": 1e-9", false},
+        {"[1e9, 1]", "[1e9, 2]", false},
+        {"[[64, 1e-6]]", "[[65, 1e-6]]", false},
+        {"\"count\": 2", "\"count\": 3", false},
+        {"\"devices\": 4", "\"devices\": 5", false},
+        {"\"device\": \"b\"", "\"device\": \"a\"", false},
+        {"\"lanes\": 0", "\"lanes\": 4", false},
+        {"\"latency\": 1e-5", "\"latency\": 2e-5", false},
+        {"\"racks\": {\"nodes\": 2", "\"racks\": {\"nodes\": 3", false},
+        {"\"bandwidth\": 1e7", "\"bandwidth\": 2e7", false},
+        {"permute", "broadcast", false},
+        {"[2, 1, 1]", "[2, 2, 1]", false},
+    };
+    sf_cluster *cluster, *other;
+    assert_int_equal(read(full, NULL, &cluster), SF_OK);
+    /* On every machine and in every build: plans name it. */
+    assert_true(sf_cluster_hash(cluster) == UINT64_C(0xbff535aea4763fbf));
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        char *text = edited(edits[i].from, edits[i].to);
+        assert_int_equal(read(text, NULL, &other), SF_OK);
+        if ((sf_cluster_hash(other) == sf_cluster_hash(cluster)) != edits[i].same)
+            fail_msg("%s for %s", edits[i].to, edits[i].from);
+        sf_cluster_free(other);
+        free(text);
+    }
+    sf_cluster_free(cluster);
+
+    sf_cluster *one = make("2x8xV100"), *two = make("2x8xV100");
+    sf_nodes halves[] = {one->nodes[0], one->nodes[0]};
+    halves[0].count = halves[1].count = 1;
+    two->nodes = halves;
+    two->nruns = 2;
+    assert_true(sf_cluster_hash(one) == sf_cluster_hash(two));
+    sf_cluster_free(one);
+    sf_cluster_free(two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shorthands),   cmocka_unit_test(test_bad_shorthands),
+        cmocka_unit_test(test_library_rows), cmocka_unit_test(test_read),
+        cmocka_unit_test(test_round_trips),  cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

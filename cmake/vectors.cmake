@@ -20,3 +20,7 @@ foreach(set base avx2 avx512 sve256 sve512)
     set_source_files_properties(src/run/vec/${set}.c PROPERTIES
         COMPILE_OPTIONS "${vector_flags_${set}}")
 endforeach()
+
+# Message passing and moves over trees are plain loops over rows as well.
+set_source_files_properties(src/solve/dual.c src/solve/dual_tables.c src/solve/search_tree.c
+    PROPERTIES COMPILE_OPTIONS "${vector_flags}")

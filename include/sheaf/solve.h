@@ -1,0 +1,105 @@
+/* Solving: one strategy per node of a graph, at the least cost, within a limit at every time.
+ *
+ * The cost is the sum of node costs and of edge costs. A node's strategy uses so much of something during
+ * an interval of time; at every time, the uses of the nodes whose interval holds it may sum to the limit at
+ * most. docs/solver.md describes the method.
+ */
+#ifndef SHEAF_SOLVE_H
+#define SHEAF_SOLVE_H
+
+#include "sheaf/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A cost of this or more says that a strategy, or a pair of strategies, must not be taken. Over all nodes
+ * and edges, the largest finite costs must sum to less than this. */
+#define SF_FORBIDDEN INT64_C(1000000000000000000)
+
+/* A problem, built node by node or read from a file. */
+typedef struct sf_choices sf_choices;
+
+sf_status sf_choices_new(sf_diag *diag, sf_choices **out);
+
+/* Reads the JSON of the ASPLOS 2025 contest, plain, .gz or .xz; "-" is standard input. */
+sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out);
+void sf_choices_free(sf_choices *choices);
+
+/* A node with costs[count]; nodes get the numbers 0, 1, 2, ... A call that fails adds nothing. */
+sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
+                              sf_diag *diag);
+
+/* What a node uses at the times begin <= t < end: usages[its strategies]; may be said several times. */
+sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
+                             const int64_t *usages, sf_diag *diag);
+
+/* costs[strategies of a][strategies of b]; several edges between two nodes add up. */
+sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b, const int64_t *costs,
+                              sf_diag *diag);
+
+/* Without a limit, uses do not matter. */
+void sf_choices_set_limit(sf_choices *choices, int64_t limit);
+
+uint32_t sf_choices_nodes(const sf_choices *choices);
+
+typedef enum sf_stop {
+    SF_STOP_OPTIMAL,    /* the bound equals the cost */
+    SF_STOP_GAP,        /* the gap that was asked for is reached */
+    SF_STOP_INFEASIBLE, /* proven: no assignment keeps to the rules */
+    SF_STOP_SECONDS,    /* the time is spent */
+    SF_STOP_WORK,       /* the work is spent */
+    SF_STOP_ASKED,      /* the callback said so */
+} sf_stop;
+
+/* How far it is. */
+typedef struct sf_progress {
+    double seconds;
+    bool feasible; /* there is an answer, of this cost */
+    int64_t cost;
+    int64_t bound;
+} sf_progress;
+
+/* Called by the thread that called sf_choices_solve, now and then; true asks to stop. */
+typedef bool sf_on_progress(void *context, const sf_progress *progress);
+
+/* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
+ * is the same on every machine and for every number of threads. */
+typedef struct sf_solve_options {
+    double seconds; /* 0: no limit */
+    int64_t work;   /* 0: no limit; without either, 60 seconds */
+    int threads;    /* 0: as many as the process may use */
+    uint64_t seed;
+    double gap;                  /* stop once (cost - bound) / cost is this or less; 0: a proof */
+    sf_on_progress *on_progress; /* or NULL */
+    void *context;               /* for on_progress */
+} sf_solve_options;
+
+typedef struct sf_solution {
+    sf_stop stop;
+    bool feasible;          /* `choice` keeps to the rules; else it is an attempt */
+    uint32_t nodes;         /* of the problem */
+    const uint32_t *choice; /* [nodes]: which strategy of each, counted from 0 */
+    int64_t cost;           /* of choice; SF_FORBIDDEN when it takes something forbidden */
+    int64_t bound; /* nothing that keeps to the rules costs less; SF_FORBIDDEN: there is nothing */
+    double gap;    /* (cost - bound) / |cost|; infinite when not feasible */
+    int64_t time;  /* not feasible because of the limit: a time at which it is passed, */
+    int64_t over;  /* and by how much; 0 when that is not the reason */
+    int64_t work;
+    double seconds;
+} sf_solution;
+
+/* Solves; more may be added to the problem afterwards, and solved again. That there is no answer is an
+ * answer: SF_OK. *out is for sf_solution_free and does not need the problem any more. */
+sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
+                           sf_diag *diag, sf_solution **out);
+void sf_solution_free(sf_solution *solution);
+
+/* Writes the list of chosen indices, as JSON; "-" is standard output. */
+sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

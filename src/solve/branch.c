@@ -1,0 +1,449 @@
+#include "solve/branch.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "solve/dual.h"
+#include "solve/eliminate.h"
+#include "solve/reduce.h"
+
+enum {
+    ROUND = 4,                 /* nodes of the tree that are visited at a time */
+    ELIMINATE_LIMIT = 1 << 22, /* cells, for the rest of one node */
+    FIRST_SWEEPS = 400,        /* for the bound of the root, which starts from nothing */
+    SWEEPS = 60,               /* and of the others, which start from their parent's multipliers */
+    OPEN_LIMIT = 200000,       /* nodes that wait */
+};
+
+/* A node of the tree that waits. */
+typedef struct leaf {
+    int64_t bound;
+    uint64_t order;     /* when it was made: breaks ties */
+    bool *keep;         /* [strategies] of the root problem */
+    double *multiplier; /* [ntimes] of the root problem */
+} leaf;
+
+/* What a visit found. */
+typedef struct visit {
+    leaf from;
+    bool failed; /* no memory */
+    int64_t work;
+    int64_t bound; /* SF_FORBIDDEN: nothing better is in it */
+    bool solved;   /* the rest was solved: `cost` and `choice` */
+    int64_t cost;
+    uint32_t *choice;   /* [nnodes] */
+    bool again;         /* so much was taken away that it is worth to look again before a split */
+    bool *low;          /* [strategies]: keep, for the first child; that is all when `again` */
+    bool *high;         /* and the second */
+    double *multiplier; /* [ntimes] */
+} visit;
+
+typedef struct tree {
+    const sf_problem *problem;
+    sf_branch *branch;
+    leaf *heap;
+    size_t count, capacity;
+    uint64_t made;
+    visit round[ROUND];
+    int64_t upper; /* only answers below this are looked for */
+    int sweeps;
+    bool *all;          /* [strategies], all true */
+    double *multiplier; /* [ntimes]: found at the root */
+} tree;
+
+/* The rest of the problem under a visit. */
+typedef struct place {
+    sf_arena arena;
+    sf_network net;
+    sf_problem rest;
+    uint32_t *node_of;
+    uint32_t *point_of; /* [rest.ntimes]: points of the root problem */
+    double *multiplier; /* [rest.ntimes] */
+} place;
+
+static bool before(const leaf *a, const leaf *b)
+{
+    return a->bound < b->bound || (a->bound == b->bound && a->order < b->order);
+}
+
+static void push(tree *t, leaf l)
+{
+    if (t->count == t->capacity) {
+        size_t capacity = t->capacity ? 2 * t->capacity : 64;
+        leaf *heap = sf_alloc(capacity * sizeof *heap);
+        if (t->count > 0)
+            memcpy(heap, t->heap, t->count * sizeof *heap);
+        sf_free(t->heap);
+        t->heap = heap;
+        t->capacity = capacity;
+    }
+    size_t at = t->count++;
+    for (; at > 0 && before(&l, &t->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        t->heap[at] = t->heap[(at - 1) / 2];
+    t->heap[at] = l;
+}
+
+static leaf pop(tree *t)
+{
+    leaf top = t->heap[0], last = t->heap[--t->count];
+    size_t at = 0;
+    for (size_t child = 1; child < t->count; child = 2 * at + 1) {
+        if (child + 1 < t->count && before(&t->heap[child + 1], &t->heap[child]))
+            child++;
+        if (!before(&t->heap[child], &last))
+            break;
+        t->heap[at] = t->heap[child];
+        at = child;
+    }
+    if (t->count > 0)
+        t->heap[at] = last;
+    return top;
+}
+
+static void drop_leaf(leaf *l)
+{
+    sf_free(l->keep);
+    sf_free(l->multiplier);
+}
+
+/* Points of the rest are some of the root's, in the same order and with the same names. */
+static void place_points(const sf_problem *root, place *here, const double *multiplier)
+{
+    here->point_of = SF_ARRAY(&here->arena, here->rest.ntimes, uint32_t);
+    here->multiplier = SF_ARRAY(&here->arena, here->rest.ntimes, double);
+    for (uint32_t n = 0, t = 0; n < here->rest.ntimes; n++) {
+        while (root->time[t] != here->rest.time[n])
+            t++;
+        here->point_of[n] = t;
+        here->multiplier[n] = multiplier[t];
+    }
+}
+
+/* Solves what has no uses left, or nothing at all; true when the visit is done with that. */
+static bool finish(place *here, visit *v)
+{
+    sf_order order;
+    uint32_t *choice = SF_ARRAY(&here->arena, here->rest.nnodes, uint32_t);
+    if (here->rest.nuses > 0 || !sf_order_find(&here->rest, ELIMINATE_LIMIT, &here->arena, &order))
+        return false;
+    v->cost = sf_eliminate(&here->rest, &order, &here->arena, choice);
+    v->work += order.cells;
+    v->solved = v->cost < SF_FORBIDDEN;
+    v->bound = SF_FORBIDDEN;
+    if (v->solved)
+        sf_net_lift(&here->net, here->node_of, here->rest.nnodes, choice, v->choice);
+    return true;
+}
+
+/* Which strategies of the root the rest still has; all of nodes that the rest has not, which follow. */
+static void keep_rest(const sf_problem *root, const place *here, const bool *left, const bool *from,
+                      bool *keep)
+{
+    memcpy(keep, from, root->first[root->nnodes]);
+    for (uint32_t n = 0; n < here->rest.nnodes; n++) {
+        uint32_t v = here->node_of[n];
+        memset(keep + root->first[v], false, sf_problem_count(root, v));
+        for (uint32_t i = 0; i < sf_problem_count(&here->rest, n); i++)
+            if (left[here->rest.first[n] + i])
+                keep[root->first[v] + here->net.nodes[v].name[i]] = true;
+    }
+}
+
+/* The price of what a strategy uses. */
+static void price(const place *here, double *priced)
+{
+    for (uint32_t u = 0; u < here->rest.nuses; u++) {
+        const sf_use *use = &here->rest.uses[u];
+        double sum = 0;
+        for (uint32_t t = use->begin; t < use->end; t++)
+            sum += here->multiplier[t];
+        for (uint32_t i = 0; sum > 0 && i < sf_problem_count(&here->rest, use->node); i++)
+            priced[here->rest.first[use->node] + i] += sum * (double)use->usage[i];
+    }
+}
+
+/* The node to split, and the value at which. What the bound lacks is mostly the limit's doing: so the node
+ * whose strategies differ most in what they pay for usage, and its dear ones apart from its cheap ones.
+ * Where none differs, the one whose strategies' bounds do. */
+static uint32_t pick_node(const sf_problem *rest, const bool *left, const double *value,
+                          double *middle)
+{
+    uint32_t best = UINT32_MAX;
+    double most = 0;
+    for (uint32_t n = 0; n < rest->nnodes; n++) {
+        double low = HUGE_VAL, high = -HUGE_VAL;
+        for (uint32_t s = rest->first[n]; s < rest->first[n + 1]; s++)
+            if (left[s]) {
+                low = value[s] < low ? value[s] : low;
+                high = value[s] > high ? value[s] : high;
+            }
+        if (high - low > most) {
+            most = high - low;
+            best = n;
+            *middle = low + (high - low) / 2;
+        }
+    }
+    return best;
+}
+
+static void split(const sf_problem *root, place *here, visit *v, bool *left, const int64_t *bounds)
+{
+    const sf_problem *rest = &here->rest;
+    uint32_t strategies = rest->first[rest->nnodes];
+    double *value = SF_ARRAY(&here->arena, strategies, double), middle = 0;
+    price(here, value);
+    uint32_t node = pick_node(rest, left, value, &middle);
+    if (node == UINT32_MAX) {
+        for (uint32_t s = 0; s < strategies; s++)
+            value[s] = (double)(bounds[s] - rest->base);
+        node = pick_node(rest, left, value, &middle);
+    }
+    if (node == UINT32_MAX) { /* all the same: one strategy against the others */
+        for (node = 0; node < rest->nnodes && sf_problem_count(rest, node) < 2;)
+            node++;
+        for (uint32_t s = rest->first[node]; s < rest->first[node + 1]; s++)
+            value[s] = s > rest->first[node];
+        middle = 0.5;
+    }
+    bool *side = SF_ARRAY(&here->arena, strategies, bool);
+    for (int high = 0; high < 2; high++) {
+        memcpy(side, left, strategies);
+        for (uint32_t s = rest->first[node]; s < rest->first[node + 1]; s++)
+            side[s] = left[s] && (value[s] > middle) == high;
+        keep_rest(root, here, side, v->from.keep, high ? v->high : v->low);
+    }
+}
+
+/* Bounds the rest, and takes away or splits. */
+static void bound_rest(const sf_problem *root, place *here, visit *v, int64_t upper, int sweeps)
+{
+    const sf_problem *rest = &here->rest;
+    uint32_t strategies = rest->first[rest->nnodes], gone = 0;
+    int64_t *bounds = SF_ARRAY(&here->arena, strategies, int64_t);
+    bool *left = SF_ARRAY(&here->arena, strategies, bool);
+    int64_t work = 0;
+    int64_t bound =
+        sf_dual_bound(rest, here->multiplier, sweeps, upper, bounds, &work, &here->arena);
+    v->work += work;
+    v->bound = bound > v->from.bound ? bound : v->from.bound;
+    if (v->bound >= upper) {
+        v->bound = SF_FORBIDDEN;
+        return;
+    }
+    for (uint32_t s = 0; s < strategies; s++) {
+        left[s] = bounds[s] < upper;
+        gone += !left[s];
+    }
+    for (uint32_t n = 0; n < rest->ntimes; n++)
+        v->multiplier[here->point_of[n]] = here->multiplier[n];
+    v->again = gone > strategies / 8;
+    if (v->again)
+        keep_rest(root, here, left, v->from.keep, v->low);
+    else
+        split(root, here, v, left, bounds);
+}
+
+static void visit_leaf(const tree *t, visit *v)
+{
+    const sf_problem *root = t->problem;
+    int64_t upper = t->upper;
+    place here = {0};
+    v->bound = SF_FORBIDDEN;
+    sf_network_init(&here.net, root, &here.arena);
+    sf_net_keep_all(&here.net, root, v->from.keep);
+    sf_reduce(&here.net);
+    v->work += here.net.work + root->nedges + root->nnodes;
+    if (!here.net.infeasible && here.net.base < upper) {
+        sf_net_problem(&here.net, &here.arena, &here.rest, &here.node_of);
+        place_points(root, &here, v->from.multiplier);
+        if (!finish(&here, v))
+            bound_rest(root, &here, v, upper, t->sweeps);
+    }
+    sf_arena_free(&here.arena);
+}
+
+/* With a guard of its own: a jump must not leave the thread. */
+static void visit_guarded(const tree *t, visit *v)
+{
+    sf_guard guard;
+    sf_guard_enter(&guard);
+    if (setjmp(guard.target) != 0) {
+        v->failed = true;
+        return;
+    }
+    visit_leaf(t, v);
+    sf_guard_leave(&guard);
+}
+
+/* A thread's share of a round. */
+static void visit_some(void *context, int part, int64_t first, int64_t end)
+{
+    tree *t = context;
+    (void)part;
+    for (int64_t i = first; i < end; i++)
+        visit_guarded(t, &t->round[i]);
+}
+
+static void open_leaf(tree *t, int64_t bound, const bool *keep, const double *multiplier)
+{
+    size_t strategies = t->problem->first[t->problem->nnodes];
+    leaf l = {bound, t->made++, sf_alloc(strategies),
+              sf_alloc(t->problem->ntimes * sizeof *multiplier)};
+    memcpy(l.keep, keep, strategies);
+    if (t->problem->ntimes > 0)
+        memcpy(l.multiplier, multiplier, t->problem->ntimes * sizeof *multiplier);
+    push(t, l);
+}
+
+/* Takes what a visit found into the tree. */
+static void take(tree *t, visit *v, uint32_t *choice)
+{
+    sf_branch *branch = t->branch;
+    branch->visits++;
+    branch->budget->work += v->work;
+    if (v->solved && v->cost < t->upper) {
+        t->upper = branch->cost = v->cost;
+        branch->found = true;
+        memcpy(choice, v->choice, t->problem->nnodes * sizeof *choice);
+    }
+    if (v->bound < t->upper) {
+        open_leaf(t, v->bound, v->low, v->multiplier);
+        if (!v->again)
+            open_leaf(t, v->bound, v->high, v->multiplier);
+    }
+    drop_leaf(&v->from);
+}
+
+static sf_status run_round(tree *t, int count, sf_diag *diag)
+{
+    sf_threads *threads = t->branch->budget->threads;
+    size_t bytes = t->problem->ntimes * sizeof *t->multiplier;
+    for (int i = 0; i < count; i++) {
+        visit *v = &t->round[i];
+        v->work = 0;
+        v->solved = v->again = v->failed = false;
+        if (bytes > 0)
+            memcpy(v->multiplier, v->from.multiplier, bytes);
+    }
+    if (threads)
+        sf_threads_run(threads, count, 1, visit_some, t);
+    else
+        visit_some(t, 0, 0, count);
+    bool failed = false;
+    for (int i = 0; i < count; i++)
+        failed = failed || t->round[i].failed;
+    for (int i = 0; failed && i < count; i++)
+        drop_leaf(&t->round[i].from);
+    return failed ? sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for the search tree") : SF_OK;
+}
+
+/* The tree's own bound: no answer below `upper` costs less. */
+static int64_t least_open(const tree *t)
+{
+    return t->count > 0 && t->heap[0].bound < t->upper ? t->heap[0].bound : t->upper;
+}
+
+static bool may_go_on(const tree *t)
+{
+    return t->count < OPEN_LIMIT && !sf_budget_spent(t->branch->budget);
+}
+
+/* Visits until nothing below `upper` is open, or the budget ends: false. */
+static sf_status grow(tree *t, uint32_t *choice, sf_diag *diag)
+{
+    sf_branch *branch = t->branch;
+    while (least_open(t) < t->upper && may_go_on(t)) {
+        int count = 0;
+        while (count < ROUND && least_open(t) < t->upper)
+            t->round[count++].from = pop(t);
+        SF_TRY(run_round(t, count, diag));
+        for (int i = 0; i < count; i++)
+            take(t, &t->round[i], choice);
+        int64_t bound = least_open(t);
+        branch->bound = bound > branch->bound ? bound : branch->bound;
+        sf_budget_report(branch->budget, branch->cost < SF_FORBIDDEN, branch->cost, branch->bound);
+    }
+    return SF_OK;
+}
+
+static void clear(tree *t)
+{
+    while (t->count > 0) {
+        leaf l = pop(t);
+        drop_leaf(&l);
+    }
+}
+
+/* A bound and multipliers for the whole, with more effort than later visits take. */
+static sf_status start(tree *t, uint32_t *choice, sf_diag *diag)
+{
+    visit *v = &t->round[0];
+    t->upper = t->branch->cost;
+    t->sweeps = FIRST_SWEEPS;
+    open_leaf(t, t->branch->bound, t->all, t->multiplier);
+    v->from = pop(t);
+    SF_TRY(run_round(t, 1, diag));
+    if (t->problem->ntimes > 0)
+        memcpy(t->multiplier, v->multiplier, t->problem->ntimes * sizeof *t->multiplier);
+    int64_t bound = v->bound < t->upper ? v->bound : t->upper;
+    t->branch->bound = bound > t->branch->bound ? bound : t->branch->bound;
+    take(t, v, choice);
+    clear(t);
+    t->sweeps = SWEEPS;
+    return SF_OK;
+}
+
+/* How far above the bound answers are looked for at first: an answer is likely to be near, and a tree that
+ * looks no further is small. When it holds none, that itself is a better bound, and one looks further. */
+static int64_t first_slack(int64_t bound)
+{
+    int64_t size = bound < 0 ? -bound : bound;
+    return size / 1000 + 1;
+}
+
+static sf_status search(tree *t, uint32_t *choice, sf_diag *diag)
+{
+    sf_branch *branch = t->branch;
+    SF_TRY(start(t, choice, diag));
+    int64_t slack = first_slack(branch->bound), widest = 2000 * slack;
+    while (branch->bound < branch->cost && !sf_budget_spent(branch->budget)) {
+        bool all = slack > widest || branch->cost - branch->bound <= slack;
+        t->upper = all ? branch->cost : branch->bound + slack;
+        open_leaf(t, branch->bound, t->all, t->multiplier);
+        SF_TRY(grow(t, choice, diag));
+        bool done = least_open(t) >= t->upper;
+        if (done && t->upper > branch->bound)
+            branch->bound = t->upper;
+        clear(t);
+        if (!done)
+            break;
+        slack *= 4;
+    }
+    return SF_OK;
+}
+
+sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
+                          sf_arena *arena, sf_diag *diag)
+{
+    size_t strategies = problem->first[problem->nnodes];
+    tree t = {.problem = problem,
+              .branch = branch,
+              .all = SF_ARRAY(arena, strategies, bool),
+              .multiplier = SF_ARRAY(arena, problem->ntimes, double)};
+    memset(t.all, true, strategies);
+    if (branch->multiplier && problem->ntimes > 0)
+        memcpy(t.multiplier, branch->multiplier, problem->ntimes * sizeof *t.multiplier);
+    branch->found = false;
+    branch->visits = 0;
+    for (int i = 0; i < ROUND; i++)
+        t.round[i] = (visit){.choice = SF_ARRAY(arena, problem->nnodes, uint32_t),
+                             .low = SF_ARRAY(arena, strategies, bool),
+                             .high = SF_ARRAY(arena, strategies, bool),
+                             .multiplier = SF_ARRAY(arena, problem->ntimes, double)};
+    sf_status status = search(&t, choice, diag);
+    clear(&t);
+    sf_free(t.heap);
+    return status;
+}

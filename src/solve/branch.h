@@ -1,0 +1,31 @@
+/* Branch and bound over reduced problems: exact, for what stays small.
+ *
+ * A node of the search tree is a subset of the strategies. Visiting it, the problem of these is reduced;
+ * a bound is found, for the whole and for each strategy, and strategies that cost too much in the light of
+ * the best answer known are taken away. Unless that leaves nothing, the subset is split at a node of the
+ * graph. The tree's nodes are visited in order of their bounds, so the least of them is a bound for the
+ * problem at any time.
+ *
+ * Nodes are visited in rounds of a fixed number, which threads share, and what they find is taken in the
+ * order of the round: the answer does not depend on the number of threads.
+ */
+#ifndef SF_SOLVE_BRANCH_H
+#define SF_SOLVE_BRANCH_H
+
+#include "solve/solve.h"
+
+typedef struct sf_branch {
+    sf_budget *budget;
+    int64_t
+        cost;   /* in: an answer of this cost is known, only better ones count. Out: of the best */
+    bool found; /* out: `choice` was set, to an answer of that cost */
+    int64_t bound;  /* in: known; out: nothing costs less. The cost itself when the tree is done */
+    int64_t visits; /* out: nodes of the tree */
+    const double *multiplier; /* in: [ntimes] to start from, or NULL */
+} sf_branch;
+
+/* choice[nnodes] is written only when something better is found. SF_ENOMEM when a thread had no memory. */
+sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
+                          sf_arena *arena, sf_diag *diag);
+
+#endif

@@ -1,0 +1,67 @@
+/* Moves over trees: the best change of many nodes at once.
+ *
+ * Grown from a root along random edges, a tree takes in a node only while that has one edge into the tree;
+ * so the graph on the nodes of the tree is a tree, and with all other nodes as they are, dynamic programming
+ * finds, for every strategy of the root, the best strategies of all others.
+ */
+#ifndef SF_SOLVE_SEARCH_TREE_H
+#define SF_SOLVE_SEARCH_TREE_H
+
+#include "solve/dual.h"
+
+/* Random numbers: splitmix64 (Steele, Lea, Flood 2014). */
+typedef struct sf_dice {
+    uint64_t state;
+} sf_dice;
+
+static inline uint64_t sf_dice_roll(sf_dice *dice)
+{
+    uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Less than `count`, which is not 0. */
+static inline uint32_t sf_dice_below(sf_dice *dice, uint32_t count)
+{
+    return (uint32_t)(((sf_dice_roll(dice) >> 32) * count) >> 32);
+}
+
+/* Exponentially distributed with mean 1, to four digits. From additions, products and quotients alone, so
+ * it is the same on every machine, which a library's logarithm is not. */
+double sf_dice_wait(sf_dice *dice);
+
+typedef struct sf_tree {
+    const sf_tables *tables;
+    uint32_t count;
+    uint32_t *node;   /* [nnodes]: the root, then each after its parent */
+    uint32_t *edge;   /* [nnodes]: to the parent; of the root, nothing */
+    uint32_t *picked; /* [nnodes], by id: the new strategy of each node of the tree */
+    double *value;    /* [strategies]: the best cost of the subtree below each */
+    double *scratch;  /* [widest] */
+    uint32_t turn;
+    uint32_t *inside; /* [nnodes]: equal to turn for nodes of the tree */
+    uint32_t *near;   /* [nnodes]: equal to turn for its neighbours */
+    uint32_t *edges;  /* [nnodes]: of a neighbour into the tree, */
+    uint32_t *last;   /* [nnodes]: and one of them */
+    uint32_t *border; /* [nnodes]: neighbours to choose from */
+    int64_t work;
+} sf_tree;
+
+void sf_tree_init(sf_tree *tree, const sf_tables *tables, sf_arena *arena);
+
+/* At most `size` nodes. */
+void sf_tree_grow(sf_tree *tree, uint32_t root, uint32_t size, sf_dice *dice);
+
+/* The best cost of the tree for every strategy of the root, the other nodes being as chosen. */
+const double *sf_tree_solve(sf_tree *tree, const double *unary, const uint32_t *choice);
+
+/* Picks the strategies that go with one of the root. False when they are those that are chosen now. */
+bool sf_tree_pick(sf_tree *tree, uint32_t strategy, const uint32_t *choice);
+
+/* What taking the picked strategies adds to the cost, exactly, but for what is forbidden: that costs
+ * `forbidden`. */
+int64_t sf_tree_change(const sf_tree *tree, const uint32_t *choice, int64_t forbidden);
+
+#endif

@@ -10,11 +10,8 @@
 #include <string.h>
 
 #include "op/slots.h"
+#include "plan/moves.h"
 #include "prog/local_build.h"
-
-/* Long enough for latency not to count, short enough for the last one, beside which nothing is left to
- * compute, to be soon over. */
-enum { BUCKET_BYTES = 8 << 20 };
 
 /* All-reduces of one kind that nothing reads before the last of them. */
 typedef struct bucket {
@@ -134,7 +131,7 @@ static uint32_t find_bucket(early *e, const sf_node *node, int64_t bytes)
         const bucket *k = &e->buckets[e->open[i]];
         if (k->closed)
             continue;
-        if (k->bytes + bytes <= BUCKET_BYTES && is_alike(e, k->first, node))
+        if (k->bytes + bytes <= SF_BUCKET_BYTES && is_alike(e, k->first, node))
             found = e->open[i];
         e->open[kept++] = e->open[i];
     }

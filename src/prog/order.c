@@ -13,6 +13,9 @@
  * something on its way while there is something to compute. */
 enum { IN_FLIGHT = 2 };
 
+/* Bytes of a few numbers: they can wait in memory for nothing. */
+enum { SMALL = 64 };
+
 typedef struct order {
     lowering *l;
     sf_program *p;
@@ -190,6 +193,23 @@ static void take_in_turn(order *o, uint32_t index)
         land(o);
 }
 
+static bool is_small_loop(const order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < inst->nout; i++)
+        bytes += o->p->buffers[inst->out[i].buffer].bytes;
+    return inst->kind == SF_INST_LOOP && bytes <= SMALL;
+}
+
+/* Learning rates and corrections are computed from arguments alone, and every update waits for them. */
+static void take_small(order *o)
+{
+    for (uint32_t i = 0; i < o->p->ninsts; i++)
+        if (is_ready(o, i) && is_small_loop(o, i))
+            take(o, i);
+}
+
 void order_insts(lowering *l)
 {
     sf_program *p = l->program;
@@ -208,6 +228,7 @@ void order_insts(lowering *l)
     link_readers(&o);
     link_state(&o);
     find_turn(&o);
+    take_small(&o);
     for (uint32_t i = 0; i < ninsts; i++)
         take_in_turn(&o, i);
     p->insts = o.ordered;

@@ -75,9 +75,42 @@ static bool may_overwrite(const lowering *l, uint32_t argument, const sf_view *n
     return true;
 }
 
-static void replace_buffer(sf_program *p, uint32_t from, uint32_t to)
+/* The instructions that touch a buffer: none before the first, none behind the last. */
+typedef struct span {
+    uint32_t first, last;
+} span;
+
+static void touch(span *spans, uint32_t buffer, uint32_t inst)
 {
-    for (size_t i = 0; i < p->ninsts; i++) {
+    span *s = &spans[buffer];
+    s->first = s->first < inst ? s->first : inst;
+    s->last = s->last > inst ? s->last : inst;
+}
+
+/* By buffer; for sf_free. */
+static span *find_spans(const sf_program *p)
+{
+    span *spans = sf_alloc(p->nbuffers * sizeof *spans);
+    for (size_t i = 0; i < p->nbuffers; i++)
+        spans[i].first = SF_NONE;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        for (uint32_t j = 0; j < p->insts[i].nin; j++)
+            touch(spans, p->insts[i].in[j].buffer, i);
+        for (uint32_t j = 0; j < p->insts[i].nout; j++)
+            touch(spans, p->insts[i].out[j].buffer, i);
+    }
+    return spans;
+}
+
+/* A step replaces thousands of buffers, most of which live for a few instructions: only those are looked
+ * at. */
+static void replace_buffer(sf_program *p, span *spans, uint32_t from, uint32_t to)
+{
+    if (spans[from].first != SF_NONE) {
+        touch(spans, to, spans[from].first);
+        touch(spans, to, spans[from].last);
+    }
+    for (size_t i = spans[from].first; i <= spans[from].last; i++) {
         for (uint32_t j = 0; j < p->insts[i].nin; j++)
             if (p->insts[i].in[j].buffer == from)
                 p->insts[i].in[j].buffer = to;
@@ -122,17 +155,19 @@ void update_in_place(lowering *l)
     uint32_t *late = sf_alloc(p->narguments * sizeof *late);
     uint32_t nlate = 0;
     keep_old_values(l);
+    span *spans = find_spans(p);
     for (uint32_t i = 0; i < p->narguments; i++) {
         if (p->next[i] == SF_NONE || p->results[p->next[i]].buffer == i)
             continue;
         const sf_view *next = &p->results[p->next[i]];
         if (may_overwrite(l, i, next))
-            replace_buffer(p, next->buffer, i);
+            replace_buffer(p, spans, next->buffer, i);
         else
             late[nlate++] = i;
     }
     for (uint32_t i = 0; i < nlate; i++)
         copy_at_end(l, late[i], p->next[late[i]]);
+    sf_free(spans);
     sf_free(late);
 }
 
@@ -146,6 +181,7 @@ void reuse_operands(lowering *l)
             last[p->insts[i].in[j].buffer] = i;
     for (uint32_t i = 0; i < p->nresults; i++)
         last[p->results[i].buffer] = SF_NONE;
+    span *spans = find_spans(p);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         for (uint32_t j = 0; j < count_changed(inst); j++) {
@@ -154,9 +190,10 @@ void reuse_operands(lowering *l)
                 p->buffers[to].home != SF_HOME_ARENA || !is_in_step(p, inst, from, to))
                 continue;
             last[from] = last[to];
-            replace_buffer(p, to, from);
+            replace_buffer(p, spans, to, from);
         }
     }
+    sf_free(spans);
     sf_free(last);
 }
 

@@ -1,0 +1,421 @@
+#include "plan/lives.h"
+
+#include <math.h>
+
+#include "op/op.h"
+
+/* A node at place w of the order runs at tick 4 w + RUNS, between the moves before it and those behind. */
+enum { BEFORE, RUNS, BEHIND, TICKS = 4 };
+
+/* A collective that was taken has landed when so many others have been taken, or when somebody wants it in
+ * the order of the step: as in prog/order.c. */
+enum { IN_FLIGHT = 2 };
+
+typedef struct flight {
+    int64_t start, land;
+    int64_t wanted; /* by the first reader, in the order of the step */
+} flight;
+
+/* Where allocators put things. */
+enum { GRAIN = 64 };
+
+/* Bytes are doubles: exact as far as any machine goes, and nothing overflows beyond. */
+typedef struct storage {
+    double bytes;
+    int64_t from, to; /* ticks between which it is held, both included */
+    sf_memory_kind kind;
+} storage;
+
+typedef struct lives {
+    const sf_efforts *efforts;
+    const sf_moves *moves;
+    const sf_graph *graph;
+    const sf_mesh *mesh;
+    sf_arena arena;
+    int64_t *when;         /* by node: its place in the order */
+    int64_t *version_when; /* by version: that of what makes it */
+    int64_t *bucket_when;  /* by bucket: that of its last member */
+    uint32_t *flight_of_move;
+    flight *flights; /* collectives, in order */
+    size_t nflights;
+    uint32_t *storages; /* by version, or SF_NONE */
+    uint32_t *sources;  /* by version: what it can be computed from again, or SF_NONE */
+    storage *all;
+    size_t count, capacity;
+    int64_t end; /* the last tick */
+} lives;
+
+/* When */
+
+static int64_t latest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The flight of the move that makes the version, or SF_NONE. */
+static uint32_t flight_of(const lives *l, uint32_t version)
+{
+    uint32_t move = l->moves->versions[version].move;
+    if (move == SF_NONE || !sf_is_reduction(l->moves->moves[move].kind))
+        return SF_NONE;
+    uint32_t bucket = l->moves->moves[move].bucket;
+    return l->flight_of_move[bucket == SF_NONE ? move : l->moves->buckets[bucket].last];
+}
+
+static void place_node(lives *l, const sf_node *node, int64_t index)
+{
+    const sf_moves *m = l->moves;
+    int64_t ready = 0;
+    for (uint32_t r = 0; r < m->nreads[node->id]; r++) {
+        uint32_t read = m->versions[m->reads[m->first_read[node->id] + r]].same;
+        uint32_t at = flight_of(l, read);
+        if (at == SF_NONE) {
+            ready = latest(ready, l->version_when[read]);
+            continue;
+        }
+        flight *f = &l->flights[at];
+        f->wanted = earliest(f->wanted, index);
+        ready = latest(ready, latest(f->start, f->land));
+    }
+    l->when[node->id] = node->phase == SF_UPDATE ? ready : index;
+    for (uint32_t r = 0; r < node->nresults; r++)
+        l->version_when[m->made[node->result + r]] = l->when[node->id];
+}
+
+/* The last of a bucket takes off, with all others. */
+static void place_move(lives *l, uint32_t at, int64_t index, uint32_t *taken)
+{
+    const sf_moving *move = &l->moves->moves[at];
+    int64_t made = l->version_when[l->moves->versions[move->from].same];
+    int64_t start = sf_is_reduction(move->kind) ? made : index;
+    l->version_when[move->to] = start;
+    if (move->bucket != SF_NONE) {
+        int64_t *ready = &l->bucket_when[move->bucket];
+        start = *ready = latest(*ready, made);
+        if (l->moves->buckets[move->bucket].last != at)
+            return;
+    }
+    if (sf_is_local_move(move->kind))
+        return;
+    l->flight_of_move[at] = *taken;
+    l->flights[(*taken)++].start = start;
+}
+
+static void place_steps(lives *l)
+{
+    const sf_moves *m = l->moves;
+    int64_t index = 0;
+    uint32_t taken = 0;
+    for (size_t i = 0; i < m->nsteps; i++) {
+        if (m->steps[i].is_move)
+            place_move(l, m->steps[i].index, index, &taken);
+        else
+            place_node(l, l->graph->nodes[m->steps[i].index], index++);
+    }
+    l->end = TICKS * index;
+    l->nflights = taken;
+}
+
+/* Nobody reads from a bucket before all its members have been seen, so its time is known by then. Where
+ * collectives land follows from where they start; a second walk then lets the update wait for that. */
+static void find_when(lives *l)
+{
+    const sf_moves *m = l->moves;
+    l->when = SF_ARRAY(&l->arena, l->graph->nnodes, int64_t);
+    l->version_when = SF_ARRAY(&l->arena, m->nversions, int64_t);
+    l->bucket_when = SF_ARRAY(&l->arena, m->nbuckets, int64_t);
+    l->flight_of_move = SF_ARRAY(&l->arena, m->nmoves, uint32_t);
+    l->flights = SF_ARRAY(&l->arena, m->nmoves, flight);
+    for (size_t i = 0; i < m->nmoves; i++)
+        l->flights[i].wanted = INT64_MAX;
+    place_steps(l);
+    for (size_t i = 0; i < l->nflights; i++) {
+        flight *f = &l->flights[i];
+        int64_t pushed = i + IN_FLIGHT < l->nflights ? l->flights[i + IN_FLIGHT].start : INT64_MAX;
+        int64_t land = earliest(earliest(pushed, f->wanted), l->end / TICKS);
+        f->land = latest(f->start, land);
+    }
+    place_steps(l);
+}
+
+/* Storage */
+
+static uint32_t add_storage(lives *l, double bytes, sf_memory_kind kind, int64_t tick)
+{
+    storage s = {ceil(bytes / GRAIN) * GRAIN, tick, tick, kind};
+    SF_PUSH(&l->arena, l->all, l->count, l->capacity, s);
+    return (uint32_t)l->count - 1;
+}
+
+static double bytes_of(const lives *l, uint32_t version)
+{
+    const sf_version *v = &l->moves->versions[version];
+    return sf_piece_bytes(sf_type_of(l->graph, v->value), v->layout, l->mesh);
+}
+
+static uint32_t storage_of(const lives *l, uint32_t version)
+{
+    return l->storages[l->moves->versions[version].same];
+}
+
+static void use(lives *l, uint32_t version, int64_t tick)
+{
+    uint32_t at = storage_of(l, version);
+    if (at == SF_NONE)
+        return;
+    tick = earliest(tick, l->end);
+    if (l->all[at].from > tick)
+        l->all[at].from = tick;
+    if (l->all[at].to < tick)
+        l->all[at].to = tick;
+}
+
+static bool is_view(const lives *l, sf_value value)
+{
+    return l->efforts->place[value] != value;
+}
+
+static uint32_t make_storage(lives *l, uint32_t version)
+{
+    sf_value value = l->moves->versions[version].value;
+    const sf_node *maker = sf_maker(l->graph, value);
+    sf_memory_kind kind = l->efforts->gradient[value] ? SF_MEMORY_GRADIENT : SF_MEMORY_ACTIVATION;
+    int64_t when = maker ? l->when[maker->id] : 0;
+    uint32_t at = add_storage(l, bytes_of(l, version), kind, TICKS * when + RUNS);
+    if (maker && sf_is(maker, SF_OP_CONSTANT))
+        l->all[at] = (storage){l->all[at].bytes, 0, l->end, SF_MEMORY_BATCH};
+    return at;
+}
+
+/* The version of its source that a value was computed from, or SF_NONE where it was moved on the way. */
+static uint32_t find_source(const lives *l, const sf_node *node)
+{
+    const sf_moves *m = l->moves;
+    sf_value source = l->efforts->source[node->result];
+    for (uint32_t o = 0; source != SF_NONE && o < node->noperands; o++) {
+        uint32_t read = m->versions[m->reads[m->first_read[node->id] + o]].same;
+        const sf_version *version = &m->versions[read];
+        if (version->value == source)
+            return read;
+        if (l->efforts->source[version->value] == source)
+            return version->move == SF_NONE ? l->sources[read] : SF_NONE;
+    }
+    return SF_NONE;
+}
+
+/* What is computed again in a later phase is not kept for it, but its source is. */
+static void read_version(lives *l, uint32_t version, sf_phase phase, int64_t tick)
+{
+    uint32_t at = l->moves->versions[version].same;
+    sf_value value = l->moves->versions[at].value;
+    if (l->sources[at] != SF_NONE && l->efforts->again[value] &&
+        sf_maker(l->graph, value)->phase != phase)
+        at = l->sources[at];
+    use(l, at, tick);
+}
+
+/* Everything that is read in the kernel waits for it. */
+static void live_node(lives *l, const sf_node *node)
+{
+    const sf_moves *m = l->moves;
+    const uint32_t *reads = &m->reads[m->first_read[node->id]];
+    int64_t tick = TICKS * l->when[l->efforts->nodes[node->id].kernel] + RUNS;
+    for (uint32_t r = 0; r < m->nreads[node->id]; r++)
+        read_version(l, reads[r], node->phase, tick);
+    if (node->nresults == 1)
+        l->sources[m->made[node->result]] = find_source(l, node);
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        sf_value value = node->result + r;
+        uint32_t version = m->made[value];
+        if (is_view(l, value))
+            l->storages[version] =
+                l->efforts->place[value] == SF_NONE ? SF_NONE : storage_of(l, reads[r]);
+        else if (l->efforts->stored[value])
+            l->storages[version] = make_storage(l, version);
+        if (l->efforts->nodes[node->id].whole)
+            add_storage(l, (double)sf_type_bytes(sf_type_of(l->graph, value)), SF_MEMORY_ACTIVATION,
+                        tick);
+    }
+}
+
+/* The tick of a move: behind what makes its operand, or before who wants it. */
+static int64_t tick_of(const lives *l, const sf_moving *move)
+{
+    if (move->bucket != SF_NONE)
+        return TICKS * l->bucket_when[move->bucket] + BEHIND;
+    if (sf_is_reduction(move->kind))
+        return TICKS * l->version_when[move->to] + BEHIND;
+    if (move->wanted == SF_NONE)
+        return l->end;
+    return TICKS * l->when[l->efforts->nodes[move->wanted].kernel] + BEFORE;
+}
+
+/* Whether the value lies in memory in its own order: views other than reshapes do not. */
+static bool is_contiguous(const lives *l, const sf_version *version)
+{
+    sf_value value = version->value;
+    if (version->move != SF_NONE)
+        return true;
+    while (is_view(l, value)) {
+        const sf_node *maker = sf_maker(l->graph, value);
+        if (!sf_is(maker, SF_OP_RESHAPE) && !sf_is(maker, SF_OP_OPTIMIZATION_BARRIER))
+            return false;
+        value = maker->operands[value - maker->result];
+    }
+    return true;
+}
+
+/* Whether parts of a dimension that the axes split follow each other in memory. */
+static bool is_outermost(const sf_type *type, const sf_layout *split, sf_axes axes)
+{
+    for (int a = 0; a < SF_MAX_AXES; a++) {
+        const sf_share *share = &split->axes[a];
+        if (!(axes >> a & 1))
+            continue;
+        for (int d = 0; d < share->dim; d++)
+            if (type->dims[d] != 1)
+                return false;
+        if (share->period != type->dims[share->dim])
+            return false;
+    }
+    return true;
+}
+
+/* Collectives want parts one after the other: what does not lie so is copied first, and what a scatter
+ * sends is held until it has landed. What a gather has to bring in order behind it is left out: by then
+ * others have landed. */
+static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t tick)
+{
+    const sf_moves *m = l->moves;
+    const sf_type *type = sf_type_of(l->graph, move->value);
+    const sf_layout *after = m->versions[move->to].layout;
+    bool contiguous = is_contiguous(l, &m->versions[from]);
+    if (move->kind == SF_MOVE_SCATTER) {
+        int64_t land = TICKS * l->flights[flight_of(l, move->to)].land + BEHIND;
+        if (contiguous && is_outermost(type, after, move->axes))
+            use(l, from, land);
+        else
+            l->all[add_storage(l, move->before, SF_MEMORY_MOVED, tick)].to = earliest(land, l->end);
+    } else if (move->kind == SF_MOVE_EXCHANGE) {
+        add_storage(l, move->before, SF_MEMORY_MOVED, tick);
+    }
+    /* An all-reduce is done in place. */
+    use(l, from, move->kind == SF_MOVE_REDUCE && contiguous ? tick - 1 : tick);
+}
+
+static void live_move(lives *l, const sf_moving *move)
+{
+    uint32_t from = l->moves->versions[move->from].same;
+    int64_t tick = tick_of(l, move);
+    sf_memory_kind kind = l->efforts->gradient[move->value] ? SF_MEMORY_GRADIENT : SF_MEMORY_MOVED;
+    if (l->storages[from] == SF_NONE && l->efforts->place[move->value] == SF_NONE)
+        return; /* what stands nowhere is cut and masked for nothing */
+    if (l->storages[from] == SF_NONE)
+        l->storages[from] = make_storage(l, from);
+    hold_copies(l, move, from, tick);
+    if (move->kind == SF_MOVE_SLICE)
+        l->storages[move->to] = l->storages[from];
+    else
+        l->storages[move->to] = add_storage(l, move->after, kind, tick);
+}
+
+static sf_memory_kind kind_of_role(sf_role role)
+{
+    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
+           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
+                                   : SF_MEMORY_BATCH;
+}
+
+static void live_arguments(lives *l)
+{
+    for (uint32_t i = 0; i < l->graph->top->narguments; i++) {
+        uint32_t version = l->moves->made[l->graph->top->arguments[i]];
+        uint32_t at =
+            add_storage(l, bytes_of(l, version), kind_of_role(l->graph->arguments[i].role), 0);
+        l->all[at].to = l->end;
+        l->storages[version] = at;
+    }
+}
+
+/* A result that becomes an argument is written over it. */
+static void live_results(lives *l)
+{
+    uint32_t narguments = l->graph->top->narguments;
+    for (uint32_t i = 0; i < l->graph->top->nresults; i++)
+        use(l, l->moves->results[i], l->end);
+    for (uint32_t i = 0; i < narguments; i++) {
+        uint32_t next = l->graph->arguments[i].next;
+        uint32_t at = next == SF_NONE ? SF_NONE : storage_of(l, l->moves->results[next]);
+        if (at != SF_NONE && at >= narguments)
+            l->all[at].bytes = 0;
+    }
+}
+
+static void find_storages(lives *l)
+{
+    const sf_moves *m = l->moves;
+    l->storages = SF_ARRAY(&l->arena, m->nversions, uint32_t);
+    l->sources = SF_ARRAY(&l->arena, m->nversions, uint32_t);
+    for (size_t v = 0; v < m->nversions; v++)
+        l->storages[v] = l->sources[v] = SF_NONE;
+    live_arguments(l);
+    for (size_t i = 0; i < m->nsteps; i++) {
+        if (m->steps[i].is_move)
+            live_move(l, &m->moves[m->steps[i].index]);
+        else
+            live_node(l, l->graph->nodes[m->steps[i].index]);
+    }
+    live_results(l);
+}
+
+/* The first tick at which most is held. */
+static int64_t find_peak(lives *l)
+{
+    double *change = SF_ARRAY(&l->arena, l->end + 2, double);
+    for (size_t i = 0; i < l->count; i++) {
+        change[l->all[i].from] += l->all[i].bytes;
+        change[l->all[i].to + 1] -= l->all[i].bytes;
+    }
+    double held = 0, most = -1;
+    int64_t peak = 0;
+    for (int64_t tick = 0; tick <= l->end; tick++) {
+        held += change[tick];
+        if (held > most) {
+            most = held;
+            peak = tick;
+        }
+    }
+    return peak;
+}
+
+static int64_t to_bytes(double bytes)
+{
+    return bytes < 0x1p62 ? (int64_t)bytes : INT64_MAX;
+}
+
+void sf_price_memory(const sf_efforts *efforts, const sf_moves *moves, sf_price *out)
+{
+    const sf_block *top = efforts->graph->top;
+    lives l = {
+        .efforts = efforts, .moves = moves, .graph = efforts->graph, .mesh = &moves->plan->mesh};
+    double held[SF_MEMORY_KIND_COUNT] = {0}, sum = 0;
+    find_when(&l);
+    find_storages(&l);
+    int64_t peak = find_peak(&l), place = peak / TICKS;
+    for (size_t i = 0; i < l.count; i++)
+        if (l.all[i].from <= peak && peak <= l.all[i].to)
+            held[l.all[i].kind] += l.all[i].bytes;
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
+        out->by_kind[k] = to_bytes(held[k]);
+        sum += held[k];
+    }
+    out->memory = to_bytes(sum);
+    if (top->nnodes > 0)
+        out->peak = top->nodes[place < top->nnodes ? place : top->nnodes - 1];
+    sf_arena_free(&l.arena);
+}

@@ -57,6 +57,18 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
     return SF_OK;
 }
 
+sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag)
+{
+    sf_pin *pins = SF_ARRAY(&plan->arena, count + plan->npins, sf_pin);
+    for (int i = 0; i < count; i++)
+        SF_TRY(sf_pin_parse(texts[i], &plan->mesh, &plan->arena, diag, &pins[i]));
+    if (plan->npins > 0)
+        memcpy(pins + count, plan->pins, (size_t)plan->npins * sizeof *pins);
+    plan->pins = pins;
+    plan->npins += count;
+    return SF_OK;
+}
+
 /* Whether the node makes each element of its result from the same element of its operands. */
 static bool is_elementwise(const sf_graph *graph, const sf_node *node, sf_arena *scratch)
 {

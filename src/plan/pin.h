@@ -21,6 +21,9 @@
 sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
                        sf_pin *out);
 
+/* Puts pins in front of those that the plan has. */
+sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag);
+
 /* What values are called, for patterns and for messages. A step has far fewer names than values, and
  * recipes pin by the thousand: patterns are matched with names, and one without * and ? behind a slash is
  * looked up. */

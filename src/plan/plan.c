@@ -9,11 +9,12 @@ static sf_layout *layouts(sf_plan *plan, size_t count)
     return SF_ARRAY(&plan->arena, count, sf_layout);
 }
 
-sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
+/* `hash` is that of the graph, which takes longer to find than the rest of a plan. */
+static sf_plan *make_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
 {
     sf_plan *plan = sf_alloc(sizeof *plan);
     const sf_block *top = graph->top;
-    plan->graph = sf_graph_hash(graph);
+    plan->graph = hash;
     plan->recipe = "";
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
@@ -29,6 +30,31 @@ sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
         plan->nodes[node->id] = layouts(plan, node->noperands + node->nresults);
     }
     return plan;
+}
+
+sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
+{
+    return make_plan(graph, mesh, sf_graph_hash(graph));
+}
+
+static void copy_layouts(sf_layout *to, const sf_layout *from, size_t count)
+{
+    if (count > 0)
+        memcpy(to, from, count * sizeof *to);
+}
+
+sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
+{
+    sf_plan *copy = make_plan(graph, &plan->mesh, plan->graph);
+    const sf_block *top = graph->top;
+    copy_layouts(copy->arguments, plan->arguments, top->narguments);
+    copy_layouts(copy->results, plan->results, top->nresults);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = graph->nodes[top->nodes[i]];
+        copy_layouts(copy->nodes[node->id], plan->nodes[node->id],
+                     node->noperands + node->nresults);
+    }
+    return copy;
 }
 
 void sf_plan_free(sf_plan *plan)

@@ -23,21 +23,46 @@ typedef struct sf_pin {
     sf_share share; /* period 0: the default, see shard/layout.h */
 } sf_pin;
 
+/* What else a search looked at. */
+typedef struct sf_alternative {
+    const char *name; /* of a recipe, or "search" */
+    const char *mesh; /* "data=2,model=4" */
+    double seconds;
+    int64_t memory;
+    bool fits;
+} sf_alternative;
+
+/* What a search expects of the plan on its cluster (plan/price.h), in seconds and bytes. */
+typedef struct sf_prediction {
+    const char *step;    /* the file of the step, "" where it is not known */
+    const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */
+    uint64_t cluster_hash;
+    double seconds, compute, exposed, hidden, traffic;
+    double bound;          /* no plan on these devices takes less */
+    int64_t memory, limit; /* of a rank: the peak, and the most that was allowed */
+    int nalternatives;
+    sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
+} sf_prediction;
+
 struct sf_plan {
     sf_arena arena;
     uint64_t graph;     /* hash of the step */
     const char *recipe; /* or "" */
     sf_mesh mesh;
     int npins;
-    sf_pin *pins;         /* those that were obeyed, the earlier the stronger */
-    sf_layout *arguments; /* by argument of the step */
-    sf_layout *results;   /* by result of the step: what it is returned as */
-    sf_layout **nodes;    /* by node id: operands, then results; NULL inside of regions */
-    int *pinned;          /* by value of the step: the first pin that matches it, or -1 */
+    sf_pin *pins;             /* those that were obeyed, the earlier the stronger */
+    sf_layout *arguments;     /* by argument of the step */
+    sf_layout *results;       /* by result of the step: what it is returned as */
+    sf_layout **nodes;        /* by node id: operands, then results; NULL inside of regions */
+    int *pinned;              /* by value of the step: the first pin that matches it, or -1 */
+    sf_prediction *predicted; /* or NULL: no search made it */
 };
 
 /* All replicated. */
 sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh);
+
+/* The same layouts; pins, recipe and prediction stay behind. */
+sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
 /* The layout that a value is made with. */
 const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value);

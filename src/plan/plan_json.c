@@ -8,6 +8,7 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/pin.h"
+#include "plan/prediction.h"
 
 enum { PLAN_VERSION = 1 };
 #define PLAN_FORMAT "sheaf plan"
@@ -107,6 +108,10 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     for (int p = 0; p < plan->npins; p++)
         sf_json_put_string(&writer, plan->pins[p].text);
     sf_json_end_array(&writer);
+    if (plan->predicted) {
+        sf_json_key(&writer, "predicted");
+        sf_prediction_put(plan->predicted, &writer);
+    }
     put_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
     sf_json_begin_array(&writer);
@@ -165,7 +170,7 @@ static sf_status read_head(reader *r, const sf_json *root)
 static sf_status check_keys(reader *r, const sf_json *root)
 {
     static const char *const known[] = {"format", "version", "step",      "order", "recipe",
-                                        "mesh",   "pins",    "arguments", "nodes"};
+                                        "mesh",   "pins",    "arguments", "nodes", "predicted"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -288,6 +293,10 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_mesh(r, root, &mesh));
     r->plan = sf_plan_new(r->graph, &mesh);
     SF_TRY(read_pins(r, root));
+    const sf_json *predicted = sf_json_get(root, "predicted");
+    if (predicted)
+        SF_TRY(sf_prediction_get(predicted, r->text, r->file, &r->plan->arena, r->diag,
+                                 &r->plan->predicted));
     SF_TRY(read_arguments(r, root));
     const sf_json *nodes = sf_json_get(root, "nodes");
     if (sf_json_kind_of(nodes) != SF_JSON_ARRAY)

@@ -189,7 +189,7 @@ static bool cook_expert(cook *k, int axis)
 static const struct row {
     sf_recipe recipe;
     int naxes;
-    const char *axes[2];
+    const char *axes[3];
     cooking *cook[2];
 } rows[] = {
     {{"dp", "the batch over axis data"}, 1, {"data"}, {cook_dp}},
@@ -223,6 +223,11 @@ static const struct row *find_row(const char *name)
         if (strcmp(rows[i].recipe.name, name) == 0)
             return &rows[i];
     return NULL;
+}
+
+const char *const *sf_recipe_axes(const char *name)
+{
+    return find_row(name)->axes;
 }
 
 static sf_status fail_unknown(const char *name, sf_diag *diag)

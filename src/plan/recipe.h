@@ -24,6 +24,9 @@ typedef struct sf_recipe {
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
 
+/* The axes of a recipe of that name, one or two and then NULL. */
+const char *const *sf_recipe_axes(const char *name);
+
 /* A new plan with the mesh and the pins of the recipe, not yet completed. `mesh` NULL: one of `ranks`
  * ranks that suits it. A recipe that a step has no use for, or that does not fit so many ranks, is
  * SF_EUSAGE: the message says that it does not apply, and why. */

@@ -43,6 +43,38 @@ static void check_same(const sf_graph *graph, const sf_plan *a, const sf_plan *b
     assert_memory_equal(a->pinned, b->pinned, graph->nvalues * sizeof *a->pinned);
 }
 
+/* What a search would have written into a plan. */
+static sf_alternative alternatives[] = {{"search", "data=2,model=2", 0.1, 1000, true},
+                                        {"zero3", "data=4", 1.25e-3, INT64_MAX, false}};
+static sf_prediction prediction = {.step = "step.mlir",
+                                   .cluster = "1x4xV100",
+                                   .cluster_hash = 0xfedcba9876543210,
+                                   .seconds = 0.1,
+                                   .compute = 0.07,
+                                   .exposed = 0.03,
+                                   .hidden = 1.0 / 3,
+                                   .traffic = 1e9,
+                                   .bound = 0.05,
+                                   .memory = 1000,
+                                   .limit = 2000,
+                                   .nalternatives = 2,
+                                   .alternatives = alternatives};
+
+static void check_prediction(const sf_prediction *a, const sf_prediction *b)
+{
+    assert_string_equal(a->step, b->step);
+    assert_string_equal(a->cluster, b->cluster);
+    assert_int_equal(a->cluster_hash, b->cluster_hash);
+    assert_true(a->seconds == b->seconds && a->hidden == b->hidden && a->bound == b->bound);
+    assert_int_equal(a->limit, b->limit);
+    assert_int_equal(a->nalternatives, b->nalternatives);
+    for (int i = 0; i < a->nalternatives; i++) {
+        assert_string_equal(a->alternatives[i].mesh, b->alternatives[i].mesh);
+        assert_int_equal(a->alternatives[i].memory, b->alternatives[i].memory);
+        assert_int_equal(a->alternatives[i].fits, b->alternatives[i].fits);
+    }
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -55,10 +87,15 @@ static void test_round_trip(void **state)
             if (!plan)
                 continue;
             sf_buf first = {0}, second = {0};
+            bool predicted = plans % 2;
+            plan->predicted = predicted ? &prediction : NULL;
             sf_plan_write(plan, graph, &first);
             if (read_text(graph, first.text, first.length, &again, &refusal) != SF_OK)
                 fail_msg("%s: %s", test_steps[i], refusal.text);
             check_same(graph, plan, again);
+            assert_true(predicted == (again->predicted != NULL));
+            if (predicted)
+                check_prediction(plan->predicted, again->predicted);
             sf_plan_write(again, graph, &second);
             assert_string_equal(first.text, second.text);
             sf_buf_free(&first);
@@ -99,6 +136,13 @@ static const struct {
     {"\"mesh\"", "\"data\": 2", "\"dota\": 2", "is no pin for the mesh of this plan"},
     {"\"pins\"", "S(0)@data", "S(0)", "is no pin for the mesh of this plan"},
     {"\"pins\"", "\"/batch/x=S(0)@data\"", "7", "a pin is no string"},
+    {"\"predicted\": ", "{", "[], \"x\": {", "a plan has no \"x\""},
+    {"\"predicted\"", "\"step.mlir\"", "1", "\"predicted\" has no string \"step\""},
+    {"\"predicted\"", "fedcba", "fedcbx", "is not 16 hex digits"},
+    {"\"predicted\"", "\"bound\"", "\"bounds\"", "\"predicted\" has no number \"bound\""},
+    {"\"predicted\"", "\"limit\": 2000", "\"limit\": 2e3", "no integers \"memory\" and \"limit\""},
+    {"\"predicted\"", "\"alternatives\"", "\"others\"", "has no list \"alternatives\""},
+    {"\"alternatives\"", "true", "1", "expected [NAME, MESH, SECONDS"},
     {"\"arguments\"", "batch/x", "batch/z", "the step has no argument \"batch/z\""},
     {"\"arguments\"", "[S(0)]", "[P(+)]", "argument batch/x cannot be partial"},
     {"\"arguments\"", "[S(0)]", "[S(9)]", "[S(9)] is no layout of tensor<8x"},
@@ -132,6 +176,7 @@ static void test_refusals(void **state)
     sf_graph *graph = test_step("mlp-micro"), *other = test_step("gpt-micro");
     sf_plan *plan = test_plan(graph, "dp", 2, NULL, NULL);
     sf_buf text = {0};
+    plan->predicted = &prediction;
     sf_plan_write(plan, graph, &text);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         sf_buf changed = {0};

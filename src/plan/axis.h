@@ -1,0 +1,63 @@
+/* The best layouts along one axis of a plan, the other axes being as they are: a problem for solve/.
+ *
+ * A variable for every class of nodes (its strategy) and of arguments (its share), and one for every value
+ * that several nodes read: the layout in which they find it, so that it is moved there once (for each
+ * phase; see plan/axis_build.h). Costs are seconds: ops by plan/effort.h, moves between what is made and what
+ * is wanted by shard/reshard.h, with the layouts of the other axes in place. Values that are not stored are
+ * not moved, but for what folds make, whose partial results may have to be combined. The layout of a state
+ * result is that of its argument, other results are replicated. Stored values, moved versions and arguments
+ * use memory over their lives.
+ *
+ * The search begins from the plan as it is, too: where that keeps to these rules, nothing worse comes out.
+ *
+ * Reductions of gradients go on beside the backward pass; they count for `exposed` of their time (0 to 1).
+ */
+#ifndef SF_PLAN_AXIS_H
+#define SF_PLAN_AXIS_H
+
+#include "base/threads.h"
+#include "plan/effort.h"
+#include "plan/plan.h"
+#include "plan/space.h"
+
+/* What moves cost, kept from one search to the next on the same graph, mesh and costs. Zeroed, it is
+ * empty; one search at a time. */
+typedef struct sf_axis_cache {
+    sf_arena arena;
+    struct axis_moved **moved;
+} sf_axis_cache;
+void sf_axis_cache_free(sf_axis_cache *cache);
+
+typedef struct sf_axis_options {
+    int axis;
+    double exposed;
+    int64_t memory; /* most bytes of a rank, 0: no limit */
+    bool folded;    /* repeated layers choose the same */
+    /* Budget of the solver, see sheaf/solve.h. What solve/start.h finds is always there; 0: that alone, and a
+     * weak bound. */
+    int64_t work;
+    double gap;           /* to the bound that will do, as a share of the cost */
+    sf_threads *threads;  /* or NULL */
+    sf_axis_cache *cache; /* or NULL */
+    /* Shares that are fixed along the axis, by value of the step, where has_pin is set; NULL: none. A value
+     * that is made and pinned is found so by all readers that can have it so; where none can, it is made
+     * so. A split of period 0 is contiguous. */
+    const bool *has_pin;
+    const sf_share *pins;
+} sf_axis_options;
+
+typedef struct sf_axis_result {
+    bool feasible;  /* within the memory; else the plan is as before */
+    double seconds; /* of the objective */
+    double bound;   /* nothing along this axis, the others fixed, costs less */
+    double over;    /* not feasible: bytes over the limit */
+    uint32_t variables, edges;
+} sf_axis_result;
+
+/* Sets the layouts of the plan along the axis. */
+sf_status sf_axis_solve(const sf_efforts *efforts, const sf_axis_space *space,
+                        const sf_classes *classes, const sf_costs *costs,
+                        const sf_axis_options *options, sf_plan *plan, sf_diag *diag,
+                        sf_axis_result *out);
+
+#endif

@@ -1,0 +1,32 @@
+/* Plans that people know, as candidates of a search: recipes (plan/recipe.h), on their own or with the
+ * state in pieces, and pieces of the large tensors alone.
+ *
+ *     zero1          the recipe
+ *     2d+zero1       both: pairs of products over axis model, and over axis data what zero1 splits there
+ *
+ * Where the state of all must not be whole but the memory is not that tight, only tensors from some size on
+ * are split: the fewest that make it fit (Rhino, section 4.4).
+ */
+#ifndef SF_PLAN_KNOWN_H
+#define SF_PLAN_KNOWN_H
+
+#include "plan/refine.h"
+
+typedef struct sf_known {
+    const char *name;   /* for people: "2d+zero1" */
+    const char *recipe; /* "2d" */
+    const char *state;  /* a recipe of ZeRO that is added, or NULL */
+} sf_known;
+
+/* By number; NULL past the last. */
+const sf_known *sf_known_nth(int index);
+
+/* The first that adds state to a recipe. */
+const sf_known *sf_known_first_combined(void);
+
+/* The plan on the mesh, whose axes have the names that recipes know; completed, with the pins of the
+ * ground in front, and priced. SF_EUSAGE when it does not apply. */
+sf_status sf_known_plan(const sf_ground *ground, const sf_known *known, const sf_mesh *mesh,
+                        const sf_costs *costs, sf_diag *diag, sf_priced *out);
+
+#endif

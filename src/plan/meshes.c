@@ -1,0 +1,147 @@
+#include "plan/meshes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_BOUNDARIES = 2, MOST_LISTED = 4096 };
+
+typedef struct ranked_mesh {
+    sf_mesh mesh;
+    double distance; /* of its cuts from boundaries */
+    int order;
+} ranked_mesh;
+
+typedef struct lister {
+    int devices;
+    int nboundaries, boundaries[MOST_BOUNDARIES]; /* devices of a node, of a rack */
+    int naxes;
+    sf_arena *arena;
+    ranked_mesh *found;
+    size_t count, capacity;
+} lister;
+
+static int common_divisor(int a, int b)
+{
+    while (b != 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void add_boundary(lister *l, int64_t devices)
+{
+    if (devices > 1 && devices < l->devices)
+        l->boundaries[l->nboundaries++] = (int)devices;
+}
+
+/* Where nodes differ in size, what divides all of them stays inside of each. */
+static void find_boundaries(lister *l, const sf_cluster *cluster)
+{
+    int node = 0;
+    bool equal = true;
+    for (int i = 0; i < cluster->nruns; i++) {
+        node = common_divisor(node, cluster->nodes[i].devices);
+        equal = equal && cluster->nodes[i].devices == cluster->nodes[0].devices;
+    }
+    add_boundary(l, node);
+    if (equal && cluster->rack_nodes > 1)
+        add_boundary(l, (int64_t)node * cluster->rack_nodes);
+}
+
+static bool is_aligned(const lister *l, int64_t stride, int64_t size)
+{
+    int64_t end = stride * size;
+    for (int i = 0; i < l->nboundaries; i++) {
+        int b = l->boundaries[i];
+        bool inside = b % end == 0, between = stride % b == 0;
+        bool across = b % stride == 0 && end % b == 0;
+        if (!inside && !between && !across)
+            return false;
+    }
+    return true;
+}
+
+/* The level that the range of strides is within, or -1 when it goes beyond one. */
+static int level_of(const lister *l, int64_t stride, int64_t size)
+{
+    int level = 0;
+    for (int i = 0; i < l->nboundaries; i++) {
+        if (stride >= l->boundaries[i])
+            level = i + 1;
+        else if (stride * size > l->boundaries[i])
+            return -1;
+    }
+    return level;
+}
+
+/* How many doublings the cut between two axes is away from the nearest boundary. */
+static double distance_of(const lister *l, int64_t cut)
+{
+    double least = HUGE_VAL;
+    for (int i = 0; i < l->nboundaries; i++)
+        least = fmin(least, fabs(log2((double)cut / l->boundaries[i])));
+    return l->nboundaries ? least : log2((double)cut);
+}
+
+static void keep(lister *l, const int *sizes)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    ranked_mesh ranked = {.mesh.naxes = l->naxes, .order = (int)l->count};
+    int64_t stride = 1;
+    for (int a = l->naxes - 1; a >= 0; a--) {
+        ranked.mesh.axes[a] = (sf_axis){names[a], sizes[a]};
+        stride *= sizes[a];
+        if (a > 0)
+            ranked.distance += distance_of(l, stride);
+    }
+    SF_PUSH(l->arena, l->found, l->count, l->capacity, ranked);
+}
+
+/* Fills sizes[0 .. axis], the strides of the axes behind them being settled. */
+static void list_from(lister *l, int axis, int64_t stride, int *sizes)
+{
+    int64_t left = l->devices / stride;
+    if (axis < 0) {
+        if (left == 1 && l->count < MOST_LISTED)
+            keep(l, sizes);
+        return;
+    }
+    for (int size = axis == 0 && left > 1 ? (int)left : 2; size <= left; size++) {
+        if (left % size != 0 || !is_aligned(l, stride, size))
+            continue;
+        int level = level_of(l, stride, size);
+        if (axis + 1 < l->naxes && level >= 0 && size < sizes[axis + 1] &&
+            level == level_of(l, stride / sizes[axis + 1], sizes[axis + 1]))
+            continue;
+        sizes[axis] = size;
+        list_from(l, axis - 1, stride * size, sizes);
+    }
+}
+
+static int by_distance(const void *left, const void *right)
+{
+    const ranked_mesh *a = left, *b = right;
+    if (a->distance != b->distance)
+        return a->distance < b->distance ? -1 : 1;
+    return a->order - b->order;
+}
+
+sf_meshes sf_meshes_of(const sf_cluster *cluster, int naxes, int most, sf_arena *arena)
+{
+    lister l = {.devices = cluster->ndevices, .naxes = naxes, .arena = arena};
+    int sizes[3] = {1, 1, 1};
+    find_boundaries(&l, cluster);
+    if (l.devices == 1 && naxes == 1)
+        keep(&l, sizes);
+    else
+        list_from(&l, naxes - 1, 1, sizes);
+    if (l.count > 1)
+        qsort(l.found, l.count, sizeof *l.found, by_distance);
+    sf_meshes meshes = {.count = l.count < (size_t)most ? (int)l.count : most};
+    meshes.at = SF_ARRAY(arena, meshes.count, sf_mesh);
+    for (int i = 0; i < meshes.count; i++)
+        meshes.at[i] = l.found[i].mesh;
+    return meshes;
+}

@@ -1,0 +1,139 @@
+#include "plan/prediction.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HEX_DIGITS = 16 };
+
+/* The numbers, which both directions need. */
+static const struct {
+    const char *key;
+    size_t offset;
+} numbers[] = {
+    {"seconds", offsetof(sf_prediction, seconds)}, {"compute", offsetof(sf_prediction, compute)},
+    {"exposed", offsetof(sf_prediction, exposed)}, {"hidden", offsetof(sf_prediction, hidden)},
+    {"traffic", offsetof(sf_prediction, traffic)}, {"bound", offsetof(sf_prediction, bound)},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static double *number_of(sf_prediction *predicted, int index)
+{
+    return (double *)(void *)((char *)predicted + numbers[index].offset);
+}
+
+static void put_alternative(const sf_alternative *alternative, sf_json_writer *json)
+{
+    sf_json_begin_row(json);
+    sf_json_put_string(json, alternative->name);
+    sf_json_put_string(json, alternative->mesh);
+    sf_json_put_double(json, alternative->seconds);
+    sf_json_put_int(json, alternative->memory);
+    sf_json_put_bool(json, alternative->fits);
+    sf_json_end_array(json);
+}
+
+void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json)
+{
+    sf_prediction copy = *predicted;
+    char hash[HEX_DIGITS + 1];
+    snprintf(hash, sizeof hash, "%016" PRIx64, predicted->cluster_hash);
+    sf_json_begin_object(json);
+    sf_json_key(json, "step");
+    sf_json_put_string(json, predicted->step);
+    sf_json_key(json, "cluster");
+    sf_json_put_string(json, predicted->cluster);
+    sf_json_key(json, "cluster_hash");
+    sf_json_put_string(json, hash);
+    for (int i = 0; i < NUMBERS; i++) {
+        sf_json_key(json, numbers[i].key);
+        sf_json_put_double(json, *number_of(&copy, i));
+    }
+    sf_json_key(json, "memory");
+    sf_json_put_int(json, predicted->memory);
+    sf_json_key(json, "limit");
+    sf_json_put_int(json, predicted->limit);
+    sf_json_key(json, "alternatives");
+    sf_json_begin_array(json);
+    for (int i = 0; i < predicted->nalternatives; i++)
+        put_alternative(&predicted->alternatives[i], json);
+    sf_json_end_array(json);
+    sf_json_end_object(json);
+}
+
+typedef struct reader {
+    sf_str text;
+    const char *file;
+    sf_arena *arena;
+    sf_diag *diag;
+} reader;
+
+#define FAIL(r, value, ...)                                                                        \
+    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
+
+static sf_status read_string(reader *r, const sf_json *object, const char *key, const char **out)
+{
+    sf_str found;
+    if (!sf_json_string(sf_json_get(object, key), &found))
+        return FAIL(r, object, "\"predicted\" has no string \"%s\"", key);
+    *out = sf_arena_string(r->arena, found.at, found.length);
+    return SF_OK;
+}
+
+static sf_status read_hash(reader *r, const sf_json *object, uint64_t *out)
+{
+    const char *text;
+    SF_TRY(read_string(r, object, "cluster_hash", &text));
+    char *end;
+    *out = strtoull(text, &end, 16);
+    if (end != text + HEX_DIGITS || *end)
+        return FAIL(r, object, "\"cluster_hash\" is not %d hex digits", HEX_DIGITS);
+    return SF_OK;
+}
+
+static sf_status read_alternative(reader *r, const sf_json *row, sf_alternative *out)
+{
+    sf_str name, mesh;
+    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 5 ||
+        !sf_json_string(sf_json_item(row, 0), &name) ||
+        !sf_json_string(sf_json_item(row, 1), &mesh) ||
+        !sf_json_number(sf_json_item(row, 2), &out->seconds) ||
+        !sf_json_int(sf_json_item(row, 3), &out->memory) ||
+        !sf_json_bool(sf_json_item(row, 4), &out->fits))
+        return FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, true or false]");
+    out->name = sf_arena_string(r->arena, name.at, name.length);
+    out->mesh = sf_arena_string(r->arena, mesh.at, mesh.length);
+    return SF_OK;
+}
+
+static sf_status read_alternatives(reader *r, const sf_json *object, sf_prediction *out)
+{
+    const sf_json *list = sf_json_get(object, "alternatives");
+    if (sf_json_kind_of(list) != SF_JSON_ARRAY)
+        return FAIL(r, object, "\"predicted\" has no list \"alternatives\"");
+    out->nalternatives = (int)sf_json_count(list);
+    out->alternatives = SF_ARRAY(r->arena, out->nalternatives, sf_alternative);
+    for (int i = 0; i < out->nalternatives; i++)
+        SF_TRY(read_alternative(r, sf_json_item(list, (size_t)i), &out->alternatives[i]));
+    return SF_OK;
+}
+
+sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file, sf_arena *arena,
+                            sf_diag *diag, sf_prediction **out)
+{
+    reader r = {text, file, arena, diag};
+    sf_prediction *predicted = SF_NEW(arena, sf_prediction);
+    SF_TRY(read_string(&r, value, "step", &predicted->step));
+    SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
+    SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
+    for (int i = 0; i < NUMBERS; i++)
+        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_of(predicted, i)))
+            return FAIL(&r, value, "\"predicted\" has no number \"%s\"", numbers[i].key);
+    if (!sf_json_int(sf_json_get(value, "memory"), &predicted->memory) ||
+        !sf_json_int(sf_json_get(value, "limit"), &predicted->limit))
+        return FAIL(&r, value, "\"predicted\" has no integers \"memory\" and \"limit\"");
+    SF_TRY(read_alternatives(&r, value, predicted));
+    *out = predicted;
+    return SF_OK;
+}

@@ -2,6 +2,7 @@
 #ifndef SHEAF_PLAN_H
 #define SHEAF_PLAN_H
 
+#include "sheaf/cluster.h"
 #include "sheaf/graph.h"
 #include "sheaf/report.h"
 
@@ -28,6 +29,49 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
 /* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. "-" is
  * standard output. */
 sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
+
+/* What to search for a plan with; docs/planning.md describes how. */
+typedef struct sf_plan_options {
+    const sf_cluster *cluster;
+    const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
+    const char *const *pins; /* "PATTERN=SHARE@AXIS": what is fixed; need a mesh */
+    int npins;
+    int64_t memory; /* most bytes of a rank; 0: what the devices have */
+    int level;      /* 2: fewer meshes, faster; 3: all; 0: 3 */
+    double
+        seconds; /* stop improving then; 0: no limit. With one, the answer may differ between runs */
+    bool recipes;                         /* look at recipes alone */
+    int threads;                          /* 0: as many as the process may use */
+    const char *step_file, *cluster_name; /* kept in the plan, for sf_plan_explain; or NULL */
+    void (*progress)(void *context, const char *text); /* now and then, on this thread; or NULL */
+    void *context;
+} sf_plan_options;
+
+/* Finds the plan that takes the least time on the cluster, of those that fit in its memory, by the prices of
+ * docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks. *out is for sf_plan_free,
+ * NULL after a failure. When nothing fits: SF_EWRONG; the message says what is the least that a rank needs,
+ * where, and what would help. */
+sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
+                         sf_plan **out);
+
+/* Writes what the plan costs on the cluster: time, memory by kind, collectives, and the alternatives that
+ * the search saw. `what` NULL: all of the step; else the tensors and scopes that it matches, as the
+ * pattern of a pin does: their layouts, their moves and, for an argument, what other layouts of it would
+ * cost. */
+sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
+                          const char *what, const sf_show_options *options, const char *path,
+                          sf_diag *diag);
+
+/* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
+ * where the plan does not say. */
+typedef struct sf_plan_origin {
+    char step[4096], cluster[4096];
+} sf_plan_origin;
+sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
+
+/* Writes in what two plans, of the same step, differ. */
+sf_status sf_plan_diff(const char *left, const char *right, const sf_show_options *options,
+                       const char *path, sf_diag *diag);
 
 /* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
  * output. */

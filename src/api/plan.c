@@ -18,21 +18,6 @@ struct pinning {
     sf_plan *plan;
 };
 
-/* The user's pins in front of those of the recipe. */
-static sf_status add_pins(struct pinning *job)
-{
-    sf_plan *plan = job->plan;
-    int count = job->options.npins;
-    sf_pin *pins = SF_ARRAY(&plan->arena, count + plan->npins, sf_pin);
-    for (int i = 0; i < count; i++)
-        SF_TRY(sf_pin_parse(job->options.pins[i], &plan->mesh, &plan->arena, job->diag, &pins[i]));
-    if (plan->npins > 0)
-        memcpy(pins + count, plan->pins, (size_t)plan->npins * sizeof *pins);
-    plan->pins = pins;
-    plan->npins += count;
-    return SF_OK;
-}
-
 static sf_status start_plan(struct pinning *job, sf_arena *arena)
 {
     const sf_pin_options *options = &job->options;
@@ -60,7 +45,7 @@ static sf_status make_plan(void *context)
     sf_arena arena = {0};
     sf_status status = start_plan(job, &arena);
     if (status == SF_OK)
-        status = add_pins(job);
+        status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
     if (status == SF_OK)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
     sf_arena_free(&arena);

@@ -17,11 +17,17 @@
 
 enum { SF_EXIT_GOOD = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
 
+int sf_cli_calibrate(int argc, char **argv);
+int sf_cli_cluster(int argc, char **argv);
 int sf_cli_convert(int argc, char **argv);
+int sf_cli_diff(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);
+int sf_cli_explain(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
+int sf_cli_plan(int argc, char **argv);
 int sf_cli_run(int argc, char **argv);
 int sf_cli_show(int argc, char **argv);
+int sf_cli_solve(int argc, char **argv);
 int sf_cli_train(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
 int sf_cli_version(int argc, char **argv);
@@ -58,6 +64,10 @@ typedef struct sf_cli_command {
     const char *synopsis; /* what follows the name: "STEP [-o FILE]" */
     const char *about;    /* a paragraph for --help */
     const char *operand;  /* what the one operand is called; NULL for a command that takes none */
+    bool optional;        /* the operand may be left out; it then stays as it is */
+    const char *second;   /* what a second operand is called, or NULL */
+    bool second_optional;
+    const char **second_into;
     const sf_cli_option *options;
     int noptions;
     sf_load_options *load; /* where the options of all commands that read a step go, or NULL */

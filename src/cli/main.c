@@ -21,6 +21,12 @@ static const struct command {
     {"run", "try a step, or a plan, on synthetic data", sf_cli_run},
     {"train", "train with a step: batches in, checkpoints out", sf_cli_train},
     {"pin", "say by hand how a step is split over ranks", sf_cli_pin},
+    {"plan", "find the best split of a step over a cluster", sf_cli_plan},
+    {"explain", "say what a plan costs, where, and why", sf_cli_explain},
+    {"diff", "say in what two plans differ", sf_cli_diff},
+    {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
+    {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
+    {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
     {"version", "say what this build is", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands, LONGEST_NAME = 32 };

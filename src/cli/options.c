@@ -238,6 +238,25 @@ static bool parse_options(const sf_cli_command *command, struct table *table, in
     }
 }
 
+static bool take_operands(const sf_cli_command *command, int found, char **at, const char **operand,
+                          int *exit_code)
+{
+    int most = command->second ? 2 : command->operand ? 1 : 0;
+    int least = most - (most == 2 ? command->second_optional : most == 1 && command->optional);
+    if (found > most)
+        *exit_code = sf_cli_misuse(command->name, "one argument too many: '%s'", at[most]);
+    else if (found < least)
+        *exit_code = sf_cli_misuse(command->name, "%s is missing",
+                                   found == 0 ? command->operand : command->second);
+    if (found > most || found < least)
+        return false;
+    if (found > 0)
+        *operand = at[0];
+    if (found > 1)
+        *command->second_into = at[1];
+    return true;
+}
+
 bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
                   int *exit_code)
 {
@@ -250,16 +269,8 @@ bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const ch
         *exit_code = SF_EXIT_GOOD;
         return false;
     }
-    int wanted = command->operand ? 1 : 0;
-    if (argc - optind > wanted)
-        *exit_code =
-            sf_cli_misuse(command->name, "one argument too many: '%s'", argv[optind + wanted]);
-    else if (argc - optind < wanted)
-        *exit_code = sf_cli_misuse(command->name, "%s is missing", command->operand);
-    if (argc - optind != wanted)
+    if (!take_operands(command, argc - optind, argv + optind, operand, exit_code))
         return false;
-    if (wanted)
-        *operand = argv[optind];
     /* In sf_load_options 0 stands for the default. */
     if (command->load && table.unroll >= 0)
         command->load->unroll = table.unroll == 0 ? -1 : table.unroll;

@@ -1,32 +1,117 @@
-/* Steps and their plans, as commands take them. */
+/* sheaf plan: from a step and a cluster to the best split. */
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "base/diag.h"
 #include "cli/cli.h"
 
-static sf_status open_plan(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
-                           sf_plan **out)
+struct job {
+    const char *step, *output, *cluster;
+    sf_load_options load;
+    sf_plan_options plan;
+    sf_show_options show;
+    bool terminal;
+};
+
+/* On a terminal one line that is written over; elsewhere nothing, so that logs stay short. */
+static void print_progress(void *context, const char *text)
 {
-    if (!split->plan && sf_ranks_started() > 1)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "mpirun started %d processes, and no --plan says how to split the step",
-                       sf_ranks_started());
-    if (!split->plan)
-        return SF_OK;
-    SF_TRY(sf_plan_load(graph, split->plan, diag, out));
-    if (split->ranks > 0 && split->ranks != sf_plan_ranks(*out))
-        return sf_fail(diag, SF_EUSAGE, (sf_loc){split->plan, 0, 0},
-                       "the plan is for %d ranks, not for %" PRId64, sf_plan_ranks(*out),
-                       split->ranks);
-    return sf_plan_check(*out, graph, 0, diag);
+    const struct job *job = context;
+    if (job->terminal)
+        fprintf(stderr, "\r\033[K%s", text);
 }
 
-sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan)
+static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *cluster, sf_diag *diag)
 {
-    *graph = NULL;
-    *plan = NULL;
-    sf_status status = sf_load(split->step, &split->load, diag, graph);
-    if (status == SF_OK)
-        status = open_plan(split, *graph, diag, plan);
-    return sf_ranks_agree(status, split->limit, diag);
+    sf_plan *plan;
+    job->plan.cluster = cluster;
+    sf_status status = sf_plan_search(graph, &job->plan, diag, &plan);
+    if (job->terminal)
+        fprintf(stderr, "\r\033[K");
+    if (status != SF_OK)
+        return status;
+    if (job->output)
+        status = sf_plan_save(plan, graph, job->output, diag);
+    if (status == SF_OK && (!job->output || strcmp(job->output, "-") != 0))
+        status = sf_plan_explain(plan, graph, cluster, NULL, &job->show, "-", diag);
+    sf_plan_free(plan);
+    return status;
+}
+
+static sf_status plan(struct job *job, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_cluster *cluster;
+    sf_status status = sf_cluster_open(job->cluster, diag, &cluster);
+    if (status != SF_OK)
+        return status;
+    status = sf_load(job->step, &job->load, diag, &graph);
+    if (status == SF_OK) {
+        status = search(job, graph, cluster, diag);
+        sf_graph_free(graph);
+    }
+    sf_cluster_free(cluster);
+    return status;
+}
+
+int sf_cli_plan(int argc, char **argv)
+{
+    struct job job = {0};
+    sf_cli_list pins = {0};
+    int64_t level = 3, threads = 0;
+    const sf_cli_option options[] = {
+        {"cluster", 'c', SF_CLI_TEXT, &job.cluster, "CLUSTER",
+         "what to plan for: a name of the library, a shorthand such as 2x8xV100, or a file"},
+        {"memory", 'm', SF_CLI_SIZE, &job.plan.memory, "SIZE",
+         "most memory of a rank, such as 12G (default: what the devices have)"},
+        {"optimize", 'O', SF_CLI_COUNT, &level, "LEVEL", "2: faster; 3: more meshes (default)"},
+        {"pin", 'p', SF_CLI_LIST, &pins, "PIN",
+         "PATTERN=SHARE@AXIS: what is fixed, as for sheaf pin; needs --mesh"},
+        {"mesh", 'M', SF_CLI_TEXT, &job.plan.mesh, "AXES",
+         "the only mesh to try, such as data=2,model=4 (default: all that suit the cluster)"},
+        {"seconds", 's', SF_CLI_NUMBER, &job.plan.seconds, "S",
+         "stop improving after so long; the answer may then differ between runs"},
+        {"recipes", 'r', SF_CLI_FLAG, &job.plan.recipes, NULL, "choose among the recipes alone"},
+        {"compare", 0, SF_CLI_FLAG, &job.show.all, NULL,
+         "list all meshes and recipes that were looked at, not the best of each recipe alone"},
+        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+         "how many to search with (default: as many as there are)"},
+        {"output", 'o', SF_CLI_TEXT, &job.output, "FILE", "where to write the plan, as JSON"},
+        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "the summary for machines"},
+    };
+    const sf_cli_command command = {
+        .name = "plan",
+        .synopsis = "STEP --cluster CLUSTER [--memory SIZE] [-O2] [--mesh AXES [--pin PIN...]] "
+                    "[-o PLAN]",
+        .about = "Finds the split of a step that takes the least time on a cluster and fits in "
+                 "its memory, and says what it costs. docs/planning.md explains the search and "
+                 "the prices.",
+        .operand = "STEP",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .load = &job.load,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
+        return exit_code;
+    if (!job.cluster)
+        return sf_cli_misuse("plan", "give a --cluster, such as 2x8xV100");
+    if (level != 2 && level != 3)
+        return sf_cli_misuse("plan", "the level is 2 or 3");
+    if (threads > INT_MAX)
+        return sf_cli_misuse("plan", "--threads is too large");
+    job.plan.level = (int)level;
+    job.plan.threads = (int)threads;
+    job.plan.pins = pins.at;
+    job.plan.npins = pins.count;
+    job.plan.step_file = job.step;
+    job.plan.cluster_name = job.cluster;
+    job.plan.progress = print_progress;
+    job.plan.context = &job;
+    job.terminal = isatty(STDERR_FILENO);
+    job.show.colour = sf_cli_colour(STDOUT_FILENO);
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(plan(&job, diag), diag);
 }

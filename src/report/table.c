@@ -246,6 +246,16 @@ sf_text sf_text_bytes(double value)
     return with_unit(value, 1024, sizeof units / sizeof *units, units);
 }
 
+sf_text sf_text_seconds(double value)
+{
+    sf_text text;
+    const char *unit = value >= 1 ? "s" : value >= 1e-3 ? "ms" : "us";
+    double scaled = value >= 1 ? value : value >= 1e-3 ? 1e3 * value : 1e6 * value;
+    int digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
+    snprintf(text.at, sizeof text.at, "%.*f %s", digits, scaled, unit);
+    return text;
+}
+
 sf_text sf_text_share(double part, double all)
 {
     sf_text text = {"-"};

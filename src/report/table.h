@@ -64,6 +64,7 @@ typedef struct sf_text {
 sf_text sf_text_count(int64_t value);           /* 12,345 */
 sf_text sf_text_flops(double value);            /* 12.3 k, 1.50 G; counts of anything */
 sf_text sf_text_bytes(double value);            /* 512 B, 12.1 KiB */
+sf_text sf_text_seconds(double value);          /* 1.20 s, 12.3 ms, 850 us */
 sf_text sf_text_share(double part, double all); /* 12.5%; "-" of nothing */
 
 #endif

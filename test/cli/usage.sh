@@ -33,7 +33,7 @@ for help in --help -h help; do
     says "usage: sheaf"
     silent err
 done
-for command in show convert eval verify pin train version; do
+for command in show convert eval verify pin train cluster calibrate solve version; do
     expect 0 --help
     says "  $command "
     expect 0 help $command

@@ -1,0 +1,326 @@
+/* Measures the machine and makes a cluster of it, whose curves count instead of formulas. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/guard.h"
+#include "api/launch.h"
+#include "api/world.h"
+#include "base/hash.h"
+#include "base/machine.h"
+#include "cluster/cluster.h"
+#include "run/gemm.h"
+#include "run/measure.h"
+
+enum { HOST_NAME = 256, DEFAULT_LARGEST = 64 << 20, LEAST_LARGEST = 4096 };
+
+_Static_assert((int)SF_COLLECTIVE_ALL_REDUCE == (int)SF_ALL_REDUCE &&
+                   (int)SF_COLLECTIVE_ALL_GATHER == (int)SF_ALL_GATHER &&
+                   (int)SF_COLLECTIVE_REDUCE_SCATTER == (int)SF_REDUCE_SCATTER &&
+                   (int)SF_COLLECTIVE_ALL_TO_ALL == (int)SF_ALL_TO_ALL &&
+                   (int)SF_COLLECTIVE_BROADCAST == (int)SF_BROADCAST &&
+                   (int)SF_COLLECTIVE_PERMUTE == (int)SF_PERMUTE &&
+                   (int)SF_COLLECTIVE_COUNT == (int)SF_TRANSFER_KIND_COUNT,
+               "collectives have the same numbers in cluster/ and in run/");
+
+struct job {
+    sf_calibrate_options options;
+    sf_cluster *cluster; /* of rank 0 */
+};
+
+struct rank {
+    const sf_calibrate_options *options;
+    sf_comm *comm;
+    sf_diag *diag;
+    sf_threads *threads;
+    sf_meter meter;
+    sf_arena scratch;
+    sf_cluster *cluster;
+    char host[HOST_NAME];
+    int nodes, devices; /* hosts, and ranks on each */
+};
+
+static void say(const struct rank *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const struct rank *r, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+    if (!r->options->progress || sf_comm_rank(r->comm) != 0)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    r->options->progress(r->options->context, text);
+}
+
+/* Ranks whose hosts have one name are on one node. */
+static sf_status find_nodes(struct rank *r)
+{
+    int size = sf_comm_size(r->comm);
+    uint64_t mine, *all = SF_ARRAY(&r->scratch, size, uint64_t);
+    if (gethostname(r->host, sizeof r->host - 1) != 0)
+        strcpy(r->host, "host");
+    mine = sf_hash_bytes(0, r->host, strlen(r->host));
+    sf_transfer_part part = {.in = &mine, .out = all, .count = 1};
+    sf_transfer transfer = {.kind = SF_ALL_GATHER,
+                            .dtype = SF_U64,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = "names of hosts"};
+    SF_TRY(sf_comm_run(r->meter.world, &transfer, r->diag));
+    r->nodes = 1;
+    for (int i = 1; i < size; i++)
+        r->nodes += all[i] != all[i - 1];
+    r->devices = size / r->nodes;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < i; j++)
+            if ((all[i] == all[j]) != (i / r->devices == j / r->devices))
+                return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE,
+                               "every host needs as many ranks, numbered one after the other");
+    return SF_OK;
+}
+
+static sf_status open_world(struct rank *r)
+{
+    int size = sf_comm_size(r->comm), *ranks = SF_ARRAY(&r->scratch, size, int);
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    r->cluster = sf_cluster_new();
+    r->meter = (sf_meter){.comm = r->comm,
+                          .threads = r->threads,
+                          .arena = &r->cluster->arena,
+                          .seconds = r->options->seconds,
+                          .diag = r->diag};
+    return sf_comm_group(r->comm, ranks, size, r->diag, &r->meter.world);
+}
+
+static double best_rate(const sf_curve *curve)
+{
+    double best = 0;
+    for (int i = 0; i < curve->count; i++) {
+        double rate = curve->amounts[i] / curve->seconds[i];
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static double last_rate(const sf_curve *curve)
+{
+    return curve->amounts[curve->count - 1] / curve->seconds[curve->count - 1];
+}
+
+static sf_status measure_device(struct rank *r, sf_device_kind *kind)
+{
+    static const struct {
+        sf_math math;
+        sf_dtype dtype;
+    } types[] = {{SF_MATH_F64, SF_F64},
+                 {SF_MATH_F32, SF_F32},
+                 {SF_MATH_BF16, SF_BF16},
+                 {SF_MATH_F16, SF_F16}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        sf_curve *curve = &kind->products[types[i].math];
+        say(r, "products of %s", sf_math_name(types[i].math));
+        SF_TRY(sf_measure_products(&r->meter, types[i].dtype, curve));
+        kind->flops[types[i].math] = best_rate(curve);
+    }
+    say(r, "loops over elements");
+    SF_TRY(sf_measure_loops(&r->meter, &kind->loops));
+    SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
+    kind->bandwidth = last_rate(&kind->loops);
+    return sf_measure_launch(&r->meter, &kind->launch);
+}
+
+/* The same number on all ranks: the least memory that one of them has. */
+static sf_status find_memory(struct rank *r, int64_t *out)
+{
+    int64_t bytes = sf_machine_memory() / r->devices;
+    if (bytes <= 0)
+        bytes = INT64_C(1) << 30;
+    sf_transfer_part part = {.in = &bytes, .out = &bytes, .count = 1};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_S64,
+                            .monoid = SF_MONOID_MIN,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = "memory"};
+    SF_TRY(sf_comm_run(r->meter.world, &transfer, r->diag));
+    *out = bytes;
+    return SF_OK;
+}
+
+static sf_status make_device(struct rank *r)
+{
+    sf_cluster *cluster = r->cluster;
+    sf_device_kind *kind = SF_NEW(&cluster->arena, sf_device_kind);
+    cluster->kinds = kind;
+    cluster->nkinds = 1;
+    kind->name = "CPU";
+    kind->source = cluster->source;
+    kind->product_share = kind->memory_share = 1;
+    SF_TRY(find_memory(r, &kind->memory));
+    return measure_device(r, kind);
+}
+
+/* The group of `inside` neighbours on each of `across` neighbouring nodes to which this rank belongs. */
+static sf_status find_group(struct rank *r, int inside, int across, sf_group **out)
+{
+    int rank = sf_comm_rank(r->comm), count = 0;
+    int *ranks = SF_ARRAY(&r->scratch, inside * across, int);
+    int node = rank / r->devices / across * across;
+    int device = rank % r->devices / inside * inside;
+    for (int n = 0; n < across; n++)
+        for (int d = 0; d < inside; d++)
+            ranks[count++] = (node + n) * r->devices + device + d;
+    return sf_comm_group(r->comm, ranks, count, r->diag, out);
+}
+
+static sf_status measure_shape(struct rank *r, int inside, int across)
+{
+    sf_cluster *cluster = r->cluster;
+    sf_group *group;
+    SF_TRY(find_group(r, inside, across, &group));
+    for (int k = 0; k < SF_COLLECTIVE_COUNT && cluster->nmeasured < SF_MAX_MEASURED; k++) {
+        sf_measured *measured = &cluster->measured[cluster->nmeasured];
+        *measured = (sf_measured){.kind = (sf_collective)k, .shape = {inside, across, 1}};
+        say(r, "%s in groups of %d on %d node%s", sf_collective_name((sf_collective)k), inside,
+            across, across == 1 ? "" : "s");
+        SF_TRY(sf_measure_collective(&r->meter, group, (sf_transfer_kind)k, r->options->largest,
+                                     &measured->curve));
+        cluster->nmeasured++;
+    }
+    return SF_OK;
+}
+
+static sf_status measure_collectives(struct rank *r)
+{
+    r->cluster->measured = SF_ARRAY(&r->cluster->arena, SF_MAX_MEASURED, sf_measured);
+    for (int across = 1; across <= r->nodes; across++)
+        for (int inside = 1; inside <= r->devices; inside++)
+            if (r->nodes % across == 0 && r->devices % inside == 0 && across * inside > 1)
+                SF_TRY(measure_shape(r, inside, across));
+    return SF_OK;
+}
+
+/* For groups of other shapes: a straight line through a permutation among all that the level joins, which
+ * was measured with all of them at work, so that no lanes are left to be shared. */
+static bool fit_link(const sf_cluster *cluster, int inside, int across, sf_link *out)
+{
+    for (int i = 0; i < cluster->nmeasured; i++) {
+        const sf_measured *m = &cluster->measured[i];
+        if (m->kind != SF_COLLECTIVE_PERMUTE || m->shape[0] != inside || m->shape[1] != across)
+            continue;
+        const sf_curve *c = &m->curve;
+        int last = c->count - 1;
+        double seconds = c->seconds[last] - c->seconds[0];
+        *out = (sf_link){.latency = c->seconds[0], .bandwidth = last_rate(c)};
+        if (seconds > 0)
+            out->bandwidth = (c->amounts[last] - c->amounts[0]) / seconds;
+        return true;
+    }
+    return false;
+}
+
+/* A level that joins nothing is never asked for; it gets what memory has. */
+static sf_status make_nodes(struct rank *r)
+{
+    sf_cluster *cluster = r->cluster;
+    const sf_device_kind *kind = &cluster->kinds[0];
+    sf_link memory = {.latency = kind->launch, .bandwidth = kind->bandwidth};
+    sf_nodes *run = SF_NEW(&cluster->arena, sf_nodes);
+    *run =
+        (sf_nodes){.count = r->nodes, .devices = r->devices, .inside = memory, .network = memory};
+    fit_link(cluster, r->devices, 1, &run->inside);
+    if (!fit_link(cluster, 1, r->nodes, &run->network))
+        run->network = run->inside;
+    cluster->nodes = run;
+    cluster->nruns = 1;
+    return sf_cluster_finish(cluster, SF_NOWHERE, r->diag);
+}
+
+static void name_cluster(struct rank *r)
+{
+    sf_cluster *cluster = r->cluster;
+    const char *name = r->options->name ? r->options->name : r->host;
+    char text[160];
+    snprintf(text, sizeof text,
+             "sheaf calibrate: %d rank%s by %s, %d thread%s each, products by %.60s",
+             sf_comm_size(r->comm), sf_comm_size(r->comm) == 1 ? "" : "s", sf_comm_kind(r->comm),
+             sf_threads_count(r->threads), sf_threads_count(r->threads) == 1 ? "" : "s",
+             sf_gemm_library());
+    cluster->source = sf_arena_string(&cluster->arena, text, strlen(text));
+    cluster->name = sf_arena_string(&cluster->arena, name, strlen(name));
+}
+
+static sf_status measure(void *context)
+{
+    struct rank *r = context;
+    SF_TRY(open_world(r));
+    SF_TRY(find_nodes(r));
+    name_cluster(r);
+    SF_TRY(make_device(r));
+    SF_TRY(measure_collectives(r));
+    return make_nodes(r);
+}
+
+static sf_status measure_guarded(void *context)
+{
+    struct rank *r = context;
+    sf_status status = measure(r);
+    sf_arena_free(&r->scratch);
+    if (status == SF_OK && sf_comm_rank(r->comm) == 0)
+        return SF_OK;
+    sf_cluster_free(r->cluster);
+    r->cluster = NULL;
+    return status;
+}
+
+static sf_status calibrate_rank(void *context, sf_comm *comm, sf_diag *diag)
+{
+    struct job *job = context;
+    struct rank r = {.options = &job->options, .comm = comm, .diag = diag};
+    SF_TRY(sf_open_threads(sf_rank_threads(job->options.threads, comm), diag, &r.threads));
+    sf_status status = sf_guarded(measure_guarded, &r, diag);
+    sf_threads_free(r.threads);
+    if (status == SF_OK && r.cluster)
+        job->cluster = r.cluster;
+    return status;
+}
+
+static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
+{
+    int started = sf_comm_mpi_size();
+    if (options->ranks < 0 || options->threads < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "numbers of ranks and threads are not negative");
+    if (started > 0 && options->ranks > 0 && options->ranks != started)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%d ranks are wanted, and mpirun started %d",
+                       options->ranks, started);
+    options->ranks = started > 0 ? started : options->ranks > 0 ? options->ranks : 1;
+    if (options->ranks > SF_MAX_DEVICES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices",
+                       SF_MAX_DEVICES);
+    options->seconds = options->seconds > 0 ? options->seconds : 1;
+    options->largest = options->largest > 0 ? options->largest : DEFAULT_LARGEST;
+    if (options->largest < LEAST_LARGEST || options->largest < 4 * (int64_t)options->ranks)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "the largest collective has %d bytes or more, and 4 for each rank",
+                       LEAST_LARGEST);
+    return SF_OK;
+}
+
+sf_status sf_calibrate(const sf_calibrate_options *options, sf_diag *diag, sf_cluster **out)
+{
+    struct job job = {.options = *options};
+    SF_TRY(check_options(&job.options, diag));
+    sf_world world = {.ranks = job.options.ranks, .work = calibrate_rank, .context = &job};
+    sf_status status = sf_world_run(&world, diag);
+    if (status == SF_OK)
+        *out = job.cluster;
+    else
+        sf_cluster_free(job.cluster);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* sheaf calibrate: measures this machine and writes the cluster that it is. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* One line that changes, on a terminal only. */
+static void show_progress(void *context, const char *what)
+{
+    (void)context;
+    fprintf(stderr, "\r\033[K%s", what);
+    fflush(stderr);
+}
+
+static sf_status calibrate(const sf_calibrate_options *options, const char *output,
+                           const sf_show_options *show, sf_diag *diag)
+{
+    sf_cluster *cluster = NULL;
+    sf_status status = sf_calibrate(options, diag, &cluster);
+    if (options->progress)
+        fprintf(stderr, "\r\033[K");
+    if (status != SF_OK || !cluster)
+        return status;
+    if (output)
+        status = sf_cluster_save(cluster, output, diag);
+    if (status == SF_OK && (!output || strcmp(output, "-") != 0))
+        status = sf_cluster_show(cluster, show, "-", diag);
+    sf_cluster_free(cluster);
+    return status;
+}
+
+int sf_cli_calibrate(int argc, char **argv)
+{
+    sf_calibrate_options calibrate_options = {0};
+    sf_show_options show = {0};
+    const char *output = NULL;
+    int64_t ranks = 0, threads = 0;
+    const sf_cli_option options[] = {
+        {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
+         "how many ranks, as threads (default 1); under mpirun, its processes"},
+        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+         "how many threads for all ranks together (default: as many as there are)"},
+        {"output", 'o', SF_CLI_TEXT, &output, "FILE", "where to write the cluster, as JSON"},
+        {"name", 0, SF_CLI_TEXT, &calibrate_options.name, "NAME",
+         "what it is called (default: as the host is)"},
+        {"seconds", 0, SF_CLI_NUMBER, &calibrate_options.seconds, "S",
+         "about how long to measure each curve (default 1)"},
+        {"largest", 0, SF_CLI_SIZE, &calibrate_options.largest, "SIZE",
+         "bytes of the largest collective (default 64M)"},
+        {"json", 0, SF_CLI_FLAG, &show.json, NULL, "print the cluster as JSON"},
+    };
+    const sf_cli_command command = {
+        .name = "calibrate",
+        .synopsis = "[-n RANKS] [-o FILE]",
+        .about = "Measures this machine: products by size and type, loops over elements, "
+                 "collectives by size in groups of every shape, with all ranks at work at the same "
+                 "time. What it writes is a cluster whose curves count instead of formulas. Under "
+                 "mpirun it measures the hosts and the network between them.",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, NULL, &exit_code))
+        return exit_code;
+    if (ranks > INT_MAX || threads > INT_MAX)
+        return sf_cli_misuse("calibrate", "--ranks or --threads is too large");
+    calibrate_options.ranks = (int)ranks;
+    calibrate_options.threads = (int)threads;
+    if (isatty(STDERR_FILENO) && sf_ranks_started() == 0)
+        calibrate_options.progress = show_progress;
+    show.colour = sf_cli_colour(STDOUT_FILENO);
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(calibrate(&calibrate_options, output, &show, diag), diag);
+}

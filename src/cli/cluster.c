@@ -1,0 +1,45 @@
+/* sheaf cluster: what a cluster is, as text or as the JSON to start one's own from. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static sf_status show(const char *what, const sf_show_options *options, sf_diag *diag)
+{
+    sf_cluster *cluster;
+    if (!what || strcmp(what, "list") == 0)
+        return sf_cluster_list(options, "-", diag);
+    sf_status status = sf_cluster_open(what, diag, &cluster);
+    if (status != SF_OK)
+        return status;
+    status = sf_cluster_show(cluster, options, "-", diag);
+    sf_cluster_free(cluster);
+    return status;
+}
+
+int sf_cli_cluster(int argc, char **argv)
+{
+    const char *what = NULL;
+    sf_show_options show_options = {0};
+    const sf_cli_option options[] = {
+        {"json", 0, SF_CLI_FLAG, &show_options.json, NULL,
+         "the cluster as a file has it: what to start one's own from"},
+    };
+    const sf_cli_command command = {
+        .name = "cluster",
+        .synopsis = "[CLUSTER|list] [--json]",
+        .about = "Says what a cluster is and what collectives take on it: one of the library, a "
+                 "shorthand such as 2x8xV100, or a file. Without one, lists the library. "
+                 "docs/cluster.md tells how the figures are used and where they come from.",
+        .operand = "CLUSTER",
+        .optional = true,
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &what, &exit_code))
+        return exit_code;
+    show_options.colour = sf_cli_colour(STDOUT_FILENO);
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(show(what, &show_options, diag), diag);
+}

@@ -1,0 +1,32 @@
+/* Steps and their plans, as commands take them. */
+#include <inttypes.h>
+
+#include "base/diag.h"
+#include "cli/cli.h"
+
+static sf_status open_plan(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
+                           sf_plan **out)
+{
+    if (!split->plan && sf_ranks_started() > 1)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "mpirun started %d processes, and no --plan says how to split the step",
+                       sf_ranks_started());
+    if (!split->plan)
+        return SF_OK;
+    SF_TRY(sf_plan_load(graph, split->plan, diag, out));
+    if (split->ranks > 0 && split->ranks != sf_plan_ranks(*out))
+        return sf_fail(diag, SF_EUSAGE, (sf_loc){split->plan, 0, 0},
+                       "the plan is for %d ranks, not for %" PRId64, sf_plan_ranks(*out),
+                       split->ranks);
+    return sf_plan_check(*out, graph, 0, diag);
+}
+
+sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan)
+{
+    *graph = NULL;
+    *plan = NULL;
+    sf_status status = sf_load(split->step, &split->load, diag, graph);
+    if (status == SF_OK)
+        status = open_plan(split, *graph, diag, plan);
+    return sf_ranks_agree(status, split->limit, diag);
+}

@@ -1,0 +1,353 @@
+#include "report/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/guard.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "ir/opdef.h"
+
+const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[128])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int a = 0; a < mesh->naxes && used < 100; a++)
+        if (axes >> a & 1)
+            used += (size_t)snprintf(text + used, 128 - used, "%s%.24s", used ? "," : "",
+                                     mesh->axes[a].name);
+    return text;
+}
+
+/* Pricing ---------------------------------------------------------------------------------------- */
+
+static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
+{
+    for (size_t i = 0; i < e->nkinds; i++) {
+        sf_explained_moves *k = &e->kinds[i];
+        if (k->kind == move->kind && k->axes == move->axes && k->phase == move->phase)
+            return k;
+    }
+    sf_explained_moves new_kind = {move->kind, move->axes, move->phase, 0, 0, 0, 0};
+    SF_PUSH(&e->arena, e->kinds, e->nkinds, e->kind_capacity, new_kind);
+    return &e->kinds[e->nkinds - 1];
+}
+
+static void see_move(void *context, const sf_priced_move *move)
+{
+    sf_explanation *e = context;
+    sf_explained_moves *kind = find_kind(e, move);
+    kind->count++;
+    kind->bytes += move->bytes;
+    kind->seconds += move->seconds;
+    kind->exposed += move->exposed;
+    SF_PUSH(&e->arena, e->moves, e->nmoves, e->move_capacity, *move);
+}
+
+static sf_status price(sf_explanation *e)
+{
+    const sf_mesh *mesh = &e->plan->mesh;
+    int sizes[SF_MAX_AXES];
+    for (int a = 0; a < mesh->naxes; a++)
+        sizes[a] = mesh->axes[a].size;
+    SF_TRY(sf_costs_new(e->cluster, mesh->naxes, sizes, 0, &e->arena, e->diag, &e->costs));
+    e->efforts = sf_efforts_new(e->graph, &e->arena);
+    return sf_price_plan(e->efforts, e->plan, e->costs, see_move, e, e->diag, &e->price);
+}
+
+/* The prediction, if it is for this cluster. */
+static const sf_prediction *prediction_of(const sf_explanation *e)
+{
+    const sf_prediction *predicted = e->plan->predicted;
+    return predicted && predicted->cluster_hash == sf_cluster_hash(e->cluster) ? predicted : NULL;
+}
+
+/* Text ------------------------------------------------------------------------------------------- */
+
+static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
+{
+    const sf_plan *plan = e->plan;
+    sf_buf mesh = {0};
+    sf_mesh_print(&plan->mesh, &mesh);
+    sf_heading(out, style, "plan");
+    sf_buf_printf(out, "  mesh     %s, %d ranks\n", mesh.text, sf_mesh_size(&plan->mesh));
+    sf_buf_printf(out, "  cluster  %s\n", e->cluster->name);
+    if (*plan->recipe)
+        sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
+    sf_buf_free(&mesh);
+}
+
+static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
+{
+    const sf_price *price = &e->price;
+    const sf_prediction *predicted = prediction_of(e);
+    sf_heading(out, style, "time of a step");
+    sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
+    sf_buf_printf(out, "  exposed  %s of communication\n", sf_text_seconds(price->exposed).at);
+    sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
+    sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
+    if (predicted)
+        sf_buf_printf(out, "  bound    %s, which no plan on these devices is below\n",
+                      sf_text_seconds(predicted->bound).at);
+}
+
+static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {
+        {"kind", false, SF_STAYS}, {"bytes", true, SF_STAYS}, {"share", true, SF_STAYS}};
+    const sf_price *price = &e->price;
+    const sf_node *node = e->graph->nodes[price->peak];
+    sf_heading(out, style, "memory of a rank at its peak");
+    sf_table table = sf_table_new(&e->arena, 3, columns);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
+        if (price->by_kind[k] == 0)
+            continue;
+        sf_table_add(&table, "%s", sf_memory_kind_name((sf_memory_kind)k));
+        sf_table_add(&table, "%s", sf_text_bytes((double)price->by_kind[k]).at);
+        sf_table_add(&table, "%s",
+                     sf_text_share((double)price->by_kind[k], (double)price->memory).at);
+    }
+    sf_table_add(&table, "all");
+    sf_table_add(&table, "%s", sf_text_bytes((double)price->memory).at);
+    sf_table_add(&table, "%s", sf_text_share(1, 1).at);
+    sf_table_print(&table, style, out);
+    sf_remark(out, style, "at %s, node %" PRIu32 ", %s, in %s", node->def->name, node->id,
+              sf_phase_name(node->phase), *node->scope->path ? node->scope->path : "no scope");
+    if (prediction_of(e))
+        sf_remark(out, style, "lowered, a rank takes %s of %s",
+                  sf_text_bytes((double)prediction_of(e)->memory).at,
+                  sf_text_bytes((double)prediction_of(e)->limit).at);
+}
+
+static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {
+        {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS}, {"phase", false, SF_STAYS},
+        {"tensors", true, SF_STAYS},     {"bytes", true, SF_STAYS}, {"time", true, SF_STAYS},
+        {"exposed", true, SF_STAYS}};
+    sf_heading(out, style, "collectives of a step");
+    if (e->nkinds == 0) {
+        sf_remark(out, style, "none");
+        return;
+    }
+    sf_table table = sf_table_new(&e->arena, 7, columns);
+    for (size_t i = 0; i < e->nkinds; i++) {
+        const sf_explained_moves *k = &e->kinds[i];
+        char axes[128];
+        sf_table_add(&table, "%s", sf_move_kind_name(k->kind));
+        sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, k->axes, axes));
+        sf_table_add(&table, "%s", sf_phase_name(k->phase));
+        sf_table_add(&table, "%s", sf_text_count(k->count).at);
+        sf_table_add(&table, "%s", sf_text_bytes(k->bytes).at);
+        sf_table_add(&table, "%s", sf_text_seconds(k->seconds).at);
+        sf_table_add(&table, "%s", sf_text_seconds(k->exposed).at);
+    }
+    sf_table_print(&table, style, out);
+}
+
+/* The first of its name, so the best: alternatives are sorted. */
+static bool is_first(const sf_prediction *predicted, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (strcmp(predicted->alternatives[i].name, predicted->alternatives[index].name) == 0)
+            return false;
+    return true;
+}
+
+static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {{"what", false, SF_STAYS},  {"mesh", false, SF_STAYS},
+                                        {"step", true, SF_STAYS},   {"slower by", true, SF_STAYS},
+                                        {"memory", true, SF_STAYS}, {"fits", false, SF_STAYS}};
+    const sf_prediction *predicted = prediction_of(e);
+    if (!predicted || predicted->nalternatives == 0)
+        return;
+    sf_heading(out, style, "what the search saw");
+    sf_table table = sf_table_new(&e->arena, 6, columns);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        if (!e->options.all && !is_first(predicted, i))
+            continue;
+        sf_table_add(&table, "%s", a->name);
+        sf_table_add(&table, "%s", a->mesh);
+        sf_table_add(&table, "%s", sf_text_seconds(a->seconds).at);
+        sf_table_add(&table, "%.1f%%", 100 * (a->seconds / predicted->seconds - 1));
+        sf_table_add(&table, "%s", sf_text_bytes((double)a->memory).at);
+        sf_table_add(&table, "%s", a->fits ? "yes" : "no");
+    }
+    sf_table_print(&table, style, out);
+}
+
+static double gap_of(double seconds, double bound)
+{
+    return seconds > 0 ? (seconds - bound) / seconds : 0;
+}
+
+static void put_last_line(const sf_explanation *e, sf_buf *out)
+{
+    const sf_prediction *predicted = prediction_of(e);
+    int64_t memory = predicted ? predicted->memory : e->price.memory;
+    sf_buf_printf(out, "\nstep %.3f ms, memory %.3f GiB, communication %.1f MiB",
+                  1e3 * e->price.seconds, (double)memory / (1 << 30), e->price.traffic / (1 << 20));
+    if (predicted)
+        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, predicted->bound));
+    sf_buf_putc(out, '\n');
+}
+
+void sf_explain_text(sf_explanation *e, sf_buf *out)
+{
+    sf_style style = {.width = e->options.width, .colour = e->options.colour};
+    put_head(e, style, out);
+    put_time(e, style, out);
+    put_memory(e, style, out);
+    put_collectives(e, style, out);
+    put_alternatives(e, style, out);
+    put_last_line(e, out);
+}
+
+/* JSON ------------------------------------------------------------------------------------------- */
+
+static void put_number(sf_json_writer *json, const char *key, double value)
+{
+    sf_json_key(json, key);
+    sf_json_put_double(json, value);
+}
+
+static void put_int(sf_json_writer *json, const char *key, int64_t value)
+{
+    sf_json_key(json, key);
+    sf_json_put_int(json, value);
+}
+
+static void put_string(sf_json_writer *json, const char *key, const char *value)
+{
+    sf_json_key(json, key);
+    sf_json_put_string(json, value);
+}
+
+static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
+{
+    const sf_node *node = e->graph->nodes[e->price.peak];
+    sf_json_key(json, "memory_by_kind");
+    sf_json_begin_object(json);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
+        put_int(json, sf_memory_kind_name((sf_memory_kind)k), e->price.by_kind[k]);
+    sf_json_end_object(json);
+    sf_json_key(json, "peak");
+    sf_json_begin_object(json);
+    put_int(json, "node", node->id);
+    put_string(json, "op", node->def->name);
+    put_string(json, "scope", node->scope->path);
+    put_string(json, "phase", sf_phase_name(node->phase));
+    sf_json_end_object(json);
+}
+
+static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
+{
+    sf_json_key(json, "collectives");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < e->nkinds; i++) {
+        const sf_explained_moves *k = &e->kinds[i];
+        char axes[128];
+        sf_json_begin_object(json);
+        put_string(json, "kind", sf_move_kind_name(k->kind));
+        put_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));
+        put_string(json, "phase", sf_phase_name(k->phase));
+        put_int(json, "tensors", k->count);
+        put_number(json, "bytes", k->bytes);
+        put_number(json, "seconds", k->seconds);
+        put_number(json, "exposed", k->exposed);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *json)
+{
+    put_number(json, "bound", predicted->bound);
+    put_number(json, "gap", gap_of(predicted->seconds, predicted->bound));
+    put_int(json, "lowered_memory", predicted->memory);
+    put_int(json, "memory_limit", predicted->limit);
+    sf_json_key(json, "alternatives");
+    sf_json_begin_array(json);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        sf_json_begin_object(json);
+        put_string(json, "name", a->name);
+        put_string(json, "mesh", a->mesh);
+        put_number(json, "seconds", a->seconds);
+        put_int(json, "memory", a->memory);
+        sf_json_key(json, "fits");
+        sf_json_put_bool(json, a->fits);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+void sf_explain_json(sf_explanation *e, sf_buf *out)
+{
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    put_int(&json, "ranks", sf_mesh_size(&e->plan->mesh));
+    put_string(&json, "recipe", e->plan->recipe);
+    put_string(&json, "cluster", e->cluster->name);
+    sf_json_key(&json, "mesh");
+    sf_mesh_put_json(&e->plan->mesh, &json);
+    put_number(&json, "seconds", e->price.seconds);
+    put_number(&json, "compute", e->price.compute);
+    put_number(&json, "exposed", e->price.exposed);
+    put_number(&json, "hidden", e->price.hidden);
+    put_number(&json, "traffic", e->price.traffic);
+    put_int(&json, "memory", e->price.memory);
+    put_json_memory(e, &json);
+    put_json_collectives(e, &json);
+    if (prediction_of(e))
+        put_json_prediction(prediction_of(e), &json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}
+
+/* The call --------------------------------------------------------------------------------------- */
+
+struct job {
+    sf_explanation e;
+    const char *what, *path;
+};
+
+static sf_status explain(struct job *job, sf_buf *out)
+{
+    SF_TRY(price(&job->e));
+    if (job->what)
+        return sf_explain_what(&job->e, job->what, out);
+    if (job->e.options.json)
+        sf_explain_json(&job->e, out);
+    else
+        sf_explain_text(&job->e, out);
+    return SF_OK;
+}
+
+static sf_status work(void *context)
+{
+    struct job *job = context;
+    sf_buf out = {0};
+    sf_status status = explain(job, &out);
+    if (status == SF_OK)
+        status = sf_file_write(job->path, out.text, out.length, job->e.diag);
+    sf_buf_free(&out);
+    sf_arena_free(&job->e.arena);
+    return status;
+}
+
+sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
+                          const char *what, const sf_show_options *options, const char *path,
+                          sf_diag *diag)
+{
+    struct job job = {.what = what, .path = path};
+    job.e = (sf_explanation){.plan = plan, .graph = graph, .cluster = cluster, .diag = diag};
+    if (options)
+        job.e.options = *options;
+    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
+                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
+    return sf_guarded(work, &job, diag);
+}

@@ -1,0 +1,298 @@
+#include "run/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "run/gemm.h"
+#include "run/vec.h"
+
+enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 25 };
+
+/* A sample is at least this long, where the budget has room for a few: longer than what the system gives
+ * one of several processes at a time, for where ranks share a processor, each has only its part of it. */
+#define SAMPLE 0.02
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The largest of all ranks; when it returns, all have come. */
+static sf_status agree(const sf_meter *meter, double *value)
+{
+    sf_transfer_part part = {.in = value, .out = value, .count = 1};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_F64,
+                            .monoid = SF_MONOID_MAX,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = "a measurement"};
+    return sf_comm_run(meter->world, &transfer, meter->diag);
+}
+
+static sf_status sample(const sf_meter *meter, sf_measured_work *work, void *context, int calls,
+                        double *out)
+{
+    double meet = 0;
+    SF_TRY(agree(meter, &meet));
+    double began = now();
+    for (int i = 0; i < calls; i++)
+        SF_TRY(work(context));
+    *out = (now() - began) / calls;
+    return SF_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int clamp(double value, int least, int most)
+{
+    return value < least ? least : value > most ? most : (int)value;
+}
+
+/* A first call warms up, a second one says how often to call. */
+sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *work, void *context,
+                     double *seconds, double *spent)
+{
+    double samples[MOST_SAMPLES], once;
+    SF_TRY(work(context));
+    SF_TRY(sample(meter, work, context, 1, &once));
+    SF_TRY(agree(meter, &once));
+    double length = budget / (2 * LEAST_SAMPLES) < SAMPLE ? budget / (2 * LEAST_SAMPLES) : SAMPLE;
+    int calls = clamp(length / once, 1, 1 << 20);
+    int count = clamp(budget / (once * calls), LEAST_SAMPLES, MOST_SAMPLES);
+    for (int i = 0; i < count; i++)
+        SF_TRY(sample(meter, work, context, calls, &samples[i]));
+    qsort(samples, (size_t)count, sizeof *samples, compare);
+    double median = samples[count / 2];
+    SF_TRY(agree(meter, &median));
+    *seconds = median;
+    if (spent)
+        *spent = median * count * calls;
+    return SF_OK;
+}
+
+/* Points of a curve as they are measured, until the time is up. */
+typedef struct series {
+    const sf_meter *meter;
+    int count, expected;
+    double spent, amounts[SF_CURVE_POINTS], seconds[SF_CURVE_POINTS];
+} series;
+
+/* *more: whether there is time for a point that takes `growth` times as long. Half of the points there
+ * must be: from the first ones alone nothing can be said of larger amounts. */
+static sf_status add_point(series *s, double amount, sf_measured_work *work, void *context,
+                           double growth, bool *more)
+{
+    double seconds, spent;
+    SF_ASSERT(s->count < SF_CURVE_POINTS);
+    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
+    s->amounts[s->count] = amount;
+    s->seconds[s->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock may stand still */
+    s->spent += spent;
+    *more = s->count < (s->expected + 1) / 2 ||
+            s->spent + LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;
+    return SF_OK;
+}
+
+static sf_curve finish(const series *s)
+{
+    return sf_curve_fit(s->count, s->amounts, s->seconds, s->meter->arena);
+}
+
+/* Products */
+
+enum { SMALLEST_PRODUCT = 8, LARGEST_PRODUCT = 1024, PRODUCTS = 8 };
+
+typedef struct product {
+    sf_gemm gemm;
+    sf_threads *threads;
+} product;
+
+static sf_status run_product(void *context)
+{
+    const product *p = context;
+    sf_gemm_run(&p->gemm, p->threads);
+    return SF_OK;
+}
+
+static product new_product(const sf_meter *meter, sf_dtype dtype, int64_t n, sf_arena *scratch)
+{
+    size_t bytes = (size_t)(n * n) * (size_t)sf_dtype_get(dtype)->bytes;
+    sf_matrix m = {.dtype = dtype, .row = n, .column = 1};
+    product p = {.threads = meter->threads};
+    p.gemm = (sf_gemm){.batches = 1, .m = n, .n = n, .k = n, .a = m, .b = m, .c = m};
+    p.gemm.a.data = sf_arena_alloc(scratch, bytes);
+    p.gemm.b.data = sf_arena_alloc(scratch, bytes);
+    p.gemm.c.data = sf_arena_alloc(scratch, bytes);
+    memset(p.gemm.a.data, 0x3c, bytes); /* a normal number in each type */
+    memset(p.gemm.b.data, 0x3c, bytes);
+    int64_t need = sf_gemm_scratch(&p.gemm, sf_threads_count(meter->threads));
+    p.gemm.scratch = sf_alloc((size_t)need + 1);
+    return p;
+}
+
+sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out)
+{
+    series s = {.meter = meter, .expected = PRODUCTS};
+    bool more = true;
+    sf_status status = SF_OK;
+    for (int64_t n = SMALLEST_PRODUCT; n <= LARGEST_PRODUCT && more && status == SF_OK; n *= 2) {
+        sf_arena scratch = {0};
+        product p = new_product(meter, dtype, n, &scratch);
+        status = add_point(&s, 2.0 * (double)(n * n * n), run_product, &p, 8, &more);
+        sf_free(p.gemm.scratch);
+        sf_arena_free(&scratch);
+    }
+    if (status == SF_OK)
+        *out = finish(&s);
+    return status;
+}
+
+/* Loops */
+
+enum { SMALLEST_LOOP = 256, LARGEST_LOOP = 8 << 20, LOOPS = 8, TILE = 4096 };
+
+typedef struct loop {
+    const sf_vec *vec;
+    sf_threads *threads;
+    const float *a, *b;
+    float *sum;
+    int64_t count;
+    int64_t rounds; /* of arithmetic on a tile that stays in cache */
+} loop;
+
+static void add_tiles(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    const loop *l = context;
+    _Alignas(64) float x[TILE], y[TILE];
+    for (int64_t at = first; at < end; at += TILE) {
+        int64_t count = end - at < TILE ? end - at : TILE;
+        l->vec->loads[SF_F32](x, l->a + at, 1, count);
+        l->vec->loads[SF_F32](y, l->b + at, 1, count);
+        l->vec->ops[SF_VADD][SF_VF32](x, x, y, NULL, count);
+        l->vec->stores[SF_F32](l->sum + at, 1, x, count);
+    }
+}
+
+static sf_status run_loop(void *context)
+{
+    loop *l = context;
+    sf_threads_run(l->threads, l->count, sf_threads_grain(l->threads), add_tiles, l);
+    return SF_OK;
+}
+
+sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out)
+{
+    series s = {.meter = meter, .expected = LOOPS};
+    sf_arena scratch = {0};
+    bool more = true;
+    sf_status status = SF_OK;
+    loop l = {.vec = sf_vec_get(), .threads = meter->threads};
+    l.a = SF_ARRAY(&scratch, LARGEST_LOOP, float);
+    l.b = SF_ARRAY(&scratch, LARGEST_LOOP, float);
+    l.sum = SF_ARRAY(&scratch, LARGEST_LOOP, float);
+    for (l.count = SMALLEST_LOOP; l.count <= LARGEST_LOOP && more && status == SF_OK; l.count *= 4)
+        status = add_point(&s, 3.0 * sizeof(float) * (double)l.count, run_loop, &l, 4, &more);
+    sf_arena_free(&scratch);
+    if (status == SF_OK)
+        *out = finish(&s);
+    return status;
+}
+
+static void multiply_tiles(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    const loop *l = context;
+    _Alignas(64) float x[TILE], y[TILE];
+    for (int i = 0; i < TILE; i++)
+        x[i] = y[i] = 1;
+    for (int64_t at = first; at < end; at++)
+        l->vec->ops[SF_VMUL][SF_VF32](x, x, y, NULL, TILE);
+}
+
+static sf_status run_multiply(void *context)
+{
+    loop *l = context;
+    sf_threads_run(l->threads, l->rounds, 1, multiply_tiles, l);
+    return SF_OK;
+}
+
+sf_status sf_measure_vector(const sf_meter *meter, double *out)
+{
+    loop l = {.vec = sf_vec_get(), .threads = meter->threads};
+    double seconds;
+    l.rounds = 256 * sf_threads_count(meter->threads);
+    SF_TRY(sf_measure(meter, meter->seconds / LOOPS, run_multiply, &l, &seconds, NULL));
+    *out = (double)(l.rounds * TILE) / seconds;
+    return SF_OK;
+}
+
+/* Collectives */
+
+enum { SMALLEST_COLLECTIVE = 1024, COLLECTIVES = 9 };
+
+typedef struct exchange {
+    const sf_meter *meter;
+    sf_group *group;
+    sf_transfer transfer;
+    sf_transfer_part part;
+    int calls;
+} exchange;
+
+static sf_status run_exchange(void *context)
+{
+    exchange *e = context;
+    e->transfer.parts = &e->part;
+    /* Who sends next must have received: else it would send all of them before anybody has one. */
+    if (e->transfer.kind == SF_BROADCAST)
+        e->transfer.from = e->calls++ % sf_comm_group_size(e->group);
+    return sf_comm_run(e->group, &e->transfer, e->meter->diag);
+}
+
+static sf_transfer ring_transfer(const sf_group *group, sf_transfer_kind kind)
+{
+    int place = sf_comm_group_place(group), size = sf_comm_group_size(group);
+    bool permutes = kind == SF_PERMUTE;
+    return (sf_transfer){.kind = kind,
+                         .dtype = SF_F32,
+                         .monoid = SF_MONOID_ADD,
+                         .to = permutes ? (place + 1) % size : 0,
+                         .from = permutes ? (place + size - 1) % size : 0,
+                         .nparts = 1,
+                         .what = "a measured collective"};
+}
+
+sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+                                int64_t largest, sf_curve *out)
+{
+    int size = sf_comm_group_size(group);
+    int64_t blocks =
+        kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? size : 1;
+    series s = {.meter = meter, .expected = COLLECTIVES};
+    sf_arena scratch = {0};
+    bool more = true;
+    sf_status status = SF_OK;
+    exchange e = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)};
+    e.part.in = sf_arena_alloc(&scratch, (size_t)largest);
+    e.part.out = sf_arena_alloc(&scratch, (size_t)largest);
+    for (int64_t bytes = SMALLEST_COLLECTIVE; bytes <= largest && more && status == SF_OK;
+         bytes *= 4) {
+        e.part.count = bytes / (int64_t)sizeof(float) / blocks;
+        double amount = (double)(e.part.count * blocks) * sizeof(float);
+        if (e.part.count > 0)
+            status = add_point(&s, amount, run_exchange, &e, 4, &more);
+    }
+    sf_arena_free(&scratch);
+    if (status == SF_OK)
+        *out = finish(&s);
+    return status;
+}

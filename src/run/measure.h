@@ -1,0 +1,43 @@
+/* Measuring: what a kernel or a collective takes when all ranks do the same at the same time.
+ *
+ * A number is the median of several samples, and of all ranks the largest, so all ranks have the same
+ * numbers and, deciding by them alone, do the same. All ranks make the same calls in the same order.
+ */
+#ifndef SF_RUN_MEASURE_H
+#define SF_RUN_MEASURE_H
+
+#include "base/threads.h"
+#include "cluster/curve.h"
+#include "run/comm.h"
+
+typedef struct sf_meter {
+    sf_comm *comm;
+    sf_group *world; /* of all ranks */
+    sf_threads *threads;
+    sf_arena *arena; /* of curves */
+    double seconds;  /* about how long each curve may take */
+    sf_diag *diag;
+} sf_meter;
+
+/* What is measured, once. */
+typedef sf_status sf_measured_work(void *context);
+
+/* Seconds of the work, measured for about `budget` seconds; *spent is what that took, or NULL. */
+sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *work, void *context,
+                     double *seconds, double *spent);
+
+/* Products of square matrices of the type: seconds by flops. sf_gemm_can must say that it can. */
+sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out);
+
+/* A sum of two f32 tensors: seconds by bytes read and written. */
+sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out);
+
+/* Elements of f32 that are multiplied in a second, in cache. */
+sf_status sf_measure_vector(const sf_meter *meter, double *out);
+
+/* A collective in the group, while the other ranks do the same in theirs: seconds by bytes on the larger
+ * side of a member, up to `largest`. It stops earlier when the time is up. */
+sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+                                int64_t largest, sf_curve *out);
+
+#endif

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# sheaf cluster and sheaf calibrate: names, shorthands and files; what was measured is read back; over a
+# network of known speed, that is what is measured.
+set -u
+bin=$SHEAF_BIN
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$work/out" "$work/err" | head -20
+    failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
+expect() {
+    local code=$1 got=0
+    shift
+    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
+}
+
+says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
+warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
+
+# The library; every name that is listed is known.
+expect 0 cluster
+cp "$work/out" "$work/list"
+expect 0 cluster list
+cmp -s "$work/out" "$work/list" || fail "list and nothing differ"
+says "rhino-m8"
+says "V100-16GB-PCIe"
+silent err
+expect 0 cluster list --json
+names=$(sed -n '/"clusters"/,/]/s/^    "\(.*\)",*$/\1/p' "$work/out")
+kinds=$(sed -n '/"devices"/,/]/s/^    "\(.*\)",*$/\1/p' "$work/out")
+[ "$(wc -w <<<"$names")" -ge 5 ] || fail "few clusters: $names"
+for kind in $kinds; do
+    names+=" 2x4x$kind"
+done
+
+# A cluster, as text and as JSON, which is read back as the same.
+for name in $names; do
+    expect 0 cluster "$name"
+    says "name     $name"
+    says "all_reduce"
+    silent err
+    cp "$work/out" "$work/text"
+    expect 0 cluster "$name" --json
+    cp "$work/out" "$work/a.json"
+    expect 0 cluster "$work/a.json" --json
+    cmp -s "$work/out" "$work/a.json" || fail "$name is not read back as it was"
+    expect 0 cluster "$work/a.json"
+    cmp -s "$work/out" "$work/text" || fail "$name from a file looks different"
+done
+expect 0 cluster 4x8xH100@2x100G
+says "32 in 4 nodes"
+gzip -k "$work/a.json" && expect 0 cluster "$work/a.json.gz"
+"$bin" cluster - <"$work/a.json" >"$work/out" 2>"$work/err" || fail "not from standard input"
+
+# Wrong ones.
+expect 2 cluster 2x8
+warns "is neither a cluster of the library"
+expect 2 cluster 2x8xK80
+warns 'no kind of device "K80"'
+warns "sheaf cluster list"
+silent out
+expect 2 cluster 2x8xV100 more
+expect 1 cluster "$work/none.json"
+warns "none.json"
+sed 's/"memory": [0-9]*/"memory": -1/' "$work/a.json" >"$work/bad.json"
+expect 1 cluster "$work/bad.json"
+warns 'bad.json:10:17: error: "memory" is an integer'
+
+# Measured, and read back.
+quick=(--seconds 0.01 --largest 64K)
+expect 0 calibrate -n 2 "${quick[@]}" -o "$work/two.json" --name two
+says "2 in 1 node"
+says "measured"
+silent err
+cp "$work/out" "$work/text"
+expect 0 cluster "$work/two.json"
+cmp -s "$work/out" "$work/text" || fail "what was measured is not what was written"
+expect 0 calibrate "${quick[@]}" -t 1 -o -
+grep -q '"format": "sheaf cluster"' "$work/out" || fail "no JSON on standard output"
+expect 0 calibrate "${quick[@]}" --json
+grep -q '"format": "sheaf cluster"' "$work/out" || fail "no JSON"
+expect 2 calibrate -n 2 --largest 100
+warns "the largest collective"
+expect 2 calibrate -n 99999999999
+expect 2 calibrate more
+expect 1 calibrate "${quick[@]}" -o "$work/none/file.json"
+
+# Two hosts of one rank, joined by 80 Mbit/s: 10 MB/s, a little more while buckets are full.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI's own
+status=77
+"$bin" version | grep -q '^mpi: in' && status=0
+[ $status -eq 77 ] || timeout 100 "$SHEAF_SOURCE/scripts/two-hosts" -r 80mbit -- "$bin" calibrate --seconds 0.3 \
+    --largest 4M -o "$work/hosts.json" >"$work/out" 2>"$work/err" || status=$?
+if [ $status -eq 77 ]; then
+    echo "two hosts: skipped"
+elif [ $status -ne 0 ]; then
+    fail "calibrate on two hosts: exit code $status"
+else
+    says "2 in 2 nodes"
+    rate=$(sed -n '/"network"/,/}/s/.*"bandwidth": \([^,]*\),.*/\1/p' "$work/hosts.json")
+    awk -v rate="$rate" 'BEGIN { exit !(rate > 3e6 && rate < 14e6) }' ||
+        fail "a link of 10 MB/s is measured as $rate"
+fi
+
+[ "$failures" -eq 0 ]

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# sheaf plan, explain, diff: a step and a cluster in, a plan out that runs; what it says; what is refused.
+set -u
+bin=$SHEAF_BIN
+step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$work/out" "$work/err" | head -20
+    failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
+expect() {
+    local code=$1 got=0
+    shift
+    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
+}
+
+says() { grep -qE -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
+warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
+
+# number KEY: the value of a key of the JSON in $work/out.
+number() { sed -n "s/^  \"$1\": \([0-9.e+-]*\),*\$/\1/p" "$work/out"; }
+
+# A plan comes out, with its price and what it was compared with; it runs and computes the step.
+expect 0 plan "$step" --cluster 1x4xV100 -o "$work/plan.json"
+says "4 ranks"
+says "^  bound "
+for recipe in dp zero1 zero2 zero3 megatron sequence 2d; do
+    says "^  $recipe +[a-z]+="
+done
+[[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ ms,\ memory\ [0-9.]+\ GiB,\ communication\ [0-9.]+\ MiB,\ gap\ [0-9.]+\ %$ ]] ||
+    fail "the last line is no summary"
+silent err
+expect 0 verify "$step" --plan "$work/plan.json" --steps 2
+expect 0 train "$step" --plan "$work/plan.json" --steps 2 --data synthetic
+
+# The same plan from one thread and from several.
+expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"
+expect 0 plan "$step" -c 1x4xV100 -t 4 -o "$work/four.json"
+cmp -s "$work/one.json" "$work/four.json" || fail "the plan depends on the number of threads"
+
+# Never slower than any recipe that fits, by the same price.
+# With sanitizers, one cluster will do.
+clusters=(1x2xV100 1x4xV100 2x2xH100 1x8xV100-PCIe)
+[ -z "${SHEAF_SANITIZE:-}" ] || clusters=(1x2xV100)
+for cluster in "${clusters[@]}"; do
+    for level in 2 3; do
+        expect 0 plan "$step" -c "$cluster" -O "$level" --json
+        ours=$(number seconds)
+        grep -A4 '"name": ' "$work/out" | awk -v ours="$ours" '
+            /"seconds"/ { seconds = $2 + 0 }
+            /"fits": true/ && seconds < ours * (1 - 1e-9) { print "faster: " seconds; exit 1 }' ||
+            fail "$cluster -O$level: an alternative is faster than $ours"
+    done
+done
+
+# Tighter memory is obeyed, or refused with a reason.
+expect 0 plan "$step" -c 1x4xV100 -m 140K --json
+[ "$(number lowered_memory)" -le 143360 ] || fail "the plan does not fit"
+expect 1 plan "$step" -c 1x4xV100 -m 1K
+warns "no plan was found that fits"
+warns "hint: most of it is"
+
+# The user's mesh and pins are kept.
+expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \
+    -p 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"
+says "data=2,model=2"
+grep -qF '"params/layer_1/mlp/up/kernel": "[R, S(1)]"' "$work/hand.json" || fail "up/kernel"
+grep -qF '"batch/ids": "[S(0), R]"' "$work/hand.json" || fail "batch/ids"
+expect 0 plan "$step" -c 1x4xV100 --recipes --compare
+says "recipe +[a-z0-9]+$"
+expect 0 plan "$step" -c 1x4xV100 --seconds 0.001
+expect 0 plan "$step" -c 1x1xV100
+says "1 ranks"
+
+# Explain: the plan knows its step and its cluster.
+expect 0 explain "$work/plan.json"
+says "^memory of a rank at its peak"
+says "^step [0-9.]+ ms"
+expect 0 explain "$work/plan.json" 'layer_0/mlp/up/kernel'
+says "params/layer_0/mlp/up/kernel +param"
+says "grad/layer_0/mlp/up/kernel"
+says "other layouts of it"
+expect 0 explain "$work/plan.json" 'layer_1/attn*' --all
+expect 0 explain "$work/plan.json" --json
+says '"compute": '
+expect 0 explain "$work/plan.json" --step "$step" --cluster 2x2xV100
+expect 2 explain "$work/plan.json" --cluster 1x8xV100
+warns "the plan is for 4 ranks, the cluster has 8"
+expect 2 explain "$work/plan.json" 'no/such/thing'
+warns "matches no argument, gradient or scope"
+"$bin" pin "$step" -r dp -n 4 -o "$work/dp.json" >/dev/null
+expect 2 explain "$work/dp.json"
+warns "the plan does not say its step"
+expect 0 explain "$work/dp.json" --step "$step" --cluster 1x4xV100
+expect 1 explain "$step"
+
+# Diff.
+expect 0 diff "$work/dp.json" "$work/hand.json"
+says "^  mesh +data=4 +data=2,model=2"
+says "params/layer_\*/mlp/up/kernel +2 +replicated +\[R, S\(1\)\]"
+expect 0 diff "$work/hand.json" "$work/hand.json"
+says "^  none"
+expect 0 diff "$work/dp.json" "$work/hand.json" --all
+says "params/layer_1/mlp/up/kernel +1 "
+expect 1 diff "$work/dp.json" "$step"
+expect 2 diff "$work/dp.json"
+warns "OTHER is missing"
+expect 2 diff "$work/dp.json" "$work/hand.json" x
+
+# Misuse.
+expect 2 plan "$step"
+warns "give a --cluster"
+expect 2 plan
+expect 2 plan "$step" -c 1x4xNoSuch
+expect 2 plan "$step" -c 1x4xV100 -O 7
+expect 2 plan "$step" -c 1x4xV100 -M data=3
+warns "the mesh has 3 ranks and the cluster 4 devices"
+expect 2 plan "$step" -c 1x4xV100 -p 'batch/*=S(0)@data'
+warns "need a mesh"
+expect 2 plan "$step" -c 1x4xV100 -M data=4 -p 'nothing=S(0)@data'
+warns "matches no argument, gradient or scope"
+expect 1 plan "$work/no-such-step.mlir" -c 1x4xV100
+silent out
+
+[ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

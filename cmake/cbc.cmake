@@ -1,4 +1,4 @@
-# CBC (libcbc-dev), an independent judge of the solver. Only tests and the bench link it.
+# CBC (coinor-libcbc-dev), an independent judge of the solver. Only tests and the bench link it.
 
 set(SF_HAVE_CBC OFF)
 if(SF_CBC)

@@ -6,18 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/machine.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
 #include "sheaf/sheaf.h"
-
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
 
 static int fail(sf_diag *diag)
 {
@@ -37,27 +30,28 @@ int main(int argc, char **argv)
     sf_cluster *cluster;
     sf_graph *graph;
     sf_plan *plan;
-    double begin = now();
+    double begin = sf_now();
     if (sf_cluster_open(argv[1], diag, &cluster) != SF_OK ||
         sf_load(argv[3], NULL, diag, &graph) != SF_OK)
         return fail(diag);
-    double loaded = now();
+    double reading = sf_now() - begin;
+    begin = sf_now();
     sf_plan_options options = {.cluster = cluster, .level = atoi(argv[2])};
     sf_status status = sf_plan_search(graph, &options, diag, &plan);
     if (status == SF_EWRONG) {
         sf_diag_clear(diag);
-        loaded = now();
+        begin = sf_now();
         options.memory = INT64_MAX / 1024;
         status = sf_plan_search(graph, &options, diag, &plan);
     }
     if (status != SF_OK)
         return fail(diag);
-    double planned = now();
+    double planning = sf_now() - begin;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("%-28.28s %8zu %10s %3s %8.2f %8.2f %7ld %11.1f%s\n", name, graph->nnodes, argv[1],
-           argv[2], loaded - begin, planned - loaded, usage.ru_maxrss / 1024,
-           1e3 * plan->predicted->seconds, options.memory ? "*" : "");
+           argv[2], reading, planning, usage.ru_maxrss / 1024, 1e3 * plan->predicted->seconds,
+           options.memory ? "*" : "");
     sf_plan_free(plan);
     sf_graph_free(graph);
     sf_cluster_free(cluster);

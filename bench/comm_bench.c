@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "run/comm.h"
 #include "run/gemm.h"
@@ -23,13 +23,6 @@
 #endif
 
 enum { TURNS = 7, MOST_RANKS = 64 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct bench {
     sf_comm *comm;
@@ -120,10 +113,10 @@ static void meet(const bench *b)
 static double measure(const bench *b, bool bare, sf_transfer_kind kind, int64_t bytes, int repeats)
 {
     meet(b);
-    double began = now();
+    double began = sf_now();
     for (int i = 0; i < repeats; i++)
         (bare ? run_bare : run_ours)(b, kind, bytes);
-    double took = (now() - began) / repeats;
+    double took = (sf_now() - began) / repeats;
     meet(b);
     return took;
 }
@@ -192,9 +185,9 @@ static void print_overlap(const bench *b, int64_t bytes)
     for (int turn = 0; turn < TURNS; turn++) {
         double took = measure(b, false, SF_ALL_REDUCE, bytes, 1);
         transfer = took < transfer ? took : transfer;
-        double began = now();
+        double began = sf_now();
         run_product(&p);
-        took = now() - began;
+        took = sf_now() - began;
         once = took < once ? took : once;
     }
     /* All ranks must do the same: the first one decides, with half as much again as is needed. */
@@ -204,17 +197,17 @@ static void print_overlap(const bench *b, int64_t bytes)
     p.times = (int)b->out[0];
     for (int turn = 0; turn < TURNS; turn++) {
         meet(b);
-        double began = now();
+        double began = sf_now();
         run_product(&p);
-        double alone = now() - began;
+        double alone = sf_now() - began;
         work = alone < work ? alone : work;
         meet(b);
-        began = now();
+        began = sf_now();
         sf_request *request = start(b, SF_ALL_REDUCE, bytes, false);
         run_product(&p);
         if (sf_comm_wait(request, NULL) != SF_OK)
             stop("a transfer fails");
-        double took = now() - began;
+        double took = sf_now() - began;
         both = took < both ? took : both;
     }
     if (b->rank == 0)

@@ -146,7 +146,7 @@ static int bench_chain(uint32_t nodes, double cbc_seconds)
     fflush(stdout);
     if (cbc_seconds > 0 && sf_ask_cbc(&problem, cbc_seconds, &other)) {
         double took = sf_now() - before;
-        if (other > SF_FORBIDDEN)
+        if (other >= SF_FORBIDDEN)
             printf("; CBC: not within %.0f s", cbc_seconds);
         else
             printf("; CBC: %" PRId64 " in %.1f s", other, took);

@@ -9,17 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/machine.h"
 #include "run/engine.h"
 #include "sheaf/graph.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The same values as in bench/jax_step.py. */
 static void fill(sf_tensor tensor, uint32_t argument)
@@ -61,19 +54,19 @@ int main(int argc, char **argv)
     sf_diag *diag = sf_diag_new();
     sf_graph *graph;
     sf_engine *engine;
-    double start = now();
+    double start = sf_now();
     if (sf_load(argv[at], NULL, diag, &graph) != SF_OK ||
         sf_engine_new(graph, &options, diag, &engine) != SF_OK)
         return fail_with(diag);
-    double ready = now() - start, best = INFINITY;
+    double ready = sf_now() - start, best = INFINITY;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         fill(sf_engine_argument(engine, i), i);
     int steps = 0;
-    for (start = now(); steps < 3 || now() - start < seconds; steps++) {
-        double before = now();
+    for (start = sf_now(); steps < 3 || sf_now() - start < seconds; steps++) {
+        double before = sf_now();
         if (sf_engine_step(engine, diag) != SF_OK)
             return fail_with(diag);
-        double took = now() - before;
+        double took = sf_now() - before;
         best = took < best ? took : best;
     }
     printf("{\"step_ms\": %.3f, \"ready_s\": %.3f, \"memory_mb\": %.1f, \"threads\": %d, "

@@ -9,19 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/machine.h"
 #include "run/vec.h"
 
 enum { MOST = 4096, MOST_SETS = 4 };
 static alignas(64) char dst[MOST * 8], a[MOST * 8], b[MOST * 8], c[MOST * 8];
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* One call of what is measured. */
 struct task {
@@ -65,10 +58,10 @@ static double measure(const sf_vec *set, const struct task *task, int64_t count)
     double best = 1e9;
     int calls = 1;
     for (int round = 0; round < 12;) {
-        double start = now();
+        double start = sf_now();
         for (int i = 0; i < calls; i++)
             call(set, task, count);
-        double seconds = now() - start;
+        double seconds = sf_now() - start;
         if (seconds < 5e-4) {
             calls *= 2;
             continue;

@@ -2,48 +2,7 @@
 #include <string.h>
 
 #include "plan/axis_build.h"
-
-typedef void visit_use(axis_builder *b, sf_value value, axis_use use);
-
-static void visit_region(axis_builder *b, const sf_block *block, uint32_t top, visit_use *visit)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = b->graph->nodes[block->nodes[i]];
-        for (uint32_t o = 0; o < node->noperands; o++)
-            visit(b, axis_origin(b, node->operands[o]), (axis_use){top, SF_NONE});
-        for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(b, node->regions[r], top, visit);
-    }
-    for (uint32_t r = 0; r < block->nresults; r++)
-        visit(b, axis_origin(b, block->results[r]), (axis_use){top, SF_NONE});
-}
-
-static void visit_uses(axis_builder *b, visit_use *visit)
-{
-    const sf_block *top = b->graph->top;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = b->graph->nodes[top->nodes[i]];
-        for (uint32_t o = 0; o < node->noperands && !sf_is_transparent(node); o++)
-            visit(b, axis_origin(b, node->operands[o]), (axis_use){node->id, o});
-        for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(b, node->regions[r], node->id, visit);
-    }
-    for (uint32_t r = 0; r < top->nresults; r++)
-        visit(b, axis_origin(b, top->results[r]), (axis_use){SF_NONE, r});
-}
-
-/* Values of nested blocks are the business of these alone. */
-static void count_use(axis_builder *b, sf_value value, axis_use use)
-{
-    (void)use;
-    b->first_use[value + 2] += b->is_top[value];
-}
-
-static void note_use(axis_builder *b, sf_value value, axis_use use)
-{
-    if (b->is_top[value])
-        b->uses[b->first_use[value + 1]++] = use;
-}
+#include "plan/uses.h"
 
 static void find_top(axis_builder *b)
 {
@@ -56,6 +15,39 @@ static void find_top(axis_builder *b)
         for (uint32_t r = 0; r < node->nresults; r++)
             b->is_top[node->result + r] = true;
     }
+}
+
+/* Whether readers beyond the use find the value itself: a barrier only hands it on. */
+static bool hands_on(const axis_builder *b, sf_value_use use)
+{
+    return use.node != SF_NONE && use.operand != SF_NONE &&
+           sf_is_transparent(b->graph->nodes[use.node]);
+}
+
+typedef void visit_use(axis_builder *b, sf_value value, axis_use use);
+
+static void count_use(axis_builder *b, sf_value value, axis_use use)
+{
+    (void)use;
+    b->first_use[value + 2]++;
+}
+
+static void note_use(axis_builder *b, sf_value value, axis_use use)
+{
+    b->uses[b->first_use[value + 1]++] = use;
+}
+
+/* Values of nested blocks are the business of these alone. */
+static void visit_uses(axis_builder *b, const sf_uses *uses, visit_use *visit)
+{
+    const sf_block *top = b->graph->top;
+    for (size_t v = 0; v < b->graph->nvalues; v++)
+        for (uint32_t u = uses->first[v]; b->is_top[v] && u < uses->first[v + 1]; u++)
+            if (uses->at[u].node != SF_NONE && !hands_on(b, uses->at[u]))
+                visit(b, axis_origin(b, (sf_value)v),
+                      (axis_use){uses->at[u].node, uses->at[u].operand});
+    for (uint32_t r = 0; r < top->nresults; r++)
+        visit(b, axis_origin(b, top->results[r]), (axis_use){SF_NONE, r});
 }
 
 /* Only the update waits for what all of its readers, and theirs in the backward pass, lead to. */
@@ -84,13 +76,14 @@ void axis_find_uses(axis_builder *b)
 {
     const sf_graph *graph = b->graph;
     const sf_block *top = graph->top;
+    sf_uses uses = sf_uses_of(graph, &b->arena);
     find_top(b);
     b->first_use = SF_ARRAY(&b->arena, graph->nvalues + 2, uint32_t);
-    visit_uses(b, count_use);
+    visit_uses(b, &uses, count_use);
     for (size_t v = 2; v < graph->nvalues + 2; v++)
         b->first_use[v] += b->first_use[v - 1];
     b->uses = SF_ARRAY(&b->arena, b->first_use[graph->nvalues + 1], axis_use);
-    visit_uses(b, note_use);
+    visit_uses(b, &uses, note_use);
     b->becomes = SF_ARRAY(&b->arena, top->nresults, uint32_t);
     memset(b->becomes, 0xff, top->nresults * sizeof *b->becomes);
     for (uint32_t i = 0; i < top->narguments; i++)

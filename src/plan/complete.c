@@ -342,7 +342,7 @@ static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
 {
     uint32_t first = c->uses.first[value], end = c->uses.first[value + 1];
     for (uint32_t u = first; u < end; u++) {
-        sf_use use = c->uses.at[u];
+        sf_value_use use = c->uses.at[u];
         if (use.operand == SF_NONE || !c->has_chosen[use.node])
             return false;
         sf_share want = c->plan->nodes[use.node][use.operand].axes[c->axis];

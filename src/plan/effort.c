@@ -5,6 +5,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 #include "plan/pin.h"
+#include "plan/uses.h"
 #include "shard/strategy.h"
 
 /* How a node goes with those around it. */
@@ -22,10 +23,9 @@ typedef struct analysis {
     const sf_graph *graph;
     sf_efforts *out;
     sf_arena scratch;
-    uint32_t *readers;      /* of value v, node ids of the top block: first_reader[v] .. */
-    uint32_t *first_reader; /* .. first_reader[v + 1] */
-    bool *is_result;        /* by value */
-    sf_value *charged_to;   /* by node: the last value that its kernel was charged for, plus one */
+    sf_uses uses;
+    bool *is_result;      /* by value */
+    sf_value *charged_to; /* by node: the last value that its kernel was charged for, plus one */
 } analysis;
 
 static manner manner_of(const sf_node *node)
@@ -66,50 +66,6 @@ static bool changes_operands(const sf_node *node)
     return sf_is(node, SF_OP_SCATTER) || sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE);
 }
 
-/* Uses */
-
-typedef void visit_use(analysis *a, sf_value value, uint32_t node);
-
-static void visit_block(analysis *a, const sf_block *block, uint32_t top, visit_use *visit)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = a->graph->nodes[block->nodes[i]];
-        uint32_t reader = top == SF_NONE ? node->id : top;
-        for (uint32_t o = 0; o < node->noperands; o++)
-            visit(a, node->operands[o], reader);
-        for (uint32_t r = 0; r < node->nregions; r++)
-            visit_block(a, node->regions[r], reader, visit);
-    }
-    for (uint32_t i = 0; i < block->nresults && top != SF_NONE; i++)
-        visit(a, block->results[i], top);
-}
-
-static void count_use(analysis *a, sf_value value, uint32_t node)
-{
-    (void)node;
-    a->first_reader[value + 2]++;
-}
-
-static void note_use(analysis *a, sf_value value, uint32_t node)
-{
-    a->readers[a->first_reader[value + 1]++] = node;
-}
-
-/* first_reader is shifted by one while it is filled, so that it ends as it should. */
-static void find_readers(analysis *a)
-{
-    size_t nvalues = a->graph->nvalues;
-    a->first_reader = SF_ARRAY(&a->scratch, nvalues + 2, uint32_t);
-    visit_block(a, a->graph->top, SF_NONE, count_use);
-    for (size_t v = 0; v < nvalues; v++)
-        a->first_reader[v + 2] += a->first_reader[v + 1];
-    a->readers = SF_ARRAY(&a->scratch, a->first_reader[nvalues + 1], uint32_t);
-    visit_block(a, a->graph->top, SF_NONE, note_use);
-    a->is_result = SF_ARRAY(&a->scratch, nvalues, bool);
-    for (uint32_t i = 0; i < a->graph->top->nresults; i++)
-        a->is_result[a->graph->top->results[i]] = true;
-}
-
 /* Kernels */
 
 /* Whether the node can take in what makes its operands. A view that is stored cannot: it is no kernel. */
@@ -124,8 +80,8 @@ static bool takes_in(const analysis *a, const sf_node *node)
 static uint32_t reading_kernel(const analysis *a, sf_value value)
 {
     uint32_t kernel = SF_NONE;
-    for (uint32_t i = a->first_reader[value]; i < a->first_reader[value + 1]; i++) {
-        const sf_node *reader = a->graph->nodes[a->readers[i]];
+    for (uint32_t i = a->uses.first[value]; i < a->uses.first[value + 1]; i++) {
+        const sf_node *reader = a->graph->nodes[a->uses.at[i].node];
         uint32_t other = a->out->nodes[reader->id].kernel;
         if (!takes_in(a, reader) || (kernel != SF_NONE && kernel != other))
             return SF_NONE;
@@ -172,8 +128,7 @@ static bool is_changed(const analysis *a, const sf_node *node, uint32_t operand)
 {
     sf_value value = node->operands[operand];
     return sf_maker(a->graph, value) && !a->is_result[value] &&
-           a->first_reader[value + 1] - a->first_reader[value] == 1 &&
-           a->out->place[value] == value;
+           sf_uses_count(&a->uses, value) == 1 && a->out->place[value] == value;
 }
 
 static void find_places(analysis *a)
@@ -262,8 +217,8 @@ static void find_source(analysis *a, const sf_node *node, chain *chains)
 
 static bool readers_fuse(const analysis *a, sf_value value, sf_phase phase)
 {
-    for (uint32_t i = a->first_reader[value]; i < a->first_reader[value + 1]; i++) {
-        const sf_node *reader = a->graph->nodes[a->readers[i]];
+    for (uint32_t i = a->uses.first[value]; i < a->uses.first[value + 1]; i++) {
+        const sf_node *reader = a->graph->nodes[a->uses.at[i].node];
         if (reader->phase != phase && !takes_in(a, reader))
             return false;
     }
@@ -389,8 +344,10 @@ static void charge_readers(analysis *a, sf_value value)
     if (!a->out->stored[value] || a->out->place[value] == SF_NONE ||
         (maker && sf_is(maker, SF_OP_BROADCAST_IN_DIM)))
         return;
-    for (uint32_t i = a->first_reader[value]; i < a->first_reader[value + 1]; i++) {
-        const sf_node *reader = a->graph->nodes[a->readers[i]];
+    for (uint32_t i = a->uses.first[value]; i < a->uses.first[value + 1]; i++) {
+        if (a->uses.at[i].node == SF_NONE)
+            continue;
+        const sf_node *reader = a->graph->nodes[a->uses.at[i].node];
         sf_node_effort *effort = &a->out->nodes[reader->id];
         uint32_t charge = reading_charge(a, reader, value);
         if (charge == 0 ||
@@ -447,7 +404,10 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, sf_arena *arena)
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (gradients[i] != SF_NONE)
             out->gradient[gradients[i]] = true;
-    find_readers(&a);
+    a.uses = sf_uses_of(graph, &a.scratch);
+    a.is_result = SF_ARRAY(&a.scratch, graph->nvalues, bool);
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        a.is_result[graph->top->results[i]] = true;
     find_kernels(&a);
     find_places(&a);
     find_again(&a);

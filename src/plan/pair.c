@@ -148,7 +148,7 @@ static bool flow_into(finder *f, const sf_node *node, sf_value value)
     return true;
 }
 
-static bool is_forward(const finder *f, const sf_use *use)
+static bool is_forward(const finder *f, const sf_value_use *use)
 {
     return use->operand != SF_NONE && f->graph->nodes[use->node]->phase == SF_FORWARD;
 }

@@ -4,14 +4,14 @@
 
 #include "ir/graph.h"
 
-typedef struct sf_use {
+typedef struct sf_value_use {
     uint32_t node;    /* of the top block; SF_NONE: a result of the step */
     uint32_t operand; /* SF_NONE: in the regions of the node, or a result of the step */
-} sf_use;
+} sf_value_use;
 
 /* Value v is used by at[first[v]] .. at[first[v + 1]], in the order of the block, results last. */
 typedef struct sf_uses {
-    sf_use *at;
+    sf_value_use *at;
     uint32_t *first;
 } sf_uses;
 

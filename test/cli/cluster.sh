@@ -2,28 +2,8 @@
 # sheaf cluster and sheaf calibrate: names, shorthands and files; what was measured is read back; over a
 # network of known speed, that is what is measured.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
-silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
 
 # The library; every name that is listed is known.
 expect 0 cluster

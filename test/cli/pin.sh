@@ -1,29 +1,10 @@
 #!/usr/bin/env bash
 # sheaf pin: meshes, pins and recipes from the command line, the plan file, and what is refused.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
+sheaf=("$bin" pin)
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf pin; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" pin "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf pin $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
-silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
 
 # Recipes and meshes; the summary goes to standard output, the plan to its file.
 expect 0 "$step" --recipe dp -n 4 -o "$work/dp.json"

@@ -1,39 +1,19 @@
 #!/usr/bin/env bash
 # sheaf plan, explain, diff: a step and a cluster in, a plan out that runs; what it says; what is refused.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
-}
-
-says() { grep -qE -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
-silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
 
 # number KEY: the value of a key of the JSON in $work/out.
 number() { sed -n "s/^  \"$1\": \([0-9.e+-]*\),*\$/\1/p" "$work/out"; }
 
 # A plan comes out, with its price and what it was compared with; it runs and computes the step.
 expect 0 plan "$step" --cluster 1x4xV100 -o "$work/plan.json"
-says "4 ranks"
-says "^  bound "
+says_like "4 ranks"
+says_like "^  bound "
 for recipe in dp zero1 zero2 zero3 megatron sequence 2d; do
-    says "^  $recipe +[a-z]+="
+    says_like "^  $recipe +[a-z]+="
 done
 [[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ ms,\ memory\ [0-9.]+\ GiB,\ communication\ [0-9.]+\ MiB,\ gap\ [0-9.]+\ %$ ]] ||
     fail "the last line is no summary"
@@ -71,26 +51,26 @@ warns "hint: most of it is"
 # The user's mesh and pins are kept.
 expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \
     -p 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"
-says "data=2,model=2"
+says_like "data=2,model=2"
 grep -qF '"params/layer_1/mlp/up/kernel": "[R, S(1)]"' "$work/hand.json" || fail "up/kernel"
 grep -qF '"batch/ids": "[S(0), R]"' "$work/hand.json" || fail "batch/ids"
 expect 0 plan "$step" -c 1x4xV100 --recipes --compare
-says "recipe +[a-z0-9]+$"
+says_like "recipe +[a-z0-9]+$"
 expect 0 plan "$step" -c 1x4xV100 --seconds 0.001
 expect 0 plan "$step" -c 1x1xV100
-says "1 ranks"
+says_like "1 ranks"
 
 # Explain: the plan knows its step and its cluster.
 expect 0 explain "$work/plan.json"
-says "^memory of a rank at its peak"
-says "^step [0-9.]+ ms"
+says_like "^memory of a rank at its peak"
+says_like "^step [0-9.]+ ms"
 expect 0 explain "$work/plan.json" 'layer_0/mlp/up/kernel'
-says "params/layer_0/mlp/up/kernel +param"
-says "grad/layer_0/mlp/up/kernel"
-says "other layouts of it"
+says_like "params/layer_0/mlp/up/kernel +param"
+says_like "grad/layer_0/mlp/up/kernel"
+says_like "other layouts of it"
 expect 0 explain "$work/plan.json" 'layer_1/attn*' --all
 expect 0 explain "$work/plan.json" --json
-says '"compute": '
+says_like '"compute": '
 expect 0 explain "$work/plan.json" --step "$step" --cluster 2x2xV100
 expect 2 explain "$work/plan.json" --cluster 1x8xV100
 warns "the plan is for 4 ranks, the cluster has 8"
@@ -104,12 +84,12 @@ expect 1 explain "$step"
 
 # Diff.
 expect 0 diff "$work/dp.json" "$work/hand.json"
-says "^  mesh +data=4 +data=2,model=2"
-says "params/layer_\*/mlp/up/kernel +2 +replicated +\[R, S\(1\)\]"
+says_like "^  mesh +data=4 +data=2,model=2"
+says_like "params/layer_\*/mlp/up/kernel +2 +replicated +\[R, S\(1\)\]"
 expect 0 diff "$work/hand.json" "$work/hand.json"
-says "^  none"
+says_like "^  none"
 expect 0 diff "$work/dp.json" "$work/hand.json" --all
-says "params/layer_1/mlp/up/kernel +1 "
+says_like "params/layer_1/mlp/up/kernel +1 "
 expect 1 diff "$work/dp.json" "$step"
 expect 2 diff "$work/dp.json"
 warns "OTHER is missing"

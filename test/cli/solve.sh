@@ -1,33 +1,15 @@
 #!/usr/bin/env bash
 # sheaf solve: the summary line, the solution file, compressed input, budgets, and what is refused.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
+sheaf=("$bin" solve)
 problem=$SHEAF_SOURCE/examples/choices.json
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
 
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf solve; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" solve "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf solve $*: exit code $got, expected $code"
-}
-
-says() { grep -qE -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
-silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
 last() { tail -n 1 "$work/out" | grep -qE -e "$1" || fail "the last line is not '$1'"; }
 
 expect 0 "$problem" -o "$work/chosen.json"
-says "^optimal, proven$"
+says_like "^optimal, proven$"
 last '^cost 13 bound 13 gap 0\.0000% nodes 5 seconds [0-9.]+$'
 silent err
 [ "$(cat "$work/chosen.json")" = "[1,1,1,1,1]" ] || fail "other choices: $(cat "$work/chosen.json")"
@@ -44,7 +26,7 @@ done
 last '^cost 13 '
 
 expect 0 "$problem" --json
-says '"stop": "optimal".*"cost": 13'
+says_like '"stop": "optimal".*"cost": 13'
 expect 0 "$problem" --seconds 5 --threads 2 --seed 3 --gap 1
 expect 0 "$problem" --work 10000000
 last '^cost 13 '
@@ -52,11 +34,11 @@ last '^cost 13 '
 # Too little room: when, and by how much.
 sed 's/"usage_limit": 16/"usage_limit": 8/' "$problem" >"$work/tight.json"
 expect 1 "$work/tight.json" -o "$work/none.json"
-says '^infeasible: at time 2 the usage passes the limit by 1 at least$'
+says_like '^infeasible: at time 2 the usage passes the limit by 1 at least$'
 last '^cost - bound - gap -% nodes 5 '
 [ ! -e "$work/none.json" ] || fail "a solution was written"
 expect 1 "$work/tight.json" --json
-says '"stop": "infeasible".*"time": 2, "over": 1'
+says_like '"stop": "infeasible".*"time": 2, "over": 1'
 
 # What is wrong is said with its place.
 sed 's/\[2, 5\]/[5, 2]/' "$problem" >"$work/wrong.json"

@@ -2,29 +2,10 @@
 # Splitting by hand: recipes and pins on the shipped steps give what the step gives unsplit, on several
 # ranks; what does not fit is refused with a reason.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
 examples=$SHEAF_SOURCE/examples
 data=$SHEAF_SOURCE/test/data/micro
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
 
 # same STEP RECIPE RANKS STEPS [OPTION...]: split as the recipe says, it is the same step.
 same() {

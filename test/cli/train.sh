@@ -2,30 +2,12 @@
 # sheaf train: the losses are JAX's own, runs repeat bit for bit, a run that stopped goes on as if it
 # never had, and what does not fit is refused with a word.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 io=$SHEAF_SOURCE/examples/gpt-micro.io.safetensors
 engine=${SHEAF_TEST_ENGINE:-oracle}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf train; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" train --engine "$engine" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf train $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+sheaf=("$bin" train --engine "$engine")
 
 # losses LOG: "STEP LOSS" of every step.
 losses() { sed -n 's/.*"event":"step","step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1"; }

@@ -1,29 +1,9 @@
 #!/usr/bin/env bash
 # Command lines, right and wrong: exit codes, and what goes to which stream.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.hlo
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
-silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }
 
 expect 2
 warns "usage: sheaf"
@@ -33,7 +13,7 @@ for help in --help -h help; do
     says "usage: sheaf"
     silent err
 done
-for command in show convert eval verify pin train cluster calibrate solve version; do
+for command in show convert eval verify run train pin plan explain diff cluster calibrate solve version; do
     expect 0 --help
     says "  $command "
     expect 0 help $command

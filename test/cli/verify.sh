@@ -1,29 +1,10 @@
 #!/usr/bin/env bash
 # sheaf eval and sheaf verify: the numbers are JAX's own; a step that was tampered with is found out.
 set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
 bin=$SHEAF_BIN
 examples=$SHEAF_SOURCE/examples
 data=$SHEAF_SOURCE/test/data/micro
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    sed 's/^/    /' "$work/out" "$work/err" | head -20
-    failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
-expect() {
-    local code=$1 got=0
-    shift
-    "$bin" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    [ "$got" -eq "$code" ] || fail "sheaf $*: exit code $got, expected $code"
-}
-
-says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
-warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
 
 io=$examples/gpt-micro.io.safetensors
 for step in "$examples/gpt-micro.stablehlo.mlir" "$examples/gpt-micro.hlo"; do

@@ -1,0 +1,25 @@
+# What the tests of the command line share; sourced by them. $work is a folder that goes when they end,
+# `sheaf` the command and what comes first of its arguments.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+sheaf=("$SHEAF_BIN")
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$work/out" "$work/err" | head -20
+    failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs sheaf; its output is in $work/out and $work/err.
+expect() {
+    local code=$1 got=0
+    shift
+    "${sheaf[@]}" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" -eq "$code" ] || fail "${sheaf[*]} $*: exit code $got, expected $code"
+}
+
+says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
+says_like() { grep -qE -e "$1" "$work/out" || fail "standard output has no line like '$1'"; }
+warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }

@@ -8,17 +8,6 @@
 #include "base/json.h"
 #include "ir/opdef.h"
 
-const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[128])
-{
-    size_t used = 0;
-    text[0] = 0;
-    for (int a = 0; a < mesh->naxes && used < 100; a++)
-        if (axes >> a & 1)
-            used += (size_t)snprintf(text + used, 128 - used, "%s%.24s", used ? "," : "",
-                                     mesh->axes[a].name);
-    return text;
-}
-
 /* Pricing ---------------------------------------------------------------------------------------- */
 
 static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
@@ -133,7 +122,7 @@ static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
     sf_table table = sf_table_new(&e->arena, 7, columns);
     for (size_t i = 0; i < e->nkinds; i++) {
         const sf_explained_moves *k = &e->kinds[i];
-        char axes[128];
+        char axes[SF_AXES_TEXT];
         sf_table_add(&table, "%s", sf_move_kind_name(k->kind));
         sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, k->axes, axes));
         sf_table_add(&table, "%s", sf_phase_name(k->phase));
@@ -248,7 +237,7 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
     sf_json_begin_array(json);
     for (size_t i = 0; i < e->nkinds; i++) {
         const sf_explained_moves *k = &e->kinds[i];
-        char axes[128];
+        char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
         put_string(json, "kind", sf_move_kind_name(k->kind));
         put_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));

@@ -32,9 +32,6 @@ typedef struct sf_explanation {
     sf_explained_moves *kinds;
 } sf_explanation;
 
-/* "data,model" */
-const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[128]);
-
 /* All of the step. */
 void sf_explain_text(sf_explanation *e, sf_buf *out);
 void sf_explain_json(sf_explanation *e, sf_buf *out);

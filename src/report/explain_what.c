@@ -98,7 +98,7 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
     sf_table table = sf_table_new(&e->arena, 9, columns);
     for (size_t i = 0; i < e->nmoves; i++) {
         const sf_priced_move *move = &e->moves[i];
-        char axes[128];
+        char axes[SF_AXES_TEXT];
         if (!m->is_match[move->value] || cut_short(e, count++))
             continue;
         sf_table_add(&table, "%s", names->values[move->value]);

@@ -80,17 +80,6 @@ static void summarize(const sf_local *local, plan_summary *out)
     }
 }
 
-static const char *axes_text(const sf_mesh *mesh, sf_axes axes, char text[128])
-{
-    size_t used = 0;
-    text[0] = 0;
-    for (int a = 0; a < mesh->naxes && used < 100; a++)
-        if (axes >> a & 1)
-            used += (size_t)snprintf(text + used, 128 - used, "%s%.24s", used ? "," : "",
-                                     mesh->axes[a].name);
-    return text;
-}
-
 static bool is_used(const sf_local *local, int axis)
 {
     const sf_graph *whole = local->whole;
@@ -154,9 +143,9 @@ static void put_text(const sf_local *local, const plan_summary *summary,
     sf_table collectives = sf_table_new(&arena, 6, moved);
     for (int i = 0; i < summary->nkinds; i++) {
         const traffic *t = &summary->traffic[i];
-        char axes[128];
+        char axes[SF_AXES_TEXT];
         sf_table_add(&collectives, "%s", t->def->name);
-        sf_table_add(&collectives, "%s", axes_text(&plan->mesh, t->axes, axes));
+        sf_table_add(&collectives, "%s", sf_axes_text(&plan->mesh, t->axes, axes));
         sf_table_add(&collectives, "%s", sf_phase_name(t->phase));
         sf_table_add(&collectives, "%s", sf_text_count(t->count).at);
         sf_table_add(&collectives, "%s", sf_text_count(t->tensors).at);
@@ -204,12 +193,12 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
     sf_json_begin_array(&json);
     for (int i = 0; i < summary->nkinds; i++) {
         const traffic *t = &summary->traffic[i];
-        char axes[128];
+        char axes[SF_AXES_TEXT];
         sf_json_begin_object(&json);
         sf_json_key(&json, "kind");
         sf_json_put_string(&json, t->def->name);
         sf_json_key(&json, "axes");
-        sf_json_put_string(&json, axes_text(&plan->mesh, t->axes, axes));
+        sf_json_put_string(&json, sf_axes_text(&plan->mesh, t->axes, axes));
         sf_json_key(&json, "phase");
         sf_json_put_string(&json, sf_phase_name(t->phase));
         sf_json_key(&json, "count");

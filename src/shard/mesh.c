@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -165,4 +166,15 @@ sf_status sf_mesh_get_json(const sf_json *json, sf_arena *arena, sf_diag *diag, 
         sf_fail(diag, status, SF_NOWHERE, "a mesh has a whole number for each axis");
     sf_buf_free(&text);
     return status;
+}
+
+const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[SF_AXES_TEXT])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int a = 0; a < mesh->naxes && used < 100; a++)
+        if (axes >> a & 1)
+            used += (size_t)snprintf(text + used, SF_AXES_TEXT - used, "%s%.24s", used ? "," : "",
+                                     mesh->axes[a].name);
+    return text;
 }

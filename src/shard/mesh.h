@@ -44,6 +44,10 @@ sf_status sf_mesh_get_json(const sf_json *json, sf_arena *arena, sf_diag *diag, 
 /* The axis of that name, or -1. */
 int sf_mesh_axis(const sf_mesh *mesh, sf_str name);
 
+/* The names of the axes of a set, joined with commas, cut where they are too long; `text` is returned. */
+enum { SF_AXES_TEXT = 128 };
+const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[SF_AXES_TEXT]);
+
 /* Ranks in all. */
 int sf_mesh_size(const sf_mesh *mesh);
 

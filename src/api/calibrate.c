@@ -131,7 +131,9 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
     SF_TRY(sf_measure_loops(&r->meter, &kind->loops));
     SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
     kind->bandwidth = last_rate(&kind->loops);
-    return sf_measure_launch(&r->meter, &kind->launch);
+    SF_TRY(sf_measure_launch(&r->meter, &kind->launch));
+    say(r, "kernels beside collectives");
+    return sf_measure_drag(&r->meter, &kind->drag);
 }
 
 /* The same number on all ranks: the least memory that one of them has. */

@@ -95,13 +95,15 @@ static uint64_t hash_link(uint64_t hash, const sf_link *link)
 {
     hash = hash_double(hash, link->latency);
     hash = hash_double(hash, link->bandwidth);
-    return sf_hash_mix(hash, (uint64_t)link->lanes);
+    hash = sf_hash_mix(hash, (uint64_t)link->lanes);
+    return link->peer > 0 ? hash_double(hash, link->peer) : hash;
 }
 
 static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
 {
     const double numbers[] = {kind->vector_flops, kind->bandwidth, kind->product_share,
-                              kind->memory_share, kind->ramp,      kind->launch};
+                              kind->memory_share, kind->ramp,      kind->launch,
+                              kind->drag};
     hash = sf_hash_mix(hash, (uint64_t)kind->memory);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         hash = hash_double(hash, numbers[i]);

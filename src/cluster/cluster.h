@@ -10,7 +10,8 @@
  * A link is described from the point of view of one device: the latency of a message, the bytes per
  * second that the device can send over it (as many can arrive meanwhile), and how many devices can do so
  * at full speed together: NICs are lanes that the devices of a node share, a bus is one lane, a switch has
- * a lane for everyone.
+ * a lane for everyone. Without a switch the links of a device go to the others of its node, and what it can
+ * send to one of them is less than what it can send to all.
  *
  * Nodes may differ from each other, in devices and in links; the devices of one node are of one kind. A
  * cluster is written by hand, or taken from the library (named test beds, and shorthands such as
@@ -52,6 +53,7 @@ typedef struct sf_device_kind {
     double memory_share;      /* of the bandwidth that long loops reach, 0 to 1 */
     double ramp;              /* seconds that a product loses before all units are busy */
     double launch;            /* the least seconds that any op takes */
+    double drag; /* seconds that kernels lose for a second of a collective beside them */
     sf_curve products[SF_MATH_COUNT]; /* measured: seconds by flops */
     sf_curve loops;                   /* measured: seconds by bytes read and written */
 } sf_device_kind;
@@ -60,6 +62,7 @@ typedef struct sf_link {
     double latency;   /* of a message */
     double bandwidth; /* of one device, in one direction */
     int lanes;        /* devices that can use it at full speed together; 0: all */
+    double peer;      /* inside of a node: most of the bandwidth that goes to one other; 0: all */
 } sf_link;
 
 /* `count` equal nodes, one after the other. */

@@ -18,13 +18,15 @@ static const struct {
     const char *key;
     size_t offset;
     double least, most;
+    bool may_miss; /* then it is 0 */
 } device_numbers[] = {
-    {"vector_flops", offsetof(sf_device_kind, vector_flops), LEAST_NUMBER, MOST_NUMBER},
-    {"bandwidth", offsetof(sf_device_kind, bandwidth), LEAST_NUMBER, MOST_NUMBER},
-    {"product_share", offsetof(sf_device_kind, product_share), LEAST_NUMBER, 1},
-    {"memory_share", offsetof(sf_device_kind, memory_share), LEAST_NUMBER, 1},
-    {"ramp", offsetof(sf_device_kind, ramp), 0, MOST_NUMBER},
-    {"launch", offsetof(sf_device_kind, launch), 0, MOST_NUMBER},
+    {"vector_flops", offsetof(sf_device_kind, vector_flops), LEAST_NUMBER, MOST_NUMBER, false},
+    {"bandwidth", offsetof(sf_device_kind, bandwidth), LEAST_NUMBER, MOST_NUMBER, false},
+    {"product_share", offsetof(sf_device_kind, product_share), LEAST_NUMBER, 1, false},
+    {"memory_share", offsetof(sf_device_kind, memory_share), LEAST_NUMBER, 1, false},
+    {"ramp", offsetof(sf_device_kind, ramp), 0, MOST_NUMBER, false},
+    {"launch", offsetof(sf_device_kind, launch), 0, MOST_NUMBER, false},
+    {"drag", offsetof(sf_device_kind, drag), 0, 1, true},
 };
 enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
 
@@ -60,6 +62,8 @@ static void put_link(sf_json_writer *json, const char *key, const sf_link *link)
     put_number(json, "latency", link->latency);
     put_number(json, "bandwidth", link->bandwidth);
     put_int(json, "lanes", link->lanes);
+    if (link->peer > 0)
+        put_number(json, "peer", link->peer);
     sf_json_end_object(json);
 }
 
@@ -106,7 +110,8 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
             put_number(json, sf_math_name((sf_math)m), kind.flops[m]);
     sf_json_end_object(json);
     for (int i = 0; i < DEVICE_NUMBERS; i++)
-        put_number(json, device_numbers[i].key, *number_of(&kind, i));
+        if (!device_numbers[i].may_miss || *number_of(&kind, i) > 0)
+            put_number(json, device_numbers[i].key, *number_of(&kind, i));
     put_measured_device(json, &kind);
     sf_json_end_object(json);
 }
@@ -279,10 +284,13 @@ static sf_status get_number(reader *r, const sf_json *object, const char *key, d
 static sf_status get_link(reader *r, const sf_json *object, const char *key, sf_link *out)
 {
     static const char *const keys[] = {"latency", "bandwidth", "lanes", NULL};
+    static const char *const inside_keys[] = {"latency", "bandwidth", "lanes", "peer", NULL};
     const sf_json *value = sf_json_get(object, key);
     if (!value)
         return FAIL(r, object, "\"%s\" is missing", key);
-    SF_TRY(expect_object(r, value, key, keys));
+    SF_TRY(expect_object(r, value, key, strcmp(key, "inside") == 0 ? inside_keys : keys));
+    if (sf_json_get(value, "peer"))
+        SF_TRY(get_number(r, value, "peer", LEAST_NUMBER, MOST_NUMBER, &out->peer));
     SF_TRY(get_number(r, value, "latency", 0, MOST_NUMBER, &out->latency));
     SF_TRY(get_number(r, value, "bandwidth", LEAST_NUMBER, MOST_NUMBER, &out->bandwidth));
     return get_small(r, value, "lanes", 0, &out->lanes);
@@ -338,27 +346,20 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    static const char *const keys[] = {"name",
-                                       "source",
-                                       "memory",
-                                       "flops",
-                                       "vector_flops",
-                                       "bandwidth",
-                                       "product_share",
-                                       "memory_share",
-                                       "ramp",
-                                       "launch",
-                                       "products",
-                                       "loops",
-                                       NULL};
+    static const char *const keys[] = {
+        "name",         "source", "memory", "flops", "vector_flops", "bandwidth", "product_share",
+        "memory_share", "ramp",   "launch", "drag",  "products",     "loops",     NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));
     SF_TRY(get_int(r, device, "memory", 1, INT64_C(1) << 60, &out->memory));
     SF_TRY(get_flops(r, device, out));
-    for (int i = 0; i < DEVICE_NUMBERS; i++)
+    for (int i = 0; i < DEVICE_NUMBERS; i++) {
+        if (device_numbers[i].may_miss && !sf_json_get(device, device_numbers[i].key))
+            continue;
         SF_TRY(get_number(r, device, device_numbers[i].key, device_numbers[i].least,
                           device_numbers[i].most, number_of(out, i)));
+    }
     return get_device_curves(r, device, out);
 }
 

@@ -192,6 +192,14 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
     return most;
 }
 
+double sf_costs_drag(const sf_costs *costs)
+{
+    double most = 0;
+    for (int i = 0; i < costs->nkinds; i++)
+        most = fmax(most, costs->kinds[i]->drag);
+    return most;
+}
+
 int64_t sf_costs_memory(const sf_costs *costs)
 {
     return costs->memory;

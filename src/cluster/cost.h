@@ -16,6 +16,7 @@
  *
  *     b_l = bandwidth_l * min(1, lanes_l / devices of the mesh that share these lanes)
  *
+ * Inside of a node it is at most (g_0 - 1) times what goes to one other, where that is limited.
  * What leaves a rack has passed the network of its node, so b_2 is at most b_1 and a_2 at least a_1.
  * Where nodes differ, a_l is the largest and b_l the smallest in the group. What the m_l members send out
  * together, in as many channels, has c_l = m_l b_l, that of the port that has least.
@@ -95,6 +96,9 @@ double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32
 
 /* Seconds of an op on the slowest device of the mesh. */
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
+
+/* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
+double sf_costs_drag(const sf_costs *costs);
 
 /* Bytes of memory of the device of the mesh that has the least. */
 int64_t sf_costs_memory(const sf_costs *costs);

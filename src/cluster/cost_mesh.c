@@ -12,6 +12,7 @@ typedef struct node {
     int rack;
     double latency[SF_LEVELS]; /* of messages of its devices on that level */
     double own[SF_LEVELS];     /* bandwidth that is left to each */
+    double peer;               /* most of own[0] that goes to one other */
 } node;
 
 typedef struct layer {
@@ -68,6 +69,7 @@ static void describe_nodes(layer *on, int first)
         n->latency[1] = run->network.latency;
         n->latency[2] = fmax(run->network.latency, cluster->uplink.latency);
         n->own[0] = share(&run->inside, in_node[i]);
+        n->peer = run->inside.peer > 0 ? run->inside.peer : n->own[0];
         n->own[1] = share(&run->network, in_node[i]);
         n->own[2] = fmin(n->own[1], share(&cluster->uplink, in_rack[n->rack]));
     }
@@ -105,7 +107,7 @@ static void add_node(const node *n, int members, bool more_nodes, survey levels[
                      rack *in)
 {
     if (members > 1)
-        see(&levels[0], n->latency[0], n->own[0], 1);
+        see(&levels[0], n->latency[0], fmin(n->own[0], (members - 1) * n->peer), 1);
     if (more_nodes)
         see(&levels[1], n->latency[1], n->own[1], members);
     count(&levels[0], members);

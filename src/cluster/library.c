@@ -16,6 +16,12 @@
     {                                                                                              \
         .latency = 3.4 * MICRO, .bandwidth = 0.82 * (rate)*GIGA                                    \
     }
+/* Links of 25 GB/s that go to other devices: six of each, and of the six four to the three others of its
+ * half of a DGX-1, where a pair has one or two. */
+#define NVLINK_DIRECT                                                                              \
+    {                                                                                              \
+        .latency = 3.4 * MICRO, .bandwidth = 0.82 * 150 * GIGA, .peer = 0.82 * 100 / 3 * GIGA      \
+    }
 #define PCIE(rate, paths)                                                                          \
     {                                                                                              \
         .latency = 5.7 * MICRO, .bandwidth = 0.82 * (rate)*GIGA, .lanes = paths                    \
@@ -46,7 +52,8 @@ static const sf_library_kind kinds[] = {
               .vector_flops = 15.7 * TERA,
               .bandwidth = 900 * GIGA,
               OLDER_HABITS},
-     .inside = NVLINK(150),
+     .inside = NVLINK_DIRECT,
+     .direct = 8,
      .network = NICS(4, 100),
      .nodes = "DGX-1: 6 NVLink2 a device, 4 x 100 Gb/s"},
     {.kind = {.name = "V100-16GB-SXM2",
@@ -56,7 +63,8 @@ static const sf_library_kind kinds[] = {
               .vector_flops = 15.7 * TERA,
               .bandwidth = 900 * GIGA,
               OLDER_HABITS},
-     .inside = NVLINK(150),
+     .inside = NVLINK_DIRECT,
+     .direct = 8,
      .network = NICS(4, 100),
      .nodes = "DGX-1: 6 NVLink2 a device, 4 x 100 Gb/s"},
     {.kind = {.name = "V100-32GB-PCIe",
@@ -263,6 +271,8 @@ static sf_cluster *build(sf_str name, const char *source, const sf_library_kind 
     cluster->nkinds = cluster->nruns = 1;
     cluster->kinds = sf_arena_copy(arena, &row->kind, sizeof row->kind);
     sf_nodes run = {.count = nodes, .devices = devices, .inside = row->inside, .network = network};
+    if (devices > row->direct)
+        run.inside.peer = 0;
     cluster->nodes = sf_arena_copy(arena, &run, sizeof run);
     return cluster;
 }

@@ -9,6 +9,7 @@
 typedef struct sf_library_kind {
     sf_device_kind kind;
     sf_link inside, network;
+    int direct;        /* with a `peer`: larger nodes than that have a switch */
     const char *nodes; /* what these links are */
 } sf_library_kind;
 

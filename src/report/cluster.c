@@ -55,6 +55,7 @@ static void add_link(sf_table *table, const char *where, const char *name, const
     sf_table_add(table, "%s", name);
     sf_table_add(table, "%s", microseconds(link->latency).at);
     sf_table_add(table, "%s", sf_text_flops(link->bandwidth).at);
+    sf_table_add(table, "%s", link->peer > 0 ? sf_text_flops(link->peer).at : "all");
     if (link->lanes)
         sf_table_add(table, "%d", link->lanes);
     else
@@ -63,13 +64,12 @@ static void add_link(sf_table *table, const char *where, const char *name, const
 
 static void put_links(const sf_cluster *cluster, sf_style style, sf_arena *arena, sf_buf *out)
 {
-    static const sf_column columns[] = {{"nodes", false, SF_STAYS},
-                                        {"link", false, SF_STAYS},
-                                        {"latency us", true, SF_STAYS},
-                                        {"B/s a device", true, SF_STAYS},
-                                        {"lanes", true, SF_STAYS}};
+    static const sf_column columns[] = {
+        {"nodes", false, SF_STAYS},     {"link", false, SF_STAYS},
+        {"latency us", true, SF_STAYS}, {"B/s a device", true, SF_STAYS},
+        {"to one", true, SF_STAYS},     {"lanes", true, SF_STAYS}};
     sf_heading(out, style, "links");
-    sf_table table = sf_table_new(arena, 5, columns);
+    sf_table table = sf_table_new(arena, 6, columns);
     for (int i = 0; i < cluster->nruns; i++) {
         const sf_nodes *run = &cluster->nodes[i];
         char where[160];

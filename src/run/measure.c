@@ -1,5 +1,6 @@
 #include "run/measure.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -88,17 +89,23 @@ typedef struct series {
 
 /* *more: whether there is time for a point that takes `growth` times as long. Half of the points there
  * must be: from the first ones alone nothing can be said of larger amounts. */
-static sf_status add_point(series *s, double amount, sf_measured_work *work, void *context,
-                           double growth, bool *more)
+static void keep_point(series *s, double amount, double seconds, double spent, double growth,
+                       bool *more)
 {
-    double seconds, spent;
     SF_ASSERT(s->count < SF_CURVE_POINTS);
-    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
     s->amounts[s->count] = amount;
     s->seconds[s->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock may stand still */
     s->spent += spent;
     *more = s->count < (s->expected + 1) / 2 ||
             s->spent + LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;
+}
+
+static sf_status add_point(series *s, double amount, sf_measured_work *work, void *context,
+                           double growth, bool *more)
+{
+    double seconds, spent;
+    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
+    keep_point(s, amount, seconds, spent, growth, more);
     return SF_OK;
 }
 
@@ -271,6 +278,103 @@ static sf_transfer ring_transfer(const sf_group *group, sf_transfer_kind kind)
                          .what = "a measured collective"};
 }
 
+/* Kernels and collectives, in turns */
+
+enum { TURN_PRODUCT = 128, LEAST_PAIRS = 5, MOST_PAIRS = 51 };
+#define STRETCH                                                                                    \
+    2e-3 /* seconds of kernels from one collective to the next: as in a step of training */
+
+typedef struct turns {
+    int count;
+    product product;
+    double product_seconds;
+    int64_t products; /* in each turn */
+    exchange exchange;
+    bool beside; /* the collective goes on beside the products, else it comes after them */
+} turns;
+
+static sf_status run_products(void *context)
+{
+    turns *t = context;
+    for (int64_t i = 0; i < t->count * t->products; i++)
+        SF_TRY(run_product(&t->product));
+    return SF_OK;
+}
+
+static sf_status run_turn(turns *t)
+{
+    exchange *e = &t->exchange;
+    sf_request *request;
+    e->transfer.parts = &e->part;
+    if (t->beside)
+        SF_TRY(sf_comm_start(e->group, &e->transfer, e->meter->diag, &request));
+    for (int64_t i = 0; i < t->products; i++)
+        SF_TRY(run_product(&t->product));
+    return t->beside ? sf_comm_wait(request, e->meter->diag) : run_exchange(e);
+}
+
+static sf_status run_turns(void *context)
+{
+    turns *t = context;
+    for (int i = 0; i < t->count; i++)
+        SF_TRY(run_turn(t));
+    return SF_OK;
+}
+
+/* How much longer a turn takes than its products alone. These are measured in pairs: a machine that is faster
+ * at one time than at another is so for both. */
+static sf_status measure_turns(turns *t, double budget, double *out, double *spent)
+{
+    const sf_meter *meter = t->exchange.meter;
+    double differences[MOST_PAIRS];
+    int count = 0;
+    *spent = 0;
+    while (count < LEAST_PAIRS || (count < MOST_PAIRS && *spent < budget)) {
+        double alone, both;
+        SF_TRY(sample(meter, run_products, t, 1, &alone));
+        SF_TRY(sample(meter, run_turns, t, 1, &both));
+        differences[count++] = (both - alone) / t->count;
+        *spent += alone + both;
+        SF_TRY(agree(meter, spent));
+    }
+    qsort(differences, (size_t)count, sizeof *differences, compare);
+    *out = differences[count / 2];
+    return agree(meter, out);
+}
+
+static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+                            int64_t largest, sf_arena *scratch, turns *t)
+{
+    *t = (turns){
+        .product = new_product(meter, SF_F32, TURN_PRODUCT, scratch),
+        .exchange = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)}};
+    t->exchange.part.in = sf_arena_alloc(scratch, (size_t)largest);
+    t->exchange.part.out = sf_arena_alloc(scratch, (size_t)largest);
+    return sf_measure(meter, meter->seconds / COLLECTIVES, run_product, &t->product,
+                      &t->product_seconds, NULL);
+}
+
+static void set_stretch(turns *t, double seconds)
+{
+    t->products = clamp(seconds / t->product_seconds, 1, 1 << 20);
+}
+
+/* Where a collective is long, nothing else counts; where it is short, so are the turns. */
+static sf_status measure_exchange(turns *t, double budget, double *seconds, double *spent)
+{
+    enum { LONG = 10, MOST_TURNS = 8 };
+    double in_turns, shortest = 2 * LEAST_PAIRS * STRETCH;
+    SF_TRY(sf_measure(t->exchange.meter, budget / 2, run_exchange, &t->exchange, seconds, spent));
+    if (*seconds > LONG * STRETCH)
+        return SF_OK;
+    t->count = clamp(4 * budget / shortest, 1, MOST_TURNS);
+    set_stretch(t, STRETCH);
+    SF_TRY(measure_turns(t, budget / 2, &in_turns, &budget));
+    *spent += budget;
+    *seconds = fmax(*seconds, in_turns);
+    return SF_OK;
+}
+
 sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
                                 int64_t largest, sf_curve *out)
 {
@@ -280,19 +384,49 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_trans
     series s = {.meter = meter, .expected = COLLECTIVES};
     sf_arena scratch = {0};
     bool more = true;
-    sf_status status = SF_OK;
-    exchange e = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)};
-    e.part.in = sf_arena_alloc(&scratch, (size_t)largest);
-    e.part.out = sf_arena_alloc(&scratch, (size_t)largest);
+    turns t;
+    sf_status status = open_turns(meter, group, kind, largest, &scratch, &t);
     for (int64_t bytes = SMALLEST_COLLECTIVE; bytes <= largest && more && status == SF_OK;
          bytes *= 4) {
-        e.part.count = bytes / (int64_t)sizeof(float) / blocks;
-        double amount = (double)(e.part.count * blocks) * sizeof(float);
-        if (e.part.count > 0)
-            status = add_point(&s, amount, run_exchange, &e, 4, &more);
+        sf_transfer_part *part = &t.exchange.part;
+        double seconds, spent;
+        part->count = bytes / (int64_t)sizeof(float) / blocks;
+        double amount = (double)(part->count * blocks) * sizeof(float);
+        if (part->count > 0)
+            status = measure_exchange(&t, meter->seconds / COLLECTIVES, &seconds, &spent);
+        if (part->count > 0 && status == SF_OK)
+            keep_point(&s, amount, seconds, spent, 4, &more);
     }
+    sf_free(t.product.gemm.scratch);
     sf_arena_free(&scratch);
     if (status == SF_OK)
         *out = finish(&s);
+    return status;
+}
+
+enum { DRAG_BYTES = 4 << 20 };
+
+sf_status sf_measure_drag(const sf_meter *meter, double *out)
+{
+    sf_arena scratch = {0};
+    turns t;
+    double alone, more, spent;
+    *out = 0;
+    if (sf_comm_group_size(meter->world) == 1)
+        return SF_OK;
+    sf_status status = open_turns(meter, meter->world, SF_ALL_REDUCE, DRAG_BYTES, &scratch, &t);
+    t.exchange.part.count = DRAG_BYTES / (int64_t)sizeof(float);
+    if (status == SF_OK)
+        status = sf_measure(meter, meter->seconds, run_exchange, &t.exchange, &alone, NULL);
+    if (status == SF_OK) {
+        t.count = 1;
+        t.beside = true;
+        set_stretch(&t, 2 * alone);
+        status = measure_turns(&t, 8 * meter->seconds, &more, &spent);
+    }
+    if (status == SF_OK)
+        *out = fmin(1, fmax(0, more / alone));
+    sf_free(t.product.gemm.scratch);
+    sf_arena_free(&scratch);
     return status;
 }

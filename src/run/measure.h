@@ -35,8 +35,14 @@ sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out);
 /* Elements of f32 that are multiplied in a second, in cache. */
 sf_status sf_measure_vector(const sf_meter *meter, double *out);
 
+/* Seconds that kernels lose for a second of a collective beside them, 0 to 1; 0 where there is one rank. */
+sf_status sf_measure_drag(const sf_meter *meter, double *out);
+
 /* A collective in the group, while the other ranks do the same in theirs: seconds by bytes on the larger
- * side of a member, up to `largest`. It stops earlier when the time is up. */
+ * side of a member, up to `largest`. It stops earlier when the time is up.
+ *
+ * As in a step, ranks come to it from kernels, never quite at the same time, and have to be woken: what that
+ * takes is in the numbers. */
 sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
                                 int64_t largest, sf_curve *out);
 

@@ -51,6 +51,7 @@ static void check_device(const sf_device_kind *kind)
     assert_true(kind->vector_flops > 1e6 && kind->vector_flops < 1e14);
     assert_true(kind->memory > 1 << 20);
     assert_true(kind->launch > 1e-8 && kind->launch < 1);
+    assert_true(kind->drag >= 0 && kind->drag <= 1);
 }
 
 static void check_reads_back(const sf_cluster *cluster)
@@ -202,7 +203,7 @@ static void test_options(void **state)
                                     .context = &calls};
     assert_int_equal(sf_calibrate(&options, NULL, &cluster), SF_OK);
     assert_string_equal(cluster->name, "mine");
-    assert_int_equal(calls, 5 + SF_COLLECTIVE_COUNT); /* rank 0 only */
+    assert_int_equal(calls, 6 + SF_COLLECTIVE_COUNT); /* rank 0 only */
     sf_cluster_free(cluster);
 }
 

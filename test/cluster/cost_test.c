@@ -43,10 +43,10 @@ static void assert_close(double found, double expected)
 static sf_cluster *round_cluster(void)
 {
     sf_cluster *cluster = make("4x4xV100");
-    cluster->nodes[0].inside = (sf_link){1e-6, 100e9, 0};
-    cluster->nodes[0].network = (sf_link){10e-6, 10e9, 2};
+    cluster->nodes[0].inside = (sf_link){1e-6, 100e9, 0, 0};
+    cluster->nodes[0].network = (sf_link){10e-6, 10e9, 2, 0};
     cluster->rack_nodes = 2;
-    cluster->uplink = (sf_link){20e-6, 4e9, 1};
+    cluster->uplink = (sf_link){20e-6, 4e9, 1, 0};
     return cluster;
 }
 
@@ -84,6 +84,31 @@ static void test_one_level(void **state)
     sf_cluster_free(cluster);
 }
 
+/* Without a switch a group has the links between its members. */
+static void test_direct_links(void **state)
+{
+    (void)state;
+    sf_cluster *cluster = make("1x8xV100");
+    sf_arena arena = {0};
+    cluster->nodes[0].inside = (sf_link){1e-6, 150e9, 0, 40e9};
+    static const struct {
+        int members;
+        double bandwidth;
+    } known[] = {{2, 40e9}, {3, 80e9}, {4, 120e9}, {8, 150e9}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        int n = known[i].members;
+        sf_costs *costs = LAY(cluster, &arena, n);
+        assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, 1, 64 * MiB),
+                     (n - 1) * (1e-6 + 64 * MiB / n / known[i].bandwidth));
+    }
+    sf_cluster_free(cluster);
+    /* A DGX-2 has one. */
+    cluster = make("nnscaler");
+    assert_true(cluster->nodes[0].inside.peer == 0);
+    sf_cluster_free(cluster);
+    sf_arena_free(&arena);
+}
+
 /* Four groups of a device in each node of a rack share two lanes: 5 GB/s each. Between racks 8 devices
  * share one lane: 0.5 GB/s each. */
 static void test_shared_lanes(void **state)
@@ -107,7 +132,7 @@ static void test_shared_lanes(void **state)
 
     /* Two devices a node have a lane each. */
     sf_cluster *pair = make("2x2xV100");
-    pair->nodes[0].network = (sf_link){10e-6, 10e9, 2};
+    pair->nodes[0].network = (sf_link){10e-6, 10e9, 2, 0};
     sf_costs *half = LAY(pair, &arena, 2, 2);
     assert_close(sf_costs_collective(half, SF_COLLECTIVE_PERMUTE, 1, S), 10e-6 + S / 10e9);
     sf_arena_free(&arena);
@@ -218,8 +243,8 @@ static void test_uneven(void **state)
 {
     (void)state;
     sf_cluster *cluster = make("2x3xV100");
-    cluster->nodes[0].inside = (sf_link){1e-6, 100e9, 0};
-    cluster->nodes[0].network = (sf_link){10e-6, 10e9, 0};
+    cluster->nodes[0].inside = (sf_link){1e-6, 100e9, 0, 0};
+    cluster->nodes[0].network = (sf_link){10e-6, 10e9, 0, 0};
     sf_arena arena = {0};
     const double S = 64 * MiB;
     sf_costs *pairs = LAY(cluster, &arena, 3, 2); /* 0 1, 2 3, 4 5: the second leaves its node */
@@ -500,13 +525,14 @@ static void test_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_level),    cmocka_unit_test(test_shared_lanes),
-        cmocka_unit_test(test_two_levels),   cmocka_unit_test(test_three_levels),
-        cmocka_unit_test(test_mixed),        cmocka_unit_test(test_uneven),
-        cmocka_unit_test(test_library),      cmocka_unit_test(test_expected_order),
-        cmocka_unit_test(test_work),         cmocka_unit_test(test_real_device),
-        cmocka_unit_test(test_curve),        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_wrong_meshes), cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_direct_links),   cmocka_unit_test(test_one_level),
+        cmocka_unit_test(test_shared_lanes),   cmocka_unit_test(test_two_levels),
+        cmocka_unit_test(test_three_levels),   cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
+        cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_real_device),    cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_measured),       cmocka_unit_test(test_wrong_meshes),
+        cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,20 @@ static bool find_path(search *s, sf_state start, sf_path *out)
     return false;
 }
 
-static void init_costs(search *s, const sf_type *type)
+/* The axes that a way keeps away from: those in front of the first one whose share changes. */
+static sf_axes axes_in_front(const sf_mesh *mesh, const sf_layout *from, const sf_layout *to)
+{
+    sf_axes front = 0;
+    for (int a = 0; a < mesh->naxes; a++) {
+        if (sf_share_equal(from->axes[a], to->axes[a]))
+            front |= 1u << a;
+        else if (mesh->axes[a].size > 1)
+            break;
+    }
+    return front;
+}
+
+static void init_costs(search *s, const sf_type *type, sf_axes front)
 {
     const sf_mesh *mesh = s->fine.mesh;
     for (sf_axes split = 0; split < 1u << mesh->naxes; split++)
@@ -291,7 +304,7 @@ static void init_costs(search *s, const sf_type *type)
     for (int kind = 0; kind < SF_MOVE_KIND_COUNT; kind++)
         for (sf_axes axes = 0; axes < 1u << mesh->naxes; axes++)
             for (sf_axes split = 0; split < 1u << mesh->naxes; split++)
-                s->costs[kind][axes][split] = -1;
+                s->costs[kind][axes][split] = axes & front ? HUGE_VAL : -1;
 }
 
 bool sf_reshard(const sf_mesh *mesh, const sf_type *type, const sf_layout *from,
@@ -311,7 +324,7 @@ bool sf_reshard(const sf_mesh *mesh, const sf_type *type, const sf_layout *from,
     s.best = out_of_reach;
     sf_space_fine(mesh, type, from, to, &s.fine);
     sf_space_coarse(&s.fine, &s.coarse);
-    init_costs(&s, type);
+    init_costs(&s, type, axes_in_front(mesh, from, to));
     s.end = sf_space_state(&s.fine, to);
     look_ahead(&s, sf_space_class(&s.fine, s.end));
     bool found = find_path(&s, sf_space_state(&s.fine, from), out);

@@ -19,6 +19,10 @@
  * and the order of axes decide, so every rank finds the same way. On the way stand only shares that
  * one of the layouts has, and contiguous ones: no cheaper way is known to be missed where axes are
  * powers of two.
+ *
+ * A way may go along axes whose shares do not change in the end: to reduce along the first axis, it may pay
+ * to slice along the second, reduce a part, and gather. But never along one in front of all that change:
+ * axes that come early have large strides (shard/mesh.h), and so, on a real machine, the slower links.
  */
 #ifndef SF_SHARD_RESHARD_H
 #define SF_SHARD_RESHARD_H

@@ -171,6 +171,23 @@ static void test_equal_ways(void **state)
     }
 }
 
+/* To reduce along an axis, a way may go along one behind it, but not along one in front. */
+static void test_in_front(void **state)
+{
+    (void)state;
+    sf_mesh mesh = {2, {{"a", 4}, {"b", 8}}};
+    const sf_type *type = f32(2, (int64_t[]){4096, 4096});
+    sf_layout to = {0}, outer = {{partial(SF_MONOID_ADD)}};
+    sf_layout inner = {{{0}, partial(SF_MONOID_ADD)}};
+    sf_path path;
+    assert_true(sf_reshard(&mesh, type, &inner, &to, sf_move_bytes, NULL, &path));
+    for (int i = 0; i < path.count; i++)
+        assert_int_equal(path.moves[i].axes, 2);
+    assert_true(sf_reshard(&mesh, type, &outer, &to, sf_move_bytes, NULL, &path));
+    assert_int_equal(path.moves[0].kind, SF_MOVE_SLICE);
+    assert_int_equal(path.moves[0].axes, 2);
+}
+
 /* Of moves that all cost nothing, as few as possible are made; one whose cost is infinite is
  * not. */
 static double nothing(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
@@ -743,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_known),       cmocka_unit_test(test_equal_ways),
         cmocka_unit_test(test_other_costs), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_odd_pairs),   cmocka_unit_test(test_optimal),
+        cmocka_unit_test(test_in_front),
     };
     return cmocka_run_group_tests(tests, open_pool, close_pool);
 }

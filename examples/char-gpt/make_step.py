@@ -120,4 +120,5 @@ def main(name):
     print(f"{count} parameters, {BATCH * LENGTH} tokens in a batch")
 
 
-main(sys.argv[1] if len(sys.argv) > 1 else "step")
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "step")

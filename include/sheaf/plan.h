@@ -30,14 +30,21 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
  * standard output. */
 sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
 
+/* The margin that `sheaf plan` has. Prices are not exact to that. */
+#define SF_PLAN_MARGIN 0.01
+
 /* What to search for a plan with; docs/planning.md describes how. */
 typedef struct sf_plan_options {
     const sf_cluster *cluster;
     const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
-    const char *const *pins; /* "PATTERN=SHARE@AXIS": what is fixed; need a mesh */
+    /* What must hold, as above. Without a mesh, those are tried that have the axes that pins name. */
+    const char *const *pins;
     int npins;
     int64_t memory; /* most bytes of a rank; 0: what the devices have */
-    int level;      /* 2: fewer meshes, faster; 3: all; 0: 3 */
+    /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken, such as
+     * SF_PLAN_MARGIN; 0: the fastest is taken. */
+    double margin;
+    int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double
         seconds; /* stop improving then; 0: no limit. With one, the answer may differ between runs */
     bool recipes;                         /* look at recipes alone */
@@ -47,10 +54,10 @@ typedef struct sf_plan_options {
     void *context;
 } sf_plan_options;
 
-/* Finds the plan that takes the least time on the cluster, of those that fit in its memory, by the prices of
- * docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks. *out is for sf_plan_free,
- * NULL after a failure. When nothing fits: SF_EWRONG; the message says what is the least that a rank needs,
- * where, and what would help. */
+/* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
+ * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
+ * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EWRONG;
+ * the message says what is the least that a rank needs, where, and what would make it fit. */
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
                          sf_plan **out);
 

@@ -4,12 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/advice.h"
 #include "api/guard.h"
 #include "base/mem.h"
 #include "prog/check.h"
 #include "prog/program.h"
 
 enum { MOST_TRIES = 4, CHECKED_RANKS = 4 };
+
+/* By how much the memory of a price may exceed what a rank takes (plan/price.h). */
+#define MOST_OFF 1.35
 
 struct job {
     const sf_graph *graph;
@@ -19,7 +23,7 @@ struct job {
     int64_t limit;
     int64_t
         lowered; /* the least that a plan takes, of those that were lowered and did not fit; or 0 */
-    sf_plan *plan;
+    sf_plan *plan; /* the fastest so far that fits, or NULL */
 };
 
 static int64_t program_bytes(const sf_local *local)
@@ -30,13 +34,17 @@ static int64_t program_bytes(const sf_local *local)
     return bytes;
 }
 
-/* Checks some ranks of a plan, and finds out what one takes. */
+/* Finds out what a rank takes, and checks some ranks of a plan that fits. */
 static sf_status check_plan(const struct job *job, const sf_plan *plan, int64_t *bytes)
 {
     int ranks = sf_mesh_size(&plan->mesh), count = ranks < CHECKED_RANKS ? ranks : CHECKED_RANKS;
     sf_local *first;
     SF_TRY(sf_local_new(job->graph, plan, 0, job->diag, &first));
     sf_status status = sf_check_local(first, job->diag);
+    if (status == SF_OK)
+        *bytes = program_bytes(first);
+    if (*bytes > job->limit)
+        count = 1;
     for (int at = 1; at < count && status == SF_OK; at++) {
         sf_local *local;
         int rank = (int)((int64_t)at * (ranks - 1) / (count - 1));
@@ -48,8 +56,6 @@ static sf_status check_plan(const struct job *job, const sf_plan *plan, int64_t 
             status = sf_check_match(first, local, job->diag);
         sf_local_free(local);
     }
-    if (status == SF_OK)
-        *bytes = program_bytes(first);
     sf_local_free(first);
     return status;
 }
@@ -78,6 +84,7 @@ static void predict(const struct job *job, const sf_found *found, const sf_candi
                         .bound = found->bound < price->seconds ? found->bound : price->seconds,
                         .memory = memory,
                         .limit = job->limit,
+                        .margin = job->options->margin,
                         .nalternatives = (int)found->count};
     predicted->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
     for (size_t i = 0; i < found->count; i++) {
@@ -91,67 +98,110 @@ static void predict(const struct job *job, const sf_found *found, const sf_candi
     plan->predicted = predicted;
 }
 
-/* Takes the best finalist that really fits. */
-static sf_status choose(struct job *job, sf_found *found)
+/* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
+static void take(struct job *job, const sf_found *found, sf_candidate *c, int64_t bytes)
 {
-    for (size_t i = 0; i < found->count && i < SF_FINALISTS; i++) {
+    if (job->plan && job->plan->predicted->seconds <= c->at.price.seconds)
+        return;
+    predict(job, found, c, bytes);
+    sf_plan_free(job->plan);
+    job->plan = c->at.plan;
+    c->at.plan = NULL;
+}
+
+/* Whether what a rank takes when it is lowered may be within the limit: prices are that far off at most. */
+static bool may_fit(const struct job *job, const sf_candidate *c)
+{
+    return (double)c->at.price.memory <= MOST_OFF * (double)job->limit;
+}
+
+/* Finds the best finalist that really fits: *out, or NULL, and what it takes. Where none fits by its price, one
+ * may do so still. */
+static sf_status choose(struct job *job, sf_found *found, sf_candidate **out, int64_t *bytes)
+{
+    bool fits = found->candidates[0].at.fits;
+    *out = NULL;
+    for (size_t i = 0; i < found->count && i < SF_FINALISTS && !*out; i++) {
         sf_candidate *c = &found->candidates[i];
-        int64_t bytes = 0;
-        if (!c->at.fits)
+        if (c->at.fits != fits || !may_fit(job, c))
             break;
-        SF_TRY(check_plan(job, c->at.plan, &bytes));
-        if (bytes <= job->limit) {
-            predict(job, found, c, bytes);
-            job->plan = c->at.plan;
-            c->at.plan = NULL;
-            return SF_OK;
-        }
-        if (job->lowered == 0 || bytes < job->lowered)
-            job->lowered = bytes;
+        SF_TRY(check_plan(job, c->at.plan, bytes));
+        c->at.fits = *bytes <= job->limit;
+        if (c->at.fits)
+            *out = c;
+        else if (job->lowered == 0 || *bytes < job->lowered)
+            job->lowered = *bytes;
     }
     return SF_OK;
 }
 
-static const char *cure_for(const sf_price *price)
+/* The smallest whose plan is still there. */
+static const sf_candidate *find_smallest(const sf_found *found)
 {
-    double state = (double)(price->by_kind[SF_MEMORY_PARAM] + price->by_kind[SF_MEMORY_STATE] +
-                            price->by_kind[SF_MEMORY_GRADIENT]);
-    return state > 0.5 * (double)price->memory
-               ? "most of it is parameters, gradients and optimizer state: more devices, or ones "
-                 "with more memory, would make it fit"
-               : "most of it is activations: a smaller batch, recomputing them in the backward "
-                 "pass, or more devices would make it fit";
+    const sf_candidate *smallest = NULL;
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *c = &found->candidates[i];
+        if (c->at.plan && (!smallest || c->at.price.memory < smallest->at.price.memory))
+            smallest = c;
+    }
+    return smallest;
 }
 
-/* "1.5 GiB" */
-static const char *bytes_text(int64_t bytes, char text[32])
+static sf_status fail_memory(const struct job *job, const sf_search_options *options,
+                             const sf_found *found)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1024 && unit < 4; unit++)
-        value /= 1024;
-    snprintf(text, 32, "%.*f %s", unit > 0 && value < 100, value, units[unit]);
-    return text;
-}
-
-static sf_status fail_memory(const struct job *job, const sf_found *found)
-{
-    const sf_candidate *smallest = &found->candidates[0];
-    for (size_t i = 1; i < found->count; i++)
-        if (found->candidates[i].at.price.memory < smallest->at.price.memory)
-            smallest = &found->candidates[i];
+    const sf_candidate *smallest = find_smallest(found);
     const sf_price *price = &smallest->at.price;
     const sf_node *node = job->graph->nodes[price->peak];
+    sf_misfit misfit = {job->graph, options, job->limit, smallest};
     int64_t least = job->lowered ? job->lowered : price->memory;
     char limit_text[32], least_text[32];
     sf_fail(
         job->diag, SF_EWRONG, node->loc,
         "no plan was found that fits in %s: the least that a rank takes is %s, by %s on %s, with "
         "its peak at %s in %s",
-        bytes_text(job->limit, limit_text), bytes_text(least, least_text), smallest->name,
+        sf_bytes_text(job->limit, limit_text), sf_bytes_text(least, least_text), smallest->name,
         smallest->mesh, node->def->name, *node->scope->path ? node->scope->path : "no scope");
-    return sf_hint(job->diag, "%s", cure_for(price));
+    sf_buf advice = {0};
+    sf_advise(&misfit, &advice);
+    sf_status status = sf_hint(job->diag, "%s", advice.text);
+    sf_buf_free(&advice);
+    return status;
+}
+
+/* Whether a search whose prices are held to `memory` instead of `held` may find what is faster than the one
+ * that was taken: that one itself, or a faster one, fits by its price only now. */
+static bool is_promising(const sf_found *found, const sf_candidate *taken, int64_t held,
+                         int64_t memory)
+{
+    for (size_t i = 0; i < found->count && memory > held; i++) {
+        const sf_price *price = &found->candidates[i].at.price;
+        if (price->memory > held && price->memory <= memory &&
+            price->seconds <= taken->at.price.seconds)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the best of what was found. Prices were held to *memory, but what a rank takes when it is lowered is
+ * another number. Where it is too much for all, or so much less that faster plans were left out, *again is
+ * set and *memory becomes what the prices of the next search are to be held to. */
+static sf_status judge(struct job *job, sf_found *found, int64_t *memory, bool *again)
+{
+    bool fitted = found->candidates[0].at.fits;
+    double held = (double)*memory, limit = (double)job->limit;
+    sf_candidate *taken;
+    int64_t bytes = 0;
+    SF_TRY(choose(job, found, &taken, &bytes));
+    if (!taken) {
+        *again = fitted && !job->plan;
+        *memory = *again ? (int64_t)(0.99 * held * limit / (double)job->lowered) : *memory;
+        return SF_OK;
+    }
+    *memory = (int64_t)(0.99 * (double)taken->at.price.memory * limit / (double)bytes);
+    *again = !job->plan && is_promising(found, taken, (int64_t)held, *memory);
+    take(job, found, taken, bytes);
+    return SF_OK;
 }
 
 static sf_status search(struct job *job, const sf_mesh *mesh)
@@ -162,26 +212,25 @@ static sf_status search(struct job *job, const sf_mesh *mesh)
                                .npins = options->npins,
                                .pins = options->pins,
                                .memory = job->limit,
+                               .margin = options->margin,
                                .level = options->level ? options->level : 3,
                                .seconds = options->seconds,
                                .recipes_only = options->recipes,
                                .threads = job->threads,
                                .progress = options->progress,
                                .context = options->context};
-    for (int tries = 0;; tries++) {
+    for (int tries = 1;; tries++) {
         sf_found found;
+        bool again = false;
         sf_status status = sf_search_plans(job->graph, &inner, job->diag, &found);
         if (status == SF_OK)
-            status = choose(job, &found);
-        bool fitted = found.count > 0 && found.candidates[0].at.fits;
-        bool again = status == SF_OK && !job->plan && fitted && tries + 1 < MOST_TRIES;
+            status = judge(job, &found, &inner.memory, &again);
+        again = again && tries < MOST_TRIES;
         if (status == SF_OK && !job->plan && !again)
-            status = fail_memory(job, &found);
+            status = fail_memory(job, &inner, &found);
         sf_found_free(&found);
         if (!again)
             return status;
-        inner.memory =
-            (int64_t)(0.99 * (double)inner.memory * (double)job->limit / (double)job->lowered);
     }
 }
 
@@ -216,8 +265,6 @@ sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, 
 {
     struct job job = {.graph = graph, .options = options, .diag = diag};
     *out = NULL;
-    if (options->npins > 0 && !options->mesh)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pins name axes, so they need a mesh");
     if (options->level != 0 && options->level != 2 && options->level != 3)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the level of a search is 2 or 3");
     SF_TRY(sf_open_threads(options->threads, diag, &job.threads));

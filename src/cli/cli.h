@@ -42,6 +42,7 @@ typedef enum sf_cli_kind {
     SF_CLI_INT,    /* int64_t */
     SF_CLI_SIZE,   /* int64_t, in bytes; K, M, G and T are powers of 1024 */
     SF_CLI_NUMBER, /* double, positive */
+    SF_CLI_SHARE,  /* double, not negative; given in percent */
 } sf_cli_kind;
 
 enum { SF_CLI_MOST_LISTED = 1024 };
@@ -59,6 +60,13 @@ typedef struct sf_cli_option {
     const char *help;  /* one line */
 } sf_cli_option;
 
+/* What commands that make a plan have in common. */
+typedef struct sf_cli_making {
+    const char *mesh, *output;
+    sf_cli_list pins;
+    sf_show_options show;
+} sf_cli_making;
+
 typedef struct sf_cli_command {
     const char *name;
     const char *synopsis; /* what follows the name: "STEP [-o FILE]" */
@@ -71,6 +79,7 @@ typedef struct sf_cli_command {
     const sf_cli_option *options;
     int noptions;
     sf_load_options *load; /* where the options of all commands that read a step go, or NULL */
+    sf_cli_making *making; /* and those of commands that make a plan: --mesh, --pin, -o, --json */
 } sf_cli_command;
 
 /* Parses the arguments. True to go on, with *operand set where the command has one; false when

@@ -28,27 +28,45 @@ static void add(struct table *table, const sf_cli_option *option)
         table->options[table->count++] = *option;
 }
 
+static void add_making(struct table *table, sf_cli_making *making)
+{
+    const sf_cli_option shared[] = {
+        {"mesh", 'M', SF_CLI_TEXT, &making->mesh, "AXES", "the ranks, such as data=2,model=4"},
+        {"pin", 'p', SF_CLI_LIST, &making->pins, "PIN",
+         "PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'; the axis may be *, and !S(0) forbids. "
+         "May be given many times, the first that matches a tensor counts"},
+        {"output", 'o', SF_CLI_TEXT, &making->output, "FILE", "where to write the plan, as JSON"},
+        {"json", 0, SF_CLI_FLAG, &making->show.json, NULL, "the summary for machines"},
+    };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        add(table, &shared[i]);
+}
+
+static void add_load(struct table *table, sf_load_options *load)
+{
+    const sf_cli_option shared[] = {
+        {"unroll", 0, SF_CLI_COUNT, &table->unroll, "N",
+         "unroll loops of up to N iterations (default 256; 0: none)"},
+        {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
+         "refuse a step of more nodes (default 4000000)"},
+        {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",
+         "JSON with the roles of arguments, or none (default: NAME.json beside the step, if any)"},
+        {"state", 0, SF_CLI_TEXT, &load->state, "LIST",
+         "which result becomes which argument: ARGUMENT=RESULT,... or none"},
+    };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        add(table, &shared[i]);
+}
+
 static void make_table(const sf_cli_command *command, struct table *table)
 {
-    sf_load_options *load = command->load;
     *table = (struct table){.unroll = -1};
     for (int i = 0; i < command->noptions; i++)
         add(table, &command->options[i]);
-    if (load) {
-        const sf_cli_option shared[] = {
-            {"unroll", 0, SF_CLI_COUNT, &table->unroll, "N",
-             "unroll loops of up to N iterations (default 256; 0: none)"},
-            {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
-             "refuse a step of more nodes (default 4000000)"},
-            {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",
-             "JSON with the roles of arguments, or none (default: NAME.json beside the step, if "
-             "any)"},
-            {"state", 0, SF_CLI_TEXT, &load->state, "LIST",
-             "which result becomes which argument: ARGUMENT=RESULT,... or none"},
-        };
-        for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-            add(table, &shared[i]);
-    }
+    if (command->making)
+        add_making(table, command->making);
+    if (command->load)
+        add_load(table, command->load);
     add(table,
         &(sf_cli_option){"help", 'h', SF_CLI_FLAG, &table->help, NULL, "print this and stop"});
     char *letter = table->letters;
@@ -131,12 +149,13 @@ static bool add_listed(sf_cli_list *list, const char *value)
     return true;
 }
 
+/* One that is not negative. */
 static bool parse_number(const char *text, double *out)
 {
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(value) || value <= 0)
+    if (end == text || *end || errno || !isfinite(value) || value < 0)
         return false;
     *out = value;
     return true;
@@ -146,6 +165,7 @@ static bool parse_number(const char *text, double *out)
 static const char *take(const sf_cli_option *option, const char *value)
 {
     int64_t integer = 0;
+    double number = 0;
     switch (option->kind) {
     case SF_CLI_FLAG:
         *(bool *)option->into = true;
@@ -169,7 +189,15 @@ static const char *take(const sf_cli_option *option, const char *value)
     case SF_CLI_SIZE:
         return parse_size(value, option->into) ? NULL : "a size such as 512M or 8G";
     case SF_CLI_NUMBER:
-        return parse_number(value, option->into) ? NULL : "a positive number";
+        if (!parse_number(value, &number) || number == 0)
+            return "a positive number";
+        *(double *)option->into = number;
+        return NULL;
+    case SF_CLI_SHARE:
+        if (!parse_number(value, &number))
+            return "a percentage";
+        *(double *)option->into = number / 100;
+        return NULL;
     }
     return NULL;
 }

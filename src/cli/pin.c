@@ -7,10 +7,10 @@
 #include "cli/cli.h"
 
 struct job {
-    const char *step, *output;
+    const char *step;
     sf_load_options load;
+    sf_cli_making making;
     sf_pin_options pin;
-    sf_show_options show;
     bool names;
 };
 
@@ -29,10 +29,10 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     status = sf_pin_step(graph, &job->pin, diag, &plan);
     if (status == SF_OK) {
         status = sf_plan_check(plan, graph, 0, diag);
-        if (status == SF_OK && job->output)
-            status = sf_plan_save(plan, graph, job->output, diag);
-        if (status == SF_OK && (!job->output || strcmp(job->output, "-") != 0))
-            status = sf_plan_show(plan, graph, &job->show, "-", diag);
+        if (status == SF_OK && job->making.output)
+            status = sf_plan_save(plan, graph, job->making.output, diag);
+        if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
+            status = sf_plan_show(plan, graph, &job->making.show, "-", diag);
         sf_plan_free(plan);
     }
     sf_graph_free(graph);
@@ -42,21 +42,14 @@ static sf_status pin(const struct job *job, sf_diag *diag)
 int sf_cli_pin(int argc, char **argv)
 {
     struct job job = {0};
-    sf_cli_list pins = {0};
     int64_t ranks = 0;
     const sf_cli_option options[] = {
-        {"mesh", 'M', SF_CLI_TEXT, &job.pin.mesh, "AXES", "the ranks, such as data=2,model=4"},
-        {"pin", 'p', SF_CLI_LIST, &pins, "PIN",
-         "PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'; may be given many times, the first that "
-         "matches a tensor counts"},
         {"recipe", 'r', SF_CLI_TEXT, &job.pin.recipe, "NAME",
          "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"},
         {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
          "with a recipe: how many ranks; the mesh follows"},
         {"names", 0, SF_CLI_FLAG, &job.names, NULL,
          "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
-        {"output", 'o', SF_CLI_TEXT, &job.output, "FILE", "where to write the plan, as JSON"},
-        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "the summary for machines"},
     };
     const sf_cli_command command = {
         .name = "pin",
@@ -69,18 +62,20 @@ int sf_cli_pin(int argc, char **argv)
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .load = &job.load,
+        .making = &job.making,
     };
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
         return exit_code;
     if (ranks > INT_MAX)
         return sf_cli_misuse("pin", "--ranks is too large");
-    if (!job.names && !job.pin.recipe && !job.pin.mesh)
+    if (!job.names && !job.pin.recipe && !job.making.mesh)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     job.pin.ranks = (int)ranks;
-    job.pin.pins = pins.at;
-    job.pin.npins = pins.count;
-    job.show.colour = sf_cli_colour(STDOUT_FILENO);
+    job.pin.mesh = job.making.mesh;
+    job.pin.pins = job.making.pins.at;
+    job.pin.npins = job.making.pins.count;
+    job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(pin(&job, diag), diag);
 }

@@ -8,10 +8,10 @@
 #include "cli/cli.h"
 
 struct job {
-    const char *step, *output, *cluster;
+    const char *step, *cluster;
     sf_load_options load;
+    sf_cli_making making;
     sf_plan_options plan;
-    sf_show_options show;
     bool terminal;
 };
 
@@ -32,10 +32,10 @@ static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *clus
         fprintf(stderr, "\r\033[K");
     if (status != SF_OK)
         return status;
-    if (job->output)
-        status = sf_plan_save(plan, graph, job->output, diag);
-    if (status == SF_OK && (!job->output || strcmp(job->output, "-") != 0))
-        status = sf_plan_explain(plan, graph, cluster, NULL, &job->show, "-", diag);
+    if (job->making.output)
+        status = sf_plan_save(plan, graph, job->making.output, diag);
+    if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
+        status = sf_plan_explain(plan, graph, cluster, NULL, &job->making.show, "-", diag);
     sf_plan_free(plan);
     return status;
 }
@@ -58,8 +58,7 @@ static sf_status plan(struct job *job, sf_diag *diag)
 
 int sf_cli_plan(int argc, char **argv)
 {
-    struct job job = {0};
-    sf_cli_list pins = {0};
+    struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
     const sf_cli_option options[] = {
         {"cluster", 'c', SF_CLI_TEXT, &job.cluster, "CLUSTER",
@@ -67,31 +66,29 @@ int sf_cli_plan(int argc, char **argv)
         {"memory", 'm', SF_CLI_SIZE, &job.plan.memory, "SIZE",
          "most memory of a rank, such as 12G (default: what the devices have)"},
         {"optimize", 'O', SF_CLI_COUNT, &level, "LEVEL", "2: faster; 3: more meshes (default)"},
-        {"pin", 'p', SF_CLI_LIST, &pins, "PIN",
-         "PATTERN=SHARE@AXIS: what is fixed, as for sheaf pin; needs --mesh"},
-        {"mesh", 'M', SF_CLI_TEXT, &job.plan.mesh, "AXES",
-         "the only mesh to try, such as data=2,model=4 (default: all that suit the cluster)"},
         {"seconds", 's', SF_CLI_NUMBER, &job.plan.seconds, "S",
          "stop improving after so long; the answer may then differ between runs"},
         {"recipes", 'r', SF_CLI_FLAG, &job.plan.recipes, NULL, "choose among the recipes alone"},
-        {"compare", 0, SF_CLI_FLAG, &job.show.all, NULL,
+        {"margin", 0, SF_CLI_SHARE, &job.plan.margin, "PERCENT",
+         "how much faster than all recipes a searched plan must be to be taken (default 1)"},
+        {"compare", 0, SF_CLI_FLAG, &job.making.show.all, NULL,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
         {"threads", 't', SF_CLI_COUNT, &threads, "T",
          "how many to search with (default: as many as there are)"},
-        {"output", 'o', SF_CLI_TEXT, &job.output, "FILE", "where to write the plan, as JSON"},
-        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "the summary for machines"},
     };
     const sf_cli_command command = {
         .name = "plan",
-        .synopsis = "STEP --cluster CLUSTER [--memory SIZE] [-O2] [--mesh AXES [--pin PIN...]] "
+        .synopsis = "STEP --cluster CLUSTER [--memory SIZE] [-O2] [--mesh AXES] [--pin PIN...] "
                     "[-o PLAN]",
         .about = "Finds the split of a step that takes the least time on a cluster and fits in "
-                 "its memory, and says what it costs. docs/planning.md explains the search and "
-                 "the prices.",
+                 "its memory, and says what it costs. With a mesh it is the only one to try; with "
+                 "pins, what they say holds in the plan, and axes that they name are there. "
+                 "docs/planning.md explains the search and the prices.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .load = &job.load,
+        .making = &job.making,
     };
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.step, &exit_code))
@@ -104,14 +101,15 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "--threads is too large");
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;
-    job.plan.pins = pins.at;
-    job.plan.npins = pins.count;
+    job.plan.mesh = job.making.mesh;
+    job.plan.pins = job.making.pins.at;
+    job.plan.npins = job.making.pins.count;
     job.plan.step_file = job.step;
     job.plan.cluster_name = job.cluster;
     job.plan.progress = print_progress;
     job.plan.context = &job;
     job.terminal = isatty(STDERR_FILENO);
-    job.show.colour = sf_cli_colour(STDOUT_FILENO);
+    job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(plan(&job, diag), diag);
 }

@@ -18,14 +18,19 @@ uint32_t axis_add_variable(axis_builder *b, uint32_t count)
 
 static bool is_pinned(const axis_builder *b, sf_value value)
 {
-    return b->options->has_pin && b->options->has_pin[value];
+    return b->options->fixed.pin && b->options->fixed.pin[value] >= 0;
+}
+
+static bool has_rules(const axis_builder *b)
+{
+    return b->options->fixed.pin || b->options->fixed.banned;
 }
 
 /* The pinned share; all of the dimension where it has no period. */
 static sf_share pin_of(const axis_builder *b, sf_value value)
 {
     const sf_type *type = sf_type_of(b->graph, value);
-    sf_share share = b->options->pins[value];
+    sf_share share = b->options->fixed.shares[value];
     if (share.kind == SF_SPLIT && share.period == 0 && share.dim < type->rank)
         share.period = type->dims[share.dim];
     return share;
@@ -33,6 +38,8 @@ static sf_share pin_of(const axis_builder *b, sf_value value)
 
 static uint64_t hash_pin(const axis_builder *b, uint64_t hash, sf_value value)
 {
+    if (b->options->fixed.banned)
+        hash = sf_hash_mix(hash, b->options->fixed.banned[value]);
     if (!is_pinned(b, value))
         return sf_hash_mix(hash, 0);
     sf_layout layout = {.axes = {pin_of(b, value)}};
@@ -78,7 +85,7 @@ static void add_nodes(axis_builder *b, const sf_classes *classes)
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
         uint64_t hash = b->options->folded ? classes->nodes[node->id] : node->id;
-        for (uint32_t t = 0; t < node->noperands + node->nresults && b->options->has_pin; t++)
+        for (uint32_t t = 0; t < node->noperands + node->nresults && has_rules(b); t++)
             hash = hash_pin(b, hash, axis_tensor(node, t));
         uint32_t first = first_with(&shared, sf_hash_mix(1, hash), node->id);
         b->nodes[node->id] = first == node->id
@@ -115,7 +122,8 @@ static void add_arguments(axis_builder *b, const sf_classes *classes)
         for (uint32_t k = 0; k < variable->count; k++) {
             sf_layout layout = b->plan->arguments[i];
             layout.axes[b->options->axis] = (sf_share){0};
-            if (!axis_fit(b, sf_type_of(b->graph, top->arguments[i]), &layout,
+            if (sf_is_banned(&b->options->fixed, top->arguments[i], b->shares[i].shares[k]) ||
+                !axis_fit(b, sf_type_of(b->graph, top->arguments[i]), &layout,
                           b->shares[i].shares[k], &layout))
                 variable->seconds[k] = HUGE_VAL;
         }
@@ -151,7 +159,7 @@ static bool obey(axis_builder *b, const axis_end *end, sf_value value)
  * made so. */
 static void obey_pins(axis_builder *b)
 {
-    for (size_t v = 0; b->options->has_pin && v < b->graph->nvalues; v++) {
+    for (size_t v = 0; b->options->fixed.pin && v < b->graph->nvalues; v++) {
         sf_value value = (sf_value)v;
         if (!is_pinned(b, value) || !sf_maker(b->graph, value) || axis_origin(b, value) != value)
             continue;
@@ -164,6 +172,24 @@ static void obey_pins(axis_builder *b)
         axis_end made = axis_made(b, value);
         if (!any)
             obey(b, &made, value);
+    }
+}
+
+/* Forbids strategies that make, or read, what is made in a way that is banned. To run whole is none. */
+static void obey_bans(axis_builder *b)
+{
+    const sf_fixed *fixed = &b->options->fixed;
+    for (uint32_t i = 0; i < b->graph->top->nnodes && fixed->banned; i++) {
+        const sf_node *node = b->graph->nodes[b->graph->top->nodes[i]];
+        const sf_node_space *space = &b->space->nodes[node->id];
+        for (uint32_t t = 0; t < space->ntensors; t++) {
+            sf_value value = axis_tensor(node, t);
+            if (!sf_maker(b->graph, value) || !fixed->banned[value])
+                continue;
+            for (uint32_t k = 0; k < space->nstrategies; k++)
+                if (sf_is_banned(fixed, value, space->shares[k * space->ntensors + t]))
+                    b->variables[b->nodes[node->id]].seconds[k] = HUGE_VAL;
+        }
     }
 }
 
@@ -200,6 +226,7 @@ static void build(axis_builder *b, const sf_classes *classes)
     axis_add_versions(b);
     axis_add_times(b);
     obey_pins(b);
+    obey_bans(b);
     for (size_t v = 0; v < b->graph->nvalues; v++)
         axis_add_edges(b, (sf_value)v);
 }
@@ -273,6 +300,15 @@ static void improve_plan(axis_builder *b, const sf_problem *problem, sf_solve_re
     }
 }
 
+static int64_t most_used(axis_builder *b, const sf_problem *problem, const uint32_t *choice)
+{
+    int64_t *usage = SF_ARRAY(&b->arena, problem->ntimes, int64_t), most = 0;
+    sf_problem_usage(problem, choice, usage);
+    for (uint32_t t = 0; t < problem->ntimes; t++)
+        most = usage[t] > most ? usage[t] : most;
+    return most;
+}
+
 static sf_status solve(axis_builder *b, sf_axis_result *out)
 {
     double scale = find_scale(b);
@@ -290,8 +326,10 @@ static sf_status solve(axis_builder *b, sf_axis_result *out)
                             .over = (double)result.over,
                             .variables = problem.nnodes,
                             .edges = problem.nedges};
-    if (result.feasible)
+    if (result.feasible) {
+        out->memory = most_used(b, &problem, result.choice);
         axis_write_plan(b, result.choice);
+    }
     return SF_OK;
 }
 

@@ -10,14 +10,15 @@
  *
  * The search begins from the plan as it is, too: where that keeps to these rules, nothing worse comes out.
  *
- * Reductions of gradients go on beside the backward pass; they count for `exposed` of their time (0 to 1).
+ * Reductions of gradients go on beside the backward pass; they count for the part of their time that is
+ * `exposed` (0 to 1), which differs from value to value: behind the last ones nothing is left to compute.
  */
 #ifndef SF_PLAN_AXIS_H
 #define SF_PLAN_AXIS_H
 
 #include "base/threads.h"
 #include "plan/effort.h"
-#include "plan/plan.h"
+#include "plan/rules.h"
 #include "plan/space.h"
 
 /* What moves cost, kept from one search to the next on the same graph, mesh and costs. Zeroed, it is
@@ -28,22 +29,24 @@ typedef struct sf_axis_cache {
 } sf_axis_cache;
 void sf_axis_cache_free(sf_axis_cache *cache);
 
+/* What is exposed is counted in such parts. */
+enum { SF_EXPOSED_ALL = 20, SF_EXPOSED_UNKNOWN = 255 };
+
 typedef struct sf_axis_options {
     int axis;
-    double exposed;
-    int64_t memory; /* most bytes of a rank, 0: no limit */
-    bool folded;    /* repeated layers choose the same */
+    double exposed;               /* of values of which nothing else is known */
+    const uint8_t *value_exposed; /* by value: so many parts, or SF_EXPOSED_UNKNOWN; or NULL */
+    int64_t memory;               /* most bytes of a rank, 0: no limit */
+    bool folded;                  /* repeated layers choose the same */
     /* Budget of the solver, see sheaf/solve.h. What solve/start.h finds is always there; 0: that alone, and a
      * weak bound. */
     int64_t work;
     double gap;           /* to the bound that will do, as a share of the cost */
     sf_threads *threads;  /* or NULL */
     sf_axis_cache *cache; /* or NULL */
-    /* Shares that are fixed along the axis, by value of the step, where has_pin is set; NULL: none. A value
-     * that is made and pinned is found so by all readers that can have it so; where none can, it is made
-     * so. A split of period 0 is contiguous. */
-    const bool *has_pin;
-    const sf_share *pins;
+    /* What is fixed along the axis (plan/rules.h). A value that is made and fixed is found so by all readers
+     * that can have it so; where none can, it is made so. A split of period 0 is contiguous. */
+    sf_fixed fixed;
 } sf_axis_options;
 
 typedef struct sf_axis_result {
@@ -51,6 +54,7 @@ typedef struct sf_axis_result {
     double seconds; /* of the objective */
     double bound;   /* nothing along this axis, the others fixed, costs less */
     double over;    /* not feasible: bytes over the limit */
+    int64_t memory; /* feasible, and there is a limit: the most that was counted at any time */
     uint32_t variables, edges;
 } sf_axis_result;
 

@@ -29,7 +29,8 @@ typedef struct axis_port {
     uint32_t variable, count;
     uint32_t stride;
     const sf_share *shares; /* choice k: shares[k * stride] */
-    const bool *grown;      /* by choice: a piece larger than what it comes from; NULL: not told */
+    const bool
+        *moved; /* by choice: it is sent, not what it comes from or cut from that; NULL: not told */
 } axis_port;
 
 /* One end of an edge: a port, and the layout that the tensor has along the other axes there. */
@@ -39,9 +40,10 @@ typedef struct axis_end {
 } axis_end;
 
 enum {
-    AXIS_MOVES = 1, /* collectives may stand here */
-    AXIS_KEEPS = 2, /* the piece must not grow */
-    AXIS_SLACK = 4, /* reductions go on beside other work */
+    AXIS_MOVES = 1,         /* collectives may stand here */
+    AXIS_KEEPS = 2,         /* the piece must not grow */
+    AXIS_SLACK = 4,         /* reductions go on beside other work, */
+    AXIS_EXPOSED_SHIFT = 8, /* and so many parts of their time (SF_EXPOSED_ALL) are exposed */
 };
 
 /* What it costs, in seconds, that the ends of an edge choose as they do; HUGE_VAL where they must not.
@@ -72,7 +74,7 @@ typedef struct axis_version {
     int phase;            /* AXIS_KEPT: read in several */
     uint32_t variable;
     sf_share *shares; /* by choice */
-    bool *grown;      /* by choice, or NULL */
+    bool *moved;      /* by choice, or NULL */
     size_t count, capacity;
     struct axis_version *next;
 } axis_version;
@@ -106,9 +108,7 @@ typedef struct axis_builder {
     axis_use
         *uses; /* of value v, which is no result of a barrier: first_use[v] .. first_use[v + 1] */
     uint32_t *first_use;
-    uint32_t *becomes;  /* by result of the step: the argument, or SF_NONE */
-    uint32_t *position; /* by node id: its place in the step, counted from 1 */
-    bool *has_slack;    /* by value: made in the backward pass, and only the update waits for it */
+    uint32_t *becomes; /* by result of the step: the argument, or SF_NONE */
 
     uint32_t *nodes, *arguments; /* the variable of each, by id and by argument */
     sf_share_space *shares;      /* by argument: its choices */
@@ -141,13 +141,16 @@ sf_value axis_origin(const axis_builder *b, sf_value value);
 axis_end axis_made(const axis_builder *b, sf_value value);
 axis_end axis_read(const axis_builder *b, axis_use use);
 sf_phase axis_phase(const axis_builder *b, axis_use use);
-uint32_t axis_time(const axis_builder *b, axis_use use);
 
 /* axis_version.c: makes the versions of all values, then their variables. */
 void axis_add_versions(axis_builder *b);
 
 /* The version of that phase or the kept one, or NULL. */
 const axis_version *axis_find_version(const axis_builder *b, const axis_end *made, int phase);
+axis_port axis_port_of(const axis_version *version);
+
+/* Whether it may be made as partial sums. */
+bool axis_can_reduce(const axis_end *made);
 
 /* Whether so much matters to the limit of memory. */
 bool axis_is_large(const axis_builder *b, const sf_type *type);

@@ -81,8 +81,6 @@ static double seconds_of(axis_builder *b, const axis_matrix *m, uint32_t i, uint
     bool grows = before.kind == SF_SPLIT && after.kind != SF_SPLIT;
     if (grows && (m->flags & AXIS_KEEPS))
         return HUGE_VAL;
-    if (to->grown && to->grown[k] != grows)
-        return HUGE_VAL;
     sf_layout x, y;
     if (!axis_fit(b, m->type, &m->from.others, before, &x) ||
         !axis_fit(b, m->type, &m->to.others, after, &y))
@@ -90,10 +88,12 @@ static double seconds_of(axis_builder *b, const axis_matrix *m, uint32_t i, uint
     if (hands_over_sums(&x, &y))
         return HUGE_VAL;
     axis_way way = axis_move(b, m->type, &x, &y);
+    if (to->moved && after.kind != SF_SPLIT && to->moved[k] != way.sends)
+        return HUGE_VAL;
     if (way.sends && !(m->flags & AXIS_MOVES) && sf_layout_equal(&m->from.others, &m->to.others))
         return HUGE_VAL;
-    return (m->flags & AXIS_SLACK) && sf_layout_is_partial(&x) ? way.seconds * b->options->exposed
-                                                               : way.seconds;
+    bool hides = (m->flags & AXIS_SLACK) && sf_layout_is_partial(&x);
+    return hides ? way.seconds * (m->flags >> AXIS_EXPOSED_SHIFT) / SF_EXPOSED_ALL : way.seconds;
 }
 
 static bool is_same_end(const axis_end *a, const axis_end *b)

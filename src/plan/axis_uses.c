@@ -1,4 +1,4 @@
-/* Who reads a value, when, and as what. Barriers are seen through: their results are their operands. */
+/* Who reads a value, and as what. Barriers are seen through: their results are their operands. */
 #include <string.h>
 
 #include "plan/axis_build.h"
@@ -50,28 +50,6 @@ static void visit_uses(axis_builder *b, const sf_uses *uses, visit_use *visit)
         visit(b, axis_origin(b, top->results[r]), (axis_use){SF_NONE, r});
 }
 
-/* Only the update waits for what all of its readers, and theirs in the backward pass, lead to. */
-static void find_slack(axis_builder *b)
-{
-    const sf_block *top = b->graph->top;
-    b->has_slack = SF_ARRAY(&b->arena, b->graph->nvalues, bool);
-    for (uint32_t i = top->nnodes; i-- > 0;) {
-        const sf_node *node = b->graph->nodes[top->nodes[i]];
-        for (uint32_t r = 0; r < node->nresults && node->phase == SF_BACKWARD; r++) {
-            sf_value value = axis_origin(b, node->result + r);
-            bool slack = true;
-            for (uint32_t u = b->first_use[value]; slack && u < b->first_use[value + 1]; u++) {
-                uint32_t reader = b->uses[u].node;
-                slack = reader == SF_NONE || b->graph->nodes[reader]->phase == SF_UPDATE ||
-                        (b->graph->nodes[reader]->phase == SF_BACKWARD &&
-                         b->graph->nodes[reader]->nresults > 0 &&
-                         b->has_slack[b->graph->nodes[reader]->result]);
-            }
-            b->has_slack[node->result + r] = slack;
-        }
-    }
-}
-
 void axis_find_uses(axis_builder *b)
 {
     const sf_graph *graph = b->graph;
@@ -89,10 +67,6 @@ void axis_find_uses(axis_builder *b)
     for (uint32_t i = 0; i < top->narguments; i++)
         if (graph->arguments[i].next != SF_NONE)
             b->becomes[graph->arguments[i].next] = i;
-    b->position = SF_ARRAY(&b->arena, graph->nnodes, uint32_t);
-    for (uint32_t i = 0; i < top->nnodes; i++)
-        b->position[top->nodes[i]] = i + 1;
-    find_slack(b);
 }
 
 sf_value axis_origin(const axis_builder *b, sf_value value)
@@ -164,9 +138,4 @@ sf_phase axis_phase(const axis_builder *b, axis_use use)
         return b->graph->nodes[use.node]->phase;
     const sf_node *maker = sf_maker(b->graph, b->graph->top->results[use.operand]);
     return maker ? maker->phase : SF_UPDATE;
-}
-
-uint32_t axis_time(const axis_builder *b, axis_use use)
-{
-    return use.node == SF_NONE ? b->graph->top->nnodes + 1 : b->position[use.node];
 }

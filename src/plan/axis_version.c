@@ -1,4 +1,6 @@
 /* The versions of values: variables between a maker and its readers. */
+#include <math.h>
+
 #include "base/hash.h"
 #include "plan/axis_build.h"
 
@@ -60,7 +62,7 @@ static int count_readers(const axis_builder *b, sf_value value, uint32_t counts[
     return phases;
 }
 
-static bool can_reduce(const axis_end *made)
+bool axis_can_reduce(const axis_end *made)
 {
     for (uint32_t k = 0; k < made->port.count; k++)
         if (made->port.shares[(size_t)k * made->port.stride].kind == SF_PARTIAL)
@@ -91,7 +93,7 @@ static void plan_versions(axis_builder *b, sf_value value)
     int phases = count_readers(b, value, counts);
     bool large = axis_is_large(b, sf_type_of(b->graph, value));
     axis_version *kept = NULL;
-    if (phases > 1 && can_reduce(&made)) {
+    if (phases > 1 && axis_can_reduce(&made)) {
         kept = need_version(b, &made, AXIS_KEPT);
         add_choices(b, kept, &made.port);
     }
@@ -105,16 +107,16 @@ static void plan_versions(axis_builder *b, sf_value value)
     }
 }
 
-/* A choice that is not split comes twice, as large as what it comes from and larger, where memory matters. */
-static void tell_growth(axis_builder *b, axis_version *v)
+/* A choice that is not split comes twice where memory matters: as what it comes from, and sent. */
+static void tell_moved(axis_builder *b, axis_version *v)
 {
     size_t count = v->count;
     for (size_t i = 0; i < count; i++)
         if (v->shares[i].kind != SF_SPLIT)
             SF_PUSH(&b->arena, v->shares, v->count, v->capacity, v->shares[i]);
-    v->grown = SF_ARRAY(&b->arena, v->count, bool);
+    v->moved = SF_ARRAY(&b->arena, v->count, bool);
     for (size_t i = count; i < v->count; i++)
-        v->grown[i] = true;
+        v->moved[i] = true;
 }
 
 static void add_variable(axis_builder *b, sf_value value, int phase)
@@ -124,7 +126,7 @@ static void add_variable(axis_builder *b, sf_value value, int phase)
     if (!v || v->variable != SF_NONE)
         return;
     if (phase != AXIS_KEPT && axis_is_large(b, sf_type_of(b->graph, value)))
-        tell_growth(b, v);
+        tell_moved(b, v);
     v->variable = axis_add_variable(b, (uint32_t)v->count);
 }
 
@@ -142,10 +144,15 @@ void axis_add_versions(axis_builder *b)
             add_variable(b, (sf_value)v, phase);
 }
 
+axis_port axis_port_of(const axis_version *version)
+{
+    return (axis_port){version->variable, (uint32_t)version->count, 1, version->shares,
+                       version->moved};
+}
+
 static axis_end end_at_version(const axis_version *v, const sf_layout *others)
 {
-    axis_port port = {v->variable, (uint32_t)v->count, 1, v->shares, v->grown};
-    return (axis_end){port, *others};
+    return (axis_end){axis_port_of(v), *others};
 }
 
 /* The kept version is reduced along the other axes as the first reader wants it, and else as it was made. */
@@ -168,13 +175,25 @@ static sf_layout phase_layout(const axis_builder *b, sf_value value, int phase)
     return axis_read(b, b->uses[u]).others;
 }
 
+/* What is told to an edge along which reductions go on beside other work; 0: they do not. */
+static int slack_flags(const axis_builder *b, sf_value value)
+{
+    const uint8_t *known = b->options->value_exposed;
+    int parts = (int)lround(b->options->exposed * SF_EXPOSED_ALL);
+    if (!b->efforts->slack[value])
+        return 0;
+    if (known && known[value] != SF_EXPOSED_UNKNOWN)
+        parts = known[value];
+    return AXIS_SLACK | parts << AXIS_EXPOSED_SHIFT;
+}
+
 void axis_add_edges(axis_builder *b, sf_value value)
 {
     if (b->first_use[value + 1] == b->first_use[value])
         return;
     const sf_type *type = sf_type_of(b->graph, value);
     int moves = can_move(b, value) ? AXIS_MOVES : 0;
-    int first = moves | (b->has_slack[value] ? AXIS_SLACK : 0);
+    int first = moves | slack_flags(b, value);
     axis_end made = axis_made(b, value), from = made;
     const axis_version *kept = moves ? axis_find_version(b, &made, AXIS_KEPT) : NULL;
     if (kept) {

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "ir/name.h"
 #include "op/op.h"
+#include "plan/rules.h"
 #include "plan/uses.h"
 #include "shard/strategy.h"
 
@@ -29,8 +30,11 @@ typedef struct completion {
     applied *ops; /* by node id */
     sf_uses uses;
     bool *is_free; /* by node id: depends on constants alone */
+    sf_rules rules;
+    int grant; /* of wishes, see plan/rules.h */
 
     int axis, parts;  /* of the axis at hand: */
+    sf_fixed fixed;   /* by rules */
     sf_share *shares; /* by value: what it should be, where `known` */
     bool *known;
     int *pin;         /* by value: the pin that `shares` is from, or -1 */
@@ -94,7 +98,7 @@ static bool fits(const completion *c, const sf_layout *earlier, const sf_type *t
 
 static void know(completion *c, sf_value value, sf_share share)
 {
-    if (c->known[value])
+    if (c->known[value] || sf_is_banned(&c->fixed, value, share))
         return;
     c->known[value] = true;
     c->shares[value] = share;
@@ -113,8 +117,7 @@ static sf_share with_period(const completion *c, const sf_layout *earlier, const
     return share;
 }
 
-static sf_status pin_value(completion *c, const sf_names *names, int number, sf_value value,
-                           bool *fitted)
+static sf_status pin_value(completion *c, const sf_names *names, int number, sf_value value)
 {
     const sf_pin *pin = &c->plan->pins[number];
     const sf_type *type = sf_type_of(c->graph, value);
@@ -122,7 +125,6 @@ static sf_status pin_value(completion *c, const sf_names *names, int number, sf_
     char why[SF_WHY_TEXT];
     sf_share share = with_period(c, earlier, type, pin->share);
     if (fits(c, earlier, type, share, why)) {
-        *fitted = true;
         c->known[value] = true;
         c->shares[value] = share;
         c->pin[value] = number;
@@ -136,31 +138,35 @@ static sf_status pin_value(completion *c, const sf_names *names, int number, sf_
                    pin->text, names->values[value], sf_type_text(type, text), why);
 }
 
-/* Gives the values that the pin matches their share, unless an earlier pin did. */
+/* What rules fix. Their pins come first, so numbers agree. */
+static sf_status obey_rules(completion *c, const sf_names *names)
+{
+    c->fixed = sf_rules_along(&c->rules, c->axis, c->grant, c->plan, &c->arena);
+    for (sf_value v = 0; c->fixed.pin && v < c->graph->nvalues; v++)
+        if (c->fixed.pin[v] >= 0)
+            SF_TRY(pin_value(c, names, c->fixed.pin[v], v));
+    return SF_OK;
+}
+
+/* Gives the values that a pin of a recipe matches their share, unless an earlier pin did, or forbids it. */
 static sf_status obey_pin(completion *c, const sf_names *names, int number)
 {
     const sf_pin *pin = &c->plan->pins[number];
-    bool fitted = false;
     size_t count;
     const sf_named **found = sf_names_match(names, pin->pattern, &c->arena, &count);
     for (size_t i = 0; i < count; i++)
-        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v]) {
-            if (c->known[v])
-                fitted = true;
-            else
-                SF_TRY(pin_value(c, names, number, v, &fitted));
-        }
-    if (count == 0) {
-        sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
-                "pin \"%s\" matches no argument, gradient or scope of the step", pin->text);
-        return sf_hint(c->diag,
-                       "names are written as layer_0/attn/q/kernel; sheaf pin STEP --names "
-                       "lists them");
-    }
-    if (!fitted)
-        return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
-                       "pin \"%s\" fits none of the tensors that it matches", pin->text);
+        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v])
+            if (!c->known[v] && !sf_is_banned(&c->fixed, v, pin->share))
+                SF_TRY(pin_value(c, names, number, v));
     return SF_OK;
+}
+
+/* Whether rules forbid that a tensor of the node has the share; of arguments, ops may read slices. */
+static bool is_forbidden(const completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+{
+    sf_value value = tensor < node->noperands ? node->operands[tensor]
+                                              : node->result + (tensor - node->noperands);
+    return c->graph->values[value].node != SF_NONE && sf_is_banned(&c->fixed, value, share);
 }
 
 static bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy)
@@ -170,7 +176,7 @@ static bool strategy_fits(const completion *c, const sf_node *node, const sf_str
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         const sf_type *type = t < node->noperands ? a->op.in[t] : a->op.out[t - node->noperands];
         sf_share share = sf_strategy_share(&a->op, &a->factoring, strategy, (int)t);
-        if (!fits(c, &layouts[t], type, share, NULL))
+        if (!fits(c, &layouts[t], type, share, NULL) || is_forbidden(c, node, t, share))
             return false;
     }
     return true;
@@ -201,7 +207,8 @@ static void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf
 {
     uint32_t n = node->noperands, o = tensor % n;
     sf_layout *layouts = c->plan->nodes[node->id];
-    if (layouts[o].axes[c->axis].kind != SF_REPLICATED ||
+    if (layouts[o].axes[c->axis].kind != SF_REPLICATED || is_forbidden(c, node, o, share) ||
+        is_forbidden(c, node, n + o, share) ||
         !fits(c, &layouts[o], sf_type_of(c->graph, node->operands[o]), share, NULL))
         return;
     layouts[o].axes[c->axis] = layouts[n + o].axes[c->axis] = share;
@@ -461,7 +468,8 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     c->queue = NULL;
     c->head = c->count = c->capacity = 0;
     c->held = SF_ARRAY(&c->arena, nvalues, held *);
-    for (int p = 0; p < c->plan->npins; p++)
+    SF_TRY(obey_rules(c, names));
+    for (int p = c->plan->nrules; p < c->plan->npins; p++)
         if (c->plan->pins[p].axis == c->axis)
             SF_TRY(obey_pin(c, names, p));
     hold_products(c);
@@ -476,20 +484,64 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     return SF_OK;
 }
 
-sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+static sf_status complete_axes(completion *c, const sf_names *names, int grant)
 {
-    completion c = {.graph = graph, .plan = plan, .diag = diag};
-    sf_names names = sf_names_of(graph, &c.arena);
+    c->grant = grant;
+    for (c->axis = 0; c->axis < c->plan->mesh.naxes; c->axis++)
+        SF_TRY(complete_axis(c, names));
+    return SF_OK;
+}
+
+static void forget_layouts(completion *c)
+{
+    memset(c->plan->arguments, 0, c->graph->top->narguments * sizeof *c->plan->arguments);
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = top_node(c, i);
+        uint32_t count = node->noperands + node->nresults;
+        if (count > 0)
+            memset(c->plan->nodes[node->id], 0, count * sizeof **c->plan->nodes);
+    }
+}
+
+/* Wishes may come true by what the other pins lead to; if not, the first axis that can is asked. */
+static sf_status complete_wishes(completion *c, const sf_names *names)
+{
+    int broken = 0;
+    for (int grant = -1; grant < c->plan->mesh.naxes; grant++) {
+        if (grant >= 0)
+            forget_layouts(c);
+        SF_TRY(complete_axes(c, names, grant < 0 ? SF_GRANT_NONE : grant));
+        broken = sf_rules_broken(&c->rules, c->plan);
+        if (broken < 0)
+            return SF_OK;
+    }
+    return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\" does not come true along any axis",
+                   c->plan->pins[broken].text);
+}
+
+static sf_status complete(completion *c)
+{
+    const sf_graph *graph = c->graph;
+    sf_plan *plan = c->plan;
+    sf_names names = sf_names_of(graph, &c->arena);
+    SF_TRY(sf_rules_new(graph, &names, &plan->mesh, plan->nrules, plan->pins, &c->arena, c->diag,
+                        &c->rules));
     sf_plan_mark_pins(plan, &names);
-    apply_ops(&c);
-    c.uses = sf_uses_of(graph, &c.arena);
-    find_free(&c);
-    sf_status status = SF_OK;
-    for (c.axis = 0; c.axis < plan->mesh.naxes && status == SF_OK; c.axis++)
-        status = complete_axis(&c, &names);
+    apply_ops(c);
+    c->uses = sf_uses_of(graph, &c->arena);
+    find_free(c);
+    SF_TRY(c->rules.nwishes > 0 ? complete_wishes(c, &names)
+                                : complete_axes(c, &names, SF_GRANT_NONE));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].next != SF_NONE)
             plan->results[graph->arguments[i].next] = plan->arguments[i];
+    return SF_OK;
+}
+
+sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+{
+    completion c = {.graph = graph, .plan = plan, .diag = diag};
+    sf_status status = complete(&c);
     sf_arena_free(&c.arena);
     return status;
 }

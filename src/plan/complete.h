@@ -18,10 +18,9 @@
 
 #include "plan/pin.h"
 
-/* Fills the layouts of a new plan from plan->pins. A pin that matches nothing, or splits what does not
- * split, is SF_EUSAGE; where a pattern matches scopes, tensors in them that do not fit are passed over,
- * as long as one does, and so are single numbers, such as the count of steps, where a pattern has * or
- * ?. */
+/* Fills the layouts of a new plan from plan->pins; of those, the rules hold as plan/rules.h says, and what is
+ * wrong with them is SF_EUSAGE. A pin of a recipe that does not fit an argument is SF_EUSAGE, too. A wish that
+ * does not come true by the other pins is granted by the first axis that can. */
 sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
 
 #endif

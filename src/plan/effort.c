@@ -389,6 +389,34 @@ static void find_efforts(analysis *a)
     }
 }
 
+/* Slack */
+
+static bool leads_to_update(const analysis *a, sf_value_use use)
+{
+    if (use.node == SF_NONE)
+        return true;
+    const sf_node *reader = a->graph->nodes[use.node];
+    if (reader->phase != SF_BACKWARD || reader->nresults == 0)
+        return reader->phase == SF_UPDATE;
+    return a->out->slack[reader->result + (sf_is_transparent(reader) ? use.operand : 0)];
+}
+
+/* Backwards, so that it is known of all readers. */
+static void find_slack(analysis *a)
+{
+    const sf_block *top = a->graph->top;
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = a->graph->nodes[top->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults && node->phase == SF_BACKWARD; r++) {
+            sf_value value = node->result + r;
+            bool slack = true;
+            for (uint32_t u = a->uses.first[value]; slack && u < a->uses.first[value + 1]; u++)
+                slack = leads_to_update(a, a->uses.at[u]);
+            a->out->slack[value] = slack;
+        }
+    }
+}
+
 sf_efforts *sf_efforts_new(const sf_graph *graph, sf_arena *arena)
 {
     sf_efforts *out = SF_NEW(arena, sf_efforts);
@@ -399,6 +427,7 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, sf_arena *arena)
     out->source = SF_ARRAY(arena, graph->nvalues, sf_value);
     out->again = SF_ARRAY(arena, graph->nvalues, bool);
     out->gradient = SF_ARRAY(arena, graph->nvalues, bool);
+    out->slack = SF_ARRAY(arena, graph->nvalues, bool);
     analysis a = {.graph = graph, .out = out};
     const sf_value *gradients = sf_gradients(graph, &a.scratch);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
@@ -412,6 +441,7 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, sf_arena *arena)
     find_places(&a);
     find_again(&a);
     find_efforts(&a);
+    find_slack(&a);
     sf_arena_free(&a.scratch);
     return out;
 }

@@ -45,6 +45,7 @@ typedef struct sf_efforts {
     sf_value *source;
     bool *again;
     bool *gradient; /* by value: of a parameter, see plan/pin.h */
+    bool *slack;    /* by value: made in the backward pass, and only the update waits for it */
 } sf_efforts;
 
 /* Lives in the arena. */

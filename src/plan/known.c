@@ -26,12 +26,10 @@ const sf_known *sf_known_nth(int index)
     return index >= 0 && index < NROWS ? &rows[index] : NULL;
 }
 
-const sf_known *sf_known_first_combined(void)
+const sf_known *sf_known_pins(void)
 {
-    int index = 0;
-    while (!rows[index].state)
-        index++;
-    return &rows[index];
+    static const sf_known pins = {"pins", NULL, NULL};
+    return &pins;
 }
 
 typedef struct cook {
@@ -42,6 +40,7 @@ typedef struct cook {
     sf_diag *diag;
     sf_arena arena;
     sf_names names;
+    sf_rules rules;
 } cook;
 
 /* Appends the pins of the other plan, on the same mesh, as the weaker ones. */
@@ -63,6 +62,10 @@ static sf_status start(const cook *k, sf_plan **out)
 {
     sf_plan *plan, *state;
     const sf_graph *graph = k->ground->graph;
+    if (!k->known->recipe) {
+        *out = sf_plan_new(graph, k->mesh);
+        return SF_OK;
+    }
     SF_TRY(sf_recipe_plan(graph, k->known->recipe, 0, k->mesh, k->diag, &plan));
     *out = plan;
     if (!k->known->state)
@@ -79,7 +82,7 @@ static int64_t state_bytes(cook *k, const sf_pin *pin)
     const sf_graph *graph = k->ground->graph;
     size_t count;
     const sf_named **found = sf_names_match(&k->names, pin->pattern, &k->arena, &count);
-    if (count == 0 || pin->share.kind != SF_SPLIT ||
+    if (count == 0 || pin->share.kind != SF_SPLIT || pin->axis == SF_ANY_AXIS ||
         strcmp(k->mesh->axes[pin->axis].name, "data") != 0)
         return 0;
     const sf_value_info *info = &graph->values[found[0]->first];
@@ -112,7 +115,7 @@ static sf_status finish(cook *k, int64_t least, sf_priced *out)
         SF_TRY(spare_small(k, out->plan, least));
     SF_TRY(sf_plan_add_pins(out->plan, ground->npins, ground->pins, k->diag));
     SF_TRY(sf_plan_complete(ground->graph, out->plan, k->diag));
-    return sf_price_on(ground, k->costs, k->diag, out);
+    return sf_price_on(ground, &k->rules, k->costs, k->diag, out);
 }
 
 /* What is split is at least so large; 0: all that the recipe splits. */
@@ -159,6 +162,20 @@ static void keep_better(sf_priced *best, sf_priced *found)
     sf_plan_free(found->plan);
 }
 
+/* Bytes that a rank has more where nothing is split along axis data. */
+static double saved_bytes(cook *k, const sf_plan *plan)
+{
+    double saved = 0;
+    for (int p = 0; p < plan->npins; p++) {
+        size_t count = 0;
+        int64_t bytes = state_bytes(k, &plan->pins[p]);
+        if (bytes > 0)
+            sf_names_match(&k->names, plan->pins[p].pattern, &k->arena, &count);
+        saved += (double)bytes * (double)count;
+    }
+    return saved;
+}
+
 /* The largest size from which on splitting is enough: what is smaller stays whole. `all`, which splits
  * everything, fits. Where nothing needs to be split, pieces of optimizer state can still save time, as less
  * is updated; those of others cannot. */
@@ -166,11 +183,8 @@ static sf_status spare_what_fits(cook *k, sf_priced *all)
 {
     int64_t *sizes;
     size_t count = find_sizes(k, all->plan, &sizes), low = 0, high = count;
-    sf_priced none;
-    SF_TRY(make(k, INT64_MAX, &none));
-    bool whole = none.fits;
-    sf_plan_free(none.plan);
-    if (whole && strcmp(k->known->recipe, "zero1") != 0)
+    double whole = (double)all->price.memory + saved_bytes(k, all->plan);
+    if (whole <= (double)k->ground->memory && strcmp(k->known->recipe, "zero1") != 0)
         return SF_OK;
     while (low + 1 < high) {
         size_t middle = (low + high) / 2;
@@ -187,7 +201,7 @@ static sf_status spare_what_fits(cook *k, sf_priced *all)
 
 static bool splits_state(const sf_known *known)
 {
-    return known->state || strncmp(known->recipe, "zero", 4) == 0;
+    return known->state || (known->recipe && strncmp(known->recipe, "zero", 4) == 0);
 }
 
 static sf_status cook_plan(cook *k, sf_priced *out)
@@ -208,7 +222,9 @@ sf_status sf_known_plan(const sf_ground *ground, const sf_known *known, const sf
                         const sf_costs *costs, sf_diag *diag, sf_priced *out)
 {
     cook k = {.ground = ground, .known = known, .mesh = mesh, .costs = costs, .diag = diag};
-    sf_status status = cook_plan(&k, out);
+    sf_status status = sf_ground_rules(ground, mesh, &k.arena, diag, &k.rules);
+    if (status == SF_OK)
+        status = cook_plan(&k, out);
     sf_arena_free(&k.arena);
     return status;
 }

@@ -7,12 +7,11 @@
 /* A node at place w of the order runs at tick 4 w + RUNS, between the moves before it and those behind. */
 enum { BEFORE, RUNS, BEHIND, TICKS = 4 };
 
-/* A collective that was taken has landed when so many others have been taken, or when somebody wants it in
+/* A collective that was taken has landed when enough others have been taken, or when somebody wants it in
  * the order of the step: as in prog/order.c. */
-enum { IN_FLIGHT = 2 };
-
 typedef struct flight {
     int64_t start, land;
+    double bytes;
     int64_t wanted; /* by the first reader, in the order of the step */
 } flight;
 
@@ -24,6 +23,7 @@ typedef struct storage {
     double bytes;
     int64_t from, to; /* ticks between which it is held, both included */
     sf_memory_kind kind;
+    int64_t before, after; /* the last use in the forward pass, and the first behind it; 0: none */
 } storage;
 
 typedef struct lives {
@@ -42,7 +42,8 @@ typedef struct lives {
     uint32_t *sources;  /* by version: what it can be computed from again, or SF_NONE */
     storage *all;
     size_t count, capacity;
-    int64_t end; /* the last tick */
+    int64_t end;  /* the last tick */
+    int64_t turn; /* that of the last node of the forward pass */
 } lives;
 
 /* When */
@@ -102,8 +103,13 @@ static void place_move(lives *l, uint32_t at, int64_t index, uint32_t *taken)
     }
     if (sf_is_local_move(move->kind))
         return;
-    l->flight_of_move[at] = *taken;
-    l->flights[(*taken)++].start = start;
+    flight *taking = &l->flights[*taken];
+    l->flight_of_move[at] = (*taken)++;
+    taking->start = start;
+    if (!sf_is_reduction(move->kind))
+        taking->wanted = start;
+    taking->bytes = move->bucket != SF_NONE ? l->moves->buckets[move->bucket].bytes
+                                            : fmax(move->before, move->after);
 }
 
 static void place_steps(lives *l)
@@ -121,6 +127,30 @@ static void place_steps(lives *l)
     l->nflights = taken;
 }
 
+/* They land in the order in which they were taken. */
+static void find_landings(lives *l)
+{
+    size_t last = 0;   /* the collective that pushes this one down */
+    double behind = 0; /* bytes of those behind this one, up to that */
+    for (size_t i = 0; i < l->nflights; i++) {
+        flight *f = &l->flights[i];
+        while (last < l->nflights &&
+               (last < i + SF_IN_FLIGHT || behind < (double)SF_FLIGHT_BYTES)) {
+            last++;
+            behind += last < l->nflights ? l->flights[last].bytes : 0;
+        }
+        int64_t pushed = last < l->nflights ? l->flights[last].start : INT64_MAX;
+        f->land = earliest(earliest(pushed, f->wanted), l->end / TICKS);
+        behind -= i + 1 < l->nflights ? l->flights[i + 1].bytes : 0;
+    }
+    for (size_t i = l->nflights; i-- > 0;) {
+        flight *f = &l->flights[i];
+        if (i + 1 < l->nflights)
+            f->land = earliest(f->land, f[1].land);
+        f->land = latest(f->start, f->land);
+    }
+}
+
 /* Nobody reads from a bucket before all its members have been seen, so its time is known by then. Where
  * collectives land follows from where they start; a second walk then lets the update wait for that. */
 static void find_when(lives *l)
@@ -134,20 +164,20 @@ static void find_when(lives *l)
     for (size_t i = 0; i < m->nmoves; i++)
         l->flights[i].wanted = INT64_MAX;
     place_steps(l);
-    for (size_t i = 0; i < l->nflights; i++) {
-        flight *f = &l->flights[i];
-        int64_t pushed = i + IN_FLIGHT < l->nflights ? l->flights[i + IN_FLIGHT].start : INT64_MAX;
-        int64_t land = earliest(earliest(pushed, f->wanted), l->end / TICKS);
-        f->land = latest(f->start, land);
-    }
+    find_landings(l);
     place_steps(l);
+    for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
+        const sf_node *node = l->graph->nodes[l->graph->top->nodes[i]];
+        if (node->phase == SF_FORWARD)
+            l->turn = latest(l->turn, TICKS * l->when[node->id] + BEHIND);
+    }
 }
 
 /* Storage */
 
 static uint32_t add_storage(lives *l, double bytes, sf_memory_kind kind, int64_t tick)
 {
-    storage s = {ceil(bytes / GRAIN) * GRAIN, tick, tick, kind};
+    storage s = {.bytes = ceil(bytes / GRAIN) * GRAIN, .from = tick, .to = tick, .kind = kind};
     SF_PUSH(&l->arena, l->all, l->count, l->capacity, s);
     return (uint32_t)l->count - 1;
 }
@@ -173,6 +203,10 @@ static void use(lives *l, uint32_t version, int64_t tick)
         l->all[at].from = tick;
     if (l->all[at].to < tick)
         l->all[at].to = tick;
+    if (tick <= l->turn)
+        l->all[at].before = latest(l->all[at].before, tick);
+    else
+        l->all[at].after = l->all[at].after ? earliest(l->all[at].after, tick) : tick;
 }
 
 static bool is_view(const lives *l, sf_value value)
@@ -188,7 +222,7 @@ static uint32_t make_storage(lives *l, uint32_t version)
     int64_t when = maker ? l->when[maker->id] : 0;
     uint32_t at = add_storage(l, bytes_of(l, version), kind, TICKS * when + RUNS);
     if (maker && sf_is(maker, SF_OP_CONSTANT))
-        l->all[at] = (storage){l->all[at].bytes, 0, l->end, SF_MEMORY_BATCH};
+        l->all[at] = (storage){.bytes = l->all[at].bytes, .to = l->end, .kind = SF_MEMORY_BATCH};
     return at;
 }
 
@@ -373,20 +407,41 @@ static void find_storages(lives *l)
     live_results(l);
 }
 
-/* The first tick at which most is held. */
-static int64_t find_peak(lives *l)
+/* Which storages are looked at, as bits of kinds, and whether activations that wait for the backward pass are
+ * let go and computed again there. */
+typedef struct view {
+    uint32_t kinds;
+    bool again;
+} view;
+enum { ALL_KINDS = (1 << SF_MEMORY_KIND_COUNT) - 1 };
+
+static bool is_let_go(const lives *l, const storage *s, view v)
+{
+    return v.again && s->kind == SF_MEMORY_ACTIVATION && s->from <= l->turn && s->after > 0;
+}
+
+/* The first tick at which most is held, and how much that is. */
+static int64_t find_peak(lives *l, view v, double *most)
 {
     double *change = SF_ARRAY(&l->arena, l->end + 2, double);
     for (size_t i = 0; i < l->count; i++) {
-        change[l->all[i].from] += l->all[i].bytes;
-        change[l->all[i].to + 1] -= l->all[i].bytes;
+        const storage *s = &l->all[i];
+        if (!(v.kinds >> s->kind & 1))
+            continue;
+        change[s->from] += s->bytes;
+        change[s->to + 1] -= s->bytes;
+        if (is_let_go(l, s, v)) {
+            change[latest(s->from, s->before) + 1] -= s->bytes;
+            change[s->after] += s->bytes;
+        }
     }
-    double held = 0, most = -1;
+    double held = 0;
     int64_t peak = 0;
+    *most = -1;
     for (int64_t tick = 0; tick <= l->end; tick++) {
         held += change[tick];
-        if (held > most) {
-            most = held;
+        if (held > *most) {
+            *most = held;
             peak = tick;
         }
     }
@@ -406,7 +461,8 @@ void sf_price_memory(const sf_efforts *efforts, const sf_moves *moves, sf_price 
     double held[SF_MEMORY_KIND_COUNT] = {0}, sum = 0;
     find_when(&l);
     find_storages(&l);
-    int64_t peak = find_peak(&l), place = peak / TICKS;
+    double most;
+    int64_t peak = find_peak(&l, (view){.kinds = ALL_KINDS}, &most), place = peak / TICKS;
     for (size_t i = 0; i < l.count; i++)
         if (l.all[i].from <= peak && peak <= l.all[i].to)
             held[l.all[i].kind] += l.all[i].bytes;
@@ -418,4 +474,53 @@ void sf_price_memory(const sf_efforts *efforts, const sf_moves *moves, sf_price 
     if (top->nnodes > 0)
         out->peak = top->nodes[place < top->nnodes ? place : top->nnodes - 1];
     sf_arena_free(&l.arena);
+}
+
+sf_status sf_find_relief(const sf_efforts *efforts, const sf_plan *plan, sf_diag *diag,
+                         sf_relief *out)
+{
+    const uint32_t batch = 1u << SF_MEMORY_ACTIVATION | 1u << SF_MEMORY_BATCH;
+    lives l = {.efforts = efforts, .graph = efforts->graph, .mesh = &plan->mesh};
+    sf_moves *moves;
+    sf_status status = sf_moves_of(efforts->graph, plan, &l.arena, diag, &moves);
+    if (status == SF_OK) {
+        double bytes;
+        l.moves = moves;
+        find_when(&l);
+        find_storages(&l);
+        find_peak(&l, (view){.kinds = ALL_KINDS & ~batch}, &bytes);
+        out->state = to_bytes(bytes);
+        find_peak(&l, (view){.kinds = batch}, &bytes);
+        out->batch = to_bytes(bytes);
+        find_peak(&l, (view){.kinds = ALL_KINDS, .again = true}, &bytes);
+        out->again = to_bytes(bytes);
+    }
+    sf_arena_free(&l.arena);
+    return status;
+}
+
+sf_status sf_find_held(const sf_efforts *efforts, const sf_plan *plan, sf_arena *arena,
+                       sf_diag *diag, double **out)
+{
+    lives l = {.efforts = efforts, .graph = efforts->graph, .mesh = &plan->mesh};
+    sf_moves *moves;
+    double most;
+    *out = SF_ARRAY(arena, efforts->graph->nvalues, double);
+    sf_status status = sf_moves_of(efforts->graph, plan, &l.arena, diag, &moves);
+    if (status == SF_OK) {
+        l.moves = moves;
+        find_when(&l);
+        find_storages(&l);
+        int64_t peak = find_peak(&l, (view){.kinds = ALL_KINDS}, &most);
+        bool *counted = SF_ARRAY(&l.arena, l.count, bool);
+        for (uint32_t v = 0; v < moves->nversions; v++) {
+            uint32_t at = l.storages[v];
+            if (at == SF_NONE || counted[at] || l.all[at].from > peak || peak > l.all[at].to)
+                continue;
+            counted[at] = true;
+            (*out)[moves->versions[v].value] += l.all[at].bytes;
+        }
+    }
+    sf_arena_free(&l.arena);
+    return status;
 }

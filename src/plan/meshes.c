@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_BOUNDARIES = 2, MOST_LISTED = 4096 };
 
@@ -87,11 +88,10 @@ static double distance_of(const lister *l, int64_t cut)
 
 static void keep(lister *l, const int *sizes)
 {
-    static const char *const names[] = {"a", "b", "c"};
     ranked_mesh ranked = {.mesh.naxes = l->naxes, .order = (int)l->count};
     int64_t stride = 1;
     for (int a = l->naxes - 1; a >= 0; a--) {
-        ranked.mesh.axes[a] = (sf_axis){names[a], sizes[a]};
+        ranked.mesh.axes[a] = (sf_axis){SF_FREE_AXIS, sizes[a]};
         stride *= sizes[a];
         if (a > 0)
             ranked.distance += distance_of(l, stride);
@@ -128,9 +128,26 @@ static int by_distance(const void *left, const void *right)
     return a->order - b->order;
 }
 
-sf_meshes sf_meshes_of(const sf_cluster *cluster, int naxes, int most, sf_arena *arena)
+bool sf_meshes_can_idle(const sf_cluster *cluster, int idle)
 {
-    lister l = {.devices = cluster->ndevices, .naxes = naxes, .arena = arena};
+    bool equal = true;
+    for (int i = 1; i < cluster->nruns; i++)
+        equal = equal && cluster->nodes[i].devices == cluster->nodes[0].devices &&
+                cluster->nodes[i].kind == cluster->nodes[0].kind;
+    return equal && idle >= 1 && idle <= cluster->ndevices && cluster->ndevices % idle == 0;
+}
+
+static sf_mesh with_idle(const sf_mesh *mesh, int idle)
+{
+    sf_mesh out = {.naxes = mesh->naxes + 1, .axes = {{"idle", idle}}};
+    for (int a = 0; a < mesh->naxes; a++)
+        out.axes[a + 1] = mesh->axes[a];
+    return out;
+}
+
+sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most, sf_arena *arena)
+{
+    lister l = {.devices = cluster->ndevices / idle, .naxes = naxes, .arena = arena};
     int sizes[3] = {1, 1, 1};
     find_boundaries(&l, cluster);
     if (l.devices == 1 && naxes == 1)
@@ -142,6 +159,44 @@ sf_meshes sf_meshes_of(const sf_cluster *cluster, int naxes, int most, sf_arena 
     sf_meshes meshes = {.count = l.count < (size_t)most ? (int)l.count : most};
     meshes.at = SF_ARRAY(arena, meshes.count, sf_mesh);
     for (int i = 0; i < meshes.count; i++)
-        meshes.at[i] = l.found[i].mesh;
+        meshes.at[i] = idle > 1 ? with_idle(&l.found[i].mesh, idle) : l.found[i].mesh;
     return meshes;
+}
+
+bool sf_axis_is_free(const sf_axis *axis)
+{
+    return strcmp(axis->name, SF_FREE_AXIS) == 0;
+}
+
+typedef struct namer {
+    int nnames;
+    const char *const *names;
+    sf_arena *arena;
+    sf_mesh *found;
+    size_t count, capacity;
+} namer;
+
+/* Gives the names from number `at` on. */
+static void give_names(namer *n, sf_mesh mesh, int at)
+{
+    if (at == n->nnames) {
+        SF_PUSH(n->arena, n->found, n->count, n->capacity, mesh);
+        return;
+    }
+    for (int a = 0; a < mesh.naxes; a++) {
+        sf_mesh named = mesh;
+        if (!sf_axis_is_free(&mesh.axes[a]))
+            continue;
+        named.axes[a].name = n->names[at];
+        give_names(n, named, at + 1);
+    }
+}
+
+sf_meshes sf_meshes_named(const sf_meshes *meshes, int nnames, const char *const *names,
+                          sf_arena *arena)
+{
+    namer n = {.nnames = nnames, .names = names, .arena = arena};
+    for (int i = 0; i < meshes->count; i++)
+        give_names(&n, meshes->at[i], 0);
+    return (sf_meshes){(int)n.count, n.found};
 }

@@ -20,6 +20,10 @@
  * last one, beside which nothing is left to compute, to be soon over. */
 enum { SF_BUCKET_BYTES = 8 << 20 };
 
+/* What a collective makes may be asked for when so many others, of so many bytes, have been started after
+ * it: until then the network has enough to do, and the kernels too. */
+enum { SF_IN_FLIGHT = 2, SF_FLIGHT_BYTES = 2 * SF_BUCKET_BYTES };
+
 typedef struct sf_version {
     sf_value value;
     const sf_layout *layout; /* in the plan, or with the moves */

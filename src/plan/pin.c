@@ -1,5 +1,6 @@
 #include "plan/pin.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -21,40 +22,99 @@ static sf_status fail_pin(sf_diag *diag, const char *text, const char *what)
     return sf_hint(diag, "a pin is PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'");
 }
 
-sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
-                       sf_pin *out)
+/* The parts of "PATTERN=[!]SHARE@AXIS". */
+typedef struct pin_parts {
+    sf_str pattern, share, axis;
+    bool forbids;
+} pin_parts;
+
+static bool is_any(sf_str axis)
+{
+    return axis.length == 1 && axis.at[0] == '*';
+}
+
+static bool is_axis_name(sf_str axis)
+{
+    for (size_t i = 0; i < axis.length; i++)
+        if (!isalnum((unsigned char)axis.at[i]) && axis.at[i] != '_')
+            return false;
+    return axis.length > 0;
+}
+
+static const char *cut(const char *text, pin_parts *out)
 {
     const char *equals = strrchr(text, '='), *at = strrchr(text, '@');
     if (!equals || equals == text)
-        return fail_pin(diag, text, "no '=' behind a pattern");
+        return "no '=' behind a pattern";
     if (!at || at < equals)
-        return fail_pin(diag, text, "no '@AXIS' at the end");
-    sf_str pattern = trimmed((sf_str){text, (size_t)(equals - text)});
-    sf_str share = trimmed((sf_str){equals + 1, (size_t)(at - equals - 1)});
-    sf_str axis = trimmed(sf_str_of(at + 1));
+        return "no '@AXIS' at the end";
+    out->pattern = trimmed((sf_str){text, (size_t)(equals - text)});
+    out->share = trimmed((sf_str){equals + 1, (size_t)(at - equals - 1)});
+    out->axis = trimmed(sf_str_of(at + 1));
+    out->forbids = out->share.length > 0 && out->share.at[0] == '!';
+    if (out->forbids)
+        out->share = trimmed((sf_str){out->share.at + 1, out->share.length - 1});
+    if (out->pattern.length == 0)
+        return "no pattern in front of '='";
+    if (!is_any(out->axis) && !is_axis_name(out->axis))
+        return "behind '@' stands the name of an axis, of letters, digits and _, or *";
+    return out->share.length == 0 ? "no share between '=' and '@'" : NULL;
+}
+
+sf_str sf_pin_axis_name(const char *text)
+{
+    pin_parts parts;
+    return cut(text, &parts) || is_any(parts.axis) ? (sf_str){0} : parts.axis;
+}
+
+static const char *wrong_share(const sf_pin *pin)
+{
+    if (pin->share.kind == SF_PARTIAL)
+        return "partial values come by themselves and cannot be pinned";
+    if (pin->forbids && pin->share.kind != SF_SPLIT)
+        return "only splits can be forbidden, as in !S(0); R forbids them all";
+    if (pin->forbids && pin->share.period != 0)
+        return "what is forbidden is to split a dimension, with any period: leave it out";
+    if (pin->share.kind == SF_SPLIT && pin->share.dim >= SF_MAX_RANK)
+        return "no tensor has so many dimensions";
+    return NULL;
+}
+
+static sf_status find_axis(const char *text, sf_str axis, const sf_mesh *mesh, sf_diag *diag,
+                           int *out)
+{
+    *out = SF_ANY_AXIS;
+    if (!mesh || is_any(axis))
+        return SF_OK;
+    *out = sf_mesh_axis(mesh, axis);
+    if (*out >= 0)
+        return SF_OK;
+    sf_buf names = {0};
+    sf_mesh_print(mesh, &names);
+    sf_status status =
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": the mesh %s has no axis \"%.*s\"", text,
+                names.text, SF_STR_ARGS(axis));
+    sf_buf_free(&names);
+    return status;
+}
+
+sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
+                       sf_pin *out)
+{
+    pin_parts parts;
+    const char *wrong = cut(text, &parts);
+    if (wrong)
+        return fail_pin(diag, text, wrong);
     *out = (sf_pin){.text = sf_arena_string(arena, text, strlen(text)),
-                    .pattern = sf_arena_string(arena, pattern.at, pattern.length),
-                    .axis = sf_mesh_axis(mesh, axis)};
-    if (pattern.length == 0)
-        return fail_pin(diag, text, "no pattern in front of '='");
-    if (out->axis < 0) {
-        sf_buf names = {0};
-        sf_mesh_print(mesh, &names);
-        sf_status status =
-            sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": the mesh %s has no axis \"%.*s\"",
-                    text, names.text, SF_STR_ARGS(axis));
-        sf_buf_free(&names);
-        return status;
-    }
-    if (share.length == 0)
-        return fail_pin(diag, text, "no share between '=' and '@'");
-    if (sf_share_parse(share, NULL, &out->share) != SF_OK)
+                    .pattern = sf_arena_string(arena, parts.pattern.at, parts.pattern.length),
+                    .forbids = parts.forbids};
+    SF_TRY(find_axis(text, parts.axis, mesh, diag, &out->axis));
+    if (sf_share_parse(parts.share, NULL, &out->share) != SF_OK)
         return fail_pin(diag, text,
                         "the share is none of R, S(DIM) and S(DIM,PERIOD), where "
                         "dimensions count from 0");
-    if (out->share.kind == SF_PARTIAL)
-        return fail_pin(diag, text, "partial values come by themselves and cannot be pinned");
-    return SF_OK;
+    wrong = wrong_share(out);
+    return wrong ? fail_pin(diag, text, wrong) : SF_OK;
 }
 
 sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag)
@@ -66,6 +126,7 @@ sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, s
         memcpy(pins + count, plan->pins, (size_t)plan->npins * sizeof *pins);
     plan->pins = pins;
     plan->npins += count;
+    plan->nrules += count;
     return SF_OK;
 }
 

@@ -4,6 +4,9 @@
  *     layer_?/mlp/up/kernel = S(1)@model
  *     layer_?/norm1 = S(1)@model         what is computed in that scope
  *     grad/wte/embedding = R@data        the gradient of a parameter
+ *     wte/embedding = !S(1)@model        anything but that
+ *     wte/embedding = R@*                whole along every axis
+ *     wte/embedding = S(0)@*             along one axis at least, and along no other dimension
  *
  * A pattern has * (any characters, slashes too) and ?. It matches the clean name of an argument
  * (ir/name.h), the scope of a node in the forward phase, or "grad/" and the name of a parameter; the
@@ -17,11 +20,15 @@
 #include "base/intern.h"
 #include "plan/plan.h"
 
-/* Reads one pin. Strings live in the arena. Blanks around '=' are allowed. */
+/* Reads one pin. Strings live in the arena. Blanks around '=' are allowed. Without a mesh, the axis stays
+ * SF_ANY_AXIS. */
 sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
                        sf_pin *out);
 
-/* Puts pins in front of those that the plan has. */
+/* The name of the axis in the text of a pin; empty where there is none, or "*". */
+sf_str sf_pin_axis_name(const char *text);
+
+/* Puts pins of a person in front of those that the plan has. */
 sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, sf_diag *diag);
 
 /* What values are called, for patterns and for messages. A step has far fewer names than values, and

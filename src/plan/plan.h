@@ -16,10 +16,12 @@
 #include "sheaf/plan.h"
 
 /* A pin, "PATTERN=SHARE@AXIS": see plan/pin.h. */
+enum { SF_ANY_AXIS = -1 };
 typedef struct sf_pin {
     const char *text; /* as it was written */
     const char *pattern;
-    int axis;
+    int axis;       /* or SF_ANY_AXIS: "*" */
+    bool forbids;   /* "!": the share, a split, must not be */
     sf_share share; /* period 0: the default, see shard/layout.h */
 } sf_pin;
 
@@ -39,6 +41,7 @@ typedef struct sf_prediction {
     uint64_t cluster_hash;
     double seconds, compute, exposed, hidden, traffic;
     double bound;          /* no plan on these devices takes less */
+    double margin;         /* by which a searched plan had to be faster than all recipes */
     int64_t memory, limit; /* of a rank: the peak, and the most that was allowed */
     int nalternatives;
     sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
@@ -51,6 +54,7 @@ struct sf_plan {
     sf_mesh mesh;
     int npins;
     sf_pin *pins;             /* those that were obeyed, the earlier the stronger */
+    int nrules;               /* the first so many are of a person: plan/rules.h holds them */
     sf_layout *arguments;     /* by argument of the step */
     sf_layout *results;       /* by result of the step: what it is returned as */
     sf_layout **nodes;        /* by node id: operands, then results; NULL inside of regions */

@@ -15,6 +15,7 @@ static const struct {
     {"seconds", offsetof(sf_prediction, seconds)}, {"compute", offsetof(sf_prediction, compute)},
     {"exposed", offsetof(sf_prediction, exposed)}, {"hidden", offsetof(sf_prediction, hidden)},
     {"traffic", offsetof(sf_prediction, traffic)}, {"bound", offsetof(sf_prediction, bound)},
+    {"margin", offsetof(sf_prediction, margin)},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 

@@ -53,7 +53,8 @@ double sf_move_seconds(void *context, const sf_mesh *mesh, sf_move_kind kind, sf
 
 /* A collective on its stream. */
 typedef struct run {
-    double start, end, exposed, bytes;
+    double start, end, bytes;
+    double exposed; /* what the ops wait for it, and what it takes from those beside it */
 } run;
 
 enum { NONE = -1 }; /* no run */
@@ -107,7 +108,7 @@ static void compute(simulation *s, double seconds)
     s->compute += seconds;
 }
 
-/* The operand is there: what ops make is made by now, and runs end in order. */
+/* The operand is there: what ops make is made by now, and what runs make was waited for. */
 static int64_t start_run(simulation *s, const sf_moving *move, double bytes)
 {
     double start = s->nruns > 0 ? fmax(s->now, s->runs[s->nruns - 1].end) : s->now;
@@ -131,6 +132,7 @@ static void run_move(simulation *s, uint32_t index)
         if (++s->filled[move->bucket] == bucket->count)
             s->bucket_run[move->bucket] = start_run(s, move, bucket->bytes);
     } else if (!sf_is_local_move(move->kind)) {
+        wait_for(s, run_behind(s, move->from));
         s->run_of[index] = start_run(s, move, larger_piece(move));
     } else {
         s->run_of[index] = run_behind(s, move->from);
@@ -224,17 +226,21 @@ static void prepare(simulation *s)
     }
 }
 
-static void add_up(const simulation *s, sf_price *out)
+/* What is hidden is not for nothing where it drags on the ops beside it. */
+static void add_up(simulation *s, sf_price *out)
 {
-    double busy = 0;
     for (size_t i = 0; i < s->nruns; i++) {
-        busy += s->runs[i].end - s->runs[i].start;
-        out->traffic += s->runs[i].bytes;
+        run *r = &s->runs[i];
+        double hidden = fmax(0, r->end - r->start - r->exposed);
+        double drag = sf_costs_drag(s->costs) * hidden;
+        r->exposed += drag;
+        s->now += drag;
+        out->hidden += hidden - drag;
+        out->traffic += r->bytes;
     }
     out->seconds = s->now;
     out->compute = s->compute;
     out->exposed = s->now - s->compute;
-    out->hidden = fmax(0, busy - out->exposed);
     out->ncollectives = (int)s->nruns;
 }
 

@@ -4,7 +4,7 @@
  * (plan/effort.h). There are two streams: ops, one after the other, and collectives, one after the other. A
  * move starts when its operand is made (reductions) or when somebody wants its result (all others), and when
  * the stream of collectives is free; who needs its result waits. What is waited for is exposed, the rest is
- * hidden. Moves are those that prog/local.h makes (plan/moves.h).
+ * hidden, and costs no more than what it drags on the ops beside it (cluster.h). Moves are those that prog/local.h makes (plan/moves.h).
  *
  * MEMORY. Arguments stand for the whole step, a state result in the place of its argument. Every other
  * stored value and every moved version lives from its maker to its last use, in the order that programs

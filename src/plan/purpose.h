@@ -2,7 +2,8 @@
  *
  * An axis is called by what the products of the forward phase make along it, weighed by bytes: "data" where
  * it splits their first dimension, "model" where it splits the last or they are sums, "seq" where it splits
- * what is between. Of several that are alike the second is "data2", and so on.
+ * what is between, and "idle" where neither they nor arguments are split. Of several that are alike the
+ * second is "data2", and so on.
  */
 #ifndef SF_PLAN_PURPOSE_H
 #define SF_PLAN_PURPOSE_H
@@ -10,6 +11,7 @@
 #include "plan/effort.h"
 #include "plan/plan.h"
 
-void sf_plan_name_axes(const sf_efforts *efforts, sf_plan *plan);
+/* Names all axes but those of `keep`. */
+void sf_plan_name_axes(const sf_efforts *efforts, sf_axes keep, sf_plan *plan);
 
 #endif

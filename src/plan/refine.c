@@ -3,23 +3,85 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "plan/pin.h"
-#include "solve/solve.h"
 
-enum { MOST_TRIES = 3, MOST_GUESSES = 8 };
+enum { MOST_TRIES = 5 };
+
+/* Guesses of what is exposed that differ by less are one. */
+#define SAME_GUESS 0.1
+
+/* After the second, another round must be likely to pay: the last one saved this share. */
+#define WORTH_A_ROUND 0.01
+
+/* What is hidden is not free: more of it would not be. */
+#define LEAST_GUESS 0.1
 
 bool sf_priced_better(const sf_priced *a, const sf_priced *b)
 {
+    if (!a->breaks != !b->breaks)
+        return !a->breaks;
     if (a->fits != b->fits)
         return a->fits;
     return a->fits ? a->price.seconds < b->price.seconds : a->price.memory < b->price.memory;
 }
 
-sf_status sf_price_on(const sf_ground *ground, const sf_costs *costs, sf_diag *diag, sf_priced *at)
+sf_status sf_ground_rules(const sf_ground *ground, const sf_mesh *mesh, sf_arena *arena,
+                          sf_diag *diag, sf_rules *out)
 {
-    SF_TRY(sf_price_plan(ground->efforts, at->plan, costs, NULL, NULL, diag, &at->price));
+    sf_pin *pins = SF_ARRAY(arena, ground->npins, sf_pin);
+    for (int p = 0; p < ground->npins; p++)
+        SF_TRY(sf_pin_parse(ground->pins[p], mesh, arena, diag, &pins[p]));
+    return sf_rules_new(ground->graph, ground->names, mesh, ground->npins, pins, arena, diag, out);
+}
+
+sf_status sf_ground_costs(const sf_ground *ground, const sf_mesh *mesh, sf_arena *arena,
+                          sf_diag *diag, sf_costs **out)
+{
+    int sizes[SF_MAX_AXES];
+    for (int a = 0; a < mesh->naxes; a++)
+        sizes[a] = mesh->axes[a].size;
+    return sf_costs_new(ground->cluster, mesh->naxes, sizes, 0, arena, diag, out);
+}
+
+/* What a price says of the reductions that only the update waits for. */
+typedef struct slack {
+    const sf_efforts *efforts;
+    double seconds, exposed;
+    uint8_t *by_value; /* parts that are exposed (plan/axis.h), or NULL: nobody asks */
+} slack;
+
+static void see_slack(void *context, const sf_priced_move *move)
+{
+    slack *s = context;
+    if (!s->efforts->slack[move->value] ||
+        (move->kind != SF_MOVE_REDUCE && move->kind != SF_MOVE_SCATTER))
+        return;
+    s->seconds += move->seconds;
+    s->exposed += move->exposed;
+    if (s->by_value && move->seconds > 0) {
+        double share = fmax(LEAST_GUESS, fmin(1, move->exposed / move->seconds));
+        s->by_value[move->value] = (uint8_t)lround(share * SF_EXPOSED_ALL);
+    }
+}
+
+static sf_status price_with(const sf_ground *ground, const sf_rules *rules, const sf_costs *costs,
+                            sf_diag *diag, uint8_t *by_value, sf_priced *at)
+{
+    slack s = {.efforts = ground->efforts, .by_value = by_value};
+    if (by_value)
+        memset(by_value, SF_EXPOSED_UNKNOWN, ground->graph->nvalues);
+    SF_TRY(sf_price_plan(ground->efforts, at->plan, costs, see_slack, &s, diag, &at->price));
+    at->exposed = s.seconds > 0 ? fmax(LEAST_GUESS, s.exposed / s.seconds) : -1;
     at->fits = at->price.memory <= ground->memory;
+    at->breaks = sf_rules_broken(rules, at->plan) + 1;
     return SF_OK;
+}
+
+sf_status sf_price_on(const sf_ground *ground, const sf_rules *rules, const sf_costs *costs,
+                      sf_diag *diag, sf_priced *at)
+{
+    return price_with(ground, rules, costs, diag, NULL, at);
 }
 
 static const sf_axis_space *space_of(const sf_ground *ground, int parts)
@@ -35,88 +97,47 @@ typedef struct refiner {
     const sf_refine_options *options;
     sf_costs *costs;
     sf_axis_cache cache;
-    sf_fixed *fixed; /* by axis */
-    /* What an axis is solved to follows from the layouts of the others: how often those of an axis have
-     * changed, and the sum over the others when it was solved for a guess, plus one. */
-    uint32_t changes[SF_MAX_AXES], solved[SF_MAX_AXES][MOST_GUESSES];
+    sf_rules rules;
+    int grant; /* who grants wishes now */
+    /* What an axis is solved to follows from the layouts of the others and the guess: how often those of an
+     * axis have changed; the sum over the others when it was solved last, plus one, and for which guess. */
+    uint32_t changes[SF_MAX_AXES], solved[SF_MAX_AXES];
+    double guessed[SF_MAX_AXES];
+    uint8_t *exposed, *fresh,
+        *mixed; /* by value: in the plan at hand, in the last one, and between the two */
     sf_diag *diag;
     sf_arena arena;
     sf_priced *at;
 } refiner;
 
-/* The share that a pin stands for on this tensor, if it fits there. */
-static bool pinned_share(const refiner *r, const sf_pin *pin, sf_value value, sf_share *out)
-{
-    const sf_mesh *mesh = &r->at->plan->mesh;
-    const sf_type *type = sf_type_of(r->ground->graph, value);
-    sf_layout layout = {0};
-    *out = pin->share;
-    if (out->kind == SF_SPLIT && out->dim >= type->rank)
-        return false;
-    if (out->kind == SF_SPLIT && out->period == 0)
-        out->period = sf_layout_period(&layout, mesh, pin->axis, out->dim, type->dims[out->dim]);
-    layout.axes[pin->axis] = *out;
-    return sf_layout_fits(&layout, mesh, type->rank, type->dims, NULL);
-}
+/* Of what is exposed: in all, and by value. */
+typedef struct hiding {
+    double exposed;
+    const uint8_t *by_value;
+} hiding;
 
-static void fix_pin(refiner *r, const sf_pin *pin, const sf_names *names)
-{
-    sf_fixed *fixed = &r->fixed[pin->axis];
-    size_t count;
-    const sf_named **found = sf_names_match(names, pin->pattern, &r->arena, &count);
-    if (!fixed->has) {
-        fixed->has = SF_ARRAY(&r->arena, r->ground->graph->nvalues, bool);
-        fixed->shares = SF_ARRAY(&r->arena, r->ground->graph->nvalues, sf_share);
-    }
-    for (size_t i = 0; i < count; i++)
-        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v]) {
-            sf_share share;
-            if (fixed->has[v] || !pinned_share(r, pin, v, &share))
-                continue;
-            fixed->has[v] = true;
-            fixed->shares[v] = share;
-        }
-}
-
-static sf_status fix_pins(refiner *r)
-{
-    r->fixed = SF_ARRAY(&r->arena, SF_MAX_AXES, sf_fixed);
-    if (r->ground->npins == 0)
-        return SF_OK;
-    sf_names names = sf_names_of(r->ground->graph, &r->arena);
-    for (int p = 0; p < r->ground->npins; p++) {
-        sf_pin pin;
-        SF_TRY(sf_pin_parse(r->ground->pins[p], &r->at->plan->mesh, &r->arena, r->diag, &pin));
-        fix_pin(r, &pin, &names);
-    }
-    return SF_OK;
-}
-
-/* Solves one axis within `memory` on a copy of the plan. */
-static sf_status solve_axis(refiner *r, int axis, double exposed, int64_t memory, sf_priced *out,
-                            bool *feasible)
+/* Solves one axis within `memory`, 0: no limit, on a copy of the plan. */
+static sf_status solve_axis(refiner *r, int axis, const hiding *guess, int64_t memory,
+                            sf_priced *out, sf_axis_result *result)
 {
     const sf_ground *ground = r->ground;
     const sf_plan *plan = r->at->plan;
     sf_axis_options options = {.axis = axis,
-                               .exposed = exposed,
+                               .exposed = guess->exposed,
+                               .value_exposed = guess->by_value,
                                .memory = memory,
                                .folded = ground->folded,
-                               .work = ground->work,
+                               .work = memory > 0 ? ground->limited_work : ground->work,
                                .gap = ground->gap,
                                .cache = &r->cache,
                                .threads = r->options->threads,
-                               .has_pin = r->fixed[axis].has,
-                               .pins = r->fixed[axis].shares};
-    sf_axis_result result;
+                               .fixed = sf_rules_along(&r->rules, axis, r->grant, plan, &r->arena)};
     out->plan = sf_plan_copy(plan, ground->graph);
-    out->exposed = exposed;
     sf_status status =
         sf_axis_solve(ground->efforts, space_of(ground, plan->mesh.axes[axis].size),
-                      ground->classes, r->costs, &options, out->plan, r->diag, &result);
+                      ground->classes, r->costs, &options, out->plan, r->diag, result);
     if (status == SF_OK)
-        status = sf_price_on(ground, r->costs, r->diag, out);
-    *feasible = status == SF_OK && result.feasible;
+        status = price_with(ground, &r->rules, r->costs, r->diag, r->fresh, out);
     if (status != SF_OK)
         sf_plan_free(out->plan);
     return status;
@@ -128,38 +149,79 @@ static void take(refiner *r, int axis, sf_priced *found)
     *r->at = *found;
     found->plan = NULL;
     r->changes[axis]++;
+    uint8_t *old = r->exposed;
+    r->exposed = r->fresh;
+    r->fresh = old;
 }
 
 /* One axis, one guess; *improved is set when the plan changed for the better. `room`: how many times the
- * memory may be taken, because axes that are not solved yet will cut it. */
-static sf_status try_axis(refiner *r, int axis, double exposed, double room, bool *improved)
+ * memory may be taken, because axes that are not solved yet will cut it. What the price finds beyond what the
+ * solver counted it is expected to find again. *exposed becomes what the last plan says of it. */
+static sf_status try_guess(refiner *r, int axis, const hiding *guess, double room, double *exposed,
+                           bool *improved)
 {
-    double most = (double)r->ground->memory * room, limit = most;
+    double most = (double)r->ground->memory * room, limit = 0;
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         sf_priced found = {0};
-        bool feasible;
-        SF_TRY(solve_axis(r, axis, exposed, limit < 9e18 ? (int64_t)limit : 0, &found, &feasible));
-        double memory = (double)found.price.memory;
-        if (room > 1 || sf_priced_better(&found, r->at)) {
+        sf_axis_result result;
+        SF_TRY(solve_axis(r, axis, guess, (int64_t)limit, &found, &result));
+        double memory = (double)found.price.memory, seconds = found.price.seconds;
+        *exposed = found.exposed < 0 ? guess->exposed : found.exposed;
+        if ((room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
             take(r, axis, &found);
             *improved = true;
         }
         sf_plan_free(found.plan);
-        if (!feasible || memory <= most)
+        if (!result.feasible || memory <= most || (room <= 1 && seconds > r->ground->known))
             return SF_OK;
-        limit = fmin(0.98 * limit, limit * most / memory);
+        limit = limit > 0 ? fmin(0.995 * limit, most - (memory - (double)result.memory)) : most;
+        if (limit < 1)
+            return SF_OK;
     }
     return SF_OK;
 }
 
-/* Whether the axis has not been solved for the guess since another one changed. */
-static bool is_new(refiner *r, int axis, int guess)
+/* What is exposed in the plan as it is, or the guess of the caller. */
+static hiding guess_of(const refiner *r)
+{
+    return (hiding){r->at->exposed < 0 ? r->options->guess : r->at->exposed, r->exposed};
+}
+
+/* Half way from the plan at hand to the last one. */
+static hiding mix(refiner *r, double exposed)
+{
+    for (size_t v = 0; v < r->ground->graph->nvalues; v++) {
+        uint8_t a = r->exposed[v], b = r->fresh[v];
+        bool both = a != SF_EXPOSED_UNKNOWN && b != SF_EXPOSED_UNKNOWN;
+        r->mixed[v] = both ? (uint8_t)((a + b) / 2) : a != SF_EXPOSED_UNKNOWN ? a : b;
+    }
+    return (hiding){exposed, r->mixed};
+}
+
+static sf_status try_axis(refiner *r, int axis, double room, bool *improved)
+{
+    hiding first = guess_of(r);
+    double exposed = first.exposed;
+    bool better = false;
+    SF_TRY(try_guess(r, axis, &first, room, &exposed, &better));
+    if (!better && room <= 1 && fabs(exposed - first.exposed) > SAME_GUESS) {
+        hiding second = mix(r, (first.exposed + exposed) / 2);
+        SF_TRY(try_guess(r, axis, &second, room, &exposed, &better));
+    }
+    *improved = *improved || better;
+    return SF_OK;
+}
+
+/* Whether the axis has not been solved for what is exposed now since another one changed. */
+static bool is_new(refiner *r, int axis)
 {
     uint32_t stamp = 1;
     for (int a = 0; a < r->at->plan->mesh.naxes; a++)
         stamp += a == axis ? 0 : r->changes[a];
-    bool new = r->solved[axis][guess] != stamp;
-    r->solved[axis][guess] = stamp;
+    double exposed = guess_of(r).exposed;
+    bool new = r->solved[axis] != stamp || fabs(exposed - r->guessed[axis]) > SAME_GUESS;
+    r->solved[axis] = stamp;
+    r->guessed[axis] = exposed;
     return new;
 }
 
@@ -173,13 +235,10 @@ static sf_status run_round(refiner *r, bool cold, bool *improved)
         room = cold ? room / mesh.axes[a].size : 1;
         if (r->options->axes && !(r->options->axes >> a & 1))
             continue;
-        int guesses = room > 1 ? 1 : r->options->nguesses;
-        for (int g = 0; g < guesses; g++) {
-            if (!cold && sf_now() > r->ground->deadline)
-                return SF_OK;
-            if (is_new(r, a, g))
-                SF_TRY(try_axis(r, a, r->options->guesses[g], room, improved));
-        }
+        if (!cold && sf_now() > r->ground->deadline)
+            return SF_OK;
+        if (is_new(r, a))
+            SF_TRY(try_axis(r, a, room, improved));
     }
     return SF_OK;
 }
@@ -187,16 +246,19 @@ static sf_status run_round(refiner *r, bool cold, bool *improved)
 static sf_status refine(refiner *r)
 {
     const sf_mesh *mesh = &r->at->plan->mesh;
-    int sizes[SF_MAX_AXES];
-    for (int a = 0; a < mesh->naxes; a++)
-        sizes[a] = mesh->axes[a].size;
-    SF_TRY(sf_costs_new(r->ground->cluster, mesh->naxes, sizes, 0, &r->arena, r->diag, &r->costs));
-    SF_TRY(fix_pins(r));
-    SF_TRY(sf_price_on(r->ground, r->costs, r->diag, r->at));
+    SF_TRY(sf_ground_costs(r->ground, mesh, &r->arena, r->diag, &r->costs));
+    SF_TRY(sf_ground_rules(r->ground, mesh, &r->arena, r->diag, &r->rules));
+    r->exposed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
+    r->fresh = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
+    r->mixed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
+    SF_TRY(price_with(r->ground, &r->rules, r->costs, r->diag, r->exposed, r->at));
     for (int round = 0; round < r->ground->rounds; round++) {
-        bool improved = false;
-        SF_TRY(run_round(r, r->options->cold && round == 0, &improved));
-        if (!improved)
+        bool improved = false, fitted = r->at->fits, cold = r->options->cold && round == 0;
+        double before = r->at->price.seconds;
+        r->grant = cold ? r->options->grant : SF_GRANT_REST;
+        SF_TRY(run_round(r, cold, &improved));
+        bool much = r->at->price.seconds < (1 - WORTH_A_ROUND) * before || fitted != r->at->fits;
+        if (!improved || (round > 0 && !much))
             break;
     }
     return SF_OK;
@@ -206,7 +268,6 @@ sf_status sf_refine(const sf_ground *ground, const sf_refine_options *options, s
                     sf_priced *at)
 {
     refiner r = {.ground = ground, .options = options, .diag = diag, .at = at};
-    SF_ASSERT(options->nguesses <= MOST_GUESSES);
     sf_status status = refine(&r);
     sf_axis_cache_free(&r.cache);
     sf_arena_free(&r.arena);

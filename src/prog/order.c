@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "plan/moves.h"
 #include "prog/lower.h"
 
 /* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
@@ -8,10 +9,9 @@
  *
  * Collectives stay in the order of the text, which is the same on all ranks: in another order the ranks
  * would wait for each other. One that is taken is on its way; what it makes is there when it lands, which
- * is when IN_FLIGHT others have been taken after it or when the text wants something of it, and not
- * before those that were taken earlier. So there is something to compute while it is on its way, and
- * something on its way while there is something to compute. */
-enum { IN_FLIGHT = 2 };
+ * is when SF_IN_FLIGHT others, of SF_FLIGHT_BYTES or more, have been taken after it or when the text wants
+ * something of it, and not before those that were taken earlier. So there is something to compute while it is
+ * on its way, and something on its way while there is something to compute. */
 
 /* Bytes of a few numbers: they can wait in memory for nothing. */
 enum { SMALL = 64 };
@@ -28,6 +28,7 @@ typedef struct order {
     uint32_t turn;    /* the first collective that is not done, or the end */
     uint32_t *flight; /* collectives that were taken, in order; the first `landed` have landed */
     uint32_t ntaken, nlanded;
+    int64_t behind;  /* bytes of those that were taken after the first that has not landed */
     uint32_t *gains; /* what take_with_gains took: its work list */
     sf_inst *ordered;
     uint32_t *position; /* by old index */
@@ -121,6 +122,18 @@ static void find_turn(order *o)
         o->turn++;
 }
 
+/* What a collective sends or receives, whichever is more. */
+static int64_t bytes_of(const order *o, uint32_t index)
+{
+    const sf_inst *inst = &o->p->insts[index];
+    int64_t in = 0, out = 0;
+    for (uint32_t i = 0; i < inst->nin; i++)
+        in += o->p->buffers[inst->in[i].buffer].bytes;
+    for (uint32_t i = 0; i < inst->nout; i++)
+        out += o->p->buffers[inst->out[i].buffer].bytes;
+    return in > out ? in : out;
+}
+
 /* What the instruction makes is there. */
 static void give(order *o, uint32_t index)
 {
@@ -139,10 +152,12 @@ static void take(order *o, uint32_t index)
     find_turn(o);
     for (uint32_t i = 0; i < inst->nin; i++)
         o->readers[inst->in[i].buffer] -= is_new(o, index, i);
-    if (is_collective(o, index))
-        o->flight[o->ntaken++] = index;
-    else
+    if (!is_collective(o, index)) {
         give(o, index);
+        return;
+    }
+    o->behind += o->ntaken > o->nlanded ? bytes_of(o, index) : 0;
+    o->flight[o->ntaken++] = index;
 }
 
 /* What became ready, or can now go into its place, because of the instruction just taken. */
@@ -177,6 +192,8 @@ static void take_gains(order *o, uint32_t index)
 static void land(order *o)
 {
     uint32_t first = o->flight[o->nlanded++];
+    if (o->nlanded < o->ntaken)
+        o->behind -= bytes_of(o, o->flight[o->nlanded]);
     give(o, first);
     take_gains(o, first);
 }
@@ -189,7 +206,7 @@ static void take_in_turn(order *o, uint32_t index)
         return;
     take(o, index);
     take_gains(o, index);
-    while (o->ntaken - o->nlanded > IN_FLIGHT)
+    while (o->ntaken - o->nlanded > SF_IN_FLIGHT && o->behind >= SF_FLIGHT_BYTES)
         land(o);
 }
 

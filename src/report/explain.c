@@ -8,6 +8,9 @@
 #include "base/json.h"
 #include "ir/opdef.h"
 
+/* What is no more than this share faster is not called faster. */
+#define LEAST_GAIN 5e-4
+
 /* Pricing ---------------------------------------------------------------------------------------- */
 
 static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
@@ -143,6 +146,24 @@ static bool is_first(const sf_prediction *predicted, int index)
     return true;
 }
 
+/* Says so when a searched plan was faster, but not by the margin, and the difference can be seen. One that is
+ * faster by more was found to take too much memory. */
+static void put_passed_over(const sf_prediction *predicted, sf_style style, sf_buf *out)
+{
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        double gain = predicted->seconds / a->seconds - 1;
+        if (!a->fits || strcmp(a->name, "search") != 0 || gain < LEAST_GAIN)
+            continue;
+        if (gain <= predicted->margin)
+            sf_remark(out, style,
+                      "search on %s is %.1f%% faster than this recipe, within the margin of "
+                      "%g%%: --margin 0 takes it",
+                      a->mesh, 100 * gain, 100 * predicted->margin);
+        return;
+    }
+}
+
 static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
 {
     static const sf_column columns[] = {{"what", false, SF_STAYS},  {"mesh", false, SF_STAYS},
@@ -165,6 +186,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
     }
     sf_table_print(&table, style, out);
+    put_passed_over(predicted, style, out);
 }
 
 static double gap_of(double seconds, double bound)
@@ -254,6 +276,7 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
 static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *json)
 {
     put_number(json, "bound", predicted->bound);
+    put_number(json, "margin", predicted->margin);
     put_number(json, "gap", gap_of(predicted->seconds, predicted->bound));
     put_int(json, "lowered_memory", predicted->memory);
     put_int(json, "memory_limit", predicted->limit);

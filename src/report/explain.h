@@ -36,7 +36,21 @@ typedef struct sf_explanation {
 void sf_explain_text(sf_explanation *e, sf_buf *out);
 void sf_explain_json(sf_explanation *e, sf_buf *out);
 
-/* What the pattern matches; SF_EUSAGE when that is nothing. */
+/* What the pattern matches, as text or JSON; SF_EUSAGE when that is nothing. */
 sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out);
+
+/* Another layout of a tensor, and of its like, and what the step takes with the rest chosen again. */
+typedef struct sf_other_layout {
+    sf_value value;
+    const char *layout;
+    double seconds;
+    int64_t memory;
+} sf_other_layout;
+
+/* Of up to four arguments and gradients among the values and of two that products make, or else of another,
+ * along each axis; in the arena, the fastest of each first. */
+sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
+                            size_t *nothers, sf_other_layout **out);
+const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
 
 #endif

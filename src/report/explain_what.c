@@ -1,14 +1,14 @@
 /* What a plan does with some tensors: how they stand, where they are moved, what else could be done. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#include "plan/axis.h"
+#include "base/json.h"
+#include "ir/name.h"
+#include "ir/opdef.h"
+#include "plan/lives.h"
 #include "report/explain.h"
 
-enum { MOST_ROWS = 40, MOST_ARGUMENTS = 4 };
-
-#define SOLVER_WORK INT64_C(100000000)
+enum { MOST_ROWS = 40 };
 
 typedef struct matches {
     size_t count, capacity;
@@ -16,24 +16,39 @@ typedef struct matches {
     bool *is_match; /* by value */
 } matches;
 
+/* The name, or what it is in. */
+static bool is_in(const char *name, const char *what, const char *inside)
+{
+    return *name && (sf_name_matches(what, name) || sf_name_matches(inside, name));
+}
+
+/* Named tensors; and by scope what is computed there, in any phase. */
 static matches find_matches(sf_explanation *e, const sf_names *names, const char *what)
 {
     matches m = {.is_match = SF_ARRAY(&e->arena, e->graph->nvalues, bool)};
-    size_t count;
-    const sf_named **found = sf_names_match(names, what, &e->arena, &count);
-    for (size_t i = 0; i < count; i++)
-        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v])
-            m.is_match[v] = true;
+    sf_buf inside = {0};
+    sf_buf_printf(&inside, "%s/*", what);
     for (sf_value v = 0; v < e->graph->nvalues; v++) {
+        const sf_node *node = sf_maker(e->graph, v);
+        const char *scope = node ? node->scope->path : "";
         /* Values inside of loops have no layout of their own. */
-        uint32_t node = e->graph->values[v].node;
-        if (m.is_match[v] && (node == SF_NONE || e->plan->nodes[node]))
+        if (node && !e->plan->nodes[node->id])
+            continue;
+        m.is_match[v] =
+            is_in(names->values[v], what, inside.text) || is_in(scope, what, inside.text);
+        if (m.is_match[v])
             SF_PUSH(&e->arena, m.values, m.count, m.capacity, v);
     }
+    sf_buf_free(&inside);
     return m;
 }
 
-static const char *layout_text(sf_explanation *e, sf_value value, const sf_layout *layout)
+static const char *name_of(const sf_explanation *e, const sf_names *names, sf_value value)
+{
+    return *names->values[value] ? names->values[value] : sf_maker(e->graph, value)->scope->path;
+}
+
+const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout)
 {
     const sf_type *type = sf_type_of(e->graph, value);
     sf_buf text = {0};
@@ -50,6 +65,12 @@ static const char *kind_of(const sf_explanation *e, sf_value value)
                 : sf_role_name(e->graph->arguments[e->graph->values[value].index].role);
 }
 
+static const char *phase_of(const sf_explanation *e, sf_value value)
+{
+    const sf_node *node = sf_maker(e->graph, value);
+    return node ? sf_phase_name(node->phase) : "";
+}
+
 static bool cut_short(const sf_explanation *e, size_t row)
 {
     return !e->options.all && row >= MOST_ROWS;
@@ -61,29 +82,96 @@ static void put_rest(const sf_explanation *e, sf_style style, size_t count, sf_b
         sf_remark(out, style, "and %zu more: --all lists them", count - MOST_ROWS);
 }
 
-static void put_layouts(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
+/* Tensors that are alike share a row. */
+typedef struct row {
+    const char *name, *made, *phase, *layout, *pin;
+    const sf_type *type;
+    int64_t count;
+    double bytes, held; /* of one, by its layout; of all, at the peak */
+} row;
+
+typedef struct rows {
+    row *at;
+    size_t count, capacity;
+} rows;
+
+static row row_of(sf_explanation *e, const sf_names *names, sf_value value)
 {
-    static const sf_column columns[] = {{"name", false, SF_SHRINKS}, {"made by", false, SF_STAYS},
-                                        {"type", false, SF_STAYS},   {"layout", false, SF_STAYS},
-                                        {"a rank", true, SF_STAYS},  {"pin", false, SF_STAYS}};
+    const sf_layout *layout = sf_plan_layout(e->plan, e->graph, value);
+    int pin = e->plan->pinned[value];
+    return (row){.name = name_of(e, names, value),
+                 .made = kind_of(e, value),
+                 .phase = phase_of(e, value),
+                 .layout = sf_explain_layout(e, value, layout),
+                 .pin = pin >= 0 ? e->plan->pins[pin].text : "",
+                 .type = sf_type_of(e->graph, value),
+                 .count = 1,
+                 .bytes = sf_piece_bytes(sf_type_of(e->graph, value), layout, &e->plan->mesh)};
+}
+
+static bool is_same_row(const row *a, const row *b)
+{
+    return a->type == b->type && a->pin == b->pin && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->made, b->made) == 0 && strcmp(a->phase, b->phase) == 0 &&
+           strcmp(a->layout, b->layout) == 0;
+}
+
+static rows find_rows(sf_explanation *e, const sf_names *names, const matches *m,
+                      const double *held)
+{
+    rows all = {0};
+    for (size_t i = 0; i < m->count; i++) {
+        row new_row = row_of(e, names, m->values[i]);
+        size_t at = 0;
+        while (at < all.count && !is_same_row(&all.at[at], &new_row))
+            at++;
+        if (at == all.count)
+            SF_PUSH(&e->arena, all.at, all.count, all.capacity, new_row);
+        else
+            all.at[at].count++;
+        all.at[at].held += held[m->values[i]];
+    }
+    return all;
+}
+
+static void put_layouts(sf_explanation *e, const rows *all, sf_buf *out)
+{
+    static const sf_column columns[] = {
+        {"name", false, SF_SHRINKS}, {"made by", false, SF_STAYS}, {"phase", false, SF_STAYS},
+        {"count", true, SF_STAYS},   {"type", false, SF_STAYS},    {"layout", false, SF_STAYS},
+        {"a rank", true, SF_STAYS},  {"at peak", true, SF_STAYS},  {"pin", false, SF_STAYS}};
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
     sf_heading(out, style, "layouts, by axis of the mesh");
-    sf_table table = sf_table_new(&e->arena, 6, columns);
-    for (size_t i = 0; i < m->count && !cut_short(e, i); i++) {
-        sf_value v = m->values[i];
-        const sf_layout *layout = sf_plan_layout(e->plan, e->graph, v);
-        const sf_type *type = sf_type_of(e->graph, v);
-        int pin = e->plan->pinned[v];
+    sf_table table = sf_table_new(&e->arena, 9, columns);
+    for (size_t i = 0; i < all->count && !cut_short(e, i); i++) {
+        const row *r = &all->at[i];
         char text[SF_TYPE_TEXT];
-        sf_table_add(&table, "%s", names->values[v]);
-        sf_table_add(&table, "%s", kind_of(e, v));
-        sf_table_add(&table, "%s", sf_type_text(type, text));
-        sf_table_add(&table, "%s", layout_text(e, v, layout));
-        sf_table_add(&table, "%s", sf_text_bytes(sf_piece_bytes(type, layout, &e->plan->mesh)).at);
-        sf_table_add(&table, "%s", pin >= 0 ? e->plan->pins[pin].text : "");
+        sf_table_add(&table, "%s", r->name);
+        sf_table_add(&table, "%s", r->made);
+        sf_table_add(&table, "%s", r->phase);
+        sf_table_add(&table, "%s", sf_text_count(r->count).at);
+        sf_table_add(&table, "%s", sf_type_text(r->type, text));
+        sf_table_add(&table, "%s", r->layout);
+        sf_table_add(&table, "%s", sf_text_bytes(r->bytes).at);
+        sf_table_add(&table, "%s", sf_text_bytes(r->held).at);
+        sf_table_add(&table, "%s", r->pin);
     }
     sf_table_print(&table, style, out);
-    put_rest(e, style, m->count, out);
+    put_rest(e, style, all->count, out);
+}
+
+/* Where the peak is, and how much of it is of these. */
+static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
+{
+    sf_style style = {.width = e->options.width, .colour = e->options.colour};
+    const sf_node *node = e->graph->nodes[e->price.peak];
+    double held = 0;
+    for (size_t i = 0; i < all->count; i++)
+        held += all->at[i].held;
+    sf_remark(
+        out, style, "at its peak a rank holds %s, of these %s: at %s, node %" PRIu32 ", %s, in %s",
+        sf_text_bytes((double)e->price.memory).at, sf_text_bytes(held).at, node->def->name,
+        node->id, sf_phase_name(node->phase), *node->scope->path ? node->scope->path : "no scope");
 }
 
 static void put_moves(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
@@ -101,12 +189,12 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
         char axes[SF_AXES_TEXT];
         if (!m->is_match[move->value] || cut_short(e, count++))
             continue;
-        sf_table_add(&table, "%s", names->values[move->value]);
+        sf_table_add(&table, "%s", name_of(e, names, move->value));
         sf_table_add(&table, "%s", sf_move_kind_name(move->kind));
         sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, move->axes, axes));
         sf_table_add(&table, "%s", sf_phase_name(move->phase));
-        sf_table_add(&table, "%s", layout_text(e, move->value, &move->before));
-        sf_table_add(&table, "%s", layout_text(e, move->value, &move->after));
+        sf_table_add(&table, "%s", sf_explain_layout(e, move->value, &move->before));
+        sf_table_add(&table, "%s", sf_explain_layout(e, move->value, &move->after));
         sf_table_add(&table, "%s", sf_text_bytes(move->bytes).at);
         sf_table_add(&table, "%s", sf_text_seconds(move->seconds).at);
         sf_table_add(&table, "%s", sf_text_seconds(move->exposed).at);
@@ -119,119 +207,143 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
         put_rest(e, style, count, out);
 }
 
-/* Alternatives: the argument, and those of its class, pinned to another share along one axis; the rest is
- * solved again along that axis. */
-typedef struct trial {
-    sf_explanation *e;
-    const sf_classes *classes;
-    const sf_axis_space *space;
-    uint32_t argument;
-    int axis;
-    sf_table *table;
-    const sf_names *names;
-    int rows;
-} trial;
+typedef struct others {
+    size_t count;
+    sf_other_layout *at;
+} others;
 
-static sf_status try_share(const trial *t, sf_share share, sf_plan *plan, sf_price *price,
-                           bool *feasible)
+static void put_others(sf_explanation *e, const sf_names *names, const others *all, sf_buf *out)
 {
-    sf_explanation *e = t->e;
-    const sf_block *top = e->graph->top;
-    sf_mark mark = sf_arena_mark(&e->arena);
-    bool *has = SF_ARRAY(&e->arena, e->graph->nvalues, bool);
-    sf_share *shares = SF_ARRAY(&e->arena, e->graph->nvalues, sf_share);
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (t->classes->arguments[i] == t->classes->arguments[t->argument]) {
-            has[top->arguments[i]] = true;
-            shares[top->arguments[i]] = share;
-        }
-    sf_axis_options options = {.axis = t->axis,
-                               .exposed = 0.3,
-                               .memory = e->plan->predicted ? e->plan->predicted->limit : 0,
-                               .folded = true,
-                               .work = SOLVER_WORK,
-                               .has_pin = has,
-                               .pins = shares};
-    sf_axis_result result;
-    sf_status status =
-        sf_axis_solve(e->efforts, t->space, t->classes, e->costs, &options, plan, e->diag, &result);
-    sf_arena_reset(&e->arena, mark);
-    *feasible = status == SF_OK && result.feasible;
-    if (status == SF_OK)
-        status = sf_price_plan(e->efforts, plan, e->costs, NULL, NULL, e->diag, price);
-    return status;
-}
-
-static sf_status add_trial(trial *t, sf_share share)
-{
-    sf_explanation *e = t->e;
-    sf_value value = e->graph->top->arguments[t->argument];
-    sf_plan *plan = sf_plan_copy(e->plan, e->graph);
-    sf_price price;
-    bool feasible;
-    sf_status status = try_share(t, share, plan, &price, &feasible);
-    if (status == SF_OK && feasible) {
-        sf_table_add(t->table, "%s", t->names->values[value]);
-        sf_table_add(t->table, "%s", layout_text(e, value, &plan->arguments[t->argument]));
-        sf_table_add(t->table, "%s", sf_text_seconds(price.seconds).at);
-        sf_table_add(t->table, "%+.2f%%", 100 * (price.seconds / e->price.seconds - 1));
-        sf_table_add(t->table, "%s", sf_text_bytes((double)price.memory).at);
-        t->rows++;
-    }
-    sf_plan_free(plan);
-    return status;
-}
-
-static sf_status try_argument(trial *t)
-{
-    sf_explanation *e = t->e;
-    const sf_mesh *mesh = &e->plan->mesh;
-    const sf_layout *layout = &e->plan->arguments[t->argument];
-    for (t->axis = 0; t->axis < mesh->naxes; t->axis++) {
-        t->space = sf_axis_space_new(e->graph, mesh->axes[t->axis].size, &e->arena);
-        const sf_share_space *shares = &t->space->arguments[t->argument];
-        for (uint32_t s = 0; s < shares->nshares; s++)
-            if (!sf_share_equal(shares->shares[s], layout->axes[t->axis]))
-                SF_TRY(add_trial(t, shares->shares[s]));
-    }
-    return SF_OK;
-}
-
-static sf_status put_trials(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
-{
-    static const sf_column columns[] = {{"name", false, SF_SHRINKS},
-                                        {"layout", false, SF_STAYS},
-                                        {"step", true, SF_STAYS},
-                                        {"slower by", true, SF_STAYS},
+    static const sf_column columns[] = {{"name", false, SF_SHRINKS}, {"made by", false, SF_STAYS},
+                                        {"phase", false, SF_STAYS},  {"layout", false, SF_STAYS},
+                                        {"step", true, SF_STAYS},    {"slower by", true, SF_STAYS},
                                         {"memory", true, SF_STAYS}};
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
-    sf_classes classes = sf_classes_of(e->graph, &e->arena);
-    sf_table table = sf_table_new(&e->arena, 5, columns);
-    trial t = {.e = e, .classes = &classes, .table = &table, .names = names};
-    int tried = 0;
-    for (size_t i = 0; i < m->count && tried < MOST_ARGUMENTS; i++) {
-        const sf_value_info *info = &e->graph->values[m->values[i]];
-        if (info->node != SF_NONE)
-            continue;
-        t.argument = info->index;
-        tried++;
-        SF_TRY(try_argument(&t));
-    }
-    if (t.rows == 0)
-        return SF_OK;
+    if (all->count == 0)
+        return;
     sf_heading(out, style, "other layouts of it and of its like, the rest chosen again");
+    sf_table table = sf_table_new(&e->arena, 7, columns);
+    for (size_t i = 0; i < all->count; i++) {
+        const sf_other_layout *o = &all->at[i];
+        sf_table_add(&table, "%s", name_of(e, names, o->value));
+        sf_table_add(&table, "%s", kind_of(e, o->value));
+        sf_table_add(&table, "%s", phase_of(e, o->value));
+        sf_table_add(&table, "%s", o->layout);
+        sf_table_add(&table, "%s", sf_text_seconds(o->seconds).at);
+        sf_table_add(&table, "%+.2f%%", 100 * (o->seconds / e->price.seconds - 1));
+        sf_table_add(&table, "%s", sf_text_bytes((double)o->memory).at);
+    }
     sf_table_print(&table, style, out);
-    return SF_OK;
+}
+
+/* JSON */
+
+static void put_text(sf_json_writer *json, const char *key, const char *text)
+{
+    sf_json_key(json, key);
+    sf_json_put_string(json, text);
+}
+
+static void put_number(sf_json_writer *json, const char *key, double value)
+{
+    sf_json_key(json, key);
+    sf_json_put_double(json, value);
+}
+
+static void put_json_layouts(const rows *all, sf_json_writer *json)
+{
+    sf_json_key(json, "tensors");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < all->count; i++) {
+        const row *r = &all->at[i];
+        char text[SF_TYPE_TEXT];
+        sf_json_begin_object(json);
+        put_text(json, "name", r->name);
+        put_text(json, "made_by", r->made);
+        put_text(json, "phase", r->phase);
+        sf_json_key(json, "count");
+        sf_json_put_int(json, r->count);
+        put_text(json, "type", sf_type_text(r->type, text));
+        put_text(json, "layout", r->layout);
+        put_number(json, "bytes", r->bytes);
+        put_number(json, "at_peak", r->held);
+        put_text(json, "pin", r->pin);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json_moves(sf_explanation *e, const sf_names *names, const matches *m,
+                           sf_json_writer *json)
+{
+    sf_json_key(json, "collectives");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < e->nmoves; i++) {
+        const sf_priced_move *move = &e->moves[i];
+        char axes[SF_AXES_TEXT];
+        if (!m->is_match[move->value])
+            continue;
+        sf_json_begin_object(json);
+        put_text(json, "name", name_of(e, names, move->value));
+        put_text(json, "kind", sf_move_kind_name(move->kind));
+        put_text(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
+        put_text(json, "phase", sf_phase_name(move->phase));
+        put_text(json, "from", sf_explain_layout(e, move->value, &move->before));
+        put_text(json, "to", sf_explain_layout(e, move->value, &move->after));
+        put_number(json, "bytes", move->bytes);
+        put_number(json, "seconds", move->seconds);
+        put_number(json, "exposed", move->exposed);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json_others(sf_explanation *e, const sf_names *names, const others *all,
+                            sf_json_writer *json)
+{
+    sf_json_key(json, "other_layouts");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < all->count; i++) {
+        const sf_other_layout *o = &all->at[i];
+        sf_json_begin_object(json);
+        put_text(json, "name", name_of(e, names, o->value));
+        put_text(json, "made_by", kind_of(e, o->value));
+        put_text(json, "phase", phase_of(e, o->value));
+        put_text(json, "layout", o->layout);
+        put_number(json, "seconds", o->seconds);
+        sf_json_key(json, "memory");
+        sf_json_put_int(json, o->memory);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
 }
 
 sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
 {
     sf_names names = sf_names_of(e->graph, &e->arena);
     matches m = find_matches(e, &names, what);
+    others other;
+    double *held;
     if (m.count == 0)
         return sf_fail(e->diag, SF_EUSAGE, SF_NOWHERE,
                        "\"%s\" matches no argument, gradient or scope", what);
-    put_layouts(e, &names, &m, out);
-    put_moves(e, &names, &m, out);
-    return put_trials(e, &names, &m, out);
+    SF_TRY(sf_find_held(e->efforts, e->plan, &e->arena, e->diag, &held));
+    SF_TRY(sf_explain_others(e, m.count, m.values, &other.count, &other.at));
+    rows all = find_rows(e, &names, &m, held);
+    if (!e->options.json) {
+        put_layouts(e, &all, out);
+        put_peak(e, &all, out);
+        put_moves(e, &names, &m, out);
+        put_others(e, &names, &other, out);
+        return SF_OK;
+    }
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    put_number(&json, "seconds", e->price.seconds);
+    put_json_layouts(&all, &json);
+    put_json_moves(e, &names, &m, &json);
+    put_json_others(e, &names, &other, &json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+    return SF_OK;
 }

@@ -46,31 +46,79 @@ plan() {
 # split PATTERN: how many arguments whose names match are not whole.
 split() { sed -n '/"arguments": {/,/^  }/p' "$work/plan.json" | grep -cE "^    \"$1"; }
 
-# GPT with memory to spare: the batch is split, and no layer is.
-if plan gpt-350m 1x8xV100; then
-    [ "$(split 'batch/')" -gt 0 ] || fail "gpt-350m: the batch is whole"
-    [ "$(split 'params/layer_')" -eq 0 ] || fail "gpt-350m: layers are split"
-    loose=$(split '')
-fi
-# With less, what is split is more, and it fits.
-if plan gpt-350m 1x8xV100 -m 7500M; then
-    [ "$(split '')" -gt "${loose:-0}" ] || fail "gpt-350m: less memory, and no more is split"
-    [ "$(sed -n 's/.*"lowered_memory": \([0-9]*\).*/\1/p' "$work/out")" -le $((7500 << 20)) ] ||
-        fail "gpt-350m: it does not fit"
-fi
+# of KEY: a number of the summary; moved KIND PHASE: tensors that such collectives move.
+of() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*\$/\1/p" "$work/out" | head -1; }
+moved() {
+    awk -v kind="\"$1\"," -v phase="\"$2\"," '
+        /"kind":/ { this = $2 }
+        /"phase":/ { at = $2 }
+        /"tensors":/ && this == kind && at == phase { sum += $2 }
+        END { print sum + 0 }' "$work/out"
+}
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-# Experts: their weights are split, and tokens travel to them.
+# The batch is split and every parameter is whole: of the rest only state of the optimizer may be split.
+data_parallel() {
+    [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "$1: the batch is whole"
+    [ "$(split 'params/')" -eq 0 ] || fail "$1: parameters are split"
+    [ "$(split '')" -eq $((2 + $(split 'opt/'))) ] || fail "$1: more than state is split"
+}
+
+# state_is_large NAME: of parameters and state only kernels and embeddings are split.
+state_is_large() {
+    [ "$(split '(params|opt)/')" -eq "$(split '(params|opt)/.*/(kernel|embedding)"')" ] ||
+        fail "$1: small tensors are split"
+}
+
+# GPT with memory to spare is data parallel. On two devices it is nothing else; on eight, where all would update
+# what one could, state of the optimizer is split (Rhino, section 7.3).
+memory=1e18
+for devices in 2 4 8; do
+    plan gpt-350m "1x${devices}xV100" || continue
+    data_parallel "gpt-350m on $devices"
+    state_is_large "gpt-350m on $devices"
+    less "$(of memory)" "$memory" || fail "gpt-350m on $devices: a rank takes no less than before"
+    memory=$(of memory)
+    eval "on_$devices=$(split 'opt/')"
+done
+[ "${on_2:-1}" -eq 0 ] || fail "gpt-350m on 2: $on_2 tensors of state are split"
+[ "${on_4:-0}" -ge "${on_2:-0}" ] && [ "${on_8:-0}" -gt "${on_4:-0}" ] ||
+    fail "gpt-350m: ${on_2:-} ${on_4:-} ${on_8:-} tensors of state are split on 2, 4, 8"
+
+# With less memory more is split, the large tensors alone, and it fits.
+before=${on_8:-0} held=1e18 seconds=0
+for limit in 8000 7400 6800; do
+    plan gpt-350m 1x8xV100 -m "${limit}M" || continue
+    state_is_large "gpt-350m in $limit MiB"
+    now=$(split '(params|opt)/')
+    state=$(awk '/"(parameters|optimizer state)":/ { sum += $NF } END { print sum }' "$work/out")
+    [ "$now" -ge "$before" ] || fail "gpt-350m in $limit MiB: $now tensors are split after $before"
+    less "$held" "$state" && fail "gpt-350m in $limit MiB: more state than with more memory"
+    less "$(of seconds)" "$seconds" && fail "gpt-350m in $limit MiB: faster than with more memory"
+    [ "$(of lowered_memory)" -le $((limit << 20)) ] || fail "gpt-350m in $limit MiB: it does not fit"
+    before=$now held=$state seconds=$(awk -v s="$(of seconds)" 'BEGIN { print s / 1.012 }')
+done
+[ "$before" -gt "${on_8:-0}" ] || fail "gpt-350m: less memory, and no more is split"
+
+# Experts: their weights are split and no others, tokens travel to them and back, in both directions.
 if plan moe-380m 1x8xV100; then
-    [ "$(split 'params/layer_[0-9]+/moe/w[io]": "\[S\(0\)')" -eq 8 ] ||
+    [ "$(split 'params/layer_[0-9]+/moe/w[io]": "\[S\(0\)\]"')" -eq 8 ] ||
         fail "moe-380m: experts are whole"
-    grep -q '"kind": "exchange"' "$work/out" || fail "moe-380m: no all-to-all"
+    [ "$(split 'params/')" -eq 8 ] || fail "moe-380m: more than experts is split"
+    [ "$(split 'batch/[a-z]+": "\[S\(0\)\]"')" -eq 2 ] || fail "moe-380m: the batch is whole"
+    [ "$(moved exchange forward)" -eq 8 ] || fail "moe-380m: $(moved exchange forward) all-to-all"
+    [ "$(moved exchange backward)" -eq 8 ] || fail "moe-380m: $(moved exchange backward) all-to-all back"
+    [ "$(moved gather forward)" -eq 0 ] || fail "moe-380m: gathers"
 fi
 
-# A million classes: the classifier is split by classes, the convolutions are whole.
+# A million classes: the classifier and its state are split by classes, which are never gathered; the convolutions
+# are whole, and the images are split.
 if plan vgg19-4.2b 1x8xV100; then
-    [ "$(split 'params/head/kernel": "\[S\(1\)')" -eq 1 ] || fail "vgg19-4.2b: the head is whole"
+    [ "$(split 'params/head/kernel": "\[S\(1\)\]"')" -eq 1 ] || fail "vgg19-4.2b: the head is whole"
+    [ "$(split 'opt/.*/head/kernel": "\[S\(1\)\]"')" -eq 2 ] || fail "vgg19-4.2b: state of the head"
     [ "$(split 'params/conv')" -eq 0 ] || fail "vgg19-4.2b: convolutions are split"
-    [ "$(split 'batch/x": "\[S\(0\)')" -eq 1 ] || fail "vgg19-4.2b: the images are whole"
+    [ "$(split 'batch/x": "\[S\(0\)\]"')" -eq 1 ] || fail "vgg19-4.2b: the images are whole"
+    less "$(of traffic)" 5e8 || fail "vgg19-4.2b: $(of traffic) bytes are sent"
 fi
 
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

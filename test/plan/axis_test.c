@@ -458,8 +458,9 @@ static void test_again_and_pins(void **state)
     solve_axis(&s, first);
     sf_axis_result once = solve_axis(&s, second), again = solve_axis(&s, second);
     assert_true(once.seconds == again.seconds);
-    bool *has_pin = SF_ARRAY(&s.arena, s.graph->nvalues, bool);
-    sf_share *pins = SF_ARRAY(&s.arena, s.graph->nvalues, sf_share);
+    sf_fixed fixed = {.pin = SF_ARRAY(&s.arena, s.graph->nvalues, int),
+                      .shares = SF_ARRAY(&s.arena, s.graph->nvalues, sf_share)};
+    memset(fixed.pin, -1, s.graph->nvalues * sizeof *fixed.pin);
     uint32_t pinned = SF_NONE;
     for (uint32_t i = 0; i < s.graph->top->narguments && pinned == SF_NONE; i++)
         if (strstr(s.graph->arguments[i].name, "mlp") &&
@@ -467,10 +468,9 @@ static void test_again_and_pins(void **state)
             pinned = i;
     assert_int_not_equal(pinned, SF_NONE);
     sf_value value = s.graph->top->arguments[pinned];
-    has_pin[value] = true;
-    pins[value] = (sf_share){.kind = SF_SPLIT, .dim = 1};
-    second.has_pin = has_pin;
-    second.pins = pins;
+    fixed.pin[value] = 0;
+    fixed.shares[value] = (sf_share){.kind = SF_SPLIT, .dim = 1};
+    second.fixed = fixed;
     sf_axis_result with = solve_axis(&s, second);
     assert_true(with.feasible && with.seconds >= with.bound && with.seconds >= once.bound);
     sf_share share = s.plan->arguments[pinned].axes[1];
@@ -495,6 +495,9 @@ static void test_memory(void **state)
     assert_true(limited.feasible && limited.seconds >= free.bound);
     assert_int_equal(sf_price_plan(s.efforts, s.plan, s.costs, NULL, NULL, diag, &tight), SF_OK);
     assert_true(tight.memory < price.memory);
+    /* What is counted is near what the price finds. */
+    assert_true(limited.memory <= options.memory);
+    assert_true(fabs((double)(tight.memory - limited.memory)) <= 0.1 * (double)tight.memory);
     options.memory = 1;
     sf_plan *before = s.plan;
     sf_axis_result none = solve_axis(&s, options);

@@ -50,8 +50,14 @@ static const struct row {
     {"model=2", {"fc1/kernel=S(1)@model"}, "opt/0/mu/params/fc1/kernel", "[S(1)]"},
     {"model=2", {"fc1/kernel=S(1)@model"}, "grad/fc1/kernel", "[S(1)]"},
     /* The first pin counts. */
-    {"data=2", {"fc1/kernel=S(0)@data", "fc1/kernel=S(1)@data"}, "params/fc1/kernel", "[S(0)]"},
-    {"data=2", {"fc1/kernel=S(1)@data", "fc1/kernel=S(0)@data"}, "params/fc1/kernel", "[S(1)]"},
+    {"data=2",
+     {"/params/fc1/kernel=S(0)@data", "fc1/kernel=S(1)@data"},
+     "params/fc1/kernel",
+     "[S(0)]"},
+    {"data=2",
+     {"/params/fc1/kernel=S(0)@data", "fc1/kernel=S(1)@data"},
+     "opt/0/mu/params/fc1/kernel",
+     "[S(1)]"},
     {"data=2", {"/params/*=R@data", "fc1/kernel=S(0)@data"}, "params/fc1/kernel", "[R]"},
     {"data=2",
      {"/params/*=R@data", "fc1/kernel=S(0)@data"},
@@ -64,6 +70,18 @@ static const struct row {
     {"a=2,b=2", {"fc1/kernel=S(1)@b"}, "params/fc1/kernel", "[R, S(1)]"},
     /* Strided. */
     {"a=2", {"fc1/kernel=S(1,4)@a"}, "params/fc1/kernel", "[S(1,4)]"},
+    /* Any axis: every one, or the first that can. */
+    {"a=2,b=2", {"fc1/kernel=S(1)@*"}, "params/fc1/kernel", "[S(1), R]"},
+    {"a=2,b=2", {"fc1/kernel=R@a", "fc1/kernel=S(1)@*"}, "params/fc1/kernel", "[R, S(1)]"},
+    {"a=2,b=2", {"fc1/kernel=S(0)@b", "fc1/kernel=S(0)@*"}, "params/fc1/kernel", "[R, S(0)]"},
+    {"a=3,b=2", {"fc1/kernel=S(1)@*"}, "params/fc1/kernel", "[R, S(1)]"},
+    {"a=2,b=2", {"fc1/bias=R@*", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R, R]"},
+    {"a=2,b=2", {"fc1/kernel=S(1)@a"}, "params/fc1/bias", "[S(0), R]"},
+    /* What is forbidden stays out, where a split would reach it, and other splits do not. */
+    {"a=2", {"fc1/bias=!S(0)@a", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R]"},
+    {"a=2", {"fc1/bias=!S(0)@*", "fc1/kernel=S(1)@a"}, "params/fc1/bias", "[R]"},
+    {"a=2", {"fc2/kernel=!S(1)@a", "fc1/kernel=S(1)@a"}, "params/fc2/kernel", "[S(0)]"},
+    {"a=2", {"fc2/kernel=!S(0)@a", "fc1/kernel=S(1)@a"}, "params/fc2/kernel", "[R]"},
     /* Axes of one rank. */
     {"a=1,b=2", {"fc1/kernel=S(1)@a", "fc1/kernel=S(0)@b"}, "params/fc1/kernel", "[S(1), S(0)]"},
     {"a=2,b=1", {"batch/*=S(0)@a", "fc1/kernel=S(1)@b"}, "params/fc1/kernel", "[R, S(1)]"},
@@ -119,6 +137,15 @@ static void test_refusals(void **state)
         {"data=2", "batch/x=S(0,0)@data", "S(0,0)"},
         {"data=2", "batch/x=S(0,3)@data", "pin \"batch/x=S(0,3)@data\": batch/x"},
         {"data=2", "batch/x=P(+)@data", "partial values come by themselves"},
+        {"data=2", "batch/x=!R@data", "only splits can be forbidden"},
+        {"data=2", "batch/x=!S(0,2)@data", "with any period"},
+        {"data=2", "batch/x=!@data", "no share between '=' and '@'"},
+        {"data=2", "batch/x=S(0)@*data", "behind '@' stands the name of an axis"},
+        {"data=2", "batch/x=S(0)@", "behind '@' stands the name of an axis"},
+        {"data=2", "batch/x=S(99)@data", "no tensor has so many dimensions"},
+        {"data=2", "batch/y=S(3)@*", "there is no dimension 3"},
+        {"data=2", "batch/y=!S(3)@*", "fits none of the tensors"},
+        {"data=3", "batch/x=S(0)@*", "does not split into 3 equal parts"},
         {"data=2", "batch/x=S(0)", "no '@AXIS' at the end"},
         {"data=2", "batch/x", "no '=' behind a pattern"},
         {"data=2", "=S(0)@data", "no '=' behind a pattern"},
@@ -133,6 +160,44 @@ static void test_refusals(void **state)
         sf_plan *plan = test_pin(graph, NULL, 0, wrongs[i].mesh, pins, &refusal);
         assert_null(plan);
         assert_says(refusal, SF_EUSAGE, wrongs[i].why);
+    }
+    sf_graph_free(graph);
+}
+
+/* Pins that cannot hold together; each of them could alone. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mesh, *pins[4], *why;
+    } rows_of[] = {
+        {"a=2",
+         {"fc1/kernel=S(0)@a", "fc1/kernel=S(1)@a"},
+         "pin \"fc1/kernel=S(1)@a\" contradicts pin \"fc1/kernel=S(0)@a\""},
+        {"a=2", {"fc1/kernel=S(0)@a", "fc1/kernel=R@a"}, "contradicts pin \"fc1/kernel=S(0)@a\""},
+        {"a=2", {"fc1/kernel=R@*", "fc1/*=S(0)@a"}, ""},
+        {"a=2", {"fc1/*=R@*", "fc1/kernel=S(0)@a"}, "contradicts pin \"fc1/*=R@*\""},
+        {"a=2", {"fc1/kernel=!S(0)@*", "fc1/kernel=S(0)@a"}, "contradicts pin"},
+        {"a=2", {"fc1/kernel=S(0)@a", "fc1/kernel=!S(0)@a"}, "contradicts pin"},
+        {"a=2,b=2", {"fc1/kernel=S(0)@a", "fc1/kernel=!S(0)@*"}, ""},
+        {"a=2,b=2", {"fc1/kernel=S(0)@*", "fc1/kernel=R@*"}, "no axis is left"},
+        {"a=2,b=2", {"fc1/kernel=S(0)@*", "fc1/kernel=!S(0)@a", "fc1/kernel=!S(0)@b"}, "no axis"},
+        {"a=2,b=2", {"fc1/kernel=S(0)@*", "fc1/kernel=!S(0)@a"}, ""},
+        {"a=2,b=2", {"fc1/kernel=S(0)@a", "fc1/kernel=S(1)@*"}, ""},
+        {"a=2", {"fc1/kernel=S(0)@a", "fc1/kernel=S(1)@*"}, "contradicts pin"},
+        {"a=4,b=4", {"batch/x=S(0)@a", "batch/x=S(0)@b"}, "does not go with the others"},
+    };
+    sf_graph *graph = test_step("mlp-micro");
+    for (size_t i = 0; i < sizeof rows_of / sizeof *rows_of; i++) {
+        test_refusal refusal;
+        sf_plan *plan = test_pin(graph, NULL, 0, rows_of[i].mesh, rows_of[i].pins, &refusal);
+        if (*rows_of[i].why) {
+            assert_null(plan);
+            assert_says(refusal, SF_EUSAGE, rows_of[i].why);
+        } else if (!plan) {
+            fail_msg("row %zu: %s", i, refusal.text);
+        }
+        sf_plan_free(plan);
     }
     sf_graph_free(graph);
 }
@@ -216,9 +281,9 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pins),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_scopes), cmocka_unit_test(test_over_recipe),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_pins),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_scopes),
+        cmocka_unit_test(test_over_recipe),    cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

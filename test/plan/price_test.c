@@ -360,10 +360,12 @@ static const char beside[] =
     "  return %r : tensor<2048x2048xf32>\n"
     "}\n";
 
-static bool reduce_beside(const char *cluster)
+/* `drag`: what q loses for a second of the sum. */
+static bool reduce_beside(const char *cluster, double drag)
 {
     fixture f;
     open_fixture(&f, load(beside), cluster);
+    f.cluster->kinds[0].drag = drag;
     const sf_node *p = find(f.graph, SF_OP_DOT_GENERAL, 0),
                   *q = find(f.graph, SF_OP_DOT_GENERAL, 1), *r = find(f.graph, SF_OP_ADD, 0);
     sf_plan *plan = sf_plan_new(f.graph, &pair);
@@ -374,9 +376,10 @@ static bool reduce_beside(const char *cluster)
            tr = seconds_of(&f, plan, costs, r),
            sum = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, 4.0 * N * N);
     assert_near(got.compute, tp + tq + tr);
-    assert_near(got.seconds, tp + larger(tq, sum) + tr);
-    assert_near(got.exposed, larger(0, sum - tq));
-    assert_near(got.hidden, sum - larger(0, sum - tq));
+    double waits = larger(0, sum - tq), hidden = sum - waits;
+    assert_near(got.seconds, tp + larger(tq, sum) + tr + drag * hidden);
+    assert_near(got.exposed, waits + drag * hidden);
+    assert_near(got.hidden, (1 - drag) * hidden);
     assert_near(got.traffic, 4.0 * N * N);
     assert_int_equal(got.ncollectives, 1);
     /* Halves of a and b, c, then p in place of its partial sum, q and r. */
@@ -391,8 +394,10 @@ static bool reduce_beside(const char *cluster)
 static void test_beside(void **state)
 {
     (void)state;
-    assert_false(reduce_beside("1x2xV100"));
-    assert_true(reduce_beside("2x1xV100@10G"));
+    assert_false(reduce_beside("1x2xV100", 0));
+    assert_true(reduce_beside("2x1xV100@10G", 0));
+    assert_false(reduce_beside("1x2xV100", 0.25));
+    assert_true(reduce_beside("2x1xV100@10G", 1));
 }
 
 /* A gather starts when it is wanted, and nothing can go on beside it. */

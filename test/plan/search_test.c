@@ -2,6 +2,7 @@
  * that fits is faster, and nothing depends on the number of threads. */
 #include "plan/search.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,7 +192,7 @@ static void check_share(const sf_plan *plan, uint32_t index, sf_share_kind kind,
 static void test_data_parallel(void **state)
 {
     (void)state;
-    mlp m = {65536, 512, 1024, 3};
+    mlp m = {262144, 512, 1024, 3};
     sf_graph *graph = make_mlp(&m);
     sf_plan *plan = search_with(graph, "1x8xV100", 0, 3, 0);
     assert_non_null(plan);
@@ -300,6 +301,24 @@ static void test_some_state(void **state)
     sf_graph_free(graph);
 }
 
+/* More devices than a step has use for do no harm. */
+static void test_more_devices(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {"1x8xV100", "2x8xV100", "16x8xV100", "128x8xV100"};
+    mlp m = {64, 1024, 4096, 3};
+    sf_graph *graph = make_mlp(&m);
+    double before = HUGE_VAL;
+    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++) {
+        sf_plan *plan = search_with(graph, clusters[i], 0, 2, 0);
+        assert_non_null(plan);
+        assert_true(plan->predicted->seconds <= before * 1.001);
+        before = plan->predicted->seconds;
+        sf_plan_free(plan);
+    }
+    sf_graph_free(graph);
+}
+
 /* Of all that the search saw, the answer is the fastest that fits. */
 static void test_best_of_all(void **state)
 {
@@ -387,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_megatron),
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_some_state),
         cmocka_unit_test(test_best_of_all),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_more_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

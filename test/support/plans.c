@@ -18,13 +18,18 @@ const char *const test_steps[] = {
 
 sf_graph *test_step(const char *name)
 {
+    return test_step_of("micro", name);
+}
+
+sf_graph *test_step_of(const char *folder, const char *name)
+{
 #if !SF_FEATURE_LZMA
     skip();
 #endif
     char path[128];
     sf_diag *diag = sf_diag_new();
     sf_graph *graph;
-    snprintf(path, sizeof path, "test/data/micro/%s.stablehlo.mlir.xz", name);
+    snprintf(path, sizeof path, "test/data/%s/%s.stablehlo.mlir.xz", folder, name);
     if (sf_load(path, NULL, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);

@@ -11,6 +11,9 @@ extern const char *const test_steps[];
 /* A micro step. Skips the running test where such files cannot be read. */
 sf_graph *test_step(const char *name);
 
+/* The same from another folder of test/data. */
+sf_graph *test_step_of(const char *folder, const char *name);
+
 /* The plan, or NULL and the status and the first message. Pins end with NULL; mesh, recipe and pins may be
  * NULL. */
 typedef struct test_refusal {

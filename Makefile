@@ -22,6 +22,15 @@ soak: all
 	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
 
+# Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
+reality: all
+	scripts/reality
+
+# Plans the large steps on three clusters with loose and tight memory, and fails where the search missed a plan:
+# SWEEP="-O2 gpt-350m" for less.
+sweep: all
+	bench/plan_sweep $(SWEEP)
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -35,4 +44,4 @@ format:
 clean:
 	rm -rf build build-asan build-fuzz
 
-.PHONY: all demo check bench soak install fuzz format clean
+.PHONY: all demo check bench soak reality sweep install fuzz format clean

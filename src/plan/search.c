@@ -24,7 +24,7 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 #define PROMISING 1.3
 
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
-#define HOPELESS 1.5
+#define HOPELESS 2
 
 /* Recipes ---------------------------------------------------------------------------------------- */
 

@@ -201,18 +201,18 @@ static void test_mixed(void **state)
     (void)state;
     sf_cluster *fast = make("2x4xH100"), *slow = make("2x4xV100");
     const sf_nodes both[2][2] = {
-        {{.count = 1, .devices = 4, .inside = {1e-6, 100e9, 0}, .network = {10e-6, 10e9, 0}},
+        {{.count = 1, .devices = 4, .inside = {1e-6, 100e9, 0, 0}, .network = {10e-6, 10e9, 0, 0}},
          {.count = 1,
           .devices = 4,
           .kind = 1,
-          .inside = {3e-6, 50e9, 0},
-          .network = {5e-6, 2e9, 0}}},
+          .inside = {3e-6, 50e9, 0, 0},
+          .network = {5e-6, 2e9, 0, 0}}},
         {{.count = 1,
           .devices = 4,
           .kind = 1,
-          .inside = {3e-6, 50e9, 0},
-          .network = {5e-6, 2e9, 0}},
-         {.count = 1, .devices = 4, .inside = {1e-6, 100e9, 0}, .network = {10e-6, 10e9, 0}}},
+          .inside = {3e-6, 50e9, 0, 0},
+          .network = {5e-6, 2e9, 0, 0}},
+         {.count = 1, .devices = 4, .inside = {1e-6, 100e9, 0, 0}, .network = {10e-6, 10e9, 0, 0}}},
     };
     sf_device_kind kinds[] = {fast->kinds[0], slow->kinds[0]};
     sf_arena arena = {0};

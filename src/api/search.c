@@ -253,7 +253,8 @@ static sf_status work(void *context)
     sf_mesh mesh;
     sf_status status = find_limit(job, &arena);
     if (status == SF_OK && text)
-        status = sf_mesh_parse(sf_str_of(text), &arena, job->diag, &mesh);
+        status =
+            sf_mesh_parse(sf_str_of(text), &arena, job->diag, &mesh) == SF_OK ? SF_OK : SF_EUSAGE;
     if (status == SF_OK)
         status = search(job, text ? &mesh : NULL);
     sf_arena_free(&arena);

@@ -261,8 +261,8 @@ static sf_status try_cluster(search *s)
     if (meshes.all.count == 0)
         return search_fail_meshes(s);
     SF_TRY(price_recipes(s, &meshes.all));
-    if (sf_now() < s->ground.deadline)
-        SF_TRY(choose_idle(s, &idle));
+    if (s->nnames == 0 && sf_now() < s->ground.deadline)
+        SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
     if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
         SF_TRY(try_groups(s, 1));
     return idle > 1 ? try_groups(s, idle) : SF_OK;

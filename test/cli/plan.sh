@@ -131,6 +131,7 @@ expect 2 plan
 expect 2 plan "$step" -c 1x4xNoSuch
 expect 2 plan "$step" -c 1x4xV100 -O 7
 expect 2 plan "$step" -c 1x4xV100 --margin -1
+expect 2 plan "$step" -c 1x4xV100 --mesh data=0
 expect 2 plan "$step" -c 1x4xV100 -M data=3
 warns "the mesh has 3 ranks and the cluster 4 devices"
 expect 2 plan "$step" -c 1x4xV100 -M data=4 -p 'nothing=S(0)@data'

@@ -1,6 +1,7 @@
 /* The problem of an axis while it is made: what the files behind plan/axis.h share.
  *
- *     axis.c         variables, pins, edges, and the problem that they make
+ *     axis.c         nodes, arguments and pins, and the problem that all of it makes
+ *     axis_network.c variables, and edges between them
  *     axis_time.c    what nodes take
  *     axis_plan.c    from the solution to the plan, and back
  *     axis_uses.c    who reads a value, when, and for what
@@ -167,7 +168,7 @@ axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from,
 const axis_matrix *axis_matrix_of(axis_builder *b, const axis_end *from, const axis_end *to,
                                   const sf_type *type, int flags);
 
-/* axis.c */
+/* axis_network.c */
 uint32_t axis_add_variable(axis_builder *b, uint32_t count);
 void axis_add_edge(axis_builder *b, const axis_end *from, const axis_end *to, const sf_type *type,
                    int flags);

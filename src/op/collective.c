@@ -5,10 +5,12 @@
  * `size` is how many they are, place p in [0, size) is the number of one of them (shard/mesh.h).
  *
  *     all_reduce      x, ... -> x, ...          each combined over the group
- *     all_gather      x -> [size, x]            row p is the x of place p
- *     reduce_scatter  [size, x] -> x            row p, combined over the group, goes to place p
+ *     all_gather      x, ... -> [size, x], ...  row p is the x of place p
+ *     reduce_scatter  [size, x], ... -> x, ...  row p, combined over the group, goes to place p
  *     all_to_all      [size, x] -> [size, x]    row p goes to place p; row p came from place p
  *     permute         x -> x                    from the rank with the coordinates of both axes exchanged
+ *
+ * Several operands travel together, which changes nothing but the time.
  *
  * `number` counts the collectives of a local graph. It is the same on every rank, and since no two have
  * the same, no two are ever merged: ranks that merged differently would wait for each other for ever.
@@ -42,48 +44,55 @@ static sf_status check_group(const sf_op *op, sf_diag *diag)
         return SF_OP_FAIL(op, diag, "a group of %" PRId64 " ranks", group_size(op));
     if (sf_op_int(op, SF_COLLECTIVE_AXES, 0) < 0)
         return SF_OP_FAIL(op, diag, "the axes are no set");
+    if (op->nresults != op->noperands)
+        return SF_OP_FAIL(op, diag, "has %d operands but %d results", op->noperands, op->nresults);
+    for (int i = 1; i < op->noperands; i++)
+        if (op->in[i]->dtype != op->in[0]->dtype)
+            return SF_OP_FAIL(op, diag, "operands 0 and %d have different element types", i);
     return SF_OK;
 }
 
-/* The operand is [size, ...]. */
+/* The operands are [size, ...]. */
 static sf_status check_rows(const sf_op *op, sf_diag *diag)
 {
     char text[SF_TYPE_TEXT];
     SF_TRY(check_group(op, diag));
-    if (op->in[0]->rank < 1 || op->in[0]->dims[0] != group_size(op))
-        return SF_OP_FAIL(op, diag, "%s has no row for each of %" PRId64 " ranks",
-                          sf_type_text(op->in[0], text), group_size(op));
+    for (int i = 0; i < op->noperands; i++)
+        if (op->in[i]->rank < 1 || op->in[i]->dims[0] != group_size(op))
+            return SF_OP_FAIL(op, diag, "%s has no row for each of %" PRId64 " ranks",
+                              sf_type_text(op->in[i], text), group_size(op));
     return SF_OK;
 }
 
 static sf_status infer_all_reduce(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     SF_TRY(check_group(op, diag));
-    if (op->nresults != op->noperands)
-        return SF_OP_FAIL(op, diag, "has %d operands but %d results", op->noperands, op->nresults);
-    for (int i = 0; i < op->noperands; i++) {
-        if (op->in[i]->dtype != op->in[0]->dtype)
-            return SF_OP_FAIL(op, diag, "operands 0 and %d have different element types", i);
+    for (int i = 0; i < op->noperands; i++)
         out[i] = op->in[i];
-    }
     return sf_check_body(op, SF_COLLECTIVE_BODY, 0, 1, diag);
 }
 
 static sf_status infer_all_gather(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    const sf_type *in = op->in[0];
-    int64_t dims[SF_MAX_RANK + 1] = {group_size(op)};
     SF_TRY(check_group(op, diag));
-    memcpy(dims + 1, in->dims, (size_t)in->rank * sizeof *dims);
-    out[0] = sf_type_get(op->pool, in->dtype, in->rank + 1, dims);
-    return out[0] ? SF_OK : SF_OP_FAIL(op, diag, "the result is too large");
+    for (int i = 0; i < op->noperands; i++) {
+        const sf_type *in = op->in[i];
+        int64_t dims[SF_MAX_RANK + 1] = {group_size(op)};
+        memcpy(dims + 1, in->dims, (size_t)in->rank * sizeof *dims);
+        out[i] = sf_type_get(op->pool, in->dtype, in->rank + 1, dims);
+        if (!out[i])
+            return SF_OP_FAIL(op, diag, "the result is too large");
+    }
+    return SF_OK;
 }
 
 static sf_status infer_reduce_scatter(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    const sf_type *in = op->in[0];
     SF_TRY(check_rows(op, diag));
-    out[0] = sf_type_get(op->pool, in->dtype, in->rank - 1, in->dims + 1);
+    for (int i = 0; i < op->noperands; i++) {
+        const sf_type *in = op->in[i];
+        out[i] = sf_type_get(op->pool, in->dtype, in->rank - 1, in->dims + 1);
+    }
     return sf_check_body(op, SF_COLLECTIVE_BODY, 0, 1, diag);
 }
 
@@ -156,13 +165,13 @@ const sf_opdef sf_op_all_gather = {
     .id = SF_OP_ALL_GATHER,
     .form = SF_FORM_GENERIC,
     .min_operands = 1,
-    .max_operands = 1,
-    .nresults = 1,
+    .max_operands = -1,
+    .nresults = -1,
     .attrs = moving_attrs,
     .nattrs = SF_COLLECTIVE_BODY,
     .infer = infer_all_gather,
     .factors = sf_factors_whole,
-    .linear = sf_linear_first,
+    .linear = sf_linear_all,
     .eval = eval_collective,
 };
 
@@ -173,8 +182,8 @@ const sf_opdef sf_op_reduce_scatter = {
     .id = SF_OP_REDUCE_SCATTER,
     .form = SF_FORM_GENERIC,
     .min_operands = 1,
-    .max_operands = 1,
-    .nresults = 1,
+    .max_operands = -1,
+    .nresults = -1,
     .nregions = 1,
     .attrs = attrs,
     .nattrs = NATTRS,

@@ -97,7 +97,7 @@ static void place_move(lives *l, uint32_t at, int64_t index, uint32_t *taken)
     l->version_when[move->to] = start;
     if (move->bucket != SF_NONE) {
         int64_t *ready = &l->bucket_when[move->bucket];
-        start = *ready = latest(*ready, made);
+        start = *ready = latest(*ready, start);
         if (l->moves->buckets[move->bucket].last != at)
             return;
     }
@@ -106,10 +106,10 @@ static void place_move(lives *l, uint32_t at, int64_t index, uint32_t *taken)
     flight *taking = &l->flights[*taken];
     l->flight_of_move[at] = (*taken)++;
     taking->start = start;
-    if (!sf_is_reduction(move->kind))
+    if (!sf_starts_early(move))
         taking->wanted = start;
-    taking->bytes = move->bucket != SF_NONE ? l->moves->buckets[move->bucket].bytes
-                                            : fmax(move->before, move->after);
+    taking->bytes =
+        move->bucket != SF_NONE ? l->moves->buckets[move->bucket].bytes : sf_larger_piece(move);
 }
 
 static void place_steps(lives *l)
@@ -280,10 +280,12 @@ static void live_node(lives *l, const sf_node *node)
 /* The tick of a move: behind what makes its operand, or before who wants it. */
 static int64_t tick_of(const lives *l, const sf_moving *move)
 {
-    if (move->bucket != SF_NONE)
-        return TICKS * l->bucket_when[move->bucket] + BEHIND;
     if (sf_is_reduction(move->kind))
-        return TICKS * l->version_when[move->to] + BEHIND;
+        return TICKS * l->bucket_when[move->bucket] + BEHIND;
+    if (move->bucket != SF_NONE)
+        move = &l->moves->moves[l->moves->buckets[move->bucket].last];
+    if (move->wanted == SF_NONE && move->bucket != SF_NONE)
+        return TICKS * l->bucket_when[move->bucket] + BEFORE;
     if (move->wanted == SF_NONE)
         return l->end;
     return TICKS * l->when[l->efforts->nodes[move->wanted].kernel] + BEFORE;
@@ -304,8 +306,22 @@ static bool is_contiguous(const lives *l, const sf_version *version)
     return true;
 }
 
+/* Of how many elements the axes leave the parts that this share of them is cut from, where they split one
+ * dimension: the whole of it, or what those with longer periods have left. */
+static int64_t length_before(const lives *l, const sf_type *type, const sf_layout *split,
+                             sf_axes axes, const sf_share *share)
+{
+    const sf_mesh *mesh = &l->moves->plan->mesh;
+    int64_t length = type->dims[share->dim];
+    for (int a = 0; a < mesh->naxes; a++)
+        if (axes >> a & 1 && split->axes[a].dim == share->dim &&
+            split->axes[a].period > share->period)
+            length /= mesh->axes[a].size;
+    return length;
+}
+
 /* Whether parts of a dimension that the axes split follow each other in memory. */
-static bool is_outermost(const sf_type *type, const sf_layout *split, sf_axes axes)
+static bool is_outermost(const lives *l, const sf_type *type, const sf_layout *split, sf_axes axes)
 {
     for (int a = 0; a < SF_MAX_AXES; a++) {
         const sf_share *share = &split->axes[a];
@@ -314,15 +330,15 @@ static bool is_outermost(const sf_type *type, const sf_layout *split, sf_axes ax
         for (int d = 0; d < share->dim; d++)
             if (type->dims[d] != 1)
                 return false;
-        if (share->period != type->dims[share->dim])
+        if (share->period != length_before(l, type, split, axes, share))
             return false;
     }
     return true;
 }
 
-/* Collectives want parts one after the other: what does not lie so is copied first, and what a scatter
- * sends is held until it has landed. What a gather has to bring in order behind it is left out: by then
- * others have landed. */
+/* Collectives want parts one after the other: what does not lie so is copied first, for a scatter as soon as
+ * it is made, and what a scatter sends is held until it has landed. What a gather has to bring in order behind
+ * it is left out: by then others have landed. */
 static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t tick)
 {
     const sf_moves *m = l->moves;
@@ -331,9 +347,9 @@ static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t 
     bool contiguous = is_contiguous(l, &m->versions[from]);
     if (move->kind == SF_MOVE_SCATTER) {
         int64_t land = TICKS * l->flights[flight_of(l, move->to)].land + BEHIND;
-        if (contiguous && is_outermost(type, after, move->axes))
-            use(l, from, land);
-        else
+        bool copied = !contiguous || !is_outermost(l, type, after, move->axes);
+        tick = copied ? TICKS * l->version_when[move->to] + BEHIND : land;
+        if (copied)
             l->all[add_storage(l, move->before, SF_MEMORY_MOVED, tick)].to = earliest(land, l->end);
     } else if (move->kind == SF_MOVE_EXCHANGE) {
         add_storage(l, move->before, SF_MEMORY_MOVED, tick);

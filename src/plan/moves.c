@@ -50,7 +50,7 @@ static uint32_t add_step(walk *w, bool is_move, uint32_t index)
     return at;
 }
 
-/* Reductions stand behind what makes their operand, in the phase of that. */
+/* To stand behind what makes its operand, in the phase of that. */
 static void move_up(walk *w, uint32_t step, sf_moving *move)
 {
     const sf_version *from = &w->out->versions[w->out->versions[move->from].same];
@@ -86,7 +86,7 @@ static uint32_t add_move(walk *w, uint32_t from, const sf_move *move)
     size_t count = index;
     sf_moving moving = {value, move->kind, move->axes, w->phase, from,
                         to,    w->node,    SF_NONE,    before,   after};
-    if (sf_is_reduction(move->kind))
+    if (sf_starts_early(&moving))
         move_up(w, step, &moving);
     SF_PUSH(w->arena, m->moves, m->nmoves, m->move_capacity, moving);
     SF_PUSH(&w->scratch, w->step_of_move, count, w->step_of_move_capacity, step);
@@ -244,14 +244,20 @@ static sf_monoid monoid_of(const sf_moves *m, const sf_moving *move)
     return m->versions[move->from].layout->axes[axis].monoid;
 }
 
+static bool goes_together(sf_move_kind kind)
+{
+    return sf_is_reduction(kind) || kind == SF_MOVE_GATHER;
+}
+
 static bool is_alike(const sf_moves *m, const sf_moving *a, const sf_moving *b)
 {
-    return a->axes == b->axes && a->phase == b->phase && monoid_of(m, a) == monoid_of(m, b) &&
+    return a->kind == b->kind && a->axes == b->axes && a->phase == b->phase &&
+           (!sf_is_reduction(a->kind) || monoid_of(m, a) == monoid_of(m, b)) &&
            sf_type_of(m->graph, a->value)->dtype == sf_type_of(m->graph, b->value)->dtype;
 }
 
 /* The last open bucket of the move's kind with room for it, or a new one. */
-static uint32_t find_bucket(filling *f, const sf_moving *move)
+static uint32_t find_bucket(filling *f, const sf_moving *move, double bytes)
 {
     sf_moves *m = f->m;
     size_t kept = 0, count = m->nbuckets;
@@ -260,7 +266,7 @@ static uint32_t find_bucket(filling *f, const sf_moving *move)
         uint32_t at = f->open[i];
         if (f->closed[at])
             continue;
-        if (m->buckets[at].bytes + move->after <= SF_BUCKET_BYTES &&
+        if (m->buckets[at].bytes + bytes <= SF_BUCKET_BYTES &&
             is_alike(m, &m->moves[m->buckets[at].last], move))
             found = at;
         f->open[kept++] = at;
@@ -287,13 +293,14 @@ static void fill_buckets(sf_moves *m, sf_arena *arena, sf_arena *scratch)
         }
         sf_moving *move = &m->moves[index];
         close_bucket(&f, move->from);
-        if (move->kind != SF_MOVE_REDUCE)
+        if (!goes_together(move->kind))
             continue;
-        move->bucket = find_bucket(&f, move);
+        double bytes = sf_larger_piece(move);
+        move->bucket = find_bucket(&f, move, bytes);
         sf_bucket *bucket = &m->buckets[move->bucket];
         bucket->count++;
         bucket->last = index;
-        bucket->bytes += move->after;
+        bucket->bytes += bytes;
     }
 }
 

@@ -2,9 +2,9 @@
  *
  * This is what prog/local.h does to the step of a rank, without the rank's graph: a value that several
  * nodes want in another layout is moved once, or, where it then is larger than as it was made, once for
- * each phase; reductions stand right behind what makes their operand, all other moves before who wants
- * them first; all-reduces that nothing reads in between go together. test/plan/price_test holds the two to
- * each other.
+ * each phase; reductions, and what gathers a result of the step, stand right behind what makes their
+ * operand, all other moves before who wants them first; reductions and gathers that nothing reads in
+ * between go together. test/plan/price_test holds the two to each other.
  *
  *     value ── versions: as made, then moved
  *       version ── layout; the move that makes it
@@ -16,7 +16,7 @@
 #include "plan/plan.h"
 #include "plan/ways.h"
 
-/* All-reduces go together up to so many bytes: long enough for latency not to count, short enough for the
+/* Collectives of a kind go together up to so many bytes: long enough for latency not to count, short enough for the
  * last one, beside which nothing is left to compute, to be soon over. */
 enum { SF_BUCKET_BYTES = 8 << 20 };
 
@@ -40,7 +40,7 @@ typedef struct sf_moving {
     sf_phase phase;
     uint32_t from, to; /* versions */
     uint32_t wanted;   /* the node that first wants it; SF_NONE: it is for a result of the step */
-    uint32_t bucket;   /* of an all-reduce, else SF_NONE */
+    uint32_t bucket;   /* of a reduction or a gather, else SF_NONE */
     double before, after; /* bytes of a rank's piece */
 } sf_moving;
 
@@ -81,6 +81,18 @@ sf_status sf_moves_of(const sf_graph *graph, const sf_plan *plan, sf_arena *aren
 static inline bool sf_is_reduction(sf_move_kind kind)
 {
     return kind == SF_MOVE_REDUCE || kind == SF_MOVE_SCATTER;
+}
+
+/* It stands behind what makes its operand, else before who wants it. */
+static inline bool sf_starts_early(const sf_moving *move)
+{
+    return sf_is_reduction(move->kind) || (move->kind == SF_MOVE_GATHER && move->wanted == SF_NONE);
+}
+
+/* Bytes of a rank's piece before it or after it, whichever are more. */
+static inline double sf_larger_piece(const sf_moving *move)
+{
+    return move->before > move->after ? move->before : move->after;
 }
 
 /* Nothing is sent. */

@@ -70,11 +70,12 @@ typedef struct simulation {
     size_t nruns, run_capacity;
     int64_t *run_of; /* by move: its run, or that of what it is cut from, or NONE */
     int64_t *bucket_run;
-    uint32_t *filled; /* by bucket: members so far */
-    int64_t *awaited; /* by version as made: what a view of it waits for, or NONE */
-    sf_effort *joint; /* by kernel: what it does, as far as it has been walked */
-    int64_t *needs;   /* by kernel: the last run that it reads from, or NONE */
-    bool *leaves;     /* by value: it is moved as it was made, though it is not stored */
+    uint32_t *filled;      /* by bucket: members so far, */
+    int64_t *bucket_needs; /* and the last run that makes an operand of theirs, or NONE */
+    int64_t *awaited;      /* by version as made: what a view of it waits for, or NONE */
+    sf_effort *joint;      /* by kernel: what it does, as far as it has been walked */
+    int64_t *needs;        /* by kernel: the last run that it reads from, or NONE */
+    bool *leaves;          /* by value: it is moved as it was made, though it is not stored */
 } simulation;
 
 static int64_t later(int64_t a, int64_t b)
@@ -118,26 +119,26 @@ static int64_t start_run(simulation *s, const sf_moving *move, double bytes)
     return (int64_t)s->nruns - 1;
 }
 
-static double larger_piece(const sf_moving *move)
-{
-    return fmax(move->before, move->after);
-}
-
 /* A bucket runs when its last member is there. */
 static void run_move(simulation *s, uint32_t index)
 {
     const sf_moving *move = &s->moves->moves[index];
     if (move->bucket != SF_NONE) {
         const sf_bucket *bucket = &s->moves->buckets[move->bucket];
-        if (++s->filled[move->bucket] == bucket->count)
-            s->bucket_run[move->bucket] = start_run(s, move, bucket->bytes);
+        int64_t *needs = &s->bucket_needs[move->bucket];
+        *needs = later(*needs, run_behind(s, move->from));
+        if (++s->filled[move->bucket] < bucket->count)
+            return;
+        wait_for(s, *needs);
+        s->bucket_run[move->bucket] = start_run(s, move, bucket->bytes);
     } else if (!sf_is_local_move(move->kind)) {
         wait_for(s, run_behind(s, move->from));
-        s->run_of[index] = start_run(s, move, larger_piece(move));
+        s->run_of[index] = start_run(s, move, sf_larger_piece(move));
     } else {
         s->run_of[index] = run_behind(s, move->from);
         if (s->efforts->place[move->value] != SF_NONE)
-            compute(s, seconds_of(s->costs, s->mesh, move->kind, move->axes, larger_piece(move)));
+            compute(s,
+                    seconds_of(s->costs, s->mesh, move->kind, move->axes, sf_larger_piece(move)));
     }
 }
 
@@ -213,6 +214,7 @@ static void prepare(simulation *s)
     const sf_graph *graph = s->efforts->graph;
     s->run_of = no_runs(s, m->nmoves);
     s->bucket_run = no_runs(s, m->nbuckets);
+    s->bucket_needs = no_runs(s, m->nbuckets);
     s->awaited = no_runs(s, m->nversions);
     s->needs = no_runs(s, graph->nnodes);
     s->filled = SF_ARRAY(&s->arena, m->nbuckets, uint32_t);
@@ -255,7 +257,7 @@ static void show_moves(const simulation *s, sf_see_move *see, void *context)
         if (sf_is_local_move(move->kind))
             continue;
         const run *r = &s->runs[run_behind(s, move->to)];
-        double bytes = larger_piece(move), part = r->bytes > 0 ? bytes / r->bytes : 1;
+        double bytes = sf_larger_piece(move), part = r->bytes > 0 ? bytes / r->bytes : 1;
         sf_priced_move shown = {.value = move->value,
                                 .kind = move->kind,
                                 .axes = move->axes,

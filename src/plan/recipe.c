@@ -3,12 +3,17 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "ir/name.h"
 #include "plan/pair.h"
 #include "plan/pin.h"
+
+/* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and state: norms and
+ * biases, of which pieces save nothing. */
+#define NEGLIGIBLE 0.01
 
 typedef struct cook {
     const sf_graph *graph;
@@ -18,6 +23,7 @@ typedef struct cook {
     size_t capacity; /* of the pins */
     sf_diag *diag;
     const char *recipe;
+    int64_t least;         /* bytes of what is split, in recipes of ZeRO */
     char why[SF_WHY_TEXT]; /* it does not apply */
 } cook;
 
@@ -78,11 +84,41 @@ static bool cook_dp(cook *k, int axis)
     return split_batch(k, axis, 0);
 }
 
+static int compare_sizes(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool is_state(sf_role role)
+{
+    return role == SF_ROLE_PARAM || role == SF_ROLE_STATE;
+}
+
+static int64_t least_size(cook *k)
+{
+    uint32_t count = 0;
+    int64_t *sizes = SF_ARRAY(&k->arena, k->graph->top->narguments, int64_t);
+    double all = 0, small = 0;
+    for (uint32_t i = 0; i < k->graph->top->narguments; i++)
+        if (is_state(k->graph->arguments[i].role)) {
+            sizes[count] = sf_type_bytes(argument_type(k, i));
+            all += (double)sizes[count++];
+        }
+    qsort(sizes, count, sizeof *sizes, compare_sizes);
+    for (uint32_t i = 0; i < count; i++) {
+        small += (double)sizes[i];
+        if (small > NEGLIGIBLE * all)
+            return sizes[i];
+    }
+    return 0;
+}
+
 /* The largest dimension that splits, the first of several; -1 when none does. */
-static int dim_to_split(const sf_type *type, int parts)
+static int dim_to_split(const cook *k, const sf_type *type, int parts)
 {
     int best = -1;
-    for (int d = 0; d < type->rank; d++)
+    for (int d = 0; d < type->rank && sf_type_bytes(type) >= k->least; d++)
         if (type->dims[d] > 0 && type->dims[d] % parts == 0 &&
             (best < 0 || type->dims[d] > type->dims[best]))
             best = d;
@@ -95,7 +131,7 @@ static int pin_role(cook *k, int axis, sf_role role, bool split)
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
         if (k->graph->arguments[i].role != role)
             continue;
-        int dim = split ? dim_to_split(argument_type(k, i), parts) : -1;
+        int dim = split ? dim_to_split(k, argument_type(k, i), parts) : -1;
         add_pin(k, k->names[i], dim, axis);
         found += dim >= 0;
     }
@@ -109,13 +145,14 @@ static void pin_gradients(cook *k, int axis, bool split)
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
         if (gradients[i] != SF_NONE)
             add_pin(k, sf_gradient_name(k->names[i], &k->arena),
-                    split ? dim_to_split(argument_type(k, i), parts) : -1, axis);
+                    split ? dim_to_split(k, argument_type(k, i), parts) : -1, axis);
 }
 
 static bool cook_zero(cook *k, int axis, int level)
 {
     if (!cook_dp(k, axis))
         return false;
+    k->least = least_size(k);
     pin_gradients(k, axis, level >= 2);
     pin_role(k, axis, SF_ROLE_PARAM, level >= 3);
     if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)

@@ -38,7 +38,7 @@ static sf_value whole_behind(const sf_local *local, sf_value value)
         const sf_node *node = sf_maker(local->graph, value);
         if (!node || node->noperands == 0)
             return SF_NONE;
-        value = node->operands[0];
+        value = node->operands[sf_is_collective(node) ? value - node->result : 0];
     }
     return local->pieces[value].whole;
 }

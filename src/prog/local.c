@@ -82,6 +82,7 @@ static sf_status finish(local_builder *b)
 {
     const sf_block *top = b->whole->top;
     sf_value *results = SF_ARRAY(&b->scratch, top->nresults, sf_value);
+    b->first_for_results = (uint32_t)b->graph->nnodes;
     for (uint32_t i = 0; i < top->nresults; i++) {
         const sf_node *maker = sf_maker(b->whole, top->results[i]);
         const sf_type *type = sf_type_of(b->whole, top->results[i]);

@@ -8,7 +8,7 @@
  *     local_value.c  the versions of values
  *     local_move.c   moves between layouts as nodes
  *     local_emit.c   single nodes
- *     local_early.c  reductions start early, and in buckets
+ *     local_early.c  collectives start early, and in buckets
  */
 #ifndef SF_PROG_LOCAL_BUILD_H
 #define SF_PROG_LOCAL_BUILD_H
@@ -41,6 +41,7 @@ typedef struct local_builder {
     sf_value *inner; /* by value of the step: what stands for it inside of regions */
     size_t npieces, piece_capacity; /* of local->pieces */
     int64_t collectives;            /* so far */
+    uint32_t first_for_results;     /* the first node that only a result of the step wants */
 
     /* What new nodes get. */
     sf_graph *graph;
@@ -101,7 +102,7 @@ sf_status local_gather(local_builder *b, local_node *n);
 sf_status local_scatter(local_builder *b, local_node *n);
 sf_status local_update(local_builder *b, local_node *n);
 
-/* local_early.c: changes the order of the finished graph, and makes one all-reduce of several. */
+/* local_early.c: changes the order of the finished graph, and makes one collective of several. */
 void local_early(local_builder *b);
 
 /* local_emit.c: the type of a piece. */

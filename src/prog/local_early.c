@@ -1,9 +1,10 @@
-/* Reductions start early, and in buckets.
+/* Collectives start early, and in buckets.
  *
  * A reduction is emitted where its result is first wanted. For a gradient that is the update, in the order
  * of the parameters, long after it was made. Here it moves up, right behind what makes its operand, so
- * that it can go on beside the rest of the backward pass. Then all-reduces that come close to each other
- * become one: a message for each bias would cost little but its latency.
+ * that it can go on beside the rest of the backward pass. So does what brings a result of the step together,
+ * beside the other updates. Then collectives of a kind that come close to each other become one: a message
+ * for each bias would cost little but its latency.
  *
  * What is looked at is which node reads which, never a constant, so all ranks come to the same order.
  */
@@ -13,7 +14,7 @@
 #include "plan/moves.h"
 #include "prog/local_build.h"
 
-/* All-reduces of one kind that nothing reads before the last of them. */
+/* Collectives of one kind that nothing reads before the last of them. */
 typedef struct bucket {
     const sf_node *first, *last;
     uint32_t count;
@@ -26,7 +27,7 @@ typedef struct early {
     sf_graph *graph;
     sf_block *top;
     sf_arena arena;
-    uint32_t *behind;   /* by node: the place in the block behind which it can stand */
+    uint32_t *behind;   /* by node: the place in the block behind which it stands, in the end */
     uint32_t *member;   /* by value: its bucket, or SF_NONE */
     sf_value *replaced; /* by value: what stands for it now */
     bucket *buckets;
@@ -40,6 +41,12 @@ typedef struct early {
 static bool is_reduction(const sf_node *node)
 {
     return sf_is(node, SF_OP_ALL_REDUCE) || sf_is(node, SF_OP_REDUCE_SCATTER);
+}
+
+static bool starts_early(const early *e, const sf_node *node)
+{
+    return is_reduction(node) ||
+           (sf_is(node, SF_OP_ALL_GATHER) && node->id >= e->b->first_for_results);
 }
 
 /* Calls `each` for what the node reads, inside of its regions too. */
@@ -62,12 +69,25 @@ static void set_flag(void *context, sf_value value)
     ((bool *)context)[value] = true;
 }
 
-/* Whether the node only brings the operand of a reduction into shape: nothing that stays reads it. */
-static bool serves_reduction(const early *e, const sf_node *node, const bool *stays)
+static bool is_inside_move(const early *e, const sf_node *node)
+{
+    return e->b->local->pieces[node->result].whole == SF_NONE;
+}
+
+/* Whether the node only brings the operand of a collective into shape: nothing that stays reads it. */
+static bool serves_collective(const early *e, const sf_node *node, const bool *stays)
 {
     return node->nresults == 1 && node->noperands == 1 && node->nregions == 0 &&
-           !sf_is_collective(node) && !stays[node->result] &&
-           e->b->local->pieces[node->result].whole == SF_NONE;
+           !sf_is_collective(node) && !stays[node->result] && is_inside_move(e, node);
+}
+
+/* Whether the node, the last or one before in its move, brings what was gathered into shape. */
+static bool follows_gather(const early *e, const sf_node *node)
+{
+    bool shapes = sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_TRANSPOSE);
+    const sf_node *maker = shapes ? sf_maker(e->graph, node->operands[0]) : NULL;
+    return maker && is_inside_move(e, maker) &&
+           (sf_is(maker, SF_OP_ALL_GATHER) || follows_gather(e, maker));
 }
 
 /* Backwards, so that who reads a value is known before its maker is looked at. */
@@ -79,23 +99,53 @@ static bool *find_moving(early *e)
         stays[e->top->results[i]] = true;
     for (uint32_t i = e->top->nnodes; i-- > 0;) {
         const sf_node *node = e->graph->nodes[e->top->nodes[i]];
-        moving[node->id] = is_reduction(node) || serves_reduction(e, node, stays);
+        moving[node->id] = starts_early(e, node) || serves_collective(e, node, stays);
         if (!moving[node->id])
             for_operands(e, node, stays, set_flag);
     }
     return moving;
 }
 
-/* A node that moves belongs to the phase of what makes its operand. */
-static void move_up(early *e)
+/* Readers of values: where in the block the first of them stands. */
+typedef struct readers {
+    uint32_t *first; /* by value */
+    uint32_t place;  /* of the one that is looked at */
+} readers;
+
+static void note_reader(void *context, sf_value value)
+{
+    readers *r = context;
+    if (r->place < r->first[value])
+        r->first[value] = r->place;
+}
+
+/* Nodes that follow a gather stand before who reads them: until then the gather is not waited for. Those that
+ * move up read at once. */
+static uint32_t *find_readers(early *e, const bool *moving)
+{
+    readers r = {.first = SF_ARRAY(&e->arena, e->graph->nvalues, uint32_t)};
+    for (size_t i = 0; i < e->graph->nvalues; i++)
+        r.first[i] = e->top->nnodes;
+    for (uint32_t i = e->top->nnodes; i-- > 0;) {
+        const sf_node *node = e->graph->nodes[e->top->nodes[i]];
+        r.place = moving[node->id] ? 0 : follows_gather(e, node) ? r.first[node->result] : i;
+        for_operands(e, node, &r, note_reader);
+    }
+    return r.first;
+}
+
+/* A node that moves up belongs to the phase of what makes its operand. */
+static void move_nodes(early *e)
 {
     const bool *moving = find_moving(e);
+    const uint32_t *first = find_readers(e, moving);
     uint32_t count = e->top->nnodes;
     uint32_t *start = SF_ARRAY(&e->arena, count + 1, uint32_t);
     for (uint32_t i = 0; i < count; i++) {
         sf_node *node = e->graph->nodes[e->top->nodes[i]];
         const sf_node *maker = moving[node->id] ? sf_maker(e->graph, node->operands[0]) : NULL;
-        e->behind[node->id] = maker ? e->behind[maker->id] : i;
+        uint32_t before = follows_gather(e, node) ? first[node->result] : 0;
+        e->behind[node->id] = maker ? e->behind[maker->id] : before > i ? before - 1 : i;
         node->phase = maker ? maker->phase : node->phase;
         start[e->behind[node->id] + 1]++;
     }
@@ -115,10 +165,16 @@ static void close_bucket(void *context, sf_value value)
         e->buckets[e->member[value]].closed = true;
 }
 
+static bool goes_together(const sf_node *node)
+{
+    return is_reduction(node) || sf_is(node, SF_OP_ALL_GATHER);
+}
+
 static bool is_alike(const early *e, const sf_node *a, const sf_node *b)
 {
-    return a->attrs[SF_COLLECTIVE_AXES] == b->attrs[SF_COLLECTIVE_AXES] &&
-           a->attrs[SF_COLLECTIVE_BODY] == b->attrs[SF_COLLECTIVE_BODY] && a->phase == b->phase &&
+    return a->def == b->def && a->attrs[SF_COLLECTIVE_AXES] == b->attrs[SF_COLLECTIVE_AXES] &&
+           (!is_reduction(a) || a->attrs[SF_COLLECTIVE_BODY] == b->attrs[SF_COLLECTIVE_BODY]) &&
+           a->phase == b->phase &&
            sf_type_of(e->graph, a->result)->dtype == sf_type_of(e->graph, b->result)->dtype;
 }
 
@@ -141,7 +197,8 @@ static uint32_t find_bucket(early *e, const sf_node *node, int64_t bytes)
 
 static void join_bucket(early *e, const sf_node *node)
 {
-    int64_t bytes = sf_type_bytes(sf_type_of(e->graph, node->result));
+    int64_t in = sf_type_bytes(sf_type_of(e->graph, node->operands[0]));
+    int64_t out = sf_type_bytes(sf_type_of(e->graph, node->result)), bytes = in > out ? in : out;
     uint32_t at = find_bucket(e, node, bytes);
     if (at == SF_NONE) {
         bucket empty = {.first = node};
@@ -160,7 +217,7 @@ static void fill_buckets(early *e)
     for (uint32_t i = 0; i < e->count; i++) {
         const sf_node *node = e->graph->nodes[e->order[i]];
         for_operands(e, node, e, close_bucket);
-        if (sf_is(node, SF_OP_ALL_REDUCE))
+        if (goes_together(node))
             join_bucket(e, node);
     }
 }
@@ -181,7 +238,7 @@ static uint32_t emit_bucket(early *e, uint32_t index, const sf_node *const *memb
     sf_value *operands = SF_ARRAY(&e->arena, k->count, sf_value);
     const sf_type **types = SF_ARRAY(&e->arena, k->count, const sf_type *);
     const sf_attr *attrs[SF_COLLECTIVE_BODY + 1];
-    memcpy(attrs, k->first->attrs, sizeof attrs);
+    memcpy(attrs, k->first->attrs, (size_t)k->first->def->nattrs * sizeof *attrs);
     attrs[SF_COLLECTIVE_WHAT] = what_of_bucket(e, k);
     for (uint32_t i = 0; i < k->count; i++) {
         operands[i] = members[i]->operands[0];
@@ -218,7 +275,7 @@ static void emit_buckets(early *e)
         members[i] = SF_ARRAY(&e->arena, e->buckets[i].count, const sf_node *);
     for (uint32_t i = 0; i < e->count; i++) {
         const sf_node *node = e->graph->nodes[e->order[i]];
-        uint32_t at = sf_is(node, SF_OP_ALL_REDUCE) ? e->member[node->result] : SF_NONE;
+        uint32_t at = goes_together(node) ? e->member[node->result] : SF_NONE;
         if (at == SF_NONE || e->buckets[at].count == 1) {
             e->order[kept++] = node->id;
             continue;
@@ -277,7 +334,7 @@ void local_early(local_builder *b)
         e.member[i] = SF_NONE;
         e.replaced[i] = (sf_value)i;
     }
-    move_up(&e);
+    move_nodes(&e);
     fill_buckets(&e);
     emit_buckets(&e);
     replace_all(&e, nvalues);

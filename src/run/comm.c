@@ -196,7 +196,7 @@ static int64_t part_factor(sf_transfer_kind kind, int members)
 static sf_status check_parts(const sf_group *group, const sf_transfer *transfer, sf_diag *diag)
 {
     int64_t bytes = sf_dtype_get(transfer->dtype)->bytes, total = 0, factor, size;
-    if (transfer->nparts < 0 || (transfer->nparts != 1 && transfer->kind != SF_ALL_REDUCE))
+    if (transfer->nparts < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s of %d parts",
                        sf_transfer_kind_name(transfer->kind), transfer->nparts);
     factor = part_factor(transfer->kind, group->count);

@@ -80,7 +80,7 @@ typedef struct sf_transfer_part {
 } sf_transfer_part;
 
 /* Several parts are one collective: as if each were done by itself, but with the messages of one (a
- * bucket of gradients). Only ALL_REDUCE takes more than one. */
+ * bucket of gradients). */
 typedef struct sf_transfer {
     sf_transfer_kind kind;
     sf_dtype dtype;

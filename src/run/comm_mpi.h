@@ -59,8 +59,7 @@ typedef struct sf_flow {
 
     /* The rest is the engine's. */
     sf_schedule schedule;
-    sf_keep keep;
-    int64_t kept;
+    int64_t keep, kept;      /* elements to copy for itself, and those that are copied */
     int *tags_in, *tags_out; /* per place; 0: not announced */
     sf_letter **letters;     /* per place, inlined */
     const char **payloads;   /* of the letters */

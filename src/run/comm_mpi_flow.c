@@ -75,7 +75,7 @@ static void announce(sf_engine *engine, sf_flow *flow, int place)
 bool sf_flow_begin(sf_engine *engine, sf_flow *flow)
 {
     sf_schedule_init(&flow->base, &flow->schedule);
-    flow->keep = sf_schedule_keep(&flow->schedule);
+    flow->keep = sf_schedule_kept(&flow->schedule);
     size_t members = (size_t)flow->base.group->count;
     char *memory = sf_alloc_kept(members * (3 * sizeof(void *) + 2 * sizeof(int)));
     if (!memory) {
@@ -279,12 +279,18 @@ static bool test_send(sf_engine *engine, sf_flow *flow)
 
 static bool copy_kept(sf_flow *flow)
 {
-    int64_t rest = flow->keep.size - flow->kept;
+    int64_t rest = flow->keep - flow->kept, most = KEEP_BYTES / flow->base.bytes;
+    int place = flow->base.group->place;
     if (rest == 0)
         return false;
-    rest = rest < KEEP_BYTES ? rest : KEEP_BYTES;
-    memcpy(flow->keep.out + flow->kept, flow->keep.in + flow->kept, (size_t)rest);
-    flow->kept += rest;
+    rest = rest < most ? rest : most;
+    for (int64_t run; rest > 0; rest -= run, flow->kept += run) {
+        const sf_schedule *s = &flow->schedule;
+        const char *in = sf_schedule_memory(s, SF_SIDE_IN, place, flow->kept, rest, &run);
+        char *out = sf_schedule_memory(s, SF_SIDE_OUT, place, flow->kept, run, &run);
+        if (in != out)
+            memcpy(out, in, (size_t)(run * flow->base.bytes));
+    }
     return true;
 }
 
@@ -316,7 +322,7 @@ static void check_presence(sf_engine *engine, const sf_flow *flow, int place)
 bool sf_flow_is_over(const sf_flow *flow)
 {
     const sf_schedule *schedule = &flow->schedule;
-    if (flow->kept < flow->keep.size)
+    if (flow->kept < flow->keep)
         return false;
     if (schedule->inlined)
         return waits_for(flow) == flow->base.group->place;

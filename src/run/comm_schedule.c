@@ -11,16 +11,32 @@ static int wrap_place(int64_t place, int members)
     return (int)((place % members + members) % members);
 }
 
+/* Elements that lie together in a part's memory. */
+typedef struct stretch {
+    int64_t first, count;
+} stretch;
+
+/* What a part has of a segment, on that side. */
+static stretch find_stretch(const sf_schedule *s, sf_side side, const sf_transfer_part *part,
+                            int segment)
+{
+    sf_transfer_kind kind = s->request->transfer.kind;
+    if (kind == SF_ALL_REDUCE) {
+        int64_t first = sf_comm_segment(part->count, s->members, segment);
+        return (stretch){first, sf_comm_segment(part->count, s->members, segment + 1) - first};
+    }
+    bool blocks = kind == SF_ALL_TO_ALL ||
+                  (side == SF_SIDE_IN ? kind == SF_REDUCE_SCATTER : kind == SF_ALL_GATHER);
+    return (stretch){blocks ? segment * part->count : 0, part->count};
+}
+
 /* The elements of a segment, all parts together. The first segment is the longest. */
 static int64_t segment_length(const sf_schedule *s, int segment)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    if (transfer->kind != SF_ALL_REDUCE)
-        return transfer->parts[0].count;
     int64_t length = 0;
     for (int i = 0; i < transfer->nparts; i++)
-        length += sf_comm_segment(transfer->parts[i].count, s->members, segment + 1) -
-                  sf_comm_segment(transfer->parts[i].count, s->members, segment);
+        length += find_stretch(s, SF_SIDE_IN, &transfer->parts[i], segment).count;
     return length;
 }
 
@@ -211,58 +227,39 @@ sf_move sf_schedule_receive(const sf_schedule *s, int64_t index)
     return move;
 }
 
-/* Parts of an all_reduce lie apart: walks to the one that holds element `first` of the segment. */
-static char *reduce_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
-                           int64_t count, int64_t *run)
+static char *memory_at(const sf_schedule *s, sf_side side, const sf_transfer_part *part,
+                       int64_t element)
+{
+    char *memory = side == SF_SIDE_IN ? (char *)(uintptr_t)part->in : part->out;
+    return memory + element * s->request->bytes;
+}
+
+/* Parts lie apart: walks to the one that holds element `first` of the segment. */
+char *sf_schedule_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
+                         int64_t count, int64_t *run)
 {
     const sf_transfer *transfer = &s->request->transfer;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
-        int64_t begin = sf_comm_segment(part->count, s->members, segment);
-        int64_t here = sf_comm_segment(part->count, s->members, segment + 1) - begin;
-        if (first < here) {
-            char *memory = side == SF_SIDE_IN ? (char *)(uintptr_t)part->in : part->out;
-            *run = here - first < count ? here - first : count;
-            return memory + (begin + first) * s->request->bytes;
+        stretch here = find_stretch(s, side, part, segment);
+        if (first < here.count) {
+            *run = here.count - first < count ? here.count - first : count;
+            return memory_at(s, side, part, here.first + first);
         }
-        first -= here;
+        first -= here.count;
     }
     *run = 0;
     return NULL;
 }
 
-char *sf_schedule_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
-                         int64_t count, int64_t *run)
-{
-    const sf_transfer *transfer = &s->request->transfer;
-    sf_transfer_kind kind = transfer->kind;
-    if (kind == SF_ALL_REDUCE)
-        return reduce_memory(s, side, segment, first, count, run);
-    const sf_transfer_part *part = &transfer->parts[0];
-    bool in = side == SF_SIDE_IN;
-    bool blocks = kind == SF_ALL_TO_ALL || (in ? kind == SF_REDUCE_SCATTER : kind == SF_ALL_GATHER);
-    char *memory = in ? (char *)(uintptr_t)part->in : part->out;
-    *run = count;
-    return memory + ((blocks ? segment * part->count : 0) + first) * s->request->bytes;
-}
-
-sf_keep sf_schedule_keep(const sf_schedule *s)
+int64_t sf_schedule_kept(const sf_schedule *s)
 {
     const sf_transfer *transfer = &s->request->transfer;
     sf_transfer_kind kind = transfer->kind;
     bool self = kind == SF_ALL_GATHER || kind == SF_ALL_TO_ALL;
     if (kind == SF_BROADCAST || kind == SF_PERMUTE)
         self = transfer->from == s->place;
-    if (!self)
-        return (sf_keep){0};
-    const sf_transfer_part *part = &transfer->parts[0];
-    int64_t run, count = part->count;
-    sf_keep keep = {.in = sf_schedule_memory(s, SF_SIDE_IN, s->place, 0, count, &run),
-                    .out = sf_schedule_memory(s, SF_SIDE_OUT, s->place, 0, count, &run),
-                    .size = count * s->request->bytes};
-    if (keep.in == keep.out)
-        keep.size = 0;
-    return keep;
+    return self ? segment_length(s, s->place) : 0;
 }
 
 void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
@@ -288,19 +285,21 @@ static void fold_inline(const sf_schedule *s, const char *const *payloads, const
     sf_comm_fold(&s->request->combine, sources, s->members, segment, out, count);
 }
 
+/* In an all_reduce every segment is folded, in a reduce_scatter the own one. */
 static void reduce_inline(const sf_schedule *s, const char *const *payloads, const void **sources)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    int64_t bytes = s->request->bytes, before = 0;
+    bool all = transfer->kind == SF_ALL_REDUCE;
+    int64_t before = 0;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
-        for (int segment = 0; segment < s->members; segment++) {
-            int64_t first = sf_comm_segment(part->count, s->members, segment);
-            int64_t last = sf_comm_segment(part->count, s->members, segment + 1);
-            if (first < last)
-                fold_inline(s, payloads, sources, before + first,
-                            (const char *)part->in + first * bytes, segment,
-                            (char *)part->out + first * bytes, last - first);
+        for (int p = all ? 0 : s->place; p < (all ? s->members : s->place + 1); p++) {
+            stretch from = find_stretch(s, SF_SIDE_IN, part, p);
+            stretch to = find_stretch(s, SF_SIDE_OUT, part, p);
+            if (to.count > 0)
+                fold_inline(s, payloads, sources, before + to.first,
+                            memory_at(s, SF_SIDE_IN, part, from.first), p,
+                            memory_at(s, SF_SIDE_OUT, part, to.first), to.count);
         }
         before += part->count;
     }
@@ -309,24 +308,17 @@ static void reduce_inline(const sf_schedule *s, const char *const *payloads, con
 void sf_schedule_inline_finish(const sf_schedule *s, const char *const *payloads,
                                const void **scratch)
 {
-    const sf_transfer *transfer = &s->request->transfer;
-    if (transfer->kind == SF_ALL_REDUCE) {
+    if (sf_comm_reduces(s->request->transfer.kind)) {
         reduce_inline(s, payloads, scratch);
         return;
     }
-    const sf_transfer_part *part = &transfer->parts[0];
-    int64_t size = part->count * s->request->bytes;
-    if (size == 0)
-        return;
-    if (transfer->kind == SF_REDUCE_SCATTER) {
-        fold_inline(s, payloads, scratch, 0, (const char *)part->in + s->place * size, s->place,
-                    part->out, part->count);
-        return;
-    }
     for (int p = 0; p < s->members; p++) {
-        int64_t run;
-        if (sf_schedule_hears_from(s, p))
-            memcpy(sf_schedule_memory(s, SF_SIDE_OUT, p, 0, part->count, &run), payloads[p],
-                   (size_t)size);
+        int64_t length = segment_length(s, p), run;
+        if (!sf_schedule_hears_from(s, p))
+            continue;
+        for (int64_t at = 0; at < length; at += run) {
+            char *memory = sf_schedule_memory(s, SF_SIDE_OUT, p, at, length - at, &run);
+            memcpy(memory, payloads[p] + at * s->request->bytes, (size_t)(run * s->request->bytes));
+        }
     }
 }

@@ -66,13 +66,8 @@ bool sf_schedule_hears_from(const sf_schedule *schedule, int place);
 char *sf_schedule_memory(const sf_schedule *schedule, sf_side side, int segment, int64_t first,
                          int64_t count, int64_t *run);
 
-/* What a rank keeps for itself: `size` bytes. */
-typedef struct sf_keep {
-    const char *in;
-    char *out;
-    int64_t size;
-} sf_keep;
-sf_keep sf_schedule_keep(const sf_schedule *schedule);
+/* How many elements of the segment of its own place a rank copies for itself. */
+int64_t sf_schedule_kept(const sf_schedule *schedule);
 
 /* Inlined: how many bytes go to a place, these bytes, and the end of it, when the bytes from all places
  * are there (payloads[place]; the own one and those not heard from are not looked at). `scratch` has

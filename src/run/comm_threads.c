@@ -109,14 +109,14 @@ static void fail_world(world *w, const char *reason)
 
 /* The work on elements ------------------------------------------------------------------------ */
 
-static const char *in_of(const meeting *m, int place)
+static const char *in_of(const meeting *m, int place, int part)
 {
-    return m->members[place]->base.transfer.parts[0].in;
+    return m->members[place]->base.transfer.parts[part].in;
 }
 
-static char *out_of(const meeting *m, int place)
+static char *out_of(const meeting *m, int place, int part)
 {
-    return m->members[place]->base.transfer.parts[0].out;
+    return m->members[place]->base.transfer.parts[part].out;
 }
 
 /* Copies in slices; false when the world failed meanwhile. */
@@ -148,59 +148,53 @@ static bool reduce_slices(const world *w, const share *s, int part, int64_t shif
             return false;
         int64_t some = last - at < run ? last - at : run;
         for (int p = 0; p < members; p++)
-            sources[p] =
-                (const char *)m->members[p]->base.transfer.parts[part].in + (shift + at) * bytes;
-        char *out = (char *)mine->base.transfer.parts[part].out + at * bytes;
+            sources[p] = in_of(m, p, part) + (shift + at) * bytes;
+        char *out = out_of(m, s->place, part) + at * bytes;
         sf_comm_fold(&mine->base.combine, sources, members, s->place, out, some);
         for (int p = 0; all && p < members; p++)
             if (p != s->place)
-                memcpy((char *)m->members[p]->base.transfer.parts[part].out + at * bytes, out,
-                       (size_t)(some * bytes));
+                memcpy(out_of(m, p, part) + at * bytes, out, (size_t)(some * bytes));
     }
     return true;
 }
 
-static bool reduce_parts(const world *w, const share *s)
-{
-    const sf_transfer *transfer = &s->meeting->members[s->place]->base.transfer;
-    int members = s->meeting->circle->count;
-    for (int i = 0; i < transfer->nparts; i++) {
-        int64_t count = transfer->parts[i].count;
-        if (!reduce_slices(w, s, i, 0, sf_comm_segment(count, members, s->place),
-                           sf_comm_segment(count, members, s->place + 1)))
-            return false;
-    }
-    return true;
-}
-
-static bool do_share(const world *w, const share *s)
+static bool do_part(const world *w, const share *s, int part)
 {
     const meeting *m = s->meeting;
     int members = m->circle->count, p = s->place;
     const sf_transfer *transfer = &m->members[p]->base.transfer;
-    if (transfer->nparts == 0)
-        return true;
-    int64_t count = transfer->parts[0].count, size = count * m->members[p]->base.bytes;
+    int64_t count = transfer->parts[part].count, size = count * m->members[p]->base.bytes;
     bool good = true;
     switch (transfer->kind) {
     case SF_ALL_REDUCE:
-        return reduce_parts(w, s);
+        return reduce_slices(w, s, part, 0, sf_comm_segment(count, members, p),
+                             sf_comm_segment(count, members, p + 1));
     case SF_REDUCE_SCATTER:
-        return reduce_slices(w, s, 0, p * count, 0, count);
+        return reduce_slices(w, s, part, p * count, 0, count);
     case SF_ALL_GATHER:
         for (int q = 0; q < members && good; q++)
-            good = copy_slices(w, out_of(m, q) + p * size, in_of(m, p), size);
+            good = copy_slices(w, out_of(m, q, part) + p * size, in_of(m, p, part), size);
         return good;
     case SF_ALL_TO_ALL:
         for (int q = 0; q < members && good; q++)
-            good = copy_slices(w, out_of(m, p) + q * size, in_of(m, q) + p * size, size);
+            good =
+                copy_slices(w, out_of(m, p, part) + q * size, in_of(m, q, part) + p * size, size);
         return good;
     case SF_BROADCAST:
     case SF_PERMUTE:
-        return copy_slices(w, out_of(m, p), in_of(m, transfer->from), size);
+        return copy_slices(w, out_of(m, p, part), in_of(m, transfer->from, part), size);
     case SF_TRANSFER_KIND_COUNT:
         break;
     }
+    return good;
+}
+
+static bool do_share(const world *w, const share *s)
+{
+    int nparts = s->meeting->members[s->place]->base.transfer.nparts;
+    bool good = true;
+    for (int i = 0; i < nparts && good; i++)
+        good = do_part(w, s, i);
     return good;
 }
 

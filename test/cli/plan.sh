@@ -51,13 +51,14 @@ warns "no plan was found that fits in 1.0 KiB: the least that a rank takes is "
 warns "with its peak at "
 
 # What would make it fit is so: on as many devices a plan is found.
-expect 1 plan "$step" -c 1x4xV100 -m 50K
+large=$SHEAF_SOURCE/test/data/plan/gpt-batch.stablehlo.mlir.xz
+expect 1 plan "$large" -c 1x8xV100 -m 600M
 warns "are activations"
-warns "with a batch of 1 instead of 4"
+warns "with a batch of 32 instead of 64"
 warns "with activations computed again in the backward pass"
 devices=$(sed -n 's/.*it would fit on \([0-9]*\) devices.*/\1/p' "$work/err")
 [ -n "$devices" ] || fail "no number of devices"
-expect 0 plan "$step" -c "$((devices / 4))x4xV100" -m 50K
+expect 0 plan "$large" -c "$((devices / 8))x8xV100" -m 600M
 
 # The user's mesh and pins are kept.
 expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \

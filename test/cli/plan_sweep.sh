@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A part of bench/plan_sweep: three steps that are too large to ship, looked for beside the source tree.
+# A part of bench/plan_sweep: two steps that are too large to ship, looked for beside the source tree.
 set -u
 data=${SHEAF_DATA:-$SHEAF_SOURCE/../shared/data}
 
@@ -19,4 +19,4 @@ if [ -n "${SHEAF_SANITIZE:-}" ]; then
     echo "too slow with sanitizers"
     exit 77
 fi
-SHEAF_DATA=$data exec "$SHEAF_SOURCE/bench/plan_sweep" -O2 vgg19-4.2b wresnet-1.3b bert-large
+SHEAF_DATA=$data exec "$SHEAF_SOURCE/bench/plan_sweep" -O2 vgg19-4.2b wresnet-1.3b

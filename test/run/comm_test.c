@@ -477,23 +477,24 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
         }
 }
 
-/* A bucket: as if each part were reduced by itself. */
+/* A bucket: as if each part were transferred by itself. */
 static void suite_buckets(sf_comm *comm, sf_diag *diag)
 {
     static const int64_t counts[MOST_PARTS] = {3, 0, 1, 70001, 2, 4096, 5, 1, 1, 50000, 17, 9};
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
     for (int g = 0; g < ngroups; g++)
-        for (int nparts = 0; nparts <= MOST_PARTS; nparts += 3) {
-            shape s = {.kind = SF_ALL_REDUCE,
-                       .dtype = nparts % 2 ? SF_BF16 : SF_F32,
-                       .monoid = SF_MONOID_ADD,
-                       .nparts = nparts,
-                       .in_place = g % 2,
-                       .seed = (uint64_t)(90000 + 100 * g + nparts)};
-            memcpy(s.counts, counts, sizeof s.counts);
-            run_shape(comm, &groups[g], &s, diag);
-        }
+        for (int nparts = 0; nparts <= MOST_PARTS; nparts += 3)
+            for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++) {
+                shape s = {.kind = (sf_transfer_kind)kind,
+                           .dtype = nparts % 2 ? SF_BF16 : SF_F32,
+                           .monoid = SF_MONOID_ADD,
+                           .nparts = nparts,
+                           .in_place = kind == SF_ALL_REDUCE && g % 2,
+                           .seed = (uint64_t)(90000 + 100 * g + 10 * nparts + kind)};
+                memcpy(s.counts, counts, sizeof s.counts);
+                run_shape(comm, &groups[g], &s, diag);
+            }
 }
 
 static void shuffle(job *jobs, int count, uint64_t seed)

@@ -258,7 +258,7 @@ static sf_monoid body_of(const sf_node *node)
     return (sf_monoid)node->attrs[SF_COLLECTIVE_BODY]->integer;
 }
 
-/* The rows [place, place + 1) of every member's operand, each combined. */
+/* Elements [first, first + count of out) of every member's operand, combined. */
 static void reduce_row(const world *w, int rank, uint32_t i, int64_t first, sf_tensor *out)
 {
     sf_axes axes = axes_of(w->at[rank]);
@@ -301,32 +301,37 @@ static int swapped_rank(const sf_mesh *mesh, sf_axes axes, int rank)
     return -1;
 }
 
-static void finish_collective(world *w, int rank)
+static void finish_operand(world *w, int rank, uint32_t i)
 {
     const sf_node *node = w->at[rank];
     sf_axes axes = axes_of(node);
     int size = sf_group_size(w->mesh, axes), place = sf_group_place(w->mesh, axes, rank);
-    sf_tensor *out = &w->evals[rank].values[node->result];
+    sf_tensor *out = &w->evals[rank].values[node->result + i];
     int64_t row = out->type->count;
     switch (node->def->id) {
     case SF_OP_ALL_REDUCE:
-        for (uint32_t i = 0; i < node->nresults; i++)
-            reduce_row(w, rank, i, 0, &out[i]);
+        reduce_row(w, rank, i, 0, out);
         break;
     case SF_OP_REDUCE_SCATTER:
-        reduce_row(w, rank, 0, place * row, out);
+        reduce_row(w, rank, i, place * row, out);
         break;
     case SF_OP_ALL_GATHER:
     case SF_OP_ALL_TO_ALL:
         row /= size;
         for (int p = 0; p < size; p++)
-            copy_row(operand_of(w, sf_group_member(w->mesh, axes, rank, p), 0),
+            copy_row(operand_of(w, sf_group_member(w->mesh, axes, rank, p), i),
                      node->def->id == SF_OP_ALL_TO_ALL ? place * row : 0, out, p * row, row);
         break;
     default:
         SF_ASSERT(node->def->id == SF_OP_PERMUTE);
-        copy_row(operand_of(w, swapped_rank(w->mesh, axes, rank), 0), 0, out, 0, row);
+        copy_row(operand_of(w, swapped_rank(w->mesh, axes, rank), i), 0, out, 0, row);
     }
+}
+
+static void finish_collective(world *w, int rank)
+{
+    for (uint32_t i = 0; i < w->at[rank]->nresults; i++)
+        finish_operand(w, rank, i);
 }
 
 static sf_status run_world(world *w)

@@ -44,6 +44,7 @@ enum {
     AXIS_MOVES = 1,         /* collectives may stand here */
     AXIS_KEEPS = 2,         /* the piece must not grow */
     AXIS_SLACK = 4,         /* reductions go on beside other work, */
+    AXIS_TOGETHER = 8,      /* collectives go together with others */
     AXIS_EXPOSED_SHIFT = 8, /* and so many parts of their time (SF_EXPOSED_ALL) are exposed */
 };
 
@@ -163,8 +164,8 @@ void axis_add_edges(axis_builder *b, sf_value value);
  * axis takes those below them. False when it does not fit. */
 bool axis_fit(const axis_builder *b, const sf_type *type, const sf_layout *others, sf_share share,
               sf_layout *out);
-axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from,
-                   const sf_layout *to);
+axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, const sf_layout *to,
+                   bool together);
 const axis_matrix *axis_matrix_of(axis_builder *b, const axis_end *from, const axis_end *to,
                                   const sf_type *type, int flags);
 

@@ -10,6 +10,7 @@
 typedef struct axis_moved {
     const sf_type *type;
     sf_layout from, to;
+    bool together;
     axis_way way;
     struct axis_moved *next;
 } moved;
@@ -34,26 +35,29 @@ bool axis_fit(const axis_builder *b, const sf_type *type, const sf_layout *other
     return sf_layout_fits(out, mesh, type->rank, type->dims, NULL);
 }
 
-axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, const sf_layout *to)
+axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, const sf_layout *to,
+                   bool together)
 {
     if (sf_layout_equal(from, to))
         return (axis_way){0};
     uint64_t hash = sf_hash_mix(sf_layout_hash(from), sf_layout_hash(to));
-    hash = sf_hash_mix(hash, (uint64_t)(uintptr_t)type);
+    hash = sf_hash_mix(hash, (uint64_t)(uintptr_t)type ^ together);
     moved **slot = &b->cache->moved[hash % AXIS_SLOTS];
     for (moved *m = *slot; m; m = m->next)
-        if (m->type == type && sf_layout_equal(&m->from, from) && sf_layout_equal(&m->to, to))
+        if (m->type == type && m->together == together && sf_layout_equal(&m->from, from) &&
+            sf_layout_equal(&m->to, to))
             return m->way;
+    sf_move_cost *cost = together ? sf_move_seconds_together : sf_move_seconds;
     sf_path path;
     axis_way way = {.seconds = HUGE_VAL};
-    if (sf_reshard(b->mesh, type, from, to, sf_move_seconds, (void *)(uintptr_t)b->costs, &path)) {
+    if (sf_reshard(b->mesh, type, from, to, cost, (void *)(uintptr_t)b->costs, &path)) {
         way.seconds = path.cost;
         for (int i = 0; i < path.count; i++)
             way.sends = way.sends ||
                         (path.moves[i].kind != SF_MOVE_SLICE && path.moves[i].kind != SF_MOVE_MASK);
     }
     moved *fresh = SF_NEW(&b->cache->arena, moved);
-    *fresh = (moved){type, *from, *to, way, *slot};
+    *fresh = (moved){type, *from, *to, together, way, *slot};
     *slot = fresh;
     return way;
 }
@@ -87,7 +91,7 @@ static double seconds_of(axis_builder *b, const axis_matrix *m, uint32_t i, uint
         return HUGE_VAL;
     if (hands_over_sums(&x, &y))
         return HUGE_VAL;
-    axis_way way = axis_move(b, m->type, &x, &y);
+    axis_way way = axis_move(b, m->type, &x, &y, m->flags & AXIS_TOGETHER);
     if (to->moved && after.kind != SF_SPLIT && to->moved[k] != way.sends)
         return HUGE_VAL;
     if (way.sends && !(m->flags & AXIS_MOVES) && sf_layout_equal(&m->from.others, &m->to.others))

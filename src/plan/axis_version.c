@@ -184,7 +184,16 @@ static int slack_flags(const axis_builder *b, sf_value value)
         return 0;
     if (known && known[value] != SF_EXPOSED_UNKNOWN)
         parts = known[value];
-    return AXIS_SLACK | parts << AXIS_EXPOSED_SHIFT;
+    return AXIS_SLACK | AXIS_TOGETHER | parts << AXIS_EXPOSED_SHIFT;
+}
+
+/* Whether nothing but the step's results wants the value: what makes new state whole goes together. */
+static bool is_returned(const axis_builder *b, sf_value value)
+{
+    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
+        if (b->uses[u].node != SF_NONE)
+            return false;
+    return true;
 }
 
 void axis_add_edges(axis_builder *b, sf_value value)
@@ -193,9 +202,10 @@ void axis_add_edges(axis_builder *b, sf_value value)
         return;
     const sf_type *type = sf_type_of(b->graph, value);
     int moves = can_move(b, value) ? AXIS_MOVES : 0;
+    moves |= is_returned(b, value) ? AXIS_TOGETHER : 0;
     int first = moves | slack_flags(b, value);
     axis_end made = axis_made(b, value), from = made;
-    const axis_version *kept = moves ? axis_find_version(b, &made, AXIS_KEPT) : NULL;
+    const axis_version *kept = (moves & AXIS_MOVES) ? axis_find_version(b, &made, AXIS_KEPT) : NULL;
     if (kept) {
         sf_layout layout = kept_layout(b, value, &made);
         from = end_at_version(kept, &layout);
@@ -207,7 +217,8 @@ void axis_add_edges(axis_builder *b, sf_value value)
     for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++) {
         axis_end reader = axis_read(b, b->uses[u]);
         int phase = (int)axis_phase(b, b->uses[u]);
-        const axis_version *version = moves ? axis_find_version(b, &made, phase) : NULL;
+        const axis_version *version =
+            (moves & AXIS_MOVES) ? axis_find_version(b, &made, phase) : NULL;
         if (!version) {
             axis_add_edge(b, &from, &reader, type, first);
             continue;

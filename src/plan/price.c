@@ -51,6 +51,14 @@ double sf_move_seconds(void *context, const sf_mesh *mesh, sf_move_kind kind, sf
     return seconds_of(context, mesh, kind, axes, bytes);
 }
 
+double sf_move_seconds_together(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
+                                double bytes)
+{
+    bool alone = sf_is_local_move(kind) || bytes >= SF_BUCKET_BYTES;
+    double all = alone ? bytes : SF_BUCKET_BYTES;
+    return all > 0 ? seconds_of(context, mesh, kind, axes, all) * (bytes / all) : 0;
+}
+
 /* A collective on its stream. */
 typedef struct run {
     double start, end, bytes;

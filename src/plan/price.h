@@ -40,8 +40,9 @@ typedef struct sf_price {
     uint32_t peak;                         /* the node at which it is */
 } sf_price;
 
-/* The cost of moves for sf_reshard: context is a const sf_costs *. Slices and masks cost their copy. */
-sf_move_cost sf_move_seconds;
+/* The cost of moves for sf_reshard: context is a const sf_costs *. Slices and masks cost their copy. And that of
+ * moves that go together with others of their kind (plan/moves.h): their part of a full bucket. */
+sf_move_cost sf_move_seconds, sf_move_seconds_together;
 
 /* A collective of the step, for those who want to see each. */
 typedef struct sf_priced_move {

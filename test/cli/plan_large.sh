@@ -84,7 +84,7 @@ for devices in 2 4 8; do
     eval "on_$devices=$(split 'opt/')"
 done
 [ "${on_2:-1}" -eq 0 ] || fail "gpt-350m on 2: $on_2 tensors of state are split"
-[ "${on_4:-0}" -ge "${on_2:-0}" ] && [ "${on_8:-0}" -gt "${on_4:-0}" ] ||
+[ "${on_4:-0}" -ge "${on_2:-0}" ] && [ "${on_8:-0}" -ge "${on_4:-0}" ] && [ "${on_8:-0}" -gt "${on_2:-0}" ] ||
     fail "gpt-350m: ${on_2:-} ${on_4:-} ${on_8:-} tensors of state are split on 2, 4, 8"
 
 # With less memory it takes longer, never less time; more is split, the large tensors alone; and it fits.

@@ -99,8 +99,11 @@ bool sf_json_equal(const sf_json *a, const sf_json *b);
  *
  *     sf_json_writer writer = {.buf = &buf, .indent = true};
  *     sf_json_begin_object(&writer);
- *     sf_json_key(&writer, "size");
- *     sf_json_put_int(&writer, 3);
+ *     sf_json_add_int(&writer, "size", 3);
+ *     sf_json_key(&writer, "shape");
+ *     sf_json_begin_row(&writer);
+ *     ...
+ *     sf_json_end_array(&writer);
  *     sf_json_end_object(&writer);
  */
 typedef struct sf_json_writer {
@@ -140,5 +143,12 @@ void sf_json_put_str(sf_json_writer *writer, sf_str text);
 
 /* A whole tree. */
 void sf_json_put_value(sf_json_writer *writer, const sf_json *value);
+
+/* A key and its value, as the functions above write them. A text of NULL is null. */
+void sf_json_add_bool(sf_json_writer *writer, const char *key, bool value);
+void sf_json_add_int(sf_json_writer *writer, const char *key, int64_t value);
+void sf_json_add_hex(sf_json_writer *writer, const char *key, uint64_t value);
+void sf_json_add_double(sf_json_writer *writer, const char *key, double value);
+void sf_json_add_string(sf_json_writer *writer, const char *key, const char *text);
 
 #endif

@@ -293,3 +293,36 @@ void sf_json_put_value(sf_json_writer *writer, const sf_json *value)
         break;
     }
 }
+
+void sf_json_add_bool(sf_json_writer *writer, const char *key, bool value)
+{
+    sf_json_key(writer, key);
+    sf_json_put_bool(writer, value);
+}
+
+void sf_json_add_int(sf_json_writer *writer, const char *key, int64_t value)
+{
+    sf_json_key(writer, key);
+    sf_json_put_int(writer, value);
+}
+
+void sf_json_add_hex(sf_json_writer *writer, const char *key, uint64_t value)
+{
+    sf_json_key(writer, key);
+    sf_json_put_hex(writer, value);
+}
+
+void sf_json_add_double(sf_json_writer *writer, const char *key, double value)
+{
+    sf_json_key(writer, key);
+    sf_json_put_double(writer, value);
+}
+
+void sf_json_add_string(sf_json_writer *writer, const char *key, const char *text)
+{
+    sf_json_key(writer, key);
+    if (text)
+        sf_json_put_string(writer, text);
+    else
+        sf_json_put_null(writer);
+}

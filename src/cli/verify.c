@@ -83,35 +83,21 @@ static void print_report(const sf_verify_report *report)
     putchar('\n');
 }
 
-static void put_number(sf_json_writer *json, const char *key, double value)
-{
-    sf_json_key(json, key);
-    sf_json_put_double(json, value);
-}
-
-static void put_int(sf_json_writer *json, const char *key, int64_t value)
-{
-    sf_json_key(json, key);
-    sf_json_put_int(json, value);
-}
-
 static void put_result(sf_json_writer *json, const sf_difference *result, bool split)
 {
     sf_json_begin_object(json);
-    sf_json_key(json, "name");
-    sf_json_put_string(json, result->name);
-    put_number(json, "error", result->error);
-    put_number(json, "tolerance", result->tolerance);
-    put_int(json, "index", result->index);
-    put_number(json, "ours", result->ours);
-    put_number(json, "expected", result->theirs);
+    sf_json_add_string(json, "name", result->name);
+    sf_json_add_double(json, "error", result->error);
+    sf_json_add_double(json, "tolerance", result->tolerance);
+    sf_json_add_int(json, "index", result->index);
+    sf_json_add_double(json, "ours", result->ours);
+    sf_json_add_double(json, "expected", result->theirs);
     if (result->is_weight)
-        put_number(json, "before", result->before);
-    sf_json_key(json, "by_moment");
-    sf_json_put_bool(json, result->by_moment);
+        sf_json_add_double(json, "before", result->before);
+    sf_json_add_bool(json, "by_moment", result->by_moment);
     if (split) {
-        put_int(json, "step", result->step);
-        put_int(json, "rank", result->rank);
+        sf_json_add_int(json, "step", result->step);
+        sf_json_add_int(json, "rank", result->rank);
     }
     sf_json_end_object(json);
 }
@@ -128,21 +114,18 @@ static sf_status print_json(void *context)
     sf_buf buf = {0};
     sf_json_writer json = {.buf = &buf, .indent = true};
     sf_json_begin_object(&json);
-    sf_json_key(&json, "passed");
-    sf_json_put_bool(&json, report->passed);
+    sf_json_add_bool(&json, "passed", report->passed);
     if (report->ranks > 0)
-        put_int(&json, "ranks", report->ranks);
-    if (printing->shrunk) {
-        sf_json_key(&json, "shrunk");
-        sf_json_put_string(&json, printing->shrunk);
-    }
+        sf_json_add_int(&json, "ranks", report->ranks);
+    if (printing->shrunk)
+        sf_json_add_string(&json, "shrunk", printing->shrunk);
     sf_json_key(&json, "worst");
     if (report->worst >= 0)
         put_result(&json, &report->results[report->worst], report->ranks > 0);
     else
         sf_json_put_null(&json);
-    put_number(&json, "loss_error", report->loss_error);
-    put_number(&json, "loss_tolerance", report->loss_tolerance);
+    sf_json_add_double(&json, "loss_error", report->loss_error);
+    sf_json_add_double(&json, "loss_tolerance", report->loss_tolerance);
     sf_json_key(&json, "losses");
     sf_json_begin_row(&json);
     for (int i = 0; i < report->nlosses; i++)

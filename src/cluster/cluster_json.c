@@ -37,33 +37,15 @@ static double *number_of(sf_device_kind *kind, int index)
 
 /* Writing */
 
-static void put_string(sf_json_writer *json, const char *key, const char *value)
-{
-    sf_json_key(json, key);
-    sf_json_put_string(json, value);
-}
-
-static void put_int(sf_json_writer *json, const char *key, int64_t value)
-{
-    sf_json_key(json, key);
-    sf_json_put_int(json, value);
-}
-
-static void put_number(sf_json_writer *json, const char *key, double value)
-{
-    sf_json_key(json, key);
-    sf_json_put_double(json, value);
-}
-
 static void put_link(sf_json_writer *json, const char *key, const sf_link *link)
 {
     sf_json_key(json, key);
     sf_json_begin_object(json);
-    put_number(json, "latency", link->latency);
-    put_number(json, "bandwidth", link->bandwidth);
-    put_int(json, "lanes", link->lanes);
+    sf_json_add_double(json, "latency", link->latency);
+    sf_json_add_double(json, "bandwidth", link->bandwidth);
+    sf_json_add_int(json, "lanes", link->lanes);
     if (link->peer > 0)
-        put_number(json, "peer", link->peer);
+        sf_json_add_double(json, "peer", link->peer);
     sf_json_end_object(json);
 }
 
@@ -100,18 +82,18 @@ static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind
 static void put_device(sf_json_writer *json, sf_device_kind kind)
 {
     sf_json_begin_object(json);
-    put_string(json, "name", kind.name);
-    put_string(json, "source", kind.source);
-    put_int(json, "memory", kind.memory);
+    sf_json_add_string(json, "name", kind.name);
+    sf_json_add_string(json, "source", kind.source);
+    sf_json_add_int(json, "memory", kind.memory);
     sf_json_key(json, "flops");
     sf_json_begin_object(json);
     for (int m = 0; m < SF_MATH_COUNT; m++)
         if (kind.flops[m] > 0)
-            put_number(json, sf_math_name((sf_math)m), kind.flops[m]);
+            sf_json_add_double(json, sf_math_name((sf_math)m), kind.flops[m]);
     sf_json_end_object(json);
     for (int i = 0; i < DEVICE_NUMBERS; i++)
         if (!device_numbers[i].may_miss || *number_of(&kind, i) > 0)
-            put_number(json, device_numbers[i].key, *number_of(&kind, i));
+            sf_json_add_double(json, device_numbers[i].key, *number_of(&kind, i));
     put_measured_device(json, &kind);
     sf_json_end_object(json);
 }
@@ -119,9 +101,9 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
 static void put_nodes(sf_json_writer *json, const sf_cluster *cluster, const sf_nodes *run)
 {
     sf_json_begin_object(json);
-    put_int(json, "count", run->count);
-    put_int(json, "devices", run->devices);
-    put_string(json, "device", cluster->kinds[run->kind].name);
+    sf_json_add_int(json, "count", run->count);
+    sf_json_add_int(json, "devices", run->devices);
+    sf_json_add_string(json, "device", cluster->kinds[run->kind].name);
     put_link(json, "inside", &run->inside);
     put_link(json, "network", &run->network);
     sf_json_end_object(json);
@@ -130,7 +112,7 @@ static void put_nodes(sf_json_writer *json, const sf_cluster *cluster, const sf_
 static void put_measured(sf_json_writer *json, const sf_measured *measured)
 {
     sf_json_begin_object(json);
-    put_string(json, "kind", sf_collective_name(measured->kind));
+    sf_json_add_string(json, "kind", sf_collective_name(measured->kind));
     sf_json_key(json, "shape");
     sf_json_begin_row(json);
     for (int l = 0; l < SF_LEVELS; l++)
@@ -155,7 +137,7 @@ static void put_lists(sf_json_writer *json, const sf_cluster *cluster)
     if (cluster->rack_nodes) {
         sf_json_key(json, "racks");
         sf_json_begin_object(json);
-        put_int(json, "nodes", cluster->rack_nodes);
+        sf_json_add_int(json, "nodes", cluster->rack_nodes);
         put_link(json, "uplink", &cluster->uplink);
         sf_json_end_object(json);
     }
@@ -172,10 +154,10 @@ void sf_cluster_write(const sf_cluster *cluster, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    put_string(&json, "format", CLUSTER_FORMAT);
-    put_int(&json, "version", CLUSTER_VERSION);
-    put_string(&json, "name", cluster->name);
-    put_string(&json, "source", cluster->source);
+    sf_json_add_string(&json, "format", CLUSTER_FORMAT);
+    sf_json_add_int(&json, "version", CLUSTER_VERSION);
+    sf_json_add_string(&json, "name", cluster->name);
+    sf_json_add_string(&json, "source", cluster->source);
     put_lists(&json, cluster);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');

@@ -355,8 +355,7 @@ static sf_status make_header(const char *path, size_t count, const sf_named_tens
         const sf_type *type = tensors[i].tensor.type;
         sf_json_key_str(&json, tensors[i].name);
         sf_json_begin_object(&json);
-        sf_json_key(&json, "dtype");
-        sf_json_put_string(&json, sf_dtype_get(type->dtype)->safetensors);
+        sf_json_add_string(&json, "dtype", sf_dtype_get(type->dtype)->safetensors);
         sf_json_key(&json, "shape");
         sf_json_begin_row(&json);
         for (int dim = 0; dim < type->rank; dim++)

@@ -91,16 +91,11 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
     sf_json_begin_object(&writer);
-    sf_json_key(&writer, "format");
-    sf_json_put_string(&writer, PLAN_FORMAT);
-    sf_json_key(&writer, "version");
-    sf_json_put_int(&writer, PLAN_VERSION);
-    sf_json_key(&writer, "step");
-    sf_json_put_hex(&writer, plan->graph);
-    sf_json_key(&writer, "order");
-    sf_json_put_hex(&writer, order_of(graph));
-    sf_json_key(&writer, "recipe");
-    sf_json_put_string(&writer, plan->recipe);
+    sf_json_add_string(&writer, "format", PLAN_FORMAT);
+    sf_json_add_int(&writer, "version", PLAN_VERSION);
+    sf_json_add_hex(&writer, "step", plan->graph);
+    sf_json_add_hex(&writer, "order", order_of(graph));
+    sf_json_add_string(&writer, "recipe", plan->recipe);
     sf_json_key(&writer, "mesh");
     sf_mesh_put_json(&plan->mesh, &writer);
     sf_json_key(&writer, "pins");

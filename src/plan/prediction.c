@@ -1,8 +1,6 @@
 #include "plan/prediction.h"
 
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { HEX_DIGITS = 16 };
@@ -38,23 +36,14 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
 void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json)
 {
     sf_prediction copy = *predicted;
-    char hash[HEX_DIGITS + 1];
-    snprintf(hash, sizeof hash, "%016" PRIx64, predicted->cluster_hash);
     sf_json_begin_object(json);
-    sf_json_key(json, "step");
-    sf_json_put_string(json, predicted->step);
-    sf_json_key(json, "cluster");
-    sf_json_put_string(json, predicted->cluster);
-    sf_json_key(json, "cluster_hash");
-    sf_json_put_string(json, hash);
-    for (int i = 0; i < NUMBERS; i++) {
-        sf_json_key(json, numbers[i].key);
-        sf_json_put_double(json, *number_of(&copy, i));
-    }
-    sf_json_key(json, "memory");
-    sf_json_put_int(json, predicted->memory);
-    sf_json_key(json, "limit");
-    sf_json_put_int(json, predicted->limit);
+    sf_json_add_string(json, "step", predicted->step);
+    sf_json_add_string(json, "cluster", predicted->cluster);
+    sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
+    for (int i = 0; i < NUMBERS; i++)
+        sf_json_add_double(json, numbers[i].key, *number_of(&copy, i));
+    sf_json_add_int(json, "memory", predicted->memory);
+    sf_json_add_int(json, "limit", predicted->limit);
     sf_json_key(json, "alternatives");
     sf_json_begin_array(json);
     for (int i = 0; i < predicted->nalternatives; i++)

@@ -218,38 +218,20 @@ void sf_explain_text(sf_explanation *e, sf_buf *out)
 
 /* JSON ------------------------------------------------------------------------------------------- */
 
-static void put_number(sf_json_writer *json, const char *key, double value)
-{
-    sf_json_key(json, key);
-    sf_json_put_double(json, value);
-}
-
-static void put_int(sf_json_writer *json, const char *key, int64_t value)
-{
-    sf_json_key(json, key);
-    sf_json_put_int(json, value);
-}
-
-static void put_string(sf_json_writer *json, const char *key, const char *value)
-{
-    sf_json_key(json, key);
-    sf_json_put_string(json, value);
-}
-
 static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
 {
     const sf_node *node = e->graph->nodes[e->price.peak];
     sf_json_key(json, "memory_by_kind");
     sf_json_begin_object(json);
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
-        put_int(json, sf_memory_kind_name((sf_memory_kind)k), e->price.by_kind[k]);
+        sf_json_add_int(json, sf_memory_kind_name((sf_memory_kind)k), e->price.by_kind[k]);
     sf_json_end_object(json);
     sf_json_key(json, "peak");
     sf_json_begin_object(json);
-    put_int(json, "node", node->id);
-    put_string(json, "op", node->def->name);
-    put_string(json, "scope", node->scope->path);
-    put_string(json, "phase", sf_phase_name(node->phase));
+    sf_json_add_int(json, "node", node->id);
+    sf_json_add_string(json, "op", node->def->name);
+    sf_json_add_string(json, "scope", node->scope->path);
+    sf_json_add_string(json, "phase", sf_phase_name(node->phase));
     sf_json_end_object(json);
 }
 
@@ -261,13 +243,13 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
         const sf_explained_moves *k = &e->kinds[i];
         char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
-        put_string(json, "kind", sf_move_kind_name(k->kind));
-        put_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));
-        put_string(json, "phase", sf_phase_name(k->phase));
-        put_int(json, "tensors", k->count);
-        put_number(json, "bytes", k->bytes);
-        put_number(json, "seconds", k->seconds);
-        put_number(json, "exposed", k->exposed);
+        sf_json_add_string(json, "kind", sf_move_kind_name(k->kind));
+        sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));
+        sf_json_add_string(json, "phase", sf_phase_name(k->phase));
+        sf_json_add_int(json, "tensors", k->count);
+        sf_json_add_double(json, "bytes", k->bytes);
+        sf_json_add_double(json, "seconds", k->seconds);
+        sf_json_add_double(json, "exposed", k->exposed);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -275,22 +257,21 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
 
 static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *json)
 {
-    put_number(json, "bound", predicted->bound);
-    put_number(json, "margin", predicted->margin);
-    put_number(json, "gap", gap_of(predicted->seconds, predicted->bound));
-    put_int(json, "lowered_memory", predicted->memory);
-    put_int(json, "memory_limit", predicted->limit);
+    sf_json_add_double(json, "bound", predicted->bound);
+    sf_json_add_double(json, "margin", predicted->margin);
+    sf_json_add_double(json, "gap", gap_of(predicted->seconds, predicted->bound));
+    sf_json_add_int(json, "lowered_memory", predicted->memory);
+    sf_json_add_int(json, "memory_limit", predicted->limit);
     sf_json_key(json, "alternatives");
     sf_json_begin_array(json);
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
         sf_json_begin_object(json);
-        put_string(json, "name", a->name);
-        put_string(json, "mesh", a->mesh);
-        put_number(json, "seconds", a->seconds);
-        put_int(json, "memory", a->memory);
-        sf_json_key(json, "fits");
-        sf_json_put_bool(json, a->fits);
+        sf_json_add_string(json, "name", a->name);
+        sf_json_add_string(json, "mesh", a->mesh);
+        sf_json_add_double(json, "seconds", a->seconds);
+        sf_json_add_int(json, "memory", a->memory);
+        sf_json_add_bool(json, "fits", a->fits);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -300,17 +281,17 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    put_int(&json, "ranks", sf_mesh_size(&e->plan->mesh));
-    put_string(&json, "recipe", e->plan->recipe);
-    put_string(&json, "cluster", e->cluster->name);
+    sf_json_add_int(&json, "ranks", sf_mesh_size(&e->plan->mesh));
+    sf_json_add_string(&json, "recipe", e->plan->recipe);
+    sf_json_add_string(&json, "cluster", e->cluster->name);
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
-    put_number(&json, "seconds", e->price.seconds);
-    put_number(&json, "compute", e->price.compute);
-    put_number(&json, "exposed", e->price.exposed);
-    put_number(&json, "hidden", e->price.hidden);
-    put_number(&json, "traffic", e->price.traffic);
-    put_int(&json, "memory", e->price.memory);
+    sf_json_add_double(&json, "seconds", e->price.seconds);
+    sf_json_add_double(&json, "compute", e->price.compute);
+    sf_json_add_double(&json, "exposed", e->price.exposed);
+    sf_json_add_double(&json, "hidden", e->price.hidden);
+    sf_json_add_double(&json, "traffic", e->price.traffic);
+    sf_json_add_int(&json, "memory", e->price.memory);
     put_json_memory(e, &json);
     put_json_collectives(e, &json);
     if (prediction_of(e))

@@ -238,18 +238,6 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
 
 /* JSON */
 
-static void put_text(sf_json_writer *json, const char *key, const char *text)
-{
-    sf_json_key(json, key);
-    sf_json_put_string(json, text);
-}
-
-static void put_number(sf_json_writer *json, const char *key, double value)
-{
-    sf_json_key(json, key);
-    sf_json_put_double(json, value);
-}
-
 static void put_json_layouts(const rows *all, sf_json_writer *json)
 {
     sf_json_key(json, "tensors");
@@ -258,16 +246,15 @@ static void put_json_layouts(const rows *all, sf_json_writer *json)
         const row *r = &all->at[i];
         char text[SF_TYPE_TEXT];
         sf_json_begin_object(json);
-        put_text(json, "name", r->name);
-        put_text(json, "made_by", r->made);
-        put_text(json, "phase", r->phase);
-        sf_json_key(json, "count");
-        sf_json_put_int(json, r->count);
-        put_text(json, "type", sf_type_text(r->type, text));
-        put_text(json, "layout", r->layout);
-        put_number(json, "bytes", r->bytes);
-        put_number(json, "at_peak", r->held);
-        put_text(json, "pin", r->pin);
+        sf_json_add_string(json, "name", r->name);
+        sf_json_add_string(json, "made_by", r->made);
+        sf_json_add_string(json, "phase", r->phase);
+        sf_json_add_int(json, "count", r->count);
+        sf_json_add_string(json, "type", sf_type_text(r->type, text));
+        sf_json_add_string(json, "layout", r->layout);
+        sf_json_add_double(json, "bytes", r->bytes);
+        sf_json_add_double(json, "at_peak", r->held);
+        sf_json_add_string(json, "pin", r->pin);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -284,15 +271,15 @@ static void put_json_moves(sf_explanation *e, const sf_names *names, const match
         if (!m->is_match[move->value])
             continue;
         sf_json_begin_object(json);
-        put_text(json, "name", name_of(e, names, move->value));
-        put_text(json, "kind", sf_move_kind_name(move->kind));
-        put_text(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
-        put_text(json, "phase", sf_phase_name(move->phase));
-        put_text(json, "from", sf_explain_layout(e, move->value, &move->before));
-        put_text(json, "to", sf_explain_layout(e, move->value, &move->after));
-        put_number(json, "bytes", move->bytes);
-        put_number(json, "seconds", move->seconds);
-        put_number(json, "exposed", move->exposed);
+        sf_json_add_string(json, "name", name_of(e, names, move->value));
+        sf_json_add_string(json, "kind", sf_move_kind_name(move->kind));
+        sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
+        sf_json_add_string(json, "phase", sf_phase_name(move->phase));
+        sf_json_add_string(json, "from", sf_explain_layout(e, move->value, &move->before));
+        sf_json_add_string(json, "to", sf_explain_layout(e, move->value, &move->after));
+        sf_json_add_double(json, "bytes", move->bytes);
+        sf_json_add_double(json, "seconds", move->seconds);
+        sf_json_add_double(json, "exposed", move->exposed);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -306,13 +293,12 @@ static void put_json_others(sf_explanation *e, const sf_names *names, const othe
     for (size_t i = 0; i < all->count; i++) {
         const sf_other_layout *o = &all->at[i];
         sf_json_begin_object(json);
-        put_text(json, "name", name_of(e, names, o->value));
-        put_text(json, "made_by", kind_of(e, o->value));
-        put_text(json, "phase", phase_of(e, o->value));
-        put_text(json, "layout", o->layout);
-        put_number(json, "seconds", o->seconds);
-        sf_json_key(json, "memory");
-        sf_json_put_int(json, o->memory);
+        sf_json_add_string(json, "name", name_of(e, names, o->value));
+        sf_json_add_string(json, "made_by", kind_of(e, o->value));
+        sf_json_add_string(json, "phase", phase_of(e, o->value));
+        sf_json_add_string(json, "layout", o->layout);
+        sf_json_add_double(json, "seconds", o->seconds);
+        sf_json_add_int(json, "memory", o->memory);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);
@@ -339,7 +325,7 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     }
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    put_number(&json, "seconds", e->price.seconds);
+    sf_json_add_double(&json, "seconds", e->price.seconds);
     put_json_layouts(&all, &json);
     put_json_moves(e, &names, &m, &json);
     put_json_others(e, &names, &other, &json);

@@ -163,10 +163,8 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
     const sf_plan *plan = local->plan;
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    sf_json_key(&json, "ranks");
-    sf_json_put_int(&json, sf_mesh_size(&plan->mesh));
-    sf_json_key(&json, "recipe");
-    sf_json_put_string(&json, plan->recipe);
+    sf_json_add_int(&json, "ranks", sf_mesh_size(&plan->mesh));
+    sf_json_add_string(&json, "recipe", plan->recipe);
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&plan->mesh, &json);
     sf_json_key(&json, "arguments");
@@ -176,16 +174,11 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
         if (h->tensors == 0)
             continue;
         sf_json_begin_object(&json);
-        sf_json_key(&json, "role");
-        sf_json_put_string(&json, sf_role_name((sf_role)r));
-        sf_json_key(&json, "tensors");
-        sf_json_put_int(&json, h->tensors);
-        sf_json_key(&json, "split");
-        sf_json_put_int(&json, h->split);
-        sf_json_key(&json, "bytes");
-        sf_json_put_int(&json, (int64_t)h->whole);
-        sf_json_key(&json, "bytes_of_a_rank");
-        sf_json_put_int(&json, (int64_t)h->piece);
+        sf_json_add_string(&json, "role", sf_role_name((sf_role)r));
+        sf_json_add_int(&json, "tensors", h->tensors);
+        sf_json_add_int(&json, "split", h->split);
+        sf_json_add_int(&json, "bytes", (int64_t)h->whole);
+        sf_json_add_int(&json, "bytes_of_a_rank", (int64_t)h->piece);
         sf_json_end_object(&json);
     }
     sf_json_end_array(&json);
@@ -195,18 +188,12 @@ static void put_json(const sf_local *local, const plan_summary *summary, sf_buf 
         const traffic *t = &summary->traffic[i];
         char axes[SF_AXES_TEXT];
         sf_json_begin_object(&json);
-        sf_json_key(&json, "kind");
-        sf_json_put_string(&json, t->def->name);
-        sf_json_key(&json, "axes");
-        sf_json_put_string(&json, sf_axes_text(&plan->mesh, t->axes, axes));
-        sf_json_key(&json, "phase");
-        sf_json_put_string(&json, sf_phase_name(t->phase));
-        sf_json_key(&json, "count");
-        sf_json_put_int(&json, t->count);
-        sf_json_key(&json, "tensors");
-        sf_json_put_int(&json, t->tensors);
-        sf_json_key(&json, "bytes_of_a_rank");
-        sf_json_put_int(&json, (int64_t)t->bytes);
+        sf_json_add_string(&json, "kind", t->def->name);
+        sf_json_add_string(&json, "axes", sf_axes_text(&plan->mesh, t->axes, axes));
+        sf_json_add_string(&json, "phase", sf_phase_name(t->phase));
+        sf_json_add_int(&json, "count", t->count);
+        sf_json_add_int(&json, "tensors", t->tensors);
+        sf_json_add_int(&json, "bytes_of_a_rank", (int64_t)t->bytes);
         sf_json_end_object(&json);
     }
     sf_json_end_array(&json);

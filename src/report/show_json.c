@@ -1,25 +1,7 @@
 /* The summary for machines. The keys are documented in docs/cli.md; they are added to, not changed. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/json.h"
 #include "ir/opdef.h"
 #include "report/show.h"
-
-static void put_text(sf_json_writer *w, const char *key, const char *text)
-{
-    sf_json_key(w, key);
-    if (text)
-        sf_json_put_string(w, text);
-    else
-        sf_json_put_null(w);
-}
-
-static void put_int(sf_json_writer *w, const char *key, int64_t value)
-{
-    sf_json_key(w, key);
-    sf_json_put_int(w, value);
-}
 
 /* An index, or null for none. */
 static void put_index(sf_json_writer *w, const char *key, uint32_t index)
@@ -43,11 +25,10 @@ static void put_number(sf_json_writer *w, const char *key, double value)
 
 static void put_costs(sf_json_writer *w, const sf_cost *cost)
 {
-    put_int(w, "nodes", cost->nodes);
+    sf_json_add_int(w, "nodes", cost->nodes);
     put_number(w, "flops", cost->flops);
     put_number(w, "bytes", cost->bytes);
-    sf_json_key(w, "unknown_turns");
-    sf_json_put_bool(w, cost->turns);
+    sf_json_add_bool(w, "unknown_turns", cost->turns);
 }
 
 static void put_cost(sf_json_writer *w, const char *key, const sf_cost *cost)
@@ -64,19 +45,19 @@ static void put_sources(sf_json_writer *w, const char *key, const int64_t from[S
     sf_json_begin_object(w);
     for (int i = 0; i < SF_SOURCE_COUNT; i++)
         if (from[i])
-            put_int(w, sf_source_name((sf_source)i), from[i]);
+            sf_json_add_int(w, sf_source_name((sf_source)i), from[i]);
     sf_json_end_object(w);
 }
 
 static void put_type(sf_json_writer *w, const sf_type *type)
 {
-    put_text(w, "dtype", sf_dtype_get(type->dtype)->name);
+    sf_json_add_string(w, "dtype", sf_dtype_get(type->dtype)->name);
     sf_json_key(w, "shape");
     sf_json_begin_row(w);
     for (int i = 0; i < type->rank; i++)
         sf_json_put_int(w, type->dims[i]);
     sf_json_end_array(w);
-    put_int(w, "bytes", sf_type_bytes(type));
+    sf_json_add_int(w, "bytes", sf_type_bytes(type));
 }
 
 static void put_roles(sf_json_writer *w, const sf_summary *summary)
@@ -87,9 +68,9 @@ static void put_roles(sf_json_writer *w, const sf_summary *summary)
         const sf_role_total *total = &summary->roles[i];
         sf_json_key(w, sf_role_name((sf_role)i));
         sf_json_begin_object(w);
-        put_int(w, "count", total->count);
-        put_int(w, "elements", total->elements);
-        put_int(w, "bytes", total->bytes);
+        sf_json_add_int(w, "count", total->count);
+        sf_json_add_int(w, "elements", total->elements);
+        sf_json_add_int(w, "bytes", total->bytes);
         put_sources(w, "from", total->from);
         sf_json_end_object(w);
     }
@@ -103,14 +84,14 @@ static void put_arguments(sf_json_writer *w, const sf_graph *graph)
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
         sf_json_begin_object(w);
-        put_text(w, "name", argument->name);
+        sf_json_add_string(w, "name", argument->name);
         put_type(w, sf_type_of(graph, graph->top->arguments[i]));
-        put_text(w, "role", sf_role_name(argument->role));
-        put_text(w, "role_from", sf_source_name(argument->role_from));
+        sf_json_add_string(w, "role", sf_role_name(argument->role));
+        sf_json_add_string(w, "role_from", sf_source_name(argument->role_from));
         put_index(w, "next", argument->next);
-        put_text(w, "next_from",
-                 argument->next == SF_NONE ? NULL : sf_source_name(argument->next_from));
-        put_text(w, "sharding", argument->sharding);
+        sf_json_add_string(w, "next_from",
+                           argument->next == SF_NONE ? NULL : sf_source_name(argument->next_from));
+        sf_json_add_string(w, "sharding", argument->sharding);
         sf_json_end_object(w);
     }
     sf_json_end_array(w);
@@ -123,10 +104,10 @@ static void put_results(sf_json_writer *w, const sf_summary *summary)
     sf_json_begin_array(w);
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         sf_json_begin_object(w);
-        put_text(w, "name", graph->results[i].name);
+        sf_json_add_string(w, "name", graph->results[i].name);
         put_type(w, sf_type_of(graph, graph->top->results[i]));
         put_index(w, "becomes", summary->becomes[i]);
-        put_text(w, "sharding", graph->results[i].sharding);
+        sf_json_add_string(w, "sharding", graph->results[i].sharding);
         sf_json_end_object(w);
     }
     sf_json_end_array(w);
@@ -138,8 +119,8 @@ static void put_ops(sf_json_writer *w, const sf_summary *summary)
     sf_json_begin_array(w);
     for (uint32_t i = 0; i < summary->nops; i++) {
         sf_json_begin_object(w);
-        put_text(w, "name", summary->ops[i].def->name);
-        put_text(w, "dialect", summary->ops[i].def->dialect);
+        sf_json_add_string(w, "name", summary->ops[i].def->name);
+        sf_json_add_string(w, "dialect", summary->ops[i].def->dialect);
         put_costs(w, &summary->ops[i].cost);
         sf_json_end_object(w);
     }
@@ -153,11 +134,11 @@ static void put_scopes(sf_json_writer *w, const sf_summary *summary)
     for (uint32_t i = 0; i < summary->nscopes; i++) {
         const sf_scope_cost *scope = &summary->scopes[i];
         sf_json_begin_object(w);
-        put_text(w, "path", scope->scope->path);
-        put_int(w, "depth", scope->scope->depth);
+        sf_json_add_string(w, "path", scope->scope->path);
+        sf_json_add_int(w, "depth", scope->scope->depth);
         put_index(w, "parent", i == 0 ? SF_NONE : scope->parent);
         put_costs(w, &scope->all);
-        put_int(w, "parameters", scope->parameters);
+        sf_json_add_int(w, "parameters", scope->parameters);
         sf_json_key(w, "flops_by_phase");
         sf_json_begin_object(w);
         for (int p = 0; p < SF_PHASE_COUNT; p++)
@@ -173,22 +154,21 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true}, *w = &writer;
     sf_json_begin_object(w);
-    put_text(w, "step", summary->graph->name);
-    put_text(w, "file", summary->file);
-    sf_json_key(w, "hash");
-    sf_json_put_hex(w, summary->hash);
-    put_int(w, "parameters", summary->roles[SF_ROLE_PARAM].elements);
+    sf_json_add_string(w, "step", summary->graph->name);
+    sf_json_add_string(w, "file", summary->file);
+    sf_json_add_hex(w, "hash", summary->hash);
+    sf_json_add_int(w, "parameters", summary->roles[SF_ROLE_PARAM].elements);
     put_cost(w, "total", &summary->total);
-    put_int(w, "loops", summary->loops);
-    put_int(w, "branches", summary->branches);
+    sf_json_add_int(w, "loops", summary->loops);
+    sf_json_add_int(w, "branches", summary->branches);
     put_roles(w, summary);
     sf_json_key(w, "state");
     sf_json_begin_object(w);
-    put_int(w, "links", summary->links);
+    sf_json_add_int(w, "links", summary->links);
     put_sources(w, "from", summary->links_from);
     sf_json_end_object(w);
     put_index(w, "loss", summary->loss);
-    put_text(w, "phases_from", summary->graph->has_scopes ? "name" : "flow");
+    sf_json_add_string(w, "phases_from", summary->graph->has_scopes ? "name" : "flow");
     sf_json_key(w, "phases");
     sf_json_begin_object(w);
     for (int i = 0; i < SF_PHASE_COUNT; i++)

@@ -334,6 +334,25 @@ static void test_writer(void **state)
     }
 }
 
+static void test_pairs(void **state)
+{
+    (void)state;
+    sf_buf buf = {0};
+    sf_json_writer w = {.buf = &buf};
+    sf_json_begin_object(&w);
+    sf_json_add_bool(&w, "bool", false);
+    sf_json_add_int(&w, "int", -3);
+    sf_json_add_hex(&w, "hex", 0xab);
+    sf_json_add_double(&w, "double", 2);
+    sf_json_add_string(&w, "string", "a\"b");
+    sf_json_add_string(&w, "none", NULL);
+    sf_json_end_object(&w);
+    assert_string_equal(buf.text,
+                        "{\"bool\":false,\"int\":-3,\"hex\":\"00000000000000ab\",\"double\":2.0,"
+                        "\"string\":\"a\\\"b\",\"none\":null}");
+    sf_buf_free(&buf);
+}
+
 /* A random value, through the writer; the same random_state gives the same value again. */
 static void put_random(sf_json_writer *w, int depth)
 {
@@ -504,13 +523,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),        cmocka_unit_test(test_integers_are_exact),
-        cmocka_unit_test(test_strings),       cmocka_unit_test(test_errors_say_where_and_what),
-        cmocka_unit_test(test_depth),         cmocka_unit_test(test_large_objects),
-        cmocka_unit_test(test_long_arrays),   cmocka_unit_test(test_locations),
-        cmocka_unit_test(test_writer),        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_damaged_texts), cmocka_unit_test(test_unequal),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_integers_are_exact),
+        cmocka_unit_test(test_strings),     cmocka_unit_test(test_errors_say_where_and_what),
+        cmocka_unit_test(test_depth),       cmocka_unit_test(test_large_objects),
+        cmocka_unit_test(test_long_arrays), cmocka_unit_test(test_locations),
+        cmocka_unit_test(test_writer),      cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_damaged_texts),
+        cmocka_unit_test(test_unequal),     cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

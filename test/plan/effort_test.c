@@ -12,29 +12,6 @@
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
-static sf_graph *load(const char *text)
-{
-    sf_diag *diag = sf_diag_new();
-    sf_graph *graph = NULL;
-    sf_load_options options = {.unroll = -1};
-    if (sf_load_text(text, strlen(text), "sample", &options, diag, &graph) != SF_OK)
-        fail_msg("%s", sf_diag_text(diag, 0));
-    sf_diag_free(diag);
-    return graph;
-}
-
-/* The nth node of that op, from 0. */
-static const sf_node *find(const sf_graph *graph, sf_opcode code, int nth)
-{
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        if (sf_is(node, code) && nth-- == 0)
-            return node;
-    }
-    fail_msg("no such node");
-    return NULL;
-}
-
 static const char chain[] =
     "func.func @main(%a: tensor<8x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>)\n"
     "    -> (tensor<8x32xf32>, tensor<8xf32>) {\n"
@@ -55,12 +32,14 @@ static const char chain[] =
 static void test_kernels(void **state)
 {
     (void)state;
-    sf_graph *graph = load(chain);
+    sf_graph *graph = test_step_text(chain);
     sf_arena arena = {0};
     const sf_efforts *e = sf_efforts_new(graph, &arena);
-    const sf_node *dot = find(graph, SF_OP_DOT_GENERAL, 0), *u = find(graph, SF_OP_ADD, 0),
-                  *t = find(graph, SF_OP_TANH, 0), *g = find(graph, SF_OP_MULTIPLY, 0),
-                  *s = find(graph, SF_OP_EXPONENTIAL, 0), *r = find(graph, SF_OP_REDUCE, 0);
+    const sf_node *dot = test_node(graph, SF_OP_DOT_GENERAL, 0),
+                  *u = test_node(graph, SF_OP_ADD, 0), *t = test_node(graph, SF_OP_TANH, 0),
+                  *g = test_node(graph, SF_OP_MULTIPLY, 0),
+                  *s = test_node(graph, SF_OP_EXPONENTIAL, 0),
+                  *r = test_node(graph, SF_OP_REDUCE, 0);
     assert_true(e->stored[dot->result] && e->nodes[dot->id].starts);
     assert_true(!e->stored[u->result] && !e->stored[t->result]);
     assert_int_equal(e->nodes[u->id].kernel, g->id);
@@ -71,7 +50,7 @@ static void test_kernels(void **state)
     assert_int_equal(e->nodes[u->id].charged, 1);
     assert_int_equal(e->nodes[t->id].charged, 0);
     assert_int_equal(e->nodes[g->id].charged, 4);
-    const sf_node *bias = find(graph, SF_OP_BROADCAST_IN_DIM, 0);
+    const sf_node *bias = test_node(graph, SF_OP_BROADCAST_IN_DIM, 0);
     assert_int_equal(e->nodes[bias->id].charged, 1);
     assert_true(!e->nodes[bias->id].starts);
     assert_int_equal(e->place[bias->result], graph->top->arguments[2]);
@@ -82,10 +61,10 @@ static void test_kernels(void **state)
 static void test_on_mesh(void **state)
 {
     (void)state;
-    sf_graph *graph = load(chain);
+    sf_graph *graph = test_step_text(chain);
     sf_arena arena = {0};
     const sf_efforts *e = sf_efforts_new(graph, &arena);
-    const sf_node *dot = find(graph, SF_OP_DOT_GENERAL, 0);
+    const sf_node *dot = test_node(graph, SF_OP_DOT_GENERAL, 0);
     sf_mesh mesh = {.naxes = 2, .axes = {{"x", 2}, {"y", 4}}};
     sf_layout layouts[3] = {0};
     sf_effort whole = sf_effort_of(e, dot, layouts, &mesh);

@@ -288,28 +288,6 @@ static void test_any_plan(void **state)
 
 enum { N = 2048, TOO_LARGE = 16 << 20 }; /* bytes of N x N, more than a bucket takes */
 
-static sf_graph *load(const char *text)
-{
-    sf_diag *diag = sf_diag_new();
-    sf_graph *graph = NULL;
-    sf_load_options options = {.unroll = -1};
-    if (sf_load_text(text, strlen(text), "sample", &options, diag, &graph) != SF_OK)
-        fail_msg("%s", sf_diag_text(diag, 0));
-    sf_diag_free(diag);
-    return graph;
-}
-
-static const sf_node *find(const sf_graph *graph, sf_opcode code, int nth)
-{
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        if (sf_is(node, code) && nth-- == 0)
-            return node;
-    }
-    fail_msg("no such node");
-    return NULL;
-}
-
 static const sf_mesh pair = {.naxes = 1, .axes = {{"x", 2}}};
 
 /* Of a dimension of size N, or of another. */
@@ -364,10 +342,11 @@ static const char beside[] =
 static bool reduce_beside(const char *cluster, double drag)
 {
     fixture f;
-    open_fixture(&f, load(beside), cluster);
+    open_fixture(&f, test_step_text(beside), cluster);
     f.cluster->kinds[0].drag = drag;
-    const sf_node *p = find(f.graph, SF_OP_DOT_GENERAL, 0),
-                  *q = find(f.graph, SF_OP_DOT_GENERAL, 1), *r = find(f.graph, SF_OP_ADD, 0);
+    const sf_node *p = test_node(f.graph, SF_OP_DOT_GENERAL, 0),
+                  *q = test_node(f.graph, SF_OP_DOT_GENERAL, 1),
+                  *r = test_node(f.graph, SF_OP_ADD, 0);
     sf_plan *plan = sf_plan_new(f.graph, &pair);
     sf_costs *costs = costs_of(&f, &pair);
     contract(plan, f.graph, p, N);
@@ -405,7 +384,7 @@ static void test_gather(void **state)
 {
     (void)state;
     fixture f;
-    open_fixture(&f, load(beside), "2x1xV100@10G");
+    open_fixture(&f, test_step_text(beside), "2x1xV100@10G");
     sf_plan *plan = sf_plan_new(f.graph, &pair);
     sf_costs *costs = costs_of(&f, &pair);
     split(&plan->arguments[2], 0, N);
@@ -434,9 +413,9 @@ static sf_price price_sums(fixture *f, int n, double *tp, double *tq, double *tr
 {
     char text[2000];
     snprintf(text, sizeof text, sums, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
-    open_fixture(f, load(text), "2x1xV100@10G");
-    const sf_node *p = find(f->graph, SF_OP_DOT_GENERAL, 0),
-                  *q = find(f->graph, SF_OP_DOT_GENERAL, 1);
+    open_fixture(f, test_step_text(text), "2x1xV100@10G");
+    const sf_node *p = test_node(f->graph, SF_OP_DOT_GENERAL, 0),
+                  *q = test_node(f->graph, SF_OP_DOT_GENERAL, 1);
     sf_plan *plan = sf_plan_new(f->graph, &pair);
     *costs = costs_of(f, &pair);
     contract(plan, f->graph, p, 4);
@@ -444,7 +423,7 @@ static sf_price price_sums(fixture *f, int n, double *tp, double *tq, double *tr
     sf_price got = price(f, plan, NULL, NULL);
     *tp = seconds_of(f, plan, *costs, p);
     *tq = seconds_of(f, plan, *costs, q);
-    *tr = seconds_of(f, plan, *costs, find(f->graph, SF_OP_MULTIPLY, 0));
+    *tr = seconds_of(f, plan, *costs, test_node(f->graph, SF_OP_MULTIPLY, 0));
     sf_plan_free(plan);
     return got;
 }

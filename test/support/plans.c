@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "op/op.h"
 #include "sheaf/sheaf.h"
 
 const char *const test_steps[] = {
@@ -34,6 +33,28 @@ sf_graph *test_step_of(const char *folder, const char *name)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return graph;
+}
+
+sf_graph *test_step_text(const char *text)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_load_options options = {.unroll = -1};
+    if (sf_load_text(text, strlen(text), "sample", &options, diag, &graph) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return graph;
+}
+
+const sf_node *test_node(const sf_graph *graph, sf_opcode code, int nth)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        if (sf_is(node, code) && nth-- == 0)
+            return node;
+    }
+    fail_msg("no such node");
+    return NULL;
 }
 
 sf_plan *test_pin(const sf_graph *graph, const char *recipe, int ranks, const char *mesh,

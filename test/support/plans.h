@@ -3,6 +3,7 @@
 #define TEST_SUPPORT_PLANS_H
 
 #include "ir/opdef.h"
+#include "op/op.h"
 #include "prog/local.h"
 
 /* The micro steps, by name; NULL at the end. */
@@ -13,6 +14,12 @@ sf_graph *test_step(const char *name);
 
 /* The same from another folder of test/data. */
 sf_graph *test_step_of(const char *folder, const char *name);
+
+/* A step from a text; loops stay as they are. */
+sf_graph *test_step_text(const char *text);
+
+/* The nth node of that op at the top of a graph, from 0. */
+const sf_node *test_node(const sf_graph *graph, sf_opcode code, int nth);
 
 /* The plan, or NULL and the status and the first message. Pins end with NULL; mesh, recipe and pins may be
  * NULL. */

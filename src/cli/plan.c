@@ -70,7 +70,8 @@ int sf_cli_plan(int argc, char **argv)
          "stop improving after so long; the answer may then differ between runs"},
         {"recipes", 'r', SF_CLI_FLAG, &job.plan.recipes, NULL, "choose among the recipes alone"},
         {"margin", 0, SF_CLI_SHARE, &job.plan.margin, "PERCENT",
-         "how much faster than all recipes a searched plan must be to be taken (default 1)"},
+         "how much faster than all recipes a searched plan must be to be taken (default 1; 0: the "
+         "fastest is taken)"},
         {"compare", 0, SF_CLI_FLAG, &job.making.show.all, NULL,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
         {"threads", 't', SF_CLI_COUNT, &threads, "T",

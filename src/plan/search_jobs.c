@@ -13,7 +13,7 @@
 /* That run before their plans are collected: not all stand in memory at once. */
 enum { MOST_JOBS = 8 };
 
-/* How much slower a searched plan counts for each of its axes. */
+/* How much slower a searched plan counts for each of its axes, where there is a margin. */
 #define HANDICAP 1e-3
 
 /* Groups of devices that do the same are not worth it where they save less. */
@@ -175,6 +175,20 @@ static sf_priced with_handicap(const sf_candidate *candidate)
     return at;
 }
 
+static bool is_searched(const sf_candidate *candidate)
+{
+    return strcmp(candidate->name, "search") == 0;
+}
+
+static int axes_of(const sf_candidate *candidate)
+{
+    int count = 0;
+    for (const char *at = candidate->mesh; *at; at++)
+        count += *at == '=';
+    return count;
+}
+
+/* Of equals, what is known comes before what was searched, and fewer axes before more. */
 static int by_price(const void *left, const void *right)
 {
     const sf_candidate *first = left, *second = right;
@@ -183,6 +197,10 @@ static int by_price(const void *left, const void *right)
         return -1;
     if (sf_priced_better(&b, &a))
         return 1;
+    if (is_searched(first) != is_searched(second))
+        return is_searched(first) ? 1 : -1;
+    if (axes_of(first) != axes_of(second))
+        return axes_of(first) - axes_of(second);
     int names = strcmp(first->name, second->name);
     return names ? names : strcmp(first->mesh, second->mesh);
 }
@@ -247,18 +265,21 @@ static void keep_best(search *s, const sf_priced *found)
     }
 }
 
-/* A plan that was searched must be worth it, and more so with more axes: it counts as a little slower, and
- * larger, than it is. A recipe counts as what it is, so none is passed over for a plan that is slower. */
+/* With a margin, a plan that was searched must be worth it, and more so with more axes: it counts as a little
+ * slower, and larger, than it is. A recipe counts as what it is, so none is passed over for a plan that is slower. */
+static double handicap_of(const search *s, const job *j)
+{
+    double margin = s->options->margin;
+    return j->kind == REFINE && margin > 0 ? 1 + margin + HANDICAP * j->found.plan->mesh.naxes : 1;
+}
+
 static void add_candidate(search *s, const job *j)
 {
     sf_found *found = s->found;
-    const sf_mesh *mesh = &j->found.plan->mesh;
-    bool searched = j->kind == REFINE;
-    sf_candidate candidate = {.name = searched ? "search" : j->known->name,
-                              .mesh = search_mesh_text(mesh, &found->arena),
+    sf_candidate candidate = {.name = j->kind == REFINE ? "search" : j->known->name,
+                              .mesh = search_mesh_text(&j->found.plan->mesh, &found->arena),
                               .at = j->found,
-                              .handicap =
-                                  searched ? 1 + s->options->margin + HANDICAP * mesh->naxes : 1};
+                              .handicap = handicap_of(s, j)};
     SF_PUSH(&found->arena, found->candidates, found->count, s->candidate_capacity, candidate);
 }
 

@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "ir/opdef.h"
 
-/* What is no more than this share faster is not called faster: a thousandth for each axis counts in any case. */
-#define LEAST_GAIN 5e-3
+/* What is no more than this share faster is not called faster. */
+#define LEAST_GAIN 5e-4
 
 /* Pricing ---------------------------------------------------------------------------------------- */
 
@@ -148,8 +148,9 @@ static bool is_first(const sf_prediction *predicted, int index)
 
 /* Says so when a searched plan was faster, but not by the margin, and the difference can be seen. One that is
  * faster by more was found to take too much memory. */
-static void put_passed_over(const sf_prediction *predicted, sf_style style, sf_buf *out)
+static void put_passed_over(const sf_explanation *e, sf_style style, sf_buf *out)
 {
+    const sf_prediction *predicted = e->plan->predicted;
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
         double gain = predicted->seconds / a->seconds - 1;
@@ -157,9 +158,10 @@ static void put_passed_over(const sf_prediction *predicted, sf_style style, sf_b
             continue;
         if (gain <= predicted->margin)
             sf_remark(out, style,
-                      "search on %s is %.1f%% faster than this recipe, within the margin of "
-                      "%g%%: --margin 0 takes it",
-                      a->mesh, 100 * gain, 100 * predicted->margin);
+                      "search on %s is %.1f%% faster than this %s, within the margin of %g%%: "
+                      "--margin 0 takes it",
+                      a->mesh, 100 * gain, *e->plan->recipe ? "recipe" : "plan",
+                      100 * predicted->margin);
         return;
     }
 }
@@ -186,7 +188,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
     }
     sf_table_print(&table, style, out);
-    put_passed_over(predicted, style, out);
+    put_passed_over(e, style, out);
 }
 
 static double gap_of(double seconds, double bound)

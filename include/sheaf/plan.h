@@ -61,8 +61,8 @@ typedef struct sf_plan_options {
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
                          sf_plan **out);
 
-/* Writes what the plan costs on the cluster: time, memory by kind, collectives, and the alternatives that
- * the search saw. `what` NULL: all of the step; else the tensors and scopes that it matches, as the
+/* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
+ * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step; else the tensors and scopes that it matches, as the
  * pattern of a pin does: their layouts, their moves and, for an argument, what other layouts of it would
  * cost. */
 sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
@@ -70,15 +70,16 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
                           sf_diag *diag);
 
 /* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
- * where the plan does not say. */
+ * where the plan does not say. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
     char step[4096], cluster[4096];
 } sf_plan_origin;
 sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
 
-/* Writes in what two plans, of the same step, differ. */
-sf_status sf_plan_diff(const char *left, const char *right, const sf_show_options *options,
-                       const char *path, sf_diag *diag);
+/* Writes in what two plans of this step differ; they are called by those names. */
+sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
+                       const char *left_name, const char *right_name,
+                       const sf_show_options *options, const char *path, sf_diag *diag);
 
 /* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
  * output. */

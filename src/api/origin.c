@@ -3,8 +3,7 @@
 
 #include "api/guard.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "sheaf/plan.h"
+#include "plan/plan.h"
 
 struct job {
     const char *path;
@@ -33,6 +32,7 @@ static sf_status read_origin(struct job *job, sf_arena *arena)
     const sf_json *root;
     SF_TRY(sf_file_read(job->path, arena, 0, &text, job->diag));
     SF_TRY(sf_json_parse(text, job->path, arena, &root, job->diag));
+    SF_TRY(sf_plan_read_format(root, job->path, job->diag));
     const sf_json *predicted = sf_json_get(root, "predicted");
     SF_TRY(copy_text(job, predicted, "step", job->out->step, sizeof job->out->step));
     return copy_text(job, predicted, "cluster", job->out->cluster, sizeof job->out->cluster);

@@ -143,10 +143,12 @@ struct checking {
 
 static sf_status check_memory(const struct checking *job, const sf_local *local)
 {
+    if (job->memory == 0)
+        return SF_OK;
     sf_program *program = sf_lower(local->graph);
     int64_t bytes = program->arena_bytes + program->state_bytes + program->constant_bytes;
     sf_program_free(program);
-    if (job->memory == 0 || bytes <= job->memory)
+    if (bytes <= job->memory)
         return SF_OK;
     return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
                    "a rank needs %" PRId64 " bytes, and there are %" PRId64, bytes, job->memory);

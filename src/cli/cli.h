@@ -113,6 +113,10 @@ typedef struct sf_cli_split {
  * both, also after a failure. */
 sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan);
 
+/* Reads a plan of this step and checks that it computes the step; a message names the file of one that does not.
+ * *out is for sf_plan_free, NULL after a failure. */
+sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out);
+
 /* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
  * follow; "12.3 GFLOP"; "1.20 MiB". */
 enum { SF_CLI_UNITS = 32 };

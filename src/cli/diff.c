@@ -1,30 +1,68 @@
 /* sheaf diff: in what two plans differ. */
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
+
+struct job {
+    const char *left, *right, *step;
+    sf_load_options load;
+    sf_show_options show;
+};
+
+static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag *diag)
+{
+    sf_plan *left = NULL, *right = NULL;
+    sf_status status = sf_cli_open_plan(job->left, graph, diag, &left);
+    if (status == SF_OK)
+        status = sf_cli_open_plan(job->right, graph, diag, &right);
+    if (status == SF_OK)
+        status = sf_plan_diff(graph, left, right, job->left, job->right, &job->show, "-", diag);
+    sf_plan_free(left);
+    sf_plan_free(right);
+    return status;
+}
+
+/* The step is the one that a plan names, unless said otherwise. */
+static sf_status diff(const struct job *job, sf_diag *diag)
+{
+    sf_plan_origin left, right;
+    sf_graph *graph;
+    SF_TRY(sf_plan_origin_of(job->left, diag, &left));
+    SF_TRY(sf_plan_origin_of(job->right, diag, &right));
+    const char *step = job->step ? job->step : *left.step ? left.step : right.step;
+    if (!*step)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "neither plan says its step: give --step");
+    SF_TRY(sf_load(step, &job->load, diag, &graph));
+    sf_status status = diff_with(job, graph, diag);
+    sf_graph_free(graph);
+    return status;
+}
 
 int sf_cli_diff(int argc, char **argv)
 {
-    const char *left = NULL, *right = NULL;
-    sf_show_options show = {0};
+    struct job job = {0};
     const sf_cli_option options[] = {
-        {"all", 'a', SF_CLI_FLAG, &show.all, NULL, "every tensor, none folded with others"},
+        {"step", 's', SF_CLI_TEXT, &job.step, "STEP",
+         "the step (default: the file that one of the plans was made from)"},
+        {"all", 'a', SF_CLI_FLAG, &job.show.all, NULL, "every tensor, none folded with others"},
     };
     const sf_cli_command command = {
         .name = "diff",
-        .synopsis = "PLAN OTHER [--all]",
+        .synopsis = "PLAN OTHER [--step STEP] [--all]",
         .about = "Says in what two plans of one step differ: mesh, what is expected of them, and "
                  "layouts of arguments and of ops.",
         .operand = "PLAN",
         .second = "OTHER",
-        .second_into = &right,
+        .second_into = &job.right,
         .options = options,
         .noptions = sizeof options / sizeof *options,
+        .load = &job.load,
     };
     int exit_code;
-    if (!sf_cli_parse(&command, argc, argv, &left, &exit_code))
+    if (!sf_cli_parse(&command, argc, argv, &job.left, &exit_code))
         return exit_code;
-    show.colour = sf_cli_colour(STDOUT_FILENO);
+    job.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(sf_plan_diff(left, right, &show, "-", diag), diag);
+    return sf_cli_finish(diff(&job, diag), diag);
 }

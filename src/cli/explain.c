@@ -14,10 +14,8 @@ static sf_status explain_with(const struct job *job, const sf_graph *graph,
                               const sf_cluster *cluster, sf_diag *diag)
 {
     sf_plan *plan;
-    sf_status status = sf_plan_load(graph, job->plan, diag, &plan);
-    if (status != SF_OK)
-        return status;
-    status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, "-", diag);
+    SF_TRY(sf_cli_open_plan(job->plan, graph, diag, &plan));
+    sf_status status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, "-", diag);
     sf_plan_free(plan);
     return status;
 }

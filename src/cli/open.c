@@ -4,8 +4,8 @@
 #include "base/diag.h"
 #include "cli/cli.h"
 
-static sf_status open_plan(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
-                           sf_plan **out)
+static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
+                            sf_plan **out)
 {
     if (!split->plan && sf_ranks_started() > 1)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -27,6 +27,18 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     *plan = NULL;
     sf_status status = sf_load(split->step, &split->load, diag, graph);
     if (status == SF_OK)
-        status = open_plan(split, *graph, diag, plan);
+        status = open_split(split, *graph, diag, plan);
     return sf_ranks_agree(status, split->limit, diag);
+}
+
+sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out)
+{
+    *out = NULL;
+    SF_TRY(sf_plan_load(graph, path, diag, out));
+    sf_status status = sf_plan_check(*out, graph, 0, diag);
+    if (status == SF_OK)
+        return SF_OK;
+    sf_plan_free(*out);
+    *out = NULL;
+    return sf_fail(diag, status, (sf_loc){.file = path}, "this plan does not compute the step");
 }

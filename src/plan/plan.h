@@ -11,6 +11,7 @@
 #ifndef SF_PLAN_PLAN_H
 #define SF_PLAN_PLAN_H
 
+#include "base/json.h"
 #include "ir/graph.h"
 #include "shard/layout.h"
 #include "sheaf/plan.h"
@@ -76,5 +77,8 @@ const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_v
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out);
 sf_status sf_plan_read(sf_str text, const char *file, const sf_graph *graph, sf_diag *diag,
                        sf_plan **out);
+
+/* Whether a tree is a plan at all, and of a version that is known. */
+sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *diag);
 
 #endif

@@ -148,15 +148,21 @@ static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uin
     return SF_OK;
 }
 
-static sf_status read_head(reader *r, const sf_json *root)
+sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *diag)
 {
     sf_str format;
     int64_t version;
     if (!sf_json_string(sf_json_get(root, "format"), &format) || !sf_str_is(format, PLAN_FORMAT))
-        return sf_fail(r->diag, SF_EINPUT, (sf_loc){.file = r->file}, "this is no plan");
+        return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file}, "this is no plan");
     if (!sf_json_int(sf_json_get(root, "version"), &version) || version != PLAN_VERSION)
-        return sf_fail(r->diag, SF_EUNSUPPORTED, (sf_loc){.file = r->file},
+        return sf_fail(diag, SF_EUNSUPPORTED, (sf_loc){.file = file},
                        "a plan of a version that this build does not know");
+    return SF_OK;
+}
+
+static sf_status read_head(reader *r, const sf_json *root)
+{
+    SF_TRY(sf_plan_read_format(root, r->file, r->diag));
     SF_TRY(expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step"));
     return expect_hex(r, root, "order", order_of(r->graph),
                       "the plan is for another text of this step");

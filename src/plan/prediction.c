@@ -90,7 +90,7 @@ static sf_status read_alternative(reader *r, const sf_json *row, sf_alternative 
         !sf_json_string(sf_json_item(row, 1), &mesh) ||
         !sf_json_number(sf_json_item(row, 2), &out->seconds) ||
         !sf_json_int(sf_json_item(row, 3), &out->memory) ||
-        !sf_json_bool(sf_json_item(row, 4), &out->fits))
+        !sf_json_bool(sf_json_item(row, 4), &out->fits) || out->seconds < 0 || out->memory < 0)
         return FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, true or false]");
     out->name = sf_arena_string(r->arena, name.at, name.length);
     out->mesh = sf_arena_string(r->arena, mesh.at, mesh.length);
@@ -118,11 +118,15 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
     SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
     SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
     for (int i = 0; i < NUMBERS; i++)
-        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_of(predicted, i)))
-            return FAIL(&r, value, "\"predicted\" has no number \"%s\"", numbers[i].key);
+        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_of(predicted, i)) ||
+            *number_of(predicted, i) < 0)
+            return FAIL(&r, value, "\"predicted\" has no number \"%s\" that is 0 or more",
+                        numbers[i].key);
     if (!sf_json_int(sf_json_get(value, "memory"), &predicted->memory) ||
-        !sf_json_int(sf_json_get(value, "limit"), &predicted->limit))
-        return FAIL(&r, value, "\"predicted\" has no integers \"memory\" and \"limit\"");
+        !sf_json_int(sf_json_get(value, "limit"), &predicted->limit) || predicted->memory < 0 ||
+        predicted->limit < 0)
+        return FAIL(&r, value,
+                    "\"predicted\" has no integers \"memory\" and \"limit\" that are 0 or more");
     SF_TRY(read_alternatives(&r, value, predicted));
     *out = predicted;
     return SF_OK;

@@ -1,115 +1,85 @@
-/* In what two plans differ, read off their files. */
-#include <inttypes.h>
-#include <stdlib.h>
+/* In what two plans of one step differ. */
 #include <string.h>
 
 #include "api/guard.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "ir/name.h"
+#include "ir/opdef.h"
+#include "plan/plan.h"
 #include "report/table.h"
-#include "sheaf/plan.h"
 
 enum { SIDES = 2, MOST_ROWS = 40 };
 
-typedef struct side {
-    const char *path;
-    const sf_json *root;
-} side;
-
 typedef struct differ {
-    side sides[SIDES];
+    const sf_graph *graph;
+    const sf_plan *plans[SIDES];
+    const char *names[SIDES];
     sf_show_options options;
-    sf_diag *diag;
     sf_arena arena;
 } differ;
 
-static sf_status read_side(differ *d, side *s)
+static const char *keep(differ *d, sf_buf *text)
 {
-    sf_str text, format;
-    SF_TRY(sf_file_read(s->path, &d->arena, 0, &text, d->diag));
-    SF_TRY(sf_json_parse(text, s->path, &d->arena, &s->root, d->diag));
-    if (!sf_json_string(sf_json_get(s->root, "format"), &format) ||
-        !sf_str_is(format, "sheaf plan"))
-        return sf_fail(d->diag, SF_EINPUT, (sf_loc){.file = s->path}, "this is no plan");
-    return SF_OK;
-}
-
-static const char *string_of(const sf_json *value, const char *otherwise)
-{
-    sf_str text;
-    return sf_json_string(value, &text) ? text.at : otherwise;
-}
-
-static sf_status check_same_step(differ *d)
-{
-    const char *left = string_of(sf_json_get(d->sides[0].root, "step"), "");
-    const char *right = string_of(sf_json_get(d->sides[1].root, "step"), "");
-    return strcmp(left, right) == 0
-               ? SF_OK
-               : sf_fail(d->diag, SF_EUSAGE, SF_NOWHERE, "the plans are for two steps, %s and %s",
-                         left, right);
+    const char *kept = sf_arena_string(&d->arena, text->text, text->length);
+    sf_buf_free(text);
+    return kept;
 }
 
 /* Head ------------------------------------------------------------------------------------------- */
 
-static const char *mesh_text(differ *d, const sf_json *root)
+static const char *mesh_text(differ *d, int side)
 {
-    const sf_json *mesh = sf_json_get(root, "mesh");
     sf_buf text = {0};
-    sf_buf_printf(&text, "%s", "");
-    for (size_t i = 0; sf_json_kind_of(mesh) == SF_JSON_OBJECT && i < sf_json_count(mesh); i++) {
-        int64_t size = 0;
-        sf_json_int(sf_json_value_at(mesh, i), &size);
-        sf_buf_printf(&text, "%s%.*s=%" PRId64, i ? "," : "", SF_STR_ARGS(sf_json_key_at(mesh, i)),
-                      size);
-    }
-    const char *kept = sf_arena_string(&d->arena, text.text, text.length);
-    sf_buf_free(&text);
-    return kept;
+    sf_mesh_print(&d->plans[side]->mesh, &text);
+    return keep(d, &text);
 }
 
-static double predicted(const sf_json *root, const char *key)
-{
-    double value = -1;
-    sf_json_number(sf_json_get(sf_json_get(root, "predicted"), key), &value);
-    return value;
-}
+/* What is expected of a plan. */
+typedef struct expected {
+    const char *title;
+    sf_text (*text)(double);
+    double values[SIDES];
+} expected;
 
-static void add_number(differ *d, sf_table *table, const char *title, const char *key,
-                       sf_text (*text)(double))
+static void add_expected(differ *d, sf_table *table)
 {
-    sf_table_add(table, "%s", title);
-    for (int s = 0; s < SIDES; s++) {
-        double value = predicted(d->sides[s].root, key);
-        sf_table_add(table, "%s", value < 0 ? "-" : text(value).at);
+    static const sf_prediction none;
+    const sf_prediction *p[SIDES];
+    for (int s = 0; s < SIDES; s++)
+        p[s] = d->plans[s]->predicted ? d->plans[s]->predicted : &none;
+    const expected rows[] = {
+        {"step", sf_text_seconds, {p[0]->seconds, p[1]->seconds}},
+        {"compute", sf_text_seconds, {p[0]->compute, p[1]->compute}},
+        {"exposed", sf_text_seconds, {p[0]->exposed, p[1]->exposed}},
+        {"hidden", sf_text_seconds, {p[0]->hidden, p[1]->hidden}},
+        {"communication", sf_text_bytes, {p[0]->traffic, p[1]->traffic}},
+        {"memory", sf_text_bytes, {(double)p[0]->memory, (double)p[1]->memory}},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        sf_table_add(table, "%s", rows[r].title);
+        for (int s = 0; s < SIDES; s++)
+            sf_table_add(table, "%s",
+                         d->plans[s]->predicted ? rows[r].text(rows[r].values[s]).at : "-");
     }
 }
 
 static void put_head(differ *d, sf_style style, sf_buf *out)
 {
-    sf_column columns[] = {{"", false, SF_STAYS},
-                           {d->sides[0].path, true, SF_STAYS},
-                           {d->sides[1].path, true, SF_STAYS}};
+    sf_column columns[] = {
+        {"", false, SF_STAYS}, {d->names[0], true, SF_STAYS}, {d->names[1], true, SF_STAYS}};
     sf_heading(out, style, "plans");
     sf_table table = sf_table_new(&d->arena, 3, columns);
     sf_table_add(&table, "mesh");
     for (int s = 0; s < SIDES; s++)
-        sf_table_add(&table, "%s", mesh_text(d, d->sides[s].root));
+        sf_table_add(&table, "%s", mesh_text(d, s));
     sf_table_add(&table, "recipe");
-    for (int s = 0; s < SIDES; s++) {
-        const char *recipe = string_of(sf_json_get(d->sides[s].root, "recipe"), "");
-        sf_table_add(&table, "%s", *recipe ? recipe : "-");
-    }
-    add_number(d, &table, "step", "seconds", sf_text_seconds);
-    add_number(d, &table, "compute", "compute", sf_text_seconds);
-    add_number(d, &table, "exposed", "exposed", sf_text_seconds);
-    add_number(d, &table, "hidden", "hidden", sf_text_seconds);
-    add_number(d, &table, "communication", "traffic", sf_text_bytes);
-    add_number(d, &table, "memory", "memory", sf_text_bytes);
+    for (int s = 0; s < SIDES; s++)
+        sf_table_add(&table, "%s", *d->plans[s]->recipe ? d->plans[s]->recipe : "-");
+    add_expected(d, &table);
     sf_table_print(&table, style, out);
 }
 
-/* Arguments: names that differ in numbers alone, and stand alike on both sides, share a row. */
+/* Rows: names that differ in numbers alone, and stand alike on both sides, share one. */
 
 typedef struct row {
     const char *name, *folded, *layouts[SIDES];
@@ -152,8 +122,8 @@ static void put_rows(differ *d, const rows *all, const char *title, const char *
 {
     sf_column columns[] = {{what, false, SF_SHRINKS},
                            {"count", true, SF_STAYS},
-                           {d->sides[0].path, false, SF_STAYS},
-                           {d->sides[1].path, false, SF_STAYS}};
+                           {d->names[0], false, SF_STAYS},
+                           {d->names[1], false, SF_STAYS}};
     sf_heading(out, style, "%s", title);
     if (all->count == 0) {
         sf_remark(out, style, "none");
@@ -172,119 +142,111 @@ static void put_rows(differ *d, const rows *all, const char *title, const char *
         sf_remark(out, style, "and %zu more: --all lists them", all->count - MOST_ROWS);
 }
 
-/* What is left out of a plan is replicated. */
-static void compare_arguments(differ *d, int from, rows *out)
+/* The layouts of tensors of one plan. */
+static void add_layouts(const differ *d, int side, uint32_t count, const sf_type *const *types,
+                        const sf_layout *layouts, sf_buf *out)
 {
-    const sf_json *mine = sf_json_get(d->sides[from].root, "arguments");
-    const sf_json *theirs = sf_json_get(d->sides[1 - from].root, "arguments");
-    for (size_t i = 0; sf_json_kind_of(mine) == SF_JSON_OBJECT && i < sf_json_count(mine); i++) {
-        const char *name = sf_json_key_at(mine, i).at;
-        const sf_json *other = sf_json_get(theirs, name);
+    for (uint32_t i = 0; i < count; i++) {
+        sf_buf_puts(out, i > 0 ? " " : "");
+        sf_layout_print(&layouts[i], &d->plans[side]->mesh, types[i]->rank, types[i]->dims, out);
+    }
+}
+
+static bool is_replicated(uint32_t count, const sf_layout *layouts)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!sf_layout_is_replicated(&layouts[i]))
+            return false;
+    return true;
+}
+
+static void compare_arguments(differ *d, rows *out)
+{
+    const char **names = sf_clean_names(d->graph, &d->arena);
+    for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
+        const sf_type *type = sf_type_of(d->graph, d->graph->top->arguments[i]);
         const char *layouts[SIDES];
-        layouts[from] = string_of(sf_json_value_at(mine, i), "?");
-        layouts[1 - from] = string_of(other, "replicated");
-        if (strcmp(layouts[0], layouts[1]) != 0 && (from == 0 || !other))
-            add_row(d, out, name, layouts[0], layouts[1]);
+        for (int s = 0; s < SIDES; s++) {
+            const sf_layout *layout = &d->plans[s]->arguments[i];
+            sf_buf text = {0};
+            if (sf_layout_is_replicated(layout))
+                sf_buf_puts(&text, "replicated");
+            else
+                add_layouts(d, s, 1, &type, layout, &text);
+            layouts[s] = keep(d, &text);
+        }
+        if (strcmp(layouts[0], layouts[1]) != 0)
+            add_row(d, out, names[i], layouts[0], layouts[1]);
     }
 }
 
-/* Nodes: [NODE, OP, SCOPE, [LAYOUT...], [LAYOUT...]], sorted by number. */
-
-static int64_t node_number(const sf_json *nodes, size_t at)
+/* "[S(0)] [R] -> [S(0)]": operands and results. */
+static const char *node_layouts(differ *d, int side, const sf_node *node,
+                                const sf_type *const *types)
 {
-    int64_t id = INT64_MAX;
-    if (at < sf_json_count(nodes) && sf_json_count(sf_json_item(nodes, at)) == 5)
-        sf_json_int(sf_json_item(sf_json_item(nodes, at), 0), &id);
-    return id;
-}
-
-static const char *node_layouts(differ *d, const sf_json *node)
-{
+    const sf_layout *layouts = d->plans[side]->nodes[node->id];
     sf_buf text = {0};
-    for (size_t list = 3; list < 5; list++) {
-        const sf_json *layouts = sf_json_item(node, list);
-        sf_buf_printf(&text, "%s", list == 4 ? " -> " : "");
-        for (size_t i = 0; i < sf_json_count(layouts); i++)
-            sf_buf_printf(&text, "%s%s", i ? " " : "", string_of(sf_json_item(layouts, i), "?"));
+    if (is_replicated(node->noperands + node->nresults, layouts)) {
+        sf_buf_puts(&text, "replicated");
+    } else {
+        add_layouts(d, side, node->noperands, types, layouts, &text);
+        sf_buf_puts(&text, " -> ");
+        add_layouts(d, side, node->nresults, types + node->noperands, layouts + node->noperands,
+                    &text);
     }
-    const char *kept = sf_arena_string(&d->arena, text.text, text.length);
-    sf_buf_free(&text);
-    return kept;
-}
-
-static const char *node_name(differ *d, const sf_json *node)
-{
-    sf_buf text = {0};
-    sf_buf_printf(&text, "%s %s", string_of(sf_json_item(node, 2), ""),
-                  string_of(sf_json_item(node, 1), ""));
-    const char *kept = sf_arena_string(&d->arena, text.text, text.length);
-    sf_buf_free(&text);
-    return kept;
+    return keep(d, &text);
 }
 
 static void compare_nodes(differ *d, rows *out)
 {
-    const sf_json *nodes[SIDES];
-    size_t at[SIDES] = {0};
-    for (int s = 0; s < SIDES; s++)
-        nodes[s] = sf_json_get(d->sides[s].root, "nodes");
-    for (;;) {
-        int64_t ids[SIDES] = {node_number(nodes[0], at[0]), node_number(nodes[1], at[1])};
-        int64_t id = ids[0] < ids[1] ? ids[0] : ids[1];
-        const char *layouts[SIDES] = {"replicated", "replicated"};
-        const sf_json *node = NULL;
-        if (id == INT64_MAX)
-            return;
-        for (int s = 0; s < SIDES; s++)
-            if (ids[s] == id) {
-                node = sf_json_item(nodes[s], at[s]++);
-                layouts[s] = node_layouts(d, node);
-            }
-        if (strcmp(layouts[0], layouts[1]) != 0)
-            add_row(d, out, node_name(d, node), layouts[0], layouts[1]);
+    for (uint32_t i = 0; i < d->graph->top->nnodes; i++) {
+        const sf_node *node = d->graph->nodes[d->graph->top->nodes[i]];
+        const sf_type **types =
+            SF_ARRAY(&d->arena, node->noperands + node->nresults, const sf_type *);
+        for (uint32_t t = 0; t < node->noperands; t++)
+            types[t] = sf_type_of(d->graph, node->operands[t]);
+        for (uint32_t t = 0; t < node->nresults; t++)
+            types[node->noperands + t] = sf_type_of(d->graph, node->result + t);
+        const char *left = node_layouts(d, 0, node, types),
+                   *right = node_layouts(d, 1, node, types);
+        if (strcmp(left, right) == 0)
+            continue;
+        sf_buf name = {0};
+        sf_buf_printf(&name, "%s %s", node->scope->path, node->def->name);
+        add_row(d, out, keep(d, &name), left, right);
     }
-}
-
-static sf_status diff(differ *d, sf_buf *out)
-{
-    sf_style style = {.width = d->options.width, .colour = d->options.colour};
-    rows arguments = {0}, nodes = {0};
-    for (int s = 0; s < SIDES; s++)
-        SF_TRY(read_side(d, &d->sides[s]));
-    SF_TRY(check_same_step(d));
-    put_head(d, style, out);
-    compare_arguments(d, 0, &arguments);
-    compare_arguments(d, 1, &arguments);
-    put_rows(d, &arguments, "arguments that stand differently", "argument", style, out);
-    compare_nodes(d, &nodes);
-    put_rows(d, &nodes, "ops that run differently", "scope and op", style, out);
-    return SF_OK;
 }
 
 struct job {
     differ d;
     const char *path;
+    sf_diag *diag;
 };
 
 static sf_status work(void *context)
 {
     struct job *job = context;
+    differ *d = &job->d;
+    sf_style style = {.width = d->options.width, .colour = d->options.colour};
+    rows arguments = {0}, nodes = {0};
     sf_buf out = {0};
-    sf_status status = diff(&job->d, &out);
-    if (status == SF_OK)
-        status = sf_file_write(job->path, out.text, out.length, job->d.diag);
+    compare_arguments(d, &arguments);
+    compare_nodes(d, &nodes);
+    put_head(d, style, &out);
+    put_rows(d, &arguments, "arguments that stand differently", "argument", style, &out);
+    put_rows(d, &nodes, "ops that run differently", "scope and op", style, &out);
+    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
     sf_buf_free(&out);
-    sf_arena_free(&job->d.arena);
+    sf_arena_free(&d->arena);
     return status;
 }
 
-sf_status sf_plan_diff(const char *left, const char *right, const sf_show_options *options,
-                       const char *path, sf_diag *diag)
+sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
+                       const char *left_name, const char *right_name,
+                       const sf_show_options *options, const char *path, sf_diag *diag)
 {
-    struct job job = {.path = path};
-    job.d.sides[0].path = left;
-    job.d.sides[1].path = right;
-    job.d.diag = diag;
+    struct job job = {.path = path, .diag = diag};
+    job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
     if (options)
         job.d.options = *options;
     return sf_guarded(work, &job, diag);

@@ -47,11 +47,18 @@ static sf_status price(sf_explanation *e)
     return sf_price_plan(e->efforts, e->plan, e->costs, see_move, e, e->diag, &e->price);
 }
 
+const char *sf_explain_made_for(const sf_explanation *e)
+{
+    const sf_prediction *predicted = e->plan->predicted;
+    if (!predicted || predicted->cluster_hash == sf_cluster_hash(e->cluster))
+        return NULL;
+    return *predicted->cluster ? predicted->cluster : "(unnamed)";
+}
+
 /* The prediction, if it is for this cluster. */
 static const sf_prediction *prediction_of(const sf_explanation *e)
 {
-    const sf_prediction *predicted = e->plan->predicted;
-    return predicted && predicted->cluster_hash == sf_cluster_hash(e->cluster) ? predicted : NULL;
+    return sf_explain_made_for(e) ? NULL : e->plan->predicted;
 }
 
 /* Text ------------------------------------------------------------------------------------------- */
@@ -64,6 +71,9 @@ static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_heading(out, style, "plan");
     sf_buf_printf(out, "  mesh     %s, %d ranks\n", mesh.text, sf_mesh_size(&plan->mesh));
     sf_buf_printf(out, "  cluster  %s\n", e->cluster->name);
+    if (sf_explain_made_for(e))
+        sf_buf_printf(out, "  made for %s, another cluster: what was expected there is left out\n",
+                      sf_explain_made_for(e));
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_buf_free(&mesh);
@@ -286,6 +296,8 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_add_int(&json, "ranks", sf_mesh_size(&e->plan->mesh));
     sf_json_add_string(&json, "recipe", e->plan->recipe);
     sf_json_add_string(&json, "cluster", e->cluster->name);
+    if (sf_explain_made_for(e))
+        sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
     sf_json_add_double(&json, "seconds", e->price.seconds);

@@ -32,6 +32,9 @@ typedef struct sf_explanation {
     sf_explained_moves *kinds;
 } sf_explanation;
 
+/* What the plan was made for, where that is another cluster; else NULL. */
+const char *sf_explain_made_for(const sf_explanation *e);
+
 /* All of the step. */
 void sf_explain_text(sf_explanation *e, sf_buf *out);
 void sf_explain_json(sf_explanation *e, sf_buf *out);

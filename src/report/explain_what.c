@@ -236,6 +236,14 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
     sf_table_print(&table, style, out);
 }
 
+static void put_made_for(const sf_explanation *e, sf_buf *out)
+{
+    sf_style style = {.width = e->options.width, .colour = e->options.colour};
+    if (sf_explain_made_for(e))
+        sf_remark(out, style, "on %s; the plan was made for another cluster, %s", e->cluster->name,
+                  sf_explain_made_for(e));
+}
+
 /* JSON */
 
 static void put_json_layouts(const rows *all, sf_json_writer *json)
@@ -321,11 +329,14 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
         put_peak(e, &all, out);
         put_moves(e, &names, &m, out);
         put_others(e, &names, &other, out);
+        put_made_for(e, out);
         return SF_OK;
     }
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
     sf_json_add_double(&json, "seconds", e->price.seconds);
+    if (sf_explain_made_for(e))
+        sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     put_json_layouts(&all, &json);
     put_json_moves(e, &names, &m, &json);
     put_json_others(e, &names, &other, &json);

@@ -105,7 +105,18 @@ expect 0 explain "$work/hand.json" layer_0/mlp --json
 for key in tensors collectives other_layouts at_peak; do says "\"$key\": "; done
 expect 0 explain "$work/plan.json" --json
 says_like '"compute": '
+# On another cluster than it was made for, which is said.
+grep -q "made for" "$work/out" && fail "made for another cluster"
 expect 0 explain "$work/plan.json" --step "$step" --cluster 2x2xV100
+says_like "^  made for 1x4xV100, another cluster"
+expect 0 explain "$work/plan.json" -c 2x2xV100 --json
+says '"made_for": "1x4xV100"'
+expect 0 explain "$work/plan.json" layer_0/mlp -c 2x2xV100
+says "on 2x2xV100; the plan was made for another cluster, 1x4xV100"
+expect 0 explain "$work/plan.json" layer_0/mlp -c 2x2xV100 --json
+says '"made_for": "1x4xV100"'
+expect 0 explain "$work/plan.json" --json
+grep -q "made_for" "$work/out" && fail "made for another cluster"
 expect 2 explain "$work/plan.json" --cluster 1x8xV100
 warns "the plan is for 4 ranks, the cluster has 8"
 expect 2 explain "$work/plan.json" 'no/such/thing'
@@ -116,6 +127,27 @@ warns "the plan does not say its step"
 expect 0 explain "$work/dp.json" --step "$step" --cluster 1x4xV100
 expect 1 explain "$step"
 
+# What is no plan, one of another step, one that does not compute the step, and one whose numbers cannot be.
+echo '{}' >"$work/no.json"
+sed 's/\(dot_general", "layer_1.mlp.up", .*\], \)\["[^"]*"\]/\1["[R, S(1)]"]/' "$work/hand.json" >"$work/wrong.json"
+cmp -s "$work/hand.json" "$work/wrong.json" && fail "wrong.json is not wrong"
+sed 's/"seconds": [0-9.e-]*/"seconds": -1.0/' "$work/plan.json" >"$work/silly.json"
+for command in explain "diff $work/dp.json"; do
+    for options in "" "--step $step"; do
+        expect 1 $command "$work/no.json" $options
+        warns "no.json: error: this is no plan"
+        expect 1 $command "$work/wrong.json" $options
+        warns "wrong.json: error: this plan does not compute the step"
+        warns "dot_general"
+        expect 1 $command "$work/silly.json" $options
+        warns '"predicted" has no number "seconds" that is 0 or more'
+        silent out
+    done
+    expect 1 $command "$work/plan.json" --step "$SHEAF_SOURCE/examples/check.mlir"
+    warns "the plan is for another step"
+    silent out
+done
+
 # Diff.
 expect 0 diff "$work/dp.json" "$work/hand.json"
 says_like "^  mesh +data=4 +data=2,model=2"
@@ -124,6 +156,9 @@ expect 0 diff "$work/hand.json" "$work/hand.json"
 says_like "^  none"
 expect 0 diff "$work/dp.json" "$work/hand.json" --all
 says_like "params/layer_1/mlp/up/kernel +1 "
+expect 0 diff "$work/dp.json" "$work/dp.json" --step "$step"
+expect 2 diff "$work/dp.json" "$work/dp.json"
+warns "neither plan says its step: give --step"
 expect 1 diff "$work/dp.json" "$step"
 expect 2 diff "$work/dp.json"
 warns "OTHER is missing"

@@ -28,6 +28,10 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
  * is written directly. */
 sf_status sf_file_write(const char *path, const void *data, size_t size, sf_diag *diag);
 
+/* Whether sf_file_write could begin: with the failure that it would have. Nothing is changed, and nothing is left
+ * behind. */
+sf_status sf_file_try(const char *path, sf_diag *diag);
+
 enum { SF_PATH_SIZE = 4096 };
 
 /* The same in pieces. Holds no memory, but a file: whoever opens it must commit or abort it, after a

@@ -67,6 +67,13 @@ static bool is_standard(const struct stat *info, int *fd)
     return false;
 }
 
+/* What has no name of its own, or is no regular file, cannot be renamed over. */
+static bool is_direct(const char *path, const struct stat *info)
+{
+    return sf_str_starts(sf_str_of(path), "/dev/fd/") || sf_str_starts(sf_str_of(path), "/proc/") ||
+           !S_ISREG(info->st_mode);
+}
+
 static sf_status open_directly(sf_file_writer *writer, sf_diag *diag)
 {
     writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_TRUNC);
@@ -122,9 +129,7 @@ sf_status sf_file_writer_open(sf_file_writer *writer, const char *path, sf_diag 
         errno = EISDIR;
         return fail_system(writer, "cannot write", diag);
     }
-    bool descriptor =
-        sf_str_starts(sf_str_of(path), "/dev/fd/") || sf_str_starts(sf_str_of(path), "/proc/");
-    if (exists && (descriptor || !S_ISREG(info.st_mode)))
+    if (exists && is_direct(path, &info))
         return open_directly(writer, diag);
     SF_TRY(resolve_links(writer, diag));
     return open_beside(writer, exists ? &info : NULL, diag);
@@ -214,4 +219,20 @@ sf_status sf_file_write(const char *path, const void *data, size_t size, sf_diag
     SF_TRY(sf_file_writer_open(&writer, path, diag));
     sf_file_writer_write(&writer, data, size, diag);
     return sf_file_writer_commit(&writer, diag);
+}
+
+/* To open what is written directly would cut it to nothing, or end it for who reads it. */
+sf_status sf_file_try(const char *path, sf_diag *diag)
+{
+    struct stat info;
+    sf_file_writer writer;
+    if (strcmp(path, "-") != 0 && stat(path, &info) == 0 && !S_ISDIR(info.st_mode) &&
+        is_direct(path, &info)) {
+        if (access(path, W_OK) == 0)
+            return SF_OK;
+        return sf_fail(diag, SF_EIO, (sf_loc){.file = path}, "cannot open: %s", strerror(errno));
+    }
+    SF_TRY(sf_file_writer_open(&writer, path, diag));
+    sf_file_writer_abort(&writer);
+    return SF_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 
 struct job {
@@ -44,10 +45,10 @@ static sf_status plan(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_cluster *cluster;
-    sf_status status = sf_cluster_open(job->cluster, diag, &cluster);
-    if (status != SF_OK)
-        return status;
-    status = sf_load(job->step, &job->load, diag, &graph);
+    if (job->making.output)
+        SF_TRY(sf_file_try(job->making.output, diag)); /* not only after a long search */
+    SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
+    sf_status status = sf_load(job->step, &job->load, diag, &graph);
     if (status == SF_OK) {
         status = search(job, graph, cluster, diag);
         sf_graph_free(graph);

@@ -616,6 +616,37 @@ static void test_devices_and_pipes_are_written_directly(void **state)
     unlink(path);
 }
 
+/* What can be written stays as it is: a file, what is not there, a file by its descriptor, a pipe nobody reads. */
+static void test_tries(void **state)
+{
+    (void)state;
+    const char *path = in_directory("tried"), *fifo = in_directory("fifo");
+    char descriptor[40];
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int files = count_files(), descriptors = count_descriptors();
+    assert_int_equal(sf_file_try(path, NULL), SF_OK);
+    assert_int_equal(sf_file_try(fifo, NULL), SF_OK);
+    assert_int_equal(sf_file_try("-", NULL), SF_OK);
+    assert_int_equal(count_files(), files);
+    put(path, "old", 3);
+    assert_int_equal(sf_file_try(path, NULL), SF_OK);
+    assert_int_equal(count_files(), files + 1);
+    int fd = open(path, O_WRONLY);
+    snprintf(descriptor, sizeof descriptor, "/dev/fd/%d", fd);
+    assert_int_equal(sf_file_try(descriptor, NULL), SF_OK);
+    close(fd);
+    check_content(path, "old");
+    unlink(fifo);
+
+    sf_diag *diag = sf_diag_new();
+    assert_int_equal(sf_file_try(in_directory("no/such"), diag), SF_EIO);
+    assert_non_null(strstr(sf_diag_text(diag, 0), "cannot write: No such file or directory"));
+    assert_int_equal(sf_file_try(directory, diag), SF_EIO);
+    assert_non_null(strstr(sf_diag_text(diag, 1), "cannot write: Is a directory"));
+    sf_diag_free(diag);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
 /* "-" and /dev/stdout go on where standard output stands, also when it is a file. */
 static void test_standard_output(void **state)
 {
@@ -673,6 +704,7 @@ int main(void)
         cmocka_unit_test(test_names_that_are_taken),
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_devices_and_pipes_are_written_directly),
+        cmocka_unit_test(test_tries),
         cmocka_unit_test(test_standard_output),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

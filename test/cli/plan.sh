@@ -54,6 +54,19 @@ expect 1 plan "$step" -c 1x4xV100 -m 1K
 warns "no plan was found that fits in 1.0 KiB: the least that a rank takes is "
 warns "with its peak at "
 
+# That the plan can be written is tried before the search, which would find nothing here. What is there stays.
+expect 1 plan "$step" -c 1x4xV100 -m 1K -o "$work/no/such/plan.json"
+warns "plan.json: error: cannot write: No such file or directory"
+mkdir "$work/folder"
+echo old >"$work/folder/old.json"
+expect 1 plan "$step" -c 1x4xV100 -m 1K -o "$work/folder"
+warns "folder: error: cannot write: Is a directory"
+expect 1 plan "$step" -c 1x4xV100 -m 1K -o "$work/folder/old.json"
+warns "no plan was found"
+expect 1 plan "$step" -c 1x4xV100 -m 1K -o "$work/folder/new.json"
+[ "$(ls -A "$work/folder") $(cat "$work/folder/old.json")" = "old.json old" ] ||
+    fail "a search that failed left $(ls -A "$work/folder")"
+
 # What would make it fit is so: on as many devices a plan is found.
 large=$SHEAF_SOURCE/test/data/plan/gpt-batch.stablehlo.mlir.xz
 expect 1 plan "$large" -c 1x8xV100 -m 600M

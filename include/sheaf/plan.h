@@ -50,6 +50,8 @@ typedef struct sf_plan_options {
     bool recipes;                         /* look at recipes alone */
     int threads;                          /* 0: as many as the process may use */
     const char *step_file, *cluster_name; /* kept in the plan, for sf_plan_explain; or NULL */
+    /* A file, or "-", for the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: none. */
+    const char *misfit;
     void (*progress)(void *context, const char *text); /* now and then, on this thread; or NULL */
     void *context;
 } sf_plan_options;

@@ -2,9 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/json.h"
+#include "ir/opdef.h"
 #include "plan/lives.h"
 
+/* How many times the devices are thought of. */
 enum { MOST_TIMES = 64 };
 
 const char *sf_bytes_text(int64_t bytes, char text[32])
@@ -18,36 +22,18 @@ const char *sf_bytes_text(int64_t bytes, char text[32])
     return text;
 }
 
-/* The two kinds of which most is there at the peak. */
-static void say_kinds(const sf_price *price, sf_buf *out)
-{
-    int first = 0, second = -1;
-    char text[32];
-    for (int k = 1; k < SF_MEMORY_KIND_COUNT; k++)
-        if (price->by_kind[k] > price->by_kind[first])
-            first = k;
-    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
-        if (k != first && (second < 0 || price->by_kind[k] > price->by_kind[second]))
-            second = k;
-    sf_buf_printf(out, "of it %s are %s", sf_bytes_text(price->by_kind[first], text),
-                  sf_memory_kind_name((sf_memory_kind)first));
-    sf_buf_printf(out, " and %s %s", sf_bytes_text(price->by_kind[second], text),
-                  sf_memory_kind_name((sf_memory_kind)second));
-}
-
-/* The advice while it is written. */
+/* The advice while it is found. */
 typedef struct advisor {
     const sf_misfit *misfit;
     int devices; /* of the cluster */
     int most;    /* times as many devices: those that are known to do, or MOST_TIMES */
-    int ways;    /* that were found */
-    sf_buf *out;
+    sf_arena *arena;
+    sf_advice *out;
 } advisor;
 
-/* Before each way out that there is. */
-static void begin_way(advisor *a)
+static void add_remedy(advisor *a, sf_remedy r)
 {
-    sf_buf_printf(a->out, "%s ", a->ways++ == 0 ? "; it would fit" : ", or");
+    a->out->remedies[a->out->count++] = r;
 }
 
 /* The least power of two that brings so many bytes below the limit; more than MOST_TIMES: none does. */
@@ -77,7 +63,6 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
 {
     sf_search_options options = *a->misfit->options;
     sf_found found;
-    char text[32];
     options.cluster = cluster;
     options.mesh = NULL;
     options.memory = a->misfit->limit;
@@ -87,36 +72,27 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
                 found.candidates[0].at.fits;
     if (fits) {
         const sf_candidate *c = &found.candidates[0];
-        begin_way(a);
-        sf_buf_printf(a->out, "on %d devices (%s on %s takes about %s)", cluster->ndevices, c->name,
-                      c->mesh, sf_bytes_text(c->at.price.memory, text));
+        add_remedy(a, (sf_remedy){.kind = SF_MORE_DEVICES,
+                                  .devices = cluster->ndevices,
+                                  .name = sf_arena_string(a->arena, c->name, strlen(c->name)),
+                                  .mesh = sf_arena_string(a->arena, c->mesh, strlen(c->mesh)),
+                                  .memory = c->at.price.memory});
     }
     sf_found_free(&found);
     return fits;
 }
 
-static void say_devices(advisor *a)
+static void find_devices(advisor *a)
 {
     int first = times_for(a, a->misfit->smallest->at.price.memory);
-    sf_arena arena = {0};
     sf_cluster cluster;
     first += first == 1; /* what a program takes beyond the price did not fit */
     for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 4)
-        if (grow(a->misfit->options->cluster, times, &arena, &cluster) &&
+        if (grow(a->misfit->options->cluster, times, a->arena, &cluster) &&
             try_devices(a, &cluster)) {
             a->most = times - 1;
             break;
         }
-    sf_arena_free(&arena);
-}
-
-/* What is left of so many bytes on so many times the devices. */
-static void say_left(advisor *a, int64_t bytes, int times)
-{
-    char text[32];
-    if (times > 1)
-        sf_buf_printf(a->out, " and %d devices, if all of it is cut further", a->devices * times);
-    sf_buf_printf(a->out, " (about %s)", sf_bytes_text(bytes / times, text));
 }
 
 /* The size of the batch: the first dimension that all its tensors have; 0 where they differ. */
@@ -133,7 +109,7 @@ static int64_t batch_size(const sf_graph *graph)
 }
 
 /* Half the batch, and so on: the fewest devices, and of those the largest batch. */
-static void say_batch(advisor *a, const sf_relief *relief)
+static void find_batch(advisor *a, const sf_relief *relief)
 {
     int64_t size = batch_size(a->misfit->graph), best = 0;
     int fewest = a->most + 1;
@@ -144,42 +120,140 @@ static void say_batch(advisor *a, const sf_relief *relief)
             best = part;
         }
     }
-    if (best == 0)
-        return;
-    begin_way(a);
-    sf_buf_printf(a->out, "with a batch of %" PRId64 " instead of %" PRId64, size / best, size);
-    say_left(a, relief->state + relief->batch / best, fewest);
+    if (best > 0)
+        add_remedy(a, (sf_remedy){.kind = SF_SMALLER_BATCH,
+                                  .devices = a->devices * fewest,
+                                  .batch = size / best,
+                                  .whole_batch = size,
+                                  .memory = (relief->state + relief->batch / best) / fewest});
 }
 
-static void say_again(advisor *a, const sf_relief *relief)
+static void find_again(advisor *a, const sf_relief *relief)
 {
     int times = times_for(a, relief->again);
-    if (times > a->most)
-        return;
-    begin_way(a);
-    sf_buf_printf(a->out, "with activations computed again in the backward pass");
-    say_left(a, relief->again, times);
+    if (times <= a->most)
+        add_remedy(a, (sf_remedy){.kind = SF_COMPUTE_AGAIN,
+                                  .devices = a->devices * times,
+                                  .memory = relief->again / times});
 }
 
-void sf_advise(const sf_misfit *misfit, sf_buf *out)
+void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
 {
-    sf_arena arena = {0};
     sf_relief relief;
-    advisor a = {.misfit = misfit,
-                 .devices = misfit->options->cluster->ndevices,
-                 .most = MOST_TIMES,
-                 .out = out};
-    say_kinds(&misfit->smallest->at.price, out);
-    say_devices(&a);
-    if (sf_find_relief(sf_efforts_new(misfit->graph, &arena), misfit->smallest->at.plan, NULL,
+    int devices = misfit->options->cluster->ndevices;
+    advisor a = {misfit, devices, MOST_TIMES, arena, out};
+    *out = (sf_advice){.devices = devices, .most_devices = MOST_TIMES * devices};
+    find_devices(&a);
+    if (sf_find_relief(sf_efforts_new(misfit->graph, arena), misfit->smallest->at.plan, NULL,
                        &relief) == SF_OK) {
-        say_batch(&a, &relief);
-        say_again(&a, &relief);
+        find_batch(&a, &relief);
+        find_again(&a, &relief);
     }
-    if (a.ways == 0)
+}
+
+/* Text ------------------------------------------------------------------------------------------- */
+
+/* The two kinds of which most is there at the peak. */
+static void say_kinds(const sf_price *price, sf_buf *out)
+{
+    int first = 0, second = -1;
+    char text[32];
+    for (int k = 1; k < SF_MEMORY_KIND_COUNT; k++)
+        if (price->by_kind[k] > price->by_kind[first])
+            first = k;
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
+        if (k != first && (second < 0 || price->by_kind[k] > price->by_kind[second]))
+            second = k;
+    sf_buf_printf(out, "of it %s are %s", sf_bytes_text(price->by_kind[first], text),
+                  sf_memory_kind_name((sf_memory_kind)first));
+    sf_buf_printf(out, " and %s %s", sf_bytes_text(price->by_kind[second], text),
+                  sf_memory_kind_name((sf_memory_kind)second));
+}
+
+static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
+{
+    char text[32];
+    sf_bytes_text(r->memory, text);
+    switch (r->kind) {
+    case SF_MORE_DEVICES:
+        sf_buf_printf(out, "on %d devices (%s on %s takes about %s)", r->devices, r->name, r->mesh,
+                      text);
+        return;
+    case SF_SMALLER_BATCH:
+        sf_buf_printf(out, "with a batch of %" PRId64 " instead of %" PRId64, r->batch,
+                      r->whole_batch);
+        break;
+    case SF_COMPUTE_AGAIN:
+        sf_buf_puts(out, "with activations computed again in the backward pass");
+        break;
+    }
+    if (r->devices > advice->devices)
+        sf_buf_printf(out, " and %d devices, if all of it is cut further", r->devices);
+    sf_buf_printf(out, " (about %s)", text);
+}
+
+void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out)
+{
+    say_kinds(&misfit->smallest->at.price, out);
+    for (int i = 0; i < advice->count; i++) {
+        sf_buf_printf(out, "%s ", i == 0 ? "; it would fit" : ", or");
+        say_remedy(advice, &advice->remedies[i], out);
+    }
+    if (advice->count == 0)
         sf_buf_printf(out,
                       "; not even %d devices, a smaller batch and computing activations again "
                       "would do",
-                      MOST_TIMES * a.devices);
-    sf_arena_free(&arena);
+                      advice->most_devices);
+}
+
+/* JSON ------------------------------------------------------------------------------------------- */
+
+static void put_remedy(const sf_remedy *r, sf_json_writer *json)
+{
+    static const char *const kinds[] = {"devices", "batch", "recomputation"};
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "by", kinds[r->kind]);
+    sf_json_add_int(json, "devices", r->devices);
+    if (r->kind == SF_MORE_DEVICES) {
+        sf_json_add_string(json, "name", r->name);
+        sf_json_add_string(json, "mesh", r->mesh);
+    }
+    if (r->kind == SF_SMALLER_BATCH) {
+        sf_json_add_int(json, "batch", r->batch);
+        sf_json_add_int(json, "whole_batch", r->whole_batch);
+    }
+    sf_json_add_int(json, "memory", r->memory);
+    sf_json_end_object(json);
+}
+
+void sf_advice_json(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out)
+{
+    const sf_price *price = &misfit->smallest->at.price;
+    const sf_node *node = misfit->graph->nodes[price->peak];
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_add_bool(&json, "fits", false);
+    sf_json_add_int(&json, "memory_limit", misfit->limit);
+    sf_json_add_int(&json, "memory", misfit->least);
+    sf_json_add_string(&json, "name", misfit->smallest->name);
+    sf_json_add_string(&json, "mesh", misfit->smallest->mesh);
+    sf_json_key(&json, "memory_by_kind");
+    sf_json_begin_object(&json);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
+        sf_json_add_int(&json, sf_memory_kind_name((sf_memory_kind)k), price->by_kind[k]);
+    sf_json_end_object(&json);
+    sf_json_key(&json, "peak");
+    sf_json_begin_object(&json);
+    sf_json_add_int(&json, "node", node->id);
+    sf_json_add_string(&json, "op", node->def->name);
+    sf_json_add_string(&json, "scope", node->scope->path);
+    sf_json_add_string(&json, "phase", sf_phase_name(node->phase));
+    sf_json_end_object(&json);
+    sf_json_key(&json, "would_fit");
+    sf_json_begin_array(&json);
+    for (int i = 0; i < advice->count; i++)
+        put_remedy(&advice->remedies[i], &json);
+    sf_json_end_array(&json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
 }

@@ -6,6 +6,7 @@
 
 #include "api/advice.h"
 #include "api/guard.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "prog/check.h"
 #include "prog/program.h"
@@ -147,14 +148,34 @@ static const sf_candidate *find_smallest(const sf_found *found)
     return smallest;
 }
 
+/* Says what would do: as a hint and, where that is asked for, as JSON. */
+static sf_status advise(const struct job *job, const sf_misfit *misfit)
+{
+    sf_arena arena = {0};
+    sf_advice advice;
+    sf_buf text = {0}, json = {0};
+    sf_advise(misfit, &arena, &advice);
+    sf_advice_text(misfit, &advice, &text);
+    sf_status status = sf_hint(job->diag, "%s", text.text);
+    if (job->options->misfit) {
+        sf_advice_json(misfit, &advice, &json);
+        sf_status written = sf_file_write(job->options->misfit, json.text, json.length, job->diag);
+        status = written == SF_OK ? status : written;
+    }
+    sf_buf_free(&text);
+    sf_buf_free(&json);
+    sf_arena_free(&arena);
+    return status;
+}
+
 static sf_status fail_memory(const struct job *job, const sf_search_options *options,
                              const sf_found *found)
 {
     const sf_candidate *smallest = find_smallest(found);
     const sf_price *price = &smallest->at.price;
     const sf_node *node = job->graph->nodes[price->peak];
-    sf_misfit misfit = {job->graph, options, job->limit, smallest};
     int64_t least = job->lowered ? job->lowered : price->memory;
+    sf_misfit misfit = {job->graph, options, job->limit, least, smallest};
     char limit_text[32], least_text[32];
     sf_fail(
         job->diag, SF_EWRONG, node->loc,
@@ -162,11 +183,7 @@ static sf_status fail_memory(const struct job *job, const sf_search_options *opt
         "its peak at %s in %s",
         sf_bytes_text(job->limit, limit_text), sf_bytes_text(least, least_text), smallest->name,
         smallest->mesh, node->def->name, *node->scope->path ? node->scope->path : "no scope");
-    sf_buf advice = {0};
-    sf_advise(&misfit, &advice);
-    sf_status status = sf_hint(job->diag, "%s", advice.text);
-    sf_buf_free(&advice);
-    return status;
+    return advise(job, &misfit);
 }
 
 /* Whether a search whose prices are held to `memory` instead of `held` may find what is faster than the one

@@ -46,10 +46,11 @@ int sf_cli_diff(int argc, char **argv)
         {"step", 's', SF_CLI_TEXT, &job.step, "STEP",
          "the step (default: the file that one of the plans was made from)"},
         {"all", 'a', SF_CLI_FLAG, &job.show.all, NULL, "every tensor, none folded with others"},
+        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "for machines"},
     };
     const sf_cli_command command = {
         .name = "diff",
-        .synopsis = "PLAN OTHER [--step STEP] [--all]",
+        .synopsis = "PLAN OTHER [--step STEP] [--all] [--json]",
         .about = "Says in what two plans of one step differ: mesh, what is expected of them, and "
                  "layouts of arguments and of ops.",
         .operand = "PLAN",

@@ -108,6 +108,7 @@ int sf_cli_plan(int argc, char **argv)
     job.plan.npins = job.making.pins.count;
     job.plan.step_file = job.step;
     job.plan.cluster_name = job.cluster;
+    job.plan.misfit = job.making.show.json ? "-" : NULL;
     job.plan.progress = print_progress;
     job.plan.context = &job;
     job.terminal = isatty(STDERR_FILENO);

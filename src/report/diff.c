@@ -3,6 +3,7 @@
 
 #include "api/guard.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/plan.h"
@@ -83,6 +84,7 @@ static void put_head(differ *d, sf_style style, sf_buf *out)
 
 typedef struct row {
     const char *name, *folded, *layouts[SIDES];
+    const sf_node *node; /* NULL: an argument */
     int64_t count;
 } row;
 
@@ -103,9 +105,10 @@ static const char *fold(differ *d, const char *name)
     return folded;
 }
 
-static void add_row(differ *d, rows *all, const char *name, const char *left, const char *right)
+static void add_row(differ *d, rows *all, const char *name, const sf_node *node, const char *left,
+                    const char *right)
 {
-    row new_row = {name, d->options.all ? name : fold(d, name), {left, right}, 1};
+    row new_row = {name, d->options.all ? name : fold(d, name), {left, right}, node, 1};
     for (size_t i = 0; i < all->count && !d->options.all; i++) {
         row *r = &all->at[i];
         if (strcmp(r->folded, new_row.folded) == 0 && strcmp(r->layouts[0], left) == 0 &&
@@ -176,7 +179,7 @@ static void compare_arguments(differ *d, rows *out)
             layouts[s] = keep(d, &text);
         }
         if (strcmp(layouts[0], layouts[1]) != 0)
-            add_row(d, out, names[i], layouts[0], layouts[1]);
+            add_row(d, out, names[i], NULL, layouts[0], layouts[1]);
     }
 }
 
@@ -213,9 +216,81 @@ static void compare_nodes(differ *d, rows *out)
             continue;
         sf_buf name = {0};
         sf_buf_printf(&name, "%s %s", node->scope->path, node->def->name);
-        add_row(d, out, keep(d, &name), left, right);
+        add_row(d, out, keep(d, &name), node, left, right);
     }
 }
+
+/* JSON ------------------------------------------------------------------------------------------- */
+
+static void put_json_plan(const differ *d, int side, sf_json_writer *json)
+{
+    const sf_plan *plan = d->plans[side];
+    const sf_prediction *predicted = plan->predicted;
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "name", d->names[side]);
+    sf_json_add_int(json, "ranks", sf_mesh_size(&plan->mesh));
+    sf_json_add_string(json, "recipe", plan->recipe);
+    sf_json_key(json, "mesh");
+    sf_mesh_put_json(&plan->mesh, json);
+    if (predicted) {
+        sf_json_add_double(json, "seconds", predicted->seconds);
+        sf_json_add_double(json, "compute", predicted->compute);
+        sf_json_add_double(json, "exposed", predicted->exposed);
+        sf_json_add_double(json, "hidden", predicted->hidden);
+        sf_json_add_double(json, "traffic", predicted->traffic);
+        sf_json_add_int(json, "memory", predicted->memory);
+    }
+    sf_json_end_object(json);
+}
+
+static void put_json_rows(const rows *all, const char *key, sf_json_writer *json)
+{
+    sf_json_key(json, key);
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < all->count; i++) {
+        const row *r = &all->at[i];
+        sf_json_begin_object(json);
+        if (r->node) {
+            sf_json_add_int(json, "node", r->node->id);
+            sf_json_add_string(json, "op", r->node->def->name);
+            sf_json_add_string(json, "scope", r->node->scope->path);
+        } else {
+            sf_json_add_string(json, "name", r->name);
+        }
+        sf_json_key(json, "layouts");
+        sf_json_begin_row(json);
+        for (int s = 0; s < SIDES; s++)
+            sf_json_put_string(json, r->layouts[s]);
+        sf_json_end_array(json);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json(const differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
+{
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_key(&json, "plans");
+    sf_json_begin_array(&json);
+    for (int s = 0; s < SIDES; s++)
+        put_json_plan(d, s, &json);
+    sf_json_end_array(&json);
+    put_json_rows(arguments, "arguments", &json);
+    put_json_rows(nodes, "nodes", &json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}
+
+static void put_text(differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
+{
+    sf_style style = {.width = d->options.width, .colour = d->options.colour};
+    put_head(d, style, out);
+    put_rows(d, arguments, "arguments that stand differently", "argument", style, out);
+    put_rows(d, nodes, "ops that run differently", "scope and op", style, out);
+}
+
+/* The call --------------------------------------------------------------------------------------- */
 
 struct job {
     differ d;
@@ -227,14 +302,14 @@ static sf_status work(void *context)
 {
     struct job *job = context;
     differ *d = &job->d;
-    sf_style style = {.width = d->options.width, .colour = d->options.colour};
     rows arguments = {0}, nodes = {0};
     sf_buf out = {0};
     compare_arguments(d, &arguments);
     compare_nodes(d, &nodes);
-    put_head(d, style, &out);
-    put_rows(d, &arguments, "arguments that stand differently", "argument", style, &out);
-    put_rows(d, &nodes, "ops that run differently", "scope and op", style, &out);
+    if (d->options.json)
+        put_json(d, &arguments, &nodes, &out);
+    else
+        put_text(d, &arguments, &nodes, &out);
     sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&d->arena);
@@ -249,5 +324,6 @@ sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan
     job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
     if (options)
         job.d.options = *options;
+    job.d.options.all = job.d.options.all || job.d.options.json;
     return sf_guarded(work, &job, diag);
 }

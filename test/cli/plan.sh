@@ -77,6 +77,18 @@ devices=$(sed -n 's/.*it would fit on \([0-9]*\) devices.*/\1/p' "$work/err")
 [ -n "$devices" ] || fail "no number of devices"
 expect 0 plan "$large" -c "$((devices / 8))x8xV100" -m 600M
 
+# The same for machines, beside the message.
+expect 1 plan "$step" -c 1x4xV100 -m 50K --json
+warns "no plan was found that fits in 50.0 KiB"
+[ "$(number memory_limit)" = 51200 ] || fail "the limit is $(number memory_limit)"
+[ "$(number memory)" -gt 51200 ] || fail "the least is $(number memory)"
+says '"fits": false'
+says_like '"scope": "layer_'
+for by in '"devices"' '"batch"' '"recomputation"'; do says "\"by\": $by"; done
+says "\"devices\": $devices,"
+says '"whole_batch": 4'
+python=$(command -v python3) && { "$python" -m json.tool <"$work/out" >/dev/null || fail "no JSON"; }
+
 # The user's mesh and pins are kept.
 expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \
     -p 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"
@@ -169,6 +181,15 @@ expect 0 diff "$work/hand.json" "$work/hand.json"
 says_like "^  none"
 expect 0 diff "$work/dp.json" "$work/hand.json" --all
 says_like "params/layer_1/mlp/up/kernel +1 "
+expect 0 diff "$work/dp.json" "$work/hand.json" --json
+says "\"name\": \"$work/hand.json\""
+grep -A1 '"name": "params/layer_1/mlp/up/kernel"' "$work/out" | grep -qF '"layouts": ["replicated", "[R, S(1)]"]' ||
+    fail "no layouts of up/kernel"
+says_like '"op": "tanh"'
+[ "$(grep -c '"seconds": ' "$work/out")" = 1 ] || fail "pins expect nothing, a search does"
+expect 0 diff "$work/hand.json" "$work/hand.json" --json
+says '"arguments": []'
+says '"nodes": []'
 expect 0 diff "$work/dp.json" "$work/dp.json" --step "$step"
 expect 2 diff "$work/dp.json" "$work/dp.json"
 warns "neither plan says its step: give --step"

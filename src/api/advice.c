@@ -18,7 +18,8 @@ const char *sf_bytes_text(int64_t bytes, char text[32])
     int unit = 0;
     for (; value >= 1024 && unit < 4; unit++)
         value /= 1024;
-    snprintf(text, 32, "%.*f %s", unit > 0 && value < 100, value, units[unit]);
+    snprintf(text, 32, "%.*f %s", unit > 0 && value < 100, value,
+             bytes == 1 ? "byte" : units[unit]);
     return text;
 }
 

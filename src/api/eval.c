@@ -39,7 +39,8 @@ static sf_status make_zeros(struct job *job, int64_t limit)
         }
         if (!sf_add(total, sf_type_bytes(type), &total) || (limit && total > limit)) {
             sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE,
-                    "the arguments need more than the %" PRId64 " bytes there are", limit);
+                    "the arguments need more than %" PRId64 " byte%s of memory", limit,
+                    sf_plural((uint64_t)limit));
             return sf_hint(job->diag, "--memory sets the limit");
         }
         job->arguments[i] = (sf_tensor){.type = type};

@@ -66,6 +66,20 @@ static const char *keep(sf_plan *plan, const char *text)
     return text ? sf_arena_string(&plan->arena, text, strlen(text)) : "";
 }
 
+/* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
+ * one mesh. One that fits is; else the earlier one is, they are sorted. */
+static bool is_outdone(const sf_found *found, size_t at)
+{
+    const sf_candidate *c = &found->candidates[at];
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *other = &found->candidates[i];
+        if (i != at && (other->at.fits != c->at.fits ? other->at.fits : i < at) &&
+            strcmp(other->name, c->name) == 0 && strcmp(other->mesh, c->mesh) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Writes into the plan what is expected of it. */
 static void predict(const struct job *job, const sf_found *found, const sf_candidate *chosen,
                     int64_t memory)
@@ -85,16 +99,18 @@ static void predict(const struct job *job, const sf_found *found, const sf_candi
                         .bound = found->bound < price->seconds ? found->bound : price->seconds,
                         .memory = memory,
                         .limit = job->limit,
-                        .margin = job->options->margin,
-                        .nalternatives = (int)found->count};
+                        .margin = job->options->margin};
     predicted->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
-        predicted->alternatives[i] = (sf_alternative){.name = keep(plan, c->name),
-                                                      .mesh = keep(plan, c->mesh),
-                                                      .seconds = c->at.price.seconds,
-                                                      .memory = c->at.price.memory,
-                                                      .fits = c->at.fits};
+        if (is_outdone(found, i))
+            continue;
+        predicted->alternatives[predicted->nalternatives++] =
+            (sf_alternative){.name = keep(plan, c->name),
+                             .mesh = keep(plan, c->mesh),
+                             .seconds = c->at.price.seconds,
+                             .memory = c->at.price.memory,
+                             .fits = c->at.fits};
     }
     plan->predicted = predicted;
 }

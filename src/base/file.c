@@ -57,8 +57,8 @@ static sf_status fail_memory(const struct source *source)
 
 static sf_status fail_limit(const struct source *source)
 {
-    return sf_fail(source->diag, SF_ENOMEM, source->loc, "larger than the limit of %zu bytes",
-                   source->limit);
+    return sf_fail(source->diag, SF_ENOMEM, source->loc, "larger than the limit of %zu byte%s",
+                   source->limit, sf_plural(source->limit));
 }
 
 /* Up to `size` bytes, fewer at the end only. */

@@ -18,6 +18,12 @@ bool sf_str_is(sf_str text, const char *expected);
 bool sf_str_equal(sf_str a, sf_str b);
 bool sf_str_starts(sf_str text, const char *prefix);
 
+/* What ends the noun behind a count, "%d byte%s". */
+static inline const char *sf_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* The number of bytes of the UTF-8 character that `text` begins with; 0 where it does not begin with
  * a well-formed one (Unicode, table 3-7: no overlong forms, no surrogates). */
 int sf_utf8_length(sf_str text);

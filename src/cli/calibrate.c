@@ -6,6 +6,8 @@
 
 #include "cli/cli.h"
 
+enum { UNSAID = -1 };
+
 /* One line that changes, on a terminal only. */
 static void show_progress(void *context, const char *what)
 {
@@ -36,7 +38,7 @@ int sf_cli_calibrate(int argc, char **argv)
     sf_calibrate_options calibrate_options = {0};
     sf_show_options show = {0};
     const char *output = NULL;
-    int64_t ranks = 0, threads = 0;
+    int64_t ranks = UNSAID, threads = 0;
     const sf_cli_option options[] = {
         {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
          "how many ranks, as threads (default 1); under mpirun, its processes"},
@@ -64,9 +66,11 @@ int sf_cli_calibrate(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, NULL, &exit_code))
         return exit_code;
+    if (ranks == 0)
+        return sf_cli_misuse("calibrate", "--ranks is at least 1");
     if (ranks > INT_MAX || threads > INT_MAX)
         return sf_cli_misuse("calibrate", "--ranks or --threads is too large");
-    calibrate_options.ranks = (int)ranks;
+    calibrate_options.ranks = ranks == UNSAID ? 0 : (int)ranks;
     calibrate_options.threads = (int)threads;
     if (isatty(STDERR_FILENO) && sf_ranks_started() == 0)
         calibrate_options.progress = show_progress;

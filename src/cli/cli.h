@@ -40,7 +40,7 @@ typedef enum sf_cli_kind {
     SF_CLI_MAYBE,  /* the same, given as --name=VALUE; "" without a value */
     SF_CLI_COUNT,  /* int64_t, not negative */
     SF_CLI_INT,    /* int64_t */
-    SF_CLI_SIZE,   /* int64_t, in bytes; K, M, G and T are powers of 1024 */
+    SF_CLI_SIZE,   /* int64_t, in bytes, such as 7.5G; K, M, G and T are powers of 1024 */
     SF_CLI_NUMBER, /* double, positive */
     SF_CLI_SHARE,  /* double, not negative; given in percent */
 } sf_cli_kind;

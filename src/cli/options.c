@@ -126,18 +126,23 @@ static void print_help(const sf_cli_command *command, const struct table *table)
     }
 }
 
+/* "100k", "7.5G": digits, perhaps a point and digits, perhaps a unit. */
 static bool parse_size(const char *text, int64_t *out)
 {
-    static const char units[] = "KMGT";
-    size_t length = strlen(text);
-    const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
-    int64_t value;
-    if (!sf_number_int((sf_str){text, length - (unit != NULL)}, &value) || value <= 0)
+    static const char units[] = "kKmMgGtT", digits[] = "0123456789";
+    size_t whole = strspn(text, digits), length = whole;
+    if (text[length] == '.')
+        length += 1 + strspn(text + length + 1, digits);
+    const char *unit = text[length] ? strchr(units, text[length]) : NULL;
+    if (whole == 0 || text[length - 1] == '.' || text[length + (unit != NULL)])
         return false;
-    for (const char *u = units; unit && u <= unit; u++)
-        if (!sf_mul(value, 1024, &value))
-            return false;
-    *out = value;
+    int64_t scale = unit ? (int64_t)1 << (10 * ((unit - units) / 2 + 1)) : 1, count;
+    if (sf_number_int((sf_str){text, length}, &count))
+        return count > 0 && sf_mul(count, scale, out);
+    double value = sf_number_double((sf_str){text, length}) * (double)scale;
+    if (value < 1 || value >= 0x1p63)
+        return false;
+    *out = (int64_t)value;
     return true;
 }
 
@@ -187,7 +192,9 @@ static const char *take(const sf_cli_option *option, const char *value)
         *(int64_t *)option->into = integer;
         return NULL;
     case SF_CLI_SIZE:
-        return parse_size(value, option->into) ? NULL : "a size such as 512M or 8G";
+        return parse_size(value, option->into)
+                   ? NULL
+                   : "a size such as 512M or 7.5G, with K, M, G or T for powers of 1024";
     case SF_CLI_NUMBER:
         if (!parse_number(value, &number) || number == 0)
             return "a positive number";

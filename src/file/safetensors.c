@@ -105,14 +105,14 @@ static sf_status read_range(const reader *in, sf_str name, const sf_json *entry,
                        "tensor '%.*s' needs data_offsets [BEGIN, END]", SF_STR_ARGS(name));
     if ((uint64_t)out->end > in->data.length)
         return sf_fail(in->diag, SF_EINPUT, place(in),
-                       "tensor '%.*s' ends at byte %" PRId64 " of %zu bytes of data",
-                       SF_STR_ARGS(name), out->end, in->data.length);
+                       "tensor '%.*s' ends at byte %" PRId64 " of %zu byte%s of data",
+                       SF_STR_ARGS(name), out->end, in->data.length, sf_plural(in->data.length));
     char text[SF_TYPE_TEXT];
     if (out->end - out->begin != sf_type_bytes(type))
         return sf_fail(in->diag, SF_EINPUT, place(in),
-                       "tensor '%.*s' is %s, which is %" PRId64 " bytes, but has %" PRId64,
+                       "tensor '%.*s' is %s, which is %" PRId64 " byte%s, but has %" PRId64,
                        SF_STR_ARGS(name), sf_type_text(type, text), sf_type_bytes(type),
-                       out->end - out->begin);
+                       sf_plural((uint64_t)sf_type_bytes(type)), out->end - out->begin);
     return SF_OK;
 }
 
@@ -205,8 +205,9 @@ static sf_status check_tiling(reader *in)
         end = in->ranges[i].end;
     }
     if ((uint64_t)end != in->data.length)
-        return sf_fail(in->diag, SF_EINPUT, place(in), "%zu bytes of data follow the last tensor",
-                       in->data.length - (size_t)end);
+        return sf_fail(in->diag, SF_EINPUT, place(in),
+                       "the last tensor is followed by %zu byte%s of data",
+                       in->data.length - (size_t)end, sf_plural(in->data.length - (size_t)end));
     return SF_OK;
 }
 
@@ -238,14 +239,15 @@ static sf_status split_header(reader *in, sf_str bytes, sf_str *header)
 {
     if (bytes.length < PREFIX)
         return sf_fail(in->diag, SF_EINPUT, place(in),
-                       "%zu bytes are too few for a safetensors file", bytes.length);
+                       "a safetensors file has more than %zu byte%s", bytes.length,
+                       sf_plural(bytes.length));
     uint64_t length = 0;
     for (int i = PREFIX; i-- > 0;)
         length = length << 8 | (unsigned char)bytes.at[i];
     if (length > SF_SAFETENSORS_MOST_HEADER || length > bytes.length - PREFIX) {
         sf_fail(in->diag, SF_EINPUT, place(in),
-                "the header is said to be %" PRIu64 " bytes long, in a file of %zu", length,
-                bytes.length);
+                "the header is said to be %" PRIu64 " byte%s long, in a file of %zu", length,
+                sf_plural(length), bytes.length);
         return sf_hint(in->diag, "is this a safetensors file, and all of it?");
     }
     *header = (sf_str){bytes.at + PREFIX, (size_t)length};

@@ -11,8 +11,9 @@ static sf_status allocate(sf_eval *eval, sf_tensor *tensor, const sf_type *type,
     char text[SF_TYPE_TEXT];
     if (limit && bytes > limit - eval->live)
         return sf_fail(eval->diag, SF_ENOMEM, loc,
-                       "%s needs %" PRId64 " bytes, with %" PRId64 " of %" PRId64 " in use",
-                       sf_type_text(type, text), bytes, eval->live, limit);
+                       "%s needs %" PRId64 " byte%s, with %" PRId64 " of %" PRId64 " in use",
+                       sf_type_text(type, text), bytes, sf_plural((uint64_t)bytes), eval->live,
+                       limit);
     *tensor = (sf_tensor){.type = type, .data = sf_alloc((size_t)bytes)};
     eval->live += bytes;
     if (eval->live > eval->peak)

@@ -69,6 +69,8 @@ expect 0 calibrate "${quick[@]}" --json
 grep -q '"format": "sheaf cluster"' "$work/out" || fail "no JSON"
 expect 2 calibrate -n 2 --largest 100
 warns "the largest collective"
+expect 2 calibrate -n 0
+warns "--ranks is at least 1"
 expect 2 calibrate -n 99999999999
 expect 2 calibrate more
 expect 1 calibrate "${quick[@]}" -o "$work/none/file.json"

@@ -67,6 +67,16 @@ expect 1 plan "$step" -c 1x4xV100 -m 1K -o "$work/folder/new.json"
 [ "$(ls -A "$work/folder") $(cat "$work/folder/old.json")" = "old.json old" ] ||
     fail "a search that failed left $(ls -A "$work/folder")"
 
+expect 1 plan "$step" -c 1x4xV100 -m 1
+warns "no plan was found that fits in 1 byte: "
+# A size has a unit in either case, and perhaps a point.
+for size in 140k 140K 0.13671875M; do
+    expect 0 plan "$step" -c 1x4xV100 -m "$size" --recipes --json
+    [ "$(number memory_limit)" = 143360 ] || fail "$size is $(number memory_limit)"
+done
+expect 0 plan "$step" -c 1x4xV100 -m 7.5G --recipes --json
+[ "$(number memory_limit)" = 8053063680 ] || fail "7.5G is $(number memory_limit)"
+
 # What would make it fit is so: on as many devices a plan is found.
 large=$SHEAF_SOURCE/test/data/plan/gpt-batch.stablehlo.mlir.xz
 expect 1 plan "$large" -c 1x8xV100 -m 600M
@@ -97,6 +107,11 @@ grep -qF '"params/layer_1/mlp/up/kernel": "[R, S(1)]"' "$work/hand.json" || fail
 grep -qF '"batch/ids": "[S(0), R]"' "$work/hand.json" || fail "batch/ids"
 expect 0 plan "$step" -c 1x4xV100 --recipes --compare
 says_like "recipe +[a-z0-9]+$"
+# Each recipe, and what the search made, once on a mesh.
+expect 0 plan "$step" -c 1x4xV100 --compare
+twice=$(sed -n '/^what the search saw/,/^$/s/^  \([^ ]*\) *\([^ ]*=[^ ]*\) .*/\1 \2/p' "$work/out" | tee "$work/rows" | sort | uniq -d)
+[ -z "$twice" ] || fail "two rows of $twice"
+[ "$(wc -l <"$work/rows")" -ge 10 ] || fail "few rows"
 expect 0 plan "$step" -c 1x4xV100 --seconds 0.001
 expect 0 plan "$step" -c 1x4xV100 --margin 2.5 --json
 [ "$(number margin)" = 0.025 ] || fail "the margin is $(number margin)"

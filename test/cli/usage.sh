@@ -117,9 +117,9 @@ expect 0 show "$work/other.hlo" --sidecar none
 for i in {1..40}; do echo "%$i = nothing.known : tensor<f32>"; done >"$work/many.mlir"
 expect 1 show "$work/many.mlir"
 warns "stopped after 20 errors"
-for size in x 0 -1 1Q 9999999999G ''; do
+for size in x 0 -1 1Q 9999999999G 99999999.5T 1.5.1M 1,5M 5.M .5K 0.1 M 5KB 1e3K ' 5' ''; do
     expect 2 eval "$step" --memory "$size"
-    warns "a size such as"
+    warns "--memory wants a size such as 512M or 7.5G, with K, M, G or T for powers of 1024, not '$size'"
 done
 
 # An instruction set that is none is no reason to take another.

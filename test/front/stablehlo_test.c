@@ -603,7 +603,7 @@ static const struct {
     {"%0 = stablehlo.constant dense<1.5> : tensor<i8>", SF_EINPUT,
      "t.mlir:2:34: error: expected '>', found '.5'"},
     {"%0 = stablehlo.constant dense<\"0x00\"> : tensor<2xi32>", SF_EINPUT,
-     "t.mlir:2:33: error: 1 bytes of data do not make a tensor<2xi32>"},
+     "t.mlir:2:33: error: a tensor<2xi32> is not made of 1 byte of data"},
     {"%0 = stablehlo.constant dense_resource<w> : tensor<2xf32>", SF_EUNSUPPORTED,
      "t.mlir:2:27: error: constants in resources are not supported\n  hint: export with the "
      "constants "

@@ -277,8 +277,9 @@ static sf_status parse_hex(struct literal *l, sf_str text, sf_loc loc)
     if (digits.length > 0 && (one_bit ? store_booleans : store_bytes)(l, digits))
         return SF_OK;
     char type[SF_TYPE_TEXT];
-    return SF_MLIR_FAIL(l->r, SF_EINPUT, loc, "%zu bytes of data do not make a %s",
-                        digits.length / 2, sf_type_text(l->type, type));
+    return SF_MLIR_FAIL(l->r, SF_EINPUT, loc, "a %s is not made of %zu byte%s of data",
+                        sf_type_text(l->type, type), digits.length / 2,
+                        sf_plural(digits.length / 2));
 }
 
 /* From the '<' to behind the '>', lines counted. */

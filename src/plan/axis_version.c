@@ -184,12 +184,19 @@ static int slack_flags(const axis_builder *b, sf_value value)
         return 0;
     if (known && known[value] != SF_EXPOSED_UNKNOWN)
         parts = known[value];
-    return AXIS_SLACK | AXIS_TOGETHER | parts << AXIS_EXPOSED_SHIFT;
+    return AXIS_SLACK | parts << AXIS_EXPOSED_SHIFT;
 }
 
-/* Whether nothing but the step's results wants the value: what makes new state whole goes together. */
-static bool is_returned(const axis_builder *b, sf_value value)
+/* Whether there are more like it to go together with: gradients, where they are reduced in the plan at hand, and
+ * new state that only the step's results want. */
+static bool has_company(const axis_builder *b, sf_value value)
 {
+    const sf_node *maker = sf_maker(b->graph, value);
+    const uint8_t *known = b->options->value_exposed;
+    if (b->efforts->gradient[value])
+        return known && known[value] != SF_EXPOSED_UNKNOWN;
+    if (!maker || maker->phase != SF_UPDATE)
+        return false;
     for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
         if (b->uses[u].node != SF_NONE)
             return false;
@@ -202,7 +209,7 @@ void axis_add_edges(axis_builder *b, sf_value value)
         return;
     const sf_type *type = sf_type_of(b->graph, value);
     int moves = can_move(b, value) ? AXIS_MOVES : 0;
-    moves |= is_returned(b, value) ? AXIS_TOGETHER : 0;
+    moves |= has_company(b, value) ? AXIS_TOGETHER : 0;
     int first = moves | slack_flags(b, value);
     axis_end made = axis_made(b, value), from = made;
     const axis_version *kept = (moves & AXIS_MOVES) ? axis_find_version(b, &made, AXIS_KEPT) : NULL;

@@ -65,14 +65,22 @@ static void see_slack(void *context, const sf_priced_move *move)
     }
 }
 
+sf_status sf_price_slack(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                         sf_diag *diag, uint8_t *by_value, double *exposed, sf_price *out)
+{
+    slack s = {.efforts = efforts, .by_value = by_value};
+    if (by_value)
+        memset(by_value, SF_EXPOSED_UNKNOWN, efforts->graph->nvalues);
+    SF_TRY(sf_price_plan(efforts, plan, costs, see_slack, &s, diag, out));
+    *exposed = s.seconds > 0 ? fmax(LEAST_GUESS, s.exposed / s.seconds) : -1;
+    return SF_OK;
+}
+
 static sf_status price_with(const sf_ground *ground, const sf_rules *rules, const sf_costs *costs,
                             sf_diag *diag, uint8_t *by_value, sf_priced *at)
 {
-    slack s = {.efforts = ground->efforts, .by_value = by_value};
-    if (by_value)
-        memset(by_value, SF_EXPOSED_UNKNOWN, ground->graph->nvalues);
-    SF_TRY(sf_price_plan(ground->efforts, at->plan, costs, see_slack, &s, diag, &at->price));
-    at->exposed = s.seconds > 0 ? fmax(LEAST_GUESS, s.exposed / s.seconds) : -1;
+    SF_TRY(
+        sf_price_slack(ground->efforts, at->plan, costs, diag, by_value, &at->exposed, &at->price));
     at->fits = at->price.memory <= ground->memory;
     at->breaks = sf_rules_broken(rules, at->plan) + 1;
     return SF_OK;

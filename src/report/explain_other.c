@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/axis.h"
+#include "plan/refine.h"
 #include "report/explain.h"
 
 #define SOLVER_WORK INT64_C(100000000)
@@ -11,6 +12,8 @@ typedef struct trial {
     sf_explanation *e;
     const sf_classes *classes;
     const sf_axis_space *space;
+    double exposed;         /* in the plan, of what only the update waits for: in all, */
+    uint8_t *value_exposed; /* and by value (plan/axis.h) */
     sf_value value;
     int axis;
     size_t count, capacity;
@@ -72,7 +75,8 @@ static sf_status solve_with(const trial *t, sf_share share, sf_plan *plan, bool 
                       .shares = SF_ARRAY(&e->arena, e->graph->nvalues, sf_share)};
     fix_likes(t, share, &fixed);
     sf_axis_options options = {.axis = t->axis,
-                               .exposed = 0.3,
+                               .exposed = t->exposed,
+                               .value_exposed = t->value_exposed,
                                .memory = e->plan->predicted ? e->plan->predicted->limit : 0,
                                .folded = true,
                                .work = SOLVER_WORK,
@@ -170,7 +174,13 @@ sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *val
 {
     static const int most[] = {4, 2, 1};
     sf_classes classes = sf_classes_of(e->graph, &e->arena);
-    trial t = {.e = e, .classes = &classes};
+    trial t = {.e = e,
+               .classes = &classes,
+               .value_exposed = SF_ARRAY(&e->arena, e->graph->nvalues, uint8_t)};
+    sf_price price;
+    SF_TRY(sf_price_slack(e->efforts, e->plan, e->costs, e->diag, t.value_exposed, &t.exposed,
+                          &price));
+    t.exposed = t.exposed < 0 ? 1 : t.exposed;
     for (int rank = 0; rank < 3 && (rank < 2 || t.count == 0); rank++) {
         int tried = 0;
         for (size_t i = 0; i < count && tried < most[rank]; i++) {

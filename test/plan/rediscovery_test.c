@@ -83,10 +83,11 @@ static void test_long_sequence(void **state)
     int gathered = 0, scattered = 0;
     for (int i = 0; test_collective(local, i); i++) {
         const sf_node *node = test_collective(local, i);
-        const sf_type *made = sf_type_of(local->graph, node->result);
-        assert_true(sf_type_bytes(made) <= keys);
-        gathered += strcmp(node->def->name, "all_gather") == 0 && sf_type_bytes(made) == keys;
-        scattered += strcmp(node->def->name, "reduce_scatter") == 0;
+        int64_t taken = sf_type_bytes(sf_type_of(local->graph, node->operands[0]));
+        int64_t made = sf_type_bytes(sf_type_of(local->graph, node->result));
+        assert_true(taken <= keys && made <= keys);
+        gathered += strcmp(node->def->name, "all_gather") == 0 && made == keys;
+        scattered += strcmp(node->def->name, "reduce_scatter") == 0 && taken == keys;
     }
     assert_int_equal(gathered, 4);
     assert_int_equal(scattered, 4);

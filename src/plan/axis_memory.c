@@ -63,13 +63,9 @@ static uint32_t end_of_use(const standing *s, axis_use use)
 static void find_last(standing *s, sf_value value)
 {
     const axis_builder *b = s->b;
-    const sf_node *maker = sf_maker(b->graph, value);
-    sf_value source = maker && b->efforts->again[value] ? b->efforts->source[value] : SF_NONE;
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++) {
-        bool again = source != SF_NONE && axis_phase(b, b->uses[u]) != maker->phase;
-        sf_value read = again ? source : value;
+    sf_value read = b->efforts->again[value] ? b->efforts->source[value] : value;
+    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
         s->last[read] = later(s->last[read], end_of_use(s, b->uses[u]));
-    }
 }
 
 /* Backwards: who reads a value, and what is computed again from it, comes behind it. */
@@ -202,7 +198,7 @@ sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem)
             sf_type_bytes(info->type) < b->options->memory / NEGLIGIBLE)
             continue;
         axis_end made = axis_made(b, value);
-        if (place == value)
+        if (place == value && !b->efforts->again[v])
             SF_TRY(add_made(&s, value, &made));
         for (int phase = 0; phase < SF_PHASE_COUNT && b->first_use[v + 1] > b->first_use[v];
              phase++)

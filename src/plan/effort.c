@@ -90,19 +90,6 @@ static uint32_t reading_kernel(const analysis *a, sf_value value)
     return kernel;
 }
 
-/* Whether the operands, which must wait for the kernel in place of the result, are larger than it. */
-static bool keeps_more(const analysis *a, const sf_node *node)
-{
-    int64_t bytes = 0;
-    for (uint32_t o = 0; o < node->noperands; o++) {
-        const sf_node *maker = sf_maker(a->graph, node->operands[o]);
-        /* Arguments wait anyway. */
-        if (maker && manner_of(maker) != NOTHING)
-            bytes += sf_type_bytes(sf_type_of(a->graph, node->operands[o]));
-    }
-    return bytes > sf_type_bytes(sf_type_of(a->graph, node->result));
-}
-
 /* Backwards, so that the kernels of all readers are known. */
 static void find_kernels(analysis *a)
 {
@@ -114,9 +101,6 @@ static void find_kernels(analysis *a)
         uint32_t kernel = SF_NONE;
         if (fuses(node) && !a->is_result[node->result])
             kernel = reading_kernel(a, node->result);
-        if (kernel != SF_NONE && manner_of(node) == FUSES &&
-            graph->nodes[kernel]->phase != node->phase && keeps_more(a, node))
-            kernel = SF_NONE;
         a->out->nodes[node->id].kernel = kernel == SF_NONE ? node->id : kernel;
         for (uint32_t r = 0; r < node->nresults && kernel == SF_NONE; r++)
             a->out->stored[node->result + r] = true;
@@ -180,7 +164,7 @@ static bool is_function(const sf_node *node)
     }
 }
 
-/* What is there in every phase. */
+/* What stands somewhere all the time. */
 static bool is_always_there(const analysis *a, sf_value value)
 {
     sf_value place = a->out->place[value];
@@ -207,7 +191,7 @@ static void find_source(analysis *a, const sf_node *node, chain *chains)
         c.ops += chains[value].ops;
         c.functions += chains[value].functions;
     }
-    if (source == SF_NONE || !a->out->stored[source] || c.ops > MOST_AGAIN ||
+    if (source == SF_NONE || !a->out->stored[a->out->place[source]] || c.ops > MOST_AGAIN ||
         c.functions > MOST_FUNCTIONS ||
         sf_type_bytes(sf_type_of(a->graph, source)) > sf_type_bytes(type))
         return;
@@ -215,13 +199,11 @@ static void find_source(analysis *a, const sf_node *node, chain *chains)
     chains[node->result] = c;
 }
 
-static bool readers_fuse(const analysis *a, sf_value value, sf_phase phase)
+static bool readers_fuse(const analysis *a, sf_value value)
 {
-    for (uint32_t i = a->uses.first[value]; i < a->uses.first[value + 1]; i++) {
-        const sf_node *reader = a->graph->nodes[a->uses.at[i].node];
-        if (reader->phase != phase && !takes_in(a, reader))
+    for (uint32_t i = a->uses.first[value]; i < a->uses.first[value + 1]; i++)
+        if (!takes_in(a, a->graph->nodes[a->uses.at[i].node]))
             return false;
-    }
     return true;
 }
 
@@ -238,7 +220,7 @@ static void find_again(analysis *a)
         find_source(a, node, chains);
         out->again[node->result] = out->source[node->result] != SF_NONE &&
                                    out->stored[node->result] && !a->is_result[node->result] &&
-                                   readers_fuse(a, node->result, node->phase);
+                                   readers_fuse(a, node->result);
     }
 }
 

@@ -4,11 +4,11 @@
  * written. A value is *stored* when it is an argument or a result of the step, when what makes it is no op
  * that fuses (products, gathers, sorts, folds, ...), when its readers are not all in one kernel, or when
  * one of them does not fuse. A node that fuses and stores nothing starts no kernel: it adds its flops, and
- * the stored values that it is the first to read there, to the one that does. Between phases a value is
- * stored too, unless what it is made from is no larger than itself.
+ * the stored values that it is the first to read there, to the one that does. Phases do not matter: what is
+ * read in the backward pass alone is computed there (prog/cluster.c), and what it is made from waits.
  *
- * A stored value that only kernels read may be cheap to compute again from another. Then it is not kept from
- * phase to phase: later phases read, and keep, that other one.
+ * A stored value that only kernels read may be cheap to compute again from another. Then it takes no memory:
+ * each of them reads, and keeps, that other one.
  *
  * Views (reshapes, broadcasts, transposes, slices) are free and stand where their operand stands; constants
  * of one number and positions (iota) stand nowhere. Moves between layouts stand only at stored values.
@@ -39,9 +39,9 @@ typedef struct sf_efforts {
     /* By value: the one in whose memory it stands. Itself where it has memory of its own (if it is stored),
      * that of its operand for a view, SF_NONE where it has none. */
     sf_value *place;
-    /* By value: a few element-wise ops away from this value alone (and from arguments), which is no larger
-     * than it; or SF_NONE. `again` where it is computed from it once more in later phases rather than kept:
-     * all its readers there fuse. */
+    /* By value: a few element-wise ops away from this value alone (and from arguments), which is stored, or a
+     * view of what is, and no larger than it; or SF_NONE. `again` where each reader computes it from that: all
+     * of them fuse. */
     sf_value *source;
     bool *again;
     bool *gradient; /* by value: of a parameter, see plan/pin.h */

@@ -40,6 +40,7 @@ typedef struct lives {
     size_t nflights;
     uint32_t *storages; /* by version, or SF_NONE */
     uint32_t *sources;  /* by version: what it can be computed from again, or SF_NONE */
+    bool *always;       /* by version: it stands somewhere all the time */
     storage *all;
     size_t count, capacity;
     int64_t end;  /* the last tick */
@@ -188,9 +189,13 @@ static double bytes_of(const lives *l, uint32_t version)
     return sf_piece_bytes(sf_type_of(l->graph, v->value), v->layout, l->mesh);
 }
 
+/* Where the version stands, or what it is computed from again; SF_NONE: nowhere. */
 static uint32_t storage_of(const lives *l, uint32_t version)
 {
-    return l->storages[l->moves->versions[version].same];
+    uint32_t at = l->moves->versions[version].same;
+    if (l->storages[at] == SF_NONE && l->sources[at] != SF_NONE)
+        at = l->sources[at];
+    return l->storages[at];
 }
 
 static void use(lives *l, uint32_t version, int64_t tick)
@@ -226,31 +231,33 @@ static uint32_t make_storage(lives *l, uint32_t version)
     return at;
 }
 
-/* The version of its source that a value was computed from, or SF_NONE where it was moved on the way. */
+/* The one version that what the node makes can be computed from again, or SF_NONE: what an operand comes
+ * from, or the operand itself. What is there anyway does not count, but what was moved is not. */
 static uint32_t find_source(const lives *l, const sf_node *node)
 {
     const sf_moves *m = l->moves;
-    sf_value source = l->efforts->source[node->result];
-    for (uint32_t o = 0; source != SF_NONE && o < node->noperands; o++) {
+    uint32_t source = SF_NONE;
+    for (uint32_t o = 0; o < node->noperands; o++) {
         uint32_t read = m->versions[m->reads[m->first_read[node->id] + o]].same;
-        const sf_version *version = &m->versions[read];
-        if (version->value == source)
-            return read;
-        if (l->efforts->source[version->value] == source)
-            return version->move == SF_NONE ? l->sources[read] : SF_NONE;
+        uint32_t from = l->sources[read] == SF_NONE ? read : l->sources[read];
+        if (l->always[read])
+            continue;
+        if (storage_of(l, from) == SF_NONE || (source != SF_NONE && source != from))
+            return SF_NONE;
+        source = from;
     }
-    return SF_NONE;
+    return source;
 }
 
-/* What is computed again in a later phase is not kept for it, but its source is. */
-static void read_version(lives *l, uint32_t version, sf_phase phase, int64_t tick)
+/* Arguments as they are given, constants, and views of them. */
+static bool is_always_there(const lives *l, const sf_node *node, uint32_t result)
 {
-    uint32_t at = l->moves->versions[version].same;
-    sf_value value = l->moves->versions[at].value;
-    if (l->sources[at] != SF_NONE && l->efforts->again[value] &&
-        sf_maker(l->graph, value)->phase != phase)
-        at = l->sources[at];
-    use(l, at, tick);
+    const sf_moves *m = l->moves;
+    sf_value value = node->result + result;
+    if (sf_is(node, SF_OP_CONSTANT) || l->efforts->place[value] == SF_NONE)
+        return true;
+    return is_view(l, value) &&
+           l->always[m->versions[m->reads[m->first_read[node->id] + result]].same];
 }
 
 /* Everything that is read in the kernel waits for it. */
@@ -260,16 +267,18 @@ static void live_node(lives *l, const sf_node *node)
     const uint32_t *reads = &m->reads[m->first_read[node->id]];
     int64_t tick = TICKS * l->when[l->efforts->nodes[node->id].kernel] + RUNS;
     for (uint32_t r = 0; r < m->nreads[node->id]; r++)
-        read_version(l, reads[r], node->phase, tick);
-    if (node->nresults == 1)
+        use(l, reads[r], tick);
+    if (node->nresults == 1 && l->efforts->source[node->result] != SF_NONE)
         l->sources[m->made[node->result]] = find_source(l, node);
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
         uint32_t version = m->made[value];
+        l->always[version] = is_always_there(l, node, r);
         if (is_view(l, value))
             l->storages[version] =
                 l->efforts->place[value] == SF_NONE ? SF_NONE : storage_of(l, reads[r]);
-        else if (l->efforts->stored[value])
+        else if (l->efforts->stored[value] &&
+                 !(l->efforts->again[value] && l->sources[version] != SF_NONE))
             l->storages[version] = make_storage(l, version);
         if (l->efforts->nodes[node->id].whole)
             add_storage(l, (double)sf_type_bytes(sf_type_of(l->graph, value)), SF_MEMORY_ACTIVATION,
@@ -358,6 +367,14 @@ static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t 
     use(l, from, move->kind == SF_MOVE_REDUCE && contiguous ? tick - 1 : tick);
 }
 
+/* An all-reduce waits for the others of its bucket; what has to be copied for it is copied before. */
+static int64_t tick_of_copy(const lives *l, const sf_moving *move, uint32_t from, int64_t tick)
+{
+    if (move->kind != SF_MOVE_REDUCE || is_contiguous(l, &l->moves->versions[from]))
+        return tick;
+    return TICKS * l->version_when[from] + BEHIND;
+}
+
 static void live_move(lives *l, const sf_moving *move)
 {
     uint32_t from = l->moves->versions[move->from].same;
@@ -367,7 +384,9 @@ static void live_move(lives *l, const sf_moving *move)
         return; /* what stands nowhere is cut and masked for nothing */
     if (l->storages[from] == SF_NONE)
         l->storages[from] = make_storage(l, from);
+    tick = tick_of_copy(l, move, from, tick);
     hold_copies(l, move, from, tick);
+    l->always[move->to] = move->kind == SF_MOVE_SLICE && l->always[from];
     if (move->kind == SF_MOVE_SLICE)
         l->storages[move->to] = l->storages[from];
     else
@@ -389,6 +408,7 @@ static void live_arguments(lives *l)
             add_storage(l, bytes_of(l, version), kind_of_role(l->graph->arguments[i].role), 0);
         l->all[at].to = l->end;
         l->storages[version] = at;
+        l->always[version] = true;
     }
 }
 
@@ -411,6 +431,7 @@ static void find_storages(lives *l)
     const sf_moves *m = l->moves;
     l->storages = SF_ARRAY(&l->arena, m->nversions, uint32_t);
     l->sources = SF_ARRAY(&l->arena, m->nversions, uint32_t);
+    l->always = SF_ARRAY(&l->arena, m->nversions, bool);
     for (size_t v = 0; v < m->nversions; v++)
         l->storages[v] = l->sources[v] = SF_NONE;
     live_arguments(l);

@@ -9,8 +9,8 @@
  * MEMORY. Arguments stand for the whole step, a state result in the place of its argument. Every other
  * stored value and every moved version lives from its maker to its last use, in the order that programs
  * have (plan/lives.h). Views stand where their operand stands, slices too, and what is computed again is
- * not kept. Over the recipes this is 0.8 to 1.35 of what prog/ takes: near enough to steer by, not to rely
- * on.
+ * not kept. Over the recipes this is within a few percent of what prog/ takes (test/plan/price_test.c): near
+ * enough to steer by, not to rely on.
  */
 #ifndef SF_PLAN_PRICE_H
 #define SF_PLAN_PRICE_H
@@ -18,6 +18,9 @@
 #include "plan/effort.h"
 #include "plan/plan.h"
 #include "shard/reshard.h"
+
+/* By how many times the memory of a price may exceed that. */
+#define SF_PRICE_OFF 1.2
 
 typedef enum sf_memory_kind {
     SF_MEMORY_PARAM,

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "op/slots.h"
@@ -293,20 +294,40 @@ static bool is_collected(const collection *c, const sf_node *node)
     return false;
 }
 
+static int first_made(const void *a, const void *b)
+{
+    sf_value x = *(const sf_value *)a, y = *(const sf_value *)b;
+    return (x > y) - (x < y);
+}
+
+/* What nodes of the collection need from elsewhere stands in memory, or can be computed again. What was made
+ * first comes first, so that the others can be computed from it. */
+static void reach_operands(collection *c)
+{
+    lowering *l = c->l;
+    size_t count = 0, capacity = 0;
+    sf_value *operands = NULL;
+    for (size_t i = 0; i < c->count; i++)
+        for (uint32_t j = 0; j < c->nodes[i]->noperands; j++) {
+            sf_value operand = c->nodes[i]->operands[j];
+            const sf_node *maker = sf_maker(l->graph, behind_reshapes(l, operand));
+            if (!maker || !is_collected(c, maker))
+                SF_PUSH(&l->scratch, operands, count, capacity, operand);
+        }
+    if (count > 0)
+        qsort(operands, count, sizeof *operands, first_made);
+    for (size_t i = 0; i < count; i++)
+        if (!computes_again(l, (uint32_t)l->program->ninsts, c->rank, c->dims, operands[i]))
+            view_of(l, operands[i]);
+}
+
 /* Makes a cluster of what was collected. What its nodes need from elsewhere is made to stand in memory
  * first, which may need instructions of its own, and may take some of the collected into other
  * clusters. */
 static uint32_t close_collection(collection *c, const sf_node *node)
 {
     lowering *l = c->l;
-    for (size_t i = 0; i < c->count; i++)
-        for (uint32_t j = 0; j < c->nodes[i]->noperands; j++) {
-            sf_value operand = c->nodes[i]->operands[j];
-            const sf_node *maker = sf_maker(l->graph, behind_reshapes(l, operand));
-            if ((!maker || !is_collected(c, maker)) &&
-                !computes_again(l, (uint32_t)l->program->ninsts, c->rank, c->dims, operand))
-                view_of(l, operand);
-        }
+    reach_operands(c);
     for (size_t i = 0; i < c->count; i++)
         if (l->values[c->nodes[i]->result].level != LEVEL_DEFERRED)
             view_of(l, c->nodes[i]->result);

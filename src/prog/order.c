@@ -83,7 +83,8 @@ static void link_state(order *o)
     }
 }
 
-/* Bytes that the instruction frees, less those that it needs. */
+/* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have
+ * still to read would need a place until the end, and a copy: it is none, and waits for them. */
 static int64_t gain_of(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
@@ -99,6 +100,8 @@ static int64_t gain_of(const order *o, uint32_t index)
         uint32_t others = state == SF_NONE ? 1 : o->readers[state];
         for (uint32_t j = 0; state != SF_NONE && j < inst->nin; j++)
             others -= inst->in[j].buffer == state && is_new(o, index, j);
+        if (state != SF_NONE && others > 0)
+            return -1;
         if (others > 0)
             gain -= o->p->buffers[inst->out[i].buffer].bytes;
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/lowered.h"
 #include "base/json.h"
 #include "ir/opdef.h"
 #include "plan/lives.h"
@@ -59,36 +60,48 @@ static bool grow(const sf_cluster *cluster, int times, sf_arena *arena, sf_clust
     return sf_cluster_finish(out, SF_NOWHERE, NULL) == SF_OK;
 }
 
+/* The first finalist that fits when it is lowered, or NULL, and what it takes. */
+static const sf_candidate *find_fitting(const advisor *a, const sf_found *found, int64_t *bytes)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *c = &found->candidates[i];
+        if (c->at.plan && sf_plan_bytes(a->misfit->graph, c->at.plan, NULL, bytes) == SF_OK &&
+            *bytes <= a->misfit->limit)
+            return c;
+    }
+    return NULL;
+}
+
 /* Searches until something fits. */
 static bool try_devices(advisor *a, const sf_cluster *cluster)
 {
     sf_search_options options = *a->misfit->options;
+    const sf_candidate *fitting = NULL;
     sf_found found;
+    int64_t bytes;
     options.cluster = cluster;
     options.mesh = NULL;
     options.memory = a->misfit->limit;
     options.level = 2;
     options.seconds = 1e-9;
-    bool fits = sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK &&
-                found.candidates[0].at.fits;
-    if (fits) {
-        const sf_candidate *c = &found.candidates[0];
-        add_remedy(a, (sf_remedy){.kind = SF_MORE_DEVICES,
-                                  .devices = cluster->ndevices,
-                                  .name = sf_arena_string(a->arena, c->name, strlen(c->name)),
-                                  .mesh = sf_arena_string(a->arena, c->mesh, strlen(c->mesh)),
-                                  .memory = c->at.price.memory});
-    }
+    if (sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK)
+        fitting = find_fitting(a, &found, &bytes);
+    if (fitting)
+        add_remedy(
+            a, (sf_remedy){.kind = SF_MORE_DEVICES,
+                           .devices = cluster->ndevices,
+                           .name = sf_arena_string(a->arena, fitting->name, strlen(fitting->name)),
+                           .mesh = sf_arena_string(a->arena, fitting->mesh, strlen(fitting->mesh)),
+                           .memory = bytes});
     sf_found_free(&found);
-    return fits;
+    return fitting;
 }
 
 static void find_devices(advisor *a)
 {
-    int first = times_for(a, a->misfit->smallest->at.price.memory);
+    int first = times_for(a, a->misfit->least);
     sf_cluster cluster;
-    first += first == 1; /* what a program takes beyond the price did not fit */
-    for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 4)
+    for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 2)
         if (grow(a->misfit->options->cluster, times, a->arena, &cluster) &&
             try_devices(a, &cluster)) {
             a->most = times - 1;
@@ -138,6 +151,15 @@ static void find_again(advisor *a, const sf_relief *relief)
                                   .memory = relief->again / times});
 }
 
+/* Prices, as much more or less as the plan takes when it is lowered. */
+static void as_lowered(const sf_misfit *misfit, sf_relief *relief)
+{
+    double ratio = (double)misfit->least / (double)misfit->smallest->at.price.memory;
+    relief->state = (int64_t)(ratio * (double)relief->state);
+    relief->batch = (int64_t)(ratio * (double)relief->batch);
+    relief->again = (int64_t)(ratio * (double)relief->again);
+}
+
 void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
 {
     sf_relief relief;
@@ -147,6 +169,7 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
     find_devices(&a);
     if (sf_find_relief(sf_efforts_new(misfit->graph, arena), misfit->smallest->at.plan, NULL,
                        &relief) == SF_OK) {
+        as_lowered(misfit, &relief);
         find_batch(&a, &relief);
         find_again(&a, &relief);
     }
@@ -177,8 +200,7 @@ static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
     sf_bytes_text(r->memory, text);
     switch (r->kind) {
     case SF_MORE_DEVICES:
-        sf_buf_printf(out, "on %d devices (%s on %s takes about %s)", r->devices, r->name, r->mesh,
-                      text);
+        sf_buf_printf(out, "on %d devices (%s on %s takes %s)", r->devices, r->name, r->mesh, text);
         return;
     case SF_SMALLER_BATCH:
         sf_buf_printf(out, "with a batch of %" PRId64 " instead of %" PRId64, r->batch,

@@ -4,7 +4,7 @@
 
 #include "plan/search.h"
 
-/* The search that found nothing, its limit, and the least that was found. */
+/* The search that found nothing, its limit, and the least that was found, as it is lowered. */
 typedef struct sf_misfit {
     const sf_graph *graph;
     const sf_search_options *options;
@@ -15,8 +15,8 @@ typedef struct sf_misfit {
 
 /* One thing that makes it fit.
  *
- *  - More devices of the kind. Those that would do if all of it were cut further are searched on, and four
- *    times as many.
+ *  - More devices of the kind. Those that would do if all of it were cut further are searched on, and twice and
+ *    four times as many, until a plan fits when it is lowered.
  *  - A smaller batch, with activations in proportion; or computing activations again in the backward pass.
  *    Where that alone is not enough: with the fewest devices that make it so, if all is cut further. */
 typedef enum sf_remedy_kind { SF_MORE_DEVICES, SF_SMALLER_BATCH, SF_COMPUTE_AGAIN } sf_remedy_kind;

@@ -6,15 +6,12 @@
 
 #include "api/advice.h"
 #include "api/guard.h"
+#include "api/lowered.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "prog/check.h"
-#include "prog/program.h"
 
 enum { MOST_TRIES = 4, CHECKED_RANKS = 4 };
-
-/* By how much the memory of a price may exceed what a rank takes (plan/price.h). */
-#define MOST_OFF 1.35
 
 struct job {
     const sf_graph *graph;
@@ -27,14 +24,6 @@ struct job {
     sf_plan *plan; /* the fastest so far that fits, or NULL */
 };
 
-static int64_t program_bytes(const sf_local *local)
-{
-    sf_program *program = sf_lower(local->graph);
-    int64_t bytes = program->arena_bytes + program->state_bytes + program->constant_bytes;
-    sf_program_free(program);
-    return bytes;
-}
-
 /* Finds out what a rank takes, and checks some ranks of a plan that fits. */
 static sf_status check_plan(const struct job *job, const sf_plan *plan, int64_t *bytes)
 {
@@ -43,7 +32,7 @@ static sf_status check_plan(const struct job *job, const sf_plan *plan, int64_t 
     SF_TRY(sf_local_new(job->graph, plan, 0, job->diag, &first));
     sf_status status = sf_check_local(first, job->diag);
     if (status == SF_OK)
-        *bytes = program_bytes(first);
+        *bytes = sf_lowered_bytes(first);
     if (*bytes > job->limit)
         count = 1;
     for (int at = 1; at < count && status == SF_OK; at++) {
@@ -126,42 +115,63 @@ static void take(struct job *job, const sf_found *found, sf_candidate *c, int64_
     c->at.plan = NULL;
 }
 
-/* Whether what a rank takes when it is lowered may be within the limit: prices are that far off at most. */
-static bool may_fit(const struct job *job, const sf_candidate *c)
+static double ranked_seconds(const sf_candidate *c)
 {
-    return (double)c->at.price.memory <= MOST_OFF * (double)job->limit;
+    return c->handicap * c->at.price.seconds;
 }
 
-/* Finds the best finalist that really fits: *out, or NULL, and what it takes. Where none fits by its price, one
- * may do so still. */
+/* Lowers the candidate: *out is it where it really fits, and *bytes what it takes. */
+static sf_status try_candidate(struct job *job, sf_candidate *c, sf_candidate **out, int64_t *bytes)
+{
+    int64_t taken = 0;
+    SF_TRY(check_plan(job, c->at.plan, &taken));
+    c->at.fits = taken <= job->limit;
+    if (!c->at.fits) {
+        job->lowered = job->lowered == 0 || taken < job->lowered ? taken : job->lowered;
+        return SF_OK;
+    }
+    *out = c;
+    *bytes = taken;
+    return SF_OK;
+}
+
+/* Finds the best finalist that really fits: *out, or NULL, and what it takes. First of those that fit by their
+ * prices, or of all where none does; then those that would be faster. */
 static sf_status choose(struct job *job, sf_found *found, sf_candidate **out, int64_t *bytes)
 {
     bool fits = found->candidates[0].at.fits;
+    size_t at = 0;
     *out = NULL;
-    for (size_t i = 0; i < found->count && i < SF_FINALISTS && !*out; i++) {
-        sf_candidate *c = &found->candidates[i];
-        if (c->at.fits != fits || !may_fit(job, c))
+    for (; at < found->count && at < SF_FINALISTS && !*out; at++) {
+        if (found->candidates[at].at.fits != fits)
             break;
-        SF_TRY(check_plan(job, c->at.plan, bytes));
-        c->at.fits = *bytes <= job->limit;
-        if (c->at.fits)
-            *out = c;
-        else if (job->lowered == 0 || *bytes < job->lowered)
-            job->lowered = *bytes;
+        SF_TRY(try_candidate(job, &found->candidates[at], out, bytes));
+    }
+    for (; at < found->count; at++) {
+        sf_candidate *c = &found->candidates[at];
+        if (c->at.plan && !c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out)))
+            SF_TRY(try_candidate(job, c, out, bytes));
     }
     return SF_OK;
 }
 
-/* The smallest whose plan is still there. */
-static const sf_candidate *find_smallest(const sf_found *found)
+/* The finalist that takes the least when it is lowered, and what that is. */
+static sf_status find_smallest(const struct job *job, const sf_found *found,
+                               const sf_candidate **out, int64_t *least)
 {
-    const sf_candidate *smallest = NULL;
+    *out = NULL;
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
-        if (c->at.plan && (!smallest || c->at.price.memory < smallest->at.price.memory))
-            smallest = c;
+        int64_t bytes;
+        if (!c->at.plan)
+            continue;
+        SF_TRY(sf_plan_bytes(job->graph, c->at.plan, job->diag, &bytes));
+        if (!*out || bytes < *least) {
+            *out = c;
+            *least = bytes;
+        }
     }
-    return smallest;
+    return SF_OK;
 }
 
 /* Says what would do: as a hint and, where that is asked for, as JSON. */
@@ -187,18 +197,18 @@ static sf_status advise(const struct job *job, const sf_misfit *misfit)
 static sf_status fail_memory(const struct job *job, const sf_search_options *options,
                              const sf_found *found)
 {
-    const sf_candidate *smallest = find_smallest(found);
-    const sf_price *price = &smallest->at.price;
-    const sf_node *node = job->graph->nodes[price->peak];
-    int64_t least = job->lowered ? job->lowered : price->memory;
-    sf_misfit misfit = {job->graph, options, job->limit, least, smallest};
+    sf_misfit misfit = {.graph = job->graph, .options = options, .limit = job->limit};
+    SF_TRY(find_smallest(job, found, &misfit.smallest, &misfit.least));
+    const sf_candidate *smallest = misfit.smallest;
+    const sf_node *node = job->graph->nodes[smallest->at.price.peak];
     char limit_text[32], least_text[32];
     sf_fail(
         job->diag, SF_EWRONG, node->loc,
         "no plan was found that fits in %s: the least that a rank takes is %s, by %s on %s, with "
         "its peak at %s in %s",
-        sf_bytes_text(job->limit, limit_text), sf_bytes_text(least, least_text), smallest->name,
-        smallest->mesh, node->def->name, *node->scope->path ? node->scope->path : "no scope");
+        sf_bytes_text(job->limit, limit_text), sf_bytes_text(misfit.least, least_text),
+        smallest->name, smallest->mesh, node->def->name,
+        *node->scope->path ? node->scope->path : "no scope");
     return advise(job, &misfit);
 }
 

@@ -50,10 +50,12 @@ typedef struct sf_search_options {
 typedef struct sf_candidate {
     const char *name; /* of what is known, or "search" */
     const char *mesh; /* "data=2,model=4" */
-    sf_priced at;     /* the plan is there for the first SF_FINALISTS alone */
+    sf_priced at;     /* the plan is there for finalists alone */
     double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
 } sf_candidate;
 
+/* Finalists are so many, the best; and as many that are faster than the first, and may fit although their price
+ * does not (SF_PRICE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4 };
 
 typedef struct sf_found {

@@ -205,15 +205,29 @@ static int by_price(const void *left, const void *right)
     return names ? names : strcmp(first->mesh, second->mesh);
 }
 
+/* Whether the candidate is faster than the best, and only its price keeps it from being that. */
+static bool may_be_best(const search *s, const sf_candidate *candidate)
+{
+    sf_priced at = with_handicap(candidate), best = with_handicap(&s->found->candidates[0]);
+    return !at.fits && at.price.seconds < best.price.seconds &&
+           (double)candidate->at.price.memory <= SF_PRICE_OFF * (double)s->ground.memory;
+}
+
 /* Sorts, and lets go of the plans of all but the finalists. */
 static void rank_candidates(search *s)
 {
     sf_found *found = s->found;
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
+    int hopefuls = 0;
     for (size_t i = SF_FINALISTS; i < found->count; i++) {
-        sf_plan_free(found->candidates[i].at.plan);
-        found->candidates[i].at.plan = NULL;
+        sf_candidate *candidate = &found->candidates[i];
+        if (candidate->at.plan && hopefuls < SF_FINALISTS && may_be_best(s, candidate)) {
+            hopefuls++;
+            continue;
+        }
+        sf_plan_free(candidate->at.plan);
+        candidate->at.plan = NULL;
     }
 }
 

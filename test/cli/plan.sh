@@ -99,6 +99,21 @@ says "\"devices\": $devices,"
 says '"whole_batch": 64'
 python=$(command -v python3) && { "$python" -m json.tool <"$work/out" >/dev/null || fail "no JSON"; }
 
+# A plan is not slower with more memory, nor refused with as much as a refusal says that one takes.
+large=$SHEAF_SOURCE/test/data/plan/gpt-batch.stablehlo.mlir.xz
+if "$bin" version | grep '^lzma: in' >/dev/null && [ -z "${SHEAF_SANITIZE:-}" ]; then
+    before=0
+    for memory in 900M 850M 820M 780M; do
+        expect 0 plan "$large" -c 1x8xV100 -m "$memory" --json
+        awk -v a="$before" -v b="$(number seconds)" 'BEGIN { exit !(a <= b) }' ||
+            fail "more memory than $memory is slower: $before s, and $(number seconds) s"
+        before=$(number seconds)
+    done
+    expect 1 plan "$large" -c 1x8xV100 -O2 -m 400M
+    least=$(sed -n 's/.*the least that a rank takes is \([0-9]*\) MiB.*/\1/p' "$work/err")
+    expect 0 plan "$large" -c 1x8xV100 -O2 -m "$((least + 1))M"
+fi
+
 # The user's mesh and pins are kept.
 expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \
     -p 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"

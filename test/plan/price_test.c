@@ -147,7 +147,7 @@ static void compare_moves(const sf_local *local, const sf_price *p, moved_list *
 typedef struct margin {
     double below, above;
 } margin;
-static const margin tiny = {0.06, 0.14};
+static const margin tiny = {0.13, 0.16};
 
 /* A price must tell what fits: it is what the program takes, or nearly so. */
 static void compare_memory(const sf_local *local, const sf_price *p, margin most, const char *what)

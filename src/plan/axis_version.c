@@ -187,20 +187,12 @@ static int slack_flags(const axis_builder *b, sf_value value)
     return AXIS_SLACK | parts << AXIS_EXPOSED_SHIFT;
 }
 
-/* Whether there are more like it to go together with: gradients, where they are reduced in the plan at hand, and
- * new state that only the step's results want. */
+/* Whether there are more like it to go together with: gradients, where they are reduced in the plan at hand. New
+ * state is gathered together, too, but of what costs next to nothing the whole is simpler. */
 static bool has_company(const axis_builder *b, sf_value value)
 {
-    const sf_node *maker = sf_maker(b->graph, value);
     const uint8_t *known = b->options->value_exposed;
-    if (b->efforts->gradient[value])
-        return known && known[value] != SF_EXPOSED_UNKNOWN;
-    if (!maker || maker->phase != SF_UPDATE)
-        return false;
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
-        if (b->uses[u].node != SF_NONE)
-            return false;
-    return true;
+    return b->efforts->gradient[value] && known && known[value] != SF_EXPOSED_UNKNOWN;
 }
 
 void axis_add_edges(axis_builder *b, sf_value value)

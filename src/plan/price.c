@@ -54,9 +54,13 @@ double sf_move_seconds(void *context, const sf_mesh *mesh, sf_move_kind kind, sf
 double sf_move_seconds_together(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
                                 double bytes)
 {
-    bool alone = sf_is_local_move(kind) || bytes >= SF_BUCKET_BYTES;
-    double all = alone ? bytes : SF_BUCKET_BYTES;
-    return all > 0 ? seconds_of(context, mesh, kind, axes, all) * (bytes / all) : 0;
+    enum { COMPANY = 16 }; /* tensors in a bucket that starts at once */
+    double alone = seconds_of(context, mesh, kind, axes, bytes);
+    if (sf_is_local_move(kind) || bytes >= SF_BUCKET_BYTES)
+        return alone;
+    double full = seconds_of(context, mesh, kind, axes, SF_BUCKET_BYTES);
+    double start = seconds_of(context, mesh, kind, axes, 0);
+    return fmin(alone, start / COMPANY + full * (bytes / SF_BUCKET_BYTES));
 }
 
 /* A collective on its stream. */

@@ -44,7 +44,7 @@ typedef struct sf_price {
 } sf_price;
 
 /* The cost of moves for sf_reshard: context is a const sf_costs *. Slices and masks cost their copy. And that of
- * moves that go together with others of their kind (plan/moves.h): their part of a full bucket. */
+ * moves that go together with others of their kind (plan/moves.h): their part of a bucket. */
 sf_move_cost sf_move_seconds, sf_move_seconds_together;
 
 /* A collective of the step, for those who want to see each. */

@@ -24,27 +24,66 @@ struct job {
     sf_plan *plan; /* the fastest so far that fits, or NULL */
 };
 
+/* A rank that is checked beside the first. */
+typedef struct other_rank {
+    const struct job *job;
+    const sf_plan *plan;
+    const sf_local *first;
+    int rank;
+    sf_diag *diag; /* or NULL */
+    sf_status status;
+} other_rank;
+
+static sf_status check_rank(void *context)
+{
+    const other_rank *other = context;
+    sf_local *local;
+    SF_TRY(sf_local_new(other->job->graph, other->plan, other->rank, other->diag, &local));
+    sf_status status = sf_check_local(local, other->diag);
+    if (status == SF_OK)
+        status = sf_check_match(other->first, local, other->diag);
+    sf_local_free(local);
+    return status;
+}
+
+static void check_some(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    for (int64_t i = first; i < end; i++) {
+        other_rank *other = (other_rank *)context + i;
+        other->status = sf_guarded(check_rank, other, NULL);
+    }
+}
+
+/* Ranks from the second to the last, at equal distances, on all threads. What is wrong is said of the first that
+ * has a fault, which is checked again for that. */
+static sf_status check_others(const struct job *job, const sf_plan *plan, const sf_local *first)
+{
+    int ranks = sf_mesh_size(&plan->mesh), count = ranks < CHECKED_RANKS ? ranks : CHECKED_RANKS;
+    other_rank others[CHECKED_RANKS];
+    for (int i = 0; i < count - 1; i++)
+        others[i] = (other_rank){.job = job,
+                                 .plan = plan,
+                                 .first = first,
+                                 .rank = (int)((int64_t)(i + 1) * (ranks - 1) / (count - 1))};
+    sf_threads_run(job->threads, count - 1, 1, check_some, others);
+    for (int i = 0; i < count - 1; i++)
+        if (others[i].status != SF_OK) {
+            others[i].diag = job->diag;
+            SF_TRY(check_rank(&others[i]));
+        }
+    return SF_OK;
+}
+
 /* Finds out what a rank takes, and checks some ranks of a plan that fits. */
 static sf_status check_plan(const struct job *job, const sf_plan *plan, int64_t *bytes)
 {
-    int ranks = sf_mesh_size(&plan->mesh), count = ranks < CHECKED_RANKS ? ranks : CHECKED_RANKS;
     sf_local *first;
     SF_TRY(sf_local_new(job->graph, plan, 0, job->diag, &first));
     sf_status status = sf_check_local(first, job->diag);
-    if (status == SF_OK)
+    if (status == SF_OK) {
         *bytes = sf_lowered_bytes(first);
-    if (*bytes > job->limit)
-        count = 1;
-    for (int at = 1; at < count && status == SF_OK; at++) {
-        sf_local *local;
-        int rank = (int)((int64_t)at * (ranks - 1) / (count - 1));
-        status = sf_local_new(job->graph, plan, rank, job->diag, &local);
-        if (status != SF_OK)
-            break;
-        status = sf_check_local(local, job->diag);
-        if (status == SF_OK)
-            status = sf_check_match(first, local, job->diag);
-        sf_local_free(local);
+        status = *bytes <= job->limit ? check_others(job, plan, first) : SF_OK;
     }
     sf_local_free(first);
     return status;

@@ -92,7 +92,7 @@ typedef struct axis_way {
     bool sends;     /* not all of it is slices and masks */
 } axis_way;
 
-enum { AXIS_SLOTS = 1 << 16 };
+enum { AXIS_SLOTS = 1 << 14 };
 
 typedef struct axis_builder {
     const sf_efforts *efforts;

@@ -11,8 +11,10 @@ enum { MOST_TRIES = 5 };
 /* Guesses of what is exposed that differ by less are one. */
 #define SAME_GUESS 0.1
 
-/* After the second, another round must be likely to pay: the last one saved this share. */
+/* After the second, another round must be likely to pay: the last one saved this share, and the plan is not far
+ * slower than what is known. */
 #define WORTH_A_ROUND 0.01
+#define FAR_SLOWER 1.1
 
 /* What is hidden is not free: more of it would not be. */
 #define LEAST_GUESS 0.1
@@ -266,7 +268,8 @@ static sf_status refine(refiner *r)
         r->grant = cold ? r->options->grant : SF_GRANT_REST;
         SF_TRY(run_round(r, cold, &improved));
         bool much = r->at->price.seconds < (1 - WORTH_A_ROUND) * before || fitted != r->at->fits;
-        if (!improved || (round > 0 && !much))
+        bool far = r->at->price.seconds > FAR_SLOWER * r->ground->known;
+        if (!improved || (round > 0 && (!much || far)))
             break;
     }
     return SF_OK;

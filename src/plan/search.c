@@ -204,8 +204,8 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
 {
     static const char *const names[] = {"", "one axis", "two axes", "three axes"};
     SF_TRY(make_spaces(s, meshes));
-    begin_refining(s, naxes < 3 ? 5 : 1);
-    bool none_fits = s->ground.known == HUGE_VAL;
+    bool none_fits = search_best_seconds(s) == HUGE_VAL;
+    begin_refining(s, naxes == 3 ? 1 : none_fits ? 5 : 2);
     for (int i = 0; i < meshes->count; i++) {
         if (naxes < 3)
             add_promising(s, &meshes->at[i]);

@@ -89,7 +89,7 @@ done
 
 # With less memory it takes longer, never less time; more is split, the large tensors alone; and it fits.
 seconds=0
-for limit in 8000 7400 6800; do
+for limit in 7400 6800 6400; do
     plan gpt-350m 1x8xV100 -m "${limit}M" || continue
     state_is_large "gpt-350m in $limit MiB"
     now=$(split '(params|opt)/')

@@ -209,7 +209,7 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
     for (int i = 0; i < meshes->count; i++) {
         if (naxes < 3)
             add_promising(s, &meshes->at[i]);
-        if (naxes == 3)
+        if (naxes == 3 || (naxes == 2 && none_fits))
             add_lifted(s, &meshes->at[i]);
         if (naxes == search_fewest_axes(s) || naxes == 2)
             add_cold(s, &meshes->at[i]);

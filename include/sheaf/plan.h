@@ -64,9 +64,9 @@ sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, 
                          sf_plan **out);
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
- * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step; else the tensors and scopes that it matches, as the
- * pattern of a pin does: their layouts, their moves and, for an argument, what other layouts of it would
- * cost. */
+ * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
+ * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their moves and,
+ * for an argument, what other layouts of it would cost. */
 sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
                           const char *what, const sf_show_options *options, const char *path,
                           sf_diag *diag);

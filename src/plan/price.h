@@ -2,15 +2,17 @@
  *
  * TIME. The nodes are walked in the order of the step, as every rank runs them, kernel by kernel
  * (plan/effort.h). There are two streams: ops, one after the other, and collectives, one after the other. A
- * move starts when its operand is made (reductions) or when somebody wants its result (all others), and when
- * the stream of collectives is free; who needs its result waits. What is waited for is exposed, the rest is
- * hidden, and costs no more than what it drags on the ops beside it (cluster.h). Moves are those that prog/local.h makes (plan/moves.h).
+ * move starts when its operand is made (reductions, and gathers of what the step returns) or when somebody
+ * wants its result (all others), and when the stream of collectives is free; who needs its result waits. What
+ * is waited for is exposed, the rest is hidden, and costs no more than what it drags on the ops beside it
+ * (cluster.h). Moves are those that prog/local.h makes (plan/moves.h); copies that bring what they send into
+ * order are not counted.
  *
  * MEMORY. Arguments stand for the whole step, a state result in the place of its argument. Every other
  * stored value and every moved version lives from its maker to its last use, in the order that programs
  * have (plan/lives.h). Views stand where their operand stands, slices too, and what is computed again is
- * not kept. Over the recipes this is within a few percent of what prog/ takes (test/plan/price_test.c): near
- * enough to steer by, not to rely on.
+ * not kept. Over the recipes this is within a few percent of what prog/ takes, and up to a quarter above it for
+ * long sequences (test/plan/price_test.c): near enough to steer by, not to rely on.
  */
 #ifndef SF_PLAN_PRICE_H
 #define SF_PLAN_PRICE_H
@@ -19,7 +21,7 @@
 #include "plan/plan.h"
 #include "shard/reshard.h"
 
-/* By how many times the memory of a price may exceed that. */
+/* A plan whose price is above the limit, but by no more than this, is lowered to see whether it fits. */
 #define SF_PRICE_OFF 1.2
 
 typedef enum sf_memory_kind {

@@ -262,16 +262,19 @@ static sf_status refine(refiner *r)
     r->fresh = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     r->mixed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     SF_TRY(price_with(r->ground, &r->rules, r->costs, r->diag, r->exposed, r->at));
-    for (int round = 0; round < r->ground->rounds; round++) {
+    bool helps = true;
+    for (int round = 0; round < r->ground->rounds && (round < 2 || helps); round++) {
         bool improved = false, fitted = r->at->fits, cold = r->options->cold && round == 0;
         double before = r->at->price.seconds;
         r->grant = cold ? r->options->grant : SF_GRANT_REST;
         SF_TRY(run_round(r, cold, &improved));
-        bool much = r->at->price.seconds < (1 - WORTH_A_ROUND) * before || fitted != r->at->fits;
-        bool far = r->at->price.seconds > FAR_SLOWER * r->ground->known;
-        if (!improved || (round > 0 && (!much || far)))
-            break;
+        if (!improved)
+            return SF_OK;
+        double after = r->at->price.seconds;
+        helps = (after < (1 - WORTH_A_ROUND) * before || fitted != r->at->fits) &&
+                after <= FAR_SLOWER * r->ground->known;
     }
+    r->at->unsettled = helps;
     return SF_OK;
 }
 

@@ -45,6 +45,7 @@ typedef struct sf_priced {
     int breaks; /* the first pin of the ground that it breaks, counted from 1; 0: none */
     /* Share of the time of reductions that only the update waits for; < 0: there are none. */
     double exposed;
+    bool unsettled; /* refined, and rounds ran out while they still helped */
 } sf_priced;
 
 /* What breaks no pin comes before what does, and what fits before what does not; then the faster, or, where

@@ -17,11 +17,19 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 #define LIMITED_WORK INT64_C(150000000)
 #define SOLVER_GAP 2e-3
 
-/* Of the reductions of gradients, before any plan tells. */
+/* How much of the reductions of gradients is exposed: before any plan tells, and where the best one tells too much.
+ * That one reduces more than it can hide, and a better one would not. */
 #define FIRST_GUESS 0.3
+#define TOO_MUCH 0.5
+#define HIDDEN_GUESS 0.1
 
 /* A known plan is worth refining where it takes at most so many times the best one. */
 #define PROMISING 1.3
+
+/* A plan that still gets better is worth going on with where it takes at most so many times the best one, for so
+ * many rounds. */
+#define HOPEFUL 1.1
+enum { MOST_ROUNDS = 8 };
 
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
 #define HOPELESS 2
@@ -167,11 +175,12 @@ static sf_status make_spaces(search *s, const sf_meshes *meshes)
 /* A stage that refines, and knows what the best plan says. */
 static void begin_refining(search *s, int rounds)
 {
+    double exposed = s->found->count > 0 ? s->found->candidates[0].at.exposed : -1;
     search_begin(s);
     s->ground.rounds = rounds;
     s->ground.known = search_best_seconds(s);
-    if (s->found->count > 0 && s->found->candidates[0].at.exposed >= 0)
-        s->guess = s->found->candidates[0].at.exposed;
+    if (exposed >= 0)
+        s->guess = exposed <= TOO_MUCH ? exposed : HIDDEN_GUESS;
 }
 
 /* From nothing. Where pins wish for a split along any axis, each in turn is asked first. */
@@ -217,6 +226,19 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
     return search_run(s, names[naxes], false);
 }
 
+/* Goes on with plans that still got better when their rounds were over, and may become the best. */
+static sf_status settle(search *s)
+{
+    begin_refining(s, MOST_ROUNDS);
+    for (size_t i = 0; i < s->nbest; i++) {
+        const sf_priced *at = &s->best[i].at;
+        bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
+        if (at->unsettled && hopeful && s->best[i].idle == s->idle)
+            search_add_refined(s, at->plan);
+    }
+    return search_run(s, "what still gets better", false);
+}
+
 /* Whether a plan that does not fit is faster than all that do. */
 static bool memory_binds(const search *s)
 {
@@ -251,7 +273,7 @@ static sf_status try_groups(search *s, int idle)
     SF_TRY(price_combined(s, &meshes.all));
     for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
         SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));
-    return SF_OK;
+    return settle(s);
 }
 
 static sf_status try_cluster(search *s)
@@ -286,7 +308,8 @@ static sf_status try_mesh(search *s)
     begin_refining(s, s->options->level >= 3 ? 3 : 2);
     add_cold(s, &mesh);
     add_promising(s, &mesh);
-    return search_run(s, "the mesh", false);
+    SF_TRY(search_run(s, "the mesh", false));
+    return settle(s);
 }
 
 static sf_status run_stages(search *s)

@@ -1,4 +1,5 @@
-# fuzz/NAME_fuzz.c becomes the libFuzzer executable NAME_fuzz.
+# fuzz/NAME_fuzz.c becomes the libFuzzer executable NAME_fuzz. With SF_SEEDS the library does not count what is
+# covered: seeds can be replayed, but no others be found.
 
 file(GLOB fuzz_sources CONFIGURE_DEPENDS fuzz/*_fuzz.c)
 foreach(source IN LISTS fuzz_sources)

@@ -71,3 +71,16 @@ if(SF_BASH AND cli_sources)
 elseif(cli_tests)
     message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
 endif()
+
+# The slowest first, so that in the end no processor waits for one that began late.
+set(slow_tests
+    cli/plan_sweep plan/rediscovery cli/plan cli/mpi cli/split_train cli/shared_programs cli/plan_pins
+    cli/docs_examples cli/plan_large plan/axis plan/search cli/split_kill cli/cluster cli/train_kill run/comm
+    run/fast prog/local base/threads shard/reshard front/steps cli/shared_steps run/vec)
+list(LENGTH slow_tests cost)
+foreach(name IN LISTS slow_tests)
+    if(TEST ${name})
+        set_tests_properties(${name} PROPERTIES COST ${cost})
+    endif()
+    math(EXPR cost "${cost} - 1")
+endforeach()

@@ -12,6 +12,7 @@
 #include "plan/pin.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
+#include "support/sanitized.h"
 
 /* A step with what was found for it. */
 typedef struct finding {
@@ -199,10 +200,13 @@ static void test_strong_scaling(void **state)
     unload(&f);
 }
 
-/* Less memory: ZeRO, on the large tensors alone, and on no more of them than is needed. */
+/* Less memory: ZeRO, on the large tensors alone, and on no more of them than is needed. With sanitizers,
+ * test/cli/plan.sh does the like for a smaller step. */
 static void test_less_memory(void **state)
 {
     (void)state;
+    if (test_sanitized())
+        skip();
     static const int64_t limits[] = {1000, 820, 780};
     enum { LIMITS = sizeof limits / sizeof *limits, SMALL = 64 /* times less than the largest */ };
     state_split params[LIMITS], opt[LIMITS];
@@ -231,10 +235,12 @@ static void test_less_memory(void **state)
     unload(&f);
 }
 
-/* By their prices all plans take more than this; what is lowered does not. */
+/* By their prices all plans take more than this; what is lowered does not. With sanitizers as above. */
 static void test_price_too_high(void **state)
 {
     (void)state;
+    if (test_sanitized())
+        skip();
     const int64_t limit = INT64_C(750) << 20;
     finding f;
     load("gpt-batch", &f);

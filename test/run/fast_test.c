@@ -289,7 +289,7 @@ static void test_cumulative(void **state)
             dims[d] = test_draw(&random, 1, round % 4 ? 9 : 30);
         if (round % 10 == 0) {
             dims[dim] = 2100;
-            dims[(dim + 1) % 3] = 2;
+            dims[(dim + 1) % 3] = dims[(dim + 2) % 3] = 2;
         }
         if (round % 10 == 1)
             dims[2] = 150;

@@ -20,6 +20,7 @@
 #include "sheaf/sheaf.h"
 #include "support/arena.h"
 #include "support/draw.h"
+#include "support/sanitized.h"
 
 /* A step of training of width N with products, fused loops, rows folded, a scan, a sort, a loop that stays
  * and state. */
@@ -274,8 +275,7 @@ static int child(void)
 static void test_resident(void **state)
 {
     (void)state;
-    const char *sanitizers = getenv("SHEAF_SANITIZE");
-    if ((sanitizers && *sanitizers) || status_of("VmHWM") < 0)
+    if (test_sanitized() || status_of("VmHWM") < 0)
         skip();
     pid_t pid = fork();
     assert_true(pid >= 0);

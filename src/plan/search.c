@@ -17,11 +17,12 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 #define LIMITED_WORK INT64_C(150000000)
 #define SOLVER_GAP 2e-3
 
-/* How much of the reductions of gradients is exposed: before any plan tells, and where the best one tells too much.
- * That one reduces more than it can hide, and a better one would not. */
+/* How much of the reductions of gradients is exposed: before any plan tells; nearly nothing, where the best one tells
+ * too much, for that one reduces more than it can hide, and a better one may not; and all. */
 #define FIRST_GUESS 0.3
 #define TOO_MUCH 0.5
 #define HIDDEN_GUESS 0.1
+#define EXPOSED_GUESS 1
 
 /* A known plan is worth refining where it takes at most so many times the best one. */
 #define PROMISING 1.3
@@ -30,6 +31,9 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
  * many rounds. */
 #define HOPEFUL 1.1
 enum { MOST_ROUNDS = 8 };
+
+/* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
+enum { SMALL_STEP = 5000 };
 
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
 #define HOPELESS 2
@@ -180,14 +184,21 @@ static void begin_refining(search *s, int rounds)
     s->ground.rounds = rounds;
     s->ground.known = search_best_seconds(s);
     if (exposed >= 0)
-        s->guess = exposed <= TOO_MUCH ? exposed : HIDDEN_GUESS;
+        s->guess = exposed;
 }
 
 /* From nothing. Where pins wish for a split along any axis, each in turn is asked first. */
-static void add_cold(search *s, const sf_mesh *mesh)
+static void add_cold_for(search *s, const sf_mesh *mesh, double guess)
 {
     for (int grant = 0; grant < (s->has_wishes ? mesh->naxes : 1); grant++)
-        search_add_cold(s, mesh, grant);
+        search_add_cold(s, mesh, grant, guess);
+}
+
+static void add_cold(search *s, const sf_mesh *mesh)
+{
+    add_cold_for(s, mesh, s->guess > TOO_MUCH ? HIDDEN_GUESS : s->guess);
+    if (s->thorough)
+        add_cold_for(s, mesh, EXPOSED_GUESS);
 }
 
 /* From the best known plan on the mesh, if that is good. */
@@ -214,7 +225,7 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
     static const char *const names[] = {"", "one axis", "two axes", "three axes"};
     SF_TRY(make_spaces(s, meshes));
     bool none_fits = search_best_seconds(s) == HUGE_VAL;
-    begin_refining(s, naxes == 3 ? 1 : none_fits ? 5 : 2);
+    begin_refining(s, naxes == 3 ? 1 : none_fits || s->thorough ? 5 : 2);
     for (int i = 0; i < meshes->count; i++) {
         if (naxes < 3)
             add_promising(s, &meshes->at[i]);
@@ -305,7 +316,7 @@ static sf_status try_mesh(search *s)
     if (s->options->recipes_only)
         return SF_OK;
     SF_TRY(make_spaces(s, &only));
-    begin_refining(s, s->options->level >= 3 ? 3 : 2);
+    begin_refining(s, 5);
     add_cold(s, &mesh);
     add_promising(s, &mesh);
     SF_TRY(search_run(s, "the mesh", false));
@@ -334,6 +345,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .diag = diag,
                 .found = out,
                 .guess = FIRST_GUESS,
+                .thorough = graph->nnodes <= SMALL_STEP || options->mesh,
                 .idle = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);

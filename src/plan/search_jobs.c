@@ -29,8 +29,10 @@ typedef struct search_job {
     sf_mesh mesh;
     const sf_plan *start; /* or NULL: cold */
     int lift;             /* the axis of `start` that the mesh cuts, or -1 */
-    sf_axes axes;         /* see sf_refine_options */
+    /* See sf_refine_options. */
+    sf_axes axes;
     int grant;
+    double guess;
     sf_priced found;
     sf_status status; /* a job that fails has no candidate; nobody asks why */
 } job;
@@ -74,12 +76,14 @@ static sf_axes busy_axes(const search *s, const sf_mesh *mesh)
     return s->idle > 1 ? (1u << mesh->naxes) - 2 : 0;
 }
 
-void search_add_cold(search *s, const sf_mesh *mesh, int grant)
+void search_add_cold(search *s, const sf_mesh *mesh, int grant, double guess)
 {
-    add_job(
-        s,
-        &(job){
-            .kind = REFINE, .mesh = *mesh, .lift = -1, .axes = busy_axes(s, mesh), .grant = grant});
+    add_job(s, &(job){.kind = REFINE,
+                      .mesh = *mesh,
+                      .lift = -1,
+                      .axes = busy_axes(s, mesh),
+                      .grant = grant,
+                      .guess = guess});
 }
 
 void search_add_refined(search *s, const sf_plan *start)
@@ -88,14 +92,19 @@ void search_add_refined(search *s, const sf_plan *start)
                       .mesh = start->mesh,
                       .start = start,
                       .lift = -1,
-                      .axes = busy_axes(s, &start->mesh)});
+                      .axes = busy_axes(s, &start->mesh),
+                      .guess = s->guess});
 }
 
 /* The plan was the best before its axis was cut: the parts of that are what is new. */
 void search_add_lifted(search *s, const sf_mesh *mesh, const sf_plan *start, int axis)
 {
-    add_job(
-        s, &(job){.kind = REFINE, .mesh = *mesh, .start = start, .lift = axis, .axes = 3u << axis});
+    add_job(s, &(job){.kind = REFINE,
+                      .mesh = *mesh,
+                      .start = start,
+                      .lift = axis,
+                      .axes = 3u << axis,
+                      .guess = s->guess});
 }
 
 static sf_status price_known(const search *s, job *j, sf_arena *arena)
@@ -119,7 +128,7 @@ static sf_status refine_plan(const search *s, job *j)
     sf_refine_options options = {.cold = !j->start,
                                  .grant = j->grant,
                                  .axes = j->axes,
-                                 .guess = s->guess,
+                                 .guess = j->guess,
                                  .threads = s->njobs == 1 ? s->options->threads : NULL};
     j->found.plan = starting_plan(s, j);
     return sf_refine(&s->ground, &options, NULL, &j->found);

@@ -172,7 +172,7 @@ typedef struct loop {
     sf_threads *threads;
     const float *a, *b;
     float *sum;
-    int64_t count;
+    int64_t first, count;
     int64_t rounds; /* of arithmetic on a tile that stays in cache */
 } loop;
 
@@ -181,8 +181,8 @@ static void add_tiles(void *context, int part, int64_t first, int64_t end)
     (void)part;
     const loop *l = context;
     _Alignas(64) float x[TILE], y[TILE];
-    for (int64_t at = first; at < end; at += TILE) {
-        int64_t count = end - at < TILE ? end - at : TILE;
+    for (int64_t at = l->first + first; at < l->first + end; at += TILE) {
+        int64_t count = l->first + end - at < TILE ? l->first + end - at : TILE;
         l->vec->loads[SF_F32](x, l->a + at, 1, count);
         l->vec->loads[SF_F32](y, l->b + at, 1, count);
         l->vec->ops[SF_VADD][SF_VF32](x, x, y, NULL, count);
@@ -190,9 +190,11 @@ static void add_tiles(void *context, int part, int64_t first, int64_t end)
     }
 }
 
+/* Each time on what comes next: in a step, what a loop reads was made a while ago, and is in no near cache. */
 static sf_status run_loop(void *context)
 {
     loop *l = context;
+    l->first = l->first + 2 * l->count <= LARGEST_LOOP ? l->first + l->count : 0;
     sf_threads_run(l->threads, l->count, sf_threads_grain(l->threads), add_tiles, l);
     return SF_OK;
 }

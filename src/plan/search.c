@@ -27,10 +27,11 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 /* A known plan is worth refining where it takes at most so many times the best one. */
 #define PROMISING 1.3
 
-/* A plan that still gets better is worth going on with where it takes at most so many times the best one, for so
- * many rounds. */
+/* Rounds of a search; those that do not help end it. */
+enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
+
+/* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
 #define HOPEFUL 1.1
-enum { MOST_ROUNDS = 8 };
 
 /* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
 enum { SMALL_STEP = 5000 };
@@ -225,7 +226,7 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
     static const char *const names[] = {"", "one axis", "two axes", "three axes"};
     SF_TRY(make_spaces(s, meshes));
     bool none_fits = search_best_seconds(s) == HUGE_VAL;
-    begin_refining(s, naxes == 3 ? 1 : none_fits || s->thorough ? 5 : 2);
+    begin_refining(s, naxes == 3 ? 1 : none_fits || s->thorough ? MANY_ROUNDS : FEW_ROUNDS);
     for (int i = 0; i < meshes->count; i++) {
         if (naxes < 3)
             add_promising(s, &meshes->at[i]);
@@ -316,7 +317,7 @@ static sf_status try_mesh(search *s)
     if (s->options->recipes_only)
         return SF_OK;
     SF_TRY(make_spaces(s, &only));
-    begin_refining(s, 5);
+    begin_refining(s, MANY_ROUNDS);
     add_cold(s, &mesh);
     add_promising(s, &mesh);
     SF_TRY(search_run(s, "the mesh", false));

@@ -24,7 +24,8 @@ expect 0 train "$step" --plan "$work/plan.json" --steps 2 --data synthetic
 # The same plan from one thread and from several.
 expect 0 plan "$step" -c 1x4xV100 -t 1 -o "$work/one.json"
 expect 0 plan "$step" -c 1x4xV100 -t 4 -o "$work/four.json"
-cmp -s "$work/one.json" "$work/four.json" && cmp -s "$work/plan.json" "$work/four.json" || fail "the plan depends on the number of threads"
+cmp -s "$work/one.json" "$work/four.json" && cmp -s "$work/plan.json" "$work/four.json" ||
+    fail "the plan depends on the number of threads"
 
 # none_faster SHARE: of what fits, nothing is faster by the same price; what the search made, by that share at most.
 none_faster() {

@@ -300,7 +300,14 @@ static int64_t tick_of(const lives *l, const sf_moving *move)
     return TICKS * l->when[l->efforts->nodes[move->wanted].kernel] + BEFORE;
 }
 
-/* Whether the value lies in memory in its own order: views other than reshapes do not. */
+/* Products are written in the order that the transpose behind them wants (prog/dot.c). */
+static bool is_transposed_product(const sf_graph *graph, const sf_node *node)
+{
+    const sf_node *maker = sf_is(node, SF_OP_TRANSPOSE) ? sf_maker(graph, node->operands[0]) : NULL;
+    return maker && sf_is(maker, SF_OP_DOT_GENERAL);
+}
+
+/* Whether the value lies in memory in its own order: most views other than reshapes do not. */
 static bool is_contiguous(const lives *l, const sf_version *version)
 {
     sf_value value = version->value;
@@ -308,7 +315,8 @@ static bool is_contiguous(const lives *l, const sf_version *version)
         return true;
     while (is_view(l, value)) {
         const sf_node *maker = sf_maker(l->graph, value);
-        if (!sf_is(maker, SF_OP_RESHAPE) && !sf_is(maker, SF_OP_OPTIMIZATION_BARRIER))
+        if (!sf_is(maker, SF_OP_RESHAPE) && !sf_is(maker, SF_OP_OPTIMIZATION_BARRIER) &&
+            !is_transposed_product(l->graph, maker))
             return false;
         value = maker->operands[value - maker->result];
     }

@@ -82,7 +82,7 @@ static int64_t columns_of(const sf_inst *inst)
 {
     const sf_view *out = &inst->out[0];
     if (inst->kind == SF_INST_DOT)
-        return inst->dot->n;
+        return sf_dot_columns(inst->dot);
     if (conv_attr(inst->node, "feature_group_count", 1) != 1 ||
         conv_attr(inst->node, "batch_group_count", 1) != 1 ||
         conv_attr(inst->node, "output_feature_dimension", 0) != out->rank - 1)

@@ -41,7 +41,7 @@ uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node)
     return (uint32_t)p->ninsts - 1;
 }
 
-static sf_op op_of(lowering *l, const sf_node *node)
+sf_op op_of(lowering *l, const sf_node *node)
 {
     const sf_type **types =
         SF_ARRAY(&l->scratch, node->noperands + node->nresults, const sf_type *);
@@ -196,7 +196,7 @@ sf_view contiguous(lowering *l, sf_value value, const sf_node *node)
     return sf_view_is_contiguous(&view) ? view : copy_of(l, view, node);
 }
 
-static void set_results(lowering *l, const sf_node *node, uint32_t inst)
+void set_results(lowering *l, const sf_node *node, uint32_t inst)
 {
     sf_program *p = l->program;
     sf_view *out = SF_ARRAY(&p->arena, node->nresults, sf_view);
@@ -237,121 +237,6 @@ static void lower_conv(lowering *l, const sf_node *node)
     uint32_t inst = add_inst(l, SF_INST_CONV, node);
     p->insts[inst].in = in;
     p->insts[inst].nin = 2;
-    set_results(l, node, inst);
-}
-
-/* The dimensions of an operand of a dot, grouped. */
-typedef struct groups {
-    sf_ints batch, sum;
-    int nfree;
-    int64_t free[SF_MAX_RANK];
-} groups;
-
-static groups group_dims(const sf_op *op, int operand)
-{
-    groups g = {.batch = sf_op_ints(op, SF_DOT_LHS_BATCH + operand),
-                .sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING + operand)};
-    for (int i = 0; i < op->in[operand]->rank; i++) {
-        bool taken = false;
-        for (int j = 0; j < g.batch.count; j++)
-            taken = taken || g.batch.at[j] == i;
-        for (int j = 0; j < g.sum.count; j++)
-            taken = taken || g.sum.at[j] == i;
-        if (!taken)
-            g.free[g.nfree++] = i;
-    }
-    return g;
-}
-
-/* One stride for several dimensions, major to minor; false when there is none. */
-static bool one_stride(const sf_view *view, int count, const int64_t *dims, int64_t *stride)
-{
-    int64_t expected = 0;
-    *stride = 1;
-    bool any = false;
-    for (int i = count - 1; i >= 0; i--) {
-        if (view->dims[dims[i]] == 1)
-            continue;
-        if (!any)
-            *stride = expected = view->strides[dims[i]];
-        else if (view->strides[dims[i]] != expected)
-            return false;
-        any = true;
-        expected *= view->dims[dims[i]];
-    }
-    return true;
-}
-
-/* The operand in an order in which its groups have strides: as it is, or as a copy in the order batch,
- * free, sum. `g` then numbers the copy's dimensions. */
-static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *g,
-                         int64_t order[SF_MAX_RANK])
-{
-    sf_view view = view_of(l, node->operands[operand]);
-    int64_t stride;
-    if (one_stride(&view, g->nfree, g->free, &stride) &&
-        one_stride(&view, g->sum.count, g->sum.at, &stride))
-        return view;
-    sf_view permuted = view;
-    int rank = 0;
-    for (int i = 0; i < g->batch.count; i++)
-        order[rank++] = g->batch.at[i];
-    for (int i = 0; i < g->nfree; i++)
-        order[rank++] = g->free[i];
-    for (int i = 0; i < g->sum.count; i++)
-        order[rank++] = g->sum.at[i];
-    for (int i = 0; i < rank; i++) {
-        permuted.dims[i] = view.dims[order[i]];
-        permuted.strides[i] = view.strides[order[i]];
-        order[i] = i;
-    }
-    *g = (groups){.batch = {g->batch.count, order}, .nfree = g->nfree};
-    for (int i = 0; i < g->nfree; i++)
-        g->free[i] = g->batch.count + i;
-    g->sum = (sf_ints){rank - g->batch.count - g->nfree, order + g->batch.count + g->nfree};
-    return copy_of(l, permuted, node);
-}
-
-static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
-{
-    int64_t size = 1;
-    for (int i = 0; i < count; i++)
-        size *= view->dims[dims[i]];
-    return size;
-}
-
-static void lower_dot(lowering *l, const sf_node *node)
-{
-    sf_program *p = l->program;
-    sf_op op = op_of(l, node);
-    groups a = group_dims(&op, 0), b = group_dims(&op, 1);
-    int64_t a_order[SF_MAX_RANK], b_order[SF_MAX_RANK];
-    sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
-    in[0] = matrix_of(l, node, 0, &a, a_order);
-    in[1] = matrix_of(l, node, 1, &b, b_order);
-    sf_dot *dot = SF_NEW(&p->arena, sf_dot);
-    dot->nbatch = a.batch.count;
-    dot->m = size_of(&in[0], a.nfree, a.free);
-    dot->n = size_of(&in[1], b.nfree, b.free);
-    dot->k = size_of(&in[0], a.sum.count, a.sum.at);
-    one_stride(&in[0], a.nfree, a.free, &dot->a_row);
-    one_stride(&in[0], a.sum.count, a.sum.at, &dot->a_column);
-    one_stride(&in[1], b.sum.count, b.sum.at, &dot->b_row);
-    one_stride(&in[1], b.nfree, b.free, &dot->b_column);
-    dot->c_row = dot->n;
-    dot->c_column = 1;
-    int64_t stride = dot->m * dot->n;
-    for (int i = dot->nbatch - 1; i >= 0; i--) {
-        dot->batch[i] = in[0].dims[a.batch.at[i]];
-        dot->a_batch[i] = in[0].strides[a.batch.at[i]];
-        dot->b_batch[i] = in[1].strides[b.batch.at[i]];
-        dot->c_batch[i] = stride;
-        stride *= dot->batch[i];
-    }
-    uint32_t inst = add_inst(l, SF_INST_DOT, node);
-    p->insts[inst].in = in;
-    p->insts[inst].nin = 2;
-    p->insts[inst].dot = dot;
     set_results(l, node, inst);
 }
 
@@ -417,6 +302,25 @@ static const sf_node *find_equal(lowering *l, sf_interner *seen, const sf_node *
     return sf_type_of(l->graph, first->result) == type ? first : node;
 }
 
+static void note_reader(lowering *l, sf_value value, uint32_t reader)
+{
+    uint32_t *known = &l->readers[value];
+    *known = *known == SF_NONE || *known == reader ? reader : SEVERAL;
+}
+
+static void find_readers(lowering *l, const sf_block *block)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = l->graph->nodes[block->nodes[i]];
+        for (uint32_t o = 0; o < node->noperands; o++)
+            note_reader(l, node->operands[o], node->id);
+        for (uint32_t r = 0; r < node->nregions; r++)
+            find_readers(l, node->regions[r]);
+    }
+    for (uint32_t i = 0; i < block->nresults; i++)
+        note_reader(l, block->results[i], SEVERAL);
+}
+
 static void set_arguments(lowering *l)
 {
     const sf_block *top = l->graph->top;
@@ -473,12 +377,16 @@ sf_program *sf_lower(const sf_graph *graph)
     lowering l = {.graph = graph, .program = program};
     l.values = sf_alloc(graph->nvalues * sizeof *l.values);
     l.marks = sf_alloc(graph->nvalues * sizeof *l.marks);
+    l.readers = sf_alloc(graph->nvalues * sizeof *l.readers);
     for (size_t i = 0; i < graph->nvalues; i++) {
+        l.readers[i] = SF_NONE;
         l.values[i].same = (sf_value)i;
         l.values[i].cluster = NO_CLUSTER;
     }
+    find_readers(&l, graph->top);
     set_arguments(&l);
     lower_block(&l, graph->top);
+    sf_free(l.readers);
     sf_free(l.marks);
     sf_free(l.values);
     return program;

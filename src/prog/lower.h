@@ -1,6 +1,7 @@
 /* Lowering from the inside: what its files share.
  *
  *     lower.c    node by node: which instruction it becomes, where its value stands
+ *     dot.c      products: their operands and results as matrices
  *     cluster.c  which element-wise ops and reductions run in one loop
  *     vops.c     which vector op computes a node
  *     fuse.c     from a cluster to the steps of its loop
@@ -61,12 +62,15 @@ typedef struct lowering {
     sf_program *program;
     lowered *values; /* by value of the whole graph; regions share it with what encloses them */
     uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
+    uint32_t *readers; /* by value: the one node that reads it, or SF_NONE, or SEVERAL */
     cluster **clusters;
     size_t nclusters, cluster_capacity;
     uint32_t *made; /* by buffer: the instruction that fills it, or ALWAYS */
     size_t made_capacity;
     sf_arena scratch;
 } lowering;
+
+#define SEVERAL (SF_NONE - 1) /* readers; or it is a result */
 
 /* lower.c */
 sf_value value_of(const lowering *l, sf_value value);
@@ -79,6 +83,8 @@ uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of the
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 sf_view copy_of(lowering *l, sf_view view, const sf_node *node); /* a contiguous copy */
+sf_op op_of(lowering *l, const sf_node *node);
+void set_results(lowering *l, const sf_node *node, uint32_t inst); /* each in a buffer of its own */
 
 /* Lowers a block whose arguments have buffers, up to the places of buffers. */
 void lower_block(lowering *l, const sf_block *block);
@@ -86,6 +92,9 @@ sf_view contiguous(lowering *l, sf_value value, const sf_node *node); /* a copy 
 
 /* The node that makes the value, or NULL for what comes from outside of the block. */
 const sf_node *maker_of(const lowering *l, sf_value value);
+
+/* dot.c */
+void lower_dot(lowering *l, const sf_node *node);
 
 /* nest.c: the values of enclosing blocks that the regions of a node use, in the program's arena. */
 uint32_t find_captured(lowering *l, const sf_node *node, sf_value **list);

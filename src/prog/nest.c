@@ -115,6 +115,7 @@ static sf_program *lower_body(lowering *outer, const sf_inst *inst, uint32_t ind
     b.l = (lowering){.graph = outer->graph, .program = program};
     b.l.values = outer->values;
     b.l.marks = outer->marks;
+    b.l.readers = outer->readers;
     lowered *before = sf_alloc(nvalues * sizeof *before);
     for (uint32_t i = 0; i < nvalues; i++) {
         before[i] = outer->values[used[i]];

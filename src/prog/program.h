@@ -49,6 +49,9 @@ typedef struct sf_dot {
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
 } sf_dot;
 
+/* Columns of C as it lies in memory, one row behind the other and batch behind batch; 0 where it has gaps. */
+int64_t sf_dot_columns(const sf_dot *dot);
+
 /* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the product,
  * batches among the rows, so the loop can run on any rows that are complete. in[0], in[1] and out[0]
  * are the product's, the others the loop's. The product stands in the place of a result of the loop,

@@ -67,7 +67,8 @@ static int inner_batches(const sf_dot *dot, int64_t *count)
     while (at > 0) {
         int d = at - 1;
         bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
-                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at]);
+                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at] &&
+                                             dot->c_batch[d] == dot->c_batch[at] * dot->batch[at]);
         if (!follows)
             break;
         *count *= dot->batch[d];
@@ -107,7 +108,7 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
         gemm.b.data = at->in[1] + b * b_width;
         gemm.c.data = at->out[0] + c * c_width;
         if (epilogue)
-            epilogue->first = c / dot->n;
+            epilogue->first = c / sf_dot_columns(dot);
         sf_gemm_run(&gemm, cpu->threads);
     } while (sf_next_index(outer, dot->batch, index));
 }

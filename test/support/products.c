@@ -80,6 +80,20 @@ const product_case product_cases[] = {
     {"transposed",
      MAIN("[D]") DOT "%t = stablehlo.transpose %p, dims = [0, 2, 1] : ([C]) -> [D]\n"
                      "%q = stablehlo.add %t, %z : [D]\n" RETURN("%q", "[D]"),
+     true, false},
+    {"batches in the middle",
+     "func.func public @main(%x: [XH], %w: [WH], %r: [MH]) -> [MH] {\n"
+     "%p = stablehlo.dot_general %x, %w, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x "
+     "[3] : ([XH], [WH]) -> [CH]\n"
+     "%t = stablehlo.transpose %p, dims = [0, 2, 1, 3] : ([CH]) -> [MH]\n"
+     "%q = stablehlo.multiply %t, %r : [MH]\n" RETURN("%q", "[MH]"),
+     false, false},
+    {"batches last",
+     "func.func public @main(%x: [XH], %w: [WH], %r: [BH]) -> [BH] {\n"
+     "%p = stablehlo.dot_general %x, %w, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x "
+     "[3] : ([XH], [WH]) -> [CH]\n"
+     "%t = stablehlo.transpose %p, dims = [0, 3, 2, 1] : ([CH]) -> [BH]\n"
+     "%q = stablehlo.multiply %t, %r : [BH]\n" RETURN("%q", "[BH]"),
      false, false},
     {"straight and transposed",
      "func.func public @main(%x: [X], %w: [X]) -> [Q] {\n"
@@ -151,6 +165,8 @@ static void type_of(const char *name, product_size s, const char *dtype, char *o
         {"XH", 4, {s.b, s.m, 2, s.k}},
         {"WH", 4, {s.b, s.n, 2, s.k}},
         {"CH", 4, {s.b, 2, s.m, s.n}},
+        {"MH", 4, {s.b, s.m, 2, s.n}},
+        {"BH", 4, {s.b, s.n, s.m, 2}},
         {"I", 4, {s.b, s.m, s.m, s.k}},
         {"K3", 4, {3, 3, s.k, s.n}},
         {"K1", 4, {1, 1, s.k, s.n}},

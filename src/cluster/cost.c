@@ -181,7 +181,8 @@ static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
         effort->product ? product_seconds(kind, effort) : effort->flops / kind->vector_flops;
     double memory = kind->loops.count > 0 ? sf_curve_at(&kind->loops, effort->bytes)
                                           : effort->bytes / (kind->memory_share * kind->bandwidth);
-    return fmax(kind->launch, fmax(compute, memory));
+    bool in_turns = !effort->product && kind->loops.count > 0;
+    return fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
 }
 
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort)

@@ -48,7 +48,8 @@
  * bandwidth)), so its efficiency is product_share * f / (f + f0), where f0 = ramp * product_share * peak
  * flops is what it needs to reach half of it. Anything else takes max(launch, flops / vector_flops,
  * bytes / (memory_share * bandwidth)). Measured curves count instead of the second and the third term,
- * each where it is there. Where the mesh has several kinds of devices, the slowest counts.
+ * each where it is there; where loops were measured, their flops come on top of their bytes, since processors
+ * take them in turns. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
 #define SF_CLUSTER_COST_H

@@ -88,7 +88,8 @@ typedef struct axis_use {
 } axis_use;
 
 typedef struct axis_way {
-    double seconds; /* HUGE_VAL: there is none */
+    double seconds; /* of collectives; HUGE_VAL: there is none */
+    double copies;  /* seconds, too: of those that they need, which nothing hides */
     bool sends;     /* not all of it is slices and masks */
 } axis_way;
 

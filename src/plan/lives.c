@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "plan/copies.h"
 
 /* A node at place w of the order runs at tick 4 w + RUNS, between the moves before it and those behind. */
 enum { BEFORE, RUNS, BEHIND, TICKS = 4 };
@@ -300,71 +301,12 @@ static int64_t tick_of(const lives *l, const sf_moving *move)
     return TICKS * l->when[l->efforts->nodes[move->wanted].kernel] + BEFORE;
 }
 
-/* Products are written in the order that the transpose behind them wants (prog/dot.c). */
-static bool is_transposed_product(const sf_graph *graph, const sf_node *node)
+/* What has to be copied for a scatter is copied as soon as it is made, and what that sends is held until it has
+ * landed. What a gather has to bring in order behind it is left out: by then others have landed. */
+static void hold_copies(lives *l, const sf_moving *move, uint32_t from, bool copied, int64_t tick)
 {
-    const sf_node *maker = sf_is(node, SF_OP_TRANSPOSE) ? sf_maker(graph, node->operands[0]) : NULL;
-    return maker && sf_is(maker, SF_OP_DOT_GENERAL);
-}
-
-/* Whether the value lies in memory in its own order: most views other than reshapes do not. */
-static bool is_contiguous(const lives *l, const sf_version *version)
-{
-    sf_value value = version->value;
-    if (version->move != SF_NONE)
-        return true;
-    while (is_view(l, value)) {
-        const sf_node *maker = sf_maker(l->graph, value);
-        if (!sf_is(maker, SF_OP_RESHAPE) && !sf_is(maker, SF_OP_OPTIMIZATION_BARRIER) &&
-            !is_transposed_product(l->graph, maker))
-            return false;
-        value = maker->operands[value - maker->result];
-    }
-    return true;
-}
-
-/* Of how many elements the axes leave the parts that this share of them is cut from, where they split one
- * dimension: the whole of it, or what those with longer periods have left. */
-static int64_t length_before(const lives *l, const sf_type *type, const sf_layout *split,
-                             sf_axes axes, const sf_share *share)
-{
-    const sf_mesh *mesh = &l->moves->plan->mesh;
-    int64_t length = type->dims[share->dim];
-    for (int a = 0; a < mesh->naxes; a++)
-        if (axes >> a & 1 && split->axes[a].dim == share->dim &&
-            split->axes[a].period > share->period)
-            length /= mesh->axes[a].size;
-    return length;
-}
-
-/* Whether parts of a dimension that the axes split follow each other in memory. */
-static bool is_outermost(const lives *l, const sf_type *type, const sf_layout *split, sf_axes axes)
-{
-    for (int a = 0; a < SF_MAX_AXES; a++) {
-        const sf_share *share = &split->axes[a];
-        if (!(axes >> a & 1))
-            continue;
-        for (int d = 0; d < share->dim; d++)
-            if (type->dims[d] != 1)
-                return false;
-        if (share->period != length_before(l, type, split, axes, share))
-            return false;
-    }
-    return true;
-}
-
-/* Collectives want parts one after the other: what does not lie so is copied first, for a scatter as soon as
- * it is made, and what a scatter sends is held until it has landed. What a gather has to bring in order behind
- * it is left out: by then others have landed. */
-static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t tick)
-{
-    const sf_moves *m = l->moves;
-    const sf_type *type = sf_type_of(l->graph, move->value);
-    const sf_layout *after = m->versions[move->to].layout;
-    bool contiguous = is_contiguous(l, &m->versions[from]);
     if (move->kind == SF_MOVE_SCATTER) {
         int64_t land = TICKS * l->flights[flight_of(l, move->to)].land + BEHIND;
-        bool copied = !contiguous || !is_outermost(l, type, after, move->axes);
         tick = copied ? TICKS * l->version_when[move->to] + BEHIND : land;
         if (copied)
             l->all[add_storage(l, move->before, SF_MEMORY_MOVED, tick)].to = earliest(land, l->end);
@@ -372,28 +314,22 @@ static void hold_copies(lives *l, const sf_moving *move, uint32_t from, int64_t 
         add_storage(l, move->before, SF_MEMORY_MOVED, tick);
     }
     /* An all-reduce is done in place. */
-    use(l, from, move->kind == SF_MOVE_REDUCE && contiguous ? tick - 1 : tick);
-}
-
-/* An all-reduce waits for the others of its bucket; what has to be copied for it is copied before. */
-static int64_t tick_of_copy(const lives *l, const sf_moving *move, uint32_t from, int64_t tick)
-{
-    if (move->kind != SF_MOVE_REDUCE || is_contiguous(l, &l->moves->versions[from]))
-        return tick;
-    return TICKS * l->version_when[from] + BEHIND;
+    use(l, from, move->kind == SF_MOVE_REDUCE && !copied ? tick - 1 : tick);
 }
 
 static void live_move(lives *l, const sf_moving *move)
 {
     uint32_t from = l->moves->versions[move->from].same;
     int64_t tick = tick_of(l, move);
+    bool copied = sf_copies_of_move(l->efforts, l->moves, move).before > 0;
     sf_memory_kind kind = l->efforts->gradient[move->value] ? SF_MEMORY_GRADIENT : SF_MEMORY_MOVED;
     if (l->storages[from] == SF_NONE && l->efforts->place[move->value] == SF_NONE)
         return; /* what stands nowhere is cut and masked for nothing */
     if (l->storages[from] == SF_NONE)
         l->storages[from] = make_storage(l, from);
-    tick = tick_of_copy(l, move, from, tick);
-    hold_copies(l, move, from, tick);
+    if (move->kind == SF_MOVE_REDUCE && copied) /* before it waits for the others of its bucket */
+        tick = TICKS * l->version_when[from] + BEHIND;
+    hold_copies(l, move, from, copied, tick);
     l->always[move->to] = move->kind == SF_MOVE_SLICE && l->always[from];
     if (move->kind == SF_MOVE_SLICE)
         l->storages[move->to] = l->storages[from];

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/copies.h"
 #include "plan/lives.h"
 #include "plan/moves.h"
 
@@ -78,6 +79,7 @@ typedef struct simulation {
     const sf_costs *costs;
     sf_arena arena;
     double now, compute; /* on the stream of ops: the time, and what was spent in ops */
+    double late;         /* copies behind collectives that nobody but the caller waits for */
     run *runs;           /* one after the other */
     size_t nruns, run_capacity;
     int64_t *run_of; /* by move: its run, or that of what it is cut from, or NONE */
@@ -131,10 +133,22 @@ static int64_t start_run(simulation *s, const sf_moving *move, double bytes)
     return (int64_t)s->nruns - 1;
 }
 
+/* What a collective sends is copied when it is made, what it leaves where it is first read. */
+static void copy_around(simulation *s, const sf_moving *move)
+{
+    sf_copies copies = sf_copies_of_move(s->efforts, s->moves, move);
+    compute(s, sf_copy_seconds(s->costs, copies.before));
+    if (move->wanted == SF_NONE)
+        s->late += sf_copy_seconds(s->costs, copies.behind);
+    else
+        s->joint[s->efforts->nodes[move->wanted].kernel].bytes += 2 * copies.behind;
+}
+
 /* A bucket runs when its last member is there. */
 static void run_move(simulation *s, uint32_t index)
 {
     const sf_moving *move = &s->moves->moves[index];
+    copy_around(s, move);
     if (move->bucket != SF_NONE) {
         const sf_bucket *bucket = &s->moves->buckets[move->bucket];
         int64_t *needs = &s->bucket_needs[move->bucket];
@@ -210,6 +224,7 @@ static void run_steps(simulation *s)
             run_node(s, s->efforts->graph->nodes[m->steps[i].index]);
     }
     wait_for(s, (int64_t)s->nruns - 1);
+    compute(s, s->late);
 }
 
 static int64_t *no_runs(simulation *s, size_t count)

@@ -5,8 +5,8 @@
  * move starts when its operand is made (reductions, and gathers of what the step returns) or when somebody
  * wants its result (all others), and when the stream of collectives is free; who needs its result waits. What
  * is waited for is exposed, the rest is hidden, and costs no more than what it drags on the ops beside it
- * (cluster.h). Moves are those that prog/local.h makes (plan/moves.h); copies that bring what they send into
- * order are not counted.
+ * (cluster.h). Moves are those that prog/local.h makes (plan/moves.h), with the copies that they need
+ * (plan/copies.h).
  *
  * MEMORY. Arguments stand for the whole step, a state result in the place of its argument. Every other
  * stored value and every moved version lives from its maker to its last use, in the order that programs

@@ -117,30 +117,40 @@ static sf_curve finish(const series *s)
 /* Products */
 
 enum { SMALLEST_PRODUCT = 8, LARGEST_PRODUCT = 1024, PRODUCTS = 8 };
+enum { ROOM = 4 << 20 }; /* elements */
 
 typedef struct product {
     sf_gemm gemm;
     sf_threads *threads;
+    char *a, *b, *c; /* ROOM elements each */
+    int64_t at;      /* the first that were used last */
 } product;
 
+/* Each time on what comes next: in a step, what an op reads was made a while ago, and is in no near cache. */
 static sf_status run_product(void *context)
 {
-    const product *p = context;
+    product *p = context;
+    int64_t count = p->gemm.m * p->gemm.m, bytes = sf_dtype_get(p->gemm.a.dtype)->bytes;
+    p->at = p->at + 2 * count <= ROOM ? p->at + count : 0;
+    p->gemm.a.data = p->a + p->at * bytes;
+    p->gemm.b.data = p->b + p->at * bytes;
+    p->gemm.c.data = p->c + p->at * bytes;
     sf_gemm_run(&p->gemm, p->threads);
     return SF_OK;
 }
 
 static product new_product(const sf_meter *meter, sf_dtype dtype, int64_t n, sf_arena *scratch)
 {
-    size_t bytes = (size_t)(n * n) * (size_t)sf_dtype_get(dtype)->bytes;
+    size_t bytes = (size_t)ROOM * (size_t)sf_dtype_get(dtype)->bytes;
     sf_matrix m = {.dtype = dtype, .row = n, .column = 1};
     product p = {.threads = meter->threads};
     p.gemm = (sf_gemm){.batches = 1, .m = n, .n = n, .k = n, .a = m, .b = m, .c = m};
-    p.gemm.a.data = sf_arena_alloc(scratch, bytes);
-    p.gemm.b.data = sf_arena_alloc(scratch, bytes);
-    p.gemm.c.data = sf_arena_alloc(scratch, bytes);
-    memset(p.gemm.a.data, 0x3c, bytes); /* a normal number in each type */
-    memset(p.gemm.b.data, 0x3c, bytes);
+    p.a = sf_arena_alloc(scratch, bytes);
+    p.b = sf_arena_alloc(scratch, bytes);
+    p.c = sf_arena_alloc(scratch, bytes);
+    memset(p.a, 0x3c, bytes); /* a normal number in each type */
+    memset(p.b, 0x3c, bytes);
+    memset(p.c, 0, bytes);
     int64_t need = sf_gemm_scratch(&p.gemm, sf_threads_count(meter->threads));
     p.gemm.scratch = sf_alloc((size_t)need + 1);
     return p;
@@ -165,7 +175,7 @@ sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *o
 
 /* Loops */
 
-enum { SMALLEST_LOOP = 256, LARGEST_LOOP = 8 << 20, LOOPS = 8, TILE = 4096 };
+enum { SMALLEST_LOOP = 256, LARGEST_LOOP = 8 << 20, LOOPS = 8, TILE = 4096, REGISTERS = 12 };
 
 typedef struct loop {
     const sf_vec *vec;
@@ -173,7 +183,6 @@ typedef struct loop {
     const float *a, *b;
     float *sum;
     int64_t first, count;
-    int64_t rounds; /* of arithmetic on a tile that stays in cache */
 } loop;
 
 static void add_tiles(void *context, int part, int64_t first, int64_t end)
@@ -190,7 +199,7 @@ static void add_tiles(void *context, int part, int64_t first, int64_t end)
     }
 }
 
-/* Each time on what comes next: in a step, what a loop reads was made a while ago, and is in no near cache. */
+/* As products, on what comes next. */
 static sf_status run_loop(void *context)
 {
     loop *l = context;
@@ -217,32 +226,43 @@ sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out)
     return status;
 }
 
-static void multiply_tiles(void *context, int part, int64_t first, int64_t end)
+/* What a fused loop does with its registers: tiles that together fill a near cache, but not the nearest, and one op
+ * after the other on all of a tile. */
+static void compute_tiles(void *context, int part, int64_t first, int64_t end)
 {
-    (void)part;
+    static const sf_vop ops[] = {SF_VMUL, SF_VADD, SF_VMUL, SF_VSUB,
+                                 SF_VMUL, SF_VADD, SF_VMUL, SF_VDIV};
     const loop *l = context;
-    _Alignas(64) float x[TILE], y[TILE];
-    for (int i = 0; i < TILE; i++)
-        x[i] = y[i] = 1;
+    float *registers = l->sum + (int64_t)part * REGISTERS * TILE;
     for (int64_t at = first; at < end; at++)
-        l->vec->ops[SF_VMUL][SF_VF32](x, x, y, NULL, TILE);
+        l->vec->ops[ops[at % 8]][SF_VF32](registers + at % REGISTERS * TILE,
+                                          registers + (at + 1) % REGISTERS * TILE,
+                                          registers + (at + 2) % REGISTERS * TILE, NULL, TILE);
 }
 
-static sf_status run_multiply(void *context)
+static sf_status run_compute(void *context)
 {
     loop *l = context;
-    sf_threads_run(l->threads, l->rounds, 1, multiply_tiles, l);
+    sf_threads_run(l->threads, l->count, 1, compute_tiles, l);
     return SF_OK;
 }
 
 sf_status sf_measure_vector(const sf_meter *meter, double *out)
 {
-    loop l = {.vec = sf_vec_get(), .threads = meter->threads};
+    enum { TIMES = 64 * REGISTERS };
+    int threads = sf_threads_count(meter->threads);
+    int64_t room = (int64_t)threads * REGISTERS * TILE;
+    sf_arena scratch = {0};
+    loop l = {.vec = sf_vec_get(), .threads = meter->threads, .count = (int64_t)threads * TIMES};
     double seconds;
-    l.rounds = 256 * sf_threads_count(meter->threads);
-    SF_TRY(sf_measure(meter, meter->seconds / LOOPS, run_multiply, &l, &seconds, NULL));
-    *out = (double)(l.rounds * TILE) / seconds;
-    return SF_OK;
+    l.sum = SF_ARRAY(&scratch, room, float);
+    for (int64_t i = 0; i < room; i++)
+        l.sum[i] = 1;
+    sf_status status = sf_measure(meter, meter->seconds / LOOPS, run_compute, &l, &seconds, NULL);
+    if (status == SF_OK)
+        *out = (double)(l.count * TILE) / seconds;
+    sf_arena_free(&scratch);
+    return status;
 }
 
 /* Collectives */

@@ -88,8 +88,7 @@ typedef struct axis_use {
 } axis_use;
 
 typedef struct axis_way {
-    double seconds; /* of collectives; HUGE_VAL: there is none */
-    double copies;  /* seconds, too: of those that they need, which nothing hides */
+    double seconds; /* HUGE_VAL: there is none */
     bool sends;     /* not all of it is slices and masks */
 } axis_way;
 

@@ -3,7 +3,6 @@
 
 #include "base/hash.h"
 #include "plan/axis_build.h"
-#include "plan/copies.h"
 #include "plan/price.h"
 #include "shard/reshard.h"
 
@@ -52,14 +51,10 @@ axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, 
     sf_path path;
     axis_way way = {.seconds = HUGE_VAL};
     if (sf_reshard(b->mesh, type, from, to, cost, (void *)(uintptr_t)b->costs, &path)) {
-        const sf_layout *before = from;
         way.seconds = path.cost;
-        for (int i = 0; i < path.count; before = &path.moves[i++].after) {
-            sf_copies copies = sf_copies_of(b->mesh, type, before, &path.moves[i]);
-            way.copies +=
-                sf_copy_seconds(b->costs, copies.before) + sf_copy_seconds(b->costs, copies.behind);
-            way.sends = way.sends || !sf_is_local_move(path.moves[i].kind);
-        }
+        for (int i = 0; i < path.count; i++)
+            way.sends = way.sends ||
+                        (path.moves[i].kind != SF_MOVE_SLICE && path.moves[i].kind != SF_MOVE_MASK);
     }
     moved *fresh = SF_NEW(&b->cache->arena, moved);
     *fresh = (moved){type, *from, *to, together, way, *slot};
@@ -102,8 +97,7 @@ static double seconds_of(axis_builder *b, const axis_matrix *m, uint32_t i, uint
     if (way.sends && !(m->flags & AXIS_MOVES) && sf_layout_equal(&m->from.others, &m->to.others))
         return HUGE_VAL;
     bool hides = (m->flags & AXIS_SLACK) && sf_layout_is_partial(&x);
-    double share = hides ? (double)(m->flags >> AXIS_EXPOSED_SHIFT) / SF_EXPOSED_ALL : 1;
-    return share * way.seconds + way.copies;
+    return hides ? way.seconds * (m->flags >> AXIS_EXPOSED_SHIFT) / SF_EXPOSED_ALL : way.seconds;
 }
 
 static bool is_same_end(const axis_end *a, const axis_end *b)

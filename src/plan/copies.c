@@ -32,21 +32,6 @@ static bool is_outermost(const sf_mesh *mesh, const sf_type *type, const sf_layo
     return true;
 }
 
-sf_copies sf_copies_of(const sf_mesh *mesh, const sf_type *type, const sf_layout *before,
-                       const sf_move *move)
-{
-    bool leaves = move->kind == SF_MOVE_SCATTER || move->kind == SF_MOVE_EXCHANGE;
-    bool arrives = move->kind == SF_MOVE_GATHER || move->kind == SF_MOVE_EXCHANGE;
-    sf_copies copies = {0};
-    if (sf_group_size(mesh, move->axes) == 1)
-        return copies;
-    if (leaves && !is_outermost(mesh, type, &move->after, move->axes))
-        copies.before = sf_piece_bytes(type, before, mesh);
-    if (arrives && !is_outermost(mesh, type, before, move->axes))
-        copies.behind = sf_piece_bytes(type, &move->after, mesh);
-    return copies;
-}
-
 /* Products are written in the order that the transpose behind them wants (prog/dot.c). */
 static bool is_transposed_product(const sf_graph *graph, const sf_node *node)
 {
@@ -70,17 +55,22 @@ static bool is_contiguous(const sf_efforts *efforts, const sf_version *version)
     return true;
 }
 
-sf_copies sf_copies_of_move(const sf_efforts *efforts, const sf_moves *moves, const sf_moving *move)
+sf_copies sf_copies_of(const sf_efforts *efforts, const sf_moves *moves, const sf_moving *move)
 {
     const sf_mesh *mesh = &moves->plan->mesh;
     const sf_type *type = sf_type_of(efforts->graph, move->value);
     const sf_version *from = &moves->versions[moves->versions[move->from].same];
+    const sf_version *to = &moves->versions[move->to];
+    bool leaves = move->kind == SF_MOVE_SCATTER || move->kind == SF_MOVE_EXCHANGE;
+    bool arrives = move->kind == SF_MOVE_GATHER || move->kind == SF_MOVE_EXCHANGE;
+    sf_copies copies = {0};
     if (sf_is_local_move(move->kind))
-        return (sf_copies){0};
-    sf_move made = {move->kind, move->axes, *moves->versions[move->to].layout};
-    sf_copies copies = sf_copies_of(mesh, type, from->layout, &made);
-    if (!is_contiguous(efforts, from))
+        return copies;
+    if (!is_contiguous(efforts, from) ||
+        (leaves && !is_outermost(mesh, type, to->layout, move->axes)))
         copies.before = move->before;
+    if (arrives && !is_outermost(mesh, type, from->layout, move->axes))
+        copies.behind = move->after;
     return copies;
 }
 

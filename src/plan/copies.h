@@ -17,13 +17,7 @@ typedef struct sf_copies {
     double before, behind;
 } sf_copies;
 
-/* Of a tensor that lies in its own order. */
-sf_copies sf_copies_of(const sf_mesh *mesh, const sf_type *type, const sf_layout *before,
-                       const sf_move *move);
-
-/* Of a move of a plan. */
-sf_copies sf_copies_of_move(const sf_efforts *efforts, const sf_moves *moves,
-                            const sf_moving *move);
+sf_copies sf_copies_of(const sf_efforts *efforts, const sf_moves *moves, const sf_moving *move);
 
 /* What a copy takes: each byte is read and written. */
 double sf_copy_seconds(const sf_costs *costs, double bytes);

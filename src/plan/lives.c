@@ -321,7 +321,7 @@ static void live_move(lives *l, const sf_moving *move)
 {
     uint32_t from = l->moves->versions[move->from].same;
     int64_t tick = tick_of(l, move);
-    bool copied = sf_copies_of_move(l->efforts, l->moves, move).before > 0;
+    bool copied = sf_copies_of(l->efforts, l->moves, move).before > 0;
     sf_memory_kind kind = l->efforts->gradient[move->value] ? SF_MEMORY_GRADIENT : SF_MEMORY_MOVED;
     if (l->storages[from] == SF_NONE && l->efforts->place[move->value] == SF_NONE)
         return; /* what stands nowhere is cut and masked for nothing */

@@ -1,6 +1,7 @@
 #include "plan/price.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "plan/copies.h"
 #include "plan/lives.h"
@@ -90,6 +91,7 @@ typedef struct simulation {
     sf_effort *joint;      /* by kernel: what it does, as far as it has been walked */
     int64_t *needs;        /* by kernel: the last run that it reads from, or NONE */
     bool *leaves;          /* by value: it is moved as it was made, though it is not stored */
+    int64_t *lands; /* by version of the update: the run after which it can be made, or NONE */
 } simulation;
 
 static int64_t later(int64_t a, int64_t b)
@@ -136,7 +138,7 @@ static int64_t start_run(simulation *s, const sf_moving *move, double bytes)
 /* What a collective sends is copied when it is made, what it leaves where it is first read. */
 static void copy_around(simulation *s, const sf_moving *move)
 {
-    sf_copies copies = sf_copies_of_move(s->efforts, s->moves, move);
+    sf_copies copies = sf_copies_of(s->efforts, s->moves, move);
     compute(s, sf_copy_seconds(s->costs, copies.before));
     if (move->wanted == SF_NONE)
         s->late += sf_copy_seconds(s->costs, copies.behind);
@@ -214,15 +216,74 @@ static void run_node(simulation *s, const sf_node *node)
             s->awaited[m->made[node->result + r]] = needs;
 }
 
+static void run_step(simulation *s, sf_step_item step)
+{
+    if (step.is_move)
+        run_move(s, step.index);
+    else
+        run_node(s, s->efforts->graph->nodes[step.index]);
+}
+
+/* A step of the update, and the run that it has to wait for. */
+typedef struct update {
+    sf_step_item step;
+    int64_t after;
+    size_t index;
+} update;
+
+static int64_t lands_after(const simulation *s, uint32_t version)
+{
+    return later(s->lands[s->moves->versions[version].same], run_behind(s, version));
+}
+
+static int64_t when_updated(simulation *s, sf_step_item step)
+{
+    const sf_moves *m = s->moves;
+    int64_t after = NONE;
+    if (step.is_move) {
+        after = lands_after(s, m->moves[step.index].from);
+        s->lands[m->moves[step.index].to] = after;
+        return after;
+    }
+    const sf_node *node = s->efforts->graph->nodes[step.index];
+    for (uint32_t r = 0; r < m->nreads[node->id]; r++)
+        after = later(after, lands_after(s, m->reads[m->first_read[node->id] + r]));
+    for (uint32_t r = 0; r < node->nresults; r++)
+        s->lands[m->made[node->result + r]] = after;
+    return after;
+}
+
+static bool is_update(const simulation *s, sf_step_item step)
+{
+    return (step.is_move ? s->moves->moves[step.index].phase
+                         : s->efforts->graph->nodes[step.index]->phase) == SF_UPDATE;
+}
+
+static int compare_updates(const void *left, const void *right)
+{
+    const update *a = left, *b = right;
+    if (a->after != b->after)
+        return a->after < b->after ? -1 : 1;
+    return a->index < b->index ? -1 : 1;
+}
+
+/* Parameters are updated as their gradients come, so that the others are on their way meanwhile (prog/order.c). */
 static void run_steps(simulation *s)
 {
     const sf_moves *m = s->moves;
+    update *updates = SF_ARRAY(&s->arena, m->nsteps, update);
+    size_t count = 0;
     for (size_t i = 0; i < m->nsteps; i++) {
-        if (m->steps[i].is_move)
-            run_move(s, m->steps[i].index);
+        if (is_update(s, m->steps[i]))
+            updates[count++] = (update){.step = m->steps[i], .index = i};
         else
-            run_node(s, s->efforts->graph->nodes[m->steps[i].index]);
+            run_step(s, m->steps[i]);
     }
+    for (size_t i = 0; i < count; i++)
+        updates[i].after = when_updated(s, updates[i].step);
+    qsort(updates, count, sizeof *updates, compare_updates);
+    for (size_t i = 0; i < count; i++)
+        run_step(s, updates[i].step);
     wait_for(s, (int64_t)s->nruns - 1);
     compute(s, s->late);
 }
@@ -243,6 +304,7 @@ static void prepare(simulation *s)
     s->bucket_run = no_runs(s, m->nbuckets);
     s->bucket_needs = no_runs(s, m->nbuckets);
     s->awaited = no_runs(s, m->nversions);
+    s->lands = no_runs(s, m->nversions);
     s->needs = no_runs(s, graph->nnodes);
     s->filled = SF_ARRAY(&s->arena, m->nbuckets, uint32_t);
     s->joint = SF_ARRAY(&s->arena, graph->nnodes, sf_effort);

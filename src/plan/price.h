@@ -1,7 +1,7 @@
 /* What a plan costs on a cluster: the time and the memory of a step, without running it.
  *
- * TIME. The nodes are walked in the order of the step, as every rank runs them, kernel by kernel
- * (plan/effort.h). There are two streams: ops, one after the other, and collectives, one after the other. A
+ * TIME. The nodes are walked in the order of the step, those of the update in the order in which gradients come,
+ * as every rank runs them, kernel by kernel (plan/effort.h). There are two streams: ops, one after the other, and collectives, one after the other. A
  * move starts when its operand is made (reductions, and gathers of what the step returns) or when somebody
  * wants its result (all others), and when the stream of collectives is free; who needs its result waits. What
  * is waited for is exposed, the rest is hidden, and costs no more than what it drags on the ops beside it

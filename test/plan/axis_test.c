@@ -166,25 +166,6 @@ static int number_of(brute *b, sf_share share)
     return b->nshares++;
 }
 
-/* Of a move along the one axis: parts that do not lie one behind the other are copied before they are sent, or
- * where they have come together. */
-static double seconds_of_copies(const setting *s, const sf_type *type, sf_share from,
-                                const sf_move *move)
-{
-    sf_share to = move->after.axes[0];
-    double bytes = (double)sf_type_bytes(type), sum = 0;
-    if (move->kind == SF_MOVE_EXCHANGE)
-        bytes /= s->mesh.axes[0].size;
-    sf_effort copy = {.bytes = 2 * bytes};
-    bool apart_before = from.dim > 0 || from.period < type->dims[0];
-    bool apart_after = to.dim > 0 || to.period < type->dims[0];
-    if ((move->kind == SF_MOVE_SCATTER || move->kind == SF_MOVE_EXCHANGE) && apart_after)
-        sum += sf_costs_op(s->costs, &copy);
-    if ((move->kind == SF_MOVE_GATHER || move->kind == SF_MOVE_EXCHANGE) && apart_before)
-        sum += sf_costs_op(s->costs, &copy);
-    return sum;
-}
-
 static void find_moves(brute *b)
 {
     const setting *s = b->s;
@@ -200,12 +181,9 @@ static void find_moves(brute *b)
             sf_path path;
             assert_true(sf_reshard(&s->mesh, type, &from, &to, sf_move_seconds, s->costs, &path));
             b->moves[i][k] = path.cost;
-            for (int m = 0; m < path.count; m++) {
-                const sf_layout *before = m > 0 ? &path.moves[m - 1].after : &from;
-                b->moves[i][k] += seconds_of_copies(s, type, before->axes[0], &path.moves[m]);
+            for (int m = 0; m < path.count; m++)
                 b->sends[i][k] |=
                     path.moves[m].kind != SF_MOVE_SLICE && path.moves[m].kind != SF_MOVE_MASK;
-            }
         }
 }
 

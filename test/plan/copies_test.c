@@ -43,7 +43,7 @@ static double bytes_that_plan_copies(const sf_graph *graph, const sf_plan *plan)
     double sum = 0;
     assert_int_equal(sf_moves_of(graph, plan, &arena, diag, &moves), SF_OK);
     for (size_t i = 0; i < moves->nmoves; i++)
-        sum += sf_copies_of_move(efforts, moves, &moves->moves[i]).before;
+        sum += sf_copies_of(efforts, moves, &moves->moves[i]).before;
     sf_diag_free(diag);
     sf_arena_free(&arena);
     return sum;

@@ -218,7 +218,7 @@ static void test_data_parallel(void **state)
 static void test_no_margin(void **state)
 {
     (void)state;
-    mlp m = {262144, 512, 1024, 3};
+    mlp m = {256, 512, 8192, 3};
     sf_graph *graph = make_mlp(&m);
     sf_plan *plan = search_margin(graph, "1x8xV100", 0, 0, 3, 0);
     double recipe = HUGE_VAL, best = HUGE_VAL;

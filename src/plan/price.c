@@ -1,7 +1,6 @@
 #include "plan/price.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "plan/copies.h"
 #include "plan/lives.h"
@@ -224,13 +223,6 @@ static void run_step(simulation *s, sf_step_item step)
         run_node(s, s->efforts->graph->nodes[step.index]);
 }
 
-/* A step of the update, and the run that it has to wait for. */
-typedef struct update {
-    sf_step_item step;
-    int64_t after;
-    size_t index;
-} update;
-
 static int64_t lands_after(const simulation *s, uint32_t version)
 {
     return later(s->lands[s->moves->versions[version].same], run_behind(s, version));
@@ -259,31 +251,38 @@ static bool is_update(const simulation *s, sf_step_item step)
                          : s->efforts->graph->nodes[step.index]->phase) == SF_UPDATE;
 }
 
-static int compare_updates(const void *left, const void *right)
+/* Updates in the order in which what they wait for lands, those that wait for one run in the order of the step. */
+static void run_updates(simulation *s, size_t count, const sf_step_item *updates)
 {
-    const update *a = left, *b = right;
-    if (a->after != b->after)
-        return a->after < b->after ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
+    int64_t nruns = (int64_t)s->nruns;
+    size_t *starts = SF_ARRAY(&s->arena, nruns + 2, size_t);
+    int64_t *after = SF_ARRAY(&s->arena, count, int64_t);
+    sf_step_item *ordered = SF_ARRAY(&s->arena, count, sf_step_item);
+    for (size_t i = 0; i < count; i++) {
+        after[i] = when_updated(s, updates[i]);
+        starts[after[i] - NONE + 1]++;
+    }
+    for (int64_t r = 0; r <= nruns; r++)
+        starts[r + 1] += starts[r];
+    for (size_t i = 0; i < count; i++)
+        ordered[starts[after[i] - NONE]++] = updates[i];
+    for (size_t i = 0; i < count; i++)
+        run_step(s, ordered[i]);
 }
 
 /* Parameters are updated as their gradients come, so that the others are on their way meanwhile (prog/order.c). */
 static void run_steps(simulation *s)
 {
     const sf_moves *m = s->moves;
-    update *updates = SF_ARRAY(&s->arena, m->nsteps, update);
+    sf_step_item *updates = SF_ARRAY(&s->arena, m->nsteps, sf_step_item);
     size_t count = 0;
     for (size_t i = 0; i < m->nsteps; i++) {
         if (is_update(s, m->steps[i]))
-            updates[count++] = (update){.step = m->steps[i], .index = i};
+            updates[count++] = m->steps[i];
         else
             run_step(s, m->steps[i]);
     }
-    for (size_t i = 0; i < count; i++)
-        updates[i].after = when_updated(s, updates[i].step);
-    qsort(updates, count, sizeof *updates, compare_updates);
-    for (size_t i = 0; i < count; i++)
-        run_step(s, updates[i].step);
+    run_updates(s, count, updates);
     wait_for(s, (int64_t)s->nruns - 1);
     compute(s, s->late);
 }

@@ -1,4 +1,11 @@
-/* What a plan costs on a cluster, computed once, for text and for JSON. */
+/* What a plan costs on a cluster, computed once, for text and for JSON.
+ *
+ *     explain.c        prices the plan, then one of
+ *     explain_all.c    all of the step
+ *     explain_what.c   some of its tensors, with
+ *     explain_other.c  what other layouts of them would cost
+ *     explain_words.c  words for all of these
+ */
 #ifndef SF_REPORT_EXPLAIN_H
 #define SF_REPORT_EXPLAIN_H
 
@@ -32,8 +39,9 @@ typedef struct sf_explanation {
     sf_explained_moves *kinds;
 } sf_explanation;
 
-/* What the plan was made for, where that is another cluster; else NULL. */
+/* What the plan was made for, where that is another cluster; else NULL. And a layout as people write it. */
 const char *sf_explain_made_for(const sf_explanation *e);
+const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
 
 /* All of the step. */
 void sf_explain_text(sf_explanation *e, sf_buf *out);
@@ -54,6 +62,5 @@ typedef struct sf_other_layout {
  * along each axis; in the arena, the fastest of each first. */
 sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
                             size_t *nothers, sf_other_layout **out);
-const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
 
 #endif

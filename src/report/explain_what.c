@@ -48,16 +48,6 @@ static const char *name_of(const sf_explanation *e, const sf_names *names, sf_va
     return *names->values[value] ? names->values[value] : sf_maker(e->graph, value)->scope->path;
 }
 
-const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout)
-{
-    const sf_type *type = sf_type_of(e->graph, value);
-    sf_buf text = {0};
-    sf_layout_print(layout, &e->plan->mesh, type->rank, type->dims, &text);
-    const char *kept = sf_arena_string(&e->arena, text.text, text.length);
-    sf_buf_free(&text);
-    return kept;
-}
-
 static const char *kind_of(const sf_explanation *e, sf_value value)
 {
     const sf_node *node = sf_maker(e->graph, value);

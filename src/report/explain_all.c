@@ -1,0 +1,269 @@
+/* What a plan does, all in all. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "ir/opdef.h"
+#include "report/explain.h"
+
+/* What is no more than this share faster is not called faster. */
+#define LEAST_GAIN 5e-4
+
+/* The prediction, if it is for this cluster. */
+static const sf_prediction *prediction_of(const sf_explanation *e)
+{
+    return sf_explain_made_for(e) ? NULL : e->plan->predicted;
+}
+
+/* Text ------------------------------------------------------------------------------------------- */
+
+static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
+{
+    const sf_plan *plan = e->plan;
+    sf_buf mesh = {0};
+    sf_mesh_print(&plan->mesh, &mesh);
+    sf_heading(out, style, "plan");
+    sf_buf_printf(out, "  mesh     %s, %d ranks\n", mesh.text, sf_mesh_size(&plan->mesh));
+    sf_buf_printf(out, "  cluster  %s\n", e->cluster->name);
+    if (sf_explain_made_for(e))
+        sf_buf_printf(out, "  made for %s, another cluster: what was expected there is left out\n",
+                      sf_explain_made_for(e));
+    if (*plan->recipe)
+        sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
+    sf_buf_free(&mesh);
+}
+
+static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
+{
+    const sf_price *price = &e->price;
+    const sf_prediction *predicted = prediction_of(e);
+    sf_heading(out, style, "time of a step");
+    sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
+    sf_buf_printf(out, "  exposed  %s of communication\n", sf_text_seconds(price->exposed).at);
+    sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
+    sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
+    if (predicted)
+        sf_buf_printf(out, "  bound    %s, which no plan on these devices is below\n",
+                      sf_text_seconds(predicted->bound).at);
+}
+
+static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {
+        {"kind", false, SF_STAYS}, {"bytes", true, SF_STAYS}, {"share", true, SF_STAYS}};
+    const sf_price *price = &e->price;
+    const sf_node *node = e->graph->nodes[price->peak];
+    sf_heading(out, style, "memory of a rank at its peak");
+    sf_table table = sf_table_new(&e->arena, 3, columns);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
+        if (price->by_kind[k] == 0)
+            continue;
+        sf_table_add(&table, "%s", sf_memory_kind_name((sf_memory_kind)k));
+        sf_table_add(&table, "%s", sf_text_bytes((double)price->by_kind[k]).at);
+        sf_table_add(&table, "%s",
+                     sf_text_share((double)price->by_kind[k], (double)price->memory).at);
+    }
+    sf_table_add(&table, "all");
+    sf_table_add(&table, "%s", sf_text_bytes((double)price->memory).at);
+    sf_table_add(&table, "%s", sf_text_share(1, 1).at);
+    sf_table_print(&table, style, out);
+    sf_remark(out, style, "at %s, node %" PRIu32 ", %s, in %s", node->def->name, node->id,
+              sf_phase_name(node->phase), *node->scope->path ? node->scope->path : "no scope");
+    if (prediction_of(e))
+        sf_remark(out, style, "lowered, a rank takes %s of %s",
+                  sf_text_bytes((double)prediction_of(e)->memory).at,
+                  sf_text_bytes((double)prediction_of(e)->limit).at);
+}
+
+static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {
+        {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS}, {"phase", false, SF_STAYS},
+        {"tensors", true, SF_STAYS},     {"bytes", true, SF_STAYS}, {"time", true, SF_STAYS},
+        {"exposed", true, SF_STAYS}};
+    sf_heading(out, style, "collectives of a step");
+    if (e->nkinds == 0) {
+        sf_remark(out, style, "none");
+        return;
+    }
+    sf_table table = sf_table_new(&e->arena, 7, columns);
+    for (size_t i = 0; i < e->nkinds; i++) {
+        const sf_explained_moves *k = &e->kinds[i];
+        char axes[SF_AXES_TEXT];
+        sf_table_add(&table, "%s", sf_move_kind_name(k->kind));
+        sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, k->axes, axes));
+        sf_table_add(&table, "%s", sf_phase_name(k->phase));
+        sf_table_add(&table, "%s", sf_text_count(k->count).at);
+        sf_table_add(&table, "%s", sf_text_bytes(k->bytes).at);
+        sf_table_add(&table, "%s", sf_text_seconds(k->seconds).at);
+        sf_table_add(&table, "%s", sf_text_seconds(k->exposed).at);
+    }
+    sf_table_print(&table, style, out);
+}
+
+/* The first of its name, so the best: alternatives are sorted. */
+static bool is_first(const sf_prediction *predicted, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (strcmp(predicted->alternatives[i].name, predicted->alternatives[index].name) == 0)
+            return false;
+    return true;
+}
+
+/* Says so when a searched plan was faster, but not by the margin, and the difference can be seen. One that is
+ * faster by more was found to take too much memory. */
+static void put_passed_over(const sf_explanation *e, sf_style style, sf_buf *out)
+{
+    const sf_prediction *predicted = e->plan->predicted;
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        double gain = predicted->seconds / a->seconds - 1;
+        if (!a->fits || strcmp(a->name, "search") != 0 || gain < LEAST_GAIN)
+            continue;
+        if (gain <= predicted->margin)
+            sf_remark(out, style,
+                      "search on %s is %.1f%% faster than this %s, within the margin of %g%%: "
+                      "--margin 0 takes it",
+                      a->mesh, 100 * gain, *e->plan->recipe ? "recipe" : "plan",
+                      100 * predicted->margin);
+        return;
+    }
+}
+
+static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {{"what", false, SF_STAYS},  {"mesh", false, SF_STAYS},
+                                        {"step", true, SF_STAYS},   {"slower by", true, SF_STAYS},
+                                        {"memory", true, SF_STAYS}, {"fits", false, SF_STAYS}};
+    const sf_prediction *predicted = prediction_of(e);
+    if (!predicted || predicted->nalternatives == 0)
+        return;
+    sf_heading(out, style, "what the search saw");
+    sf_table table = sf_table_new(&e->arena, 6, columns);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        if (!e->options.all && !is_first(predicted, i))
+            continue;
+        sf_table_add(&table, "%s", a->name);
+        sf_table_add(&table, "%s", a->mesh);
+        sf_table_add(&table, "%s", sf_text_seconds(a->seconds).at);
+        sf_table_add(&table, "%.1f%%", 100 * (a->seconds / predicted->seconds - 1));
+        sf_table_add(&table, "%s", sf_text_bytes((double)a->memory).at);
+        sf_table_add(&table, "%s", a->fits ? "yes" : "no");
+    }
+    sf_table_print(&table, style, out);
+    put_passed_over(e, style, out);
+}
+
+static double gap_of(double seconds, double bound)
+{
+    return seconds > 0 ? (seconds - bound) / seconds : 0;
+}
+
+static void put_last_line(const sf_explanation *e, sf_buf *out)
+{
+    const sf_prediction *predicted = prediction_of(e);
+    int64_t memory = predicted ? predicted->memory : e->price.memory;
+    sf_buf_printf(out, "\nstep %.3f ms, memory %.3f GiB, communication %.1f MiB",
+                  1e3 * e->price.seconds, (double)memory / (1 << 30), e->price.traffic / (1 << 20));
+    if (predicted)
+        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, predicted->bound));
+    sf_buf_putc(out, '\n');
+}
+
+void sf_explain_text(sf_explanation *e, sf_buf *out)
+{
+    sf_style style = {.width = e->options.width, .colour = e->options.colour};
+    put_head(e, style, out);
+    put_time(e, style, out);
+    put_memory(e, style, out);
+    put_collectives(e, style, out);
+    put_alternatives(e, style, out);
+    put_last_line(e, out);
+}
+
+/* JSON ------------------------------------------------------------------------------------------- */
+
+static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
+{
+    const sf_node *node = e->graph->nodes[e->price.peak];
+    sf_json_key(json, "memory_by_kind");
+    sf_json_begin_object(json);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
+        sf_json_add_int(json, sf_memory_kind_name((sf_memory_kind)k), e->price.by_kind[k]);
+    sf_json_end_object(json);
+    sf_json_key(json, "peak");
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "node", node->id);
+    sf_json_add_string(json, "op", node->def->name);
+    sf_json_add_string(json, "scope", node->scope->path);
+    sf_json_add_string(json, "phase", sf_phase_name(node->phase));
+    sf_json_end_object(json);
+}
+
+static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
+{
+    sf_json_key(json, "collectives");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < e->nkinds; i++) {
+        const sf_explained_moves *k = &e->kinds[i];
+        char axes[SF_AXES_TEXT];
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "kind", sf_move_kind_name(k->kind));
+        sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, k->axes, axes));
+        sf_json_add_string(json, "phase", sf_phase_name(k->phase));
+        sf_json_add_int(json, "tensors", k->count);
+        sf_json_add_double(json, "bytes", k->bytes);
+        sf_json_add_double(json, "seconds", k->seconds);
+        sf_json_add_double(json, "exposed", k->exposed);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *json)
+{
+    sf_json_add_double(json, "bound", predicted->bound);
+    sf_json_add_double(json, "margin", predicted->margin);
+    sf_json_add_double(json, "gap", gap_of(predicted->seconds, predicted->bound));
+    sf_json_add_int(json, "lowered_memory", predicted->memory);
+    sf_json_add_int(json, "memory_limit", predicted->limit);
+    sf_json_key(json, "alternatives");
+    sf_json_begin_array(json);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        const sf_alternative *a = &predicted->alternatives[i];
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "name", a->name);
+        sf_json_add_string(json, "mesh", a->mesh);
+        sf_json_add_double(json, "seconds", a->seconds);
+        sf_json_add_int(json, "memory", a->memory);
+        sf_json_add_bool(json, "fits", a->fits);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+void sf_explain_json(sf_explanation *e, sf_buf *out)
+{
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_add_int(&json, "ranks", sf_mesh_size(&e->plan->mesh));
+    sf_json_add_string(&json, "recipe", e->plan->recipe);
+    sf_json_add_string(&json, "cluster", e->cluster->name);
+    if (sf_explain_made_for(e))
+        sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
+    sf_json_key(&json, "mesh");
+    sf_mesh_put_json(&e->plan->mesh, &json);
+    sf_json_add_double(&json, "seconds", e->price.seconds);
+    sf_json_add_double(&json, "compute", e->price.compute);
+    sf_json_add_double(&json, "exposed", e->price.exposed);
+    sf_json_add_double(&json, "hidden", e->price.hidden);
+    sf_json_add_double(&json, "traffic", e->price.traffic);
+    sf_json_add_int(&json, "memory", e->price.memory);
+    put_json_memory(e, &json);
+    put_json_collectives(e, &json);
+    if (prediction_of(e))
+        put_json_prediction(prediction_of(e), &json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}

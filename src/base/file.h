@@ -32,6 +32,9 @@ sf_status sf_file_write(const char *path, const void *data, size_t size, sf_diag
  * behind. */
 sf_status sf_file_try(const char *path, sf_diag *diag);
 
+/* Whether both names are of one file that exists. "-" is none. */
+bool sf_file_is_same(const char *a, const char *b);
+
 enum { SF_PATH_SIZE = 4096 };
 
 /* The same in pieces. Holds no memory, but a file: whoever opens it must commit or abort it, after a

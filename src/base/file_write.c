@@ -236,3 +236,10 @@ sf_status sf_file_try(const char *path, sf_diag *diag)
     sf_file_writer_abort(&writer);
     return SF_OK;
 }
+
+bool sf_file_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, "-") != 0 && strcmp(b, "-") != 0 && stat(a, &x) == 0 && stat(b, &y) == 0 &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
 
 enum { UNSAID = -1 };
@@ -20,6 +21,7 @@ static sf_status calibrate(const sf_calibrate_options *options, const char *outp
                            const sf_show_options *show, sf_diag *diag)
 {
     sf_cluster *cluster = NULL;
+    SF_TRY(sf_cli_try_output(output, NULL, NULL, diag));
     sf_status status = sf_calibrate(options, diag, &cluster);
     if (options->progress)
         fprintf(stderr, "\r\033[K");

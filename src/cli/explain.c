@@ -1,4 +1,5 @@
 /* sheaf explain: what a plan costs, where, and why. */
+#include <string.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -34,11 +35,19 @@ static sf_status explain(const struct job *job, sf_diag *diag)
         return sf_fail(diag, SF_EUSAGE, loc, "the plan does not say its step: give --step");
     if (!*on)
         return sf_fail(diag, SF_EUSAGE, loc, "the plan does not say its cluster: give --cluster");
-    SF_TRY(sf_cluster_open(on, diag, &cluster));
-    sf_status status = sf_load(step, &job->load, diag, &graph);
+    if (!job->step && strcmp(step, "-") == 0)
+        return sf_fail(diag, SF_EUSAGE, loc,
+                       "the plan was made of a step from standard input: give --step");
+    sf_status status = sf_cluster_open(on, diag, &cluster);
+    if (status != SF_OK && !job->cluster)
+        return sf_hint(diag, "%s says so; --cluster names another", job->plan);
+    SF_TRY(status);
+    status = sf_load(step, &job->load, diag, &graph);
     if (status == SF_OK) {
         status = explain_with(job, graph, cluster, diag);
         sf_graph_free(graph);
+    } else if (!job->step) {
+        status = sf_hint(diag, "%s says so; --step names another file", job->plan);
     }
     sf_cluster_free(cluster);
     return status;

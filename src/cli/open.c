@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/diag.h"
+#include "base/file.h"
 #include "cli/cli.h"
 
 static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
@@ -41,4 +42,16 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
     sf_plan_free(*out);
     *out = NULL;
     return sf_fail(diag, status, (sf_loc){.file = path}, "this plan does not compute the step");
+}
+
+sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag)
+{
+    const char *inputs[] = {input, other};
+    if (!path)
+        return SF_OK;
+    for (int i = 0; i < 2; i++)
+        if (inputs[i] && sf_file_is_same(path, inputs[i]))
+            return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = path},
+                           "is read, so it cannot be the output as well");
+    return sf_file_try(path, diag);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
 
 struct job {
@@ -18,6 +19,7 @@ static sf_status pin(const struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_plan *plan;
+    SF_TRY(sf_cli_try_output(job->making.output, job->step, NULL, diag));
     sf_status status = sf_load(job->step, &job->load, diag, &graph);
     if (status != SF_OK)
         return status;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/diag.h"
 #include "cli/cli.h"
 
 struct job {
@@ -45,8 +45,7 @@ static sf_status plan(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_cluster *cluster;
-    if (job->making.output)
-        SF_TRY(sf_file_try(job->making.output, diag)); /* not only after a long search */
+    SF_TRY(sf_cli_try_output(job->making.output, job->step, job->cluster, diag));
     SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
     sf_status status = sf_load(job->step, &job->load, diag, &graph);
     if (status == SF_OK) {
@@ -68,7 +67,8 @@ int sf_cli_plan(int argc, char **argv)
          "most memory of a rank, such as 12G (default: what the devices have)"},
         {"optimize", 'O', SF_CLI_COUNT, &level, "LEVEL", "2: faster; 3: more meshes (default)"},
         {"seconds", 's', SF_CLI_NUMBER, &job.plan.seconds, "S",
-         "stop improving after so long; the answer may then differ between runs"},
+         "stop improving after so long, as soon as something fits; the answer may then differ "
+         "between runs"},
         {"recipes", 'r', SF_CLI_FLAG, &job.plan.recipes, NULL, "choose among the recipes alone"},
         {"margin", 0, SF_CLI_SHARE, &job.plan.margin, "PERCENT",
          "how much faster than all recipes a searched plan must be to be taken (default 1; 0: the "
@@ -83,8 +83,8 @@ int sf_cli_plan(int argc, char **argv)
         .synopsis = "STEP --cluster CLUSTER [--memory SIZE] [-O2] [--mesh AXES] [--pin PIN...] "
                     "[-o PLAN]",
         .about = "Finds the split of a step that takes the least time on a cluster and fits in "
-                 "its memory, and says what it costs. With a mesh it is the only one to try; with "
-                 "pins, what they say holds in the plan, and axes that they name are there. "
+                 "its memory, and says what it costs. --mesh names the only mesh to try. What "
+                 "--pin says holds in the plan, and axes that it names are there. "
                  "docs/planning.md explains the search and the prices.",
         .operand = "STEP",
         .options = options,

@@ -324,6 +324,18 @@ static sf_status try_mesh(search *s)
     return settle(s);
 }
 
+static sf_status fail_to_find(search *s)
+{
+    sf_fail(s->diag, SF_EWRONG, SF_NOWHERE, "no plan was found: %s %s",
+            s->options->recipes_only ? "no recipe applies to this step on"
+                                     : "nothing splits it over",
+            s->options->mesh ? "this mesh" : "so many devices");
+    return sf_hint(s->diag, s->options->recipes_only
+                                ? "sheaf pin --recipe says why; without --recipes the search "
+                                  "looks at more than them"
+                                : "another number of devices may divide what the step has");
+}
+
 static sf_status run_stages(search *s)
 {
     SF_TRY(search_read_pins(s));
@@ -335,7 +347,7 @@ static sf_status run_stages(search *s)
                        "no plan was found that keeps to all pins; \"%s\" is one that was broken",
                        s->ground.pins[s->broken - 1]);
     if (s->found->count == 0)
-        return sf_fail(s->diag, SF_EWRONG, SF_NOWHERE, "no plan was found");
+        return fail_to_find(s);
     return SF_OK;
 }
 

@@ -64,6 +64,11 @@ static void add_expected(differ *d, sf_table *table)
     }
 }
 
+static const char *cluster_text(const sf_plan *plan)
+{
+    return plan->predicted && *plan->predicted->cluster ? plan->predicted->cluster : "-";
+}
+
 static void put_head(differ *d, sf_style style, sf_buf *out)
 {
     sf_column columns[] = {
@@ -76,6 +81,9 @@ static void put_head(differ *d, sf_style style, sf_buf *out)
     sf_table_add(&table, "recipe");
     for (int s = 0; s < SIDES; s++)
         sf_table_add(&table, "%s", *d->plans[s]->recipe ? d->plans[s]->recipe : "-");
+    sf_table_add(&table, "cluster");
+    for (int s = 0; s < SIDES; s++)
+        sf_table_add(&table, "%s", cluster_text(d->plans[s]));
     add_expected(d, &table);
     sf_table_print(&table, style, out);
 }

@@ -15,6 +15,12 @@ static const sf_prediction *prediction_of(const sf_explanation *e)
     return sf_explain_made_for(e) ? NULL : e->plan->predicted;
 }
 
+/* What was found for this cluster fits as it was lowered; of others the estimate tells. */
+static bool fits(const sf_explanation *e)
+{
+    return prediction_of(e) || e->price.memory <= sf_costs_memory(e->costs);
+}
+
 /* Text ------------------------------------------------------------------------------------------- */
 
 static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
@@ -73,6 +79,9 @@ static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
         sf_remark(out, style, "lowered, a rank takes %s of %s",
                   sf_text_bytes((double)prediction_of(e)->memory).at,
                   sf_text_bytes((double)prediction_of(e)->limit).at);
+    else if (!fits(e))
+        sf_remark(out, style, "it does not fit: a device of this cluster has %s",
+                  sf_text_bytes((double)sf_costs_memory(e->costs)).at);
 }
 
 static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
@@ -260,6 +269,8 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_add_double(&json, "hidden", e->price.hidden);
     sf_json_add_double(&json, "traffic", e->price.traffic);
     sf_json_add_int(&json, "memory", e->price.memory);
+    sf_json_add_int(&json, "device_memory", sf_costs_memory(e->costs));
+    sf_json_add_bool(&json, "fits", fits(e));
     put_json_memory(e, &json);
     put_json_collectives(e, &json);
     if (prediction_of(e))

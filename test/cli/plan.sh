@@ -70,6 +70,27 @@ expect 1 plan "$step" -c 1x4xV100 -m 1K --recipes -o "$work/folder/new.json"
 [ "$(ls -A "$work/folder") $(cat "$work/folder/old.json")" = "old.json old" ] ||
     fail "a search that failed left $(ls -A "$work/folder")"
 
+# What is read is not written over.
+cp "$step" "$work/step.mlir"
+"$SHEAF_BIN" cluster 1x4xCPU --json >"$work/cluster.json"
+expect 2 plan "$work/step.mlir" -c 1x4xCPU -o "$work/step.mlir"
+warns "step.mlir: error: is read, so it cannot be the output as well"
+expect 2 plan "$work/step.mlir" -c "$work/cluster.json" -o "$work/folder/../cluster.json"
+expect 2 pin "$work/step.mlir" -r dp -n 2 -o "$work/step.mlir"
+cmp -s "$step" "$work/step.mlir" || fail "the step was written over"
+
+# A plan elsewhere: its step is not there, and its cluster may be too small for it.
+expect 0 plan "$step" -c 1x4xCPU --recipes -o "$work/here.json"
+sed 's/"memory": [0-9.e+]*/"memory": 60000/' "$work/cluster.json" >"$work/small.json"
+expect 0 explain "$work/here.json" -c "$work/small.json"
+says "it does not fit: a device of this cluster has 58.6 KiB"
+expect 0 explain "$work/here.json" -c "$work/small.json" --json
+says '"fits": false'
+sed 's|"step": "[^"]*"|"step": "gone.mlir"|' "$work/here.json" >"$work/there.json"
+expect 1 explain "$work/there.json"
+warns "gone.mlir: error: cannot open"
+warns "--step names another file"
+
 expect 1 plan "$step" -c 1x4xV100 -m 1 --recipes
 warns "no plan was found that fits in 1 byte: "
 # A size has a unit in either case, and perhaps a point.

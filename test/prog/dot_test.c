@@ -10,13 +10,12 @@
 #include "prog/program.h"
 #include "sheaf/graph.h"
 
-#define DOT                                                                                        \
-    "%p = stablehlo.dot_general %x, %w, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] "  \
-    "x "                                                                                           \
-    "[3] : (tensor<4x6x3x5xf32>, tensor<4x7x3x5xf32>) -> tensor<4x3x6x7xf32>\n"
+#define X "tensor<4x6x3x5xf32>"
+#define W "tensor<4x7x3x5xf32>"
 #define MAIN(result)                                                                               \
-    "func.func public @main(%x: tensor<4x6x3x5xf32>, %w: tensor<4x7x3x5xf32>) -> " result " {"     \
-                                                                                          "\n" DOT
+    "func.func public @main(%x: " X ", %w: " W ") -> " result " {\n"                               \
+    "%p = stablehlo.dot_general %x, %w, batching_dims = [0, 2] x [0, 2], "                         \
+    "contracting_dims = [3] x [3] : (" X ", " W ") -> tensor<4x3x6x7xf32>\n"
 
 /* Copies are loops: how many instructions there are beside the product. */
 static const struct {

@@ -117,13 +117,13 @@ static sf_curve finish(const series *s)
 /* Products */
 
 enum { SMALLEST_PRODUCT = 8, LARGEST_PRODUCT = 1024, PRODUCTS = 8 };
-enum { ROOM = 4 << 20 }; /* elements */
+enum { ROOM = 4 << 20 }; /* elements of a matrix, and of those that take turns with it */
 
 typedef struct product {
     sf_gemm gemm;
     sf_threads *threads;
-    char *a, *b, *c; /* ROOM elements each */
-    int64_t at;      /* the first that were used last */
+    char *a, *b, *c;  /* `room` elements each */
+    int64_t room, at; /* at: the first that were used last */
 } product;
 
 /* Each time on what comes next: in a step, what an op reads was made a while ago, and is in no near cache. */
@@ -131,7 +131,7 @@ static sf_status run_product(void *context)
 {
     product *p = context;
     int64_t count = p->gemm.m * p->gemm.m, bytes = sf_dtype_get(p->gemm.a.dtype)->bytes;
-    p->at = p->at + 2 * count <= ROOM ? p->at + count : 0;
+    p->at = p->at + 2 * count <= p->room ? p->at + count : 0;
     p->gemm.a.data = p->a + p->at * bytes;
     p->gemm.b.data = p->b + p->at * bytes;
     p->gemm.c.data = p->c + p->at * bytes;
@@ -139,35 +139,42 @@ static sf_status run_product(void *context)
     return SF_OK;
 }
 
-static product new_product(const sf_meter *meter, sf_dtype dtype, int64_t n, sf_arena *scratch)
+static product new_product(const sf_meter *meter, sf_dtype dtype, int64_t room, sf_arena *scratch)
 {
-    size_t bytes = (size_t)ROOM * (size_t)sf_dtype_get(dtype)->bytes;
-    sf_matrix m = {.dtype = dtype, .row = n, .column = 1};
-    product p = {.threads = meter->threads};
-    p.gemm = (sf_gemm){.batches = 1, .m = n, .n = n, .k = n, .a = m, .b = m, .c = m};
+    size_t bytes = (size_t)room * (size_t)sf_dtype_get(dtype)->bytes;
+    sf_matrix m = {.dtype = dtype, .column = 1};
+    product p = {.threads = meter->threads, .room = room};
+    p.gemm = (sf_gemm){.batches = 1, .a = m, .b = m, .c = m};
     p.a = sf_arena_alloc(scratch, bytes);
     p.b = sf_arena_alloc(scratch, bytes);
     p.c = sf_arena_alloc(scratch, bytes);
     memset(p.a, 0x3c, bytes); /* a normal number in each type */
     memset(p.b, 0x3c, bytes);
     memset(p.c, 0, bytes);
-    int64_t need = sf_gemm_scratch(&p.gemm, sf_threads_count(meter->threads));
-    p.gemm.scratch = sf_alloc((size_t)need + 1);
     return p;
+}
+
+/* Matrices of n x n; sf_free(gemm.scratch). */
+static void set_size(product *p, int64_t n)
+{
+    sf_gemm *g = &p->gemm;
+    g->m = g->n = g->k = g->a.row = g->b.row = g->c.row = n;
+    g->scratch = sf_alloc((size_t)sf_gemm_scratch(g, sf_threads_count(p->threads)) + 1);
 }
 
 sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out)
 {
     series s = {.meter = meter, .expected = PRODUCTS};
+    sf_arena scratch = {0};
+    product p = new_product(meter, dtype, ROOM, &scratch);
     bool more = true;
     sf_status status = SF_OK;
     for (int64_t n = SMALLEST_PRODUCT; n <= LARGEST_PRODUCT && more && status == SF_OK; n *= 2) {
-        sf_arena scratch = {0};
-        product p = new_product(meter, dtype, n, &scratch);
+        set_size(&p, n);
         status = add_point(&s, 2.0 * (double)(n * n * n), run_product, &p, 8, &more);
         sf_free(p.gemm.scratch);
-        sf_arena_free(&scratch);
     }
+    sf_arena_free(&scratch);
     if (status == SF_OK)
         *out = finish(&s);
     return status;
@@ -302,7 +309,8 @@ static sf_transfer ring_transfer(const sf_group *group, sf_transfer_kind kind)
 
 /* Kernels and collectives, in turns */
 
-enum { TURN_PRODUCT = 128, LEAST_PAIRS = 5, MOST_PAIRS = 51 };
+enum { TURN_PRODUCT = 128, TURN_ROOM = 16 * TURN_PRODUCT * TURN_PRODUCT };
+enum { LEAST_PAIRS = 5, MOST_PAIRS = 51 };
 #define STRETCH                                                                                    \
     2e-3 /* seconds of kernels from one collective to the next: as in a step of training */
 
@@ -368,8 +376,9 @@ static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_transfer_
                             int64_t largest, sf_arena *scratch, turns *t)
 {
     *t = (turns){
-        .product = new_product(meter, SF_F32, TURN_PRODUCT, scratch),
+        .product = new_product(meter, SF_F32, TURN_ROOM, scratch),
         .exchange = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)}};
+    set_size(&t->product, TURN_PRODUCT);
     t->exchange.part.in = sf_arena_alloc(scratch, (size_t)largest);
     t->exchange.part.out = sf_arena_alloc(scratch, (size_t)largest);
     return sf_measure(meter, meter->seconds / COLLECTIVES, run_product, &t->product,

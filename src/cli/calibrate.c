@@ -21,7 +21,9 @@ static sf_status calibrate(const sf_calibrate_options *options, const char *outp
                            const sf_show_options *show, sf_diag *diag)
 {
     sf_cluster *cluster = NULL;
-    SF_TRY(sf_cli_try_output(output, NULL, NULL, diag));
+    if (sf_ranks_started() <=
+        1) /* else one rank writes, perhaps where the others have no such folder */
+        SF_TRY(sf_cli_try_output(output, NULL, NULL, diag));
     sf_status status = sf_calibrate(options, diag, &cluster);
     if (options->progress)
         fprintf(stderr, "\r\033[K");

@@ -1,4 +1,4 @@
-/* Steps and their plans, as commands take them. */
+/* Steps, their plans and outputs, as commands take them. */
 #include <inttypes.h>
 
 #include "base/diag.h"

@@ -241,6 +241,7 @@ static void put_json_plan(const differ *d, int side, sf_json_writer *json)
     sf_json_key(json, "mesh");
     sf_mesh_put_json(&plan->mesh, json);
     if (predicted) {
+        sf_json_add_string(json, "cluster", predicted->cluster);
         sf_json_add_double(json, "seconds", predicted->seconds);
         sf_json_add_double(json, "compute", predicted->compute);
         sf_json_add_double(json, "exposed", predicted->exposed);

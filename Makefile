@@ -18,7 +18,7 @@ bench: all
 # Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
 # ranks for SOAK_SECONDS (600 unless set).
 soak: all
-	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/device_test
+	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/cpu/device_test
 	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
 

@@ -15,8 +15,8 @@
 
 #include "base/machine.h"
 #include "base/mem.h"
-#include "run/comm.h"
-#include "run/gemm.h"
+#include "run/comm/comm.h"
+#include "run/gemm/gemm.h"
 
 #if SF_HAVE_MPI
 #include <mpi.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "run/vec.h"
+#include "run/vec/vec.h"
 
 enum { MOST = 4096, MOST_SETS = 4 };
 static alignas(64) char dst[MOST * 8], a[MOST * 8], b[MOST * 8], c[MOST * 8];

@@ -1,4 +1,4 @@
-# Matrix products. The kernels, src/run/gemm_*.c, are one text that is compiled for several instruction
+# Matrix products. The kernels, src/run/gemm/*.c, are one text that is compiled for several instruction
 # sets; which one runs is decided when the program starts. -ffp-contract=fast: a product and a sum
 # become one instruction, rounded once.
 
@@ -28,11 +28,11 @@ if(SF_SVE_FLAGS)
         set(sve${bits}_flags -march=armv8.2-a+sve -msve-vector-bits=${bits})
         list(APPEND gemm_flags_sve${bits} ${sve${bits}_flags})
     endforeach()
-    set_source_files_properties(src/run/isa.c src/run/gemm_kernel.c PROPERTIES
+    set_source_files_properties(src/run/vec/isa.c src/run/gemm/kernel.c PROPERTIES
         COMPILE_DEFINITIONS SF_HAVE_SVE=1)
 endif()
 foreach(set IN LISTS gemm_sets)
-    set_source_files_properties(src/run/gemm_${set}.c PROPERTIES
+    set_source_files_properties(src/run/gemm/${set}.c PROPERTIES
         COMPILE_OPTIONS "${gemm_flags_${set}}")
 endforeach()
 

@@ -74,9 +74,9 @@ endif()
 
 # The slowest first, so that in the end no processor waits for one that began late.
 set(slow_tests
-    cli/plan_sweep plan/rediscovery cli/plan cli/mpi cli/split_train cli/shared_programs cli/plan_pins
-    cli/docs_examples cli/plan_large plan/axis plan/search cli/split_kill cli/cluster cli/train_kill run/comm
-    run/fast prog/local base/threads shard/reshard front/steps cli/shared_steps run/vec)
+    cli/plan_sweep search/rediscovery cli/plan cli/mpi cli/split_train cli/shared_programs cli/plan_pins
+    cli/docs_examples cli/plan_large search/axis/axis search/search cli/split_kill cli/cluster cli/train_kill run/comm/comm
+    run/fast/fast local/local base/threads shard/reshard front/steps cli/shared_steps run/vec/vec)
 list(LENGTH slow_tests cost)
 foreach(name IN LISTS slow_tests)
     if(TEST ${name})

@@ -7,7 +7,7 @@
 #include "api/lowered.h"
 #include "base/json.h"
 #include "ir/opdef.h"
-#include "plan/lives.h"
+#include "search/lives.h"
 
 /* How many times the devices are thought of. */
 enum { MOST_TIMES = 64 };

@@ -2,7 +2,7 @@
 #ifndef SF_API_ADVICE_H
 #define SF_API_ADVICE_H
 
-#include "plan/search.h"
+#include "search/search.h"
 
 /* The search that found nothing, its limit, and the least that was found, as it is lowered. */
 typedef struct sf_misfit {

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
-#include "run/gemm.h"
+#include "run/gemm/gemm.h"
 #include "run/measure.h"
 
 enum { HOST_NAME = 256, DEFAULT_LARGEST = 64 << 20, LEAST_LARGEST = 4096 };

@@ -2,7 +2,7 @@
 #ifndef SF_API_LOWERED_H
 #define SF_API_LOWERED_H
 
-#include "prog/local.h"
+#include "local/local.h"
 
 /* Bytes of a rank: arguments, constants and the arena. */
 int64_t sf_lowered_bytes(const sf_local *local);

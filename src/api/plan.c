@@ -4,10 +4,10 @@
 
 #include "api/guard.h"
 #include "base/file.h"
+#include "local/check.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
 #include "plan/shrink.h"
-#include "prog/check.h"
 #include "prog/program.h"
 #include "sheaf/plan.h"
 

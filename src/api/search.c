@@ -1,5 +1,5 @@
 /* The search for a plan, and what a search cannot see: the memory that a rank really takes. */
-#include "plan/search.h"
+#include "search/search.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "api/lowered.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "prog/check.h"
+#include "local/check.h"
 
 enum { MOST_TRIES = 4, CHECKED_RANKS = 4 };
 

@@ -1,5 +1,5 @@
 /* Training, guarded; of a split step, by all ranks. */
-#include "run/train.h"
+#include "train/train.h"
 
 #include <math.h>
 

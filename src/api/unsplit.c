@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "ir/name.h"
-#include "run/init.h"
-#include "run/train.h"
+#include "train/init.h"
+#include "train/train.h"
 
 static sf_tensor new_tensor(sf_arena *arena, const sf_type *type)
 {

@@ -13,8 +13,8 @@
 #define SF_API_UNSPLIT_H
 
 #include "api/replay.h"
-#include "run/data.h"
 #include "run/engine.h"
+#include "train/data.h"
 
 typedef struct sf_unsplit {
     const sf_graph *graph;

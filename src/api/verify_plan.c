@@ -10,9 +10,9 @@
 #include "api/verify.h"
 #include "api/world.h"
 #include "base/mem.h"
-#include "prog/local.h"
-#include "run/agree.h"
-#include "run/pieces.h"
+#include "local/local.h"
+#include "run/comm/agree.h"
+#include "train/pieces.h"
 
 /* A shrunk step is tried for fewer: every step is judged by itself. */
 enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };

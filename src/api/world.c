@@ -9,8 +9,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/threads.h"
-#include "run/agree.h"
-#include "run/comm_kind.h"
+#include "run/comm/agree.h"
+#include "run/comm/kind.h"
 #include "sheaf/plan.h"
 
 /* Seconds, besides the limit, that ranks have for coming back when one has failed: they learn of it in

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "run/comm.h"
+#include "run/comm/comm.h"
 
 /* What one rank does. Nothing jumps out of it: it guards itself (api/guard.h). */
 typedef sf_status sf_rank_work(void *context, sf_comm *comm, sf_diag *diag);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "run/gemm.h"
+#include "run/gemm/gemm.h"
 
 static const struct feature {
     const char *name, *what;

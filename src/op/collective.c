@@ -1,4 +1,4 @@
-/* Collectives: how the ranks of a group exchange pieces. They stand in local graphs (prog/local.h) and
+/* Collectives: how the ranks of a group exchange pieces. They stand in local graphs (local/local.h) and
  * are no part of StableHLO.
  *
  * The group of a rank is those that differ from it only in the coordinates of the axes in the set `axes`;

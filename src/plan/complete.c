@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "ir/name.h"
+#include "ir/uses.h"
 #include "op/op.h"
 #include "plan/rules.h"
-#include "plan/uses.h"
 #include "shard/strategy.h"
 
 /* What is known of a node before any axis is looked at. */

@@ -1,7 +1,6 @@
 #include "plan/moves.h"
 
 #include "ir/name.h"
-#include "plan/effort.h"
 
 enum { ANY_PHASE = -1 };
 

@@ -1,10 +1,10 @@
 /* The moves of a plan: which values go from one layout into another, where, and in which collectives.
  *
- * This is what prog/local.h does to the step of a rank, without the rank's graph: a value that several
+ * This is what local/local.h does to the step of a rank, without the rank's graph: a value that several
  * nodes want in another layout is moved once, or, where it then is larger than as it was made, once for
  * each phase; reductions, and what gathers a result of the step, stand right behind what makes their
  * operand, all other moves before who wants them first; reductions and gathers that nothing reads in
- * between go together. test/plan/price_test holds the two to each other.
+ * between go together. test/search/price_test holds the two to each other.
  *
  *     value ── versions: as made, then moved
  *       version ── layout; the move that makes it
@@ -14,7 +14,7 @@
 #define SF_PLAN_MOVES_H
 
 #include "plan/plan.h"
-#include "plan/ways.h"
+#include "shard/ways.h"
 
 /* Collectives of a kind go together up to so many bytes: long enough for latency not to count, short enough for the
  * last one, beside which nothing is left to compute, to be soon over. */

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "ir/uses.h"
 #include "op/op.h"
-#include "plan/uses.h"
 #include "shard/strategy.h"
 
 typedef struct finder {

@@ -3,7 +3,7 @@
  * A plan says for every node of the step which layouts its operands must have and which its results
  * have. Everything else follows: a value whose layout differs from what a node wants is resharded on
  * the way (shard/reshard.h), and every rank derives its own program from the plan and its number
- * (prog/local.h). The layout of a state result is that of the argument it becomes.
+ * (local/local.h). The layout of a state result is that of the argument it becomes.
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
@@ -35,7 +35,7 @@ typedef struct sf_alternative {
     bool fits;
 } sf_alternative;
 
-/* What a search expects of the plan on its cluster (plan/price.h), in seconds and bytes. */
+/* What a search expects of the plan on its cluster (search/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
     const char *step;    /* the file of the step, "" where it is not known */
     const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */

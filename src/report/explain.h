@@ -10,8 +10,8 @@
 #define SF_REPORT_EXPLAIN_H
 
 #include "plan/pin.h"
-#include "plan/price.h"
 #include "report/table.h"
+#include "search/price.h"
 #include "sheaf/plan.h"
 
 /* Collectives of one kind along the same axes in one phase. */

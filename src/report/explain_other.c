@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/axis.h"
-#include "plan/refine.h"
 #include "report/explain.h"
+#include "search/axis/axis.h"
+#include "search/refine.h"
 
 #define SOLVER_WORK INT64_C(100000000)
 
@@ -13,7 +13,7 @@ typedef struct trial {
     const sf_classes *classes;
     const sf_axis_space *space;
     double exposed;         /* in the plan, of what only the update waits for: in all, */
-    uint8_t *value_exposed; /* and by value (plan/axis.h) */
+    uint8_t *value_exposed; /* and by value (search/axis/axis.h) */
     sf_value value;
     int axis;
     size_t count, capacity;

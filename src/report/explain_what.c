@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
-#include "plan/lives.h"
 #include "report/explain.h"
+#include "search/lives.h"
 
 enum { MOST_ROWS = 40 };
 

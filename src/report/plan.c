@@ -5,9 +5,9 @@
 #include "api/guard.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "local/local.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "prog/local.h"
 #include "report/table.h"
 
 enum { MOST_KINDS = 128 };

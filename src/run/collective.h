@@ -3,7 +3,7 @@
 #define SF_RUN_COLLECTIVE_H
 
 #include "ir/opdef.h"
-#include "run/comm.h"
+#include "run/comm/comm.h"
 #include "shard/mesh.h"
 
 /* A collective on its way. */

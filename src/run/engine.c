@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "run/engine_kind.h"
-#include "run/isa.h"
+#include "run/vec/isa.h"
 
 struct sf_engine {
     const sf_engine_table *table;

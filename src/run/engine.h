@@ -9,7 +9,7 @@
 #include "base/threads.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
-#include "run/comm.h"
+#include "run/comm/comm.h"
 #include "shard/mesh.h"
 
 typedef struct sf_engine sf_engine;

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "run/gemm.h"
-#include "run/vec.h"
+#include "run/gemm/gemm.h"
+#include "run/vec/vec.h"
 
 enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 25 };
 

@@ -8,7 +8,7 @@
 
 #include "base/threads.h"
 #include "cluster/curve.h"
-#include "run/comm.h"
+#include "run/comm/comm.h"
 
 typedef struct sf_meter {
     sf_comm *comm;

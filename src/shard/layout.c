@@ -383,3 +383,12 @@ sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int6
     *out = layout;
     return SF_OK;
 }
+
+double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh)
+{
+    double bytes = (double)sf_type_bytes(type);
+    for (int axis = 0; axis < mesh->naxes; axis++)
+        if (layout->axes[axis].kind == SF_SPLIT)
+            bytes /= mesh->axes[axis].size;
+    return bytes;
+}

@@ -90,6 +90,9 @@ typedef struct sf_joint_digit {
 int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_mesh *mesh, int dim,
                     int64_t size, sf_joint_digit digits[SF_MAX_JOINT]);
 
+/* Bytes of a rank's piece of a tensor. */
+double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh);
+
 /* The index in the whole dimension of index `local` of the piece of `rank`. */
 int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
                          int64_t size, int64_t local);

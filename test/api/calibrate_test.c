@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "cluster/cost.h"
-#include "run/gemm.h"
+#include "run/gemm/gemm.h"
 
 static sf_cluster *calibrate(int ranks, int threads, double seconds)
 {

@@ -14,7 +14,7 @@
 
 #include "api/guard.h"
 #include "base/mem.h"
-#include "run/agree.h"
+#include "run/comm/agree.h"
 
 enum { RANKS = 4, TENSORS = 20, VICTIM = 2 };
 

@@ -2,7 +2,7 @@
 # Ranks over MPI: the conformance suite of communicators with several numbers of ranks, and what happens
 # when one of them is late, gives up, leaves, starts something else, ends or is killed.
 set -u
-test=$SHEAF_BUILD/test/run/comm_test
+test=$SHEAF_BUILD/test/run/comm/comm_test
 for tool in mpirun timeout; do
     if ! command -v $tool >/dev/null; then
         echo "$tool is not installed: nothing over MPI is tested"

@@ -3,8 +3,8 @@
 #define TEST_SUPPORT_PLANS_H
 
 #include "ir/opdef.h"
+#include "local/local.h"
 #include "op/op.h"
-#include "prog/local.h"
 
 /* The micro steps, by name; NULL at the end. */
 extern const char *const test_steps[];

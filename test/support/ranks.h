@@ -5,7 +5,7 @@
 #define TEST_SUPPORT_RANKS_H
 
 #include "ir/tensor.h"
-#include "prog/local.h"
+#include "local/local.h"
 
 /* The piece of a whole tensor that `rank` has. Of partial sums all ranks but the first have some small
  * numbers, and the first the rest of the sum; of other partial values they have the identity. Data from

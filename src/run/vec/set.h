@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "run/vec.h"
+#include "run/vec/vec.h"
 
 /* NULL when the file was compiled without the instructions. */
 const sf_vec *sf_vec_set_base(void);

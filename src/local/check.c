@@ -1,0 +1,471 @@
+#include "local/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/name.h"
+#include "local/trace.h"
+#include "op/build.h"
+#include "op/op.h"
+#include "op/slots.h"
+#include "shard/region.h"
+
+typedef struct checker {
+    const sf_local *local;
+    const sf_graph *graph; /* local */
+    const sf_mesh *mesh;
+    sf_diag *diag;
+    /* Apart, or the large arrays would fill a block and every reset free and allocate the next. */
+    sf_arena arena, scratch; /* for the check, for one value */
+    uint32_t *seen;          /* by local value: the search that came here */
+    uint32_t search;
+    uint32_t *place; /* by local node: where it stands in the top block, or SF_NONE */
+
+    /* Where the value at hand comes from: claimed values, and the collective between, if any. */
+    sf_value *sources;
+    size_t nsources, capacity;
+    const sf_node *collective;
+    uint32_t part; /* which of its results */
+    int ncollectives;
+    sf_value early; /* what is used before it is made, or SF_NONE */
+} checker;
+
+/* The value of the step that a local one is a piece of, or, inside of a move, is made from; SF_NONE where
+ * that cannot be said. */
+static sf_value whole_behind(const sf_local *local, sf_value value)
+{
+    while (local->pieces[value].whole == SF_NONE) {
+        const sf_node *node = sf_maker(local->graph, value);
+        if (!node || node->noperands == 0)
+            return SF_NONE;
+        value = node->operands[sf_is_collective(node) ? value - node->result : 0];
+    }
+    return local->pieces[value].whole;
+}
+
+/* Along an axis of one rank everything is the same. */
+static bool same_layout(const checker *c, const sf_layout *a, const sf_layout *b)
+{
+    for (int axis = 0; axis < c->mesh->naxes; axis++)
+        if (c->mesh->axes[axis].size > 1 && !sf_share_equal(a->axes[axis], b->axes[axis]))
+            return false;
+    return true;
+}
+
+static sf_status hint_pin(const checker *c, sf_value whole, sf_status status)
+{
+    const sf_plan *plan = c->local->plan;
+    int pin = plan->pinned[whole];
+    return pin < 0 ? status : sf_hint(c->diag, "the pin %s is about it", plan->pins[pin].text);
+}
+
+static sf_status wrong(const checker *c, sf_value whole, const char *format, ...)
+{
+    sf_buf name = {0}, text = {0};
+    va_list args;
+    va_start(args, format);
+    sf_buf_vprintf(&text, format, args);
+    va_end(args);
+    sf_status status = sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "rank %d: %s %s", c->local->rank,
+                               sf_value_name(c->local->whole, whole, &name), text.text);
+    sf_buf_free(&name);
+    sf_buf_free(&text);
+    return hint_pin(c, whole, status);
+}
+
+static void visit(checker *c, sf_value value)
+{
+    if (c->seen[value] == c->search)
+        return;
+    c->seen[value] = c->search;
+    SF_PUSH(&c->scratch, c->sources, c->nsources, c->capacity, value);
+}
+
+static void visit_operands(checker *c, const sf_node *node);
+
+static void visit_region(checker *c, const sf_block *block)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++)
+        visit_operands(c, c->graph->nodes[block->nodes[i]]);
+    for (uint32_t i = 0; i < block->nresults; i++)
+        visit(c, block->results[i]);
+}
+
+static bool is_made_before(const checker *c, sf_value value, const sf_node *user)
+{
+    const sf_node *maker = sf_maker(c->graph, value);
+    return !maker || c->place[maker->id] == SF_NONE || c->place[user->id] == SF_NONE ||
+           c->place[maker->id] < c->place[user->id];
+}
+
+static void visit_operand(checker *c, const sf_node *node, uint32_t o)
+{
+    if (!is_made_before(c, node->operands[o], node))
+        c->early = node->operands[o];
+    visit(c, node->operands[o]);
+}
+
+static void visit_operands(checker *c, const sf_node *node)
+{
+    for (uint32_t o = 0; o < node->noperands; o++)
+        visit_operand(c, node, o);
+    for (uint32_t r = 0; r < node->nregions; r++)
+        visit_region(c, node->regions[r]);
+}
+
+/* Goes back from a value through those that claim nothing to those that do: c->sources. */
+static void find_sources(checker *c, sf_value value)
+{
+    size_t kept = 0;
+    c->search++;
+    c->nsources = 0;
+    c->ncollectives = 0;
+    c->collective = NULL;
+    c->early = SF_NONE;
+    visit(c, value);
+    for (size_t at = 0; at < c->nsources; at++) {
+        sf_value from = c->sources[at];
+        const sf_node *node = sf_maker(c->graph, from);
+        bool claims = c->local->pieces[from].whole != SF_NONE;
+        if (claims && from != value)
+            c->sources[kept++] = from;
+        if ((claims && from != value) || !node)
+            continue;
+        if (!sf_is_collective(node)) {
+            visit_operands(c, node);
+            continue;
+        }
+        c->collective = node;
+        c->part = from - node->result;
+        c->ncollectives++;
+        visit_operand(c, node, c->part);
+    }
+    c->nsources = kept;
+}
+
+/* Moves */
+
+static sf_region region_at(checker *c, const sf_piece *piece, int rank)
+{
+    return sf_region_of(&piece->layout, c->mesh, rank, sf_type_of(c->local->whole, piece->whole),
+                        &c->scratch);
+}
+
+static bool is_reduction(const sf_node *collective)
+{
+    return sf_is(collective, SF_OP_ALL_REDUCE) || sf_is(collective, SF_OP_REDUCE_SCATTER);
+}
+
+/* Two axes of one size. */
+static bool can_swap(const sf_mesh *mesh, sf_axes axes)
+{
+    int count = 0, size = 0;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (axes >> a & 1) {
+            if (count++ > 0 && mesh->axes[a].size != size)
+                return false;
+            size = mesh->axes[a].size;
+        }
+    return count == 2;
+}
+
+/* Whether all partial values that the axes combine are of the monoid. */
+static bool combines(const sf_layout *layout, sf_axes axes, int64_t monoid)
+{
+    for (int a = 0; a < SF_MAX_AXES; a++)
+        if (axes >> a & 1 && layout->axes[a].kind == SF_PARTIAL &&
+            (int64_t)layout->axes[a].monoid != monoid)
+            return false;
+    return true;
+}
+
+/* What is wrong with the group, the size or the monoid of the collective; NULL when nothing is. */
+static const char *fault_of_collective(const checker *c, const sf_layout *from)
+{
+    const sf_node *node = c->collective;
+    int64_t axes = node->attrs[SF_COLLECTIVE_AXES]->integer;
+    int64_t size = node->attrs[SF_COLLECTIVE_SIZE]->integer;
+    if (axes <= 0 || axes >> c->mesh->naxes)
+        return "along axes that the mesh does not have";
+    if (size != sf_group_size(c->mesh, (sf_axes)axes))
+        return "in a group of another size than the mesh says";
+    if (sf_is(node, SF_OP_PERMUTE) && !can_swap(c->mesh, (sf_axes)axes))
+        return "along axes that cannot be swapped";
+    if (is_reduction(node) &&
+        !combines(from, (sf_axes)axes, node->attrs[SF_COLLECTIVE_BODY]->integer))
+        return "with another operation than its partial values are of";
+    int64_t in = sf_type_of(c->graph, node->operands[c->part])->count;
+    int64_t out = sf_type_of(c->graph, node->result + c->part)->count;
+    in *= sf_is(node, SF_OP_ALL_GATHER) ? size : 1;
+    out *= sf_is(node, SF_OP_REDUCE_SCATTER) ? size : 1;
+    return in != out ? "whose result has another size than its operands" : NULL;
+}
+
+/* The ranks whose pieces the collective brings together. */
+static int members(const checker *c, int *ranks)
+{
+    const sf_node *node = c->collective;
+    if (!node) {
+        ranks[0] = c->local->rank;
+        return 1;
+    }
+    sf_axes axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
+    int count = sf_group_size(c->mesh, axes);
+    for (int place = 0; place < count; place++)
+        ranks[place] = sf_group_member(c->mesh, axes, c->local->rank, place);
+    if (!sf_is(node, SF_OP_PERMUTE))
+        return count;
+    int side = 1;
+    while (side * side < count)
+        side++;
+    int place = sf_group_place(c->mesh, axes, c->local->rank);
+    ranks[0] = ranks[place % side * side + place / side];
+    return 1;
+}
+
+/* Whether what a member brings has its place in the result: in a reduction, to every element; otherwise, as
+ * some of them. A group that is too large fails here. */
+static bool takes_part(checker *c, const sf_region *brought, const sf_region *wanted)
+{
+    sf_region part = sf_region_intersect(brought, wanted, &c->scratch);
+    if (!c->collective || !is_reduction(c->collective))
+        return !sf_region_is_empty(&part) || sf_region_is_empty(wanted);
+    for (int side = part.rank; side < part.nsides; side++)
+        part.sides[side] = wanted->sides[side];
+    return sf_region_equal(&part, wanted);
+}
+
+static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from)
+{
+    const char *fault = c->collective ? fault_of_collective(c, &from->layout) : NULL;
+    if (fault)
+        return wrong(c, to->whole, "is moved by %s %s", c->collective->def->name, fault);
+    int most = sf_mesh_size(c->mesh);
+    int *ranks = SF_ARRAY(&c->scratch, most, int);
+    int count = members(c, ranks);
+    sf_region *brought = SF_ARRAY(&c->scratch, count, sf_region);
+    for (int i = 0; i < count; i++)
+        brought[i] = region_at(c, from, ranks[i]);
+    sf_region wanted = region_at(c, to, c->local->rank);
+    bool good = sf_region_covered_once(&wanted, (size_t)count, brought, &c->scratch);
+    for (int i = 0; good && i < count; i++)
+        good = takes_part(c, &brought[i], &wanted);
+    if (good)
+        return SF_OK;
+    const sf_type *type = sf_type_of(c->local->whole, to->whole);
+    sf_buf text = {0};
+    sf_layout_print(&from->layout, c->mesh, type->rank, type->dims, &text);
+    sf_buf_puts(&text, " does not become ");
+    sf_layout_print(&to->layout, c->mesh, type->rank, type->dims, &text);
+    sf_buf_printf(&text, " by %s", c->collective ? c->collective->def->name : "no collective");
+    sf_status status = wrong(c, to->whole, "as %s", text.text);
+    sf_buf_free(&text);
+    return status;
+}
+
+/* Ops */
+
+static bool is_operand(const checker *c, const sf_node *whole, const sf_piece *source)
+{
+    const sf_layout *layouts = c->local->plan->nodes[whole->id];
+    static const sf_layout replicated;
+    for (uint32_t o = 0; o < whole->noperands; o++)
+        if (whole->operands[o] == source->whole && same_layout(c, &layouts[o], &source->layout))
+            return true;
+    return whole->nregions > 0 && same_layout(c, &source->layout, &replicated);
+}
+
+/* A constant may be folded into what stands for the op. */
+static bool is_read(const checker *c, sf_value whole, const sf_layout *layout)
+{
+    const sf_node *maker = sf_maker(c->local->whole, whole);
+    bool folded = maker && sf_is(maker, SF_OP_CONSTANT);
+    for (size_t i = 0; i < c->nsources; i++) {
+        const sf_piece *source = &c->local->pieces[c->sources[i]];
+        if (source->whole == whole && same_layout(c, &source->layout, layout))
+            return true;
+        folded = folded && source->whole != whole;
+    }
+    return folded;
+}
+
+static sf_status check_op(checker *c, const sf_piece *made)
+{
+    const sf_graph *whole = c->local->whole;
+    const sf_node *node = sf_maker(whole, made->whole);
+    if (!node)
+        return wrong(c, made->whole, "is an argument of the step, but made by the rank");
+    if (c->collective)
+        return wrong(c, made->whole, "is made by way of %s", c->collective->def->name);
+    if (!same_layout(c, sf_plan_layout(c->local->plan, whole, made->whole), &made->layout))
+        return wrong(c, made->whole, "is not made as the plan says");
+    for (size_t i = 0; i < c->nsources; i++) {
+        const sf_piece *source = &c->local->pieces[c->sources[i]];
+        sf_buf name = {0};
+        if (is_operand(c, node, source))
+            continue;
+        sf_status status = wrong(c, made->whole, "reads %s in a layout that it does not want",
+                                 sf_value_name(c->local->whole, source->whole, &name));
+        sf_buf_free(&name);
+        return c->local->plan->pinned[made->whole] < 0 ? hint_pin(c, source->whole, status)
+                                                       : status;
+    }
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if (!is_read(c, node->operands[o], &c->local->plan->nodes[node->id][o]))
+            return wrong(c, made->whole, "does not read operand %" PRIu32 " as the plan says", o);
+    return SF_OK;
+}
+
+static sf_status check_argument(checker *c, const sf_piece *piece)
+{
+    const sf_value_info *info = &c->local->whole->values[piece->whole];
+    const sf_layout *layouts = c->local->plan->arguments;
+    static const sf_layout replicated;
+    bool of_step = info->index < c->local->whole->top->narguments &&
+                   c->local->whole->top->arguments[info->index] == piece->whole;
+    return same_layout(c, &piece->layout, of_step ? &layouts[info->index] : &replicated)
+               ? SF_OK
+               : wrong(c, piece->whole, "does not come as the plan says");
+}
+
+static sf_status check_value(checker *c, sf_value value)
+{
+    const sf_piece *piece = &c->local->pieces[value];
+    const sf_type *whole = sf_type_of(c->local->whole, piece->whole);
+    const sf_type *type = sf_type_of(c->graph, value);
+    int64_t dims[SF_MAX_RANK];
+    if (!sf_layout_fits(&piece->layout, c->mesh, whole->rank, whole->dims, NULL))
+        return wrong(c, piece->whole, "has a layout that does not fit");
+    sf_layout_dims(&piece->layout, c->mesh, whole->rank, whole->dims, dims);
+    bool same = type->rank == whole->rank && type->dtype == whole->dtype;
+    for (int d = 0; same && d < whole->rank; d++)
+        same = dims[d] == type->dims[d];
+    if (!same)
+        return wrong(c, piece->whole, "has a piece of another shape than its layout says");
+    const sf_node *maker = sf_maker(c->local->whole, piece->whole);
+    if (maker && !c->local->plan->nodes[maker->id])
+        return SF_OK; /* inside of a region, which is replicated */
+    if (!sf_maker(c->graph, value))
+        return check_argument(c, piece);
+    find_sources(c, value);
+    if (c->early != SF_NONE) {
+        sf_value early = whole_behind(c->local, c->early);
+        return wrong(c, early == SF_NONE ? piece->whole : early, "is used before it is made");
+    }
+    if (c->ncollectives > 1)
+        return wrong(c, piece->whole, "is made by several collectives in one move");
+    if (c->nsources != 1 || c->local->pieces[c->sources[0]].whole != piece->whole)
+        return check_op(c, piece);
+    SF_TRY(check_move(c, piece, &c->local->pieces[c->sources[0]]));
+    return sf_check_elements(c->local, value, c->sources[0])
+               ? SF_OK
+               : wrong(c, piece->whole, "has its elements in other places than its layout says");
+}
+
+static sf_status check_results(checker *c)
+{
+    const sf_block *top = c->graph->top, *whole = c->local->whole->top;
+    for (uint32_t r = 0; r < whole->nresults; r++) {
+        const sf_piece *piece = &c->local->pieces[top->results[r]];
+        if (piece->whole != whole->results[r] ||
+            !same_layout(c, &piece->layout, &c->local->plan->results[r]))
+            return wrong(c, whole->results[r], "is not returned as the plan says");
+    }
+    return SF_OK;
+}
+
+/* Claims first: their messages name tensors. */
+static sf_status check_graph(checker *c)
+{
+    sf_mark mark = sf_arena_mark(&c->scratch);
+    for (size_t v = 0; v < c->graph->nvalues; v++) {
+        if (c->local->pieces[v].whole == SF_NONE)
+            continue;
+        SF_TRY(check_value(c, (sf_value)v));
+        sf_arena_reset(&c->scratch, mark);
+        c->sources = NULL;
+        c->nsources = c->capacity = 0;
+    }
+    SF_TRY(check_results(c));
+    return sf_graph_verify(c->graph, c->diag);
+}
+
+static void find_places(checker *c)
+{
+    c->place = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
+    memset(c->place, 0xff, c->graph->nnodes * sizeof *c->place);
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++)
+        c->place[c->graph->top->nodes[i]] = i;
+}
+
+sf_status sf_check_local(const sf_local *local, sf_diag *diag)
+{
+    checker c = {.local = local, .graph = local->graph, .mesh = &local->plan->mesh, .diag = diag};
+    c.seen = SF_ARRAY(&c.arena, local->graph->nvalues, uint32_t);
+    find_places(&c);
+    sf_status status = check_graph(&c);
+    sf_arena_free(&c.arena);
+    sf_arena_free(&c.scratch);
+    return status;
+}
+
+/* Ranks with each other */
+
+static const sf_node *next_collective(const sf_local *local, uint32_t *at)
+{
+    const sf_block *top = local->graph->top;
+    while (*at < top->nnodes) {
+        const sf_node *node = local->graph->nodes[top->nodes[(*at)++]];
+        if (sf_is_collective(node))
+            return node;
+    }
+    return NULL;
+}
+
+static bool same_collective(const sf_local *a, const sf_node *x, const sf_local *b,
+                            const sf_node *y)
+{
+    bool same = x->def == y->def && x->nresults == y->nresults;
+    for (int slot = 0; same && slot < x->def->nattrs; slot++)
+        same = slot == SF_COLLECTIVE_WHAT || (x->attrs[slot] ? x->attrs[slot]->integer : -1) ==
+                                                 (y->attrs[slot] ? y->attrs[slot]->integer : -1);
+    for (uint32_t r = 0; same && r < x->nresults; r++) {
+        const sf_type *s = sf_type_of(a->graph, x->result + r);
+        const sf_type *t = sf_type_of(b->graph, y->result + r);
+        same = s->dtype == t->dtype && s->count == t->count;
+    }
+    return same;
+}
+
+static const char *what_of(const sf_node *node)
+{
+    const sf_attr *what = node ? node->attrs[SF_COLLECTIVE_WHAT] : NULL;
+    return what ? what->text : "nothing";
+}
+
+static sf_status fail_to_match(const sf_local *a, const sf_node *x, const sf_local *b,
+                               const sf_node *y, int64_t number, sf_diag *diag)
+{
+    sf_status status =
+        sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                "collective %" PRId64
+                " is %s of %s on rank %d, but %s of %s on rank %d: they would wait for each other",
+                number, x ? x->def->name : "none", what_of(x), a->rank, y ? y->def->name : "none",
+                what_of(y), b->rank);
+    sf_value moved = x ? whole_behind(a, x->operands[0]) : whole_behind(b, y->operands[0]);
+    int pin = moved == SF_NONE ? -1 : a->plan->pinned[moved];
+    return pin < 0 ? status : sf_hint(diag, "the pin %s is about it", a->plan->pins[pin].text);
+}
+
+sf_status sf_check_match(const sf_local *a, const sf_local *b, sf_diag *diag)
+{
+    uint32_t at_a = 0, at_b = 0;
+    for (int64_t number = 0;; number++) {
+        const sf_node *x = next_collective(a, &at_a), *y = next_collective(b, &at_b);
+        if (!x && !y)
+            return SF_OK;
+        if (x && y && same_collective(a, x, b, y))
+            continue;
+        return fail_to_match(a, x, b, y, number, diag);
+    }
+}

@@ -1,0 +1,41 @@
+/* The local graph: what one rank computes.
+ *
+ * Every node of the step becomes the same op on the rank's pieces; where a value does not have the
+ * layout that a node wants, the moves of shard/reshard.h stand between them as nodes: collectives
+ * (op/collective.c), reshapes, transposes and slices. What comes out is an ordinary graph, which
+ * sf_lower makes a program of. Nothing in it grows with the number of ranks.
+ */
+#ifndef SF_LOCAL_LOCAL_H
+#define SF_LOCAL_LOCAL_H
+
+#include "plan/plan.h"
+
+/* What a value of the local graph is a piece of. */
+typedef struct sf_piece {
+    sf_value whole; /* of the step, or SF_NONE for what stands inside of a move */
+    sf_layout layout;
+} sf_piece;
+
+typedef struct sf_local {
+    sf_arena arena;
+    const sf_graph *whole; /* borrowed */
+    const sf_plan *plan;   /* borrowed */
+    int rank;
+    sf_graph *graph;  /* arguments and results are those of the step, in pieces */
+    sf_piece *pieces; /* by value of `graph` */
+} sf_local;
+
+/* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the
+ * tensor and the pin. A value that several nodes want in another layout is moved once, or, where a rank
+ * then holds more of it than it was made with (a gathered parameter), once for each phase, so that it
+ * need not be kept. A reduction stands right behind what makes its operand, in the phase of that;
+ * all-reduces that nothing reads in between are one, of several tensors. Ranks have the same
+ * collectives in the same order, numbered in their attribute, and nodes that differ in constants and
+ * in where they slice.
+ *
+ * Types and attributes go into the pool of `whole`: one call at a time for each graph. */
+sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
+                       sf_local **out);
+void sf_local_free(sf_local *local);
+
+#endif

@@ -1,0 +1,268 @@
+/* Moves as nodes.
+ *
+ * A tensor is a row-major array of digits (shard/layout.h). Those that a move does not touch are merged
+ * with their neighbours, across dimensions too; what is left is a short list of items
+ *
+ *     kept      in the piece before and after
+ *     source    split before, whole after
+ *     target    whole before, split after
+ *
+ * so that a piece before the move has the shape of the kept and target items, one after it that of the
+ * kept and source items, and a collective makes places in the group out of targets, and sources out of
+ * places. Reshapes and transposes bring the items where the collective wants them.
+ */
+#include "local/build.h"
+#include "op/slots.h"
+
+typedef enum item_kind { KEPT, SOURCE, TARGET } item_kind;
+
+typedef struct item {
+    item_kind kind;
+    int axis; /* of a source or target */
+    int64_t size;
+} item;
+
+/* Sources and targets, and what is kept between them. */
+enum { MAX_ITEMS = 4 * SF_MAX_AXES + 1 };
+
+typedef struct items {
+    int count;
+    item at[MAX_ITEMS];
+} items;
+
+static void add_item(items *list, item_kind kind, int axis, int64_t size)
+{
+    item *last = list->count ? &list->at[list->count - 1] : NULL;
+    if (kind == KEPT && last && last->kind == KEPT)
+        last->size *= size;
+    else
+        list->at[list->count++] = (item){kind, axis, size};
+}
+
+static items items_of(const local_builder *b, const sf_type *whole, const sf_layout *before,
+                      const sf_layout *after)
+{
+    items list = {0};
+    for (int d = 0; d < whole->rank; d++) {
+        sf_joint_digit digits[SF_MAX_JOINT];
+        int count = sf_layout_joint(before, after, b->mesh, d, whole->dims[d], digits);
+        SF_ASSERT(count >= 0);
+        for (int i = 0; i < count; i++) {
+            const sf_joint_digit *digit = &digits[i];
+            if (digit->before < 0 && digit->after < 0)
+                add_item(&list, KEPT, -1, digit->size);
+            else if (digit->before < 0)
+                add_item(&list, TARGET, digit->after, digit->size);
+            else if (digit->after < 0)
+                add_item(&list, SOURCE, digit->before, digit->size);
+        }
+    }
+    return list;
+}
+
+/* The items without those of a kind. */
+static items without(const items *list, item_kind kind)
+{
+    items out = {0};
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].kind != kind)
+            out.at[out.count++] = list->at[i];
+    return out;
+}
+
+static sf_value reshape_to_items(local_builder *b, sf_value x, const items *list)
+{
+    int64_t dims[MAX_ITEMS];
+    for (int i = 0; i < list->count; i++)
+        dims[i] = list->at[i].size;
+    return emit_reshape(b, x, list->count, dims);
+}
+
+static sf_value reshape_to(local_builder *b, sf_value x, const sf_type *type)
+{
+    return emit_reshape(b, x, type->rank, type->dims);
+}
+
+/* The order in which the items of the kind come first, in the order of their axes, then those kept. */
+static void front_order(const items *list, item_kind kind, int *order)
+{
+    int next = 0;
+    for (int axis = 0; axis < SF_MAX_AXES; axis++)
+        for (int i = 0; i < list->count; i++)
+            if (list->at[i].kind == kind && list->at[i].axis == axis)
+                order[next++] = i;
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].kind == KEPT)
+            order[next++] = i;
+}
+
+/* From [items] to [items of the kind, items kept]. */
+static sf_value bring_to_front(local_builder *b, sf_value x, const items *list, item_kind kind)
+{
+    int order[MAX_ITEMS];
+    front_order(list, kind, order);
+    return emit_transpose(b, reshape_to_items(b, x, list), order);
+}
+
+/* From [items of the kind, items kept], under any shape, to [items]. */
+static sf_value put_in_place(local_builder *b, sf_value x, const items *list, item_kind kind)
+{
+    int order[MAX_ITEMS], place[MAX_ITEMS];
+    items front = {.count = list->count};
+    bool in_order = true;
+    front_order(list, kind, order);
+    for (int i = 0; i < list->count; i++) {
+        front.at[i] = list->at[order[i]];
+        place[order[i]] = i;
+        in_order = in_order && order[i] == i;
+    }
+    return in_order ? x : emit_transpose(b, reshape_to_items(b, x, &front), place);
+}
+
+/* [size, piece], as one long row where a dimension more would be too many. */
+static const sf_type *rows_of(const local_builder *b, int64_t size, const sf_type *piece)
+{
+    int64_t dims[SF_MAX_RANK] = {size, piece->count};
+    int rank = 2;
+    if (piece->rank < SF_MAX_RANK) {
+        rank = piece->rank + 1;
+        for (int d = 0; d < piece->rank; d++)
+            dims[d + 1] = piece->dims[d];
+    }
+    return sf_type_get(b->graph->pool, piece->dtype, rank, dims);
+}
+
+static const sf_type *row_of(const local_builder *b, const sf_type *rows)
+{
+    return sf_type_get(b->graph->pool, rows->dtype, rows->rank - 1, rows->dims + 1);
+}
+
+static sf_value slice(local_builder *b, sf_value x, const items *list, const sf_type *to)
+{
+    int64_t starts[MAX_ITEMS], limits[MAX_ITEMS];
+    for (int i = 0; i < list->count; i++) {
+        bool cut = list->at[i].kind == TARGET;
+        starts[i] = cut ? sf_mesh_coordinate(b->mesh, b->rank, list->at[i].axis) : 0;
+        limits[i] = cut ? starts[i] + 1 : list->at[i].size;
+    }
+    return reshape_to(b, emit_slice(b, reshape_to_items(b, x, list), starts, limits), to);
+}
+
+static sf_value gather(local_builder *b, sf_value x, sf_axes axes, const items *list,
+                       const sf_type *to)
+{
+    const sf_type *rows = rows_of(b, sf_group_size(b->mesh, axes), sf_type_of(b->graph, x));
+    x = reshape_to(b, x, row_of(b, rows));
+    x = emit_collective(b, SF_OP_ALL_GATHER, x, axes, SF_MONOID_NONE, rows);
+    return reshape_to(b, put_in_place(b, x, list, SOURCE), to);
+}
+
+static sf_value scatter(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid,
+                        const items *list, const sf_type *to)
+{
+    const sf_type *rows = rows_of(b, sf_group_size(b->mesh, axes), to);
+    x = reshape_to(b, bring_to_front(b, x, list, TARGET), rows);
+    x = emit_collective(b, SF_OP_REDUCE_SCATTER, x, axes, monoid, row_of(b, rows));
+    return reshape_to(b, x, to);
+}
+
+static sf_value exchange(local_builder *b, sf_value x, sf_axes axes, const items *list,
+                         const sf_type *to)
+{
+    int64_t size = sf_group_size(b->mesh, axes);
+    int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
+    items before = without(list, SOURCE), after = without(list, TARGET);
+    x = emit_reshape(b, bring_to_front(b, x, &before, TARGET), 2, dims);
+    x = emit_collective(b, SF_OP_ALL_TO_ALL, x, axes, SF_MONOID_NONE, sf_type_of(b->graph, x));
+    return reshape_to(b, put_in_place(b, x, &after, SOURCE), to);
+}
+
+/* Nodes are the same on every rank, only their constants differ. */
+static sf_value mask(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
+{
+    sf_value identity = emit_identity(b, monoid, sf_type_of(b->graph, x));
+    sf_value chosen = emit_number(b, sf_type_scalar(b->graph->pool, SF_PRED), is_first);
+    return emit_select(b, chosen, x, identity);
+}
+
+sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid)
+{
+    const sf_node *maker = sf_maker(b->graph, x);
+    bool is_first = sf_group_place(b->mesh, axes, b->rank) == 0;
+    if (!maker || !sf_is(maker, SF_OP_CONSTANT))
+        return mask(b, x, is_first, monoid);
+    const sf_type *type = sf_type_of(b->graph, x);
+    return is_first ? emit(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
+                    : emit_identity(b, monoid, type);
+}
+
+/* The layout with the axes replicated. */
+static sf_layout freed(const sf_layout *layout, sf_axes axes)
+{
+    sf_layout out = *layout;
+    for (int a = 0; a < SF_MAX_AXES; a++)
+        if (axes >> a & 1)
+            out.axes[a] = (sf_share){0};
+    return out;
+}
+
+sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *layout,
+                     sf_axes axes)
+{
+    sf_pool *pool = b->graph->pool;
+    sf_layout after = freed(layout, axes);
+    items list = items_of(b, whole, layout, &after);
+    const sf_type *to = local_type(b, whole, &after), *type = sf_type_of(b->graph, x);
+    int64_t dims[MAX_ITEMS], low[MAX_ITEMS], high[MAX_ITEMS], interior[MAX_ITEMS] = {0};
+    for (int i = 0; i < list.count; i++) {
+        const item *at = &list.at[i];
+        bool split = at->kind == SOURCE;
+        dims[i] = split ? 1 : at->size;
+        low[i] = split ? sf_mesh_coordinate(b->mesh, b->rank, at->axis) : 0;
+        high[i] = split ? at->size - 1 - low[i] : 0;
+    }
+    sf_value zero = emit_number(b, sf_type_scalar(pool, type->dtype), 0);
+    sf_value operands[2] = {emit_reshape(b, x, list.count, dims), zero};
+    const sf_attr *attrs[] = {
+        [SF_PAD_LOW] = sf_attr_ints(pool, list.count, low),
+        [SF_PAD_HIGH] = sf_attr_ints(pool, list.count, high),
+        [SF_PAD_INTERIOR] = sf_attr_ints(pool, list.count, interior),
+    };
+    for (int i = 0; i < list.count; i++)
+        dims[i] = list.at[i].size;
+    const sf_type *padded = sf_type_get(pool, type->dtype, list.count, dims);
+    return reshape_to(b, emit(b, SF_OP_PAD, 2, operands, attrs, padded), to);
+}
+
+/* What the partial values of the first of the axes are combined with. */
+static sf_monoid monoid_of(const sf_layout *layout, sf_axes axes)
+{
+    int axis = 0;
+    while (!(axes >> axis & 1))
+        axis++;
+    return layout->axes[axis].monoid;
+}
+
+sf_value local_move(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *before,
+                    const sf_move *move)
+{
+    const sf_type *to = local_type(b, whole, &move->after);
+    if (sf_group_size(b->mesh, move->axes) == 1)
+        return x;
+    if (move->kind == SF_MOVE_MASK)
+        return mask(b, x, sf_group_place(b->mesh, move->axes, b->rank) == 0,
+                    monoid_of(&move->after, move->axes));
+    if (move->kind == SF_MOVE_REDUCE)
+        return emit_collective(b, SF_OP_ALL_REDUCE, x, move->axes, monoid_of(before, move->axes),
+                               to);
+    if (move->kind == SF_MOVE_SWAP)
+        return emit_collective(b, SF_OP_PERMUTE, x, move->axes, SF_MONOID_NONE, to);
+    items list = items_of(b, whole, before, &move->after);
+    if (move->kind == SF_MOVE_SLICE)
+        return slice(b, x, &list, to);
+    if (move->kind == SF_MOVE_GATHER)
+        return gather(b, x, move->axes, &list, to);
+    if (move->kind == SF_MOVE_SCATTER)
+        return scatter(b, x, move->axes, monoid_of(before, move->axes), &list, to);
+    return exchange(b, x, move->axes, &list, to);
+}

@@ -1,0 +1,93 @@
+#include "run/comm/agree.h"
+
+#include "base/arena.h"
+
+static bool is_alone(const sf_comm *comm)
+{
+    return !comm || sf_comm_size(comm) == 1;
+}
+
+/* One transfer between all ranks, in place. */
+static sf_status exchange(sf_comm *comm, const sf_transfer *transfer, sf_diag *diag)
+{
+    sf_arena scratch = {0};
+    int size = sf_comm_size(comm), *ranks = SF_ARRAY(&scratch, size, int);
+    for (int r = 0; r < size; r++)
+        ranks[r] = r;
+    sf_group *world;
+    sf_status status = sf_comm_group(comm, ranks, size, diag, &world);
+    if (status == SF_OK)
+        status = sf_comm_run(world, transfer, diag);
+    sf_arena_free(&scratch);
+    return status;
+}
+
+/* The largest of all ranks, element by element. */
+static sf_status reduce(sf_comm *comm, uint64_t *values, int64_t count, const char *what,
+                        sf_diag *diag)
+{
+    sf_transfer_part part = {.in = values, .out = values, .count = count};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_U64,
+                            .monoid = SF_MONOID_MAX,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = what};
+    return exchange(comm, &transfer, diag);
+}
+
+/* A failure is the more, the earlier the rank; its status stands in the last bits. */
+enum { STATUSES = 64 };
+
+sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *flag)
+{
+    if (is_alone(comm) || mine == SF_EPEER)
+        return mine;
+    uint64_t before = (uint64_t)(sf_comm_size(comm) - sf_comm_rank(comm));
+    uint64_t own = mine != SF_OK ? before * STATUSES + (uint64_t)mine : *flag, most = own;
+    sf_status status = reduce(comm, &most, 1, what, diag);
+    if (status != SF_OK)
+        return mine != SF_OK ? mine : status;
+    *flag = most == 1;
+    if (most < STATUSES)
+        return SF_OK;
+    if (most != own && diag)
+        sf_diag_clear(diag);
+    return (sf_status)(most % STATUSES);
+}
+
+sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag)
+{
+    bool flag = false;
+    return sf_agree_any(comm, mine, what, diag, &flag);
+}
+
+sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
+                        sf_diag *diag, int *other)
+{
+    *other = count;
+    if (is_alone(comm))
+        return SF_OK;
+    sf_arena scratch = {0};
+    uint64_t *ends = SF_ARRAY(&scratch, 2 * count, uint64_t);
+    for (int i = 0; i < count; i++) { /* the largest, and the smallest turned round */
+        ends[i] = mine[i];
+        ends[count + i] = ~mine[i];
+    }
+    sf_status status = reduce(comm, ends, 2 * count, what, diag);
+    for (int i = count; status == SF_OK && i-- > 0;)
+        if (ends[i] != ~ends[count + i])
+            *other = i;
+    sf_arena_free(&scratch);
+    return status;
+}
+
+sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value)
+{
+    if (is_alone(comm))
+        return SF_OK;
+    sf_transfer_part part = {.in = value, .out = value, .count = 1};
+    sf_transfer transfer = {
+        .kind = SF_BROADCAST, .dtype = SF_S64, .nparts = 1, .parts = &part, .what = what};
+    return exchange(comm, &transfer, diag);
+}

@@ -1,0 +1,22 @@
+/* Ranks that decide together. Each call waits until all ranks have made it; a NULL comm is a run of one
+ * rank, which agrees with itself. SF_EPEER: a rank was lost on the way. `what` is for messages. */
+#ifndef SF_RUN_COMM_AGREE_H
+#define SF_RUN_COMM_AGREE_H
+
+#include "run/comm/comm.h"
+
+/* SF_OK when all have SF_OK. Else all get the status of the first rank that failed; it alone keeps its
+ * messages, so that what all found is said once. */
+sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag);
+
+/* The same; *flag becomes whether any rank had it true. */
+sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *flag);
+
+/* *other: the first of the values that not all ranks have the same of, or `count`. */
+sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
+                        sf_diag *diag, int *other);
+
+/* *value becomes that of the first rank. */
+sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);
+
+#endif

@@ -1,0 +1,351 @@
+/* What all kinds of communicators share: checks, groups, requests, the fold, and words for messages. */
+#include <inttypes.h>
+#include <stdalign.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/mem.h"
+#include "run/comm/kind.h"
+
+const char *sf_transfer_kind_name(sf_transfer_kind kind)
+{
+    static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                        "all_to_all", "broadcast",  "permute"};
+    return names[kind];
+}
+
+struct timespec sf_comm_timespec(double deadline)
+{
+    double whole = deadline > 1e9 ? 1e9 : deadline; /* thirty years after the start */
+    time_t seconds = (time_t)whole;
+    long rest = (long)((whole - (double)seconds) * 1e9);
+    return (struct timespec){.tv_sec = seconds, .tv_nsec = rest > 999999999 ? 999999999 : rest};
+}
+
+int sf_comm_rank(const sf_comm *comm)
+{
+    return comm->rank;
+}
+
+int sf_comm_size(const sf_comm *comm)
+{
+    return comm->size;
+}
+
+const char *sf_comm_kind(const sf_comm *comm)
+{
+    return comm->kind->name;
+}
+
+void sf_comm_abort(sf_comm *comm, const char *why)
+{
+    comm->kind->abort(comm, why);
+}
+
+void sf_comm_free(sf_comm *comm)
+{
+    if (!comm)
+        return;
+    /* The kind goes first: others may still look at the requests. */
+    sf_request *requests = comm->requests;
+    sf_group *groups = comm->groups;
+    comm->kind->free(comm);
+    while (requests) {
+        sf_request *next = requests->next;
+        sf_free(requests);
+        requests = next;
+    }
+    while (groups) {
+        sf_group *next = groups->next;
+        sf_free(groups);
+        groups = next;
+    }
+}
+
+/* FNV-1a, then mixed, since short keys differ in few bits. */
+static uint64_t hash_bytes(const void *data, size_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ hash >> 31;
+}
+
+static sf_status check_ranks(const sf_comm *comm, const int *ranks, int count, sf_diag *diag,
+                             int *place)
+{
+    *place = -1;
+    for (int i = 0; i < count; i++) {
+        if (ranks[i] < 0 || ranks[i] >= comm->size)
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "no rank %d in a world of %d", ranks[i],
+                           comm->size);
+        for (int j = 0; j < i; j++)
+            if (ranks[i] == ranks[j])
+                return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "rank %d is twice in a group",
+                               ranks[i]);
+        if (ranks[i] == comm->rank)
+            *place = i;
+    }
+    if (*place < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "rank %d asks for a group without itself",
+                       comm->rank);
+    return SF_OK;
+}
+
+sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out)
+{
+    size_t size = (size_t)(count > 0 ? count : 0) * sizeof *ranks;
+    for (sf_group *group = comm->groups; group; group = group->next)
+        if (group->count == count && memcmp(group->ranks, ranks, size) == 0)
+            return *out = group, SF_OK;
+    int place;
+    SF_TRY(check_ranks(comm, ranks, count, diag, &place));
+    sf_group *group = sf_alloc_kept(sizeof *group + size);
+    if (!group)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a group of ranks");
+    *group = (sf_group){.comm = comm, .count = count, .place = place, .ranks = (int *)(group + 1)};
+    memcpy(group->ranks, ranks, size);
+    group->key = hash_bytes(ranks, size);
+    for (int i = 1; comm->hosts && i < count; i++)
+        group->spans_hosts |= comm->hosts[ranks[i]] != comm->hosts[ranks[0]];
+    if (comm->kind->join) {
+        sf_status status = comm->kind->join(group, diag);
+        if (status != SF_OK)
+            return sf_free(group), status;
+    }
+    group->next = comm->groups;
+    comm->groups = group;
+    *out = group;
+    return SF_OK;
+}
+
+int sf_comm_group_size(const sf_group *group)
+{
+    return group->count;
+}
+
+int sf_comm_group_place(const sf_group *group)
+{
+    return group->place;
+}
+
+sf_signature sf_comm_signature(const sf_request *request)
+{
+    const sf_transfer *transfer = &request->transfer;
+    sf_signature signature = {
+        .kind = (int32_t)transfer->kind,
+        .dtype = (int32_t)transfer->dtype,
+        .monoid = sf_comm_reduces(transfer->kind) ? (int32_t)transfer->monoid : 0,
+        .nparts = transfer->nparts,
+        .from = transfer->kind == SF_BROADCAST ? transfer->from : 0,
+        .counts = 1,
+    };
+    for (int i = 0; i < transfer->nparts; i++) {
+        int64_t count = transfer->parts[i].count;
+        uint64_t both[2] = {signature.counts, (uint64_t)count};
+        signature.count += count;
+        signature.counts = hash_bytes(both, sizeof both);
+    }
+    return signature;
+}
+
+void sf_comm_describe(const sf_signature *signature, const char *what, char *text)
+{
+    sf_transfer_kind kind = (sf_transfer_kind)signature->kind;
+    bool reduces = sf_comm_reduces(kind), named = what && *what;
+    char from[32] = "", parts[32] = "";
+    if (kind == SF_BROADCAST)
+        snprintf(from, sizeof from, " from place %d", signature->from);
+    if (signature->nparts != 1)
+        snprintf(parts, sizeof parts, " in %d parts", signature->nparts);
+    snprintf(text, SF_COMM_TEXT, "%s%s%s%s of %" PRId64 " %s%s%s%s%s", sf_transfer_kind_name(kind),
+             reduces ? " " : "", reduces ? sf_monoid_name((sf_monoid)signature->monoid) : "", from,
+             signature->count, sf_dtype_get((sf_dtype)signature->dtype)->name, parts,
+             named ? " (" : "", named ? what : "", named ? ")" : "");
+}
+
+void sf_comm_describe_request(const sf_request *request, char *text)
+{
+    sf_signature signature = sf_comm_signature(request);
+    sf_comm_describe(&signature, request->transfer.what, text);
+}
+
+void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there, const char *what,
+                    char *text, size_t room)
+{
+    char ours[SF_COMM_TEXT], theirs[SF_COMM_TEXT];
+    sf_comm_describe_request(here, ours);
+    sf_comm_describe(there, what, theirs);
+    const sf_group *group = here->group;
+    snprintf(text, room,
+             "ranks disagree on transfer %" PRIu64
+             " of a group of %d: rank %d started %s, rank %d %s",
+             here->sequence, group->count, group->comm->rank, ours, rank, theirs);
+}
+
+/* What one member holds of a part: the larger of its two sides. */
+static int64_t part_factor(sf_transfer_kind kind, int members)
+{
+    return kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? members
+                                                                                       : 1;
+}
+
+static sf_status check_parts(const sf_group *group, const sf_transfer *transfer, sf_diag *diag)
+{
+    int64_t bytes = sf_dtype_get(transfer->dtype)->bytes, total = 0, factor, size;
+    if (transfer->nparts < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s of %d parts",
+                       sf_transfer_kind_name(transfer->kind), transfer->nparts);
+    factor = part_factor(transfer->kind, group->count);
+    for (int i = 0; i < transfer->nparts; i++) {
+        int64_t count = transfer->parts[i].count;
+        if (count < 0 || !sf_mul(count, factor, &size) || !sf_mul(size, bytes, &size) ||
+            !sf_add(total, size, &total))
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s of %" PRId64 " elements",
+                           sf_transfer_kind_name(transfer->kind), count);
+    }
+    return SF_OK;
+}
+
+static sf_status check_transfer(const sf_group *group, const sf_transfer *transfer, sf_diag *diag)
+{
+    int from = transfer->from, to = transfer->to, members = group->count;
+    bool good = true;
+    if (transfer->kind == SF_BROADCAST)
+        good = from >= 0 && from < members;
+    if (transfer->kind == SF_PERMUTE)
+        good = from < members && to < members;
+    if (!good)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s from place %d to %d in a group of %d",
+                       sf_transfer_kind_name(transfer->kind), from, to, members);
+    return check_parts(group, transfer, diag);
+}
+
+static sf_status new_request(sf_group *group, const sf_transfer *transfer, sf_diag *diag,
+                             sf_request **out)
+{
+    size_t parts = (size_t)transfer->nparts * sizeof *transfer->parts;
+    size_t front = (group->comm->kind->request_bytes + 15) / 16 * 16;
+    sf_request *request = sf_alloc_kept(front + parts);
+    if (!request)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a transfer");
+    *request = (sf_request){.group = group, .transfer = *transfer};
+    sf_transfer_part *copy = (sf_transfer_part *)(void *)((char *)request + front);
+    if (parts > 0)
+        memcpy(copy, transfer->parts, parts);
+    request->transfer.parts = copy;
+    request->bytes = sf_dtype_get(transfer->dtype)->bytes;
+    *out = request;
+    return SF_OK;
+}
+
+/* In a group of one every transfer is a copy; a permute may have nobody to copy from. */
+static void run_alone(sf_request *request)
+{
+    const sf_transfer *transfer = &request->transfer;
+    request->local = true;
+    if (transfer->kind == SF_PERMUTE && (transfer->from < 0 || transfer->to < 0))
+        return;
+    for (int i = 0; i < transfer->nparts; i++) {
+        const sf_transfer_part *part = &transfer->parts[i];
+        if (part->in != part->out && part->count > 0)
+            memcpy(part->out, part->in, (size_t)(part->count * request->bytes));
+    }
+}
+
+static void link_request(sf_request *request)
+{
+    sf_comm *comm = request->group->comm;
+    request->next = comm->requests;
+    if (request->next)
+        request->next->prev = request;
+    comm->requests = request;
+}
+
+static void drop_request(sf_request *request)
+{
+    if (request->prev)
+        request->prev->next = request->next;
+    else
+        request->group->comm->requests = request->next;
+    if (request->next)
+        request->next->prev = request->prev;
+    sf_free(request);
+}
+
+static sf_status start_transfer(sf_group *group, const sf_transfer *transfer, bool awaited,
+                                sf_diag *diag, sf_request **out)
+{
+    sf_combine combine = {0};
+    SF_TRY(check_transfer(group, transfer, diag));
+    if (sf_comm_reduces(transfer->kind) &&
+        !sf_combine_get(transfer->dtype, transfer->monoid, &combine))
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s of %s by %s between ranks",
+                       sf_transfer_kind_name(transfer->kind), sf_dtype_get(transfer->dtype)->name,
+                       sf_monoid_name(transfer->monoid));
+    sf_request *request = NULL;
+    SF_TRY(new_request(group, transfer, diag, &request));
+    request->combine = combine;
+    request->awaited = awaited;
+    request->sequence = group->sequence++;
+    link_request(request);
+    if (group->count == 1) {
+        run_alone(request);
+    } else {
+        sf_status status = group->comm->kind->start(request, diag);
+        if (status != SF_OK)
+            return drop_request(request), status;
+    }
+    *out = request;
+    return SF_OK;
+}
+
+sf_status sf_comm_start(sf_group *group, const sf_transfer *transfer, sf_diag *diag,
+                        sf_request **out)
+{
+    return start_transfer(group, transfer, false, diag, out);
+}
+
+bool sf_comm_done(const sf_request *request)
+{
+    return request->local || request->group->comm->kind->done(request);
+}
+
+sf_status sf_comm_wait(sf_request *request, sf_diag *diag)
+{
+    sf_status status = SF_OK;
+    if (!request->local)
+        status = request->group->comm->kind->wait(request, diag);
+    drop_request(request);
+    return status;
+}
+
+sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag)
+{
+    sf_request *request = NULL;
+    SF_TRY(start_transfer(group, transfer, true, diag, &request));
+    return sf_comm_wait(request, diag);
+}
+
+/* A run at a time, so that what is between two steps stays in the first cache. */
+enum { FOLD_BYTES = 8192 };
+
+void sf_comm_fold(const sf_combine *combine, const void *const *sources, int members, int segment,
+                  void *out, int64_t count)
+{
+    alignas(64) char between[FOLD_BYTES];
+    int64_t run = FOLD_BYTES / combine->bytes;
+    for (int64_t first = 0; first < count; first += run) {
+        int64_t some = count - first < run ? count - first : run, at = first * combine->bytes;
+        const char *sum = (const char *)sources[(segment + 1) % members] + at;
+        for (int i = 2; i <= members; i++) {
+            char *to = i == members ? (char *)out + at : between;
+            sf_combine_run(combine, to, sum, (const char *)sources[(segment + i) % members] + at,
+                           some);
+            sum = to;
+        }
+    }
+}

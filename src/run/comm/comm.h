@@ -1,0 +1,108 @@
+/* Communicators: ranks that exchange tensors.
+ *
+ * A world has a number of ranks; each holds its own end, an sf_comm. Two kinds stand behind one
+ * interface: `threads`, ranks as threads of one process, and `mpi`, any MPI. Collectives are started and
+ * waited for; between the two they go on in the background, without help of the caller. All members of
+ * a group start the same collectives of that group in the same order; collectives of different groups
+ * may be in flight together, any number of them.
+ *
+ * The result of a reduction is the same, bit for bit, on every member, in every run, for either kind:
+ * elements are combined in an order that depends on the size of the group and the number of elements
+ * alone.
+ *
+ * Nothing waits for ever: whoever waits longer than the time limit, or learns that another rank has
+ * failed, gets SF_EPEER and a message that names the rank and what it waited for. So it is when members
+ * start different transfers as the same one of their group. After that the world is only good for being
+ * freed; memory that was given to a transfer is the caller's again when its wait has returned.
+ *
+ * An end, its groups and its requests are used by one thread at a time; only sf_comm_abort may be called
+ * by any.
+ */
+#ifndef SF_RUN_COMM_COMM_H
+#define SF_RUN_COMM_COMM_H
+
+#include "base/diag.h"
+#include "ir/dtype.h"
+#include "ir/factor.h"
+
+typedef struct sf_comm sf_comm;
+typedef struct sf_group sf_group;
+
+typedef struct sf_comm_options {
+    double limit; /* seconds that a rank may wait for another; 0: 300 */
+} sf_comm_options;
+
+/* A world of `size` ranks in this process; out[r] is for the thread that is rank r. */
+sf_status sf_comm_threads_new(int size, const sf_comm_options *options, sf_diag *diag,
+                              sf_comm **out);
+
+/* This process's end of MPI_COMM_WORLD; starts MPI if it is not started, which waits, within the limit, for
+ * all processes. SF_EUNSUPPORTED, saying what to install, in a build without MPI. */
+sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm **out);
+
+/* Sets what our transfers want of MPI where the environment says nothing about it. For programs that start
+ * MPI themselves, before they do. */
+void sf_comm_mpi_prefer(void);
+
+/* Whether this process was started by mpirun or the like, and with how many ranks (0: no). */
+int sf_comm_mpi_size(void);
+
+/* Whoever still wants something of this rank gets SF_EPEER. Over MPI it waits, within the limit, until the
+ * others free theirs. */
+void sf_comm_free(sf_comm *comm);
+int sf_comm_rank(const sf_comm *comm);
+int sf_comm_size(const sf_comm *comm);
+const char *sf_comm_kind(const sf_comm *comm); /* "threads", "mpi" */
+
+/* The group of these ranks, in this order, to which the caller belongs. Made once, then found again;
+ * owned by the comm. Making one sends nothing: members need not ask at the same time. */
+sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out);
+int sf_comm_group_size(const sf_group *group);
+int sf_comm_group_place(const sf_group *group);
+
+typedef enum sf_transfer_kind {
+    SF_ALL_REDUCE,     /* in: count, out: count */
+    SF_ALL_GATHER,     /* in: count, out: size * count, by place */
+    SF_REDUCE_SCATTER, /* in: size * count, out: count */
+    SF_ALL_TO_ALL,     /* in: size * count, out: size * count: part p of `in` goes to place p */
+    SF_BROADCAST,      /* from place `from`; in (there) and out: count */
+    SF_PERMUTE,        /* in goes to place `to`, out comes from place `from`: count; below 0: to or
+                          from nobody, and out stays as it is */
+    SF_TRANSFER_KIND_COUNT
+} sf_transfer_kind;
+const char *sf_transfer_kind_name(sf_transfer_kind kind);
+
+/* One piece of memory that takes part. */
+typedef struct sf_transfer_part {
+    const void *in;
+    void *out; /* may be `in` for ALL_REDUCE and BROADCAST; else they do not overlap */
+    int64_t count;
+} sf_transfer_part;
+
+/* Several parts are one collective: as if each were done by itself, but with the messages of one (a
+ * bucket of gradients). */
+typedef struct sf_transfer {
+    sf_transfer_kind kind;
+    sf_dtype dtype;
+    sf_monoid monoid; /* of reductions; bitwise ones not of floats, SECOND never */
+    int to, from;
+    int nparts;
+    const sf_transfer_part *parts; /* may be dropped after the start; what they point to may not */
+    const char *what;              /* for messages: "gradient of layer_0/attn/q/kernel"; borrowed */
+} sf_transfer;
+
+typedef struct sf_request sf_request;
+
+/* Begins; never blocks on another rank. *out is to be waited for, once. */
+sf_status sf_comm_start(sf_group *group, const sf_transfer *transfer, sf_diag *diag,
+                        sf_request **out);
+sf_status sf_comm_wait(sf_request *request, sf_diag *diag);
+bool sf_comm_done(const sf_request *request); /* then waiting returns at once */
+
+/* Start and wait. */
+sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag);
+
+/* Tells all ranks that this one gives up; their waits end with SF_EPEER and this reason. */
+void sf_comm_abort(sf_comm *comm, const char *why);
+
+#endif

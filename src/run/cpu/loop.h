@@ -1,0 +1,43 @@
+/* Running a fused loop: tile by tile, step by step, in threads. */
+#ifndef SF_RUN_CPU_LOOP_H
+#define SF_RUN_CPU_LOOP_H
+
+#include "base/threads.h"
+#include "prog/program.h"
+
+/* Where the views of an instruction stand in memory: a pointer to the first element of each. */
+typedef struct sf_pointers {
+    char **in, **out;
+} sf_pointers;
+
+/* Bytes of scratch that the loop needs for each thread, and for all of them together. */
+int64_t sf_loop_scratch(const sf_loop *loop, int threads);
+
+void sf_loop_run(const sf_loop *loop, sf_pointers pointers, void *scratch, sf_threads *threads);
+
+/* How a loop is cut into tiles. */
+typedef struct sf_tiling {
+    int64_t rows, columns;     /* of a tile */
+    int64_t units;             /* of work: rows, or pieces of rows where columns are cut */
+    int64_t pieces;            /* a row is cut into; 1 when it is not */
+    int64_t register_bytes[2]; /* narrow, wide */
+} sf_tiling;
+
+/* A loop that somebody else runs piece by piece: begin, every element in one piece (of whole rows, for
+ * a loop that wants these), end. Pieces of one part are run one after the other, those of different
+ * parts in any order or at once; what the loop combines over rows depends on which part runs what. */
+typedef struct sf_loop_job {
+    const sf_loop *loop;
+    sf_tiling t;
+    sf_pointers pointers;
+    char *scratch; /* sf_loop_scratch(loop, parts) bytes, 64-byte aligned */
+    int64_t per_part, registers;
+    int parts;
+} sf_loop_job;
+
+sf_loop_job sf_loop_begin(const sf_loop *loop, sf_pointers pointers, void *scratch, int parts);
+void sf_loop_piece(const sf_loop_job *job, int part, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns);
+void sf_loop_end(const sf_loop_job *job);
+
+#endif

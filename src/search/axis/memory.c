@@ -1,0 +1,208 @@
+/* What stands in memory along the axis, by choice, and from when to when: as search/lives.h has it, as far as a
+ * variable can tell by itself.
+ *
+ * Arguments stand all the time, a value from its maker to its last reader; partial sums that are reduced only
+ * until they are. A version that is moved stands beside what it was made of: a reduced one from there on, others from
+ * their first reader, until the last. A view stands where its operand stands, what is computed again
+ * where its source does. Small values count as they are made, and copies for collectives not at all. */
+#include "op/op.h"
+#include "search/axis/build.h"
+
+typedef struct standing {
+    axis_builder *b;
+    sf_problem_builder *problem;
+    uint32_t end;                          /* of the step */
+    uint32_t *when;                        /* by node: the time at which it runs, from 1 */
+    uint32_t *last;                        /* by value: when it, or a view of it, is read last */
+    bool *is_state;                        /* by value: it goes where an argument stands */
+    int64_t usage[2 * SF_MOST_STRATEGIES]; /* scratch */
+} standing;
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Lives */
+
+/* Updates run as soon as they can. */
+static void find_when(standing *s)
+{
+    const sf_graph *graph = s->b->graph;
+    s->when = SF_ARRAY(&s->b->arena, graph->nnodes, uint32_t);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        uint32_t ready = 1;
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            ready = maker ? later(ready, s->when[maker->id]) : ready;
+        }
+        s->when[node->id] = node->phase == SF_UPDATE && node->nregions == 0 ? ready : i + 1;
+    }
+    s->end = graph->top->nnodes + 1;
+}
+
+/* Everything that is read in a kernel waits for it. */
+static uint32_t time_of(const standing *s, axis_use use)
+{
+    return use.node == SF_NONE ? s->end : s->when[s->b->efforts->nodes[use.node].kernel];
+}
+
+/* When the use is over: what a view shows is read as long as the view is. */
+static uint32_t end_of_use(const standing *s, axis_use use)
+{
+    const sf_efforts *efforts = s->b->efforts;
+    uint32_t time = time_of(s, use);
+    if (use.node == SF_NONE || use.operand >= s->b->graph->nodes[use.node]->nresults)
+        return time;
+    sf_value result = s->b->graph->nodes[use.node]->result + use.operand;
+    bool is_view = efforts->place[result] != result && efforts->place[result] != SF_NONE;
+    return is_view ? later(time, s->last[result]) : time;
+}
+
+static void find_last(standing *s, sf_value value)
+{
+    const axis_builder *b = s->b;
+    sf_value read = b->efforts->again[value] ? b->efforts->source[value] : value;
+    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
+        s->last[read] = later(s->last[read], end_of_use(s, b->uses[u]));
+}
+
+/* Backwards: who reads a value, and what is computed again from it, comes behind it. */
+static void find_lives(standing *s)
+{
+    const sf_graph *graph = s->b->graph;
+    const sf_block *top = graph->top;
+    s->last = SF_ARRAY(&s->b->arena, graph->nvalues, uint32_t);
+    s->is_state = SF_ARRAY(&s->b->arena, graph->nvalues, bool);
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = graph->nodes[top->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            find_last(s, node->result + r);
+    }
+    for (uint32_t r = 0; r < top->nresults; r++)
+        if (s->b->becomes[r] != SF_NONE)
+            s->is_state[top->results[r]] = true;
+}
+
+/* Uses */
+
+/* Which choices of an end count: all; partial sums; others; what is sent. */
+typedef enum counted { ALL, SUMS, NO_SUMS, MOVED } counted;
+
+static bool counts(const axis_port *port, uint32_t k, counted which)
+{
+    bool sums = port->shares[(size_t)k * port->stride].kind == SF_PARTIAL;
+    return which == ALL || (which == SUMS && sums) || (which == NO_SUMS && !sums) ||
+           (which == MOVED && port->moved && port->moved[k]);
+}
+
+/* Between the times, both included. */
+static sf_status add_use(standing *s, const axis_end *end, const sf_type *type, uint32_t from,
+                         uint32_t to, counted which)
+{
+    const axis_port *port = &end->port;
+    int64_t *usage = s->usage, most = 0;
+    for (uint32_t k = 0; k < port->count; k++) {
+        sf_layout layout;
+        usage[k] = 0;
+        if (counts(port, k, which) &&
+            axis_fit(s->b, type, &end->others, port->shares[(size_t)k * port->stride], &layout))
+            usage[k] = (int64_t)sf_piece_bytes(type, &layout, s->b->mesh);
+        most = usage[k] > most ? usage[k] : most;
+    }
+    return most > 0 && from <= to ? sf_problem_add_use(s->problem, port->variable, from,
+                                                       (int64_t)to + 1, usage, s->b->diag)
+                                  : SF_OK;
+}
+
+/* The version of a phase, where it is sent, stands from its first reader to its last. */
+static sf_status add_phase(standing *s, sf_value value, const axis_end *made, int phase)
+{
+    const axis_builder *b = s->b;
+    const axis_version *version = axis_find_version(b, made, phase);
+    uint32_t first = s->end, last = 0;
+    if (!version || !version->moved)
+        return SF_OK;
+    axis_end end = {axis_port_of(version), made->others};
+    for (uint32_t u = b->first_use[value + 1]; u-- > b->first_use[value];) {
+        axis_use use = b->uses[u];
+        if ((int)axis_phase(b, use) != phase)
+            continue;
+        uint32_t time = time_of(s, use);
+        first = time < first ? time : first;
+        last = later(last, end_of_use(s, use));
+        end.others = axis_read(b, use).others;
+    }
+    return add_use(s, &end, sf_type_of(b->graph, value), first, last, MOVED);
+}
+
+/* What may be made as partial sums stands in the version, kept or of its only phase, that is reduced. */
+static const axis_version *standing_version(const standing *s, sf_value value, const axis_end *made)
+{
+    const axis_builder *b = s->b;
+    if (!axis_can_reduce(made) || b->first_use[value + 1] == b->first_use[value])
+        return NULL;
+    const axis_version *version = axis_find_version(b, made, AXIS_KEPT);
+    for (int phase = 0; phase < SF_PHASE_COUNT && !version; phase++)
+        version = axis_find_version(b, made, phase);
+    return version;
+}
+
+static sf_status add_made(standing *s, sf_value value, const axis_end *made)
+{
+    const axis_builder *b = s->b;
+    const sf_node *maker = sf_maker(b->graph, value);
+    const sf_type *type = sf_type_of(b->graph, value);
+    const axis_version *version = standing_version(s, value, made);
+    if (!maker || sf_is(maker, SF_OP_CONSTANT))
+        return add_use(s, made, type, 0, s->end, ALL);
+    uint32_t begin = s->when[maker->id];
+    if (s->is_state[value])
+        return SF_OK;
+    if (!version)
+        return add_use(s, made, type, begin, s->last[value], ALL);
+    axis_end end = {axis_port_of(version), made->others};
+    SF_TRY(add_use(s, made, type, begin, begin, SUMS));
+    return add_use(s, &end, type, begin, s->last[value], ALL);
+}
+
+/* Nodes that draw random bits make all of them, and cut. */
+static sf_status add_whole(standing *s)
+{
+    const axis_builder *b = s->b;
+    for (uint32_t i = 0; i < b->graph->top->nnodes; i++) {
+        const sf_node *node = b->graph->nodes[b->graph->top->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults && b->efforts->nodes[node->id].whole; r++) {
+            axis_end whole = {.port = {b->fixed, 1, 1, &b->whole, NULL}};
+            SF_TRY(add_use(s, &whole, sf_type_of(b->graph, node->result + r), s->when[node->id],
+                           s->when[node->id], ALL));
+        }
+    }
+    return SF_OK;
+}
+
+sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem)
+{
+    enum { NEGLIGIBLE = 1 << 20 };
+    if (b->options->memory <= 0)
+        return SF_OK;
+    standing s = {.b = b, .problem = problem};
+    sf_problem_set_limit(problem, b->options->memory);
+    find_when(&s);
+    find_lives(&s);
+    for (size_t v = 0; v < b->graph->nvalues; v++) {
+        const sf_value_info *info = &b->graph->values[v];
+        sf_value value = (sf_value)v, place = b->efforts->place[v];
+        if (!b->is_top[v] || !b->efforts->stored[v] || place == SF_NONE ||
+            sf_type_bytes(info->type) < b->options->memory / NEGLIGIBLE)
+            continue;
+        axis_end made = axis_made(b, value);
+        if (place == value && !b->efforts->again[v])
+            SF_TRY(add_made(&s, value, &made));
+        for (int phase = 0; phase < SF_PHASE_COUNT && b->first_use[v + 1] > b->first_use[v];
+             phase++)
+            SF_TRY(add_phase(&s, value, &made, phase));
+    }
+    return add_whole(&s);
+}

@@ -1,0 +1,230 @@
+#include "search/known.h"
+
+#include <string.h>
+
+#include "plan/complete.h"
+#include "plan/pin.h"
+#include "plan/recipe.h"
+
+static const sf_known rows[] = {
+    {"dp", "dp", NULL},
+    {"zero1", "zero1", NULL},
+    {"zero2", "zero2", NULL},
+    {"zero3", "zero3", NULL},
+    {"megatron", "megatron", NULL},
+    {"sequence", "sequence", NULL},
+    {"expert", "expert", NULL},
+    {"2d", "2d", NULL},
+    {"2d+zero1", "2d", "zero1"},
+    {"2d+zero2", "2d", "zero2"},
+    {"2d+zero3", "2d", "zero3"},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+const sf_known *sf_known_nth(int index)
+{
+    return index >= 0 && index < NROWS ? &rows[index] : NULL;
+}
+
+const sf_known *sf_known_pins(void)
+{
+    static const sf_known pins = {"pins", NULL, NULL};
+    return &pins;
+}
+
+typedef struct cook {
+    const sf_ground *ground;
+    const sf_known *known;
+    const sf_mesh *mesh;
+    const sf_costs *costs;
+    sf_diag *diag;
+    sf_arena arena;
+    sf_names names;
+    sf_rules rules;
+} cook;
+
+/* Appends the pins of the other plan, on the same mesh, as the weaker ones. */
+static sf_status append_pins(sf_plan *plan, const sf_plan *other, sf_diag *diag)
+{
+    int count = plan->npins + other->npins;
+    sf_pin *pins = SF_ARRAY(&plan->arena, count, sf_pin);
+    if (plan->npins > 0)
+        memcpy(pins, plan->pins, (size_t)plan->npins * sizeof *pins);
+    for (int p = 0; p < other->npins; p++)
+        SF_TRY(sf_pin_parse(other->pins[p].text, &plan->mesh, &plan->arena, diag,
+                            &pins[plan->npins + p]));
+    plan->pins = pins;
+    plan->npins = count;
+    return SF_OK;
+}
+
+static sf_status start(const cook *k, sf_plan **out)
+{
+    sf_plan *plan, *state;
+    const sf_graph *graph = k->ground->graph;
+    if (!k->known->recipe) {
+        *out = sf_plan_new(graph, k->mesh);
+        return SF_OK;
+    }
+    SF_TRY(sf_recipe_plan(graph, k->known->recipe, 0, k->mesh, k->diag, &plan));
+    *out = plan;
+    if (!k->known->state)
+        return SF_OK;
+    SF_TRY(sf_recipe_plan(graph, k->known->state, 0, k->mesh, k->diag, &state));
+    sf_status status = append_pins(plan, state, k->diag);
+    sf_plan_free(state);
+    return status;
+}
+
+/* Bytes of what a recipe of ZeRO splits by this pin: a gradient, a parameter or its state; 0 for others. */
+static int64_t state_bytes(cook *k, const sf_pin *pin)
+{
+    const sf_graph *graph = k->ground->graph;
+    size_t count;
+    const sf_named **found = sf_names_match(&k->names, pin->pattern, &k->arena, &count);
+    if (count == 0 || pin->share.kind != SF_SPLIT || pin->axis == SF_ANY_AXIS ||
+        strcmp(k->mesh->axes[pin->axis].name, "data") != 0)
+        return 0;
+    const sf_value_info *info = &graph->values[found[0]->first];
+    if (info->node == SF_NONE && graph->arguments[info->index].role == SF_ROLE_BATCH)
+        return 0;
+    return sf_type_bytes(info->type);
+}
+
+/* Pins of what is smaller than `least` stay whole. */
+static sf_status spare_small(cook *k, sf_plan *plan, int64_t least)
+{
+    for (int p = 0; p < plan->npins; p++) {
+        sf_pin *pin = &plan->pins[p];
+        int64_t bytes = state_bytes(k, pin);
+        if (bytes == 0 || bytes >= least)
+            continue;
+        sf_buf text = {0};
+        sf_buf_printf(&text, "%s=R@%s", pin->pattern, k->mesh->axes[pin->axis].name);
+        sf_status status = sf_pin_parse(text.text, &plan->mesh, &plan->arena, k->diag, pin);
+        sf_buf_free(&text);
+        SF_TRY(status);
+    }
+    return SF_OK;
+}
+
+static sf_status finish(cook *k, int64_t least, sf_priced *out)
+{
+    const sf_ground *ground = k->ground;
+    if (least > 0)
+        SF_TRY(spare_small(k, out->plan, least));
+    SF_TRY(sf_plan_add_pins(out->plan, ground->npins, ground->pins, k->diag));
+    SF_TRY(sf_plan_complete(ground->graph, out->plan, k->diag));
+    return sf_price_on(ground, &k->rules, k->costs, k->diag, out);
+}
+
+/* What is split is at least so large; 0: all that the recipe splits. */
+static sf_status make(cook *k, int64_t least, sf_priced *out)
+{
+    *out = (sf_priced){0};
+    sf_status status = start(k, &out->plan);
+    if (status == SF_OK)
+        status = finish(k, least, out);
+    if (status != SF_OK) {
+        sf_plan_free(out->plan);
+        out->plan = NULL;
+    }
+    return status;
+}
+
+/* The sizes of what the pins split, each once, in order; returns how many. */
+static size_t find_sizes(cook *k, const sf_plan *plan, int64_t **out)
+{
+    size_t count = 0, capacity = 0;
+    int64_t *sizes = NULL;
+    for (int p = 0; p < plan->npins; p++) {
+        int64_t bytes = state_bytes(k, &plan->pins[p]);
+        size_t at = 0;
+        while (at < count && sizes[at] < bytes)
+            at++;
+        if (bytes == 0 || (at < count && sizes[at] == bytes))
+            continue;
+        SF_PUSH(&k->arena, sizes, count, capacity, bytes);
+        memmove(sizes + at + 1, sizes + at, (count - 1 - at) * sizeof *sizes);
+        sizes[at] = bytes;
+    }
+    *out = sizes;
+    return count;
+}
+
+static void keep_better(sf_priced *best, sf_priced *found)
+{
+    if (sf_priced_better(found, best)) {
+        sf_priced worse = *best;
+        *best = *found;
+        *found = worse;
+    }
+    sf_plan_free(found->plan);
+}
+
+/* Bytes that a rank has more where nothing is split along axis data. */
+static double saved_bytes(cook *k, const sf_plan *plan)
+{
+    double saved = 0;
+    for (int p = 0; p < plan->npins; p++) {
+        size_t count = 0;
+        int64_t bytes = state_bytes(k, &plan->pins[p]);
+        if (bytes > 0)
+            sf_names_match(&k->names, plan->pins[p].pattern, &k->arena, &count);
+        saved += (double)bytes * (double)count;
+    }
+    return saved;
+}
+
+/* The largest size from which on splitting is enough: what is smaller stays whole. `all`, which splits
+ * everything, fits. Where nothing needs to be split, pieces of optimizer state can still save time, as less
+ * is updated; those of others cannot. */
+static sf_status spare_what_fits(cook *k, sf_priced *all)
+{
+    int64_t *sizes;
+    size_t count = find_sizes(k, all->plan, &sizes), low = 0, high = count;
+    double whole = (double)all->price.memory + saved_bytes(k, all->plan);
+    if (whole <= (double)k->ground->memory && strcmp(k->known->recipe, "zero1") != 0)
+        return SF_OK;
+    while (low + 1 < high) {
+        size_t middle = (low + high) / 2;
+        sf_priced found;
+        SF_TRY(make(k, sizes[middle], &found));
+        if (found.fits)
+            low = middle;
+        else
+            high = middle;
+        keep_better(all, &found);
+    }
+    return SF_OK;
+}
+
+static bool splits_state(const sf_known *known)
+{
+    return known->state || (known->recipe && strncmp(known->recipe, "zero", 4) == 0);
+}
+
+static sf_status cook_plan(cook *k, sf_priced *out)
+{
+    SF_TRY(make(k, 0, out));
+    if (!splits_state(k->known) || !out->fits)
+        return SF_OK;
+    k->names = sf_names_of(k->ground->graph, &k->arena);
+    sf_status status = spare_what_fits(k, out);
+    if (status != SF_OK) {
+        sf_plan_free(out->plan);
+        out->plan = NULL;
+    }
+    return status;
+}
+
+sf_status sf_known_plan(const sf_ground *ground, const sf_known *known, const sf_mesh *mesh,
+                        const sf_costs *costs, sf_diag *diag, sf_priced *out)
+{
+    cook k = {.ground = ground, .known = known, .mesh = mesh, .costs = costs, .diag = diag};
+    sf_status status = sf_ground_rules(ground, mesh, &k.arena, diag, &k.rules);
+    if (status == SF_OK)
+        status = cook_plan(&k, out);
+    sf_arena_free(&k.arena);
+    return status;
+}

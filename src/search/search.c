@@ -1,0 +1,391 @@
+#include "search/search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "plan/recipe.h"
+#include "search/run.h"
+
+/* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
+enum { MOST_MESHES = 6, FEW_MESHES = 2 };
+
+/* For the solver, each time: about half a second, after which it has the best that it will find and goes
+ * on to prove it. */
+#define SOLVER_WORK INT64_C(4000000)
+/* Under a limit what it finds at first is far off. */
+#define LIMITED_WORK INT64_C(150000000)
+#define SOLVER_GAP 2e-3
+
+/* How much of the reductions of gradients is exposed: before any plan tells; nearly nothing, where the best one tells
+ * too much, for that one reduces more than it can hide, and a better one may not; and all. */
+#define FIRST_GUESS 0.3
+#define TOO_MUCH 0.5
+#define HIDDEN_GUESS 0.1
+#define EXPOSED_GUESS 1
+
+/* A known plan is worth refining where it takes at most so many times the best one. */
+#define PROMISING 1.3
+
+/* Rounds of a search; those that do not help end it. */
+enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
+
+/* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
+#define HOPEFUL 1.1
+
+/* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
+enum { SMALL_STEP = 5000 };
+
+/* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
+#define HOPELESS 2
+
+/* Recipes ---------------------------------------------------------------------------------------- */
+
+/* On a mesh of the search: axes that the mesh does not have by name take the place of free ones, in every
+ * way, so that none is left. */
+static void place_known(search *s, const sf_known *known, const char *const *axes, sf_mesh mesh)
+{
+    int nfree = 0;
+    for (int a = 0; a < mesh.naxes; a++)
+        nfree += sf_axis_is_free(&mesh.axes[a]);
+    if (!*axes) {
+        if (nfree == 0)
+            search_add_known(s, known, &mesh);
+        return;
+    }
+    if (sf_mesh_axis(&mesh, sf_str_of(*axes)) >= 0) {
+        place_known(s, known, axes + 1, mesh);
+        return;
+    }
+    for (int a = 0; a < mesh.naxes; a++) {
+        sf_mesh placed = mesh;
+        if (!sf_axis_is_free(&mesh.axes[a]))
+            continue;
+        placed.axes[a].name = *axes;
+        place_known(s, known, axes + 1, placed);
+    }
+}
+
+/* A mesh of the user has names already. */
+static void add_known(search *s, const sf_known *known, const sf_mesh *mesh)
+{
+    if (s->options->mesh)
+        search_add_known(s, known, mesh);
+    else
+        place_known(s, known, sf_recipe_axes(known->recipe), *mesh);
+}
+
+/* Groups are for speed, and state in pieces is for memory: where something fits without groups, they do
+ * without pieces. */
+static bool is_futile(const search *s, const sf_known *recipe)
+{
+    return s->idle > 1 && s->busy < HUGE_VAL && strncmp(recipe->recipe, "zero", 4) == 0;
+}
+
+static void add_recipes(search *s, const sf_mesh *mesh)
+{
+    const sf_known *known;
+    for (int k = 0; (known = sf_known_nth(k)); k++)
+        if (!known->state && !is_futile(s, known))
+            add_known(s, known, mesh);
+    /* Pins by themselves do nothing along axes that they do not name; where they name none, one will do. */
+    bool is_least = mesh->naxes == search_fewest_axes(s) + (s->idle > 1);
+    if (s->ground.npins > 0 && (s->options->mesh || is_least))
+        search_add_known(s, sf_known_pins(), mesh);
+}
+
+static sf_status price_recipes(search *s, const sf_meshes *meshes)
+{
+    search_begin(s);
+    for (int i = 0; i < meshes->count; i++)
+        add_recipes(s, &meshes->at[i]);
+    return search_run(s, "recipes", true);
+}
+
+/* With state so in pieces; NULL: in every way. */
+static void add_combined(search *s, const sf_mesh *mesh, const char *state)
+{
+    const sf_known *known;
+    for (int k = 0; (known = sf_known_nth(k)); k++)
+        if (known->state && (!state || strcmp(known->state, state) == 0))
+            add_known(s, known, mesh);
+}
+
+/* What recipes can be combined to: everything when no recipe fits; or else, because state in pieces saves time,
+ * too, with optimizer state and gradients in pieces. */
+static sf_status price_combined(search *s, const sf_meshes *meshes)
+{
+    const char *state = search_best_seconds(s) < HUGE_VAL ? "zero2" : NULL;
+    search_begin(s);
+    for (int i = 0; i < meshes->count; i++)
+        add_combined(s, &meshes->at[i], state);
+    return search_run(s, "recipes combined", false);
+}
+
+/* Groups that do the same ------------------------------------------------------------------------ */
+
+/* What no plan of one of so many groups is below. */
+static sf_status find_bound(search *s, int idle, double *out)
+{
+    sf_costs *costs;
+    sf_mesh all = {.naxes = 1, .axes = {{"all", s->ground.cluster->ndevices}}};
+    SF_TRY(sf_ground_costs(&s->ground, &all, &s->arena, s->diag, &costs));
+    *out = sf_search_bound(s->ground.efforts, costs, all.axes[0].size / idle);
+    return SF_OK;
+}
+
+/* The most groups that do the same for which it is not clear that a plan that is known is faster; a power of
+ * two. */
+static sf_status most_idle(search *s, int *out)
+{
+    for (*out = 1; sf_meshes_can_idle(s->ground.cluster, 2 * *out); *out *= 2) {
+        double bound;
+        SF_TRY(find_bound(s, 2 * *out, &bound));
+        if (search_best_seconds(s) <= bound)
+            break;
+    }
+    return SF_OK;
+}
+
+/* How many groups that all do the same make the fastest recipe: 1 unless a step is too small for all devices. From
+ * the most on, because small groups send little, until fewer no longer help. */
+static sf_status choose_idle(search *s, int *out)
+{
+    int idle, failures = 0;
+    SF_TRY(most_idle(s, &idle));
+    for (*out = 1; failures < 2 && idle > 1; idle /= 2) {
+        double before = search_best_seconds(s);
+        s->idle = idle;
+        search_meshes meshes = search_list_meshes(s, FEW_MESHES);
+        SF_TRY(price_recipes(s, &meshes.all));
+        failures = search_best_seconds(s) < before ? 0 : failures + 1;
+        if (failures == 0)
+            *out = idle;
+    }
+    return SF_OK;
+}
+
+/* Solving ---------------------------------------------------------------------------------------- */
+
+/* For every axis but the idle one. */
+static sf_status make_spaces(search *s, const sf_meshes *meshes)
+{
+    search_begin(s);
+    for (int i = 0; i < meshes->count; i++)
+        for (int a = s->idle > 1; a < meshes->at[i].naxes; a++)
+            search_add_space(s, meshes->at[i].axes[a].size);
+    return search_run(s, "ways to split", false);
+}
+
+/* A stage that refines, and knows what the best plan says. */
+static void begin_refining(search *s, int rounds)
+{
+    double exposed = s->found->count > 0 ? s->found->candidates[0].at.exposed : -1;
+    search_begin(s);
+    s->ground.rounds = rounds;
+    s->ground.known = search_best_seconds(s);
+    if (exposed >= 0)
+        s->guess = exposed;
+}
+
+/* From nothing. Where pins wish for a split along any axis, each in turn is asked first. */
+static void add_cold_for(search *s, const sf_mesh *mesh, double guess)
+{
+    for (int grant = 0; grant < (s->has_wishes ? mesh->naxes : 1); grant++)
+        search_add_cold(s, mesh, grant, guess);
+}
+
+static void add_cold(search *s, const sf_mesh *mesh)
+{
+    add_cold_for(s, mesh, s->guess > TOO_MUCH ? HIDDEN_GUESS : s->guess);
+    if (s->thorough)
+        add_cold_for(s, mesh, EXPOSED_GUESS);
+}
+
+/* From the best known plan on the mesh, if that is good. */
+static void add_promising(search *s, const sf_mesh *mesh)
+{
+    const sf_priced *start = search_best_on(s, mesh), *best = search_best_of(s, mesh->naxes);
+    if (start && (start == best || start->price.seconds <= PROMISING * best->price.seconds))
+        search_add_refined(s, start->plan);
+}
+
+/* From the best plan of one axis less, wherever this mesh cuts one of its axes. */
+static void add_lifted(search *s, const sf_mesh *mesh)
+{
+    const sf_priced *start = search_best_of(s, mesh->naxes - 1);
+    for (int axis = 0; start && axis < start->plan->mesh.naxes; axis++)
+        if (sf_mesh_cuts(mesh, &start->plan->mesh, axis) &&
+            search_keeps_names(s, mesh, &start->plan->mesh, axis))
+            search_add_lifted(s, mesh, start->plan, axis);
+}
+
+/* Meshes of so many axes, beside the idle one. */
+static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
+{
+    static const char *const names[] = {"", "one axis", "two axes", "three axes"};
+    SF_TRY(make_spaces(s, meshes));
+    bool none_fits = search_best_seconds(s) == HUGE_VAL;
+    begin_refining(s, naxes == 3 ? 1 : none_fits || s->thorough ? MANY_ROUNDS : FEW_ROUNDS);
+    for (int i = 0; i < meshes->count; i++) {
+        if (naxes < 3)
+            add_promising(s, &meshes->at[i]);
+        if (naxes == 3 || (naxes == 2 && none_fits))
+            add_lifted(s, &meshes->at[i]);
+        if (naxes == search_fewest_axes(s) || naxes == 2)
+            add_cold(s, &meshes->at[i]);
+    }
+    return search_run(s, names[naxes], false);
+}
+
+/* Goes on with plans that still got better when their rounds were over, and may become the best. */
+static sf_status settle(search *s)
+{
+    begin_refining(s, MOST_ROUNDS);
+    for (size_t i = 0; i < s->nbest; i++) {
+        const sf_priced *at = &s->best[i].at;
+        bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
+        if (at->unsettled && hopeful && s->best[i].idle == s->idle)
+            search_add_refined(s, at->plan);
+    }
+    return search_run(s, "what still gets better", false);
+}
+
+/* Whether a plan that does not fit is faster than all that do. */
+static bool memory_binds(const search *s)
+{
+    double best = search_best_seconds(s);
+    bool binds = false;
+    for (size_t i = 0; i < s->found->count; i++) {
+        const sf_priced *at = &s->found->candidates[i].at;
+        binds = binds || (!at->fits && at->price.seconds < best);
+    }
+    return binds && best < HUGE_VAL;
+}
+
+/* The best plan once more, with every layer free to choose for itself: state in pieces in some layers, and whole
+ * in others. Where there is memory for all, layers that repeat have no reason to differ. */
+static sf_status unfold_best(search *s)
+{
+    if (s->options->level < 3 || s->options->recipes_only || !memory_binds(s))
+        return SF_OK;
+    begin_refining(s, 1);
+    s->ground.folded = false;
+    search_add_refined(s, s->found->candidates[0].at.plan);
+    return search_run(s, "every layer", false);
+}
+
+/* All stages ------------------------------------------------------------------------------------- */
+
+/* With so many groups that do the same, all that follows the recipes. */
+static sf_status try_groups(search *s, int idle)
+{
+    s->idle = idle;
+    search_meshes meshes = search_list_meshes(s, MOST_MESHES);
+    SF_TRY(price_combined(s, &meshes.all));
+    for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
+        SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));
+    return settle(s);
+}
+
+static sf_status try_cluster(search *s)
+{
+    int idle = 1;
+    search_meshes meshes = search_list_meshes(s, MOST_MESHES);
+    if (meshes.all.count == 0)
+        return search_fail_meshes(s);
+    SF_TRY(price_recipes(s, &meshes.all));
+    if (s->nnames == 0 && sf_now() < s->ground.deadline)
+        SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
+    if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
+        SF_TRY(try_groups(s, 1));
+    return idle > 1 ? try_groups(s, idle) : SF_OK;
+}
+
+/* On the mesh of the user alone, from nothing too, however many axes it has. */
+static sf_status try_mesh(search *s)
+{
+    sf_mesh mesh = *s->options->mesh;
+    sf_meshes only = {1, &mesh};
+    if (sf_mesh_size(&mesh) != s->ground.cluster->ndevices)
+        return sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,
+                       "the mesh has %d ranks and the cluster %d devices", sf_mesh_size(&mesh),
+                       s->ground.cluster->ndevices);
+    SF_TRY(search_check_pins(s, &mesh, s->diag));
+    SF_TRY(price_recipes(s, &only));
+    SF_TRY(price_combined(s, &only));
+    if (s->options->recipes_only)
+        return SF_OK;
+    SF_TRY(make_spaces(s, &only));
+    begin_refining(s, MANY_ROUNDS);
+    add_cold(s, &mesh);
+    add_promising(s, &mesh);
+    SF_TRY(search_run(s, "the mesh", false));
+    return settle(s);
+}
+
+static sf_status fail_to_find(search *s)
+{
+    sf_fail(s->diag, SF_EWRONG, SF_NOWHERE, "no plan was found: %s %s",
+            s->options->recipes_only ? "no recipe applies to this step on"
+                                     : "nothing splits it over",
+            s->options->mesh ? "this mesh" : "so many devices");
+    return sf_hint(s->diag, s->options->recipes_only
+                                ? "sheaf pin --recipe says why; without --recipes the search "
+                                  "looks at more than them"
+                                : "another number of devices may divide what the step has");
+}
+
+static sf_status run_stages(search *s)
+{
+    SF_TRY(search_read_pins(s));
+    SF_TRY(find_bound(s, 1, &s->found->bound));
+    SF_TRY(s->options->mesh ? try_mesh(s) : try_cluster(s));
+    SF_TRY(unfold_best(s));
+    if (s->found->count == 0 && s->broken)
+        return sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,
+                       "no plan was found that keeps to all pins; \"%s\" is one that was broken",
+                       s->ground.pins[s->broken - 1]);
+    if (s->found->count == 0)
+        return fail_to_find(s);
+    return SF_OK;
+}
+
+sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *options, sf_diag *diag,
+                          sf_found *out)
+{
+    search s = {.options = options,
+                .diag = diag,
+                .found = out,
+                .guess = FIRST_GUESS,
+                .thorough = graph->nnodes <= SMALL_STEP || options->mesh,
+                .idle = 1,
+                .busy = HUGE_VAL};
+    sf_classes classes = sf_classes_of(graph, &s.arena);
+    *out = (sf_found){0};
+    s.ground =
+        (sf_ground){.graph = graph,
+                    .efforts = sf_efforts_new(graph, &s.arena),
+                    .classes = &classes,
+                    .cluster = options->cluster,
+                    .memory = options->memory,
+                    .folded = true,
+                    .work = SOLVER_WORK,
+                    .limited_work = LIMITED_WORK,
+                    .known = HUGE_VAL,
+                    .gap = SOLVER_GAP,
+                    .deadline = options->seconds > 0 ? sf_now() + options->seconds : HUGE_VAL,
+                    .spaces = s.spaces,
+                    .npins = options->npins,
+                    .pins = options->pins};
+    sf_status status = run_stages(&s);
+    search_free(&s);
+    return status;
+}
+
+void sf_found_free(sf_found *found)
+{
+    for (size_t i = 0; i < found->count; i++)
+        sf_plan_free(found->candidates[i].at.plan);
+    sf_arena_free(&found->arena);
+}

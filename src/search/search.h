@@ -1,0 +1,78 @@
+/* The search for a plan: over meshes, recipes and, on each mesh, layouts.
+ *
+ * Stages, each of which goes on from the best of those before it:
+ *
+ *  1. Every recipe (search/known.h) on every mesh that it suits: completed and priced.
+ *  2. The same where devices stand in groups that do the same (search/meshes.h), from the most groups on. Where that
+ *     makes recipes faster, stages 3 to 6 are gone through for such a group, too, or, where it makes them much
+ *     faster, for that alone.
+ *  3. What recipes can be combined to.
+ *  4. One axis of all devices, solved (search/refine.h), from the best known plan and from nothing.
+ *  5. Two axes, on meshes that respect the topology: from the best known plan on each if it is promising, and
+ *     from the best of one axis, which is a plan of two axes as well when its axis is cut; from nothing when
+ *     nothing is known to fit.
+ *  6. At level 3, three axes, from the best of two.
+ *  7. At level 3, where memory binds, the best plan again with every layer free to choose for itself.
+ *
+ * With a mesh of the user there are stages 1, 3 and 7 on that mesh, and between them all its axes are solved, from
+ * nothing and from the best known plan.
+ *
+ * All are priced alike, so the answer is never slower than a recipe that fits, by that price. But prices are
+ * not exact, and a recipe is a plan that people know: one that the search made must be faster by a margin, and
+ * one for groups that do the same by two percent. The jobs of a stage run on the threads; which plan wins does not
+ * depend on how many there are, unless a deadline passes.
+ *
+ * Pins (plan/rules.h) hold in every candidate; a plan that breaks one is dropped. Where pins name axes and there
+ * is no mesh, those names are given to the axes of the meshes in every way, and meshes of fewer axes than
+ * names are left out, as are those on which the pins cannot hold. Then it is meshes of as many axes as names that are
+ * solved from nothing, and where there are three names, level 2 has three axes as well.
+ */
+#ifndef SF_SEARCH_SEARCH_H
+#define SF_SEARCH_SEARCH_H
+
+#include "search/refine.h"
+
+typedef struct sf_search_options {
+    const sf_cluster *cluster;
+    const sf_mesh *mesh; /* the only one to try, or NULL */
+    int npins;
+    const char *const *pins; /* without a mesh, those tried have the axes that pins name */
+    int64_t memory;          /* most bytes of a rank */
+    double margin;           /* share by which a searched plan must be faster than all recipes */
+    int level;               /* 2: fewer axes, folded; 3 */
+    double seconds;          /* stop refining then; 0: no limit */
+    bool recipes_only;
+    sf_threads *threads;
+    void (*progress)(void *context, const char *text); /* on the calling thread; or NULL */
+    void *context;
+} sf_search_options;
+
+typedef struct sf_candidate {
+    const char *name; /* of what is known, or "search" */
+    const char *mesh; /* "data=2,model=4" */
+    sf_priced at;     /* the plan is there for finalists alone */
+    double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
+} sf_candidate;
+
+/* Finalists are so many, the best; and as many that are faster than the first, and may fit although their price
+ * does not (SF_PRICE_OFF): those that exceed the least. */
+enum { SF_FINALISTS = 4 };
+
+typedef struct sf_found {
+    sf_arena arena;
+    size_t count;
+    sf_candidate *candidates; /* the best first: sf_priced_better, with handicaps */
+    double bound;             /* no plan on these devices takes less */
+} sf_found;
+
+/* *out is for sf_found_free, also after a failure. SF_EUSAGE when the mesh has not as many devices as the
+ * cluster, or a pin is wrong, or they hold on no mesh. */
+sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *options, sf_diag *diag,
+                          sf_found *out);
+void sf_found_free(sf_found *found);
+
+/* The time of all kernels when each is cut into as many equal parts as there are devices, and nothing is
+ * sent: `costs` is of a mesh of all of them. */
+double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs, int devices);
+
+#endif

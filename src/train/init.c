@@ -1,0 +1,115 @@
+#include "train/init.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "ir/name.h"
+#include "train/draw.h"
+#include "train/fan.h"
+
+/* The standard deviation of a normal distribution cut off at two of its own. */
+static const double truncated_deviation = 0.87962566103423978;
+
+struct recipe {
+    sf_init_kind kind; /* CONSTANT, NORMAL, TRUNCATED or UNIFORM */
+    double scale;
+};
+
+/* Rules that speak of fans, in numbers. */
+static struct recipe recipe_of(const sf_graph *graph, uint32_t index, sf_init_rule rule)
+{
+    struct recipe recipe = {rule.kind, rule.scale};
+    if (rule.kind == SF_INIT_FAN_IN || rule.kind == SF_INIT_HE || rule.kind == SF_INIT_XAVIER) {
+        sf_fan fan = sf_fan_of(graph, index);
+        bool xavier = rule.kind == SF_INIT_XAVIER;
+        recipe.kind = xavier ? SF_INIT_UNIFORM : SF_INIT_TRUNCATED;
+        recipe.scale *= xavier                    ? sqrt(6 / (fan.in + fan.out))
+                        : rule.kind == SF_INIT_HE ? sqrt(2 / fan.in)
+                                                  : sqrt(1 / fan.in);
+    }
+    if (recipe.kind == SF_INIT_TRUNCATED)
+        recipe.scale /= truncated_deviation;
+    return recipe;
+}
+
+static double draw_one(const struct recipe *recipe, const sf_draw *draw, uint64_t index)
+{
+    if (recipe->kind == SF_INIT_NORMAL)
+        return recipe->scale * sf_draw_normal(draw, index, 0);
+    if (recipe->kind == SF_INIT_TRUNCATED)
+        return recipe->scale * sf_draw_normal(draw, index, 2);
+    if (recipe->kind == SF_INIT_UNIFORM)
+        return recipe->scale * (2 * sf_draw_uniform(draw, index) - 1);
+    return recipe->scale;
+}
+
+void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
+                  uint64_t seed, sf_runs runs, const sf_tensor *tensor)
+{
+    enum { CHUNK = 256 };
+    struct recipe recipe = recipe_of(graph, index, rule);
+    sf_draw draw = sf_draw_of(seed, SF_DRAW_INIT, sf_hash_bytes(0, name, strlen(name)));
+    double values[CHUNK];
+    while (sf_runs_next(&runs))
+        for (int64_t at = 0; at < runs.count; at += CHUNK) {
+            int64_t rest = runs.count - at, count = rest < CHUNK ? rest : CHUNK;
+            for (int64_t i = 0; i < count; i++)
+                values[i] = draw_one(&recipe, &draw, (uint64_t)(runs.global + at + i));
+            sf_store_f64s(tensor->type->dtype, tensor->data, runs.local + at, count, values);
+        }
+}
+
+/* A key that the step carries along; words past the first two repeat them, as JAX's wide keys do. */
+static void fill_key(const sf_tensor *tensor, uint64_t seed)
+{
+    uint32_t key[2];
+    sf_jax_key(seed, key);
+    for (int64_t i = 0; i < tensor->type->count; i++)
+        sf_store_i64(tensor->type->dtype, tensor->data, i, key[i % 2]);
+}
+
+static void fill_other(const sf_argument *argument, uint64_t seed, const sf_tensor *tensor)
+{
+    if (argument->role == SF_ROLE_KEY)
+        fill_key(tensor, seed);
+    else
+        memset(tensor->data, 0, (size_t)sf_type_bytes(tensor->type));
+}
+
+static sf_status check_patterns(const sf_init_rules *rules, const char *const *used, sf_diag *diag)
+{
+    for (int i = 0; i < rules->count; i++)
+        if (rules->at[i].pattern && !used[i])
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                           "no parameter is called '%s', or an "
+                           "earlier pattern matches all that are",
+                           rules->at[i].pattern);
+    return SF_OK;
+}
+
+sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
+                         const sf_init_rules *rules, uint64_t seed, const sf_tensor *arguments,
+                         sf_diag *diag)
+{
+    const sf_graph *graph = pieces->graph;
+    sf_arena scratch = {0};
+    const char **used = SF_ARRAY(&scratch, rules->count, const char *);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        if (!sf_argument_is_kept(argument))
+            continue;
+        if (argument->role != SF_ROLE_PARAM || !sf_is_float(arguments[i].type->dtype)) {
+            fill_other(argument, seed, &arguments[i]);
+            continue;
+        }
+        sf_init_rule rule = sf_init_choose(graph, i, names[i], rules);
+        for (int k = 0; k < rules->count; k++)
+            if (rule.pattern && rule.pattern == rules->at[k].pattern)
+                used[k] = names[i];
+        sf_init_fill(graph, i, names[i], rule, seed, sf_pieces_runs(pieces, i), &arguments[i]);
+    }
+    sf_status status = check_patterns(rules, used, diag);
+    sf_arena_free(&scratch);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* Initialisation from a safetensors file whose names may be somebody else's. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "file/safetensors.h"
+#include "ir/name.h"
+#include "train/init.h"
+
+struct source {
+    const char *path;
+    sf_safetensors file;
+    const char **clean; /* by tensor of the file */
+    bool by_number;     /* in.I is argument I */
+    sf_arena arena;
+};
+
+/* What follows the first part: "layer_0/attn/q/kernel" of "params/layer_0/attn/q/kernel". */
+static const char *inside(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* The only tensor whose clean name and the argument's end with one another; NULL when there is none,
+ * or there are several. */
+static const sf_tensor *find_by_ending(const struct source *source, const char *name)
+{
+    const sf_tensor *found = NULL;
+    for (size_t i = 0; i < source->file.count; i++) {
+        const char *clean = source->clean[i];
+        if (!sf_name_ends(name, clean) && !sf_name_ends(clean, inside(name)))
+            continue;
+        if (found)
+            return NULL;
+        found = &source->file.tensors[i].tensor;
+    }
+    return found;
+}
+
+/* Endings are for parameters: the state of a parameter bears its name too. */
+static const sf_tensor *find(const struct source *source, const sf_argument *argument,
+                             const char *name, uint32_t index)
+{
+    char number[24];
+    snprintf(number, sizeof number, "in.%u", index);
+    const sf_tensor *found = sf_safetensors_find(&source->file, name);
+    if (!found)
+        found = sf_safetensors_find(&source->file, argument->name);
+    if (!found && source->by_number)
+        found = sf_safetensors_find(&source->file, number);
+    for (size_t i = 0; !found && i < source->file.count; i++)
+        if (strcmp(source->clean[i], name) == 0)
+            found = &source->file.tensors[i].tensor;
+    if (!found && argument->role == SF_ROLE_PARAM)
+        found = find_by_ending(source, name);
+    return found;
+}
+
+static void convert(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
+{
+    enum { CHUNK = 256 };
+    double values[CHUNK];
+    while (sf_runs_next(&runs))
+        for (int64_t at = 0; at < runs.count; at += CHUNK) {
+            int64_t count = runs.count - at < CHUNK ? runs.count - at : CHUNK;
+            sf_load_f64s(from->type->dtype, from->data, runs.global + at, count, values);
+            sf_store_f64s(to->type->dtype, to->data, runs.local + at, count, values);
+        }
+}
+
+/* Cuts the piece out of the tensor of the file. */
+static sf_status copy(const struct source *source, const char *name, const sf_tensor *from,
+                      const sf_type *type, sf_runs runs, const sf_tensor *to, sf_diag *diag)
+{
+    bool converts = sf_is_float(from->type->dtype) && sf_is_float(type->dtype);
+    bool fits = sf_same_shape(from->type, type) || (type->rank == 0 && from->type->count == 1);
+    char has[SF_TYPE_TEXT], wants[SF_TYPE_TEXT];
+    if (!fits || (from->type->dtype != type->dtype && !converts))
+        return sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
+                       "%s is %s, but the step has %s there", name, sf_type_text(from->type, has),
+                       sf_type_text(type, wants));
+    if (from->type->dtype == type->dtype)
+        sf_cut_piece(runs, sf_dtype_get(type->dtype)->bytes, from->data, to->data);
+    else
+        convert(from, to, runs);
+    return SF_OK;
+}
+
+/* Whoever saved the inputs may have known some that the step, as lowered, no longer takes: then the
+ * numbers say nothing. */
+static bool has_input(const struct source *source, uint32_t index)
+{
+    char number[24];
+    snprintf(number, sizeof number, "in.%u", index);
+    return sf_safetensors_find(&source->file, number) != NULL;
+}
+
+static sf_status take_all(const sf_pieces *pieces, const char *const *names,
+                          const struct source *source, const sf_tensor *arguments, sf_diag *diag)
+{
+    const sf_graph *graph = pieces->graph;
+    sf_status status = SF_OK;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        if (!sf_argument_is_kept(argument))
+            continue;
+        const sf_tensor *found = find(source, argument, names[i], i);
+        sf_status copied = SF_OK;
+        if (found)
+            copied = copy(source, names[i], found, sf_pieces_type(pieces, i),
+                          sf_pieces_runs(pieces, i), &arguments[i], diag);
+        else if (argument->role == SF_ROLE_PARAM)
+            copied = sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
+                             "there is no tensor for the parameter %s", names[i]);
+        if (copied != SF_OK)
+            status = copied;
+    }
+    return status;
+}
+
+sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
+                       uint64_t seed, const sf_tensor *arguments, sf_diag *diag)
+{
+    const sf_init_rules none = {0};
+    struct source source = {.path = path};
+    SF_TRY(sf_safetensors_read(path, diag, &source.file));
+    sf_status status = sf_init_random(pieces, names, &none, seed, arguments, diag);
+    source.clean = SF_ARRAY(&source.arena, source.file.count, const char *);
+    for (size_t i = 0; i < source.file.count; i++)
+        source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);
+    source.by_number = !has_input(&source, pieces->graph->top->narguments);
+    if (status == SF_OK)
+        status = take_all(pieces, names, &source, arguments, diag);
+    sf_arena_free(&source.arena);
+    sf_safetensors_close(&source.file);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* The pieces of a step's arguments that a rank holds. A run on one device is one of one rank: its mesh
+ * has no axes, and every piece is the whole. */
+#ifndef SF_TRAIN_PIECES_H
+#define SF_TRAIN_PIECES_H
+
+#include "ir/graph.h"
+#include "shard/runs.h"
+
+typedef struct sf_pieces {
+    const sf_graph *graph; /* the step as it was written; borrowed */
+    sf_mesh mesh;
+    int rank;
+    const sf_layout *layouts; /* by argument; borrowed */
+} sf_pieces;
+
+/* For one device. */
+sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena);
+
+/* The whole type of an argument, and the runs of its piece. */
+const sf_type *sf_pieces_type(const sf_pieces *pieces, uint32_t argument);
+sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument);
+
+/* Whether the piece is not all of the argument. */
+bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument);
+
+/* Whether this rank is the first of those that hold the same piece of the argument. */
+bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument);
+
+#endif

@@ -1,0 +1,402 @@
+/* What stands before the first step: checks, engine, state, data, files. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "ir/name.h"
+#include "op/op.h"
+#include "run/comm/agree.h"
+#include "train/init.h"
+#include "train/train.h"
+
+/* Far below what would overflow as a number of rows. */
+#define MOST_STEPS INT64_C(1000000000000)
+
+static double block_flops(const sf_graph *graph, const sf_block *block, const sf_type **types)
+{
+    double flops = 0;
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
+        bool control = sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
+        for (uint32_t r = 0; control && r < node->nregions; r++)
+            flops += block_flops(graph, node->regions[r], types);
+        if (control)
+            continue;
+        sf_op op = sf_op_of(graph, node, types);
+        flops += sf_op_flops(&op);
+    }
+    return flops;
+}
+
+double sf_step_flops(const sf_graph *graph)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        size_t count = (size_t)graph->nodes[i]->noperands + graph->nodes[i]->nresults;
+        most = count > most ? count : most;
+    }
+    const sf_type **types = sf_alloc(most * sizeof *types);
+    double flops = block_flops(graph, graph->top, types);
+    sf_free(types);
+    return flops;
+}
+
+void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments)
+{
+    uint32_t number = 0, root[2], key[2];
+    sf_jax_key(seed, root);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_tensor *to = &arguments[i];
+        if (graph->arguments[i].role != SF_ROLE_KEY || graph->arguments[i].next != SF_NONE)
+            continue;
+        if (number++ > 0)
+            sf_jax_fold_in(root, number, root);
+        sf_jax_fold_in(root, (uint32_t)step, key);
+        for (int64_t k = 0; k < to->type->count; k++)
+            sf_store_i64(to->type->dtype, to->data, k, key[k % 2]);
+    }
+}
+
+static sf_status check_options(const sf_training *run)
+{
+    const sf_train_options *options = &run->options;
+    if (options->steps < 0 || options->steps > MOST_STEPS)
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "there are 0 to 10^12 steps");
+    if (options->save_every < 0)
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "save_every is not negative");
+    if (options->resume && !options->resume_from && !options->save)
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE,
+                       "resuming needs a directory: that of --save, or --resume=DIR");
+    return SF_OK;
+}
+
+static sf_status check_graph(sf_training *run)
+{
+    const sf_graph *graph = run->graph;
+    bool any = false;
+    run->loss = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        if (graph->results[i].is_loss && sf_type_of(graph, graph->top->results[i])->count == 1)
+            run->loss = i;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        any = any || graph->arguments[i].next != SF_NONE;
+    if (any)
+        return SF_OK;
+    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE,
+            "no result of the step becomes an argument of the next one: there is nothing to train");
+    return sf_hint(run->diag, "--state ARGUMENT=RESULT,... says which does");
+}
+
+/* The argument with this name: its own, a clean one, or the last parts of it. */
+static uint32_t find_argument(const sf_training *run, sf_str text, sf_arena *scratch)
+{
+    const char *clean = sf_clean_name(text, scratch);
+    uint32_t found = SF_NONE;
+    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
+        if (sf_str_is(text, run->graph->arguments[i].name) || strcmp(run->names[i], clean) == 0)
+            return i;
+        else if (sf_name_ends(run->names[i], clean) &&
+                 !sf_argument_is_kept(&run->graph->arguments[i]))
+            found = i;
+    return found;
+}
+
+static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
+{
+    char *equals = strrchr(pair, '=');
+    double value;
+    if (!equals)
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "'%s' is not NAME=NUMBER", pair);
+    uint32_t index = find_argument(run, (sf_str){pair, (size_t)(equals - pair)}, scratch);
+    *equals = 0;
+    if (index == SF_NONE || sf_argument_is_kept(&run->graph->arguments[index]))
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "there is no argument '%s' to set", pair);
+    if (!sf_init_number(sf_str_of(equals + 1), &value))
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "'%s' is no number for %s", equals + 1,
+                       pair);
+    const sf_tensor *to = &run->arguments[index];
+    for (int64_t i = 0; i < to->type->count; i++) {
+        if (sf_is_float(to->type->dtype))
+            sf_store_f64(to->type->dtype, to->data, i, value);
+        else
+            sf_store_i64(to->type->dtype, to->data, i, (int64_t)fmax(-0x1p62, fmin(0x1p62, value)));
+    }
+    run->wanted[index] = false;
+    return SF_OK;
+}
+
+/* Which arguments come from the data: all but what is kept, keys, and what the user set. */
+static sf_status find_wanted(sf_training *run)
+{
+    const sf_graph *graph = run->graph;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        run->wanted[i] =
+            !sf_argument_is_kept(&graph->arguments[i]) && graph->arguments[i].role != SF_ROLE_KEY;
+    if (!run->options.set)
+        return SF_OK;
+    char *text = sf_arena_string(&run->arena, run->options.set, strlen(run->options.set));
+    while (text) {
+        char *comma = strchr(text, ',');
+        if (comma)
+            *comma++ = 0;
+        SF_TRY(set_one(run, text, &run->arena));
+        text = comma;
+    }
+    return SF_OK;
+}
+
+bool sf_training_is_first(const sf_training *run)
+{
+    return run->pieces.rank == 0;
+}
+
+/* What this rank runs and which pieces it has. */
+static sf_status take_part(sf_training *run)
+{
+    const sf_plan *plan = run->options.plan;
+    if (!plan) {
+        run->pieces = sf_pieces_whole(run->graph, &run->arena);
+        return SF_OK;
+    }
+    int rank = run->comm ? sf_comm_rank(run->comm) : 0;
+    run->pieces = (sf_pieces){run->graph, plan->mesh, rank, plan->arguments};
+    return sf_local_new(run->graph, plan, rank, run->diag, &run->local);
+}
+
+static sf_status start_engine(sf_training *run)
+{
+    sf_engine_options options = {.pool = run->pool,
+                                 .memory = run->options.memory,
+                                 .comm = run->comm,
+                                 .mesh = &run->pieces.mesh};
+    SF_TRY(sf_engine_kind_of(run->options.engine, run->diag, &options.kind));
+    run->options.engine = sf_engine_kind_name(options.kind);
+    SF_TRY(sf_engine_new(run->local ? run->local->graph : run->graph, &options, run->diag,
+                         &run->engine));
+    uint32_t count = run->graph->top->narguments;
+    sf_tensor *arguments = SF_ARRAY(&run->arena, count, sf_tensor);
+    for (uint32_t i = 0; i < count; i++)
+        arguments[i] = sf_engine_argument(run->engine, i);
+    run->arguments = arguments;
+    return SF_OK;
+}
+
+/* Batches and keys are made whole, and cut. */
+static void make_wholes(sf_training *run)
+{
+    uint32_t count = run->graph->top->narguments;
+    sf_tensor *wholes = SF_ARRAY(&run->arena, count, sf_tensor);
+    for (uint32_t i = 0; i < count; i++) {
+        wholes[i] = run->arguments[i];
+        if (sf_argument_is_kept(&run->graph->arguments[i]) || !sf_pieces_is_split(&run->pieces, i))
+            continue;
+        wholes[i].type = sf_pieces_type(&run->pieces, i);
+        wholes[i].data = sf_arena_alloc(&run->arena, (size_t)sf_type_bytes(wholes[i].type));
+    }
+    run->wholes = wholes;
+}
+
+static sf_state state_of(const sf_training *run)
+{
+    return (sf_state){&run->pieces, run->names, run->arguments, run->comm};
+}
+
+/* Weights from a checkpoint of several ranks, which must be of this step. */
+static sf_status take_pieces(sf_training *run, const char *path)
+{
+    sf_state state = state_of(run);
+    sf_checkpoint_info info;
+    return sf_checkpoint_load(path, &state, &run->mappings, &run->arena, &info, run->diag);
+}
+
+/* Weights for a new run, by rule or from somewhere. */
+static sf_status initialise(sf_training *run)
+{
+    const char *init = run->options.init;
+    sf_init_rules rules;
+    struct stat info;
+    if (init && !sf_init_is_rules(init) && stat(init, &info) == 0) {
+        char found[SF_PATH_SIZE];
+        const char *path = init;
+        if (S_ISDIR(info.st_mode)) {
+            SF_TRY(sf_checkpoint_find(init, found, run->diag));
+            if (!*found)
+                return sf_fail(run->diag, SF_EINPUT, (sf_loc){init, 0, 0},
+                               "there is no checkpoint in it");
+            size_t room = strlen(found) + sizeof SF_CHECKPOINT_STATE + 1;
+            char *state = sf_arena_alloc(&run->arena, room);
+            snprintf(state, room, "%s/%s", found, SF_CHECKPOINT_STATE);
+            path = state;
+            if (stat(path, &info) != 0)
+                return take_pieces(run, found);
+        }
+        return sf_init_file(&run->pieces, (const char *const *)run->names, path, run->info.seed,
+                            run->arguments, run->diag);
+    }
+    SF_TRY(sf_init_parse(init, &run->arena, run->diag, &rules));
+    return sf_init_random(&run->pieces, (const char *const *)run->names, &rules, run->info.seed,
+                          run->arguments, run->diag);
+}
+
+/* The checkpoint to go on from goes to run->resumed, NULL when there is none. */
+static sf_status find_checkpoint(sf_training *run)
+{
+    const sf_train_options *options = &run->options;
+    const char *from = options->resume_from ? options->resume_from : options->save;
+    char found[SF_PATH_SIZE];
+    if (!options->resume && !options->resume_from)
+        return SF_OK;
+    SF_TRY(sf_checkpoint_find(from, found, run->diag));
+    if (!*found && options->resume_from)
+        return sf_fail(run->diag, SF_EINPUT, (sf_loc){from, 0, 0}, "there is no checkpoint in it");
+    if (*found)
+        run->resumed = sf_arena_string(&run->arena, found, strlen(found));
+    return SF_OK;
+}
+
+static sf_status load_state(sf_training *run)
+{
+    int64_t seed = run->options.seed;
+    SF_TRY(find_checkpoint(run));
+    run->info.seed = seed < 0 ? 0 : (uint64_t)seed;
+    run->info.graph = sf_graph_hash(run->graph);
+    if (!run->resumed)
+        return initialise(run);
+    sf_state state = state_of(run);
+    SF_TRY(sf_checkpoint_load(run->resumed, &state, &run->mappings, &run->arena, &run->info,
+                              run->diag));
+    run->saved = run->info.step;
+    if (run->info.step > MOST_STEPS)
+        return sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0}, "too many steps");
+    if (seed >= 0 && (uint64_t)seed != run->info.seed)
+        return sf_fail(run->diag, SF_EUSAGE, (sf_loc){run->resumed, 0, 0},
+                       "the run had the seed %" PRIu64
+                       "; with another one it would not go on as if "
+                       "never stopped",
+                       run->info.seed);
+    return SF_OK;
+}
+
+static sf_status open_data(sf_training *run)
+{
+    sf_data_options options = {
+        .source = run->options.data,
+        .tokens_type = run->options.tokens_type,
+        .order = run->options.order,
+        .seed = run->info.seed,
+    };
+    SF_TRY(sf_data_open(run->graph, (const char *const *)run->names, run->wanted, &options,
+                        run->diag, &run->data));
+    if (run->resumed && strcmp(run->info.data, run->data.about) != 0) {
+        sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0},
+                "the run had other data: \"%s\", not \"%s\"", run->info.data, run->data.about);
+        return sf_hint(run->diag, "--init %s starts a new run from its weights", run->resumed);
+    }
+    run->info.data = run->data.about;
+    return SF_OK;
+}
+
+/* Whether the checkpoint lies in the directory that we save to. */
+static bool is_inside(const char *checkpoint, const char *directory)
+{
+    char parent[SF_PATH_SIZE + 8];
+    struct stat a, b;
+    snprintf(parent, sizeof parent, "%s/..", checkpoint);
+    return stat(parent, &a) == 0 && stat(directory, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static sf_status open_files(sf_training *run)
+{
+    const char *save = run->options.save;
+    char found[SF_PATH_SIZE];
+    if (!sf_training_is_first(run))
+        return save ? sf_checkpoints_join(save, run->diag, &run->checkpoints) : SF_OK;
+    if (run->options.log)
+        SF_TRY(sf_log_open(run->options.log, run->diag, &run->log));
+    if (!save)
+        return SF_OK;
+    SF_TRY(sf_checkpoints_open(save, run->diag, &run->checkpoints));
+    SF_TRY(sf_checkpoint_find(save, found, run->diag));
+    if (!*found || (run->resumed && is_inside(run->resumed, save)))
+        return SF_OK;
+    sf_fail(run->diag, SF_EUSAGE, (sf_loc){save, 0, 0},
+            "there are checkpoints of another run in it");
+    sf_hint(run->diag, "--resume goes on with that run; or save to another directory");
+    return SF_EUSAGE;
+}
+
+/* All that a rank can do by itself. */
+static sf_status get_ready(sf_training *run)
+{
+    SF_TRY(check_options(run));
+    SF_TRY(check_graph(run));
+    run->names = sf_clean_names(run->graph, &run->arena);
+    run->wanted = SF_ARRAY(&run->arena, run->graph->top->narguments, bool);
+    run->flops = sf_step_flops(run->graph);
+    SF_TRY(take_part(run));
+    SF_TRY(start_engine(run));
+    SF_TRY(find_wanted(run));
+    make_wholes(run);
+    SF_TRY(load_state(run));
+    return open_data(run);
+}
+
+static uint64_t hash_text(const char *text)
+{
+    return text ? sf_hash_bytes(1, text, strlen(text)) : 0;
+}
+
+static uint64_t hash_plan(const sf_training *run)
+{
+    sf_buf text = {0};
+    if (run->options.plan)
+        sf_plan_write(run->options.plan, run->graph, &text);
+    uint64_t hash = sf_hash_bytes(0, text.text, text.length);
+    sf_buf_free(&text);
+    return hash;
+}
+
+/* Ranks on several hosts may see other files under the same names. */
+static sf_status check_same(sf_training *run)
+{
+    const sf_train_options *options = &run->options;
+    const struct {
+        const char *what;
+        uint64_t value;
+    } things[] = {
+        {"step", run->info.graph},
+        {"plan", hash_plan(run)},
+        {"checkpoint to go on from", (uint64_t)run->info.step},
+        {"data", hash_text(run->info.data)},
+        {"seed", run->info.seed},
+        {"number of steps", (uint64_t)options->steps},
+        {"start of the weights (--init)", hash_text(options->init)},
+        {"values of arguments (--set)", hash_text(options->set)},
+        {"engine", hash_text(options->engine ? options->engine : "cpu")},
+        {"way to save checkpoints", options->save ? (uint64_t)options->save_every + 1 : 0},
+        {"will to go on without a loss (--ignore-nan)", options->ignore_nan},
+    };
+    enum { COUNT = sizeof things / sizeof *things };
+    uint64_t values[COUNT];
+    int other;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = things[i].value;
+    SF_TRY(sf_agree_same(run->comm, values, COUNT, "whether all have the same", run->diag, &other));
+    if (other == COUNT)
+        return SF_OK;
+    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE, "not all ranks have the same %s", things[other].what);
+    return sf_hint(run->diag, "ranks on several hosts need the same files and options");
+}
+
+sf_status sf_training_prepare(sf_training *run)
+{
+    SF_TRY(sf_training_settle(run, get_ready(run), "getting ready"));
+    SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
+    SF_TRY(sf_training_settle(run, open_files(run), "opening files"));
+    return sf_agree_first(run->comm, "the name of the run", run->diag, &run->checkpoints.run);
+}

@@ -1,0 +1,234 @@
+#include "train/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "run/comm/agree.h"
+
+/* Tells the caller. */
+static void tell(const sf_training *run, sf_train_event event, double seconds, const char *path)
+{
+    int64_t parameters = 0;
+    if (!run->options.progress || !sf_training_is_first(run))
+        return;
+    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
+        if (run->graph->arguments[i].role == SF_ROLE_PARAM)
+            parameters += sf_pieces_type(&run->pieces, i)->count;
+    sf_train_progress progress = {
+        .event = event,
+        .step = run->info.step,
+        .steps = run->options.steps,
+        .path = path,
+        .loss = run->report.loss,
+        .seconds = seconds,
+        .counts_tokens = run->data.counts_tokens,
+        .left = run->pace * (double)(run->options.steps - run->info.step),
+        .memory = sf_engine_memory(run->engine),
+        .parameters = parameters,
+        .threads = sf_engine_threads(run->engine),
+        .ranks = sf_mesh_size(&run->pieces.mesh),
+        .engine = run->options.engine,
+        .data = run->data.about,
+    };
+    if (run->pace > 0) {
+        progress.rate = (double)run->data.amount / run->pace;
+        progress.flops = run->flops / run->pace;
+    }
+    run->options.progress(run->options.context, &progress);
+}
+
+static sf_status log_start(sf_training *run)
+{
+    sf_log *log = &run->log;
+    char hash[20];
+    if (!sf_log_begin(log, "start"))
+        return SF_OK;
+    snprintf(hash, sizeof hash, "%016" PRIx64, run->info.graph);
+    sf_log_int(log, "step", run->info.step);
+    sf_log_int(log, "steps", run->options.steps);
+    sf_log_text(log, "graph", hash);
+    sf_log_int(log, "seed", (int64_t)run->info.seed);
+    sf_log_text(log, "engine", run->options.engine);
+    sf_log_int(log, "threads", sf_engine_threads(run->engine));
+    sf_log_text(log, "data", run->data.about);
+    sf_log_text(log, "resumed", run->resumed);
+    sf_log_int(log, "time", (int64_t)time(NULL));
+    return sf_log_end(log, run->diag);
+}
+
+static sf_status log_step(sf_training *run, double seconds)
+{
+    sf_log *log = &run->log;
+    if (!sf_log_begin(log, "step"))
+        return SF_OK;
+    sf_log_int(log, "step", run->info.step);
+    sf_log_double(log, "loss", run->report.loss);
+    sf_log_double(log, "seconds", seconds);
+    if (seconds > 0) {
+        sf_log_double(log, run->data.counts_tokens ? "tokens_per_second" : "samples_per_second",
+                      (double)run->data.amount / seconds);
+        sf_log_double(log, "flops_per_second", run->flops / seconds);
+    }
+    sf_log_int(log, "memory", sf_engine_memory(run->engine));
+    return sf_log_end(log, run->diag);
+}
+
+static sf_status log_saved(sf_training *run, const char *path)
+{
+    if (!sf_log_begin(&run->log, "saved"))
+        return SF_OK;
+    sf_log_int(&run->log, "step", run->info.step);
+    sf_log_text(&run->log, "path", path);
+    return sf_log_end(&run->log, run->diag);
+}
+
+static sf_status log_end(sf_training *run)
+{
+    if (!sf_log_begin(&run->log, "end"))
+        return SF_OK;
+    sf_log_int(&run->log, "step", run->info.step);
+    sf_log_bool(&run->log, "interrupted", run->report.interrupted);
+    sf_log_double(&run->log, "seconds", run->report.seconds);
+    return sf_log_end(&run->log, run->diag);
+}
+
+sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
+{
+    sf_status status = sf_agree(run->comm, mine, what, run->diag);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    return status;
+}
+
+static sf_status save(sf_training *run)
+{
+    int64_t keep = run->options.keep;
+    char path[SF_PATH_SIZE + 32];
+    if (!run->checkpoints.open || run->saved == run->info.step)
+        return SF_OK;
+    sf_state state = {&run->pieces, run->names, run->arguments, run->comm};
+    keep = keep == 0 ? 2 : keep < 0 ? 0 : keep;
+    sf_status status = sf_checkpoints_save(&run->checkpoints, &state, &run->info, keep, run->diag);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    SF_TRY(status);
+    run->saved = run->info.step;
+    snprintf(path, sizeof path, "%s/step-%06" PRId64, run->checkpoints.path, run->info.step);
+    tell(run, SF_TRAIN_SAVED, 0, path);
+    return log_saved(run, path);
+}
+
+/* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
+static sf_status check_loss(const sf_training *run)
+{
+    if (run->loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
+        return SF_OK;
+    sf_fail(run->diag, SF_EWRONG, SF_NOWHERE, "the loss of step %" PRId64 " is %s", run->info.step,
+            isnan(run->report.loss) ? "not a number" : "infinite");
+    sf_hint(run->diag, "a smaller learning rate or another --init may help; --ignore-nan goes "
+                       "on regardless");
+    return SF_EWRONG;
+}
+
+static void cut_wholes(sf_training *run)
+{
+    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
+        if (run->wholes[i].data != run->arguments[i].data)
+            sf_cut_piece(sf_pieces_runs(&run->pieces, i),
+                         sf_dtype_get(run->wholes[i].type->dtype)->bytes, run->wholes[i].data,
+                         run->arguments[i].data);
+}
+
+static sf_status make_step(sf_training *run, double *seconds)
+{
+    double began = sf_now();
+    SF_TRY(sf_data_batch(&run->data, run->info.step, run->wholes, run->diag));
+    sf_fill_keys(run->graph, run->info.seed, run->info.step, run->wholes);
+    cut_wholes(run);
+    SF_TRY(sf_engine_step(run->engine, run->diag));
+    run->info.step++;
+    run->report.step = run->info.step;
+    *seconds = sf_now() - began;
+    run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
+    if (run->loss != SF_NONE) {
+        sf_tensor loss = sf_engine_result(run->engine, run->loss);
+        run->report.loss = sf_get_f64(&loss, 0);
+    }
+    return SF_OK;
+}
+
+/* Tells of the step. *stop: whether it is to be the last. */
+static sf_status end_step(sf_training *run, double seconds, bool *stop)
+{
+    sf_status status = log_step(run, seconds);
+    tell(run, SF_TRAIN_STEP, seconds, NULL);
+    if (status == SF_OK)
+        status = check_loss(run);
+    *stop = run->options.stop && run->options.stop(run->options.context);
+    status = sf_agree_any(run->comm, status, "whether to stop", run->diag, stop);
+    run->settled = status != SF_OK && status != SF_EPEER;
+    return status;
+}
+
+static sf_status loop(sf_training *run)
+{
+    int64_t every = run->options.save_every ? run->options.save_every : 100;
+    bool stop = false;
+    while (run->info.step < run->options.steps && !stop) {
+        double seconds;
+        SF_TRY(make_step(run, &seconds));
+        SF_TRY(end_step(run, seconds, &stop));
+        if (stop || run->info.step == run->options.steps || run->info.step % every == 0)
+            SF_TRY(save(run));
+    }
+    run->report.interrupted = stop && run->info.step < run->options.steps;
+    return SF_OK;
+}
+
+/* Where the time of the first rank went. */
+static sf_status write_profile(sf_training *run)
+{
+    if (!run->options.profile || !sf_training_is_first(run))
+        return SF_OK;
+    sf_buf text = {0};
+    sf_engine_profile(run->engine, &text);
+    sf_status status = sf_file_write(run->options.profile, text.text, text.length, run->diag);
+    sf_buf_free(&text);
+    return status;
+}
+
+static sf_status train(sf_training *run)
+{
+    double began = sf_now();
+    SF_TRY(sf_training_prepare(run));
+    run->report.first = run->report.step = run->info.step;
+    SF_TRY(log_start(run));
+    tell(run, SF_TRAIN_START, 0, run->resumed);
+    SF_TRY(loop(run));
+    run->report.seconds = sf_now() - began;
+    SF_TRY(write_profile(run));
+    return log_end(run);
+}
+
+sf_status sf_training_run(sf_training *run)
+{
+    run->saved = -1;
+    sf_status status = train(run);
+    sf_data_close(&run->data);
+    sf_engine_free(run->engine);
+    sf_local_free(run->local);
+    sf_buf_free(&run->log.line);
+    sf_arena_free(&run->arena);
+    return status;
+}
+
+void sf_training_end(sf_training *run)
+{
+    sf_log_close(&run->log);
+    sf_checkpoints_close(&run->checkpoints);
+    sf_mappings_close(&run->mappings);
+    sf_mappings_close(&run->data.mappings);
+}

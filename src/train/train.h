@@ -1,0 +1,65 @@
+/* The training loop behind include/sheaf/train.h. */
+#ifndef SF_TRAIN_TRAIN_H
+#define SF_TRAIN_TRAIN_H
+
+#include "local/local.h"
+#include "run/engine.h"
+#include "sheaf/train.h"
+#include "train/checkpoint.h"
+#include "train/data.h"
+#include "train/log.h"
+
+/* A run. Zeroed but for the first four and the report; belongs outside of the guard, because it holds
+ * files: sf_training_end closes them, after a jump too. */
+typedef struct sf_training {
+    const sf_graph *graph;
+    sf_train_options options;
+    sf_diag *diag;
+    sf_threads *pool; /* borrowed; for the engine */
+    sf_comm *comm;    /* of a split run, or NULL */
+    sf_train_report report;
+
+    sf_arena arena;
+    const char **names;         /* clean, by argument */
+    sf_local *local;            /* what this rank runs in a split run, or NULL */
+    sf_pieces pieces;           /* of the arguments that this rank has */
+    const sf_tensor *arguments; /* those of the engine: pieces */
+    const sf_tensor *wholes;    /* where data and keys go: the same but for those that are split */
+    bool *wanted;               /* by argument: from the data */
+    bool settled;               /* it failed, and all ranks know */
+    uint32_t loss;              /* result, or SF_NONE */
+    double flops;               /* of a step */
+    double pace;                /* seconds of a step, smoothed; 0 before the first */
+    int64_t saved;              /* step of the last checkpoint, -1: none */
+    const char *resumed;        /* checkpoint that this run began from, or NULL */
+    sf_checkpoint_info info;
+    sf_engine *engine;
+    sf_mappings mappings; /* the checkpoint, while it is read */
+    sf_data data;
+    sf_checkpoints checkpoints;
+    sf_log log;
+} sf_training;
+
+/* Everything from the first check to the last checkpoint. Frees its memory; files stay open. */
+sf_status sf_training_run(sf_training *training);
+
+/* Closes the files. */
+void sf_training_end(sf_training *training);
+
+/* Engine, state and data, ready for the first step. */
+sf_status sf_training_prepare(sf_training *training);
+
+/* sf_agree on what each rank did by itself. */
+sf_status sf_training_settle(sf_training *training, sf_status mine, const char *what);
+
+/* Whether this rank speaks for all: prints, logs, names checkpoints. */
+bool sf_training_is_first(const sf_training *training);
+
+/* Operations of one step; the body of a loop counts once. */
+double sf_step_flops(const sf_graph *graph);
+
+/* Fills the key arguments that the step does not carry along: jax.random.fold_in(PRNGKey(seed), step).
+ * Of several, the later ones fold in their number among the keys first. */
+void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments);
+
+#endif

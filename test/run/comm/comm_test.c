@@ -1,0 +1,859 @@
+/* The conformance suite of communicators: what every kind must do.
+ *
+ *     comm_test               ranks as threads
+ *     comm_test mpi CASE      as one rank of MPI: see the table in run_mpi
+ *
+ * Inputs are a function of the rank and the index alone, so that every rank computes for itself what must
+ * come out, to the bit: element by element, in the order that the header of the kinds promises. Whatever
+ * passes therefore gives the same bits on all members, and for all kinds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/comm/comm.h"
+
+static atomic_int failures;
+
+static void expect(bool good, int rank, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void expect(bool good, int rank, const char *format, ...)
+{
+    if (good || atomic_fetch_add(&failures, 1) > 20)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    printf("FAILED: rank %d: %s\n", rank, text);
+    fflush(stdout);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* What is transferred ------------------------------------------------------------------------ */
+
+enum { MOST_PARTS = 12, GUARD = 64, SENTINEL = 0xa5 };
+
+typedef struct shape {
+    sf_transfer_kind kind;
+    sf_dtype dtype;
+    sf_monoid monoid;
+    int nparts;
+    int64_t counts[MOST_PARTS];
+    bool in_place;
+    int turn; /* of a permute: how far; 0: along a chain with two ends. Of a broadcast: the source */
+    uint64_t seed;
+} shape;
+
+/* Element `index` of what `rank` puts in: ordinary numbers, exact in every type they are rounded to. */
+static void put_element(const shape *s, int rank, int part, int64_t index, void *data, int64_t at)
+{
+    uint64_t bits =
+        mix(s->seed ^ mix((uint64_t)rank << 40 ^ (uint64_t)part << 32 ^ (uint64_t)index));
+    if (sf_is_float(s->dtype))
+        sf_store_f64(s->dtype, data, at, (double)(int64_t)(bits % 4001) / 1000 - 2);
+    else
+        sf_store_i64(s->dtype, data, at, (int64_t)bits);
+}
+
+static bool below(double a, double b)
+{
+    return a < b || (a == b && signbit(a) && !signbit(b));
+}
+
+static void combine_elements(const shape *s, void *sum, const void *next)
+{
+    if (sf_is_float(s->dtype)) {
+        double a = sf_load_f64(s->dtype, sum, 0), b = sf_load_f64(s->dtype, next, 0), c = a;
+        switch ((int)s->monoid) {
+        case SF_MONOID_ADD:
+            c = a + b;
+            break;
+        case SF_MONOID_MUL:
+            c = a * b;
+            break;
+        case SF_MONOID_MIN:
+            c = isnan(a) || below(a, b) ? a : b;
+            break;
+        case SF_MONOID_MAX:
+            c = isnan(a) || below(b, a) ? a : b;
+            break;
+        default:
+            break;
+        }
+        sf_store_f64(s->dtype, sum, 0, c);
+        return;
+    }
+    int64_t a = sf_load_i64(s->dtype, sum, 0), b = sf_load_i64(s->dtype, next, 0), c = a;
+    bool less = sf_is_unsigned(s->dtype) ? (uint64_t)a < (uint64_t)b : a < b;
+    bool truth = s->dtype == SF_PRED;
+    switch ((int)s->monoid) {
+    case SF_MONOID_ADD:
+        c = truth ? a | b : (int64_t)((uint64_t)a + (uint64_t)b);
+        break;
+    case SF_MONOID_MUL:
+        c = (int64_t)((uint64_t)a * (uint64_t)b);
+        break;
+    case SF_MONOID_MIN:
+        c = less ? a : b;
+        break;
+    case SF_MONOID_MAX:
+        c = less ? b : a;
+        break;
+    case SF_MONOID_AND:
+        c = a & b;
+        break;
+    case SF_MONOID_OR:
+        c = a | b;
+        break;
+    case SF_MONOID_XOR:
+        c = a ^ b;
+        break;
+    default:
+        break;
+    }
+    sf_store_i64(s->dtype, sum, 0, c);
+}
+
+/* Segments are as long as each other, or one longer: the first ones are. */
+static int segment_of(int64_t index, int64_t count, int members)
+{
+    int segment = 0;
+    for (int64_t end = 0;; segment++) {
+        end += count / members + (segment < count % members);
+        if (index < end)
+            return segment;
+    }
+}
+
+static void fold_element(const shape *s, const int *ranks, int members, int segment, int part,
+                         int64_t index, void *out)
+{
+    int64_t next;
+    put_element(s, ranks[(segment + 1) % members], part, index, out, 0);
+    for (int i = 2; i <= members; i++) {
+        put_element(s, ranks[(segment + i) % members], part, index, &next, 0);
+        combine_elements(s, out, &next);
+    }
+}
+
+static int chain_from(const shape *s, int place, int members)
+{
+    if (s->kind == SF_BROADCAST)
+        return s->turn % members;
+    if (s->turn == 0)
+        return place - 1;
+    return (place + members - s->turn % members) % members;
+}
+
+static int chain_to(const shape *s, int place, int members)
+{
+    if (s->turn == 0)
+        return place + 1 < members ? place + 1 : -1;
+    return (place + s->turn) % members;
+}
+
+static int64_t in_count(const shape *s, int part, int members)
+{
+    bool many = s->kind == SF_REDUCE_SCATTER || s->kind == SF_ALL_TO_ALL;
+    return s->counts[part] * (many ? members : 1);
+}
+
+static int64_t out_count(const shape *s, int part, int members)
+{
+    bool many = s->kind == SF_ALL_GATHER || s->kind == SF_ALL_TO_ALL;
+    return s->counts[part] * (many ? members : 1);
+}
+
+/* Element `index` of what the member at `place` must get. False: nothing comes. */
+static bool want_element(const shape *s, const int *ranks, int members, int place, int part,
+                         int64_t index, void *out)
+{
+    int64_t count = s->counts[part];
+    int from;
+    switch (s->kind) {
+    case SF_ALL_REDUCE:
+        fold_element(s, ranks, members, segment_of(index, count, members), part, index, out);
+        return true;
+    case SF_REDUCE_SCATTER:
+        fold_element(s, ranks, members, place, part, place * count + index, out);
+        return true;
+    case SF_ALL_GATHER:
+        put_element(s, ranks[index / count], part, index % count, out, 0);
+        return true;
+    case SF_ALL_TO_ALL:
+        put_element(s, ranks[index / count], part, place * count + index % count, out, 0);
+        return true;
+    case SF_BROADCAST:
+    case SF_PERMUTE:
+        from = chain_from(s, place, members);
+        if (from >= 0)
+            put_element(s, ranks[from], part, index, out, 0);
+        return from >= 0;
+    case SF_TRANSFER_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* One transfer of one rank: its memory and its request. */
+typedef struct job {
+    shape shape;
+    sf_group *group;
+    const int *ranks;
+    int members, place, rank;
+    unsigned char *in[MOST_PARTS], *out[MOST_PARTS];
+    sf_request *request;
+} job;
+
+static unsigned char *new_buffer(int64_t bytes)
+{
+    unsigned char *buffer = malloc((size_t)bytes + GUARD);
+    if (!buffer)
+        abort();
+    memset(buffer, SENTINEL, (size_t)bytes + GUARD);
+    return buffer;
+}
+
+static sf_status start_job(job *j, sf_diag *diag)
+{
+    const shape *s = &j->shape;
+    int64_t bytes = sf_dtype_get(s->dtype)->bytes;
+    sf_transfer_part parts[MOST_PARTS];
+    for (int i = 0; i < s->nparts; i++) {
+        int64_t count = in_count(s, i, j->members);
+        j->in[i] = new_buffer(count * bytes);
+        for (int64_t e = 0; e < count; e++)
+            put_element(s, j->rank, i, e, j->in[i], e);
+        j->out[i] = s->in_place ? j->in[i] : new_buffer(out_count(s, i, j->members) * bytes);
+        parts[i] = (sf_transfer_part){.in = j->in[i], .out = j->out[i], .count = s->counts[i]};
+    }
+    sf_transfer transfer = {.kind = s->kind,
+                            .dtype = s->dtype,
+                            .monoid = s->monoid,
+                            .nparts = s->nparts,
+                            .parts = parts,
+                            .to = chain_to(s, j->place, j->members),
+                            .from = chain_from(s, j->place, j->members),
+                            .what = "a test"};
+    return sf_comm_start(j->group, &transfer, diag, &j->request);
+}
+
+static bool same_element(sf_dtype dtype, const void *a, int64_t at, const void *b)
+{
+    if (sf_load_bits(dtype, a, at) == sf_load_bits(dtype, b, 0))
+        return true;
+    return sf_is_float(dtype) && isnan(sf_load_f64(dtype, a, at)) &&
+           isnan(sf_load_f64(dtype, b, 0));
+}
+
+static bool check_part(const job *j, int part)
+{
+    const shape *s = &j->shape;
+    int64_t bytes = sf_dtype_get(s->dtype)->bytes, count = out_count(s, part, j->members), cell;
+    for (int64_t e = 0; e < count; e++) {
+        bool comes = want_element(s, j->ranks, j->members, j->place, part, e, &cell);
+        if (!comes)
+            memset(&cell, SENTINEL, sizeof cell);
+        if (!comes ? memcmp(j->out[part] + e * bytes, &cell, (size_t)bytes) != 0
+                   : !same_element(s->dtype, j->out[part], e, &cell))
+            return false;
+    }
+    for (int i = 0; i < GUARD; i++)
+        if (j->out[part][count * bytes + i] != SENTINEL)
+            return false;
+    return true;
+}
+
+static void free_job(job *j)
+{
+    for (int i = 0; i < j->shape.nparts; i++) {
+        free(j->in[i]);
+        if (!j->shape.in_place)
+            free(j->out[i]);
+    }
+}
+
+static void finish_job(job *j, sf_diag *diag)
+{
+    const shape *s = &j->shape;
+    sf_status status = sf_comm_wait(j->request, diag);
+    expect(status == SF_OK, j->rank, "%s", status == SF_OK ? "" : sf_diag_text(diag, 0));
+    for (int i = 0; i < s->nparts && status == SF_OK; i++)
+        expect(check_part(j, i), j->rank,
+               "%s %s %s, part %d of %d: %" PRId64 " elements, %d members, place %d%s: wrong",
+               sf_transfer_kind_name(s->kind), sf_monoid_name(s->monoid),
+               sf_dtype_get(s->dtype)->name, i, s->nparts, s->counts[i], j->members, j->place,
+               s->in_place ? ", in place" : "");
+    free_job(j);
+}
+
+/* Groups ----------------------------------------------------------------------------------------- */
+
+enum { MOST_MEMBERS = 16, MOST_GROUPS = 24 };
+
+typedef struct ranks {
+    int count, ranks[MOST_MEMBERS];
+} ranks;
+
+/* Those of a fixed list that a world of `size` has, and all of its ranks forwards and backwards. */
+static int list_groups(int size, ranks *out)
+{
+    static const ranks fixed[] = {
+        {1, {0}},          {2, {0, 1}},          {2, {1, 0}},          {3, {0, 1, 2}},
+        {3, {4, 0, 2}},    {4, {0, 2, 4, 6}},    {4, {7, 5, 3, 1}},    {4, {0, 1, 2, 3}},
+        {4, {4, 5, 6, 7}}, {5, {0, 1, 2, 3, 4}}, {5, {6, 3, 7, 1, 5}}, {1, {5}},
+    };
+    int count = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        bool fits = fixed[i].count < size;
+        for (int k = 0; k < fixed[i].count; k++)
+            fits = fits && fixed[i].ranks[k] < size;
+        if (fits)
+            out[count++] = fixed[i];
+    }
+    ranks up = {.count = size}, down = {.count = size};
+    for (int r = 0; r < size; r++) {
+        up.ranks[r] = r;
+        down.ranks[r] = size - 1 - r;
+    }
+    out[count++] = up;
+    if (size > 1)
+        out[count++] = down;
+    return count;
+}
+
+/* False if the rank is no member. */
+static bool enter(sf_comm *comm, const ranks *g, sf_diag *diag, job *out)
+{
+    *out = (job){.ranks = g->ranks, .members = g->count, .place = -1, .rank = sf_comm_rank(comm)};
+    for (int p = 0; p < g->count; p++)
+        if (g->ranks[p] == out->rank)
+            out->place = p;
+    if (out->place < 0)
+        return false;
+    sf_status status = sf_comm_group(comm, g->ranks, g->count, diag, &out->group);
+    expect(status == SF_OK && sf_comm_group_place(out->group) == out->place &&
+               sf_comm_group_size(out->group) == g->count,
+           out->rank, "cannot have the group");
+    return status == SF_OK;
+}
+
+static void run_shape(sf_comm *comm, const ranks *g, const shape *s, sf_diag *diag)
+{
+    job j;
+    if (!enter(comm, g, diag, &j))
+        return;
+    j.shape = *s;
+    sf_status status = start_job(&j, diag);
+    expect(status == SF_OK, j.rank, "%s does not start: %s", sf_transfer_kind_name(s->kind),
+           status == SF_OK ? "" : sf_diag_text(diag, 0));
+    if (status == SF_OK)
+        finish_job(&j, diag);
+    else
+        free_job(&j);
+}
+
+static bool reduces(sf_transfer_kind kind)
+{
+    return kind == SF_ALL_REDUCE || kind == SF_REDUCE_SCATTER;
+}
+
+static bool has_monoid(sf_dtype dtype, sf_monoid monoid)
+{
+    if (monoid == SF_MONOID_NONE || monoid == SF_MONOID_SECOND)
+        return false;
+    return !sf_is_float(dtype) || monoid < SF_MONOID_AND;
+}
+
+/* Suites: each is called by every rank --------------------------------------------------------- */
+
+/* Every kind, type and monoid, in groups of all sizes, few elements. */
+static void suite_types(sf_comm *comm, sf_diag *diag)
+{
+    static const int64_t counts[] = {0, 1, 7, 1023};
+    ranks groups[MOST_GROUPS];
+    int ngroups = list_groups(sf_comm_size(comm), groups);
+    uint64_t seed = 1;
+    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+        for (int dtype = 0; dtype < SF_DTYPE_COUNT; dtype++)
+            for (int monoid = 0; monoid < SF_MONOID_COUNT; monoid++) {
+                bool real = reduces((sf_transfer_kind)kind);
+                if (real ? !has_monoid((sf_dtype)dtype, (sf_monoid)monoid) : monoid > 0)
+                    continue;
+                for (int i = 0; i < 4; i++, seed++) {
+                    shape s = {.kind = (sf_transfer_kind)kind,
+                               .dtype = (sf_dtype)dtype,
+                               .monoid = (sf_monoid)monoid,
+                               .nparts = 1,
+                               .counts = {counts[i]},
+                               .in_place = kind == SF_ALL_REDUCE && seed % 2,
+                               .turn = (int)(seed % 3),
+                               .seed = seed};
+                    run_shape(comm, &groups[seed % (uint64_t)ngroups], &s, diag);
+                }
+            }
+}
+
+/* Every group and size, few types; in place and not. */
+static void suite_sizes(sf_comm *comm, sf_diag *diag)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 5, 8, 255, 4096, 4097, 30011};
+    static const sf_dtype dtypes[] = {SF_F32, SF_BF16, SF_U8, SF_F64};
+    ranks groups[MOST_GROUPS];
+    int ngroups = list_groups(sf_comm_size(comm), groups);
+    uint64_t seed = 1000000;
+    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+        for (int g = 0; g < ngroups; g++)
+            for (int i = 0; i < 10; i++, seed++) {
+                shape s = {.kind = (sf_transfer_kind)kind,
+                           .dtype = dtypes[seed % 4],
+                           .monoid = SF_MONOID_ADD,
+                           .nparts = 1,
+                           .counts = {counts[i]},
+                           .turn = i % 4,
+                           .seed = seed};
+                if (!reduces(s.kind))
+                    s.monoid = SF_MONOID_NONE;
+                run_shape(comm, &groups[g], &s, diag);
+                s.in_place = kind == SF_ALL_REDUCE || kind == SF_BROADCAST;
+                if (s.in_place)
+                    run_shape(comm, &groups[g], &s, diag);
+            }
+}
+
+/* Rings of several blocks of chunks, the last one not full; shares of many slices. */
+static void suite_large(sf_comm *comm, sf_diag *diag)
+{
+    static const int64_t counts[] = {0, 0, 1500007, 1000003, 300007, 300007};
+    ranks groups[MOST_GROUPS];
+    int ngroups = list_groups(sf_comm_size(comm), groups);
+    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+        for (int g = 0; g < ngroups; g++) {
+            int members = groups[g].count;
+            if (g > 0 && members == groups[g - 1].count)
+                continue;
+            bool whole = kind == SF_ALL_REDUCE || kind == SF_BROADCAST || kind == SF_PERMUTE;
+            if (members == 1 || members > 5)
+                continue;
+            shape s = {.kind = (sf_transfer_kind)kind,
+                       .dtype = SF_F32,
+                       .monoid = reduces((sf_transfer_kind)kind) ? SF_MONOID_ADD : SF_MONOID_NONE,
+                       .nparts = 1,
+                       .counts = {counts[members] / (whole ? 1 : members)},
+                       .in_place = kind == SF_ALL_REDUCE && g % 2,
+                       .turn = 1,
+                       .seed = (uint64_t)(7000 + g)};
+            run_shape(comm, &groups[g], &s, diag);
+        }
+}
+
+/* A bucket: as if each part were transferred by itself. */
+static void suite_buckets(sf_comm *comm, sf_diag *diag)
+{
+    static const int64_t counts[MOST_PARTS] = {3, 0, 1, 70001, 2, 4096, 5, 1, 1, 50000, 17, 9};
+    ranks groups[MOST_GROUPS];
+    int ngroups = list_groups(sf_comm_size(comm), groups);
+    for (int g = 0; g < ngroups; g++)
+        for (int nparts = 0; nparts <= MOST_PARTS; nparts += 3)
+            for (int kind = nparts / 3 % 2; kind < SF_TRANSFER_KIND_COUNT; kind += 2) {
+                shape s = {.kind = (sf_transfer_kind)kind,
+                           .dtype = nparts % 2 ? SF_BF16 : SF_F32,
+                           .monoid = SF_MONOID_ADD,
+                           .nparts = nparts,
+                           .in_place = kind == SF_ALL_REDUCE && g % 2,
+                           .seed = (uint64_t)(90000 + 100 * g + 10 * nparts + kind)};
+                memcpy(s.counts, counts, sizeof s.counts);
+                run_shape(comm, &groups[g], &s, diag);
+            }
+}
+
+static void shuffle(job *jobs, int count, uint64_t seed)
+{
+    for (int i = count - 1; i > 0; i--) {
+        int k = (int)(mix(seed + (uint64_t)i) % (uint64_t)(i + 1));
+        job swap = jobs[i];
+        jobs[i] = jobs[k];
+        jobs[k] = swap;
+    }
+}
+
+/* Many in flight: each rank takes the groups in an order of its own, and waits in another. */
+static void suite_flight(sf_comm *comm, sf_diag *diag)
+{
+    enum { ROUNDS = 12 };
+    static const int64_t counts[] = {0, 1, 100, 3000, 20000, 60001};
+    ranks groups[MOST_GROUPS];
+    job *jobs = calloc(ROUNDS * MOST_GROUPS, sizeof *jobs);
+    int ngroups = list_groups(sf_comm_size(comm), groups), njobs = 0, rank = sf_comm_rank(comm);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < ngroups; i++) {
+            int g = (i * (rank % 2 ? 1 : ngroups - 1) + rank) % ngroups;
+            job *j = &jobs[njobs];
+            if (!enter(comm, &groups[g], diag, j))
+                continue;
+            uint64_t seed = mix((uint64_t)(round * MOST_GROUPS + g));
+            j->shape = (shape){.kind = (sf_transfer_kind)(seed % SF_TRANSFER_KIND_COUNT),
+                               .dtype = seed >> 8 & 1 ? SF_F32 : SF_F16,
+                               .monoid = SF_MONOID_ADD,
+                               .nparts = 1,
+                               .counts = {counts[(seed >> 16) % 6]},
+                               .turn = (int)(seed >> 24 & 3),
+                               .seed = seed};
+            sf_status status = start_job(j, diag);
+            expect(status == SF_OK, rank, "one of many does not start");
+            if (status == SF_OK)
+                njobs++;
+            else
+                free_job(j);
+        }
+    shuffle(jobs, njobs, (uint64_t)rank);
+    for (int i = 0; i < njobs; i++)
+        finish_job(&jobs[i], diag);
+    free(jobs);
+}
+
+/* What is wrong on one rank alone is said there, and harms nobody. */
+static void suite_misuse(sf_comm *comm, sf_diag *diag)
+{
+    int rank = sf_comm_rank(comm), size = sf_comm_size(comm), other = (rank + 1) % size;
+    const int outside[] = {rank, size}, twice[] = {rank, rank};
+    sf_group *group, *again;
+    expect(sf_comm_group(comm, outside, 2, diag, &group) == SF_EUSAGE, rank, "a rank too high");
+    expect(sf_comm_group(comm, twice, 2, diag, &group) == SF_EUSAGE, rank, "a rank twice");
+    if (size > 1)
+        expect(sf_comm_group(comm, &other, 1, diag, &group) == SF_EUSAGE, rank, "no member");
+    expect(sf_comm_group(comm, &rank, 1, diag, &group) == SF_OK &&
+               sf_comm_group(comm, &rank, 1, diag, &again) == SF_OK && group == again,
+           rank, "a group is not found again");
+    char byte = 0;
+    sf_transfer_part part = {.in = &byte, .out = &byte, .count = -1};
+    sf_transfer bad = {.kind = SF_ALL_REDUCE, .monoid = SF_MONOID_ADD, .nparts = 1, .parts = &part};
+    expect(sf_comm_run(group, &bad, diag) == SF_EUSAGE, rank, "a negative count");
+    part.count = INT64_MAX / 2;
+    bad.dtype = SF_F32;
+    expect(sf_comm_run(group, &bad, diag) == SF_EUSAGE, rank, "a count too large");
+    part.count = 1;
+    bad.monoid = SF_MONOID_XOR;
+    expect(sf_comm_run(group, &bad, diag) == SF_EUNSUPPORTED, rank, "xor of floats");
+    bad.kind = SF_BROADCAST;
+    bad.from = 1;
+    expect(sf_comm_run(group, &bad, diag) == SF_EUSAGE, rank, "a broadcast from nowhere");
+}
+
+typedef void suite(sf_comm *comm, sf_diag *diag);
+
+static void suite_all(sf_comm *comm, sf_diag *diag)
+{
+    static suite *const suites[] = {suite_misuse, suite_types,   suite_sizes,
+                                    suite_large,  suite_buckets, suite_flight};
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
+        suites[i](comm, diag);
+}
+
+/* Failures ---------------------------------------------------------------------------------------
+ *
+ * Each is a part for every rank; `role` says who does what. Whoever stays prints what it was told. */
+
+static sf_status reduce_some(sf_comm *comm, int64_t count, const char *what, sf_diag *diag)
+{
+    int all[MOST_MEMBERS];
+    for (int r = 0; r < sf_comm_size(comm); r++)
+        all[r] = r;
+    sf_group *group;
+    sf_status status = sf_comm_group(comm, all, sf_comm_size(comm), diag, &group);
+    if (status != SF_OK)
+        return status;
+    float *data = calloc((size_t)count + 1, sizeof *data);
+    sf_transfer_part part = {.in = data, .out = data, .count = count};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_F32,
+                            .monoid = SF_MONOID_ADD,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = what};
+    status = sf_comm_run(group, &transfer, diag);
+    free(data); /* must be allowed, whatever happened */
+    return status;
+}
+
+static bool tells(sf_diag *diag, const char *first, const char *second)
+{
+    const char *text = sf_diag_text(diag, 0);
+    bool good = text && strstr(text, first) && strstr(text, second);
+    if (!good)
+        printf("got: %s\n", text ? text : "(nothing)");
+    return good;
+}
+
+static void check_lost(sf_comm *comm, sf_status status, double began, sf_diag *diag,
+                       const char *first, const char *second)
+{
+    int rank = sf_comm_rank(comm);
+    expect(status == SF_EPEER, rank, "expected a lost rank, got: %s", sf_status_name(status));
+    expect(tells(diag, first, second), rank, "the message lacks '%s' or '%s'", first, second);
+    expect(now() - began < 10, rank, "it took %g s", now() - began);
+    sf_diag_clear(diag);
+    expect(reduce_some(comm, 1, "after", diag) == SF_EPEER, rank, "the world goes on");
+}
+
+static const char layer[] = "gradient of layer_0/kernel";
+
+/* The last rank never comes. */
+static void fail_timeout(sf_comm *comm, sf_diag *diag)
+{
+    int last = sf_comm_size(comm) - 1;
+    double began = now();
+    char name[32];
+    snprintf(name, sizeof name, "rank %d", last);
+    expect(reduce_some(comm, 10, "before", diag) == SF_OK, sf_comm_rank(comm), "it begins badly");
+    if (sf_comm_rank(comm) == last)
+        sleep(6);
+    else
+        check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, name, layer);
+}
+
+static void fail_abort(sf_comm *comm, sf_diag *diag)
+{
+    int last = sf_comm_size(comm) - 1;
+    double began = now();
+    if (sf_comm_rank(comm) == last)
+        sf_comm_abort(comm, "no space left");
+    else
+        check_lost(comm, reduce_some(comm, 100, layer, diag), began, diag, "no space left", layer);
+}
+
+/* The last rank frees its end while the others still want something. */
+static void fail_leave(sf_comm *comm, sf_diag *diag)
+{
+    double began = now();
+    if (sf_comm_rank(comm) != sf_comm_size(comm) - 1)
+        check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, "left", layer);
+}
+
+/* The last rank starts something else; large enough for data to be under way. */
+static void fail_mismatch(sf_comm *comm, sf_diag *diag)
+{
+    int last = sf_comm_size(comm) - 1, rank = sf_comm_rank(comm);
+    double began = now();
+    sf_status status = reduce_some(comm, rank == last ? 99999 : 100000, layer, diag);
+    check_lost(comm, status, began, diag, "99999", "100000");
+}
+
+/* The last rank leaves a transfer in the middle, without waiting. */
+static void fail_drop(sf_comm *comm, sf_diag *diag)
+{
+    double began = now();
+    int all[MOST_MEMBERS], size = sf_comm_size(comm);
+    if (sf_comm_rank(comm) != size - 1) {
+        check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, "left", layer);
+        return;
+    }
+    for (int r = 0; r < size; r++)
+        all[r] = size - 1 - r;
+    static float data[100000];
+    sf_group *group;
+    sf_request *request;
+    sf_transfer_part part = {.in = data, .out = data, .count = 100000};
+    sf_transfer transfer = {.kind = SF_BROADCAST,
+                            .dtype = SF_F32,
+                            .from = 1,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = layer};
+    expect(sf_comm_group(comm, all, size, diag, &group) == SF_OK &&
+               sf_comm_start(group, &transfer, diag, &request) == SF_OK,
+           size - 1, "it does not start");
+}
+
+/* Ranks as threads ----------------------------------------------------------------------------- */
+
+typedef struct rank_thread {
+    pthread_t thread;
+    sf_comm *comm;
+    suite *run;
+} rank_thread;
+
+static void *run_rank(void *argument)
+{
+    rank_thread *r = argument;
+    sf_diag *diag = sf_diag_new();
+    r->run(r->comm, diag);
+    sf_comm_free(r->comm);
+    sf_diag_free(diag);
+    return NULL;
+}
+
+static void run_threads(int size, double limit, suite *run)
+{
+    sf_comm *ends[MOST_MEMBERS];
+    rank_thread threads[MOST_MEMBERS];
+    sf_comm_options options = {.limit = limit};
+    assert_int_equal(sf_comm_threads_new(size, &options, NULL, ends), SF_OK);
+    for (int r = 0; r < size; r++) {
+        threads[r] = (rank_thread){.comm = ends[r], .run = run};
+        assert_string_equal(sf_comm_kind(ends[r]), "threads");
+        assert_int_equal(pthread_create(&threads[r].thread, NULL, run_rank, &threads[r]), 0);
+    }
+    for (int r = 0; r < size; r++)
+        pthread_join(threads[r].thread, NULL);
+    assert_int_equal(failures, 0);
+}
+
+static void test_conformance(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 3, 8};
+    for (int i = 0; i < 4; i++)
+        run_threads(sizes[i], 0, suite_all);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    static suite *const cases[] = {fail_timeout, fail_abort, fail_leave, fail_mismatch, fail_drop};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int size = 2; size <= 8; size += 3)
+            run_threads(size, 0.5, cases[i]);
+}
+
+static void test_worlds(void **state)
+{
+    (void)state;
+    sf_comm *ends[1];
+    assert_int_equal(sf_comm_threads_new(0, NULL, NULL, ends), SF_EUSAGE);
+    assert_int_equal(sf_comm_threads_new(1 << 20, NULL, NULL, ends), SF_EUSAGE);
+    sf_comm_free(NULL);
+}
+
+/* Ranks over MPI ------------------------------------------------------------------------------- */
+
+static void fail_exit(sf_comm *comm, sf_diag *diag)
+{
+    double began = now();
+    if (sf_comm_rank(comm) == sf_comm_size(comm) - 1)
+        exit(3);
+    check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, "ended", layer);
+}
+
+static void fail_kill(sf_comm *comm, sf_diag *diag)
+{
+    int last = sf_comm_size(comm) - 1;
+    char name[32];
+    double began = now();
+    snprintf(name, sizeof name, "rank %d", last);
+    expect(reduce_some(comm, 10, "before", diag) == SF_OK, sf_comm_rank(comm), "it begins badly");
+    if (sf_comm_rank(comm) == last)
+        raise(SIGKILL);
+    check_lost(comm, reduce_some(comm, 1000000, layer, diag), began, diag, name, layer);
+}
+
+/* Two worlds after each other in the same processes; the second leaves nothing behind. */
+static void again(sf_comm *comm, sf_diag *diag)
+{
+    suite_flight(comm, diag);
+    sf_comm_free(comm);
+    size_t live = sf_mem_live();
+    expect(sf_comm_mpi_new(NULL, diag, &comm) == SF_OK, -1, "no second world");
+    suite_flight(comm, diag);
+    int rank = sf_comm_rank(comm);
+    sf_comm_free(comm);
+    expect(sf_mem_live() <= live, rank, "a world of %zu bytes is left behind",
+           sf_mem_live() - live);
+}
+
+static void linger(void)
+{
+    sleep(60);
+}
+
+/* One rank does not come to the end of MPI. */
+static void fail_end(sf_comm *comm, sf_diag *diag)
+{
+    (void)diag;
+    if (sf_comm_rank(comm) == sf_comm_size(comm) - 1)
+        atexit(linger);
+}
+
+static void nothing(sf_comm *comm, sf_diag *diag)
+{
+    (void)comm, (void)diag;
+}
+
+static int run_mpi(const char *name)
+{
+    static const struct {
+        const char *name;
+        suite *run;
+        double limit;
+    } cases[] = {
+        {"all", suite_all, 0},    {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
+        {"leave", fail_leave, 5}, {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
+        {"exit", fail_exit, 5},   {"kill", fail_kill, 2},         {"again", again, 0},
+        {"start", nothing, 2},    {"end", fail_end, 2},
+    };
+    sf_diag *diag = sf_diag_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(name, cases[i].name) != 0)
+            continue;
+        sf_comm_options options = {.limit = cases[i].limit};
+        sf_comm *comm;
+        sf_status status = sf_comm_mpi_new(&options, diag, &comm);
+        if (status == SF_EUNSUPPORTED)
+            return puts(sf_diag_text(diag, 0)), 77;
+        if (status != SF_OK)
+            return puts(sf_diag_text(diag, 0)), 1;
+        if (sf_comm_mpi_size() != sf_comm_size(comm) || strcmp(sf_comm_kind(comm), "mpi") != 0)
+            return puts("FAILED: the size is not what the environment says"), 1;
+        int rank = sf_comm_rank(comm);
+        cases[i].run(comm, diag);
+        if (cases[i].run != again)
+            sf_comm_free(comm);
+        sf_diag_free(diag);
+        printf("rank %d: %s: %s\n", rank, name, failures ? "FAILED" : "good");
+        return failures != 0;
+    }
+    fprintf(stderr, "no case '%s'\n", name);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "mpi") == 0)
+        return run_mpi(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_conformance),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

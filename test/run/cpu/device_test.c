@@ -1,0 +1,409 @@
+/* Every op of the table on the CPU engine against the oracle: random instances at many shapes, types and
+ * layouts (support/draw.h), with one thread and with two. Runs with two agree to the bit, and with those of one
+ * where no sum is cut by threads. A failure prints the op, the seed and the graph.
+ *
+ *     SHEAF_DEVICE_CASES=5000   instances of each op (80 unless set)
+ *     SHEAF_DEVICE_SEED=7       the first seed (0 unless set)
+ *     SHEAF_DEVICE_OP=pad       only this op
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "ir/print.h"
+#include "run/engine.h"
+#include "run/fast/kind.h"
+#include "support/arena.h"
+#include "support/draw.h"
+
+enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, MOST_PRINTED = 3 };
+
+static sf_threads *pools[THREADS];
+
+static int open_pools(void **state)
+{
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        pools[i] = sf_threads_new(i + 1);
+    return 0;
+}
+
+static int close_pools(void **state)
+{
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        sf_threads_free(pools[i]);
+    return 0;
+}
+
+static long from_environment(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtol(text, NULL, 10) : otherwise;
+}
+
+/* What is not run: why. */
+static const char *excuse(sf_opcode op)
+{
+    if (strcmp(sf_opdef_get(op)->dialect, "sheaf") == 0)
+        return "it needs ranks: see local/local_test.c and run/comm/comm_test.c";
+    return op == SF_OP_CALL ? "import puts the function in its place" : NULL;
+}
+
+/* One graph on all engines. */
+typedef struct trial {
+    const char *name;
+    test_case c;       /* that the graph was drawn in; empty for a text */
+    const char *state; /* of a text: its links */
+    sf_buf text;
+    sf_graph *graph;
+    sf_engine *ours[ENGINES], *oracle; /* with one thread, two and two */
+    sf_diag *diag;
+} trial;
+
+#define REFUSE(t, ...)                                                                             \
+    do {                                                                                           \
+        print_error("%s, seed %u: ", (t)->name, (t)->c.random.key);                                \
+        print_error(__VA_ARGS__);                                                                  \
+        return false;                                                                              \
+    } while (0)
+
+/* Links arguments to results of their types, each result to one: these are then updated in place where
+ * that can be done. */
+static void link_state(trial *t, sf_buf *out)
+{
+    const sf_graph *graph = t->c.graph;
+    bool taken[TEST_MOST_RESULTS] = {0};
+    for (uint32_t a = 0; graph && t->c.random.key % 4 && a < graph->top->narguments; a++)
+        for (uint32_t r = 0; r < graph->top->nresults; r++)
+            if (!taken[r] && sf_type_of(graph, graph->top->results[r]) ==
+                                 sf_type_of(graph, graph->top->arguments[a])) {
+                sf_buf_printf(out, "%s%u=%u", out->length ? "," : "", a, r);
+                taken[r] = true;
+                break;
+            }
+    if (out->length == 0)
+        sf_buf_puts(out, t->state ? t->state : "none");
+}
+
+static bool open_trial(trial *t)
+{
+    sf_buf state = {0};
+    link_state(t, &state);
+    sf_load_options load = {.unroll = t->c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_status status =
+        sf_load_text(t->text.text, t->text.length, "case", &load, t->diag, &t->graph);
+    sf_buf_free(&state);
+    if (status != SF_OK)
+        REFUSE(t, "the text is refused: %s\n", sf_diag_text(t->diag, 0));
+    sf_engine_options options = {.kind = SF_ENGINE_ORACLE};
+    if (sf_engine_new(t->graph, &options, t->diag, &t->oracle) != SF_OK)
+        REFUSE(t, "no oracle: %s\n", sf_diag_text(t->diag, 0));
+    for (int i = 0; i < ENGINES; i++) {
+        options = (sf_engine_options){.kind = SF_ENGINE_CPU, .pool = pools[i > 0]};
+        if (sf_engine_new(t->graph, &options, t->diag, &t->ours[i]) != SF_OK)
+            REFUSE(t, "no engine: %s\n", sf_diag_text(t->diag, 0));
+        test_arena arena = test_find_arena(t->graph, t->ours[i]);
+        if (arena.at) /* nobody may count on zeros */
+            memset(arena.at, 0xff, (size_t)arena.bytes);
+    }
+    return true;
+}
+
+static void close_trial(trial *t)
+{
+    for (int i = 0; i < ENGINES; i++)
+        sf_engine_free(t->ours[i]);
+    sf_engine_free(t->oracle);
+    sf_graph_free(t->graph);
+    sf_buf_free(&t->text);
+    sf_diag_free(t->diag);
+    if (t->c.graph)
+        test_case_free(&t->c);
+}
+
+static bool is_close(double x, double y, test_tolerance tolerance)
+{
+    if (isnan(x) || isnan(y) || isinf(x) || isinf(y))
+        return x == y || (isnan(x) && isnan(y));
+    return fabs(x - y) <= tolerance.relative * fabs(y) + tolerance.absolute;
+}
+
+static bool same_element(const sf_tensor *a, const sf_tensor *b, int64_t i,
+                         test_tolerance tolerance)
+{
+    sf_dtype dtype = a->type->dtype;
+    if (!sf_is_float(dtype))
+        return sf_load_bits(dtype, a->data, i) == sf_load_bits(dtype, b->data, i);
+    return is_close(sf_get_f64(a, i), sf_get_f64(b, i), tolerance);
+}
+
+/* Of several ops in a row only the type is known, and the size of the numbers. */
+static test_tolerance tolerance_of(const trial *t, uint32_t index, const sf_tensor *expected)
+{
+    if (t->c.graph)
+        return t->c.tolerances[index];
+    double relative = 16 * test_epsilon(expected->type->dtype), scale = 0;
+    for (int64_t i = 0; i < expected->type->count; i++)
+        if (isfinite(sf_get_f64(expected, i)))
+            scale = fmax(scale, fabs(sf_get_f64(expected, i)));
+    return (test_tolerance){relative, relative * scale};
+}
+
+/* Fused loops add up what each thread has summed. */
+static bool threads_show(const trial *t)
+{
+    return !t->c.graph || t->c.op == SF_OP_REDUCE;
+}
+
+static bool check_result(trial *t, int engine, uint32_t index)
+{
+    sf_tensor a = sf_engine_result(t->ours[engine], index), b = sf_engine_result(t->oracle, index);
+    int threads = sf_engine_threads(t->ours[engine]);
+    test_tolerance tolerance = tolerance_of(t, index, &b);
+    for (int64_t i = 0; i < b.type->count; i++)
+        if (!same_element(&a, &b, i, tolerance))
+            REFUSE(t, "%d threads, result %u element %d is %.17g, expected %.17g\n", threads, index,
+                   (int)i, sf_get_f64(&a, i), sf_get_f64(&b, i));
+    if (engine == 0 || b.type->count == 0 || (engine == 1 && threads_show(t)))
+        return true;
+    sf_tensor before = sf_engine_result(t->ours[engine - 1], index);
+    if (memcmp(a.data, before.data, (size_t)sf_type_bytes(b.type)) != 0)
+        REFUSE(t, "result %u of engine %d has other bits than that of %d\n", index, engine,
+               engine - 1);
+    return true;
+}
+
+/* What is no state is as it was. */
+static bool check_argument(trial *t, int engine, uint32_t index)
+{
+    sf_tensor a = sf_engine_argument(t->ours[engine], index);
+    sf_tensor b = sf_engine_argument(t->oracle, index);
+    if (t->graph->arguments[index].next == SF_NONE && a.type->count &&
+        memcmp(a.data, b.data, (size_t)sf_type_bytes(a.type)) != 0)
+        REFUSE(t, "engine %d: argument %u was written\n", engine, index);
+    return true;
+}
+
+static bool run_step(trial *t)
+{
+    const sf_block *top = t->graph->top;
+    for (int e = 0; e < ENGINES; e++)
+        for (uint32_t i = 0; i < top->narguments; i++) {
+            sf_tensor from = sf_engine_argument(t->oracle, i);
+            if (from.type->count)
+                memcpy(sf_engine_argument(t->ours[e], i).data, from.data,
+                       (size_t)sf_type_bytes(from.type));
+        }
+    if (sf_engine_step(t->oracle, t->diag) != SF_OK)
+        REFUSE(t, "the oracle fails: %s\n", sf_diag_text(t->diag, 0));
+    for (int e = 0; e < ENGINES; e++) {
+        if (sf_engine_step(t->ours[e], t->diag) != SF_OK)
+            REFUSE(t, "the engine fails: %s\n", sf_diag_text(t->diag, 0));
+        for (uint32_t i = 0; i < top->nresults; i++)
+            if (!check_result(t, e, i))
+                return false;
+        for (uint32_t i = 0; i < top->narguments; i++)
+            if (!check_argument(t, e, i))
+                return false;
+    }
+    return true;
+}
+
+static bool run_trial(trial *t)
+{
+    if (!open_trial(t))
+        return false;
+    for (uint32_t i = 0; i < t->graph->top->narguments; i++) {
+        if (!t->c.graph)
+            t->c.ranges[i] = test_small;
+        test_case_fill(&t->c, i, sf_engine_argument(t->oracle, i));
+    }
+    for (int step = 0; step < STEPS; step++)
+        if (!run_step(t))
+            return false;
+    return true;
+}
+
+static bool check_case(sf_opcode op, uint32_t seed, bool print)
+{
+    trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
+    for (int i = 0; i < THREADS; i++)
+        sf_threads_set_grain(pools[i], seed % 3 ? 1 : 1 << 13);
+    test_case_draw(&t.c, op, seed, false, 0);
+    sf_print_stablehlo(t.c.graph, &t.text);
+    bool good = run_trial(&t);
+    if (!good && print && t.text.length < 6000)
+        print_error("%s\n", t.text.text);
+    close_trial(&t);
+    return good;
+}
+
+static void test_every_op(void **state)
+{
+    (void)state;
+    long cases = from_environment("SHEAF_DEVICE_CASES", CASES);
+    long first = from_environment("SHEAF_DEVICE_SEED", 0);
+    const char *only = getenv("SHEAF_DEVICE_OP");
+    int wrong = 0;
+    for (int op = 0; op < SF_OP_COUNT; op++) {
+        if (!test_can_draw((sf_opcode)op) ||
+            (only && strcmp(only, sf_opdef_get((sf_opcode)op)->name)))
+            continue;
+        int bad = 0;
+        for (long i = 0; i < cases && bad < MOST_PRINTED; i++)
+            bad += !check_case((sf_opcode)op, (uint32_t)(first + i), bad == 0);
+        wrong += bad;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void test_every_op_has_a_generator(void **state)
+{
+    (void)state;
+    int missing = 0;
+    for (int op = 0; op < SF_OP_COUNT; op++)
+        if (!test_can_draw((sf_opcode)op) && !excuse((sf_opcode)op)) {
+            print_error("%s has no generator: add one to test/support/draw_ops.c\n",
+                        sf_opdef_get((sf_opcode)op)->name);
+            missing++;
+        }
+    assert_int_equal(missing, 0);
+}
+
+static void check_text(const char *text, const char *state)
+{
+    trial t = {.name = "text", .state = state, .diag = sf_diag_new()};
+    sf_buf_puts(&t.text, text);
+    bool good = run_trial(&t);
+    if (!good)
+        print_error("%s\n", text);
+    close_trial(&t);
+    assert_true(good);
+}
+
+/* Each of these was once wrong. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *state;
+    } texts[] = {
+        /* a view that runs backwards through nothing */
+        {"func.func public @main(%a: tensor<3x0xf32>) -> tensor<3x0xf32> {\n"
+         "%r = stablehlo.reverse %a, dims = [0, 1] : tensor<3x0xf32>\n"
+         "return %r : tensor<3x0xf32>\n}\n",
+         NULL},
+        /* windows over a view that runs backwards, and so to offsets below zero */
+        {"func.func public @main(%a: tensor<2x5x4x3xf32>, %b: tensor<3x2x3x2xf32>) -> "
+         "tensor<2x5x5x2xf32> {\n"
+         "%x = stablehlo.reverse %a, dims = [0, 1, 2, 3] : tensor<2x5x4x3xf32>\n"
+         "%r = stablehlo.convolution(%x, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+         "f], "
+         "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 "
+         ": "
+         "i64} : (tensor<2x5x4x3xf32>, tensor<3x2x3x2xf32>) -> tensor<2x5x5x2xf32>\n"
+         "return %r : tensor<2x5x5x2xf32>\n}\n",
+         NULL},
+        /* a product that is too small for a float, in a type without a zero */
+        {"func.func public @main() -> tensor<f8E8M0FNU> {\n"
+         "%a = stablehlo.constant dense<1e-30> : tensor<f8E8M0FNU>\n"
+         "%r = stablehlo.multiply %a, %a : tensor<f8E8M0FNU>\n"
+         "return %r : tensor<f8E8M0FNU>\n}\n",
+         NULL},
+        /* products of no batches, which are walked and not handed over as one */
+        {"func.func public @main(%a: tensor<0x4x3x5xf32>, %b: tensor<0x3x5x2xf32>) -> "
+         "tensor<0x3x4x2xf32> {\n"
+         "%r = stablehlo.dot_general %a, %b, batching_dims = [0, 2] x [0, 1], contracting_dims = "
+         "[3] x "
+         "[2] : (tensor<0x4x3x5xf32>, tensor<0x3x5x2xf32>) -> tensor<0x3x4x2xf32>\n"
+         "return %r : tensor<0x3x4x2xf32>\n}\n",
+         NULL},
+        /* the next value is a part of something larger */
+        {"func.func public @main(%a: tensor<3xf32>, %b: tensor<6xf32>) -> tensor<3xf32> {\n"
+         "%t = stablehlo.add %b, %b : tensor<6xf32>\n"
+         "%r = stablehlo.slice %t [3:6] : (tensor<6xf32>) -> tensor<3xf32>\n"
+         "return %r : tensor<3xf32>\n}\n",
+         "0=0"},
+        /* two arguments change places */
+        {"func.func public @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<3xf32>, "
+         "tensor<3xf32>) {\n"
+         "return %a, %b : tensor<3xf32>, tensor<3xf32>\n}\n",
+         "0=1,1=0"},
+        /* a result is the old value of what changes */
+        {"func.func public @main(%a: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {\n"
+         "%r = stablehlo.add %a, %a : tensor<3xf32>\n"
+         "return %r, %a : tensor<3xf32>, tensor<3xf32>\n}\n",
+         "0=0"},
+        /* not wrong, but nearly: the next value at one place needs the old one at another */
+        {"func.func public @main(%a: tensor<300x300xf32>) -> tensor<300x300xf32> {\n"
+         "%t = stablehlo.transpose %a, dims = [1, 0] : (tensor<300x300xf32>) -> "
+         "tensor<300x300xf32>\n"
+         "%r = stablehlo.subtract %t, %a : tensor<300x300xf32>\n"
+         "return %r : tensor<300x300xf32>\n}\n",
+         "0=0"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        check_text(texts[i].text, texts[i].state);
+}
+
+/* Softmax, layer norm, sums over rows and columns, broadcasts and transposes, at sizes below, at and above
+ * those of tiles. */
+static const char loops[] =
+    "func.func public @main(%%x: tensor<%dx%dxf32>, %%g: tensor<%dxf32>, %%w: tensor<%dx%dxf32>)"
+    " -> (tensor<%dx%dxf32>, tensor<%dxf32>, tensor<%dxf32>, tensor<f32>, tensor<%dx%dxf32>) {\n"
+    "%%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+    "%%zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "%%m = stablehlo.reduce(%%x init: %%low) applies stablehlo.maximum across dimensions = [1] : "
+    "(tensor<%dx%dxf32>, tensor<f32>) -> tensor<%dxf32>\n"
+    "%%mb = stablehlo.broadcast_in_dim %%m, dims = [0] : (tensor<%dxf32>) -> tensor<%dx%dxf32>\n"
+    "%%d = stablehlo.subtract %%x, %%mb : tensor<%dx%dxf32>\n"
+    "%%e = stablehlo.exponential %%d : tensor<%dx%dxf32>\n"
+    "%%s = stablehlo.reduce(%%e init: %%zero) applies stablehlo.add across dimensions = [1] : "
+    "(tensor<%dx%dxf32>, tensor<f32>) -> tensor<%dxf32>\n"
+    "%%sb = stablehlo.broadcast_in_dim %%s, dims = [0] : (tensor<%dxf32>) -> tensor<%dx%dxf32>\n"
+    "%%p = stablehlo.divide %%e, %%sb : tensor<%dx%dxf32>\n"
+    "%%gb = stablehlo.broadcast_in_dim %%g, dims = [1] : (tensor<%dxf32>) -> tensor<%dx%dxf32>\n"
+    "%%q = stablehlo.multiply %%p, %%gb : tensor<%dx%dxf32>\n"
+    "%%c = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across dimensions = [0] : "
+    "(tensor<%dx%dxf32>, tensor<f32>) -> tensor<%dxf32>\n"
+    "%%l = stablehlo.log %%s : tensor<%dxf32>\n"
+    "%%t = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across dimensions = [0, 1] : "
+    "(tensor<%dx%dxf32>, tensor<f32>) -> tensor<f32>\n"
+    "%%wt = stablehlo.transpose %%w, dims = [1, 0] : (tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+    "%%u = stablehlo.add %%wt, %%q : tensor<%dx%dxf32>\n"
+    "return %%q, %%c, %%l, %%t, %%u : tensor<%dx%dxf32>, tensor<%dxf32>, tensor<%dxf32>, "
+    "tensor<f32>, tensor<%dx%dxf32>\n}\n";
+
+static void test_loops(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{2, 3},    {1, 17},    {5, 1000},  {64, 64},
+                                   {7, 9000}, {3000, 11}, {300, 300}, {2, 40000}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int r = sizes[i][0], c = sizes[i][1];
+        static char text[8192];
+        snprintf(text, sizeof text, loops, r, c, c, c, r, r, c, c, r, r, c, r, c, r, r, r, c, r, c,
+                 r, c, r, c, r, r, r, c, r, c, c, r, c, r, c, r, c, c, r, r, c, c, r, r, c, r, c, r,
+                 c, c, r, r, c);
+        check_text(text, NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_op_has_a_generator),
+        cmocka_unit_test(test_every_op),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_loops),
+    };
+    return cmocka_run_group_tests(tests, open_pools, close_pools);
+}

@@ -5,9 +5,12 @@
 
 #include "base/mem.h"
 #include "front/normal.h"
+#include "front/phase.h"
 #include "front/scope.h"
 #include "front/state.h"
 #include "front/trip.h"
+#include "front/unshare.h"
+#include "ir/canon.h"
 #include "op/build.h"
 #include "op/slots.h"
 
@@ -25,15 +28,13 @@ struct importer {
     sf_trips *trips;
     int depth;
     int ncalls;
-    sf_place call_site; /* of the innermost call, valid when ncalls > 0 */
+    const sf_scope *call_site; /* of the innermost call, valid when ncalls > 0 */
     int nloops;
     int64_t iterations[MOST_LOOPS];
-    bool *told; /* by node id of the graph: the path told its phase */
-    size_t told_capacity;
     struct {
         const char *path; /* of the module, so equal paths are mostly the same pointer */
-        sf_place place;
-    } recent[RECENT]; /* places outside of loops, by the address of their path */
+        const sf_scope *scope;
+    } recent[RECENT]; /* scopes outside of loops, by the address of their path */
 };
 
 static sf_status import_block(struct importer *im, const sf_block *block);
@@ -45,56 +46,26 @@ static sf_status too_deep(struct importer *im, sf_loc loc)
 }
 
 /* Many ops share a path, and reading one is slow. */
-static sf_place place_of_path(struct importer *im, const char *path)
+static const sf_scope *scope_of_path(struct importer *im, const char *path)
 {
     if (!path || im->nloops > 0)
-        return sf_place_of(im->graph->pool, path, im->nloops, im->iterations);
+        return sf_scope_of_path(im->graph->pool, path, im->nloops, im->iterations);
     size_t slot = ((uintptr_t)path >> 4) % RECENT;
     if (im->recent[slot].path != path) {
         im->recent[slot].path = path;
-        im->recent[slot].place = sf_place_of(im->graph->pool, path, 0, NULL);
+        im->recent[slot].scope = sf_scope_of_path(im->graph->pool, path, 0, NULL);
     }
-    return im->recent[slot].place;
+    return im->recent[slot].scope;
 }
 
 /* Inside an inlined function an op belongs to the call site, unless its own path says more. */
-static sf_place place_node(struct importer *im, const sf_node *node)
+static const sf_scope *scope_of_node(struct importer *im, const sf_node *node)
 {
     const char *path = im->module->paths ? im->module->paths[node->id] : NULL;
-    sf_place place = place_of_path(im, path);
-    if (im->ncalls == 0)
-        return place;
-    const sf_scope *above = place.scope;
-    while (above && above != im->call_site.scope)
+    const sf_scope *scope = scope_of_path(im, path), *above = scope;
+    while (im->ncalls > 0 && above && above != im->call_site)
         above = above->parent;
-    if (!above)
-        place.scope = im->call_site.scope;
-    if (!place.has_phase && im->call_site.has_phase) {
-        place.phase = im->call_site.phase;
-        place.has_phase = true;
-    }
-    return place;
-}
-
-static void note_told(struct importer *im, bool has_phase)
-{
-    size_t last = im->graph->nnodes;
-    if (last > im->told_capacity) {
-        size_t capacity = im->told_capacity ? im->told_capacity : 1024;
-        while (capacity < last)
-            capacity *= 2;
-        bool *larger = sf_alloc(capacity);
-        if (im->told)
-            memcpy(larger, im->told, im->told_capacity);
-        sf_free(im->told);
-        im->told = larger;
-        im->told_capacity = capacity;
-    }
-    /* Nodes are told in the order in which they are added; nested blocks told theirs already. */
-    for (size_t i = last; i-- > 0 && im->graph->nodes[i]->phase == SF_PHASE_COUNT;) {
-        im->graph->nodes[i]->phase = im->emitter.phase;
-        im->told[i] = has_phase;
-    }
+    return above ? scope : im->call_site;
 }
 
 static sf_status import_region(struct importer *im, const sf_block *block, sf_block **out)
@@ -143,7 +114,7 @@ static void set_results(struct importer *im, const sf_node *node, const sf_block
         im->map[node->result + i] = im->map[block->results[i]];
 }
 
-static sf_status import_call(struct importer *im, const sf_node *node, sf_place place)
+static sf_status import_call(struct importer *im, const sf_node *node, const sf_scope *scope)
 {
     const char *name = node->attrs[SF_CALL_CALLEE]->text;
     const sf_func *func = sf_module_find(im->module, name);
@@ -161,8 +132,8 @@ static sf_status import_call(struct importer *im, const sf_node *node, sf_place 
         return sf_fail(im->diag, SF_EINPUT, node->loc,
                        "the call does not fit @%s, which takes %u arguments and gives %u results",
                        name, block->narguments, block->nresults);
-    sf_place outer = im->call_site;
-    im->call_site = place;
+    const sf_scope *outer = im->call_site;
+    im->call_site = scope;
     im->ncalls++;
     SF_TRY(import_inline(im, block, operands_of(im, node)));
     im->ncalls--;
@@ -179,7 +150,7 @@ static void renumber(struct importer *im, size_t first_node, const sf_node *loop
     char old_suffix[32], new_suffix[32];
     snprintf(old_suffix, sizeof old_suffix, "_%" PRId64, from);
     snprintf(new_suffix, sizeof new_suffix, "_%" PRId64, to);
-    const sf_place place = place_node(im, loop);
+    const sf_scope *own = scope_of_node(im, loop);
     for (size_t i = first_node; i < im->graph->nnodes; i++) {
         sf_node *node = im->graph->nodes[i];
         const sf_scope *chain[64];
@@ -189,7 +160,7 @@ static void renumber(struct importer *im, size_t first_node, const sf_node *loop
         /* The numbered part is the first below the loop's own scope that ends in the suffix. */
         for (keep = depth; keep-- > 0;) {
             size_t length = strlen(chain[keep]->name), tail = strlen(old_suffix);
-            if (chain[keep]->depth > place.scope->depth && length > tail &&
+            if (chain[keep]->depth > own->depth && length > tail &&
                 strcmp(chain[keep]->name + length - tail, old_suffix) == 0)
                 break;
         }
@@ -282,7 +253,7 @@ static bool recognise_body(struct importer *im, const sf_node *node, const sf_at
 }
 
 /* `attrs` is a copy of the node's, and becomes the new node's. */
-static sf_status import_with(struct importer *im, const sf_node *node, sf_place place,
+static sf_status import_with(struct importer *im, const sf_node *node, const sf_scope *scope,
                              const sf_attr **attrs)
 {
     const sf_type **types = SF_ARRAY(&im->scratch, node->nresults, const sf_type *);
@@ -292,8 +263,7 @@ static sf_status import_with(struct importer *im, const sf_node *node, sf_place 
     uint32_t nregions = recognise_body(im, node, attrs) ? 0 : node->nregions;
     for (uint32_t i = 0; i < nregions; i++)
         SF_TRY(import_region(im, node->regions[i], &regions[i]));
-    im->emitter.scope = place.scope;
-    im->emitter.phase = SF_PHASE_COUNT; /* note_told settles it */
+    im->emitter.scope = scope;
     im->emitter.loc = node->loc;
     sf_node_spec spec = {
         .def = node->def,
@@ -306,8 +276,6 @@ static sf_status import_with(struct importer *im, const sf_node *node, sf_place 
         .regions = regions,
     };
     sf_emit(&im->emitter, &spec, &im->map[node->result]);
-    im->emitter.phase = place.phase;
-    note_told(im, place.has_phase);
     return SF_OK;
 }
 
@@ -319,25 +287,25 @@ static const sf_attr **copy_attrs(struct importer *im, const sf_node *node)
     return attrs;
 }
 
-static sf_status import_plain(struct importer *im, const sf_node *node, sf_place place)
+static sf_status import_plain(struct importer *im, const sf_node *node, const sf_scope *scope)
 {
-    return import_with(im, node, place, copy_attrs(im, node));
+    return import_with(im, node, scope, copy_attrs(im, node));
 }
 
 /* A loop that stays, with a note of how often it runs where that is known. */
-static sf_status import_loop(struct importer *im, const sf_node *node, sf_place place,
+static sf_status import_loop(struct importer *im, const sf_node *node, const sf_scope *scope,
                              int64_t trips)
 {
     const sf_attr **attrs = copy_attrs(im, node);
     attrs[SF_WHILE_TRIPS] = trips >= 0 ? sf_attr_int(im->graph->pool, trips) : NULL;
-    return import_with(im, node, place, attrs);
+    return import_with(im, node, scope, attrs);
 }
 
-static sf_status import_case(struct importer *im, const sf_node *node, sf_place place)
+static sf_status import_case(struct importer *im, const sf_node *node, const sf_scope *scope)
 {
     const sf_dense *index = sf_constant_of(im->graph, im->map[node->operands[0]]);
     if (!index)
-        return import_plain(im, node, place);
+        return import_plain(im, node, scope);
     int64_t choice = sf_load_i64(index->type->dtype, index->data, 0);
     if (choice < 0 || choice >= node->nregions)
         choice = (int64_t)node->nregions - 1;
@@ -348,7 +316,7 @@ static sf_status import_case(struct importer *im, const sf_node *node, sf_place 
 
 static sf_status import_node(struct importer *im, const sf_node *node)
 {
-    sf_place place = place_node(im, node);
+    const sf_scope *scope = scope_of_node(im, node);
     if ((int64_t)im->graph->nnodes > im->options->most_nodes) {
         sf_fail(im->diag, SF_EUNSUPPORTED, node->loc,
                 "inlining and unrolling give more than %" PRId64 " nodes", im->options->most_nodes);
@@ -356,16 +324,16 @@ static sf_status import_node(struct importer *im, const sf_node *node)
     }
     switch (node->def->id) {
     case SF_OP_CALL:
-        return import_call(im, node, place);
+        return import_call(im, node, scope);
     case SF_OP_CASE:
-        return import_case(im, node, place);
+        return import_case(im, node, scope);
     case SF_OP_WHILE: {
         int64_t trips = known_trips(im, node);
         return trips >= 0 && trips <= im->options->unroll ? unroll(im, node, trips)
-                                                          : import_loop(im, node, place, trips);
+                                                          : import_loop(im, node, scope, trips);
     }
     default:
-        return import_plain(im, node, place);
+        return import_plain(im, node, scope);
     }
 }
 
@@ -401,6 +369,7 @@ static void import_signature(struct importer *im)
         }
         argument->role = SF_ROLE_OTHER;
         argument->role_from = SF_FROM_NOTHING;
+        argument->gradient = SF_NONE;
     }
     for (uint32_t i = 0; i < block->nresults; i++) {
         graph->results[i] = entry->results[i];
@@ -421,9 +390,13 @@ static sf_status import_entry(struct importer *im)
         results[i] = im->map[block->results[i]];
     sf_block_return(im->graph, im->graph->top, block->nresults, results);
     import_signature(im);
+    sf_graph_merge(im->graph);
+    sf_graph_arrange(im->graph, 0, NULL); /* what follows sees one form, and nothing unused */
     SF_TRY(sf_state_infer(im->graph, im->options, im->diag));
-    sf_phases_from_flow(im->graph, im->told);
-    sf_graph_prune(im->graph);
+    sf_value *roots;
+    size_t nroots = sf_find_phases(im->graph, &im->scratch, &roots);
+    sf_graph_unshare(im->graph);
+    sf_graph_arrange(im->graph, nroots, roots);
     return SF_OK;
 }
 
@@ -440,7 +413,6 @@ sf_status sf_import(const sf_module *module, const sf_import_options *options, s
         im.graph->has_scopes = im.graph->has_scopes || module->paths[i];
     sf_status status = import_entry(&im);
     sf_trips_free(im.trips);
-    sf_free(im.told);
     sf_free(im.map);
     sf_arena_free(&im.scratch);
     if (status != SF_OK) {

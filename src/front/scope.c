@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "op/util.h"
-
 /* Parts that stand for control flow or for how JAX traces, not for a module of the user. */
 static bool is_plumbing(sf_str part)
 {
@@ -39,7 +36,7 @@ static bool is_plumbing(sf_str part)
 
 struct reader {
     sf_pool *pool;
-    sf_place place;
+    const sf_scope *scope;
     int nloops, loops_seen;
     const int64_t *iterations;
     bool is_body;  /* the part before was "while": this one may be its body */
@@ -56,7 +53,7 @@ static void enter(struct reader *reader, sf_str name)
         name = (sf_str){text, (size_t)length};
         reader->numbered = false;
     }
-    reader->place.scope = sf_scope_child(reader->pool, reader->place.scope, name);
+    reader->scope = sf_scope_child(reader->pool, reader->scope, name);
 }
 
 /* A name of its own, at the end of the path as well: an iteration whose op has no module. */
@@ -76,10 +73,6 @@ static void read_part(struct reader *reader, sf_str part, bool wrapped)
         sf_str what = {open + 1, part.length - how.length - 2};
         if (sf_str_is(how, "jit") || sf_str_is(how, "pjit"))
             return;
-        if (sf_str_is(how, "transpose"))
-            reader->place.phase = SF_BACKWARD;
-        if (sf_str_is(how, "transpose") || sf_str_is(how, "jvp"))
-            reader->place.has_phase = true;
         if (reader->depth++ < 16)
             read_path(reader, what, true);
         reader->depth--;
@@ -130,151 +123,17 @@ static sf_str without_primitive(const char *path)
     return (sf_str){path, end == 0 && path[length ? length - 1 : 0] == ')' ? length : end};
 }
 
-sf_place sf_place_of(sf_pool *pool, const char *path, int nloops, const int64_t *iterations)
+const sf_scope *sf_scope_of_path(sf_pool *pool, const char *path, int nloops,
+                                 const int64_t *iterations)
 {
     struct reader reader = {
         .pool = pool,
-        .place = {.scope = sf_scope_root(pool), .phase = SF_FORWARD},
+        .scope = sf_scope_root(pool),
         .nloops = nloops,
         .iterations = iterations,
     };
     if (path)
         read_path(&reader, without_primitive(path), false);
     enter_loop(&reader);
-    return reader.place;
-}
-
-/* Lowers `phases[value]` to the phase of a user: what the forward pass needs is forward. */
-static void use_value(sf_phase *phases, sf_value value, sf_phase phase)
-{
-    if (phase < phases[value])
-        phases[value] = phase;
-}
-
-/* Nodes that nobody uses get the phase `rest`. */
-static void phase_block(sf_graph *graph, const sf_block *block, const bool *told, sf_phase *phases,
-                        sf_phase rest)
-{
-    for (uint32_t i = block->nnodes; i-- > 0;) {
-        sf_node *node = graph->nodes[block->nodes[i]];
-        if (!told[node->id]) {
-            node->phase = rest;
-            for (uint32_t j = 0; j < node->nresults; j++)
-                if (phases[node->result + j] < node->phase)
-                    node->phase = phases[node->result + j];
-        }
-        for (uint32_t j = 0; j < node->noperands; j++)
-            use_value(phases, node->operands[j], node->phase);
-        for (uint32_t r = 0; r < node->nregions; r++) {
-            const sf_block *region = node->regions[r];
-            for (uint32_t j = 0; j < region->nresults; j++)
-                use_value(phases, region->results[j], node->phase);
-            phase_block(graph, region, told, phases, rest);
-        }
-    }
-}
-
-/* Values that depend on what is marked. */
-static void mark_reached(const sf_graph *graph, const sf_block *block, bool *reached)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = graph->nodes[block->nodes[i]];
-        bool any = false;
-        for (uint32_t j = 0; j < node->noperands; j++)
-            any = any || reached[node->operands[j]];
-        for (uint32_t j = 0; j < node->nresults; j++)
-            reached[node->result + j] = any;
-    }
-}
-
-/* Values that become a parameter by element-wise ops alone. */
-static void mark_applied(const sf_graph *graph, bool *applied)
-{
-    const sf_block *top = graph->top;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (graph->arguments[i].next != SF_NONE && graph->arguments[i].role == SF_ROLE_PARAM)
-            applied[top->results[graph->arguments[i].next]] = true;
-    for (uint32_t i = top->nnodes; i-- > 0;) {
-        const sf_node *node = graph->nodes[top->nodes[i]];
-        bool passes = node->nresults == 1 && applied[node->result] &&
-                      node->def->factors == sf_factors_pointwise;
-        for (uint32_t j = 0; passes && j < node->noperands; j++)
-            applied[node->operands[j]] = true;
-        for (uint32_t j = 0; !passes && j < node->nresults; j++)
-            applied[node->result + j] = false;
-    }
-}
-
-static void set_phase(sf_graph *graph, sf_node *node, sf_phase phase)
-{
-    node->phase = phase;
-    for (uint32_t r = 0; r < node->nregions; r++)
-        for (uint32_t i = 0; i < node->regions[r]->nnodes; i++)
-            set_phase(graph, graph->nodes[node->regions[r]->nodes[i]], phase);
-}
-
-/* Nothing told the backward pass: it is what the loss does not need, the optimizer's state does not
- * reach, and is not the element-wise work that makes the new parameters. Constants go with the nodes
- * that use them. */
-static void split_backward(sf_graph *graph)
-{
-    const sf_block *top = graph->top;
-    bool *reached = sf_alloc(graph->nvalues * sizeof *reached);
-    bool *varies = sf_alloc(graph->nvalues * sizeof *varies);
-    bool *applied = sf_alloc(graph->nvalues * sizeof *applied);
-    bool *used = sf_alloc(graph->nvalues * sizeof *used); /* outside of the update */
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        reached[top->arguments[i]] = graph->arguments[i].role == SF_ROLE_STATE;
-        varies[top->arguments[i]] = true;
-    }
-    mark_reached(graph, top, reached);
-    mark_reached(graph, top, varies);
-    mark_applied(graph, applied);
-    for (uint32_t i = top->nnodes; i-- > 0;) {
-        sf_node *node = graph->nodes[top->nodes[i]];
-        bool update = false, is_used = false;
-        for (uint32_t j = 0; j < node->nresults; j++) {
-            sf_value value = node->result + j;
-            update = update || reached[value] || applied[value] || !varies[value];
-            is_used = is_used || used[value];
-        }
-        bool constant = node->nresults > 0 && !varies[node->result];
-        if (node->phase == SF_UPDATE && (!update || (constant && is_used)))
-            set_phase(graph, node, SF_BACKWARD);
-        for (uint32_t j = 0; node->phase != SF_UPDATE && j < node->noperands; j++)
-            used[node->operands[j]] = true;
-    }
-    sf_free(used);
-    sf_free(applied);
-    sf_free(varies);
-    sf_free(reached);
-}
-
-/* A program without a loss and without state only goes forward, and one without state updates
- * nothing. */
-static sf_phase phase_of_rest(const sf_graph *graph)
-{
-    bool has_loss = false, has_state = false;
-    for (uint32_t i = 0; i < graph->top->nresults; i++)
-        has_loss = has_loss || graph->results[i].is_loss;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        has_state = has_state || graph->arguments[i].next != SF_NONE;
-    if (has_state)
-        return SF_UPDATE;
-    return has_loss && !graph->has_scopes ? SF_BACKWARD : SF_FORWARD;
-}
-
-void sf_phases_from_flow(sf_graph *graph, const bool *told)
-{
-    sf_phase *phases = sf_alloc(graph->nvalues * sizeof *phases);
-    sf_phase rest = phase_of_rest(graph);
-    for (size_t i = 0; i < graph->nvalues; i++)
-        phases[i] = rest;
-    for (uint32_t i = 0; i < graph->top->nresults; i++)
-        if (graph->results[i].is_loss)
-            phases[graph->top->results[i]] = SF_FORWARD;
-    phase_block(graph, graph->top, told, phases, rest);
-    if (!graph->has_scopes && rest == SF_UPDATE)
-        split_backward(graph);
-    sf_free(phases);
+    return reader.scope;
 }

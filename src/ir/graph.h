@@ -79,6 +79,7 @@ typedef struct sf_argument {
     sf_source role_from;
     uint32_t next; /* result that becomes this argument in the next step, or SF_NONE */
     sf_source next_from;
+    sf_value gradient; /* of a parameter, or SF_NONE where none was found */
 } sf_argument;
 
 typedef struct sf_result {
@@ -98,7 +99,7 @@ struct sf_graph {
     sf_block *top;
     sf_argument *arguments; /* top->narguments */
     sf_result *results;     /* top->nresults */
-    bool has_scopes;        /* the text told scopes and phases; else phases come from data flow */
+    bool has_scopes;        /* the text told scopes */
 };
 
 /* A graph with an empty top block. Retains the pool. */
@@ -136,7 +137,7 @@ static inline sf_node *sf_maker(const sf_graph *graph, sf_value value)
     return id == SF_NONE ? NULL : graph->nodes[id];
 }
 
-/* Drops the nodes whose results nobody needs and that have no effect, and renumbers the rest. */
-void sf_graph_prune(sf_graph *graph);
+/* By value: equal for equal computations, and what sf_graph_hash is made of. For sf_free. */
+uint64_t *sf_value_hashes(const sf_graph *graph);
 
 #endif

@@ -76,11 +76,23 @@ static uint64_t hash_block(struct hasher *hasher, const sf_block *block)
     return hash;
 }
 
-uint64_t sf_graph_hash(const sf_graph *graph)
+static uint64_t *hash_values(const sf_graph *graph, uint64_t *hash)
 {
     struct hasher hasher = {.graph = graph};
     hasher.values = sf_alloc(graph->nvalues * sizeof *hasher.values);
-    uint64_t hash = hash_block(&hasher, graph->top);
-    sf_free(hasher.values);
+    *hash = hash_block(&hasher, graph->top);
+    return hasher.values;
+}
+
+uint64_t *sf_value_hashes(const sf_graph *graph)
+{
+    uint64_t hash;
+    return hash_values(graph, &hash);
+}
+
+uint64_t sf_graph_hash(const sf_graph *graph)
+{
+    uint64_t hash;
+    sf_free(hash_values(graph, &hash));
     return hash;
 }

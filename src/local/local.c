@@ -40,6 +40,7 @@ static sf_status begin(local_builder *b)
         const sf_type *type = local_type(b, sf_type_of(whole, top->arguments[i]), layout);
         local_add(b, top->arguments[i], layout, ANY_PHASE,
                   sf_block_argument(graph, graph->top, type));
+        graph->arguments[i].gradient = SF_NONE;
     }
     return SF_OK;
 }

@@ -130,83 +130,6 @@ sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, s
     return SF_OK;
 }
 
-/* Whether the node makes each element of its result from the same element of its operands. */
-static bool is_elementwise(const sf_graph *graph, const sf_node *node, sf_arena *scratch)
-{
-    sf_mark mark = sf_arena_mark(scratch);
-    const sf_type **types = SF_ARRAY(scratch, node->noperands + node->nresults, const sf_type *);
-    sf_op op = sf_op_of(graph, node, types);
-    sf_factoring factoring = {0};
-    sf_op_factors(&op, scratch, &factoring);
-    bool same = node->nresults == 1;
-    for (int f = 0; f < factoring.nfactors; f++)
-        same = same && factoring.factors[f].role == SF_MAP;
-    sf_arena_reset(scratch, mark);
-    return same;
-}
-
-struct finder {
-    const sf_graph *graph;
-    sf_arena *arena;
-    sf_arena scratch; /* for one node */
-    uint32_t *seen;   /* by value: the search that came here, plus one */
-    uint32_t search;
-    sf_value *stack;
-    size_t count, capacity;
-    sf_value found;
-    bool ambiguous;
-};
-
-static void visit(struct finder *f, sf_value value, const sf_type *type)
-{
-    if (f->seen[value] == f->search || !sf_same_shape(sf_type_of(f->graph, value), type))
-        return;
-    f->seen[value] = f->search;
-    const sf_node *node = sf_maker(f->graph, value);
-    if (!node)
-        return;
-    if (node->phase == SF_UPDATE) {
-        SF_PUSH(f->arena, f->stack, f->count, f->capacity, value);
-    } else {
-        f->ambiguous = f->found != SF_NONE;
-        f->found = value;
-    }
-}
-
-/* Walks back from the new parameter through element-wise nodes of the update. */
-static sf_value find_gradient(struct finder *f, uint32_t argument)
-{
-    const sf_block *top = f->graph->top;
-    const sf_type *type = sf_type_of(f->graph, top->arguments[argument]);
-    f->search++;
-    f->count = 0;
-    f->found = SF_NONE;
-    f->ambiguous = false;
-    visit(f, top->results[f->graph->arguments[argument].next], type);
-    while (f->count > 0 && !f->ambiguous) {
-        const sf_node *node = sf_maker(f->graph, f->stack[--f->count]);
-        if (is_elementwise(f->graph, node, &f->scratch))
-            for (uint32_t i = 0; i < node->noperands; i++)
-                visit(f, node->operands[i], type);
-    }
-    return f->ambiguous ? SF_NONE : f->found;
-}
-
-sf_value *sf_gradients(const sf_graph *graph, sf_arena *arena)
-{
-    uint32_t count = graph->top->narguments;
-    sf_value *gradients = SF_ARRAY(arena, count, sf_value);
-    struct finder finder = {
-        .graph = graph, .arena = arena, .seen = SF_ARRAY(arena, graph->nvalues, uint32_t)};
-    for (uint32_t i = 0; i < count; i++) {
-        const sf_argument *argument = &graph->arguments[i];
-        bool trained = argument->role == SF_ROLE_PARAM && argument->next != SF_NONE;
-        gradients[i] = trained ? find_gradient(&finder, i) : SF_NONE;
-    }
-    sf_arena_free(&finder.scratch);
-    return gradients;
-}
-
 const char *sf_gradient_name(const char *parameter, sf_arena *arena)
 {
     const char *bare = strncmp(parameter, "params/", 7) == 0 ? parameter + 7 : parameter;
@@ -260,12 +183,12 @@ sf_names sf_names_of(const sf_graph *graph, sf_arena *arena)
         names.values[v] = names.is_scope[v] ? node->scope->path : "";
     }
     const char **clean = sf_clean_names(graph, arena);
-    sf_value *gradients = sf_gradients(graph, arena);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         names.values[graph->top->arguments[i]] = clean[i];
-        if (gradients[i] != SF_NONE) {
-            names.values[gradients[i]] = sf_gradient_name(clean[i], arena);
-            names.is_scope[gradients[i]] = false;
+        sf_value gradient = graph->arguments[i].gradient;
+        if (gradient != SF_NONE) {
+            names.values[gradient] = sf_gradient_name(clean[i], arena);
+            names.is_scope[gradient] = false;
         }
     }
     index_names(&names, graph->nvalues, arena);

@@ -58,10 +58,6 @@ const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_a
 /* Fills plan->pinned. */
 void sf_plan_mark_pins(sf_plan *plan, const sf_names *names);
 
-/* The gradient of each parameter, by argument, or SF_NONE: the value of the parameter's type that the
- * update phase takes from an earlier one and, element by element, makes the new parameter of. */
-sf_value *sf_gradients(const sf_graph *graph, sf_arena *arena);
-
 /* "grad/..." for the parameter of that clean name. */
 const char *sf_gradient_name(const char *parameter, sf_arena *arena);
 

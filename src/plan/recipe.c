@@ -141,9 +141,8 @@ static int pin_role(cook *k, int axis, sf_role role, bool split)
 static void pin_gradients(cook *k, int axis, bool split)
 {
     int parts = k->plan->mesh.axes[axis].size;
-    sf_value *gradients = sf_gradients(k->graph, &k->arena);
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
-        if (gradients[i] != SF_NONE)
+        if (k->graph->arguments[i].gradient != SF_NONE)
             add_pin(k, sf_gradient_name(k->names[i], &k->arena),
                     split ? dim_to_split(k, argument_type(k, i), parts) : -1, axis);
 }

@@ -364,6 +364,9 @@ static const sf_node *build(shrinker *s)
             return node;
     }
     sf_block_return(to, to->top, top->nresults, new_values(s, top->nresults, top->results));
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (from->arguments[i].gradient != SF_NONE)
+            to->arguments[i].gradient = s->values[from->arguments[i].gradient];
     return NULL;
 }
 

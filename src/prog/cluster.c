@@ -115,13 +115,14 @@ typedef struct again {
     uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
     int rank;
     const int64_t *dims;
+    sf_value made[12];  /* what the loop would make on the way, once each */
     int ops, functions; /* that it takes */
     int64_t bytes;      /* of what it reads and would keep alive */
     sf_value leaves[8];
     int nleaves;
 } again;
 
-enum { MOST_AGAIN = 12, MOST_FUNCTIONS = 2 };
+enum { MOST_FUNCTIONS = 2 };
 
 static bool is_function(sf_vop op)
 {
@@ -169,10 +170,14 @@ static bool can_compute(again *a, sf_value value)
         return time_of(l, base) != NEEDS_COPY && add_leaf(a, base);
     sf_vop op;
     const sf_node *node = sf_maker(l->graph, base);
-    if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) || a->ops == MOST_AGAIN ||
+    for (int i = 0; i < a->ops; i++)
+        if (a->made[i] == base)
+            return true;
+    if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) ||
+        a->ops == (int)(sizeof a->made / sizeof *a->made) ||
         !has_shape(sf_type_of(l->graph, base), a->rank, a->dims))
         return false;
-    a->ops++;
+    a->made[a->ops++] = base;
     a->functions += is_function(op);
     for (uint32_t i = 0; i < node->noperands; i++)
         if (!can_compute(a, node->operands[i]))
@@ -258,7 +263,7 @@ bool cluster_pointwise(lowering *l, const sf_node *node)
     level best_level = LEVEL_NONE;
     for (uint32_t i = 0; i < node->noperands; i++) {
         uint32_t index = cluster_of_operand(l, node->operands[i]);
-        if (index == NO_CLUSTER ||
+        if (index == NO_CLUSTER || l->clusters[index]->nodes[0]->phase < node->phase ||
             (best != NO_CLUSTER && l->clusters[index]->inst <= l->clusters[best]->inst))
             continue;
         for (level at = LEVEL_FULL; at <= LEVEL_ROW; at++) {

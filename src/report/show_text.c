@@ -230,9 +230,6 @@ static void show_phases(struct page *page)
         add_cost(page, &table, sf_phase_name((sf_phase)i), &summary->phases[i]);
     sf_heading(page->out, page->style, "phases");
     print(page, &table);
-    sf_remark(page->out, page->style, "phases from %s",
-              summary->graph->has_scopes ? "the names of ops; where they tell none, from flow"
-                                         : "flow: the text has no names");
 }
 
 static void show_scopes(struct page *page)

@@ -411,10 +411,9 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, sf_arena *arena)
     out->gradient = SF_ARRAY(arena, graph->nvalues, bool);
     out->slack = SF_ARRAY(arena, graph->nvalues, bool);
     analysis a = {.graph = graph, .out = out};
-    const sf_value *gradients = sf_gradients(graph, &a.scratch);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (gradients[i] != SF_NONE)
-            out->gradient[gradients[i]] = true;
+        if (graph->arguments[i].gradient != SF_NONE)
+            out->gradient[graph->arguments[i].gradient] = true;
     a.uses = sf_uses_of(graph, &a.scratch);
     a.is_result = SF_ARRAY(&a.scratch, graph->nvalues, bool);
     for (uint32_t i = 0; i < graph->top->nresults; i++)

@@ -61,7 +61,8 @@ static bool grow(const sf_cluster *cluster, int times, sf_arena *arena, sf_clust
 }
 
 /* The first finalist that fits when it is lowered, or NULL, and what it takes. */
-static const sf_candidate *find_fitting(const advisor *a, const sf_found *found, int64_t *bytes)
+static const sf_candidate *find_fitting(const advisor *a, const sf_found_plans *found,
+                                        int64_t *bytes)
 {
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
@@ -77,7 +78,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
 {
     sf_search_options options = *a->misfit->options;
     const sf_candidate *fitting = NULL;
-    sf_found found;
+    sf_found_plans found;
     int64_t bytes;
     options.cluster = cluster;
     options.mesh = NULL;
@@ -93,7 +94,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
                            .name = sf_arena_string(a->arena, fitting->name, strlen(fitting->name)),
                            .mesh = sf_arena_string(a->arena, fitting->mesh, strlen(fitting->mesh)),
                            .memory = bytes});
-    sf_found_free(&found);
+    sf_found_plans_free(&found);
     return fitting;
 }
 

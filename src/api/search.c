@@ -96,7 +96,7 @@ static const char *keep(sf_plan *plan, const char *text)
 
 /* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
  * one mesh. One that fits is; else the earlier one is, they are sorted. */
-static bool is_outdone(const sf_found *found, size_t at)
+static bool is_outdone(const sf_found_plans *found, size_t at)
 {
     const sf_candidate *c = &found->candidates[at];
     for (size_t i = 0; i < found->count; i++) {
@@ -109,7 +109,7 @@ static bool is_outdone(const sf_found *found, size_t at)
 }
 
 /* Writes into the plan what is expected of it. */
-static void predict(const struct job *job, const sf_found *found, const sf_candidate *chosen,
+static void predict(const struct job *job, const sf_found_plans *found, const sf_candidate *chosen,
                     int64_t memory)
 {
     sf_plan *plan = chosen->at.plan;
@@ -144,7 +144,7 @@ static void predict(const struct job *job, const sf_found *found, const sf_candi
 }
 
 /* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
-static void take(struct job *job, const sf_found *found, sf_candidate *c, int64_t bytes)
+static void take(struct job *job, const sf_found_plans *found, sf_candidate *c, int64_t bytes)
 {
     if (job->plan && job->plan->predicted->seconds <= c->at.price.seconds)
         return;
@@ -176,7 +176,7 @@ static sf_status try_candidate(struct job *job, sf_candidate *c, sf_candidate **
 
 /* Finds the best finalist that really fits: *out, or NULL, and what it takes. First of those that fit by their
  * prices, or of all where none does; then those that would be faster. */
-static sf_status choose(struct job *job, sf_found *found, sf_candidate **out, int64_t *bytes)
+static sf_status choose(struct job *job, sf_found_plans *found, sf_candidate **out, int64_t *bytes)
 {
     bool fits = found->candidates[0].at.fits;
     size_t at = 0;
@@ -195,7 +195,7 @@ static sf_status choose(struct job *job, sf_found *found, sf_candidate **out, in
 }
 
 /* The finalist that takes the least when it is lowered, and what that is. */
-static sf_status find_smallest(const struct job *job, const sf_found *found,
+static sf_status find_smallest(const struct job *job, const sf_found_plans *found,
                                const sf_candidate **out, int64_t *least)
 {
     *out = NULL;
@@ -234,7 +234,7 @@ static sf_status advise(const struct job *job, const sf_misfit *misfit)
 }
 
 static sf_status fail_memory(const struct job *job, const sf_search_options *options,
-                             const sf_found *found)
+                             const sf_found_plans *found)
 {
     sf_misfit misfit = {.graph = job->graph, .options = options, .limit = job->limit};
     SF_TRY(find_smallest(job, found, &misfit.smallest, &misfit.least));
@@ -253,7 +253,7 @@ static sf_status fail_memory(const struct job *job, const sf_search_options *opt
 
 /* Whether a search whose prices are held to `memory` instead of `held` may find what is faster than the one
  * that was taken: that one itself, or a faster one, fits by its price only now. */
-static bool is_promising(const sf_found *found, const sf_candidate *taken, int64_t held,
+static bool is_promising(const sf_found_plans *found, const sf_candidate *taken, int64_t held,
                          int64_t memory)
 {
     for (size_t i = 0; i < found->count && memory > held; i++) {
@@ -268,7 +268,7 @@ static bool is_promising(const sf_found *found, const sf_candidate *taken, int64
 /* Takes the best of what was found. Prices were held to *memory, but what a rank takes when it is lowered is
  * another number. Where it is too much for all, or so much less that faster plans were left out, *again is
  * set and *memory becomes what the prices of the next search are to be held to. */
-static sf_status judge(struct job *job, sf_found *found, int64_t *memory, bool *again)
+static sf_status judge(struct job *job, sf_found_plans *found, int64_t *memory, bool *again)
 {
     bool fitted = found->candidates[0].at.fits;
     double held = (double)*memory, limit = (double)job->limit;
@@ -302,7 +302,7 @@ static sf_status search(struct job *job, const sf_mesh *mesh)
                                .progress = options->progress,
                                .context = options->context};
     for (int tries = 1;; tries++) {
-        sf_found found;
+        sf_found_plans found;
         bool again = false;
         sf_status status = sf_search_plans(job->graph, &inner, job->diag, &found);
         if (status == SF_OK)
@@ -310,7 +310,7 @@ static sf_status search(struct job *job, const sf_mesh *mesh)
         again = again && tries < MOST_TRIES;
         if (status == SF_OK && !job->plan && !again)
             status = fail_memory(job, &inner, &found);
-        sf_found_free(&found);
+        sf_found_plans_free(&found);
         if (!again)
             return status;
     }

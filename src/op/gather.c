@@ -112,18 +112,18 @@ static double bytes(const sf_op *op)
 /* Moves one window. `start` is where it begins in the operand, per dim; `base` is the flat index in
  * the result of its first element. What this piece of the operand does not hold stays zero. */
 static void take_window(const sf_indexing *indexing, const sf_tensor *operand, const int64_t *start,
-                        int64_t base, sf_tensor *out, sf_move *move)
+                        int64_t base, sf_tensor *out, sf_copying *move)
 {
     int next = 1;
-    move->lists[0] = (sf_move_list){1, move->lists[0].to, move->lists[0].from};
+    move->lists[0] = (sf_copy_list){1, move->lists[0].to, move->lists[0].from};
     move->lists[0].to[0] = base;
     move->lists[0].from[0] = 0;
     for (int d = 0; d < indexing->operand_rank; d++) {
-        sf_side from = sf_side_of(operand, d);
+        sf_tensor_side from = sf_tensor_side_of(operand, d);
         if (indexing->window_of[d] >= 0) {
             move->lists[next].count = 0;
-            sf_move_along(move, next++, sf_side_of(out, indexing->window_of[d]), from,
-                          (sf_line){1, start[d], 1});
+            sf_copying_along(move, next++, sf_tensor_side_of(out, indexing->window_of[d]), from,
+                             (sf_line){1, start[d], 1});
             continue;
         }
         int64_t local = sf_span_local(from.span, start[d]);
@@ -131,7 +131,7 @@ static void take_window(const sf_indexing *indexing, const sf_tensor *operand, c
             return;
         move->lists[0].from[0] += local * from.stride;
     }
-    sf_move_copy(move, operand, out);
+    sf_copying_copy(move, operand, out);
 }
 
 static sf_status eval_gather(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
@@ -151,8 +151,8 @@ static sf_status eval_gather(sf_eval *eval, const sf_op *op, const sf_tensor *in
         if (indexing.indices_of[p] < 0)
             capacity[rank++] = out->type->dims[p];
     }
-    sf_move move;
-    sf_move_init(&move, &eval->scratch, rank, capacity);
+    sf_copying move;
+    sf_copying_init(&move, &eval->scratch, rank, capacity);
     int64_t index[SF_MAX_RANK] = {0}, point[SF_MAX_RANK], start[SF_MAX_RANK];
     do {
         for (int p = 0; p < indexing.windowed_rank; p++)

@@ -2,27 +2,28 @@
 
 #include <string.h>
 
-void sf_move_init(sf_move *move, sf_arena *arena, int rank, const int64_t *capacity)
+void sf_copying_init(sf_copying *move, sf_arena *arena, int rank, const int64_t *capacity)
 {
     move->rank = rank;
     for (int d = 0; d < rank; d++)
-        move->lists[d] = (sf_move_list){
+        move->lists[d] = (sf_copy_list){
             .to = SF_ARRAY(arena, capacity[d], int64_t),
             .from = SF_ARRAY(arena, capacity[d], int64_t),
         };
 }
 
-sf_side sf_side_of(const sf_tensor *tensor, int dim)
+sf_tensor_side sf_tensor_side_of(const sf_tensor *tensor, int dim)
 {
-    sf_side side = {sf_tensor_span(tensor, dim), tensor->type->dims[dim], 1};
+    sf_tensor_side side = {sf_tensor_span(tensor, dim), tensor->type->dims[dim], 1};
     for (int d = dim + 1; d < tensor->type->rank; d++)
         side.stride *= tensor->type->dims[d];
     return side;
 }
 
-void sf_move_along(sf_move *move, int dim, sf_side to, sf_side from, sf_line line)
+void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_side from,
+                      sf_line line)
 {
-    sf_move_list *list = &move->lists[dim];
+    sf_copy_list *list = &move->lists[dim];
     for (int64_t i = 0; i < to.size; i++) {
         int64_t scaled = sf_span_global(to.span, i) * line.scale + line.shift;
         int64_t source = scaled / line.divisor;
@@ -36,10 +37,10 @@ void sf_move_along(sf_move *move, int dim, sf_side to, sf_side from, sf_line lin
     }
 }
 
-static void each(const sf_move *move, int dim, int64_t to, int64_t from, sf_move_row *row,
+static void each(const sf_copying *move, int dim, int64_t to, int64_t from, sf_copying_row *row,
                  void *context)
 {
-    const sf_move_list *list = &move->lists[dim];
+    const sf_copy_list *list = &move->lists[dim];
     if (dim == move->rank - 1) {
         row(context, list, to, from);
         return;
@@ -48,10 +49,10 @@ static void each(const sf_move *move, int dim, int64_t to, int64_t from, sf_move
         each(move, dim + 1, to + list->to[k], from + list->from[k], row, context);
 }
 
-void sf_move_each(const sf_move *move, sf_move_row *row, void *context)
+void sf_copying_each(const sf_copying *move, sf_copying_row *row, void *context)
 {
     int64_t zero = 0;
-    const sf_move_list scalar = {1, &zero, &zero};
+    const sf_copy_list scalar = {1, &zero, &zero};
     if (move->rank == 0)
         row(context, &scalar, 0, 0);
     else
@@ -65,7 +66,7 @@ typedef struct copying {
     bool run;     /* the last list is a run of neighbours on both sides */
 } copying;
 
-static void copy_row(void *context, const sf_move_list *list, int64_t to, int64_t from)
+static void copy_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     const copying *copy = context;
     if (list->count == 0)
@@ -94,7 +95,7 @@ static void copy_row(void *context, const sf_move_list *list, int64_t to, int64_
     }
 }
 
-static bool is_run(const sf_move_list *list)
+static bool is_run(const sf_copy_list *list)
 {
     for (int64_t k = 1; k < list->count; k++)
         if (list->to[k] != list->to[k - 1] + 1 || list->from[k] != list->from[k - 1] + 1)
@@ -102,7 +103,7 @@ static bool is_run(const sf_move_list *list)
     return true;
 }
 
-void sf_move_copy(const sf_move *move, const sf_tensor *from, sf_tensor *to)
+void sf_copying_copy(const sf_copying *move, const sf_tensor *from, sf_tensor *to)
 {
     copying copy = {
         .to = to->data,
@@ -110,10 +111,10 @@ void sf_move_copy(const sf_move *move, const sf_tensor *from, sf_tensor *to)
         .bytes = sf_dtype_get(to->type->dtype)->bytes,
         .run = move->rank == 0 || is_run(&move->lists[move->rank - 1]),
     };
-    sf_move_each(move, copy_row, &copy);
+    sf_copying_each(move, copy_row, &copy);
 }
 
-void sf_move_fill(const void *from, sf_tensor *to)
+void sf_copying_fill(const void *from, sf_tensor *to)
 {
     size_t bytes = sf_dtype_get(to->type->dtype)->bytes;
     char *at = to->data;

@@ -12,26 +12,26 @@
 
 #include "ir/tensor.h"
 
-typedef struct sf_move_list {
+typedef struct sf_copy_list {
     int64_t count;
     int64_t *to, *from; /* offsets in elements */
-} sf_move_list;
+} sf_copy_list;
 
-typedef struct sf_move {
+typedef struct sf_copying {
     int rank; /* of lists; one more than a tensor can have, for what is fixed in a window */
-    sf_move_list lists[SF_MAX_RANK + 1];
-} sf_move;
+    sf_copy_list lists[SF_MAX_RANK + 1];
+} sf_copying;
 
 /* Empty lists; list d has room for capacity[d] pairs, in the arena. */
-void sf_move_init(sf_move *move, sf_arena *arena, int rank, const int64_t *capacity);
+void sf_copying_init(sf_copying *move, sf_arena *arena, int rank, const int64_t *capacity);
 
 /* A dimension of a piece in memory. */
-typedef struct sf_side {
+typedef struct sf_tensor_side {
     sf_span span;
     int64_t size, stride; /* of the piece, in elements */
-} sf_side;
+} sf_tensor_side;
 
-sf_side sf_side_of(const sf_tensor *tensor, int dim);
+sf_tensor_side sf_tensor_side_of(const sf_tensor *tensor, int dim);
 
 /* Global index g of the result comes from (g * scale + shift) / divisor of the operand, where that
  * divides and lies inside. */
@@ -40,18 +40,19 @@ typedef struct sf_line {
 } sf_line;
 
 /* Adds the pairs of one dimension to list `dim`: every index of `to` whose source `from` holds. */
-void sf_move_along(sf_move *move, int dim, sf_side to, sf_side from, sf_line line);
+void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_side from,
+                      sf_line line);
 
 /* Calls `row` for every choice of pairs from all lists but the last: the row's copies are those of
  * the last list, shifted by `to` and `from`. */
-typedef void sf_move_row(void *context, const sf_move_list *list, int64_t to, int64_t from);
-void sf_move_each(const sf_move *move, sf_move_row *row, void *context);
+typedef void sf_copying_row(void *context, const sf_copy_list *list, int64_t to, int64_t from);
+void sf_copying_each(const sf_copying *move, sf_copying_row *row, void *context);
 
 /* Does the copies, for tensors of one element type. */
-void sf_move_copy(const sf_move *move, const sf_tensor *from, sf_tensor *to);
+void sf_copying_copy(const sf_copying *move, const sf_tensor *from, sf_tensor *to);
 
 /* All elements of `to` become the scalar at `from`, of the same element type. */
-void sf_move_fill(const void *from, sf_tensor *to);
+void sf_copying_fill(const void *from, sf_tensor *to);
 
 /* An element of an index tensor; unsigned ones that an int64 cannot hold become its largest. */
 int64_t sf_index_at(const sf_tensor *indices, int64_t flat);

@@ -182,7 +182,7 @@ typedef struct combining {
     const sf_word *updates;
 } combining;
 
-static void combine_row(void *context, const sf_move_list *list, int64_t to, int64_t from)
+static void combine_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     const combining *c = context;
     for (int64_t k = 0; k < list->count; k++) {
@@ -199,7 +199,7 @@ typedef struct applying {
     sf_status status;
 } applying;
 
-static void apply_row(void *context, const sf_move_list *list, int64_t to, int64_t from)
+static void apply_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     applying *a = context;
     for (int64_t k = 0; k < list->count && a->status == SF_OK; k++) {
@@ -219,7 +219,7 @@ typedef struct windows {
     sf_indexing indexing;
     const sf_tensor *indices, *updates;
     const sf_tensor *out;
-    sf_move move;
+    sf_copying move;
 } windows;
 
 static bool fits(const windows *w, const int64_t *start)
@@ -239,12 +239,12 @@ static bool fits(const windows *w, const int64_t *start)
 static bool aim(windows *w, const int64_t *start, int64_t base)
 {
     int next = 1;
-    sf_move *move = &w->move;
+    sf_copying *move = &w->move;
     move->lists[0].count = 1;
     move->lists[0].to[0] = 0;
     move->lists[0].from[0] = base;
     for (int d = 0; d < w->indexing.operand_rank; d++) {
-        sf_side to = sf_side_of(w->out, d);
+        sf_tensor_side to = sf_tensor_side_of(w->out, d);
         if (w->indexing.window_of[d] < 0) {
             int64_t local = sf_span_local(to.span, start[d]);
             if (local < 0)
@@ -252,8 +252,8 @@ static bool aim(windows *w, const int64_t *start, int64_t base)
             move->lists[0].to[0] += local * to.stride;
             continue;
         }
-        sf_side from = sf_side_of(w->updates, w->indexing.window_of[d]);
-        sf_move_list *list = &move->lists[next++];
+        sf_tensor_side from = sf_tensor_side_of(w->updates, w->indexing.window_of[d]);
+        sf_copy_list *list = &move->lists[next++];
         list->count = 0;
         for (int64_t i = 0; i < from.size; i++) {
             int64_t local = sf_span_local(to.span, start[d] + sf_span_global(from.span, i));
@@ -268,7 +268,7 @@ static bool aim(windows *w, const int64_t *start, int64_t base)
 
 /* Calls `row` for the rows of all windows, in the order of the index vectors; copies instead when
  * `row` is NULL. */
-static void each_window(sf_eval *eval, windows *w, sf_move_row *row, void *context)
+static void each_window(sf_eval *eval, windows *w, sf_copying_row *row, void *context)
 {
     const sf_type *type = w->updates->type;
     if (type->count == 0 || w->out->type->count == 0)
@@ -280,7 +280,7 @@ static void each_window(sf_eval *eval, windows *w, sf_move_row *row, void *conte
         if (w->indexing.indices_of[p] < 0)
             capacity[rank++] = type->dims[p];
     }
-    sf_move_init(&w->move, &eval->scratch, rank, capacity);
+    sf_copying_init(&w->move, &eval->scratch, rank, capacity);
     int64_t index[SF_MAX_RANK] = {0}, point[SF_MAX_RANK], start[SF_MAX_RANK];
     do {
         for (int p = 0; p < type->rank; p++)
@@ -289,10 +289,10 @@ static void each_window(sf_eval *eval, windows *w, sf_move_row *row, void *conte
         if (!fits(w, start) || !aim(w, start, sf_flat_index(type->rank, type->dims, index)))
             continue;
         if (row) {
-            sf_move_each(&w->move, row, context);
+            sf_copying_each(&w->move, row, context);
         } else {
             sf_tensor out = *w->out;
-            sf_move_copy(&w->move, w->updates, &out);
+            sf_copying_copy(&w->move, w->updates, &out);
         }
     } while (sf_next_index(type->rank, points, index));
 }

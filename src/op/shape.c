@@ -81,19 +81,19 @@ static sf_status broadcast_eval(sf_eval *eval, const sf_op *op, const sf_tensor 
         return SF_OK;
     sf_ints dims = sf_op_ints(op, SF_BROADCAST_DIMENSIONS);
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_move move;
-    sf_move_init(&move, &eval->scratch, out->type->rank, out->type->dims);
+    sf_copying move;
+    sf_copying_init(&move, &eval->scratch, out->type->rank, out->type->dims);
     for (int d = 0; d < out->type->rank; d++) {
-        sf_side from = {sf_span_whole(1), 1, 0};
+        sf_tensor_side from = {sf_span_whole(1), 1, 0};
         bool mapped = false;
         for (int k = 0; k < dims.count; k++)
             if (dims.at[k] == d) {
-                from = sf_side_of(&in[0], k);
+                from = sf_tensor_side_of(&in[0], k);
                 mapped = op->in[0]->dims[k] == op->out[0]->dims[d];
             }
-        sf_move_along(&move, d, sf_side_of(out, d), from, (sf_line){mapped, 0, 1});
+        sf_copying_along(&move, d, sf_tensor_side_of(out, d), from, (sf_line){mapped, 0, 1});
     }
-    sf_move_copy(&move, &in[0], out);
+    sf_copying_copy(&move, &in[0], out);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
 }
@@ -140,7 +140,7 @@ static sf_status constant_eval(sf_eval *eval, const sf_op *op, const sf_tensor *
         return sf_hint(eval->diag, "print the step with its large constants");
     }
     if (dense->splat) {
-        sf_move_fill(dense->data, out);
+        sf_copying_fill(dense->data, out);
         return SF_OK;
     }
     const sf_tensor whole = {.type = dense->type, .data = (void *)dense->data};
@@ -206,16 +206,16 @@ static sf_status iota_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
         else
             sf_store_i64(type->dtype, numbers.data, i, number);
     }
-    sf_move move;
-    sf_move_init(&move, &eval->scratch, type->rank, type->dims);
+    sf_copying move;
+    sf_copying_init(&move, &eval->scratch, type->rank, type->dims);
     for (int d = 0; d < type->rank; d++) {
-        sf_side to = sf_side_of(out, d);
-        sf_side from = {to.span, to.size, 1};
+        sf_tensor_side to = sf_tensor_side_of(out, d);
+        sf_tensor_side from = {to.span, to.size, 1};
         if (d != dim)
-            from = (sf_side){sf_span_whole(1), 1, 0};
-        sf_move_along(&move, d, to, from, (sf_line){d == dim, 0, 1});
+            from = (sf_tensor_side){sf_span_whole(1), 1, 0};
+        sf_copying_along(&move, d, to, from, (sf_line){d == dim, 0, 1});
     }
-    sf_move_copy(&move, &numbers, out);
+    sf_copying_copy(&move, &numbers, out);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
 }
@@ -436,12 +436,12 @@ static sf_status transpose_eval(sf_eval *eval, const sf_op *op, const sf_tensor 
         return SF_OK;
     sf_ints dims = sf_op_ints(op, SF_TRANSPOSE_PERMUTATION);
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_move move;
-    sf_move_init(&move, &eval->scratch, out->type->rank, out->type->dims);
+    sf_copying move;
+    sf_copying_init(&move, &eval->scratch, out->type->rank, out->type->dims);
     for (int d = 0; d < dims.count; d++)
-        sf_move_along(&move, d, sf_side_of(out, d), sf_side_of(&in[0], (int)dims.at[d]),
-                      (sf_line){1, 0, 1});
-    sf_move_copy(&move, &in[0], out);
+        sf_copying_along(&move, d, sf_tensor_side_of(out, d),
+                         sf_tensor_side_of(&in[0], (int)dims.at[d]), (sf_line){1, 0, 1});
+    sf_copying_copy(&move, &in[0], out);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
 }

@@ -35,11 +35,11 @@ static void move_lines(sf_eval *eval, const sf_tensor *in, sf_tensor *out, const
     if (out->type->count == 0 || in->type->count == 0)
         return;
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_move move;
-    sf_move_init(&move, &eval->scratch, out->type->rank, out->type->dims);
+    sf_copying move;
+    sf_copying_init(&move, &eval->scratch, out->type->rank, out->type->dims);
     for (int d = 0; d < out->type->rank; d++)
-        sf_move_along(&move, d, sf_side_of(out, d), sf_side_of(in, d), lines[d]);
-    sf_move_copy(&move, in, out);
+        sf_copying_along(&move, d, sf_tensor_side_of(out, d), sf_tensor_side_of(in, d), lines[d]);
+    sf_copying_copy(&move, in, out);
     sf_arena_reset(&eval->scratch, mark);
 }
 
@@ -412,7 +412,7 @@ static sf_status pad_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
     for (int d = 0; d < op->in[0]->rank; d++)
         lines[d] = (sf_line){1, -sf_op_ints(op, SF_PAD_LOW).at[d],
                              sf_op_ints(op, SF_PAD_INTERIOR).at[d] + 1};
-    sf_move_fill(in[1].data, out);
+    sf_copying_fill(in[1].data, out);
     move_lines(eval, &in[0], out, lines);
     return SF_OK;
 }

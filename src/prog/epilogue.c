@@ -168,7 +168,7 @@ static sf_loop *loop_over(sf_program *p, const sf_inst *product, const sf_inst *
     if (!regroup(loop, columns) || !pays(loop))
         return NULL;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
-        const sf_step *step = &loop->steps[i];
+        const sf_loop_step *step = &loop->steps[i];
         const sf_access *access = &loop->accesses[step->access];
         if (step->kind == SF_STEP_LOAD && inst->in[access->view].buffer == buffer &&
             (!is_flat(loop, access) || inst->in[access->view].offset != 0))

@@ -46,7 +46,7 @@ static uint16_t new_register(builder *b, sf_vclass class)
     return (uint16_t)(b->nregisters - 1);
 }
 
-static sf_step *add_step(builder *b, sf_step step)
+static sf_loop_step *add_step(builder *b, sf_loop_step step)
 {
     SF_PUSH(&b->l->program->arena, b->loop->steps, b->nsteps, b->step_capacity, step);
     return &b->loop->steps[b->nsteps - 1];
@@ -79,7 +79,7 @@ static uint32_t add_access(builder *b, sf_access access, const sf_view *view, bo
 static uint16_t load_constant(builder *b, const sf_dense *dense, bool is_row)
 {
     sf_vclass class = sf_vclass_of(dense->type->dtype);
-    sf_step step = {.kind = SF_STEP_CONSTANT, .class = class, .is_row = is_row};
+    sf_loop_step step = {.kind = SF_STEP_CONSTANT, .class = class, .is_row = is_row};
     if (sf_is_float(dense->type->dtype))
         step.constant.real = sf_load_f64(dense->type->dtype, dense->data, 0);
     else
@@ -93,7 +93,7 @@ static void add_op(builder *b, const sf_node *node, level at);
 
 static uint16_t load_zero(builder *b, sf_dtype dtype, bool is_row)
 {
-    sf_step step = {.kind = SF_STEP_CONSTANT, .class = sf_vclass_of(dtype), .is_row = is_row};
+    sf_loop_step step = {.kind = SF_STEP_CONSTANT, .class = sf_vclass_of(dtype), .is_row = is_row};
     step.dst = new_register(b, step.class);
     add_step(b, step);
     return step.dst;
@@ -111,7 +111,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
         uint16_t *expanded = noted(b, r.base, OTHER);
         if (!*expanded) {
             sf_vclass class = sf_vclass_of(sf_type_of(l->graph, r.base)->dtype);
-            sf_step step = {.kind = SF_STEP_EXPAND, .class = class};
+            sf_loop_step step = {.kind = SF_STEP_EXPAND, .class = class};
             step.a = register_of(b, r.base);
             step.dst = new_register(b, class);
             add_step(b, step);
@@ -140,7 +140,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     sf_view view = view_of(l, value);
     sf_access access = access_to(b, &view, at == LEVEL_ROW);
     sf_vclass class = sf_vclass_of(view.dtype);
-    sf_step step = {.kind = SF_STEP_LOAD, .class = class, .is_row = at == LEVEL_ROW};
+    sf_loop_step step = {.kind = SF_STEP_LOAD, .class = class, .is_row = at == LEVEL_ROW};
     step.dtype = view.dtype;
     step.access = add_access(b, access, &view, false);
     step.dst = new_register(b, class);
@@ -161,7 +161,7 @@ static bool is_rounded(sf_vop op, sf_dtype dtype)
 static void add_op(builder *b, const sf_node *node, level at)
 {
     const sf_type *type = sf_type_of(b->l->graph, node->result);
-    sf_step step = {.kind = SF_STEP_OP, .is_row = at == LEVEL_ROW};
+    sf_loop_step step = {.kind = SF_STEP_OP, .is_row = at == LEVEL_ROW};
     uint16_t operands[3] = {0};
     vop_of(b->l->graph, node, &step.op);
     for (uint32_t i = 0; i < node->noperands; i++)
@@ -197,7 +197,7 @@ static void add_op(builder *b, const sf_node *node, level at)
     uint16_t dst = step.dst;
     add_step(b, step);
     if (is_rounded(op, type->dtype)) {
-        sf_step round = {.kind = SF_STEP_ROUND, .class = sf_vclass_of(type->dtype)};
+        sf_loop_step round = {.kind = SF_STEP_ROUND, .class = sf_vclass_of(type->dtype)};
         round.is_row = at == LEVEL_ROW;
         round.dtype = type->dtype;
         round.a = round.dst = dst;
@@ -211,7 +211,7 @@ static void add_reduce(builder *b, const sf_node *node)
     lowering *l = b->l;
     const sf_type *type = sf_type_of(l->graph, node->result);
     const sf_dense *init = &sf_maker(l->graph, node->operands[1])->attrs[0]->dense;
-    sf_step step = {.class = sf_vclass_of(type->dtype), .dtype = type->dtype};
+    sf_loop_step step = {.class = sf_vclass_of(type->dtype), .dtype = type->dtype};
     fold_of(l->graph, node, &step.fold);
     step.a = operand_register(b, node->operands[0], LEVEL_FULL);
     if (sf_is_float(type->dtype))
@@ -231,7 +231,7 @@ static void add_reduce(builder *b, const sf_node *node)
     step.dst = new_register(b, step.class);
     add_step(b, step);
     if (is_rounded(SF_VADD, type->dtype)) {
-        sf_step round = step;
+        sf_loop_step round = step;
         round.kind = SF_STEP_ROUND;
         round.a = step.dst;
         add_step(b, round);
@@ -246,7 +246,8 @@ static void add_store(builder *b, sf_value value)
         return;
     sf_view view = view_of(l, value);
     bool is_row = l->values[value].level == LEVEL_ROW;
-    sf_step step = {.kind = SF_STEP_STORE, .class = sf_vclass_of(view.dtype), .is_row = is_row};
+    sf_loop_step step = {
+        .kind = SF_STEP_STORE, .class = sf_vclass_of(view.dtype), .is_row = is_row};
     step.dtype = view.dtype;
     step.a = register_of(b, value);
     step.access = add_access(b, access_to(b, &view, is_row), &view, true);
@@ -301,7 +302,7 @@ static void assign_registers(builder *b)
     bool *wide = SF_ARRAY(scratch, count, bool);
     uint16_t used = 0;
     for (uint32_t i = 0; i < b->nsteps; i++) {
-        const sf_step *step = &loop->steps[i];
+        const sf_loop_step *step = &loop->steps[i];
         last[step->a] = last[step->b] = last[step->c] = i;
     }
     for (uint32_t i = 0; i < b->nsteps; i++) {
@@ -314,7 +315,7 @@ static void assign_registers(builder *b)
         renamed[dst] = used++;
     }
     for (uint32_t i = 0; i < b->nsteps; i++) {
-        sf_step *step = &loop->steps[i];
+        sf_loop_step *step = &loop->steps[i];
         uint16_t old[4] = {step->a, step->b, step->c, step->dst};
         bool writes = step->kind != SF_STEP_STORE && step->kind != SF_STEP_GATHER;
         if (writes && !is_set[old[3]]) {

@@ -36,7 +36,7 @@ typedef enum sf_step_kind {
     SF_STEP_GATHER,  /* a, combined over all rows (and, where the result is a scalar, columns) */
 } sf_step_kind;
 
-typedef struct sf_step {
+typedef struct sf_loop_step {
     sf_step_kind kind;
     sf_vclass class; /* of dst, or of what is stored */
     bool is_row;     /* works on row registers */
@@ -50,7 +50,7 @@ typedef struct sf_step {
         double real;
         int64_t integer;
     } constant;
-} sf_step;
+} sf_loop_step;
 
 typedef struct sf_loop {
     int rank, split; /* dimensions before `split` are rows */
@@ -58,7 +58,7 @@ typedef struct sf_loop {
     int64_t rows, columns;
     bool whole_rows; /* a fold needs the whole row in a tile */
     uint32_t nsteps, nregisters;
-    sf_step *steps;
+    sf_loop_step *steps;
     bool *is_wide; /* by register: 8 bytes an element */
     uint32_t naccesses;
     sf_access *accesses;

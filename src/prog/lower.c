@@ -88,9 +88,9 @@ sf_view copy_of(lowering *l, sf_view view, const sf_node *node)
         loop->accesses[1].strides[i] = to.strides[i];
     }
     sf_vclass class = sf_vclass_of(view.dtype);
-    loop->steps = SF_ARRAY(&p->arena, 2, sf_step);
-    loop->steps[0] = (sf_step){.kind = SF_STEP_LOAD, .class = class, .dtype = view.dtype};
-    loop->steps[1] = (sf_step){.kind = SF_STEP_STORE, .class = class, .dtype = view.dtype};
+    loop->steps = SF_ARRAY(&p->arena, 2, sf_loop_step);
+    loop->steps[0] = (sf_loop_step){.kind = SF_STEP_LOAD, .class = class, .dtype = view.dtype};
+    loop->steps[1] = (sf_loop_step){.kind = SF_STEP_STORE, .class = class, .dtype = view.dtype};
     loop->steps[1].access = 1;
     loop->nsteps = 2;
     loop->nregisters = 1;

@@ -16,7 +16,7 @@ static bool loop_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
 {
     bool writes = false;
     for (uint32_t i = 0; i < inst->loop->nsteps; i++) {
-        const sf_step *step = &inst->loop->steps[i];
+        const sf_loop_step *step = &inst->loop->steps[i];
         const sf_access *access = &inst->loop->accesses[step->access];
         if (step->kind == SF_STEP_LOAD && inst->in[access->view].buffer == from) {
             const sf_view *view = &inst->in[access->view];

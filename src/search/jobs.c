@@ -225,7 +225,7 @@ static bool may_be_best(const search *s, const sf_candidate *candidate)
 /* Sorts, and lets go of the plans of all but the finalists. */
 static void rank_candidates(search *s)
 {
-    sf_found *found = s->found;
+    sf_found_plans *found = s->found;
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
     int hopefuls = 0;
@@ -298,7 +298,7 @@ static double handicap_of(const search *s, const job *j)
 
 static void add_candidate(search *s, const job *j)
 {
-    sf_found *found = s->found;
+    sf_found_plans *found = s->found;
     sf_candidate candidate = {.name = j->kind == REFINE ? "search" : j->known->name,
                               .mesh = search_mesh_text(&j->found.plan->mesh, &found->arena),
                               .at = j->found,

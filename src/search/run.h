@@ -35,7 +35,7 @@ typedef struct search {
     bool thorough;    /* for two guesses, and as long as it helps */
     int idle; /* of the meshes at hand: groups of devices that do the same (search/meshes.h) */
     sf_diag *diag;
-    sf_found *found;
+    sf_found_plans *found;
     sf_arena arena;
 
     /* search_pins.c */

@@ -352,7 +352,7 @@ static sf_status run_stages(search *s)
 }
 
 sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *options, sf_diag *diag,
-                          sf_found *out)
+                          sf_found_plans *out)
 {
     search s = {.options = options,
                 .diag = diag,
@@ -362,7 +362,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .idle = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
-    *out = (sf_found){0};
+    *out = (sf_found_plans){0};
     s.ground =
         (sf_ground){.graph = graph,
                     .efforts = sf_efforts_new(graph, &s.arena),
@@ -383,7 +383,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
     return status;
 }
 
-void sf_found_free(sf_found *found)
+void sf_found_plans_free(sf_found_plans *found)
 {
     for (size_t i = 0; i < found->count; i++)
         sf_plan_free(found->candidates[i].at.plan);

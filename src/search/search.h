@@ -58,18 +58,18 @@ typedef struct sf_candidate {
  * does not (SF_PRICE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4 };
 
-typedef struct sf_found {
+typedef struct sf_found_plans {
     sf_arena arena;
     size_t count;
     sf_candidate *candidates; /* the best first: sf_priced_better, with handicaps */
     double bound;             /* no plan on these devices takes less */
-} sf_found;
+} sf_found_plans;
 
-/* *out is for sf_found_free, also after a failure. SF_EUSAGE when the mesh has not as many devices as the
+/* *out is for sf_found_plans_free, also after a failure. SF_EUSAGE when the mesh has not as many devices as the
  * cluster, or a pin is wrong, or they hold on no mesh. */
 sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *options, sf_diag *diag,
-                          sf_found *out);
-void sf_found_free(sf_found *found);
+                          sf_found_plans *out);
+void sf_found_plans_free(sf_found_plans *found);
 
 /* The time of all kernels when each is cut into as many equal parts as there are devices, and nothing is
  * sent: `costs` is of a mesh of all of them. */

@@ -59,7 +59,7 @@ static price sum(price a, price b)
 enum { SPLITS = 1 << SF_MAX_AXES, CLASSES = 1 << SF_MAX_AXES * SF_COARSE_BITS, NOT_QUEUED = -1 };
 
 typedef struct node {
-    sf_state state;
+    sf_packed_layout state;
     int parent; /* by number, -1 at the start */
     sf_move_kind kind;
     sf_axes axes;
@@ -76,7 +76,7 @@ typedef struct search {
     /* What a move costs depends on these three, so the caller is asked once for each. */
     double costs[SF_MOVE_KIND_COUNT][SPLITS][SPLITS];
     price ahead[CLASSES]; /* at least, from a state of that class to the end */
-    sf_state end;
+    sf_packed_layout end;
     price best;   /* of the ways to the end that are known */
     int expanded; /* the node whose moves are being looked at */
     node *nodes;
@@ -87,7 +87,7 @@ typedef struct search {
     size_t table_size;
 } search;
 
-static price price_of(search *s, const sf_step *step)
+static price price_of(search *s, const sf_space_step *step)
 {
     double *known = &s->costs[step->kind][step->axes][step->split];
     if (*known < 0) {
@@ -99,25 +99,25 @@ static price price_of(search *s, const sf_step *step)
 }
 
 typedef struct edge {
-    sf_state from, to;
+    sf_packed_layout from, to;
     price price;
 } edge;
 
 typedef struct edge_list {
     search *search;
-    sf_state from; /* of those that are being added */
+    sf_packed_layout from; /* of those that are being added */
     edge *edges;
     size_t count, capacity;
 } edge_list;
 
-static void add_edge(void *context, const sf_step *step)
+static void add_edge(void *context, const sf_space_step *step)
 {
     edge_list *list = context;
     edge e = {list->from, step->to, price_of(list->search, step)};
     SF_PUSH(&list->search->arena, list->edges, list->count, list->capacity, e);
 }
 
-static bool is_class(const sf_space *coarse, sf_state state)
+static bool is_class(const sf_space *coarse, sf_packed_layout state)
 {
     for (int a = 0; a < coarse->mesh->naxes; a++) {
         uint64_t used = 1 | coarse->splits[a] | coarse->partials[a];
@@ -130,10 +130,10 @@ static bool is_class(const sf_space *coarse, sf_state state)
 /* The cheapest way to the end from every class: Bellman and Ford's, over all moves of the coarse
  * space. What is ahead of a class is never more than what is ahead of a state of it, and never
  * drops by more than what a move costs. */
-static void look_ahead(search *s, sf_state end)
+static void look_ahead(search *s, sf_packed_layout end)
 {
     edge_list list = {.search = s};
-    sf_state classes = 1u << s->coarse.mesh->naxes * SF_COARSE_BITS;
+    sf_packed_layout classes = 1u << s->coarse.mesh->naxes * SF_COARSE_BITS;
     for (list.from = 0; list.from < classes; list.from++) {
         s->ahead[list.from] = out_of_reach;
         if (is_class(&s->coarse, list.from))
@@ -198,7 +198,7 @@ static int pop(search *s)
     return first;
 }
 
-static int *slot_of(search *s, sf_state state)
+static int *slot_of(search *s, sf_packed_layout state)
 {
     size_t at = (size_t)sf_hash_mix(0, state) & (s->table_size - 1);
     while (s->table[at] && s->nodes[s->table[at] - 1].state != state)
@@ -214,7 +214,7 @@ static void grow_table(search *s)
         *slot_of(s, s->nodes[i].state) = (int)i + 1;
 }
 
-static int add_node(search *s, sf_state state)
+static int add_node(search *s, sf_packed_layout state)
 {
     if (s->nnodes * 2 >= s->table_size)
         grow_table(s);
@@ -229,7 +229,7 @@ static int add_node(search *s, sf_state state)
 
 /* Takes a step from the node that is being expanded. One that cannot be better than the best way
  * known so far is not worth remembering. */
-static void reach(void *context, const sf_step *step)
+static void reach(void *context, const sf_space_step *step)
 {
     search *s = context;
     price spent = sum(s->nodes[s->expanded].spent, price_of(s, step));
@@ -267,13 +267,13 @@ static void write_path(const search *s, int number, sf_path *out)
 
 /* A* with what lies ahead in the coarse space as its guess, which is consistent: so a node is
  * settled when it is taken out of the queue. */
-static bool find_path(search *s, sf_state start, sf_path *out)
+static bool find_path(search *s, sf_packed_layout start, sf_path *out)
 {
     int first = add_node(s, start);
     s->nodes[first].spent = (price){0};
     while (s->queued) {
         s->expanded = pop(s);
-        sf_state state = s->nodes[s->expanded].state;
+        sf_packed_layout state = s->nodes[s->expanded].state;
         if (state == s->end) {
             write_path(s, s->expanded, out);
             return true;

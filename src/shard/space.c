@@ -170,15 +170,15 @@ void sf_space_coarse(const sf_space *fine, sf_space *out)
     }
 }
 
-sf_state sf_space_state(const sf_space *fine, const sf_layout *layout)
+sf_packed_layout sf_space_state(const sf_space *fine, const sf_layout *layout)
 {
-    sf_state state = 0;
+    sf_packed_layout state = 0;
     for (int a = 0; a < fine->mesh->naxes; a++)
         state = sf_state_with(fine, state, a, find_share(fine, a, layout->axes[a]));
     return state;
 }
 
-sf_layout sf_space_layout(const sf_space *fine, sf_state state)
+sf_layout sf_space_layout(const sf_space *fine, sf_packed_layout state)
 {
     sf_layout layout = {{{0}}};
     for (int a = 0; a < fine->mesh->naxes; a++)
@@ -186,18 +186,18 @@ sf_layout sf_space_layout(const sf_space *fine, sf_state state)
     return layout;
 }
 
-sf_state sf_space_class(const sf_space *fine, sf_state state)
+sf_packed_layout sf_space_class(const sf_space *fine, sf_packed_layout state)
 {
-    sf_state class = 0;
+    sf_packed_layout class = 0;
     for (int a = 0; a < fine->mesh->naxes; a++) {
         int choice = sf_state_choice(fine, state, a);
-        class |= (sf_state)fine->classes[a][choice] << a * SF_COARSE_BITS;
+        class |= (sf_packed_layout)fine->classes[a][choice] << a * SF_COARSE_BITS;
     }
     return class;
 }
 
 /* The axes whose choice is in one of the sets, by axis. */
-static sf_axes axes_in(const sf_space *space, sf_state state, const uint64_t *sets)
+static sf_axes axes_in(const sf_space *space, sf_packed_layout state, const uint64_t *sets)
 {
     sf_axes axes = 0;
     for (int a = 0; a < space->mesh->naxes; a++)
@@ -206,7 +206,7 @@ static sf_axes axes_in(const sf_space *space, sf_state state, const uint64_t *se
 }
 
 /* The choices of the axis that go together with the state, whatever the axes of `changing` have. */
-static uint64_t allowed(const sf_space *space, sf_state state, int axis, sf_axes changing)
+static uint64_t allowed(const sf_space *space, sf_packed_layout state, int axis, sf_axes changing)
 {
     uint64_t set = ALL;
     for (int b = 0; b < space->mesh->naxes; b++)
@@ -218,17 +218,17 @@ static uint64_t allowed(const sf_space *space, sf_state state, int axis, sf_axes
 /* The moves out of one state, on their way to the caller. */
 typedef struct fan {
     const sf_space *space;
-    sf_state state;
+    sf_packed_layout state;
     sf_axes split, partial, whole; /* which axes of it are so */
     sf_step_visit *visit;
     void *context;
 } fan;
 
 /* Only a gather makes the piece larger. */
-static void visit(const fan *f, sf_move_kind kind, sf_axes axes, sf_state to)
+static void visit(const fan *f, sf_move_kind kind, sf_axes axes, sf_packed_layout to)
 {
     sf_axes split = kind == SF_MOVE_GATHER ? f->split & ~axes : f->split;
-    f->visit(f->context, &(sf_step){kind, axes, split, to});
+    f->visit(f->context, &(sf_space_step){kind, axes, split, to});
 }
 
 static void visit_choices(const fan *f, sf_move_kind kind, int axis, uint64_t set)
@@ -241,7 +241,7 @@ static void visit_choices(const fan *f, sf_move_kind kind, int axis, uint64_t se
 /* gather and reduce: the axes become R. */
 static void visit_joined(const fan *f, sf_move_kind kind, sf_axes axes)
 {
-    sf_state to = f->state;
+    sf_packed_layout to = f->state;
     for (int a = 0; a < f->space->mesh->naxes; a++)
         if (axes >> a & 1)
             to = sf_state_with(f->space, to, a, 0);
@@ -249,7 +249,7 @@ static void visit_joined(const fan *f, sf_move_kind kind, sf_axes axes)
 }
 
 /* Every way to split the axes from `axis` on; `to` has the choices of those before it. */
-static void visit_scatters(const fan *f, sf_axes axes, int axis, sf_state to)
+static void visit_scatters(const fan *f, sf_axes axes, int axis, sf_packed_layout to)
 {
     const sf_space *space = f->space;
     while (axis < space->mesh->naxes && !(axes >> axis & 1))
@@ -269,9 +269,9 @@ static void visit_swaps(const fan *f, int a, int b)
     int a_choice = sf_state_choice(space, f->state, a);
     int b_choice = sf_state_choice(space, f->state, b);
     for (uint64_t a_set = space->swaps[b][b_choice][a]; a_set;) {
-        sf_state half = sf_state_with(space, f->state, a, take_lowest(&a_set));
+        sf_packed_layout half = sf_state_with(space, f->state, a, take_lowest(&a_set));
         for (uint64_t b_set = space->swaps[a][a_choice][b]; b_set;) {
-            sf_state to = sf_state_with(space, half, b, take_lowest(&b_set));
+            sf_packed_layout to = sf_state_with(space, half, b, take_lowest(&b_set));
             if (to != f->state)
                 visit(f, SF_MOVE_SWAP, 1u << a | 1u << b, to);
         }
@@ -285,7 +285,8 @@ static sf_axes next_within(sf_axes all, sf_axes axes)
     return (axes - all) & all;
 }
 
-void sf_space_moves(const sf_space *space, sf_state state, sf_step_visit *visit_step, void *context)
+void sf_space_moves(const sf_space *space, sf_packed_layout state, sf_step_visit *visit_step,
+                    void *context)
 {
     int naxes = space->mesh->naxes;
     fan f = {.space = space, .state = state, .visit = visit_step, .context = context};

@@ -16,7 +16,7 @@
 
 enum { SF_MAX_CHOICES = 64, SF_COARSE_BITS = 2, SF_FINE_BITS = 6 };
 
-typedef uint32_t sf_state;
+typedef uint32_t sf_packed_layout;
 
 typedef struct sf_space {
     const sf_mesh *mesh;
@@ -33,15 +33,16 @@ typedef struct sf_space {
     uint8_t classes[SF_MAX_AXES][SF_MAX_CHOICES]; /* the choice in the coarse space */
 } sf_space;
 
-static inline int sf_state_choice(const sf_space *space, sf_state state, int axis)
+static inline int sf_state_choice(const sf_space *space, sf_packed_layout state, int axis)
 {
     return (int)(state >> axis * space->bits & ((1u << space->bits) - 1));
 }
 
-static inline sf_state sf_state_with(const sf_space *space, sf_state state, int axis, int choice)
+static inline sf_packed_layout sf_state_with(const sf_space *space, sf_packed_layout state,
+                                             int axis, int choice)
 {
-    sf_state mask = ((1u << space->bits) - 1) << axis * space->bits;
-    return (state & ~mask) | (sf_state)choice << axis * space->bits;
+    sf_packed_layout mask = ((1u << space->bits) - 1) << axis * space->bits;
+    return (state & ~mask) | (sf_packed_layout)choice << axis * space->bits;
 }
 
 /* The fine space of a pair of layouts that fit. Choices are R; the partials and splits of both
@@ -51,20 +52,21 @@ void sf_space_fine(const sf_mesh *mesh, const sf_type *type, const sf_layout *fr
                    const sf_layout *to, sf_space *out);
 void sf_space_coarse(const sf_space *fine, sf_space *out);
 
-sf_state sf_space_state(const sf_space *fine, const sf_layout *layout);
-sf_layout sf_space_layout(const sf_space *fine, sf_state state);
-sf_state sf_space_class(const sf_space *fine, sf_state state);
+sf_packed_layout sf_space_state(const sf_space *fine, const sf_layout *layout);
+sf_layout sf_space_layout(const sf_space *fine, sf_packed_layout state);
+sf_packed_layout sf_space_class(const sf_space *fine, sf_packed_layout state);
 
 /* A move out of a state. `split` are the axes that split the larger of the pieces before and
  * after. */
-typedef struct sf_step {
+typedef struct sf_space_step {
     sf_move_kind kind;
     sf_axes axes, split;
-    sf_state to;
-} sf_step;
+    sf_packed_layout to;
+} sf_space_step;
 
 /* Calls `visit` for each move out of the state, in the order of kinds, axes and choices. */
-typedef void sf_step_visit(void *context, const sf_step *step);
-void sf_space_moves(const sf_space *space, sf_state state, sf_step_visit *visit, void *context);
+typedef void sf_step_visit(void *context, const sf_space_step *step);
+void sf_space_moves(const sf_space *space, sf_packed_layout state, sf_step_visit *visit,
+                    void *context);
 
 #endif

@@ -124,7 +124,7 @@ static void place_points(const sf_problem *root, place *here, const double *mult
 /* Solves what has no uses left, or nothing at all; true when the visit is done with that. */
 static bool finish(place *here, visit *v)
 {
-    sf_order order;
+    sf_elimination order;
     uint32_t *choice = SF_ARRAY(&here->arena, here->rest.nnodes, uint32_t);
     if (here->rest.nuses > 0 || !sf_order_find(&here->rest, ELIMINATE_LIMIT, &here->arena, &order))
         return false;

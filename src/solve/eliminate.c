@@ -19,7 +19,7 @@ typedef struct bucket {
 
 typedef struct eliminator {
     const sf_problem *problem;
-    const sf_order *order;
+    const sf_elimination *order;
     sf_arena *arena;
     uint32_t *place; /* [nnodes]: position of a node */
     bucket *buckets; /* by position */
@@ -186,7 +186,7 @@ static int64_t send_messages(eliminator *e)
     return cost;
 }
 
-int64_t sf_eliminate(const sf_problem *problem, const sf_order *order, sf_arena *scratch,
+int64_t sf_eliminate(const sf_problem *problem, const sf_elimination *order, sf_arena *scratch,
                      uint32_t *choice)
 {
     sf_mark mark = sf_arena_mark(scratch);

@@ -10,21 +10,21 @@
 
 #include "solve/problem.h"
 
-typedef struct sf_order {
+typedef struct sf_elimination {
     uint32_t *node;            /* [nnodes]: in order of elimination */
     uint32_t *separator_first; /* [nnodes + 1], by position in the order */
     uint32_t *separator;       /* nodes, the next to be eliminated first */
     uint32_t width;            /* the largest separator */
     int64_t cells;             /* of all tables over nodes and separators: the work */
     int64_t kept;              /* of all tables over separators: the memory */
-} sf_order;
+} sf_elimination;
 
 /* The node with the smallest table next. False as soon as the work passes `limit` cells. */
-bool sf_order_find(const sf_problem *problem, int64_t limit, sf_arena *arena, sf_order *out);
+bool sf_order_find(const sf_problem *problem, int64_t limit, sf_arena *arena, sf_elimination *out);
 
 /* The least cost, uses ignored, and an assignment that has it; SF_FORBIDDEN when all is forbidden (then
  * choice is not set). Takes scratch memory of order->kept cells from `scratch`. */
-int64_t sf_eliminate(const sf_problem *problem, const sf_order *order, sf_arena *scratch,
+int64_t sf_eliminate(const sf_problem *problem, const sf_elimination *order, sf_arena *scratch,
                      uint32_t *choice);
 
 #endif

@@ -119,7 +119,7 @@ static void unite(orderer *o, uint32_t u, uint32_t v)
 }
 
 /* Eliminates nodes until all are, or the work is over the limit. */
-static bool run(orderer *o, int64_t limit, sf_order *out)
+static bool run(orderer *o, int64_t limit, sf_elimination *out)
 {
     uint32_t position = 0, nseparator = 0;
     size_t capacity = 0, count = 0;
@@ -149,7 +149,7 @@ static bool run(orderer *o, int64_t limit, sf_order *out)
     return true;
 }
 
-static void sort_separators(const sf_problem *problem, sf_order *order, sf_arena *arena)
+static void sort_separators(const sf_problem *problem, sf_elimination *order, sf_arena *arena)
 {
     uint32_t *place = SF_ARRAY(arena, problem->nnodes, uint32_t);
     for (uint32_t p = 0; p < problem->nnodes; p++)
@@ -165,12 +165,12 @@ static void sort_separators(const sf_problem *problem, sf_order *order, sf_arena
     }
 }
 
-bool sf_order_find(const sf_problem *problem, int64_t limit, sf_arena *arena, sf_order *out)
+bool sf_order_find(const sf_problem *problem, int64_t limit, sf_arena *arena, sf_elimination *out)
 {
     uint32_t nnodes = problem->nnodes;
-    *out = (sf_order){.node = SF_ARRAY(arena, nnodes, uint32_t),
-                      .separator_first = SF_ARRAY(arena, nnodes + 1, uint32_t),
-                      .separator = SF_ARRAY(arena, 1, uint32_t)};
+    *out = (sf_elimination){.node = SF_ARRAY(arena, nnodes, uint32_t),
+                            .separator_first = SF_ARRAY(arena, nnodes + 1, uint32_t),
+                            .separator = SF_ARRAY(arena, 1, uint32_t)};
     orderer o = {.problem = problem,
                  .arena = arena,
                  .rows = SF_ARRAY(arena, nnodes, row),

@@ -70,11 +70,11 @@ static void run_search(const sf_problem *problem, sf_budget *budget, double shar
 {
     sf_budget part = sf_budget_share(budget, share);
     sf_solve_options options = *budget->options;
-    sf_found found = {.feasible = known->feasible,
-                      .cost = known->cost,
-                      .bound = known->bound,
-                      .strategy_bound = hint->strategy_bound,
-                      .multiplier = hint->multiplier};
+    sf_solve_found found = {.feasible = known->feasible,
+                            .cost = known->cost,
+                            .bound = known->bound,
+                            .strategy_bound = hint->strategy_bound,
+                            .multiplier = hint->multiplier};
     options.gap = options.gap > gap ? options.gap : gap;
     part.options = &options;
     sf_search(problem, &part, &found, known->choice);

@@ -21,7 +21,7 @@ enum {
 typedef struct search {
     const sf_problem *problem;
     sf_budget *budget;
-    sf_found *found;
+    sf_solve_found *found;
     uint32_t *choice;
     sf_arena arena;
     sf_tables tables;
@@ -188,7 +188,7 @@ static void prove(search *s)
 
 static bool is_done(const search *s)
 {
-    const sf_found *found = s->found;
+    const sf_solve_found *found = s->found;
     if (found->bound >= SF_FORBIDDEN || sf_budget_spent(s->budget))
         return true;
     double gap = (double)found->cost - (double)found->bound;
@@ -294,7 +294,8 @@ static void tell_center(search *s)
     }
 }
 
-void sf_search(const sf_problem *problem, sf_budget *budget, sf_found *found, uint32_t *choice)
+void sf_search(const sf_problem *problem, sf_budget *budget, sf_solve_found *found,
+               uint32_t *choice)
 {
     search *s = sf_alloc(sizeof *s);
     *s = (search){

@@ -14,17 +14,18 @@
 #include "solve/solve.h"
 
 /* Of the problem that was given, its base included. */
-typedef struct sf_found {
+typedef struct sf_solve_found {
     bool feasible;
     int64_t cost;            /* where feasible */
     int64_t bound;           /* no assignment that keeps to the rules costs less */
     int64_t *strategy_bound; /* [strategies], or NULL: to be set to a bound of what takes each */
     double *multiplier;      /* [ntimes], or NULL: to be set to those behind these bounds */
-} sf_found;
+} sf_solve_found;
 
 /* Improves on found and choice[nnodes] until the budget is spent, or the gap is what the options ask for.
  * On entry found->feasible tells that choice is an answer to start from, of found->cost, and found->bound is
  * a bound that is known. Where nothing feasible is found, choice is the last attempt. */
-void sf_search(const sf_problem *problem, sf_budget *budget, sf_found *found, uint32_t *choice);
+void sf_search(const sf_problem *problem, sf_budget *budget, sf_solve_found *found,
+               uint32_t *choice);
 
 #endif

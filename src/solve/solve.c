@@ -19,7 +19,7 @@ static bool solve_part(sf_cutter *cutter, const uint32_t *nodes, uint32_t count,
 {
     sf_arena arena = {0};
     sf_problem part;
-    sf_order order;
+    sf_elimination order;
     sf_cutter_cut(cutter, nodes, count, &arena, &part);
     bool fits = part.nuses == 0 && sf_order_find(&part, ELIMINATE_LIMIT, &arena, &order) &&
                 order.kept <= KEEP_LIMIT;

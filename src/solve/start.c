@@ -149,7 +149,7 @@ static bool solve_exactly(starting *s, const sf_problem *problem, const bool *ke
                           sf_arena *arena, uint32_t *out)
 {
     sf_network net;
-    sf_order order;
+    sf_elimination order;
     sf_problem rest;
     uint32_t *node_of;
     sf_network_init(&net, problem, arena);

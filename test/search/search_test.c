@@ -399,9 +399,9 @@ typedef struct searching {
 static sf_status search_plans(void *context)
 {
     const searching *job = context;
-    sf_found found;
+    sf_found_plans found;
     sf_status status = sf_search_plans(job->graph, &job->options, NULL, &found);
-    sf_found_free(&found);
+    sf_found_plans_free(&found);
     return status;
 }
 

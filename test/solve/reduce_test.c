@@ -103,7 +103,7 @@ static void test_eliminate(void **state)
         for (uint64_t seed = 0; seed < 300; seed++) {
             sf_arena arena = {0};
             sf_problem problem;
-            sf_order order;
+            sf_elimination order;
             sf_draw_problem(&sf_shapes[s], seed, &arena, &problem);
             problem.ntimes = problem.nuses = 0; /* elimination does not look at them */
             uint32_t *choice = SF_ARRAY(&arena, problem.nnodes, uint32_t);
@@ -122,7 +122,7 @@ static void test_order_limit(void **state)
     (void)state;
     sf_arena arena = {0};
     sf_problem problem;
-    sf_order order;
+    sf_elimination order;
     sf_shape shape = {"clique", 60, 9, 3000, 0, 10, 0, 1, false};
     sf_draw_problem(&shape, 3, &arena, &problem);
     assert_false(sf_order_find(&problem, 1 << 24, &arena, &order));

@@ -14,13 +14,13 @@
 
 enum { WORK = 16 * 1000 * 1000 };
 
-static sf_found search(const sf_problem *problem, int threads, int64_t work, uint32_t *choice)
+static sf_solve_found search(const sf_problem *problem, int threads, int64_t work, uint32_t *choice)
 {
     sf_solve_options options = {.work = work, .seed = 7};
     sf_threads *pool = threads > 1 ? sf_threads_new(threads) : NULL;
     sf_budget budget = {
         .options = &options, .deadline = HUGE_VAL, .work_limit = work, .threads = pool};
-    sf_found found = {.bound = INT64_MIN};
+    sf_solve_found found = {.bound = INT64_MIN};
     sf_search(problem, &budget, &found, choice);
     if (pool)
         sf_threads_free(pool);
@@ -37,7 +37,7 @@ static void test_small(void **state)
             sf_problem problem;
             sf_draw_problem(&sf_shapes[s], seed, &arena, &problem);
             uint32_t *choice = SF_ARRAY(&arena, problem.nnodes, uint32_t);
-            sf_found found = search(&problem, 1, WORK / 4, choice);
+            sf_solve_found found = search(&problem, 1, WORK / 4, choice);
             int64_t best = sf_enumerate(&problem, &arena);
             assert_true(found.bound <= best);
             if (found.feasible) {
@@ -64,9 +64,9 @@ static void test_threads(void **state)
         sf_draw_problem(&shape, seed, &arena, &problem);
         size_t size = problem.nnodes * sizeof(uint32_t);
         uint32_t *choice = sf_arena_alloc(&arena, size), *again = sf_arena_alloc(&arena, size);
-        sf_found found = search(&problem, 1, WORK, choice);
+        sf_solve_found found = search(&problem, 1, WORK, choice);
         for (int threads = 2; threads < 8; threads += 2) {
-            sf_found other = search(&problem, threads, WORK, again);
+            sf_solve_found other = search(&problem, threads, WORK, again);
             assert_int_equal(other.feasible, found.feasible);
             assert_int_equal(other.cost, found.cost);
             assert_int_equal(other.bound, found.bound);
@@ -85,11 +85,11 @@ static void test_start(void **state)
         sf_problem problem;
         sf_draw_problem(&sf_shapes[6], seed, &arena, &problem);
         uint32_t *choice = SF_ARRAY(&arena, problem.nnodes, uint32_t);
-        sf_found first = search(&problem, 1, WORK / 4, choice);
+        sf_solve_found first = search(&problem, 1, WORK / 4, choice);
         if (first.feasible) {
             sf_solve_options options = {.work = 1};
             sf_budget budget = {.options = &options, .deadline = HUGE_VAL, .work_limit = 1};
-            sf_found again = {.feasible = true, .cost = first.cost, .bound = first.bound};
+            sf_solve_found again = {.feasible = true, .cost = first.cost, .bound = first.bound};
             sf_search(&problem, &budget, &again, choice);
             assert_true(again.feasible && again.cost <= first.cost && again.bound >= first.bound);
             assert_int_equal(sf_problem_judge(&problem, choice, &arena).cost, again.cost);

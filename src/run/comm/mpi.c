@@ -64,7 +64,7 @@ sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm
 #include "base/hash.h"
 #include "run/comm/mpi.h"
 
-static sf_engine engine_memory = {
+static sf_mpi_engine engine_memory = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_MUTEX_INITIALIZER, .left = true};
 
 /* Seconds that the others have for their messages before MPI_Abort ends everybody. */
@@ -75,7 +75,7 @@ static sf_engine engine_memory = {
 
 /* Beginning and end ---------------------------------------------------------------------------- */
 
-static const char *find_hosts(sf_engine *engine)
+static const char *find_hosts(sf_mpi_engine *engine)
 {
     char name[MPI_MAX_PROCESSOR_NAME];
     int length = 0;
@@ -88,7 +88,7 @@ static const char *find_hosts(sf_engine *engine)
                : "MPI_Allgather fails";
 }
 
-static const char *start_mpi(sf_engine *engine)
+static const char *start_mpi(sf_mpi_engine *engine)
 {
     int running = 0, ended = 0, level = MPI_THREAD_SINGLE, found = 0;
     void *limit = NULL;
@@ -123,7 +123,7 @@ static const char *start_mpi(sf_engine *engine)
     return engine->next_tag && engine->gone && engine->hosts ? find_hosts(engine) : "no memory";
 }
 
-static void stop_mpi(sf_engine *engine)
+static void stop_mpi(sf_mpi_engine *engine)
 {
     sf_engine_drop_letters(engine, UINT32_MAX);
     sf_free(engine->next_tag);
@@ -136,13 +136,13 @@ static void stop_mpi(sf_engine *engine)
 }
 
 /* Of both, the caller holds the lock. */
-static void raise_flag(sf_engine *engine, bool *flag)
+static void raise_flag(sf_mpi_engine *engine, bool *flag)
 {
     *flag = true;
     pthread_cond_broadcast(&engine->changed);
 }
 
-static bool await_flag(sf_engine *engine, const bool *flag, double seconds)
+static bool await_flag(sf_mpi_engine *engine, const bool *flag, double seconds)
 {
     double deadline = sf_now() + seconds;
     struct timespec until = sf_comm_timespec(deadline);
@@ -153,7 +153,7 @@ static bool await_flag(sf_engine *engine, const bool *flag, double seconds)
 
 static void *run_engine(void *argument)
 {
-    sf_engine *engine = argument;
+    sf_mpi_engine *engine = argument;
 #ifdef PR_SET_TIMERSLACK
     prctl(PR_SET_TIMERSLACK, 1000); /* or a nap takes three times as long as asked for */
 #endif
@@ -175,7 +175,7 @@ static void *run_engine(void *argument)
 }
 
 /* Caller holds the lock. The thread may be held up in MPI: that is not waited for. */
-static void await_close(sf_engine *engine)
+static void await_close(sf_mpi_engine *engine)
 {
     double deadline = sf_now() + 4 * SF_MPI_TELL_LIMIT;
     struct timespec until = sf_comm_timespec(deadline);
@@ -184,7 +184,7 @@ static void await_close(sf_engine *engine)
 }
 
 /* The others did not start, or do not end; the thread stays where it is in MPI. */
-static void leave_alone(const sf_engine *engine)
+static void leave_alone(const sf_mpi_engine *engine)
 {
     if (engine->ready)
         fprintf(stderr, "error: waited %g s for the other ranks to end (MPI_Finalize)\n",
@@ -204,7 +204,7 @@ static void abort_mpi(void)
 
 static void at_exit(void)
 {
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     pthread_mutex_lock(&engine->lock);
     if (engine->comm && !atomic_load(&engine->ending)) {
         sf_engine_end(engine, true, "it ended before its work was done");
@@ -225,7 +225,7 @@ static void at_exit(void)
 
 /* The interface -------------------------------------------------------------------------------- */
 
-static sf_status report_failure(const sf_engine *engine, const sf_request *base, sf_diag *diag)
+static sf_status report_failure(const sf_mpi_engine *engine, const sf_request *base, sf_diag *diag)
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
@@ -238,7 +238,7 @@ static sf_status report_failure(const sf_engine *engine, const sf_request *base,
 
 static sf_status mpi_start(sf_request *base, sf_diag *diag)
 {
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     sf_flow *flow = (sf_flow *)base;
     sf_status status = SF_OK;
     pthread_mutex_lock(&engine->lock);
@@ -262,7 +262,7 @@ static bool mpi_done(const sf_request *base)
 }
 
 /* The time is over: says for whom, and ends the world. */
-static void give_up(sf_engine *engine, sf_flow *flow)
+static void give_up(sf_mpi_engine *engine, sf_flow *flow)
 {
     char name[SF_COMM_TEXT], text[SF_MPI_REASON];
     sf_comm_describe_request(&flow->base, name);
@@ -274,7 +274,7 @@ static void give_up(sf_engine *engine, sf_flow *flow)
 
 static sf_status mpi_wait(sf_request *base, sf_diag *diag)
 {
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     sf_flow *flow = (sf_flow *)base;
     double deadline = sf_now() + base->group->comm->limit;
     sf_engine_drive(engine, flow);
@@ -297,7 +297,7 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
 static void mpi_abort(sf_comm *comm, const char *why)
 {
     (void)comm;
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     pthread_mutex_lock(&engine->lock);
     sf_engine_end(engine, true, why);
     await_close(engine);
@@ -306,7 +306,7 @@ static void mpi_abort(sf_comm *comm, const char *why)
 
 static void mpi_free(sf_comm *comm)
 {
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     const sf_request *open = comm->requests;
     while (open && (open->local || mpi_done(open)))
         open = open->next;
@@ -342,7 +342,7 @@ static const sf_comm_backend mpi_kind = {
     .free = mpi_free,
 };
 
-static bool start_engine(sf_engine *engine)
+static bool start_engine(sf_mpi_engine *engine)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -359,7 +359,7 @@ static bool start_engine(sf_engine *engine)
     return good && atexit(at_exit) == 0;
 }
 
-static sf_status report_absence(const sf_engine *engine, sf_diag *diag)
+static sf_status report_absence(const sf_mpi_engine *engine, sf_diag *diag)
 {
     sf_fail(diag, SF_EPEER, SF_NOWHERE, "waited %g s for the other ranks to start (MPI_Init)",
             engine->limit);
@@ -370,7 +370,7 @@ static sf_status report_absence(const sf_engine *engine, sf_diag *diag)
 }
 
 /* Caller holds the lock. */
-static sf_status open_world(sf_engine *engine, const sf_comm_options *options, sf_diag *diag)
+static sf_status open_world(sf_mpi_engine *engine, const sf_comm_options *options, sf_diag *diag)
 {
     if (engine->comm)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "this process is a rank of MPI already");
@@ -400,7 +400,7 @@ static sf_status open_world(sf_engine *engine, const sf_comm_options *options, s
 
 sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm **out)
 {
-    sf_engine *engine = &engine_memory;
+    sf_mpi_engine *engine = &engine_memory;
     pthread_mutex_lock(&engine->lock);
     sf_status status = open_world(engine, options, diag);
     *out = engine->comm;

@@ -65,7 +65,7 @@ typedef struct sf_flow {
     const char **payloads;   /* of the letters */
     const void **scratch;
     int64_t sent, send_done, received, receive_done; /* begun, and complete */
-    sf_move next_send, next_receive;                 /* if there is one more */
+    sf_hop next_send, next_receive;                  /* if there is one more */
     MPI_Request sends[SF_RING_QUEUE], receives[SF_RING_QUEUE];
     struct sf_slots *slots;
 } sf_flow;
@@ -77,7 +77,7 @@ typedef struct sf_slots {
     char *memory;  /* SF_RING_QUEUE slots to receive into, and as many to send from */
 } sf_slots;
 
-typedef struct sf_engine {
+typedef struct sf_mpi_engine {
     pthread_mutex_t lock;
     pthread_cond_t work;    /* for the engine */
     pthread_cond_t changed; /* for those who wait for it */
@@ -121,40 +121,41 @@ typedef struct sf_engine {
     bool answered;
     int answer;
     sf_slots *slots;
-} sf_engine;
+} sf_mpi_engine;
 
 /* Seconds for telling the others that the world ends. */
 #define SF_MPI_TELL_LIMIT 1.0
 
 /* The thread's work, until the process ends. */
-void sf_engine_serve(sf_engine *engine);
+void sf_engine_serve(sf_mpi_engine *engine);
 
 /* Does the thread's work for the caller, who waits for the flow: until it is done, or nothing moves for a
  * while. Saves two changes of threads. */
-void sf_engine_drive(sf_engine *engine, const sf_flow *flow);
+void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow);
 
 /* Caller holds the lock. Ends the world; the first reason stays. */
-void sf_engine_end(sf_engine *engine, bool tell, const char *reason);
+void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason);
 
 /* Ends the world from inside of the engine, for a reason that the others are told. */
-void sf_engine_fail(sf_engine *engine, const char *format, ...)
+void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* False, and the world ended, if an MPI call did not return MPI_SUCCESS. */
-bool sf_engine_check(sf_engine *engine, int code, const char *doing, int peer);
+bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int peer);
 
 /* Sends a letter: `payload` bytes follow the head. Letters belong to the engine; NULL without memory. */
-sf_letter *sf_engine_new_letter(sf_engine *engine, sf_letter_kind kind, int peer, int64_t payload);
-void sf_engine_post(sf_engine *engine, sf_letter *letter);
+sf_letter *sf_engine_new_letter(sf_mpi_engine *engine, sf_letter_kind kind, int peer,
+                                int64_t payload);
+void sf_engine_post(sf_mpi_engine *engine, sf_letter *letter);
 
 /* Drops letters of worlds up to `epoch` that nobody asked for. */
-void sf_engine_drop_letters(sf_engine *engine, uint32_t epoch);
+void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch);
 
 /* A flow's first step, all others (true if something moved), and an announcement for it. */
-bool sf_flow_begin(sf_engine *engine, sf_flow *flow);
-bool sf_flow_advance(sf_engine *engine, sf_flow *flow);
-void sf_flow_hear(sf_engine *engine, sf_flow *flow, sf_letter *letter);
-void sf_flow_end(sf_engine *engine, sf_flow *flow);
+bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow);
+bool sf_flow_advance(sf_mpi_engine *engine, sf_flow *flow);
+void sf_flow_hear(sf_mpi_engine *engine, sf_flow *flow, sf_letter *letter);
+void sf_flow_end(sf_mpi_engine *engine, sf_flow *flow);
 bool sf_flow_is_over(const sf_flow *flow);
 
 #endif

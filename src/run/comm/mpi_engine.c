@@ -20,7 +20,7 @@
 
 /* Failures ------------------------------------------------------------------------------------- */
 
-void sf_engine_end(sf_engine *engine, bool tell, const char *reason)
+void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason)
 {
     if (atomic_load(&engine->ending))
         return;
@@ -31,7 +31,7 @@ void sf_engine_end(sf_engine *engine, bool tell, const char *reason)
     pthread_cond_broadcast(&engine->changed);
 }
 
-void sf_engine_fail(sf_engine *engine, const char *format, ...)
+void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
 {
     char text[SF_MPI_REASON];
     va_list args;
@@ -43,7 +43,7 @@ void sf_engine_fail(sf_engine *engine, const char *format, ...)
     pthread_mutex_unlock(&engine->lock);
 }
 
-bool sf_engine_check(sf_engine *engine, int code, const char *doing, int peer)
+bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int peer)
 {
     if (code == MPI_SUCCESS)
         return true;
@@ -56,7 +56,7 @@ bool sf_engine_check(sf_engine *engine, int code, const char *doing, int peer)
 
 /* Letters -------------------------------------------------------------------------------------- */
 
-static sf_letter *allocate_letter(sf_engine *engine, int64_t size)
+static sf_letter *allocate_letter(sf_mpi_engine *engine, int64_t size)
 {
     sf_letter *letter = sf_alloc_kept(sizeof *letter + (size_t)size);
     if (!letter)
@@ -68,7 +68,8 @@ static sf_letter *allocate_letter(sf_engine *engine, int64_t size)
 _Static_assert(offsetof(sf_letter, payload) == offsetof(sf_letter, head) + sizeof(sf_letter_head),
                "the payload follows the head");
 
-sf_letter *sf_engine_new_letter(sf_engine *engine, sf_letter_kind kind, int peer, int64_t payload)
+sf_letter *sf_engine_new_letter(sf_mpi_engine *engine, sf_letter_kind kind, int peer,
+                                int64_t payload)
 {
     sf_letter *letter = allocate_letter(engine, payload);
     if (!letter)
@@ -80,7 +81,7 @@ sf_letter *sf_engine_new_letter(sf_engine *engine, sf_letter_kind kind, int peer
     return letter;
 }
 
-void sf_engine_post(sf_engine *engine, sf_letter *letter)
+void sf_engine_post(sf_mpi_engine *engine, sf_letter *letter)
 {
     int code = MPI_Isend(&letter->head, letter->size, MPI_BYTE, letter->peer, SF_MPI_LETTER_TAG,
                          engine->world, &letter->request);
@@ -92,7 +93,7 @@ void sf_engine_post(sf_engine *engine, sf_letter *letter)
     engine->outbox = letter;
 }
 
-static void post_to_all(sf_engine *engine, sf_letter_kind kind, const char *text)
+static void post_to_all(sf_mpi_engine *engine, sf_letter_kind kind, const char *text)
 {
     size_t size = strlen(text) + 1;
     for (int r = 0; r < engine->size; r++) {
@@ -106,7 +107,7 @@ static void post_to_all(sf_engine *engine, sf_letter_kind kind, const char *text
     }
 }
 
-static bool empty_outbox(sf_engine *engine)
+static bool empty_outbox(sf_mpi_engine *engine)
 {
     bool moved = false;
     for (sf_letter **at = &engine->outbox; *at;) {
@@ -126,7 +127,7 @@ static bool empty_outbox(sf_engine *engine)
     return moved;
 }
 
-static sf_flow *find_flow(const sf_engine *engine, const sf_letter_head *head)
+static sf_flow *find_flow(const sf_mpi_engine *engine, const sf_letter_head *head)
 {
     for (sf_flow *flow = engine->flows; flow; flow = flow->next)
         if (flow->base.group->key == head->key && flow->base.sequence == head->sequence)
@@ -134,7 +135,7 @@ static sf_flow *find_flow(const sf_engine *engine, const sf_letter_head *head)
     return NULL;
 }
 
-static void store_letter(sf_engine *engine, sf_letter *letter)
+static void store_letter(sf_mpi_engine *engine, sf_letter *letter)
 {
     letter->next = NULL;
     *engine->last_in = letter;
@@ -142,7 +143,7 @@ static void store_letter(sf_engine *engine, sf_letter *letter)
 }
 
 /* While this rank asks around whom to blame, another's reason is as good, and it is known already. */
-static void hear_abort(sf_engine *engine, const sf_letter *letter)
+static void hear_abort(sf_mpi_engine *engine, const sf_letter *letter)
 {
     char text[SF_MPI_REASON + 64];
     snprintf(text, sizeof text, "rank %d gave up: %s", letter->peer, letter->payload);
@@ -157,7 +158,7 @@ static void hear_abort(sf_engine *engine, const sf_letter *letter)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static void answer_letter(sf_engine *engine, const sf_letter *letter)
+static void answer_letter(sf_mpi_engine *engine, const sf_letter *letter)
 {
     const sf_flow *flow = find_flow(engine, &letter->head);
     sf_letter *answer = sf_engine_new_letter(engine, SF_LETTER_ANSWER, letter->peer, 0);
@@ -167,7 +168,7 @@ static void answer_letter(sf_engine *engine, const sf_letter *letter)
     sf_engine_post(engine, answer);
 }
 
-static void open_letter(sf_engine *engine, sf_letter *letter)
+static void open_letter(sf_mpi_engine *engine, sf_letter *letter)
 {
     const sf_letter_head *head = &letter->head;
     if (head->kind == SF_LETTER_LEAVE) {
@@ -191,7 +192,7 @@ static void open_letter(sf_engine *engine, sf_letter *letter)
 }
 
 /* One letter at a time; it is not waited for, since its sender may be dead. */
-static bool read_letters(sf_engine *engine)
+static bool read_letters(sf_mpi_engine *engine)
 {
     int flag = 0;
     if (!engine->coming) {
@@ -223,14 +224,14 @@ static bool read_letters(sf_engine *engine)
 
 /* The thread ----------------------------------------------------------------------------------- */
 
-static void find_last_in(sf_engine *engine)
+static void find_last_in(sf_mpi_engine *engine)
 {
     engine->last_in = &engine->inbox;
     while (*engine->last_in)
         engine->last_in = &(*engine->last_in)->next;
 }
 
-void sf_engine_drop_letters(sf_engine *engine, uint32_t epoch)
+void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch)
 {
     for (sf_letter **at = &engine->inbox; *at;) {
         sf_letter *letter = *at;
@@ -244,7 +245,7 @@ void sf_engine_drop_letters(sf_engine *engine, uint32_t epoch)
     find_last_in(engine);
 }
 
-static void begin_flow(sf_engine *engine, sf_flow *flow)
+static void begin_flow(sf_mpi_engine *engine, sf_flow *flow)
 {
     if (!sf_flow_begin(engine, flow))
         return;
@@ -265,7 +266,7 @@ static void begin_flow(sf_engine *engine, sf_flow *flow)
     find_last_in(engine);
 }
 
-static bool take_starts(sf_engine *engine)
+static bool take_starts(sf_mpi_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     sf_flow *starts = engine->starts;
@@ -279,7 +280,7 @@ static bool take_starts(sf_engine *engine)
     return starts != NULL;
 }
 
-static bool advance_flows(sf_engine *engine)
+static bool advance_flows(sf_mpi_engine *engine)
 {
     bool moved = false;
     for (sf_flow **at = &engine->flows; *at && !atomic_load(&engine->ending);) {
@@ -308,7 +309,7 @@ static void nap(double seconds)
 }
 
 /* For whom `rank` waits in the transfer; -1: it is not waiting, or does not answer. */
-static int ask(sf_engine *engine, const sf_flow *flow, int rank)
+static int ask(sf_mpi_engine *engine, const sf_flow *flow, int rank)
 {
     sf_letter *letter = sf_engine_new_letter(engine, SF_LETTER_ASK, rank, 0);
     if (!letter)
@@ -325,7 +326,7 @@ static int ask(sf_engine *engine, const sf_flow *flow, int rank)
 }
 
 /* In a ring everybody waits for the one before: follows them to the one who started it all. */
-static void find_culprit(sf_engine *engine)
+static void find_culprit(sf_mpi_engine *engine)
 {
     const sf_flow *flow = engine->late;
     int rank = atomic_load(&flow->waits_for), next = rank;
@@ -348,7 +349,7 @@ static void find_culprit(sf_engine *engine)
 }
 
 /* The others learn of it, if they do not know, and that is the last of MPI. */
-static void close_world(sf_engine *engine)
+static void close_world(sf_mpi_engine *engine)
 {
     if (engine->late)
         find_culprit(engine);
@@ -369,7 +370,7 @@ static void close_world(sf_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static bool all_gone(const sf_engine *engine)
+static bool all_gone(const sf_mpi_engine *engine)
 {
     for (int r = 0; r < engine->size; r++)
         if (r != engine->rank && engine->gone[r] < engine->epoch)
@@ -377,7 +378,7 @@ static bool all_gone(const sf_engine *engine)
     return true;
 }
 
-static bool is_busy(const sf_engine *engine)
+static bool is_busy(const sf_mpi_engine *engine)
 {
     return engine->flows || engine->outbox || engine->coming;
 }
@@ -385,7 +386,7 @@ static bool is_busy(const sf_engine *engine)
 /* Nothing moved since `still`. Something is under way: looks again at once for a while, then naps, so
  * that the program, and other ranks, have the processor. Nothing is: sleeps until it is woken, but looks
  * up now and then, because some MPIs only send while they are called. */
-static void rest(sf_engine *engine, bool busy, double still, double now)
+static void rest(sf_mpi_engine *engine, bool busy, double still, double now)
 {
     double quiet = now - still;
     if (quiet < KEEN_FOR) {
@@ -405,7 +406,7 @@ static void rest(sf_engine *engine, bool busy, double still, double now)
     }
 }
 
-static void drop_slots(sf_engine *engine)
+static void drop_slots(sf_mpi_engine *engine)
 {
     while (engine->slots) {
         sf_slots *next = engine->slots->next;
@@ -416,7 +417,7 @@ static void drop_slots(sf_engine *engine)
 }
 
 /* Says good-bye once, and is through when everybody has. */
-static bool leave(sf_engine *engine)
+static bool leave(sf_mpi_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     bool leaving = engine->leaving;
@@ -441,7 +442,7 @@ static bool leave(sf_engine *engine)
 
 /* Between two worlds MPI is the program's, and while a rank waits it has the turn. False when the process
  * ends. */
-static bool await_world(sf_engine *engine)
+static bool await_world(sf_mpi_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     engine->sleeping = true;
@@ -461,7 +462,7 @@ static bool await_world(sf_engine *engine)
 
 /* Looks after everything once; the caller has the turn. True if something moved: a look that took long
  * moved bytes, even if nothing came to its end by it. */
-static bool look(sf_engine *engine, double *now)
+static bool look(sf_mpi_engine *engine, double *now)
 {
     double before = sf_now();
     bool moved = take_starts(engine);
@@ -473,7 +474,7 @@ static bool look(sf_engine *engine, double *now)
     return moved || *now - before > LONG_LOOK;
 }
 
-void sf_engine_serve(sf_engine *engine)
+void sf_engine_serve(sf_mpi_engine *engine)
 {
     double still = sf_now(), now;
     while (await_world(engine)) {
@@ -496,7 +497,7 @@ void sf_engine_serve(sf_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
-void sf_engine_drive(sf_engine *engine, const sf_flow *flow)
+void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow)
 {
     if (!engine->shared)
         return;

@@ -16,7 +16,7 @@ static int rank_at(const sf_flow *flow, int place)
 
 /* Slots ---------------------------------------------------------------------------------------- */
 
-static sf_slots *take_slots(sf_engine *engine, int64_t bytes)
+static sf_slots *take_slots(sf_mpi_engine *engine, int64_t bytes)
 {
     for (sf_slots **at = &engine->slots; *at; at = &(*at)->next)
         if ((*at)->bytes >= bytes) {
@@ -48,7 +48,7 @@ static char *pack_of(const sf_flow *flow, int64_t send)
 
 /* Announcements ------------------------------------------------------------------------------ */
 
-static void announce(sf_engine *engine, sf_flow *flow, int place)
+static void announce(sf_mpi_engine *engine, sf_flow *flow, int place)
 {
     const sf_request *base = &flow->base;
     int peer = rank_at(flow, place);
@@ -72,7 +72,7 @@ static void announce(sf_engine *engine, sf_flow *flow, int place)
     sf_engine_post(engine, letter);
 }
 
-bool sf_flow_begin(sf_engine *engine, sf_flow *flow)
+bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow)
 {
     sf_schedule_init(&flow->base, &flow->schedule);
     flow->keep = sf_schedule_kept(&flow->schedule);
@@ -102,7 +102,7 @@ bool sf_flow_begin(sf_engine *engine, sf_flow *flow)
     return true;
 }
 
-void sf_flow_end(sf_engine *engine, sf_flow *flow)
+void sf_flow_end(sf_mpi_engine *engine, sf_flow *flow)
 {
     if (flow->letters)
         for (int p = 0; p < flow->base.group->count; p++)
@@ -117,7 +117,7 @@ void sf_flow_end(sf_engine *engine, sf_flow *flow)
 }
 
 /* Takes the letter over. */
-void sf_flow_hear(sf_engine *engine, sf_flow *flow, sf_letter *letter)
+void sf_flow_hear(sf_mpi_engine *engine, sf_flow *flow, sf_letter *letter)
 {
     sf_signature here = sf_comm_signature(&flow->base);
     int place = letter->head.place;
@@ -146,7 +146,7 @@ void sf_flow_hear(sf_engine *engine, sf_flow *flow, sf_letter *letter)
 /* Messages ------------------------------------------------------------------------------------- */
 
 /* The elements of a move, one run after another: copies them to or from `packed`. */
-static void copy_runs(const sf_flow *flow, const sf_move *move, char *packed, bool pack)
+static void copy_runs(const sf_flow *flow, const sf_hop *move, char *packed, bool pack)
 {
     for (int64_t at = 0, run; at < move->count; at += run) {
         char *memory = sf_schedule_memory(&flow->schedule, move->side, move->segment,
@@ -158,7 +158,7 @@ static void copy_runs(const sf_flow *flow, const sf_move *move, char *packed, bo
 }
 
 /* Where the move's elements lie in one piece, or NULL. */
-static char *whole_run(const sf_flow *flow, const sf_move *move)
+static char *whole_run(const sf_flow *flow, const sf_hop *move)
 {
     int64_t run;
     if (move->side == SF_SIDE_SLOT)
@@ -168,16 +168,16 @@ static char *whole_run(const sf_flow *flow, const sf_move *move)
     return run == move->count ? memory : NULL;
 }
 
-static bool need_slots(sf_engine *engine, sf_flow *flow)
+static bool need_slots(sf_mpi_engine *engine, sf_flow *flow)
 {
     if (!flow->slots)
         flow->slots = take_slots(engine, flow->schedule.chunk_bytes);
     return flow->slots != NULL;
 }
 
-static bool post_send(sf_engine *engine, sf_flow *flow)
+static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
 {
-    const sf_move *move = &flow->next_send;
+    const sf_hop *move = &flow->next_send;
     if (flow->sent == flow->schedule.sends || flow->sent - flow->send_done == SF_RING_QUEUE ||
         move->receives > flow->receive_done)
         return false;
@@ -203,9 +203,9 @@ static bool post_send(sf_engine *engine, sf_flow *flow)
     return true;
 }
 
-static bool post_receive(sf_engine *engine, sf_flow *flow)
+static bool post_receive(sf_mpi_engine *engine, sf_flow *flow)
 {
-    const sf_move *move = &flow->next_receive;
+    const sf_hop *move = &flow->next_receive;
     if (flow->received == flow->schedule.receives ||
         flow->received - flow->receive_done == SF_RING_QUEUE || move->sends > flow->send_done ||
         flow->tags_in[move->peer] == 0)
@@ -230,7 +230,7 @@ static bool post_receive(sf_engine *engine, sf_flow *flow)
 }
 
 /* What came is combined with our own elements, or put where it belongs. */
-static void use_receive(const sf_flow *flow, const sf_move *move, char *slot)
+static void use_receive(const sf_flow *flow, const sf_hop *move, char *slot)
 {
     if (!move->combine) {
         if (move->count > 0 && !whole_run(flow, move))
@@ -249,14 +249,14 @@ static void use_receive(const sf_flow *flow, const sf_move *move, char *slot)
     }
 }
 
-static bool test_receive(sf_engine *engine, sf_flow *flow)
+static bool test_receive(sf_mpi_engine *engine, sf_flow *flow)
 {
     if (flow->receive_done == flow->received)
         return false;
     int flag = 0;
     int code =
         MPI_Test(&flow->receives[flow->receive_done % SF_RING_QUEUE], &flag, MPI_STATUS_IGNORE);
-    sf_move move = sf_schedule_receive(&flow->schedule, flow->receive_done);
+    sf_hop move = sf_schedule_receive(&flow->schedule, flow->receive_done);
     if (!sf_engine_check(engine, code, "receiving from", rank_at(flow, move.peer)) || !flag)
         return false;
     use_receive(flow, &move, flow->slots ? slot_of(flow, flow->receive_done) : NULL);
@@ -264,7 +264,7 @@ static bool test_receive(sf_engine *engine, sf_flow *flow)
     return true;
 }
 
-static bool test_send(sf_engine *engine, sf_flow *flow)
+static bool test_send(sf_mpi_engine *engine, sf_flow *flow)
 {
     if (flow->send_done == flow->sent)
         return false;
@@ -308,7 +308,7 @@ static int waits_for(const sf_flow *flow)
     return flow->base.group->place;
 }
 
-static void check_presence(sf_engine *engine, const sf_flow *flow, int place)
+static void check_presence(sf_mpi_engine *engine, const sf_flow *flow, int place)
 {
     char text[SF_COMM_TEXT];
     int rank = rank_at(flow, place);
@@ -336,7 +336,7 @@ static void finish_inlined(sf_flow *flow)
     sf_schedule_inline_finish(&flow->schedule, flow->payloads, flow->scratch);
 }
 
-bool sf_flow_advance(sf_engine *engine, sf_flow *flow)
+bool sf_flow_advance(sf_mpi_engine *engine, sf_flow *flow)
 {
     bool moved = copy_kept(flow);
     while (test_receive(engine, flow))

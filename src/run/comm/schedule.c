@@ -17,7 +17,7 @@ typedef struct stretch {
 } stretch;
 
 /* What a part has of a segment, on that side. */
-static stretch find_stretch(const sf_schedule *s, sf_side side, const sf_transfer_part *part,
+static stretch find_stretch(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                             int segment)
 {
     sf_transfer_kind kind = s->request->transfer.kind;
@@ -132,7 +132,7 @@ void sf_schedule_init(const sf_request *request, sf_schedule *out)
 }
 
 /* Fills in the elements of chunk `chunk` of a segment. */
-static void cut_chunk(const sf_schedule *s, int segment, int64_t chunk, sf_move *move)
+static void cut_chunk(const sf_schedule *s, int segment, int64_t chunk, sf_hop *move)
 {
     int64_t length = segment_length(s, segment);
     move->segment = segment;
@@ -155,29 +155,29 @@ static ring_spot find_spot(const sf_schedule *s, int64_t index)
                        .width = width};
 }
 
-static sf_move ring_send(const sf_schedule *s, int64_t index)
+static sf_hop ring_send(const sf_schedule *s, int64_t index)
 {
     ring_spot spot = find_spot(s, index);
     bool first = spot.round == s->first_round, reduced = spot.round >= s->members - 1;
-    sf_move move = {.peer = wrap_place(s->place + 1, s->members),
-                    .side = first     ? SF_SIDE_IN
-                            : reduced ? SF_SIDE_OUT
-                                      : SF_SIDE_SLOT,
-                    .slot = index - spot.width,
-                    .receives = first ? 0 : index - spot.width + 1};
+    sf_hop move = {.peer = wrap_place(s->place + 1, s->members),
+                   .side = first     ? SF_SIDE_IN
+                           : reduced ? SF_SIDE_OUT
+                                     : SF_SIDE_SLOT,
+                   .slot = index - spot.width,
+                   .receives = first ? 0 : index - spot.width + 1};
     cut_chunk(s, wrap_place(s->place - 1 - spot.round, s->members), spot.chunk, &move);
     return move;
 }
 
 /* A slot is taken again once what was in it has been sent. In place, memory that was sent in the first
  * half must have left before the second half writes there. */
-static sf_move ring_receive(const sf_schedule *s, int64_t index)
+static sf_hop ring_receive(const sf_schedule *s, int64_t index)
 {
     ring_spot spot = find_spot(s, index);
     int64_t last = s->members - 2;
-    sf_move move = {.peer = wrap_place((int64_t)s->place - 1, s->members),
-                    .side = spot.round < last ? SF_SIDE_SLOT : SF_SIDE_OUT,
-                    .combine = spot.round <= last};
+    sf_hop move = {.peer = wrap_place((int64_t)s->place - 1, s->members),
+                   .side = spot.round < last ? SF_SIDE_SLOT : SF_SIDE_OUT,
+                   .combine = spot.round <= last};
     if (s->first_round == 0)
         move.sends = index - SF_RING_BLOCK + 1;
     if (s->in_place && spot.round > last) {
@@ -189,15 +189,15 @@ static sf_move ring_receive(const sf_schedule *s, int64_t index)
 }
 
 /* An all_to_all: the chunks for one place after those for another. */
-static sf_move direct_move(const sf_schedule *s, int64_t index, int direction, sf_side side)
+static sf_hop direct_move(const sf_schedule *s, int64_t index, int direction, sf_hop_side side)
 {
     int64_t distance = 1 + index / s->chunks;
-    sf_move move = {.peer = wrap_place(s->place + direction * distance, s->members), .side = side};
+    sf_hop move = {.peer = wrap_place(s->place + direction * distance, s->members), .side = side};
     cut_chunk(s, move.peer, index % s->chunks, &move);
     return move;
 }
 
-sf_move sf_schedule_send(const sf_schedule *s, int64_t index)
+sf_hop sf_schedule_send(const sf_schedule *s, int64_t index)
 {
     const sf_transfer *transfer = &s->request->transfer;
     if (transfer->kind == SF_ALL_TO_ALL)
@@ -206,14 +206,14 @@ sf_move sf_schedule_send(const sf_schedule *s, int64_t index)
         return ring_send(s, index);
     bool passes = transfer->kind == SF_BROADCAST && s->place != transfer->from;
     int next = wrap_place(s->place + 1, s->members);
-    sf_move move = {.peer = transfer->kind == SF_BROADCAST ? next : transfer->to,
-                    .side = passes ? SF_SIDE_OUT : SF_SIDE_IN,
-                    .receives = passes ? index + 1 : 0};
+    sf_hop move = {.peer = transfer->kind == SF_BROADCAST ? next : transfer->to,
+                   .side = passes ? SF_SIDE_OUT : SF_SIDE_IN,
+                   .receives = passes ? index + 1 : 0};
     cut_chunk(s, 0, index, &move);
     return move;
 }
 
-sf_move sf_schedule_receive(const sf_schedule *s, int64_t index)
+sf_hop sf_schedule_receive(const sf_schedule *s, int64_t index)
 {
     const sf_transfer *transfer = &s->request->transfer;
     if (transfer->kind == SF_ALL_TO_ALL)
@@ -221,13 +221,13 @@ sf_move sf_schedule_receive(const sf_schedule *s, int64_t index)
     if (transfer->kind != SF_BROADCAST && transfer->kind != SF_PERMUTE)
         return ring_receive(s, index);
     int before = wrap_place((int64_t)s->place - 1, s->members);
-    sf_move move = {.peer = transfer->kind == SF_BROADCAST ? before : transfer->from,
-                    .side = SF_SIDE_OUT};
+    sf_hop move = {.peer = transfer->kind == SF_BROADCAST ? before : transfer->from,
+                   .side = SF_SIDE_OUT};
     cut_chunk(s, 0, index, &move);
     return move;
 }
 
-static char *memory_at(const sf_schedule *s, sf_side side, const sf_transfer_part *part,
+static char *memory_at(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                        int64_t element)
 {
     char *memory = side == SF_SIDE_IN ? (char *)(uintptr_t)part->in : part->out;
@@ -235,7 +235,7 @@ static char *memory_at(const sf_schedule *s, sf_side side, const sf_transfer_par
 }
 
 /* Parts lie apart: walks to the one that holds element `first` of the segment. */
-char *sf_schedule_memory(const sf_schedule *s, sf_side side, int segment, int64_t first,
+char *sf_schedule_memory(const sf_schedule *s, sf_hop_side side, int segment, int64_t first,
                          int64_t count, int64_t *run)
 {
     const sf_transfer *transfer = &s->request->transfer;

@@ -27,20 +27,20 @@ enum {
     SF_INLINE_BYTES = 3584, /* to one place: at most this travels with the announcement */
 };
 
-typedef enum sf_side { SF_SIDE_IN, SF_SIDE_OUT, SF_SIDE_SLOT } sf_side;
+typedef enum sf_hop_side { SF_SIDE_IN, SF_SIDE_OUT, SF_SIDE_SLOT } sf_hop_side;
 
 /* One message. A receive that combines goes into its slot first (number modulo SF_RING_QUEUE), and then
  * combined with the same elements of `in` to its side. */
-typedef struct sf_move {
+typedef struct sf_hop {
     int peer;             /* its place */
-    sf_side side;         /* where its elements come from, or go to */
+    sf_hop_side side;     /* where its elements come from, or go to */
     bool combine;         /* of a receive */
     int segment;          /* with elements [first, first + count) */
     int64_t first, count; /* none: there is no message */
     int64_t slot;         /* number of the receive whose slot is sent */
     int64_t receives;     /* how many receives, */
     int64_t sends;        /* and sends, must be complete before this one may begin */
-} sf_move;
+} sf_hop;
 
 typedef struct sf_schedule {
     const sf_request *request;
@@ -54,8 +54,8 @@ typedef struct sf_schedule {
 } sf_schedule;
 
 void sf_schedule_init(const sf_request *request, sf_schedule *out);
-sf_move sf_schedule_send(const sf_schedule *schedule, int64_t index);
-sf_move sf_schedule_receive(const sf_schedule *schedule, int64_t index);
+sf_hop sf_schedule_send(const sf_schedule *schedule, int64_t index);
+sf_hop sf_schedule_receive(const sf_schedule *schedule, int64_t index);
 
 /* Whether this rank sends to, or receives from, that place. */
 bool sf_schedule_sends_to(const sf_schedule *schedule, int place);
@@ -63,7 +63,7 @@ bool sf_schedule_hears_from(const sf_schedule *schedule, int place);
 
 /* The memory of the elements of a segment from `first` on, and how many of at most `count` lie there
  * together. */
-char *sf_schedule_memory(const sf_schedule *schedule, sf_side side, int segment, int64_t first,
+char *sf_schedule_memory(const sf_schedule *schedule, sf_hop_side side, int segment, int64_t first,
                          int64_t count, int64_t *run);
 
 /* How many elements of the segment of its own place a rank copies for itself. */

@@ -74,7 +74,7 @@ static int64_t width_of(sf_vclass class)
     return class == SF_VF64 || class == SF_VI64 ? 8 : 4;
 }
 
-static void fill(void *dst, sf_vclass class, const sf_step *step, int64_t count)
+static void fill(void *dst, sf_vclass class, const sf_loop_step *step, int64_t count)
 {
     switch (class) {
     case SF_VF32:
@@ -151,10 +151,10 @@ static bool row_stride(const sf_loop *loop, const sf_access *access, int64_t *st
 
 /* Calls back for every run of elements with one stride in the tile: memory offset, stride, register
  * offset, length. */
-typedef void each_run(runner *r, const sf_step *step, int64_t offset, int64_t stride, int64_t at,
-                      int64_t count);
+typedef void each_run(runner *r, const sf_loop_step *step, int64_t offset, int64_t stride,
+                      int64_t at, int64_t count);
 
-static void rows_runs(runner *r, const sf_step *step, const sf_access *access, each_run *run)
+static void rows_runs(runner *r, const sf_loop_step *step, const sf_access *access, each_run *run)
 {
     int64_t stride;
     if (row_stride(r->loop, access, &stride)) {
@@ -166,7 +166,7 @@ static void rows_runs(runner *r, const sf_step *step, const sf_access *access, e
         run(r, step, w.offset, 1, i, 1);
 }
 
-static void tile_runs(runner *r, const sf_step *step, each_run *run)
+static void tile_runs(runner *r, const sf_loop_step *step, each_run *run)
 {
     const sf_loop *loop = r->loop;
     const sf_access *access = &loop->accesses[step->access];
@@ -202,8 +202,8 @@ static void tile_runs(runner *r, const sf_step *step, each_run *run)
     }
 }
 
-static void load_run(runner *r, const sf_step *step, int64_t offset, int64_t stride, int64_t at,
-                     int64_t count)
+static void load_run(runner *r, const sf_loop_step *step, int64_t offset, int64_t stride,
+                     int64_t at, int64_t count)
 {
     const sf_access *access = &r->loop->accesses[step->access];
     if (count < SHORT_RUN && access->dtype == SF_F32) { /* a call would cost more than the run */
@@ -218,8 +218,8 @@ static void load_run(runner *r, const sf_step *step, int64_t offset, int64_t str
                                  r->pointers.in[access->view] + offset * bytes, stride, count);
 }
 
-static void store_run(runner *r, const sf_step *step, int64_t offset, int64_t stride, int64_t at,
-                      int64_t count)
+static void store_run(runner *r, const sf_loop_step *step, int64_t offset, int64_t stride,
+                      int64_t at, int64_t count)
 {
     const sf_access *access = &r->loop->accesses[step->access];
     if (count < SHORT_RUN && access->dtype == SF_F32) {
@@ -246,10 +246,10 @@ static sf_vop combining(sf_vfold fold)
 }
 
 /* What changes nothing. */
-static sf_step identity(sf_vfold fold, sf_vclass class)
+static sf_loop_step identity(sf_vfold fold, sf_vclass class)
 {
     bool real = class == SF_VF32 || class == SF_VF64, wide = width_of(class) == 8;
-    sf_step step = {.class = class};
+    sf_loop_step step = {.class = class};
     switch (fold) {
     case SF_VFOLD_PROD:
         if (real)
@@ -283,7 +283,7 @@ static sf_step identity(sf_vfold fold, sf_vclass class)
     return step;
 }
 
-static void fold_rows(runner *r, const sf_step *step)
+static void fold_rows(runner *r, const sf_loop_step *step)
 {
     int64_t width = width_of(step->class);
     char *dst = r->registers[step->dst];
@@ -294,7 +294,7 @@ static void fold_rows(runner *r, const sf_step *step)
                                                r->ncolumns);
 }
 
-static void gather(runner *r, const sf_step *step, char *into)
+static void gather(runner *r, const sf_loop_step *step, char *into)
 {
     int64_t width = width_of(step->class);
     const char *a = r->registers[step->a];
@@ -311,7 +311,7 @@ static void gather(runner *r, const sf_step *step, char *into)
     memcpy(next, kept, (size_t)(16 * width));
 }
 
-static void convert(runner *r, const sf_step *step, int64_t count)
+static void convert(runner *r, const sf_loop_step *step, int64_t count)
 {
     sf_vclass from = sf_vclass_of(step->dtype);
     bool is_unsigned = sf_is_unsigned(step->dtype) && sf_dtype_get(step->dtype)->bits >= 32;
@@ -326,7 +326,7 @@ static void run_tile(runner *r)
 {
     char *gathered = r->gathered;
     for (uint32_t i = 0; i < r->loop->nsteps; i++) {
-        const sf_step *step = &r->loop->steps[i];
+        const sf_loop_step *step = &r->loop->steps[i];
         int64_t count = step->is_row ? r->nrows : r->nrows * r->ncolumns;
         switch (step->kind) {
         case SF_STEP_LOAD:
@@ -384,12 +384,12 @@ static void set_up(const sf_loop_job *j, int part)
     point_registers(&r, j, part);
     char *at = r.gathered;
     for (uint32_t i = 0; i < j->loop->nsteps; i++) {
-        const sf_step *step = &j->loop->steps[i];
+        const sf_loop_step *step = &j->loop->steps[i];
         if (step->kind == SF_STEP_CONSTANT)
             fill(r.registers[step->dst], step->class, step, j->t.rows * j->t.columns);
         if (step->kind != SF_STEP_GATHER)
             continue;
-        sf_step start = identity(step->fold, step->class);
+        sf_loop_step start = identity(step->fold, step->class);
         fill(at, step->class, &start, step->is_scalar ? 1 : j->loop->columns);
         at += align((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
     }
@@ -446,7 +446,7 @@ void sf_loop_end(const sf_loop_job *j)
     const sf_vec *vec = sf_vec_get();
     int64_t offset = j->registers;
     for (uint32_t i = 0; i < j->loop->nsteps; i++) {
-        const sf_step *step = &j->loop->steps[i];
+        const sf_loop_step *step = &j->loop->steps[i];
         if (step->kind != SF_STEP_GATHER)
             continue;
         int64_t count = step->is_scalar ? 1 : j->loop->columns;

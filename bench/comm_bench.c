@@ -40,7 +40,7 @@ static void stop(const char *why)
 }
 
 /* `bytes` of data on the larger side of every member. */
-static sf_request *start(const bench *b, sf_transfer_kind kind, int64_t bytes, bool waits)
+static sf_request *start(const bench *b, sf_collective kind, int64_t bytes, bool waits)
 {
     int64_t count = bytes / (int64_t)sizeof(float);
     bool blocks = kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL;
@@ -65,12 +65,12 @@ static sf_request *start(const bench *b, sf_transfer_kind kind, int64_t bytes, b
     return request;
 }
 
-static void run_ours(const bench *b, sf_transfer_kind kind, int64_t bytes)
+static void run_ours(const bench *b, sf_collective kind, int64_t bytes)
 {
     start(b, kind, bytes, true);
 }
 
-static void run_bare(const bench *b, sf_transfer_kind kind, int64_t bytes)
+static void run_bare(const bench *b, sf_collective kind, int64_t bytes)
 {
 #if SF_HAVE_MPI
     int count = (int)(bytes / (int64_t)sizeof(float)), block = count / b->size;
@@ -96,7 +96,7 @@ static void run_bare(const bench *b, sf_transfer_kind kind, int64_t bytes)
         MPI_Sendrecv(b->in, count, MPI_FLOAT, to, 1, b->out, count, MPI_FLOAT, from, 1, world,
                      MPI_STATUS_IGNORE);
         break;
-    case SF_TRANSFER_KIND_COUNT:
+    case SF_COLLECTIVE_COUNT:
         break;
     }
 #else
@@ -110,7 +110,7 @@ static void meet(const bench *b)
 }
 
 /* Seconds of one transfer, `repeats` in a row. */
-static double measure(const bench *b, bool bare, sf_transfer_kind kind, int64_t bytes, int repeats)
+static double measure(const bench *b, bool bare, sf_collective kind, int64_t bytes, int repeats)
 {
     meet(b);
     double began = sf_now();
@@ -121,7 +121,7 @@ static double measure(const bench *b, bool bare, sf_transfer_kind kind, int64_t 
     return took;
 }
 
-static void print_row(const bench *b, sf_transfer_kind kind, int64_t bytes)
+static void print_row(const bench *b, sf_collective kind, int64_t bytes)
 {
     double ours = 1e9, bare = 1e9;
     int repeats = bytes > 4000000 ? 1 : bytes > 100000 ? 20 : 200;
@@ -135,7 +135,7 @@ static void print_row(const bench *b, sf_transfer_kind kind, int64_t bytes)
     }
     if (b->rank != 0)
         return;
-    printf("%-14s %9.0f KB %11.1f %8.2f", sf_transfer_kind_name(kind), (double)bytes / 1024,
+    printf("%-14s %9.0f KB %11.1f %8.2f", sf_collective_name(kind), (double)bytes / 1024,
            1e6 * ours, (double)bytes / ours / 1e9);
     if (b->bare)
         printf(" %11.1f %7.2f", 1e6 * bare, bare / ours);
@@ -225,9 +225,9 @@ static void print_table(const bench *b)
     if (b->rank == 0)
         printf("%d ranks, %s\ntransfer                      ours us     GB/s%s\n", b->size,
                sf_comm_kind(b->comm), b->bare ? "     bare us   ratio" : "");
-    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+    for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int i = 0; i < 3; i++)
-            print_row(b, (sf_transfer_kind)kind, sizes[i]);
+            print_row(b, (sf_collective)kind, sizes[i]);
 }
 
 static void run_bench(bench *b)

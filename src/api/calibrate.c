@@ -15,15 +15,6 @@
 
 enum { HOST_NAME = 256, DEFAULT_LARGEST = 64 << 20, LEAST_LARGEST = 4096 };
 
-_Static_assert((int)SF_COLLECTIVE_ALL_REDUCE == (int)SF_ALL_REDUCE &&
-                   (int)SF_COLLECTIVE_ALL_GATHER == (int)SF_ALL_GATHER &&
-                   (int)SF_COLLECTIVE_REDUCE_SCATTER == (int)SF_REDUCE_SCATTER &&
-                   (int)SF_COLLECTIVE_ALL_TO_ALL == (int)SF_ALL_TO_ALL &&
-                   (int)SF_COLLECTIVE_BROADCAST == (int)SF_BROADCAST &&
-                   (int)SF_COLLECTIVE_PERMUTE == (int)SF_PERMUTE &&
-                   (int)SF_COLLECTIVE_COUNT == (int)SF_TRANSFER_KIND_COUNT,
-               "collectives have the same numbers in cluster/ and in run/");
-
 struct job {
     sf_calibrate_options options;
     sf_cluster *cluster; /* of rank 0 */
@@ -190,7 +181,7 @@ static sf_status measure_shape(struct rank *r, int inside, int across)
         *measured = (sf_measured){.kind = (sf_collective)k, .shape = {inside, across, 1}};
         say(r, "%s in groups of %d on %d node%s", sf_collective_name((sf_collective)k), inside,
             across, across == 1 ? "" : "s");
-        SF_TRY(sf_measure_collective(&r->meter, group, (sf_transfer_kind)k, r->options->largest,
+        SF_TRY(sf_measure_collective(&r->meter, group, (sf_collective)k, r->options->largest,
                                      &measured->curve));
         cluster->nmeasured++;
     }
@@ -213,7 +204,7 @@ static bool fit_link(const sf_cluster *cluster, int inside, int across, sf_link 
 {
     for (int i = 0; i < cluster->nmeasured; i++) {
         const sf_measured *m = &cluster->measured[i];
-        if (m->kind != SF_COLLECTIVE_PERMUTE || m->shape[0] != inside || m->shape[1] != across)
+        if (m->kind != SF_PERMUTE || m->shape[0] != inside || m->shape[1] != across)
             continue;
         const sf_curve *c = &m->curve;
         int last = c->count - 1;

@@ -10,13 +10,6 @@ const char *sf_math_name(sf_math math)
     return names[math];
 }
 
-const char *sf_collective_name(sf_collective kind)
-{
-    static const char *const names[SF_COLLECTIVE_COUNT] = {
-        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "permute"};
-    return names[kind];
-}
-
 void sf_cluster_free(sf_cluster *cluster)
 {
     if (!cluster)

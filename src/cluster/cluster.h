@@ -23,6 +23,7 @@
 #ifndef SF_CLUSTER_CLUSTER_H
 #define SF_CLUSTER_CLUSTER_H
 
+#include "base/collective.h"
 #include "base/str.h"
 #include "cluster/curve.h"
 #include "sheaf/cluster.h"
@@ -73,17 +74,6 @@ typedef struct sf_nodes {
     sf_link network;              /* lanes: of a node, for what leaves it */
     int first_node, first_device; /* numbers of the first ones, set by sf_cluster_finish */
 } sf_nodes;
-
-typedef enum sf_collective {
-    SF_COLLECTIVE_ALL_REDUCE,
-    SF_COLLECTIVE_ALL_GATHER,
-    SF_COLLECTIVE_REDUCE_SCATTER,
-    SF_COLLECTIVE_ALL_TO_ALL,
-    SF_COLLECTIVE_BROADCAST,
-    SF_COLLECTIVE_PERMUTE,
-    SF_COLLECTIVE_COUNT
-} sf_collective;
-const char *sf_collective_name(sf_collective kind); /* "all_reduce", ... */
 
 enum { SF_LEVELS = 3, SF_MAX_DEVICES = 1 << 20, SF_MAX_MEASURED = 1024 };
 

@@ -101,16 +101,16 @@ static double in_shape(const sf_shape *s, sf_collective kind, double bytes, sf_a
         return sf_curve_at(s->measured[kind], bytes);
     }
     switch (kind) {
-    case SF_COLLECTIVE_ALL_REDUCE:
+    case SF_ALL_REDUCE:
         return 2 * staged(s, gather, bytes, how);
-    case SF_COLLECTIVE_ALL_GATHER:
-    case SF_COLLECTIVE_REDUCE_SCATTER:
+    case SF_ALL_GATHER:
+    case SF_REDUCE_SCATTER:
         return staged(s, gather, bytes, how);
-    case SF_COLLECTIVE_BROADCAST:
+    case SF_BROADCAST:
         return staged(s, broadcast, bytes, how);
-    case SF_COLLECTIVE_ALL_TO_ALL:
+    case SF_ALL_TO_ALL:
         return all_to_all(s, bytes, how);
-    case SF_COLLECTIVE_PERMUTE:
+    case SF_PERMUTE:
         return permute(s, bytes, how);
     case SF_COLLECTIVE_COUNT:
         break;

@@ -91,8 +91,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void add_collective(sf_table *table, const sf_costs *costs, uint32_t axes, const char *where)
 {
-    static const sf_collective kinds[] = {SF_COLLECTIVE_ALL_REDUCE, SF_COLLECTIVE_ALL_GATHER,
-                                          SF_COLLECTIVE_ALL_TO_ALL};
+    static const sf_collective kinds[] = {SF_ALL_REDUCE, SF_ALL_GATHER, SF_ALL_TO_ALL};
     for (int k = 0; sf_costs_group_size(costs, axes) > 1 && k < 3; k++) {
         sf_algorithm how = SF_ALGORITHM_NONE;
         sf_table_add(table, "%s", k == 0 ? where : "");

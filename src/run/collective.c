@@ -23,7 +23,7 @@ static sf_status find_group(sf_collectives *c, sf_axes axes, sf_diag *diag, sf_g
     return SF_OK;
 }
 
-static sf_transfer_kind kind_of(const sf_node *node)
+static sf_collective kind_of(const sf_node *node)
 {
     return sf_is(node, SF_OP_ALL_REDUCE)       ? SF_ALL_REDUCE
            : sf_is(node, SF_OP_ALL_GATHER)     ? SF_ALL_GATHER

@@ -294,7 +294,7 @@ static sf_status run_exchange(void *context)
     return sf_comm_run(e->group, &e->transfer, e->meter->diag);
 }
 
-static sf_transfer ring_transfer(const sf_group *group, sf_transfer_kind kind)
+static sf_transfer ring_transfer(const sf_group *group, sf_collective kind)
 {
     int place = sf_comm_group_place(group), size = sf_comm_group_size(group);
     bool permutes = kind == SF_PERMUTE;
@@ -372,7 +372,7 @@ static sf_status measure_turns(turns *t, double budget, double *out, double *spe
     return agree(meter, out);
 }
 
-static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_collective kind,
                             int64_t largest, sf_arena *scratch, turns *t)
 {
     *t = (turns){
@@ -406,7 +406,7 @@ static sf_status measure_exchange(turns *t, double budget, double *seconds, doub
     return SF_OK;
 }
 
-sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_collective kind,
                                 int64_t largest, sf_curve *out)
 {
     int size = sf_comm_group_size(group);

@@ -43,7 +43,7 @@ sf_status sf_measure_drag(const sf_meter *meter, double *out);
  *
  * As in a step, ranks come to it from kernels, never quite at the same time, and have to be woken: what that
  * takes is in the numbers. */
-sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_transfer_kind kind,
+sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_collective kind,
                                 int64_t largest, sf_curve *out);
 
 #endif

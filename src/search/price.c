@@ -17,19 +17,19 @@ static sf_collective collective_of(sf_move_kind kind)
 {
     switch (kind) {
     case SF_MOVE_GATHER:
-        return SF_COLLECTIVE_ALL_GATHER;
+        return SF_ALL_GATHER;
     case SF_MOVE_REDUCE:
-        return SF_COLLECTIVE_ALL_REDUCE;
+        return SF_ALL_REDUCE;
     case SF_MOVE_SCATTER:
-        return SF_COLLECTIVE_REDUCE_SCATTER;
+        return SF_REDUCE_SCATTER;
     case SF_MOVE_EXCHANGE:
-        return SF_COLLECTIVE_ALL_TO_ALL;
+        return SF_ALL_TO_ALL;
     case SF_MOVE_SLICE:
     case SF_MOVE_MASK:
     case SF_MOVE_SWAP:
     case SF_MOVE_KIND_COUNT:
     default:
-        return SF_COLLECTIVE_PERMUTE;
+        return SF_PERMUTE;
     }
 }
 

@@ -61,12 +61,12 @@ static void test_one_level(void **state)
         sf_collective kind;
         double ring, tree; /* large and small */
     } known[] = {
-        {SF_COLLECTIVE_ALL_REDUCE, 6 * a + 2 * 0.75 * S / c, 4 * a + 2 * small / c},
-        {SF_COLLECTIVE_ALL_GATHER, 3 * a + 0.75 * S / c, 2 * a + small / c},
-        {SF_COLLECTIVE_REDUCE_SCATTER, 3 * a + 0.75 * S / c, 2 * a + small / c},
-        {SF_COLLECTIVE_BROADCAST, 3 * a + S / c, 2 * (a + small / c)},
-        {SF_COLLECTIVE_ALL_TO_ALL, 3 * a + 0.75 * S / c, 3 * a + 0.75 * small / c},
-        {SF_COLLECTIVE_PERMUTE, a + S / c, a + small / c},
+        {SF_ALL_REDUCE, 6 * a + 2 * 0.75 * S / c, 4 * a + 2 * small / c},
+        {SF_ALL_GATHER, 3 * a + 0.75 * S / c, 2 * a + small / c},
+        {SF_REDUCE_SCATTER, 3 * a + 0.75 * S / c, 2 * a + small / c},
+        {SF_BROADCAST, 3 * a + S / c, 2 * (a + small / c)},
+        {SF_ALL_TO_ALL, 3 * a + 0.75 * S / c, 3 * a + 0.75 * small / c},
+        {SF_PERMUTE, a + S / c, a + small / c},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         assert_close(sf_costs_collective(costs, known[i].kind, 2, S), known[i].ring);
@@ -74,11 +74,11 @@ static void test_one_level(void **state)
         assert_close(sf_costs_collective(costs, known[i].kind, 0, S), 0);
     }
     sf_algorithm how;
-    sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_REDUCE, 2, S, &how);
+    sf_costs_collective_how(costs, SF_ALL_REDUCE, 2, S, &how);
     assert_string_equal(sf_algorithm_name(how), "ring");
-    sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_REDUCE, 2, small, &how);
+    sf_costs_collective_how(costs, SF_ALL_REDUCE, 2, small, &how);
     assert_string_equal(sf_algorithm_name(how), "tree");
-    sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_REDUCE, 0, S, &how);
+    sf_costs_collective_how(costs, SF_ALL_REDUCE, 0, S, &how);
     assert_string_equal(sf_algorithm_name(how), "none");
     sf_arena_free(&arena);
     sf_cluster_free(cluster);
@@ -98,7 +98,7 @@ static void test_direct_links(void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         int n = known[i].members;
         sf_costs *costs = LAY(cluster, &arena, n);
-        assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, 1, 64 * MiB),
+        assert_close(sf_costs_collective(costs, SF_ALL_GATHER, 1, 64 * MiB),
                      (n - 1) * (1e-6 + 64 * MiB / n / known[i].bandwidth));
     }
     sf_cluster_free(cluster);
@@ -124,17 +124,15 @@ static void test_shared_lanes(void **state)
     assert_int_equal(sf_costs_group_level(costs, 2), 1);
     assert_int_equal(sf_costs_group_level(costs, 4), 0);
     assert_int_equal(sf_costs_group_level(costs, 6), 1);
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 2, S),
-                 2 * (10e-6 + S / 2 / 5e9));
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_PERMUTE, 2, S), 10e-6 + S / 5e9);
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, S),
-                 2 * (20e-6 + S / 2 / 0.5e9));
+    assert_close(sf_costs_collective(costs, SF_ALL_REDUCE, 2, S), 2 * (10e-6 + S / 2 / 5e9));
+    assert_close(sf_costs_collective(costs, SF_PERMUTE, 2, S), 10e-6 + S / 5e9);
+    assert_close(sf_costs_collective(costs, SF_ALL_REDUCE, 1, S), 2 * (20e-6 + S / 2 / 0.5e9));
 
     /* Two devices a node have a lane each. */
     sf_cluster *pair = make("2x2xV100");
     pair->nodes[0].network = (sf_link){10e-6, 10e9, 2, 0};
     sf_costs *half = LAY(pair, &arena, 2, 2);
-    assert_close(sf_costs_collective(half, SF_COLLECTIVE_PERMUTE, 1, S), 10e-6 + S / 10e9);
+    assert_close(sf_costs_collective(half, SF_PERMUTE, 1, S), 10e-6 + S / 10e9);
     sf_arena_free(&arena);
     sf_cluster_free(pair);
     sf_cluster_free(cluster);
@@ -152,16 +150,15 @@ static void test_two_levels(void **state)
     double inside = 3 * (1e-6 + S / 4 / b0), across = 10e-6 + S / 4 / 2 / b1;
     sf_algorithm how;
     assert_int_equal(sf_costs_group_level(costs, 2), 1);
-    assert_close(sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_GATHER, 2, S, &how),
+    assert_close(sf_costs_collective_how(costs, SF_ALL_GATHER, 2, S, &how),
                  fmin(flat, inside + across));
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 2, S),
-                 2 * fmin(flat, inside + across));
+    assert_close(sf_costs_collective(costs, SF_ALL_REDUCE, 2, S), 2 * fmin(flat, inside + across));
     const double medium = 100e3;
     double levels = 2 * (2 * 1e-6 + medium / b0) + 2 * (10e-6 + medium / 4 / 2 / b1);
-    assert_close(sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_REDUCE, 2, medium, &how), levels);
+    assert_close(sf_costs_collective_how(costs, SF_ALL_REDUCE, 2, medium, &how), levels);
     assert_string_equal(sf_algorithm_name(how), "hierarchical");
     /* Of 8 parts 3 stay inside and 4 leave. */
-    assert_close(sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_TO_ALL, 2, S, &how),
+    assert_close(sf_costs_collective_how(costs, SF_ALL_TO_ALL, 2, S, &how),
                  3 * (1e-6 + S / 8 / b0) + 4 * (10e-6 + S / 8 / b1));
     assert_string_equal(sf_algorithm_name(how), "ring");
     sf_arena_free(&arena);
@@ -181,15 +178,15 @@ static void test_three_levels(void **state)
     sf_algorithm how;
     assert_int_equal(sf_costs_group_level(costs, 1), 2);
     assert_true(levels < flat && levels < tree);
-    assert_close(sf_costs_collective_how(costs, SF_COLLECTIVE_ALL_GATHER, 1, S, &how), levels);
+    assert_close(sf_costs_collective_how(costs, SF_ALL_GATHER, 1, S, &how), levels);
     assert_int_equal(how, SF_ALGORITHM_HIERARCHICAL);
     assert_close(
-        sf_costs_collective(costs, SF_COLLECTIVE_BROADCAST, 1, S),
+        sf_costs_collective(costs, SF_BROADCAST, 1, S),
         fmin(15 * 20e-6 + S / 4e9, (3e-6 + S / 100e9) + (10e-6 + S / 20e9) + (20e-6 + S / 4e9)));
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_PERMUTE, 1, S), 20e-6 + S / 0.5e9);
+    assert_close(sf_costs_collective(costs, SF_PERMUTE, 1, S), 20e-6 + S / 0.5e9);
     double pairs =
         3 * (1e-6 + S / 16 / 100e9) + 4 * (10e-6 + S / 16 / 5e9) + 8 * (20e-6 + S / 16 / 0.5e9);
-    assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_TO_ALL, 1, S), pairs);
+    assert_close(sf_costs_collective(costs, SF_ALL_TO_ALL, 1, S), pairs);
     sf_arena_free(&arena);
     sf_cluster_free(cluster);
 }
@@ -224,10 +221,8 @@ static void test_mixed(void **state)
         assert_int_equal(sf_cluster_finish(&mixed, SF_NOWHERE, NULL), SF_OK);
         assert_int_equal(mixed.ndevices, 8);
         sf_costs *costs = LAY(&mixed, &arena, 2, 4);
-        assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, 2, S),
-                     3 * 3e-6 + 0.75 * S / 50e9);
-        assert_close(sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, 1, S),
-                     10e-6 + S / 2 / 2e9);
+        assert_close(sf_costs_collective(costs, SF_ALL_GATHER, 2, S), 3 * 3e-6 + 0.75 * S / 50e9);
+        assert_close(sf_costs_collective(costs, SF_ALL_GATHER, 1, S), 10e-6 + S / 2 / 2e9);
         assert_int_equal(sf_costs_memory(costs), slow->kinds[0].memory);
         sf_effort work = {.product = true, .math = SF_MATH_F16, .flops = 1e12, .bytes = 1e6};
         sf_costs *only = LAY(slow, &arena, 2, 4);
@@ -248,12 +243,11 @@ static void test_uneven(void **state)
     sf_arena arena = {0};
     const double S = 64 * MiB;
     sf_costs *pairs = LAY(cluster, &arena, 3, 2); /* 0 1, 2 3, 4 5: the second leaves its node */
-    assert_close(sf_costs_collective(pairs, SF_COLLECTIVE_PERMUTE, 2, S), 10e-6 + S / 10e9);
+    assert_close(sf_costs_collective(pairs, SF_PERMUTE, 2, S), 10e-6 + S / 10e9);
     sf_costs *four = LAY(cluster, &arena, 4); /* 0 1 2, 3 */
-    assert_close(sf_costs_collective(four, SF_COLLECTIVE_ALL_GATHER, 1, S),
-                 3 * 10e-6 + 0.75 * S / 10e9);
+    assert_close(sf_costs_collective(four, SF_ALL_GATHER, 1, S), 3 * 10e-6 + 0.75 * S / 10e9);
     /* The one that is alone reaches three over the network. */
-    assert_close(sf_costs_collective(four, SF_COLLECTIVE_ALL_TO_ALL, 1, S),
+    assert_close(sf_costs_collective(four, SF_ALL_TO_ALL, 1, S),
                  2 * (1e-6 + S / 4 / 100e9) + 3 * (10e-6 + S / 4 / 10e9));
     sf_arena_free(&arena);
     sf_cluster_free(cluster);
@@ -271,9 +265,9 @@ static void check_collectives(const sf_costs *costs, uint32_t axes)
         }
     }
     for (double bytes = 1; bytes < 1e12; bytes *= 10) {
-        double gather = sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, axes, bytes);
-        double scatter = sf_costs_collective(costs, SF_COLLECTIVE_REDUCE_SCATTER, axes, bytes);
-        double reduce = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, axes, bytes);
+        double gather = sf_costs_collective(costs, SF_ALL_GATHER, axes, bytes);
+        double scatter = sf_costs_collective(costs, SF_REDUCE_SCATTER, axes, bytes);
+        double reduce = sf_costs_collective(costs, SF_ALL_REDUCE, axes, bytes);
         assert_true(gather == scatter && reduce == 2 * gather);
     }
 }
@@ -335,9 +329,9 @@ static void test_expected_order(void **state)
     sf_arena arena = {0};
     sf_costs *costs = LAY(cluster, &arena, 2, 8);
     const double S = 256 * MiB;
-    double inside = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 2, S);
-    double across = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, S);
-    double all = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 3, S);
+    double inside = sf_costs_collective(costs, SF_ALL_REDUCE, 2, S);
+    double across = sf_costs_collective(costs, SF_ALL_REDUCE, 1, S);
+    double all = sf_costs_collective(costs, SF_ALL_REDUCE, 3, S);
     assert_true(inside < all && all < across);
     /* One NIC for eight groups at the same time. */
     assert_close(across, 2 * (14e-6 + S / 2 / (0.85 * 12.5e9 / 8)));
@@ -445,8 +439,7 @@ static void test_measured(void **state)
     const double amounts[] = {1e3, 1e6}, seconds[] = {1e-3, 1e-2};
     sf_curve curve = {2, amounts, seconds};
     sf_cluster *plain = make("2x4xCPU"), *cluster = make("2x4xCPU");
-    sf_measured measured[] = {{SF_COLLECTIVE_ALL_REDUCE, {4, 1, 1}, curve},
-                              {SF_COLLECTIVE_PERMUTE, {2, 2, 1}, curve}};
+    sf_measured measured[] = {{SF_ALL_REDUCE, {4, 1, 1}, curve}, {SF_PERMUTE, {2, 2, 1}, curve}};
     cluster->measured = measured;
     cluster->nmeasured = 2;
     cluster->kinds[0].products[SF_MATH_F32] = curve;
@@ -455,8 +448,8 @@ static void test_measured(void **state)
     sf_costs *with = LAY(cluster, &arena, 2, 2, 2), *without = LAY(plain, &arena, 2, 2, 2);
     for (uint32_t axes = 0; axes < 8; axes++)
         for (int k = 0; k < SF_COLLECTIVE_COUNT; k++) {
-            bool known = (k == SF_COLLECTIVE_ALL_REDUCE && axes == 6) ||
-                         (k == SF_COLLECTIVE_PERMUTE && (axes == 3 || axes == 5));
+            bool known =
+                (k == SF_ALL_REDUCE && axes == 6) || (k == SF_PERMUTE && (axes == 3 || axes == 5));
             sf_algorithm how;
             double found = sf_costs_collective_how(with, (sf_collective)k, axes, 1e6, &how);
             assert_int_equal(how == SF_ALGORITHM_MEASURED, known);

@@ -377,7 +377,7 @@ static bool reduce_beside(const char *cluster, double drag)
     sf_price got = price(&f, plan, NULL, NULL);
     double tp = seconds_of(&f, plan, costs, p), tq = seconds_of(&f, plan, costs, q),
            tr = seconds_of(&f, plan, costs, r),
-           sum = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, 4.0 * N * N);
+           sum = sf_costs_collective(costs, SF_ALL_REDUCE, 1, 4.0 * N * N);
     assert_near(got.compute, tp + tq + tr);
     double waits = larger(0, sum - tq), hidden = sum - waits;
     assert_near(got.seconds, tp + larger(tq, sum) + tr + drag * hidden);
@@ -413,7 +413,7 @@ static void test_gather(void **state)
     sf_costs *costs = costs_of(&f, &pair);
     split(&plan->arguments[2], 0, N);
     sf_price got = price(&f, plan, NULL, NULL);
-    double gather = sf_costs_collective(costs, SF_COLLECTIVE_ALL_GATHER, 1, 4.0 * N * N);
+    double gather = sf_costs_collective(costs, SF_ALL_GATHER, 1, 4.0 * N * N);
     assert_near(got.exposed, gather);
     assert_near(got.hidden, 0);
     assert_near(got.seconds, got.compute + gather);
@@ -460,13 +460,13 @@ static void test_queue_and_bucket(void **state)
     sf_costs *costs;
     double tp, tq, tr;
     sf_price got = price_sums(&f, N, &tp, &tq, &tr, &costs);
-    double sum = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, TOO_LARGE);
+    double sum = sf_costs_collective(costs, SF_ALL_REDUCE, 1, TOO_LARGE);
     assert_true(sum > tq);
     assert_int_equal(got.ncollectives, 2);
     assert_near(got.seconds, tp + 2 * sum + tr);
     close_fixture(&f);
     got = price_sums(&f, 64, &tp, &tq, &tr, &costs);
-    sum = sf_costs_collective(costs, SF_COLLECTIVE_ALL_REDUCE, 1, 2.0 * 4 * 64 * 64);
+    sum = sf_costs_collective(costs, SF_ALL_REDUCE, 1, 2.0 * 4 * 64 * 64);
     assert_int_equal(got.ncollectives, 1);
     assert_near(got.seconds, tp + tq + sum + tr);
     close_fixture(&f);

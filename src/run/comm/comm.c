@@ -8,13 +8,6 @@
 #include "base/mem.h"
 #include "run/comm/kind.h"
 
-const char *sf_transfer_kind_name(sf_transfer_kind kind)
-{
-    static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                        "all_to_all", "broadcast",  "permute"};
-    return names[kind];
-}
-
 struct timespec sf_comm_timespec(double deadline)
 {
     double whole = deadline > 1e9 ? 1e9 : deadline; /* thirty years after the start */
@@ -154,14 +147,14 @@ sf_signature sf_comm_signature(const sf_request *request)
 
 void sf_comm_describe(const sf_signature *signature, const char *what, char *text)
 {
-    sf_transfer_kind kind = (sf_transfer_kind)signature->kind;
+    sf_collective kind = (sf_collective)signature->kind;
     bool reduces = sf_comm_reduces(kind), named = what && *what;
     char from[32] = "", parts[32] = "";
     if (kind == SF_BROADCAST)
         snprintf(from, sizeof from, " from place %d", signature->from);
     if (signature->nparts != 1)
         snprintf(parts, sizeof parts, " in %d parts", signature->nparts);
-    snprintf(text, SF_COMM_TEXT, "%s%s%s%s of %" PRId64 " %s%s%s%s%s", sf_transfer_kind_name(kind),
+    snprintf(text, SF_COMM_TEXT, "%s%s%s%s of %" PRId64 " %s%s%s%s%s", sf_collective_name(kind),
              reduces ? " " : "", reduces ? sf_monoid_name((sf_monoid)signature->monoid) : "", from,
              signature->count, sf_dtype_get((sf_dtype)signature->dtype)->name, parts,
              named ? " (" : "", named ? what : "", named ? ")" : "");
@@ -187,7 +180,7 @@ void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there,
 }
 
 /* What one member holds of a part: the larger of its two sides. */
-static int64_t part_factor(sf_transfer_kind kind, int members)
+static int64_t part_factor(sf_collective kind, int members)
 {
     return kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? members
                                                                                        : 1;
@@ -198,14 +191,14 @@ static sf_status check_parts(const sf_group *group, const sf_transfer *transfer,
     int64_t bytes = sf_dtype_get(transfer->dtype)->bytes, total = 0, factor, size;
     if (transfer->nparts < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s of %d parts",
-                       sf_transfer_kind_name(transfer->kind), transfer->nparts);
+                       sf_collective_name(transfer->kind), transfer->nparts);
     factor = part_factor(transfer->kind, group->count);
     for (int i = 0; i < transfer->nparts; i++) {
         int64_t count = transfer->parts[i].count;
         if (count < 0 || !sf_mul(count, factor, &size) || !sf_mul(size, bytes, &size) ||
             !sf_add(total, size, &total))
             return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s of %" PRId64 " elements",
-                           sf_transfer_kind_name(transfer->kind), count);
+                           sf_collective_name(transfer->kind), count);
     }
     return SF_OK;
 }
@@ -220,7 +213,7 @@ static sf_status check_transfer(const sf_group *group, const sf_transfer *transf
         good = from < members && to < members;
     if (!good)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%s from place %d to %d in a group of %d",
-                       sf_transfer_kind_name(transfer->kind), from, to, members);
+                       sf_collective_name(transfer->kind), from, to, members);
     return check_parts(group, transfer, diag);
 }
 
@@ -284,7 +277,7 @@ static sf_status start_transfer(sf_group *group, const sf_transfer *transfer, bo
     if (sf_comm_reduces(transfer->kind) &&
         !sf_combine_get(transfer->dtype, transfer->monoid, &combine))
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s of %s by %s between ranks",
-                       sf_transfer_kind_name(transfer->kind), sf_dtype_get(transfer->dtype)->name,
+                       sf_collective_name(transfer->kind), sf_dtype_get(transfer->dtype)->name,
                        sf_monoid_name(transfer->monoid));
     sf_request *request = NULL;
     SF_TRY(new_request(group, transfer, diag, &request));

@@ -21,6 +21,7 @@
 #ifndef SF_RUN_COMM_COMM_H
 #define SF_RUN_COMM_COMM_H
 
+#include "base/collective.h"
 #include "base/diag.h"
 #include "ir/dtype.h"
 #include "ir/factor.h"
@@ -60,17 +61,16 @@ sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *dia
 int sf_comm_group_size(const sf_group *group);
 int sf_comm_group_place(const sf_group *group);
 
-typedef enum sf_transfer_kind {
-    SF_ALL_REDUCE,     /* in: count, out: count */
-    SF_ALL_GATHER,     /* in: count, out: size * count, by place */
-    SF_REDUCE_SCATTER, /* in: size * count, out: count */
-    SF_ALL_TO_ALL,     /* in: size * count, out: size * count: part p of `in` goes to place p */
-    SF_BROADCAST,      /* from place `from`; in (there) and out: count */
-    SF_PERMUTE,        /* in goes to place `to`, out comes from place `from`: count; below 0: to or
-                          from nobody, and out stays as it is */
-    SF_TRANSFER_KIND_COUNT
-} sf_transfer_kind;
-const char *sf_transfer_kind_name(sf_transfer_kind kind);
+/* What each member brings and gets, in elements of a group of `size`:
+ *
+ *     all_reduce      in: count, out: count
+ *     all_gather      in: count, out: size * count, by place
+ *     reduce_scatter  in: size * count, out: count
+ *     all_to_all      in: size * count, out: size * count: part p of `in` goes to place p
+ *     broadcast       from place `from`; in (there) and out: count
+ *     permute         in goes to place `to`, out comes from place `from`: count; below 0: to or from nobody, and
+ *                     out stays as it is
+ */
 
 /* One piece of memory that takes part. */
 typedef struct sf_transfer_part {
@@ -82,7 +82,7 @@ typedef struct sf_transfer_part {
 /* Several parts are one collective: as if each were done by itself, but with the messages of one (a
  * bucket of gradients). */
 typedef struct sf_transfer {
-    sf_transfer_kind kind;
+    sf_collective kind;
     sf_dtype dtype;
     sf_monoid monoid; /* of reductions; bitwise ones not of floats, SECOND never */
     int to, from;

@@ -89,7 +89,7 @@ void sf_comm_describe_request(const sf_request *request, char *text);
 void sf_comm_differ(const sf_request *here, int rank, const sf_signature *there, const char *what,
                     char *text, size_t room);
 
-static inline bool sf_comm_reduces(sf_transfer_kind kind)
+static inline bool sf_comm_reduces(sf_collective kind)
 {
     return kind == SF_ALL_REDUCE || kind == SF_REDUCE_SCATTER;
 }

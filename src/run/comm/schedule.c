@@ -20,7 +20,7 @@ typedef struct stretch {
 static stretch find_stretch(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                             int segment)
 {
-    sf_transfer_kind kind = s->request->transfer.kind;
+    sf_collective kind = s->request->transfer.kind;
     if (kind == SF_ALL_REDUCE) {
         int64_t first = sf_comm_segment(part->count, s->members, segment);
         return (stretch){first, sf_comm_segment(part->count, s->members, segment + 1) - first};
@@ -83,7 +83,7 @@ bool sf_schedule_hears_from(const sf_schedule *s, int place)
 
 static void count_messages(sf_schedule *s)
 {
-    sf_transfer_kind kind = s->request->transfer.kind;
+    sf_collective kind = s->request->transfer.kind;
     int before = wrap_place((int64_t)s->place - 1, s->members);
     int after = wrap_place(s->place + 1, s->members);
     const sf_transfer *transfer = &s->request->transfer;
@@ -105,7 +105,7 @@ static void count_messages(sf_schedule *s)
         after = transfer->to < 0 ? s->place : transfer->to;
         break;
     case SF_BROADCAST:
-    case SF_TRANSFER_KIND_COUNT:
+    case SF_COLLECTIVE_COUNT:
         break;
     }
     s->sends = sf_schedule_sends_to(s, after) ? s->chunks * s->rounds : 0;
@@ -255,7 +255,7 @@ char *sf_schedule_memory(const sf_schedule *s, sf_hop_side side, int segment, in
 int64_t sf_schedule_kept(const sf_schedule *s)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    sf_transfer_kind kind = transfer->kind;
+    sf_collective kind = transfer->kind;
     bool self = kind == SF_ALL_GATHER || kind == SF_ALL_TO_ALL;
     if (kind == SF_BROADCAST || kind == SF_PERMUTE)
         self = transfer->from == s->place;
@@ -265,7 +265,7 @@ int64_t sf_schedule_kept(const sf_schedule *s)
 void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    sf_transfer_kind kind = transfer->kind;
+    sf_collective kind = transfer->kind;
     bool blocks = kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];

@@ -183,7 +183,7 @@ static bool do_part(const world *w, const share *s, int part)
     case SF_BROADCAST:
     case SF_PERMUTE:
         return copy_slices(w, out_of(m, p, part), in_of(m, transfer->from, part), size);
-    case SF_TRANSFER_KIND_COUNT:
+    case SF_COLLECTIVE_COUNT:
         break;
     }
     return good;

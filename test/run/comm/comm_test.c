@@ -64,7 +64,7 @@ static uint64_t mix(uint64_t x)
 enum { MOST_PARTS = 12, GUARD = 64, SENTINEL = 0xa5 };
 
 typedef struct shape {
-    sf_transfer_kind kind;
+    sf_collective kind;
     sf_dtype dtype;
     sf_monoid monoid;
     int nparts;
@@ -219,7 +219,7 @@ static bool want_element(const shape *s, const int *ranks, int members, int plac
         if (from >= 0)
             put_element(s, ranks[from], part, index, out, 0);
         return from >= 0;
-    case SF_TRANSFER_KIND_COUNT:
+    case SF_COLLECTIVE_COUNT:
         break;
     }
     return false;
@@ -311,9 +311,8 @@ static void finish_job(job *j, sf_diag *diag)
     for (int i = 0; i < s->nparts && status == SF_OK; i++)
         expect(check_part(j, i), j->rank,
                "%s %s %s, part %d of %d: %" PRId64 " elements, %d members, place %d%s: wrong",
-               sf_transfer_kind_name(s->kind), sf_monoid_name(s->monoid),
-               sf_dtype_get(s->dtype)->name, i, s->nparts, s->counts[i], j->members, j->place,
-               s->in_place ? ", in place" : "");
+               sf_collective_name(s->kind), sf_monoid_name(s->monoid), sf_dtype_get(s->dtype)->name,
+               i, s->nparts, s->counts[i], j->members, j->place, s->in_place ? ", in place" : "");
     free_job(j);
 }
 
@@ -375,7 +374,7 @@ static void run_shape(sf_comm *comm, const ranks *g, const shape *s, sf_diag *di
         return;
     j.shape = *s;
     sf_status status = start_job(&j, diag);
-    expect(status == SF_OK, j.rank, "%s does not start: %s", sf_transfer_kind_name(s->kind),
+    expect(status == SF_OK, j.rank, "%s does not start: %s", sf_collective_name(s->kind),
            status == SF_OK ? "" : sf_diag_text(diag, 0));
     if (status == SF_OK)
         finish_job(&j, diag);
@@ -383,7 +382,7 @@ static void run_shape(sf_comm *comm, const ranks *g, const shape *s, sf_diag *di
         free_job(&j);
 }
 
-static bool reduces(sf_transfer_kind kind)
+static bool reduces(sf_collective kind)
 {
     return kind == SF_ALL_REDUCE || kind == SF_REDUCE_SCATTER;
 }
@@ -404,14 +403,14 @@ static void suite_types(sf_comm *comm, sf_diag *diag)
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
     uint64_t seed = 1;
-    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+    for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int dtype = 0; dtype < SF_DTYPE_COUNT; dtype++)
             for (int monoid = 0; monoid < SF_MONOID_COUNT; monoid++) {
-                bool real = reduces((sf_transfer_kind)kind);
+                bool real = reduces((sf_collective)kind);
                 if (real ? !has_monoid((sf_dtype)dtype, (sf_monoid)monoid) : monoid > 0)
                     continue;
                 for (int i = 0; i < 4; i++, seed++) {
-                    shape s = {.kind = (sf_transfer_kind)kind,
+                    shape s = {.kind = (sf_collective)kind,
                                .dtype = (sf_dtype)dtype,
                                .monoid = (sf_monoid)monoid,
                                .nparts = 1,
@@ -432,10 +431,10 @@ static void suite_sizes(sf_comm *comm, sf_diag *diag)
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
     uint64_t seed = 1000000;
-    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+    for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int g = 0; g < ngroups; g++)
             for (int i = 0; i < 10; i++, seed++) {
-                shape s = {.kind = (sf_transfer_kind)kind,
+                shape s = {.kind = (sf_collective)kind,
                            .dtype = dtypes[seed % 4],
                            .monoid = SF_MONOID_ADD,
                            .nparts = 1,
@@ -457,7 +456,7 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
     static const int64_t counts[] = {0, 0, 1500007, 1000003, 300007, 300007};
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
-    for (int kind = 0; kind < SF_TRANSFER_KIND_COUNT; kind++)
+    for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int g = 0; g < ngroups; g++) {
             int members = groups[g].count;
             if (g > 0 && members == groups[g - 1].count)
@@ -465,9 +464,9 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
             bool whole = kind == SF_ALL_REDUCE || kind == SF_BROADCAST || kind == SF_PERMUTE;
             if (members == 1 || members > 5)
                 continue;
-            shape s = {.kind = (sf_transfer_kind)kind,
+            shape s = {.kind = (sf_collective)kind,
                        .dtype = SF_F32,
-                       .monoid = reduces((sf_transfer_kind)kind) ? SF_MONOID_ADD : SF_MONOID_NONE,
+                       .monoid = reduces((sf_collective)kind) ? SF_MONOID_ADD : SF_MONOID_NONE,
                        .nparts = 1,
                        .counts = {counts[members] / (whole ? 1 : members)},
                        .in_place = kind == SF_ALL_REDUCE && g % 2,
@@ -485,8 +484,8 @@ static void suite_buckets(sf_comm *comm, sf_diag *diag)
     int ngroups = list_groups(sf_comm_size(comm), groups);
     for (int g = 0; g < ngroups; g++)
         for (int nparts = 0; nparts <= MOST_PARTS; nparts += 3)
-            for (int kind = nparts / 3 % 2; kind < SF_TRANSFER_KIND_COUNT; kind += 2) {
-                shape s = {.kind = (sf_transfer_kind)kind,
+            for (int kind = nparts / 3 % 2; kind < SF_COLLECTIVE_COUNT; kind += 2) {
+                shape s = {.kind = (sf_collective)kind,
                            .dtype = nparts % 2 ? SF_BF16 : SF_F32,
                            .monoid = SF_MONOID_ADD,
                            .nparts = nparts,
@@ -522,7 +521,7 @@ static void suite_flight(sf_comm *comm, sf_diag *diag)
             if (!enter(comm, &groups[g], diag, j))
                 continue;
             uint64_t seed = mix((uint64_t)(round * MOST_GROUPS + g));
-            j->shape = (shape){.kind = (sf_transfer_kind)(seed % SF_TRANSFER_KIND_COUNT),
+            j->shape = (shape){.kind = (sf_collective)(seed % SF_COLLECTIVE_COUNT),
                                .dtype = seed >> 8 & 1 ? SF_F32 : SF_F16,
                                .monoid = SF_MONOID_ADD,
                                .nparts = 1,

@@ -44,16 +44,6 @@ void sf_fast_run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scr
     kernels[op->def->id]->run(op, in, out, scratch, threads);
 }
 
-sf_ints sf_fast_ints(const sf_op *op, const char *name)
-{
-    return sf_op_ints(op, sf_attr_slot(op->def, sf_str_of(name)));
-}
-
-sf_monoid sf_fast_monoid(const sf_op *op)
-{
-    return sf_op_monoid(op, sf_attr_slot(op->def, sf_str_of("body")));
-}
-
 typedef struct known {
     sf_vop op;
     sf_vfold fold;

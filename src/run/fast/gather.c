@@ -1,5 +1,6 @@
 /* gather: a copy of a box for each point. */
 #include "op/indexing.h"
+#include "op/slots.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
@@ -16,7 +17,7 @@ typedef struct gathering {
 static bool can(const sf_op *op)
 {
     sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
-    sf_ints sizes = sf_fast_ints(op, "slice_sizes");
+    sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     for (int d = 0; d < op->in[0]->rank; d++)
         if (maps.window_of[d] < 0 && sizes.at[d] != 1)
             return false;

@@ -19,10 +19,6 @@ extern const sf_fast sf_fast_bitcast_convert, sf_fast_broadcast_in_dim, sf_fast_
     sf_fast_rng_bit_generator, sf_fast_scatter, sf_fast_select_and_scatter, sf_fast_slice,
     sf_fast_sort, sf_fast_top_k, sf_fast_transpose;
 
-/* The attribute of that name. */
-sf_ints sf_fast_ints(const sf_op *op, const char *name);
-sf_monoid sf_fast_monoid(const sf_op *op);
-
 /* Folding in registers (run/vec/vec.h). `memory` is the type that a register has in memory as it is:
  * accumulators that are kept between steps stand there. */
 enum { SF_FAST_REGISTER = 1024 }; /* elements */

@@ -123,7 +123,7 @@ static void run_concatenate(const sf_op *op, const sf_tensor *in, sf_tensor *out
                             sf_threads *threads)
 {
     (void)scratch;
-    int dim = (int)sf_op_int(op, sf_attr_slot(op->def, sf_str_of("dimension")), 0);
+    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0);
     int64_t at = 0;
     for (int t = 0; t < op->noperands; t++) {
         sf_box box = box_of(in[t].type->dims, out, &in[t]);
@@ -178,8 +178,8 @@ static void run_pad(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
                     sf_threads *threads)
 {
     (void)scratch;
-    sf_ints low = sf_fast_ints(op, "edge_padding_low");
-    sf_ints interior = sf_fast_ints(op, "interior_padding");
+    sf_ints low = sf_op_ints(op, SF_PAD_LOW);
+    sf_ints interior = sf_op_ints(op, SF_PAD_INTERIOR);
     sf_box box = box_of(in->type->dims, out, in);
     int64_t to = 0, from = 0;
     for (int d = 0; d < box.rank; d++) {
@@ -256,7 +256,7 @@ static void run_rng(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
                     sf_threads *threads)
 {
     (void)scratch;
-    bool threefry = strcmp(sf_op_text(op, 0), "THREE_FRY") == 0;
+    bool threefry = strcmp(sf_op_text(op, SF_RNG_BIT_GENERATOR_ALGORITHM), "THREE_FRY") == 0;
     const sf_type *type = out[1].type;
     drawing d = {.out = &out[1]};
     uint64_t state[8];

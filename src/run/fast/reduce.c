@@ -1,7 +1,8 @@
-/* reduce: with a monoid, in registers; of (value, index) pairs, by a table (fast_pick.h). */
+/* reduce: with a monoid, in registers; of (value, index) pairs, by a table (pick.h). */
 #include <math.h>
 #include <string.h>
 
+#include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/kind.h"
 #include "run/fast/pick.h"
@@ -27,7 +28,7 @@ static void add_dim(int64_t size, int64_t stride, int *rank, int64_t *dims, int6
 static shape shape_of(const sf_op *op)
 {
     const sf_type *type = op->in[0];
-    sf_ints reduced = sf_fast_ints(op, "dimensions");
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     int64_t strides[SF_MAX_RANK];
     shape s = {0};
     sf_strides(type->rank, type->dims, strides);
@@ -238,7 +239,7 @@ static void pick_rows(void *context, int part, int64_t first, int64_t end)
 static bool can(const sf_op *op)
 {
     sf_pick pick;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     if (op->in[0]->count == 0 || monoid == SF_MONOID_SECOND)
         return false;
     return monoid != SF_MONOID_NONE || sf_pick_of(op, &pick);
@@ -248,7 +249,7 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
                 sf_threads *threads)
 {
     (void)scratch;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     reducing r = {.shape = shape_of(op), .in = in, .out = out};
     shape *s = &r.shape;
     r.width = sf_dtype_get(out->type->dtype)->bytes;

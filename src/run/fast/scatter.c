@@ -8,6 +8,8 @@
 
 #include "op/build.h"
 #include "op/indexing.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
@@ -38,7 +40,7 @@ static int inputs(const sf_op *op)
 static sf_monoid monoid_of(const sf_op *op, int i)
 {
     if (op->nregions == 0)
-        return sf_fast_monoid(op);
+        return sf_op_monoid(op, SF_SCATTER_BODY);
     const sf_block *all = op->regions[0];
     sf_value pair[] = {all->arguments[i], all->arguments[inputs(op) + i]};
     sf_block own = {.narguments = 2, .nresults = 1, .arguments = pair, .results = &all->results[i]};

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "op/sliding.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 
@@ -30,9 +32,9 @@ typedef struct selecting {
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_sliding_lists lists = {.strides = sf_fast_ints(op, "window_strides"),
-                              .padding = sf_fast_ints(op, "padding")};
-    sf_ints sizes = sf_fast_ints(op, "window_dimensions");
+    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
+                              .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
+    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
                          .size = sizes.count ? sizes.at[dim] : 1};
     sf_sliding_fill(lists, dim, &window);
@@ -43,8 +45,7 @@ static order order_of(const sf_op *op)
 {
     static const char *const names[] = {"GE", "GT", "LE", "LT"};
     int i = 0;
-    while (i < NO_ORDER &&
-           strcmp(names[i], sf_op_text(op, sf_attr_slot(op->def, sf_str_of("select")))) != 0)
+    while (i < NO_ORDER && strcmp(names[i], sf_op_text(op, SF_SELECT_AND_SCATTER_SELECT)) != 0)
         i++;
     return (order)i;
 }
@@ -53,8 +54,9 @@ static order order_of(const sf_op *op)
 static bool can(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
-    return sf_fast_monoid(op) == SF_MONOID_ADD && order_of(op) != NO_ORDER && dtype != SF_U32 &&
-           dtype != SF_U64 && op->in[OPERAND]->count > 0;
+    return sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) == SF_MONOID_ADD &&
+           order_of(op) != NO_ORDER && dtype != SF_U32 && dtype != SF_U64 &&
+           op->in[OPERAND]->count > 0;
 }
 
 static int64_t scratch_bytes(const sf_op *op, int threads)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/slots.h"
 #include "run/fast/kind.h"
 #include "run/fast/order.h"
 
@@ -251,7 +252,7 @@ static void sort_lines(void *context, int part, int64_t first, int64_t end)
 
 static int line_dim(const sf_op *op)
 {
-    int64_t dim = sf_op_int(op, sf_attr_slot(op->def, sf_str_of("dimension")), -1);
+    int64_t dim = sf_op_int(op, SF_SORT_DIMENSION, -1);
     return (int)(dim < 0 ? dim + op->in[0]->rank : dim);
 }
 

@@ -13,6 +13,8 @@
 
 #include "op/body.h"
 #include "op/sliding.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 
@@ -29,12 +31,12 @@ typedef struct pass {
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_sliding_lists lists = {.strides = sf_fast_ints(op, "window_strides"),
-                              .padding = sf_fast_ints(op, "padding"),
-                              .base = sf_fast_ints(op, "base_dilations"),
-                              .dilation = sf_fast_ints(op, "window_dilations")};
+    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_REDUCE_WINDOW_STRIDES),
+                              .padding = sf_op_ints(op, SF_REDUCE_WINDOW_PADDING),
+                              .base = sf_op_ints(op, SF_REDUCE_WINDOW_BASE_DILATIONS),
+                              .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
     sf_sliding window = {.operand = op->in[0]->dims[dim],
-                         .size = sf_fast_ints(op, "window_dimensions").at[dim]};
+                         .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
     sf_sliding_fill(lists, dim, &window);
     return window;
 }
@@ -65,8 +67,8 @@ static int64_t runs_bytes(const sf_op *op)
 
 static bool can(const sf_op *op)
 {
-    return op->nresults == 1 && sf_fast_monoid(op) != SF_MONOID_NONE && op->in[0]->count > 0 &&
-           op->out[0]->count > 0;
+    return op->nresults == 1 && sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE &&
+           op->in[0]->count > 0 && op->out[0]->count > 0;
 }
 
 /* Two tensors, to go from one to the other, and the runs. */
@@ -263,7 +265,7 @@ static bool counts_once(sf_monoid monoid, sf_dtype dtype, sf_word init)
 static void mend(const sf_op *op, sf_word init, sf_tensor *out)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
     bool real = sf_is_float(dtype);
     int64_t at[SF_MAX_RANK] = {0};
     for (int64_t i = 0; i < out->type->count; i++) {
@@ -353,7 +355,7 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
                 sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
     sf_folding folding = sf_folding_of(monoid, dtype);
     sf_word init = word_of(&in[1]);
     bool once = counts_once(monoid, dtype, init);

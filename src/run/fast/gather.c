@@ -14,14 +14,14 @@ typedef struct gathering {
 } gathering;
 
 /* A dimension without a place in the result has one element in the window. */
-static bool can(const sf_op *op)
+static int64_t choose(const sf_op *op)
 {
     sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
     sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     for (int d = 0; d < op->in[0]->rank; d++)
         if (maps.window_of[d] < 0 && sizes.at[d] != 1)
-            return false;
-    return true;
+            return SF_FAST_NONE;
+    return 0;
 }
 
 /* Where the window begins in the operand, moved inside. */
@@ -48,10 +48,10 @@ static void gather_part(void *context, int part, int64_t first, int64_t end)
     }
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     if (out->type->count == 0)
         return;
     sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
@@ -86,4 +86,4 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     }
 }
 
-const sf_fast sf_fast_gather = {.can = can, .run = run};
+const sf_fast sf_fast_gather = {.choose = choose, .run = run};

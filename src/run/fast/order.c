@@ -102,7 +102,7 @@ static bool compares(const sf_op *op, const sf_node *node, sf_order_key *out)
                           .folds_nan = a.folds_nan};
     sf_dtype dtype = op->in[out->operand]->dtype;
     out->total = !sf_is_float(dtype) || has_text(node, SF_COMPARE_TYPE, "TOTALORDER");
-    return has_order(dtype);
+    return has_order(dtype) && out->operand < SF_ORDER_OPERANDS;
 }
 
 static bool is_before(const sf_op *op, sf_value value, sf_order_key *out)
@@ -164,4 +164,42 @@ bool sf_order_of(const sf_op *sort, sf_order *out)
             return false;
     }
     return false;
+}
+
+/* How many keys there are, then the keys, the first one lowest: five flags and the operand. */
+enum { COUNT_BITS = 3, KEY_BITS = 15 };
+enum { DESCENDING = 1, TOTAL = 2, FOLDS_ZERO = 4, FOLDS_NAN = 8, STOPS_AT_NAN = 16, OPERAND = 32 };
+_Static_assert(1 << KEY_BITS == OPERAND * SF_ORDER_OPERANDS && SF_ORDER_MOST < 1 << COUNT_BITS &&
+                   SF_ORDER_MOST * KEY_BITS + COUNT_BITS <= 63,
+               "an order is a positive number");
+
+static int64_t number_of_key(const sf_order_key *key)
+{
+    return (key->descending ? DESCENDING : 0) | (key->total ? TOTAL : 0) |
+           (key->folds_zero ? FOLDS_ZERO : 0) | (key->folds_nan ? FOLDS_NAN : 0) |
+           (key->stops_at_nan ? STOPS_AT_NAN : 0) | key->operand * OPERAND;
+}
+
+int64_t sf_order_number(const sf_order *order)
+{
+    int64_t number = 0;
+    for (int k = order->count - 1; k >= 0; k--)
+        number = number << KEY_BITS | number_of_key(&order->keys[k]);
+    return number << COUNT_BITS | order->count;
+}
+
+sf_order sf_order_of_number(int64_t number)
+{
+    sf_order order = {.count = (int)(number & ((1 << COUNT_BITS) - 1))};
+    number >>= COUNT_BITS;
+    for (int k = 0; k < order.count; k++, number >>= KEY_BITS) {
+        int key = (int)(number & ((1 << KEY_BITS) - 1));
+        order.keys[k] = (sf_order_key){.operand = key / OPERAND,
+                                       .descending = key & DESCENDING,
+                                       .total = key & TOTAL,
+                                       .folds_zero = key & FOLDS_ZERO,
+                                       .folds_nan = key & FOLDS_NAN,
+                                       .stops_at_nan = key & STOPS_AT_NAN};
+    }
+    return order;
 }

@@ -121,6 +121,7 @@ bool sf_pick_of(const sf_op *op, sf_pick *out)
         op->regions[0]->narguments != 4 || op->regions[0]->nresults != 2 ||
         sf_is_float(op->in[1]->dtype))
         return false;
+    *out = (sf_pick){0};
     trial t = {.op = op, .block = op->regions[0]};
     int relations = sf_is_float(op->in[0]->dtype) ? SF_RELATION_COUNT : SF_GREATER + 1;
     for (int value = 0; value < relations; value++)
@@ -131,4 +132,24 @@ bool sf_pick_of(const sf_op *op, sf_pick *out)
                 return false;
         }
     return true;
+}
+
+int64_t sf_pick_number(const sf_pick *pick)
+{
+    int64_t number = 0;
+    for (int v = 0; v < SF_RELATION_COUNT; v++)
+        for (int i = 0; i <= SF_GREATER; i++)
+            number = number << 2 | pick->value[v][i] << 1 | pick->index[v][i];
+    return number;
+}
+
+sf_pick sf_pick_of_number(int64_t number)
+{
+    sf_pick pick;
+    for (int v = SF_RELATION_COUNT - 1; v >= 0; v--)
+        for (int i = SF_GREATER; i >= 0; i--, number >>= 2) {
+            pick.value[v][i] = number >> 1 & 1;
+            pick.index[v][i] = number & 1;
+        }
+    return pick;
 }

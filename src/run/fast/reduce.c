@@ -236,36 +236,43 @@ static void pick_rows(void *context, int part, int64_t first, int64_t end)
     }
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoid; bodies that pick come after all of these. */
+enum { PICKS = SF_MONOID_COUNT };
+
+static int64_t choose(const sf_op *op)
 {
     sf_pick pick;
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     if (op->in[0]->count == 0 || monoid == SF_MONOID_SECOND)
-        return false;
-    return monoid != SF_MONOID_NONE || sf_pick_of(op, &pick);
+        return SF_FAST_NONE;
+    if (monoid != SF_MONOID_NONE)
+        return monoid;
+    return sf_pick_of(op, &pick) ? PICKS + sf_pick_number(&pick) : SF_FAST_NONE;
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                void *scratch, sf_threads *threads)
 {
     (void)scratch;
-    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
+    bool picks = variant >= PICKS;
     reducing r = {.shape = shape_of(op), .in = in, .out = out};
     shape *s = &r.shape;
     r.width = sf_dtype_get(out->type->dtype)->bytes;
     int64_t each = product(s->gone, s->gone_dims), grain = 1 + sf_threads_grain(threads) / each;
-    if (monoid != SF_MONOID_NONE)
-        r.folding = sf_folding_of(monoid, out->type->dtype);
+    if (picks)
+        r.pick = sf_pick_of_number(variant - PICKS);
+    else
+        r.folding = sf_folding_of((sf_monoid)variant, out->type->dtype);
     bool side = s->gone == 0 ||
                 (s->kept > 0 && s->kept_strides[s->kept - 1] < s->gone_strides[s->gone - 1]);
     if (s->gone == 0)
         add_dim(1, 0, &s->gone, s->gone_dims, s->gone_strides);
     r.row = s->gone_dims[s->gone - 1];
     r.row_stride = s->gone_strides[s->gone - 1];
-    if (monoid == SF_MONOID_NONE && sf_pick_of(op, &r.pick))
+    if (picks)
         sf_threads_run(threads, out->type->count, grain, pick_rows, &r);
     else
         sf_threads_run(threads, out->type->count, grain, side ? reduce_sides : reduce_rows, &r);
 }
 
-const sf_fast sf_fast_reduce = {.can = can, .run = run};
+const sf_fast sf_fast_reduce = {.choose = choose, .run = run};

@@ -47,25 +47,40 @@ static sf_monoid monoid_of(const sf_op *op, int i)
     return sf_monoid_of_block(op->graph, &own);
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoids of the operands, four bits each, the first one lowest. */
+enum { MONOID_BITS = 4, MOST_INPUTS = 15 };
+_Static_assert(SF_MONOID_COUNT <= 1 << MONOID_BITS, "a monoid fits into its bits");
+
+static int64_t choose(const sf_op *op)
 {
-    for (int i = 0; i < inputs(op); i++)
-        if (monoid_of(op, i) == SF_MONOID_NONE)
-            return false;
-    return true;
+    int64_t variant = 0;
+    if (inputs(op) > MOST_INPUTS)
+        return SF_FAST_NONE;
+    for (int i = inputs(op) - 1; i >= 0; i--) {
+        sf_monoid monoid = monoid_of(op, i);
+        if (monoid == SF_MONOID_NONE)
+            return SF_FAST_NONE;
+        variant = variant << MONOID_BITS | monoid;
+    }
+    return variant;
 }
 
-static bool is_native(const sf_op *op, int i)
+static sf_monoid monoid_in(int64_t variant, int i)
 {
-    return monoid_of(op, i) == SF_MONOID_SECOND || sf_dtype_get(op->in[i]->dtype)->bits >= 32;
+    return (sf_monoid)(variant >> i * MONOID_BITS & ((1 << MONOID_BITS) - 1));
 }
 
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static bool is_native(const sf_op *op, int64_t variant, int i)
+{
+    return monoid_in(variant, i) == SF_MONOID_SECOND || sf_dtype_get(op->in[i]->dtype)->bits >= 32;
+}
+
+static int64_t scratch_bytes(const sf_op *op, int64_t variant, int threads)
 {
     (void)threads;
     int64_t bytes = 0;
     for (int i = 0; i < inputs(op); i++)
-        bytes = is_native(op, i) ? bytes : op->in[i]->count * 4;
+        bytes = is_native(op, variant, i) ? bytes : op->in[i]->count * 4;
     return bytes;
 }
 
@@ -270,16 +285,16 @@ static void set_cut(scattering *s, const sf_indexing *maps, int threads)
             s->cut_point = p;
 }
 
-static void run_one(const sf_op *op, int i, const sf_tensor *in, sf_tensor *out, void *scratch,
-                    sf_threads *threads)
+static void run_one(const sf_op *op, int64_t variant, int i, const sf_tensor *in, sf_tensor *out,
+                    void *scratch, sf_threads *threads)
 {
     int n = inputs(op);
     const sf_type *updates = in[n + 1 + i].type;
     sf_indexing maps = sf_indexing_get(op, op->in[i], op->in[n]);
-    sf_monoid monoid = monoid_of(op, i);
+    sf_monoid monoid = monoid_in(variant, i);
     scattering s = {.points = sf_points_of(op, op->in[i], &in[n], updates),
                     .overwrite = monoid == SF_MONOID_SECOND,
-                    .native = is_native(op, i),
+                    .native = is_native(op, variant, i),
                     .type = op->in[i],
                     .operand = in[i].data,
                     .updates = in[n + 1 + i].data,
@@ -308,11 +323,11 @@ static void run_one(const sf_op *op, int i, const sf_tensor *in, sf_tensor *out,
     sf_threads_run(threads, s.size, 1 + sf_threads_grain(threads) / each, scatter_part, &s);
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                void *scratch, sf_threads *threads)
 {
     for (int i = 0; i < op->nresults && out[i].type->count > 0; i++)
-        run_one(op, i, in, &out[i], scratch, threads);
+        run_one(op, variant, i, in, &out[i], scratch, threads);
 }
 
-const sf_fast sf_fast_scatter = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_scatter = {.choose = choose, .scratch = scratch_bytes, .run = run};

@@ -50,18 +50,20 @@ static order order_of(const sf_op *op)
     return (order)i;
 }
 
-/* Types whose order is that of their register. */
-static bool can(const sf_op *op)
+/* The variant is the order. Types whose order is not that of their register have none. */
+static int64_t choose(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
-    return sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) == SF_MONOID_ADD &&
-           order_of(op) != NO_ORDER && dtype != SF_U32 && dtype != SF_U64 &&
-           op->in[OPERAND]->count > 0;
+    order by = order_of(op);
+    if (sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) != SF_MONOID_ADD || by == NO_ORDER ||
+        dtype == SF_U32 || dtype == SF_U64 || op->in[OPERAND]->count == 0)
+        return SF_FAST_NONE;
+    return by;
 }
 
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static int64_t scratch_bytes(const sf_op *op, int64_t variant, int threads)
 {
-    (void)threads;
+    (void)variant, (void)threads;
     int64_t runs = 0;
     for (int d = 0; d < op->in[SOURCE]->rank; d++)
         runs += op->in[SOURCE]->dims[d];
@@ -241,12 +243,12 @@ static char *set_dims(selecting *s, const sf_op *op, sf_run *runs)
     return (char *)runs;
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                void *scratch, sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
     selecting s = {.folding = sf_folding_of(SF_MONOID_ADD, dtype),
-                   .order = order_of(op),
+                   .order = (order)variant,
                    .operand = in[OPERAND].data,
                    .source = in[SOURCE].data,
                    .out = out->data,
@@ -263,4 +265,4 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
                    1 + sf_threads_grain(threads) / (SIDE * s.source_count + 1), select_part, &s);
 }
 
-const sf_fast sf_fast_select_and_scatter = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_select_and_scatter = {.choose = choose, .scratch = scratch_bytes, .run = run};

@@ -65,16 +65,20 @@ static int64_t runs_bytes(const sf_op *op)
     return (most * (int64_t)sizeof(sf_run) + 63) & -64;
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoid. */
+static int64_t choose(const sf_op *op)
 {
-    return op->nresults == 1 && sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE &&
-           op->in[0]->count > 0 && op->out[0]->count > 0;
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
+    if (op->nresults != 1 || monoid == SF_MONOID_NONE || op->in[0]->count == 0 ||
+        op->out[0]->count == 0)
+        return SF_FAST_NONE;
+    return monoid;
 }
 
 /* Two tensors, to go from one to the other, and the runs. */
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static int64_t scratch_bytes(const sf_op *op, int64_t variant, int threads)
 {
-    (void)threads;
+    (void)variant, (void)threads;
     int64_t width = sf_dtype_get(op->in[0]->dtype)->bytes > 4 ? 8 : 4;
     return runs_bytes(op) + 2 * ((between(op) * width + 63) & -64);
 }
@@ -262,10 +266,9 @@ static bool counts_once(sf_monoid monoid, sf_dtype dtype, sf_word init)
 }
 
 /* Folds the initial value into every result, once and again for each position of padding. */
-static void mend(const sf_op *op, sf_word init, sf_tensor *out)
+static void mend(const sf_op *op, sf_monoid monoid, sf_word init, sf_tensor *out)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
     bool real = sf_is_float(dtype);
     int64_t at[SF_MAX_RANK] = {0};
     for (int64_t i = 0; i < out->type->count; i++) {
@@ -351,11 +354,11 @@ static void pass_none(passing *g, sf_threads *threads)
     run_pass(p, threads);
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                void *scratch, sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
+    sf_monoid monoid = (sf_monoid)variant;
     sf_folding folding = sf_folding_of(monoid, dtype);
     sf_word init = word_of(&in[1]);
     bool once = counts_once(monoid, dtype, init);
@@ -380,7 +383,7 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     if (g.passes == 0)
         pass_none(&g, threads);
     if (!once)
-        mend(op, init, out);
+        mend(op, monoid, init, out);
 }
 
-const sf_fast sf_fast_reduce_window = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_reduce_window = {.choose = choose, .scratch = scratch_bytes, .run = run};

@@ -14,7 +14,7 @@ static int64_t width_of(const sf_tensor *tensor)
     return sf_dtype_get(tensor->type->dtype)->bytes;
 }
 
-static char *place(const sf_tensor *tensor, int64_t index)
+static char *element_at(const sf_tensor *tensor, int64_t index)
 {
     return (char *)tensor->data + index * width_of(tensor);
 }
@@ -97,7 +97,7 @@ static void run_slice(const sf_op *op, int64_t variant, const sf_tensor *in, sf_
         box.from[d] *= sf_op_ints(op, SF_SLICE_STRIDES).at[d];
     }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_slice = {.run = run_slice};
@@ -114,7 +114,7 @@ static void run_reverse(const sf_op *op, int64_t variant, const sf_tensor *in, s
             box.from[d] = -box.from[d];
         }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_reverse = {.run = run_reverse};
@@ -128,7 +128,7 @@ static void run_concatenate(const sf_op *op, int64_t variant, const sf_tensor *i
     for (int t = 0; t < op->noperands; t++) {
         sf_box box = box_of(in[t].type->dims, out, &in[t]);
         if (in[t].type->count > 0)
-            sf_box_run(box, width_of(out), place(out, at * box.to[dim]), in[t].data, threads);
+            sf_box_run(box, width_of(out), element_at(out, at * box.to[dim]), in[t].data, threads);
         at += in[t].type->dims[dim];
     }
 }
@@ -136,7 +136,7 @@ static void run_concatenate(const sf_op *op, int64_t variant, const sf_tensor *i
 const sf_fast sf_fast_concatenate = {.run = run_concatenate};
 
 /* Where a box of the shape `inner` begins in `outer`, moved inside; as an element. */
-static int64_t corner(const sf_type *outer, const sf_type *inner, const sf_tensor *starts)
+static int64_t box_corner(const sf_type *outer, const sf_type *inner, const sf_tensor *starts)
 {
     int64_t strides[SF_MAX_RANK], first = 0;
     sf_strides(outer->rank, outer->dims, strides);
@@ -153,9 +153,9 @@ static void run_dynamic_slice(const sf_op *op, int64_t variant, const sf_tensor 
 {
     (void)op, (void)variant, (void)scratch;
     sf_box box = box_of(out->type->dims, out, in);
-    int64_t first = corner(in->type, out->type, &in[1]);
+    int64_t first = box_corner(in->type, out->type, &in[1]);
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_dynamic_slice = {.run = run_dynamic_slice};
@@ -167,9 +167,9 @@ static void run_dynamic_update(const sf_op *op, int64_t variant, const sf_tensor
     if (in[0].data != out->data)
         copy_all(&in[0], out, threads);
     sf_box box = box_of(in[1].type->dims, out, &in[1]);
-    int64_t first = corner(out->type, in[1].type, &in[2]);
+    int64_t first = box_corner(out->type, in[1].type, &in[2]);
     if (in[1].type->count > 0)
-        sf_box_run(box, width_of(out), place(out, first), in[1].data, threads);
+        sf_box_run(box, width_of(out), element_at(out, first), in[1].data, threads);
 }
 
 const sf_fast sf_fast_dynamic_update_slice = {.run = run_dynamic_update};
@@ -198,7 +198,7 @@ static void run_pad(const sf_op *op, int64_t variant, const sf_tensor *in, sf_te
     if (count != out->type->count)
         sf_fill_run(out->data, width_of(out), in[1].data, out->type->count, threads);
     if (count > 0)
-        sf_box_run(box, width_of(out), place(out, to), place(in, from), threads);
+        sf_box_run(box, width_of(out), element_at(out, to), element_at(in, from), threads);
 }
 
 const sf_fast sf_fast_pad = {.run = run_pad};
@@ -221,7 +221,8 @@ static void count_part(void *context, int part, int64_t first, int64_t end)
         else
             sf_store_i64(dtype, c->out->data, at, number);
         if (c->inner > 1)
-            sf_fill(place(c->out, at + 1), width_of(c->out), place(c->out, at), c->inner - 1);
+            sf_fill(element_at(c->out, at + 1), width_of(c->out), element_at(c->out, at),
+                    c->inner - 1);
     }
 }
 
@@ -249,7 +250,7 @@ static void draw_part(void *context, int part, int64_t first, int64_t end)
 {
     (void)part;
     const drawing *d = context;
-    sf_rng_bits(&d->rng, first, end - first, place(d->out, first));
+    sf_rng_bits(&d->rng, first, end - first, element_at(d->out, first));
 }
 
 /* The variant is the algorithm. */

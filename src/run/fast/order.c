@@ -45,7 +45,8 @@ static bool has_text(const sf_node *node, int slot, const char *text)
 }
 
 /* The predicate says that the argument is zero, or that it is a NaN. */
-static bool asks(const sf_op *op, sf_value predicate, int argument, bool *zero, bool *nan)
+static bool asks_zero_or_nan(const sf_op *op, sf_value predicate, int argument, bool *zero,
+                             bool *nan)
 {
     const sf_node *node = made_by(op, predicate, SF_OP_COMPARE);
     if (!node || has_text(node, SF_COMPARE_TYPE, "TOTALORDER"))
@@ -71,7 +72,7 @@ static side side_of(const sf_op *op, sf_value value)
         bool zero, nan;
         double number;
         node = sf_maker(op->graph, value);
-        if (!asks(op, node->operands[0], out.argument, &zero, &nan) ||
+        if (!asks_zero_or_nan(op, node->operands[0], out.argument, &zero, &nan) ||
             !constant_of(op, node->operands[1], &number) || (zero && number != 0) ||
             (nan && (!isnan(number) || signbit(number))))
             return (side){.argument = -1};
@@ -90,7 +91,7 @@ static bool has_order(sf_dtype dtype)
 
 /* A comparison of the two elements of one operand. Of LT, `descending` says that the right one is asked
  * about first. */
-static bool compares(const sf_op *op, const sf_node *node, sf_order_key *out)
+static bool compares_operand(const sf_op *op, const sf_node *node, sf_order_key *out)
 {
     side a = side_of(op, node->operands[0]), b = side_of(op, node->operands[1]);
     if (a.argument < 0 || b.argument < 0 || a.argument / 2 != b.argument / 2 ||
@@ -108,7 +109,7 @@ static bool compares(const sf_op *op, const sf_node *node, sf_order_key *out)
 static bool is_before(const sf_op *op, sf_value value, sf_order_key *out)
 {
     const sf_node *node = made_by(op, value, SF_OP_COMPARE);
-    if (!node || !compares(op, node, out))
+    if (!node || !compares_operand(op, node, out))
         return false;
     bool greater = has_text(node, SF_COMPARE_DIRECTION, "GT");
     out->descending = out->descending != greater;
@@ -121,9 +122,9 @@ static bool is_equal(const sf_op *op, sf_value value, sf_order_key *key)
 {
     const sf_node *node = made_by(op, value, SF_OP_COMPARE);
     sf_order_key other;
-    if (!node || !has_text(node, SF_COMPARE_DIRECTION, "EQ") || !compares(op, node, &other) ||
-        other.operand != key->operand || other.folds_zero != key->folds_zero ||
-        other.folds_nan != key->folds_nan)
+    if (!node || !has_text(node, SF_COMPARE_DIRECTION, "EQ") ||
+        !compares_operand(op, node, &other) || other.operand != key->operand ||
+        other.folds_zero != key->folds_zero || other.folds_nan != key->folds_nan)
         return false;
     key->stops_at_nan = !other.total;
     return key->total ? other.total || key->folds_zero : !other.total;

@@ -27,7 +27,7 @@ static int look_up(const trial *t, sf_value value)
     return UNKNOWN;
 }
 
-static sf_relation turned(sf_relation relation)
+static sf_relation turned_relation(sf_relation relation)
 {
     static const sf_relation other[] = {
         [SF_LESS] = SF_GREATER,         [SF_EQUAL] = SF_EQUAL,
@@ -45,7 +45,7 @@ static sf_relation with_itself(const trial *t, int argument)
     return is_value && nan ? SF_NAN_BOTH : SF_EQUAL;
 }
 
-static int compare(const trial *t, const sf_node *node, int a, int b)
+static int compare_arguments(const trial *t, const sf_node *node, int a, int b)
 {
     const char *direction = node->attrs[SF_COMPARE_DIRECTION]->text;
     const sf_attr *type = node->attrs[SF_COMPARE_TYPE];
@@ -57,11 +57,11 @@ static int compare(const trial *t, const sf_node *node, int a, int b)
     else if (a == VALUE && b == NEXT_VALUE)
         relation = t->value;
     else if (a == NEXT_VALUE && b == VALUE)
-        relation = turned(t->value);
+        relation = turned_relation(t->value);
     else if (a == INDEX && b == NEXT_INDEX)
         relation = t->index;
     else if (a == NEXT_INDEX && b == INDEX)
-        relation = turned(t->index);
+        relation = turned_relation(t->index);
     else
         return UNKNOWN;
     bool ordered = relation <= SF_GREATER, negated = strcmp(direction, "NE") == 0;
@@ -90,7 +90,7 @@ static int try_node(const trial *t, const sf_node *node)
             return UNKNOWN;
     }
     if (sf_is(node, SF_OP_COMPARE))
-        return compare(t, node, x[0], x[1]);
+        return compare_arguments(t, node, x[0], x[1]);
     if (sf_is(node, SF_OP_SELECT) && is_truth(x[0]))
         return x[0] == TRUE_ ? x[1] : x[2];
     if (sf_is(node, SF_OP_NOT) && is_truth(x[0]))

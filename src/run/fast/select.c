@@ -51,7 +51,7 @@ static order order_of(const sf_op *op)
 }
 
 /* The variant is the order. Types whose order is not that of their register have none. */
-static int64_t choose(const sf_op *op)
+static int64_t choose_select(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
     order by = order_of(op);
@@ -61,7 +61,7 @@ static int64_t choose(const sf_op *op)
     return by;
 }
 
-static int64_t scratch_bytes(const sf_op *op, int64_t variant, int threads)
+static int64_t select_scratch(const sf_op *op, int64_t variant, int threads)
 {
     (void)variant, (void)threads;
     int64_t runs = 0;
@@ -103,8 +103,8 @@ typedef union side {
     int64_t i64[SIDE];
 } side;
 
-static void keep(sf_vclass class, order by, int64_t count, const side *restrict next, int64_t at,
-                 side *restrict best, int64_t *restrict places)
+static void keep_better(sf_vclass class, order by, int64_t count, const side *restrict next,
+                        int64_t at, side *restrict best, int64_t *restrict places)
 {
     switch (class) {
     case SF_VF32:
@@ -166,7 +166,7 @@ static bool select_side(const selecting *s, const int64_t *at, const char *opera
             place += w[d] * s->strides[d];
         load(begun ? &next : &best, operand + place * s->width, 1, count);
         if (begun)
-            keep(s->folding.class, s->order, count, &next, place, &best, places);
+            keep_better(s->folding.class, s->order, count, &next, place, &best, places);
         else
             for (int64_t i = 0; i < count; i++)
                 places[i] = place;
@@ -243,8 +243,8 @@ static char *set_dims(selecting *s, const sf_op *op, sf_run *runs)
     return (char *)runs;
 }
 
-static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
-                void *scratch, sf_threads *threads)
+static void run_select(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                       void *scratch, sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
     selecting s = {.folding = sf_folding_of(SF_MONOID_ADD, dtype),
@@ -265,4 +265,5 @@ static void run(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor
                    1 + sf_threads_grain(threads) / (SIDE * s.source_count + 1), select_part, &s);
 }
 
-const sf_fast sf_fast_select_and_scatter = {.choose = choose, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_select_and_scatter = {
+    .choose = choose_select, .scratch = select_scratch, .run = run_select};

@@ -94,8 +94,8 @@ static inline uint64_t key_of(const keying *k, uint64_t bits, bool *lost)
         keys[i] = key_of(k, bits, &lost);                                                          \
     }
 
-static bool fill(const keying *k, int bytes, const char *from, int64_t stride, int64_t count,
-                 uint64_t *keys)
+static bool fill_from_bits(const keying *k, int bytes, const char *from, int64_t stride,
+                           int64_t count, uint64_t *keys)
 {
     bool lost = false;
     if (bytes == 1)
@@ -118,7 +118,8 @@ static bool fill_keys(const sorting *s, int number, int64_t base, uint64_t *keys
     sf_dtype dtype = from->type->dtype;
     int bytes = sf_dtype_get(dtype)->bytes;
     keying k = keying_of(dtype, key, number == s->order.count - 1);
-    return fill(&k, bytes, (const char *)from->data + base * bytes, s->stride, s->size, keys);
+    return fill_from_bits(&k, bytes, (const char *)from->data + base * bytes, s->stride, s->size,
+                          keys);
 }
 
 static void insertion_sort(entry *entries, int64_t count)

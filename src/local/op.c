@@ -86,15 +86,14 @@ static sf_status reduce_piece(local_builder *b, local_node *n)
 
 static sf_status scatter_piece(local_builder *b, local_node *n)
 {
-    SF_TRY(counted_once(b, n, 0, sf_attr_slot(n->op.def, sf_str_of("body"))));
+    SF_TRY(counted_once(b, n, 0, SF_SCATTER_BODY));
     return local_scatter(b, n);
 }
 
 /* A piece of the kernel is put back where it stands in the window, with zeros around it. */
 static sf_status convolution_piece(local_builder *b, local_node *n)
 {
-    sf_ints spatial =
-        sf_op_ints(&n->op, sf_attr_slot(n->op.def, sf_str_of("kernel_spatial_dimensions")));
+    sf_ints spatial = sf_op_ints(&n->op, SF_CONV_RHS_SPATIAL);
     const sf_layout *kernel = &n->layouts[1];
     sf_axes axes = 0;
     for (int a = 0; a < b->mesh->naxes; a++)

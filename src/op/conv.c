@@ -7,29 +7,11 @@
  * batch groups, they see only the batch elements of group g, and the result has that many fewer.
  */
 #include "op/sliding.h"
+#include "op/slots.h"
 #include "op/util.h"
 #include "op/words.h"
 
-enum {
-    STRIDES,
-    PADDING,
-    LHS_DILATION,
-    RHS_DILATION,
-    REVERSAL,
-    LHS_BATCH,
-    LHS_FEATURE,
-    LHS_SPATIAL,
-    RHS_INPUT,
-    RHS_OUTPUT,
-    RHS_SPATIAL,
-    OUT_BATCH,
-    OUT_FEATURE,
-    OUT_SPATIAL,
-    FEATURE_GROUPS,
-    BATCH_GROUPS,
-    PRECISION,
-    NATTRS,
-};
+enum { NATTRS = SF_CONV_PRECISION + 1 };
 
 #define NUMBER(attribute)                                                                          \
     {                                                                                              \
@@ -41,50 +23,50 @@ enum {
     }
 
 static const sf_attrdef attrs[NATTRS] = {
-    [STRIDES] = {.name = "window_strides",
-                 .key = "stride",
-                 .kind = SF_ATTR_INTS,
-                 .absent = SF_ABSENT_ONES},
-    [PADDING] = {.name = "padding",
-                 .key = "pad",
-                 .kind = SF_ATTR_INTS,
-                 .text = SF_AS_PAIRS,
-                 .absent = SF_ABSENT_ZEROS},
-    [LHS_DILATION] = {.name = "lhs_dilation",
-                      .key = "lhs_dilate",
-                      .kind = SF_ATTR_INTS,
-                      .absent = SF_ABSENT_ONES},
-    [RHS_DILATION] = {.name = "rhs_dilation",
-                      .key = "rhs_dilate",
-                      .kind = SF_ATTR_INTS,
-                      .absent = SF_ABSENT_ONES},
-    [REVERSAL] = {.name = "window_reversal",
-                  .key = "reverse",
-                  .kind = SF_ATTR_INTS,
-                  .text = SF_AS_BOOLS,
-                  .absent = SF_ABSENT_ZEROS},
-    [LHS_BATCH] = NUMBER("input_batch_dimension"),
-    [LHS_FEATURE] = NUMBER("input_feature_dimension"),
-    [LHS_SPATIAL] = NUMBERS("input_spatial_dimensions"),
-    [RHS_INPUT] = NUMBER("kernel_input_feature_dimension"),
-    [RHS_OUTPUT] = NUMBER("kernel_output_feature_dimension"),
-    [RHS_SPATIAL] = NUMBERS("kernel_spatial_dimensions"),
-    [OUT_BATCH] = NUMBER("output_batch_dimension"),
-    [OUT_FEATURE] = NUMBER("output_feature_dimension"),
-    [OUT_SPATIAL] = NUMBERS("output_spatial_dimensions"),
-    [FEATURE_GROUPS] = {.name = "feature_group_count",
-                        .kind = SF_ATTR_INT,
-                        .absent = SF_ABSENT_ONES,
-                        .always = true},
-    [BATCH_GROUPS] = {.name = "batch_group_count",
-                      .kind = SF_ATTR_INT,
-                      .absent = SF_ABSENT_ONES,
-                      .always = true},
-    [PRECISION] = {.name = "precision_config",
-                   .hlo = "operand_precision",
-                   .kind = SF_ATTR_TEXT,
-                   .prefix = "#stablehlo<precision ",
-                   .text = SF_AS_ENUMS},
+    [SF_CONV_STRIDES] = {.name = "window_strides",
+                         .key = "stride",
+                         .kind = SF_ATTR_INTS,
+                         .absent = SF_ABSENT_ONES},
+    [SF_CONV_PADDING] = {.name = "padding",
+                         .key = "pad",
+                         .kind = SF_ATTR_INTS,
+                         .text = SF_AS_PAIRS,
+                         .absent = SF_ABSENT_ZEROS},
+    [SF_CONV_LHS_DILATION] = {.name = "lhs_dilation",
+                              .key = "lhs_dilate",
+                              .kind = SF_ATTR_INTS,
+                              .absent = SF_ABSENT_ONES},
+    [SF_CONV_RHS_DILATION] = {.name = "rhs_dilation",
+                              .key = "rhs_dilate",
+                              .kind = SF_ATTR_INTS,
+                              .absent = SF_ABSENT_ONES},
+    [SF_CONV_REVERSAL] = {.name = "window_reversal",
+                          .key = "reverse",
+                          .kind = SF_ATTR_INTS,
+                          .text = SF_AS_BOOLS,
+                          .absent = SF_ABSENT_ZEROS},
+    [SF_CONV_LHS_BATCH] = NUMBER("input_batch_dimension"),
+    [SF_CONV_LHS_FEATURE] = NUMBER("input_feature_dimension"),
+    [SF_CONV_LHS_SPATIAL] = NUMBERS("input_spatial_dimensions"),
+    [SF_CONV_RHS_INPUT] = NUMBER("kernel_input_feature_dimension"),
+    [SF_CONV_RHS_OUTPUT] = NUMBER("kernel_output_feature_dimension"),
+    [SF_CONV_RHS_SPATIAL] = NUMBERS("kernel_spatial_dimensions"),
+    [SF_CONV_OUT_BATCH] = NUMBER("output_batch_dimension"),
+    [SF_CONV_OUT_FEATURE] = NUMBER("output_feature_dimension"),
+    [SF_CONV_OUT_SPATIAL] = NUMBERS("output_spatial_dimensions"),
+    [SF_CONV_FEATURE_GROUPS] = {.name = "feature_group_count",
+                                .kind = SF_ATTR_INT,
+                                .absent = SF_ABSENT_ONES,
+                                .always = true},
+    [SF_CONV_BATCH_GROUPS] = {.name = "batch_group_count",
+                              .kind = SF_ATTR_INT,
+                              .absent = SF_ABSENT_ONES,
+                              .always = true},
+    [SF_CONV_PRECISION] = {.name = "precision_config",
+                           .hlo = "operand_precision",
+                           .kind = SF_ATTR_TEXT,
+                           .prefix = "#stablehlo<precision ",
+                           .text = SF_AS_ENUMS},
 };
 
 /* The dimension numbers and windows of a convolution that was checked. */
@@ -99,30 +81,30 @@ typedef struct conv {
 
 static sf_sliding_lists window_lists(const sf_op *op)
 {
-    return (sf_sliding_lists){.strides = sf_op_ints(op, STRIDES),
-                              .padding = sf_op_ints(op, PADDING),
-                              .base = sf_op_ints(op, LHS_DILATION),
-                              .dilation = sf_op_ints(op, RHS_DILATION)};
+    return (sf_sliding_lists){.strides = sf_op_ints(op, SF_CONV_STRIDES),
+                              .padding = sf_op_ints(op, SF_CONV_PADDING),
+                              .base = sf_op_ints(op, SF_CONV_LHS_DILATION),
+                              .dilation = sf_op_ints(op, SF_CONV_RHS_DILATION)};
 }
 
 static conv conv_of(const sf_op *op)
 {
     conv c = {
         .spatial = op->in[0]->rank - 2,
-        .lhs_batch = (int)sf_op_int(op, LHS_BATCH, 0),
-        .lhs_feature = (int)sf_op_int(op, LHS_FEATURE, 0),
-        .rhs_input = (int)sf_op_int(op, RHS_INPUT, 0),
-        .rhs_output = (int)sf_op_int(op, RHS_OUTPUT, 0),
-        .out_batch = (int)sf_op_int(op, OUT_BATCH, 0),
-        .out_feature = (int)sf_op_int(op, OUT_FEATURE, 0),
-        .feature_groups = sf_op_int(op, FEATURE_GROUPS, 1),
-        .batch_groups = sf_op_int(op, BATCH_GROUPS, 1),
+        .lhs_batch = (int)sf_op_int(op, SF_CONV_LHS_BATCH, 0),
+        .lhs_feature = (int)sf_op_int(op, SF_CONV_LHS_FEATURE, 0),
+        .rhs_input = (int)sf_op_int(op, SF_CONV_RHS_INPUT, 0),
+        .rhs_output = (int)sf_op_int(op, SF_CONV_RHS_OUTPUT, 0),
+        .out_batch = (int)sf_op_int(op, SF_CONV_OUT_BATCH, 0),
+        .out_feature = (int)sf_op_int(op, SF_CONV_OUT_FEATURE, 0),
+        .feature_groups = sf_op_int(op, SF_CONV_FEATURE_GROUPS, 1),
+        .batch_groups = sf_op_int(op, SF_CONV_BATCH_GROUPS, 1),
     };
-    sf_ints reversal = sf_op_ints(op, REVERSAL);
+    sf_ints reversal = sf_op_ints(op, SF_CONV_REVERSAL);
     for (int i = 0; i < c.spatial; i++) {
-        c.lhs_at[i] = (int)sf_op_ints(op, LHS_SPATIAL).at[i];
-        c.rhs_at[i] = (int)sf_op_ints(op, RHS_SPATIAL).at[i];
-        c.out_at[i] = (int)sf_op_ints(op, OUT_SPATIAL).at[i];
+        c.lhs_at[i] = (int)sf_op_ints(op, SF_CONV_LHS_SPATIAL).at[i];
+        c.rhs_at[i] = (int)sf_op_ints(op, SF_CONV_RHS_SPATIAL).at[i];
+        c.out_at[i] = (int)sf_op_ints(op, SF_CONV_OUT_SPATIAL).at[i];
         c.windows[i].operand = op->in[0]->dims[c.lhs_at[i]];
         c.windows[i].size = op->in[1]->dims[c.rhs_at[i]];
         c.reversed[i] = reversal.count && reversal.at[i];
@@ -182,10 +164,13 @@ static sf_status check_operands(const sf_op *op, sf_dtype dtype, sf_diag *diag)
                           lhs->rank, rhs->rank);
     if ((sf_is_float(lhs->dtype) || sf_is_float(rhs->dtype)) && !sf_is_float(dtype))
         return SF_OP_FAIL(op, diag, "a product of floats cannot be %s", sf_dtype_get(dtype)->name);
-    SF_TRY(check_numbers(op, LHS_BATCH, LHS_FEATURE, LHS_SPATIAL, "the input", diag));
-    SF_TRY(check_numbers(op, RHS_INPUT, RHS_OUTPUT, RHS_SPATIAL, "the kernel", diag));
-    SF_TRY(check_numbers(op, OUT_BATCH, OUT_FEATURE, OUT_SPATIAL, "the output", diag));
-    sf_ints reversal = sf_op_ints(op, REVERSAL);
+    SF_TRY(check_numbers(op, SF_CONV_LHS_BATCH, SF_CONV_LHS_FEATURE, SF_CONV_LHS_SPATIAL,
+                         "the input", diag));
+    SF_TRY(check_numbers(op, SF_CONV_RHS_INPUT, SF_CONV_RHS_OUTPUT, SF_CONV_RHS_SPATIAL,
+                         "the kernel", diag));
+    SF_TRY(check_numbers(op, SF_CONV_OUT_BATCH, SF_CONV_OUT_FEATURE, SF_CONV_OUT_SPATIAL,
+                         "the output", diag));
+    sf_ints reversal = sf_op_ints(op, SF_CONV_REVERSAL);
     if (reversal.count != 0 && reversal.count != lhs->rank - 2)
         return SF_OP_FAIL(op, diag, "window_reversal has %d entries, expected %d", reversal.count,
                           lhs->rank - 2);
@@ -198,7 +183,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     SF_TRY(check_operands(op, dtype, diag));
     sf_sliding windows[SF_MAX_RANK];
     int64_t counts[SF_MAX_RANK], dims[SF_MAX_RANK];
-    sf_ints lhs = sf_op_ints(op, LHS_SPATIAL), rhs = sf_op_ints(op, RHS_SPATIAL);
+    sf_ints lhs = sf_op_ints(op, SF_CONV_LHS_SPATIAL), rhs = sf_op_ints(op, SF_CONV_RHS_SPATIAL);
     for (int i = 0; i < lhs.count; i++) {
         windows[i].operand = op->in[0]->dims[lhs.at[i]];
         windows[i].size = op->in[1]->dims[rhs.at[i]];
@@ -254,9 +239,11 @@ static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr *
     conv c = conv_of(op);
     int64_t batch = pieces[2]->dims[c.out_batch], input = pieces[1]->dims[c.rhs_input];
     if (c.feature_groups > 1 && input > 0)
-        attributes[FEATURE_GROUPS] = sf_attr_int(op->pool, pieces[0]->dims[c.lhs_feature] / input);
+        attributes[SF_CONV_FEATURE_GROUPS] =
+            sf_attr_int(op->pool, pieces[0]->dims[c.lhs_feature] / input);
     if (c.batch_groups > 1 && batch > 0)
-        attributes[BATCH_GROUPS] = sf_attr_int(op->pool, pieces[0]->dims[c.lhs_batch] / batch);
+        attributes[SF_CONV_BATCH_GROUPS] =
+            sf_attr_int(op->pool, pieces[0]->dims[c.lhs_batch] / batch);
 }
 
 static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,

@@ -1,6 +1,7 @@
 /* gather: windows of the operand at computed places. */
 #include "op/indexing.h"
 #include "op/move.h"
+#include "op/slots.h"
 #include "op/util.h"
 
 #define NUMBERS .group = "dimension_numbers"

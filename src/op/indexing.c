@@ -1,6 +1,7 @@
 #include "op/indexing.h"
 
 #include "op/move.h"
+#include "op/slots.h"
 #include "op/util.h"
 
 static sf_status check_list(const sf_op *op, int slot, int rank, bool sorted, sf_diag *diag)

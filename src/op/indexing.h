@@ -11,23 +11,12 @@
  *                   other        a dim of the windowed tensor that is no window dim, in order
  *
  * A component of the index vector moves the window along one operand dim that is not batched.
+ * The attributes that say all this have the same slots in both, SF_INDEXING_... (op/slots.h).
  */
 #ifndef SF_OP_INDEXING_H
 #define SF_OP_INDEXING_H
 
 #include "ir/opdef.h"
-
-/* The slots of the attributes, in the order in which gather and scatter both have them. */
-enum {
-    SF_INDEXING_WINDOW,
-    SF_INDEXING_DROPPED,
-    SF_INDEXING_OPERAND_BATCH,
-    SF_INDEXING_INDICES_BATCH,
-    SF_INDEXING_MAP,
-    SF_INDEXING_VECTOR_DIM,
-    SF_INDEXING_SLOTS
-};
-enum { SF_GATHER_SIZES = SF_INDEXING_SLOTS, SF_GATHER_SORTED, SF_GATHER_SLOTS };
 
 /* Maps between dimensions; -1 where there is none. */
 typedef struct sf_indexing {

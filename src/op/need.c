@@ -1,6 +1,7 @@
 /* How much memory the kernels of the op table take: most hold operands and results as words of 64 bits,
  * and tables of places along each dimension. */
 #include "op/eval.h"
+#include "op/slots.h"
 #include "op/words.h"
 
 /* A list or two of a kernel, and the rounding of each. */
@@ -40,10 +41,10 @@ static double bytes_of_types(int count, const sf_type *const *types)
 /* For every place of the result, along each dimension, the element under each place of the window. */
 static double windows_of_conv(const sf_op *op)
 {
-    sf_ints kernel = sf_op_ints(op, sf_attr_slot(op->def, sf_str_of("kernel_spatial_dimensions")));
-    sf_ints result = sf_op_ints(op, sf_attr_slot(op->def, sf_str_of("output_spatial_dimensions")));
-    int groups = sf_attr_slot(op->def, sf_str_of("feature_group_count"));
-    int batches = sf_attr_slot(op->def, sf_str_of("batch_group_count"));
+    sf_ints kernel = sf_op_ints(op, SF_CONV_RHS_SPATIAL);
+    sf_ints result = sf_op_ints(op, SF_CONV_OUT_SPATIAL);
+    int64_t groups =
+        sf_op_int(op, SF_CONV_FEATURE_GROUPS, 1) * sf_op_int(op, SF_CONV_BATCH_GROUPS, 1);
     double seen = 0, area = 1;
     for (int d = 0; d < kernel.count; d++) {
         double size = (double)op->in[1]->dims[kernel.at[d]];
@@ -51,8 +52,7 @@ static double windows_of_conv(const sf_op *op)
         area *= size;
     }
     double inputs = lengths(2, op->in) + lengths(1, op->out) + 8;
-    return seen + 2 * area +
-           inputs * (double)(sf_op_int(op, groups, 1) * sf_op_int(op, batches, 1));
+    return seen + 2 * area + inputs * (double)groups;
 }
 
 static double scratch_of(const sf_op *op)

@@ -1,17 +1,18 @@
 /* rng_bit_generator: random bits that depend on the state and on the position alone (base/rng.h). */
 #include "base/rng.h"
 
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { ALGORITHM, NATTRS };
+enum { NATTRS = SF_RNG_BIT_GENERATOR_ALGORITHM + 1 };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [ALGORITHM] = {.name = "rng_algorithm",
-                   .key = "algorithm",
-                   .hlo = "algorithm",
-                   .kind = SF_ATTR_TEXT,
-                   .prefix = "#stablehlo<rng_algorithm ",
-                   .required = true},
+    [SF_RNG_BIT_GENERATOR_ALGORITHM] = {.name = "rng_algorithm",
+                                        .key = "algorithm",
+                                        .hlo = "algorithm",
+                                        .kind = SF_ATTR_TEXT,
+                                        .prefix = "#stablehlo<rng_algorithm ",
+                                        .required = true},
 };
 
 enum { MAX_STATE = 3 };
@@ -20,7 +21,7 @@ enum { MAX_STATE = 3 };
 static sf_status prepare(const sf_op *op, const uint64_t *state, const sf_type *output,
                          sf_diag *diag, sf_rng *rng)
 {
-    const char *name = sf_op_text(op, ALGORITHM);
+    const char *name = sf_op_text(op, SF_RNG_BIT_GENERATOR_ALGORITHM);
     sf_rng_algorithm algorithm;
     if (strcmp(name, "THREE_FRY") == 0)
         algorithm = SF_RNG_THREEFRY;

@@ -3,13 +3,14 @@
 #include "op/body.h"
 #include "op/indexing.h"
 #include "op/move.h"
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { INDICES_ARE_SORTED = SF_INDEXING_SLOTS, UNIQUE_INDICES, BODY, SLOTS };
+enum { NATTRS = SF_SCATTER_BODY + 1 };
 
 #define NUMBERS .group = "scatter_dimension_numbers"
 
-static const sf_attrdef scatter_attrs[] = {
+static const sf_attrdef scatter_attrs[NATTRS] = {
     [SF_INDEXING_WINDOW] = {.name = "update_window_dims", NUMBERS, .kind = SF_ATTR_INTS},
     [SF_INDEXING_DROPPED] = {.name = "inserted_window_dims", NUMBERS, .kind = SF_ATTR_INTS},
     [SF_INDEXING_OPERAND_BATCH] = {.name = "input_batching_dims", NUMBERS, .kind = SF_ATTR_INTS},
@@ -18,9 +19,9 @@ static const sf_attrdef scatter_attrs[] = {
                                    .kind = SF_ATTR_INTS},
     [SF_INDEXING_MAP] = {.name = "scatter_dims_to_operand_dims", NUMBERS, .kind = SF_ATTR_INTS},
     [SF_INDEXING_VECTOR_DIM] = {.name = "index_vector_dim", NUMBERS, .kind = SF_ATTR_INT},
-    [INDICES_ARE_SORTED] = {.name = "indices_are_sorted", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
-    [UNIQUE_INDICES] = {.name = "unique_indices", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
-    [BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
+    [SF_SCATTER_SORTED] = {.name = "indices_are_sorted", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
+    [SF_SCATTER_UNIQUE] = {.name = "unique_indices", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
+    [SF_SCATTER_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
 /* Operands are N inputs, the indices, N updates. */
@@ -82,8 +83,8 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     SF_TRY(check_updates(op, &indexing, diag));
     /* Overwriting suits any type; it is no monoid to fold with, so the body check knows nothing of
      * it. */
-    if (inputs(op) != 1 || sf_op_monoid(op, BODY) != SF_MONOID_SECOND)
-        SF_TRY(sf_check_body(op, BODY, 0, inputs(op), diag));
+    if (inputs(op) != 1 || sf_op_monoid(op, SF_SCATTER_BODY) != SF_MONOID_SECOND)
+        SF_TRY(sf_check_body(op, SF_SCATTER_BODY, 0, inputs(op), diag));
     for (int i = 0; i < inputs(op); i++)
         out[i] = op->in[i];
     return SF_OK;
@@ -133,7 +134,7 @@ static void factors(const sf_op *op, sf_factoring *out)
             walk_all(out, updates, n, window, factor);
         }
     }
-    sf_monoid monoid = sf_op_monoid(op, BODY);
+    sf_monoid monoid = sf_op_monoid(op, SF_SCATTER_BODY);
     for (int q = 0; q < op->in[n]->rank; q++) {
         int64_t size = op->in[n]->dims[q];
         if (q == indexing.vector_dim) {
@@ -149,7 +150,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 
 static int linear(const sf_op *op, uint32_t masks[])
 {
-    if (sf_op_monoid(op, BODY) != SF_MONOID_ADD)
+    if (sf_op_monoid(op, SF_SCATTER_BODY) != SF_MONOID_ADD)
         return 0;
     masks[0] = 1u << 0 | 1u << 2;
     return 1;
@@ -158,7 +159,7 @@ static int linear(const sf_op *op, uint32_t masks[])
 static double flops(const sf_op *op)
 {
     double each = op->nregions > 0 ? op->regions[0]->nnodes : 1;
-    if (sf_op_monoid(op, BODY) == SF_MONOID_SECOND)
+    if (sf_op_monoid(op, SF_SCATTER_BODY) == SF_MONOID_SECOND)
         each = 0;
     return each * (double)op->in[inputs(op) + 1]->count;
 }
@@ -328,7 +329,7 @@ static void scatter_words(sf_eval *eval, windows *w, sf_monoid monoid, const sf_
 static sf_status eval_scatter(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     int n = inputs(op);
-    sf_monoid monoid = sf_op_monoid(op, BODY);
+    sf_monoid monoid = sf_op_monoid(op, SF_SCATTER_BODY);
     sf_mark mark = sf_arena_mark(&eval->scratch);
     windows w = {.op = op,
                  .indexing = sf_indexing_get(op, op->in[0], op->in[n]),
@@ -365,7 +366,7 @@ const sf_opdef sf_op_scatter = {
     .nresults = -1,
     .nregions = 1,
     .attrs = scatter_attrs,
-    .nattrs = SLOTS,
+    .nattrs = NATTRS,
     .group = "#stablehlo.scatter",
     .infer = infer,
     .factors = factors,

@@ -3,32 +3,37 @@
 #include "base/checked.h"
 #include "op/body.h"
 #include "op/sliding.h"
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { SIZES, STRIDES, PADDING, SELECT, BODY, NATTRS };
+enum { NATTRS = SF_SELECT_AND_SCATTER_BODY + 1 };
 enum { SELECT_REGION, SCATTER_REGION };
 enum { OPERAND, SOURCE, INIT, RESULT };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [SIZES] = {.name = "window_dimensions", .kind = SF_ATTR_INTS, .absent = SF_ABSENT_ONES},
-    [STRIDES] = {.name = "window_strides", .kind = SF_ATTR_INTS, .absent = SF_ABSENT_ONES},
-    [PADDING] = {.name = "padding",
-                 .kind = SF_ATTR_INTS,
-                 .text = SF_AS_PAIRS,
-                 .absent = SF_ABSENT_ZEROS},
-    [SELECT] = {.name = "select", .kind = SF_ATTR_TEXT, .derived = true},
-    [BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
+    [SF_SELECT_AND_SCATTER_SIZES] = {.name = "window_dimensions",
+                                     .kind = SF_ATTR_INTS,
+                                     .absent = SF_ABSENT_ONES},
+    [SF_SELECT_AND_SCATTER_STRIDES] = {.name = "window_strides",
+                                       .kind = SF_ATTR_INTS,
+                                       .absent = SF_ABSENT_ONES},
+    [SF_SELECT_AND_SCATTER_PADDING] = {.name = "padding",
+                                       .kind = SF_ATTR_INTS,
+                                       .text = SF_AS_PAIRS,
+                                       .absent = SF_ABSENT_ZEROS},
+    [SF_SELECT_AND_SCATTER_SELECT] = {.name = "select", .kind = SF_ATTR_TEXT, .derived = true},
+    [SF_SELECT_AND_SCATTER_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
 static sf_sliding_lists window_lists(const sf_op *op)
 {
-    return (sf_sliding_lists){.strides = sf_op_ints(op, STRIDES),
-                              .padding = sf_op_ints(op, PADDING)};
+    return (sf_sliding_lists){.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
+                              .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
 }
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_ints sizes = sf_op_ints(op, SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
                          .size = sizes.count ? sizes.at[dim] : 1};
     sf_sliding_fill(window_lists(op), dim, &window);
@@ -42,26 +47,27 @@ static order order_of(const sf_op *op)
 {
     static const char *const names[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
     int i = 0;
-    while (i < NO_ORDER && strcmp(names[i], sf_op_text(op, SELECT)) != 0)
+    while (i < NO_ORDER && strcmp(names[i], sf_op_text(op, SF_SELECT_AND_SCATTER_SELECT)) != 0)
         i++;
     return (order)i;
 }
 
 static sf_status check_bodies(const sf_op *op, sf_diag *diag)
 {
-    if (!op->attrs[SELECT] != !op->attrs[BODY])
+    if (!op->attrs[SF_SELECT_AND_SCATTER_SELECT] != !op->attrs[SF_SELECT_AND_SCATTER_BODY])
         return SF_OP_FAIL(op, diag, "only one of the two bodies is recognised");
-    if (op->attrs[SELECT] && order_of(op) == NO_ORDER)
-        return SF_OP_FAIL(op, diag, "selects by the unknown comparison %s", sf_op_text(op, SELECT));
-    if (!op->attrs[SELECT])
+    if (op->attrs[SF_SELECT_AND_SCATTER_SELECT] && order_of(op) == NO_ORDER)
+        return SF_OP_FAIL(op, diag, "selects by the unknown comparison %s",
+                          sf_op_text(op, SF_SELECT_AND_SCATTER_SELECT));
+    if (!op->attrs[SF_SELECT_AND_SCATTER_SELECT])
         SF_TRY(sf_check_scalar_block(op, SELECT_REGION, 1, 1, SF_PRED, diag));
-    return sf_check_body(op, BODY, SCATTER_REGION, 1, diag);
+    return sf_check_body(op, SF_SELECT_AND_SCATTER_BODY, SCATTER_REGION, 1, diag);
 }
 
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *operand = op->in[OPERAND], *source = op->in[SOURCE], *init = op->in[INIT];
-    sf_ints sizes = sf_op_ints(op, SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     if (source->dtype != operand->dtype || source->rank != operand->rank)
         return SF_OP_FAIL(op, diag, "operand and source differ in rank or element type");
     if (init->rank != 0 || init->dtype != operand->dtype)
@@ -300,9 +306,9 @@ static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_te
     sf_mark mark = sf_arena_mark(&eval->scratch);
     job j = {.eval = eval,
              .op = op,
-             .known = op->attrs[BODY] != NULL,
+             .known = op->attrs[SF_SELECT_AND_SCATTER_BODY] != NULL,
              .order = order_of(op),
-             .monoid = sf_op_monoid(op, BODY),
+             .monoid = sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY),
              .dtype = sf_sum_dtype(eval, op->in[OPERAND]->dtype),
              .in = in,
              .out = out};

@@ -1,6 +1,7 @@
 /* sort and top_k. Both put an array of positions in order with one stable merge sort. */
 #include <math.h>
 
+#include "op/slots.h"
 #include "op/util.h"
 
 /* True when position a must come before position b. */
@@ -55,18 +56,19 @@ static void copy_element(const sf_tensor *from, int64_t source, sf_tensor *to, i
 
 /* sort */
 
-enum { SORT_DIM, SORT_STABLE };
-
 /* The text must give the dimension: were it optional, absent would mean the last one, not 0. */
 static const sf_attrdef sort_attrs[] = {
-    [SORT_DIM] = {.name = "dimension", .hlo = "dimensions", .kind = SF_ATTR_INT, .required = true},
-    [SORT_STABLE] = {.name = "is_stable", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
+    [SF_SORT_DIMENSION] = {.name = "dimension",
+                           .hlo = "dimensions",
+                           .kind = SF_ATTR_INT,
+                           .required = true},
+    [SF_SORT_STABLE] = {.name = "is_stable", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
 };
 
 /* Negative dimensions count from the end. */
 static int sort_dim(const sf_op *op)
 {
-    int64_t dim = sf_op_int(op, SORT_DIM, -1);
+    int64_t dim = sf_op_int(op, SF_SORT_DIMENSION, -1);
     return (int)(dim < 0 ? dim + op->in[0]->rank : dim);
 }
 
@@ -96,7 +98,7 @@ static sf_status check_comparator(const sf_op *op, sf_diag *diag)
 static sf_status sort_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     int rank = op->in[0]->rank;
-    int64_t dim = sf_op_int(op, SORT_DIM, -1);
+    int64_t dim = sf_op_int(op, SF_SORT_DIMENSION, -1);
     if (dim < -rank || dim >= rank)
         return SF_OP_FAIL(op, diag, "dimension %" PRId64 " of operands of rank %d", dim, rank);
     if (op->nresults != op->noperands)

@@ -5,35 +5,43 @@
 #include "base/checked.h"
 #include "op/body.h"
 #include "op/sliding.h"
+#include "op/slots.h"
 #include "op/util.h"
 
-enum { SIZES, STRIDES, BASE_DILATIONS, WINDOW_DILATIONS, PADDING, BODY, NATTRS };
+enum { NATTRS = SF_REDUCE_WINDOW_BODY + 1 };
 
 static const sf_attrdef attrs[NATTRS] = {
-    [SIZES] = {.name = "window_dimensions", .kind = SF_ATTR_INTS, .required = true},
-    [STRIDES] = {.name = "window_strides", .kind = SF_ATTR_INTS, .absent = SF_ABSENT_ONES},
-    [BASE_DILATIONS] = {.name = "base_dilations", .kind = SF_ATTR_INTS, .absent = SF_ABSENT_ONES},
-    [WINDOW_DILATIONS] = {.name = "window_dilations",
-                          .kind = SF_ATTR_INTS,
-                          .absent = SF_ABSENT_ONES},
-    [PADDING] = {.name = "padding",
-                 .kind = SF_ATTR_INTS,
-                 .text = SF_AS_PAIRS,
-                 .absent = SF_ABSENT_ZEROS},
-    [BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
+    [SF_REDUCE_WINDOW_SIZES] = {.name = "window_dimensions",
+                                .kind = SF_ATTR_INTS,
+                                .required = true},
+    [SF_REDUCE_WINDOW_STRIDES] = {.name = "window_strides",
+                                  .kind = SF_ATTR_INTS,
+                                  .absent = SF_ABSENT_ONES},
+    [SF_REDUCE_WINDOW_BASE_DILATIONS] = {.name = "base_dilations",
+                                         .kind = SF_ATTR_INTS,
+                                         .absent = SF_ABSENT_ONES},
+    [SF_REDUCE_WINDOW_DILATIONS] = {.name = "window_dilations",
+                                    .kind = SF_ATTR_INTS,
+                                    .absent = SF_ABSENT_ONES},
+    [SF_REDUCE_WINDOW_PADDING] = {.name = "padding",
+                                  .kind = SF_ATTR_INTS,
+                                  .text = SF_AS_PAIRS,
+                                  .absent = SF_ABSENT_ZEROS},
+    [SF_REDUCE_WINDOW_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
 static sf_sliding_lists window_lists(const sf_op *op)
 {
-    return (sf_sliding_lists){.strides = sf_op_ints(op, STRIDES),
-                              .padding = sf_op_ints(op, PADDING),
-                              .base = sf_op_ints(op, BASE_DILATIONS),
-                              .dilation = sf_op_ints(op, WINDOW_DILATIONS)};
+    return (sf_sliding_lists){.strides = sf_op_ints(op, SF_REDUCE_WINDOW_STRIDES),
+                              .padding = sf_op_ints(op, SF_REDUCE_WINDOW_PADDING),
+                              .base = sf_op_ints(op, SF_REDUCE_WINDOW_BASE_DILATIONS),
+                              .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
 }
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_sliding window = {.operand = op->in[0]->dims[dim], .size = sf_op_ints(op, SIZES).at[dim]};
+    sf_sliding window = {.operand = op->in[0]->dims[dim],
+                         .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
     sf_sliding_fill(window_lists(op), dim, &window);
     return window;
 }
@@ -41,9 +49,9 @@ static sf_sliding window_of(const sf_op *op, int dim)
 static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     int count = op->noperands / 2, rank = op->in[0]->rank;
-    sf_ints sizes = sf_op_ints(op, SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES);
     SF_TRY(sf_check_fold(op, count, diag));
-    SF_TRY(sf_check_body(op, BODY, 0, count, diag));
+    SF_TRY(sf_check_body(op, SF_REDUCE_WINDOW_BODY, 0, count, diag));
     if (sizes.count != rank)
         return SF_OP_FAIL(op, diag, "window_dimensions has %d entries, expected %d", sizes.count,
                           rank);
@@ -92,7 +100,7 @@ static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first
 /* As for reduce: the initial value has to be partial along with the input. */
 static int linear(const sf_op *op, uint32_t masks[])
 {
-    if (sf_op_monoid(op, BODY) != SF_MONOID_ADD)
+    if (sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_ADD)
         return 0;
     masks[0] = 3;
     return 1;
@@ -100,7 +108,7 @@ static int linear(const sf_op *op, uint32_t masks[])
 
 static double flops(const sf_op *op)
 {
-    sf_ints sizes = sf_op_ints(op, SIZES);
+    sf_ints sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES);
     double count = (double)op->out[0]->count * op->nresults;
     for (int i = 0; i < sizes.count; i++)
         count *= (double)sizes.at[i];
@@ -198,7 +206,7 @@ static sf_status fold_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in
     sf_arena *arena = &eval->scratch;
     const sf_type *type = out->type;
     bool real = sf_is_float(type->dtype);
-    job j = {.monoid = sf_op_monoid(op, BODY),
+    job j = {.monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY),
              .dtype = sf_sum_dtype(eval, type->dtype),
              .rank = type->rank};
     j.window = 1;
@@ -249,7 +257,7 @@ static int64_t element_at(const sf_op *op, const sf_tensor *input, const sf_tens
 static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     int count = op->nresults, rank = out[0].type->rank;
-    const int64_t *sizes = sf_op_ints(op, SIZES).at;
+    const int64_t *sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at;
     int64_t at[SF_MAX_RANK] = {0};
     sf_body body = sf_body_new(eval, op, 0, count, count);
     for (int64_t to = 0; to < out[0].type->count; to++) {
@@ -276,7 +284,7 @@ static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in
 static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    bool known = sf_op_monoid(op, BODY) != SF_MONOID_NONE;
+    bool known = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE;
     sf_status status = known ? fold_monoid(eval, op, in, out) : fold_region(eval, op, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;

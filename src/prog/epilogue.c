@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "op/slots.h"
 #include "prog/lower.h"
 
 /* Epilogues: a loop that reads a product runs behind it, row block by row block, while that is in cache.
@@ -71,10 +72,9 @@ static bool writes(const sf_inst *inst, uint32_t buffer)
     return false;
 }
 
-static int64_t conv_attr(const sf_node *node, const char *name, int64_t otherwise)
+static int64_t conv_attr(const sf_node *node, int slot, int64_t otherwise)
 {
-    const sf_attr *attr = node->attrs[sf_attr_slot(node->def, sf_str_of(name))];
-    return attr ? attr->integer : otherwise;
+    return node->attrs[slot] ? node->attrs[slot]->integer : otherwise;
 }
 
 /* Columns of the matrix that the instruction makes; 0 where its rows do not lie one behind the other. */
@@ -83,9 +83,9 @@ static int64_t columns_of(const sf_inst *inst)
     const sf_view *out = &inst->out[0];
     if (inst->kind == SF_INST_DOT)
         return sf_dot_columns(inst->dot);
-    if (conv_attr(inst->node, "feature_group_count", 1) != 1 ||
-        conv_attr(inst->node, "batch_group_count", 1) != 1 ||
-        conv_attr(inst->node, "output_feature_dimension", 0) != out->rank - 1)
+    if (conv_attr(inst->node, SF_CONV_FEATURE_GROUPS, 1) != 1 ||
+        conv_attr(inst->node, SF_CONV_BATCH_GROUPS, 1) != 1 ||
+        conv_attr(inst->node, SF_CONV_OUT_FEATURE, 0) != out->rank - 1)
         return 0;
     return out->dims[out->rank - 1];
 }

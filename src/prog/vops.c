@@ -181,10 +181,10 @@ bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold)
     if (!sf_is(node, SF_OP_REDUCE) || node->nresults != 1)
         return false;
     const sf_type *type = sf_type_of(graph, node->operands[0]);
-    int slot = sf_attr_slot(node->def, sf_str_of("body"));
+    const sf_attr *body = node->attrs[SF_REDUCE_BODY];
     const sf_node *init = sf_maker(graph, node->operands[1]);
-    if (!node->attrs[slot] || !init || !sf_is(init, SF_OP_CONSTANT) ||
-        !init->attrs[0]->dense.data || !fits_registers(type->dtype))
+    if (!body || !init || !sf_is(init, SF_OP_CONSTANT) || !init->attrs[0]->dense.data ||
+        !fits_registers(type->dtype))
         return false;
     static const sf_vfold folds[SF_MONOID_COUNT] = {
         [SF_MONOID_ADD] = SF_VFOLD_SUM, [SF_MONOID_MUL] = SF_VFOLD_PROD,
@@ -192,7 +192,7 @@ bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold)
         [SF_MONOID_AND] = SF_VFOLD_AND, [SF_MONOID_OR] = SF_VFOLD_OR,
         [SF_MONOID_XOR] = SF_VFOLD_XOR,
     };
-    *fold = folds[node->attrs[slot]->integer];
+    *fold = folds[body->integer];
     bool is_logic = *fold == SF_VFOLD_AND || *fold == SF_VFOLD_OR || *fold == SF_VFOLD_XOR;
     if (sf_is_float(type->dtype))
         return !is_logic;

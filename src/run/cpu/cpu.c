@@ -134,8 +134,10 @@ static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers 
         in[i] = (sf_tensor){.type = op.in[i], .data = at->in[i]};
     for (uint32_t i = 0; i < node->nresults; i++)
         out[i] = (sf_tensor){.type = op.out[i], .data = at->out[i]};
-    if (sf_fast_can(&op)) {
-        sf_fast_run(&op, in, out, cpu->scratch, cpu->threads);
+    int64_t variant;
+    const sf_fast *kernel = sf_fast_find(&op, &variant);
+    if (kernel) {
+        sf_fast_run(kernel, &op, variant, in, out, cpu->scratch, cpu->threads);
         sf_arena_reset(scratch, mark);
         return SF_OK;
     }
@@ -386,8 +388,10 @@ static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
     sf_mark mark = sf_arena_mark(&cpu->memory);
     uint32_t ntypes = inst->node->noperands + inst->node->nresults;
     sf_op op = sf_op_of(cpu->graph, inst->node, SF_ARRAY(&cpu->memory, ntypes, const sf_type *));
-    bool is_fast = sf_fast_can(&op);
-    int64_t bytes = is_fast ? sf_fast_scratch(&op, threads) : 0;
+    int64_t variant;
+    const sf_fast *kernel = sf_fast_find(&op, &variant);
+    bool is_fast = kernel != NULL;
+    int64_t bytes = is_fast ? sf_fast_scratch(kernel, &op, variant, threads) : 0;
     int64_t lists = (int64_t)(ntypes * (sizeof(sf_type *) + sizeof(sf_tensor)) + 64);
     sf_eval_need need = is_fast ? (sf_eval_need){0} : sf_eval_needs(&op);
     for (uint32_t i = 0; i < inst->node->noperands; i++)

@@ -26,32 +26,24 @@ static const sf_fast *const kernels[SF_OP_COUNT] = {
     [SF_OP_TRANSPOSE] = &sf_fast_transpose,
 };
 
-bool sf_fast_can(const sf_op *op)
+const sf_fast *sf_fast_find(const sf_op *op, int64_t *variant)
 {
     const sf_fast *kernel = kernels[op->def->id];
-    return kernel && (!kernel->can || kernel->can(op));
+    if (!kernel)
+        return NULL;
+    *variant = kernel->choose ? kernel->choose(op) : 0;
+    return *variant == SF_FAST_NONE ? NULL : kernel;
 }
 
-int64_t sf_fast_scratch(const sf_op *op, int threads)
+int64_t sf_fast_scratch(const sf_fast *kernel, const sf_op *op, int64_t variant, int threads)
 {
-    const sf_fast *kernel = kernels[op->def->id];
-    return kernel->scratch ? kernel->scratch(op, threads) : 0;
+    return kernel->scratch ? kernel->scratch(op, variant, threads) : 0;
 }
 
-void sf_fast_run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                 sf_threads *threads)
+void sf_fast_run(const sf_fast *kernel, const sf_op *op, int64_t variant, const sf_tensor *in,
+                 sf_tensor *out, void *scratch, sf_threads *threads)
 {
-    kernels[op->def->id]->run(op, in, out, scratch, threads);
-}
-
-sf_ints sf_fast_ints(const sf_op *op, const char *name)
-{
-    return sf_op_ints(op, sf_attr_slot(op->def, sf_str_of(name)));
-}
-
-sf_monoid sf_fast_monoid(const sf_op *op)
-{
-    return sf_op_monoid(op, sf_attr_slot(op->def, sf_str_of("body")));
+    kernel->run(op, variant, in, out, scratch, threads);
 }
 
 typedef struct known {

@@ -8,15 +8,19 @@
 #include "base/threads.h"
 #include "ir/opdef.h"
 
-/* Whether there is a fast kernel for this op; decided from types, attributes and regions alone. */
-bool sf_fast_can(const sf_op *op);
+typedef struct sf_fast sf_fast;
 
-/* Bytes of scratch that sf_fast_run wants. */
-int64_t sf_fast_scratch(const sf_op *op, int threads);
+/* The fast kernel for this op, NULL where there is none. Decided from types, attributes and regions alone,
+ * before anything runs: `variant` becomes what the kernel has to know of texts and regions, as a number
+ * that means something to this kernel only. */
+const sf_fast *sf_fast_find(const sf_op *op, int64_t *variant);
+
+/* Bytes of scratch that sf_fast_run wants. Here and there, kernel and variant are those found for the op. */
+int64_t sf_fast_scratch(const sf_fast *kernel, const sf_op *op, int64_t variant, int threads);
 
 /* Computes the results; what `out` held before does not matter. `scratch` is aligned to 16 bytes. Result i
  * of scatter and dynamic_update_slice may stand where operand i does. */
-void sf_fast_run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                 sf_threads *threads);
+void sf_fast_run(const sf_fast *kernel, const sf_op *op, int64_t variant, const sf_tensor *in,
+                 sf_tensor *out, void *scratch, sf_threads *threads);
 
 #endif

@@ -1,5 +1,6 @@
 /* gather: a copy of a box for each point. */
 #include "op/indexing.h"
+#include "op/slots.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
@@ -13,18 +14,18 @@ typedef struct gathering {
 } gathering;
 
 /* A dimension without a place in the result has one element in the window. */
-static bool can(const sf_op *op)
+static int64_t choose_gather(const sf_op *op)
 {
     sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
-    sf_ints sizes = sf_fast_ints(op, "slice_sizes");
+    sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
     for (int d = 0; d < op->in[0]->rank; d++)
         if (maps.window_of[d] < 0 && sizes.at[d] != 1)
-            return false;
-    return true;
+            return SF_FAST_NONE;
+    return 0;
 }
 
 /* Where the window begins in the operand, moved inside. */
-static int64_t begin(const sf_points *points, const sf_point *point)
+static int64_t window_begin(const sf_points *points, const sf_point *point)
 {
     int64_t at = point->operand;
     for (int c = 0; c < points->ncomponents; c++) {
@@ -42,15 +43,15 @@ static void gather_part(void *context, int part, int64_t first, int64_t end)
     sf_point point = sf_points_at(&g->points, first);
     for (int64_t i = first; i < end; i++) {
         sf_box_copy(&g->window, g->width, g->to + point.windowed * g->width,
-                    g->from + begin(&g->points, &point) * g->width, 0, g->elements);
+                    g->from + window_begin(&g->points, &point) * g->width, 0, g->elements);
         sf_points_next(&g->points, &point);
     }
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_gather(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                       void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     if (out->type->count == 0)
         return;
     sf_indexing maps = sf_indexing_get(op, op->in[0], op->in[1]);
@@ -80,9 +81,9 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     sf_point point = sf_points_at(&g.points, 0);
     for (int64_t i = 0; i < g.points.count; i++) {
         sf_box_run(g.window, g.width, g.to + point.windowed * g.width,
-                   g.from + begin(&g.points, &point) * g.width, threads);
+                   g.from + window_begin(&g.points, &point) * g.width, threads);
         sf_points_next(&g.points, &point);
     }
 }
 
-const sf_fast sf_fast_gather = {.can = can, .run = run};
+const sf_fast sf_fast_gather = {.choose = choose_gather, .run = run_gather};

@@ -14,7 +14,7 @@ static int64_t width_of(const sf_tensor *tensor)
     return sf_dtype_get(tensor->type->dtype)->bytes;
 }
 
-static char *place(const sf_tensor *tensor, int64_t index)
+static char *element_at(const sf_tensor *tensor, int64_t index)
 {
     return (char *)tensor->data + index * width_of(tensor);
 }
@@ -37,26 +37,26 @@ static void copy_all(const sf_tensor *from, const sf_tensor *to, sf_threads *thr
         sf_box_run(box, width_of(to), to->data, from->data, threads);
 }
 
-static bool can_bitcast(const sf_op *op)
+static int64_t choose_bitcast(const sf_op *op)
 {
     const sf_dtype_info *a = sf_dtype_get(op->in[0]->dtype), *b = sf_dtype_get(op->out[0]->dtype);
-    return a->bits == b->bits && a->bytes == b->bytes;
+    return a->bits == b->bits && a->bytes == b->bytes ? 0 : SF_FAST_NONE;
 }
 
-static void run_same(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                     sf_threads *threads)
+static void run_same(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                     void *scratch, sf_threads *threads)
 {
-    (void)op, (void)scratch;
+    (void)op, (void)variant, (void)scratch;
     copy_all(in, out, threads);
 }
 
-const sf_fast sf_fast_bitcast_convert = {.can = can_bitcast, .run = run_same};
+const sf_fast sf_fast_bitcast_convert = {.choose = choose_bitcast, .run = run_same};
 const sf_fast sf_fast_reshape = {.run = run_same};
 
-static void run_broadcast(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                          sf_threads *threads)
+static void run_broadcast(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                          void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     sf_ints dims = sf_op_ints(op, SF_BROADCAST_DIMENSIONS);
     int64_t strides[SF_MAX_RANK];
     sf_box box = {.rank = out->type->rank};
@@ -71,10 +71,10 @@ static void run_broadcast(const sf_op *op, const sf_tensor *in, sf_tensor *out, 
 
 const sf_fast sf_fast_broadcast_in_dim = {.run = run_broadcast};
 
-static void run_transpose(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                          sf_threads *threads)
+static void run_transpose(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                          void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     sf_ints order = sf_op_ints(op, SF_TRANSPOSE_PERMUTATION);
     int64_t strides[SF_MAX_RANK];
     sf_strides(in->type->rank, in->type->dims, strides);
@@ -86,10 +86,10 @@ static void run_transpose(const sf_op *op, const sf_tensor *in, sf_tensor *out, 
 
 const sf_fast sf_fast_transpose = {.run = run_transpose};
 
-static void run_slice(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                      sf_threads *threads)
+static void run_slice(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                      void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     sf_box box = box_of(out->type->dims, out, in);
     int64_t first = 0;
     for (int d = 0; d < box.rank; d++) {
@@ -97,15 +97,15 @@ static void run_slice(const sf_op *op, const sf_tensor *in, sf_tensor *out, void
         box.from[d] *= sf_op_ints(op, SF_SLICE_STRIDES).at[d];
     }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_slice = {.run = run_slice};
 
-static void run_reverse(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                        sf_threads *threads)
+static void run_reverse(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                        void *scratch, sf_threads *threads)
 {
-    (void)scratch;
+    (void)variant, (void)scratch;
     sf_box box = box_of(out->type->dims, out, in);
     int64_t first = 0;
     for (int d = 0; d < box.rank; d++)
@@ -114,21 +114,21 @@ static void run_reverse(const sf_op *op, const sf_tensor *in, sf_tensor *out, vo
             box.from[d] = -box.from[d];
         }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_reverse = {.run = run_reverse};
 
-static void run_concatenate(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                            sf_threads *threads)
+static void run_concatenate(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                            void *scratch, sf_threads *threads)
 {
-    (void)scratch;
-    int dim = (int)sf_op_int(op, sf_attr_slot(op->def, sf_str_of("dimension")), 0);
+    (void)variant, (void)scratch;
+    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0);
     int64_t at = 0;
     for (int t = 0; t < op->noperands; t++) {
         sf_box box = box_of(in[t].type->dims, out, &in[t]);
         if (in[t].type->count > 0)
-            sf_box_run(box, width_of(out), place(out, at * box.to[dim]), in[t].data, threads);
+            sf_box_run(box, width_of(out), element_at(out, at * box.to[dim]), in[t].data, threads);
         at += in[t].type->dims[dim];
     }
 }
@@ -136,7 +136,7 @@ static void run_concatenate(const sf_op *op, const sf_tensor *in, sf_tensor *out
 const sf_fast sf_fast_concatenate = {.run = run_concatenate};
 
 /* Where a box of the shape `inner` begins in `outer`, moved inside; as an element. */
-static int64_t corner(const sf_type *outer, const sf_type *inner, const sf_tensor *starts)
+static int64_t box_corner(const sf_type *outer, const sf_type *inner, const sf_tensor *starts)
 {
     int64_t strides[SF_MAX_RANK], first = 0;
     sf_strides(outer->rank, outer->dims, strides);
@@ -148,38 +148,38 @@ static int64_t corner(const sf_type *outer, const sf_type *inner, const sf_tenso
     return first;
 }
 
-static void run_dynamic_slice(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                              sf_threads *threads)
+static void run_dynamic_slice(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                              void *scratch, sf_threads *threads)
 {
-    (void)op, (void)scratch;
+    (void)op, (void)variant, (void)scratch;
     sf_box box = box_of(out->type->dims, out, in);
-    int64_t first = corner(in->type, out->type, &in[1]);
+    int64_t first = box_corner(in->type, out->type, &in[1]);
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, place(in, first), threads);
+        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
 }
 
 const sf_fast sf_fast_dynamic_slice = {.run = run_dynamic_slice};
 
-static void run_dynamic_update(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                               sf_threads *threads)
+static void run_dynamic_update(const sf_op *op, int64_t variant, const sf_tensor *in,
+                               sf_tensor *out, void *scratch, sf_threads *threads)
 {
-    (void)op, (void)scratch;
+    (void)op, (void)variant, (void)scratch;
     if (in[0].data != out->data)
         copy_all(&in[0], out, threads);
     sf_box box = box_of(in[1].type->dims, out, &in[1]);
-    int64_t first = corner(out->type, in[1].type, &in[2]);
+    int64_t first = box_corner(out->type, in[1].type, &in[2]);
     if (in[1].type->count > 0)
-        sf_box_run(box, width_of(out), place(out, first), in[1].data, threads);
+        sf_box_run(box, width_of(out), element_at(out, first), in[1].data, threads);
 }
 
 const sf_fast sf_fast_dynamic_update_slice = {.run = run_dynamic_update};
 
-static void run_pad(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                    sf_threads *threads)
+static void run_pad(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                    void *scratch, sf_threads *threads)
 {
-    (void)scratch;
-    sf_ints low = sf_fast_ints(op, "edge_padding_low");
-    sf_ints interior = sf_fast_ints(op, "interior_padding");
+    (void)variant, (void)scratch;
+    sf_ints low = sf_op_ints(op, SF_PAD_LOW);
+    sf_ints interior = sf_op_ints(op, SF_PAD_INTERIOR);
     sf_box box = box_of(in->type->dims, out, in);
     int64_t to = 0, from = 0;
     for (int d = 0; d < box.rank; d++) {
@@ -198,7 +198,7 @@ static void run_pad(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
     if (count != out->type->count)
         sf_fill_run(out->data, width_of(out), in[1].data, out->type->count, threads);
     if (count > 0)
-        sf_box_run(box, width_of(out), place(out, to), place(in, from), threads);
+        sf_box_run(box, width_of(out), element_at(out, to), element_at(in, from), threads);
 }
 
 const sf_fast sf_fast_pad = {.run = run_pad};
@@ -221,14 +221,15 @@ static void count_part(void *context, int part, int64_t first, int64_t end)
         else
             sf_store_i64(dtype, c->out->data, at, number);
         if (c->inner > 1)
-            sf_fill(place(c->out, at + 1), width_of(c->out), place(c->out, at), c->inner - 1);
+            sf_fill(element_at(c->out, at + 1), width_of(c->out), element_at(c->out, at),
+                    c->inner - 1);
     }
 }
 
-static void run_iota(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                     sf_threads *threads)
+static void run_iota(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                     void *scratch, sf_threads *threads)
 {
-    (void)in, (void)scratch;
+    (void)in, (void)variant, (void)scratch;
     int dim = (int)sf_op_int(op, SF_IOTA_DIMENSION, 0);
     counting c = {out, out->type->dims[dim], 1};
     for (int d = dim + 1; d < out->type->rank; d++)
@@ -249,21 +250,27 @@ static void draw_part(void *context, int part, int64_t first, int64_t end)
 {
     (void)part;
     const drawing *d = context;
-    sf_rng_bits(&d->rng, first, end - first, place(d->out, first));
+    sf_rng_bits(&d->rng, first, end - first, element_at(d->out, first));
 }
 
-static void run_rng(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                    sf_threads *threads)
+/* The variant is the algorithm. */
+static int64_t choose_rng(const sf_op *op)
+{
+    const char *name = sf_op_text(op, SF_RNG_BIT_GENERATOR_ALGORITHM);
+    return strcmp(name, "THREE_FRY") == 0 ? SF_RNG_THREEFRY : SF_RNG_PHILOX;
+}
+
+static void run_rng(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                    void *scratch, sf_threads *threads)
 {
     (void)scratch;
-    bool threefry = strcmp(sf_op_text(op, 0), "THREE_FRY") == 0;
     const sf_type *type = out[1].type;
     drawing d = {.out = &out[1]};
     uint64_t state[8];
     int words = (int)in->type->dims[0];
     for (int i = 0; i < words; i++)
         state[i] = (uint64_t)sf_get_i64(in, i);
-    sf_status status = sf_rng_init(&d.rng, threefry ? SF_RNG_THREEFRY : SF_RNG_PHILOX, state, words,
+    sf_status status = sf_rng_init(&d.rng, (sf_rng_algorithm)variant, state, words,
                                    (int)width_of(&out[1]), type->dims, type->rank, op->loc, NULL);
     SF_ASSERT(status == SF_OK); /* inference has tried the same */
     if (type->count > 0)
@@ -273,4 +280,4 @@ static void run_rng(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
         sf_store_i64(SF_U64, out[0].data, i, (int64_t)state[i]);
 }
 
-const sf_fast sf_fast_rng_bit_generator = {.run = run_rng};
+const sf_fast sf_fast_rng_bit_generator = {.choose = choose_rng, .run = run_rng};

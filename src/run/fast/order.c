@@ -45,7 +45,8 @@ static bool has_text(const sf_node *node, int slot, const char *text)
 }
 
 /* The predicate says that the argument is zero, or that it is a NaN. */
-static bool asks(const sf_op *op, sf_value predicate, int argument, bool *zero, bool *nan)
+static bool asks_zero_or_nan(const sf_op *op, sf_value predicate, int argument, bool *zero,
+                             bool *nan)
 {
     const sf_node *node = made_by(op, predicate, SF_OP_COMPARE);
     if (!node || has_text(node, SF_COMPARE_TYPE, "TOTALORDER"))
@@ -71,7 +72,7 @@ static side side_of(const sf_op *op, sf_value value)
         bool zero, nan;
         double number;
         node = sf_maker(op->graph, value);
-        if (!asks(op, node->operands[0], out.argument, &zero, &nan) ||
+        if (!asks_zero_or_nan(op, node->operands[0], out.argument, &zero, &nan) ||
             !constant_of(op, node->operands[1], &number) || (zero && number != 0) ||
             (nan && (!isnan(number) || signbit(number))))
             return (side){.argument = -1};
@@ -90,7 +91,7 @@ static bool has_order(sf_dtype dtype)
 
 /* A comparison of the two elements of one operand. Of LT, `descending` says that the right one is asked
  * about first. */
-static bool compares(const sf_op *op, const sf_node *node, sf_order_key *out)
+static bool compares_operand(const sf_op *op, const sf_node *node, sf_order_key *out)
 {
     side a = side_of(op, node->operands[0]), b = side_of(op, node->operands[1]);
     if (a.argument < 0 || b.argument < 0 || a.argument / 2 != b.argument / 2 ||
@@ -102,13 +103,13 @@ static bool compares(const sf_op *op, const sf_node *node, sf_order_key *out)
                           .folds_nan = a.folds_nan};
     sf_dtype dtype = op->in[out->operand]->dtype;
     out->total = !sf_is_float(dtype) || has_text(node, SF_COMPARE_TYPE, "TOTALORDER");
-    return has_order(dtype);
+    return has_order(dtype) && out->operand < SF_ORDER_OPERANDS;
 }
 
 static bool is_before(const sf_op *op, sf_value value, sf_order_key *out)
 {
     const sf_node *node = made_by(op, value, SF_OP_COMPARE);
-    if (!node || !compares(op, node, out))
+    if (!node || !compares_operand(op, node, out))
         return false;
     bool greater = has_text(node, SF_COMPARE_DIRECTION, "GT");
     out->descending = out->descending != greater;
@@ -121,9 +122,9 @@ static bool is_equal(const sf_op *op, sf_value value, sf_order_key *key)
 {
     const sf_node *node = made_by(op, value, SF_OP_COMPARE);
     sf_order_key other;
-    if (!node || !has_text(node, SF_COMPARE_DIRECTION, "EQ") || !compares(op, node, &other) ||
-        other.operand != key->operand || other.folds_zero != key->folds_zero ||
-        other.folds_nan != key->folds_nan)
+    if (!node || !has_text(node, SF_COMPARE_DIRECTION, "EQ") ||
+        !compares_operand(op, node, &other) || other.operand != key->operand ||
+        other.folds_zero != key->folds_zero || other.folds_nan != key->folds_nan)
         return false;
     key->stops_at_nan = !other.total;
     return key->total ? other.total || key->folds_zero : !other.total;
@@ -164,4 +165,42 @@ bool sf_order_of(const sf_op *sort, sf_order *out)
             return false;
     }
     return false;
+}
+
+/* How many keys there are, then the keys, the first one lowest: five flags and the operand. */
+enum { COUNT_BITS = 3, KEY_BITS = 15 };
+enum { DESCENDING = 1, TOTAL = 2, FOLDS_ZERO = 4, FOLDS_NAN = 8, STOPS_AT_NAN = 16, OPERAND = 32 };
+_Static_assert(1 << KEY_BITS == OPERAND * SF_ORDER_OPERANDS && SF_ORDER_MOST < 1 << COUNT_BITS &&
+                   SF_ORDER_MOST * KEY_BITS + COUNT_BITS <= 63,
+               "an order is a positive number");
+
+static int64_t number_of_key(const sf_order_key *key)
+{
+    return (key->descending ? DESCENDING : 0) | (key->total ? TOTAL : 0) |
+           (key->folds_zero ? FOLDS_ZERO : 0) | (key->folds_nan ? FOLDS_NAN : 0) |
+           (key->stops_at_nan ? STOPS_AT_NAN : 0) | key->operand * OPERAND;
+}
+
+int64_t sf_order_number(const sf_order *order)
+{
+    int64_t number = 0;
+    for (int k = order->count - 1; k >= 0; k--)
+        number = number << KEY_BITS | number_of_key(&order->keys[k]);
+    return number << COUNT_BITS | order->count;
+}
+
+sf_order sf_order_of_number(int64_t number)
+{
+    sf_order order = {.count = (int)(number & ((1 << COUNT_BITS) - 1))};
+    number >>= COUNT_BITS;
+    for (int k = 0; k < order.count; k++, number >>= KEY_BITS) {
+        int key = (int)(number & ((1 << KEY_BITS) - 1));
+        order.keys[k] = (sf_order_key){.operand = key / OPERAND,
+                                       .descending = key & DESCENDING,
+                                       .total = key & TOTAL,
+                                       .folds_zero = key & FOLDS_ZERO,
+                                       .folds_nan = key & FOLDS_NAN,
+                                       .stops_at_nan = key & STOPS_AT_NAN};
+    }
+    return order;
 }

@@ -19,14 +19,18 @@ typedef struct sf_order_key {
     bool stops_at_nan;          /* after a NaN the next keys do not count: it is equal to nothing */
 } sf_order_key;
 
-enum { SF_ORDER_MOST = 4 };
+enum { SF_ORDER_MOST = 4, SF_ORDER_OPERANDS = 1024 };
 
 typedef struct sf_order {
     int count;
     sf_order_key keys[SF_ORDER_MOST];
 } sf_order;
 
-/* False when the comparator is not known to be such an order. */
+/* False when the comparator is not known to be such an order of the first SF_ORDER_OPERANDS operands. */
 bool sf_order_of(const sf_op *sort, sf_order *out);
+
+/* The order as a number of 63 bits, and back. */
+int64_t sf_order_number(const sf_order *order);
+sf_order sf_order_of_number(int64_t number);
 
 #endif

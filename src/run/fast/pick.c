@@ -27,7 +27,7 @@ static int look_up(const trial *t, sf_value value)
     return UNKNOWN;
 }
 
-static sf_relation turned(sf_relation relation)
+static sf_relation turned_relation(sf_relation relation)
 {
     static const sf_relation other[] = {
         [SF_LESS] = SF_GREATER,         [SF_EQUAL] = SF_EQUAL,
@@ -45,7 +45,7 @@ static sf_relation with_itself(const trial *t, int argument)
     return is_value && nan ? SF_NAN_BOTH : SF_EQUAL;
 }
 
-static int compare(const trial *t, const sf_node *node, int a, int b)
+static int compare_arguments(const trial *t, const sf_node *node, int a, int b)
 {
     const char *direction = node->attrs[SF_COMPARE_DIRECTION]->text;
     const sf_attr *type = node->attrs[SF_COMPARE_TYPE];
@@ -57,11 +57,11 @@ static int compare(const trial *t, const sf_node *node, int a, int b)
     else if (a == VALUE && b == NEXT_VALUE)
         relation = t->value;
     else if (a == NEXT_VALUE && b == VALUE)
-        relation = turned(t->value);
+        relation = turned_relation(t->value);
     else if (a == INDEX && b == NEXT_INDEX)
         relation = t->index;
     else if (a == NEXT_INDEX && b == INDEX)
-        relation = turned(t->index);
+        relation = turned_relation(t->index);
     else
         return UNKNOWN;
     bool ordered = relation <= SF_GREATER, negated = strcmp(direction, "NE") == 0;
@@ -90,7 +90,7 @@ static int try_node(const trial *t, const sf_node *node)
             return UNKNOWN;
     }
     if (sf_is(node, SF_OP_COMPARE))
-        return compare(t, node, x[0], x[1]);
+        return compare_arguments(t, node, x[0], x[1]);
     if (sf_is(node, SF_OP_SELECT) && is_truth(x[0]))
         return x[0] == TRUE_ ? x[1] : x[2];
     if (sf_is(node, SF_OP_NOT) && is_truth(x[0]))
@@ -121,6 +121,7 @@ bool sf_pick_of(const sf_op *op, sf_pick *out)
         op->regions[0]->narguments != 4 || op->regions[0]->nresults != 2 ||
         sf_is_float(op->in[1]->dtype))
         return false;
+    *out = (sf_pick){0};
     trial t = {.op = op, .block = op->regions[0]};
     int relations = sf_is_float(op->in[0]->dtype) ? SF_RELATION_COUNT : SF_GREATER + 1;
     for (int value = 0; value < relations; value++)
@@ -131,4 +132,24 @@ bool sf_pick_of(const sf_op *op, sf_pick *out)
                 return false;
         }
     return true;
+}
+
+int64_t sf_pick_number(const sf_pick *pick)
+{
+    int64_t number = 0;
+    for (int v = 0; v < SF_RELATION_COUNT; v++)
+        for (int i = 0; i <= SF_GREATER; i++)
+            number = number << 2 | pick->value[v][i] << 1 | pick->index[v][i];
+    return number;
+}
+
+sf_pick sf_pick_of_number(int64_t number)
+{
+    sf_pick pick;
+    for (int v = SF_RELATION_COUNT - 1; v >= 0; v--)
+        for (int i = SF_GREATER; i >= 0; i--, number >>= 2) {
+            pick.value[v][i] = number >> 1 & 1;
+            pick.index[v][i] = number & 1;
+        }
+    return pick;
 }

@@ -30,4 +30,8 @@ typedef struct sf_pick {
 /* False when the body is not known to do no more than that. The index must be an integer. */
 bool sf_pick_of(const sf_op *op, sf_pick *out);
 
+/* The table as a number of 36 bits, and back. */
+int64_t sf_pick_number(const sf_pick *pick);
+sf_pick sf_pick_of_number(int64_t number);
+
 #endif

@@ -1,7 +1,8 @@
-/* reduce: with a monoid, in registers; of (value, index) pairs, by a table (fast_pick.h). */
+/* reduce: with a monoid, in registers; of (value, index) pairs, by a table (pick.h). */
 #include <math.h>
 #include <string.h>
 
+#include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/kind.h"
 #include "run/fast/pick.h"
@@ -27,7 +28,7 @@ static void add_dim(int64_t size, int64_t stride, int *rank, int64_t *dims, int6
 static shape shape_of(const sf_op *op)
 {
     const sf_type *type = op->in[0];
-    sf_ints reduced = sf_fast_ints(op, "dimensions");
+    sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
     int64_t strides[SF_MAX_RANK];
     shape s = {0};
     sf_strides(type->rank, type->dims, strides);
@@ -42,7 +43,7 @@ static shape shape_of(const sf_op *op)
     return s;
 }
 
-static int64_t product(int rank, const int64_t *dims)
+static int64_t count_of_dims(int rank, const int64_t *dims)
 {
     int64_t count = 1;
     for (int d = 0; d < rank; d++)
@@ -61,8 +62,8 @@ static int64_t offset_of(int rank, const int64_t *dims, const int64_t *strides, 
     return at;
 }
 
-/* Steps through all dimensions but the last. */
-static int64_t dot(int rank, const int64_t *index, const int64_t *strides)
+/* Where the element with this index lies. */
+static int64_t offset_at(int rank, const int64_t *index, const int64_t *strides)
 {
     int64_t at = 0;
     for (int d = 0; d < rank; d++)
@@ -92,7 +93,7 @@ static void reduce_side(const reducing *r, int64_t first, int64_t count)
     sf_register sum, row;
     f->vec->loads[f->dtype](&sum, r->in[1].data, 0, count);
     do {
-        int64_t at = base + dot(s->gone, index, s->gone_strides);
+        int64_t at = base + offset_at(s->gone, index, s->gone_strides);
         f->vec->loads[f->dtype](&row, in + at * r->width, stride, count);
         f->combine(&sum, &sum, &row, NULL, count);
     } while (sf_next_index(s->gone, s->gone_dims, index));
@@ -127,7 +128,7 @@ static void reduce_rows(void *context, int part, int64_t first, int64_t end)
         f->vec->loads[f->dtype](&sum, r->in[1].data, 1, 1);
         do {
             const char *in = (const char *)r->in[0].data +
-                             (base + dot(s->gone - 1, index, s->gone_strides)) * r->width;
+                             (base + offset_at(s->gone - 1, index, s->gone_strides)) * r->width;
             for (int64_t at = 0; at < r->row; at += SF_FAST_REGISTER) {
                 int64_t n = r->row - at < SF_FAST_REGISTER ? r->row - at : SF_FAST_REGISTER;
                 f->vec->loads[f->dtype](&row, in + at * r->row_stride * r->width, r->row_stride, n);
@@ -145,7 +146,7 @@ typedef struct picked {
     int64_t integer, index;
 } picked;
 
-static int64_t ordered(sf_dtype dtype, int64_t value)
+static int64_t ordered_value(sf_dtype dtype, int64_t value)
 {
     return dtype == SF_U64 ? (int64_t)((uint64_t)value ^ UINT64_C(1) << 63) : value;
 }
@@ -188,14 +189,14 @@ static void pick_row(const reducing *r, int64_t at, int64_t count, picked *best)
     for (int64_t k = 0; k < count; k++) {
         int64_t from = at + k * r->row_stride;
         if (!real)
-            x.integer[k] = ordered(dtype, sf_load_i64(dtype, r->in[0].data, from));
+            x.integer[k] = ordered_value(dtype, sf_load_i64(dtype, r->in[0].data, from));
         else if (r->row_stride != 1)
             x.real[k] = sf_load_f64(dtype, r->in[0].data, from);
         sf_relation v =
             real ? relate_real(best->real, x.real[k]) : relate_integer(best->integer, x.integer[k]);
         if (v <= SF_GREATER && quiet[v])
             continue;
-        int64_t index = ordered(indices, sf_load_i64(indices, r->in[1].data, from));
+        int64_t index = ordered_value(indices, sf_load_i64(indices, r->in[1].data, from));
         sf_relation i = relate_integer(best->index, index);
         if (pick->value[v][i] && real)
             best->real = x.real[k];
@@ -214,15 +215,15 @@ static void pick_rows(void *context, int part, int64_t first, int64_t end)
     sf_dtype dtype = r->in[0].type->dtype, indices = r->in[1].type->dtype;
     bool real = sf_is_float(dtype);
     for (int64_t i = first; i < end; i++) {
-        picked best = {.index = ordered(indices, sf_get_i64(&r->in[3], 0))};
+        picked best = {.index = ordered_value(indices, sf_get_i64(&r->in[3], 0))};
         if (real)
             best.real = sf_get_f64(&r->in[2], 0);
         else
-            best.integer = ordered(dtype, sf_get_i64(&r->in[2], 0));
+            best.integer = ordered_value(dtype, sf_get_i64(&r->in[2], 0));
         int64_t base = offset_of(s->kept, s->kept_dims, s->kept_strides, i);
         int64_t index[SF_MAX_RANK] = {0};
         do {
-            int64_t at = base + dot(s->gone - 1, index, s->gone_strides);
+            int64_t at = base + offset_at(s->gone - 1, index, s->gone_strides);
             for (int64_t k = 0; k < r->row; k += PICK_CHUNK)
                 pick_row(r, at + k * r->row_stride,
                          r->row - k < PICK_CHUNK ? r->row - k : PICK_CHUNK, &best);
@@ -230,41 +231,49 @@ static void pick_rows(void *context, int part, int64_t first, int64_t end)
         if (real)
             sf_store_f64(dtype, r->out[0].data, i, best.real);
         else
-            sf_store_i64(dtype, r->out[0].data, i, ordered(dtype, best.integer));
-        sf_store_i64(indices, r->out[1].data, i, ordered(indices, best.index));
+            sf_store_i64(dtype, r->out[0].data, i, ordered_value(dtype, best.integer));
+        sf_store_i64(indices, r->out[1].data, i, ordered_value(indices, best.index));
     }
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoid; bodies that pick come after all of these. */
+enum { PICKS = SF_MONOID_COUNT };
+
+static int64_t choose_reduce(const sf_op *op)
 {
     sf_pick pick;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     if (op->in[0]->count == 0 || monoid == SF_MONOID_SECOND)
-        return false;
-    return monoid != SF_MONOID_NONE || sf_pick_of(op, &pick);
+        return SF_FAST_NONE;
+    if (monoid != SF_MONOID_NONE)
+        return monoid;
+    return sf_pick_of(op, &pick) ? PICKS + sf_pick_number(&pick) : SF_FAST_NONE;
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_reduce(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                       void *scratch, sf_threads *threads)
 {
     (void)scratch;
-    sf_monoid monoid = sf_fast_monoid(op);
+    bool picks = variant >= PICKS;
     reducing r = {.shape = shape_of(op), .in = in, .out = out};
     shape *s = &r.shape;
     r.width = sf_dtype_get(out->type->dtype)->bytes;
-    int64_t each = product(s->gone, s->gone_dims), grain = 1 + sf_threads_grain(threads) / each;
-    if (monoid != SF_MONOID_NONE)
-        r.folding = sf_folding_of(monoid, out->type->dtype);
+    int64_t each = count_of_dims(s->gone, s->gone_dims);
+    int64_t grain = 1 + sf_threads_grain(threads) / each;
+    if (picks)
+        r.pick = sf_pick_of_number(variant - PICKS);
+    else
+        r.folding = sf_folding_of((sf_monoid)variant, out->type->dtype);
     bool side = s->gone == 0 ||
                 (s->kept > 0 && s->kept_strides[s->kept - 1] < s->gone_strides[s->gone - 1]);
     if (s->gone == 0)
         add_dim(1, 0, &s->gone, s->gone_dims, s->gone_strides);
     r.row = s->gone_dims[s->gone - 1];
     r.row_stride = s->gone_strides[s->gone - 1];
-    if (monoid == SF_MONOID_NONE && sf_pick_of(op, &r.pick))
+    if (picks)
         sf_threads_run(threads, out->type->count, grain, pick_rows, &r);
     else
         sf_threads_run(threads, out->type->count, grain, side ? reduce_sides : reduce_rows, &r);
 }
 
-const sf_fast sf_fast_reduce = {.can = can, .run = run};
+const sf_fast sf_fast_reduce = {.choose = choose_reduce, .run = run_reduce};

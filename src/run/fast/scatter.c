@@ -8,6 +8,8 @@
 
 #include "op/build.h"
 #include "op/indexing.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
@@ -28,7 +30,7 @@ typedef struct scattering {
     int64_t width, sum_width;
 } scattering;
 
-static int inputs(const sf_op *op)
+static int input_count(const sf_op *op)
 {
     return (op->noperands - 1) / 2;
 }
@@ -38,32 +40,47 @@ static int inputs(const sf_op *op)
 static sf_monoid monoid_of(const sf_op *op, int i)
 {
     if (op->nregions == 0)
-        return sf_fast_monoid(op);
+        return sf_op_monoid(op, SF_SCATTER_BODY);
     const sf_block *all = op->regions[0];
-    sf_value pair[] = {all->arguments[i], all->arguments[inputs(op) + i]};
+    sf_value pair[] = {all->arguments[i], all->arguments[input_count(op) + i]};
     sf_block own = {.narguments = 2, .nresults = 1, .arguments = pair, .results = &all->results[i]};
     return sf_monoid_of_block(op->graph, &own);
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoids of the operands, four bits each, the first one lowest. */
+enum { MONOID_BITS = 4, MOST_INPUTS = 15 };
+_Static_assert(SF_MONOID_COUNT <= 1 << MONOID_BITS, "a monoid fits into its bits");
+
+static int64_t choose_scatter(const sf_op *op)
 {
-    for (int i = 0; i < inputs(op); i++)
-        if (monoid_of(op, i) == SF_MONOID_NONE)
-            return false;
-    return true;
+    int64_t variant = 0;
+    if (input_count(op) > MOST_INPUTS)
+        return SF_FAST_NONE;
+    for (int i = input_count(op) - 1; i >= 0; i--) {
+        sf_monoid monoid = monoid_of(op, i);
+        if (monoid == SF_MONOID_NONE)
+            return SF_FAST_NONE;
+        variant = variant << MONOID_BITS | monoid;
+    }
+    return variant;
 }
 
-static bool is_native(const sf_op *op, int i)
+static sf_monoid monoid_in(int64_t variant, int i)
 {
-    return monoid_of(op, i) == SF_MONOID_SECOND || sf_dtype_get(op->in[i]->dtype)->bits >= 32;
+    return (sf_monoid)(variant >> i * MONOID_BITS & ((1 << MONOID_BITS) - 1));
 }
 
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static bool is_native(const sf_op *op, int64_t variant, int i)
+{
+    return monoid_in(variant, i) == SF_MONOID_SECOND || sf_dtype_get(op->in[i]->dtype)->bits >= 32;
+}
+
+static int64_t scatter_scratch(const sf_op *op, int64_t variant, int threads)
 {
     (void)threads;
     int64_t bytes = 0;
-    for (int i = 0; i < inputs(op); i++)
-        bytes = is_native(op, i) ? bytes : op->in[i]->count * 4;
+    for (int i = 0; i < input_count(op); i++)
+        bytes = is_native(op, variant, i) ? bytes : op->in[i]->count * 4;
     return bytes;
 }
 
@@ -90,7 +107,7 @@ static void combine_row(const scattering *s, char *to, int64_t to_stride, const 
 }
 
 /* Applies a simplified box. */
-static void apply(const scattering *s, const sf_box *box, int64_t to, int64_t from)
+static void apply_box(const scattering *s, const sf_box *box, int64_t to, int64_t from)
 {
     char *sums = s->sums + to * s->sum_width;
     const char *updates = s->updates + from * s->width;
@@ -116,7 +133,7 @@ static void apply(const scattering *s, const sf_box *box, int64_t to, int64_t fr
 }
 
 /* Elements that do not stand in memory as in a register go through one. */
-static void convert(const scattering *s, int64_t at, int64_t count, bool load)
+static void convert_range(const scattering *s, int64_t at, int64_t count, bool load)
 {
     const sf_folding *f = &s->folding;
     sf_register row;
@@ -141,12 +158,12 @@ static void move_range(const scattering *s, int64_t first, int64_t end, bool loa
         if (s->native)
             memcpy(s->out + at * s->width, s->operand + at * s->width, (size_t)(count * s->width));
         else
-            convert(s, at, count, load);
+            convert_range(s, at, count, load);
     }
 }
 
 /* Where the window begins, along the cut and as an element. False when it does not fit. */
-static bool begin(const scattering *s, const sf_point *point, int64_t *along, int64_t *at)
+static bool find_window(const scattering *s, const sf_point *point, int64_t *along, int64_t *at)
 {
     *along = s->cut_point >= 0 ? point->index[s->cut_point] : 0;
     *at = point->operand;
@@ -164,8 +181,8 @@ static bool begin(const scattering *s, const sf_point *point, int64_t *along, in
 
 /* The part of a window at `along` that lies in [first, end) of the cut; `skip` is how much of the window
  * comes before it. */
-static bool clip(const scattering *s, int64_t along, int64_t first, int64_t end, sf_box *box,
-                 int64_t *skip)
+static bool clip_window(const scattering *s, int64_t along, int64_t first, int64_t end, sf_box *box,
+                        int64_t *skip)
 {
     int64_t size = s->window.dims[s->cut_window];
     int64_t from = along > first ? along : first, to = along + size < end ? along + size : end;
@@ -186,14 +203,14 @@ static void scatter_clipped(const scattering *s, int64_t first, int64_t end)
     bool inside = false;
     sf_point point = sf_points_at(&s->points, 0);
     for (int64_t i = 0; i < s->points.count; i++, sf_points_next(&s->points, &point)) {
-        if (!begin(s, &point, &along, &at))
+        if (!find_window(s, &point, &along, &at))
             continue;
         if (along != known)
-            inside = clip(s, along, first, end, &box, &skip);
+            inside = clip_window(s, along, first, end, &box, &skip);
         known = along;
         if (inside)
-            apply(s, &box, at + skip * s->window.to[s->cut_window],
-                  point.windowed + skip * s->window.from[s->cut_window]);
+            apply_box(s, &box, at + skip * s->window.to[s->cut_window],
+                      point.windowed + skip * s->window.from[s->cut_window]);
     }
 }
 
@@ -210,8 +227,8 @@ static void scatter_whole(const scattering *s, int64_t first, int64_t end)
     }
     sf_point point = sf_points_at(&s->points, from);
     for (int64_t i = from; i < to; i++, sf_points_next(&s->points, &point))
-        if (begin(s, &point, &along, &at) && along >= first && along < end)
-            apply(s, &box, at, point.windowed);
+        if (find_window(s, &point, &along, &at) && along >= first && along < end)
+            apply_box(s, &box, at, point.windowed);
 }
 
 static void scatter_part(void *context, int part, int64_t first, int64_t end)
@@ -268,16 +285,16 @@ static void set_cut(scattering *s, const sf_indexing *maps, int threads)
             s->cut_point = p;
 }
 
-static void run_one(const sf_op *op, int i, const sf_tensor *in, sf_tensor *out, void *scratch,
-                    sf_threads *threads)
+static void run_operand(const sf_op *op, int64_t variant, int i, const sf_tensor *in,
+                        sf_tensor *out, void *scratch, sf_threads *threads)
 {
-    int n = inputs(op);
+    int n = input_count(op);
     const sf_type *updates = in[n + 1 + i].type;
     sf_indexing maps = sf_indexing_get(op, op->in[i], op->in[n]);
-    sf_monoid monoid = monoid_of(op, i);
+    sf_monoid monoid = monoid_in(variant, i);
     scattering s = {.points = sf_points_of(op, op->in[i], &in[n], updates),
                     .overwrite = monoid == SF_MONOID_SECOND,
-                    .native = is_native(op, i),
+                    .native = is_native(op, variant, i),
                     .type = op->in[i],
                     .operand = in[i].data,
                     .updates = in[n + 1 + i].data,
@@ -306,11 +323,12 @@ static void run_one(const sf_op *op, int i, const sf_tensor *in, sf_tensor *out,
     sf_threads_run(threads, s.size, 1 + sf_threads_grain(threads) / each, scatter_part, &s);
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_scatter(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                        void *scratch, sf_threads *threads)
 {
     for (int i = 0; i < op->nresults && out[i].type->count > 0; i++)
-        run_one(op, i, in, &out[i], scratch, threads);
+        run_operand(op, variant, i, in, &out[i], scratch, threads);
 }
 
-const sf_fast sf_fast_scatter = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_scatter = {
+    .choose = choose_scatter, .scratch = scatter_scratch, .run = run_scatter};

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "op/sliding.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 
@@ -30,9 +32,9 @@ typedef struct selecting {
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_sliding_lists lists = {.strides = sf_fast_ints(op, "window_strides"),
-                              .padding = sf_fast_ints(op, "padding")};
-    sf_ints sizes = sf_fast_ints(op, "window_dimensions");
+    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
+                              .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
+    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
                          .size = sizes.count ? sizes.at[dim] : 1};
     sf_sliding_fill(lists, dim, &window);
@@ -43,23 +45,25 @@ static order order_of(const sf_op *op)
 {
     static const char *const names[] = {"GE", "GT", "LE", "LT"};
     int i = 0;
-    while (i < NO_ORDER &&
-           strcmp(names[i], sf_op_text(op, sf_attr_slot(op->def, sf_str_of("select")))) != 0)
+    while (i < NO_ORDER && strcmp(names[i], sf_op_text(op, SF_SELECT_AND_SCATTER_SELECT)) != 0)
         i++;
     return (order)i;
 }
 
-/* Types whose order is that of their register. */
-static bool can(const sf_op *op)
+/* The variant is the order. Types whose order is not that of their register have none. */
+static int64_t choose_select(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
-    return sf_fast_monoid(op) == SF_MONOID_ADD && order_of(op) != NO_ORDER && dtype != SF_U32 &&
-           dtype != SF_U64 && op->in[OPERAND]->count > 0;
+    order by = order_of(op);
+    if (sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) != SF_MONOID_ADD || by == NO_ORDER ||
+        dtype == SF_U32 || dtype == SF_U64 || op->in[OPERAND]->count == 0)
+        return SF_FAST_NONE;
+    return by;
 }
 
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static int64_t select_scratch(const sf_op *op, int64_t variant, int threads)
 {
-    (void)threads;
+    (void)variant, (void)threads;
     int64_t runs = 0;
     for (int d = 0; d < op->in[SOURCE]->rank; d++)
         runs += op->in[SOURCE]->dims[d];
@@ -99,8 +103,8 @@ typedef union side {
     int64_t i64[SIDE];
 } side;
 
-static void keep(sf_vclass class, order by, int64_t count, const side *restrict next, int64_t at,
-                 side *restrict best, int64_t *restrict places)
+static void keep_better(sf_vclass class, order by, int64_t count, const side *restrict next,
+                        int64_t at, side *restrict best, int64_t *restrict places)
 {
     switch (class) {
     case SF_VF32:
@@ -162,7 +166,7 @@ static bool select_side(const selecting *s, const int64_t *at, const char *opera
             place += w[d] * s->strides[d];
         load(begun ? &next : &best, operand + place * s->width, 1, count);
         if (begun)
-            keep(s->folding.class, s->order, count, &next, place, &best, places);
+            keep_better(s->folding.class, s->order, count, &next, place, &best, places);
         else
             for (int64_t i = 0; i < count; i++)
                 places[i] = place;
@@ -239,12 +243,12 @@ static char *set_dims(selecting *s, const sf_op *op, sf_run *runs)
     return (char *)runs;
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_select(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                       void *scratch, sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
     selecting s = {.folding = sf_folding_of(SF_MONOID_ADD, dtype),
-                   .order = order_of(op),
+                   .order = (order)variant,
                    .operand = in[OPERAND].data,
                    .source = in[SOURCE].data,
                    .out = out->data,
@@ -261,4 +265,5 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
                    1 + sf_threads_grain(threads) / (SIDE * s.source_count + 1), select_part, &s);
 }
 
-const sf_fast sf_fast_select_and_scatter = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_select_and_scatter = {
+    .choose = choose_select, .scratch = select_scratch, .run = run_select};

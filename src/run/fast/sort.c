@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/slots.h"
 #include "run/fast/kind.h"
 #include "run/fast/order.h"
 
@@ -93,8 +94,8 @@ static inline uint64_t key_of(const keying *k, uint64_t bits, bool *lost)
         keys[i] = key_of(k, bits, &lost);                                                          \
     }
 
-static bool fill(const keying *k, int bytes, const char *from, int64_t stride, int64_t count,
-                 uint64_t *keys)
+static bool fill_from_bits(const keying *k, int bytes, const char *from, int64_t stride,
+                           int64_t count, uint64_t *keys)
 {
     bool lost = false;
     if (bytes == 1)
@@ -117,7 +118,8 @@ static bool fill_keys(const sorting *s, int number, int64_t base, uint64_t *keys
     sf_dtype dtype = from->type->dtype;
     int bytes = sf_dtype_get(dtype)->bytes;
     keying k = keying_of(dtype, key, number == s->order.count - 1);
-    return fill(&k, bytes, (const char *)from->data + base * bytes, s->stride, s->size, keys);
+    return fill_from_bits(&k, bytes, (const char *)from->data + base * bytes, s->stride, s->size,
+                          keys);
 }
 
 static void insertion_sort(entry *entries, int64_t count)
@@ -251,7 +253,7 @@ static void sort_lines(void *context, int part, int64_t first, int64_t end)
 
 static int line_dim(const sf_op *op)
 {
-    int64_t dim = sf_op_int(op, sf_attr_slot(op->def, sf_str_of("dimension")), -1);
+    int64_t dim = sf_op_int(op, SF_SORT_DIMENSION, -1);
     return (int)(dim < 0 ? dim + op->in[0]->rank : dim);
 }
 
@@ -260,28 +262,30 @@ static int64_t parts_of(int64_t lines, int threads)
     return lines < threads ? lines : threads;
 }
 
-static bool can_sort(const sf_op *op)
+/* The variant is the order. */
+static int64_t choose_sort(const sf_op *op)
 {
     sf_order order;
-    return sf_order_of(op, &order);
+    return sf_order_of(op, &order) ? sf_order_number(&order) : SF_FAST_NONE;
 }
 
-static int64_t sort_scratch(const sf_op *op, int threads)
+static int64_t sort_scratch(const sf_op *op, int64_t variant, int threads)
 {
-    sf_order order;
-    if (!sf_order_of(op, &order) || op->in[0]->count == 0)
+    if (op->in[0]->count == 0)
         return 0;
     int64_t size = op->in[0]->dims[line_dim(op)];
+    sf_order order = sf_order_of_number(variant);
     return parts_of(op->in[0]->count / size, threads) * bytes_of_part(size, order.count);
 }
 
-static void run_sort(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                     sf_threads *threads)
+static void run_sort(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                     void *scratch, sf_threads *threads)
 {
     const sf_type *type = op->in[0];
-    sorting s = {.op = op, .in = in, .out = out, .stride = 1, .scratch = scratch};
-    if (type->count == 0 || !sf_order_of(op, &s.order))
+    if (type->count == 0)
         return;
+    sorting s = {.op = op, .in = in, .out = out, .stride = 1, .scratch = scratch};
+    s.order = sf_order_of_number(variant);
     int dim = line_dim(op);
     s.size = type->dims[dim];
     for (int d = dim + 1; d < type->rank; d++)
@@ -291,7 +295,7 @@ static void run_sort(const sf_op *op, const sf_tensor *in, sf_tensor *out, void 
                    sort_lines, &s);
 }
 
-const sf_fast sf_fast_sort = {.can = can_sort, .scratch = sort_scratch, .run = run_sort};
+const sf_fast sf_fast_sort = {.choose = choose_sort, .scratch = sort_scratch, .run = run_sort};
 
 /* The k first of a line, when k is small: a sorted list that few elements get into. */
 static const entry *pick_first(const sorting *s, const workspace *w)
@@ -332,21 +336,23 @@ static int64_t last_dim(const sf_type *type)
 }
 
 /* Narrow floats with a code of their own for NaN are the oracle's. */
-static bool can_top(const sf_op *op)
+static int64_t choose_top(const sf_op *op)
 {
     const sf_dtype_info *info = sf_dtype_get(op->in[0]->dtype);
-    return info->class != SF_FLOAT || info->bits >= 16;
+    return info->class != SF_FLOAT || info->bits >= 16 ? 0 : SF_FAST_NONE;
 }
 
-static int64_t top_scratch(const sf_op *op, int threads)
+static int64_t top_scratch(const sf_op *op, int64_t variant, int threads)
 {
+    (void)variant;
     int64_t size = last_dim(op->in[0]);
     return size == 0 ? 0 : parts_of(op->in[0]->count / size, threads) * bytes_of_part(size, 1);
 }
 
-static void run_top(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                    sf_threads *threads)
+static void run_top(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                    void *scratch, sf_threads *threads)
 {
+    (void)variant;
     if (out[0].type->count == 0)
         return;
     sorting s = {.op = op, .in = in, .out = out, .stride = 1, .scratch = scratch};
@@ -358,4 +364,4 @@ static void run_top(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *
                    top_lines, &s);
 }
 
-const sf_fast sf_fast_top_k = {.can = can_top, .scratch = top_scratch, .run = run_top};
+const sf_fast sf_fast_top_k = {.choose = choose_top, .scratch = top_scratch, .run = run_top};

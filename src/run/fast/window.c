@@ -13,6 +13,8 @@
 
 #include "op/body.h"
 #include "op/sliding.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 
@@ -29,18 +31,18 @@ typedef struct pass {
 
 static sf_sliding window_of(const sf_op *op, int dim)
 {
-    sf_sliding_lists lists = {.strides = sf_fast_ints(op, "window_strides"),
-                              .padding = sf_fast_ints(op, "padding"),
-                              .base = sf_fast_ints(op, "base_dilations"),
-                              .dilation = sf_fast_ints(op, "window_dilations")};
+    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_REDUCE_WINDOW_STRIDES),
+                              .padding = sf_op_ints(op, SF_REDUCE_WINDOW_PADDING),
+                              .base = sf_op_ints(op, SF_REDUCE_WINDOW_BASE_DILATIONS),
+                              .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
     sf_sliding window = {.operand = op->in[0]->dims[dim],
-                         .size = sf_fast_ints(op, "window_dimensions").at[dim]};
+                         .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
     sf_sliding_fill(lists, dim, &window);
     return window;
 }
 
 /* Elements of the largest tensor between two passes; 0 when there is but one pass. */
-static int64_t between(const sf_op *op)
+static int64_t elements_between(const sf_op *op)
 {
     int64_t most = 0, count = op->in[0]->count;
     int passes = 0;
@@ -63,18 +65,22 @@ static int64_t runs_bytes(const sf_op *op)
     return (most * (int64_t)sizeof(sf_run) + 63) & -64;
 }
 
-static bool can(const sf_op *op)
+/* The variant is the monoid. */
+static int64_t choose_window(const sf_op *op)
 {
-    return op->nresults == 1 && sf_fast_monoid(op) != SF_MONOID_NONE && op->in[0]->count > 0 &&
-           op->out[0]->count > 0;
+    sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
+    if (op->nresults != 1 || monoid == SF_MONOID_NONE || op->in[0]->count == 0 ||
+        op->out[0]->count == 0)
+        return SF_FAST_NONE;
+    return monoid;
 }
 
 /* Two tensors, to go from one to the other, and the runs. */
-static int64_t scratch_bytes(const sf_op *op, int threads)
+static int64_t window_scratch(const sf_op *op, int64_t variant, int threads)
 {
-    (void)threads;
+    (void)variant, (void)threads;
     int64_t width = sf_dtype_get(op->in[0]->dtype)->bytes > 4 ? 8 : 4;
-    return runs_bytes(op) + 2 * ((between(op) * width + 63) & -64);
+    return runs_bytes(op) + 2 * ((elements_between(op) * width + 63) & -64);
 }
 
 static const char *source_at(const pass *p, int64_t outer, int64_t at, int64_t inner)
@@ -104,7 +110,7 @@ static void fold_side(const pass *p, const char *source, int64_t step, sf_run ru
 }
 
 /* How many results from i on see equally many elements, each a constant distance after the last. */
-static int64_t alike(const pass *p, int64_t i, int64_t end, int64_t *distance)
+static int64_t count_alike(const pass *p, int64_t i, int64_t end, int64_t *distance)
 {
     const sf_run *runs = p->runs;
     int64_t count = 1;
@@ -129,7 +135,7 @@ static void fold_part(void *context, int part, int64_t first, int64_t end)
                 fold_side(p, source_at(p, outer, run.first, at), 1, run, target_at(p, outer, i, at),
                           1, p->inner - at < SF_FAST_REGISTER ? p->inner - at : SF_FAST_REGISTER);
         } else {
-            count = alike(p, i, i + end - first < p->to ? i + end - first : p->to, &distance);
+            count = count_alike(p, i, i + end - first < p->to ? i + end - first : p->to, &distance);
             for (int64_t at = 0; at < p->inner; at++)
                 fold_side(p, source_at(p, outer, run.first, at), distance * p->inner, run,
                           target_at(p, outer, i, at), p->inner, count);
@@ -260,10 +266,9 @@ static bool counts_once(sf_monoid monoid, sf_dtype dtype, sf_word init)
 }
 
 /* Folds the initial value into every result, once and again for each position of padding. */
-static void mend(const sf_op *op, sf_word init, sf_tensor *out)
+static void mend_results(const sf_op *op, sf_monoid monoid, sf_word init, sf_tensor *out)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_fast_monoid(op);
     bool real = sf_is_float(dtype);
     int64_t at[SF_MAX_RANK] = {0};
     for (int64_t i = 0; i < out->type->count; i++) {
@@ -349,15 +354,15 @@ static void pass_none(passing *g, sf_threads *threads)
     run_pass(p, threads);
 }
 
-static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scratch,
-                sf_threads *threads)
+static void run_window(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
+                       void *scratch, sf_threads *threads)
 {
     sf_dtype dtype = out->type->dtype;
-    sf_monoid monoid = sf_fast_monoid(op);
+    sf_monoid monoid = (sf_monoid)variant;
     sf_folding folding = sf_folding_of(monoid, dtype);
     sf_word init = word_of(&in[1]);
     bool once = counts_once(monoid, dtype, init);
-    int64_t half = ((between(op) * sf_dtype_get(folding.memory)->bytes) + 63) & -64;
+    int64_t half = ((elements_between(op) * sf_dtype_get(folding.memory)->bytes) + 63) & -64;
     passing g = {.op = op, .runs = scratch, .out = out};
     g.last = once ? init : sf_monoid_identity(monoid, dtype);
     g.buffers[0] = (char *)scratch + runs_bytes(op);
@@ -378,7 +383,8 @@ static void run(const sf_op *op, const sf_tensor *in, sf_tensor *out, void *scra
     if (g.passes == 0)
         pass_none(&g, threads);
     if (!once)
-        mend(op, init, out);
+        mend_results(op, monoid, init, out);
 }
 
-const sf_fast sf_fast_reduce_window = {.can = can, .scratch = scratch_bytes, .run = run};
+const sf_fast sf_fast_reduce_window = {
+    .choose = choose_window, .scratch = window_scratch, .run = run_window};

@@ -154,7 +154,8 @@ static int64_t values_in_regions(const sf_program *program)
         if (inst->kind != SF_INST_OP)
             continue;
         sf_op op = sf_op_of(program->graph, inst->node, types);
-        bytes += sf_fast_can(&op) ? 0 : sf_eval_needs(&op).values;
+        int64_t variant;
+        bytes += sf_fast_find(&op, &variant) ? 0 : sf_eval_needs(&op).values;
     }
     return bytes;
 }

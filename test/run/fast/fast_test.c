@@ -15,7 +15,7 @@
 #include "sheaf/sheaf.h"
 #include "support/indexing.h"
 
-enum { MAX_THREADS = 3, MAX_OPERANDS = 6, ROUNDS = 600 };
+enum { MAX_THREADS = 3, MAX_OPERANDS = 6, MAX_RESULTS = 16, ROUNDS = 600 };
 
 static sf_threads *pools[MAX_THREADS];
 
@@ -49,22 +49,30 @@ static bool same(const sf_tensor *a, const sf_tensor *b, int64_t i)
     return fabs(x - y) <= error * (fabs(y) + 1);
 }
 
+static bool is_fast(const sf_op *op)
+{
+    int64_t variant;
+    return sf_fast_find(op, &variant) != NULL;
+}
+
 /* Runs the op with the oracle and with every pool, and compares. */
 static void check_run(const sf_op *op, const sf_tensor *in)
 {
-    sf_tensor want[2] = {{0}, {0}};
-    assert_true(sf_fast_can(op));
+    sf_tensor want[MAX_RESULTS] = {{0}};
+    int64_t variant;
+    const sf_fast *kernel = sf_fast_find(op, &variant);
+    assert_non_null(kernel);
     assert_int_equal(sf_eval_op(op, in, want, NULL), SF_OK);
     for (int p = 0; p < MAX_THREADS; p++) {
-        void *scratch = sf_alloc((size_t)sf_fast_scratch(op, p + 1));
-        sf_tensor got[2];
+        void *scratch = sf_alloc((size_t)sf_fast_scratch(kernel, op, variant, p + 1));
+        sf_tensor got[MAX_RESULTS];
         for (int r = 0; r < op->nresults; r++) {
             size_t bytes = (size_t)sf_type_bytes(op->out[r]);
             got[r] = (sf_tensor){.type = op->out[r], .data = sf_alloc(bytes)};
             if (bytes > 0)
                 memset(got[r].data, 0x5a, bytes);
         }
-        sf_fast_run(op, in, got, scratch, pools[p]);
+        sf_fast_run(kernel, op, variant, in, got, scratch, pools[p]);
         for (int r = 0; r < op->nresults; r++) {
             for (int64_t i = 0; i < op->out[r]->count; i++)
                 if (!same(&got[r], &want[r], i)) {
@@ -191,7 +199,7 @@ static void test_gather(void **state)
         operand(&s, &random, n.operand, -9, 9);
         operand(&s, &random, n.indices, -2, 7);
         assert_true(infer(&s));
-        if (sf_fast_can(&s.op))
+        if (is_fast(&s.op))
             check_run(&s.op, s.in);
         end(&s);
     }
@@ -243,6 +251,102 @@ static void test_scatter_rows(void **state)
     }
 }
 
+static const char *const value_types[] = {"f32", "f16", "i32"};
+
+/* What the format says of each of `count` values: # is its number, $ its type. */
+static void list(sf_buf *text, int count, const char *format)
+{
+    for (int i = 0; i < count; i++) {
+        sf_buf_puts(text, i ? ", " : "");
+        for (const char *at = format; *at; at++)
+            if (*at == '#')
+                sf_buf_printf(text, "%d", i);
+            else if (*at == '$')
+                sf_buf_puts(text, value_types[i % 3]);
+            else
+                sf_buf_putc(text, *at);
+    }
+}
+
+/* A scatter of `count` operands, each combined in its own way. */
+static void write_scatter(sf_buf *text, int count)
+{
+    static const char *const ways[] = {"add", "maximum", "minimum"};
+    sf_buf_puts(text, "func.func @main(");
+    list(text, count, "%x#: tensor<5x4x$>");
+    sf_buf_puts(text, ", %i: tensor<7x1xi32>, ");
+    list(text, count, "%u#: tensor<7x4x$>");
+    sf_buf_puts(text, ") -> (");
+    list(text, count, "tensor<5x4x$>");
+    sf_buf_printf(text, ") {\n%%r:%d = \"stablehlo.scatter\"(", count);
+    list(text, count, "%x#");
+    sf_buf_puts(text, ", %i, ");
+    list(text, count, "%u#");
+    sf_buf_puts(text,
+                ") <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "
+                "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+                "index_vector_dim = 1>}> ({\n^bb0(");
+    list(text, count, "%p#: tensor<$>");
+    sf_buf_puts(text, ", ");
+    list(text, count, "%q#: tensor<$>");
+    sf_buf_puts(text, "):\n");
+    for (int i = 0; i < count; i++)
+        sf_buf_printf(text, "%%s%d = stablehlo.%s %%p%d, %%q%d : tensor<%s>\n", i, ways[i % 4 % 3],
+                      i, i, value_types[i % 3]);
+    sf_buf_puts(text, "stablehlo.return ");
+    for (int i = 0; i < count; i++) /* the fourth of four overwrites */
+        sf_buf_printf(text, "%s%%%c%d", i ? ", " : "", i % 4 == 3 ? 'q' : 's', i);
+    sf_buf_puts(text, " : ");
+    list(text, count, "tensor<$>");
+    sf_buf_puts(text, "\n}) : (");
+    list(text, count, "tensor<5x4x$>");
+    sf_buf_puts(text, ", tensor<7x1xi32>, ");
+    list(text, count, "tensor<7x4x$>");
+    sf_buf_puts(text, ") -> (");
+    list(text, count, "tensor<5x4x$>");
+    sf_buf_puts(text, ")\nreturn ");
+    for (int i = 0; i < count; i++)
+        sf_buf_printf(text, "%s%%r#%d", i ? ", " : "", i);
+    sf_buf_puts(text, " : ");
+    list(text, count, "tensor<5x4x$>");
+    sf_buf_puts(text, "\n}\n");
+}
+
+/* Several operands, up to more than a variant has room for. */
+static void test_scatter_several(void **state)
+{
+    (void)state;
+    test_random random = {.key = 13};
+    for (int count = 1; count <= MAX_RESULTS; count++) {
+        sf_buf text = {0};
+        write_scatter(&text, count);
+        sf_diag *diag = sf_diag_new();
+        sf_graph *graph = NULL;
+        if (sf_load_text(text.text, strlen(text.text), "scatter", NULL, diag, &graph) != SF_OK) {
+            print_error("%s\n%s\n", sf_diag_text(diag, 0), text.text);
+            fail();
+        }
+        const sf_type *types[3 * MAX_RESULTS + 1];
+        const sf_node *node = NULL;
+        for (uint32_t i = 0; i < graph->top->nnodes; i++)
+            if (sf_is(graph->nodes[graph->top->nodes[i]], SF_OP_SCATTER))
+                node = graph->nodes[graph->top->nodes[i]];
+        sf_op op = sf_op_of(graph, node, types);
+        sf_arena arena = {0};
+        sf_tensor in[2 * MAX_RESULTS + 1];
+        for (int i = 0; i < op.noperands; i++)
+            in[i] = test_draw_tensor(&random, &arena, op.in[i], -2, 5);
+        if (count < MAX_RESULTS)
+            check_run(&op, in);
+        else
+            assert_false(is_fast(&op));
+        sf_arena_free(&arena);
+        sf_graph_free(graph);
+        sf_diag_free(diag);
+        sf_buf_free(&text);
+    }
+}
+
 static void test_sliding(void **state)
 {
     (void)state;
@@ -265,7 +369,7 @@ static void test_sliding(void **state)
         spice(&random, operand(&s, &random, type, -2, 2));
         operand(&s, &random, sf_type_scalar(s.pool, dtype),
                 round % 4 ? monoid == SF_MONOID_MUL : -1, round % 4 ? monoid == SF_MONOID_MUL : 2);
-        if (infer(&s) && sf_fast_can(&s.op)) {
+        if (infer(&s) && is_fast(&s.op)) {
             check_run(&s.op, s.in);
             done++;
         }
@@ -339,7 +443,7 @@ static void test_select_and_scatter(void **state)
         spice(&random, operand(&s, &random, sf_type_get(s.pool, dtype, rank, dims), -3, 3));
         operand(&s, &random, sf_type_get(s.pool, dtype, rank, counts), -2, 2);
         operand(&s, &random, sf_type_scalar(s.pool, dtype), 0, 1);
-        if (any && infer(&s) && sf_fast_can(&s.op)) {
+        if (any && infer(&s) && is_fast(&s.op)) {
             check_run(&s.op, s.in);
             done++;
         }
@@ -405,7 +509,7 @@ static bool run_pairs(test_random *random, const char *body, const char *value, 
         if (sf_is(graph->nodes[graph->top->nodes[i]], SF_OP_REDUCE))
             node = graph->nodes[graph->top->nodes[i]];
     sf_op op = sf_op_of(graph, node, types);
-    bool can = sf_fast_can(&op);
+    bool can = is_fast(&op);
     if (must)
         assert_true(can);
     sf_arena arena = {0};
@@ -603,12 +707,19 @@ static void test_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather),        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_scatter_rows),  cmocka_unit_test(test_sliding),
-        cmocka_unit_test(test_cumulative),    cmocka_unit_test(test_select_and_scatter),
-        cmocka_unit_test(test_reduce),        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_pairs_refused), cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_random_bits),   cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_scatter_rows),
+        cmocka_unit_test(test_scatter_several),
+        cmocka_unit_test(test_sliding),
+        cmocka_unit_test(test_cumulative),
+        cmocka_unit_test(test_select_and_scatter),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_pairs_refused),
+        cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_random_bits),
+        cmocka_unit_test(test_bits),
     };
     return cmocka_run_group_tests(tests, open_pools, close_pools);
 }

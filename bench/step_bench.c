@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "run/engine.h"
+#include "run/runner.h"
 #include "sheaf/graph.h"
 
 /* The same values as in bench/jax_step.py. */
@@ -34,14 +34,14 @@ static int fail_with(sf_diag *diag)
 
 int main(int argc, char **argv)
 {
-    sf_engine_options options = {.kind = SF_ENGINE_CPU};
+    sf_runner_options options = {0};
     double seconds = 5;
     int at = 1, profile = 0;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--profile") == 0)
             profile = 1;
         else if (strcmp(argv[at], "--threads") == 0 && at + 1 < argc)
-            options.threads = atoi(argv[++at]);
+            options.with.threads = atoi(argv[++at]);
         else if (strcmp(argv[at], "--seconds") == 0 && at + 1 < argc)
             seconds = atof(argv[++at]);
         else
@@ -53,14 +53,21 @@ int main(int argc, char **argv)
     }
     sf_diag *diag = sf_diag_new();
     sf_graph *graph;
-    sf_engine *engine;
+    sf_runner runner;
     double start = sf_now();
     if (sf_load(argv[at], NULL, diag, &graph) != SF_OK ||
-        sf_engine_new(graph, &options, diag, &engine) != SF_OK)
+        sf_runner_open(graph, &options, diag, &runner) != SF_OK)
         return fail_with(diag);
     double ready = sf_now() - start, best = INFINITY;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        fill(sf_engine_argument(engine, i), i);
+    sf_engine *engine = runner.engine;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        sf_tensor argument;
+        if (sf_engine_lend(engine, i, true, diag, &argument) != SF_OK)
+            return fail_with(diag);
+        fill(argument, i);
+        if (sf_engine_give_back(engine, i, diag) != SF_OK)
+            return fail_with(diag);
+    }
     int steps = 0;
     for (start = sf_now(); steps < 3 || sf_now() - start < seconds; steps++) {
         double before = sf_now();

@@ -90,6 +90,7 @@ typedef struct sf_verify_options {
                            tolerance is given, more is allowed as far as one unit in the last place
                            of the arguments changes results and losses, measured in every step */
     double limit; /* of a plan: seconds that a rank may wait for another; 0: 300 */
+    bool check;   /* programs before they run, see docs/architecture.md */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is

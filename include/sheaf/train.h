@@ -62,6 +62,7 @@ typedef struct sf_train_options {
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
                             and stays away for as long after another has failed cannot be left
                             behind: it is named on standard error, and the process ends */
+    bool check;      /* programs before they run, see docs/architecture.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
     void (*progress)(void *context, const sf_train_progress *progress); /* or NULL */
     bool (*stop)(void *context); /* asked after every step: true to save and return; or NULL */

@@ -8,7 +8,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
-#include "run/engine.h"
+#include "run/runner.h"
 #include "sheaf/eval.h"
 
 struct job {
@@ -65,17 +65,18 @@ static sf_status write_results(const struct job *job)
 }
 
 /* The oracle evaluates in place; an engine is opened, run once, and closed. */
-static sf_status run(struct job *job, int64_t limit)
+static sf_status run_once(struct job *job, int64_t limit)
 {
     const char *name = job->options.engine ? job->options.engine : "oracle";
-    sf_engine_options options = {.pool = job->threads, .memory = limit};
-    SF_TRY(sf_engine_kind_of(name, job->diag, &options.kind));
-    if (options.kind == SF_ENGINE_ORACLE)
+    sf_runner_options options = {.engine = name, .with = {.pool = job->threads, .memory = limit}};
+    sf_runner runner;
+    SF_TRY(sf_engine_find(name, job->diag, &name));
+    if (!sf_engine_target(name))
         return sf_eval_graph(job->graph, job->arguments, job->results, limit, job->diag);
-    sf_engine *engine;
-    SF_TRY(sf_engine_new(job->graph, &options, job->diag, &engine));
-    sf_status status = sf_engine_evaluate(engine, job->arguments, job->results, job->diag);
-    sf_engine_free(engine);
+    sf_status status = sf_runner_open(job->graph, &options, job->diag, &runner);
+    if (status == SF_OK)
+        status = sf_engine_evaluate(runner.engine, job->arguments, job->results, job->diag);
+    sf_runner_close(&runner);
     return status;
 }
 
@@ -92,7 +93,7 @@ static sf_status evaluate(struct job *job)
     } else {
         SF_TRY(make_zeros(job, limit));
     }
-    sf_status status = run(job, limit);
+    sf_status status = run_once(job, limit);
     if (status == SF_ENOMEM)
         return sf_hint(job->diag, "--memory sets the limit");
     SF_TRY(status);

@@ -1,6 +1,6 @@
 #include "api/launch.h"
 
-#include "run/engine.h"
+#include "run/runner.h"
 #include "sheaf/graph.h"
 
 enum { CHAIN = 64 };
@@ -18,26 +18,27 @@ static void write_chain(sf_buf *text)
 }
 
 struct step {
-    sf_engine *engine;
+    sf_runner runner;
     sf_diag *diag;
 };
 
 static sf_status run_step(void *context)
 {
     struct step *step = context;
-    return sf_engine_step(step->engine, step->diag);
+    return sf_engine_step(step->runner.engine, step->diag);
 }
 
 static sf_status measure_chain(const sf_meter *meter, const sf_graph *graph, double *out)
 {
     struct step step = {.diag = meter->diag};
-    sf_engine_options options = {.pool = meter->threads};
+    sf_runner_options options = {.with = {.pool = meter->threads}};
     double seconds;
-    SF_TRY(sf_engine_new(graph, &options, meter->diag, &step.engine));
-    sf_status status = sf_measure(meter, meter->seconds / 8, run_step, &step, &seconds, NULL);
+    sf_status status = sf_runner_open(graph, &options, meter->diag, &step.runner);
+    if (status == SF_OK)
+        status = sf_measure(meter, meter->seconds / 8, run_step, &step, &seconds, NULL);
     if (status == SF_OK)
         *out = seconds / CHAIN;
-    sf_engine_free(step.engine);
+    sf_runner_close(&step.runner);
     return status;
 }
 

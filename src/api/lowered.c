@@ -1,11 +1,12 @@
 #include "api/lowered.h"
 
-#include "prog/program.h"
+#include "run/runner.h"
 
 int64_t sf_lowered_bytes(const sf_local *local)
 {
-    sf_program *program = sf_lower(local->graph);
-    int64_t bytes = program->arena_bytes + program->state_bytes + program->constant_bytes;
+    sf_lower_options options = {.target = sf_engine_target(NULL), .mesh = &local->plan->mesh};
+    sf_program *program = sf_lower(local->graph, &options, NULL);
+    int64_t bytes = sf_program_bytes(program);
     sf_program_free(program);
     return bytes;
 }

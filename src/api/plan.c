@@ -8,7 +8,7 @@
 #include "plan/complete.h"
 #include "plan/recipe.h"
 #include "plan/shrink.h"
-#include "prog/program.h"
+#include "run/runner.h"
 #include "sheaf/plan.h"
 
 struct pinning {
@@ -145,8 +145,9 @@ static sf_status check_memory(const struct checking *job, const sf_local *local)
 {
     if (job->memory == 0)
         return SF_OK;
-    sf_program *program = sf_lower(local->graph);
-    int64_t bytes = program->arena_bytes + program->state_bytes + program->constant_bytes;
+    sf_lower_options options = {.target = sf_engine_target(NULL), .mesh = &job->plan->mesh};
+    sf_program *program = sf_lower(local->graph, &options, NULL);
+    int64_t bytes = sf_program_bytes(program);
     sf_program_free(program);
     if (bytes <= job->memory)
         return SF_OK;

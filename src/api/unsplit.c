@@ -52,6 +52,7 @@ static sf_status start_as_training(sf_unsplit *run, const char *init, const char
     const sf_graph *graph = run->graph;
     const char **names = sf_clean_names(graph, &run->arena);
     sf_pieces pieces = sf_pieces_whole(graph, &run->arena);
+    sf_holder holder = {.tensors = run->split};
     sf_init_rules rules;
     sf_data_options options = {.source = data ? data : "synthetic", .seed = run->seed};
     bool any = false;
@@ -62,8 +63,7 @@ static sf_status start_as_training(sf_unsplit *run, const char *init, const char
         any = any || run->wanted[i];
     }
     SF_TRY(sf_init_parse(init, &run->arena, diag, &rules));
-    SF_TRY(
-        sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, run->split, diag));
+    SF_TRY(sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, &holder, diag));
     if (!any)
         options.source = NULL;
     return sf_data_open(graph, (const char *const *)names, run->wanted, &options, diag, &run->data);
@@ -123,10 +123,11 @@ void sf_unsplit_follow(sf_unsplit *run, const sf_tensor *results)
 }
 
 /* The results, which may be the engine's arguments now. */
-static void take_results(const sf_unsplit *run, sf_tensor *out)
+static sf_status take_results(const sf_unsplit *run, sf_tensor *out, sf_diag *diag)
 {
     for (uint32_t i = 0; i < run->graph->top->nresults; i++)
-        out[i] = sf_engine_result(run->engine, i);
+        SF_TRY(sf_engine_see(run->runner.engine, i, diag, &out[i]));
+    return SF_OK;
 }
 
 /* Every float by a unit in the last place, up or down. */
@@ -150,15 +151,17 @@ static void shake(const sf_tensor *tensor, uint64_t seed)
 static sf_status evaluate(const sf_unsplit *run, const sf_tensor *arguments, bool shaken,
                           sf_tensor *results, sf_diag *diag)
 {
+    sf_engine *engine = run->runner.engine;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++) {
-        sf_tensor to = sf_engine_argument(run->engine, i);
+        sf_tensor to;
+        SF_TRY(sf_engine_lend(engine, i, true, diag, &to));
         copy_tensor(&arguments[i], &to);
         if (shaken)
             shake(&to, i);
+        SF_TRY(sf_engine_give_back(engine, i, diag));
     }
-    SF_TRY(sf_engine_step(run->engine, diag));
-    take_results(run, results);
-    return SF_OK;
+    SF_TRY(sf_engine_step(engine, diag));
+    return take_results(run, results, diag);
 }
 
 static void keep_results(const sf_unsplit *run, const sf_tensor *results, const sf_tensor *to)

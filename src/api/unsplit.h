@@ -13,7 +13,7 @@
 #define SF_API_UNSPLIT_H
 
 #include "api/replay.h"
-#include "run/engine.h"
+#include "run/runner.h"
 #include "train/data.h"
 
 typedef struct sf_unsplit {
@@ -36,7 +36,7 @@ typedef struct sf_unsplit {
     sf_data data; /* and where there is none */
     bool *wanted;
     uint64_t seed;
-    sf_engine *engine;
+    sf_runner runner;
 } sf_unsplit;
 
 /* From the file, or, where that is NULL, as training starts, with weights by the rules `init` (NULL: the

@@ -9,7 +9,7 @@
 #include "api/replay.h"
 #include "api/verify.h"
 #include "base/mem.h"
-#include "run/engine.h"
+#include "run/runner.h"
 #include "sheaf/eval.h"
 
 struct job {
@@ -22,7 +22,7 @@ struct job {
     sf_tensor *expected; /* results of step 0 */
     sf_tensor *results;  /* of the last step evaluated, which may be arguments now */
     sf_tensor *next;
-    sf_engine *engine;
+    sf_runner runner;
     sf_threads *threads;
 };
 
@@ -49,7 +49,7 @@ static double loss_tolerance_of(const struct job *job)
 static sf_status evaluate(struct job *job)
 {
     uint32_t count = job->graph->top->nresults;
-    SF_TRY(sf_engine_evaluate(job->engine, job->replay.arguments, job->next, job->diag));
+    SF_TRY(sf_engine_evaluate(job->runner.engine, job->replay.arguments, job->next, job->diag));
     sf_values_free(count, job->results);
     memcpy(job->results, job->next, count * sizeof *job->results);
     memset(job->next, 0, count * sizeof *job->next);
@@ -168,10 +168,9 @@ static sf_status verify(struct job *job)
 
 static sf_status verify_with_engine(struct job *job)
 {
-    sf_engine_options options = {.pool = job->threads};
-    SF_TRY(sf_engine_kind_of(job->options.engine ? job->options.engine : "cpu", job->diag,
-                             &options.kind));
-    SF_TRY(sf_engine_new(job->graph, &options, job->diag, &job->engine));
+    sf_runner_options options = {
+        .engine = job->options.engine, .check = job->options.check, .with = {.pool = job->threads}};
+    SF_TRY(sf_runner_open(job->graph, &options, job->diag, &job->runner));
     return verify(job);
 }
 
@@ -179,7 +178,7 @@ static sf_status work(void *context)
 {
     struct job *job = context;
     sf_status status = verify_with_engine(job);
-    sf_engine_free(job->engine);
+    sf_runner_close(&job->runner);
     if (job->results)
         sf_values_free(job->graph->top->nresults, job->results);
     sf_replay_close(&job->replay);

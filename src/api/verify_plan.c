@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "local/local.h"
 #include "run/comm/agree.h"
+#include "run/runner.h"
 #include "train/pieces.h"
 
 /* A shrunk step is tried for fewer: every step is judged by itself. */
@@ -49,7 +50,7 @@ struct rank {
     sf_arena arena, scratch;
     sf_pieces pieces; /* of arguments */
     sf_local *local;
-    sf_engine *engine;
+    sf_runner runner;
     sf_held *held;        /* by result */
     sf_difference *worst; /* by result, of the steps so far */
     double loss_error;
@@ -68,30 +69,33 @@ static sf_status agree(struct rank *r, sf_status status, const char *what)
 static sf_status start_unsplit(struct rank *r)
 {
     struct shared *shared = r->shared;
-    sf_engine_options options = {.pool = shared->pool, .memory = shared->memory};
-    SF_TRY(sf_engine_kind_of(shared->options.engine, r->diag, &options.kind));
-    return sf_engine_new(shared->reference, &options, r->diag, &shared->unsplit.engine);
+    sf_runner_options options = {.engine = shared->options.engine,
+                                 .with = {.pool = shared->pool, .memory = shared->memory}};
+    return sf_runner_open(shared->reference, &options, r->diag, &shared->unsplit.runner);
 }
 
 static sf_status start_split(struct rank *r)
 {
-    sf_engine_options options = {.pool = r->pool,
-                                 .memory = r->shared->memory,
-                                 .comm = r->comm,
-                                 .mesh = &r->shared->plan->mesh};
-    SF_TRY(sf_local_new(r->shared->graph, r->shared->plan, r->pieces.rank, r->diag, &r->local));
-    return sf_engine_new(r->local->graph, &options, r->diag, &r->engine);
+    struct shared *shared = r->shared;
+    sf_runner_options options = {
+        .mesh = &shared->plan->mesh,
+        .rank = r->pieces.rank,
+        .check = shared->options.check,
+        .with = {.pool = r->pool, .memory = shared->memory, .comm = r->comm}};
+    SF_TRY(sf_local_new(shared->graph, shared->plan, r->pieces.rank, r->diag, &r->local));
+    return sf_runner_open(r->local->graph, &options, r->diag, &r->runner);
 }
 
-static void cut_argument(const struct rank *r, uint32_t argument)
+static sf_status cut_argument(const struct rank *r, uint32_t argument)
 {
     const sf_tensor *whole = &r->shared->unsplit.split[argument];
-    sf_tensor piece = sf_engine_argument(r->engine, argument);
+    sf_tensor piece;
+    SF_TRY(sf_engine_lend(r->runner.engine, argument, true, r->diag, &piece));
     sf_cut_piece(sf_pieces_runs(&r->pieces, argument), sf_dtype_get(whole->type->dtype)->bytes,
                  whole->data, piece.data);
+    return sf_engine_give_back(r->runner.engine, argument, r->diag);
 }
 
-/* The unsplit engine comes first, for it may add to the pool that the others derive theirs from. */
 static sf_status get_ready(struct rank *r)
 {
     struct shared *shared = r->shared;
@@ -101,7 +105,7 @@ static sf_status get_ready(struct rank *r)
     r->pieces = (sf_pieces){shared->graph, shared->plan->mesh, rank, shared->plan->arguments};
     SF_TRY(start_split(r));
     for (uint32_t i = 0; i < top->narguments; i++)
-        cut_argument(r, i);
+        SF_TRY(cut_argument(r, i));
     r->held = SF_ARRAY(&r->arena, top->nresults, sf_held);
     r->worst = SF_ARRAY(&r->arena, top->nresults, sf_difference);
     return SF_OK;
@@ -112,12 +116,15 @@ static sf_status run_split(struct rank *r)
     const sf_graph *graph = r->shared->graph;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].next == SF_NONE)
-            cut_argument(r, i);
-    SF_TRY(sf_engine_step(r->engine, r->diag));
-    for (uint32_t i = 0; i < graph->top->nresults; i++)
+            SF_TRY(cut_argument(r, i));
+    SF_TRY(sf_engine_step(r->runner.engine, r->diag));
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        sf_tensor piece;
+        SF_TRY(sf_engine_see(r->runner.engine, i, r->diag, &piece));
         r->held[i] = (sf_held){sf_runs_of(result_layout(r, i), &r->pieces.mesh, r->pieces.rank,
                                           sf_result_type(graph, i)),
-                               sf_engine_result(r->engine, i).data};
+                               piece.data};
+    }
     return SF_OK;
 }
 
@@ -205,7 +212,7 @@ static void measure_noise(struct rank *r)
     shared->loss_noise = fmax(shared->loss_noise, noise);
 }
 
-static void compare(struct rank *r, int step)
+static sf_status compare(struct rank *r, int step)
 {
     const struct shared *shared = r->shared;
     uint32_t count = shared->graph->top->nresults;
@@ -222,7 +229,8 @@ static void compare(struct rank *r, int step)
             r->worst[i] = differences[i];
         r->worst[i].by_moment = excused;
     }
-    sf_tensor loss = sf_engine_result(r->engine, shared->unsplit.loss);
+    sf_tensor loss;
+    SF_TRY(sf_engine_see(r->runner.engine, shared->unsplit.loss, r->diag, &loss));
     double ours = sf_get_f64(&loss, 0);
     double error = sf_relative_error(ours, shared->unsplit.own_loss, 0x1p-126);
     if (!(error <= r->loss_error))
@@ -231,6 +239,7 @@ static void compare(struct rank *r, int step)
         shared->out->report.losses[step] = ours;
         shared->out->report.expected_losses[step] = shared->unsplit.own_loss;
     }
+    return SF_OK;
 }
 
 static sf_status make_step(struct rank *r, int step)
@@ -245,8 +254,7 @@ static sf_status make_step(struct rank *r, int step)
     if (r->leads && status == SF_OK)
         measure_noise(r);
     SF_TRY(agree(r, status, "the step of the unsplit run"));
-    compare(r, step);
-    SF_TRY(agree(r, SF_OK, "comparing results"));
+    SF_TRY(agree(r, compare(r, step), "comparing results"));
     if (r->leads)
         sf_unsplit_follow(&shared->unsplit, shared->ours);
     if (sf_comm_rank(r->comm) == 0 && shared->options.progress)
@@ -343,10 +351,10 @@ static sf_status guarded_rank(void *context)
 {
     struct rank *r = context;
     sf_status status = verify(r);
-    sf_engine_free(r->engine);
+    sf_runner_close(&r->runner);
     sf_local_free(r->local);
     if (r->leads)
-        sf_engine_free(r->shared->unsplit.engine);
+        sf_runner_close(&r->shared->unsplit.runner);
     sf_arena_free(&r->arena);
     sf_arena_free(&r->scratch);
     return status;

@@ -399,9 +399,20 @@ static void write_data(sf_file_writer *writer, const sf_tensor *tensor, sf_diag 
     }
 }
 
+static sf_status write_lent(sf_file_writer *writer, const sf_named_tensor *tensor, size_t index,
+                            const sf_tensor_source *source, sf_diag *diag)
+{
+    sf_tensor lent = tensor->tensor;
+    if (source)
+        SF_TRY(source->lend(source->context, index, diag, &lent.data));
+    write_data(writer, &lent, diag);
+    return source ? source->give_back(source->context, index, diag) : SF_OK;
+}
+
 /* Allocates nothing, because the writer holds a file. */
 static sf_status write_all(const char *path, const sf_buf *header, size_t count,
-                           const sf_named_tensor *tensors, sf_diag *diag)
+                           const sf_named_tensor *tensors, const sf_tensor_source *source,
+                           sf_diag *diag)
 {
     unsigned char prefix[PREFIX];
     for (int i = 0; i < PREFIX; i++)
@@ -410,19 +421,30 @@ static sf_status write_all(const char *path, const sf_buf *header, size_t count,
     SF_TRY(sf_file_writer_open(&writer, path, diag));
     sf_file_writer_write(&writer, prefix, sizeof prefix, diag);
     sf_file_writer_write(&writer, header->text, header->length, diag);
-    for (size_t i = 0; i < count; i++)
-        write_data(&writer, &tensors[i].tensor, diag);
+    for (size_t i = 0; i < count; i++) {
+        sf_status status = write_lent(&writer, &tensors[i], i, source, diag);
+        if (status != SF_OK) {
+            sf_file_writer_abort(&writer);
+            return status;
+        }
+    }
     return sf_file_writer_commit(&writer, diag);
 }
 
 sf_status sf_safetensors_write(const char *path, size_t count, const sf_named_tensor *tensors,
                                sf_diag *diag)
 {
+    return sf_safetensors_write_from(path, count, tensors, NULL, diag);
+}
+
+sf_status sf_safetensors_write_from(const char *path, size_t count, const sf_named_tensor *tensors,
+                                    const sf_tensor_source *source, sf_diag *diag)
+{
     SF_TRY(check_names(path, count, tensors, diag));
     sf_buf header = {0};
     sf_status status = make_header(path, count, tensors, &header, diag);
     if (status == SF_OK)
-        status = write_all(path, &header, count, tensors, diag);
+        status = write_all(path, &header, count, tensors, source, diag);
     sf_buf_free(&header);
     return status;
 }

@@ -57,4 +57,16 @@ const sf_tensor *sf_safetensors_find(const sf_safetensors *file, const char *nam
 sf_status sf_safetensors_write(const char *path, size_t count, const sf_named_tensor *tensors,
                                sf_diag *diag);
 
+/* Where the data of tensors is, that are not in memory all at once: each is lent, written and given back, one
+ * after the other. Neither may allocate (base/mem.h), for a file is open meanwhile. */
+typedef struct sf_tensor_source {
+    sf_status (*lend)(void *context, size_t index, sf_diag *diag, void **data);
+    sf_status (*give_back)(void *context, size_t index, sf_diag *diag);
+    void *context;
+} sf_tensor_source;
+
+/* The same, of tensors whose data the source has. */
+sf_status sf_safetensors_write_from(const char *path, size_t count, const sf_named_tensor *tensors,
+                                    const sf_tensor_source *source, sf_diag *diag);
+
 #endif

@@ -2,6 +2,7 @@
 #ifndef SF_OP_OP_H
 #define SF_OP_OP_H
 
+#include "base/collective.h"
 #include "ir/opdef.h"
 
 typedef enum sf_opcode {
@@ -25,7 +26,8 @@ static inline bool sf_is(const sf_node *node, sf_opcode code)
     return node->def->id == (int)code;
 }
 
-/* One of those in op/collective.c. */
+/* One of those in op/collective.c; and which. */
 bool sf_is_collective(const sf_node *node);
+sf_collective sf_op_collective(const sf_opdef *def);
 
 #endif

@@ -78,7 +78,25 @@ const sf_opdef *sf_opdef_nearest(sf_str name)
     return nearest;
 }
 
+sf_collective sf_op_collective(const sf_opdef *def)
+{
+    switch (def->id) {
+    case SF_OP_ALL_REDUCE:
+        return SF_ALL_REDUCE;
+    case SF_OP_ALL_GATHER:
+        return SF_ALL_GATHER;
+    case SF_OP_REDUCE_SCATTER:
+        return SF_REDUCE_SCATTER;
+    case SF_OP_ALL_TO_ALL:
+        return SF_ALL_TO_ALL;
+    case SF_OP_PERMUTE:
+        return SF_PERMUTE;
+    default:
+        return SF_COLLECTIVE_COUNT;
+    }
+}
+
 bool sf_is_collective(const sf_node *node)
 {
-    return strcmp(node->def->dialect, "sheaf") == 0;
+    return sf_op_collective(node->def) != SF_COLLECTIVE_COUNT;
 }

@@ -112,3 +112,9 @@ sf_monoid sf_op_monoid(const sf_op *op, int slot)
     int64_t monoid = sf_op_int(op, slot, SF_MONOID_NONE);
     return monoid > SF_MONOID_NONE && monoid < SF_MONOID_COUNT ? (sf_monoid)monoid : SF_MONOID_NONE;
 }
+
+bool sf_op_is_exact(const sf_op *op)
+{
+    int slot = sf_attr_slot(op->def, sf_str_of("precision_config"));
+    return slot >= 0 && strstr(sf_op_text(op, slot), "HIGH");
+}

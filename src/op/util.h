@@ -45,4 +45,7 @@ bool sf_has(sf_ints list, int64_t value);
 /* The monoid in the derived slot, or SF_MONOID_NONE. */
 sf_monoid sf_op_monoid(const sf_op *op, int slot);
 
+/* Of a product: the text asks for more precision than a device may round its operands to. */
+bool sf_op_is_exact(const sf_op *op);
+
 #endif

@@ -2,19 +2,10 @@
 #include <string.h>
 
 #include "op/slots.h"
-#include "prog/lower.h"
+#include "prog/build.h"
 
-/* A row that is folded stands in a tile as a whole, with all registers of its loop beside it. */
-enum { LONGEST_ROW = 1 << 17, MOST_NODES = 96, DEEPEST = 200 };
-
-int squeezed(const sf_type *type, int64_t *dims)
-{
-    int rank = 0;
-    for (int i = 0; i < type->rank; i++)
-        if (type->dims[i] != 1)
-            dims[rank++] = type->dims[i];
-    return rank;
-}
+/* How far deferred values are followed back. */
+enum { DEEPEST = 200 };
 
 static bool has_shape(const sf_type *type, int rank, const int64_t *dims)
 {
@@ -79,6 +70,7 @@ static uint32_t new_cluster(lowering *l, const sf_node *node, int rank, const in
 {
     cluster *c = SF_NEW(&l->scratch, cluster);
     c->inst = add_inst(l, SF_INST_LOOP, node);
+    c->phase = node->phase;
     c->rank = rank;
     memcpy(c->dims, dims, (size_t)rank * sizeof *dims);
     for (int i = 0; i < rank; i++)
@@ -94,7 +86,8 @@ static void join(lowering *l, uint32_t index, const sf_node *node, level at)
     SF_PUSH(&l->scratch, c->nodes, c->nnodes, c->node_capacity, node);
     l->values[node->result].cluster = index;
     l->values[node->result].level = at;
-    l->program->insts[c->inst].node = node;
+    sf_origin *origin = &l->program->insts[c->inst].origin;
+    *origin = (sf_origin){node->id, node->def->name, node->scope->path, node->phase, node->loc};
 }
 
 static bool fits_at(const lowering *l, const cluster *c, sf_value value, level at)
@@ -121,8 +114,6 @@ typedef struct again {
     sf_value leaves[8];
     int nleaves;
 } again;
-
-enum { MOST_FUNCTIONS = 2 };
 
 static bool is_function(sf_vop op)
 {
@@ -174,15 +165,14 @@ static bool can_compute(again *a, sf_value value)
         if (a->made[i] == base)
             return true;
     if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) ||
-        a->ops == (int)(sizeof a->made / sizeof *a->made) ||
-        !has_shape(sf_type_of(l->graph, base), a->rank, a->dims))
+        a->ops == l->target->most_again || !has_shape(sf_type_of(l->graph, base), a->rank, a->dims))
         return false;
     a->made[a->ops++] = base;
     a->functions += is_function(op);
     for (uint32_t i = 0; i < node->noperands; i++)
         if (!can_compute(a, node->operands[i]))
             return false;
-    return a->functions <= MOST_FUNCTIONS;
+    return a->functions <= l->target->most_functions;
 }
 
 /* Whether a loop over this domain should compute the value of another loop again. */
@@ -263,12 +253,12 @@ bool cluster_pointwise(lowering *l, const sf_node *node)
     level best_level = LEVEL_NONE;
     for (uint32_t i = 0; i < node->noperands; i++) {
         uint32_t index = cluster_of_operand(l, node->operands[i]);
-        if (index == NO_CLUSTER || l->clusters[index]->nodes[0]->phase < node->phase ||
+        if (index == NO_CLUSTER || l->clusters[index]->phase < node->phase ||
             (best != NO_CLUSTER && l->clusters[index]->inst <= l->clusters[best]->inst))
             continue;
         for (level at = LEVEL_FULL; at <= LEVEL_ROW; at++) {
-            size_t taken = l->clusters[index]->nnodes;
-            size_t budget = taken < MOST_NODES ? MOST_NODES - taken : 0;
+            size_t taken = l->clusters[index]->nnodes, most = l->target->most_nodes;
+            size_t budget = taken < most ? most - taken : 0;
             if (can_take(l, index, node, at, &budget)) {
                 best = index;
                 best_level = at;
@@ -287,7 +277,7 @@ typedef struct collection {
     lowering *l;
     int rank;
     int64_t dims[SF_MAX_RANK];
-    const sf_node *nodes[MOST_NODES];
+    const sf_node **nodes; /* room for as many as a loop may have */
     size_t count;
 } collection;
 
@@ -354,7 +344,7 @@ static void collect(collection *c, sf_value value, int depth)
         return;
     for (uint32_t i = 0; i < node->noperands; i++)
         collect(c, node->operands[i], depth + 1);
-    if (c->count == MOST_NODES)
+    if (c->count == l->target->most_nodes)
         close_collection(c, c->nodes[c->count - 1]);
     if (l->values[base].level == LEVEL_DEFERRED)
         c->nodes[c->count++] = node;
@@ -365,6 +355,7 @@ static uint32_t cluster_over(lowering *l, sf_value value, const sf_node *node)
 {
     collection *c = SF_NEW(&l->scratch, collection);
     c->l = l;
+    c->nodes = SF_ARRAY(&l->scratch, l->target->most_nodes, const sf_node *);
     c->rank = squeezed(sf_type_of(l->graph, value), c->dims);
     collect(c, value, 0);
     if (c->count == 0)
@@ -426,7 +417,7 @@ static void order_for(const sf_type *type, const sf_attr *reduced_dims, int *ord
 /* Sets order and split of the cluster such that the reduction can run in it; false when it cannot,
  * because another reduction has set them otherwise or the rows are too long to be held. */
 static bool split_for(cluster *c, const sf_node *node, const sf_type *type, reduced where, int kept,
-                      bool at_any_length)
+                      int64_t longest)
 {
     int order[SF_MAX_RANK], split = kept;
     int64_t columns = 1;
@@ -444,7 +435,7 @@ static bool split_for(cluster *c, const sf_node *node, const sf_type *type, redu
     if (c->split >= 0 &&
         (c->split != split || memcmp(c->order, order, (size_t)c->rank * sizeof *order) != 0))
         return false;
-    if (columns > LONGEST_ROW && !at_any_length)
+    if (columns > longest)
         return false;
     memcpy(c->order, order, (size_t)c->rank * sizeof *order);
     c->split = split;
@@ -466,11 +457,11 @@ bool cluster_reduce(lowering *l, const sf_node *node)
     sf_value base = behind_reshapes(l, operand);
     uint32_t index = l->values[base].cluster;
     bool joins = index != NO_CLUSTER && l->values[base].level == LEVEL_FULL &&
-                 l->clusters[index]->nnodes < MOST_NODES &&
-                 split_for(l->clusters[index], node, type, where, kept, false);
+                 l->clusters[index]->nnodes < l->target->most_nodes &&
+                 split_for(l->clusters[index], node, type, where, kept, l->target->longest_row);
     if (!joins) {
         index = cluster_over(l, operand, node);
-        split_for(l->clusters[index], node, type, where, kept, true);
+        split_for(l->clusters[index], node, type, where, kept, INT64_MAX);
     }
     join(l, index, node, where == AT_END || where == BETWEEN ? LEVEL_ROW : LEVEL_GATHERED);
     if (l->values[node->result].level == LEVEL_GATHERED)

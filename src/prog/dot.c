@@ -1,7 +1,8 @@
 #include <string.h>
 
 #include "op/slots.h"
-#include "prog/lower.h"
+#include "op/util.h"
+#include "prog/build.h"
 
 /* The dimensions of an operand of a dot, grouped. */
 typedef struct groups {
@@ -50,7 +51,7 @@ static bool one_stride(const sf_view *view, int count, const int64_t *dims, int6
 static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *g,
                          int64_t order[SF_MAX_RANK])
 {
-    sf_view view = view_of(l, node->operands[operand]);
+    sf_view view = *view_of(l, node->operands[operand]);
     int64_t stride;
     if (one_stride(&view, g->nfree, g->free, &stride) &&
         one_stride(&view, g->sum.count, g->sum.at, &stride))
@@ -72,7 +73,7 @@ static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *
     for (int i = 0; i < g->nfree; i++)
         g->free[i] = g->batch.count + i;
     g->sum = (sf_ints){rank - g->batch.count - g->nfree, order + g->batch.count + g->nfree};
-    return copy_of(l, permuted, node);
+    return copy_of(l, &permuted, node);
 }
 
 static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
@@ -130,6 +131,7 @@ void lower_dot(lowering *l, const sf_node *node)
     one_stride(&in[0], a.sum.count, a.sum.at, &dot->a_column);
     one_stride(&in[1], b.sum.count, b.sum.at, &dot->b_row);
     one_stride(&in[1], b.nfree, b.free, &dot->b_column);
+    dot->exact = sf_op_is_exact(&op);
     dot->c_row = dot->n;
     dot->c_column = 1;
     int64_t stride = dot->m * dot->n;
@@ -148,20 +150,7 @@ void lower_dot(lowering *l, const sf_node *node)
     sf_view laid;
     if (lay_transposed(l, node, a.nfree, dot, &laid)) {
         laid.buffer = p->insts[inst].out[0].buffer;
-        l->values[node->result].view = laid;
+        p->insts[inst].out[0] = laid;
+        set_view(l, node->result, &laid);
     }
-}
-
-int64_t sf_dot_columns(const sf_dot *dot)
-{
-    bool straight = dot->c_column == 1;
-    int64_t columns = straight ? dot->n : dot->m, stride = dot->m * dot->n;
-    if ((straight ? dot->c_row : dot->c_column) != columns)
-        return 0;
-    for (int i = dot->nbatch - 1; i >= 0; i--) {
-        if (dot->batch[i] != 1 && dot->c_batch[i] != stride)
-            return 0;
-        stride *= dot->batch[i];
-    }
-    return columns;
 }

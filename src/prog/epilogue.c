@@ -1,8 +1,6 @@
 #include <string.h>
 
-#include "base/mem.h"
-#include "op/slots.h"
-#include "prog/lower.h"
+#include "prog/build.h"
 
 /* Epilogues: a loop that reads a product runs behind it, row block by row block, while that is in cache.
  * This is decided last, when the order is known and state is updated in place: a product moves to the
@@ -16,22 +14,21 @@
  * and one reading of it do not leave the cache, and its buffer is gone. Where it needs a buffer of its
  * own, because others read it or because the loop only updates state or leaves sums, the one reading
  * that is saved is lost again on blocks of the operands that the loop drives out of the cache: measured,
- * no gain. A block of rows with fewer than 32 columns is smaller than a tile of a loop, which then
+ * no gain. A block of rows with few columns is smaller than a tile of a loop, which then
  * costs more. And a loop that folds rows keeps the product from being cut by columns, so there must be
  * rows enough for the threads. */
-enum { LEAST_COLUMNS = 32, LEAST_ROWS = 256 };
-
-static bool pays(const sf_loop *loop)
+static bool pays(const sf_target *target, const sf_loop *loop)
 {
-    return loop->columns >= LEAST_COLUMNS &&
-           (!sf_loop_wants_rows(loop) || loop->rows >= LEAST_ROWS);
+    return loop->columns >= target->epilogue_columns &&
+           (!sf_loop_wants_rows(loop) || loop->rows >= target->epilogue_rows);
 }
 
 typedef struct fusing {
+    lowering *l;
     sf_program *p;
-    int64_t *live; /* by instruction: bytes of the arena that are in use */
-    int64_t peak;  /* the most of these, which no fusion may exceed */
-    bool *is_gone; /* by instruction: part of another */
+    int64_t *live;  /* by instruction: bytes of the arena that are in use */
+    int64_t peak;   /* the most of these, which no fusion may exceed */
+    uint32_t *into; /* by instruction: the one that it is part of, or SF_NONE */
 } fusing;
 
 static int64_t arena_bytes(const sf_program *p, uint32_t buffer)
@@ -72,22 +69,14 @@ static bool writes(const sf_inst *inst, uint32_t buffer)
     return false;
 }
 
-static int64_t conv_attr(const sf_node *node, int slot, int64_t otherwise)
-{
-    return node->attrs[slot] ? node->attrs[slot]->integer : otherwise;
-}
-
 /* Columns of the matrix that the instruction makes; 0 where its rows do not lie one behind the other. */
 static int64_t columns_of(const sf_inst *inst)
 {
-    const sf_view *out = &inst->out[0];
     if (inst->kind == SF_INST_DOT)
         return sf_dot_columns(inst->dot);
-    if (conv_attr(inst->node, SF_CONV_FEATURE_GROUPS, 1) != 1 ||
-        conv_attr(inst->node, SF_CONV_BATCH_GROUPS, 1) != 1 ||
-        conv_attr(inst->node, SF_CONV_OUT_FEATURE, 0) != out->rank - 1)
-        return 0;
-    return out->dims[out->rank - 1];
+    const sf_conv *conv = inst->conv;
+    bool plain = conv->feature_groups == 1 && conv->batch_groups == 1 && conv->out_feature == 1;
+    return plain && sf_view_is_contiguous(&inst->out[0]) ? conv->features : 0;
 }
 
 /* Something in the loop depends on what its rows are. */
@@ -155,8 +144,9 @@ static bool is_flat(const sf_loop *loop, const sf_access *access)
 
 /* The loop, with rows as the product has them; NULL when it cannot run on some rows of the product
  * without the others, or would not pay. */
-static sf_loop *loop_over(sf_program *p, const sf_inst *product, const sf_inst *inst)
+static sf_loop *loop_over(fusing *f, const sf_inst *product, const sf_inst *inst)
 {
+    sf_program *p = f->p;
     int64_t columns = columns_of(product);
     uint32_t buffer = product->out[0].buffer;
     if (inst->kind != SF_INST_LOOP || columns < 2 ||
@@ -165,7 +155,7 @@ static sf_loop *loop_over(sf_program *p, const sf_inst *product, const sf_inst *
     sf_loop *loop = sf_arena_copy(&p->arena, inst->loop, sizeof *loop);
     loop->accesses =
         sf_arena_copy(&p->arena, loop->accesses, loop->naccesses * sizeof *loop->accesses);
-    if (!regroup(loop, columns) || !pays(loop))
+    if (!regroup(loop, columns) || !pays(p->target, loop))
         return NULL;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
@@ -226,13 +216,12 @@ static void merge(fusing *f, uint32_t i, uint32_t j, sf_loop *loop, uint32_t pla
     all.out = join_views(p, product->out, 1, inst->out, inst->nout);
     all.nin += inst->nin;
     all.nout += inst->nout;
-    bool *is_written = sf_alloc((loop->naccesses + 1) * sizeof *is_written);
+    bool *is_written = SF_ARRAY(&f->l->scratch, loop->naccesses, bool);
     for (uint32_t n = 0; n < loop->nsteps; n++)
         if (loop->steps[n].kind == SF_STEP_STORE || loop->steps[n].kind == SF_STEP_GATHER)
             is_written[loop->steps[n].access] = true;
     for (uint32_t n = 0; n < loop->naccesses; n++)
         loop->accesses[n].view += is_written[n] ? 1 : product->nin;
-    sf_free(is_written);
     for (uint32_t n = product->nin; n < all.nin; n++)
         if (all.in[n].buffer == buffer)
             all.in[n].buffer = place;
@@ -243,7 +232,7 @@ static void merge(fusing *f, uint32_t i, uint32_t j, sf_loop *loop, uint32_t pla
         if (p->buffers[product->in[n].buffer].last < j)
             p->buffers[product->in[n].buffer].last = j;
     *inst = all;
-    f->is_gone[i] = true;
+    f->into[i] = j;
 }
 
 /* The result of the loop in whose place the product can be made, or SF_NONE: of the same size, walked
@@ -269,33 +258,52 @@ static void fuse_product(fusing *f, uint32_t i)
     sf_program *p = f->p;
     const sf_inst *product = &p->insts[i];
     uint32_t buffer = product->out[0].buffer, j = i + 1;
-    while (j < p->ninsts && !reads(&p->insts[j], buffer))
+    while (j < p->buffers[buffer].last && !reads(&p->insts[j], buffer))
         j++;
     if (p->buffers[buffer].home != SF_HOME_ARENA || p->buffers[buffer].is_result ||
-        j == p->ninsts || p->buffers[buffer].last != j)
+        p->buffers[buffer].last != j)
         return;
-    sf_loop *loop = loop_over(p, product, &p->insts[j]);
+    sf_loop *loop = loop_over(f, product, &p->insts[j]);
     uint32_t place = loop ? place_in(p, product, &p->insts[j], loop) : SF_NONE;
     if (place != SF_NONE && can_wait(f, i, j))
         merge(f, i, j, loop, place);
 }
 
-void fuse_epilogues(sf_program *p)
+static bool is_product(const sf_inst *inst)
 {
-    fusing f = {.p = p};
+    return inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV;
+}
+
+/* Closes the gaps. A loop is never part of another, so what a product is part of stays. */
+static void drop_products(const fusing *f)
+{
+    sf_program *p = f->p;
     size_t kept = 0;
+    for (size_t i = 0; i < p->ninsts; i++)
+        if (f->into[i] == SF_NONE) {
+            f->l->now[i] = (uint32_t)kept;
+            p->insts[kept++] = p->insts[i];
+        }
+    for (size_t i = 0; i < p->ninsts; i++)
+        if (f->into[i] != SF_NONE)
+            f->l->now[i] = f->l->now[f->into[i]];
+    p->ninsts = kept;
+}
+
+void fuse_epilogues(lowering *l)
+{
+    sf_program *p = l->program;
+    fusing f = {.l = l, .p = p};
+    sync_insts(p);
     find_lives(p);
-    f.live = sf_alloc((p->ninsts + 1) * sizeof *f.live);
-    f.is_gone = sf_alloc((p->ninsts + 1) * sizeof *f.is_gone);
+    f.live = SF_ARRAY(&l->scratch, p->ninsts + 1, int64_t);
+    f.into = SF_ARRAY(&l->scratch, p->ninsts, uint32_t);
+    l->now = SF_ARRAY(&l->scratch, p->ninsts, uint32_t);
+    for (size_t i = 0; i < p->ninsts; i++)
+        f.into[i] = SF_NONE;
     count_live(&f);
     for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;) /* a loop behind several takes the last */
-        if ((p->insts[i].kind == SF_INST_DOT || p->insts[i].kind == SF_INST_CONV) &&
-            !p->insts[i].loop)
+        if (is_product(&p->insts[i]) && !p->insts[i].loop)
             fuse_product(&f, i);
-    for (size_t i = 0; i < p->ninsts; i++)
-        if (!f.is_gone[i])
-            p->insts[kept++] = p->insts[i];
-    p->ninsts = kept;
-    sf_free(f.live);
-    sf_free(f.is_gone);
+    drop_products(&f);
 }

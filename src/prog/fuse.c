@@ -2,7 +2,7 @@
 
 #include "op/slots.h"
 #include "op/util.h"
-#include "prog/lower.h"
+#include "prog/build.h"
 
 /* A loop while its steps are put together. Registers are numbered without end here; assign_registers
  * makes few of them. */
@@ -127,7 +127,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     sf_value base = behind_reshapes(l, operand);
     const lowered *low = &l->values[base];
     if (low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && at == LEVEL_FULL &&
-        (!low->has_view || l->made[low->view.buffer] >= b->c->inst)) {
+        (!low->has_view || l->made[low->view->buffer] >= b->c->inst)) {
         if (!*noted(b, base, OWN))
             add_op(b, sf_maker(l->graph, base), at); /* of another loop, computed again */
         return register_of(b, base);
@@ -137,7 +137,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
         *number = (uint16_t)(constant + 1);
         return constant;
     }
-    sf_view view = view_of(l, value);
+    sf_view view = *view_of(l, value);
     sf_access access = access_to(b, &view, at == LEVEL_ROW);
     sf_vclass class = sf_vclass_of(view.dtype);
     sf_loop_step step = {.kind = SF_STEP_LOAD, .class = class, .is_row = at == LEVEL_ROW};
@@ -219,7 +219,7 @@ static void add_reduce(builder *b, const sf_node *node)
     else
         step.constant.integer = sf_load_i64(type->dtype, init->data, 0);
     if (l->values[node->result].level == LEVEL_GATHERED) {
-        sf_view view = view_of(l, node->result);
+        sf_view view = *view_of(l, node->result);
         step.kind = SF_STEP_GATHER;
         step.is_scalar = type->count == 1;
         step.access = add_access(b, (sf_access){.dtype = view.dtype}, &view, true);
@@ -244,7 +244,7 @@ static void add_store(builder *b, sf_value value)
     lowering *l = b->l;
     if (l->values[value].level == LEVEL_GATHERED)
         return;
-    sf_view view = view_of(l, value);
+    sf_view view = *view_of(l, value);
     bool is_row = l->values[value].level == LEVEL_ROW;
     sf_loop_step step = {
         .kind = SF_STEP_STORE, .class = sf_vclass_of(view.dtype), .is_row = is_row};

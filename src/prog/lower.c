@@ -1,230 +1,90 @@
-#include "prog/lower.h"
-
+/* From a graph to a program, node by node. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "ir/clone.h"
 #include "op/slots.h"
+#include "prog/build.h"
 
-const char *sf_inst_kind_name(sf_inst_kind kind)
+/* Instructions of one node */
+
+static sf_view *contiguous_inputs(lowering *l, const sf_node *node, uint32_t ncaptured,
+                                  const sf_value *captured)
 {
-    static const char *const names[] = {"loop", "dot", "conv", "op", "comm", "while", "case"};
-    return names[kind];
+    sf_view *in = SF_ARRAY(&l->program->arena, node->noperands + ncaptured, sf_view);
+    for (uint32_t i = 0; i < node->noperands; i++)
+        in[i] = contiguous(l, node->operands[i], node);
+    for (uint32_t i = 0; i < ncaptured; i++)
+        in[node->noperands + i] = contiguous(l, captured[i], node);
+    return in;
 }
 
-sf_value value_of(const lowering *l, sf_value value)
-{
-    return l->values[value].same;
-}
-
-const sf_node *maker_of(const lowering *l, sf_value value)
-{
-    return l->values[value].is_given ? NULL : sf_maker(l->graph, value);
-}
-
-uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst)
-{
-    sf_program *p = l->program;
-    size_t count = p->nbuffers;
-    sf_buffer buffer = {.home = SF_HOME_ARENA, .bytes = bytes};
-    SF_PUSH(&p->arena, p->buffers, p->nbuffers, p->buffer_capacity, buffer);
-    SF_PUSH(&l->scratch, l->made, count, l->made_capacity, inst);
-    return (uint32_t)p->nbuffers - 1;
-}
-
-uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node)
+/* What the op is, in memory of the program. */
+static sf_op owned_op(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
-    sf_inst inst = {.kind = kind, .node = node};
-    SF_PUSH(&p->arena, p->insts, p->ninsts, p->inst_capacity, inst);
-    return (uint32_t)p->ninsts - 1;
+    uint32_t ntypes = node->noperands + node->nresults;
+    sf_op op = sf_op_of(l->graph, node, SF_ARRAY(&p->arena, ntypes, const sf_type *));
+    op.pool = p->pool;
+    op.graph = NULL;
+    op.regions = NULL;
+    if (op.def->nattrs)
+        op.attrs = sf_arena_copy(&p->arena, op.attrs, (size_t)op.def->nattrs * sizeof *op.attrs);
+    return op;
 }
 
-sf_op op_of(lowering *l, const sf_node *node)
-{
-    const sf_type **types =
-        SF_ARRAY(&l->scratch, node->noperands + node->nresults, const sf_type *);
-    return sf_op_of(l->graph, node, types);
-}
-
-/* Barriers and annotations pass their operands on. */
-static bool passes_on(const sf_node *node)
-{
-    return sf_is(node, SF_OP_OPTIMIZATION_BARRIER) ||
-           (sf_is(node, SF_OP_CUSTOM_CALL) && strcmp(node->attrs[0]->text, "Sharding") == 0);
-}
-
-static sf_view constant_view(lowering *l, const sf_node *node)
-{
-    const sf_dense *dense = &node->attrs[SF_CONSTANT_VALUE]->dense;
-    int64_t width = sf_dtype_get(dense->type->dtype)->bytes;
-    uint32_t buffer = add_buffer(l, dense->splat ? width : sf_type_bytes(dense->type), ALWAYS);
-    l->program->buffers[buffer].home = SF_HOME_CONSTANT;
-    l->program->buffers[buffer].constant = dense;
-    sf_view view = sf_view_whole(buffer, dense->type);
-    for (int i = 0; dense->splat && i < view.rank; i++)
-        view.strides[i] = 0;
-    return view;
-}
-
-/* The loop that copies a view into a buffer of its own. */
-sf_view copy_of(lowering *l, sf_view view, const sf_node *node)
+/* Regions are copied into a graph of the program; what they use of the blocks around them are arguments of its
+ * top block. */
+static void own_regions(lowering *l, const sf_node *node, sf_call *call, const sf_value *captured)
 {
     sf_program *p = l->program;
-    uint32_t inst = add_inst(l, SF_INST_LOOP, node);
-    const sf_type *type = sf_type_get(l->graph->pool, view.dtype, view.rank, view.dims);
-    sf_view copy = sf_view_whole(add_buffer(l, sf_type_bytes(type), inst), type);
-    sf_loop *loop = SF_NEW(&p->arena, sf_loop);
-    sf_view from = sf_view_squeeze(&view), to = sf_view_squeeze(&copy);
-    loop->rank = from.rank ? from.rank : 1;
-    loop->dims[0] = 1;
-    loop->accesses = SF_ARRAY(&p->arena, 2, sf_access);
-    loop->naccesses = 2;
-    loop->accesses[0].dtype = loop->accesses[1].dtype = view.dtype;
-    for (int i = 0; i < from.rank; i++) {
-        loop->dims[i] = from.dims[i];
-        loop->accesses[0].strides[i] = from.strides[i];
-        loop->accesses[1].strides[i] = to.strides[i];
+    sf_block **regions = SF_ARRAY(&p->arena, node->nregions, sf_block *);
+    if (!p->inner)
+        p->inner = sf_graph_new(p->pool);
+    if (!l->inner)
+        l->inner = SF_ARRAY(&l->scratch, l->graph->nvalues, sf_value);
+    call->captured = SF_ARRAY(&p->arena, call->ncaptured, sf_value);
+    for (uint32_t i = 0; i < call->ncaptured; i++) {
+        const sf_type *type = sf_type_of(l->graph, captured[i]);
+        call->captured[i] = sf_block_argument(p->inner, p->inner->top, type);
+        l->inner[captured[i]] = call->captured[i];
     }
-    sf_vclass class = sf_vclass_of(view.dtype);
-    loop->steps = SF_ARRAY(&p->arena, 2, sf_loop_step);
-    loop->steps[0] = (sf_loop_step){.kind = SF_STEP_LOAD, .class = class, .dtype = view.dtype};
-    loop->steps[1] = (sf_loop_step){.kind = SF_STEP_STORE, .class = class, .dtype = view.dtype};
-    loop->steps[1].access = 1;
-    loop->nsteps = 2;
-    loop->nregisters = 1;
-    loop->is_wide = SF_ARRAY(&p->arena, 1, bool);
-    loop->is_wide[0] = class == SF_VF64 || class == SF_VI64;
-    count_domain(loop, false);
-    p->insts[inst].loop = loop;
-    p->insts[inst].in = sf_arena_copy(&p->arena, &view, sizeof view);
-    p->insts[inst].out = sf_arena_copy(&p->arena, &copy, sizeof copy);
-    p->insts[inst].nin = p->insts[inst].nout = 1;
-    return copy;
+    for (uint32_t i = 0; i < node->nregions; i++)
+        regions[i] = sf_block_clone(l->graph, node->regions[i], p->inner, l->inner);
+    call->op.graph = p->inner;
+    call->op.regions = regions;
 }
 
-/* A value of a loop that somebody else needs is stored by the loop. */
-static sf_view store_of(lowering *l, sf_value value)
-{
-    lowered *low = &l->values[value];
-    cluster *c = l->clusters[low->cluster];
-    const sf_type *type = sf_type_of(l->graph, value);
-    SF_PUSH(&l->scratch, c->outputs, c->noutputs, c->output_capacity, value);
-    return sf_view_whole(add_buffer(l, sf_type_bytes(type), c->inst), type);
-}
-
-sf_view view_of(lowering *l, sf_value value)
-{
-    value = value_of(l, value);
-    lowered *low = &l->values[value];
-    if (low->has_view)
-        return low->view;
-    const sf_node *node = sf_maker(l->graph, value);
-    SF_ASSERT(node);
-    sf_view view;
-    if (low->level == LEVEL_DEFERRED)
-        cluster_now(l, value);
-    if (low->cluster != NO_CLUSTER) {
-        view = store_of(l, value);
-    } else if (sf_is(node, SF_OP_CONSTANT)) {
-        view = constant_view(l, node);
-    } else if (passes_on(node)) {
-        view = view_of(l, node->operands[value - node->result]);
-    } else {
-        SF_ASSERT(sf_is_view_op(node));
-        sf_view operand = view_of(l, node->operands[0]);
-        sf_op op = op_of(l, node);
-        if (!sf_view_of_op(&op, &operand, &view)) {
-            operand = copy_of(l, operand, node);
-            bool done = sf_view_of_op(&op, &operand, &view);
-            SF_ASSERT(done);
-        }
-    }
-    low = &l->values[value];
-    low->view = view;
-    low->has_view = true;
-    return view;
-}
-
-bool peek_view(lowering *l, sf_value value, sf_view *out)
-{
-    value = value_of(l, value);
-    const lowered *low = &l->values[value];
-    if (low->has_view) {
-        *out = low->view;
-        return true;
-    }
-    const sf_node *node = sf_maker(l->graph, value);
-    if (passes_on(node))
-        return peek_view(l, node->operands[value - node->result], out);
-    if (low->cluster != NO_CLUSTER || low->level == LEVEL_DEFERRED || !sf_is_view_op(node)) {
-        *out = sf_view_whole(SF_NONE, sf_type_of(l->graph, value));
-        return true;
-    }
-    sf_view operand;
-    if (!peek_view(l, node->operands[0], &operand))
-        return false;
-    sf_op op = op_of(l, node);
-    return sf_view_of_op(&op, &operand, out);
-}
-
-uint32_t time_of(lowering *l, sf_value value)
-{
-    value = value_of(l, value);
-    const lowered *low = &l->values[value];
-    const sf_node *node = sf_maker(l->graph, value);
-    sf_view view;
-    if (low->has_view)
-        return l->made[low->view.buffer];
-    if (low->level == LEVEL_DEFERRED)
-        return NEEDS_COPY;
-    if (low->cluster != NO_CLUSTER)
-        return l->clusters[low->cluster]->inst;
-    if (sf_is(node, SF_OP_CONSTANT))
-        return ALWAYS;
-    if (passes_on(node))
-        return time_of(l, node->operands[value - node->result]);
-    if (!peek_view(l, value, &view))
-        return NEEDS_COPY;
-    return time_of(l, node->operands[0]);
-}
-
-sf_view contiguous(lowering *l, sf_value value, const sf_node *node)
-{
-    sf_view view = view_of(l, value);
-    return sf_view_is_contiguous(&view) ? view : copy_of(l, view, node);
-}
-
-void set_results(lowering *l, const sf_node *node, uint32_t inst)
-{
-    sf_program *p = l->program;
-    sf_view *out = SF_ARRAY(&p->arena, node->nresults, sf_view);
-    for (uint32_t i = 0; i < node->nresults; i++) {
-        const sf_type *type = sf_type_of(l->graph, node->result + i);
-        out[i] = sf_view_whole(add_buffer(l, sf_type_bytes(type), inst), type);
-        l->values[node->result + i].view = out[i];
-        l->values[node->result + i].has_view = true;
-    }
-    p->insts[inst].out = out;
-    p->insts[inst].nout = node->nresults;
-}
-
-static void lower_op(lowering *l, const sf_node *node)
+static void lower_call(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
     sf_value *captured;
-    uint32_t ncaptured = find_captured(l, node, &captured), nin = node->noperands + ncaptured;
-    sf_view *in = SF_ARRAY(&p->arena, nin, sf_view);
-    for (uint32_t i = 0; i < nin; i++) {
-        sf_value value = i < node->noperands ? node->operands[i] : captured[i - node->noperands];
-        in[i] = contiguous(l, value, node);
-    }
-    uint32_t inst = add_inst(l, sf_is_collective(node) ? SF_INST_COMM : SF_INST_OP, node);
+    uint32_t ncaptured = find_captured(l, node, &captured);
+    sf_view *in = contiguous_inputs(l, node, ncaptured, captured);
+    uint32_t inst = add_inst(l, SF_INST_CALL, node);
+    sf_call *call = SF_NEW(&p->arena, sf_call);
+    call->op = owned_op(l, node);
+    call->ncaptured = ncaptured;
+    if (node->nregions > 0)
+        own_regions(l, node, call, captured);
+    call->kernel = l->target->kernel(&call->op, &call->variant);
+    p->insts[inst].call = call;
     p->insts[inst].in = in;
-    p->insts[inst].nin = nin;
-    p->insts[inst].captured = captured;
-    p->insts[inst].ncaptured = ncaptured;
+    p->insts[inst].nin = node->noperands + ncaptured;
+    set_results(l, node, inst);
+}
+
+static void lower_exchange(lowering *l, const sf_node *node)
+{
+    sf_program *p = l->program;
+    sf_view *in = contiguous_inputs(l, node, 0, NULL);
+    uint32_t inst = add_inst(l, SF_INST_COMM, node);
+    p->insts[inst].exchange = SF_NEW(&p->arena, sf_exchange);
+    *p->insts[inst].exchange = sf_exchange_of(node, &p->mesh, p->rank);
+    p->insts[inst].in = in;
+    p->insts[inst].nin = node->noperands;
     set_results(l, node, inst);
 }
 
@@ -233,22 +93,21 @@ static void lower_conv(lowering *l, const sf_node *node)
     sf_program *p = l->program;
     sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
     for (int i = 0; i < 2; i++)
-        in[i] = view_of(l, node->operands[i]);
+        in[i] = *view_of(l, node->operands[i]);
     uint32_t inst = add_inst(l, SF_INST_CONV, node);
     p->insts[inst].in = in;
     p->insts[inst].nin = 2;
     set_results(l, node, inst);
+    sf_op op = op_of(l, node);
+    p->insts[inst].conv = SF_NEW(&p->arena, sf_conv);
+    *p->insts[inst].conv = sf_conv_of_op(&op, &in[0], &in[1], &p->insts[inst].out[0]);
 }
 
-/* What matrix libraries multiply: floats of one type, with a result of that type or of float. */
-static bool dot_is_real(const lowering *l, const sf_node *node)
+static bool is_multiplied(const lowering *l, const sf_node *node)
 {
-    sf_dtype a = sf_type_of(l->graph, node->operands[0])->dtype;
-    sf_dtype b = sf_type_of(l->graph, node->operands[1])->dtype;
-    sf_dtype c = sf_type_of(l->graph, node->result)->dtype;
-    bool is_narrow = a == SF_BF16 || a == SF_F16;
-    return a == b && (a == SF_F32 || a == SF_F64 || is_narrow) &&
-           (c == a || (c == SF_F32 && is_narrow));
+    return l->target->multiplies(sf_type_of(l->graph, node->operands[0])->dtype,
+                                 sf_type_of(l->graph, node->operands[1])->dtype,
+                                 sf_type_of(l->graph, node->result)->dtype);
 }
 
 static void lower_node(lowering *l, const sf_node *node)
@@ -257,50 +116,61 @@ static void lower_node(lowering *l, const sf_node *node)
         return; /* where it stands is found out when it is used */
     if (cluster_pointwise(l, node) || cluster_reduce(l, node))
         return;
-    if (sf_is(node, SF_OP_DOT_GENERAL) && dot_is_real(l, node))
+    if (sf_is(node, SF_OP_DOT_GENERAL) && is_multiplied(l, node))
         lower_dot(l, node);
-    else if (sf_is(node, SF_OP_CONVOLUTION) && dot_is_real(l, node))
+    else if (sf_is(node, SF_OP_CONVOLUTION) && is_multiplied(l, node))
         lower_conv(l, node);
     else if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE))
         lower_control(l, node);
+    else if (sf_is_collective(node))
+        lower_exchange(l, node);
     else
-        lower_op(l, node);
+        lower_call(l, node);
 }
 
-static bool same_node(const void *item, const void *key)
+/* Equal nodes */
+
+/* A node with operands as they were lowered. */
+typedef struct sought {
+    const lowering *l;
+    const sf_node *node;
+} sought;
+
+static bool is_sought(const void *item, const void *key)
 {
-    const sf_node *a = item, *b = key;
-    return a->def == b->def && a->noperands == b->noperands &&
-           memcmp(a->operands, b->operands, a->noperands * sizeof *a->operands) == 0 &&
-           (a->def->nattrs == 0 ||
-            memcmp(a->attrs, b->attrs, (size_t)a->def->nattrs * sizeof(void *)) == 0);
+    const sf_node *a = item;
+    const sought *s = key;
+    const sf_node *b = s->node;
+    if (a->def != b->def || a->noperands != b->noperands)
+        return false;
+    for (uint32_t i = 0; i < a->noperands; i++)
+        if (value_of(s->l, a->operands[i]) != value_of(s->l, b->operands[i]))
+            return false;
+    return a->def->nattrs == 0 ||
+           memcmp(a->attrs, b->attrs, (size_t)a->def->nattrs * sizeof *a->attrs) == 0;
 }
 
 /* Finds the node that computes the same from the same values, if there was one. Types follow from op,
  * operands and attributes, except for ops whose result is declared: those are compared. */
 static const sf_node *find_equal(lowering *l, sf_interner *seen, const sf_node *node)
 {
-    if (node->nregions || node->nresults != 1 || sf_node_has_effect(l->graph, node) ||
-        passes_on(node))
+    if (node->nregions || node->nresults != 1 || passes_on(node) ||
+        sf_node_has_effect(l->graph, node))
         return node;
-    sf_node *key = sf_arena_copy(&l->scratch, node, sizeof *node);
-    key->operands = SF_ARRAY(&l->scratch, node->noperands, sf_value);
     const sf_type *type = sf_type_of(l->graph, node->result);
-    uint64_t hash = sf_hash_mix((uint64_t)node->def->id, (uint64_t)type->dtype);
-    for (int i = 0; i < type->rank; i++)
-        hash = sf_hash_mix(hash, (uint64_t)type->dims[i]);
-    for (uint32_t i = 0; i < node->noperands; i++) {
-        key->operands[i] = value_of(l, node->operands[i]);
-        hash = sf_hash_mix(hash, key->operands[i]);
-    }
+    uint64_t hash = sf_hash_mix((uint64_t)node->def->id, (uint64_t)(uintptr_t)type);
+    for (uint32_t i = 0; i < node->noperands; i++)
+        hash = sf_hash_mix(hash, value_of(l, node->operands[i]));
     for (int i = 0; i < node->def->nattrs; i++)
         hash = sf_hash_mix(hash, node->attrs[i] ? node->attrs[i]->hash : 0);
-    sf_intern_slot *slot = sf_intern_find(seen, &l->scratch, hash, same_node, key);
+    sf_intern_slot *slot = sf_intern_find(seen, &l->scratch, hash, is_sought, &(sought){l, node});
     if (!slot->item)
-        slot->item = key;
+        slot->item = node;
     const sf_node *first = slot->item;
     return sf_type_of(l->graph, first->result) == type ? first : node;
 }
+
+/* Blocks */
 
 static void note_reader(lowering *l, sf_value value, uint32_t reader)
 {
@@ -327,25 +197,30 @@ static void set_arguments(lowering *l)
     sf_program *p = l->program;
     p->narguments = top->narguments;
     p->next = SF_ARRAY(&p->arena, top->narguments, uint32_t);
+    p->argument_types = SF_ARRAY(&p->arena, top->narguments, const sf_type *);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_type *type = sf_type_of(l->graph, top->arguments[i]);
-        uint32_t buffer = add_buffer(l, sf_type_bytes(type), ALWAYS);
+        uint32_t buffer = add_buffer(l, sf_type_bytes(type), ALWAYS, top->arguments[i]);
+        sf_view view = sf_view_whole(buffer, type);
         p->buffers[buffer].home = SF_HOME_ARGUMENT;
         p->buffers[buffer].argument = i;
         p->next[i] = l->graph->arguments[i].next;
-        l->values[top->arguments[i]].view = sf_view_whole(buffer, type);
-        l->values[top->arguments[i]].has_view = true;
+        p->argument_types[i] = type;
+        set_view(l, top->arguments[i], &view);
         p->state_bytes += sf_type_bytes(type);
     }
 }
 
-static void set_results_of(lowering *l, const sf_block *block)
+static void set_block_results(lowering *l, const sf_block *block)
 {
     sf_program *p = l->program;
     p->nresults = block->nresults;
     p->results = SF_ARRAY(&p->arena, block->nresults, sf_view);
-    for (uint32_t i = 0; i < block->nresults; i++)
+    p->result_types = SF_ARRAY(&p->arena, block->nresults, const sf_type *);
+    for (uint32_t i = 0; i < block->nresults; i++) {
         p->results[i] = contiguous(l, block->results[i], sf_maker(l->graph, block->results[i]));
+        p->result_types[i] = sf_type_of(l->graph, block->results[i]);
+    }
 }
 
 void lower_block(lowering *l, const sf_block *block)
@@ -354,30 +229,84 @@ void lower_block(lowering *l, const sf_block *block)
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = l->graph->nodes[block->nodes[i]];
         const sf_node *first = find_equal(l, &seen, node);
-        if (first->id != node->id)
-            l->values[node->result].same = first->result;
+        if (first != node)
+            l->values[node->result].same = value_of(l, first->result);
         else
             lower_node(l, node);
     }
-    set_results_of(l, block);
+    set_block_results(l, block);
     for (uint32_t i = 0; i < l->nclusters; i++)
         fuse_cluster(l, i);
     order_insts(l);
     update_in_place(l);
     reuse_operands(l);
-    fuse_epilogues(l->program);
-    sf_program_place(l->program);
-    sf_arena_free(&l->scratch);
+    fuse_epilogues(l);
+    sf_program_settle(l->program);
 }
 
-sf_program *sf_lower(const sf_graph *graph)
+void sf_program_settle(sf_program *program)
+{
+    sync_insts(program);
+    find_lives(program);
+    place_buffers(program);
+}
+
+/* The trace */
+
+static uint32_t inst_of(const lowering *l, const sf_node *node)
+{
+    const lowered *low = &l->values[value_of(l, node->result)];
+    if (low->cluster != NO_CLUSTER)
+        return l->now[l->clusters[low->cluster]->inst];
+    bool stands = low->has_view && !sf_is_view_op(node) && !passes_on(node);
+    uint32_t made = stands ? l->made[low->view->buffer] : ALWAYS;
+    return made == ALWAYS ? SF_NONE : l->now[made];
+}
+
+static uint32_t buffer_of(const lowering *l, sf_value value)
+{
+    const lowered *low = &l->values[value_of(l, value)];
+    if (!low->has_view)
+        return SF_NONE;
+    uint32_t at = l->renamed[low->view->buffer];
+    const sf_buffer *buffer = &l->program->buffers[at];
+    return buffer->home == SF_HOME_ARENA && buffer->first == SF_NONE ? SF_NONE : at;
+}
+
+static void fill_trace(const lowering *l, sf_arena *arena, sf_trace *trace)
+{
+    const sf_graph *graph = l->graph;
+    trace->insts = SF_ARRAY(arena, graph->nnodes, uint32_t);
+    trace->buffers = SF_ARRAY(arena, graph->nvalues, uint32_t);
+    for (size_t v = 0; v < graph->nvalues; v++)
+        trace->buffers[v] = SF_NONE;
+    for (size_t i = 0; i < graph->nnodes; i++)
+        trace->insts[i] = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        trace->buffers[graph->top->arguments[i]] = i;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            trace->buffers[node->result + r] = buffer_of(l, node->result + r);
+        if (node->nresults > 0)
+            trace->insts[node->id] = inst_of(l, node);
+    }
+}
+
+sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
 {
     sf_program *program = sf_alloc(sizeof *program);
-    program->graph = graph;
-    lowering l = {.graph = graph, .program = program};
-    l.values = sf_alloc(graph->nvalues * sizeof *l.values);
-    l.marks = sf_alloc(graph->nvalues * sizeof *l.marks);
-    l.readers = sf_alloc(graph->nvalues * sizeof *l.readers);
+    program->pool = sf_pool_derive(graph->pool);
+    program->target = options->target;
+    program->rank = options->rank;
+    for (int a = 0; options->mesh && a < options->mesh->naxes; a++)
+        program->mesh.axes[program->mesh.naxes++] =
+            (sf_axis){sf_pool_string(program->pool, sf_str_of(options->mesh->axes[a].name)),
+                      options->mesh->axes[a].size};
+    lowering l = {.graph = graph, .target = options->target, .program = program};
+    l.values = SF_ARRAY(&l.scratch, graph->nvalues, lowered);
+    l.marks = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);
+    l.readers = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);
     for (size_t i = 0; i < graph->nvalues; i++) {
         l.readers[i] = SF_NONE;
         l.values[i].same = (sf_value)i;
@@ -386,19 +315,8 @@ sf_program *sf_lower(const sf_graph *graph)
     find_readers(&l, graph->top);
     set_arguments(&l);
     lower_block(&l, graph->top);
-    sf_free(l.readers);
-    sf_free(l.marks);
-    sf_free(l.values);
+    if (options->trace_arena)
+        fill_trace(&l, options->trace_arena, trace);
+    sf_arena_free(&l.scratch);
     return program;
-}
-
-void sf_program_free(sf_program *program)
-{
-    if (!program)
-        return;
-    for (size_t i = 0; i < program->ninsts; i++)
-        for (uint32_t j = 0; j < program->insts[i].nbodies; j++)
-            sf_program_free(program->insts[i].bodies[j]);
-    sf_arena_free(&program->arena);
-    sf_free(program);
 }

@@ -1,7 +1,7 @@
-#include <string.h>
-
+/* Loops that stay and branches: their regions become programs. */
 #include "base/mem.h"
-#include "prog/lower.h"
+#include "op/slots.h"
+#include "prog/build.h"
 
 /* The values that are inside carry the node's mark; so do captured ones once they are found. */
 typedef struct capture {
@@ -45,16 +45,6 @@ uint32_t find_captured(lowering *l, const sf_node *node, sf_value **list)
     return (uint32_t)c.count;
 }
 
-const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index)
-{
-    uint32_t taken = inst->kind == SF_INST_WHILE ? inst->node->noperands : 0;
-    if (index < taken)
-        return inst->is_fixed[index] ? &inst->in[index] : &inst->out[index];
-    if (index < taken + inst->ncaptured)
-        return &inst->in[inst->node->noperands + index - taken];
-    return &inst->out[index - inst->ncaptured];
-}
-
 /* A region being lowered. */
 typedef struct body {
     lowering l;
@@ -62,43 +52,53 @@ typedef struct body {
     const sf_block *block;
 } body;
 
+/* The node's instruction while its bodies are made: what they need to know of it. */
+typedef struct outside {
+    lowering *l;
+    const sf_node *node;
+    sf_inst inst;
+    sf_value *captured;
+    uint32_t nused;
+    const sf_value *used; /* what the regions use, constants among it */
+} outside;
+
 static void add_argument(body *b, int64_t bytes, uint32_t next)
 {
     sf_program *p = b->l.program;
-    uint32_t buffer = add_buffer(&b->l, bytes, ALWAYS);
+    uint32_t buffer = add_buffer(&b->l, bytes, ALWAYS, SF_NONE);
     p->buffers[buffer].home = SF_HOME_ARGUMENT;
     p->buffers[buffer].argument = buffer;
     p->next[p->narguments++] = next;
 }
 
-static void give_view(body *b, sf_value value, sf_view view)
+static void give_view(body *b, sf_value value, const sf_view *view)
 {
-    lowered *low = &b->l.values[value];
-    low->view = view;
-    low->has_view = true;
-    low->is_given = true;
+    set_view(&b->l, value, view);
+    b->l.values[value].is_given = true;
 }
 
 /* The block's arguments become its results when it is the body of a loop. Otherwise its results go to
  * arguments of their own. */
-static void set_body_arguments(body *b, const lowering *outer, const sf_inst *inst)
+static void set_body_arguments(body *b, const outside *o)
 {
     const sf_graph *graph = b->l.graph;
     sf_program *p = b->l.program;
+    const sf_nest *nest = o->inst.nest;
     bool repeats = sf_is(b->node, SF_OP_WHILE) && b->block == b->node->regions[1];
     uint32_t taken = b->block->narguments;
-    p->next = SF_ARRAY(&p->arena, taken + inst->ncaptured + b->block->nresults, uint32_t);
+    p->next = SF_ARRAY(&p->arena, taken + nest->ncaptured + b->block->nresults, uint32_t);
     for (uint32_t i = 0; i < taken; i++) {
         const sf_type *type = sf_type_of(graph, b->block->arguments[i]);
+        sf_view view = sf_view_whole(i, type);
         add_argument(b, sf_type_bytes(type), repeats ? i : SF_NONE);
-        give_view(b, b->block->arguments[i], sf_view_whole(i, type));
+        give_view(b, b->block->arguments[i], &view);
     }
-    for (uint32_t i = 0; i < inst->ncaptured; i++) {
-        sf_view view = inst->in[b->node->noperands + i];
-        int64_t bytes = outer->program->buffers[view.buffer].bytes;
+    for (uint32_t i = 0; i < nest->ncaptured; i++) {
+        sf_view view = o->inst.in[nest->noperands + i];
+        int64_t bytes = o->l->program->buffers[view.buffer].bytes;
         view.buffer = taken + i;
         add_argument(b, bytes, SF_NONE);
-        give_view(b, inst->captured[i], view);
+        give_view(b, o->captured[i], &view);
     }
     for (uint32_t i = 0; !repeats && i < b->block->nresults; i++)
         add_argument(b, sf_type_bytes(sf_type_of(graph, b->block->results[i])), i);
@@ -106,26 +106,30 @@ static void set_body_arguments(body *b, const lowering *outer, const sf_inst *in
 
 /* Values of enclosing blocks are seen through views of this program while it is made, and are put back as
  * they were. A constant is made again instead: loops take it as a number. */
-static sf_program *lower_body(lowering *outer, const sf_inst *inst, uint32_t index,
-                              uint32_t nvalues, const sf_value *used)
+static sf_program *lower_body(const outside *o, uint32_t index)
 {
+    lowering *outer = o->l;
     sf_program *program = sf_alloc(sizeof *program);
-    program->graph = outer->graph;
-    body b = {.node = inst->node, .block = inst->node->regions[index]};
-    b.l = (lowering){.graph = outer->graph, .program = program};
+    program->pool = sf_pool_retain(outer->program->pool);
+    program->target = outer->target;
+    program->mesh = outer->program->mesh;
+    program->rank = outer->program->rank;
+    body b = {.node = o->node, .block = o->node->regions[index]};
+    b.l = (lowering){.graph = outer->graph, .target = outer->target, .program = program};
     b.l.values = outer->values;
     b.l.marks = outer->marks;
     b.l.readers = outer->readers;
-    lowered *before = sf_alloc(nvalues * sizeof *before);
-    for (uint32_t i = 0; i < nvalues; i++) {
-        before[i] = outer->values[used[i]];
-        outer->values[used[i]] = (lowered){.same = used[i], .cluster = NO_CLUSTER};
+    lowered *before = SF_ARRAY(&outer->scratch, o->nused, lowered);
+    for (uint32_t i = 0; i < o->nused; i++) {
+        before[i] = outer->values[o->used[i]];
+        outer->values[o->used[i]] = (lowered){.same = o->used[i], .cluster = NO_CLUSTER};
     }
-    set_body_arguments(&b, outer, inst);
+    set_body_arguments(&b, o);
     lower_block(&b.l, b.block);
-    for (uint32_t i = nvalues; i-- > 0;) /* of what stands there twice, the first is the original */
-        outer->values[used[i]] = before[i];
-    sf_free(before);
+    for (uint32_t i = o->nused;
+         i-- > 0;) /* of what stands there twice, the first is the original */
+        outer->values[o->used[i]] = before[i];
+    sf_arena_free(&b.l.scratch);
     return program;
 }
 
@@ -135,20 +139,21 @@ static bool is_constant(const lowering *l, sf_value value)
     return node && sf_is(node, SF_OP_CONSTANT);
 }
 
-static void set_inputs(lowering *l, const sf_node *node, sf_inst *inst, uint32_t nused,
-                       const sf_value *used)
+static void set_inputs(outside *o)
 {
-    sf_arena *arena = &l->program->arena;
-    inst->in = SF_ARRAY(arena, node->noperands + nused, sf_view);
-    inst->captured = SF_ARRAY(arena, nused, sf_value);
+    lowering *l = o->l;
+    const sf_node *node = o->node;
+    sf_nest *nest = o->inst.nest;
+    o->inst.in = SF_ARRAY(&l->program->arena, node->noperands + o->nused, sf_view);
+    o->captured = SF_ARRAY(&l->scratch, o->nused, sf_value);
     for (uint32_t i = 0; i < node->noperands; i++)
-        inst->in[i] = contiguous(l, node->operands[i], node);
-    for (uint32_t i = 0; i < nused; i++)
-        if (!is_constant(l, used[i])) {
-            inst->in[node->noperands + inst->ncaptured] = view_of(l, used[i]);
-            inst->captured[inst->ncaptured++] = used[i];
+        o->inst.in[i] = contiguous(l, node->operands[i], node);
+    for (uint32_t i = 0; i < o->nused; i++)
+        if (!is_constant(l, o->used[i])) {
+            o->inst.in[node->noperands + nest->ncaptured] = *view_of(l, o->used[i]);
+            o->captured[nest->ncaptured++] = o->used[i];
         }
-    inst->nin = node->noperands + inst->ncaptured;
+    o->inst.nin = node->noperands + nest->ncaptured;
 }
 
 static bool hands_on(const sf_node *node, uint32_t index)
@@ -157,44 +162,63 @@ static bool hands_on(const sf_node *node, uint32_t index)
     return block && block->results[index] == block->arguments[index];
 }
 
-/* The results, where the condition of a loop says its answer, and the arena of the bodies. */
-static void set_outputs(lowering *l, const sf_node *node, sf_inst *inst, uint32_t index)
+/* A view of a buffer of its own. */
+static sf_view new_view(lowering *l, const sf_type *type, int64_t bytes, uint32_t inst,
+                        sf_value value)
 {
+    return sf_view_whole(add_buffer(l, bytes, inst, value), type);
+}
+
+/* The results, where the condition of a loop says its answer, and the arena of the bodies. */
+static void set_outputs(outside *o, uint32_t index)
+{
+    lowering *l = o->l;
+    const sf_node *node = o->node;
+    sf_inst *inst = &o->inst;
+    sf_nest *nest = inst->nest;
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < inst->nbodies; i++)
-        if (inst->bodies[i]->arena_bytes > bytes)
-            bytes = inst->bodies[i]->arena_bytes;
-    const sf_type *answer = sf_type_scalar(l->graph->pool, SF_PRED);
-    const sf_type *space = sf_type_get(l->graph->pool, SF_U8, 1, &bytes);
+    for (uint32_t i = 0; i < nest->nbodies; i++)
+        if (nest->bodies[i]->arena_bytes[SF_SPACE_DEVICE] > bytes)
+            bytes = nest->bodies[i]->arena_bytes[SF_SPACE_DEVICE];
+    const sf_type *answer = sf_type_scalar(l->program->pool, SF_PRED);
+    const sf_type *space = sf_type_get(l->program->pool, SF_U8, 1, &bytes);
     inst->out = SF_ARRAY(&l->program->arena, node->nresults + 2, sf_view);
-    inst->is_fixed = SF_ARRAY(&l->program->arena, node->nresults, bool);
+    nest->is_fixed = SF_ARRAY(&l->program->arena, node->nresults, bool);
     for (uint32_t i = 0; i < node->nresults; i++) {
         const sf_type *type = sf_type_of(l->graph, node->result + i);
         bool fixed = hands_on(node, i);
-        uint32_t buffer = add_buffer(l, fixed ? 0 : sf_type_bytes(type), index);
-        inst->out[inst->nout++] = sf_view_whole(buffer, type);
-        inst->is_fixed[i] = fixed;
-        l->values[node->result + i].view = fixed ? inst->in[i] : inst->out[i];
-        l->values[node->result + i].has_view = true;
+        inst->out[inst->nout++] =
+            new_view(l, type, fixed ? 0 : sf_type_bytes(type), index, node->result + i);
+        nest->is_fixed[i] = fixed;
+        set_view(l, node->result + i, fixed ? &inst->in[i] : &inst->out[i]);
     }
     if (inst->kind == SF_INST_WHILE)
-        inst->out[inst->nout++] = sf_view_whole(add_buffer(l, 1, index), answer);
-    inst->out[inst->nout++] = sf_view_whole(add_buffer(l, bytes, index), space);
+        inst->out[inst->nout++] = new_view(l, answer, 1, index, SF_NONE);
+    inst->out[inst->nout++] = new_view(l, space, bytes, index, SF_NONE);
 }
 
 void lower_control(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
-    sf_inst inst = {.kind = sf_is(node, SF_OP_WHILE) ? SF_INST_WHILE : SF_INST_CASE, .node = node};
     sf_value *used;
     uint32_t nused = find_captured(l, node, &used);
     for (uint32_t i = 0; i < nused; i++)
         used[i] = value_of(l, used[i]);
-    set_inputs(l, node, &inst, nused, used);
-    inst.bodies = SF_ARRAY(&p->arena, node->nregions, sf_program *);
+    outside o = {.l = l, .node = node, .nused = nused, .used = used};
+    sf_nest *nest = o.inst.nest = SF_NEW(&p->arena, sf_nest);
+    o.inst.kind = sf_is(node, SF_OP_WHILE) ? SF_INST_WHILE : SF_INST_CASE;
+    nest->noperands = node->noperands;
+    nest->nresults = node->nresults;
+    nest->trips = -1;
+    if (o.inst.kind == SF_INST_WHILE && node->attrs[SF_WHILE_TRIPS])
+        nest->trips = node->attrs[SF_WHILE_TRIPS]->integer;
+    set_inputs(&o);
+    nest->bodies = SF_ARRAY(&p->arena, node->nregions, sf_program *);
     for (uint32_t i = 0; i < node->nregions; i++)
-        inst.bodies[inst.nbodies++] = lower_body(l, &inst, i, nused, used);
-    uint32_t index = add_inst(l, inst.kind, node);
-    set_outputs(l, node, &inst, index);
-    p->insts[index] = inst;
+        nest->bodies[nest->nbodies++] = lower_body(&o, i);
+    uint32_t index = add_inst(l, o.inst.kind, node);
+    o.inst.raises = SF_NONE;
+    o.inst.origin = p->insts[index].origin;
+    set_outputs(&o, index);
+    p->insts[index] = o.inst;
 }

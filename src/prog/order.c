@@ -1,6 +1,4 @@
-#include "base/mem.h"
-#include "plan/moves.h"
-#include "prog/lower.h"
+#include "prog/build.h"
 
 /* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
  * alive. So the text's order is kept, but an instruction is taken as soon as it is ready when it frees at
@@ -9,7 +7,7 @@
  *
  * Collectives stay in the order of the text, which is the same on all ranks: in another order the ranks
  * would wait for each other. One that is taken is on its way; what it makes is there when it lands, which
- * is when SF_IN_FLIGHT others, of SF_FLIGHT_BYTES or more, have been taken after it or when the text wants
+ * is when so many others, of so many bytes, have been taken after it as the target says, or when the text wants
  * something of it, and not before those that were taken earlier. So there is something to compute while it is
  * on its way, and something on its way while there is something to compute. */
 
@@ -50,8 +48,8 @@ static void link_readers(order *o)
     size_t links = 0, used = 0;
     for (size_t i = 0; i < o->p->ninsts; i++)
         links += o->p->insts[i].nin;
-    o->next = sf_alloc((links + 1) * sizeof *o->next);
-    o->who = sf_alloc((links + 1) * sizeof *o->who);
+    o->next = SF_ARRAY(&o->l->scratch, links, uint32_t);
+    o->who = SF_ARRAY(&o->l->scratch, links, uint32_t);
     for (size_t i = 0; i < o->p->nbuffers; i++)
         o->heads[i] = SF_NONE;
     for (uint32_t i = (uint32_t)o->p->ninsts; i-- > 0;)
@@ -138,7 +136,7 @@ static int64_t bytes_of(const order *o, uint32_t index)
 }
 
 /* What the instruction makes is there. */
-static void give(order *o, uint32_t index)
+static void give_results(order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
     for (uint32_t i = 0; i < inst->nout; i++)
@@ -146,7 +144,7 @@ static void give(order *o, uint32_t index)
             o->waits[o->who[at]]--;
 }
 
-static void take(order *o, uint32_t index)
+static void take_inst(order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
     o->done[index] = true;
@@ -156,7 +154,7 @@ static void take(order *o, uint32_t index)
     for (uint32_t i = 0; i < inst->nin; i++)
         o->readers[inst->in[i].buffer] -= is_new(o, index, i);
     if (!is_collective(o, index)) {
-        give(o, index);
+        give_results(o, index);
         return;
     }
     o->behind += o->ntaken > o->nlanded ? bytes_of(o, index) : 0;
@@ -187,30 +185,31 @@ static void take_gains(order *o, uint32_t index)
     o->gains[count++] = index;
     for (uint32_t at = 0; at < count; at++)
         for (uint32_t found; (found = next_gain(o, o->gains[at])) != SF_NONE;) {
-            take(o, found);
+            take_inst(o, found);
             o->gains[count++] = found;
         }
 }
 
-static void land(order *o)
+static void land_first(order *o)
 {
     uint32_t first = o->flight[o->nlanded++];
     if (o->nlanded < o->ntaken)
         o->behind -= bytes_of(o, o->flight[o->nlanded]);
-    give(o, first);
+    give_results(o, first);
     take_gains(o, first);
 }
 
 static void take_in_turn(order *o, uint32_t index)
 {
     while (!o->done[index] && o->waits[index] > 0)
-        land(o);
+        land_first(o);
     if (o->done[index])
         return;
-    take(o, index);
+    take_inst(o, index);
     take_gains(o, index);
-    while (o->ntaken - o->nlanded > SF_IN_FLIGHT && o->behind >= SF_FLIGHT_BYTES)
-        land(o);
+    while (o->ntaken - o->nlanded > o->l->target->in_flight &&
+           o->behind >= o->l->target->flight_bytes)
+        land_first(o);
 }
 
 static bool is_small_loop(const order *o, uint32_t index)
@@ -227,7 +226,18 @@ static void take_small(order *o)
 {
     for (uint32_t i = 0; i < o->p->ninsts; i++)
         if (is_ready(o, i) && is_small_loop(o, i))
-            take(o, i);
+            take_inst(o, i);
+}
+
+/* What was made, and by which instruction, is known by its new place. */
+static void follow_order(const order *o)
+{
+    lowering *l = o->l;
+    for (size_t i = 0; i < o->p->nbuffers; i++)
+        if (l->made[i] != ALWAYS)
+            l->made[i] = o->position[l->made[i]];
+    for (size_t i = 0; i < l->nclusters; i++)
+        l->clusters[i]->inst = o->position[l->clusters[i]->inst];
 }
 
 void order_insts(lowering *l)
@@ -235,16 +245,16 @@ void order_insts(lowering *l)
     sf_program *p = l->program;
     size_t ninsts = p->ninsts, nbuffers = p->nbuffers;
     order o = {.l = l, .p = p};
-    o.waits = sf_alloc(ninsts * sizeof *o.waits);
-    o.readers = sf_alloc(nbuffers * sizeof *o.readers);
-    o.becomes = sf_alloc(nbuffers * sizeof *o.becomes);
-    o.successor = sf_alloc(nbuffers * sizeof *o.successor);
-    o.heads = sf_alloc(nbuffers * sizeof *o.heads);
-    o.done = sf_alloc(ninsts * sizeof *o.done);
-    o.position = sf_alloc(ninsts * sizeof *o.position);
+    o.waits = SF_ARRAY(&l->scratch, ninsts, uint32_t);
+    o.readers = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
+    o.becomes = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
+    o.successor = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
+    o.heads = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
+    o.done = SF_ARRAY(&l->scratch, ninsts, bool);
+    o.position = SF_ARRAY(&l->scratch, ninsts, uint32_t);
     o.ordered = SF_ARRAY(&p->arena, ninsts, sf_inst);
-    o.flight = sf_alloc(ninsts * sizeof *o.flight);
-    o.gains = sf_alloc((ninsts + 1) * sizeof *o.gains);
+    o.flight = SF_ARRAY(&l->scratch, ninsts, uint32_t);
+    o.gains = SF_ARRAY(&l->scratch, ninsts + 1, uint32_t);
     link_readers(&o);
     link_state(&o);
     find_turn(&o);
@@ -253,18 +263,5 @@ void order_insts(lowering *l)
         take_in_turn(&o, i);
     p->insts = o.ordered;
     p->inst_capacity = ninsts;
-    for (size_t i = 0; i < nbuffers; i++)
-        if (l->made[i] != ALWAYS)
-            l->made[i] = o.position[l->made[i]];
-    sf_free(o.gains);
-    sf_free(o.flight);
-    sf_free(o.next);
-    sf_free(o.who);
-    sf_free(o.position);
-    sf_free(o.done);
-    sf_free(o.heads);
-    sf_free(o.successor);
-    sf_free(o.becomes);
-    sf_free(o.readers);
-    sf_free(o.waits);
+    follow_order(&o);
 }

@@ -31,13 +31,31 @@ static void print_loop(sf_buf *out, const sf_loop *loop)
                   loop->columns, ops, folds, loop->nregisters);
 }
 
-/* One stream so far: the number in front of every line. */
+/* "w3" waits for event 3, "e3" raises it. */
+static void print_events(sf_buf *out, const sf_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->nwaits; i++)
+        sf_buf_printf(out, " w%u", inst->waits[i]);
+    if (inst->raises != SF_NONE)
+        sf_buf_printf(out, " e%u", inst->raises);
+}
+
+static bool is_shown(const sf_inst *inst, uint32_t output)
+{
+    return inst->kind != SF_INST_WHILE || output >= inst->nest->nresults ||
+           !inst->nest->is_fixed[output];
+}
+
 static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int depth)
 {
     const sf_inst *inst = &p->insts[index];
-    sf_buf_printf(out, "%*s%5u s0 %-4s", 4 * depth, "", index, sf_inst_kind_name(inst->kind));
-    if (inst->kind == SF_INST_OP || inst->kind == SF_INST_COMM)
-        sf_buf_printf(out, " %s", inst->node->def->name);
+    sf_buf_printf(out, "%*s%5u s%u %-4s", 4 * depth, "", index, inst->stream,
+                  sf_inst_kind_name(inst->kind));
+    print_events(out, inst);
+    if (inst->kind == SF_INST_CALL)
+        sf_buf_printf(out, " %s", inst->call->op.def->name);
+    if (inst->kind == SF_INST_COMM)
+        sf_buf_printf(out, " %s", sf_collective_name(inst->exchange->kind));
     if (inst->kind == SF_INST_DOT)
         sf_buf_printf(out, " %" PRId64 "x%" PRId64 "x%" PRId64, inst->dot->m, inst->dot->n,
                       inst->dot->k);
@@ -49,10 +67,10 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int dep
         print_view(out, p, &inst->in[i]);
     sf_buf_puts(out, " ->");
     for (uint32_t i = 0; i < inst->nout; i++)
-        if (!inst->is_fixed || i >= inst->node->nresults || !inst->is_fixed[i])
+        if (is_shown(inst, i))
             print_view(out, p, &inst->out[i]);
-    if (inst->node && inst->node->scope->depth)
-        sf_buf_printf(out, "  %s", inst->node->scope->path);
+    if (*inst->origin.scope)
+        sf_buf_printf(out, "  %s", inst->origin.scope);
     sf_buf_putc(out, '\n');
 }
 
@@ -62,9 +80,10 @@ static void print_insts(sf_buf *out, const sf_program *p, int depth)
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         print_inst(out, p, i, depth);
-        for (uint32_t j = 0; j < inst->nbodies; j++) {
+        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++) {
             sf_buf_printf(out, "%*sbody %u\n", 4 * depth + 6, "", j);
-            print_insts(out, inst->bodies[j], depth + 1);
+            print_insts(out, inst->nest->bodies[j], depth + 1);
         }
     }
 }
@@ -74,7 +93,7 @@ void sf_program_print(const sf_program *p, sf_buf *out)
     sf_buf_printf(out,
                   "program of %zu instructions: arguments %" PRId64 " bytes, arena %" PRId64
                   " bytes, constants %" PRId64 " bytes\n",
-                  p->ninsts, p->state_bytes, p->arena_bytes, p->constant_bytes);
+                  p->ninsts, p->state_bytes, p->arena_bytes[SF_SPACE_DEVICE], p->constant_bytes);
     print_insts(out, p, 0);
 }
 

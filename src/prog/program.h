@@ -1,38 +1,69 @@
-/* The program: one rank's list of instructions, with every buffer assigned.
+/* The program: one rank's list of instructions, with every byte in its place.
  *
- * A graph says what is computed; a program says how: which loops are fused, which library calls are
- * made, in which order, and where every byte stands. Nothing is decided when it runs. The executor
- * runs it, the simulator will price it, passes will rewrite it.
+ * A graph says what is computed; a program says how: which loops are fused, which library calls are made, in which
+ * order, on which stream, and where everything stands. It stands alone: whoever runs it, simulates it, rewrites it
+ * or checks it reads this and nothing else. Nothing is decided when it runs.
  *
- *     buffer ── a range of the arena, an argument, or a constant
- *       view ── a tensor in a buffer: offset and strides
- *         instruction ── LOOP, DOT, CONV, OP, reading and writing views
- *           body ── WHILE, CASE: a program whose arguments are views of this one, in an arena that is a
- *                   buffer of this one
+ *     buffer           a range of the arena of a memory space, an argument, or a constant
+ *       view           a tensor in a buffer: offset and strides
+ *         instruction  reads and writes views, on a stream
+ *           body       of WHILE and CASE: a program whose arguments are views of this one, in an arena that is a
+ *                      buffer of this one
+ *
+ * STREAMS. Instructions of a stream begin in the order of the list. On the compute stream, the first, each ends
+ * before the next begins. On the others several may be under way, so whoever needs one of those to have ended
+ * waits for the event that it raises at its end, on the same stream, too. The list as a whole is an order in which
+ * all of it can run one by one. prog/sync.h says how events are set, prog/check.h when they suffice.
  */
 #ifndef SF_PROG_PROGRAM_H
 #define SF_PROG_PROGRAM_H
 
+#include "base/collective.h"
+#include "prog/conv.h"
 #include "prog/loop.h"
+#include "prog/target.h"
 #include "prog/view.h"
+#include "shard/mesh.h"
+
+typedef enum sf_space_kind {
+    SF_SPACE_DEVICE, /* what instructions compute in */
+    SF_SPACE_HOST,   /* behind it, for copies */
+    SF_SPACE_COUNT
+} sf_space_kind;
 
 typedef enum sf_home { SF_HOME_ARENA, SF_HOME_ARGUMENT, SF_HOME_CONSTANT } sf_home;
 
 typedef struct sf_buffer {
     sf_home home;
+    sf_space_kind space;
     int64_t bytes;
-    int64_t offset;           /* in the arena, a multiple of 64 */
+    int64_t offset;           /* in the arena of its space */
     uint32_t argument;        /* whose storage it is */
     const sf_dense *constant; /* whose elements it holds, expanded */
-    uint32_t first, last;     /* instructions between which its contents matter */
-    bool is_result;           /* its contents matter after the last instruction */
+    sf_value value;           /* of the graph, that it was made for; or SF_NONE. For reports */
+    uint32_t first,
+        last;       /* instructions between which its contents matter; SF_NONE: it is unused */
+    bool is_result; /* its contents matter after the last instruction */
 } sf_buffer;
+
+typedef enum sf_stream_kind {
+    SF_STREAM_COMPUTE,
+    SF_STREAM_COMM,
+    SF_STREAM_COPY, /* between memory spaces */
+    SF_STREAM_KIND_COUNT
+} sf_stream_kind;
+const char *sf_stream_kind_name(sf_stream_kind kind);
+
+typedef struct sf_stream {
+    sf_stream_kind kind;
+    sf_axes axes; /* COMM: of its groups */
+} sf_stream;
 
 typedef enum sf_inst_kind {
     SF_INST_LOOP, /* a fused nest of element-wise ops and reductions */
     SF_INST_DOT,  /* a batched matrix product */
     SF_INST_CONV, /* a convolution */
-    SF_INST_OP,   /* any other op, by the kernel of the op table, on contiguous tensors */
+    SF_INST_CALL, /* any other op, on contiguous tensors */
     SF_INST_COMM, /* a collective, on contiguous tensors; goes on beside what follows */
     SF_INST_WHILE, /* copies its operands to its results, then runs bodies[1] as long as bodies[0] says so */
     SF_INST_CASE, /* runs the body whose number its operand says, or else the last */
@@ -47,10 +78,56 @@ typedef struct sf_dot {
     int64_t a_batch[SF_MAX_RANK], b_batch[SF_MAX_RANK], c_batch[SF_MAX_RANK];
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column, c_row, c_column;
+    bool exact; /* the text asks for more than a device may round products to */
 } sf_dot;
 
 /* Columns of C as it lies in memory, one row behind the other and batch behind batch; 0 where it has gaps. */
 int64_t sf_dot_columns(const sf_dot *dot);
+
+/* CALL. The types of the op are those of the views, its attributes and regions live in the program. */
+typedef struct sf_call {
+    sf_op op;
+    const void *kernel; /* of the target, with its variant; NULL: that of the op table */
+    int64_t variant;
+    uint32_t
+        ncaptured; /* values of enclosing blocks that its regions use, as values of op.graph; */
+    sf_value *captured; /* their views follow the operands in `in` */
+} sf_call;
+
+/* COMM. Part i goes from in[i] to out[i]. */
+typedef struct sf_exchange {
+    sf_collective kind;
+    sf_axes axes; /* of the mesh: the group */
+    int size;     /* of the group */
+    sf_monoid monoid;
+    int peer;         /* PERMUTE: the place in the group that it goes to, and comes from */
+    int64_t number;   /* the same on all ranks, and rising */
+    const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
+} sf_exchange;
+
+/* What a collective of a graph is, for a rank of the mesh. `what` lives as long as the graph's pool. */
+sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank);
+
+/* WHILE, CASE. `out` ends with the arena that the bodies share; in a WHILE the answer of the condition stands
+ * before that. */
+typedef struct sf_nest {
+    uint32_t noperands, nresults,
+        ncaptured; /* the views of what is captured follow the operands in `in` */
+    uint32_t nbodies;
+    struct sf_program **bodies;
+    bool *
+        is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and `out` has
+                       an empty buffer there */
+    int64_t trips; /* WHILE: how often it turns; -1: that is not known */
+} sf_nest;
+
+/* What an instruction is for, in words: for messages and reports. Of a loop, the last of its nodes. */
+typedef struct sf_origin {
+    uint32_t node; /* of the graph, or SF_NONE */
+    const char *op, *scope;
+    sf_phase phase;
+    sf_loc loc;
+} sf_origin;
 
 /* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the product,
  * batches among the rows, so the loop can run on any rows that are complete. in[0], in[1] and out[0]
@@ -58,20 +135,26 @@ int64_t sf_dot_columns(const sf_dot *dot);
  * so all that the loop reads and writes in the buffer of out[0] is element by element. */
 typedef struct sf_inst {
     sf_inst_kind kind;
-    const sf_node *node; /* what it is for; of a loop, the last of its nodes */
+    uint32_t stream;
+    uint32_t raises; /* the event at its end, or SF_NONE */
+    uint32_t nwaits;
+    uint32_t *waits; /* events that have been raised before it begins */
     uint32_t nin, nout;
     sf_view *in, *out;
     sf_loop *loop; /* of LOOP; of DOT and CONV, the epilogue or NULL */
-    sf_dot *dot;
-    uint32_t ncaptured; /* OP with regions: values of the enclosing block that they use */
-    sf_value *captured; /* their views follow the operands in `in` */
-    uint32_t nbodies;   /* WHILE, CASE; then `out` ends with the arena that the bodies share */
-    struct sf_program **bodies;
-    bool *is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands,
-                           and `out` has an empty buffer there */
-    uint32_t until; /* COMM: the first later instruction that touches what it writes or writes
-                           what it reads, before which it must be done; SF_NONE: the end */
+    union {
+        sf_dot *dot;
+        sf_conv *conv;
+        sf_call *call;
+        sf_exchange *exchange;
+        sf_nest *nest;
+    };
+    sf_origin origin;
 } sf_inst;
+
+/* How many results start as their operands: instructions that change a tensor rather than make one. Where result i
+ * stands where operand i does, nothing is copied. */
+uint32_t sf_inst_changed(const sf_inst *inst);
 
 /* Argument i of a body stands where this view of the instruction says: first what the block takes, which
  * are the results of a WHILE, then what it captures, then where its results go. Of a captured value the
@@ -80,28 +163,53 @@ const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index);
 
 typedef struct sf_program {
     sf_arena arena;
-    const sf_graph *graph; /* borrowed */
+    sf_pool *pool;   /* of types, attributes and names; its own */
+    sf_graph *inner; /* the regions of calls, or NULL */
+    const sf_target *target;
+    sf_mesh mesh; /* of the ranks; no axes for one */
+    int rank;
     uint32_t narguments, nresults;
+    const sf_type **argument_types, **result_types;
     uint32_t *next; /* by argument: the result that stands there after the run, or SF_NONE */
-    sf_buffer *buffers;
+    sf_stream *streams;
+    size_t nstreams, stream_capacity;
+    uint32_t nevents;
+    sf_buffer *buffers; /* those of arguments first, in order */
     size_t nbuffers, buffer_capacity;
     sf_inst *insts;
     size_t ninsts, inst_capacity;
-    sf_view *results;    /* of the block; one that becomes an argument stands there after the run */
-    int64_t arena_bytes; /* peak of the arena, known before any run */
-    int64_t state_bytes; /* of arguments */
-    int64_t constant_bytes; /* with those of bodies */
+    sf_view *results; /* of the block; one that becomes an argument stands there after the run */
+    int64_t arena_bytes[SF_SPACE_COUNT]; /* peaks, known before any run */
+    int64_t state_bytes;                 /* of arguments */
+    int64_t constant_bytes;              /* with those of bodies */
 } sf_program;
 
-/* The graph must outlive the program. */
-sf_program *sf_lower(const sf_graph *graph);
+/* Where the nodes and values of the top block of a graph went. */
+typedef struct sf_trace {
+    uint32_t *insts; /* by node: the instruction that computes it, or SF_NONE: a view, a constant */
+    uint32_t *buffers; /* by value: where it stands, or SF_NONE: in a loop alone */
+} sf_trace;
+
+typedef struct sf_lower_options {
+    const sf_target *target;
+    const sf_mesh *mesh; /* that collectives of the graph are along; NULL: there are none */
+    int rank;
+    sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
+} sf_lower_options;
+
+/* The graph is only read, and not needed afterwards: any number of threads may lower one graph at the same time.
+ * `trace`, for those who ask, is filled in. */
+sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);
 void sf_program_free(sf_program *program);
 
-/* Gives every arena buffer its place: by liveness, largest first; and says until when collectives may go
- * on. Part of sf_lower, and of every pass that changes buffers. */
-void sf_program_place(sf_program *program);
+/* Sets events and lives, and gives every buffer of an arena its place: what lowering ends with, and every pass
+ * that changes instructions or buffers. */
+void sf_program_settle(sf_program *program);
 
-/* A line per instruction: number, kind, shapes, bytes, buffers, scope. */
+/* What a run takes in memory of the device: arguments, arena and constants. */
+int64_t sf_program_bytes(const sf_program *program);
+
+/* A line per instruction: number, stream, kind, shapes, bytes, buffers, scope. */
 void sf_program_print(const sf_program *program, sf_buf *out);
 
 /* The instructions with the time they took (seconds over `steps` steps), the slowest first, and the sums

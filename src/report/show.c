@@ -2,7 +2,7 @@
 
 #include "api/guard.h"
 #include "base/file.h"
-#include "prog/program.h"
+#include "run/runner.h"
 
 struct job {
     const sf_graph *graph; /* NULL: the table of ops */
@@ -17,7 +17,8 @@ static sf_status work(void *context)
     struct job *job = context;
     sf_buf out = {0};
     if (job->program) {
-        sf_program *program = sf_lower(job->graph);
+        sf_lower_options options = {.target = sf_engine_target(NULL)};
+        sf_program *program = sf_lower(job->graph, &options, NULL);
         sf_program_print(program, &out);
         sf_program_free(program);
     } else if (job->graph) {

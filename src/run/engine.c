@@ -2,65 +2,46 @@
 
 #include <string.h>
 
-#include <string.h>
-
 #include "base/mem.h"
-#include "run/engine_kind.h"
+#include "run/kind.h"
 #include "run/vec/isa.h"
 
-struct sf_engine {
-    const sf_engine_table *table;
-    const sf_graph *graph;
-    void *self;
-};
+/* By the name of the target. */
+static const struct {
+    const char *name;
+    sf_status (*open)(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
+                      sf_engine *out);
+} kinds[] = {{"cpu", sf_cpu_open}};
 
-/* By kind; NULL where this build has none. */
-static const sf_engine_table *const tables[] = {
-    [SF_ENGINE_CPU] = &sf_engine_cpu,
-    [SF_ENGINE_ORACLE] = &sf_engine_oracle,
-};
-
-static const char *const kind_names[] = {[SF_ENGINE_CPU] = "cpu", [SF_ENGINE_ORACLE] = "oracle"};
-
-sf_status sf_engine_kind_of(const char *name, sf_diag *diag, sf_engine_kind *out)
+static sf_status open_kind(const sf_program *program, const sf_engine_options *options,
+                           sf_diag *diag, sf_engine *engine)
 {
-    *out = SF_ENGINE_CPU;
-    for (size_t i = 0; name && i < sizeof kind_names / sizeof *kind_names; i++)
-        if (strcmp(name, kind_names[i]) == 0) {
-            *out = (sf_engine_kind)i;
-            return SF_OK;
-        }
-    if (!name)
-        return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "an engine is cpu or oracle, not '%s'", name);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(program->target->name, kinds[i].name) == 0)
+            return kinds[i].open(program, options, diag, engine);
+    sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "this build has no engine '%s'",
+            program->target->name);
+    return sf_hint(diag, "--engine oracle runs every step, slowly");
 }
 
-const char *sf_engine_kind_name(sf_engine_kind kind)
+sf_status sf_engine_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
+                         sf_engine **out)
 {
-    return kind_names[kind];
-}
-
-sf_status sf_engine_new(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
-                        sf_engine **out)
-{
-    size_t kind = (size_t)options->kind;
-    const sf_engine_table *table = kind < sizeof tables / sizeof *tables ? tables[kind] : NULL;
     *out = NULL;
-    if (!table) {
-        sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "this build has no engine '%s'",
-                kind < sizeof kind_names / sizeof *kind_names ? kind_names[kind] : "?");
-        sf_hint(diag, "--engine oracle runs every step, slowly");
-        return SF_EUNSUPPORTED;
-    }
     SF_TRY(sf_isa_check(diag));
     if (options->threads < 0 || options->memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "threads and memory are not negative");
-    void *self;
-    SF_TRY(table->open(graph, options, diag, &self));
     sf_engine *engine = sf_alloc(sizeof *engine);
-    *engine = (sf_engine){table, graph, self};
-    *out = engine;
-    return SF_OK;
+    *engine = (sf_engine){.narguments = program->narguments,
+                          .nresults = program->nresults,
+                          .argument_types = program->argument_types,
+                          .result_types = program->result_types};
+    sf_status status = open_kind(program, options, diag, engine);
+    if (status == SF_OK)
+        *out = engine;
+    else
+        sf_free(engine);
+    return status;
 }
 
 void sf_engine_free(sf_engine *engine)
@@ -71,14 +52,79 @@ void sf_engine_free(sf_engine *engine)
     sf_free(engine);
 }
 
-sf_tensor sf_engine_argument(sf_engine *engine, uint32_t index)
+const char *sf_engine_name(const sf_engine *engine)
 {
-    return engine->table->argument(engine->self, index);
+    return engine->table->name;
 }
 
-sf_tensor sf_engine_result(sf_engine *engine, uint32_t index)
+uint32_t sf_engine_arguments(const sf_engine *engine)
 {
-    return engine->table->result(engine->self, index);
+    return engine->narguments;
+}
+
+uint32_t sf_engine_results(const sf_engine *engine)
+{
+    return engine->nresults;
+}
+
+const sf_type *sf_engine_argument_type(const sf_engine *engine, uint32_t index)
+{
+    return engine->argument_types[index];
+}
+
+const sf_type *sf_engine_result_type(const sf_engine *engine, uint32_t index)
+{
+    return engine->result_types[index];
+}
+
+sf_status sf_engine_lend(sf_engine *engine, uint32_t argument, bool writes, sf_diag *diag,
+                         sf_tensor *out)
+{
+    *out = (sf_tensor){.type = engine->argument_types[argument]};
+    return engine->table->lend(engine->self, argument, writes, diag, &out->data);
+}
+
+sf_status sf_engine_give_back(sf_engine *engine, uint32_t argument, sf_diag *diag)
+{
+    return engine->table->give_back ? engine->table->give_back(engine->self, argument, diag)
+                                    : SF_OK;
+}
+
+sf_status sf_engine_see(sf_engine *engine, uint32_t result, sf_diag *diag, sf_tensor *out)
+{
+    *out = (sf_tensor){.type = engine->result_types[result]};
+    return engine->table->see(engine->self, result, diag, &out->data);
+}
+
+static void copy_bytes(void *to, const void *from, const sf_type *type)
+{
+    size_t bytes = (size_t)sf_type_bytes(type);
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+sf_status sf_engine_write(sf_engine *engine, uint32_t argument, const void *data, sf_diag *diag)
+{
+    sf_tensor to;
+    SF_TRY(sf_engine_lend(engine, argument, true, diag, &to));
+    copy_bytes(to.data, data, to.type);
+    return sf_engine_give_back(engine, argument, diag);
+}
+
+sf_status sf_engine_read(sf_engine *engine, uint32_t argument, void *data, sf_diag *diag)
+{
+    sf_tensor from;
+    SF_TRY(sf_engine_lend(engine, argument, false, diag, &from));
+    copy_bytes(data, from.data, from.type);
+    return sf_engine_give_back(engine, argument, diag);
+}
+
+sf_status sf_engine_read_result(sf_engine *engine, uint32_t result, void *data, sf_diag *diag)
+{
+    sf_tensor from;
+    SF_TRY(sf_engine_see(engine, result, diag, &from));
+    copy_bytes(data, from.data, from.type);
+    return SF_OK;
 }
 
 sf_status sf_engine_step(sf_engine *engine, sf_diag *diag)
@@ -105,17 +151,13 @@ void sf_engine_profile(const sf_engine *engine, sf_buf *out)
 sf_status sf_engine_evaluate(sf_engine *engine, const sf_tensor *arguments, sf_tensor *results,
                              sf_diag *diag)
 {
-    const sf_block *top = engine->graph->top;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        sf_tensor to = sf_engine_argument(engine, i);
-        memcpy(to.data, arguments[i].data, (size_t)sf_type_bytes(to.type));
-    }
+    for (uint32_t i = 0; i < engine->narguments; i++)
+        SF_TRY(sf_engine_write(engine, i, arguments[i].data, diag));
     SF_TRY(sf_engine_step(engine, diag));
-    for (uint32_t i = 0; i < top->nresults; i++) {
-        sf_tensor from = sf_engine_result(engine, i);
-        size_t bytes = (size_t)sf_type_bytes(from.type);
-        results[i] = (sf_tensor){.type = from.type, .data = sf_alloc(bytes)};
-        memcpy(results[i].data, from.data, bytes);
+    for (uint32_t i = 0; i < engine->nresults; i++) {
+        const sf_type *type = engine->result_types[i];
+        results[i] = (sf_tensor){.type = type, .data = sf_alloc((size_t)sf_type_bytes(type))};
+        SF_TRY(sf_engine_read_result(engine, i, results[i].data, diag));
     }
     return SF_OK;
 }

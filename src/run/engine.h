@@ -1,46 +1,62 @@
 /* An engine holds the state of a step and runs it, again and again.
  *
- * The arguments live in the engine. After a step, every result that becomes an argument of the next
- * step is that argument; the others (the loss, say) can be read until the next step.
+ * The arguments live in the engine, in memory of its own. The host reads and writes them through calls, between
+ * steps. After a step, every result that becomes an argument of the next step is that argument; the others (the
+ * loss, say) can be read until the next step.
+ *
+ * An engine is used by one thread at a time. Engines on one program do not disturb each other.
  */
 #ifndef SF_RUN_ENGINE_H
 #define SF_RUN_ENGINE_H
 
 #include "base/threads.h"
-#include "ir/graph.h"
 #include "ir/tensor.h"
+#include "prog/program.h"
 #include "run/comm/comm.h"
-#include "shard/mesh.h"
 
 typedef struct sf_engine sf_engine;
 
-typedef enum sf_engine_kind { SF_ENGINE_CPU, SF_ENGINE_ORACLE } sf_engine_kind;
-
 typedef struct sf_engine_options {
-    sf_engine_kind kind;
     int threads;      /* 0: as many as the process may use */
     sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
                          allocation (base/mem.h) owns the pool outside, for threads cannot be left */
     int64_t memory;   /* most bytes; 0: what the machine has */
-    sf_comm *comm;    /* for the collectives of a rank's graph, borrowed; NULL: it has none */
-    const sf_mesh *mesh; /* that `comm` is of, borrowed */
+    sf_comm *comm;    /* for collectives, borrowed; NULL: all groups are of one rank */
 } sf_engine_options;
 
-/* The kind of that name, "cpu" or "oracle"; NULL is the fast one. SF_EUSAGE for another. */
-sf_status sf_engine_kind_of(const char *name, sf_diag *diag, sf_engine_kind *out);
-const char *sf_engine_kind_name(sf_engine_kind kind);
+/* An engine of the kind that the program was lowered for. The program is borrowed and must outlive the engine.
+ * Arguments are zero. */
+sf_status sf_engine_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
+                         sf_engine **out);
 
-/* The graph is borrowed and must outlive the engine. Arguments are zero. */
-sf_status sf_engine_new(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
-                        sf_engine **out);
+/* The oracle: evaluates the graph, which it borrows, node by node with the reference kernels, on one thread.
+ * `mesh`, borrowed, is that of the collectives of the graph. */
+sf_status sf_engine_open_oracle(const sf_graph *graph, const sf_mesh *mesh,
+                                const sf_engine_options *options, sf_diag *diag, sf_engine **out);
+
 void sf_engine_free(sf_engine *engine);
+const char *sf_engine_name(const sf_engine *engine); /* "cpu", "oracle" */
 
-/* Argument `index`, to be written or read between steps; never moves. */
-sf_tensor sf_engine_argument(sf_engine *engine, uint32_t index);
+uint32_t sf_engine_arguments(const sf_engine *engine);
+uint32_t sf_engine_results(const sf_engine *engine);
+const sf_type *sf_engine_argument_type(const sf_engine *engine, uint32_t index);
+const sf_type *sf_engine_result_type(const sf_engine *engine, uint32_t index);
 
-/* Result `index` of the last step, valid until the next one. For a result that became an argument,
- * that argument. */
-sf_tensor sf_engine_result(sf_engine *engine, uint32_t index);
+/* Lends an argument to the host: out->data may be read and, with `writes`, written until it is given back, before
+ * the next step. An engine whose memory the host cannot reach copies it there, and back; the CPU's copies
+ * nothing. Several may be lent at a time. */
+sf_status sf_engine_lend(sf_engine *engine, uint32_t argument, bool writes, sf_diag *diag,
+                         sf_tensor *out);
+sf_status sf_engine_give_back(sf_engine *engine, uint32_t argument, sf_diag *diag);
+
+/* A result of the last step, likewise, to be read; of one that became an argument, that argument. It need not be
+ * given back. */
+sf_status sf_engine_see(sf_engine *engine, uint32_t result, sf_diag *diag, sf_tensor *out);
+
+/* The same with copies: all elements, contiguous. */
+sf_status sf_engine_write(sf_engine *engine, uint32_t argument, const void *data, sf_diag *diag);
+sf_status sf_engine_read(sf_engine *engine, uint32_t argument, void *data, sf_diag *diag);
+sf_status sf_engine_read_result(sf_engine *engine, uint32_t result, void *data, sf_diag *diag);
 
 /* Runs the step once. When it fails the arguments are as before, or the engine says in the message
  * that they are not. */

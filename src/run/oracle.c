@@ -8,10 +8,13 @@
 #include "base/mem.h"
 #include "op/eval.h"
 #include "run/collective.h"
-#include "run/engine_kind.h"
+#include "run/kind.h"
 
 struct oracle {
     const sf_graph *graph;
+    const sf_mesh *mesh;
+    int rank;
+    const sf_type **argument_types, **result_types;
     sf_arena arena;
     sf_tensor *arguments, *results, *next; /* results get their data from each evaluation */
     uint32_t *becomes;                     /* by result: the argument that it becomes, or SF_NONE */
@@ -59,61 +62,22 @@ static sf_status run_collective(void *context, const sf_node *node, const sf_ten
     sf_arena scratch = {0};
     char **from = SF_ARRAY(&scratch, node->noperands, char *);
     char **to = SF_ARRAY(&scratch, node->nresults, char *);
+    int64_t *counts = SF_ARRAY(&scratch, node->nresults, int64_t);
     for (uint32_t i = 0; i < node->noperands; i++)
         from[i] = in[i].data;
-    for (uint32_t i = 0; i < node->nresults; i++)
+    for (uint32_t i = 0; i < node->nresults; i++) {
         to[i] = out[i].data;
+        counts[i] = out[i].type->count;
+    }
+    sf_exchange exchange = sf_exchange_of(node, oracle->mesh, oracle->rank);
+    sf_collective_memory memory = {out[0].type->dtype, node->nresults, counts, from, to};
     sf_request *request;
     sf_status status =
-        sf_collective_start(&oracle->collectives, oracle->graph, node, from, to, diag, &request);
+        sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, &request);
     if (status == SF_OK && request)
         status = sf_comm_wait(request, diag);
     sf_arena_free(&scratch);
     return status;
-}
-
-static sf_status open_oracle(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
-                             void **self)
-{
-    const sf_block *top = graph->top;
-    struct oracle *oracle = sf_alloc(sizeof *oracle);
-    oracle->graph = graph;
-    oracle->setup = (sf_eval_setup){.collective = run_collective, .context = oracle};
-    oracle->collectives = (sf_collectives){.comm = options->comm, .mesh = options->mesh};
-    sf_status status =
-        measure(oracle, options->memory ? options->memory : sf_machine_memory(), diag);
-    if (status != SF_OK) {
-        sf_free(oracle);
-        return status;
-    }
-    oracle->arguments = SF_ARRAY(&oracle->arena, top->narguments, sf_tensor);
-    oracle->results = SF_ARRAY(&oracle->arena, top->nresults, sf_tensor);
-    oracle->next = SF_ARRAY(&oracle->arena, top->nresults, sf_tensor);
-    oracle->becomes = SF_ARRAY(&oracle->arena, top->nresults, uint32_t);
-    for (uint32_t i = 0; i < top->nresults; i++)
-        oracle->becomes[i] = SF_NONE;
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, top->arguments[i]);
-        uint32_t next = graph->arguments[i].next;
-        oracle->arguments[i].type = type;
-        oracle->arguments[i].data = sf_arena_alloc(&oracle->arena, (size_t)sf_type_bytes(type));
-        if (next != SF_NONE)
-            oracle->becomes[next] = i;
-    }
-    *self = oracle;
-    return SF_OK;
-}
-
-static sf_tensor get_argument(void *self, uint32_t index)
-{
-    return ((struct oracle *)self)->arguments[index];
-}
-
-static sf_tensor get_result(void *self, uint32_t index)
-{
-    struct oracle *oracle = self;
-    uint32_t argument = oracle->becomes[index];
-    return argument == SF_NONE ? oracle->results[index] : oracle->arguments[argument];
 }
 
 /* Results that become arguments are copied there: arguments never move. */
@@ -129,7 +93,7 @@ static void carry_state(struct oracle *oracle)
     }
 }
 
-static sf_status step(void *self, sf_diag *diag)
+static sf_status step_oracle(void *self, sf_diag *diag)
 {
     struct oracle *oracle = self;
     uint32_t count = oracle->graph->top->nresults;
@@ -149,25 +113,94 @@ static sf_status step(void *self, sf_diag *diag)
     return SF_OK;
 }
 
-static int64_t memory(const void *self)
+static int64_t memory_of(const void *self)
 {
     const struct oracle *oracle = self;
     return oracle->held + oracle->peak;
 }
 
-static int threads(const void *self)
+static int threads_of(const void *self)
 {
     (void)self;
     return 1;
 }
 
-const sf_engine_table sf_engine_oracle = {
+static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
+                               void **data)
+{
+    (void)writes, (void)diag;
+    *data = ((struct oracle *)self)->arguments[argument].data;
+    return SF_OK;
+}
+
+static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **data)
+{
+    (void)diag;
+    const struct oracle *oracle = self;
+    uint32_t argument = oracle->becomes[result];
+    *data = argument == SF_NONE ? oracle->results[result].data : oracle->arguments[argument].data;
+    return SF_OK;
+}
+
+static const sf_engine_table table = {
     .name = "oracle",
-    .open = open_oracle,
     .close = close_oracle,
-    .argument = get_argument,
-    .result = get_result,
-    .step = step,
-    .memory = memory,
-    .threads = threads,
+    .lend = lend_argument,
+    .see = see_result,
+    .step = step_oracle,
+    .memory = memory_of,
+    .threads = threads_of,
 };
+
+static void list_tensors(struct oracle *oracle)
+{
+    const sf_graph *graph = oracle->graph;
+    const sf_block *top = graph->top;
+    sf_arena *arena = &oracle->arena;
+    oracle->arguments = SF_ARRAY(arena, top->narguments, sf_tensor);
+    oracle->results = SF_ARRAY(arena, top->nresults, sf_tensor);
+    oracle->next = SF_ARRAY(arena, top->nresults, sf_tensor);
+    oracle->becomes = SF_ARRAY(arena, top->nresults, uint32_t);
+    oracle->argument_types = SF_ARRAY(arena, top->narguments, const sf_type *);
+    oracle->result_types = SF_ARRAY(arena, top->nresults, const sf_type *);
+    for (uint32_t i = 0; i < top->nresults; i++) {
+        oracle->becomes[i] = SF_NONE;
+        oracle->result_types[i] = sf_type_of(graph, top->results[i]);
+    }
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        const sf_type *type = sf_type_of(graph, top->arguments[i]);
+        uint32_t next = graph->arguments[i].next;
+        oracle->argument_types[i] = oracle->arguments[i].type = type;
+        oracle->arguments[i].data = sf_arena_alloc(arena, (size_t)sf_type_bytes(type));
+        if (next != SF_NONE)
+            oracle->becomes[next] = i;
+    }
+}
+
+sf_status sf_engine_open_oracle(const sf_graph *graph, const sf_mesh *mesh,
+                                const sf_engine_options *options, sf_diag *diag, sf_engine **out)
+{
+    struct oracle *oracle = sf_alloc(sizeof *oracle);
+    *out = NULL;
+    oracle->graph = graph;
+    oracle->mesh = mesh;
+    oracle->rank = options->comm ? sf_comm_rank(options->comm) : 0;
+    oracle->setup = (sf_eval_setup){.collective = run_collective, .context = oracle};
+    oracle->collectives = (sf_collectives){.comm = options->comm, .mesh = mesh};
+    sf_status status =
+        measure(oracle, options->memory ? options->memory : sf_machine_memory(), diag);
+    if (status != SF_OK) {
+        sf_free(oracle);
+        return status;
+    }
+    list_tensors(oracle);
+    sf_engine *engine = sf_alloc(sizeof *engine);
+    *engine = (sf_engine){.table = &table,
+                          .self = oracle,
+                          .narguments = graph->top->narguments,
+                          .nresults = graph->top->nresults,
+                          .argument_types = oracle->argument_types,
+                          .result_types = oracle->result_types};
+    *out = engine;
+    return SF_OK;
+}

@@ -178,3 +178,17 @@ const char *sf_axes_text(const sf_mesh *mesh, sf_axes axes, char text[SF_AXES_TE
                                      mesh->axes[a].name);
     return text;
 }
+
+int sf_group_swapped(const sf_mesh *mesh, sf_axes axes, int rank)
+{
+    int first = -1, second = -1;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (axes >> a & 1) {
+            second = first < 0 ? second : a;
+            first = first < 0 ? a : first;
+        }
+    if (second < 0)
+        return sf_group_place(mesh, axes, rank);
+    return sf_mesh_coordinate(mesh, rank, second) * mesh->axes[second].size +
+           sf_mesh_coordinate(mesh, rank, first);
+}

@@ -58,4 +58,8 @@ int sf_group_size(const sf_mesh *mesh, sf_axes axes);
 int sf_group_place(const sf_mesh *mesh, sf_axes axes, int rank);
 int sf_group_member(const sf_mesh *mesh, sf_axes axes, int rank, int place);
 
+/* Of a set of two axes of one size: the place in the group of the rank whose coordinates along them are those of
+ * `rank`, exchanged. */
+int sf_group_swapped(const sf_mesh *mesh, sf_axes axes, int rank);
+
 #endif

@@ -251,17 +251,49 @@ static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_di
     return sync_directory(dir->path, diag);
 }
 
-/* The pieces that this rank is to write. */
-static size_t own_pieces(const sf_state *state, sf_arena *scratch, sf_named_tensor **out)
+/* What this rank is to write. */
+typedef struct writing {
+    const sf_state *state;
+    size_t count;
+    uint32_t *arguments;
+    sf_named_tensor *tensors; /* without data: that is lent when it is written */
+    uint64_t *hashes;         /* by argument, of what was written */
+} writing;
+
+static writing own_pieces(const sf_state *state, sf_arena *scratch)
 {
-    const sf_graph *graph = state->pieces->graph;
+    const sf_pieces *pieces = state->pieces;
+    const sf_graph *graph = pieces->graph;
     uint32_t count = graph->top->narguments;
-    size_t kept = 0;
-    *out = SF_ARRAY(scratch, count, sf_named_tensor);
-    for (uint32_t i = 0; i < count; i++)
-        if (sf_argument_is_kept(&graph->arguments[i]) && sf_pieces_is_first(state->pieces, i))
-            (*out)[kept++] = (sf_named_tensor){sf_str_of(state->names[i]), state->arguments[i]};
-    return kept;
+    writing w = {.state = state,
+                 .arguments = SF_ARRAY(scratch, count, uint32_t),
+                 .tensors = SF_ARRAY(scratch, count, sf_named_tensor),
+                 .hashes = SF_ARRAY(scratch, count, uint64_t)};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sf_argument_is_kept(&graph->arguments[i]) || !sf_pieces_is_first(pieces, i))
+            continue;
+        w.tensors[w.count] = (sf_named_tensor){sf_str_of(state->names[i]),
+                                               {.type = sf_holder_type(&state->holder, i)}};
+        w.arguments[w.count++] = i;
+    }
+    return w;
+}
+
+static sf_status lend_piece(void *context, size_t index, sf_diag *diag, void **data)
+{
+    const writing *w = context;
+    uint32_t argument = w->arguments[index];
+    sf_tensor piece;
+    SF_TRY(sf_holder_lend(&w->state->holder, argument, false, diag, &piece));
+    w->hashes[argument] = sf_tensor_hash(&piece);
+    *data = piece.data;
+    return SF_OK;
+}
+
+static sf_status return_piece(void *context, size_t index, sf_diag *diag)
+{
+    const writing *w = context;
+    return sf_holder_give_back(&w->state->holder, w->arguments[index], diag);
 }
 
 static sf_status write_text(const char *directory, const char *name, const sf_buf *text,
@@ -272,26 +304,22 @@ static sf_status write_text(const char *directory, const char *name, const sf_bu
     return sf_file_write(path, text->text, text->length, diag);
 }
 
-static sf_status write_pieces(const char *directory, const sf_state *state, sf_diag *diag)
+static sf_status write_pieces(const char *directory, writing *w, sf_diag *diag)
 {
     char name[SF_PIECES_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
-    int ranks = sf_mesh_size(&state->pieces->mesh), rank = state->pieces->rank;
-    sf_arena scratch = {0};
-    sf_named_tensor *tensors;
-    size_t count = own_pieces(state, &scratch, &tensors);
+    int ranks = sf_mesh_size(&w->state->pieces->mesh), rank = w->state->pieces->rank;
+    sf_tensor_source source = {lend_piece, return_piece, w};
     if (ranks > 1)
         sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
-    sf_status status = join(directory, name, path, diag);
-    if (status == SF_OK)
-        status = sf_safetensors_write(path, count, tensors, diag);
-    if (status == SF_OK && ranks > 1) {
-        sf_buf text = {0};
-        sf_checkpoint_pieces_name(rank, ranks, ".json", name);
-        sf_checkpoint_put_hashes(count, tensors, &text);
-        status = write_text(directory, name, &text, diag);
-        sf_buf_free(&text);
-    }
-    sf_arena_free(&scratch);
+    SF_TRY(join(directory, name, path, diag));
+    SF_TRY(sf_safetensors_write_from(path, w->count, w->tensors, &source, diag));
+    if (ranks == 1)
+        return SF_OK;
+    sf_buf text = {0};
+    sf_checkpoint_pieces_name(rank, ranks, ".json", name);
+    sf_checkpoint_put_hashes(w->state, w->count, w->arguments, w->hashes, &text);
+    sf_status status = write_text(directory, name, &text, diag);
+    sf_buf_free(&text);
     return status;
 }
 
@@ -303,13 +331,13 @@ static sf_status make_beside(const char *beside, sf_diag *diag)
 }
 
 /* What the first rank does once all pieces are there. */
-static sf_status finish(const sf_checkpoints *dir, const sf_state *state,
-                        const sf_checkpoint_info *info, const char *name, const char *beside,
-                        sf_diag *diag)
+static sf_status put_index(const sf_checkpoints *dir, const writing *w,
+                           const sf_checkpoint_info *info, const char *name, const char *beside,
+                           sf_diag *diag)
 {
     char path[SF_PATH_SIZE];
     sf_buf text = {0};
-    sf_checkpoint_put_index(state, info, &text);
+    sf_checkpoint_put_index(w->state, info, w->hashes, &text);
     sf_status status = write_text(beside, SF_CHECKPOINT_INDEX, &text, diag);
     sf_buf_free(&text);
     SF_TRY(status);
@@ -331,13 +359,16 @@ static sf_status save(const sf_checkpoints *dir, const sf_state *state,
     SF_TRY(join(dir->path, hidden, beside, diag));
     sf_status status = first ? make_beside(beside, diag) : SF_OK;
     SF_TRY(sf_agree(state->comm, status, "making the directory of a checkpoint", diag));
-    status = write_pieces(beside, state, diag);
+    sf_arena scratch = {0};
+    writing w = own_pieces(state, &scratch);
+    status = write_pieces(beside, &w, diag);
     status = sf_agree(state->comm, status, "writing the pieces of a checkpoint", diag);
     bool written = status == SF_OK;
     if (written && first)
-        status = finish(dir, state, info, name, beside, diag);
+        status = put_index(dir, &w, info, name, beside, diag);
     if (status != SF_OK && first)
         remove_directory(beside);
+    sf_arena_free(&scratch);
     return written ? sf_agree(state->comm, status, "putting a checkpoint in place", diag) : status;
 }
 

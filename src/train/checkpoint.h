@@ -56,9 +56,9 @@ void sf_checkpoints_close(sf_checkpoints *dir);
 /* What is saved: the pieces that this rank has of the arguments that are kept. */
 typedef struct sf_state {
     const sf_pieces *pieces;
-    const char *const *names;   /* clean, by argument */
-    const sf_tensor *arguments; /* the pieces */
-    sf_comm *comm;              /* all ranks save together; NULL for a run of one */
+    const char *const *names; /* clean, by argument */
+    sf_holder holder;         /* of the pieces */
+    sf_comm *comm;            /* all ranks save together; NULL for a run of one */
 } sf_state;
 
 /* Saves. Then removes the oldest checkpoints of earlier steps, so that `keep` are left, this one among

@@ -59,7 +59,8 @@ static void put_layout(sf_json_writer *json, const sf_pieces *pieces, uint32_t a
     sf_buf_free(&text);
 }
 
-static void put_tensor(sf_json_writer *json, const sf_state *state, uint32_t argument)
+static void put_tensor(sf_json_writer *json, const sf_state *state, const uint64_t *hashes,
+                       uint32_t argument)
 {
     const sf_type *type = sf_pieces_type(state->pieces, argument);
     sf_json_begin_object(json);
@@ -74,12 +75,13 @@ static void put_tensor(sf_json_writer *json, const sf_state *state, uint32_t arg
         put_layout(json, state->pieces, argument);
     } else {
         put_text(json, "file", SF_CHECKPOINT_STATE);
-        put_hex(json, "hash", sf_tensor_hash(&state->arguments[argument]));
+        put_hex(json, "hash", hashes[argument]);
     }
     sf_json_end_object(json);
 }
 
-void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info, sf_buf *out)
+void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
+                             const uint64_t *hashes, sf_buf *out)
 {
     const sf_graph *graph = state->pieces->graph;
     bool split = sf_mesh_size(&state->pieces->mesh) > 1;
@@ -105,19 +107,20 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
     sf_json_begin_array(&json);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (sf_argument_is_kept(&graph->arguments[i]))
-            put_tensor(&json, state, i);
+            put_tensor(&json, state, hashes, i);
     sf_json_end_array(&json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');
 }
 
-void sf_checkpoint_put_hashes(size_t count, const sf_named_tensor *tensors, sf_buf *out)
+void sf_checkpoint_put_hashes(const sf_state *state, size_t count, const uint32_t *arguments,
+                              const uint64_t *hashes, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
     for (size_t i = 0; i < count; i++) {
-        sf_json_key_str(&json, tensors[i].name);
-        sf_json_put_hex(&json, sf_tensor_hash(&tensors[i].tensor));
+        sf_json_key(&json, state->names[arguments[i]]);
+        sf_json_put_hex(&json, hashes[arguments[i]]);
     }
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');

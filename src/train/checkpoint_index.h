@@ -5,10 +5,12 @@
 #include "file/safetensors.h"
 #include "train/checkpoint.h"
 
-/* checkpoint.json. For a run of one rank, hashes of the tensors stand in it. */
-void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info, sf_buf *out);
+/* checkpoint.json. For a run of one rank, the hashes of the tensors, by argument, stand in it. */
+void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
+                             const uint64_t *hashes, sf_buf *out);
 
-/* The file beside a rank's pieces: their names and hashes. */
-void sf_checkpoint_put_hashes(size_t count, const sf_named_tensor *tensors, sf_buf *out);
+/* The file beside a rank's pieces: the names and hashes of these arguments. */
+void sf_checkpoint_put_hashes(const sf_state *state, size_t count, const uint32_t *arguments,
+                              const uint64_t *hashes, sf_buf *out);
 
 #endif

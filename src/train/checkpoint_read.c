@@ -305,11 +305,13 @@ static sf_status take_one(struct reading *reading, struct source *source, uint32
     if (!hex(hash_of(reading, source, name, at), &hash) || hash != sf_tensor_hash(stored))
         return sf_fail(reading->diag, SF_EINPUT, loc,
                        "%s is not what was saved: the file is corrupt", name);
+    sf_tensor piece;
+    SF_TRY(sf_holder_lend(&state->holder, i, true, reading->diag, &piece));
     source->taken++;
-    reading->filled[i] += copy_common(sf_pieces_runs(&source->pieces, i), stored->data,
-                                      sf_pieces_runs(state->pieces, i), state->arguments[i].data,
-                                      sf_dtype_get(type->dtype)->bytes);
-    return SF_OK;
+    reading->filled[i] +=
+        copy_common(sf_pieces_runs(&source->pieces, i), stored->data,
+                    sf_pieces_runs(state->pieces, i), piece.data, sf_dtype_get(type->dtype)->bytes);
+    return sf_holder_give_back(&state->holder, i, reading->diag);
 }
 
 static sf_status take_all(struct reading *reading, struct source *source)
@@ -366,7 +368,7 @@ static sf_status load_tensors(struct reading *reading)
     const sf_graph *graph = state->pieces->graph;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (sf_argument_is_kept(&graph->arguments[i]) &&
-            reading->filled[i] != state->arguments[i].type->count)
+            reading->filled[i] != sf_holder_type(&state->holder, i)->count)
             return sf_fail(reading->diag, SF_EINPUT, (sf_loc){reading->index_path, 0, 0},
                            "the pieces of %s do not make up the whole", state->names[i]);
     return SF_OK;

@@ -88,28 +88,44 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
     return SF_OK;
 }
 
+/* used[k] is set when rule k was. */
+static void fill_argument(const sf_pieces *pieces, uint32_t index, const char *name,
+                          const sf_init_rules *rules, uint64_t seed, const char **used,
+                          const sf_tensor *piece)
+{
+    const sf_graph *graph = pieces->graph;
+    const sf_argument *argument = &graph->arguments[index];
+    if (argument->role != SF_ROLE_PARAM || !sf_is_float(piece->type->dtype)) {
+        fill_other(argument, seed, piece);
+        return;
+    }
+    sf_init_rule rule = sf_init_choose(graph, index, name, rules);
+    for (int k = 0; k < rules->count; k++)
+        if (rule.pattern && rule.pattern == rules->at[k].pattern)
+            used[k] = name;
+    sf_init_fill(graph, index, name, rule, seed, sf_pieces_runs(pieces, index), piece);
+}
+
 sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
-                         const sf_init_rules *rules, uint64_t seed, const sf_tensor *arguments,
+                         const sf_init_rules *rules, uint64_t seed, const sf_holder *holder,
                          sf_diag *diag)
 {
     const sf_graph *graph = pieces->graph;
     sf_arena scratch = {0};
     const char **used = SF_ARRAY(&scratch, rules->count, const char *);
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_argument *argument = &graph->arguments[i];
-        if (!sf_argument_is_kept(argument))
+    sf_status status = SF_OK;
+    for (uint32_t i = 0; i < graph->top->narguments && status == SF_OK; i++) {
+        sf_tensor piece;
+        if (!sf_argument_is_kept(&graph->arguments[i]))
             continue;
-        if (argument->role != SF_ROLE_PARAM || !sf_is_float(arguments[i].type->dtype)) {
-            fill_other(argument, seed, &arguments[i]);
-            continue;
-        }
-        sf_init_rule rule = sf_init_choose(graph, i, names[i], rules);
-        for (int k = 0; k < rules->count; k++)
-            if (rule.pattern && rule.pattern == rules->at[k].pattern)
-                used[k] = names[i];
-        sf_init_fill(graph, i, names[i], rule, seed, sf_pieces_runs(pieces, i), &arguments[i]);
+        status = sf_holder_lend(holder, i, true, diag, &piece);
+        if (status != SF_OK)
+            break;
+        fill_argument(pieces, i, names[i], rules, seed, used, &piece);
+        status = sf_holder_give_back(holder, i, diag);
     }
-    sf_status status = check_patterns(rules, used, diag);
+    if (status == SF_OK)
+        status = check_patterns(rules, used, diag);
     sf_arena_free(&scratch);
     return status;
 }

@@ -57,10 +57,10 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
 sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *name,
                             const sf_init_rules *rules);
 
-/* Fills arguments[i], which have the types and data of the pieces, for every i that is kept from step to step (see
- * name.h). `names` are the clean names. A pattern that matches nothing is SF_EUSAGE. */
+/* Fills the pieces of every argument that is kept from step to step (see name.h). `names` are the clean names. A
+ * pattern that matches nothing is SF_EUSAGE. */
 sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
-                         const sf_init_rules *rules, uint64_t seed, const sf_tensor *arguments,
+                         const sf_init_rules *rules, uint64_t seed, const sf_holder *holder,
                          sf_diag *diag);
 
 /* Fills the piece that has these runs by a rule that is not the default one. */
@@ -71,6 +71,6 @@ void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_in
  * by "in.I", or by the last parts of the names where these leave one choice. Floats of other types are
  * converted. A parameter that is not there is an error; other state becomes zero. */
 sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
-                       uint64_t seed, const sf_tensor *arguments, sf_diag *diag);
+                       uint64_t seed, const sf_holder *holder, sf_diag *diag);
 
 #endif

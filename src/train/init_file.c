@@ -96,8 +96,20 @@ static bool has_input(const struct source *source, uint32_t index)
     return sf_safetensors_find(&source->file, number) != NULL;
 }
 
+static sf_status take_one(const sf_pieces *pieces, uint32_t index, const char *name,
+                          const struct source *source, const sf_tensor *found,
+                          const sf_holder *holder, sf_diag *diag)
+{
+    sf_tensor piece;
+    SF_TRY(sf_holder_lend(holder, index, true, diag, &piece));
+    sf_status status = copy(source, name, found, sf_pieces_type(pieces, index),
+                            sf_pieces_runs(pieces, index), &piece, diag);
+    sf_status returned = sf_holder_give_back(holder, index, diag);
+    return status == SF_OK ? returned : status;
+}
+
 static sf_status take_all(const sf_pieces *pieces, const char *const *names,
-                          const struct source *source, const sf_tensor *arguments, sf_diag *diag)
+                          const struct source *source, const sf_holder *holder, sf_diag *diag)
 {
     const sf_graph *graph = pieces->graph;
     sf_status status = SF_OK;
@@ -108,8 +120,7 @@ static sf_status take_all(const sf_pieces *pieces, const char *const *names,
         const sf_tensor *found = find(source, argument, names[i], i);
         sf_status copied = SF_OK;
         if (found)
-            copied = copy(source, names[i], found, sf_pieces_type(pieces, i),
-                          sf_pieces_runs(pieces, i), &arguments[i], diag);
+            copied = take_one(pieces, i, names[i], source, found, holder, diag);
         else if (argument->role == SF_ROLE_PARAM)
             copied = sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
                              "there is no tensor for the parameter %s", names[i]);
@@ -120,18 +131,18 @@ static sf_status take_all(const sf_pieces *pieces, const char *const *names,
 }
 
 sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
-                       uint64_t seed, const sf_tensor *arguments, sf_diag *diag)
+                       uint64_t seed, const sf_holder *holder, sf_diag *diag)
 {
     const sf_init_rules none = {0};
     struct source source = {.path = path};
     SF_TRY(sf_safetensors_read(path, diag, &source.file));
-    sf_status status = sf_init_random(pieces, names, &none, seed, arguments, diag);
+    sf_status status = sf_init_random(pieces, names, &none, seed, holder, diag);
     source.clean = SF_ARRAY(&source.arena, source.file.count, const char *);
     for (size_t i = 0; i < source.file.count; i++)
         source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);
     source.by_number = !has_input(&source, pieces->graph->top->narguments);
     if (status == SF_OK)
-        status = take_all(pieces, names, &source, arguments, diag);
+        status = take_all(pieces, names, &source, holder, diag);
     sf_arena_free(&source.arena);
     sf_safetensors_close(&source.file);
     return status;

@@ -1,5 +1,25 @@
 #include "train/pieces.h"
 
+const sf_type *sf_holder_type(const sf_holder *holder, uint32_t argument)
+{
+    return holder->engine ? sf_engine_argument_type(holder->engine, argument)
+                          : holder->tensors[argument].type;
+}
+
+sf_status sf_holder_lend(const sf_holder *holder, uint32_t argument, bool writes, sf_diag *diag,
+                         sf_tensor *out)
+{
+    if (holder->engine)
+        return sf_engine_lend(holder->engine, argument, writes, diag, out);
+    *out = holder->tensors[argument];
+    return SF_OK;
+}
+
+sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_diag *diag)
+{
+    return holder->engine ? sf_engine_give_back(holder->engine, argument, diag) : SF_OK;
+}
+
 sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena)
 {
     return (sf_pieces){.graph = graph,

@@ -3,7 +3,7 @@
 #ifndef SF_TRAIN_PIECES_H
 #define SF_TRAIN_PIECES_H
 
-#include "ir/graph.h"
+#include "run/engine.h"
 #include "shard/runs.h"
 
 typedef struct sf_pieces {
@@ -12,6 +12,20 @@ typedef struct sf_pieces {
     int rank;
     const sf_layout *layouts; /* by argument; borrowed */
 } sf_pieces;
+
+/* Who has the pieces: an engine, or whoever has these tensors. They are lent, one or several at a time, as
+ * run/engine.h says. */
+typedef struct sf_holder {
+    sf_engine *engine;        /* or NULL: */
+    const sf_tensor *tensors; /* by argument */
+} sf_holder;
+
+/* The type of a piece. */
+const sf_type *sf_holder_type(const sf_holder *holder, uint32_t argument);
+
+sf_status sf_holder_lend(const sf_holder *holder, uint32_t argument, bool writes, sf_diag *diag,
+                         sf_tensor *out);
+sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_diag *diag);
 
 /* For one device. */
 sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena);

@@ -8,58 +8,12 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "ir/name.h"
-#include "op/op.h"
 #include "run/comm/agree.h"
 #include "train/init.h"
 #include "train/train.h"
 
 /* Far below what would overflow as a number of rows. */
 #define MOST_STEPS INT64_C(1000000000000)
-
-static double block_flops(const sf_graph *graph, const sf_block *block, const sf_type **types)
-{
-    double flops = 0;
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = graph->nodes[block->nodes[i]];
-        bool control = sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
-        for (uint32_t r = 0; control && r < node->nregions; r++)
-            flops += block_flops(graph, node->regions[r], types);
-        if (control)
-            continue;
-        sf_op op = sf_op_of(graph, node, types);
-        flops += sf_op_flops(&op);
-    }
-    return flops;
-}
-
-double sf_step_flops(const sf_graph *graph)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < graph->nnodes; i++) {
-        size_t count = (size_t)graph->nodes[i]->noperands + graph->nodes[i]->nresults;
-        most = count > most ? count : most;
-    }
-    const sf_type **types = sf_alloc(most * sizeof *types);
-    double flops = block_flops(graph, graph->top, types);
-    sf_free(types);
-    return flops;
-}
-
-void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments)
-{
-    uint32_t number = 0, root[2], key[2];
-    sf_jax_key(seed, root);
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_tensor *to = &arguments[i];
-        if (graph->arguments[i].role != SF_ROLE_KEY || graph->arguments[i].next != SF_NONE)
-            continue;
-        if (number++ > 0)
-            sf_jax_fold_in(root, number, root);
-        sf_jax_fold_in(root, (uint32_t)step, key);
-        for (int64_t k = 0; k < to->type->count; k++)
-            sf_store_i64(to->type->dtype, to->data, k, key[k % 2]);
-    }
-}
 
 static sf_status check_options(const sf_training *run)
 {
@@ -97,12 +51,28 @@ static uint32_t find_argument(const sf_training *run, sf_str text, sf_arena *scr
     const char *clean = sf_clean_name(text, scratch);
     uint32_t found = SF_NONE;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
-        if (sf_str_is(text, run->graph->arguments[i].name) || strcmp(run->names[i], clean) == 0)
+        if (sf_str_is(text, run->graph->arguments[i].name) ||
+            strcmp(run->seat.names[i], clean) == 0)
             return i;
-        else if (sf_name_ends(run->names[i], clean) &&
+        else if (sf_name_ends(run->seat.names[i], clean) &&
                  !sf_argument_is_kept(&run->graph->arguments[i]))
             found = i;
     return found;
+}
+
+/* All elements of the piece, for all steps. */
+static sf_status fill_argument(sf_training *run, uint32_t index, double value)
+{
+    sf_holder holder = sf_seat_holder(&run->seat);
+    sf_tensor to;
+    SF_TRY(sf_holder_lend(&holder, index, true, run->diag, &to));
+    for (int64_t i = 0; i < to.type->count; i++) {
+        if (sf_is_float(to.type->dtype))
+            sf_store_f64(to.type->dtype, to.data, i, value);
+        else
+            sf_store_i64(to.type->dtype, to.data, i, (int64_t)fmax(-0x1p62, fmin(0x1p62, value)));
+    }
+    return sf_holder_give_back(&holder, index, run->diag);
 }
 
 static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
@@ -118,26 +88,13 @@ static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
     if (!sf_init_number(sf_str_of(equals + 1), &value))
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "'%s' is no number for %s", equals + 1,
                        pair);
-    const sf_tensor *to = &run->arguments[index];
-    for (int64_t i = 0; i < to->type->count; i++) {
-        if (sf_is_float(to->type->dtype))
-            sf_store_f64(to->type->dtype, to->data, i, value);
-        else
-            sf_store_i64(to->type->dtype, to->data, i, (int64_t)fmax(-0x1p62, fmin(0x1p62, value)));
-    }
     run->wanted[index] = false;
-    return SF_OK;
+    return fill_argument(run, index, value);
 }
 
-/* Which arguments come from the data: all but what is kept, keys, and what the user set. */
-static sf_status find_wanted(sf_training *run)
+/* What the user set is the same for all steps. */
+static sf_status set_arguments(sf_training *run)
 {
-    const sf_graph *graph = run->graph;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        run->wanted[i] =
-            !sf_argument_is_kept(&graph->arguments[i]) && graph->arguments[i].role != SF_ROLE_KEY;
-    if (!run->options.set)
-        return SF_OK;
     char *text = sf_arena_string(&run->arena, run->options.set, strlen(run->options.set));
     while (text) {
         char *comma = strchr(text, ',');
@@ -149,66 +106,29 @@ static sf_status find_wanted(sf_training *run)
     return SF_OK;
 }
 
-bool sf_training_is_first(const sf_training *run)
+/* Which arguments come from the data: all but what is kept, keys, and what the user set. */
+static sf_status find_wanted(sf_training *run)
 {
-    return run->pieces.rank == 0;
-}
-
-/* What this rank runs and which pieces it has. */
-static sf_status take_part(sf_training *run)
-{
-    const sf_plan *plan = run->options.plan;
-    if (!plan) {
-        run->pieces = sf_pieces_whole(run->graph, &run->arena);
-        return SF_OK;
+    const sf_graph *graph = run->graph;
+    run->wanted = SF_ARRAY(&run->arena, graph->top->narguments, bool);
+    run->filled = SF_ARRAY(&run->arena, graph->top->narguments, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        bool kept = sf_argument_is_kept(&graph->arguments[i]);
+        run->wanted[i] = !kept && graph->arguments[i].role != SF_ROLE_KEY;
+        run->filled[i] =
+            graph->arguments[i].role == SF_ROLE_KEY && graph->arguments[i].next == SF_NONE;
     }
-    int rank = run->comm ? sf_comm_rank(run->comm) : 0;
-    run->pieces = (sf_pieces){run->graph, plan->mesh, rank, plan->arguments};
-    return sf_local_new(run->graph, plan, rank, run->diag, &run->local);
-}
-
-static sf_status start_engine(sf_training *run)
-{
-    sf_engine_options options = {.pool = run->pool,
-                                 .memory = run->options.memory,
-                                 .comm = run->comm,
-                                 .mesh = &run->pieces.mesh};
-    SF_TRY(sf_engine_kind_of(run->options.engine, run->diag, &options.kind));
-    run->options.engine = sf_engine_kind_name(options.kind);
-    SF_TRY(sf_engine_new(run->local ? run->local->graph : run->graph, &options, run->diag,
-                         &run->engine));
-    uint32_t count = run->graph->top->narguments;
-    sf_tensor *arguments = SF_ARRAY(&run->arena, count, sf_tensor);
-    for (uint32_t i = 0; i < count; i++)
-        arguments[i] = sf_engine_argument(run->engine, i);
-    run->arguments = arguments;
+    if (run->options.set)
+        SF_TRY(set_arguments(run));
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        run->filled[i] = run->filled[i] || run->wanted[i];
     return SF_OK;
-}
-
-/* Batches and keys are made whole, and cut. */
-static void make_wholes(sf_training *run)
-{
-    uint32_t count = run->graph->top->narguments;
-    sf_tensor *wholes = SF_ARRAY(&run->arena, count, sf_tensor);
-    for (uint32_t i = 0; i < count; i++) {
-        wholes[i] = run->arguments[i];
-        if (sf_argument_is_kept(&run->graph->arguments[i]) || !sf_pieces_is_split(&run->pieces, i))
-            continue;
-        wholes[i].type = sf_pieces_type(&run->pieces, i);
-        wholes[i].data = sf_arena_alloc(&run->arena, (size_t)sf_type_bytes(wholes[i].type));
-    }
-    run->wholes = wholes;
-}
-
-static sf_state state_of(const sf_training *run)
-{
-    return (sf_state){&run->pieces, run->names, run->arguments, run->comm};
 }
 
 /* Weights from a checkpoint of several ranks, which must be of this step. */
 static sf_status take_pieces(sf_training *run, const char *path)
 {
-    sf_state state = state_of(run);
+    sf_state state = sf_seat_state(&run->seat);
     sf_checkpoint_info info;
     return sf_checkpoint_load(path, &state, &run->mappings, &run->arena, &info, run->diag);
 }
@@ -216,7 +136,8 @@ static sf_status take_pieces(sf_training *run, const char *path)
 /* Weights for a new run, by rule or from somewhere. */
 static sf_status initialise(sf_training *run)
 {
-    const char *init = run->options.init;
+    const char *init = run->options.init, *const *names = run->seat.names;
+    sf_holder holder = sf_seat_holder(&run->seat);
     sf_init_rules rules;
     struct stat info;
     if (init && !sf_init_is_rules(init) && stat(init, &info) == 0) {
@@ -234,12 +155,10 @@ static sf_status initialise(sf_training *run)
             if (stat(path, &info) != 0)
                 return take_pieces(run, found);
         }
-        return sf_init_file(&run->pieces, (const char *const *)run->names, path, run->info.seed,
-                            run->arguments, run->diag);
+        return sf_init_file(&run->seat.pieces, names, path, run->info.seed, &holder, run->diag);
     }
     SF_TRY(sf_init_parse(init, &run->arena, run->diag, &rules));
-    return sf_init_random(&run->pieces, (const char *const *)run->names, &rules, run->info.seed,
-                          run->arguments, run->diag);
+    return sf_init_random(&run->seat.pieces, names, &rules, run->info.seed, &holder, run->diag);
 }
 
 /* The checkpoint to go on from goes to run->resumed, NULL when there is none. */
@@ -266,7 +185,7 @@ static sf_status load_state(sf_training *run)
     run->info.graph = sf_graph_hash(run->graph);
     if (!run->resumed)
         return initialise(run);
-    sf_state state = state_of(run);
+    sf_state state = sf_seat_state(&run->seat);
     SF_TRY(sf_checkpoint_load(run->resumed, &state, &run->mappings, &run->arena, &run->info,
                               run->diag));
     run->saved = run->info.step;
@@ -289,7 +208,7 @@ static sf_status open_data(sf_training *run)
         .order = run->options.order,
         .seed = run->info.seed,
     };
-    SF_TRY(sf_data_open(run->graph, (const char *const *)run->names, run->wanted, &options,
+    SF_TRY(sf_data_open(run->graph, (const char *const *)run->seat.names, run->wanted, &options,
                         run->diag, &run->data));
     if (run->resumed && strcmp(run->info.data, run->data.about) != 0) {
         sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0},
@@ -330,18 +249,28 @@ static sf_status open_files(sf_training *run)
     return SF_EUSAGE;
 }
 
+static sf_status take_seat(sf_training *run)
+{
+    sf_seat_options options = {.graph = run->graph,
+                               .plan = run->options.plan,
+                               .comm = run->comm,
+                               .engine = run->options.engine,
+                               .pool = run->pool,
+                               .memory = run->options.memory,
+                               .check = run->options.check};
+    SF_TRY(sf_seat_open(&options, run->diag, &run->seat));
+    run->options.engine = run->seat.options.engine;
+    return SF_OK;
+}
+
 /* All that a rank can do by itself. */
 static sf_status get_ready(sf_training *run)
 {
     SF_TRY(check_options(run));
     SF_TRY(check_graph(run));
-    run->names = sf_clean_names(run->graph, &run->arena);
-    run->wanted = SF_ARRAY(&run->arena, run->graph->top->narguments, bool);
     run->flops = sf_step_flops(run->graph);
-    SF_TRY(take_part(run));
-    SF_TRY(start_engine(run));
+    SF_TRY(take_seat(run));
     SF_TRY(find_wanted(run));
-    make_wholes(run);
     SF_TRY(load_state(run));
     return open_data(run);
 }

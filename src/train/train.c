@@ -18,7 +18,7 @@ static void tell(const sf_training *run, sf_train_event event, double seconds, c
         return;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (run->graph->arguments[i].role == SF_ROLE_PARAM)
-            parameters += sf_pieces_type(&run->pieces, i)->count;
+            parameters += sf_pieces_type(&run->seat.pieces, i)->count;
     sf_train_progress progress = {
         .event = event,
         .step = run->info.step,
@@ -28,10 +28,10 @@ static void tell(const sf_training *run, sf_train_event event, double seconds, c
         .seconds = seconds,
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->info.step),
-        .memory = sf_engine_memory(run->engine),
+        .memory = sf_engine_memory(run->seat.runner.engine),
         .parameters = parameters,
-        .threads = sf_engine_threads(run->engine),
-        .ranks = sf_mesh_size(&run->pieces.mesh),
+        .threads = sf_engine_threads(run->seat.runner.engine),
+        .ranks = sf_mesh_size(&run->seat.pieces.mesh),
         .engine = run->options.engine,
         .data = run->data.about,
     };
@@ -54,7 +54,7 @@ static sf_status log_start(sf_training *run)
     sf_log_text(log, "graph", hash);
     sf_log_int(log, "seed", (int64_t)run->info.seed);
     sf_log_text(log, "engine", run->options.engine);
-    sf_log_int(log, "threads", sf_engine_threads(run->engine));
+    sf_log_int(log, "threads", sf_engine_threads(run->seat.runner.engine));
     sf_log_text(log, "data", run->data.about);
     sf_log_text(log, "resumed", run->resumed);
     sf_log_int(log, "time", (int64_t)time(NULL));
@@ -74,7 +74,7 @@ static sf_status log_step(sf_training *run, double seconds)
                       (double)run->data.amount / seconds);
         sf_log_double(log, "flops_per_second", run->flops / seconds);
     }
-    sf_log_int(log, "memory", sf_engine_memory(run->engine));
+    sf_log_int(log, "memory", sf_engine_memory(run->seat.runner.engine));
     return sf_log_end(log, run->diag);
 }
 
@@ -97,20 +97,13 @@ static sf_status log_end(sf_training *run)
     return sf_log_end(&run->log, run->diag);
 }
 
-sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
-{
-    sf_status status = sf_agree(run->comm, mine, what, run->diag);
-    run->settled = status != SF_OK && status != SF_EPEER;
-    return status;
-}
-
 static sf_status save(sf_training *run)
 {
     int64_t keep = run->options.keep;
     char path[SF_PATH_SIZE + 32];
     if (!run->checkpoints.open || run->saved == run->info.step)
         return SF_OK;
-    sf_state state = {&run->pieces, run->names, run->arguments, run->comm};
+    sf_state state = sf_seat_state(&run->seat);
     keep = keep == 0 ? 2 : keep < 0 ? 0 : keep;
     sf_status status = sf_checkpoints_save(&run->checkpoints, &state, &run->info, keep, run->diag);
     run->settled = status != SF_OK && status != SF_EPEER;
@@ -133,31 +126,21 @@ static sf_status check_loss(const sf_training *run)
     return SF_EWRONG;
 }
 
-static void cut_wholes(sf_training *run)
-{
-    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
-        if (run->wholes[i].data != run->arguments[i].data)
-            sf_cut_piece(sf_pieces_runs(&run->pieces, i),
-                         sf_dtype_get(run->wholes[i].type->dtype)->bytes, run->wholes[i].data,
-                         run->arguments[i].data);
-}
-
 static sf_status make_step(sf_training *run, double *seconds)
 {
     double began = sf_now();
-    SF_TRY(sf_data_batch(&run->data, run->info.step, run->wholes, run->diag));
-    sf_fill_keys(run->graph, run->info.seed, run->info.step, run->wholes);
-    cut_wholes(run);
-    SF_TRY(sf_engine_step(run->engine, run->diag));
+    sf_seat *seat = &run->seat;
+    SF_TRY(sf_seat_lend_inputs(seat, run->filled, run->diag));
+    SF_TRY(sf_data_batch(&run->data, run->info.step, seat->inputs, run->diag));
+    sf_fill_keys(run->graph, run->info.seed, run->info.step, seat->inputs);
+    SF_TRY(sf_seat_hand_in(seat, run->diag));
+    SF_TRY(sf_seat_step(seat, run->diag));
     run->info.step++;
     run->report.step = run->info.step;
     *seconds = sf_now() - began;
     run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
-    if (run->loss != SF_NONE) {
-        sf_tensor loss = sf_engine_result(run->engine, run->loss);
-        run->report.loss = sf_get_f64(&loss, 0);
-    }
-    return SF_OK;
+    return run->loss == SF_NONE ? SF_OK
+                                : sf_seat_number(seat, run->loss, run->diag, &run->report.loss);
 }
 
 /* Tells of the step. *stop: whether it is to be the last. */
@@ -194,7 +177,7 @@ static sf_status write_profile(sf_training *run)
     if (!run->options.profile || !sf_training_is_first(run))
         return SF_OK;
     sf_buf text = {0};
-    sf_engine_profile(run->engine, &text);
+    sf_engine_profile(run->seat.runner.engine, &text);
     sf_status status = sf_file_write(run->options.profile, text.text, text.length, run->diag);
     sf_buf_free(&text);
     return status;
@@ -218,8 +201,7 @@ sf_status sf_training_run(sf_training *run)
     run->saved = -1;
     sf_status status = train(run);
     sf_data_close(&run->data);
-    sf_engine_free(run->engine);
-    sf_local_free(run->local);
+    sf_seat_close(&run->seat);
     sf_buf_free(&run->log.line);
     sf_arena_free(&run->arena);
     return status;

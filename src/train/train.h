@@ -2,12 +2,10 @@
 #ifndef SF_TRAIN_TRAIN_H
 #define SF_TRAIN_TRAIN_H
 
-#include "local/local.h"
-#include "run/engine.h"
 #include "sheaf/train.h"
-#include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/log.h"
+#include "train/seat.h"
 
 /* A run. Zeroed but for the first four and the report; belongs outside of the guard, because it holds
  * files: sf_training_end closes them, after a jump too. */
@@ -20,20 +18,16 @@ typedef struct sf_training {
     sf_train_report report;
 
     sf_arena arena;
-    const char **names;         /* clean, by argument */
-    sf_local *local;            /* what this rank runs in a split run, or NULL */
-    sf_pieces pieces;           /* of the arguments that this rank has */
-    const sf_tensor *arguments; /* those of the engine: pieces */
-    const sf_tensor *wholes;    /* where data and keys go: the same but for those that are split */
-    bool *wanted;               /* by argument: from the data */
-    bool settled;               /* it failed, and all ranks know */
-    uint32_t loss;              /* result, or SF_NONE */
-    double flops;               /* of a step */
-    double pace;                /* seconds of a step, smoothed; 0 before the first */
-    int64_t saved;              /* step of the last checkpoint, -1: none */
-    const char *resumed;        /* checkpoint that this run began from, or NULL */
+    sf_seat seat;
+    bool *wanted;        /* by argument: from the data */
+    bool *filled;        /* by argument: anew for each step, from the data or as a key */
+    bool settled;        /* it failed, and all ranks know */
+    uint32_t loss;       /* result, or SF_NONE */
+    double flops;        /* of a step */
+    double pace;         /* seconds of a step, smoothed; 0 before the first */
+    int64_t saved;       /* step of the last checkpoint, -1: none */
+    const char *resumed; /* checkpoint that this run began from, or NULL */
     sf_checkpoint_info info;
-    sf_engine *engine;
     sf_mappings mappings; /* the checkpoint, while it is read */
     sf_data data;
     sf_checkpoints checkpoints;

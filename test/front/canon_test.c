@@ -13,8 +13,8 @@
 #include "base/rng.h"
 #include "front/import.h"
 #include "ir/opdef.h"
-#include "prog/program.h"
 #include "support/plans.h"
+#include "support/run.h"
 
 enum { SHUFFLES = 6 };
 
@@ -152,7 +152,7 @@ static void check_same(const char *what, const sf_graph *a, const sf_graph *b)
 /* Without scopes: HLO may tell others. */
 static void check_programs(const char *what, const sf_graph *a, const sf_graph *b)
 {
-    sf_program *x = sf_lower(a), *y = sf_lower(b);
+    sf_program *x = test_lower(a), *y = test_lower(b);
     sf_buf first = {0}, second = {0};
     sf_program_print(x, &first);
     sf_program_print(y, &second);

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "prog/program.h"
 #include "sheaf/graph.h"
+#include "support/run.h"
 
 #define X "tensor<4x6x3x5xf32>"
 #define W "tensor<4x7x3x5xf32>"
@@ -65,7 +65,7 @@ static void test_copies(void **state)
         if (sf_load_text(cases[i].text, strlen(cases[i].text), "step", &load, diag, &graph) !=
             SF_OK)
             fail_msg("%s: %s", cases[i].name, sf_diag_text(diag, 0));
-        sf_program *program = sf_lower(graph);
+        sf_program *program = test_lower(graph);
         if (program->ninsts != 1 + cases[i].others)
             fail_msg("%s: %d instructions", cases[i].name, (int)program->ninsts);
         sf_program_free(program);

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "prog/program.h"
 #include "sheaf/graph.h"
 #include "support/products.h"
+#include "support/run.h"
 
 static sf_program *lower_text(const char *text, sf_graph **graph)
 {
@@ -19,7 +19,7 @@ static sf_program *lower_text(const char *text, sf_graph **graph)
     if (sf_load_text(text, strlen(text), "step", &load, diag, graph) != SF_OK)
         fail_msg("%s\n%s", text, sf_diag_text(diag, 0));
     sf_diag_free(diag);
-    return sf_lower(*graph);
+    return test_lower(*graph);
 }
 
 static bool is_product(const sf_inst *inst)

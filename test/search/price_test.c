@@ -14,10 +14,10 @@
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/recipe.h"
-#include "prog/program.h"
 #include "shard/strategy.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
+#include "support/run.h"
 
 /* A step with all that prices need. */
 typedef struct fixture {
@@ -152,8 +152,8 @@ static const margin tiny = {0.13, 0.16};
 /* A price must tell what fits: it is what the program takes, or nearly so. */
 static void compare_memory(const sf_local *local, const sf_price *p, margin most, const char *what)
 {
-    sf_program *program = sf_lower(local->graph);
-    int64_t real = program->arena_bytes + program->state_bytes + program->constant_bytes;
+    sf_program *program = test_lower(local->graph);
+    int64_t real = sf_program_bytes(program);
     double ratio = (double)p->memory / (double)real;
     int64_t sum = 0;
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)

@@ -260,14 +260,17 @@ static void test_bad_rules(void **state)
     assert_false(sf_init_is_rules("model.safetensors"));
     sf_init_rules rules;
     assert_int_equal(sf_init_parse("nobody=zeros", &arena, NULL, &rules), SF_OK);
-    assert_int_equal(sf_init_random(&whole, names, &rules, 0, arguments, NULL), SF_EUSAGE);
+    assert_int_equal(
+        sf_init_random(&whole, names, &rules, 0, &(sf_holder){.tensors = arguments}, NULL),
+        SF_EUSAGE);
 }
 
 static void test_random(void **state)
 {
     (void)state;
     const sf_init_rules none = {0};
-    assert_int_equal(sf_init_random(&whole, names, &none, 3, arguments, NULL), SF_OK);
+    assert_int_equal(
+        sf_init_random(&whole, names, &none, 3, &(sf_holder){.tensors = arguments}, NULL), SF_OK);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         double sum = 0;
         for (int64_t k = 0; k < arguments[i].type->count; k++)
@@ -307,10 +310,12 @@ static void test_pieces(void **state)
                         type->rank, type->dims, NULL, &layouts[i]);
         pieces[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
     }
-    assert_int_equal(sf_init_random(&whole, names, &none, 5, arguments, NULL), SF_OK);
+    assert_int_equal(
+        sf_init_random(&whole, names, &none, 5, &(sf_holder){.tensors = arguments}, NULL), SF_OK);
     for (int rank = 0; rank < 4; rank++) {
         sf_pieces own = {graph, mesh, rank, layouts};
-        assert_int_equal(sf_init_random(&own, names, &none, 5, pieces, NULL), SF_OK);
+        assert_int_equal(
+            sf_init_random(&own, names, &none, 5, &(sf_holder){.tensors = pieces}, NULL), SF_OK);
         for (uint32_t i = 0; i < count; i++) {
             if (!sf_argument_is_kept(&graph->arguments[i]))
                 continue;
@@ -330,15 +335,16 @@ static void test_pieces(void **state)
 static void test_file(void **state)
 {
     (void)state;
-    assert_int_equal(
-        sf_init_file(&whole, names, "examples/gpt-micro.io.safetensors", 0, arguments, NULL),
-        SF_OK);
+    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.io.safetensors", 0,
+                                  &(sf_holder){.tensors = arguments}, NULL),
+                     SF_OK);
     uint32_t kernel = find("params/layer_0/attn/q/kernel");
     assert_true(sf_get_f64(&arguments[kernel], 0) != 0);
-    assert_int_equal(
-        sf_init_file(&whole, names, "test/data/micro/mlp-micro.io.safetensors", 0, arguments, NULL),
-        SF_EINPUT);
-    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.json", 0, arguments, NULL),
+    assert_int_equal(sf_init_file(&whole, names, "test/data/micro/mlp-micro.io.safetensors", 0,
+                                  &(sf_holder){.tensors = arguments}, NULL),
+                     SF_EINPUT);
+    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.json", 0,
+                                  &(sf_holder){.tensors = arguments}, NULL),
                      SF_EINPUT);
 }
 

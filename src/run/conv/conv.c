@@ -21,21 +21,21 @@ void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at)
 }
 
 /* Rows that follow each other in this dimension see elements that follow each other in memory. */
-static bool is_run(const sf_conv *c, const sf_conv_place *place)
+static bool is_run(const sf_conv_job *c, const sf_conv_place *place)
 {
     if (place->space < 0)
         return place->lhs_stride == 1;
-    const sf_conv_dim *dim = &c->space[place->space];
+    const sf_conv_dim *dim = &c->g.space[place->space];
     return dim->lhs_stride == 1 && dim->stride == 1 && dim->base == 1;
 }
 
 /* The places, in the order in which the result has them in memory. */
 static void list_places(sf_conv_plan *plan)
 {
-    const sf_conv *c = plan->conv;
-    plan->places[plan->nplaces++] = (sf_conv_place){-1, c->batch, c->lhs_batch, c->out_batch};
-    for (int d = 0; d < c->spatial; d++) {
-        const sf_conv_dim *dim = &c->space[d];
+    const sf_conv_job *c = plan->conv;
+    plan->places[plan->nplaces++] = (sf_conv_place){-1, c->g.batch, c->g.lhs_batch, c->g.out_batch};
+    for (int d = 0; d < c->g.spatial; d++) {
+        const sf_conv_dim *dim = &c->g.space[d];
         plan->places[plan->nplaces++] =
             (sf_conv_place){d, dim->out, dim->stride * dim->lhs_stride, dim->out_stride};
     }
@@ -60,15 +60,15 @@ static void move_last(sf_conv_plan *plan, int which)
 static void choose_direction(sf_conv_plan *plan)
 {
     enum { SHORT = 4 };
-    const sf_conv *c = plan->conv;
-    if (c->lhs_feature == 1 && c->channels >= SHORT)
+    const sf_conv_job *c = plan->conv;
+    if (c->g.lhs_feature == 1 && c->g.channels >= SHORT)
         return;
     int best = -1;
     for (int i = 0; i < plan->nplaces; i++)
         if (is_run(c, &plan->places[i]) &&
             (best < 0 || plan->places[i].size >= plan->places[best].size))
             best = i;
-    if (best < 0 || (c->lhs_feature == 1 && plan->places[best].size <= c->channels))
+    if (best < 0 || (c->g.lhs_feature == 1 && plan->places[best].size <= c->g.channels))
         return;
     plan->along_rows = true;
     move_last(plan, best);
@@ -91,31 +91,32 @@ static int64_t distance_of_rows(const sf_conv_plan *plan)
     return distance < 0 ? 0 : distance;
 }
 
-static bool kernel_is_plain(const sf_conv *c)
+static bool kernel_is_plain(const sf_conv_job *c)
 {
-    int64_t next = c->channels * c->rhs_input;
-    for (int d = c->spatial - 1; d >= 0; d--) {
-        if (c->space[d].window != 1 && c->space[d].rhs_stride != next)
+    int64_t next = c->g.channels * c->g.rhs_input;
+    for (int d = c->g.spatial - 1; d >= 0; d--) {
+        if (c->g.space[d].window != 1 && c->g.space[d].rhs_stride != next)
             return false;
-        next *= c->space[d].window;
+        next *= c->g.space[d].window;
     }
     return true;
 }
 
-static sf_conv_plan plan_of(const sf_conv *c)
+static sf_conv_plan plan_of(const sf_conv_job *c)
 {
     sf_conv_plan plan = {
-        .conv = c, .groups = c->feature_groups * c->batch_groups, .rows = c->batch};
-    plan.type = sf_gemm_type_for(sf_gemm_set_get(), c->lhs_dtype, c->rhs_dtype);
-    plan.features = c->features / plan.groups;
-    plan.steps = c->channels;
-    for (int d = 0; d < c->spatial; d++) {
-        plan.rows *= c->space[d].out;
-        plan.steps *= c->space[d].window;
+        .conv = c, .groups = c->g.feature_groups * c->g.batch_groups, .rows = c->g.batch};
+    plan.type = sf_gemm_type_for(sf_gemm_set_get(), c->g.lhs_dtype, c->g.rhs_dtype);
+    plan.features = c->g.features / plan.groups;
+    plan.steps = c->g.channels;
+    for (int d = 0; d < c->g.spatial; d++) {
+        plan.rows *= c->g.space[d].out;
+        plan.steps *= c->g.space[d].window;
     }
-    plan.lhs_group = c->feature_groups > 1 ? c->channels * c->lhs_feature : c->batch * c->lhs_batch;
-    plan.rhs_group = plan.features * c->rhs_output;
-    plan.out_group = plan.features * c->out_feature;
+    plan.lhs_group =
+        c->g.feature_groups > 1 ? c->g.channels * c->g.lhs_feature : c->g.batch * c->g.lhs_batch;
+    plan.rhs_group = plan.features * c->g.rhs_output;
+    plan.out_group = plan.features * c->g.out_feature;
     list_places(&plan);
     choose_direction(&plan);
     plan.c_row = distance_of_rows(&plan);
@@ -129,19 +130,19 @@ static void store(const void *context, int64_t group, int64_t i, int64_t rows, i
                   int64_t columns, const void *sums, int64_t ld)
 {
     const sf_conv_plan *plan = context;
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     const sf_conv_place *last = &plan->places[plan->nplaces - 1];
-    int64_t size = sf_dtype_get(c->out_dtype)->bytes;
+    int64_t size = sf_dtype_get(c->g.out_dtype)->bytes;
     int64_t sum_size = sf_dtype_get(plan->type->sums)->bytes, at[SF_MAX_RANK];
     sf_conv_row(plan, i, at);
     for (int64_t r = 0; r < rows;) {
-        int64_t offset = group * plan->out_group + j * c->out_feature, count = 1;
+        int64_t offset = group * plan->out_group + j * c->g.out_feature, count = 1;
         for (int d = 0; d < plan->nplaces; d++)
             offset += at[d] * plan->places[d].out_stride;
         char *to = (char *)c->out + offset * size;
         const char *from = (const char *)sums + r * ld * sum_size;
-        if (c->out_feature == 1 || last->out_stride != 1) {
-            sf_sums_store(to, c->out_dtype, c->out_feature, from, columns, false);
+        if (c->g.out_feature == 1 || last->out_stride != 1) {
+            sf_sums_store(to, c->g.out_dtype, c->g.out_feature, from, columns, false);
         } else {
             char line[64 * 8];
             int64_t most = last->size - at[plan->nplaces - 1];
@@ -150,7 +151,8 @@ static void store(const void *context, int64_t group, int64_t i, int64_t rows, i
             for (int64_t n = 0; n < columns; n++) {
                 for (int64_t x = 0; x < count; x++)
                     memcpy(line + x * sum_size, from + (x * ld + n) * sum_size, (size_t)sum_size);
-                sf_sums_store(to + n * c->out_feature * size, c->out_dtype, 1, line, count, false);
+                sf_sums_store(to + n * c->g.out_feature * size, c->g.out_dtype, 1, line, count,
+                              false);
             }
         }
         r += count;
@@ -163,11 +165,11 @@ static void store(const void *context, int64_t group, int64_t i, int64_t rows, i
  * become one row dimension and, without groups, at most one of batches. */
 static bool as_gemm(const sf_conv_plan *plan, sf_gemm *out)
 {
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     sf_conv_place merged[2] = {{.size = 1}, {.size = 1}};
     int count = 0;
-    for (int d = 0; d < c->spatial; d++) {
-        const sf_conv_dim *dim = &c->space[d];
+    for (int d = 0; d < c->g.spatial; d++) {
+        const sf_conv_dim *dim = &c->g.space[d];
         if (dim->window != 1 || dim->stride != 1 || dim->low != 0 || dim->base != 1 ||
             dim->out > dim->lhs)
             return false;
@@ -191,27 +193,27 @@ static bool as_gemm(const sf_conv_plan *plan, sf_gemm *out)
     *out = (sf_gemm){.batches = groups ? plan->groups : merged[1].size,
                      .m = merged[0].size,
                      .n = plan->features,
-                     .k = c->channels,
+                     .k = c->g.channels,
                      .epilogue = c->epilogue,
                      .scratch = c->scratch};
-    out->a = (sf_matrix){(void *)(uintptr_t)c->lhs, c->lhs_dtype,
+    out->a = (sf_matrix){(void *)(uintptr_t)c->lhs, c->g.lhs_dtype,
                          groups ? plan->lhs_group : merged[1].lhs_stride, merged[0].lhs_stride,
-                         c->lhs_feature};
-    out->b = (sf_matrix){(void *)(uintptr_t)c->rhs, c->rhs_dtype, groups ? plan->rhs_group : 0,
-                         c->rhs_input, c->rhs_output};
-    out->c = (sf_matrix){c->out, c->out_dtype, groups ? plan->out_group : merged[1].out_stride,
-                         merged[0].out_stride, c->out_feature};
+                         c->g.lhs_feature};
+    out->b = (sf_matrix){(void *)(uintptr_t)c->rhs, c->g.rhs_dtype, groups ? plan->rhs_group : 0,
+                         c->g.rhs_input, c->g.rhs_output};
+    out->c = (sf_matrix){c->out, c->g.out_dtype, groups ? plan->out_group : merged[1].out_stride,
+                         merged[0].out_stride, c->g.out_feature};
     return true;
 }
 
-static bool is_empty(const sf_conv *c, const sf_conv_plan *plan)
+static bool is_empty(const sf_conv_job *c, const sf_conv_plan *plan)
 {
-    return plan->rows == 0 || c->features == 0;
+    return plan->rows == 0 || c->g.features == 0;
 }
 
 static sf_blocks blocks_of(const sf_conv_plan *plan)
 {
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     return (sf_blocks){.type = plan->type,
                        .batches = plan->groups,
                        .m = plan->rows,
@@ -220,8 +222,8 @@ static sf_blocks blocks_of(const sf_conv_plan *plan)
                        .context = plan,
                        .pack_a = sf_conv_pack_lhs,
                        .pack_b = sf_conv_pack_rhs,
-                       .direct = c->out_feature == 1 && plan->c_row >= 0 &&
-                                 c->out_dtype == plan->type->sums,
+                       .direct = c->g.out_feature == 1 && plan->c_row >= 0 &&
+                                 c->g.out_dtype == plan->type->sums,
                        .c = c->out,
                        .c_batch = plan->out_group,
                        .c_row = plan->c_row,
@@ -230,7 +232,7 @@ static sf_blocks blocks_of(const sf_conv_plan *plan)
                        .scratch = c->scratch};
 }
 
-static int64_t phase_scratch(const sf_conv *conv, int threads)
+static int64_t phase_scratch(const sf_conv_job *conv, int threads)
 {
     sf_conv_plan plan = plan_of(conv);
     sf_gemm gemm;
@@ -244,7 +246,7 @@ static int64_t phase_scratch(const sf_conv *conv, int threads)
     return sf_blocks_scratch(&blocks, threads);
 }
 
-static void run_phase(const sf_conv *conv, sf_threads *threads)
+static void run_phase(const sf_conv_job *conv, sf_threads *threads)
 {
     sf_conv_plan plan = plan_of(conv);
     sf_gemm gemm;
@@ -262,9 +264,9 @@ static void run_phase(const sf_conv *conv, sf_threads *threads)
     sf_blocks_run(&blocks, threads);
 }
 
-int64_t sf_conv_scratch(const sf_conv *conv, int threads)
+int64_t sf_conv_scratch(const sf_conv_job *conv, int threads)
 {
-    sf_conv phase;
+    sf_conv_job phase;
     int64_t most = 0;
     for (int64_t number = 0; sf_conv_phase(conv, number, &phase); number++) {
         int64_t bytes = phase_scratch(&phase, threads);
@@ -275,15 +277,15 @@ int64_t sf_conv_scratch(const sf_conv *conv, int threads)
 
 /* The rows of the product are the places of the result as it has them in memory: not so with phases,
  * which make every second place or the like, and where another order is better for packing. */
-static bool in_order(const sf_conv *conv, const sf_conv_plan *plan)
+static bool in_order(const sf_conv_job *conv, const sf_conv_plan *plan)
 {
-    sf_conv second;
-    return !sf_conv_phase(conv, 1, &second) && (plan->rows == 1 || plan->c_row == conv->features);
+    sf_conv_job second;
+    return !sf_conv_phase(conv, 1, &second) && (plan->rows == 1 || plan->c_row == conv->g.features);
 }
 
-void sf_conv_run(const sf_conv *conv, sf_threads *threads)
+void sf_conv_run(const sf_conv_job *conv, sf_threads *threads)
 {
-    sf_conv phase;
+    sf_conv_job phase;
     sf_conv_plan whole = plan_of(conv);
     bool later = conv->epilogue && !in_order(conv, &whole);
     for (int64_t number = 0; sf_conv_phase(conv, number, &phase); number++) {
@@ -292,5 +294,5 @@ void sf_conv_run(const sf_conv *conv, sf_threads *threads)
         run_phase(&phase, threads);
     }
     if (later)
-        sf_epilogue_run_all(conv->epilogue, whole.rows, conv->features, threads);
+        sf_epilogue_run_all(conv->epilogue, whole.rows, conv->g.features, threads);
 }

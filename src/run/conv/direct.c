@@ -30,7 +30,7 @@ enum {
 
 typedef struct direct {
     const sf_conv_plan *plan;
-    const sf_conv *conv;
+    const sf_conv_job *conv;
     const sf_vec *vec;
     sf_vtaps *taps;
     sf_dtype sums;    /* what sums are kept in */
@@ -62,20 +62,20 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* The dimension whose elements are nearest to each other. */
-static int nearest(const sf_conv *c)
+static int nearest(const sf_conv_job *c)
 {
     int best = 0;
-    for (int d = 1; d < c->spatial; d++)
-        if (c->space[d].out > 1 &&
-            (c->space[best].out == 1 || c->space[d].lhs_stride < c->space[best].lhs_stride))
+    for (int d = 1; d < c->g.spatial; d++)
+        if (c->g.space[d].out > 1 &&
+            (c->g.space[best].out == 1 || c->g.space[d].lhs_stride < c->g.space[best].lhs_stride))
             best = d;
     return best;
 }
 
-static bool rows_are_places(const sf_conv *c, int x)
+static bool rows_are_places(const sf_conv_job *c, int x)
 {
     enum { SHORT = 8 };
-    const sf_conv_dim *dim = &c->space[x];
+    const sf_conv_dim *dim = &c->g.space[x];
     return dim->lhs_stride == 1 && dim->stride == 1 && dim->base == 1 && dim->out_stride == 1 &&
            dim->out >= SHORT;
 }
@@ -83,24 +83,24 @@ static bool rows_are_places(const sf_conv *c, int x)
 static bool rows_are_features(const sf_conv_plan *plan)
 {
     enum { MOST = 32, STEP = 4 };
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     return plan->groups > 1 && plan->features <= MOST && plan->features % STEP == 0 &&
-           plan->steps <= MOST_TAPS && c->spatial > 0 && c->out_feature == 1 &&
-           c->lhs_dtype == plan->type->sums && c->out_dtype == plan->type->sums;
+           plan->steps <= MOST_TAPS && c->g.spatial > 0 && c->g.out_feature == 1 &&
+           c->g.lhs_dtype == plan->type->sums && c->g.out_dtype == plan->type->sums;
 }
 
 bool sf_conv_direct_can(const sf_conv_plan *plan)
 {
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     if (rows_are_features(plan))
         return true;
-    if (plan->groups < LEAST_GROUPS || plan->features > FEW || c->spatial == 0)
+    if (plan->groups < LEAST_GROUPS || plan->features > FEW || c->g.spatial == 0)
         return false;
-    if (c->feature_groups > 1 && c->channels > FEW)
+    if (c->g.feature_groups > 1 && c->g.channels > FEW)
         return false;
     int64_t places = plan->rows * plan->features;
     bool by_places = rows_are_places(c, nearest(c)) && plan->lhs_group != 1;
-    bool few = plan->features * c->batch <= FEW && places <= MOST_PLACES;
+    bool few = plan->features * c->g.batch <= FEW && places <= MOST_PLACES;
     return plan->steps <= MOST_TAPS || (!by_places && few);
 }
 
@@ -111,7 +111,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 static void find_inside(direct *d)
 {
-    const sf_conv_dim *dim = &d->conv->space[d->x];
+    const sf_conv_dim *dim = &d->conv->g.space[d->x];
     if (dim->base != 1)
         return;
     int64_t last = dim->lhs - 1 + dim->low - (dim->window - 1) * dim->dilation;
@@ -122,42 +122,42 @@ static void find_inside(direct *d)
 }
 
 /* The kernel as it is packed: by group, channel, place in the window and feature. */
-static sf_conv packed_of(const sf_conv_plan *plan)
+static sf_conv_job packed_of(const sf_conv_plan *plan)
 {
-    sf_conv c = *plan->conv;
+    sf_conv_job c = *plan->conv;
     int64_t next = plan->features;
-    c.rhs_dtype = plan->type->sums;
-    c.rhs_output = 1;
-    for (int i = c.spatial - 1; i >= 0; i--) {
-        c.space[i].rhs_stride = next;
-        next *= c.space[i].window;
+    c.g.rhs_dtype = plan->type->sums;
+    c.g.rhs_output = 1;
+    for (int i = c.g.spatial - 1; i >= 0; i--) {
+        c.g.space[i].rhs_stride = next;
+        next *= c.g.space[i].window;
     }
-    c.rhs_input = next;
+    c.g.rhs_input = next;
     c.rhs = c.scratch;
     return c;
 }
 
-static void pack_kernel(const direct *d, const sf_conv *from)
+static void pack_kernel(const direct *d, const sf_conv_job *from)
 {
     const sf_conv_plan *plan = d->plan;
-    int64_t size = sf_dtype_get(from->rhs_dtype)->bytes, dims[SF_MAX_RANK] = {from->channels};
+    int64_t size = sf_dtype_get(from->g.rhs_dtype)->bytes, dims[SF_MAX_RANK] = {from->g.channels};
     char *to = d->scratch;
-    for (int i = 0; i < from->spatial; i++)
-        dims[1 + i] = from->space[i].window;
+    for (int i = 0; i < from->g.spatial; i++)
+        dims[1 + i] = from->g.space[i].window;
     for (int64_t g = 0; g < plan->groups && plan->steps > 0; g++) {
         int64_t at[SF_MAX_RANK] = {0};
         do {
-            int64_t offset = g * plan->rhs_group + at[0] * from->rhs_input;
-            for (int i = 0; i < from->spatial; i++)
-                offset += at[1 + i] * from->space[i].rhs_stride;
-            d->vec->loads[from->rhs_dtype](to, (const char *)from->rhs + offset * size,
-                                           from->rhs_output, plan->features);
+            int64_t offset = g * plan->rhs_group + at[0] * from->g.rhs_input;
+            for (int i = 0; i < from->g.spatial; i++)
+                offset += at[1 + i] * from->g.space[i].rhs_stride;
+            d->vec->loads[from->g.rhs_dtype](to, (const char *)from->rhs + offset * size,
+                                             from->g.rhs_output, plan->features);
             to += plan->features * sf_dtype_get(d->sums)->bytes;
-        } while (sf_next_index(1 + from->spatial, dims, at));
+        } while (sf_next_index(1 + from->g.spatial, dims, at));
     }
 }
 
-static direct direct_of(const sf_conv_plan *plan, const sf_conv *c, int threads)
+static direct direct_of(const sf_conv_plan *plan, const sf_conv_job *c, int threads)
 {
     direct d = {.plan = plan, .conv = c, .vec = sf_vec_get(), .sums = plan->type->sums};
     d.taps = d.vec->taps[d.sums == SF_F64 ? SF_VF64 : SF_VF32];
@@ -165,14 +165,14 @@ static direct direct_of(const sf_conv_plan *plan, const sf_conv *c, int threads)
     d.by_features = rows_are_features(plan);
     d.by_groups = plan->lhs_group == 1 || plan->steps > MOST_TAPS || !rows_are_places(c, d.x);
     d.length = d.by_groups ? plan->groups : 1;
-    d.lines = plan->rows / c->space[d.x].out * plan->features * (plan->groups / d.length);
+    d.lines = plan->rows / c->g.space[d.x].out * plan->features * (plan->groups / d.length);
     d.lhs_step = d.by_groups ? plan->lhs_group : 1;
     d.rhs_step = d.by_groups ? plan->rhs_group : 0;
     d.out_step = d.by_groups ? plan->out_group : 1;
-    d.native = c->lhs_dtype == d.sums && c->rhs_dtype == d.sums && c->out_dtype == d.sums &&
+    d.native = c->g.lhs_dtype == d.sums && c->g.rhs_dtype == d.sums && c->g.out_dtype == d.sums &&
                d.lhs_step == 1 && d.rhs_step == d.by_groups && d.out_step == 1;
     if (d.by_features)
-        d.lines = plan->rows / c->space[d.x].out;
+        d.lines = plan->rows / c->g.space[d.x].out;
     int64_t each = (plan->groups + threads - 1) / threads;
     d.block = least((each + 15) / 16 * 16, 4 * BLOCK);
     d.scratch = c->scratch;
@@ -182,10 +182,10 @@ static direct direct_of(const sf_conv_plan *plan, const sf_conv *c, int threads)
 
 static line line_at(const direct *d, int64_t number)
 {
-    const sf_conv *c = d->conv;
+    const sf_conv_job *c = d->conv;
     line l = {0};
-    for (int i = 0; i < c->spatial; i++) {
-        const sf_conv_dim *dim = &c->space[i];
+    for (int i = 0; i < c->g.spatial; i++) {
+        const sf_conv_dim *dim = &c->g.space[i];
         if (i == d->x)
             continue;
         int64_t at = number % dim->out;
@@ -193,11 +193,11 @@ static line line_at(const direct *d, int64_t number)
         l.start[i] = at * dim->stride - dim->low;
         l.out += at * dim->out_stride;
     }
-    int64_t batch = number % c->batch, rest = number / c->batch;
+    int64_t batch = number % c->g.batch, rest = number / c->g.batch;
     int64_t feature = rest % d->plan->features, group = rest / d->plan->features;
-    l.lhs = batch * c->lhs_batch + group * d->plan->lhs_group;
-    l.rhs = feature * c->rhs_output + group * d->plan->rhs_group;
-    l.out += batch * c->out_batch + feature * c->out_feature + group * d->plan->out_group;
+    l.lhs = batch * c->g.lhs_batch + group * d->plan->lhs_group;
+    l.rhs = feature * c->g.rhs_output + group * d->plan->rhs_group;
+    l.out += batch * c->g.out_batch + feature * c->g.out_feature + group * d->plan->out_group;
     return l;
 }
 
@@ -206,9 +206,9 @@ static line line_at(const direct *d, int64_t number)
 static bool window_line(const direct *d, const line *l, const int64_t *w, int64_t *lhs,
                         int64_t *rhs)
 {
-    const sf_conv *c = d->conv;
-    for (int i = 0; i < c->spatial; i++) {
-        const sf_conv_dim *dim = &c->space[i];
+    const sf_conv_job *c = d->conv;
+    for (int i = 0; i < c->g.spatial; i++) {
+        const sf_conv_dim *dim = &c->g.space[i];
         if (i == d->x)
             continue;
         int64_t far = (dim->reversed ? dim->window - 1 - w[i] : w[i]) * dim->dilation;
@@ -224,10 +224,10 @@ static bool window_line(const direct *d, const line *l, const int64_t *w, int64_
 /* The next line of the window; after the last, that of the next channel. */
 static void next_window_line(const direct *d, int64_t *w, int64_t *channel)
 {
-    for (int i = d->conv->spatial - 1; i >= 0; i--) {
+    for (int i = d->conv->g.spatial - 1; i >= 0; i--) {
         if (i == d->x)
             continue;
-        if (++w[i] < d->conv->space[i].window)
+        if (++w[i] < d->conv->g.space[i].window)
             return;
         w[i] = 0;
     }
@@ -239,21 +239,21 @@ static void next_window_line(const direct *d, int64_t *w, int64_t *channel)
 static void list_taps(const direct *d, const line *l, int64_t at, int64_t first, int64_t end,
                       list *out)
 {
-    const sf_conv *c = d->conv;
-    const sf_conv_dim *x = &c->space[d->x];
+    const sf_conv_job *c = d->conv;
+    const sf_conv_dim *x = &c->g.space[d->x];
     out->count = 0;
     if (first == end)
         return;
     int64_t w[SF_MAX_RANK] = {0}, number = first / x->window, from = first % x->window;
-    for (int i = c->spatial - 1; i >= 0; i--)
+    for (int i = c->g.spatial - 1; i >= 0; i--)
         if (i != d->x) {
-            w[i] = number % c->space[i].window;
-            number /= c->space[i].window;
+            w[i] = number % c->g.space[i].window;
+            number /= c->g.space[i].window;
         }
     int64_t channel = number, start = at * x->stride - x->low;
     while (first < end) {
         int64_t to = least(x->window, from + end - first);
-        int64_t lhs = channel * c->lhs_feature, rhs = channel * c->rhs_input;
+        int64_t lhs = channel * c->g.lhs_feature, rhs = channel * c->g.rhs_input;
         bool sees = window_line(d, l, w, &lhs, &rhs);
         for (int64_t k = from; sees && k < to; k++) {
             int64_t far = (x->reversed ? x->window - 1 - k : k) * x->dilation;
@@ -278,7 +278,7 @@ static const char *place(const void *data, int64_t at, sf_dtype dtype)
 static void add_converted(const direct *d, const list *taps, int64_t lhs, int64_t rhs,
                           int64_t count, void *sums)
 {
-    const sf_conv *c = d->conv;
+    const sf_conv_job *c = d->conv;
     _Alignas(64) double a[CONVERTED * BLOCK], b[CONVERTED * BLOCK];
     int64_t at[CONVERTED], width = sf_dtype_get(d->sums)->bytes;
     int64_t row = d->rhs_step ? count : 1;
@@ -286,12 +286,12 @@ static void add_converted(const direct *d, const list *taps, int64_t lhs, int64_
         int64_t some = least(CONVERTED, taps->count - n);
         for (int64_t i = 0; i < some; i++) {
             at[i] = i * BLOCK;
-            d->vec->loads[c->lhs_dtype]((char *)a + i * BLOCK * width,
-                                        place(c->lhs, lhs + taps->lhs[n + i], c->lhs_dtype),
-                                        d->lhs_step, count);
-            d->vec->loads[c->rhs_dtype]((char *)b + i * BLOCK * width,
-                                        place(c->rhs, rhs + taps->rhs[n + i], c->rhs_dtype),
-                                        d->rhs_step, row);
+            d->vec->loads[c->g.lhs_dtype]((char *)a + i * BLOCK * width,
+                                          place(c->lhs, lhs + taps->lhs[n + i], c->g.lhs_dtype),
+                                          d->lhs_step, count);
+            d->vec->loads[c->g.rhs_dtype]((char *)b + i * BLOCK * width,
+                                          place(c->rhs, rhs + taps->rhs[n + i], c->g.rhs_dtype),
+                                          d->rhs_step, row);
         }
         sf_taps t = {some, a, b, at, at, d->rhs_step == 0};
         d->taps(sums, count, &t, true);
@@ -303,7 +303,7 @@ static void add_converted(const direct *d, const list *taps, int64_t lhs, int64_
 static void add_taps(const direct *d, const list *taps, int64_t lhs, int64_t rhs, int64_t first,
                      int64_t count, bool accumulate, char *sums)
 {
-    const sf_conv *c = d->conv;
+    const sf_conv_job *c = d->conv;
     lhs += first * d->lhs_step;
     rhs += first * d->rhs_step;
     int64_t width = sf_dtype_get(d->sums)->bytes;
@@ -327,7 +327,7 @@ static void add_taps(const direct *d, const list *taps, int64_t lhs, int64_t rhs
 static char *result_at(const direct *d, int64_t out, int64_t first)
 {
     return (char *)d->conv->out +
-           (out + first * d->out_step) * sf_dtype_get(d->conv->out_dtype)->bytes;
+           (out + first * d->out_step) * sf_dtype_get(d->conv->g.out_dtype)->bytes;
 }
 
 /* A row of the result, from one list of taps. */
@@ -342,15 +342,15 @@ static void make_row(const direct *d, const list *taps, int64_t lhs, int64_t rhs
     for (int64_t i = 0; i < count; i += BLOCK) {
         int64_t some = least(BLOCK, count - i);
         add_taps(d, taps, lhs, rhs, i, some, false, (char *)sums);
-        d->vec->stores[d->conv->out_dtype](result_at(d, out, i), d->out_step, sums, some);
+        d->vec->stores[d->conv->g.out_dtype](result_at(d, out, i), d->out_step, sums, some);
     }
 }
 
 /* Several places that see the same taps, group by group. */
 static void make_places(const direct *d, const list *taps, int64_t lhs, int64_t out, int64_t count)
 {
-    const sf_conv *c = d->conv;
-    const sf_conv_dim *x = &c->space[d->x];
+    const sf_conv_job *c = d->conv;
+    const sf_conv_dim *x = &c->g.space[d->x];
     sf_vtaprows *run = d->vec->taprows[d->sums == SF_F64 ? SF_VF64 : SF_VF32];
     int64_t kernel = d->plan->steps * d->plan->features;
     for (int64_t g = 0; g < d->plan->groups; g++) {
@@ -368,7 +368,7 @@ static void make_places(const direct *d, const list *taps, int64_t lhs, int64_t 
 /* Places [from, to) of a line. */
 static void make_line(const direct *d, int64_t number, int64_t from, int64_t to)
 {
-    const sf_conv_dim *x = &d->conv->space[d->x];
+    const sf_conv_dim *x = &d->conv->g.space[d->x];
     line l = line_at(d, number);
     list taps;
     int64_t listed = -1, step = x->stride * x->lhs_stride;
@@ -394,7 +394,7 @@ static void run_places(void *context, int part, int64_t first, int64_t end)
 {
     (void)part;
     const direct *d = context;
-    int64_t length = d->conv->space[d->x].out;
+    int64_t length = d->conv->g.space[d->x].out;
     for (int64_t at = first; at < end;) {
         int64_t from = at % length, to = least(length, from + end - at);
         make_line(d, at / length, from, to);
@@ -405,7 +405,7 @@ static void run_places(void *context, int part, int64_t first, int64_t end)
 /* All places for a range of groups: chunks of taps, each for all places, in sums; then the result. */
 static void run_range(const direct *d, int64_t first, int64_t count, char *sums)
 {
-    const sf_conv_dim *x = &d->conv->space[d->x];
+    const sf_conv_dim *x = &d->conv->g.space[d->x];
     int64_t steps = d->plan->steps, row = d->block * sf_dtype_get(d->sums)->bytes;
     list taps;
     for (int64_t t = 0; t < steps; t += MOST_TAPS)
@@ -420,14 +420,15 @@ static void run_range(const direct *d, int64_t first, int64_t count, char *sums)
     for (int64_t n = 0; n < d->lines; n++) {
         line l = line_at(d, n);
         for (int64_t at = 0; at < x->out; at++)
-            d->vec->stores[d->conv->out_dtype](result_at(d, l.out + at * x->out_stride, first),
-                                               d->out_step, sums + (n * x->out + at) * row, count);
+            d->vec->stores[d->conv->g.out_dtype](result_at(d, l.out + at * x->out_stride, first),
+                                                 d->out_step, sums + (n * x->out + at) * row,
+                                                 count);
     }
 }
 
 static int64_t sums_bytes(const direct *d)
 {
-    return d->lines * d->conv->space[d->x].out * d->block * sf_dtype_get(d->sums)->bytes;
+    return d->lines * d->conv->g.space[d->x].out * d->block * sf_dtype_get(d->sums)->bytes;
 }
 
 static void run_blocks(void *context, int part, int64_t first, int64_t end)
@@ -448,15 +449,15 @@ int64_t sf_conv_direct_scratch(const sf_conv_plan *plan, int threads)
 
 void sf_conv_direct(const sf_conv_plan *plan, sf_threads *threads)
 {
-    sf_conv packed = packed_of(plan);
+    sf_conv_job packed = packed_of(plan);
     bool packs = rows_are_features(plan);
     direct d = direct_of(plan, packs ? &packed : plan->conv, sf_threads_count(threads));
-    int64_t products = (plan->steps + 1) * (packs ? d.conv->features : d.length);
+    int64_t products = (plan->steps + 1) * (packs ? d.conv->g.features : d.length);
     if (packs)
         pack_kernel(&d, plan->conv);
     if (plan->steps <= MOST_TAPS)
-        sf_threads_run(threads, d.lines * d.conv->space[d.x].out, 1 + GRAIN / products, run_places,
-                       &d);
+        sf_threads_run(threads, d.lines * d.conv->g.space[d.x].out, 1 + GRAIN / products,
+                       run_places, &d);
     else
         sf_threads_run(threads, (d.length + d.block - 1) / d.block, 1, run_blocks, &d);
 }

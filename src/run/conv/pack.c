@@ -13,33 +13,33 @@ typedef struct segments {
     int64_t at[SF_GEMM_MOST_K][SF_MAX_RANK];               /* window position */
 } segments;
 
-static void cut_steps(const sf_conv *c, int64_t p, int64_t k, segments *out)
+static void cut_steps(const sf_conv_job *c, int64_t p, int64_t k, segments *out)
 {
-    int64_t position = p / c->channels, channel = p % c->channels, w[SF_MAX_RANK];
-    for (int d = c->spatial - 1; d >= 0; d--) {
-        w[d] = position % c->space[d].window;
-        position /= c->space[d].window;
+    int64_t position = p / c->g.channels, channel = p % c->g.channels, w[SF_MAX_RANK];
+    for (int d = c->g.spatial - 1; d >= 0; d--) {
+        w[d] = position % c->g.space[d].window;
+        position /= c->g.space[d].window;
     }
     out->count = 0;
     while (k > 0) {
-        int64_t length = c->channels - channel < k ? c->channels - channel : k;
+        int64_t length = c->g.channels - channel < k ? c->g.channels - channel : k;
         out->first[out->count] = channel;
         out->length[out->count] = length;
-        memcpy(out->at[out->count], w, (size_t)c->spatial * sizeof *w);
+        memcpy(out->at[out->count], w, (size_t)c->g.spatial * sizeof *w);
         out->count++;
         k -= length;
         channel = 0;
-        for (int d = c->spatial - 1; d >= 0 && ++w[d] == c->space[d].window; d--)
+        for (int d = c->g.spatial - 1; d >= 0 && ++w[d] == c->g.space[d].window; d--)
             w[d] = 0;
     }
 }
 
 /* Turns window positions into distances from the start of the window. */
-static void spread(const sf_conv *c, segments *s)
+static void spread(const sf_conv_job *c, segments *s)
 {
     for (int n = 0; n < s->count; n++)
-        for (int d = 0; d < c->spatial; d++) {
-            const sf_conv_dim *dim = &c->space[d];
+        for (int d = 0; d < c->g.spatial; d++) {
+            const sf_conv_dim *dim = &c->g.space[d];
             int64_t w = s->at[n][d];
             s->at[n][d] = (dim->reversed ? dim->window - 1 - w : w) * dim->dilation;
         }
@@ -59,7 +59,7 @@ static row row_at(const sf_conv_plan *plan, const int64_t *at)
         if (d < 0)
             r.offset = at[i] * plan->places[i].lhs_stride;
         else
-            r.start[d] = at[i] * plan->conv->space[d].stride - plan->conv->space[d].low;
+            r.start[d] = at[i] * plan->conv->g.space[d].stride - plan->conv->g.space[d].low;
     }
     return r;
 }
@@ -68,16 +68,16 @@ static row row_at(const sf_conv_plan *plan, const int64_t *at)
 static const int64_t NOTHING = INT64_MIN;
 
 /* The offset of what a row sees in segment n; NOTHING for zeros. Dimension `except` is left out. */
-static inline int64_t seen(const sf_conv *c, const row *r, const segments *s, int n, int except)
+static inline int64_t seen(const sf_conv_job *c, const row *r, const segments *s, int n, int except)
 {
     int64_t offset = r->offset;
-    for (int d = 0; d < c->spatial; d++) {
+    for (int d = 0; d < c->g.spatial; d++) {
         if (d == except)
             continue;
-        int64_t element = sf_conv_element(&c->space[d], r->start[d] + s->at[n][d]);
+        int64_t element = sf_conv_element(&c->g.space[d], r->start[d] + s->at[n][d]);
         if (element < 0)
             return NOTHING;
-        offset += element * c->space[d].lhs_stride;
+        offset += element * c->g.space[d].lhs_stride;
     }
     return offset;
 }
@@ -109,8 +109,8 @@ static void gather(char *to, const char *from, int64_t stride, int64_t count, in
 static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char *lhs, int64_t *at,
                          int64_t rows, int64_t k, void *panel)
 {
-    const sf_conv *c = plan->conv;
-    int64_t size = sf_dtype_get(c->lhs_dtype)->bytes;
+    const sf_conv_job *c = plan->conv;
+    int64_t size = sf_dtype_get(c->g.lhs_dtype)->bytes;
     _Alignas(64) char lines[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K];
     for (int64_t i = 0; i < rows; i++, sf_conv_next_row(plan, at)) {
         row r = row_at(plan, at);
@@ -120,12 +120,12 @@ static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char
             if (offset == NOTHING)
                 memset(to, 0, (size_t)(length * size));
             else
-                gather(to, lhs + (offset + s->first[n] * c->lhs_feature) * size, c->lhs_feature,
+                gather(to, lhs + (offset + s->first[n] * c->g.lhs_feature) * size, c->g.lhs_feature,
                        length, size);
             to += length * size;
         }
     }
-    plan->type->pack_a(panel, rows, k, lines, c->lhs_dtype, k, 1);
+    plan->type->pack_a(panel, rows, k, lines, c->g.lhs_dtype, k, 1);
 }
 
 /* Which of `count` windows from `start` on, one position apart, see an element. */
@@ -139,7 +139,7 @@ static void clip(const sf_conv_dim *dim, int64_t start, int64_t count, int64_t *
 static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lhs, const row *r,
                      int64_t i, int64_t count, char *panel, int64_t size)
 {
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     int space = plan->places[plan->nplaces - 1].space;
     int64_t mr = plan->type->mr;
     char *to = panel + i * size;
@@ -148,17 +148,17 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
         bool none = offset == NOTHING;
         if (!none && space >= 0) {
             int64_t start = r->start[space] + s->at[n][space];
-            clip(&c->space[space], start, count, &first, &end);
-            offset += start * c->space[space].lhs_stride;
+            clip(&c->g.space[space], start, count, &first, &end);
+            offset += start * c->g.space[space].lhs_stride;
         }
         none = none || first >= end;
         const char *from =
-            none ? lhs : lhs + (offset + first + s->first[n] * c->lhs_feature) * size;
+            none ? lhs : lhs + (offset + first + s->first[n] * c->g.lhs_feature) * size;
         for (int64_t p = 0; p < s->length[n]; p++, to += mr * size) {
             if (none || end - first < count)
                 memset(to, 0, (size_t)(count * size));
             if (!none)
-                copy(to + first * size, from + p * c->lhs_feature * size, (end - first) * size);
+                copy(to + first * size, from + p * c->g.lhs_feature * size, (end - first) * size);
         }
     }
 }
@@ -167,10 +167,10 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
 static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const char *lhs, int64_t *at,
                           int64_t rows, int64_t k, void *panel)
 {
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     const sf_conv_place *last = &plan->places[plan->nplaces - 1];
-    int64_t size = sf_dtype_get(c->lhs_dtype)->bytes, mr = plan->type->mr;
-    bool native = c->lhs_dtype == plan->type->dtype && plan->type->unit == 1;
+    int64_t size = sf_dtype_get(c->g.lhs_dtype)->bytes, mr = plan->type->mr;
+    bool native = c->g.lhs_dtype == plan->type->dtype && plan->type->unit == 1;
     char other[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K], *to = native ? panel : other;
     for (int64_t i = 0; i < rows;) {
         int64_t *index = &at[plan->nplaces - 1];
@@ -182,7 +182,7 @@ static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const cha
         sf_conv_next_row(plan, at);
     }
     if (!native)
-        plan->type->pack_a(panel, rows, k, to, c->lhs_dtype, 1, mr);
+        plan->type->pack_a(panel, rows, k, to, c->g.lhs_dtype, 1, mr);
     else if (rows < mr)
         for (int64_t p = 0; p < k; p++)
             memset((char *)panel + (p * mr + rows) * size, 0, (size_t)((mr - rows) * size));
@@ -198,11 +198,11 @@ void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t
                       int64_t k, void *panels)
 {
     const sf_conv_plan *plan = context;
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     int64_t mr = plan->type->mr, panel = mr * row_bytes(plan->type, k);
     int64_t at[SF_MAX_RANK];
     const char *lhs =
-        (const char *)c->lhs + group * plan->lhs_group * sf_dtype_get(c->lhs_dtype)->bytes;
+        (const char *)c->lhs + group * plan->lhs_group * sf_dtype_get(c->g.lhs_dtype)->bytes;
     segments s;
     cut_steps(c, p, k, &s);
     spread(c, &s);
@@ -219,45 +219,45 @@ void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t
 static void pack_kernel(const sf_conv_plan *plan, const segments *s, const char *rhs, int64_t valid,
                         int64_t k, char *panel)
 {
-    const sf_conv *c = plan->conv;
-    int64_t size = sf_dtype_get(c->rhs_dtype)->bytes;
+    const sf_conv_job *c = plan->conv;
+    int64_t size = sf_dtype_get(c->g.rhs_dtype)->bytes;
     int64_t nr = plan->type->nr, step = nr * sf_dtype_get(plan->type->dtype)->bytes;
     char steps[SF_GEMM_MOST_STEP * SF_GEMM_MOST_K], *to = plan->type->unit == 1 ? panel : steps;
     for (int n = 0; n < s->count; n++) {
-        int64_t offset = s->first[n] * c->rhs_input;
-        for (int d = 0; d < c->spatial; d++)
-            offset += s->at[n][d] * c->space[d].rhs_stride;
+        int64_t offset = s->first[n] * c->g.rhs_input;
+        for (int d = 0; d < c->g.spatial; d++)
+            offset += s->at[n][d] * c->g.space[d].rhs_stride;
         if (plan->type->unit == 1)
-            plan->type->pack_b(to, valid, s->length[n], rhs + offset * size, c->rhs_dtype,
-                               c->rhs_output, c->rhs_input);
+            plan->type->pack_b(to, valid, s->length[n], rhs + offset * size, c->g.rhs_dtype,
+                               c->g.rhs_output, c->g.rhs_input);
         else
             for (int64_t p = 0; p < s->length[n]; p++)
-                gather(to + p * step, rhs + (offset + p * c->rhs_input) * size, c->rhs_output,
+                gather(to + p * step, rhs + (offset + p * c->g.rhs_input) * size, c->g.rhs_output,
                        valid, size);
         to += s->length[n] * step;
     }
     if (plan->type->unit != 1)
-        plan->type->pack_b(panel, valid, k, steps, c->rhs_dtype, 1, nr);
+        plan->type->pack_b(panel, valid, k, steps, c->g.rhs_dtype, 1, nr);
 }
 
 void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const sf_conv_plan *plan = context;
-    const sf_conv *c = plan->conv;
+    const sf_conv_job *c = plan->conv;
     int64_t nr = plan->type->nr, panel = nr * row_bytes(plan->type, k);
-    int64_t size = sf_dtype_get(c->rhs_dtype)->bytes;
+    int64_t size = sf_dtype_get(c->g.rhs_dtype)->bytes;
     segments s;
     if (!plan->plain_kernel)
         cut_steps(c, p, k, &s);
     for (int64_t j = 0; j < count; j += nr) {
         int64_t valid = count - j < nr ? count - j : nr;
         const char *rhs =
-            (const char *)c->rhs + (group * plan->rhs_group + (first + j) * c->rhs_output) * size;
+            (const char *)c->rhs + (group * plan->rhs_group + (first + j) * c->g.rhs_output) * size;
         char *to = (char *)panels + j / nr * panel;
         if (plan->plain_kernel)
-            plan->type->pack_b(to, valid, k, rhs + p * c->rhs_input * size, c->rhs_dtype,
-                               c->rhs_output, c->rhs_input);
+            plan->type->pack_b(to, valid, k, rhs + p * c->g.rhs_input * size, c->g.rhs_dtype,
+                               c->g.rhs_output, c->g.rhs_input);
         else
             pack_kernel(plan, &s, rhs, valid, k, to);
     }

@@ -35,20 +35,20 @@ static void cut_phase(sf_conv_dim *dim, int64_t phase, int64_t *rhs, int64_t *ou
     dim->out_stride *= base;
 }
 
-bool sf_conv_phase(const sf_conv *whole, int64_t number, sf_conv *out)
+bool sf_conv_phase(const sf_conv_job *whole, int64_t number, sf_conv_job *out)
 {
     int64_t rhs = 0, result = 0;
     *out = *whole;
-    for (int d = 0; d < whole->spatial; d++) {
-        int64_t count = phases(&whole->space[d]);
-        if (is_cut(&whole->space[d]))
-            cut_phase(&out->space[d], number % count, &rhs, &result);
+    for (int d = 0; d < whole->g.spatial; d++) {
+        int64_t count = phases(&whole->g.space[d]);
+        if (is_cut(&whole->g.space[d]))
+            cut_phase(&out->g.space[d], number % count, &rhs, &result);
         number /= count;
     }
     /* A question about scratch may come without data. */
     if (whole->rhs)
-        out->rhs = (const char *)whole->rhs + rhs * sf_dtype_get(whole->rhs_dtype)->bytes;
+        out->rhs = (const char *)whole->rhs + rhs * sf_dtype_get(whole->g.rhs_dtype)->bytes;
     if (whole->out)
-        out->out = (char *)whole->out + result * sf_dtype_get(whole->out_dtype)->bytes;
+        out->out = (char *)whole->out + result * sf_dtype_get(whole->g.out_dtype)->bytes;
     return number == 0;
 }

@@ -14,7 +14,7 @@ typedef struct sf_conv_place {
 /* Steps p of the product are (window position, channel), channels fastest; rows are the places of the
  * result, the last fastest. Batches are groups. */
 typedef struct sf_conv_plan {
-    const sf_conv *conv;
+    const sf_conv_job *conv;
     const sf_gemm_type *type;
     int nplaces;
     sf_conv_place places[SF_MAX_RANK];
@@ -32,7 +32,7 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
                       int64_t k, void *panels);
 
 /* Convolution `number` of those that `whole` is made of; false past the last. */
-bool sf_conv_phase(const sf_conv *whole, int64_t number, sf_conv *out);
+bool sf_conv_phase(const sf_conv_job *whole, int64_t number, sf_conv_job *out);
 
 /* The element at a position of one dimension, or -1. */
 static inline int64_t sf_conv_element(const sf_conv_dim *dim, int64_t position)

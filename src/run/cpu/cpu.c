@@ -1,34 +1,43 @@
-/* The CPU engine: lowers the step once, and runs the program. */
+/* The CPU engine: runs a program, instruction by instruction. Everything stands where it stands for good, so
+ * pointers and tensors are found once, when it is opened. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
-#include "prog/program.h"
 #include "run/collective.h"
-#include "run/conv/op.h"
+#include "run/conv/conv.h"
 #include "run/cpu/loop.h"
-#include "run/engine_kind.h"
 #include "run/fast/fast.h"
 #include "run/gemm/gemm.h"
+#include "run/kind.h"
+
+/* The tensors of a CALL, and how many elements the results of a COMM have. */
+typedef struct operands {
+    sf_tensor *in, *out;
+    int64_t *counts;
+} operands;
 
 /* A program in memory: that of the step, or a body of one of its instructions. */
 typedef struct frame {
     const sf_program *program;
     char **buffers;        /* by buffer: where it stands */
     sf_pointers *pointers; /* by instruction */
+    operands *operands;    /* by instruction */
+    sf_request **requests; /* by instruction: of a collective that is under way */
+    uint32_t *raisers;     /* by event: who raises it */
     struct frame **bodies; /* by instruction: its bodies */
+    sf_tensor *values;     /* of the program's inner graph, for the kernels of the op table */
 } frame;
 
-struct cpu {
-    const sf_graph *graph;
-    sf_program *program;
+typedef struct cpu {
+    const sf_program *program;
     sf_threads *threads;
     bool owns_threads;
     char *scratch;
     frame top;
-    void **owned; /* memory of arguments and constants */
+    void **owned; /* memory of arguments, constants and the arena */
     size_t nowned, owned_capacity;
     int64_t scratch_bytes;
     sf_eval_need need; /* of the instructions that use the kernels of the op table */
@@ -37,14 +46,21 @@ struct cpu {
     sf_eval eval;    /* for instructions that use the kernels of the op table */
     double *seconds; /* by instruction, over all steps */
     int64_t steps;
-};
+} cpu;
 
 static char *view_pointer(const frame *f, const sf_view *view)
 {
     return f->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
 }
 
-static sf_gemm gemm_of(const struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+static bool nests(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+}
+
+/* Products */
+
+static sf_gemm gemm_of(const cpu *c, const sf_inst *inst, const sf_pointers *at)
 {
     const sf_dot *dot = inst->dot;
     return (sf_gemm){
@@ -55,7 +71,7 @@ static sf_gemm gemm_of(const struct cpu *cpu, const sf_inst *inst, const sf_poin
         .a = {at->in ? at->in[0] : NULL, inst->in[0].dtype, 0, dot->a_row, dot->a_column},
         .b = {at->in ? at->in[1] : NULL, inst->in[1].dtype, 0, dot->b_row, dot->b_column},
         .c = {at->out ? at->out[0] : NULL, inst->out[0].dtype, 0, dot->c_row, dot->c_column},
-        .scratch = cpu->scratch,
+        .scratch = c->scratch,
     };
 }
 
@@ -77,17 +93,14 @@ static int inner_batches(const sf_dot *dot, int64_t *count)
     return at;
 }
 
-static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
-                    sf_epilogue *epilogue)
+static void run_dot(cpu *c, const sf_inst *inst, const sf_pointers *at, sf_epilogue *epilogue)
 {
     const sf_dot *dot = inst->dot;
     if (sf_view_count(&inst->out[0]) == 0) /* a walk over no batches would still begin */
         return;
-    sf_gemm gemm = gemm_of(cpu, inst, at);
+    sf_gemm gemm = gemm_of(c, inst, at);
     gemm.epilogue = epilogue;
     int outer = inner_batches(dot, &gemm.batches);
-    if (sf_view_count(&inst->out[0]) == 0)
-        return;
     if (dot->nbatch > 0) {
         gemm.a.batch = dot->a_batch[dot->nbatch - 1];
         gemm.b.batch = dot->b_batch[dot->nbatch - 1];
@@ -98,109 +111,42 @@ static void run_dot(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
             b_width = sf_dtype_get(gemm.b.dtype)->bytes;
     int64_t c_width = sf_dtype_get(gemm.c.dtype)->bytes;
     do {
-        int64_t a = 0, b = 0, c = 0;
+        int64_t x = 0, y = 0, z = 0;
         for (int d = 0; d < outer; d++) {
-            a += index[d] * dot->a_batch[d];
-            b += index[d] * dot->b_batch[d];
-            c += index[d] * dot->c_batch[d];
+            x += index[d] * dot->a_batch[d];
+            y += index[d] * dot->b_batch[d];
+            z += index[d] * dot->c_batch[d];
         }
-        gemm.a.data = at->in[0] + a * a_width;
-        gemm.b.data = at->in[1] + b * b_width;
-        gemm.c.data = at->out[0] + c * c_width;
+        gemm.a.data = at->in[0] + x * a_width;
+        gemm.b.data = at->in[1] + y * b_width;
+        gemm.c.data = at->out[0] + z * c_width;
         if (epilogue)
-            epilogue->first = c / sf_dot_columns(dot);
-        sf_gemm_run(&gemm, cpu->threads);
+            epilogue->first = z / sf_dot_columns(dot);
+        sf_gemm_run(&gemm, c->threads);
     } while (sf_next_index(outer, dot->batch, index));
 }
 
-/* The result is written over this operand, which the kernels of the op table read to the end. */
-static bool stands_in_place(const sf_inst *inst, uint32_t operand)
+static void run_conv(cpu *c, const sf_inst *inst, const sf_pointers *at, sf_epilogue *epilogue)
 {
-    return operand < inst->node->nresults && inst->in[operand].buffer == inst->out[operand].buffer;
-}
-
-/* An op by a fast kernel, or by that of the op table, on whole contiguous tensors. */
-static sf_status run_op(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at, sf_diag *diag)
-{
-    const sf_node *node = inst->node;
-    sf_mark mark = sf_arena_mark(&cpu->eval.scratch);
-    sf_arena *scratch = &cpu->eval.scratch;
-    const sf_type **types = SF_ARRAY(scratch, node->noperands + node->nresults, const sf_type *);
-    sf_tensor *in = SF_ARRAY(scratch, node->noperands, sf_tensor);
-    sf_tensor *out = SF_ARRAY(scratch, node->nresults, sf_tensor);
-    sf_op op = sf_op_of(cpu->graph, node, types);
-    cpu->eval.diag = diag;
-    for (uint32_t i = 0; i < node->noperands; i++)
-        in[i] = (sf_tensor){.type = op.in[i], .data = at->in[i]};
-    for (uint32_t i = 0; i < node->nresults; i++)
-        out[i] = (sf_tensor){.type = op.out[i], .data = at->out[i]};
-    int64_t variant;
-    const sf_fast *kernel = sf_fast_find(&op, &variant);
-    if (kernel) {
-        sf_fast_run(kernel, &op, variant, in, out, cpu->scratch, cpu->threads);
-        sf_arena_reset(scratch, mark);
-        return SF_OK;
-    }
-    for (uint32_t i = 0; i < node->noperands; i++)
-        if (stands_in_place(inst, i))
-            in[i].data = sf_arena_copy(scratch, in[i].data, (size_t)sf_type_bytes(op.in[i]));
-    for (uint32_t i = 0; i < node->nresults; i++)
-        memset(out[i].data, 0, (size_t)sf_type_bytes(op.out[i]));
-    for (uint32_t i = 0; i < inst->ncaptured; i++)
-        cpu->eval.values[inst->captured[i]] = (sf_tensor){
-            .type = sf_type_of(cpu->graph, inst->captured[i]), .data = at->in[node->noperands + i]};
-    sf_status status = node->def->eval(&cpu->eval, &op, in, out);
-    for (uint32_t i = 0; i < inst->ncaptured; i++)
-        cpu->eval.values[inst->captured[i]].data = NULL;
-    sf_arena_reset(scratch, mark);
-    return status;
-}
-
-/* Those of the step's own block go on beside what follows. */
-static sf_status run_collective(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag)
-{
-    const sf_inst *inst = &f->program->insts[index];
-    const sf_pointers *at = &f->pointers[index];
-    sf_request *request;
-    SF_TRY(sf_collective_start(&cpu->collectives, cpu->graph, inst->node, at->in, at->out, diag,
-                               &request));
-    if (!request)
-        return SF_OK;
-    if (f != &cpu->top)
-        return sf_comm_wait(request, diag);
-    sf_collectives_add(&cpu->collectives, (sf_flight){index, inst->until, request});
-    return SF_OK;
-}
-
-static sf_conv conv_of(const struct cpu *cpu, const sf_inst *inst)
-{
-    const sf_type *types[3];
-    sf_op op = sf_op_of(cpu->graph, inst->node, types);
-    return sf_conv_of_op(&op, &inst->in[0], &inst->in[1], &inst->out[0]);
-}
-
-static void run_conv(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
-                     sf_epilogue *epilogue)
-{
-    sf_conv conv = conv_of(cpu, inst);
-    conv.lhs = at->in[0];
-    conv.rhs = at->in[1];
-    conv.out = at->out[0];
-    conv.scratch = cpu->scratch;
-    conv.epilogue = epilogue;
-    sf_conv_run(&conv, cpu->threads);
+    sf_conv_job job = {.g = *inst->conv,
+                       .lhs = at->in[0],
+                       .rhs = at->in[1],
+                       .out = at->out[0],
+                       .epilogue = epilogue,
+                       .scratch = c->scratch};
+    sf_conv_run(&job, c->threads);
 }
 
 /* A multiple of 64. */
-static int64_t product_scratch(const struct cpu *cpu, const sf_inst *inst)
+static int64_t product_scratch(const cpu *c, const sf_inst *inst)
 {
-    int threads = sf_threads_count(cpu->threads);
+    int threads = sf_threads_count(c->threads);
     int64_t bytes;
     if (inst->kind == SF_INST_CONV) {
-        sf_conv conv = conv_of(cpu, inst);
-        bytes = sf_conv_scratch(&conv, threads);
+        sf_conv_job job = {.g = *inst->conv};
+        bytes = sf_conv_scratch(&job, threads);
     } else {
-        sf_gemm gemm = gemm_of(cpu, inst, &(sf_pointers){0});
+        sf_gemm gemm = gemm_of(c, inst, &(sf_pointers){0});
         inner_batches(inst->dot, &gemm.batches);
         bytes = sf_gemm_scratch(&gemm, threads);
     }
@@ -214,110 +160,226 @@ static void run_piece(const void *context, int part, int64_t row, int64_t rows, 
 }
 
 /* A product, with the loop behind it if it has one; the loop's scratch follows that of the product. */
-static void run_product(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at)
+static void run_product(cpu *c, const sf_inst *inst, const sf_pointers *at)
 {
     enum { STEP_WORK = 8 }; /* a step of a loop costs as much as some multiplications */
-    void (*run)(struct cpu *, const sf_inst *, const sf_pointers *, sf_epilogue *) =
+    void (*multiply)(cpu *, const sf_inst *, const sf_pointers *, sf_epilogue *) =
         inst->kind == SF_INST_DOT ? run_dot : run_conv;
     if (!inst->loop) {
-        run(cpu, inst, at, NULL);
+        multiply(c, inst, at, NULL);
         return;
     }
-    sf_loop_job job = sf_loop_begin(inst->loop, *at, cpu->scratch + product_scratch(cpu, inst),
-                                    sf_threads_count(cpu->threads));
+    sf_loop_job job = sf_loop_begin(inst->loop, *at, c->scratch + product_scratch(c, inst),
+                                    sf_threads_count(c->threads));
     sf_epilogue epilogue = {.run = run_piece,
                             .context = &job,
                             .whole_rows = sf_loop_wants_rows(inst->loop),
                             .work = STEP_WORK * inst->loop->nsteps};
-    run(cpu, inst, at, &epilogue);
+    multiply(c, inst, at, &epilogue);
     sf_loop_end(&job);
 }
 
-static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag);
+/* Calls */
 
-static sf_status run_frame(struct cpu *cpu, const frame *f, sf_diag *diag)
+/* The result is written over this operand, which the kernels of the op table read to the end. */
+static bool stands_in_place(const sf_inst *inst, uint32_t operand)
 {
-    for (uint32_t i = 0; i < f->program->ninsts; i++)
-        SF_TRY(run_inst(cpu, f, i, diag));
+    return operand < inst->nout && inst->in[operand].buffer == inst->out[operand].buffer;
+}
+
+/* By the kernel of the op table, on whole contiguous tensors. */
+static sf_status run_reference(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &f->program->insts[index];
+    const sf_call *call = inst->call;
+    const operands *at = &f->operands[index];
+    static const sf_graph empty;
+    sf_arena *scratch = &c->eval.scratch;
+    sf_mark mark = sf_arena_mark(scratch);
+    uint32_t noperands = (uint32_t)call->op.noperands;
+    sf_tensor *in = SF_ARRAY(scratch, noperands, sf_tensor);
+    c->eval.graph = call->op.graph ? call->op.graph : &empty;
+    c->eval.values = f->values;
+    c->eval.diag = diag;
+    for (uint32_t i = 0; i < noperands; i++) {
+        in[i] = at->in[i];
+        if (stands_in_place(inst, i))
+            in[i].data = sf_arena_copy(scratch, in[i].data, (size_t)sf_type_bytes(call->op.in[i]));
+    }
+    for (uint32_t i = 0; i < inst->nout; i++)
+        memset(at->out[i].data, 0, (size_t)sf_type_bytes(call->op.out[i]));
+    for (uint32_t i = 0; i < call->ncaptured; i++)
+        f->values[call->captured[i]] = at->in[noperands + i];
+    sf_status status = call->op.def->eval(&c->eval, &call->op, in, at->out);
+    for (uint32_t i = 0; i < call->ncaptured; i++)
+        f->values[call->captured[i]].data = NULL;
+    sf_arena_reset(scratch, mark);
+    return status;
+}
+
+static sf_status run_call(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
+{
+    const sf_call *call = f->program->insts[index].call;
+    const operands *at = &f->operands[index];
+    if (!call->kernel)
+        return run_reference(c, f, index, diag);
+    sf_fast_run(call->kernel, &call->op, call->variant, at->in, at->out, c->scratch, c->threads);
     return SF_OK;
 }
 
-static sf_status run_while(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
-                           const frame *bodies, sf_diag *diag)
+/* Collectives */
+
+static sf_status start_collective(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 {
-    for (uint32_t i = 0; i < inst->node->nresults; i++) {
-        int64_t bytes = sf_type_bytes(sf_type_of(cpu->graph, inst->node->result + i));
-        if (!inst->is_fixed[i] && at->out[i] != at->in[i] && bytes > 0)
+    const sf_inst *inst = &f->program->insts[index];
+    sf_collective_memory memory = {.dtype = inst->out[0].dtype,
+                                   .nparts = inst->nout,
+                                   .counts = f->operands[index].counts,
+                                   .in = f->pointers[index].in,
+                                   .out = f->pointers[index].out};
+    return sf_collective_start(&c->collectives, inst->exchange, &memory, inst->origin.loc, diag,
+                               &f->requests[index]);
+}
+
+static sf_status wait_for_collective(const frame *f, uint32_t index, double *seconds, sf_diag *diag)
+{
+    sf_request *request = f->requests[index];
+    if (!request)
+        return SF_OK;
+    double start = sf_now();
+    f->requests[index] = NULL;
+    sf_status status = sf_comm_wait(request, diag);
+    if (seconds)
+        seconds[index] += sf_now() - start;
+    return status;
+}
+
+/* What this stream computes is done when it gets here: only collectives are waited for. */
+static sf_status wait_for_events(const frame *f, const sf_inst *inst, double *seconds,
+                                 sf_diag *diag)
+{
+    for (uint32_t i = 0; i < inst->nwaits; i++)
+        SF_TRY(wait_for_collective(f, f->raisers[inst->waits[i]], seconds, diag));
+    return SF_OK;
+}
+
+/* After a failure: what is still under way is waited for, so that its memory is ours again. Returns whether there
+ * is any. */
+static bool drop_requests(const frame *f, sf_diag *unheard, bool wait)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < f->program->ninsts; i++) {
+        const sf_inst *inst = &f->program->insts[i];
+        any = any || f->requests[i];
+        if (wait)
+            wait_for_collective(f, i, NULL, unheard);
+        for (uint32_t j = 0; nests(inst) && j < inst->nest->nbodies; j++)
+            any = drop_requests(&f->bodies[i][j], unheard, wait) || any;
+    }
+    return any;
+}
+
+/* Tells the other ranks, so that nobody waits long. */
+static void drop_collectives(cpu *c, sf_diag *diag)
+{
+    sf_diag unheard = {0};
+    const char *why = sf_diag_text(diag, 0);
+    if (!drop_requests(&c->top, &unheard, false))
+        return;
+    sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+    drop_requests(&c->top, &unheard, true);
+    sf_diag_clear(&unheard);
+}
+
+/* Running */
+
+static sf_status run_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag);
+
+/* `seconds`, by instruction, or NULL: nobody counts. Of a collective, the time to start it and the time that it
+ * was waited for. */
+static sf_status run_frame(cpu *c, const frame *f, double *seconds, sf_diag *diag)
+{
+    for (uint32_t i = 0; i < f->program->ninsts; i++) {
+        SF_TRY(wait_for_events(f, &f->program->insts[i], seconds, diag));
+        double before = seconds ? sf_now() : 0;
+        SF_TRY(run_inst(c, f, i, diag));
+        if (seconds)
+            seconds[i] += sf_now() - before;
+    }
+    for (uint32_t i = 0; i < f->program->ninsts; i++)
+        SF_TRY(wait_for_collective(f, i, seconds, diag));
+    return SF_OK;
+}
+
+static sf_status run_while(cpu *c, const sf_inst *inst, const sf_pointers *at, const frame *bodies,
+                           sf_diag *diag)
+{
+    const sf_nest *nest = inst->nest;
+    for (uint32_t i = 0; i < nest->nresults; i++) {
+        const sf_view *view = &inst->out[i];
+        int64_t bytes = sf_view_count(view) * sf_dtype_get(view->dtype)->bytes;
+        if (!nest->is_fixed[i] && at->out[i] != at->in[i] && bytes > 0)
             memcpy(at->out[i], at->in[i], (size_t)bytes);
     }
     for (;;) {
-        SF_TRY(run_frame(cpu, &bodies[0], diag));
-        if (!*at->out[inst->node->nresults])
+        SF_TRY(run_frame(c, &bodies[0], NULL, diag));
+        if (!*at->out[nest->nresults])
             return SF_OK;
-        SF_TRY(run_frame(cpu, &bodies[1], diag));
+        SF_TRY(run_frame(c, &bodies[1], NULL, diag));
     }
 }
 
-static sf_status run_case(struct cpu *cpu, const sf_inst *inst, const sf_pointers *at,
-                          const frame *bodies, sf_diag *diag)
+static sf_status run_case(cpu *c, const sf_inst *inst, const sf_pointers *at, const frame *bodies,
+                          sf_diag *diag)
 {
     int32_t index;
     memcpy(&index, at->in[0], sizeof index);
-    bool is_known = index >= 0 && (uint32_t)index < inst->nbodies;
-    return run_frame(cpu, &bodies[is_known ? (uint32_t)index : inst->nbodies - 1], diag);
+    bool is_known = index >= 0 && (uint32_t)index < inst->nest->nbodies;
+    uint32_t last = inst->nest->nbodies - 1;
+    return run_frame(c, &bodies[is_known ? (uint32_t)index : last], NULL, diag);
 }
 
-static sf_status run_inst(struct cpu *cpu, const frame *f, uint32_t index, sf_diag *diag)
+static sf_status run_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &f->program->insts[index];
     const sf_pointers *at = &f->pointers[index];
     switch (inst->kind) {
     case SF_INST_LOOP:
-        sf_loop_run(inst->loop, *at, cpu->scratch, cpu->threads);
+        sf_loop_run(inst->loop, *at, c->scratch, c->threads);
         return SF_OK;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        run_product(cpu, inst, at);
+        run_product(c, inst, at);
         return SF_OK;
     case SF_INST_WHILE:
-        return run_while(cpu, inst, at, f->bodies[index], diag);
+        return run_while(c, inst, at, f->bodies[index], diag);
     case SF_INST_CASE:
-        return run_case(cpu, inst, at, f->bodies[index], diag);
+        return run_case(c, inst, at, f->bodies[index], diag);
     case SF_INST_COMM:
-        return run_collective(cpu, f, index, diag);
-    case SF_INST_OP:
+        return start_collective(c, f, index, diag);
+    case SF_INST_CALL:
     case SF_INST_KIND_COUNT:
         break;
     }
-    return run_op(cpu, inst, at, diag);
+    return run_call(c, f, index, diag);
 }
 
-/* Of a collective, the time to start it and the time that it was waited for. */
-static sf_status run_step(struct cpu *cpu, sf_diag *diag)
+static sf_status step_cpu(void *self, sf_diag *diag)
 {
-    for (uint32_t i = 0; i < cpu->program->ninsts; i++) {
-        SF_TRY(sf_collectives_wait(&cpu->collectives, i, cpu->seconds, diag));
-        double before = sf_now();
-        SF_TRY(run_inst(cpu, &cpu->top, i, diag));
-        cpu->seconds[i] += sf_now() - before;
-    }
-    return sf_collectives_wait(&cpu->collectives, SF_NONE, cpu->seconds, diag);
-}
-
-static sf_status step(void *self, sf_diag *diag)
-{
-    struct cpu *cpu = self;
-    sf_status status = run_step(cpu, diag);
+    cpu *c = self;
+    sf_status status = run_frame(c, &c->top, c->seconds, diag);
     if (status != SF_OK)
-        sf_collectives_drop(&cpu->collectives, diag);
-    cpu->steps++;
+        drop_collectives(c, diag);
+    c->steps++;
     return status;
 }
 
-static void *own(struct cpu *cpu, int64_t bytes)
+/* Memory */
+
+static void *own(cpu *c, int64_t bytes)
 {
     void *memory = sf_alloc((size_t)bytes);
-    SF_PUSH(&cpu->memory, cpu->owned, cpu->nowned, cpu->owned_capacity, memory);
+    SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, memory);
     return memory;
 }
 
@@ -329,10 +391,10 @@ static void expand_constant(const sf_dense *dense, char *to, int64_t bytes)
                (size_t)width);
 }
 
-static void place_buffers(struct cpu *cpu, frame *f, char *arena, char *const *arguments)
+static void place_frame(cpu *c, frame *f, char *arena, char *const *arguments)
 {
     const sf_program *p = f->program;
-    f->buffers = SF_ARRAY(&cpu->memory, p->nbuffers, char *);
+    f->buffers = SF_ARRAY(&c->memory, p->nbuffers, char *);
     for (size_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
         if (buffer->home == SF_HOME_ARENA) {
@@ -340,21 +402,21 @@ static void place_buffers(struct cpu *cpu, frame *f, char *arena, char *const *a
         } else if (buffer->home == SF_HOME_ARGUMENT) {
             f->buffers[i] = arguments[buffer->argument];
         } else {
-            f->buffers[i] = own(cpu, buffer->bytes);
+            f->buffers[i] = own(c, buffer->bytes);
             expand_constant(buffer->constant, f->buffers[i], buffer->bytes);
         }
     }
 }
 
-static void point_views(struct cpu *cpu, frame *f)
+static void point_views(cpu *c, frame *f)
 {
     const sf_program *p = f->program;
-    f->pointers = SF_ARRAY(&cpu->memory, p->ninsts, sf_pointers);
+    f->pointers = SF_ARRAY(&c->memory, p->ninsts, sf_pointers);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         sf_pointers *at = &f->pointers[i];
-        at->in = SF_ARRAY(&cpu->memory, inst->nin, char *);
-        at->out = SF_ARRAY(&cpu->memory, inst->nout, char *);
+        at->in = SF_ARRAY(&c->memory, inst->nin, char *);
+        at->out = SF_ARRAY(&c->memory, inst->nout, char *);
         for (uint32_t j = 0; j < inst->nin; j++)
             at->in[j] = view_pointer(f, &inst->in[j]);
         for (uint32_t j = 0; j < inst->nout; j++)
@@ -362,98 +424,157 @@ static void point_views(struct cpu *cpu, frame *f)
     }
 }
 
+static void list_call(cpu *c, const frame *f, uint32_t index)
+{
+    const sf_inst *inst = &f->program->insts[index];
+    const sf_call *call = inst->call;
+    const sf_pointers *at = &f->pointers[index];
+    operands *o = &f->operands[index];
+    uint32_t noperands = (uint32_t)call->op.noperands;
+    o->in = SF_ARRAY(&c->memory, inst->nin, sf_tensor);
+    o->out = SF_ARRAY(&c->memory, inst->nout, sf_tensor);
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        const sf_type *type = i < noperands
+                                  ? call->op.in[i]
+                                  : sf_type_of(call->op.graph, call->captured[i - noperands]);
+        o->in[i] = (sf_tensor){.type = type, .data = at->in[i]};
+    }
+    for (uint32_t i = 0; i < inst->nout; i++)
+        o->out[i] = (sf_tensor){.type = call->op.out[i], .data = at->out[i]};
+}
+
+static void list_operands(cpu *c, frame *f)
+{
+    const sf_program *p = f->program;
+    f->operands = SF_ARRAY(&c->memory, p->ninsts, operands);
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        if (inst->kind == SF_INST_CALL)
+            list_call(c, f, i);
+        if (inst->kind != SF_INST_COMM)
+            continue;
+        f->operands[i].counts = SF_ARRAY(&c->memory, inst->nout, int64_t);
+        for (uint32_t j = 0; j < inst->nout; j++)
+            f->operands[i].counts[j] = sf_view_count(&inst->out[j]);
+    }
+}
+
+static void list_events(cpu *c, frame *f)
+{
+    const sf_program *p = f->program;
+    f->requests = SF_ARRAY(&c->memory, p->ninsts, sf_request *);
+    f->raisers = SF_ARRAY(&c->memory, p->nevents, uint32_t);
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].raises != SF_NONE)
+            f->raisers[p->insts[i].raises] = i;
+}
+
 /* Everything stands where it stands for good, in bodies too. */
-static void open_frame(struct cpu *cpu, const sf_program *p, char *arena, char *const *arguments,
-                       frame *out)
+static void open_frame(cpu *c, const sf_program *p, char *arena, char *const *arguments, frame *out)
 {
     out->program = p;
-    place_buffers(cpu, out, arena, arguments);
-    point_views(cpu, out);
-    out->bodies = SF_ARRAY(&cpu->memory, p->ninsts, frame *);
+    place_frame(c, out, arena, arguments);
+    point_views(c, out);
+    list_operands(c, out);
+    list_events(c, out);
+    if (p->inner)
+        out->values = SF_ARRAY(&c->memory, p->inner->nvalues, sf_tensor);
+    out->bodies = SF_ARRAY(&c->memory, p->ninsts, frame *);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        out->bodies[i] = SF_ARRAY(&cpu->memory, inst->nbodies, frame);
-        for (uint32_t j = 0; j < inst->nbodies; j++) {
-            const sf_program *body = inst->bodies[j];
-            char **views = SF_ARRAY(&cpu->memory, body->narguments, char *);
+        if (!nests(inst))
+            continue;
+        out->bodies[i] = SF_ARRAY(&c->memory, inst->nest->nbodies, frame);
+        for (uint32_t j = 0; j < inst->nest->nbodies; j++) {
+            const sf_program *body = inst->nest->bodies[j];
+            char **views = SF_ARRAY(&c->memory, body->narguments, char *);
             for (uint32_t k = 0; k < body->narguments; k++)
                 views[k] = out->buffers[sf_body_argument(inst, k)->buffer];
-            open_frame(cpu, body, out->pointers[i].out[inst->nout - 1], views, &out->bodies[i][j]);
+            open_frame(c, body, out->pointers[i].out[inst->nout - 1], views, &out->bodies[i][j]);
         }
     }
 }
 
-static int64_t op_scratch(struct cpu *cpu, const sf_inst *inst, int threads)
+/* What the regions of calls left, in bodies too. */
+static void free_values(const frame *f)
 {
-    sf_mark mark = sf_arena_mark(&cpu->memory);
-    uint32_t ntypes = inst->node->noperands + inst->node->nresults;
-    sf_op op = sf_op_of(cpu->graph, inst->node, SF_ARRAY(&cpu->memory, ntypes, const sf_type *));
-    int64_t variant;
-    const sf_fast *kernel = sf_fast_find(&op, &variant);
-    bool is_fast = kernel != NULL;
-    int64_t bytes = is_fast ? sf_fast_scratch(kernel, &op, variant, threads) : 0;
-    int64_t lists = (int64_t)(ntypes * (sizeof(sf_type *) + sizeof(sf_tensor)) + 64);
-    sf_eval_need need = is_fast ? (sf_eval_need){0} : sf_eval_needs(&op);
-    for (uint32_t i = 0; i < inst->node->noperands; i++)
-        if (!is_fast && stands_in_place(inst, i))
-            need.scratch += sf_type_bytes(op.in[i]) + 64;
-    if (need.scratch + lists > cpu->need.scratch)
-        cpu->need.scratch = need.scratch + lists;
-    cpu->need.values += need.values;
-    sf_arena_reset(&cpu->memory, mark);
-    return bytes;
+    const sf_program *p = f->program;
+    if (!p)
+        return;
+    for (size_t v = 0; f->values && v < p->inner->nvalues; v++)
+        sf_free(f->values[v].data);
+    for (size_t i = 0; f->bodies && i < p->ninsts; i++)
+        for (uint32_t j = 0; f->bodies[i] && j < p->insts[i].nest->nbodies; j++)
+            free_values(&f->bodies[i][j]);
 }
 
-static int64_t scratch_of_all(struct cpu *cpu, const sf_program *p);
+static int64_t call_scratch(cpu *c, const sf_inst *inst, int threads)
+{
+    const sf_call *call = inst->call;
+    if (call->kernel)
+        return sf_fast_scratch(call->kernel, &call->op, call->variant, threads);
+    sf_eval_need need = sf_eval_needs(&call->op);
+    need.scratch += (int64_t)((size_t)call->op.noperands * sizeof(sf_tensor)) + 64;
+    for (int i = 0; i < call->op.noperands; i++)
+        if (stands_in_place(inst, (uint32_t)i))
+            need.scratch += sf_type_bytes(call->op.in[i]) + 64;
+    if (need.scratch > c->need.scratch)
+        c->need.scratch = need.scratch;
+    c->need.values += need.values;
+    return 0;
+}
+
+static int64_t scratch_of_all(cpu *c, const sf_program *p);
 
 static int64_t most_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t scratch_of(struct cpu *cpu, const sf_inst *inst)
+static int64_t scratch_of(cpu *c, const sf_inst *inst)
 {
-    int threads = sf_threads_count(cpu->threads);
-    if (inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE) {
+    int threads = sf_threads_count(c->threads);
+    if (nests(inst)) {
         int64_t most = 0;
-        for (uint32_t i = 0; i < inst->nbodies; i++)
-            most = most_of(most, scratch_of_all(cpu, inst->bodies[i]));
+        for (uint32_t i = 0; i < inst->nest->nbodies; i++)
+            most = most_of(most, scratch_of_all(c, inst->nest->bodies[i]));
         return most;
     }
     if (inst->kind == SF_INST_COMM)
         return 0;
-    if (inst->kind == SF_INST_OP)
-        return op_scratch(cpu, inst, threads);
+    if (inst->kind == SF_INST_CALL)
+        return call_scratch(c, inst, threads);
     return (inst->loop ? sf_loop_scratch(inst->loop, threads) : 0) +
-           (inst->kind == SF_INST_LOOP ? 0 : product_scratch(cpu, inst));
+           (inst->kind == SF_INST_LOOP ? 0 : product_scratch(c, inst));
 }
 
-static int64_t scratch_of_all(struct cpu *cpu, const sf_program *p)
+static int64_t scratch_of_all(cpu *c, const sf_program *p)
 {
     int64_t most = 0;
     for (size_t i = 0; i < p->ninsts; i++)
-        most = most_of(most, scratch_of(cpu, &p->insts[i]));
+        most = most_of(most, scratch_of(c, &p->insts[i]));
     return most;
 }
 
 static int64_t memory_of(const void *self)
 {
-    const struct cpu *cpu = self;
-    return cpu->program->arena_bytes + cpu->program->state_bytes + cpu->program->constant_bytes +
-           cpu->scratch_bytes + cpu->need.scratch + cpu->need.values;
+    const cpu *c = self;
+    return sf_program_bytes(c->program) + c->scratch_bytes + c->need.scratch + c->need.values;
 }
+
+/* Opening and closing */
 
 static void close_cpu(void *self)
 {
-    struct cpu *cpu = self;
-    for (size_t i = 0; i < cpu->nowned; i++)
-        sf_free(cpu->owned[i]);
-    sf_eval_close(&cpu->eval);
-    if (cpu->owns_threads)
-        sf_threads_free(cpu->threads);
-    sf_program_free(cpu->program);
-    sf_arena_free(&cpu->memory);
-    sf_free(cpu);
+    cpu *c = self;
+    free_values(&c->top);
+    for (size_t i = 0; i < c->nowned; i++)
+        sf_free(c->owned[i]);
+    sf_arena_free(&c->eval.scratch);
+    if (c->owns_threads)
+        sf_threads_free(c->threads);
+    sf_arena_free(&c->memory);
+    sf_free(c);
 }
 
 /* Constants whose elements the text left out cannot be run. */
@@ -466,20 +587,20 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
             return sf_hint(diag, "print the step with its large constants");
         }
     for (size_t i = 0; i < p->ninsts; i++)
-        for (uint32_t j = 0; j < p->insts[i].nbodies; j++)
-            SF_TRY(check_constants(p->insts[i].bodies[j], diag));
+        for (uint32_t j = 0; nests(&p->insts[i]) && j < p->insts[i].nest->nbodies; j++)
+            SF_TRY(check_constants(p->insts[i].nest->bodies[j], diag));
     return SF_OK;
 }
 
-static sf_status check_memory(struct cpu *cpu, int64_t limit, sf_diag *diag)
+static sf_status check_memory(cpu *c, int64_t limit, sf_diag *diag)
 {
-    cpu->scratch_bytes = scratch_of_all(cpu, cpu->program);
-    if (limit <= 0 || memory_of(cpu) <= limit)
+    c->scratch_bytes = scratch_of_all(c, c->program);
+    if (limit <= 0 || memory_of(c) <= limit)
         return SF_OK;
     sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
             "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
             " between them), and there are %" PRId64,
-            memory_of(cpu), cpu->program->state_bytes, cpu->program->arena_bytes, limit);
+            memory_of(c), c->program->state_bytes, c->program->arena_bytes[SF_SPACE_DEVICE], limit);
     return sf_hint(diag, "split it over more ranks, or its state as well (sheaf pin -r zero3)");
 }
 
@@ -492,74 +613,73 @@ static void reserve(sf_arena *arena, int64_t bytes)
     sf_arena_reset(arena, mark);
 }
 
-static sf_status open_cpu(const sf_graph *graph, const sf_engine_options *options, sf_diag *diag,
-                          void **self)
+static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
+                               void **data)
 {
-    struct cpu *cpu = sf_alloc(sizeof *cpu);
-    cpu->graph = graph;
-    cpu->program = sf_lower(graph);
-    cpu->owns_threads = !options->pool;
-    cpu->threads = options->pool ? options->pool : sf_threads_new(options->threads);
-    sf_status status = SF_OK;
-    if (!cpu->threads)
-        status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
-    if (status == SF_OK)
-        status = check_constants(cpu->program, diag);
-    if (status == SF_OK)
-        status = check_memory(cpu, options->memory ? options->memory : sf_machine_memory(), diag);
-    if (status != SF_OK) {
-        close_cpu(cpu);
-        return status;
-    }
-    char **arguments = SF_ARRAY(&cpu->memory, cpu->program->narguments, char *);
-    for (uint32_t i = 0; i < cpu->program->narguments; i++)
-        arguments[i] = own(cpu, cpu->program->buffers[i].bytes);
-    open_frame(cpu, cpu->program, own(cpu, cpu->program->arena_bytes), arguments, &cpu->top);
-    cpu->scratch = own(cpu, cpu->scratch_bytes);
-    cpu->seconds = SF_ARRAY(&cpu->memory, cpu->program->ninsts, double);
-    cpu->collectives = (sf_collectives){.comm = options->comm, .mesh = options->mesh};
-    cpu->collectives.flights = SF_ARRAY(&cpu->memory, cpu->program->ninsts + 1, sf_flight);
-    cpu->eval = (sf_eval){.graph = graph};
-    cpu->eval.values = sf_alloc(graph->nvalues * sizeof *cpu->eval.values);
-    reserve(&cpu->eval.scratch, cpu->need.scratch);
-    *self = cpu;
+    (void)writes, (void)diag;
+    *data = ((cpu *)self)->top.buffers[argument];
     return SF_OK;
 }
 
-static sf_tensor get_argument(void *self, uint32_t index)
+static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **data)
 {
-    struct cpu *cpu = self;
-    sf_value value = cpu->graph->top->arguments[index];
-    return (sf_tensor){.type = sf_type_of(cpu->graph, value), .data = cpu->top.buffers[index]};
-}
-
-static sf_tensor get_result(void *self, uint32_t index)
-{
-    struct cpu *cpu = self;
-    sf_value value = cpu->graph->top->results[index];
-    return (sf_tensor){.type = sf_type_of(cpu->graph, value),
-                       .data = view_pointer(&cpu->top, &cpu->program->results[index])};
+    (void)diag;
+    const cpu *c = self;
+    *data = view_pointer(&c->top, &c->program->results[result]);
+    return SF_OK;
 }
 
 static void print_profile(const void *self, sf_buf *out)
 {
-    const struct cpu *cpu = self;
-    sf_program_profile(cpu->program, cpu->seconds, cpu->steps, out);
+    const cpu *c = self;
+    sf_program_profile(c->program, c->seconds, c->steps, out);
 }
 
 static int threads_of(const void *self)
 {
-    return sf_threads_count(((const struct cpu *)self)->threads);
+    return sf_threads_count(((const cpu *)self)->threads);
 }
 
-const sf_engine_table sf_engine_cpu = {
+static const sf_engine_table table = {
     .name = "cpu",
-    .open = open_cpu,
     .close = close_cpu,
-    .argument = get_argument,
-    .result = get_result,
-    .step = step,
+    .lend = lend_argument,
+    .see = see_result,
+    .step = step_cpu,
     .memory = memory_of,
     .threads = threads_of,
     .profile = print_profile,
 };
+
+static sf_status get_ready(cpu *c, const sf_engine_options *options, sf_diag *diag)
+{
+    if (!c->threads)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
+    SF_TRY(check_constants(c->program, diag));
+    return check_memory(c, options->memory ? options->memory : sf_machine_memory(), diag);
+}
+
+sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
+                      sf_engine *out)
+{
+    cpu *c = sf_alloc(sizeof *c);
+    c->program = program;
+    c->owns_threads = !options->pool;
+    c->threads = options->pool ? options->pool : sf_threads_new(options->threads);
+    sf_status status = get_ready(c, options, diag);
+    if (status != SF_OK) {
+        close_cpu(c);
+        return status;
+    }
+    char **arguments = SF_ARRAY(&c->memory, program->narguments, char *);
+    for (uint32_t i = 0; i < program->narguments; i++)
+        arguments[i] = own(c, program->buffers[i].bytes);
+    open_frame(c, program, own(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments, &c->top);
+    c->scratch = own(c, c->scratch_bytes);
+    c->seconds = SF_ARRAY(&c->memory, program->ninsts, double);
+    c->collectives = (sf_collectives){.comm = options->comm, .mesh = &program->mesh};
+    reserve(&c->eval.scratch, c->need.scratch);
+    out->table = &table;
+    out->self = c;
+    return SF_OK;
+}

@@ -7,7 +7,7 @@
 #define SF_RUN_GEMM_BLOCK_H
 
 #include "base/threads.h"
-#include "run/cpu/epilogue.h"
+#include "run/gemm/epilogue.h"
 #include "run/gemm/kernel.h"
 
 /* Packs panels for rows of A (columns of B) [first, first + count) and steps [p, p + k): each panel

@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/threads.h"
 #include "ir/dtype.h"
-#include "run/cpu/epilogue.h"
+#include "run/gemm/epilogue.h"
 
 /* A matrix per batch: element (i, j) of batch b stands at data + b * batch + i * row + j * column, in
  * elements. One of row and column is usually 1; 0 repeats. */

@@ -229,7 +229,7 @@ static sf_conv decode(const config *c, const sf_tensor *in, const sf_type *resul
     return conv;
 }
 
-static void assert_same(const sf_conv *conv, const sf_tensor *expected, int64_t gap)
+static void assert_same(const sf_conv_job *conv, const sf_tensor *expected, int64_t gap)
 {
     const sf_type *type = expected->type;
     int64_t last = type->dims[type->rank - 1];
@@ -257,7 +257,7 @@ static void run_one(test_random *random, sf_dtype dtype, extent how)
     sf_tensor out = {0};
     assert_int_equal(sf_eval_op(&op, in, &out, NULL), SF_OK);
     int64_t gap = test_draw(random, 0, 3) ? 0 : 2;
-    sf_conv conv = decode(&c, in, result, gap);
+    sf_conv_job conv = {.g = decode(&c, in, result, gap)};
     conv.lhs = spread(&arena, &in[0], gap);
     conv.rhs = spread(&arena, &in[1], gap);
     for (int i = 0; i < MOST_THREADS; i++) {

@@ -12,9 +12,10 @@
 #include "base/str.h"
 #include "op/op.h"
 #include "prog/program.h"
-#include "run/engine.h"
+
 #include "run/fast/fast.h"
 #include "sheaf/sheaf.h"
+#include "support/run.h"
 
 #define HEAD "func.func public @main("
 #define F "tensor<f32>"
@@ -240,7 +241,7 @@ static void fill(sf_tensor tensor, int64_t number, uint32_t salt)
 static void compare(const char *name, const sf_graph *graph, sf_engine *ours, sf_engine *oracle)
 {
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
-        sf_tensor a = sf_engine_result(ours, i), b = sf_engine_result(oracle, i);
+        sf_tensor a = test_result(ours, i), b = test_result(oracle, i);
         for (int64_t k = 0; k < b.type->count; k++) {
             double x = sf_get_f64(&a, k), y = sf_get_f64(&b, k);
             if (fabs(x - y) <= 1e-4 * (1 + fabs(y)))
@@ -255,22 +256,19 @@ static void run_program(const program_case *program, int threads, int64_t number
 {
     sf_diag *diag = sf_diag_new();
     sf_graph *graph = load(program);
-    sf_engine *ours, *oracle;
-    sf_engine_options options = {.kind = SF_ENGINE_CPU, .threads = threads};
-    assert_int_equal(sf_engine_new(graph, &options, diag, &ours), SF_OK);
-    options.kind = SF_ENGINE_ORACLE;
-    assert_int_equal(sf_engine_new(graph, &options, diag, &oracle), SF_OK);
+    sf_runner ours = test_open_engine(graph, "cpu", threads, NULL);
+    sf_runner oracle = test_open_engine(graph, "oracle", 1, NULL);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        fill(sf_engine_argument(ours, i), number, i);
-        fill(sf_engine_argument(oracle, i), number, i);
+        fill(test_argument(ours.engine, i), number, i);
+        fill(test_argument(oracle.engine, i), number, i);
     }
     for (int step = 0; step < STEPS; step++) {
-        assert_int_equal(sf_engine_step(ours, diag), SF_OK);
-        assert_int_equal(sf_engine_step(oracle, diag), SF_OK);
-        compare(program->name, graph, ours, oracle);
+        assert_int_equal(sf_engine_step(ours.engine, diag), SF_OK);
+        assert_int_equal(sf_engine_step(oracle.engine, diag), SF_OK);
+        compare(program->name, graph, ours.engine, oracle.engine);
     }
-    sf_engine_free(ours);
-    sf_engine_free(oracle);
+    sf_runner_close(&ours);
+    sf_runner_close(&oracle);
     sf_graph_free(graph);
     sf_diag_free(diag);
 }
@@ -283,14 +281,20 @@ static void test_programs(void **state)
             run_program(&programs[i], 1 + (int)(number & 1), number);
 }
 
+static uint32_t count_bodies(const sf_inst *inst)
+{
+    bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+    return nests ? inst->nest->nbodies : 0;
+}
+
 /* Counts instructions of a kind and of an op, in bodies too. */
 static uint32_t count(const sf_program *p, sf_inst_kind kind)
 {
     uint32_t found = 0;
     for (size_t i = 0; i < p->ninsts; i++) {
         found += p->insts[i].kind == kind;
-        for (uint32_t j = 0; j < p->insts[i].nbodies; j++)
-            found += count(p->insts[i].bodies[j], kind);
+        for (uint32_t j = 0; j < count_bodies(&p->insts[i]); j++)
+            found += count(p->insts[i].nest->bodies[j], kind);
     }
     return found;
 }
@@ -309,15 +313,15 @@ static void test_scan_is_lowered(void **state)
 {
     (void)state;
     sf_graph *graph = load(find("scan"));
-    sf_program *program = sf_lower(graph);
+    sf_program *program = test_lower(graph);
     assert_int_equal(count(program, SF_INST_WHILE), 1);
     assert_int_equal(count(program, SF_INST_DOT), 1);
-    assert_int_equal(count(program, SF_INST_OP), 2);
+    assert_int_equal(count(program, SF_INST_CALL), 2);
     for (size_t i = 0; i < program->ninsts; i++)
-        for (uint32_t j = 0; j < program->insts[i].nbodies; j++) {
-            const sf_program *body = program->insts[i].bodies[j];
+        for (uint32_t j = 0; j < count_bodies(&program->insts[i]); j++) {
+            const sf_program *body = program->insts[i].nest->bodies[j];
             for (size_t k = 0; k < body->ninsts; k++)
-                if (body->insts[k].kind == SF_INST_OP && body->insts[k].nin == 4)
+                if (body->insts[k].kind == SF_INST_CALL && body->insts[k].nin == 4)
                     assert_int_equal(body->insts[k].in[0].buffer, body->insts[k].out[0].buffer);
         }
     sf_program_free(program);
@@ -348,13 +352,14 @@ static void test_arena_holds_bodies(void **state)
     (void)state;
     for (int i = 0; i < NPROGRAMS; i++) {
         sf_graph *graph = load(&programs[i]);
-        sf_program *program = sf_lower(graph);
+        sf_program *program = test_lower(graph);
         for (size_t k = 0; k < program->ninsts; k++) {
             const sf_inst *inst = &program->insts[k];
-            for (uint32_t j = 0; j < inst->nbodies; j++) {
+            for (uint32_t j = 0; j < count_bodies(inst); j++) {
                 const sf_buffer *space = &program->buffers[inst->out[inst->nout - 1].buffer];
-                assert_true(inst->bodies[j]->arena_bytes <= space->bytes);
-                assert_true(space->offset + space->bytes <= program->arena_bytes);
+                int64_t bytes = program->arena_bytes[SF_SPACE_DEVICE];
+                assert_true(inst->nest->bodies[j]->arena_bytes[SF_SPACE_DEVICE] <= space->bytes);
+                assert_true(space->offset + space->bytes <= bytes);
             }
         }
         sf_program_free(program);
@@ -366,7 +371,7 @@ static void test_bodies_are_printed(void **state)
 {
     (void)state;
     sf_graph *graph = load(find("nested"));
-    sf_program *program = sf_lower(graph);
+    sf_program *program = test_lower(graph);
     sf_buf out = {0};
     sf_program_print(program, &out);
     const char *text = out.text;

@@ -20,8 +20,8 @@
 #include "ir/print.h"
 #include "run/engine.h"
 #include "run/fast/kind.h"
-#include "support/arena.h"
 #include "support/draw.h"
+#include "support/run.h"
 
 enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, MOST_PRINTED = 3 };
 
@@ -64,7 +64,7 @@ typedef struct trial {
     const char *state; /* of a text: its links */
     sf_buf text;
     sf_graph *graph;
-    sf_engine *ours[ENGINES], *oracle; /* with one thread, two and two */
+    sf_runner ours[ENGINES], oracle; /* with one thread, two and two */
     sf_diag *diag;
 } trial;
 
@@ -103,14 +103,14 @@ static bool open_trial(trial *t)
     sf_buf_free(&state);
     if (status != SF_OK)
         REFUSE(t, "the text is refused: %s\n", sf_diag_text(t->diag, 0));
-    sf_engine_options options = {.kind = SF_ENGINE_ORACLE};
-    if (sf_engine_new(t->graph, &options, t->diag, &t->oracle) != SF_OK)
+    sf_runner_options options = {.engine = "oracle"};
+    if (sf_runner_open(t->graph, &options, t->diag, &t->oracle) != SF_OK)
         REFUSE(t, "no oracle: %s\n", sf_diag_text(t->diag, 0));
     for (int i = 0; i < ENGINES; i++) {
-        options = (sf_engine_options){.kind = SF_ENGINE_CPU, .pool = pools[i > 0]};
-        if (sf_engine_new(t->graph, &options, t->diag, &t->ours[i]) != SF_OK)
+        options = (sf_runner_options){.check = true, .with = {.pool = pools[i > 0]}};
+        if (sf_runner_open(t->graph, &options, t->diag, &t->ours[i]) != SF_OK)
             REFUSE(t, "no engine: %s\n", sf_diag_text(t->diag, 0));
-        test_arena arena = test_find_arena(t->graph, t->ours[i]);
+        test_arena arena = test_find_arena(&t->ours[i]);
         if (arena.at) /* nobody may count on zeros */
             memset(arena.at, 0xff, (size_t)arena.bytes);
     }
@@ -120,8 +120,8 @@ static bool open_trial(trial *t)
 static void close_trial(trial *t)
 {
     for (int i = 0; i < ENGINES; i++)
-        sf_engine_free(t->ours[i]);
-    sf_engine_free(t->oracle);
+        sf_runner_close(&t->ours[i]);
+    sf_runner_close(&t->oracle);
     sf_graph_free(t->graph);
     sf_buf_free(&t->text);
     sf_diag_free(t->diag);
@@ -165,8 +165,9 @@ static bool threads_show(const trial *t)
 
 static bool check_result(trial *t, int engine, uint32_t index)
 {
-    sf_tensor a = sf_engine_result(t->ours[engine], index), b = sf_engine_result(t->oracle, index);
-    int threads = sf_engine_threads(t->ours[engine]);
+    sf_tensor a = test_result(t->ours[engine].engine, index),
+              b = test_result(t->oracle.engine, index);
+    int threads = sf_engine_threads(t->ours[engine].engine);
     test_tolerance tolerance = tolerance_of(t, index, &b);
     for (int64_t i = 0; i < b.type->count; i++)
         if (!same_element(&a, &b, i, tolerance))
@@ -174,7 +175,7 @@ static bool check_result(trial *t, int engine, uint32_t index)
                    (int)i, sf_get_f64(&a, i), sf_get_f64(&b, i));
     if (engine == 0 || b.type->count == 0 || (engine == 1 && threads_show(t)))
         return true;
-    sf_tensor before = sf_engine_result(t->ours[engine - 1], index);
+    sf_tensor before = test_result(t->ours[engine - 1].engine, index);
     if (memcmp(a.data, before.data, (size_t)sf_type_bytes(b.type)) != 0)
         REFUSE(t, "result %u of engine %d has other bits than that of %d\n", index, engine,
                engine - 1);
@@ -184,8 +185,8 @@ static bool check_result(trial *t, int engine, uint32_t index)
 /* What is no state is as it was. */
 static bool check_argument(trial *t, int engine, uint32_t index)
 {
-    sf_tensor a = sf_engine_argument(t->ours[engine], index);
-    sf_tensor b = sf_engine_argument(t->oracle, index);
+    sf_tensor a = test_argument(t->ours[engine].engine, index);
+    sf_tensor b = test_argument(t->oracle.engine, index);
     if (t->graph->arguments[index].next == SF_NONE && a.type->count &&
         memcmp(a.data, b.data, (size_t)sf_type_bytes(a.type)) != 0)
         REFUSE(t, "engine %d: argument %u was written\n", engine, index);
@@ -197,15 +198,15 @@ static bool run_step(trial *t)
     const sf_block *top = t->graph->top;
     for (int e = 0; e < ENGINES; e++)
         for (uint32_t i = 0; i < top->narguments; i++) {
-            sf_tensor from = sf_engine_argument(t->oracle, i);
+            sf_tensor from = test_argument(t->oracle.engine, i);
             if (from.type->count)
-                memcpy(sf_engine_argument(t->ours[e], i).data, from.data,
+                memcpy(test_argument(t->ours[e].engine, i).data, from.data,
                        (size_t)sf_type_bytes(from.type));
         }
-    if (sf_engine_step(t->oracle, t->diag) != SF_OK)
+    if (sf_engine_step(t->oracle.engine, t->diag) != SF_OK)
         REFUSE(t, "the oracle fails: %s\n", sf_diag_text(t->diag, 0));
     for (int e = 0; e < ENGINES; e++) {
-        if (sf_engine_step(t->ours[e], t->diag) != SF_OK)
+        if (sf_engine_step(t->ours[e].engine, t->diag) != SF_OK)
             REFUSE(t, "the engine fails: %s\n", sf_diag_text(t->diag, 0));
         for (uint32_t i = 0; i < top->nresults; i++)
             if (!check_result(t, e, i))
@@ -224,7 +225,7 @@ static bool run_trial(trial *t)
     for (uint32_t i = 0; i < t->graph->top->narguments; i++) {
         if (!t->c.graph)
             t->c.ranges[i] = test_small;
-        test_case_fill(&t->c, i, sf_engine_argument(t->oracle, i));
+        test_case_fill(&t->c, i, test_argument(t->oracle.engine, i));
     }
     for (int step = 0; step < STEPS; step++)
         if (!run_step(t))

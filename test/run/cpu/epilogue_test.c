@@ -12,9 +12,9 @@
 
 #include "base/mem.h"
 #include "op/op.h"
-#include "run/engine.h"
 #include "run/gemm/kernel.h"
 #include "support/products.h"
+#include "support/run.h"
 
 static void fill(sf_tensor tensor, uint64_t seed)
 {
@@ -37,17 +37,13 @@ static void check_close(const char *text, sf_tensor a, sf_tensor b, int64_t k)
                      sf_get_f64(&b, i));
 }
 
-static sf_engine *run(const sf_graph *graph, sf_engine_kind kind, int threads)
+static sf_runner run_step(const sf_graph *graph, const char *engine, int threads)
 {
-    sf_diag *diag = sf_diag_new();
-    sf_engine *engine;
-    sf_engine_options options = {.kind = kind, .threads = threads};
-    assert_int_equal(sf_engine_new(graph, &options, diag, &engine), SF_OK);
+    sf_runner runner = test_open_engine(graph, engine, threads, NULL);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        fill(sf_engine_argument(engine, i), i + 1);
-    assert_int_equal(sf_engine_step(engine, diag), SF_OK);
-    sf_diag_free(diag);
-    return engine;
+        fill(test_argument(runner.engine, i), i + 1);
+    assert_int_equal(sf_engine_step(runner.engine, NULL), SF_OK);
+    return runner;
 }
 
 static void check(const product_case *c, product_size size, const char *dtype)
@@ -59,19 +55,19 @@ static void check(const product_case *c, product_size size, const char *dtype)
     product_text(c, size, dtype, text, sizeof text);
     if (sf_load_text(text, strlen(text), "step", &load, diag, &graph) != SF_OK)
         fail_msg("%s\n%s", text, sf_diag_text(diag, 0));
-    sf_engine *oracle = run(graph, SF_ENGINE_ORACLE, 1), *one = run(graph, SF_ENGINE_CPU, 1);
+    sf_runner oracle = run_step(graph, "oracle", 1), one = run_step(graph, "cpu", 1);
     for (int threads = 1; threads <= 3; threads++) {
-        sf_engine *ours = run(graph, SF_ENGINE_CPU, threads);
+        sf_runner ours = run_step(graph, "cpu", threads);
         for (uint32_t i = 0; i < graph->top->nresults; i++) {
-            sf_tensor a = sf_engine_result(ours, i), b = sf_engine_result(one, i);
-            check_close(text, a, sf_engine_result(oracle, i), 9 * size.k);
+            sf_tensor a = test_result(ours.engine, i), b = test_result(one.engine, i);
+            check_close(text, a, test_result(oracle.engine, i), 9 * size.k);
             if (!c->has_sums)
                 assert_memory_equal(a.data, b.data, (size_t)sf_type_bytes(a.type));
         }
-        sf_engine_free(ours);
+        sf_runner_close(&ours);
     }
-    sf_engine_free(one);
-    sf_engine_free(oracle);
+    sf_runner_close(&one);
+    sf_runner_close(&oracle);
     sf_graph_free(graph);
     sf_diag_free(diag);
 }

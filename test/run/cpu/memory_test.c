@@ -18,8 +18,8 @@
 #include "prog/program.h"
 #include "run/fast/fast.h"
 #include "sheaf/sheaf.h"
-#include "support/arena.h"
 #include "support/draw.h"
+#include "support/run.h"
 #include "support/sanitized.h"
 
 /* A step of training of width N with products, fused loops, rows folded, a scan, a sort, a loop that stays
@@ -104,10 +104,11 @@ typedef struct usage {
 static usage measure(const sf_graph *graph, sf_threads *threads)
 {
     usage u;
+    sf_program *program = test_lower(graph);
     sf_engine *engine;
-    sf_engine_options options = {.kind = SF_ENGINE_CPU, .pool = threads};
+    sf_engine_options options = {.pool = threads};
     size_t before = sf_mem_live();
-    assert_int_equal(sf_engine_new(graph, &options, NULL, &engine), SF_OK);
+    assert_int_equal(sf_engine_open(program, &options, NULL, &engine), SF_OK);
     size_t opened = sf_mem_live();
     u.announced = sf_engine_memory(engine);
     u.opened = (int64_t)(opened - before);
@@ -117,6 +118,7 @@ static usage measure(const sf_graph *graph, sf_threads *threads)
     u.grown = (int64_t)(sf_mem_peak() - opened);
     assert_int_equal(sf_engine_memory(engine), u.announced);
     sf_engine_free(engine);
+    sf_program_free(program);
     return u;
 }
 
@@ -148,14 +150,11 @@ static int64_t values_in_regions(const sf_program *program)
     int64_t bytes = 0;
     for (size_t i = 0; i < program->ninsts; i++) {
         const sf_inst *inst = &program->insts[i];
-        const sf_type *types[2 * TEST_MOST_ARGUMENTS];
-        for (uint32_t j = 0; j < inst->nbodies; j++)
-            bytes += values_in_regions(inst->bodies[j]);
-        if (inst->kind != SF_INST_OP)
-            continue;
-        sf_op op = sf_op_of(program->graph, inst->node, types);
-        int64_t variant;
-        bytes += sf_fast_find(&op, &variant) ? 0 : sf_eval_needs(&op).values;
+        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++)
+            bytes += values_in_regions(inst->nest->bodies[j]);
+        if (inst->kind == SF_INST_CALL && !inst->call->kernel)
+            bytes += sf_eval_needs(&inst->call->op).values;
     }
     return bytes;
 }
@@ -174,7 +173,7 @@ static void test_every_op(void **state)
             sf_print_stablehlo(c.graph, &text);
             sf_graph *graph = load_text(text.text);
             usage u = measure(graph, pool);
-            sf_program *program = sf_lower(graph);
+            sf_program *program = test_lower(graph);
             int64_t values = values_in_regions(program);
             sf_program_free(program);
             if (u.grown > values || u.announced - values > u.opened) {
@@ -194,23 +193,21 @@ static void test_every_op(void **state)
 /* One past the last byte that the step changes, when the arena is filled with `filler` before. */
 static int64_t written(const sf_graph *graph, int filler, int64_t *arena_bytes)
 {
-    sf_engine *engine;
-    sf_engine_options options = {.kind = SF_ENGINE_CPU, .threads = 2};
-    assert_int_equal(sf_engine_new(graph, &options, NULL, &engine), SF_OK);
+    sf_runner runner = test_open_engine(graph, "cpu", 2, NULL);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        sf_tensor argument = sf_engine_argument(engine, i);
+        sf_tensor argument = test_argument(runner.engine, i);
         for (int64_t k = 0; k < argument.type->count; k++)
             sf_store_f64(argument.type->dtype, argument.data, k, (double)(k % 7) / 8);
     }
-    test_arena arena = test_find_arena(graph, engine);
+    test_arena arena = test_find_arena(&runner);
     assert_non_null(arena.at);
     memset(arena.at, filler, (size_t)arena.bytes);
-    assert_int_equal(sf_engine_step(engine, NULL), SF_OK);
+    assert_int_equal(sf_engine_step(runner.engine, NULL), SF_OK);
     int64_t end = arena.bytes;
     while (end > 0 && (unsigned char)arena.at[end - 1] == filler)
         end--;
     *arena_bytes = arena.bytes;
-    sf_engine_free(engine);
+    sf_runner_close(&runner);
     return end;
 }
 
@@ -252,18 +249,16 @@ static int64_t status_of(const char *key)
 
 enum { WIDE = 3072 };
 
-/* An engine that has run the step once, or NULL. */
-static sf_engine *run_once(const sf_graph *graph)
+/* An engine that has run the step once. */
+static sf_runner run_once(const sf_graph *graph)
 {
-    sf_engine *engine;
-    sf_engine_options options = {.kind = SF_ENGINE_CPU, .threads = 2};
-    if (sf_engine_new(graph, &options, NULL, &engine) != SF_OK)
-        return NULL;
+    sf_runner runner = test_open_engine(graph, "cpu", 2, NULL);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        sf_tensor argument = sf_engine_argument(engine, i);
+        sf_tensor argument = test_argument(runner.engine, i);
         memset(argument.data, 0x3c, (size_t)sf_type_bytes(argument.type));
     }
-    return sf_engine_step(engine, NULL) == SF_OK ? engine : NULL;
+    assert_int_equal(sf_engine_step(runner.engine, NULL), SF_OK);
+    return runner;
 }
 
 /* In a process of its own: how far the resident set grows beside what was announced. A first engine is run and
@@ -271,12 +266,12 @@ static sf_engine *run_once(const sf_graph *graph)
 static int child(void)
 {
     sf_graph *graph = load_step(WIDE);
-    sf_engine_free(run_once(graph));
+    sf_runner first = run_once(graph);
+    sf_runner_close(&first);
     int64_t before = status_of("VmRSS");
-    sf_engine *engine = before < 0 ? NULL : run_once(graph);
-    if (!engine)
-        return 2;
-    double grown = (double)(status_of("VmHWM") - before), said = (double)sf_engine_memory(engine);
+    sf_runner runner = run_once(graph);
+    double grown = (double)(status_of("VmHWM") - before);
+    double said = (double)sf_engine_memory(runner.engine);
     printf("announced %.0f bytes, the resident set grew by %.0f\n", said, grown);
     fflush(stdout);
     return grown > 0.97 * said && grown < 1.03 * said ? 0 : 1;

@@ -1,6 +1,7 @@
-#include "run/conv/op.h"
+#include "prog/conv.h"
 
 #include "op/slots.h"
+#include "op/util.h"
 
 static int64_t entry(sf_ints list, int index, int64_t otherwise)
 {
@@ -43,6 +44,7 @@ sf_conv sf_conv_of_op(const sf_op *op, const sf_view *lhs, const sf_view *rhs, c
         .features = out->dims[out_feature],
         .feature_groups = sf_op_int(op, SF_CONV_FEATURE_GROUPS, 1),
         .batch_groups = sf_op_int(op, SF_CONV_BATCH_GROUPS, 1),
+        .exact = sf_op_is_exact(op),
         .lhs_dtype = lhs->dtype,
         .rhs_dtype = rhs->dtype,
         .out_dtype = out->dtype,
@@ -56,4 +58,13 @@ sf_conv sf_conv_of_op(const sf_op *op, const sf_view *lhs, const sf_view *rhs, c
     for (int i = 0; i < conv.spatial; i++)
         conv.space[i] = dim_of(op, i, lhs, rhs, out);
     return conv;
+}
+
+/* Every feature of every place of the result sees all positions of its window. */
+double sf_conv_flops(const sf_conv *conv)
+{
+    double flops = 2 * (double)conv->batch * (double)conv->channels * (double)conv->features;
+    for (int i = 0; i < conv->spatial; i++)
+        flops *= (double)conv->space[i].out * (double)conv->space[i].window;
+    return flops;
 }

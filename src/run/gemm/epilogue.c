@@ -1,4 +1,4 @@
-#include "run/cpu/epilogue.h"
+#include "run/gemm/epilogue.h"
 
 typedef struct whole {
     const sf_epilogue *epilogue;

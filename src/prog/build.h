@@ -1,21 +1,27 @@
-/* Lowering from the inside: what its files share.
+/* A program while it is made: what the files behind sf_lower share.
  *
- *     lower.c    node by node: which instruction it becomes, where its value stands
- *     dot.c      products: their operands and results as matrices
+ *     lower.c    node by node: which instruction it becomes
+ *     values.c   where values stand: buffers, views, copies
  *     cluster.c  which element-wise ops and reductions run in one loop
+ *     dot.c      products: their operands and results as matrices
  *     vops.c     which vector op computes a node
  *     fuse.c     from a cluster to the steps of its loop
- *     order.c    the order of instructions, for a low peak of memory
  *     nest.c     loops that stay and branches: their regions become programs
- *     place.c    updates in place, and the places of buffers in the arena
+ *     order.c    the order of instructions, for a low peak of memory
+ *     reuse.c    updates in place, and operands that are changed where they stand
  *     epilogue.c which loops run behind a product, block by block
+ *     sync.c     events between streams
+ *     place.c    the places of buffers in the arena
  *
  * Instructions are appended in an order that is valid, so the index of an instruction is its time: a
  * cluster that stands at time t may take in an op only if everything else that op needs was made
  * before t. No cycle can arise.
+ *
+ * Two recursions are in the nature of things: to stand in memory, a value may need a loop, and a loop needs its
+ * operands to stand (values.c and cluster.c); a block may hold blocks (lower.c and nest.c).
  */
-#ifndef SF_PROG_LOWER_H
-#define SF_PROG_LOWER_H
+#ifndef SF_PROG_BUILD_H
+#define SF_PROG_BUILD_H
 
 #include "op/op.h"
 #include "prog/program.h"
@@ -38,6 +44,7 @@ typedef struct cluster {
                                   that a fold keeps come first */
     int split;              /* -1 while nothing needs rows */
     bool whole_rows;
+    sf_phase phase; /* of its first node: it takes in none of a later one */
     const sf_node **nodes;
     size_t nnodes, node_capacity;
     sf_value *outputs; /* that somebody outside needs */
@@ -52,13 +59,14 @@ typedef struct lowered {
     bool has_view;
     bool
         is_given; /* while a region is lowered: of an enclosing block, so how it is made is not seen */
-    sf_view view;
+    sf_view *view;
     uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
     uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */
 } lowered;
 
 typedef struct lowering {
     const sf_graph *graph;
+    const sf_target *target;
     sf_program *program;
     lowered *values; /* by value of the whole graph; regions share it with what encloses them */
     uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
@@ -67,31 +75,42 @@ typedef struct lowering {
     size_t nclusters, cluster_capacity;
     uint32_t *made; /* by buffer: the instruction that fills it, or ALWAYS */
     size_t made_capacity;
+    uint32_t *renamed; /* by buffer: what stands for it, or itself: reuse.c */
+    size_t nrenamed;
+    uint32_t *now;   /* by instruction before epilogue.c: where it is since */
+    sf_value *inner; /* by value of the graph: what stands for it in the program's inner graph */
     sf_arena scratch;
 } lowering;
 
 #define SEVERAL (SF_NONE - 1) /* readers; or it is a result */
 
-/* lower.c */
+/* values.c */
 sf_value value_of(const lowering *l, sf_value value);
-sf_view view_of(lowering *l, sf_value value); /* makes it stand in memory if need be */
+const sf_view *view_of(lowering *l, sf_value value); /* makes it stand in memory if need be */
 bool peek_view(lowering *l, sf_value value,
                sf_view *out);                  /* what view_of would give without a copy */
 uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of these: */
 #define ALWAYS (SF_NONE - 1)                   /* an argument or a constant */
 #define NEEDS_COPY SF_NONE                     /* only a copy that is still to be made */
-uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst);
+uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
-sf_view copy_of(lowering *l, sf_view view, const sf_node *node); /* a contiguous copy */
+void set_view(lowering *l, sf_value value, const sf_view *view);
+sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node); /* a contiguous copy */
+sf_view contiguous(lowering *l, sf_value value, const sf_node *node);   /* a copy if need be */
 sf_op op_of(lowering *l, const sf_node *node);
 void set_results(lowering *l, const sf_node *node, uint32_t inst); /* each in a buffer of its own */
 
-/* Lowers a block whose arguments have buffers, up to the places of buffers. */
-void lower_block(lowering *l, const sf_block *block);
-sf_view contiguous(lowering *l, sf_value value, const sf_node *node); /* a copy if need be */
-
 /* The node that makes the value, or NULL for what comes from outside of the block. */
 const sf_node *maker_of(const lowering *l, sf_value value);
+
+/* Barriers and annotations pass their operands on. */
+bool passes_on(const sf_node *node);
+
+/* The dimensions that are not 1. */
+int squeezed(const sf_type *type, int64_t *dims);
+
+/* lower.c: lowers a block whose arguments have buffers, up to the places of buffers. */
+void lower_block(lowering *l, const sf_block *block);
 
 /* dot.c */
 void lower_dot(lowering *l, const sf_node *node);
@@ -129,16 +148,20 @@ void fuse_cluster(lowering *l, uint32_t index);
  * dimension is the columns. */
 void count_domain(sf_loop *loop, bool has_split);
 
-/* order.c, place.c */
+/* order.c, reuse.c, epilogue.c */
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
 void reuse_operands(lowering *l);
-void find_lives(sf_program *program); /* first, last and is_result of every buffer */
+void fuse_epilogues(lowering *l);
 
-/* epilogue.c */
-void fuse_epilogues(sf_program *program);
+/* sync.c: events, and streams for those that have none. place.c: first, last and is_result of every buffer, for
+ * which events must be set; and their places. */
+void sync_insts(sf_program *program);
+void find_lives(sf_program *program);
+void place_buffers(sf_program *program);
 
-/* The dimensions that are not 1. */
-int squeezed(const sf_type *type, int64_t *dims);
+/* The first later instruction of the compute stream that waits for the instruction, which is of another; SF_NONE:
+ * the end of the program. In the arena, by instruction; valid after sync_insts. */
+uint32_t *find_waiters(const sf_program *program, sf_arena *arena);
 
 #endif

@@ -4,8 +4,8 @@
  * counted through) hands over every piece of it once, as soon as the piece is complete, in the thread
  * that completed it. How C is cut into pieces is his business.
  */
-#ifndef SF_RUN_CPU_EPILOGUE_H
-#define SF_RUN_CPU_EPILOGUE_H
+#ifndef SF_RUN_GEMM_EPILOGUE_H
+#define SF_RUN_GEMM_EPILOGUE_H
 
 #include <stdbool.h>
 

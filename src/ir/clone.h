@@ -1,0 +1,17 @@
+/* Copies of regions: a block of one graph, in another. */
+#ifndef SF_IR_CLONE_H
+#define SF_IR_CLONE_H
+
+#include "ir/graph.h"
+
+/* The block, with all that is nested in it, in a graph whose pool is that of `from` or derived from it. map[v]
+ * says, for each value of `from` that the block uses and does not make, what stands for it; for those that it
+ * makes, arguments included, it is filled in. */
+sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map);
+
+/* Calls `see` for each value that the block, or what is nested in it, uses: as an operand or a result. Those that
+ * it makes itself are among them; the same value may come several times. */
+typedef void sf_see_use(void *context, sf_value value);
+void sf_block_uses(const sf_graph *graph, const sf_block *block, sf_see_use *see, void *context);
+
+#endif

@@ -1,0 +1,17 @@
+/* Whether instructions, each by itself, are well formed. */
+#ifndef SF_PROG_CHECK_SHAPE_H
+#define SF_PROG_CHECK_SHAPE_H
+
+#include "prog/program.h"
+
+/* Fails about an instruction: "instruction 3, dot in layer_0/mlp: ...". */
+sf_status sf_inst_fail(const sf_program *program, uint32_t index, sf_diag *diag, const char *format,
+                       ...) __attribute__((format(printf, 4, 5)));
+
+/* Numbers of buffers, events and streams are in range; views lie in their buffers; operands are what the kind says. */
+sf_status sf_check_shape(const sf_program *program, uint32_t index, sf_diag *diag);
+
+/* Whether the instruction, which reads and writes the buffer, may. */
+bool sf_may_write_over(const sf_inst *inst, uint32_t buffer);
+
+#endif

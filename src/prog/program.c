@@ -1,0 +1,75 @@
+#include "prog/program.h"
+
+#include "base/mem.h"
+#include "op/op.h"
+
+const char *sf_inst_kind_name(sf_inst_kind kind)
+{
+    static const char *const names[] = {"loop", "dot", "conv", "call", "comm", "while", "case"};
+    return names[kind];
+}
+
+const char *sf_stream_kind_name(sf_stream_kind kind)
+{
+    static const char *const names[] = {"compute", "comm", "copy"};
+    return names[kind];
+}
+
+int64_t sf_dot_columns(const sf_dot *dot)
+{
+    bool straight = dot->c_column == 1;
+    int64_t columns = straight ? dot->n : dot->m, stride = dot->m * dot->n;
+    if ((straight ? dot->c_row : dot->c_column) != columns)
+        return 0;
+    for (int i = dot->nbatch - 1; i >= 0; i--) {
+        if (dot->batch[i] != 1 && dot->c_batch[i] != stride)
+            return 0;
+        stride *= dot->batch[i];
+    }
+    return columns;
+}
+
+uint32_t sf_inst_changed(const sf_inst *inst)
+{
+    if (inst->kind == SF_INST_WHILE)
+        return inst->nest->nresults;
+    if (inst->kind == SF_INST_COMM)
+        return inst->exchange->kind == SF_ALL_REDUCE ? inst->nout : 0;
+    if (inst->kind != SF_INST_CALL)
+        return 0;
+    int id = inst->call->op.def->id;
+    return id == SF_OP_SCATTER || id == SF_OP_DYNAMIC_UPDATE_SLICE ? inst->nout : 0;
+}
+
+const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index)
+{
+    const sf_nest *nest = inst->nest;
+    uint32_t taken = inst->kind == SF_INST_WHILE ? nest->noperands : 0;
+    if (index < taken)
+        return nest->is_fixed[index] ? &inst->in[index] : &inst->out[index];
+    if (index < taken + nest->ncaptured)
+        return &inst->in[nest->noperands + index - taken];
+    return &inst->out[index - nest->ncaptured];
+}
+
+int64_t sf_program_bytes(const sf_program *program)
+{
+    return program->arena_bytes[SF_SPACE_DEVICE] + program->state_bytes + program->constant_bytes;
+}
+
+void sf_program_free(sf_program *program)
+{
+    if (!program)
+        return;
+    for (size_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++)
+            sf_program_free(inst->nest->bodies[j]);
+    }
+    if (program->inner)
+        sf_graph_free(program->inner);
+    sf_pool_release(program->pool);
+    sf_arena_free(&program->arena);
+    sf_free(program);
+}

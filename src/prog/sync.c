@@ -1,0 +1,139 @@
+/* Events: who waits for whom.
+ *
+ * An instruction of another stream than the first begins when what stands before it in the list, on the first, is
+ * done: it waits for the last of these. Until somebody waits for it, it is open. Whoever writes what an open one
+ * reads or writes, or reads what it writes, waits for it; when that is done on the first stream, everybody
+ * behind it is done with it, too.
+ */
+#include "prog/build.h"
+
+/* An open instruction that touches a buffer. */
+typedef struct touching {
+    uint32_t inst;
+    bool writes;
+    struct touching *next;
+} touching;
+
+typedef struct syncing {
+    sf_program *p;
+    sf_arena scratch;
+    touching **touched; /* by buffer */
+    bool *open;         /* by instruction */
+    uint32_t *waited; /* by stream: the instruction of the first that it has waited for, plus one */
+    size_t waits_capacity; /* of the instruction at hand */
+} syncing;
+
+static uint32_t event_of(sf_program *p, uint32_t index)
+{
+    if (p->insts[index].raises == SF_NONE)
+        p->insts[index].raises = p->nevents++;
+    return p->insts[index].raises;
+}
+
+static void wait_for(syncing *s, sf_inst *inst, uint32_t other)
+{
+    uint32_t event = event_of(s->p, other);
+    size_t count = inst->nwaits;
+    for (size_t i = 0; i < count; i++)
+        if (inst->waits[i] == event)
+            return;
+    SF_PUSH(&s->p->arena, inst->waits, count, s->waits_capacity, event);
+    inst->nwaits = (uint32_t)count;
+}
+
+/* Waits for the open ones that conflict, and drops the others from the list that are open no more. */
+static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
+{
+    sf_inst *inst = &s->p->insts[index];
+    touching **at = &s->touched[buffer];
+    while (*at) {
+        uint32_t other = (*at)->inst;
+        if (s->open[other] && ((*at)->writes || writes)) {
+            wait_for(s, inst, other);
+            s->open[other] = inst->stream != 0;
+        }
+        if (s->open[other])
+            at = &(*at)->next;
+        else
+            *at = (*at)->next;
+    }
+}
+
+static void open_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
+{
+    touching *t = SF_NEW(&s->scratch, touching);
+    *t = (touching){index, writes, s->touched[buffer]};
+    s->touched[buffer] = t;
+}
+
+static void sync_inst(syncing *s, uint32_t index, uint32_t last)
+{
+    sf_inst *inst = &s->p->insts[index];
+    inst->nwaits = 0;
+    inst->waits = NULL;
+    s->waits_capacity = 0;
+    if (inst->stream != 0 && last > s->waited[inst->stream]) {
+        wait_for(s, inst, last - 1);
+        s->waited[inst->stream] = last;
+    }
+    for (uint32_t i = 0; i < inst->nin; i++)
+        wait_at(s, index, inst->in[i].buffer, false);
+    for (uint32_t i = 0; i < inst->nout; i++)
+        wait_at(s, index, inst->out[i].buffer, true);
+    if (inst->stream == 0)
+        return;
+    s->open[index] = true;
+    for (uint32_t i = 0; i < inst->nin; i++)
+        open_at(s, index, inst->in[i].buffer, false);
+    for (uint32_t i = 0; i < inst->nout; i++)
+        open_at(s, index, inst->out[i].buffer, true);
+}
+
+static uint32_t stream_of(sf_program *p, const sf_inst *inst)
+{
+    sf_stream wanted = {SF_STREAM_COMPUTE, 0};
+    if (inst->kind == SF_INST_COMM)
+        wanted = (sf_stream){SF_STREAM_COMM, inst->exchange->axes};
+    for (uint32_t s = 0; s < p->nstreams; s++)
+        if (p->streams[s].kind == wanted.kind && p->streams[s].axes == wanted.axes)
+            return s;
+    SF_PUSH(&p->arena, p->streams, p->nstreams, p->stream_capacity, wanted);
+    return (uint32_t)p->nstreams - 1;
+}
+
+void sync_insts(sf_program *p)
+{
+    syncing s = {.p = p};
+    uint32_t last = 0; /* of the first stream, plus one */
+    if (p->nstreams == 0)
+        SF_PUSH(&p->arena, p->streams, p->nstreams, p->stream_capacity,
+                ((sf_stream){SF_STREAM_COMPUTE, 0}));
+    p->nevents = 0;
+    for (size_t i = 0; i < p->ninsts; i++) {
+        p->insts[i].stream = stream_of(p, &p->insts[i]);
+        p->insts[i].raises = SF_NONE;
+    }
+    s.touched = SF_ARRAY(&s.scratch, p->nbuffers, touching *);
+    s.open = SF_ARRAY(&s.scratch, p->ninsts, bool);
+    s.waited = SF_ARRAY(&s.scratch, p->nstreams, uint32_t);
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        sync_inst(&s, i, last);
+        if (p->insts[i].stream == 0)
+            last = i + 1;
+    }
+    sf_arena_free(&s.scratch);
+}
+
+uint32_t *find_waiters(const sf_program *p, sf_arena *arena)
+{
+    uint32_t *waiters = SF_ARRAY(arena, p->ninsts, uint32_t);
+    uint32_t *first = SF_ARRAY(arena, p->nevents, uint32_t); /* by event */
+    for (uint32_t e = 0; e < p->nevents; e++)
+        first[e] = SF_NONE;
+    for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;)
+        for (uint32_t w = 0; w < p->insts[i].nwaits && p->insts[i].stream == 0; w++)
+            first[p->insts[i].waits[w]] = i;
+    for (size_t i = 0; i < p->ninsts; i++)
+        waiters[i] = p->insts[i].raises == SF_NONE ? SF_NONE : first[p->insts[i].raises];
+    return waiters;
+}

@@ -1,0 +1,42 @@
+/* A target: what an engine can do, and where its thresholds are. Lowering asks it; nobody asks while a step
+ * runs. */
+#ifndef SF_PROG_TARGET_H
+#define SF_PROG_TARGET_H
+
+#include "ir/opdef.h"
+
+typedef struct sf_target {
+    const char *name;
+
+    /* Loops: the most nodes in one, and the longest row that a fold can hold as a whole. */
+    size_t most_nodes;
+    int64_t longest_row;
+
+    /* A loop computes a value of another again, rather than that both store and load it, if that takes so many
+     * ops at most, and so many of them functions like exp. At most SF_MOST_AGAIN. */
+    int most_again, most_functions;
+
+    /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so
+     * many of these. */
+    int64_t epilogue_columns, epilogue_rows;
+
+    /* What a collective makes may be asked for when so many others, of so many bytes, have been started after it:
+     * until then there is enough on the way, and enough to compute. */
+    uint32_t in_flight;
+    int64_t flight_bytes;
+
+    /* Buffers of the arena stand at multiples of this, a power of two. */
+    int64_t align;
+
+    /* Whether there are products, and convolutions, of operands of the first two types with a result of the
+     * third; the others are computed as any other op is. */
+    bool (*multiplies)(sf_dtype a, sf_dtype b, sf_dtype c);
+
+    /* The engine's kernel for an op that is no loop, product or convolution, on contiguous tensors, and the
+     * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
+    const void *(*kernel)(const sf_op *op, int64_t *variant);
+} sf_target;
+
+enum { SF_MOST_AGAIN = 32 };
+
+#endif

@@ -1,0 +1,59 @@
+#include "run/runner.h"
+
+#include <string.h>
+
+#include "prog/check.h"
+#include "run/cpu/target.h"
+
+/* The fast one first. */
+static const struct {
+    const char *name;
+    const sf_target *target; /* NULL: runs graphs */
+} engines[] = {{"cpu", &sf_target_cpu}, {"oracle", NULL}};
+enum { ENGINES = sizeof engines / sizeof *engines };
+
+static size_t find_engine(const char *name)
+{
+    size_t i = 0;
+    while (name && i < ENGINES && strcmp(name, engines[i].name) != 0)
+        i++;
+    return i;
+}
+
+sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out)
+{
+    size_t found = find_engine(name);
+    if (found == ENGINES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "an engine is cpu or oracle, not '%s'", name);
+    *out = engines[found].name;
+    return SF_OK;
+}
+
+const sf_target *sf_engine_target(const char *name)
+{
+    size_t found = find_engine(name);
+    return found < ENGINES ? engines[found].target : NULL;
+}
+
+sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
+                         sf_runner *out)
+{
+    const char *name;
+    *out = (sf_runner){0};
+    SF_TRY(sf_engine_find(options->engine, diag, &name));
+    const sf_target *target = sf_engine_target(name);
+    if (!target)
+        return sf_engine_open_oracle(graph, options->mesh, &options->with, diag, &out->engine);
+    sf_lower_options lower = {.target = target, .mesh = options->mesh, .rank = options->rank};
+    out->program = sf_lower(graph, &lower, NULL);
+    if (options->check)
+        SF_TRY(sf_program_check(out->program, diag));
+    return sf_engine_open(out->program, &options->with, diag, &out->engine);
+}
+
+void sf_runner_close(sf_runner *runner)
+{
+    sf_engine_free(runner->engine);
+    sf_program_free(runner->program);
+    *runner = (sf_runner){0};
+}

@@ -1,0 +1,33 @@
+/* A graph, ready to run: lowered for an engine, which is opened on the program. The oracle takes the graph as it
+ * is. */
+#ifndef SF_RUN_RUNNER_H
+#define SF_RUN_RUNNER_H
+
+#include "run/engine.h"
+
+typedef struct sf_runner {
+    sf_program *program; /* NULL: the oracle has none */
+    sf_engine *engine;
+} sf_runner;
+
+typedef struct sf_runner_options {
+    const char *engine;  /* "cpu" or "oracle"; NULL: the fast one */
+    const sf_mesh *mesh; /* of the collectives of the graph; NULL: it has none */
+    int rank;
+    bool check; /* the program, with prog/check.h */
+    sf_engine_options with;
+} sf_runner_options;
+
+/* Whether there is an engine of that name; NULL is the fast one, whose name is returned. SF_EUSAGE for another. */
+sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
+
+/* The target that programs for that engine are lowered for; NULL for the oracle. */
+const sf_target *sf_engine_target(const char *name);
+
+/* The graph and the mesh are borrowed and must outlive the runner. *out is for sf_runner_close, after a failure
+ * too. */
+sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
+                         sf_runner *out);
+void sf_runner_close(sf_runner *runner);
+
+#endif

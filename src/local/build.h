@@ -16,8 +16,8 @@
 #include "local/local.h"
 #include "op/op.h"
 #include "op/words.h"
-#include "shard/reshard.h"
 #include "shard/strategy.h"
+#include "shard/ways.h"
 
 /* A value of the step in one of the layouts that it was wanted in. */
 typedef struct local_version {
@@ -37,8 +37,10 @@ typedef struct local_builder {
     sf_diag *diag;
     sf_arena arena, scratch; /* for the walk, for one node */
     local_version *
-        *versions;   /* by value of the step, those of its top block: as made, then moved */
-    sf_value *inner; /* by value of the step: what stands for it inside of regions */
+        *versions;      /* by value of the step, those of its top block: as made, then moved */
+    sf_value *inner;    /* by value of the step: what stands for it inside of regions */
+    sf_ways ways;       /* between layouts */
+    sf_interner shapes; /* of local_shape */
     size_t npieces, piece_capacity; /* of local->pieces */
     int64_t collectives;            /* so far */
     uint32_t first_for_results;     /* the first node that only a result of the step wants */
@@ -52,19 +54,30 @@ typedef struct local_builder {
     const char *what; /* the tensor that is moved */
 } local_builder;
 
+/* What follows from op, types, attributes and layouts alone: found, and checked, once for all nodes that have them
+ * in common. A network has few of them, however deep it is. */
+typedef struct local_shape {
+    const sf_node *node; /* the first of them, */
+    const sf_layout *layouts;
+    sf_factoring factoring;
+    sf_strategy strategies[SF_MAX_AXES]; /* by axis of the mesh */
+    const sf_type **types;               /* of the pieces: operands, then results */
+    const sf_attr **attrs;               /* of the op on pieces */
+    bool is_built;                       /* the op on pieces of these types gives what it should */
+} local_shape;
+
 /* A node of the step with all that its piece is made from. */
 typedef struct local_node {
     const sf_node *node;
-    sf_op op; /* whole */
-    sf_factoring factoring;
-    const sf_layout *layouts;            /* operands, then results */
-    sf_strategy strategies[SF_MAX_AXES]; /* by axis of the mesh */
-    sf_value *in;                        /* pieces, in those layouts */
-    const sf_type **types;               /* of the pieces: operands, then results */
-    sf_value *out;                       /* for local_op to fill in */
+    sf_op op;                 /* whole */
+    const sf_layout *layouts; /* operands, then results */
+    local_shape *shape;
+    sf_value *in;          /* pieces, in those layouts */
+    const sf_type **types; /* of the pieces: operands, then results */
+    sf_value *out;         /* for local_op to fill in */
 } local_node;
 
-/* local_value.c: the value in that layout, moved if need be. */
+/* value.c: the value in that layout, moved if need be. */
 sf_status local_value(local_builder *b, sf_value value, const sf_layout *layout, sf_value *out);
 
 /* A version of a value, for one phase or ANY_PHASE; and what a value of the local graph is a piece of. */
@@ -72,10 +85,13 @@ void local_add(local_builder *b, sf_value whole, const sf_layout *layout, int ph
                sf_value value);
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
 
-/* local_check.c: fills in the strategies. */
-sf_status local_check(local_builder *b, local_node *n);
+/* layouts.c: finds the factoring and fills in the strategies. */
+sf_status local_check(local_builder *b, const local_node *n, local_shape *shape);
 
-/* local_move.c: x, a piece of a tensor of the whole type in layout `before`, after the move. */
+/* shape.c: what the node has in common with others. */
+sf_status local_find_shape(local_builder *b, local_node *n);
+
+/* move.c: x, a piece of a tensor of the whole type in layout `before`, after the move. */
 sf_value local_move(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *before,
                     const sf_move *move);
 
@@ -86,26 +102,26 @@ sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid
 sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *layout,
                      sf_axes axes);
 
-/* local_op.c */
+/* op.c */
 sf_status local_op(local_builder *b, local_node *n);
 
-/* local_same.c: the node on other operands, with these types, operands first; and with those of its
+/* same.c: the node on other operands, with these types, operands first; and with those of its
  * pieces. */
 sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *operands,
                       const sf_type *const *types, sf_value *out);
 sf_status local_same_op(local_builder *b, local_node *n, const sf_value *operands);
 
-/* local_index.c: the indices of the whole that the piece has along a dimension of `size`: [its size]. */
+/* index.c: the indices of the whole that the piece has along a dimension of `size`: [its size]. */
 sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int64_t size,
                          sf_dtype dtype);
 sf_status local_gather(local_builder *b, local_node *n);
 sf_status local_scatter(local_builder *b, local_node *n);
 sf_status local_update(local_builder *b, local_node *n);
 
-/* local_early.c: changes the order of the finished graph, and makes one collective of several. */
+/* early.c: changes the order of the finished graph, and makes one collective of several. */
 void local_early(local_builder *b);
 
-/* local_emit.c: the type of a piece. */
+/* emit.c: the type of a piece. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
 
 /* One node each, or none where it would change nothing. */

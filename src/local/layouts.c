@@ -75,11 +75,12 @@ static sf_status check_barrier(local_builder *b, const local_node *n)
 }
 
 /* The first tensor that the strategy does not fit, or -1. */
-static int first_misfit(const local_node *n, const sf_strategy *strategy, int axis)
+static int first_misfit(const local_node *n, const local_shape *shape, const sf_strategy *strategy,
+                        int axis)
 {
     for (int t = 0; t < ntensors(n); t++)
         if (!sf_share_equal(n->layouts[t].axes[axis],
-                            sf_strategy_share(&n->op, &n->factoring, strategy, t)))
+                            sf_strategy_share(&n->op, &shape->factoring, strategy, t)))
             return t;
     return -1;
 }
@@ -95,13 +96,15 @@ static sf_status refuse_pair(local_builder *b, const local_node *n, int axis, in
     return status;
 }
 
-static sf_status check_partial(local_builder *b, local_node *n, int axis, int partial)
+static sf_status check_partial(local_builder *b, const local_node *n, local_shape *shape, int axis,
+                               int partial)
 {
     sf_strategy *all;
-    int count = sf_strategies(&n->op, &n->factoring, b->mesh->axes[axis].size, &b->scratch, &all);
+    int count =
+        sf_strategies(&n->op, &shape->factoring, b->mesh->axes[axis].size, &b->scratch, &all);
     for (int i = 0; i < count; i++)
-        if (all[i].kind == SF_RUN_LINEAR && first_misfit(n, &all[i], axis) < 0) {
-            n->strategies[axis] = all[i];
+        if (all[i].kind == SF_RUN_LINEAR && first_misfit(n, shape, &all[i], axis) < 0) {
+            shape->strategies[axis] = all[i];
             return SF_OK;
         }
     char text[100];
@@ -110,7 +113,7 @@ static sf_status check_partial(local_builder *b, local_node *n, int axis, int pa
     return refuse(b, n, partial, text);
 }
 
-static sf_status check_axis(local_builder *b, local_node *n, int axis)
+static sf_status check_axis(local_builder *b, const local_node *n, local_shape *shape, int axis)
 {
     int split = -1, partial = -1;
     for (int t = 0; t < ntensors(n); t++) {
@@ -120,23 +123,24 @@ static sf_status check_axis(local_builder *b, local_node *n, int axis)
         if (kind == SF_PARTIAL && partial < 0)
             partial = t;
     }
-    n->strategies[axis] = (sf_strategy){.kind = SF_RUN_WHOLE};
+    shape->strategies[axis] = (sf_strategy){.kind = SF_RUN_WHOLE};
     if (split < 0)
-        return partial < 0 ? SF_OK : check_partial(b, n, axis, partial);
-    if (!sf_strategy_of_split(&n->factoring, split, n->layouts[split].axes[axis],
-                              b->mesh->axes[axis].size, &n->strategies[axis])) {
+        return partial < 0 ? SF_OK : check_partial(b, n, shape, axis, partial);
+    if (!sf_strategy_of_split(&shape->factoring, split, n->layouts[split].axes[axis],
+                              b->mesh->axes[axis].size, &shape->strategies[axis])) {
         char text[100];
         snprintf(text, sizeof text, "is split along axis %.40s where the op cannot be",
                  b->mesh->axes[axis].name);
         return refuse(b, n, split, text);
     }
-    int misfit = first_misfit(n, &n->strategies[axis], axis);
+    int misfit = first_misfit(n, shape, &shape->strategies[axis], axis);
     return misfit < 0 ? SF_OK : refuse_pair(b, n, axis, misfit, split);
 }
 
-sf_status local_check(local_builder *b, local_node *n)
+sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
 {
     SF_TRY(check_fits(b, n));
+    sf_op_factors(&n->op, &b->arena, &shape->factoring);
     if (sf_is_collective(n->node))
         return sf_fail(b->diag, SF_EINPUT, n->node->loc,
                        "sheaf.%s: the step is one rank's part of a step and cannot be split again",
@@ -144,6 +148,6 @@ sf_status local_check(local_builder *b, local_node *n)
     if (n->op.def->id == SF_OP_OPTIMIZATION_BARRIER)
         return check_barrier(b, n);
     for (int axis = 0; axis < b->mesh->naxes; axis++)
-        SF_TRY(check_axis(b, n, axis));
+        SF_TRY(check_axis(b, n, shape, axis));
     return SF_OK;
 }

@@ -60,13 +60,10 @@ static sf_status walk_node(local_builder *b, const sf_node *node)
     const sf_type **types = SF_ARRAY(&b->scratch, count, const sf_type *);
     n.op = sf_op_of(b->whole, node, types);
     n.op.pool = b->graph->pool; /* that of the step is only read: other ranks read it too */
+    SF_TRY(local_find_shape(b, &n));
     n.in = SF_ARRAY(&b->scratch, node->noperands, sf_value);
     n.out = SF_ARRAY(&b->scratch, node->nresults, sf_value);
-    n.types = SF_ARRAY(&b->scratch, count, const sf_type *);
-    sf_op_factors(&n.op, &b->scratch, &n.factoring);
-    SF_TRY(local_check(b, &n));
-    for (uint32_t i = 0; i < count; i++)
-        n.types[i] = local_type(b, types[i], &n.layouts[i]);
+    n.types = sf_arena_copy(&b->scratch, n.shape->types, count * sizeof *n.types);
     for (uint32_t i = 0; i < node->noperands; i++) {
         place(b, node->scope, node->phase, node->loc);
         SF_TRY(local_value(b, node->operands[i], &n.layouts[i], &n.in[i]));
@@ -127,6 +124,7 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
                        .diag = diag,
                        .graph = local->graph,
                        .block = local->graph->top};
+    b.ways = (sf_ways){.mesh = &plan->mesh, .arena = &b.arena};
     b.versions = SF_ARRAY(&b.arena, whole->nvalues, local_version *);
     b.inner = SF_ARRAY(&b.arena, whole->nvalues, sf_value);
     sf_status status = build(&b);

@@ -62,8 +62,8 @@ static sf_axes reduce_axes(const local_builder *b, const local_node *n)
 {
     sf_axes axes = 0;
     for (int a = 0; a < b->mesh->naxes; a++)
-        if (n->strategies[a].kind == SF_RUN_FACTOR &&
-            n->factoring.factors[n->strategies[a].factor].role == SF_REDUCE)
+        if (n->shape->strategies[a].kind == SF_RUN_FACTOR &&
+            n->shape->factoring.factors[n->shape->strategies[a].factor].role == SF_REDUCE)
             axes |= 1u << a;
     return axes;
 }
@@ -112,15 +112,13 @@ static sf_status random_piece(local_builder *b, local_node *n)
 {
     static const sf_layout replicated;
     const sf_type *types[] = {n->op.in[0], n->op.out[0], n->op.out[1]};
-    sf_path path;
     SF_TRY(local_op_as(b, n, n->in, types, n->out));
-    bool found =
-        sf_reshard(b->mesh, n->op.out[1], &replicated, &n->layouts[2], sf_move_bytes, NULL, &path);
-    SF_ASSERT(found);
+    const sf_way *way = sf_ways_find(&b->ways, n->op.out[1], &replicated, &n->layouts[2]);
+    SF_ASSERT(way->exists);
     sf_layout layout = replicated;
-    for (int i = 0; i < path.count; i++) {
-        n->out[1] = local_move(b, n->out[1], n->op.out[1], &layout, &path.moves[i]);
-        layout = path.moves[i].after;
+    for (int i = 0; i < way->count; i++) {
+        n->out[1] = local_move(b, n->out[1], n->op.out[1], &layout, &way->moves[i]);
+        layout = way->moves[i].after;
     }
     return SF_OK;
 }

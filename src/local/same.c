@@ -1,82 +1,46 @@
 /* The op itself, on pieces: the node of the step with other types. */
-#include <string.h>
-
-#include "base/mem.h"
+#include "ir/clone.h"
 #include "local/build.h"
 #include "op/build.h"
 
 /* Regions are copied as they are: what they see of the step is whole. */
 
-static sf_status capture(local_builder *b, const sf_block *block);
+typedef struct capturing {
+    local_builder *b;
+    sf_status status;
+} capturing;
 
-static sf_status capture_values(local_builder *b, uint32_t count, const sf_value *values)
+static void capture_value(void *context, sf_value value)
 {
     static const sf_layout replicated;
-    for (uint32_t i = 0; i < count; i++)
-        if (b->versions[values[i]])
-            SF_TRY(local_value(b, values[i], &replicated, &b->inner[values[i]]));
-    return SF_OK;
+    capturing *c = context;
+    if (c->b->versions[value] && c->status == SF_OK)
+        c->status = local_value(c->b, value, &replicated, &c->b->inner[value]);
 }
 
-/* Makes all values of the top block that are used inside stand ready. */
-static sf_status capture(local_builder *b, const sf_block *block)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = b->whole->nodes[block->nodes[i]];
-        SF_TRY(capture_values(b, node->noperands, node->operands));
-        for (uint32_t r = 0; r < node->nregions; r++)
-            SF_TRY(capture(b, node->regions[r]));
-    }
-    return capture_values(b, block->nresults, block->results);
-}
-
-static void keep_inner(local_builder *b, sf_value whole, sf_value value)
+/* What the copy makes claims to be whole, too. */
+static void record_inner(local_builder *b, const sf_block *block)
 {
     static const sf_layout replicated;
-    b->inner[whole] = value;
-    local_record(b, value, whole, &replicated);
-}
-
-static const sf_value *inner_values(local_builder *b, uint32_t count, const sf_value *values)
-{
-    sf_value *out = SF_ARRAY(&b->scratch, count, sf_value);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = b->inner[values[i]];
-    return out;
-}
-
-static sf_block *copy_block(local_builder *b, const sf_block *block)
-{
-    sf_block *copy = sf_block_new(b->graph);
     for (uint32_t i = 0; i < block->narguments; i++)
-        keep_inner(b, block->arguments[i],
-                   sf_block_argument(b->graph, copy, sf_type_of(b->whole, block->arguments[i])));
+        local_record(b, b->inner[block->arguments[i]], block->arguments[i], &replicated);
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = b->whole->nodes[block->nodes[i]];
-        sf_block **regions = SF_ARRAY(&b->scratch, node->nregions, sf_block *);
-        const sf_type **types = SF_ARRAY(&b->scratch, node->nresults, const sf_type *);
         for (uint32_t r = 0; r < node->nregions; r++)
-            regions[r] = copy_block(b, node->regions[r]);
+            record_inner(b, node->regions[r]);
         for (uint32_t r = 0; r < node->nresults; r++)
-            types[r] = sf_type_of(b->whole, node->result + r);
-        sf_node_spec spec = {.def = node->def,
-                             .noperands = node->noperands,
-                             .operands = inner_values(b, node->noperands, node->operands),
-                             .nresults = node->nresults,
-                             .types = types,
-                             .attrs = node->attrs,
-                             .nregions = node->nregions,
-                             .regions = regions,
-                             .scope = node->scope,
-                             .phase = node->phase,
-                             .loc = node->loc};
-        const sf_node *added = sf_graph_add(b->graph, copy, &spec);
-        for (uint32_t r = 0; r < node->nresults; r++)
-            keep_inner(b, node->result + r, added->result + r);
+            local_record(b, b->inner[node->result + r], node->result + r, &replicated);
     }
-    sf_block_return(b->graph, copy, block->nresults,
-                    inner_values(b, block->nresults, block->results));
-    return copy;
+}
+
+static sf_status copy_region(local_builder *b, const sf_block *block, sf_block **out)
+{
+    capturing c = {b, SF_OK};
+    sf_block_uses(b->whole, block, capture_value, &c);
+    SF_TRY(c.status);
+    *out = sf_block_clone(b->whole, block, b->graph, b->inner);
+    record_inner(b, block);
+    return SF_OK;
 }
 
 sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *operands,
@@ -84,17 +48,16 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
 {
     const sf_node *node = n->node;
     const sf_opdef *def = node->def;
-    const sf_attr **attrs = SF_ARRAY(&b->scratch, def->nattrs, const sf_attr *);
+    bool is_own = types == n->types; /* the op on its pieces, not on others */
+    const sf_attr **attrs = n->shape->attrs;
     sf_block **regions = SF_ARRAY(&b->scratch, node->nregions, sf_block *);
     sf_node *added;
-    if (def->nattrs)
-        memcpy(attrs, node->attrs, (size_t)def->nattrs * sizeof *attrs);
-    if (def->local)
+    if (!is_own)
+        attrs = sf_arena_copy(&b->scratch, attrs, (size_t)def->nattrs * sizeof *attrs);
+    if (def->local && !(is_own && n->shape->is_built))
         def->local(&n->op, types, attrs);
-    for (uint32_t i = 0; i < node->nregions; i++) {
-        SF_TRY(capture(b, node->regions[i]));
-        regions[i] = copy_block(b, node->regions[i]);
-    }
+    for (uint32_t i = 0; i < node->nregions; i++)
+        SF_TRY(copy_region(b, node->regions[i], &regions[i]));
     sf_node_spec spec = {.def = def,
                          .noperands = node->noperands,
                          .operands = operands,
@@ -106,7 +69,11 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
                          .scope = node->scope,
                          .phase = node->phase,
                          .loc = node->loc};
-    SF_TRY(sf_build(b->graph, b->block, &spec, b->diag, &added));
+    if (is_own && n->shape->is_built)
+        added = sf_graph_add(b->graph, b->block, &spec);
+    else
+        SF_TRY(sf_build(b->graph, b->block, &spec, b->diag, &added));
+    n->shape->is_built = n->shape->is_built || is_own;
     for (uint32_t i = 0; i < node->nresults; i++)
         out[i] = added->result + i;
     return SF_OK;

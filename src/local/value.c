@@ -30,7 +30,7 @@ static int phase_of_piece(const local_builder *b, sf_value whole, sf_value piece
 }
 
 static sf_status walk_path(local_builder *b, sf_value value, const local_version *from,
-                           const sf_path *path, sf_value *out)
+                           const sf_way *way, sf_value *out)
 {
     const sf_type *whole = sf_type_of(b->whole, value);
     const sf_node *maker = sf_maker(b->whole, value);
@@ -41,9 +41,9 @@ static sf_status walk_path(local_builder *b, sf_value value, const local_version
     if (maker)
         b->loc = maker->loc;
     *out = from->value;
-    for (int i = 0; i < path->count; i++) {
-        *out = local_move(b, *out, whole, &layout, &path->moves[i]);
-        layout = path->moves[i].after;
+    for (int i = 0; i < way->count; i++) {
+        *out = local_move(b, *out, whole, &layout, &way->moves[i]);
+        layout = way->moves[i].after;
         local_add(b, value, &layout, phase_of_piece(b, value, *out), *out);
     }
     b->loc = loc;
@@ -72,7 +72,7 @@ sf_status local_value(local_builder *b, sf_value value, const sf_layout *layout,
 {
     const sf_type *type = sf_type_of(b->whole, value);
     const local_version *best = NULL;
-    sf_path path, shortest = {0};
+    const sf_way *shortest = NULL;
     for (const local_version *v = b->versions[value]; v; v = v->next) {
         if (v->phase != ANY_PHASE && v->phase != (int)b->phase)
             continue;
@@ -80,12 +80,11 @@ sf_status local_value(local_builder *b, sf_value value, const sf_layout *layout,
             *out = v->value;
             return SF_OK;
         }
-        if (!sf_reshard(b->mesh, type, &v->layout, layout, sf_move_bytes, NULL, &path))
-            continue;
-        if (!best || path.cost < shortest.cost) {
+        const sf_way *way = sf_ways_find(&b->ways, type, &v->layout, layout);
+        if (way->exists && (!best || way->cost < shortest->cost)) {
             best = v;
-            shortest = path;
+            shortest = way;
         }
     }
-    return best ? walk_path(b, value, best, &shortest, out) : fail_to_move(b, value, layout);
+    return best ? walk_path(b, value, best, shortest, out) : fail_to_move(b, value, layout);
 }

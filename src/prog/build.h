@@ -142,7 +142,7 @@ bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op);
 bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
 
 /* fuse.c */
-void fuse_cluster(lowering *l, uint32_t index);
+void fuse_clusters(lowering *l);
 
 /* Merges the dimensions of a loop and counts its rows and columns. Without `has_split`, the last merged
  * dimension is the columns. */

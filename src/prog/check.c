@@ -268,7 +268,7 @@ static sf_status check_open(racing *r, uint32_t index, uint32_t buffer, bool wri
     const sf_inst *inst = &p->insts[index];
     uint32_t behind = inst->stream == 0 ? index + 1 : r->seen[inst->stream];
     for (const user *u = r->open[buffer]; u; u = u->next) {
-        bool ended = c->ends[u->inst] != SF_NONE && c->ends[u->inst] < behind;
+        bool ended = u->inst == index || (c->ends[u->inst] != SF_NONE && c->ends[u->inst] < behind);
         if ((writes || u->writes) && !ended && !waits_for(c, inst, u->inst))
             return sf_inst_fail(
                 p, index, c->diag, "%s buffer %u while instruction %u may still %s it",

@@ -4,14 +4,16 @@
 #include "op/util.h"
 #include "prog/build.h"
 
-/* A loop while its steps are put together. Registers are numbered without end here; assign_registers
- * makes few of them. */
+/* A loop while its steps are put together, in room that all loops share. Registers are numbered without end here;
+ * assign_registers makes few of them. */
 typedef struct builder {
     lowering *l;
     const cluster *c;
     uint32_t index; /* of the cluster */
-    sf_loop *loop;
-    sf_inst *inst;
+    sf_loop_step *steps;
+    sf_access *accesses;
+    sf_view *in, *out;
+    bool *is_wide; /* by register */
     size_t step_capacity, access_capacity, in_capacity, out_capacity, wide_capacity;
     size_t nsteps, naccesses, nin, nout, nregisters;
 } builder;
@@ -40,16 +42,15 @@ static uint16_t register_of(const builder *b, sf_value value)
 
 static uint16_t new_register(builder *b, sf_vclass class)
 {
-    sf_arena *arena = &b->l->program->arena;
     bool wide = class == SF_VF64 || class == SF_VI64;
-    SF_PUSH(arena, b->loop->is_wide, b->nregisters, b->wide_capacity, wide);
+    SF_PUSH(&b->l->scratch, b->is_wide, b->nregisters, b->wide_capacity, wide);
     return (uint16_t)(b->nregisters - 1);
 }
 
 static sf_loop_step *add_step(builder *b, sf_loop_step step)
 {
-    SF_PUSH(&b->l->program->arena, b->loop->steps, b->nsteps, b->step_capacity, step);
-    return &b->loop->steps[b->nsteps - 1];
+    SF_PUSH(&b->l->scratch, b->steps, b->nsteps, b->step_capacity, step);
+    return &b->steps[b->nsteps - 1];
 }
 
 /* Strides by dimension of the domain. A tensor of one element has stride 0 everywhere. */
@@ -64,15 +65,15 @@ static sf_access access_to(const builder *b, const sf_view *view, bool is_row)
 
 static uint32_t add_access(builder *b, sf_access access, const sf_view *view, bool writes)
 {
-    sf_arena *arena = &b->l->program->arena;
+    sf_arena *arena = &b->l->scratch;
     if (writes) {
         access.view = (uint32_t)b->nout;
-        SF_PUSH(arena, b->inst->out, b->nout, b->out_capacity, *view);
+        SF_PUSH(arena, b->out, b->nout, b->out_capacity, *view);
     } else {
         access.view = (uint32_t)b->nin;
-        SF_PUSH(arena, b->inst->in, b->nin, b->in_capacity, *view);
+        SF_PUSH(arena, b->in, b->nin, b->in_capacity, *view);
     }
-    SF_PUSH(arena, b->loop->accesses, b->naccesses, b->access_capacity, access);
+    SF_PUSH(arena, b->accesses, b->naccesses, b->access_capacity, access);
     return (uint32_t)b->naccesses - 1;
 }
 
@@ -291,10 +292,10 @@ static void merge_dims(sf_loop *loop)
 
 /* Constants are set once, before the first tile, so their registers are theirs alone; the others are
  * taken again after their last use. */
-static void assign_registers(builder *b)
+static void assign_registers(builder *b, sf_loop *loop)
 {
-    sf_loop *loop = b->loop;
     sf_arena *scratch = &b->l->scratch;
+    sf_mark mark = sf_arena_mark(scratch);
     size_t count = b->nregisters;
     uint32_t *last = SF_ARRAY(scratch, count, uint32_t);
     uint16_t *renamed = SF_ARRAY(scratch, count, uint16_t);
@@ -302,29 +303,29 @@ static void assign_registers(builder *b)
     bool *wide = SF_ARRAY(scratch, count, bool);
     uint16_t used = 0;
     for (uint32_t i = 0; i < b->nsteps; i++) {
-        const sf_loop_step *step = &loop->steps[i];
+        const sf_loop_step *step = &b->steps[i];
         last[step->a] = last[step->b] = last[step->c] = i;
     }
     for (uint32_t i = 0; i < b->nsteps; i++) {
-        uint16_t dst = loop->steps[i].dst;
-        if (loop->steps[i].kind != SF_STEP_CONSTANT)
+        uint16_t dst = b->steps[i].dst;
+        if (b->steps[i].kind != SF_STEP_CONSTANT)
             continue;
         last[dst] = UINT32_MAX;
-        wide[used] = loop->is_wide[dst];
+        wide[used] = b->is_wide[dst];
         is_set[dst] = true;
         renamed[dst] = used++;
     }
     for (uint32_t i = 0; i < b->nsteps; i++) {
-        sf_loop_step *step = &loop->steps[i];
+        sf_loop_step *step = &b->steps[i];
         uint16_t old[4] = {step->a, step->b, step->c, step->dst};
         bool writes = step->kind != SF_STEP_STORE && step->kind != SF_STEP_GATHER;
         if (writes && !is_set[old[3]]) {
             uint16_t pick = 0;
-            while (pick < used && (!is_free[pick] || wide[pick] != loop->is_wide[old[3]]))
+            while (pick < used && (!is_free[pick] || wide[pick] != b->is_wide[old[3]]))
                 pick++;
             if (pick == used)
                 used++;
-            wide[pick] = loop->is_wide[old[3]];
+            wide[pick] = b->is_wide[old[3]];
             is_free[pick] = false;
             is_set[old[3]] = true;
             renamed[old[3]] = pick;
@@ -339,6 +340,7 @@ static void assign_registers(builder *b)
     }
     loop->is_wide = sf_arena_copy(&b->l->program->arena, wide, used);
     loop->nregisters = used;
+    sf_arena_reset(scratch, mark);
 }
 
 static void set_domain(sf_loop *loop, const cluster *c)
@@ -366,27 +368,41 @@ void count_domain(sf_loop *loop, bool has_split)
         *(i < loop->split ? &loop->rows : &loop->columns) *= loop->dims[i];
 }
 
-void fuse_cluster(lowering *l, uint32_t index)
+static void fuse_cluster(builder *b, uint32_t index)
 {
-    const cluster *c = l->clusters[index];
-    sf_program *program = l->program;
-    sf_inst *inst = &program->insts[c->inst];
-    inst->loop = SF_NEW(&program->arena, sf_loop);
-    builder b = {.l = l, .c = c, .index = index, .loop = inst->loop, .inst = inst};
-    set_domain(inst->loop, c);
+    lowering *l = b->l;
+    sf_arena *arena = &l->program->arena;
+    const cluster *c = b->c = l->clusters[index];
+    b->index = index;
+    b->nsteps = b->naccesses = b->nin = b->nout = b->nregisters = 0;
     for (size_t i = 0; i < c->nnodes; i++) {
         const sf_node *node = c->nodes[i];
         if (sf_is(node, SF_OP_REDUCE))
-            add_reduce(&b, node);
+            add_reduce(b, node);
         else
-            add_op(&b, node, l->values[node->result].level);
+            add_op(b, node, l->values[node->result].level);
     }
     for (size_t i = 0; i < c->noutputs; i++)
-        add_store(&b, c->outputs[i]);
-    inst->nin = (uint32_t)b.nin;
-    inst->nout = (uint32_t)b.nout;
-    inst->loop->nsteps = (uint32_t)b.nsteps;
-    inst->loop->naccesses = (uint32_t)b.naccesses;
-    assign_registers(&b);
-    count_domain(inst->loop, c->split >= 0);
+        add_store(b, c->outputs[i]);
+    sf_loop *loop = SF_NEW(arena, sf_loop);
+    set_domain(loop, c);
+    assign_registers(b, loop);
+    loop->steps = sf_arena_copy(arena, b->steps, b->nsteps * sizeof *b->steps);
+    loop->nsteps = (uint32_t)b->nsteps;
+    loop->accesses = sf_arena_copy(arena, b->accesses, b->naccesses * sizeof *b->accesses);
+    loop->naccesses = (uint32_t)b->naccesses;
+    count_domain(loop, c->split >= 0);
+    sf_inst *inst = &l->program->insts[c->inst];
+    inst->loop = loop;
+    inst->in = sf_arena_copy(arena, b->in, b->nin * sizeof *b->in);
+    inst->out = sf_arena_copy(arena, b->out, b->nout * sizeof *b->out);
+    inst->nin = (uint32_t)b->nin;
+    inst->nout = (uint32_t)b->nout;
+}
+
+void fuse_clusters(lowering *l)
+{
+    builder b = {.l = l};
+    for (uint32_t i = 0; i < l->nclusters; i++)
+        fuse_cluster(&b, i);
 }

@@ -235,8 +235,7 @@ void lower_block(lowering *l, const sf_block *block)
             lower_node(l, node);
     }
     set_block_results(l, block);
-    for (uint32_t i = 0; i < l->nclusters; i++)
-        fuse_cluster(l, i);
+    fuse_clusters(l);
     order_insts(l);
     update_in_place(l);
     reuse_operands(l);

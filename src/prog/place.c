@@ -57,21 +57,45 @@ static int largest_first(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : 1;
 }
 
-/* The first gap that is large enough between those that stand in the arena, by offset, at the same
- * time; else the end of the last of these. */
-static int64_t find_place(const placed *standing, size_t count, const placed *x)
+/* Those that stand already, by offset: when, and where. Most that are looked at live at another time, so times
+ * are kept apart. */
+typedef struct standing {
+    struct {
+        uint32_t first, last;
+    } * when;
+    struct {
+        int64_t offset, end;
+    } * where;
+    size_t count;
+} standing;
+
+/* The first gap that is large enough between those that stand in the arena at the same time; else the end of the
+ * last of these. */
+static int64_t find_place(const standing *s, const placed *x)
 {
     int64_t end = 0;
-    for (size_t i = 0; i < count; i++) {
-        const placed *y = &standing[i];
-        if (y->last < x->first || y->first > x->last)
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->when[i].last < x->first || s->when[i].first > x->last)
             continue;
-        if (y->offset - end >= x->bytes)
+        if (s->where[i].offset - end >= x->bytes)
             break;
-        if (y->offset + y->bytes > end)
-            end = y->offset + y->bytes;
+        if (s->where[i].end > end)
+            end = s->where[i].end;
     }
     return end;
+}
+
+static void add_standing(standing *s, const placed *x)
+{
+    size_t at = s->count++;
+    for (; at > 0 && s->where[at - 1].offset > x->offset; at--) {
+        s->when[at] = s->when[at - 1];
+        s->where[at] = s->where[at - 1];
+    }
+    s->when[at].first = x->first;
+    s->when[at].last = x->last;
+    s->where[at].offset = x->offset;
+    s->where[at].end = x->offset + x->bytes;
 }
 
 static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out)
@@ -95,16 +119,14 @@ static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out
 static void place_in_space(sf_program *p, sf_space_kind space, sf_arena *scratch)
 {
     placed *list = SF_ARRAY(scratch, p->nbuffers, placed);
-    placed *standing = SF_ARRAY(scratch, p->nbuffers, placed); /* by offset */
     size_t count = list_buffers(p, space, list);
+    standing s = {.when = sf_arena_array(scratch, count, sizeof *s.when),
+                  .where = sf_arena_array(scratch, count, sizeof *s.where)};
     p->arena_bytes[space] = 0;
     for (size_t i = 0; i < count; i++) {
         placed *x = &list[i];
-        size_t at = i;
-        x->offset = find_place(standing, i, x);
-        for (; at > 0 && standing[at - 1].offset > x->offset; at--)
-            standing[at] = standing[at - 1];
-        standing[at] = *x;
+        x->offset = find_place(&s, x);
+        add_standing(&s, x);
         p->buffers[x->buffer].offset = x->offset;
         if (x->offset + x->bytes > p->arena_bytes[space])
             p->arena_bytes[space] = x->offset + x->bytes;

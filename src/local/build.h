@@ -1,14 +1,14 @@
 /* The local graph while it is made: what the files behind local/local.h share.
  *
- *     local.c        the walk over the step
- *     local_check.c  whether the layouts of a node follow from its factors
- *     local_op.c     the piece of an op as nodes
- *     local_index.c  indices of the whole from those of a piece, and back
- *     local_same.c   the op itself, on pieces
- *     local_value.c  the versions of values
- *     local_move.c   moves between layouts as nodes
- *     local_emit.c   single nodes
- *     local_early.c  collectives start early, and in buckets
+ *     local.c    the walk over the moves and nodes of the plan (plan/moves.h)
+ *     shape.c    what nodes have in common that differ in their place alone
+ *     layouts.c  whether the layouts of a node follow from its factors
+ *     op.c       the piece of an op as nodes
+ *     index.c    indices of the whole from those of a piece, and back
+ *     same.c     the op itself, on pieces
+ *     value.c    versions of values, and the collectives that make them
+ *     move.c     moves between layouts as nodes
+ *     emit.c     single nodes
  */
 #ifndef SF_LOCAL_BUILD_H
 #define SF_LOCAL_BUILD_H
@@ -16,17 +16,24 @@
 #include "local/local.h"
 #include "op/op.h"
 #include "op/words.h"
+#include "plan/moves.h"
 #include "shard/strategy.h"
 #include "shard/ways.h"
 
-/* A value of the step in one of the layouts that it was wanted in. */
+/* A version of a value (plan/moves.h) in the local graph. What a collective leaves is brought into shape when it is
+ * first wanted: until then nobody waits for it. */
 typedef struct local_version {
-    sf_layout layout;
-    int phase; /* the only one that may use it, or ANY_PHASE */
-    sf_value value;
-    struct local_version *next;
+    sf_value value; /* or SF_NONE: not yet */
+    sf_value raw;   /* what the collective left, or SF_NONE */
 } local_version;
-enum { ANY_PHASE = -1 };
+
+/* Collectives that go together, while they come. */
+typedef struct local_bucket {
+    uint32_t count;
+    uint32_t *moves;
+    sf_value *operands;
+    const sf_type **types;
+} local_bucket;
 
 typedef struct local_builder {
     sf_local *local;
@@ -35,15 +42,16 @@ typedef struct local_builder {
     const sf_mesh *mesh;
     int rank;
     sf_diag *diag;
-    sf_arena arena, scratch; /* for the walk, for one node */
-    local_version *
-        *versions;      /* by value of the step, those of its top block: as made, then moved */
-    sf_value *inner;    /* by value of the step: what stands for it inside of regions */
-    sf_ways ways;       /* between layouts */
-    sf_interner shapes; /* of local_shape */
+    sf_arena arena, scratch;          /* for the walk, for one node */
+    sf_interner shapes;               /* of local_shape */
+    struct local_shape **node_shapes; /* by node */
+    const sf_moves *moves;
+    local_version *versions;        /* by version */
+    local_bucket *buckets;          /* by bucket */
+    sf_value *inner;                /* by value of the step: what stands for it inside of regions */
+    sf_ways ways;                   /* from whole to piece, of what is drawn whole */
     size_t npieces, piece_capacity; /* of local->pieces */
     int64_t collectives;            /* so far */
-    uint32_t first_for_results;     /* the first node that only a result of the step wants */
 
     /* What new nodes get. */
     sf_graph *graph;
@@ -51,7 +59,6 @@ typedef struct local_builder {
     const sf_scope *scope;
     sf_phase phase;
     sf_loc loc;
-    const char *what; /* the tensor that is moved */
 } local_builder;
 
 /* What follows from op, types, attributes and layouts alone: found, and checked, once for all nodes that have them
@@ -77,13 +84,16 @@ typedef struct local_node {
     sf_value *out;         /* for local_op to fill in */
 } local_node;
 
-/* value.c: the value in that layout, moved if need be. */
-sf_status local_value(local_builder *b, sf_value value, const sf_layout *layout, sf_value *out);
+/* value.c: the value of the version, brought into shape if need be. */
+sf_value local_value(local_builder *b, uint32_t version);
 
-/* A version of a value, for one phase or ANY_PHASE; and what a value of the local graph is a piece of. */
-void local_add(local_builder *b, sf_value whole, const sf_layout *layout, int phase,
-               sf_value value);
+/* The value that a version is, which is a piece of a value of the step; and what a value of the local graph is a
+ * piece of. */
+void local_set(local_builder *b, uint32_t version, sf_value value);
 void local_record(local_builder *b, sf_value value, sf_value whole, const sf_layout *layout);
+
+/* Comes to a move: does it, or as much of it as there is to be done before the others of its bucket have come. */
+void local_make_move(local_builder *b, uint32_t move);
 
 /* layouts.c: finds the factoring and fills in the strategies. */
 sf_status local_check(local_builder *b, const local_node *n, local_shape *shape);
@@ -91,9 +101,20 @@ sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
 /* shape.c: what the node has in common with others. */
 sf_status local_find_shape(local_builder *b, local_node *n);
 
-/* move.c: x, a piece of a tensor of the whole type in layout `before`, after the move. */
-sf_value local_move(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *before,
-                    const sf_move *move);
+/* move.c. A move of a tensor of the whole type: what nothing is sent for is done at once; others are a collective,
+ * what brings its operand into shape before it, and what brings its result into shape behind it. */
+typedef struct local_moving {
+    const sf_type *whole;
+    const sf_layout *before, *after;
+    sf_move_kind kind;
+    sf_axes axes;
+} local_moving;
+sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m);
+sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m);
+const sf_type *local_move_type(local_builder *b, sf_value operand,
+                               const local_moving *m); /* of the result */
+sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m);
+sf_monoid local_move_monoid(const local_moving *m);
 
 /* x where the coordinates along all axes are 0, the identity elsewhere; a constant stays one. */
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid);
@@ -118,9 +139,6 @@ sf_status local_gather(local_builder *b, local_node *n);
 sf_status local_scatter(local_builder *b, local_node *n);
 sf_status local_update(local_builder *b, local_node *n);
 
-/* early.c: changes the order of the finished graph, and makes one collective of several. */
-void local_early(local_builder *b);
-
 /* emit.c: the type of a piece. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
 
@@ -138,7 +156,10 @@ sf_value emit_broadcast(local_builder *b, sf_value x, const sf_type *type, const
 sf_value emit_number(local_builder *b, const sf_type *type, int64_t number); /* a splat */
 sf_value emit_like(local_builder *b, sf_value x, int64_t number); /* a splat of the type of x */
 sf_value emit_identity(local_builder *b, sf_monoid monoid, const sf_type *type);
-sf_value emit_collective(local_builder *b, sf_opcode code, sf_value x, sf_axes axes,
-                         sf_monoid monoid, const sf_type *type);
+
+/* One collective of `count` tensors; its results follow each other. */
+sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,
+                         const sf_value *operands, const sf_type *const *types, sf_axes axes,
+                         sf_monoid monoid, const char *what);
 
 #endif

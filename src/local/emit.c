@@ -131,18 +131,28 @@ sf_value emit_identity(local_builder *b, sf_monoid monoid, const sf_type *type)
     return emit_splat(b, type, &element);
 }
 
-sf_value emit_collective(local_builder *b, sf_opcode code, sf_value x, sf_axes axes,
-                         sf_monoid monoid, const sf_type *type)
+sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,
+                         const sf_value *operands, const sf_type *const *types, sf_axes axes,
+                         sf_monoid monoid, const char *what)
 {
     sf_pool *pool = b->graph->pool;
     const sf_attr *attrs[SF_COLLECTIVE_BODY + 1] = {
         [SF_COLLECTIVE_AXES] = sf_attr_int(pool, axes),
         [SF_COLLECTIVE_SIZE] = sf_attr_int(pool, sf_group_size(b->mesh, axes)),
         [SF_COLLECTIVE_NUMBER] = sf_attr_int(pool, b->collectives++),
-        [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(b->what)),
+        [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(what)),
         [SF_COLLECTIVE_BODY] = sf_attr_int(pool, monoid),
     };
-    return emit(b, code, 1, &x, attrs, type);
+    sf_node_spec spec = {.def = sf_opdef_of_collective(kind),
+                         .noperands = count,
+                         .operands = operands,
+                         .nresults = count,
+                         .types = types,
+                         .attrs = attrs,
+                         .scope = b->scope,
+                         .phase = b->phase,
+                         .loc = b->loc};
+    return sf_graph_add(b->graph, b->block, &spec)->result;
 }
 
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout)

@@ -4,8 +4,6 @@
 
 #include "base/mem.h"
 
-/* The walk */
-
 static sf_status check_argument(local_builder *b, uint32_t i)
 {
     const sf_graph *whole = b->whole;
@@ -23,7 +21,45 @@ static sf_status check_argument(local_builder *b, uint32_t i)
     return SF_OK;
 }
 
-static sf_status begin(local_builder *b)
+static sf_status check_result(local_builder *b, uint32_t i)
+{
+    const sf_type *type = sf_type_of(b->whole, b->whole->top->results[i]);
+    char why[SF_WHY_TEXT];
+    return sf_layout_fits(&b->plan->results[i], b->mesh, type->rank, type->dims, why)
+               ? SF_OK
+               : sf_fail(b->diag, SF_EINPUT, SF_NOWHERE, "plan: result %u: %s", i, why);
+}
+
+/* The node with what it has in common with others; all but its values. */
+static sf_status look_at(local_builder *b, const sf_node *node, local_node *out)
+{
+    uint32_t count = node->noperands + node->nresults;
+    *out = (local_node){.node = node, .layouts = b->plan->nodes[node->id]};
+    out->op = sf_op_of(b->whole, node, SF_ARRAY(&b->scratch, count, const sf_type *));
+    out->op.pool = b->graph->pool; /* that of the step is only read: other ranks read it too */
+    return local_find_shape(b, out);
+}
+
+/* All layouts, before anything is moved: a plan may say anything. */
+static sf_status check_plan(local_builder *b)
+{
+    const sf_block *top = b->whole->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        SF_TRY(check_argument(b, i));
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = b->whole->nodes[top->nodes[i]];
+        sf_mark mark = sf_arena_mark(&b->scratch);
+        local_node n;
+        SF_TRY(look_at(b, node, &n));
+        b->node_shapes[node->id] = n.shape;
+        sf_arena_reset(&b->scratch, mark);
+    }
+    for (uint32_t i = 0; i < top->nresults; i++)
+        SF_TRY(check_result(b, i));
+    return SF_OK;
+}
+
+static void add_arguments(local_builder *b)
 {
     const sf_graph *whole = b->whole;
     const sf_block *top = whole->top;
@@ -35,77 +71,68 @@ static sf_status begin(local_builder *b)
     graph->results =
         sf_arena_copy(&graph->arena, whole->results, top->nresults * sizeof *graph->results);
     for (uint32_t i = 0; i < top->narguments; i++) {
-        SF_TRY(check_argument(b, i));
-        const sf_layout *layout = &b->plan->arguments[i];
-        const sf_type *type = local_type(b, sf_type_of(whole, top->arguments[i]), layout);
-        local_add(b, top->arguments[i], layout, ANY_PHASE,
-                  sf_block_argument(graph, graph->top, type));
+        const sf_type *type =
+            local_type(b, sf_type_of(whole, top->arguments[i]), &b->plan->arguments[i]);
+        local_set(b, b->moves->made[top->arguments[i]], sf_block_argument(graph, graph->top, type));
         graph->arguments[i].gradient = SF_NONE;
     }
-    return SF_OK;
 }
 
-static void place(local_builder *b, const sf_scope *scope, sf_phase phase, sf_loc loc)
-{
-    b->scope = scope;
-    b->phase = phase;
-    b->loc = loc;
-}
-
-static sf_status walk_node(local_builder *b, const sf_node *node)
+static sf_status add_node(local_builder *b, const sf_node *node)
 {
     sf_mark mark = sf_arena_mark(&b->scratch);
     uint32_t count = node->noperands + node->nresults;
-    local_node n = {.node = node, .layouts = b->plan->nodes[node->id]};
-    const sf_type **types = SF_ARRAY(&b->scratch, count, const sf_type *);
-    n.op = sf_op_of(b->whole, node, types);
-    n.op.pool = b->graph->pool; /* that of the step is only read: other ranks read it too */
-    SF_TRY(local_find_shape(b, &n));
+    local_node n = {
+        .node = node, .layouts = b->plan->nodes[node->id], .shape = b->node_shapes[node->id]};
+    n.op = sf_op_of(b->whole, node, SF_ARRAY(&b->scratch, count, const sf_type *));
+    n.op.pool = b->graph->pool;
     n.in = SF_ARRAY(&b->scratch, node->noperands, sf_value);
     n.out = SF_ARRAY(&b->scratch, node->nresults, sf_value);
     n.types = sf_arena_copy(&b->scratch, n.shape->types, count * sizeof *n.types);
-    for (uint32_t i = 0; i < node->noperands; i++) {
-        place(b, node->scope, node->phase, node->loc);
-        SF_TRY(local_value(b, node->operands[i], &n.layouts[i], &n.in[i]));
-    }
+    for (uint32_t i = 0; i < node->noperands; i++)
+        n.in[i] = local_value(b, b->moves->reads[b->moves->first_read[node->id] + i]);
+    b->scope = node->scope;
+    b->phase = node->phase;
+    b->loc = node->loc;
     SF_TRY(local_op(b, &n));
     for (uint32_t i = 0; i < node->nresults; i++)
-        local_add(b, node->result + i, &n.layouts[node->noperands + i], ANY_PHASE, n.out[i]);
+        local_set(b, b->moves->made[node->result + i], n.out[i]);
     sf_arena_reset(&b->scratch, mark);
     return SF_OK;
 }
 
-/* Results are moved in the phase in which they were made, new state in the update. */
-static sf_status finish(local_builder *b)
+static void add_results(local_builder *b)
 {
     const sf_block *top = b->whole->top;
     sf_value *results = SF_ARRAY(&b->scratch, top->nresults, sf_value);
-    b->first_for_results = (uint32_t)b->graph->nnodes;
-    for (uint32_t i = 0; i < top->nresults; i++) {
-        const sf_node *maker = sf_maker(b->whole, top->results[i]);
-        const sf_type *type = sf_type_of(b->whole, top->results[i]);
-        char why[SF_WHY_TEXT];
-        if (!sf_layout_fits(&b->plan->results[i], b->mesh, type->rank, type->dims, why))
-            return sf_fail(b->diag, SF_EINPUT, SF_NOWHERE, "plan: result %u: %s", i, why);
-        place(b, maker ? maker->scope : NULL, maker ? maker->phase : SF_UPDATE,
-              maker ? maker->loc : SF_NOWHERE);
-        SF_TRY(local_value(b, top->results[i], &b->plan->results[i], &results[i]));
-    }
+    for (uint32_t i = 0; i < top->nresults; i++)
+        results[i] = local_value(b, b->moves->results[i]);
     sf_block_return(b->graph, b->graph->top, top->nresults, results);
     /* Values that stand inside of moves, up to the last. */
     if (b->graph->nvalues > 0 && b->npieces < b->graph->nvalues)
         local_record(b, (sf_value)b->graph->nvalues - 1, SF_NONE, &(sf_layout){0});
-    local_early(b);
-    return SF_OK;
 }
 
 static sf_status build(local_builder *b)
 {
-    const sf_block *top = b->whole->top;
-    SF_TRY(begin(b));
-    for (uint32_t i = 0; i < top->nnodes; i++)
-        SF_TRY(walk_node(b, b->whole->nodes[top->nodes[i]]));
-    return finish(b);
+    sf_moves *moves;
+    b->node_shapes = SF_ARRAY(&b->arena, b->whole->nnodes, local_shape *);
+    SF_TRY(check_plan(b));
+    SF_TRY(sf_moves_of(b->whole, b->plan, &b->arena, b->diag, &moves));
+    b->moves = moves;
+    b->versions = SF_ARRAY(&b->arena, moves->nversions, local_version);
+    b->buckets = SF_ARRAY(&b->arena, moves->nbuckets, local_bucket);
+    for (size_t v = 0; v < moves->nversions; v++)
+        b->versions[v] = (local_version){SF_NONE, SF_NONE};
+    add_arguments(b);
+    for (size_t i = 0; i < moves->nsteps; i++) {
+        if (moves->steps[i].is_move)
+            local_make_move(b, moves->steps[i].index);
+        else
+            SF_TRY(add_node(b, b->whole->nodes[moves->steps[i].index]));
+    }
+    add_results(b);
+    return SF_OK;
 }
 
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
@@ -125,7 +152,6 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
                        .graph = local->graph,
                        .block = local->graph->top};
     b.ways = (sf_ways){.mesh = &plan->mesh, .arena = &b.arena};
-    b.versions = SF_ARRAY(&b.arena, whole->nvalues, local_version *);
     b.inner = SF_ARRAY(&b.arena, whole->nvalues, sf_value);
     sf_status status = build(&b);
     sf_arena_free(&b.arena);

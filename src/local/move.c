@@ -148,35 +148,6 @@ static sf_value slice(local_builder *b, sf_value x, const items *list, const sf_
     return reshape_to(b, emit_slice(b, reshape_to_items(b, x, list), starts, limits), to);
 }
 
-static sf_value gather(local_builder *b, sf_value x, sf_axes axes, const items *list,
-                       const sf_type *to)
-{
-    const sf_type *rows = rows_of(b, sf_group_size(b->mesh, axes), sf_type_of(b->graph, x));
-    x = reshape_to(b, x, row_of(b, rows));
-    x = emit_collective(b, SF_OP_ALL_GATHER, x, axes, SF_MONOID_NONE, rows);
-    return reshape_to(b, put_in_place(b, x, list, SOURCE), to);
-}
-
-static sf_value scatter(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid,
-                        const items *list, const sf_type *to)
-{
-    const sf_type *rows = rows_of(b, sf_group_size(b->mesh, axes), to);
-    x = reshape_to(b, bring_to_front(b, x, list, TARGET), rows);
-    x = emit_collective(b, SF_OP_REDUCE_SCATTER, x, axes, monoid, row_of(b, rows));
-    return reshape_to(b, x, to);
-}
-
-static sf_value exchange(local_builder *b, sf_value x, sf_axes axes, const items *list,
-                         const sf_type *to)
-{
-    int64_t size = sf_group_size(b->mesh, axes);
-    int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
-    items before = without(list, SOURCE), after = without(list, TARGET);
-    x = emit_reshape(b, bring_to_front(b, x, &before, TARGET), 2, dims);
-    x = emit_collective(b, SF_OP_ALL_TO_ALL, x, axes, SF_MONOID_NONE, sf_type_of(b->graph, x));
-    return reshape_to(b, put_in_place(b, x, &after, SOURCE), to);
-}
-
 /* Nodes are the same on every rank, only their constants differ. */
 static sf_value mask(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
 {
@@ -234,35 +205,58 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
     return reshape_to(b, emit(b, SF_OP_PAD, 2, operands, attrs, padded), to);
 }
 
-/* What the partial values of the first of the axes are combined with. */
-static sf_monoid monoid_of(const sf_layout *layout, sf_axes axes)
+sf_monoid local_move_monoid(const local_moving *m)
 {
     int axis = 0;
-    while (!(axes >> axis & 1))
+    bool reduces = m->kind == SF_MOVE_REDUCE || m->kind == SF_MOVE_SCATTER;
+    while (!(m->axes >> axis & 1))
         axis++;
-    return layout->axes[axis].monoid;
+    if (m->kind == SF_MOVE_MASK)
+        return m->after->axes[axis].monoid;
+    return reduces ? m->before->axes[axis].monoid : SF_MONOID_NONE;
 }
 
-sf_value local_move(local_builder *b, sf_value x, const sf_type *whole, const sf_layout *before,
-                    const sf_move *move)
+sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m)
 {
-    const sf_type *to = local_type(b, whole, &move->after);
-    if (sf_group_size(b->mesh, move->axes) == 1)
+    if (m->kind == SF_MOVE_MASK)
+        return mask(b, x, sf_group_place(b->mesh, m->axes, b->rank) == 0, local_move_monoid(m));
+    items list = items_of(b, m->whole, m->before, m->after);
+    return slice(b, x, &list, local_type(b, m->whole, m->after));
+}
+
+/* From the piece to what the collective takes: parts for the members, one behind the other. */
+sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m)
+{
+    items list = items_of(b, m->whole, m->before, m->after);
+    int64_t size = sf_group_size(b->mesh, m->axes);
+    if (m->kind == SF_MOVE_GATHER)
+        return reshape_to(b, x, row_of(b, rows_of(b, size, sf_type_of(b->graph, x))));
+    if (m->kind == SF_MOVE_SCATTER)
+        return reshape_to(b, bring_to_front(b, x, &list, TARGET),
+                          rows_of(b, size, local_type(b, m->whole, m->after)));
+    if (m->kind != SF_MOVE_EXCHANGE)
         return x;
-    if (move->kind == SF_MOVE_MASK)
-        return mask(b, x, sf_group_place(b->mesh, move->axes, b->rank) == 0,
-                    monoid_of(&move->after, move->axes));
-    if (move->kind == SF_MOVE_REDUCE)
-        return emit_collective(b, SF_OP_ALL_REDUCE, x, move->axes, monoid_of(before, move->axes),
-                               to);
-    if (move->kind == SF_MOVE_SWAP)
-        return emit_collective(b, SF_OP_PERMUTE, x, move->axes, SF_MONOID_NONE, to);
-    items list = items_of(b, whole, before, &move->after);
-    if (move->kind == SF_MOVE_SLICE)
-        return slice(b, x, &list, to);
-    if (move->kind == SF_MOVE_GATHER)
-        return gather(b, x, move->axes, &list, to);
-    if (move->kind == SF_MOVE_SCATTER)
-        return scatter(b, x, move->axes, monoid_of(before, move->axes), &list, to);
-    return exchange(b, x, move->axes, &list, to);
+    int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
+    items before = without(&list, SOURCE);
+    return emit_reshape(b, bring_to_front(b, x, &before, TARGET), 2, dims);
+}
+
+const sf_type *local_move_type(local_builder *b, sf_value operand, const local_moving *m)
+{
+    const sf_type *type = sf_type_of(b->graph, operand);
+    if (m->kind == SF_MOVE_GATHER)
+        return rows_of(b, sf_group_size(b->mesh, m->axes), type);
+    return m->kind == SF_MOVE_SCATTER ? row_of(b, type) : type;
+}
+
+/* From what the collective gives to the piece. */
+sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m)
+{
+    items list = items_of(b, m->whole, m->before, m->after);
+    const sf_type *to = local_type(b, m->whole, m->after);
+    if (m->kind == SF_MOVE_EXCHANGE)
+        list = without(&list, TARGET);
+    if (m->kind == SF_MOVE_EXCHANGE || m->kind == SF_MOVE_GATHER)
+        x = put_in_place(b, x, &list, SOURCE);
+    return reshape_to(b, x, to);
 }

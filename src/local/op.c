@@ -115,10 +115,13 @@ static sf_status random_piece(local_builder *b, local_node *n)
     SF_TRY(local_op_as(b, n, n->in, types, n->out));
     const sf_way *way = sf_ways_find(&b->ways, n->op.out[1], &replicated, &n->layouts[2]);
     SF_ASSERT(way->exists);
-    sf_layout layout = replicated;
+    const sf_layout *layout = &replicated;
     for (int i = 0; i < way->count; i++) {
-        n->out[1] = local_move(b, n->out[1], n->op.out[1], &layout, &way->moves[i]);
-        layout = way->moves[i].after;
+        const sf_move *move = &way->moves[i];
+        local_moving m = {n->op.out[1], layout, &move->after, move->kind, move->axes};
+        if (sf_group_size(b->mesh, move->axes) > 1)
+            n->out[1] = local_move_alone(b, n->out[1], &m);
+        layout = &move->after;
     }
     return SF_OK;
 }

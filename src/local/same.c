@@ -5,17 +5,17 @@
 
 /* Regions are copied as they are: what they see of the step is whole. */
 
+/* What regions see of the top block stands behind the operands among what the node reads (plan/moves.h). */
 typedef struct capturing {
     local_builder *b;
-    sf_status status;
+    uint32_t next; /* of moves->reads */
 } capturing;
 
 static void capture_value(void *context, sf_value value)
 {
-    static const sf_layout replicated;
     capturing *c = context;
-    if (c->b->versions[value] && c->status == SF_OK)
-        c->status = local_value(c->b, value, &replicated, &c->b->inner[value]);
+    if (c->b->moves->made[value] != SF_NONE)
+        c->b->inner[value] = local_value(c->b, c->b->moves->reads[c->next++]);
 }
 
 /* What the copy makes claims to be whole, too. */
@@ -33,14 +33,11 @@ static void record_inner(local_builder *b, const sf_block *block)
     }
 }
 
-static sf_status copy_region(local_builder *b, const sf_block *block, sf_block **out)
+static sf_block *copy_region(local_builder *b, const sf_block *block)
 {
-    capturing c = {b, SF_OK};
-    sf_block_uses(b->whole, block, capture_value, &c);
-    SF_TRY(c.status);
-    *out = sf_block_clone(b->whole, block, b->graph, b->inner);
+    sf_block *copy = sf_block_clone(b->whole, block, b->graph, b->inner);
     record_inner(b, block);
-    return SF_OK;
+    return copy;
 }
 
 sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *operands,
@@ -56,8 +53,11 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
         attrs = sf_arena_copy(&b->scratch, attrs, (size_t)def->nattrs * sizeof *attrs);
     if (def->local && !(is_own && n->shape->is_built))
         def->local(&n->op, types, attrs);
+    capturing c = {b, b->moves->first_read[node->id] + node->noperands};
     for (uint32_t i = 0; i < node->nregions; i++)
-        SF_TRY(copy_region(b, node->regions[i], &regions[i]));
+        sf_block_uses(b->whole, node->regions[i], capture_value, &c);
+    for (uint32_t i = 0; i < node->nregions; i++)
+        regions[i] = copy_region(b, node->regions[i]);
     sf_node_spec spec = {.def = def,
                          .noperands = node->noperands,
                          .operands = operands,

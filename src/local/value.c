@@ -1,4 +1,4 @@
-/* Values of the step in the layouts that they are wanted in: as made, then moved. */
+/* Versions of values: made by nodes, or by moves, of which some go together. */
 #include "ir/name.h"
 #include "local/build.h"
 
@@ -11,80 +11,101 @@ void local_record(local_builder *b, sf_value value, sf_value whole, const sf_lay
     local->pieces[value] = (sf_piece){whole, *layout};
 }
 
-void local_add(local_builder *b, sf_value whole, const sf_layout *layout, int phase, sf_value value)
+void local_set(local_builder *b, uint32_t version, sf_value value)
 {
-    local_version **end = &b->versions[whole];
-    while (*end)
-        end = &(*end)->next;
-    *end = SF_NEW(&b->arena, local_version);
-    **end = (local_version){*layout, phase, value, NULL};
-    local_record(b, value, whole, layout);
+    const sf_version *v = &b->moves->versions[version];
+    b->versions[version].value = value;
+    local_record(b, value, v->value, v->layout);
 }
 
-/* A piece that holds no more than the value as it was made may be kept from phase to phase: a gradient is
- * reduced once. A larger one, a gathered parameter, is made again. */
-static int phase_of_piece(const local_builder *b, sf_value whole, sf_value piece)
+static local_moving moving_of(const local_builder *b, const sf_moving *move)
 {
-    const sf_type *made = sf_type_of(b->graph, b->versions[whole]->value);
-    return sf_type_of(b->graph, piece)->count <= made->count ? ANY_PHASE : (int)b->phase;
+    return (local_moving){.whole = sf_type_of(b->whole, move->value),
+                          .before = b->moves->versions[move->from].layout,
+                          .after = b->moves->versions[move->to].layout,
+                          .kind = move->kind,
+                          .axes = move->axes};
 }
 
-static sf_status walk_path(local_builder *b, sf_value value, const local_version *from,
-                           const sf_way *way, sf_value *out)
+/* New nodes belong to who wants the move, in the phase of the move; messages are about what makes the tensor. */
+static void place_move(local_builder *b, const sf_moving *move)
 {
-    const sf_type *whole = sf_type_of(b->whole, value);
-    const sf_node *maker = sf_maker(b->whole, value);
-    sf_layout layout = from->layout;
-    sf_loc loc = b->loc;
+    const sf_node *maker = sf_maker(b->whole, move->value);
+    const sf_node *wants = move->wanted == SF_NONE ? maker : b->whole->nodes[move->wanted];
+    b->scope = wants ? wants->scope : NULL;
+    b->phase = move->phase;
+    b->loc = maker ? maker->loc : wants ? wants->loc : SF_NOWHERE;
+}
+
+sf_value local_value(local_builder *b, uint32_t version)
+{
+    uint32_t at = b->moves->versions[version].same;
+    local_version *v = &b->versions[at];
+    if (v->value == SF_NONE) {
+        const sf_moving *move = &b->moves->moves[b->moves->versions[at].move];
+        local_moving m = moving_of(b, move);
+        place_move(b, move);
+        SF_ASSERT(v->raw != SF_NONE);
+        local_set(b, at, local_move_behind(b, v->raw, &m));
+    }
+    return b->versions[at].value;
+}
+
+static void name_tensor(const local_builder *b, const sf_moving *move, uint32_t others, sf_buf *out)
+{
     sf_buf name = {0};
-    b->what = sf_value_name(b->whole, value, &name);
-    if (maker)
-        b->loc = maker->loc;
-    *out = from->value;
-    for (int i = 0; i < way->count; i++) {
-        *out = local_move(b, *out, whole, &layout, &way->moves[i]);
-        layout = way->moves[i].after;
-        local_add(b, value, &layout, phase_of_piece(b, value, *out), *out);
-    }
-    b->loc = loc;
+    sf_buf_puts(out, sf_value_name(b->whole, move->value, &name));
+    if (others > 0)
+        sf_buf_printf(out, " and %u more", others);
     sf_buf_free(&name);
-    return SF_OK;
 }
 
-static sf_status fail_to_move(local_builder *b, sf_value value, const sf_layout *to)
+/* One collective for all of these. */
+static void send_together(local_builder *b, uint32_t count, const uint32_t *moves,
+                          const sf_value *operands, const sf_type *const *types)
 {
-    const sf_type *type = sf_type_of(b->whole, value);
-    sf_buf name = {0}, text = {0};
-    sf_layout_print(&b->versions[value]->layout, b->mesh, type->rank, type->dims, &text);
-    sf_buf_puts(&text, " cannot become ");
-    sf_layout_print(to, b->mesh, type->rank, type->dims, &text);
-    sf_status status = sf_fail(b->diag, SF_EINPUT, b->loc, "plan: %s as %s",
-                               sf_value_name(b->whole, value, &name), text.text);
-    int pin = b->plan->pinned ? b->plan->pinned[value] : -1;
-    if (pin >= 0 && pin < b->plan->npins)
-        status = sf_hint(b->diag, "the pin %s decided it", b->plan->pins[pin].text);
-    sf_buf_free(&name);
-    sf_buf_free(&text);
-    return status;
+    const sf_moving *first = &b->moves->moves[moves[0]];
+    local_moving m = moving_of(b, first);
+    sf_buf what = {0};
+    place_move(b, first);
+    name_tensor(b, first, count - 1, &what);
+    sf_value result = emit_collective(b, sf_move_collective(first->kind), count, operands, types,
+                                      first->axes, local_move_monoid(&m), what.text);
+    for (uint32_t i = 0; i < count; i++)
+        b->versions[b->moves->moves[moves[i]].to].raw = result + i;
+    sf_buf_free(&what);
 }
 
-sf_status local_value(local_builder *b, sf_value value, const sf_layout *layout, sf_value *out)
+static void join_bucket(local_builder *b, uint32_t index, sf_value operand, const sf_type *type)
 {
-    const sf_type *type = sf_type_of(b->whole, value);
-    const local_version *best = NULL;
-    const sf_way *shortest = NULL;
-    for (const local_version *v = b->versions[value]; v; v = v->next) {
-        if (v->phase != ANY_PHASE && v->phase != (int)b->phase)
-            continue;
-        if (sf_layout_equal(&v->layout, layout)) {
-            *out = v->value;
-            return SF_OK;
-        }
-        const sf_way *way = sf_ways_find(&b->ways, type, &v->layout, layout);
-        if (way->exists && (!best || way->cost < shortest->cost)) {
-            best = v;
-            shortest = way;
-        }
+    uint32_t at = b->moves->moves[index].bucket, size = b->moves->buckets[at].count;
+    local_bucket *bucket = &b->buckets[at];
+    if (!bucket->moves) {
+        bucket->moves = SF_ARRAY(&b->arena, size, uint32_t);
+        bucket->operands = SF_ARRAY(&b->arena, size, sf_value);
+        bucket->types = SF_ARRAY(&b->arena, size, const sf_type *);
     }
-    return best ? walk_path(b, value, best, shortest, out) : fail_to_move(b, value, layout);
+    bucket->moves[bucket->count] = index;
+    bucket->operands[bucket->count] = operand;
+    bucket->types[bucket->count++] = type;
+    if (bucket->count == size)
+        send_together(b, size, bucket->moves, bucket->operands, bucket->types);
+}
+
+void local_make_move(local_builder *b, uint32_t index)
+{
+    const sf_moving *move = &b->moves->moves[index];
+    local_moving m = moving_of(b, move);
+    sf_value x = local_value(b, move->from);
+    place_move(b, move);
+    if (sf_is_local_move(move->kind)) {
+        local_set(b, move->to, local_move_alone(b, x, &m));
+        return;
+    }
+    x = local_move_before(b, x, &m);
+    const sf_type *type = local_move_type(b, x, &m);
+    if (move->bucket == SF_NONE)
+        send_together(b, 1, &index, &x, &type);
+    else
+        join_bucket(b, index, x, type);
 }

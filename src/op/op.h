@@ -29,5 +29,6 @@ static inline bool sf_is(const sf_node *node, sf_opcode code)
 /* One of those in op/collective.c; and which. */
 bool sf_is_collective(const sf_node *node);
 sf_collective sf_op_collective(const sf_opdef *def);
+const sf_opdef *sf_opdef_of_collective(sf_collective kind); /* NULL where there is none */
 
 #endif

@@ -78,22 +78,27 @@ const sf_opdef *sf_opdef_nearest(sf_str name)
     return nearest;
 }
 
+/* By collective; broadcast is none that a step has. */
+static const sf_opcode collectives[SF_COLLECTIVE_COUNT] = {
+    [SF_ALL_REDUCE] = SF_OP_ALL_REDUCE,
+    [SF_ALL_GATHER] = SF_OP_ALL_GATHER,
+    [SF_REDUCE_SCATTER] = SF_OP_REDUCE_SCATTER,
+    [SF_ALL_TO_ALL] = SF_OP_ALL_TO_ALL,
+    [SF_BROADCAST] = SF_OP_COUNT,
+    [SF_PERMUTE] = SF_OP_PERMUTE,
+};
+
 sf_collective sf_op_collective(const sf_opdef *def)
 {
-    switch (def->id) {
-    case SF_OP_ALL_REDUCE:
-        return SF_ALL_REDUCE;
-    case SF_OP_ALL_GATHER:
-        return SF_ALL_GATHER;
-    case SF_OP_REDUCE_SCATTER:
-        return SF_REDUCE_SCATTER;
-    case SF_OP_ALL_TO_ALL:
-        return SF_ALL_TO_ALL;
-    case SF_OP_PERMUTE:
-        return SF_PERMUTE;
-    default:
-        return SF_COLLECTIVE_COUNT;
-    }
+    int kind = 0;
+    while (kind < SF_COLLECTIVE_COUNT && (int)collectives[kind] != def->id)
+        kind++;
+    return (sf_collective)kind;
+}
+
+const sf_opdef *sf_opdef_of_collective(sf_collective kind)
+{
+    return collectives[kind] == SF_OP_COUNT ? NULL : sf_opdef_get(collectives[kind]);
 }
 
 bool sf_is_collective(const sf_node *node)

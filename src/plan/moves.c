@@ -1,5 +1,6 @@
 #include "plan/moves.h"
 
+#include "ir/clone.h"
 #include "ir/name.h"
 
 enum { ANY_PHASE = -1 };
@@ -20,6 +21,7 @@ typedef struct walk {
     size_t behind_capacity;
     sf_phase phase; /* of what is being walked */
     uint32_t node;
+    sf_status status; /* of what its regions read */
 } walk;
 
 /* Versions */
@@ -103,6 +105,9 @@ static sf_status fail_to_move(walk *w, sf_value value, const sf_layout *to)
     sf_layout_print(to, &w->plan->mesh, type->rank, type->dims, &text);
     sf_status status = sf_fail(w->diag, SF_EINPUT, maker ? maker->loc : SF_NOWHERE,
                                "plan: %s as %s", sf_value_name(w->graph, value, &name), text.text);
+    int pin = w->plan->pinned ? w->plan->pinned[value] : -1;
+    if (pin >= 0 && pin < w->plan->npins)
+        status = sf_hint(w->diag, "the pin %s decided it", w->plan->pins[pin].text);
     sf_buf_free(&name);
     sf_buf_free(&text);
     return status;
@@ -147,24 +152,12 @@ static sf_status read(walk *w, sf_value value, const sf_layout *layout)
 }
 
 /* What regions see of the top block is whole. */
-static sf_status read_captured(walk *w, uint32_t count, const sf_value *values)
+static void read_captured(void *context, sf_value value)
 {
     static const sf_layout replicated;
-    for (uint32_t i = 0; i < count; i++)
-        if (w->out->made[values[i]] != SF_NONE)
-            SF_TRY(read(w, values[i], &replicated));
-    return SF_OK;
-}
-
-static sf_status read_region(walk *w, const sf_block *block)
-{
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = w->graph->nodes[block->nodes[i]];
-        SF_TRY(read_captured(w, node->noperands, node->operands));
-        for (uint32_t r = 0; r < node->nregions; r++)
-            SF_TRY(read_region(w, node->regions[r]));
-    }
-    return read_captured(w, block->nresults, block->results);
+    walk *w = context;
+    if (w->out->made[value] != SF_NONE && w->status == SF_OK)
+        w->status = read(w, value, &replicated);
 }
 
 static sf_status walk_node(walk *w, const sf_node *node)
@@ -177,7 +170,8 @@ static sf_status walk_node(walk *w, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++)
         SF_TRY(read(w, node->operands[o], &layouts[o]));
     for (uint32_t r = 0; r < node->nregions; r++)
-        SF_TRY(read_region(w, node->regions[r]));
+        sf_block_uses(w->graph, node->regions[r], read_captured, w);
+    SF_TRY(w->status);
     m->nreads[node->id] = (uint32_t)m->read_count - m->first_read[node->id];
     w->step_of[node->id] = add_step(w, false, node->id);
     for (uint32_t r = 0; r < node->nresults; r++)

@@ -1,10 +1,11 @@
-/* The moves of a plan: which values go from one layout into another, where, and in which collectives.
+/* The moves of a plan: which values go from one layout into another, where, and in which collectives. The local
+ * graph of a rank (local/local.h) is made from them, and estimates count them; nobody else decides what is moved.
  *
- * This is what local/local.h does to the step of a rank, without the rank's graph: a value that several
- * nodes want in another layout is moved once, or, where it then is larger than as it was made, once for
- * each phase; reductions, and what gathers a result of the step, stand right behind what makes their
- * operand, all other moves before who wants them first; reductions and gathers that nothing reads in
- * between go together. test/search/price_test holds the two to each other.
+ * A value that several nodes want in another layout is moved once, or, where it then is larger than as it was made,
+ * a gathered parameter, once for each phase, so that it need not be kept. Reductions, and what gathers a result of
+ * the step, start early: right behind what makes their operand, in the phase of that, so that they go on beside what
+ * follows. All other moves stand before who wants them first. Collectives of a kind that nothing reads in between go
+ * together, in buckets: a message for each bias would cost little but its latency.
  *
  *     value ── versions: as made, then moved
  *       version ── layout; the move that makes it
@@ -19,10 +20,6 @@
 /* Collectives of a kind go together up to so many bytes: long enough for latency not to count, short enough for the
  * last one, beside which nothing is left to compute, to be soon over. */
 enum { SF_BUCKET_BYTES = 8 << 20 };
-
-/* What a collective makes may be asked for when so many others, of so many bytes, have been started after
- * it: until then the network has enough to do, and the kernels too. */
-enum { SF_IN_FLIGHT = 2, SF_FLIGHT_BYTES = 2 * SF_BUCKET_BYTES };
 
 typedef struct sf_version {
     sf_value value;

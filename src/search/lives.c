@@ -7,6 +7,7 @@
 
 /* A node at place w of the order runs at tick 4 w + RUNS, between the moves before it and those behind. */
 enum { BEFORE, RUNS, BEHIND, TICKS = 4 };
+enum { SF_IN_FLIGHT = 2, SF_FLIGHT_BYTES = 16 << 20 };
 
 /* A collective that was taken has landed when enough others have been taken, or when somebody wants it in
  * the order of the step: as in prog/order.c. */

@@ -13,6 +13,17 @@ const char *sf_move_kind_name(sf_move_kind kind)
     return names[kind];
 }
 
+sf_collective sf_move_collective(sf_move_kind kind)
+{
+    static const sf_collective collectives[SF_MOVE_KIND_COUNT] = {
+        [SF_MOVE_SLICE] = SF_COLLECTIVE_COUNT, [SF_MOVE_MASK] = SF_COLLECTIVE_COUNT,
+        [SF_MOVE_GATHER] = SF_ALL_GATHER,      [SF_MOVE_REDUCE] = SF_ALL_REDUCE,
+        [SF_MOVE_SCATTER] = SF_REDUCE_SCATTER, [SF_MOVE_EXCHANGE] = SF_ALL_TO_ALL,
+        [SF_MOVE_SWAP] = SF_PERMUTE,
+    };
+    return collectives[kind];
+}
+
 /* The constants are powers of two, so that they add up the same in any order. */
 double sf_move_bytes(void *context, const sf_mesh *mesh, sf_move_kind kind, sf_axes axes,
                      double bytes)

@@ -27,6 +27,7 @@
 #ifndef SF_SHARD_RESHARD_H
 #define SF_SHARD_RESHARD_H
 
+#include "base/collective.h"
 #include "ir/type.h"
 #include "shard/layout.h"
 
@@ -41,6 +42,9 @@ typedef enum sf_move_kind {
     SF_MOVE_KIND_COUNT
 } sf_move_kind;
 const char *sf_move_kind_name(sf_move_kind kind);
+
+/* The collective that a move is; SF_COLLECTIVE_COUNT where nothing is sent. */
+sf_collective sf_move_collective(sf_move_kind kind);
 
 typedef struct sf_move {
     sf_move_kind kind;

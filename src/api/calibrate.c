@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/guard.h"
 #include "api/launch.h"
 #include "api/world.h"
+#include "base/guard.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
@@ -275,7 +275,7 @@ static sf_status calibrate_rank(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct job *job = context;
     struct rank r = {.options = &job->options, .comm = comm, .diag = diag};
-    SF_TRY(sf_open_threads(sf_rank_threads(job->options.threads, comm), diag, &r.threads));
+    SF_TRY(sf_threads_open(sf_rank_threads(job->options.threads, comm), diag, &r.threads));
     sf_status status = sf_guarded(measure_guarded, &r, diag);
     sf_threads_free(r.threads);
     if (status == SF_OK && r.cluster)

@@ -1,8 +1,8 @@
 /* Clusters, by name or from files. */
 #include <string.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "cluster/cluster.h"
 
 enum { MOST_BYTES = 256 << 20 };

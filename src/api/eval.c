@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/guard.h"
 #include "api/values.h"
 #include "base/checked.h"
+#include "base/guard.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
@@ -118,7 +118,7 @@ sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf
         job.options = *options;
     if (job.options.memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
-    SF_TRY(sf_open_threads(job.options.threads, diag, &job.threads));
+    SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(work, &job, diag);
     sf_threads_free(job.threads);
     return status;

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "front/import.h"

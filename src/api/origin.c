@@ -1,8 +1,8 @@
 /* What a plan was searched with, read without the step. */
 #include <string.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "plan/plan.h"
 
 struct job {

@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/guard.h"
 #include "base/file.h"
-#include "local/check.h"
+#include "base/guard.h"
+#include "local/rank.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
 #include "plan/shrink.h"
@@ -141,50 +141,25 @@ struct checking {
     sf_diag *diag;
 };
 
-static sf_status check_memory(const struct checking *job, const sf_local *local)
+static sf_status check_bytes(const struct checking *job, const sf_local *local)
 {
     if (job->memory == 0)
         return SF_OK;
-    sf_lower_options options = {.target = sf_engine_target(NULL), .mesh = &job->plan->mesh};
-    sf_program *program = sf_lower(local->graph, &options, NULL);
-    int64_t bytes = sf_program_bytes(program);
-    sf_program_free(program);
+    int64_t bytes = sf_rank_bytes(local, sf_engine_target(NULL));
     if (bytes <= job->memory)
         return SF_OK;
     return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
                    "a rank needs %" PRId64 " bytes, and there are %" PRId64, bytes, job->memory);
 }
 
-enum { CHECKED_RANKS = 16 };
-
-/* Ranks differ in their coordinates alone: of many, some that are spread over all are looked at. */
-static int rank_to_check(int ranks, int at)
-{
-    return ranks <= CHECKED_RANKS ? at : (int)((int64_t)at * (ranks - 1) / (CHECKED_RANKS - 1));
-}
-
-static sf_status check_rank(const struct checking *job, int rank, const sf_local *first)
-{
-    sf_local *local;
-    SF_TRY(sf_local_new(job->graph, job->plan, rank, job->diag, &local));
-    sf_status status = sf_check_local(local, job->diag);
-    if (status == SF_OK)
-        status = sf_check_match(first, local, job->diag);
-    sf_local_free(local);
-    return status;
-}
-
 static sf_status check_plan(void *context)
 {
     const struct checking *job = context;
-    int ranks = sf_plan_ranks(job->plan);
     sf_local *first;
     SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &first));
-    sf_status status = sf_check_local(first, job->diag);
-    for (int at = 1; at < ranks && at < CHECKED_RANKS && status == SF_OK; at++)
-        status = check_rank(job, rank_to_check(ranks, at), first);
+    sf_status status = sf_check_ranks(first, NULL, job->diag);
     if (status == SF_OK)
-        status = check_memory(job, first);
+        status = check_bytes(job, first);
     sf_local_free(first);
     return status;
 }

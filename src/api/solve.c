@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "solve/solve.h"
@@ -194,7 +194,7 @@ sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *op
                            sf_diag *diag, sf_solution **out)
 {
     struct solving job = {.choices = choices, .options = options, .diag = diag};
-    SF_TRY(sf_open_threads(options->threads, diag, &job.threads));
+    SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
     sf_status status = sf_guarded(solve, &job, diag);
     sf_threads_free(job.threads);
     *out = job.solution;

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "api/guard.h"
 #include "api/world.h"
+#include "base/guard.h"
 
 struct job {
     const sf_graph *graph;
@@ -25,7 +25,7 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
         .graph = job->graph, .options = job->options, .diag = diag, .comm = comm};
     training.report.loss = (double)NAN;
     sf_status status =
-        sf_open_threads(sf_rank_threads(job->options.threads, comm), diag, &training.pool);
+        sf_threads_open(sf_rank_threads(job->options.threads, comm), diag, &training.pool);
     if (status == SF_OK)
         status = sf_guarded(work, &training, diag);
     if (training.settled)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "api/compare.h"
-#include "api/guard.h"
 #include "api/replay.h"
 #include "api/verify.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "run/runner.h"
 #include "sheaf/eval.h"
@@ -199,7 +199,7 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
     if (options->tolerance < 0 || options->loss_tolerance < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
-    SF_TRY(sf_open_threads(options->threads, diag, &job.threads));
+    SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
     sf_status status = sf_guarded(work, &job, diag);
     sf_threads_free(job.threads);
     if (status == SF_OK || status == SF_EWRONG)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "api/compare.h"
-#include "api/guard.h"
 #include "api/unsplit.h"
 #include "api/verify.h"
 #include "api/world.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "local/local.h"
 #include "run/comm/agree.h"
@@ -364,7 +364,7 @@ static sf_status rank_work(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct rank r = {.shared = context, .comm = comm, .diag = diag};
     r.leads = sf_comm_mpi_size() > 0 || sf_comm_rank(comm) == 0;
-    SF_TRY(sf_open_threads(sf_rank_threads(r.shared->options.threads, comm), diag, &r.pool));
+    SF_TRY(sf_threads_open(sf_rank_threads(r.shared->options.threads, comm), diag, &r.pool));
     if (r.leads)
         r.shared->out->report.rank = sf_comm_rank(comm);
     sf_status status = sf_guarded(guarded_rank, &r, diag);
@@ -464,7 +464,7 @@ sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, cons
     *out = NULL;
     if (options->tolerance < 0 || options->loss_tolerance < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
-    SF_TRY(sf_open_threads(options->threads, diag, &shared.pool));
+    SF_TRY(sf_threads_open(options->threads, diag, &shared.pool));
     sf_status status = sf_guarded(prepare, &shared, diag);
     if (status == SF_OK) {
         status = run_ranks(&shared, out);

@@ -7,7 +7,7 @@
 
 #include "run/comm/comm.h"
 
-/* What one rank does. Nothing jumps out of it: it guards itself (api/guard.h). */
+/* What one rank does. Nothing jumps out of it: it guards itself (base/guard.h). */
 typedef sf_status sf_rank_work(void *context, sf_comm *comm, sf_diag *diag);
 
 typedef struct sf_world {

@@ -5,27 +5,6 @@
 
 #include "base/mem.h"
 
-sf_str sf_str_of(const char *text)
-{
-    return (sf_str){text, strlen(text)};
-}
-
-bool sf_str_equal(sf_str a, sf_str b)
-{
-    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
-}
-
-bool sf_str_is(sf_str text, const char *expected)
-{
-    return sf_str_equal(text, sf_str_of(expected));
-}
-
-bool sf_str_starts(sf_str text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-    return text.length >= length && (length == 0 || memcmp(text.at, prefix, length) == 0);
-}
-
 int sf_utf8_length(sf_str text)
 {
     const unsigned char *at = (const unsigned char *)text.at;

@@ -6,17 +6,34 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct sf_str {
     const char *at;
     size_t length;
 } sf_str;
 
-/* For a literal or any zero-terminated string. */
-sf_str sf_str_of(const char *text);
-bool sf_str_is(sf_str text, const char *expected);
-bool sf_str_equal(sf_str a, sf_str b);
-bool sf_str_starts(sf_str text, const char *prefix);
+/* For a literal, whose length is then known, or any zero-terminated string. */
+static inline sf_str sf_str_of(const char *text)
+{
+    return (sf_str){text, strlen(text)};
+}
+
+static inline bool sf_str_equal(sf_str a, sf_str b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
+}
+
+static inline bool sf_str_is(sf_str text, const char *expected)
+{
+    return sf_str_equal(text, sf_str_of(expected));
+}
+
+static inline bool sf_str_starts(sf_str text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return text.length >= length && (length == 0 || memcmp(text.at, prefix, length) == 0);
+}
 
 /* What ends the noun behind a count, "%d byte%s". */
 static inline const char *sf_plural(uint64_t count)

@@ -242,3 +242,14 @@ void sf_threads_set_grain(sf_threads *threads, int64_t grain)
 {
     threads->simple = grain;
 }
+
+sf_status sf_threads_open(int count, sf_diag *diag, sf_threads **out)
+{
+    *out = NULL;
+    if (count < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    *out = sf_threads_new(count);
+    if (!*out)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the threads cannot be started");
+    return SF_OK;
+}

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "base/diag.h"
+
 typedef struct sf_threads sf_threads;
 
 /* As many as the process may use: its affinity, not the machine's cores. */
@@ -16,6 +18,10 @@ int sf_threads_usable(void);
 
 /* `count` threads in all, the caller among them; 0: sf_threads_usable. NULL when threads cannot be started. */
 sf_threads *sf_threads_new(int count);
+
+/* The same, for a number that a user gave: SF_EUSAGE where it is negative. Outside of guards (base/guard.h): a jump
+ * cannot end threads. */
+sf_status sf_threads_open(int count, sf_diag *diag, sf_threads **out);
 void sf_threads_free(sf_threads *threads);
 int sf_threads_count(const sf_threads *threads);
 

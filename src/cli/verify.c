@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "api/guard.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "cli/cli.h"
 

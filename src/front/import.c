@@ -11,6 +11,7 @@
 #include "front/trip.h"
 #include "front/unshare.h"
 #include "ir/canon.h"
+#include "ir/clone.h"
 #include "op/build.h"
 #include "op/slots.h"
 
@@ -391,12 +392,15 @@ static sf_status import_entry(struct importer *im)
     sf_block_return(im->graph, im->graph->top, block->nresults, results);
     import_signature(im);
     sf_graph_merge(im->graph);
-    sf_graph_arrange(im->graph, 0, NULL); /* what follows sees one form, and nothing unused */
+    sf_graph_prune(im->graph); /* what follows sees nothing unused */
     SF_TRY(sf_state_infer(im->graph, im->options, im->diag));
     sf_value *roots;
     size_t nroots = sf_find_phases(im->graph, &im->scratch, &roots);
     sf_graph_unshare(im->graph);
     sf_graph_arrange(im->graph, nroots, roots);
+    sf_graph *arranged = sf_graph_clone(im->graph);
+    sf_graph_free(im->graph);
+    im->graph = arranged;
     return SF_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/mem.h"
+#include "ir/clone.h"
 #include "ir/opdef.h"
 
 /* Order: depth first from roots. */
@@ -401,78 +402,48 @@ void sf_graph_merge(sf_graph *graph)
     sf_free(hashes);
 }
 
-/* Numbers */
-
-typedef struct numbering {
-    sf_graph *graph;
-    sf_value *renamed; /* by value */
-    sf_node **nodes;
-    sf_value_info *values;
-    uint32_t nnodes, nvalues;
-} numbering;
-
-static void number_value(numbering *n, sf_value value, uint32_t node)
-{
-    n->renamed[value] = n->nvalues;
-    n->values[n->nvalues] = n->graph->values[value];
-    n->values[n->nvalues++].node = node;
-}
-
-static void number_values(const numbering *n, sf_value *values, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = n->renamed[values[i]];
-}
-
-/* Nested blocks come before the node that has them. Operands are made before they are used, so their numbers
- * are known. */
-static void number_block(numbering *n, sf_block *block)
-{
-    for (uint32_t i = 0; i < block->narguments; i++) {
-        number_value(n, block->arguments[i], SF_NONE);
-        block->arguments[i] = n->nvalues - 1;
-    }
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        sf_node *node = n->graph->nodes[block->nodes[i]];
-        for (uint32_t r = 0; r < node->nregions; r++)
-            number_block(n, node->regions[r]);
-        number_values(n, node->operands, node->noperands);
-        sf_value first = n->nvalues;
-        for (uint32_t r = 0; r < node->nresults; r++)
-            number_value(n, node->result + r, n->nnodes);
-        node->result = first;
-        node->id = block->nodes[i] = n->nnodes;
-        n->nodes[n->nnodes++] = node;
-    }
-    number_values(n, block->results, block->nresults);
-}
-
-static void number_graph(sf_graph *graph)
-{
-    numbering n = {.graph = graph};
-    n.renamed = sf_alloc(graph->nvalues * sizeof *n.renamed);
-    n.nodes = sf_alloc((graph->nnodes + 1) * sizeof *n.nodes);
-    n.values = sf_alloc((graph->nvalues + 1) * sizeof *n.values);
-    number_block(&n, graph->top);
-    for (uint32_t i = 0; graph->arguments && i < graph->top->narguments; i++)
-        if (graph->arguments[i].gradient != SF_NONE)
-            graph->arguments[i].gradient = n.renamed[graph->arguments[i].gradient];
-    sf_free(n.renamed);
-    sf_free(graph->nodes);
-    sf_free(graph->values);
-    graph->node_capacity = graph->nnodes + 1;
-    graph->value_capacity = graph->nvalues + 1;
-    graph->nodes = n.nodes;
-    graph->values = n.values;
-    graph->nnodes = n.nnodes;
-    graph->nvalues = n.nvalues;
-}
-
 void sf_graph_arrange(sf_graph *graph, size_t nroots, const sf_value *roots)
 {
     arranger a = arranger_for(graph);
     arrange_nested(&a, graph->top);
     arrange_block(&a, graph->top, nroots, roots);
     sf_arena_free(&a.arena);
-    number_graph(graph);
+}
+
+/* Pruning */
+
+static void mark_use(void *context, sf_value value)
+{
+    ((bool *)context)[value] = true;
+}
+
+static bool is_asked_for(const sf_graph *graph, const sf_node *node, const bool *marks)
+{
+    for (uint32_t r = 0; r < node->nresults; r++)
+        if (marks[node->result + r])
+            return true;
+    return sf_node_has_effect(graph, node);
+}
+
+void sf_graph_prune(sf_graph *graph)
+{
+    sf_block *top = graph->top;
+    bool *marks = sf_alloc(graph->nvalues * sizeof *marks);
+    memset(marks, 0, graph->nvalues * sizeof *marks);
+    for (uint32_t i = 0; i < top->nresults; i++)
+        marks[top->results[i]] = true;
+    uint32_t left = top->nnodes;
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = graph->nodes[top->nodes[i]];
+        if (!is_asked_for(graph, node, marks))
+            continue;
+        top->nodes[--left] = node->id;
+        for (uint32_t o = 0; o < node->noperands; o++)
+            marks[node->operands[o]] = true;
+        for (uint32_t r = 0; r < node->nregions; r++)
+            sf_block_uses(graph, node->regions[r], mark_use, marks);
+    }
+    top->nnodes -= left;
+    memmove(top->nodes, top->nodes + left, top->nnodes * sizeof *top->nodes);
+    sf_free(marks);
 }

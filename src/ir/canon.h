@@ -4,8 +4,8 @@
  * commutative ops in an order of their own. Arranging puts the nodes of every block in an order that
  * follows from what is computed: depth first from what is asked for, operands before who reads them and those
  * that take the longest way first, so that little is made before it is needed. Nodes
- * that nobody asks for are dropped, and ids follow the order. After both, two graphs of one hash
- * (sf_graph_hash) differ in names and places alone: their nodes have the same numbers.
+ * that nobody asks for are dropped. After both, two graphs of one hash (sf_graph_hash) differ in names, places and
+ * numbers alone.
  */
 #ifndef SF_IR_CANON_H
 #define SF_IR_CANON_H
@@ -16,8 +16,12 @@
  * scopes the one that they have in common stays. */
 void sf_graph_merge(sf_graph *graph);
 
-/* Nested blocks by their results. The top block: what the roots need, root by root, then what its results need, then what has an effect.
- * Nodes with effects stay in order. */
+/* Nested blocks by their results. The top block: what the roots need, root by root, then what its results need, then
+ * what has an effect. Nodes with effects stay in order. Numbers stay as they were, and memory too: sf_graph_clone
+ * (ir/clone.h) brings both in order. */
 void sf_graph_arrange(sf_graph *graph, size_t nroots, const sf_value *roots);
+
+/* Drops what nobody asks for from the top block. */
+void sf_graph_prune(sf_graph *graph);
 
 #endif

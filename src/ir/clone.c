@@ -2,28 +2,36 @@
 
 #include "base/mem.h"
 
-static const sf_value *mapped(sf_arena *arena, uint32_t count, const sf_value *values,
-                              const sf_value *map)
+typedef struct cloning {
+    const sf_graph *from;
+    sf_graph *to;
+    sf_value *map;
+    sf_arena scratch;
+} cloning;
+
+static const sf_value *mapped(cloning *c, uint32_t count, const sf_value *values)
 {
-    sf_value *out = SF_ARRAY(arena, count, sf_value);
+    sf_value *out = SF_ARRAY(&c->scratch, count, sf_value);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = map[values[i]];
+        out[i] = c->map[values[i]];
     return out;
 }
 
-static void clone_node(const sf_graph *from, const sf_node *node, sf_graph *to, sf_block *block,
-                       sf_value *map)
+static void clone_block(cloning *c, const sf_block *block, sf_block *copy);
+
+static void clone_node(cloning *c, const sf_node *node, sf_block *block)
 {
-    sf_arena scratch = {0};
-    sf_block **regions = SF_ARRAY(&scratch, node->nregions, sf_block *);
-    const sf_type **types = SF_ARRAY(&scratch, node->nresults, const sf_type *);
-    for (uint32_t r = 0; r < node->nregions; r++)
-        regions[r] = sf_block_clone(from, node->regions[r], to, map);
+    sf_block **regions = SF_ARRAY(&c->scratch, node->nregions, sf_block *);
+    const sf_type **types = SF_ARRAY(&c->scratch, node->nresults, const sf_type *);
+    for (uint32_t r = 0; r < node->nregions; r++) {
+        regions[r] = sf_block_new(c->to);
+        clone_block(c, node->regions[r], regions[r]);
+    }
     for (uint32_t r = 0; r < node->nresults; r++)
-        types[r] = sf_type_of(from, node->result + r);
+        types[r] = sf_type_of(c->from, node->result + r);
     sf_node_spec spec = {.def = node->def,
                          .noperands = node->noperands,
-                         .operands = mapped(&scratch, node->noperands, node->operands, map),
+                         .operands = mapped(c, node->noperands, node->operands),
                          .nresults = node->nresults,
                          .types = types,
                          .attrs = node->attrs,
@@ -32,25 +40,53 @@ static void clone_node(const sf_graph *from, const sf_node *node, sf_graph *to, 
                          .scope = node->scope,
                          .phase = node->phase,
                          .loc = node->loc};
-    const sf_node *added = sf_graph_add(to, block, &spec);
+    const sf_node *added = sf_graph_add(c->to, block, &spec);
     for (uint32_t r = 0; r < node->nresults; r++)
-        map[node->result + r] = added->result + r;
-    sf_arena_free(&scratch);
+        c->map[node->result + r] = added->result + r;
+}
+
+static void clone_block(cloning *c, const sf_block *block, sf_block *copy)
+{
+    for (uint32_t i = 0; i < block->narguments; i++)
+        c->map[block->arguments[i]] =
+            sf_block_argument(c->to, copy, sf_type_of(c->from, block->arguments[i]));
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        sf_mark mark = sf_arena_mark(&c->scratch);
+        clone_node(c, c->from->nodes[block->nodes[i]], copy);
+        sf_arena_reset(&c->scratch, mark);
+    }
+    sf_block_return(c->to, copy, block->nresults, mapped(c, block->nresults, block->results));
 }
 
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map)
 {
+    cloning c = {.from = from, .to = to, .map = map};
     sf_block *copy = sf_block_new(to);
-    sf_arena scratch = {0};
-    for (uint32_t i = 0; i < block->narguments; i++)
-        map[block->arguments[i]] =
-            sf_block_argument(to, copy, sf_type_of(from, block->arguments[i]));
-    for (uint32_t i = 0; i < block->nnodes; i++)
-        clone_node(from, from->nodes[block->nodes[i]], to, copy, map);
-    sf_block_return(to, copy, block->nresults,
-                    mapped(&scratch, block->nresults, block->results, map));
-    sf_arena_free(&scratch);
+    clone_block(&c, block, copy);
+    sf_arena_free(&c.scratch);
     return copy;
+}
+
+sf_graph *sf_graph_clone(const sf_graph *graph)
+{
+    cloning c = {.from = graph, .to = sf_graph_new(graph->pool)};
+    sf_graph *to = c.to;
+    c.map = sf_alloc(graph->nvalues * sizeof *c.map);
+    clone_block(&c, graph->top, to->top);
+    to->name = graph->name;
+    to->has_scopes = graph->has_scopes;
+    if (graph->arguments)
+        to->arguments = sf_arena_copy(&to->arena, graph->arguments,
+                                      graph->top->narguments * sizeof *graph->arguments);
+    if (graph->results)
+        to->results = sf_arena_copy(&to->arena, graph->results,
+                                    graph->top->nresults * sizeof *graph->results);
+    for (uint32_t i = 0; graph->arguments && i < graph->top->narguments; i++)
+        if (graph->arguments[i].gradient != SF_NONE)
+            to->arguments[i].gradient = c.map[graph->arguments[i].gradient];
+    sf_free(c.map);
+    sf_arena_free(&c.scratch);
+    return to;
 }
 
 void sf_block_uses(const sf_graph *graph, const sf_block *block, sf_see_use *see, void *context)

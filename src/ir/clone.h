@@ -1,4 +1,4 @@
-/* Copies of regions: a block of one graph, in another. */
+/* Copies of graphs, and of regions: a block of one graph, in another. */
 #ifndef SF_IR_CLONE_H
 #define SF_IR_CLONE_H
 
@@ -8,6 +8,10 @@
  * says, for each value of `from` that the block uses and does not make, what stands for it; for those that it
  * makes, arguments included, it is filled in. */
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map);
+
+/* A graph of the same pool. Numbers, and places in memory, follow the order of nodes in blocks, nested blocks before
+ * the node that has them. */
+sf_graph *sf_graph_clone(const sf_graph *graph);
 
 /* Calls `see` for each value that the block, or what is nested in it, uses: as an operand or a result. Those that
  * it makes itself are among them; the same value may come several times. */

@@ -36,15 +36,32 @@ static sf_str without_number(sf_str name)
     return name;
 }
 
-/* The length of the separator at `at`; 0 when a part goes on there. */
-static size_t separator(sf_str name, size_t at, bool hlo)
+static size_t underscores(sf_str name, size_t at)
 {
     size_t length = 0;
+    while (at + length < name.length && name.at[at + length] == '_')
+        length++;
+    return length;
+}
+
+/* Whether a number in brackets behind the name of the argument stands there: "opt[0].mu" is opt_0__mu. */
+static bool is_index(sf_str name, size_t at)
+{
+    size_t end = at + 1;
+    while (end < name.length && isdigit((unsigned char)name.at[end]))
+        end++;
+    return end > at + 1 && underscores(name, end) >= 2;
+}
+
+/* The length of the separator at `at`; 0 when a part goes on there. `first`: no other came before. */
+static size_t separator(sf_str name, size_t at, bool hlo, bool first)
+{
     if (!is_part(name.at[at]))
         return 1;
-    while (hlo && at + length < name.length && name.at[at + length] == '_')
-        length++;
-    return length >= 2 || at + length == name.length ? length : 0;
+    size_t length = hlo ? underscores(name, at) : 0;
+    bool divides =
+        length >= 2 || at + length == name.length || (length == 1 && first && is_index(name, at));
+    return divides ? length : 0;
 }
 
 const char *sf_clean_name(sf_str name, sf_arena *arena)
@@ -54,8 +71,10 @@ const char *sf_clean_name(sf_str name, sf_arena *arena)
         name = without_number(name);
     char *out = sf_arena_alloc(arena, name.length + 1);
     size_t length = 0;
+    bool first = true;
     for (size_t at = 0; at < name.length;) {
-        size_t skip = separator(name, at, hlo);
+        size_t skip = separator(name, at, hlo, first);
+        first = first && skip == 0;
         if (skip == 0)
             out[length++] = name.at[at++];
         else if (length > 0 && out[length - 1] != '/')
@@ -66,9 +85,9 @@ const char *sf_clean_name(sf_str name, sf_arena *arena)
         length--;
     out[length] = 0;
     char *slash = strchr(out, '/');
-    size_t first = slash ? (size_t)(slash - out) : 0;
-    if (slash && strncmp(out, slash + 1, first) == 0 &&
-        (slash[1 + first] == '/' || slash[1 + first] == 0))
+    size_t head = slash ? (size_t)(slash - out) : 0;
+    if (slash && strncmp(out, slash + 1, head) == 0 &&
+        (slash[1 + head] == '/' || slash[1 + head] == 0))
         return slash + 1;
     return out;
 }

@@ -17,6 +17,7 @@
 #include "op/op.h"
 #include "op/words.h"
 #include "plan/moves.h"
+#include "shard/items.h"
 #include "shard/strategy.h"
 #include "shard/ways.h"
 

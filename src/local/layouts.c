@@ -113,6 +113,7 @@ static sf_status check_partial(local_builder *b, const local_node *n, local_shap
     return refuse(b, n, partial, text);
 }
 
+/* Along an axis of one rank all layouts are the same. */
 static sf_status check_axis(local_builder *b, const local_node *n, local_shape *shape, int axis)
 {
     int split = -1, partial = -1;
@@ -124,6 +125,8 @@ static sf_status check_axis(local_builder *b, const local_node *n, local_shape *
             partial = t;
     }
     shape->strategies[axis] = (sf_strategy){.kind = SF_RUN_WHOLE};
+    if (b->mesh->axes[axis].size == 1)
+        return SF_OK;
     if (split < 0)
         return partial < 0 ? SF_OK : check_partial(b, n, shape, axis, partial);
     if (!sf_strategy_of_split(&shape->factoring, split, n->layouts[split].axes[axis],

@@ -9,12 +9,24 @@
 #define SF_LOCAL_LOCAL_H
 
 #include "plan/plan.h"
+#include "shard/reshard.h"
 
 /* What a value of the local graph is a piece of. */
 typedef struct sf_piece {
     sf_value whole; /* of the step, or SF_NONE for what stands inside of a move */
     sf_layout layout;
+    bool moved; /* not as it was made, or inside of a move */
 } sf_piece;
+
+/* What a collective moves: `count` tensors of the step, from one layout into another. */
+typedef struct sf_sent {
+    sf_move_kind kind;
+    uint32_t count;
+    struct {
+        sf_value value;
+        sf_layout before, after;
+    } * parts;
+} sf_sent;
 
 typedef struct sf_local {
     sf_arena arena;
@@ -23,6 +35,8 @@ typedef struct sf_local {
     int rank;
     sf_graph *graph;  /* arguments and results are those of the step, in pieces */
     sf_piece *pieces; /* by value of `graph` */
+    sf_sent *sent;    /* collectives, by their number */
+    size_t nsent, sent_capacity;
 } sf_local;
 
 /* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the
@@ -31,9 +45,7 @@ typedef struct sf_local {
  * need not be kept. A reduction stands right behind what makes its operand, in the phase of that;
  * all-reduces that nothing reads in between are one, of several tensors. Ranks have the same
  * collectives in the same order, numbered in their attribute, and nodes that differ in constants and
- * in where they slice.
- *
- * Types and attributes go into the pool of `whole`: one call at a time for each graph. */
+ * in where they slice. */
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
                        sf_local **out);
 void sf_local_free(sf_local *local);

@@ -1,78 +1,11 @@
-/* Moves as nodes.
- *
- * A tensor is a row-major array of digits (shard/layout.h). Those that a move does not touch are merged
- * with their neighbours, across dimensions too; what is left is a short list of items
- *
- *     kept      in the piece before and after
- *     source    split before, whole after
- *     target    whole before, split after
- *
- * so that a piece before the move has the shape of the kept and target items, one after it that of the
- * kept and source items, and a collective makes places in the group out of targets, and sources out of
- * places. Reshapes and transposes bring the items where the collective wants them.
- */
+/* Moves as nodes: items (shard/items.h) are brought where the collective wants them, and back, by reshapes and
+ * transposes. */
 #include "local/build.h"
 #include "op/slots.h"
 
-typedef enum item_kind { KEPT, SOURCE, TARGET } item_kind;
-
-typedef struct item {
-    item_kind kind;
-    int axis; /* of a source or target */
-    int64_t size;
-} item;
-
-/* Sources and targets, and what is kept between them. */
-enum { MAX_ITEMS = 4 * SF_MAX_AXES + 1 };
-
-typedef struct items {
-    int count;
-    item at[MAX_ITEMS];
-} items;
-
-static void add_item(items *list, item_kind kind, int axis, int64_t size)
+static sf_value reshape_to_items(local_builder *b, sf_value x, const sf_items *list)
 {
-    item *last = list->count ? &list->at[list->count - 1] : NULL;
-    if (kind == KEPT && last && last->kind == KEPT)
-        last->size *= size;
-    else
-        list->at[list->count++] = (item){kind, axis, size};
-}
-
-static items items_of(const local_builder *b, const sf_type *whole, const sf_layout *before,
-                      const sf_layout *after)
-{
-    items list = {0};
-    for (int d = 0; d < whole->rank; d++) {
-        sf_joint_digit digits[SF_MAX_JOINT];
-        int count = sf_layout_joint(before, after, b->mesh, d, whole->dims[d], digits);
-        SF_ASSERT(count >= 0);
-        for (int i = 0; i < count; i++) {
-            const sf_joint_digit *digit = &digits[i];
-            if (digit->before < 0 && digit->after < 0)
-                add_item(&list, KEPT, -1, digit->size);
-            else if (digit->before < 0)
-                add_item(&list, TARGET, digit->after, digit->size);
-            else if (digit->after < 0)
-                add_item(&list, SOURCE, digit->before, digit->size);
-        }
-    }
-    return list;
-}
-
-/* The items without those of a kind. */
-static items without(const items *list, item_kind kind)
-{
-    items out = {0};
-    for (int i = 0; i < list->count; i++)
-        if (list->at[i].kind != kind)
-            out.at[out.count++] = list->at[i];
-    return out;
-}
-
-static sf_value reshape_to_items(local_builder *b, sf_value x, const items *list)
-{
-    int64_t dims[MAX_ITEMS];
+    int64_t dims[SF_MAX_ITEMS];
     for (int i = 0; i < list->count; i++)
         dims[i] = list->at[i].size;
     return emit_reshape(b, x, list->count, dims);
@@ -83,40 +16,28 @@ static sf_value reshape_to(local_builder *b, sf_value x, const sf_type *type)
     return emit_reshape(b, x, type->rank, type->dims);
 }
 
-/* The order in which the items of the kind come first, in the order of their axes, then those kept. */
-static void front_order(const items *list, item_kind kind, int *order)
-{
-    int next = 0;
-    for (int axis = 0; axis < SF_MAX_AXES; axis++)
-        for (int i = 0; i < list->count; i++)
-            if (list->at[i].kind == kind && list->at[i].axis == axis)
-                order[next++] = i;
-    for (int i = 0; i < list->count; i++)
-        if (list->at[i].kind == KEPT)
-            order[next++] = i;
-}
-
 /* From [items] to [items of the kind, items kept]. */
-static sf_value bring_to_front(local_builder *b, sf_value x, const items *list, item_kind kind)
+static sf_value bring_to_front(local_builder *b, sf_value x, const sf_items *list,
+                               sf_item_kind kind)
 {
-    int order[MAX_ITEMS];
-    front_order(list, kind, order);
+    int order[SF_MAX_ITEMS];
+    if (sf_items_in_front(list, kind, order))
+        return x;
     return emit_transpose(b, reshape_to_items(b, x, list), order);
 }
 
 /* From [items of the kind, items kept], under any shape, to [items]. */
-static sf_value put_in_place(local_builder *b, sf_value x, const items *list, item_kind kind)
+static sf_value put_in_place(local_builder *b, sf_value x, const sf_items *list, sf_item_kind kind)
 {
-    int order[MAX_ITEMS], place[MAX_ITEMS];
-    items front = {.count = list->count};
-    bool in_order = true;
-    front_order(list, kind, order);
+    int order[SF_MAX_ITEMS], place[SF_MAX_ITEMS];
+    sf_items front = {.count = list->count};
+    if (sf_items_in_front(list, kind, order))
+        return x;
     for (int i = 0; i < list->count; i++) {
         front.at[i] = list->at[order[i]];
         place[order[i]] = i;
-        in_order = in_order && order[i] == i;
     }
-    return in_order ? x : emit_transpose(b, reshape_to_items(b, x, &front), place);
+    return emit_transpose(b, reshape_to_items(b, x, &front), place);
 }
 
 /* [size, piece], as one long row where a dimension more would be too many. */
@@ -137,11 +58,11 @@ static const sf_type *row_of(const local_builder *b, const sf_type *rows)
     return sf_type_get(b->graph->pool, rows->dtype, rows->rank - 1, rows->dims + 1);
 }
 
-static sf_value slice(local_builder *b, sf_value x, const items *list, const sf_type *to)
+static sf_value slice(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
-    int64_t starts[MAX_ITEMS], limits[MAX_ITEMS];
+    int64_t starts[SF_MAX_ITEMS], limits[SF_MAX_ITEMS];
     for (int i = 0; i < list->count; i++) {
-        bool cut = list->at[i].kind == TARGET;
+        bool cut = list->at[i].kind == SF_ITEM_TARGET;
         starts[i] = cut ? sf_mesh_coordinate(b->mesh, b->rank, list->at[i].axis) : 0;
         limits[i] = cut ? starts[i] + 1 : list->at[i].size;
     }
@@ -182,12 +103,12 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
 {
     sf_pool *pool = b->graph->pool;
     sf_layout after = freed(layout, axes);
-    items list = items_of(b, whole, layout, &after);
+    sf_items list = sf_items_of(whole, layout, &after, b->mesh);
     const sf_type *to = local_type(b, whole, &after), *type = sf_type_of(b->graph, x);
-    int64_t dims[MAX_ITEMS], low[MAX_ITEMS], high[MAX_ITEMS], interior[MAX_ITEMS] = {0};
+    int64_t dims[SF_MAX_ITEMS], low[SF_MAX_ITEMS], high[SF_MAX_ITEMS], interior[SF_MAX_ITEMS] = {0};
     for (int i = 0; i < list.count; i++) {
-        const item *at = &list.at[i];
-        bool split = at->kind == SOURCE;
+        const sf_item *at = &list.at[i];
+        bool split = at->kind == SF_ITEM_SOURCE;
         dims[i] = split ? 1 : at->size;
         low[i] = split ? sf_mesh_coordinate(b->mesh, b->rank, at->axis) : 0;
         high[i] = split ? at->size - 1 - low[i] : 0;
@@ -220,25 +141,25 @@ sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m)
 {
     if (m->kind == SF_MOVE_MASK)
         return mask(b, x, sf_group_place(b->mesh, m->axes, b->rank) == 0, local_move_monoid(m));
-    items list = items_of(b, m->whole, m->before, m->after);
+    sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     return slice(b, x, &list, local_type(b, m->whole, m->after));
 }
 
 /* From the piece to what the collective takes: parts for the members, one behind the other. */
 sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m)
 {
-    items list = items_of(b, m->whole, m->before, m->after);
+    sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     int64_t size = sf_group_size(b->mesh, m->axes);
     if (m->kind == SF_MOVE_GATHER)
         return reshape_to(b, x, row_of(b, rows_of(b, size, sf_type_of(b->graph, x))));
     if (m->kind == SF_MOVE_SCATTER)
-        return reshape_to(b, bring_to_front(b, x, &list, TARGET),
+        return reshape_to(b, bring_to_front(b, x, &list, SF_ITEM_TARGET),
                           rows_of(b, size, local_type(b, m->whole, m->after)));
     if (m->kind != SF_MOVE_EXCHANGE)
         return x;
     int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
-    items before = without(&list, SOURCE);
-    return emit_reshape(b, bring_to_front(b, x, &before, TARGET), 2, dims);
+    sf_items before = sf_items_without(&list, SF_ITEM_SOURCE);
+    return emit_reshape(b, bring_to_front(b, x, &before, SF_ITEM_TARGET), 2, dims);
 }
 
 const sf_type *local_move_type(local_builder *b, sf_value operand, const local_moving *m)
@@ -252,11 +173,11 @@ const sf_type *local_move_type(local_builder *b, sf_value operand, const local_m
 /* From what the collective gives to the piece. */
 sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m)
 {
-    items list = items_of(b, m->whole, m->before, m->after);
+    sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     const sf_type *to = local_type(b, m->whole, m->after);
     if (m->kind == SF_MOVE_EXCHANGE)
-        list = without(&list, TARGET);
+        list = sf_items_without(&list, SF_ITEM_TARGET);
     if (m->kind == SF_MOVE_EXCHANGE || m->kind == SF_MOVE_GATHER)
-        x = put_in_place(b, x, &list, SOURCE);
+        x = put_in_place(b, x, &list, SF_ITEM_SOURCE);
     return reshape_to(b, x, to);
 }

@@ -1,25 +1,88 @@
 #include "local/rank.h"
 
-sf_status sf_rank_lower(const sf_graph *graph, const sf_plan *plan, int rank,
-                        const sf_target *target, sf_diag *diag, sf_local **local, sf_program **out)
+#include "base/guard.h"
+#include "local/check.h"
+#include "prog/program.h"
+
+int64_t sf_rank_bytes(const sf_local *local, const sf_target *target)
 {
-    sf_local *made;
-    SF_TRY(sf_local_new(graph, plan, rank, diag, &made));
-    sf_lower_options options = {.target = target, .mesh = &plan->mesh, .rank = rank};
-    *out = sf_lower(made->graph, &options, NULL);
-    if (local)
-        *local = made;
-    else
-        sf_local_free(made);
-    return SF_OK;
+    sf_lower_options options = {.target = target, .mesh = &local->plan->mesh, .rank = local->rank};
+    sf_program *program = sf_lower(local->graph, &options, NULL);
+    int64_t bytes = sf_program_bytes(program);
+    sf_program_free(program);
+    return bytes;
 }
 
-sf_status sf_rank_bytes(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                        sf_diag *diag, int64_t *out)
+/* Checking */
+
+enum { MOST_CHECKED = 2 * SF_MAX_AXES + 1 };
+
+/* A rank that is checked against the first. */
+typedef struct checked_rank {
+    const sf_local *first;
+    int rank;
+    sf_diag *diag; /* or NULL */
+    sf_status status;
+} checked_rank;
+
+static sf_status check_rank(void *context)
 {
-    sf_program *program;
-    SF_TRY(sf_rank_lower(graph, plan, 0, target, diag, NULL, &program));
-    *out = sf_program_bytes(program);
-    sf_program_free(program);
+    const checked_rank *c = context;
+    sf_local *local;
+    SF_TRY(sf_local_new(c->first->whole, c->first->plan, c->rank, c->diag, &local));
+    sf_status status = sf_check_local(local, c->diag);
+    if (status == SF_OK)
+        status = sf_check_match(c->first, local, c->diag);
+    sf_local_free(local);
+    return status;
+}
+
+static void check_some(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    for (int64_t i = first; i < end; i++) {
+        checked_rank *c = (checked_rank *)context + i;
+        c->status = sf_guarded(check_rank, c, NULL);
+    }
+}
+
+static void add_rank(checked_rank *all, int *count, const sf_local *first, int rank)
+{
+    bool known = rank == first->rank;
+    for (int i = 0; i < *count; i++)
+        known = known || all[i].rank == rank;
+    if (!known)
+        all[(*count)++] = (checked_rank){.first = first, .rank = rank};
+}
+
+static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
+{
+    const sf_mesh *mesh = &first->plan->mesh;
+    int stride = sf_mesh_size(mesh), last = stride - 1, count = 0;
+    for (int a = 0; a < mesh->naxes; a++) {
+        int size = mesh->axes[a].size;
+        stride /= size;
+        add_rank(out, &count, first, size / 2 * stride);
+        add_rank(out, &count, first, (size - 1) * stride);
+    }
+    add_rank(out, &count, first, last);
+    return count;
+}
+
+/* What is wrong is said of the first that has a fault, which is checked again for that. */
+sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *diag)
+{
+    checked_rank others[MOST_CHECKED];
+    int count = choose_ranks(first, others);
+    SF_TRY(sf_check_local(first, diag));
+    if (threads)
+        sf_threads_run(threads, count, 1, check_some, others);
+    else
+        check_some(others, 0, 0, count);
+    for (int i = 0; i < count; i++)
+        if (others[i].status != SF_OK) {
+            others[i].diag = diag;
+            SF_TRY(check_rank(&others[i]));
+        }
     return SF_OK;
 }

@@ -1,17 +1,17 @@
-/* What one rank runs: its local graph, lowered. */
+/* Ranks of a plan: what one takes, and whether all are right. */
 #ifndef SF_LOCAL_RANK_H
 #define SF_LOCAL_RANK_H
 
+#include "base/threads.h"
 #include "local/local.h"
-#include "prog/program.h"
+#include "prog/target.h"
 
-/* The program of a rank of the plan, for the target. Where `local` is not NULL, it becomes what the program was
- * lowered from. SF_EINPUT as sf_local_new. */
-sf_status sf_rank_lower(const sf_graph *graph, const sf_plan *plan, int rank,
-                        const sf_target *target, sf_diag *diag, sf_local **local, sf_program **out);
+/* Bytes of memory that the rank takes when it is lowered: arguments, constants and the arena. */
+int64_t sf_rank_bytes(const sf_local *local, const sf_target *target);
 
-/* Bytes of memory that the first rank takes. */
-sf_status sf_rank_bytes(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                        sf_diag *diag, int64_t *out);
+/* Checks the first rank (local/check.h), and others that stand for all against it: ranks differ in their coordinates
+ * alone, so along each axis it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
+ * says what is wrong with one of them. */
+sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *diag);
 
 #endif

@@ -33,6 +33,7 @@ typedef struct sf_alternative {
     double seconds;
     int64_t memory;
     bool fits;
+    bool lowered; /* priced by its program; else an estimate */
 } sf_alternative;
 
 /* What a search expects of the plan on its cluster (search/price.h), in seconds and bytes. */

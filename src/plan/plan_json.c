@@ -10,7 +10,7 @@
 #include "plan/pin.h"
 #include "plan/prediction.h"
 
-enum { PLAN_VERSION = 1 };
+enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"
 
 /* Plans name nodes by number, and two texts of one step may number them differently. */
@@ -74,7 +74,6 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
     sf_json_begin_row(writer);
     sf_json_put_int(writer, node->id);
     sf_json_put_string(writer, node->def->name);
-    sf_json_put_string(writer, node->scope->path);
     sf_json_begin_array(writer);
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         if (t == node->noperands) {
@@ -156,7 +155,8 @@ sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *di
         return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file}, "this is no plan");
     if (!sf_json_int(sf_json_get(root, "version"), &version) || version != PLAN_VERSION)
         return sf_fail(diag, SF_EUNSUPPORTED, (sf_loc){.file = file},
-                       "a plan of a version that this build does not know");
+                       "a plan of a version that this build does not read: make it again with "
+                       "sheaf plan or sheaf pin");
     return SF_OK;
 }
 
@@ -225,33 +225,43 @@ static sf_status read_layout(reader *r, const sf_json *value, const sf_type *typ
     return status;
 }
 
+/* The place of a name among these, looked for from `from` on, as files keep the order; SF_NONE: nowhere. */
+static uint32_t find_name(const char *const *names, uint32_t count, sf_str name, uint32_t from)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = from + i < count ? from + i : from + i - count;
+        if (sf_str_is(name, names[at]))
+            return at;
+    }
+    return SF_NONE;
+}
+
+/* Names are found as they are, or else as the other texts of a step spell them. */
 static sf_status read_arguments(reader *r, const sf_json *root)
 {
     const sf_json *arguments = sf_json_get(root, "arguments");
+    uint32_t count = r->graph->top->narguments;
     const char **names = sf_clean_names(r->graph, &r->arena);
-    size_t found = 0;
-    for (uint32_t i = 0; i < r->graph->top->narguments; i++) {
-        const sf_json *value = sf_json_get(arguments, names[i]);
-        if (!value)
-            continue;
-        found++;
-        SF_TRY(read_layout(r, value, sf_type_of(r->graph, r->graph->top->arguments[i]),
-                           &r->plan->arguments[i]));
-        if (sf_layout_is_partial(&r->plan->arguments[i]))
-            return FAIL(r, value, "argument %s cannot be partial", names[i]);
-        if (r->graph->arguments[i].next != SF_NONE)
-            r->plan->results[r->graph->arguments[i].next] = r->plan->arguments[i];
-    }
+    const char **keys = SF_ARRAY(&r->arena, count, const char *);
     if (sf_json_kind_of(arguments) != SF_JSON_OBJECT)
         return FAIL(r, arguments ? arguments : root, "the plan has no \"arguments\"");
-    for (size_t i = 0; found != sf_json_count(arguments) && i < sf_json_count(arguments); i++) {
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = sf_name_key(sf_str_of(names[i]), &r->arena);
+    for (size_t i = 0, from = 0; i < sf_json_count(arguments); i++) {
         sf_str name = sf_json_key_at(arguments, i);
-        uint32_t at = 0;
-        while (at < r->graph->top->narguments && !sf_str_is(name, names[at]))
-            at++;
-        if (at == r->graph->top->narguments)
-            return FAIL(r, sf_json_value_at(arguments, i), "the step has no argument \"%.*s\"",
-                        SF_STR_ARGS(name));
+        const sf_json *value = sf_json_value_at(arguments, i);
+        uint32_t at = find_name(names, count, name, (uint32_t)from);
+        if (at == SF_NONE)
+            at = find_name(keys, count, sf_str_of(sf_name_key(name, &r->arena)), (uint32_t)from);
+        if (at == SF_NONE)
+            return FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
+        from = at;
+        SF_TRY(read_layout(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
+                           &r->plan->arguments[at]));
+        if (sf_layout_is_partial(&r->plan->arguments[at]))
+            return FAIL(r, value, "argument %s cannot be partial", names[at]);
+        if (r->graph->arguments[at].next != SF_NONE)
+            r->plan->results[r->graph->arguments[at].next] = r->plan->arguments[at];
     }
     return SF_OK;
 }
@@ -272,16 +282,16 @@ static sf_status read_node(reader *r, const sf_json *row)
 {
     int64_t id;
     sf_str name;
-    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 5)
-        return FAIL(r, row, "expected [NODE, OP, SCOPE, [LAYOUT...], [LAYOUT...]]");
+    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 4)
+        return FAIL(r, row, "expected [NODE, OP, [LAYOUT...], [LAYOUT...]]");
     if (!sf_json_int(sf_json_item(row, 0), &id) || id < 0 || (size_t)id >= r->graph->nnodes ||
         !r->plan->nodes[id])
         return FAIL(r, row, "the step has no such node");
     const sf_node *node = r->graph->nodes[id];
     if (!sf_json_string(sf_json_item(row, 1), &name) || !sf_str_is(name, node->def->name))
         return FAIL(r, row, "node %" PRId64 " is a %s", id, node->def->name);
-    SF_TRY(read_layouts(r, sf_json_item(row, 3), node, 0, node->noperands));
-    return read_layouts(r, sf_json_item(row, 4), node, node->noperands, node->nresults);
+    SF_TRY(read_layouts(r, sf_json_item(row, 2), node, 0, node->noperands));
+    return read_layouts(r, sf_json_item(row, 3), node, node->noperands, node->nresults);
 }
 
 static sf_status read_plan(reader *r)

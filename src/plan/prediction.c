@@ -30,6 +30,7 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
     sf_json_put_double(json, alternative->seconds);
     sf_json_put_int(json, alternative->memory);
     sf_json_put_bool(json, alternative->fits);
+    sf_json_put_bool(json, alternative->lowered);
     sf_json_end_array(json);
 }
 
@@ -85,13 +86,14 @@ static sf_status read_hash(reader *r, const sf_json *object, uint64_t *out)
 static sf_status read_alternative(reader *r, const sf_json *row, sf_alternative *out)
 {
     sf_str name, mesh;
-    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 5 ||
+    if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 6 ||
         !sf_json_string(sf_json_item(row, 0), &name) ||
         !sf_json_string(sf_json_item(row, 1), &mesh) ||
         !sf_json_number(sf_json_item(row, 2), &out->seconds) ||
         !sf_json_int(sf_json_item(row, 3), &out->memory) ||
-        !sf_json_bool(sf_json_item(row, 4), &out->fits) || out->seconds < 0 || out->memory < 0)
-        return FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, true or false]");
+        !sf_json_bool(sf_json_item(row, 4), &out->fits) ||
+        !sf_json_bool(sf_json_item(row, 5), &out->lowered) || out->seconds < 0 || out->memory < 0)
+        return FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, FITS, LOWERED]");
     out->name = sf_arena_string(r->arena, name.at, name.length);
     out->mesh = sf_arena_string(r->arena, mesh.at, mesh.length);
     return SF_OK;

@@ -68,6 +68,7 @@ typedef struct lowering {
     const sf_graph *graph;
     const sf_target *target;
     sf_program *program;
+    bool unplaced;
     lowered *values; /* by value of the whole graph; regions share it with what encloses them */
     uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
     uint32_t *readers; /* by value: the one node that reads it, or SF_NONE, or SEVERAL */

@@ -240,7 +240,10 @@ void lower_block(lowering *l, const sf_block *block)
     update_in_place(l);
     reuse_operands(l);
     fuse_epilogues(l);
-    sf_program_settle(l->program);
+    sync_insts(l->program);
+    find_lives(l->program);
+    if (!l->unplaced)
+        place_buffers(l->program);
 }
 
 void sf_program_settle(sf_program *program)
@@ -277,16 +280,23 @@ static void fill_trace(const lowering *l, sf_arena *arena, sf_trace *trace)
     const sf_graph *graph = l->graph;
     trace->insts = SF_ARRAY(arena, graph->nnodes, uint32_t);
     trace->buffers = SF_ARRAY(arena, graph->nvalues, uint32_t);
+    trace->in_order = SF_ARRAY(arena, graph->nvalues, bool);
     for (size_t v = 0; v < graph->nvalues; v++)
         trace->buffers[v] = SF_NONE;
     for (size_t i = 0; i < graph->nnodes; i++)
         trace->insts[i] = SF_NONE;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
         trace->buffers[graph->top->arguments[i]] = i;
+        trace->in_order[graph->top->arguments[i]] = true;
+    }
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        for (uint32_t r = 0; r < node->nresults; r++)
+        for (uint32_t r = 0; r < node->nresults; r++) {
+            const lowered *low = &l->values[value_of(l, node->result + r)];
             trace->buffers[node->result + r] = buffer_of(l, node->result + r);
+            trace->in_order[node->result + r] =
+                low->has_view ? sf_view_is_contiguous(low->view) : !sf_is_view_op(node);
+        }
         if (node->nresults > 0)
             trace->insts[node->id] = inst_of(l, node);
     }
@@ -302,7 +312,10 @@ sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_
         program->mesh.axes[program->mesh.naxes++] =
             (sf_axis){sf_pool_string(program->pool, sf_str_of(options->mesh->axes[a].name)),
                       options->mesh->axes[a].size};
-    lowering l = {.graph = graph, .target = options->target, .program = program};
+    lowering l = {.graph = graph,
+                  .target = options->target,
+                  .program = program,
+                  .unplaced = options->unplaced};
     l.values = SF_ARRAY(&l.scratch, graph->nvalues, lowered);
     l.marks = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);
     l.readers = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);

@@ -29,6 +29,14 @@ int64_t sf_dot_columns(const sf_dot *dot)
     return columns;
 }
 
+double sf_dot_flops(const sf_dot *dot)
+{
+    double flops = 2 * (double)dot->m * (double)dot->n * (double)dot->k;
+    for (int i = 0; i < dot->nbatch; i++)
+        flops *= (double)dot->batch[i];
+    return flops;
+}
+
 uint32_t sf_inst_changed(const sf_inst *inst)
 {
     if (inst->kind == SF_INST_WHILE)

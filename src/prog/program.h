@@ -84,6 +84,9 @@ typedef struct sf_dot {
 /* Columns of C as it lies in memory, one row behind the other and batch behind batch; 0 where it has gaps. */
 int64_t sf_dot_columns(const sf_dot *dot);
 
+/* Multiplications and additions. */
+double sf_dot_flops(const sf_dot *dot);
+
 /* CALL. The types of the op are those of the views, its attributes and regions live in the program. */
 typedef struct sf_call {
     sf_op op;
@@ -128,6 +131,7 @@ typedef struct sf_origin {
     sf_phase phase;
     sf_loc loc;
 } sf_origin;
+#define SF_NO_ORIGIN ((sf_origin){.node = SF_NONE, .op = "", .scope = ""})
 
 /* A DOT or CONV with a loop has it as an epilogue: rows and columns of the loop are those of the product,
  * batches among the rows, so the loop can run on any rows that are complete. in[0], in[1] and out[0]
@@ -188,6 +192,7 @@ typedef struct sf_program {
 typedef struct sf_trace {
     uint32_t *insts; /* by node: the instruction that computes it, or SF_NONE: a view, a constant */
     uint32_t *buffers; /* by value: where it stands, or SF_NONE: in a loop alone */
+    bool *in_order;    /* by value: it stands, or would stand, row by row */
 } sf_trace;
 
 typedef struct sf_lower_options {
@@ -195,6 +200,7 @@ typedef struct sf_lower_options {
     const sf_mesh *mesh; /* that collectives of the graph are along; NULL: there are none */
     int rank;
     sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
+    bool unplaced; /* buffers get no places: the program cannot be run, but what it takes is seen */
 } sf_lower_options;
 
 /* The graph is only read, and not needed afterwards: any number of threads may lower one graph at the same time.

@@ -36,8 +36,7 @@ uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value)
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node)
 {
     sf_program *p = l->program;
-    sf_inst inst = {
-        .kind = kind, .raises = SF_NONE, .origin = {.node = SF_NONE, .op = "", .scope = ""}};
+    sf_inst inst = {.kind = kind, .raises = SF_NONE, .origin = SF_NO_ORIGIN};
     if (node)
         inst.origin =
             (sf_origin){node->id, node->def->name, node->scope->path, node->phase, node->loc};

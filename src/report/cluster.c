@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "cluster/cost.h"
 #include "cluster/library.h"
 #include "report/table.h"

@@ -1,8 +1,8 @@
 /* In what two plans of one step differ. */
 #include <string.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"

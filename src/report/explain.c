@@ -1,7 +1,8 @@
 #include "report/explain.h"
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
+#include "run/runner.h"
 
 static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
 {
@@ -28,13 +29,9 @@ static void see_move(void *context, const sf_priced_move *move)
 
 static sf_status price(sf_explanation *e)
 {
-    const sf_mesh *mesh = &e->plan->mesh;
-    int sizes[SF_MAX_AXES];
-    for (int a = 0; a < mesh->naxes; a++)
-        sizes[a] = mesh->axes[a].size;
-    SF_TRY(sf_costs_new(e->cluster, mesh->naxes, sizes, 0, &e->arena, e->diag, &e->costs));
-    e->efforts = sf_efforts_new(e->graph, &e->arena);
-    return sf_price_plan(e->efforts, e->plan, e->costs, see_move, e, e->diag, &e->price);
+    SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
+    e->target = sf_engine_target(NULL);
+    return sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price);
 }
 
 struct job {

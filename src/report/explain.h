@@ -11,6 +11,7 @@
 
 #include "plan/pin.h"
 #include "report/table.h"
+#include "search/effort.h"
 #include "search/price.h"
 #include "sheaf/plan.h"
 
@@ -32,6 +33,7 @@ typedef struct sf_explanation {
     sf_arena arena;
     sf_efforts *efforts;
     sf_costs *costs;
+    const sf_target *target;
     sf_price price;
     size_t nmoves, move_capacity;
     sf_priced_move *moves; /* in the order of the step */
@@ -42,6 +44,9 @@ typedef struct sf_explanation {
 /* What the plan was made for, where that is another cluster; else NULL. And a layout as people write it. */
 const char *sf_explain_made_for(const sf_explanation *e);
 const char *sf_explain_layout(sf_explanation *e, sf_value value, const sf_layout *layout);
+
+/* Where the peak of memory is. */
+const char *sf_explain_peak(sf_explanation *e);
 
 /* All of the step. */
 void sf_explain_text(sf_explanation *e, sf_buf *out);

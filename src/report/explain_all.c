@@ -58,7 +58,6 @@ static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
     static const sf_column columns[] = {
         {"kind", false, SF_STAYS}, {"bytes", true, SF_STAYS}, {"share", true, SF_STAYS}};
     const sf_price *price = &e->price;
-    const sf_node *node = e->graph->nodes[price->peak];
     sf_heading(out, style, "memory of a rank at its peak");
     sf_table table = sf_table_new(&e->arena, 3, columns);
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
@@ -73,11 +72,9 @@ static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
     sf_table_add(&table, "%s", sf_text_bytes((double)price->memory).at);
     sf_table_add(&table, "%s", sf_text_share(1, 1).at);
     sf_table_print(&table, style, out);
-    sf_remark(out, style, "at %s, node %" PRIu32 ", %s, in %s", node->def->name, node->id,
-              sf_phase_name(node->phase), *node->scope->path ? node->scope->path : "no scope");
+    sf_remark(out, style, "%s", sf_explain_peak(e));
     if (prediction_of(e))
-        sf_remark(out, style, "lowered, a rank takes %s of %s",
-                  sf_text_bytes((double)prediction_of(e)->memory).at,
+        sf_remark(out, style, "of %s that a rank may take",
                   sf_text_bytes((double)prediction_of(e)->limit).at);
     else if (!fits(e))
         sf_remark(out, style, "it does not fit: a device of this cluster has %s",
@@ -172,9 +169,9 @@ static double gap_of(double seconds, double bound)
 static void put_last_line(const sf_explanation *e, sf_buf *out)
 {
     const sf_prediction *predicted = prediction_of(e);
-    int64_t memory = predicted ? predicted->memory : e->price.memory;
     sf_buf_printf(out, "\nstep %.3f ms, memory %.3f GiB, communication %.1f MiB",
-                  1e3 * e->price.seconds, (double)memory / (1 << 30), e->price.traffic / (1 << 20));
+                  1e3 * e->price.seconds, (double)e->price.memory / (1 << 30),
+                  e->price.traffic / (1 << 20));
     if (predicted)
         sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, predicted->bound));
     sf_buf_putc(out, '\n');
@@ -195,7 +192,6 @@ void sf_explain_text(sf_explanation *e, sf_buf *out)
 
 static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
 {
-    const sf_node *node = e->graph->nodes[e->price.peak];
     sf_json_key(json, "memory_by_kind");
     sf_json_begin_object(json);
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
@@ -203,10 +199,7 @@ static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
     sf_json_end_object(json);
     sf_json_key(json, "peak");
     sf_json_begin_object(json);
-    sf_json_add_int(json, "node", node->id);
-    sf_json_add_string(json, "op", node->def->name);
-    sf_json_add_string(json, "scope", node->scope->path);
-    sf_json_add_string(json, "phase", sf_phase_name(node->phase));
+    sf_peak_put(&e->price.peak, json);
     sf_json_end_object(json);
 }
 
@@ -247,6 +240,7 @@ static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *
         sf_json_add_double(json, "seconds", a->seconds);
         sf_json_add_int(json, "memory", a->memory);
         sf_json_add_bool(json, "fits", a->fits);
+        sf_json_add_bool(json, "lowered", a->lowered);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);

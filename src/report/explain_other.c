@@ -97,7 +97,7 @@ static sf_status add_trial(trial *t, sf_share share)
     bool feasible;
     sf_status status = solve_with(t, share, plan, &feasible);
     if (status == SF_OK && feasible && came_true(t, plan, share)) {
-        status = sf_price_plan(e->efforts, plan, e->costs, NULL, NULL, e->diag, &price);
+        status = sf_price_plan(e->graph, plan, e->target, e->costs, NULL, NULL, e->diag, &price);
         sf_layout layout = *sf_plan_layout(plan, e->graph, t->value);
         if (!is_share(layout.axes[t->axis], share))
             layout.axes[t->axis] = share; /* as it is read */
@@ -178,8 +178,9 @@ sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *val
                .classes = &classes,
                .value_exposed = SF_ARRAY(&e->arena, e->graph->nvalues, uint8_t)};
     sf_price price;
-    SF_TRY(sf_price_slack(e->efforts, e->plan, e->costs, e->diag, t.value_exposed, &t.exposed,
-                          &price));
+    e->efforts = sf_efforts_new(e->graph, e->target, &e->arena);
+    SF_TRY(sf_estimate_slack(e->efforts, e->plan, e->costs, e->diag, t.value_exposed, &t.exposed,
+                             &price));
     t.exposed = t.exposed < 0 ? 1 : t.exposed;
     for (int rank = 0; rank < 3 && (rank < 2 || t.count == 0); rank++) {
         int tried = 0;

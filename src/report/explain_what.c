@@ -6,7 +6,6 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "report/explain.h"
-#include "search/lives.h"
 
 enum { MOST_ROWS = 40 };
 
@@ -154,14 +153,12 @@ static void put_layouts(sf_explanation *e, const rows *all, sf_buf *out)
 static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
 {
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
-    const sf_node *node = e->graph->nodes[e->price.peak];
     double held = 0;
     for (size_t i = 0; i < all->count; i++)
         held += all->at[i].held;
-    sf_remark(
-        out, style, "at its peak a rank holds %s, of these %s: at %s, node %" PRIu32 ", %s, in %s",
-        sf_text_bytes((double)e->price.memory).at, sf_text_bytes(held).at, node->def->name,
-        node->id, sf_phase_name(node->phase), *node->scope->path ? node->scope->path : "no scope");
+    sf_remark(out, style, "at its peak a rank holds %s, of these %s: %s",
+              sf_text_bytes((double)e->price.memory).at, sf_text_bytes(held).at,
+              sf_explain_peak(e));
 }
 
 static void put_moves(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
@@ -311,7 +308,7 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     if (m.count == 0)
         return sf_fail(e->diag, SF_EUSAGE, SF_NOWHERE,
                        "\"%s\" matches no argument, gradient or scope", what);
-    SF_TRY(sf_find_held(e->efforts, e->plan, &e->arena, e->diag, &held));
+    SF_TRY(sf_find_held(e->graph, e->plan, e->target, &e->arena, e->diag, &held));
     SF_TRY(sf_explain_others(e, m.count, m.values, &other.count, &other.at));
     rows all = find_rows(e, &names, &m, held);
     if (!e->options.json) {

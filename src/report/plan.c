@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "local/local.h"
 #include "op/op.h"

@@ -1,7 +1,7 @@
 #include "report/show.h"
 
-#include "api/guard.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "run/runner.h"
 
 struct job {

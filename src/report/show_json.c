@@ -168,6 +168,7 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
     put_sources(w, "from", summary->links_from);
     sf_json_end_object(w);
     put_index(w, "loss", summary->loss);
+    sf_json_add_string(w, "phases_from", "flow");
     sf_json_key(w, "phases");
     sf_json_begin_object(w);
     for (int i = 0; i < SF_PHASE_COUNT; i++)

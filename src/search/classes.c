@@ -1,7 +1,6 @@
-/* Classes of nodes that repeat: colours are refined by those of the neighbours, as Weisfeiler and Lehman
+/* Classes of nodes that repeat, by what they compute alone, as names differ from text to text: colours are refined by those of the neighbours, as Weisfeiler and Lehman
  * do, but only for some rounds. What two nodes have around them farther away may differ, so the layers of
  * a deep network are alike but for the first and the last ones. */
-#include <ctype.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -14,27 +13,17 @@ enum { ROUNDS = 8 };
 /* Tells a use inside of a region from all operands. */
 enum { INSIDE = 1 << 20 };
 
+/* The reader of what the step gives back and does not read again. */
+enum { OUTPUT = 1 };
+
 typedef struct colouring {
     const sf_graph *graph;
     sf_arena scratch;
     uint64_t *nodes, *arguments; /* colours, by id and by argument */
     uint64_t *values;            /* of whatever makes them */
     uint64_t *uses;              /* by value: the sum over those who read it */
-    uint64_t *results;           /* by result of the step: of its name */
     uint32_t *becomes;           /* by result: the argument, or SF_NONE */
 } colouring;
-
-/* Of a text, any number in it being as good as any other. */
-static uint64_t hash_name(const char *text)
-{
-    uint64_t hash = 0;
-    for (const char *at = text; *at; at++) {
-        bool digit = isdigit((unsigned char)*at) != 0;
-        if (!digit || at == text || !isdigit((unsigned char)at[-1]))
-            hash = sf_hash_mix(hash, digit ? '#' : (unsigned char)*at);
-    }
-    return hash;
-}
 
 static uint64_t hash_type(const sf_type *type)
 {
@@ -57,10 +46,9 @@ static sf_value tensor_of(const sf_node *node, uint32_t tensor)
                                     : node->result + (tensor - node->noperands);
 }
 
-static uint64_t first_colour(const sf_graph *graph, const sf_node *node, const uint64_t *scopes)
+static uint64_t first_colour(const sf_graph *graph, const sf_node *node)
 {
     uint64_t hash = sf_hash_mix((uint64_t)node->def->id, (uint64_t)node->phase);
-    hash = sf_hash_mix(hash, scopes[node->scope->id]);
     hash = sf_hash_mix(hash, node->noperands);
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
         hash = sf_hash_mix(hash, hash_type(sf_type_of(graph, tensor_of(node, t))));
@@ -73,30 +61,23 @@ static void begin(colouring *c)
 {
     const sf_graph *graph = c->graph;
     const sf_block *top = graph->top;
-    uint64_t *scopes = SF_ARRAY(&c->scratch, sf_scope_count(graph->pool) + 1, uint64_t);
     c->nodes = SF_ARRAY(&c->scratch, graph->nnodes, uint64_t);
     c->arguments = SF_ARRAY(&c->scratch, top->narguments, uint64_t);
     c->values = SF_ARRAY(&c->scratch, graph->nvalues, uint64_t);
     c->uses = SF_ARRAY(&c->scratch, graph->nvalues, uint64_t);
-    c->results = SF_ARRAY(&c->scratch, top->nresults, uint64_t);
     c->becomes = SF_ARRAY(&c->scratch, top->nresults, uint32_t);
-    for (uint32_t r = 0; r < top->nresults; r++) {
-        c->results[r] = hash_name(graph->results[r].name);
+    for (uint32_t r = 0; r < top->nresults; r++)
         c->becomes[r] = SF_NONE;
-    }
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
-        c->arguments[i] = sf_hash_mix(hash_name(argument->name), (uint64_t)argument->role);
         c->arguments[i] =
-            sf_hash_mix(c->arguments[i], hash_type(sf_type_of(graph, top->arguments[i])));
+            sf_hash_mix((uint64_t)argument->role, hash_type(sf_type_of(graph, top->arguments[i])));
         if (argument->next != SF_NONE)
             c->becomes[argument->next] = i;
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = graph->nodes[top->nodes[i]];
-        if (!scopes[node->scope->id])
-            scopes[node->scope->id] = hash_name(node->scope->path) | 1;
-        c->nodes[node->id] = first_colour(graph, node, scopes);
+        c->nodes[node->id] = first_colour(graph, node);
     }
 }
 
@@ -138,8 +119,7 @@ static void hand_out(colouring *c)
     }
     for (uint32_t r = 0; r < top->nresults; r++)
         note_use(c, top->results[r],
-                 c->becomes[r] == SF_NONE ? c->results[r] : c->arguments[c->becomes[r]],
-                 INSIDE + 1);
+                 c->becomes[r] == SF_NONE ? OUTPUT : c->arguments[c->becomes[r]], INSIDE + 1);
 }
 
 static void refine(colouring *c)

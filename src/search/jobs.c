@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "plan/pin.h"
+#include "search/estimate.h"
 #include "search/purpose.h"
 #include "search/run.h"
 
@@ -110,7 +111,7 @@ void search_add_lifted(search *s, const sf_mesh *mesh, const sf_plan *start, int
 static sf_status price_known(const search *s, job *j, sf_arena *arena)
 {
     sf_costs *costs;
-    SF_TRY(sf_ground_costs(&s->ground, &j->mesh, arena, NULL, &costs));
+    SF_TRY(sf_mesh_costs(s->ground.cluster, &j->mesh, arena, NULL, &costs));
     return sf_known_plan(&s->ground, j->known, &j->mesh, costs, NULL, &j->found);
 }
 
@@ -219,22 +220,34 @@ static bool may_be_best(const search *s, const sf_candidate *candidate)
 {
     sf_priced at = with_handicap(candidate), best = with_handicap(&s->found->candidates[0]);
     return !at.fits && at.price.seconds < best.price.seconds &&
-           (double)candidate->at.price.memory <= SF_PRICE_OFF * (double)s->ground.memory;
+           (double)candidate->at.price.memory <= SF_ESTIMATE_OFF * (double)s->ground.memory;
+}
+
+/* Whether a recipe may turn out to be the best when it is lowered. */
+static bool may_win(const search *s, const sf_candidate *candidate)
+{
+    double best = with_handicap(&s->found->candidates[0]).price.seconds;
+    return !is_searched(candidate) && candidate->at.fits &&
+           candidate->at.price.seconds <= SF_ESTIMATE_NEAR * best;
 }
 
 /* Sorts, and lets go of the plans of all but the finalists. */
 static void rank_candidates(search *s)
 {
     sf_found_plans *found = s->found;
+    bool has_recipe = false;
+    int hopefuls = 0;
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
-    int hopefuls = 0;
-    for (size_t i = SF_FINALISTS; i < found->count; i++) {
+    for (size_t i = 0; i < found->count; i++) {
         sf_candidate *candidate = &found->candidates[i];
-        if (candidate->at.plan && hopefuls < SF_FINALISTS && may_be_best(s, candidate)) {
-            hopefuls++;
+        bool is_best_recipe = !has_recipe && !is_searched(candidate) && candidate->at.fits;
+        bool is_hopeful =
+            candidate->at.plan && hopefuls < SF_FINALISTS && may_be_best(s, candidate);
+        has_recipe = has_recipe || is_best_recipe;
+        hopefuls += is_hopeful;
+        if (i < SF_FINALISTS || is_best_recipe || is_hopeful || may_win(s, candidate))
             continue;
-        }
         sf_plan_free(candidate->at.plan);
         candidate->at.plan = NULL;
     }

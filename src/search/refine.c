@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "plan/pin.h"
+#include "search/estimate.h"
 
 enum { MOST_TRIES = 5 };
 
@@ -37,15 +38,6 @@ sf_status sf_ground_rules(const sf_ground *ground, const sf_mesh *mesh, sf_arena
     return sf_rules_new(ground->graph, ground->names, mesh, ground->npins, pins, arena, diag, out);
 }
 
-sf_status sf_ground_costs(const sf_ground *ground, const sf_mesh *mesh, sf_arena *arena,
-                          sf_diag *diag, sf_costs **out)
-{
-    int sizes[SF_MAX_AXES];
-    for (int a = 0; a < mesh->naxes; a++)
-        sizes[a] = mesh->axes[a].size;
-    return sf_costs_new(ground->cluster, mesh->naxes, sizes, 0, arena, diag, out);
-}
-
 /* What a price says of the reductions that only the update waits for. */
 typedef struct slack {
     const sf_efforts *efforts;
@@ -67,13 +59,13 @@ static void see_slack(void *context, const sf_priced_move *move)
     }
 }
 
-sf_status sf_price_slack(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
-                         sf_diag *diag, uint8_t *by_value, double *exposed, sf_price *out)
+sf_status sf_estimate_slack(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                            sf_diag *diag, uint8_t *by_value, double *exposed, sf_price *out)
 {
     slack s = {.efforts = efforts, .by_value = by_value};
     if (by_value)
         memset(by_value, SF_EXPOSED_UNKNOWN, efforts->graph->nvalues);
-    SF_TRY(sf_price_plan(efforts, plan, costs, see_slack, &s, diag, out));
+    SF_TRY(sf_estimate_plan(efforts, plan, costs, see_slack, &s, diag, out));
     *exposed = s.seconds > 0 ? fmax(LEAST_GUESS, s.exposed / s.seconds) : -1;
     return SF_OK;
 }
@@ -81,8 +73,8 @@ sf_status sf_price_slack(const sf_efforts *efforts, const sf_plan *plan, const s
 static sf_status price_with(const sf_ground *ground, const sf_rules *rules, const sf_costs *costs,
                             sf_diag *diag, uint8_t *by_value, sf_priced *at)
 {
-    SF_TRY(
-        sf_price_slack(ground->efforts, at->plan, costs, diag, by_value, &at->exposed, &at->price));
+    SF_TRY(sf_estimate_slack(ground->efforts, at->plan, costs, diag, by_value, &at->exposed,
+                             &at->price));
     at->fits = at->price.memory <= ground->memory;
     at->breaks = sf_rules_broken(rules, at->plan) + 1;
     return SF_OK;
@@ -256,7 +248,7 @@ static sf_status run_round(refiner *r, bool cold, bool *improved)
 static sf_status refine(refiner *r)
 {
     const sf_mesh *mesh = &r->at->plan->mesh;
-    SF_TRY(sf_ground_costs(r->ground, mesh, &r->arena, r->diag, &r->costs));
+    SF_TRY(sf_mesh_costs(r->ground->cluster, mesh, &r->arena, r->diag, &r->costs));
     SF_TRY(sf_ground_rules(r->ground, mesh, &r->arena, r->diag, &r->rules));
     r->exposed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     r->fresh = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);

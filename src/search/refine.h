@@ -56,14 +56,10 @@ bool sf_priced_better(const sf_priced *a, const sf_priced *b);
 sf_status sf_ground_rules(const sf_ground *ground, const sf_mesh *mesh, sf_arena *arena,
                           sf_diag *diag, sf_rules *out);
 
-/* The mesh laid on the cluster: sf_costs_new. */
-sf_status sf_ground_costs(const sf_ground *ground, const sf_mesh *mesh, sf_arena *arena,
-                          sf_diag *diag, sf_costs **out);
-
 /* The price, and which part it exposes of the reductions that only the update waits for: in all, -1 where there are
  * none, and by value (search/axis/axis.h), if asked. */
-sf_status sf_price_slack(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
-                         sf_diag *diag, uint8_t *by_value, double *exposed, sf_price *out);
+sf_status sf_estimate_slack(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                            sf_diag *diag, uint8_t *by_value, double *exposed, sf_price *out);
 
 /* Prices at->plan, and holds it against the rules of its mesh. */
 sf_status sf_price_on(const sf_ground *ground, const sf_rules *rules, const sf_costs *costs,

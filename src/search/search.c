@@ -13,6 +13,8 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 /* For the solver, each time: about half a second, after which it has the best that it will find and goes
  * on to prove it. */
 #define SOLVER_WORK INT64_C(4000000)
+/* Of small steps, more is soon done. */
+#define SMALL_WORK (16 * SOLVER_WORK)
 /* Under a limit what it finds at first is far off. */
 #define LIMITED_WORK INT64_C(150000000)
 #define SOLVER_GAP 2e-3
@@ -129,7 +131,7 @@ static sf_status find_bound(search *s, int idle, double *out)
 {
     sf_costs *costs;
     sf_mesh all = {.naxes = 1, .axes = {{"all", s->ground.cluster->ndevices}}};
-    SF_TRY(sf_ground_costs(&s->ground, &all, &s->arena, s->diag, &costs));
+    SF_TRY(sf_mesh_costs(s->ground.cluster, &all, &s->arena, s->diag, &costs));
     *out = sf_search_bound(s->ground.efforts, costs, all.axes[0].size / idle);
     return SF_OK;
 }
@@ -365,12 +367,12 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
     *out = (sf_found_plans){0};
     s.ground =
         (sf_ground){.graph = graph,
-                    .efforts = sf_efforts_new(graph, &s.arena),
+                    .efforts = sf_efforts_new(graph, options->target, &s.arena),
                     .classes = &classes,
                     .cluster = options->cluster,
                     .memory = options->memory,
                     .folded = true,
-                    .work = SOLVER_WORK,
+                    .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
                     .limited_work = LIMITED_WORK,
                     .known = HUGE_VAL,
                     .gap = SOLVER_GAP,

@@ -34,7 +34,8 @@
 
 typedef struct sf_search_options {
     const sf_cluster *cluster;
-    const sf_mesh *mesh; /* the only one to try, or NULL */
+    const sf_target *target; /* what ranks run on */
+    const sf_mesh *mesh;     /* the only one to try, or NULL */
     int npins;
     const char *const *pins; /* without a mesh, those tried have the axes that pins name */
     int64_t memory;          /* most bytes of a rank */
@@ -50,12 +51,15 @@ typedef struct sf_search_options {
 typedef struct sf_candidate {
     const char *name; /* of what is known, or "search" */
     const char *mesh; /* "data=2,model=4" */
-    sf_priced at;     /* the plan is there for finalists alone */
+    sf_priced at;     /* an estimate; the plan is there for finalists alone */
+    bool is_lowered;  /* search/choose.h has priced it by its program: */
+    sf_price lowered;
     double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
 } sf_candidate;
 
-/* Finalists are so many, the best; and as many that are faster than the first, and may fit although their price
- * does not (SF_PRICE_OFF): those that exceed the least. */
+/* Finalists are so many, the best; of the recipes that fit the best, and those that are near the first
+ * (SF_ESTIMATE_NEAR); and as many that are faster than the first, and may fit although they are not expected to
+ * (SF_ESTIMATE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4 };
 
 typedef struct sf_found_plans {

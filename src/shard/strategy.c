@@ -2,11 +2,6 @@
 
 #include "op/op.h"
 
-bool sf_is_transparent(const sf_node *node)
-{
-    return sf_is(node, SF_OP_OPTIMIZATION_BARRIER);
-}
-
 static int tensor_rank(const sf_op *op, int tensor)
 {
     const sf_type *type = tensor < op->noperands ? op->in[tensor] : op->out[tensor - op->noperands];

@@ -17,10 +17,13 @@
 #ifndef SF_SHARD_STRATEGY_H
 #define SF_SHARD_STRATEGY_H
 
-#include "ir/opdef.h"
+#include "op/op.h"
 #include "shard/layout.h"
 
-bool sf_is_transparent(const sf_node *node);
+static inline bool sf_is_transparent(const sf_node *node)
+{
+    return sf_is(node, SF_OP_OPTIMIZATION_BARRIER);
+}
 
 typedef enum sf_strategy_kind { SF_RUN_WHOLE, SF_RUN_FACTOR, SF_RUN_LINEAR } sf_strategy_kind;
 

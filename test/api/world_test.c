@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/guard.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "run/comm/agree.h"
 

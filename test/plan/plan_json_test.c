@@ -44,8 +44,8 @@ static void check_same(const sf_graph *graph, const sf_plan *a, const sf_plan *b
 }
 
 /* What a search would have written into a plan. */
-static sf_alternative alternatives[] = {{"search", "data=2,model=2", 0.1, 1000, true},
-                                        {"zero3", "data=4", 1.25e-3, INT64_MAX, false}};
+static sf_alternative alternatives[] = {{"search", "data=2,model=2", 0.1, 1000, true, true},
+                                        {"zero3", "data=4", 1.25e-3, INT64_MAX, false, false}};
 static sf_prediction prediction = {.step = "step.mlir",
                                    .cluster = "1x4xV100",
                                    .cluster_hash = 0xfedcba9876543210,
@@ -124,7 +124,7 @@ static const struct {
     const char *after, *from, *to, *says;
 } changes[] = {
     {"", "sheaf plan", "another plan", "plan.json: error: this is no plan"},
-    {"", "\"version\": 1", "\"version\": 2", "a version that this build does not know"},
+    {"", "\"version\": 2", "\"version\": 1", "a version that this build does not read"},
     {"\"step\"", ": \"", ": \"0", "plan.json:4:11: error: the plan is for another step"},
     {"", "\"step\"", "\"stop\"", "the plan has no \"step\""},
     {"\"order\"", ": \"", ": \"0", "the plan is for another text of this step"},
@@ -150,7 +150,7 @@ static const struct {
     {"\"arguments\"", "\"[S(0)]\"", "[]", "expected a layout"},
     {"\"arguments\"", "[S(0)]", "[S(0), R]", "[S(0), R] is no layout of"},
     {"", "\"nodes\"", "\"notes\"", "a plan has no \"notes\""},
-    {"\"nodes\"", "[", "[7, ", "expected [NODE, OP, SCOPE"},
+    {"\"nodes\"", "[", "[7, ", "expected [NODE, OP, [LAYOUT"},
     {"\"nodes\": [\n", "[", "[-", "the step has no such node"},
     {"\"nodes\": [\n", "[", "[1000000", "the step has no such node"},
     {"\"nodes\": [\n", ", \"", ", \"un", "is a "},

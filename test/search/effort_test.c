@@ -1,4 +1,4 @@
-/* What is fused with what, what is stored, and what a rank of a mesh does. */
+/* What runs as one instruction, what is stored, and what a rank of a mesh does. */
 #include "search/effort.h"
 
 #include <setjmp.h>
@@ -9,8 +9,10 @@
 #include <cmocka.h>
 
 #include "op/op.h"
+#include "run/runner.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
+#include "support/run.h"
 
 static const char chain[] =
     "func.func @main(%a: tensor<8x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>)\n"
@@ -28,30 +30,30 @@ static const char chain[] =
     "  return %s, %r : tensor<8x32xf32>, tensor<8xf32>\n"
     "}\n";
 
-/* A diamond, u -> t -> g <- u, is one kernel; what two kernels read is stored. */
-static void test_kernels(void **state)
+static sf_efforts *efforts_of(const sf_graph *graph, sf_arena *arena)
+{
+    return sf_efforts_new(graph, sf_engine_target(NULL), arena);
+}
+
+/* What the program runs as one instruction has one, and is charged once with starting it. */
+static void test_chain(void **state)
 {
     (void)state;
     sf_graph *graph = test_step_text(chain);
     sf_arena arena = {0};
-    const sf_efforts *e = sf_efforts_new(graph, &arena);
+    const sf_efforts *e = efforts_of(graph, &arena);
     const sf_node *dot = test_node(graph, SF_OP_DOT_GENERAL, 0),
                   *u = test_node(graph, SF_OP_ADD, 0), *t = test_node(graph, SF_OP_TANH, 0),
                   *g = test_node(graph, SF_OP_MULTIPLY, 0),
                   *s = test_node(graph, SF_OP_EXPONENTIAL, 0),
                   *r = test_node(graph, SF_OP_REDUCE, 0);
-    assert_true(e->stored[dot->result] && e->nodes[dot->id].starts);
+    assert_true(e->nodes[dot->id].starts && e->nodes[dot->id].product);
     assert_true(!e->stored[u->result] && !e->stored[t->result]);
-    assert_int_equal(e->nodes[u->id].kernel, g->id);
-    assert_int_equal(e->nodes[t->id].kernel, g->id);
-    assert_true(e->stored[g->result] && e->nodes[g->id].starts);
-    assert_true(e->nodes[s->id].starts && e->nodes[r->id].starts);
-    /* The kernel reads the product in u and writes g; the bias is read under its broadcast. */
-    assert_int_equal(e->nodes[u->id].charged, 1);
-    assert_int_equal(e->nodes[t->id].charged, 0);
-    assert_int_equal(e->nodes[g->id].charged, 4);
+    assert_int_equal(e->nodes[u->id].inst, e->nodes[g->id].inst);
+    assert_int_equal(e->nodes[t->id].inst, e->nodes[g->id].inst);
+    assert_true(e->stored[s->result] && e->stored[r->result]);
+    assert_int_equal(e->last[s->result], e->ninsts);
     const sf_node *bias = test_node(graph, SF_OP_BROADCAST_IN_DIM, 0);
-    assert_int_equal(e->nodes[bias->id].charged, 1);
     assert_true(!e->nodes[bias->id].starts);
     assert_int_equal(e->place[bias->result], graph->top->arguments[2]);
     sf_arena_free(&arena);
@@ -63,7 +65,7 @@ static void test_on_mesh(void **state)
     (void)state;
     sf_graph *graph = test_step_text(chain);
     sf_arena arena = {0};
-    const sf_efforts *e = sf_efforts_new(graph, &arena);
+    const sf_efforts *e = efforts_of(graph, &arena);
     const sf_node *dot = test_node(graph, SF_OP_DOT_GENERAL, 0);
     sf_mesh mesh = {.naxes = 2, .axes = {{"x", 2}, {"y", 4}}};
     sf_layout layouts[3] = {0};
@@ -84,37 +86,71 @@ static void test_on_mesh(void **state)
     sf_graph_free(graph);
 }
 
-static void check_step(const sf_graph *graph, const char *name)
+static void check_lists(const sf_efforts *e, const char *name)
 {
-    sf_arena arena = {0};
-    const sf_efforts *e = sf_efforts_new(graph, &arena);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        const sf_node_effort *effort = &e->nodes[node->id];
-        if (effort->kernel != node->id && (effort->starts || e->stored[node->result]))
-            fail_msg("%s: node %u fuses into %u and stands alone", name, node->id, effort->kernel);
-        if (effort->kernel != node->id && !e->nodes[effort->kernel].starts)
-            fail_msg("%s: node %u fuses into %u, which is no kernel", name, node->id,
-                     effort->kernel);
-        for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(graph, node->operands[o]);
-            if (!e->stored[node->operands[o]] && e->nodes[maker->id].kernel != effort->kernel)
-                fail_msg("%s: node %u reads what is not stored", name, node->id);
+    for (uint32_t i = 0; i < e->ninsts; i++) {
+        int starts = 0;
+        for (uint32_t k = e->first_of[i]; k < e->first_of[i + 1]; k++) {
+            starts += e->nodes[e->nodes_of[k]].starts;
+            assert_true(k == e->first_of[i] || e->nodes_of[k - 1] < e->nodes_of[k]);
+            if (e->nodes[e->nodes_of[k]].inst != i)
+                fail_msg("%s: node %u is in the list of instruction %u, and of %u", name,
+                         e->nodes_of[k], i, e->nodes[e->nodes_of[k]].inst);
         }
-        for (uint32_t r = 0; r < node->nresults; r++)
-            if (e->place[node->result + r] != SF_NONE && e->stored[node->result + r])
-                assert_true(e->stored[e->place[node->result + r]]);
+        if (starts > 1)
+            fail_msg("%s: instruction %u is started by %d nodes", name, i, starts);
     }
-    sf_arena_free(&arena);
 }
 
-/* What is not stored is read in its own kernel only, and kernels are kernels. */
+static void check_value(const sf_efforts *e, sf_value value, const char *name)
+{
+    if (e->place[value] != SF_NONE && !e->stored[e->place[value]])
+        fail_msg("%s: value %u stands in what does not stand", name, value);
+    if (e->made[value] > e->last[value] + 1)
+        fail_msg("%s: value %u is made by instruction %u, and last read by %u", name, value,
+                 e->made[value] - 1, e->last[value]);
+}
+
+static void check_values(const sf_efforts *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->graph->top->nnodes; i++) {
+        const sf_node *node = e->graph->nodes[e->graph->top->nodes[i]];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            if (e->stored[node->result + r])
+                check_value(e, node->result + r, name);
+    }
+}
+
+/* Every instruction of a program is somebody's, and products have their flops in both. */
+static void check_flops(const sf_graph *graph, const sf_efforts *e, const char *name)
+{
+    sf_program *program = test_lower(graph);
+    double listed = 0, run = 0;
+    for (uint32_t n = 0; n < graph->nnodes; n++)
+        listed += e->nodes[n].product ? e->nodes[n].flops : 0;
+    for (uint32_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        run += inst->kind == SF_INST_DOT    ? sf_dot_flops(inst->dot)
+               : inst->kind == SF_INST_CONV ? sf_conv_flops(inst->conv)
+                                            : 0;
+    }
+    if (run != listed)
+        fail_msg("%s: products of %g flops run, nodes list %g", name, run, listed);
+    assert_int_equal(program->ninsts, e->ninsts);
+    sf_program_free(program);
+}
+
 static void test_steps_hold(void **state)
 {
     (void)state;
     for (int i = 0; test_steps[i]; i++) {
+        sf_arena arena = {0};
         sf_graph *graph = test_step(test_steps[i]);
-        check_step(graph, test_steps[i]);
+        const sf_efforts *e = efforts_of(graph, &arena);
+        check_lists(e, test_steps[i]);
+        check_values(e, test_steps[i]);
+        check_flops(graph, e, test_steps[i]);
+        sf_arena_free(&arena);
         sf_graph_free(graph);
     }
 }
@@ -122,7 +158,7 @@ static void test_steps_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_chain),
         cmocka_unit_test(test_on_mesh),
         cmocka_unit_test(test_steps_hold),
     };

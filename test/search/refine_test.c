@@ -1,5 +1,5 @@
-/* A plan on a mesh whose axis is cut in two is the same plan: it checks, takes the same memory, and, but
- * for latencies, the same time. */
+/* A plan on a mesh whose axis is cut in two is the same plan: it checks, and takes, but for
+ * latencies and small copies, the same memory and time. */
 #include "search/refine.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "local/check.h"
+#include "run/runner.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 
@@ -20,13 +21,9 @@ static sf_price price_of(const sf_graph *graph, const sf_plan *plan, const sf_cl
     sf_arena arena = {0};
     sf_costs *costs;
     sf_price price;
-    int sizes[SF_MAX_AXES];
-    for (int a = 0; a < plan->mesh.naxes; a++)
-        sizes[a] = plan->mesh.axes[a].size;
-    assert_int_equal(sf_costs_new(cluster, plan->mesh.naxes, sizes, 0, &arena, NULL, &costs),
-                     SF_OK);
-    const sf_efforts *efforts = sf_efforts_new(graph, &arena);
-    assert_int_equal(sf_price_plan(efforts, plan, costs, NULL, NULL, NULL, &price), SF_OK);
+    assert_int_equal(sf_mesh_costs(cluster, &plan->mesh, &arena, NULL, &costs), SF_OK);
+    assert_int_equal(
+        sf_price_plan(graph, plan, sf_engine_target(NULL), costs, NULL, NULL, NULL, &price), SF_OK);
     sf_arena_free(&arena);
     return price;
 }
@@ -38,8 +35,8 @@ static void check_lift(const sf_graph *graph, const sf_plan *plan, const sf_mesh
     assert_true(sf_mesh_cuts(mesh, &plan->mesh, axis));
     sf_plan *lifted = sf_plan_lift(plan, graph, mesh, axis);
     sf_price before = price_of(graph, plan, cluster), after = price_of(graph, lifted, cluster);
-    assert_int_equal(before.memory, after.memory);
     /* Slices are one for each axis, and exchanges go along one axis at a time: a little more or less. */
+    assert_true(fabs((double)(before.memory - after.memory)) <= 0.05 * (double)before.memory);
     assert_true(fabs(before.seconds - after.seconds) <= 0.1 * before.seconds);
     sf_diag *diag = sf_diag_new();
     sf_local *local = test_local(graph, lifted, 5);

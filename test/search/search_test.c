@@ -11,8 +11,9 @@
 
 #include <cmocka.h>
 
-#include "api/guard.h"
+#include "base/guard.h"
 #include "base/mem.h"
+#include "run/runner.h"
 #include "search/known.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
@@ -218,7 +219,7 @@ static void test_data_parallel(void **state)
 static void test_no_margin(void **state)
 {
     (void)state;
-    mlp m = {256, 512, 8192, 3};
+    mlp m = {1024, 512, 8192, 3};
     sf_graph *graph = make_mlp(&m);
     sf_plan *plan = search_margin(graph, "1x8xV100", 0, 0, 3, 0);
     double recipe = HUGE_VAL, best = HUGE_VAL;
@@ -305,8 +306,9 @@ static void test_some_state(void **state)
     sf_mesh mesh = {1, {{"data", 4}}};
     assert_int_equal(sf_cluster_open("1x4xV100", NULL, &cluster), SF_OK);
     assert_int_equal(sf_costs_new(cluster, 1, &size, 0, &arena, NULL, &costs), SF_OK);
-    sf_ground ground = {
-        .graph = graph, .efforts = sf_efforts_new(graph, &arena), .memory = INT64_MAX};
+    sf_ground ground = {.graph = graph,
+                        .efforts = sf_efforts_new(graph, sf_engine_target(NULL), &arena),
+                        .memory = INT64_MAX};
     sf_priced dp, all;
     assert_int_equal(sf_known_plan(&ground, sf_known_nth(0), &mesh, costs, NULL, &dp), SF_OK);
     ground.memory = 0;
@@ -398,8 +400,9 @@ typedef struct searching {
 
 static sf_status search_plans(void *context)
 {
-    const searching *job = context;
+    searching *job = context;
     sf_found_plans found;
+    job->options.target = sf_engine_target(NULL);
     sf_status status = sf_search_plans(job->graph, &job->options, NULL, &found);
     sf_found_plans_free(&found);
     return status;

@@ -154,12 +154,13 @@ static void obey_pins(axis_builder *b)
 {
     for (size_t v = 0; b->options->fixed.pin && v < b->graph->nvalues; v++) {
         sf_value value = (sf_value)v;
-        if (!is_pinned(b, value) || !sf_maker(b->graph, value) || axis_origin(b, value) != value)
+        if (!is_pinned(b, value) || !sf_maker(b->graph, value) ||
+            b->readers->origin[value] != value)
             continue;
         bool any = false;
-        for (uint32_t u = b->first_use[v]; u < b->first_use[v + 1]; u++) {
-            axis_end reader = axis_read(b, b->uses[u]);
-            if (b->uses[u].node != SF_NONE && b->uses[u].operand != SF_NONE)
+        for (uint32_t u = b->readers->first[v]; u < b->readers->first[v + 1]; u++) {
+            axis_end reader = axis_read(b, b->readers->at[u]);
+            if (b->readers->at[u].node != SF_NONE && b->readers->at[u].operand != SF_NONE)
                 any = obey(b, &reader, value) || any;
         }
         axis_end made = axis_made(b, value);
@@ -194,7 +195,6 @@ static void build(axis_builder *b, const sf_classes *classes)
     if (!b->cache->moved)
         b->cache->moved = SF_ARRAY(&b->cache->arena, AXIS_SLOTS, struct axis_moved *);
     b->edges = SF_ARRAY(&b->arena, AXIS_SLOTS, axis_edge *);
-    axis_find_uses(b);
     b->fixed = axis_add_variable(b, 1);
     add_nodes(b, classes);
     add_arguments(b, classes);
@@ -316,6 +316,7 @@ sf_status sf_axis_solve(const sf_efforts *efforts, const sf_axis_space *space,
     sf_axis_cache own = {0};
     axis_builder b = {.efforts = efforts,
                       .graph = efforts->graph,
+                      .readers = &efforts->readers,
                       .space = space,
                       .costs = costs,
                       .options = options,

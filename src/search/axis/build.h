@@ -1,13 +1,13 @@
 /* The problem of an axis while it is made: what the files behind search/axis/axis.h share.
  *
- *     axis.c         nodes, arguments and pins, and the problem that all of it makes
- *     axis_network.c variables, and edges between them
- *     axis_time.c    what nodes take
- *     axis_plan.c    from the solution to the plan, and back
- *     axis_uses.c    who reads a value, when, and for what
- *     axis_version.c the versions of values that several nodes read
- *     axis_move.c    what it costs that two ends of an edge differ
- *     axis_memory.c  what stands in memory, and when
+ *     axis.c     nodes, arguments and pins, and the problem that all of it makes
+ *     network.c  variables, and edges between them
+ *     time.c     what nodes take
+ *     plan.c     from the solution to the plan, and back
+ *     end.c      who makes a value, and who reads it
+ *     version.c  the versions of values that several nodes read
+ *     move.c     what it costs that two ends of an edge differ
+ *     memory.c   what stands in memory, and when
  *
  * A value goes from its maker to its readers through its versions:
  *
@@ -82,11 +82,6 @@ typedef struct axis_version {
 } axis_version;
 enum { AXIS_KEPT = -1 };
 
-/* operand SF_NONE: in the node's regions. node SF_NONE: `operand` is a result of the step. */
-typedef struct axis_use {
-    uint32_t node, operand;
-} axis_use;
-
 typedef struct axis_way {
     double seconds; /* HUGE_VAL: there is none */
     bool sends;     /* not all of it is slices and masks */
@@ -97,6 +92,7 @@ enum { AXIS_SLOTS = 1 << 14 };
 typedef struct axis_builder {
     const sf_efforts *efforts;
     const sf_graph *graph;
+    const sf_readers *readers;
     const sf_axis_space *space;
     const sf_costs *costs;
     const sf_axis_options *options;
@@ -104,13 +100,6 @@ typedef struct axis_builder {
     const sf_mesh *mesh;
     sf_diag *diag;
     sf_arena arena;
-
-    /* axis_uses.c */
-    bool *is_top; /* by value: of the top block */
-    axis_use
-        *uses; /* of value v, which is no result of a barrier: first_use[v] .. first_use[v + 1] */
-    uint32_t *first_use;
-    uint32_t *becomes; /* by result of the step: the argument, or SF_NONE */
 
     uint32_t *nodes, *arguments; /* the variable of each, by id and by argument */
     sf_share_space *shares;      /* by argument: its choices */
@@ -133,18 +122,12 @@ static inline sf_value axis_tensor(const sf_node *node, uint32_t tensor)
                                     : node->result + (tensor - node->noperands);
 }
 
-/* axis_uses.c */
-void axis_find_uses(axis_builder *b);
-
-/* The value that a barrier hands on. */
-sf_value axis_origin(const axis_builder *b, sf_value value);
-
-/* The end at the maker of a value, and at a reader. */
+/* end.c. The end at the maker of a value, and at a reader. */
 axis_end axis_made(const axis_builder *b, sf_value value);
-axis_end axis_read(const axis_builder *b, axis_use use);
-sf_phase axis_phase(const axis_builder *b, axis_use use);
+axis_end axis_read(const axis_builder *b, sf_reader use);
+sf_phase axis_phase(const axis_builder *b, sf_reader use);
 
-/* axis_version.c: makes the versions of all values, then their variables. */
+/* version.c: makes the versions of all values, then their variables. */
 void axis_add_versions(axis_builder *b);
 
 /* The version of that phase or the kept one, or NULL. */
@@ -160,7 +143,7 @@ bool axis_is_large(const axis_builder *b, const sf_type *type);
 /* Adds the edges of a value from its maker to its readers. */
 void axis_add_edges(axis_builder *b, sf_value value);
 
-/* axis_move.c: the layout with the share along the axis. A split that would take the digits of another
+/* move.c: the layout with the share along the axis. A split that would take the digits of another
  * axis takes those below them. False when it does not fit. */
 bool axis_fit(const axis_builder *b, const sf_type *type, const sf_layout *others, sf_share share,
               sf_layout *out);
@@ -169,15 +152,15 @@ axis_way axis_move(axis_builder *b, const sf_type *type, const sf_layout *from, 
 const axis_matrix *axis_matrix_of(axis_builder *b, const axis_end *from, const axis_end *to,
                                   const sf_type *type, int flags);
 
-/* axis_network.c */
+/* network.c */
 uint32_t axis_add_variable(axis_builder *b, uint32_t count);
 void axis_add_edge(axis_builder *b, const axis_end *from, const axis_end *to, const sf_type *type,
                    int flags);
 
-/* axis_time.c: adds the time of nodes to their variables. */
+/* time.c: adds the time of nodes to their variables. */
 void axis_add_times(axis_builder *b);
 
-/* axis_plan.c: writes choice[variables] into the plan; and what the plan chooses until now, of those
+/* plan.c: writes choice[variables] into the plan; and what the plan chooses until now, of those
  * variables for which it is a choice. Of a class the first counts. */
 void axis_write_plan(const axis_builder *b, const uint32_t *choice);
 void axis_read_plan(const axis_builder *b, bool *known, uint32_t *choice);
@@ -185,7 +168,7 @@ void axis_read_plan(const axis_builder *b, bool *known, uint32_t *choice);
 /* Nothing is split or partial along the axis. */
 bool axis_is_whole(const axis_builder *b);
 
-/* axis_memory.c */
+/* memory.c */
 sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem);
 
 #endif

@@ -1,18 +1,16 @@
-/* What stands in memory along the axis, by choice, and from when to when: as search/lives.h has it, as far as a
- * variable can tell by itself.
+/* What stands in memory along the axis, by choice, and from when to when: as an estimate has it
+ * (search/estimate.h), as far as a variable can tell by itself.
  *
- * Arguments stand all the time, a value from its maker to its last reader; partial sums that are reduced only
+ * Arguments stand all the time, a value as long as in the unsplit program; partial sums that are reduced only
  * until they are. A version that is moved stands beside what it was made of: a reduced one from there on, others from
- * their first reader, until the last. A view stands where its operand stands, what is computed again
- * where its source does. Small values count as they are made, and copies for collectives not at all. */
+ * their first reader, until the last. Small values count as they are made, and copies for collectives not at all. */
 #include "op/op.h"
 #include "search/axis/build.h"
 
 typedef struct standing {
     axis_builder *b;
     sf_problem_builder *problem;
-    uint32_t end;                          /* of the step */
-    uint32_t *when;                        /* by node: the time at which it runs, from 1 */
+    uint32_t end;                          /* of the step; instruction i runs at time i + 1 */
     uint32_t *last;                        /* by value: when it, or a view of it, is read last */
     bool *is_state;                        /* by value: it goes where an argument stands */
     int64_t usage[2 * SF_MOST_STRATEGIES]; /* scratch */
@@ -25,31 +23,13 @@ static uint32_t later(uint32_t a, uint32_t b)
 
 /* Lives */
 
-/* Updates run as soon as they can. */
-static void find_when(standing *s)
+static uint32_t time_of(const standing *s, sf_reader use)
 {
-    const sf_graph *graph = s->b->graph;
-    s->when = SF_ARRAY(&s->b->arena, graph->nnodes, uint32_t);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        uint32_t ready = 1;
-        for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(graph, node->operands[o]);
-            ready = maker ? later(ready, s->when[maker->id]) : ready;
-        }
-        s->when[node->id] = node->phase == SF_UPDATE && node->nregions == 0 ? ready : i + 1;
-    }
-    s->end = graph->top->nnodes + 1;
-}
-
-/* Everything that is read in a kernel waits for it. */
-static uint32_t time_of(const standing *s, axis_use use)
-{
-    return use.node == SF_NONE ? s->end : s->when[s->b->efforts->nodes[use.node].kernel];
+    return use.node == SF_NONE ? s->end : s->b->efforts->nodes[use.node].inst + 1;
 }
 
 /* When the use is over: what a view shows is read as long as the view is. */
-static uint32_t end_of_use(const standing *s, axis_use use)
+static uint32_t end_of_use(const standing *s, sf_reader use)
 {
     const sf_efforts *efforts = s->b->efforts;
     uint32_t time = time_of(s, use);
@@ -63,12 +43,11 @@ static uint32_t end_of_use(const standing *s, axis_use use)
 static void find_last(standing *s, sf_value value)
 {
     const axis_builder *b = s->b;
-    sf_value read = b->efforts->again[value] ? b->efforts->source[value] : value;
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
-        s->last[read] = later(s->last[read], end_of_use(s, b->uses[u]));
+    for (uint32_t u = b->readers->first[value]; u < b->readers->first[value + 1]; u++)
+        s->last[value] = later(s->last[value], end_of_use(s, b->readers->at[u]));
 }
 
-/* Backwards: who reads a value, and what is computed again from it, comes behind it. */
+/* Backwards: who reads a value comes behind it. */
 static void find_lives(standing *s)
 {
     const sf_graph *graph = s->b->graph;
@@ -81,7 +60,7 @@ static void find_lives(standing *s)
             find_last(s, node->result + r);
     }
     for (uint32_t r = 0; r < top->nresults; r++)
-        if (s->b->becomes[r] != SF_NONE)
+        if (s->b->readers->becomes[r] != SF_NONE)
             s->is_state[top->results[r]] = true;
 }
 
@@ -125,8 +104,8 @@ static sf_status add_phase(standing *s, sf_value value, const axis_end *made, in
     if (!version || !version->moved)
         return SF_OK;
     axis_end end = {axis_port_of(version), made->others};
-    for (uint32_t u = b->first_use[value + 1]; u-- > b->first_use[value];) {
-        axis_use use = b->uses[u];
+    for (uint32_t u = b->readers->first[value + 1]; u-- > b->readers->first[value];) {
+        sf_reader use = b->readers->at[u];
         if ((int)axis_phase(b, use) != phase)
             continue;
         uint32_t time = time_of(s, use);
@@ -141,7 +120,7 @@ static sf_status add_phase(standing *s, sf_value value, const axis_end *made, in
 static const axis_version *standing_version(const standing *s, sf_value value, const axis_end *made)
 {
     const axis_builder *b = s->b;
-    if (!axis_can_reduce(made) || b->first_use[value + 1] == b->first_use[value])
+    if (!axis_can_reduce(made) || b->readers->first[value + 1] == b->readers->first[value])
         return NULL;
     const axis_version *version = axis_find_version(b, made, AXIS_KEPT);
     for (int phase = 0; phase < SF_PHASE_COUNT && !version; phase++)
@@ -157,14 +136,14 @@ static sf_status add_made(standing *s, sf_value value, const axis_end *made)
     const axis_version *version = standing_version(s, value, made);
     if (!maker || sf_is(maker, SF_OP_CONSTANT))
         return add_use(s, made, type, 0, s->end, ALL);
-    uint32_t begin = s->when[maker->id];
+    uint32_t begin = b->efforts->made[value], last = b->efforts->last[value] + 1;
     if (s->is_state[value])
         return SF_OK;
     if (!version)
-        return add_use(s, made, type, begin, s->last[value], ALL);
+        return add_use(s, made, type, begin, last, ALL);
     axis_end end = {axis_port_of(version), made->others};
     SF_TRY(add_use(s, made, type, begin, begin, SUMS));
-    return add_use(s, &end, type, begin, s->last[value], ALL);
+    return add_use(s, &end, type, begin, last, ALL);
 }
 
 /* Nodes that draw random bits make all of them, and cut. */
@@ -175,8 +154,8 @@ static sf_status add_whole(standing *s)
         const sf_node *node = b->graph->nodes[b->graph->top->nodes[i]];
         for (uint32_t r = 0; r < node->nresults && b->efforts->nodes[node->id].whole; r++) {
             axis_end whole = {.port = {b->fixed, 1, 1, &b->whole, NULL}};
-            SF_TRY(add_use(s, &whole, sf_type_of(b->graph, node->result + r), s->when[node->id],
-                           s->when[node->id], ALL));
+            uint32_t time = b->efforts->nodes[node->id].inst + 1;
+            SF_TRY(add_use(s, &whole, sf_type_of(b->graph, node->result + r), time, time, ALL));
         }
     }
     return SF_OK;
@@ -187,21 +166,20 @@ sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem)
     enum { NEGLIGIBLE = 1 << 20 };
     if (b->options->memory <= 0)
         return SF_OK;
-    standing s = {.b = b, .problem = problem};
+    standing s = {.b = b, .problem = problem, .end = b->efforts->ninsts + 1};
     sf_problem_set_limit(problem, b->options->memory);
-    find_when(&s);
     find_lives(&s);
     for (size_t v = 0; v < b->graph->nvalues; v++) {
         const sf_value_info *info = &b->graph->values[v];
         sf_value value = (sf_value)v, place = b->efforts->place[v];
-        if (!b->is_top[v] || !b->efforts->stored[v] || place == SF_NONE ||
+        if (!b->readers->is_top[v] || !b->efforts->stored[v] || place == SF_NONE ||
             sf_type_bytes(info->type) < b->options->memory / NEGLIGIBLE)
             continue;
         axis_end made = axis_made(b, value);
-        if (place == value && !b->efforts->again[v])
+        if (place == value)
             SF_TRY(add_made(&s, value, &made));
-        for (int phase = 0; phase < SF_PHASE_COUNT && b->first_use[v + 1] > b->first_use[v];
-             phase++)
+        for (int phase = 0;
+             phase < SF_PHASE_COUNT && b->readers->first[v + 1] > b->readers->first[v]; phase++)
             SF_TRY(add_phase(&s, value, &made, phase));
     }
     return add_whole(&s);

@@ -47,10 +47,10 @@ void axis_write_plan(const axis_builder *b, const uint32_t *choice)
             write_node(b, node, choice[b->nodes[node->id]]);
     }
     for (uint32_t r = 0; r < top->nresults; r++) {
-        if (b->becomes[r] == SF_NONE)
+        if (b->readers->becomes[r] == SF_NONE)
             plan->results[r].axes[axis] = (sf_share){0};
         else
-            plan->results[r] = plan->arguments[b->becomes[r]];
+            plan->results[r] = plan->arguments[b->readers->becomes[r]];
     }
 }
 

@@ -4,6 +4,9 @@
 #include "base/hash.h"
 #include "search/axis/build.h"
 
+/* Of a sum whose terms are looked at. */
+enum { MOST_TERMS = 4 };
+
 static axis_version **version_slot(const axis_builder *b, const axis_end *made, int phase)
 {
     uint64_t hash = sf_hash_mix(made->port.variable, (uint64_t)(uintptr_t)made->port.shares);
@@ -57,8 +60,8 @@ static int count_readers(const axis_builder *b, sf_value value, uint32_t counts[
     int phases = 0;
     for (int p = 0; p < SF_PHASE_COUNT; p++)
         counts[p] = 0;
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++)
-        phases += counts[axis_phase(b, b->uses[u])]++ == 0;
+    for (uint32_t u = b->readers->first[value]; u < b->readers->first[value + 1]; u++)
+        phases += counts[axis_phase(b, b->readers->at[u])]++ == 0;
     return phases;
 }
 
@@ -70,24 +73,40 @@ bool axis_can_reduce(const axis_end *made)
     return false;
 }
 
-/* Values that are not stored are not moved, but for what folds make. */
-static bool can_move(const axis_builder *b, sf_value value)
+/* Whether what the node makes may be a partial result of its own. */
+static bool folds(const axis_builder *b, const sf_node *node)
 {
-    const sf_node *maker = sf_maker(b->graph, value);
-    if (b->efforts->stored[value] || !maker)
-        return true;
-    const sf_node_space *space = &b->space->nodes[maker->id];
+    const sf_node_space *space = &b->space->nodes[node->id];
     for (uint32_t k = 0; k < space->nstrategies; k++)
         if (space->strategies[k].kind == SF_RUN_FACTOR &&
-            space->shares[k * space->ntensors + maker->noperands].kind == SF_PARTIAL)
+            space->shares[k * space->ntensors + node->noperands].kind == SF_PARTIAL)
             return true;
     return false;
+}
+
+/* What folds make, or a sum of that, which is better combined once: of few terms. */
+static bool is_sum_of_folds(const axis_builder *b, sf_value value, int terms)
+{
+    const sf_node *maker = sf_maker(b->graph, value);
+    if (!maker || terms == 0)
+        return false;
+    if (sf_is(maker, SF_OP_ADD))
+        return is_sum_of_folds(b, maker->operands[0], terms - 1) &&
+               is_sum_of_folds(b, maker->operands[1], terms - 1);
+    return folds(b, maker);
+}
+
+/* Values that are not stored are not moved, but for these. */
+static bool can_move(const axis_builder *b, sf_value value)
+{
+    return b->efforts->stored[value] || !sf_maker(b->graph, value) ||
+           is_sum_of_folds(b, value, MOST_TERMS);
 }
 
 static void plan_versions(axis_builder *b, sf_value value)
 {
     uint32_t counts[SF_PHASE_COUNT];
-    if (b->first_use[value + 1] == b->first_use[value] || !can_move(b, value))
+    if (b->readers->first[value + 1] == b->readers->first[value] || !can_move(b, value))
         return;
     axis_end made = axis_made(b, value);
     int phases = count_readers(b, value, counts);
@@ -97,9 +116,9 @@ static void plan_versions(axis_builder *b, sf_value value)
         kept = need_version(b, &made, AXIS_KEPT);
         add_choices(b, kept, &made.port);
     }
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++) {
-        axis_end reader = axis_read(b, b->uses[u]);
-        int phase = (int)axis_phase(b, b->uses[u]);
+    for (uint32_t u = b->readers->first[value]; u < b->readers->first[value + 1]; u++) {
+        axis_end reader = axis_read(b, b->readers->at[u]);
+        int phase = (int)axis_phase(b, b->readers->at[u]);
         if (kept)
             add_choices(b, kept, &reader.port);
         if (counts[phase] > 1 || large)
@@ -139,8 +158,8 @@ void axis_add_versions(axis_builder *b)
         for (axis_version *v = b->versions[i]; v; v = v->next)
             v->variable = SF_NONE;
     for (size_t v = 0; v < b->graph->nvalues; v++)
-        for (int phase = AXIS_KEPT; phase < SF_PHASE_COUNT && b->first_use[v + 1] > b->first_use[v];
-             phase++)
+        for (int phase = AXIS_KEPT;
+             phase < SF_PHASE_COUNT && b->readers->first[v + 1] > b->readers->first[v]; phase++)
             add_variable(b, (sf_value)v, phase);
 }
 
@@ -159,7 +178,8 @@ static axis_end end_at_version(const axis_version *v, const sf_layout *others)
 static sf_layout kept_layout(const axis_builder *b, sf_value value, const axis_end *made)
 {
     const sf_type *type = sf_type_of(b->graph, value);
-    sf_layout layout = made->others, reader = axis_read(b, b->uses[b->first_use[value]]).others;
+    sf_layout layout = made->others,
+              reader = axis_read(b, b->readers->at[b->readers->first[value]]).others;
     for (int a = 0; a < b->mesh->naxes; a++)
         if (layout.axes[a].kind == SF_PARTIAL)
             layout.axes[a] = reader.axes[a];
@@ -169,10 +189,10 @@ static sf_layout kept_layout(const axis_builder *b, sf_value value, const axis_e
 /* Of a phase: as its first reader wants it along the other axes. */
 static sf_layout phase_layout(const axis_builder *b, sf_value value, int phase)
 {
-    uint32_t u = b->first_use[value];
-    while ((int)axis_phase(b, b->uses[u]) != phase)
+    uint32_t u = b->readers->first[value];
+    while ((int)axis_phase(b, b->readers->at[u]) != phase)
         u++;
-    return axis_read(b, b->uses[u]).others;
+    return axis_read(b, b->readers->at[u]).others;
 }
 
 /* What is told to an edge along which reductions go on beside other work; 0: they do not. */
@@ -197,7 +217,7 @@ static bool has_company(const axis_builder *b, sf_value value)
 
 void axis_add_edges(axis_builder *b, sf_value value)
 {
-    if (b->first_use[value + 1] == b->first_use[value])
+    if (b->readers->first[value + 1] == b->readers->first[value])
         return;
     const sf_type *type = sf_type_of(b->graph, value);
     int moves = can_move(b, value) ? AXIS_MOVES : 0;
@@ -213,9 +233,9 @@ void axis_add_edges(axis_builder *b, sf_value value)
     }
     axis_end phases[SF_PHASE_COUNT];
     bool has_phase[SF_PHASE_COUNT] = {0};
-    for (uint32_t u = b->first_use[value]; u < b->first_use[value + 1]; u++) {
-        axis_end reader = axis_read(b, b->uses[u]);
-        int phase = (int)axis_phase(b, b->uses[u]);
+    for (uint32_t u = b->readers->first[value]; u < b->readers->first[value + 1]; u++) {
+        axis_end reader = axis_read(b, b->readers->at[u]);
+        int phase = (int)axis_phase(b, b->readers->at[u]);
         const axis_version *version =
             (moves & AXIS_MOVES) ? axis_find_version(b, &made, phase) : NULL;
         if (!version) {

@@ -15,8 +15,10 @@
 #include "local/check.h"
 #include "op/eval.h"
 #include "op/op.h"
+#include "run/runner.h"
 #include "search/axis/axis.h"
-#include "search/price.h"
+#include "search/estimate.h"
+#include "search/move_cost.h"
 #include "sheaf/cluster.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
@@ -44,7 +46,7 @@ static void open_setting(setting *s, sf_graph *graph, const char *cluster, int a
     if (sf_cluster_open(cluster, diag, &s->cluster) != SF_OK ||
         sf_costs_new(s->cluster, s->mesh.naxes, sizes, 0, &s->arena, diag, &s->costs) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
-    s->efforts = sf_efforts_new(graph, &s->arena);
+    s->efforts = sf_efforts_new(graph, sf_engine_target(NULL), &s->arena);
     s->classes = sf_classes_of(graph, &s->arena);
     for (int i = 0; i < s->mesh.naxes; i++)
         s->spaces[i] = sf_axis_space_new(graph, sizes[i], &s->arena);
@@ -492,11 +494,11 @@ static void test_memory(void **state)
     sf_axis_options options = {.exposed = 1, .folded = true};
     sf_axis_result free = solve_axis(&s, options);
     sf_price price, tight;
-    assert_int_equal(sf_price_plan(s.efforts, s.plan, s.costs, NULL, NULL, diag, &price), SF_OK);
+    assert_int_equal(sf_estimate_plan(s.efforts, s.plan, s.costs, NULL, NULL, diag, &price), SF_OK);
     options.memory = price.memory * 3 / 4;
     sf_axis_result limited = solve_axis(&s, options);
     assert_true(limited.feasible && limited.seconds >= free.bound);
-    assert_int_equal(sf_price_plan(s.efforts, s.plan, s.costs, NULL, NULL, diag, &tight), SF_OK);
+    assert_int_equal(sf_estimate_plan(s.efforts, s.plan, s.costs, NULL, NULL, diag, &tight), SF_OK);
     assert_true(tight.memory < price.memory);
     /* What is counted is near what the price finds. */
     assert_true(limited.memory <= options.memory);

@@ -1,16 +1,14 @@
 /* What to do when no plan fits: computed, not guessed. */
-#ifndef SF_API_ADVICE_H
-#define SF_API_ADVICE_H
+#ifndef SF_SEARCH_ADVICE_H
+#define SF_SEARCH_ADVICE_H
 
 #include "search/search.h"
 
-/* The search that found nothing, its limit, and the least that was found, as it is lowered. */
+/* The search that found nothing, and the smallest that it found, lowered. */
 typedef struct sf_misfit {
     const sf_graph *graph;
-    const sf_search_options *options;
-    int64_t limit;
-    int64_t least;                /* bytes that a rank takes */
-    const sf_candidate *smallest; /* with its plan */
+    const sf_search_options *options; /* with the limit of memory */
+    const sf_candidate *smallest;     /* with its plan */
 } sf_misfit;
 
 /* One thing that makes it fit.

@@ -1,13 +1,11 @@
-#include "api/advice.h"
+#include "search/advice.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "api/lowered.h"
 #include "base/json.h"
-#include "ir/opdef.h"
-#include "search/lives.h"
+#include "local/rank.h"
 
 /* How many times the devices are thought of. */
 enum { MOST_TIMES = 64 };
@@ -42,7 +40,7 @@ static void add_remedy(advisor *a, sf_remedy r)
 static int times_for(const advisor *a, int64_t bytes)
 {
     int times = 1;
-    while (times <= MOST_TIMES && bytes / times > a->misfit->limit)
+    while (times <= MOST_TIMES && bytes / times > a->misfit->options->memory)
         times *= 2;
     return times;
 }
@@ -66,8 +64,12 @@ static const sf_candidate *find_fitting(const advisor *a, const sf_found_plans *
 {
     for (size_t i = 0; i < found->count; i++) {
         const sf_candidate *c = &found->candidates[i];
-        if (c->at.plan && sf_plan_bytes(a->misfit->graph, c->at.plan, NULL, bytes) == SF_OK &&
-            *bytes <= a->misfit->limit)
+        sf_local *local;
+        if (!c->at.plan || sf_local_new(a->misfit->graph, c->at.plan, 0, NULL, &local) != SF_OK)
+            continue;
+        *bytes = sf_rank_bytes(local, a->misfit->options->target);
+        sf_local_free(local);
+        if (*bytes <= a->misfit->options->memory)
             return c;
     }
     return NULL;
@@ -82,7 +84,6 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
     int64_t bytes;
     options.cluster = cluster;
     options.mesh = NULL;
-    options.memory = a->misfit->limit;
     options.level = 2;
     options.seconds = 1e-9;
     if (sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK)
@@ -100,7 +101,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
 
 static void find_devices(advisor *a)
 {
-    int first = times_for(a, a->misfit->least);
+    int first = times_for(a, a->misfit->smallest->lowered.memory);
     sf_cluster cluster;
     for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 2)
         if (grow(a->misfit->options->cluster, times, a->arena, &cluster) &&
@@ -152,15 +153,6 @@ static void find_again(advisor *a, const sf_relief *relief)
                                   .memory = relief->again / times});
 }
 
-/* Prices, as much more or less as the plan takes when it is lowered. */
-static void as_lowered(const sf_misfit *misfit, sf_relief *relief)
-{
-    double ratio = (double)misfit->least / (double)misfit->smallest->at.price.memory;
-    relief->state = (int64_t)(ratio * (double)relief->state);
-    relief->batch = (int64_t)(ratio * (double)relief->batch);
-    relief->again = (int64_t)(ratio * (double)relief->again);
-}
-
 void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
 {
     sf_relief relief;
@@ -168,9 +160,8 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
     advisor a = {misfit, devices, MOST_TIMES, arena, out};
     *out = (sf_advice){.devices = devices, .most_devices = MOST_TIMES * devices};
     find_devices(&a);
-    if (sf_find_relief(sf_efforts_new(misfit->graph, arena), misfit->smallest->at.plan, NULL,
+    if (sf_find_relief(misfit->graph, misfit->smallest->at.plan, misfit->options->target, NULL,
                        &relief) == SF_OK) {
-        as_lowered(misfit, &relief);
         find_batch(&a, &relief);
         find_again(&a, &relief);
     }
@@ -218,7 +209,7 @@ static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
 
 void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out)
 {
-    say_kinds(&misfit->smallest->at.price, out);
+    say_kinds(&misfit->smallest->lowered, out);
     for (int i = 0; i < advice->count; i++) {
         sf_buf_printf(out, "%s ", i == 0 ? "; it would fit" : ", or");
         say_remedy(advice, &advice->remedies[i], out);
@@ -252,13 +243,12 @@ static void put_remedy(const sf_remedy *r, sf_json_writer *json)
 
 void sf_advice_json(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out)
 {
-    const sf_price *price = &misfit->smallest->at.price;
-    const sf_node *node = misfit->graph->nodes[price->peak];
+    const sf_price *price = &misfit->smallest->lowered;
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
     sf_json_add_bool(&json, "fits", false);
-    sf_json_add_int(&json, "memory_limit", misfit->limit);
-    sf_json_add_int(&json, "memory", misfit->least);
+    sf_json_add_int(&json, "memory_limit", misfit->options->memory);
+    sf_json_add_int(&json, "memory", misfit->smallest->lowered.memory);
     sf_json_add_string(&json, "name", misfit->smallest->name);
     sf_json_add_string(&json, "mesh", misfit->smallest->mesh);
     sf_json_key(&json, "memory_by_kind");
@@ -268,10 +258,7 @@ void sf_advice_json(const sf_misfit *misfit, const sf_advice *advice, sf_buf *ou
     sf_json_end_object(&json);
     sf_json_key(&json, "peak");
     sf_json_begin_object(&json);
-    sf_json_add_int(&json, "node", node->id);
-    sf_json_add_string(&json, "op", node->def->name);
-    sf_json_add_string(&json, "scope", node->scope->path);
-    sf_json_add_string(&json, "phase", sf_phase_name(node->phase));
+    sf_peak_put(&price->peak, &json);
     sf_json_end_object(&json);
     sf_json_key(&json, "would_fit");
     sf_json_begin_array(&json);

@@ -1,0 +1,300 @@
+#include "search/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/rank.h"
+#include "search/advice.h"
+#include "search/estimate.h"
+
+enum { MOST_TRIES = 4 };
+
+/* Estimates of memory are held to so much of what would just fit. */
+#define SAFE 0.99
+
+typedef struct choosing {
+    const sf_graph *graph;
+    const sf_search_options *options; /* as they were given */
+    sf_buf *misfit;
+    sf_diag *diag;
+    sf_plan *plan; /* the fastest so far that fits, or NULL */
+} choosing;
+
+/* Finalists -------------------------------------------------------------------------------------- */
+
+/* As it is known best. */
+static const sf_price *price_of(const sf_candidate *c)
+{
+    return c->is_lowered ? &c->lowered : &c->at.price;
+}
+
+static double ranked_seconds(const sf_candidate *c)
+{
+    return c->handicap * price_of(c)->seconds;
+}
+
+static sf_status lower_candidate(const choosing *k, sf_candidate *c)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_status status =
+        sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, k->diag, &costs);
+    if (status == SF_OK)
+        status = sf_price_plan(k->graph, c->at.plan, k->options->target, costs, NULL, NULL, k->diag,
+                               &c->lowered);
+    c->is_lowered = status == SF_OK;
+    c->at.fits = c->is_lowered && c->lowered.memory <= k->options->memory;
+    sf_arena_free(&arena);
+    return status;
+}
+
+static sf_status check_plan(const choosing *k, const sf_plan *plan)
+{
+    sf_local *first;
+    SF_TRY(sf_local_new(k->graph, plan, 0, k->diag, &first));
+    sf_status status = sf_check_ranks(first, k->options->threads, k->diag);
+    sf_local_free(first);
+    return status;
+}
+
+static double estimated_seconds(const sf_candidate *c)
+{
+    return c->handicap * c->at.price.seconds;
+}
+
+/* The finalist that is to be lowered next: of those that fit by their estimates the one that may be the fastest, if
+ * it may be faster than `best`; then of the others. NULL: none. */
+static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candidate *best)
+{
+    sf_candidate *next = NULL;
+    double most = best ? SF_ESTIMATE_NEAR * estimated_seconds(best) : HUGE_VAL;
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (!c->at.plan || c->is_lowered || estimated_seconds(c) > most)
+            continue;
+        if (!next || (c->at.fits != next->at.fits ? c->at.fits
+                                                  : estimated_seconds(c) < estimated_seconds(next)))
+            next = c;
+    }
+    return next;
+}
+
+/* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. */
+static sf_status find_best(const choosing *k, sf_found_plans *found, sf_candidate **out)
+{
+    sf_candidate *c;
+    *out = NULL;
+    while ((c = next_finalist(found, *out))) {
+        SF_TRY(lower_candidate(k, c));
+        if (c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out)))
+            *out = c;
+    }
+    return SF_OK;
+}
+
+/* The finalist that takes the least. All have been lowered where none fits. */
+static sf_candidate *find_smallest(const sf_found_plans *found)
+{
+    sf_candidate *least = NULL;
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (c->is_lowered && (!least || c->lowered.memory < least->lowered.memory))
+            least = c;
+    }
+    return least;
+}
+
+/* What is expected ------------------------------------------------------------------------------- */
+
+/* Of the two, which are of one name and mesh: what fits, what is known from its program, and what is faster. */
+static bool is_better_twin(const sf_candidate *a, const sf_candidate *b)
+{
+    if (a->at.fits != b->at.fits)
+        return a->at.fits;
+    if (a->is_lowered != b->is_lowered)
+        return a->is_lowered;
+    return ranked_seconds(a) < ranked_seconds(b);
+}
+
+/* Whether another candidate of the same name on the same mesh is better: searches that start differently end on
+ * one mesh. */
+static bool is_outdone(const sf_found_plans *found, size_t at)
+{
+    const sf_candidate *c = &found->candidates[at];
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *other = &found->candidates[i];
+        if (i == at || strcmp(other->name, c->name) != 0 || strcmp(other->mesh, c->mesh) != 0)
+            continue;
+        if (is_better_twin(other, c) || (i < at && !is_better_twin(c, other)))
+            return true;
+    }
+    return false;
+}
+
+static const char *keep_text(sf_plan *plan, const char *text)
+{
+    return sf_arena_string(&plan->arena, text, strlen(text));
+}
+
+static int by_seconds(const void *left, const void *right)
+{
+    const sf_alternative *a = left, *b = right;
+    if (a->fits != b->fits)
+        return a->fits ? -1 : 1;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    int names = strcmp(a->name, b->name);
+    return names ? names : strcmp(a->mesh, b->mesh);
+}
+
+static void list_alternatives(const sf_found_plans *found, sf_plan *plan, sf_prediction *out)
+{
+    out->alternatives = SF_ARRAY(&plan->arena, found->count, sf_alternative);
+    for (size_t i = 0; i < found->count; i++) {
+        const sf_candidate *c = &found->candidates[i];
+        if (!is_outdone(found, i))
+            out->alternatives[out->nalternatives++] =
+                (sf_alternative){.name = keep_text(plan, c->name),
+                                 .mesh = keep_text(plan, c->mesh),
+                                 .seconds = price_of(c)->seconds,
+                                 .memory = price_of(c)->memory,
+                                 .fits = c->at.fits,
+                                 .lowered = c->is_lowered};
+    }
+    qsort(out->alternatives, (size_t)out->nalternatives, sizeof *out->alternatives, by_seconds);
+}
+
+static void predict(const choosing *k, const sf_found_plans *found, const sf_candidate *chosen)
+{
+    sf_plan *plan = chosen->at.plan;
+    const sf_price *price = &chosen->lowered;
+    sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
+    *predicted =
+        (sf_prediction){.step = "",
+                        .cluster = "",
+                        .cluster_hash = sf_cluster_hash(k->options->cluster),
+                        .seconds = price->seconds,
+                        .compute = price->compute,
+                        .exposed = price->exposed,
+                        .hidden = price->hidden,
+                        .traffic = price->traffic,
+                        .bound = found->bound < price->seconds ? found->bound : price->seconds,
+                        .memory = price->memory,
+                        .limit = k->options->memory,
+                        .margin = k->options->margin};
+    list_alternatives(found, plan, predicted);
+    plan->predicted = predicted;
+}
+
+/* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
+static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
+{
+    if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
+        return SF_OK;
+    SF_TRY(check_plan(k, c->at.plan));
+    predict(k, found, c);
+    sf_plan_free(k->plan);
+    k->plan = c->at.plan;
+    c->at.plan = NULL;
+    return SF_OK;
+}
+
+/* Nothing fits ----------------------------------------------------------------------------------- */
+
+static sf_status fail_memory(const choosing *k, const sf_found_plans *found)
+{
+    const sf_candidate *smallest = find_smallest(found);
+    const sf_origin *peak = &smallest->lowered.peak;
+    sf_misfit misfit = {k->graph, k->options, smallest};
+    char limit_text[32], least_text[32];
+    sf_arena arena = {0};
+    sf_advice advice;
+    sf_buf text = {0};
+    sf_fail(
+        k->diag, SF_EWRONG, peak->loc,
+        "no plan was found that fits in %s: the least that a rank takes is %s, by %s on %s, with "
+        "its peak at %s in %s",
+        sf_bytes_text(k->options->memory, limit_text),
+        sf_bytes_text(smallest->lowered.memory, least_text), smallest->name, smallest->mesh,
+        peak->op, *peak->scope ? peak->scope : "no scope");
+    sf_advise(&misfit, &arena, &advice);
+    sf_advice_text(&misfit, &advice, &text);
+    if (k->misfit)
+        sf_advice_json(&misfit, &advice, k->misfit);
+    sf_status status = sf_hint(k->diag, "%s", text.text);
+    sf_buf_free(&text);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* Searches --------------------------------------------------------------------------------------- */
+
+/* Whether a search whose estimates are held to `memory` instead of `held` may find what is faster than the one
+ * that was taken: that one itself, or a faster one, fits by its estimate only now. */
+static bool is_promising(const sf_found_plans *found, const sf_candidate *taken, int64_t held,
+                         int64_t memory)
+{
+    for (size_t i = 0; i < found->count && memory > held; i++) {
+        const sf_price *price = &found->candidates[i].at.price;
+        if (price->memory > held && price->memory <= memory &&
+            price->seconds <= taken->at.price.seconds)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the best of what was found with estimates held to *memory. Where a search held to another number may find
+ * more, *again is set and *memory becomes that. */
+static sf_status judge(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
+{
+    bool fitted = found->candidates[0].at.fits;
+    double held = (double)*memory, limit = (double)k->options->memory;
+    sf_candidate *taken;
+    SF_TRY(find_best(k, found, &taken));
+    if (!taken) {
+        const sf_candidate *least = find_smallest(found);
+        *again = fitted && !k->plan;
+        if (*again)
+            *memory = (int64_t)(SAFE * held * limit / (double)least->lowered.memory);
+        return SF_OK;
+    }
+    double off = (double)taken->lowered.memory / (double)taken->at.price.memory;
+    *memory = (int64_t)(SAFE * limit / off);
+    *again = !k->plan && is_promising(found, taken, (int64_t)held, *memory);
+    return take_plan(k, found, taken);
+}
+
+/* Where there is a plan, what fails is only the attempt to find a better one. */
+static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool *again)
+{
+    sf_found_plans found;
+    bool is_first = !k->plan;
+    sf_diag *diag = k->diag;
+    *again = false;
+    k->diag = is_first ? diag : NULL;
+    sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
+    if (status == SF_OK)
+        status = judge(k, &found, &options->memory, again);
+    *again = *again && !is_last;
+    k->diag = diag;
+    if (status == SF_OK && !k->plan && !*again)
+        status = fail_memory(k, &found);
+    sf_found_plans_free(&found);
+    return is_first ? status : SF_OK;
+}
+
+sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
+                         sf_diag *diag, sf_plan **out)
+{
+    choosing k = {.graph = graph, .options = options, .misfit = misfit, .diag = diag};
+    sf_search_options held = *options;
+    bool again = true;
+    sf_status status = SF_OK;
+    for (int tries = 1; again && status == SF_OK; tries++)
+        status = search_once(&k, &held, tries == MOST_TRIES, &again);
+    if (status != SF_OK)
+        sf_plan_free(k.plan);
+    *out = status == SF_OK ? k.plan : NULL;
+    return status;
+}

@@ -1,0 +1,130 @@
+#include "sim/sim.h"
+
+#include <math.h>
+
+#include "sim/effort.h"
+
+typedef struct walk {
+    const sf_program *p;
+    const sf_costs *costs;
+    sf_timing *insts;
+    uint32_t *raisers; /* by event */
+    uint32_t *sent;    /* collectives, in order */
+    uint32_t nsent;
+    double now, compute; /* on the first stream: the time, and what was spent in instructions */
+} walk;
+
+/* Collectives that go on while the first stream waits are exposed. They end in order. */
+static void wait_for(walk *w, uint32_t inst)
+{
+    double until = w->insts[inst].end;
+    if (until <= w->now)
+        return;
+    for (uint32_t i = w->nsent; i-- > 0 && w->insts[w->sent[i]].end > w->now;) {
+        sf_timing *t = &w->insts[w->sent[i]];
+        if (t->start < until)
+            t->exposed += fmin(t->end, until) - fmax(t->start, w->now);
+    }
+    w->now = until;
+}
+
+static void wait_for_events(walk *w, const sf_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->nwaits; i++) {
+        uint32_t raiser = w->raisers[inst->waits[i]];
+        if (w->p->insts[raiser].stream != 0)
+            wait_for(w, raiser);
+    }
+}
+
+/* One that reads what another makes begins when that has ended, as it does anyway: they go one by one. */
+static void send(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    sf_timing *t = &w->insts[index];
+    t->bytes = sf_exchange_bytes(inst);
+    t->start = w->nsent > 0 ? fmax(w->now, w->insts[w->sent[w->nsent - 1]].end) : w->now;
+    t->end = t->start +
+             sf_costs_collective(w->costs, inst->exchange->kind, inst->exchange->axes, t->bytes);
+    w->sent[w->nsent++] = index;
+}
+
+static void run_insts(walk *w)
+{
+    const sf_program *p = w->p;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        if (inst->raises != SF_NONE)
+            w->raisers[inst->raises] = i;
+        if (inst->kind == SF_INST_COMM) {
+            send(w, i);
+            continue;
+        }
+        wait_for_events(w, inst);
+        w->insts[i].start = w->now;
+        double seconds = sf_inst_seconds(inst, w->costs);
+        w->now += seconds;
+        w->compute += seconds;
+        w->insts[i].end = w->now;
+    }
+    if (w->nsent > 0)
+        wait_for(w, w->sent[w->nsent - 1]);
+}
+
+/* What is hidden is not for nothing where it drags on what is computed beside it. */
+static void add_up(walk *w, sf_simulation *out)
+{
+    double drag = sf_costs_drag(w->costs);
+    for (uint32_t i = 0; i < w->nsent; i++) {
+        sf_timing *t = &w->insts[w->sent[i]];
+        double hidden = fmax(0, t->end - t->start - t->exposed);
+        t->exposed += drag * hidden;
+        w->now += drag * hidden;
+        out->hidden += (1 - drag) * hidden;
+        out->traffic += t->bytes;
+    }
+    out->seconds = w->now;
+    out->compute = w->compute;
+    out->exposed = w->now - w->compute;
+    out->ncollectives = (int)w->nsent;
+}
+
+int64_t sf_live_bytes(const sf_program *p, sf_arena *arena, int64_t **live, uint32_t *at)
+{
+    int64_t *bytes = SF_ARRAY(arena, p->ninsts + 1, int64_t), grain = p->target->align, peak = 0;
+    *at = 0;
+    for (size_t i = 0; i < p->nbuffers; i++) {
+        const sf_buffer *buffer = &p->buffers[i];
+        int64_t room = (buffer->bytes + grain - 1) / grain * grain;
+        if (buffer->home != SF_HOME_ARENA || buffer->space != SF_SPACE_DEVICE ||
+            buffer->first == SF_NONE)
+            continue;
+        bytes[buffer->first] += room;
+        bytes[buffer->is_result ? p->ninsts : buffer->last + 1] -= room;
+    }
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        bytes[i] += i > 0 ? bytes[i - 1] : 0;
+        if (bytes[i] > peak) {
+            peak = bytes[i];
+            *at = i;
+        }
+    }
+    if (live)
+        *live = bytes;
+    return peak;
+}
+
+void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *arena,
+                 sf_simulation *out)
+{
+    sf_arena scratch = {0};
+    *out = (sf_simulation){.insts = SF_ARRAY(arena, program->ninsts, sf_timing)};
+    walk w = {.p = program, .costs = costs, .insts = out->insts};
+    w.raisers = SF_ARRAY(&scratch, program->nevents, uint32_t);
+    w.sent = SF_ARRAY(&scratch, program->ninsts, uint32_t);
+    run_insts(&w);
+    add_up(&w, out);
+    out->memory = program->state_bytes + program->constant_bytes +
+                  sf_live_bytes(program, &scratch, NULL, &out->peak);
+    sf_arena_free(&scratch);
+}

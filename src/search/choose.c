@@ -68,7 +68,7 @@ static double estimated_seconds(const sf_candidate *c)
 static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candidate *best)
 {
     sf_candidate *next = NULL;
-    double most = best ? SF_ESTIMATE_NEAR * estimated_seconds(best) : HUGE_VAL;
+    double most = best ? found->near * estimated_seconds(best) : HUGE_VAL;
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *c = &found->candidates[i];
         if (!c->at.plan || c->is_lowered || estimated_seconds(c) > most)

@@ -20,8 +20,10 @@
  * fits. */
 #define SF_ESTIMATE_OFF 1.2
 
-/* Of plans whose estimates of time are as near as this, either may be the faster. */
+/* Of plans whose estimates of time are as near as this, either may be the faster; of small steps, where latencies
+ * count for more and the next instruction is often not the one that the estimate thinks of. */
 #define SF_ESTIMATE_NEAR 1.05
+#define SF_ESTIMATE_NEAR_SMALL 1.3
 
 /* `costs` is of the plan's mesh. `see` may be NULL. SF_EINPUT where a layout cannot become another. */
 sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,

@@ -228,25 +228,25 @@ static bool may_win(const search *s, const sf_candidate *candidate)
 {
     double best = with_handicap(&s->found->candidates[0]).price.seconds;
     return !is_searched(candidate) && candidate->at.fits &&
-           candidate->at.price.seconds <= SF_ESTIMATE_NEAR * best;
+           candidate->at.price.seconds <= s->found->near * best;
 }
 
 /* Sorts, and lets go of the plans of all but the finalists. */
 static void rank_candidates(search *s)
 {
     sf_found_plans *found = s->found;
+    size_t finalists = s->thorough ? SF_SMALL_FINALISTS : SF_FINALISTS;
     bool has_recipe = false;
-    int hopefuls = 0;
+    size_t hopefuls = 0;
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *candidate = &found->candidates[i];
         bool is_best_recipe = !has_recipe && !is_searched(candidate) && candidate->at.fits;
-        bool is_hopeful =
-            candidate->at.plan && hopefuls < SF_FINALISTS && may_be_best(s, candidate);
+        bool is_hopeful = candidate->at.plan && hopefuls < finalists && may_be_best(s, candidate);
         has_recipe = has_recipe || is_best_recipe;
         hopefuls += is_hopeful;
-        if (i < SF_FINALISTS || is_best_recipe || is_hopeful || may_win(s, candidate))
+        if (i < finalists || is_best_recipe || is_hopeful || may_win(s, candidate))
             continue;
         sf_plan_free(candidate->at.plan);
         candidate->at.plan = NULL;

@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "plan/recipe.h"
+#include "search/estimate.h"
 #include "search/run.h"
 
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
@@ -364,7 +365,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .idle = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
-    *out = (sf_found_plans){0};
+    *out = (sf_found_plans){.near = s.thorough ? SF_ESTIMATE_NEAR_SMALL : SF_ESTIMATE_NEAR};
     s.ground =
         (sf_ground){.graph = graph,
                     .efforts = sf_efforts_new(graph, options->target, &s.arena),

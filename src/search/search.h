@@ -58,15 +58,17 @@ typedef struct sf_candidate {
 } sf_candidate;
 
 /* Finalists are so many, the best; of the recipes that fit the best, and those that are near the first
- * (SF_ESTIMATE_NEAR); and as many that are faster than the first, and may fit although they are not expected to
+ * (`near`); and as many that are faster than the first, and may fit although they are not expected to
  * (SF_ESTIMATE_OFF): those that exceed the least. */
-enum { SF_FINALISTS = 4 };
+enum { SF_FINALISTS = 4, SF_SMALL_FINALISTS = 24 /* of a small step, which is soon lowered */ };
 
 typedef struct sf_found_plans {
     sf_arena arena;
     size_t count;
     sf_candidate *candidates; /* the best first: sf_priced_better, with handicaps */
     double bound;             /* no plan on these devices takes less */
+    double
+        near; /* of estimates of time that differ by no more than this factor either may be the faster */
 } sf_found_plans;
 
 /* *out is for sf_found_plans_free, also after a failure. SF_EUSAGE when the mesh has not as many devices as the

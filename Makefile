@@ -15,6 +15,10 @@ check:
 bench: all
 	scripts/bench
 
+# This tree beside an older commit, in one run: make beside OLD=COMMIT.
+beside: all
+	scripts/beside $(OLD)
+
 # Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
 # ranks for SOAK_SECONDS (600 unless set).
 soak: all
@@ -44,4 +48,4 @@ format:
 clean:
 	rm -rf build build-asan build-fuzz
 
-.PHONY: all demo check bench soak reality sweep install fuzz format clean
+.PHONY: all demo check bench beside soak reality sweep install fuzz format clean

@@ -20,6 +20,7 @@
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 #include "support/run.h"
+#include "support/sanitized.h"
 
 /* A step with all that prices need. */
 typedef struct fixture {
@@ -209,25 +210,60 @@ static void check_plan(fixture *f, const sf_plan *plan, const margins *most, con
 }
 
 /* Every recipe that applies to the step. */
-static int check_recipes(const char *folder, const char *step, int ranks, const margins *most)
+static int check_recipes(fixture *f, const char *step, int ranks, const margins *most)
 {
-    fixture f;
     int count = 0;
-    open_fixture(&f, test_step_of(folder, step), "1x8xV100");
     const sf_recipe *recipe;
     for (int i = 0; (recipe = sf_recipe_nth(i)) != NULL; i++) {
         test_refusal refusal;
-        char what[100];
-        sf_plan *plan = test_pin(f.graph, recipe->name, ranks, NULL, NULL, &refusal);
+        char what[200];
+        sf_plan *plan = test_pin(f->graph, recipe->name, ranks, NULL, NULL, &refusal);
         if (!plan)
             continue;
         snprintf(what, sizeof what, "%s, %s, %d", step, recipe->name, ranks);
-        check_plan(&f, plan, most, what);
+        check_plan(f, plan, most, what);
         sf_plan_free(plan);
         count++;
     }
+    return count;
+}
+
+static int check_recipes_of(const char *folder, const char *step, int ranks, const margins *most)
+{
+    fixture f;
+    open_fixture(&f, test_step_of(folder, step), "1x8xV100");
+    int count = check_recipes(&f, step, ranks, most);
     close_fixture(&f);
     return count;
+}
+
+/* What a search finds, and what it predicts: the price. */
+static void check_searched(fixture *f, const char *step, const margins *most)
+{
+    char what[200];
+    sf_plan *plan;
+    sf_plan_options options = {.cluster = f->cluster, .level = 2};
+    if (sf_plan_search(f->graph, &options, f->diag, &plan) != SF_OK)
+        fail_msg("%s: %s", step, sf_diag_text(f->diag, 0));
+    snprintf(what, sizeof what, "%s, searched", step);
+    check_plan(f, plan, most, what);
+    sf_price p = price(f, plan, NULL, NULL);
+    assert_true(p.seconds == plan->predicted->seconds);
+    assert_int_equal(p.memory, plan->predicted->memory);
+    sf_plan_free(plan);
+}
+
+static void test_searched(void **state)
+{
+    (void)state;
+    for (int i = 0; test_steps[i]; i++) {
+        fixture f;
+        if (test_sanitized() && i % 3)
+            continue;
+        open_fixture(&f, test_step(test_steps[i]), i % 2 ? "1x4xV100" : "2x2xH100");
+        check_searched(&f, test_steps[i], &tiny);
+        close_fixture(&f);
+    }
 }
 
 static void test_recipes(void **state)
@@ -236,7 +272,7 @@ static void test_recipes(void **state)
     int count = 0;
     for (int i = 0; test_steps[i]; i++)
         for (int ranks = 2; ranks <= 4; ranks *= 2)
-            count += check_recipes("micro", test_steps[i], ranks, &tiny);
+            count += check_recipes_of("micro", test_steps[i], ranks, &tiny);
     assert_true(count > 100);
 }
 
@@ -249,7 +285,7 @@ static void test_large_steps(void **state)
     int count = 0;
     for (int i = 0; i < 3; i++)
         for (int ranks = 2; ranks <= 8; ranks *= 2)
-            count += check_recipes("plan", steps[i], ranks, &large);
+            count += check_recipes_of("plan", steps[i], ranks, &large);
     assert_true(count > 15);
 }
 
@@ -543,13 +579,39 @@ static void test_relief(void **state)
     assert_true(checked > 10 && helped > 10);
 }
 
-int main(void)
+static int nfiles;
+static char **files;
+
+static void test_files(void **state)
+{
+    (void)state;
+    for (int i = 0; i < nfiles; i++) {
+        sf_diag *diag = sf_diag_new();
+        sf_graph *graph;
+        fixture f;
+        if (sf_load(files[i], NULL, diag, &graph) != SF_OK)
+            fail_msg("%s", sf_diag_text(diag, 0));
+        open_fixture(&f, graph, "1x4xV100");
+        for (int ranks = 2; ranks <= 4; ranks *= 2)
+            assert_true(check_recipes(&f, files[i], ranks, &tiny) > 0);
+        check_searched(&f, files[i], &tiny);
+        close_fixture(&f);
+        sf_diag_free(diag);
+    }
+}
+
+/* With names of files, those steps alone. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recipes),  cmocka_unit_test(test_large_steps),
-        cmocka_unit_test(test_any_plan), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_gather),   cmocka_unit_test(test_queue_and_bucket),
-        cmocka_unit_test(test_relief),
+        cmocka_unit_test(test_recipes),          cmocka_unit_test(test_large_steps),
+        cmocka_unit_test(test_searched),         cmocka_unit_test(test_any_plan),
+        cmocka_unit_test(test_beside),           cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_queue_and_bucket), cmocka_unit_test(test_relief),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest of_files[] = {cmocka_unit_test(test_files)};
+    nfiles = argc - 1;
+    files = argv + 1;
+    return argc > 1 ? cmocka_run_group_tests(of_files, NULL, NULL)
+                    : cmocka_run_group_tests(tests, NULL, NULL);
 }

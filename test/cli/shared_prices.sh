@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Prices, estimates and programs of the tiny steps, looked for beside the source tree: test/search/price_test.c.
+set -u
+data=$SHEAF_SOURCE/../shared/data/jax/tiny.tar.xz
+work=$SHEAF_BUILD/data/prices
+
+if [ ! -r "$data" ]; then
+    echo "not found: ../shared/data/jax/tiny.tar.xz"
+    exit 77
+fi
+for tool in xz "$SHEAF_BUILD/test/search/price_test"; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "$tool is not there"
+        exit 77
+    fi
+done
+rm -rf "$work"
+mkdir -p "$work"
+tar -xJf "$data" -C "$work" || exit 1
+mapfile -t steps < <(find "$work" -name '*.stablehlo.mlir' | sort)
+# With sanitizers, one will do.
+[ -z "${SHEAF_SANITIZE:-}" ] || steps=("${steps[0]}")
+[ ${#steps[@]} -gt 0 ] || exit 1
+exec "$SHEAF_BUILD/test/search/price_test" "${steps[@]}"

@@ -15,7 +15,7 @@
 
 #include "file/safetensors.h"
 #include "ir/name.h"
-#include "train/data.h"
+#include "train/data_kind.h"
 
 struct batch_file {
     const char *path;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "train/data.h"
+#include "train/data_kind.h"
 
 enum use { USE_NONE, USE_IDS, USE_LABELS, USE_ONES, USE_POSITIONS, USE_ZEROS };
 

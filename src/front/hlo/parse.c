@@ -3,15 +3,6 @@
 
 #include <stdlib.h>
 
-enum { MAX_ERRORS = 20 };
-
-bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status)
-{
-    if (status != SF_OK && reader->errors++ == 0)
-        reader->status = status;
-    return reader->errors < MAX_ERRORS;
-}
-
 static bool opcode_equal(const void *item, const void *key)
 {
     return sf_str_equal(((const sf_hlo_opcode *)item)->name, *(const sf_str *)key);
@@ -233,7 +224,7 @@ static void poison(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
 static void read_instructions(sf_hlo_frame *frame)
 {
     sf_hlo_reader *reader = frame->reader;
-    while (reader->errors < MAX_ERRORS && !sf_hlo_accept(&frame->scan, '}')) {
+    while (reader->errors < SF_HLO_MAX_ERRORS && !sf_hlo_accept(&frame->scan, '}')) {
         sf_hlo_instruction inst = {.index = -1};
         sf_status status = SF_OK;
         if (frame->scan.at >= frame->scan.end)

@@ -1,4 +1,4 @@
-/* Ranks over MPI: how it begins, what callers see of it, and how it ends. See comm_mpi.h.
+/* Ranks over MPI: how it begins, what callers see of it, and how it ends. See mpi.h.
  *
  * MPI is started once in a process, and by the engine's thread, unless the program has done so; worlds may
  * be made and freed one after another. When a world fails, the thread tells the others, and from then on

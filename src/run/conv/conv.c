@@ -6,20 +6,6 @@
 #include "run/gemm/gemm.h"
 #include "run/gemm/store.h"
 
-void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at)
-{
-    for (int i = plan->nplaces - 1; i >= 0; i--) {
-        at[i] = row % plan->places[i].size;
-        row /= plan->places[i].size;
-    }
-}
-
-void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at)
-{
-    for (int i = plan->nplaces - 1; i >= 0 && ++at[i] == plan->places[i].size; i--)
-        at[i] = 0;
-}
-
 /* Rows that follow each other in this dimension see elements that follow each other in memory. */
 static bool is_run(const sf_conv_job *c, const sf_conv_place *place)
 {

@@ -7,6 +7,20 @@
 
 #include "run/conv/plan.h"
 
+void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at)
+{
+    for (int i = plan->nplaces - 1; i >= 0; i--) {
+        at[i] = row % plan->places[i].size;
+        row /= plan->places[i].size;
+    }
+}
+
+void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at)
+{
+    for (int i = plan->nplaces - 1; i >= 0 && ++at[i] == plan->places[i].size; i--)
+        at[i] = 0;
+}
+
 typedef struct segments {
     int count;
     int64_t first[SF_GEMM_MOST_K], length[SF_GEMM_MOST_K]; /* of channels */

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "run/fast/kind.h"
-
 void sf_box_simplify(sf_box *box)
 {
     int rank = 0;

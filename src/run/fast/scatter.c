@@ -11,6 +11,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/box.h"
+#include "run/fast/fold.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
 

@@ -40,7 +40,7 @@ static void add_remedy(advisor *a, sf_remedy r)
 static int times_for(const advisor *a, int64_t bytes)
 {
     int times = 1;
-    while (times <= MOST_TIMES && bytes / times > a->misfit->options->memory)
+    while (times <= MOST_TIMES && !sf_rank_fits(bytes / times, a->misfit->options->memory))
         times *= 2;
     return times;
 }
@@ -69,7 +69,7 @@ static const sf_candidate *find_fitting(const advisor *a, const sf_found_plans *
             continue;
         *bytes = sf_rank_bytes(local, a->misfit->options->target);
         sf_local_free(local);
-        if (*bytes <= a->misfit->options->memory)
+        if (sf_rank_fits(*bytes, a->misfit->options->memory))
             return c;
     }
     return NULL;

@@ -44,7 +44,7 @@ static sf_status lower_candidate(const choosing *k, sf_candidate *c)
         status = sf_price_plan(k->graph, c->at.plan, k->options->target, costs, NULL, NULL, k->diag,
                                &c->lowered);
     c->is_lowered = status == SF_OK;
-    c->at.fits = c->is_lowered && c->lowered.memory <= k->options->memory;
+    c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
     sf_arena_free(&arena);
     return status;
 }
@@ -237,7 +237,7 @@ static bool is_promising(const sf_found_plans *found, const sf_candidate *taken,
 {
     for (size_t i = 0; i < found->count && memory > held; i++) {
         const sf_price *price = &found->candidates[i].at.price;
-        if (price->memory > held && price->memory <= memory &&
+        if (!sf_rank_fits(price->memory, held) && sf_rank_fits(price->memory, memory) &&
             price->seconds <= taken->at.price.seconds)
             return true;
     }

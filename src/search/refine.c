@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "local/rank.h"
 #include "plan/pin.h"
 #include "search/estimate.h"
 
@@ -75,7 +76,7 @@ static sf_status price_with(const sf_ground *ground, const sf_rules *rules, cons
 {
     SF_TRY(sf_estimate_slack(ground->efforts, at->plan, costs, diag, by_value, &at->exposed,
                              &at->price));
-    at->fits = at->price.memory <= ground->memory;
+    at->fits = sf_rank_fits(at->price.memory, ground->memory);
     at->breaks = sf_rules_broken(rules, at->plan) + 1;
     return SF_OK;
 }

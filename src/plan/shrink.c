@@ -99,8 +99,8 @@ static bool is_cumulative(const shrinker *s, const sf_node *node, int dim)
     if (!sf_is(node, SF_OP_REDUCE_WINDOW))
         return false;
     int64_t size = sf_type_of(s->from, node->operands[0])->dims[dim];
-    const sf_attr *sizes = node->attrs[sf_attr_slot(node->def, sf_str_of("window_dimensions"))];
-    const sf_attr *padding = node->attrs[sf_attr_slot(node->def, sf_str_of("padding"))];
+    const sf_attr *sizes = node->attrs[SF_REDUCE_WINDOW_SIZES];
+    const sf_attr *padding = node->attrs[SF_REDUCE_WINDOW_PADDING];
     if (!padding || size < 2 || sizes->ints[dim] != size)
         return false;
     int64_t low = padding->ints[2 * dim], high = padding->ints[2 * dim + 1];
@@ -252,21 +252,19 @@ static void scale_windows(const shrinker *s, const sf_node *node, const sf_type 
                           const sf_attr **attrs)
 {
     int64_t sizes[SF_MAX_RANK], padding[2 * SF_MAX_RANK] = {0};
-    int size_slot = sf_attr_slot(node->def, sf_str_of("window_dimensions"));
-    int padding_slot = sf_attr_slot(node->def, sf_str_of("padding"));
     for (int d = 0; d < type->rank; d++) {
-        sizes[d] = attrs[size_slot]->ints[d];
-        for (int i = 2 * d; attrs[padding_slot] && i < 2 * d + 2; i++)
-            padding[i] = attrs[padding_slot]->ints[i];
+        sizes[d] = attrs[SF_REDUCE_WINDOW_SIZES]->ints[d];
+        for (int i = 2 * d; attrs[SF_REDUCE_WINDOW_PADDING] && i < 2 * d + 2; i++)
+            padding[i] = attrs[SF_REDUCE_WINDOW_PADDING]->ints[i];
         if (!is_cumulative(s, node, d))
             continue;
         sizes[d] = type->dims[d];
         for (int i = 2 * d; i < 2 * d + 2; i++)
             padding[i] = padding[i] > 0 ? type->dims[d] - 1 : 0;
     }
-    attrs[size_slot] = sf_attr_ints(s->to->pool, type->rank, sizes);
-    if (attrs[padding_slot])
-        attrs[padding_slot] = sf_attr_ints(s->to->pool, 2 * type->rank, padding);
+    attrs[SF_REDUCE_WINDOW_SIZES] = sf_attr_ints(s->to->pool, type->rank, sizes);
+    if (attrs[SF_REDUCE_WINDOW_PADDING])
+        attrs[SF_REDUCE_WINDOW_PADDING] = sf_attr_ints(s->to->pool, 2 * type->rank, padding);
 }
 
 static bool copy_node(shrinker *s, sf_block *block, const sf_node *node);

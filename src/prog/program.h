@@ -13,7 +13,7 @@
  * STREAMS. Instructions of a stream begin in the order of the list. On the compute stream, the first, each ends
  * before the next begins. On the others several may be under way, so whoever needs one of those to have ended
  * waits for the event that it raises at its end, on the same stream, too. The list as a whole is an order in which
- * all of it can run one by one. prog/sync.h says how events are set, prog/check.h when they suffice.
+ * all of it can run one by one. prog/sync.c says how events are set, prog/check.h when they suffice.
  */
 #ifndef SF_PROG_PROGRAM_H
 #define SF_PROG_PROGRAM_H

@@ -30,7 +30,7 @@ static const struct {
 };
 enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
 
-static double *number_of(sf_device_kind *kind, int index)
+static double *number_in_row(sf_device_kind *kind, int index)
 {
     return (double *)((char *)kind + device_numbers[index].offset);
 }
@@ -92,8 +92,8 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
             sf_json_add_double(json, sf_math_name((sf_math)m), kind.flops[m]);
     sf_json_end_object(json);
     for (int i = 0; i < DEVICE_NUMBERS; i++)
-        if (!device_numbers[i].may_miss || *number_of(&kind, i) > 0)
-            sf_json_add_double(json, device_numbers[i].key, *number_of(&kind, i));
+        if (!device_numbers[i].may_miss || *number_in_row(&kind, i) > 0)
+            sf_json_add_double(json, device_numbers[i].key, *number_in_row(&kind, i));
     put_measured_device(json, &kind);
     sf_json_end_object(json);
 }
@@ -339,7 +339,7 @@ static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *ou
         if (device_numbers[i].may_miss && !sf_json_get(device, device_numbers[i].key))
             continue;
         SF_TRY(get_number(r, device, device_numbers[i].key, device_numbers[i].least,
-                          device_numbers[i].most, number_of(out, i)));
+                          device_numbers[i].most, number_in_row(out, i)));
     }
     return get_device_curves(r, device, out);
 }

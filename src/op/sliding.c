@@ -28,7 +28,7 @@ void sf_sliding_fill(sf_sliding_lists lists, int dim, sf_sliding *window)
 }
 
 /* How far `size` things that are `apart` reach; false when that is past any real size. */
-static bool extent(int64_t size, int64_t apart, int64_t *out)
+static bool spread_extent(int64_t size, int64_t apart, int64_t *out)
 {
     *out = 0;
     if (size == 0)
@@ -50,8 +50,8 @@ sf_status sf_sliding_check(const sf_op *op, sf_sliding_lists lists, int count, s
             return SF_OP_FAIL(op, diag, "a window of size %" PRId64 " in dimension %d",
                               window->size, i);
         int64_t spread, reach;
-        if (!extent(window->operand, window->base, &spread) ||
-            !extent(window->size, window->dilation, &reach))
+        if (!spread_extent(window->operand, window->base, &spread) ||
+            !spread_extent(window->size, window->dilation, &reach))
             return SF_OP_FAIL(op, diag, "the window of dimension %d is too large", i);
         int64_t padded = window->low + spread + window->high;
         counts[i] = padded <= 0 || reach > padded ? 0 : (padded - reach) / window->stride + 1;

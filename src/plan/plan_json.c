@@ -14,7 +14,7 @@ enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"
 
 /* Plans name nodes by number, and two texts of one step may number them differently. */
-static uint64_t order_of(const sf_graph *graph)
+static uint64_t hash_order(const sf_graph *graph)
 {
     uint64_t hash = sf_hash_mix(0, graph->nnodes);
     for (size_t i = 0; i < graph->nnodes; i++) {
@@ -26,7 +26,8 @@ static uint64_t order_of(const sf_graph *graph)
     return hash;
 }
 
-static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, uint32_t tensor)
+static const sf_type *type_of_node_tensor(const sf_graph *graph, const sf_node *node,
+                                          uint32_t tensor)
 {
     return sf_type_of(graph, tensor < node->noperands ? node->operands[tensor]
                                                       : node->result + tensor - node->noperands);
@@ -34,8 +35,8 @@ static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, ui
 
 /* Writing */
 
-static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_type *type,
-                       const sf_layout *layout)
+static void put_layout_text(sf_json_writer *writer, const sf_plan *plan, const sf_type *type,
+                            const sf_layout *layout)
 {
     sf_buf text = {0};
     sf_layout_print(layout, &plan->mesh, type->rank, type->dims, &text);
@@ -43,7 +44,7 @@ static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_typ
     sf_buf_free(&text);
 }
 
-static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+static void put_plan_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
 {
     sf_arena arena = {0};
     const char **names = sf_clean_names(graph, &arena);
@@ -53,7 +54,8 @@ static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_
         if (sf_layout_is_replicated(&plan->arguments[i]))
             continue;
         sf_json_key(writer, names[i]);
-        put_layout(writer, plan, sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i]);
+        put_layout_text(writer, plan, sf_type_of(graph, graph->top->arguments[i]),
+                        &plan->arguments[i]);
     }
     sf_json_end_object(writer);
     sf_arena_free(&arena);
@@ -80,7 +82,7 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
             sf_json_end_array(writer);
             sf_json_begin_array(writer);
         }
-        put_layout(writer, plan, tensor_type(graph, node, t), &layouts[t]);
+        put_layout_text(writer, plan, type_of_node_tensor(graph, node, t), &layouts[t]);
     }
     sf_json_end_array(writer);
     sf_json_end_array(writer);
@@ -93,7 +95,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     sf_json_add_string(&writer, "format", PLAN_FORMAT);
     sf_json_add_int(&writer, "version", PLAN_VERSION);
     sf_json_add_hex(&writer, "step", plan->graph);
-    sf_json_add_hex(&writer, "order", order_of(graph));
+    sf_json_add_hex(&writer, "order", hash_order(graph));
     sf_json_add_string(&writer, "recipe", plan->recipe);
     sf_json_key(&writer, "mesh");
     sf_mesh_put_json(&plan->mesh, &writer);
@@ -106,7 +108,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
         sf_json_key(&writer, "predicted");
         sf_prediction_put(plan->predicted, &writer);
     }
-    put_arguments(&writer, plan, graph);
+    put_plan_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
     sf_json_begin_array(&writer);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
@@ -161,7 +163,7 @@ static sf_status read_head(reader *r, const sf_json *root)
 {
     SF_TRY(sf_plan_read_format(root, r->file, r->diag));
     SF_TRY(expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step"));
-    return expect_hex(r, root, "order", order_of(r->graph),
+    return expect_hex(r, root, "order", hash_order(r->graph),
                       "the plan is for another text of this step");
 }
 
@@ -182,7 +184,7 @@ static sf_status check_keys(reader *r, const sf_json *root)
     return SF_OK;
 }
 
-static sf_status read_mesh(reader *r, const sf_json *root, sf_mesh *out)
+static sf_status read_plan_mesh(reader *r, const sf_json *root, sf_mesh *out)
 {
     const sf_json *mesh = sf_json_get(root, "mesh");
     return sf_mesh_get_json(mesh, &r->arena, r->diag, out) == SF_OK
@@ -211,7 +213,8 @@ static sf_status read_pins(reader *r, const sf_json *root)
     return SF_OK;
 }
 
-static sf_status read_layout(reader *r, const sf_json *value, const sf_type *type, sf_layout *out)
+static sf_status read_layout_text(reader *r, const sf_json *value, const sf_type *type,
+                                  sf_layout *out)
 {
     sf_str text;
     if (!sf_json_string(value, &text))
@@ -255,8 +258,8 @@ static sf_status read_arguments(reader *r, const sf_json *root)
         if (at == SF_NONE)
             return SF_JSON_FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
         from = at;
-        SF_TRY(read_layout(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
-                           &r->plan->arguments[at]));
+        SF_TRY(read_layout_text(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
+                                &r->plan->arguments[at]));
         if (sf_layout_is_partial(&r->plan->arguments[at]))
             return SF_JSON_FAIL(r, value, "argument %s cannot be partial", names[at]);
         if (r->graph->arguments[at].next != SF_NONE)
@@ -272,8 +275,9 @@ static sf_status read_layouts(reader *r, const sf_json *list, const sf_node *nod
         return SF_JSON_FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here",
                             node->id, node->def->name, count);
     for (uint32_t i = 0; i < count; i++)
-        SF_TRY(read_layout(r, sf_json_item(list, i), tensor_type(r->graph, node, first + i),
-                           &r->plan->nodes[node->id][first + i]));
+        SF_TRY(read_layout_text(r, sf_json_item(list, i),
+                                type_of_node_tensor(r->graph, node, first + i),
+                                &r->plan->nodes[node->id][first + i]));
     return SF_OK;
 }
 
@@ -300,7 +304,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(sf_json_parse(r->text, r->file, &r->arena, &root, r->diag));
     SF_TRY(read_head(r, root));
     SF_TRY(check_keys(r, root));
-    SF_TRY(read_mesh(r, root, &mesh));
+    SF_TRY(read_plan_mesh(r, root, &mesh));
     r->plan = sf_plan_new(r->graph, &mesh);
     SF_TRY(read_pins(r, root));
     const sf_json *predicted = sf_json_get(root, "predicted");

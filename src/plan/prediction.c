@@ -17,7 +17,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static double *number_of(sf_prediction *predicted, int index)
+static double *number_at_key(sf_prediction *predicted, int index)
 {
     return (double *)(void *)((char *)predicted + numbers[index].offset);
 }
@@ -42,7 +42,7 @@ void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json)
     sf_json_add_string(json, "cluster", predicted->cluster);
     sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
     for (int i = 0; i < NUMBERS; i++)
-        sf_json_add_double(json, numbers[i].key, *number_of(&copy, i));
+        sf_json_add_double(json, numbers[i].key, *number_at_key(&copy, i));
     sf_json_add_int(json, "memory", predicted->memory);
     sf_json_add_int(json, "limit", predicted->limit);
     sf_json_key(json, "alternatives");
@@ -117,8 +117,8 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
     SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
     SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
     for (int i = 0; i < NUMBERS; i++)
-        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_of(predicted, i)) ||
-            *number_of(predicted, i) < 0)
+        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_at_key(predicted, i)) ||
+            *number_at_key(predicted, i) < 0)
             return SF_JSON_FAIL(&r, value, "\"predicted\" has no number \"%s\" that is 0 or more",
                                 numbers[i].key);
     if (!sf_json_int(sf_json_get(value, "memory"), &predicted->memory) ||

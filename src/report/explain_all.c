@@ -24,7 +24,7 @@ static bool plan_fits(const sf_explanation *e)
 
 /* Text ------------------------------------------------------------------------------------------- */
 
-static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
+static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_plan *plan = e->plan;
     sf_buf mesh = {0};
@@ -82,7 +82,7 @@ static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
                   sf_text_bytes((double)sf_costs_memory(e->costs)).at);
 }
 
-static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
+static void put_plan_collectives(sf_explanation *e, sf_style style, sf_buf *out)
 {
     static const sf_column columns[] = {
         {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS}, {"phase", false, SF_STAYS},
@@ -181,10 +181,10 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
 void sf_explain_text(sf_explanation *e, sf_buf *out)
 {
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
-    put_head(e, style, out);
+    put_plan_head(e, style, out);
     put_time(e, style, out);
     put_memory(e, style, out);
-    put_collectives(e, style, out);
+    put_plan_collectives(e, style, out);
     put_alternatives(e, style, out);
     put_last_line(e, out);
 }

@@ -86,7 +86,7 @@ static double distance_of(const lister *l, int64_t cut)
     return l->nboundaries ? least : log2((double)cut);
 }
 
-static void keep(lister *l, const int *sizes)
+static void keep_mesh(lister *l, const int *sizes)
 {
     ranked_mesh ranked = {.mesh.naxes = l->naxes, .order = (int)l->count};
     int64_t stride = 1;
@@ -105,7 +105,7 @@ static void list_from(lister *l, int axis, int64_t stride, int *sizes)
     int64_t left = l->devices / stride;
     if (axis < 0) {
         if (left == 1 && l->count < MOST_LISTED)
-            keep(l, sizes);
+            keep_mesh(l, sizes);
         return;
     }
     for (int size = axis == 0 && left > 1 ? (int)left : 2; size <= left; size++) {
@@ -151,7 +151,7 @@ sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most,
     int sizes[3] = {1, 1, 1};
     find_boundaries(&l, cluster);
     if (l.devices == 1 && naxes == 1)
-        keep(&l, sizes);
+        keep_mesh(&l, sizes);
     else
         list_from(&l, naxes - 1, 1, sizes);
     if (l.count > 1)

@@ -74,7 +74,7 @@ static sf_status get_row(reader *in, const sf_json *row, const char *what, size_
 }
 
 /* The builder knows what is wrong, the reader where: its message with a place. */
-static sf_status place(reader *in, const sf_json *value, sf_diag *found, sf_status status)
+static sf_status place_failure(reader *in, const sf_json *value, sf_diag *found, sf_status status)
 {
     if (status != SF_OK)
         SF_JSON_FAIL(in, value, "%s",
@@ -98,7 +98,7 @@ static sf_status read_uses(reader *in, const sf_json *nodes)
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_use(&in->builder, (uint32_t)v, begin, end, in->numbers, &found);
-        SF_TRY(place(in, begin > end ? interval : row, &found, status));
+        SF_TRY(place_failure(in, begin > end ? interval : row, &found, status));
     }
     return SF_OK;
 }
@@ -113,7 +113,7 @@ static sf_status read_nodes(reader *in, const sf_json *nodes, bool limited)
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_node(&in->builder, (uint32_t)sf_json_count(row), in->numbers, &found);
-        SF_TRY(place(in, row, &found, status));
+        SF_TRY(place_failure(in, row, &found, status));
     }
     return limited ? read_uses(in, nodes) : SF_OK;
 }
@@ -138,7 +138,7 @@ static sf_status read_edges(reader *in, const sf_json *edges)
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_edge(&in->builder, (uint32_t)a, (uint32_t)b, in->numbers, &found);
-        SF_TRY(place(in, row, &found, status));
+        SF_TRY(place_failure(in, row, &found, status));
     }
     return SF_OK;
 }
@@ -164,8 +164,8 @@ static sf_status read_problem(reader *in, const sf_json *problem)
     return read_edges(in, edges);
 }
 
-static sf_status parse(sf_str text, const char *file, sf_arena *scratch, sf_arena *arena,
-                       sf_problem *out, sf_diag *diag)
+static sf_status parse_problem(sf_str text, const char *file, sf_arena *scratch, sf_arena *arena,
+                               sf_problem *out, sf_diag *diag)
 {
     const sf_json *root;
     SF_TRY(sf_json_parse(text, file, scratch, &root, diag));
@@ -180,7 +180,7 @@ sf_status sf_problem_parse(sf_str text, const char *file, sf_arena *arena, sf_pr
                            sf_diag *diag)
 {
     sf_arena scratch = {0};
-    sf_status status = parse(text, file, &scratch, arena, out, diag);
+    sf_status status = parse_problem(text, file, &scratch, arena, out, diag);
     sf_arena_free(&scratch);
     return status;
 }

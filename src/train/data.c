@@ -29,7 +29,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
-static sf_status open_source(sf_data *data, sf_diag *diag)
+static sf_status open_data_source(sf_data *data, sf_diag *diag)
 {
     const char *source = data->options.source;
     struct stat info;
@@ -58,7 +58,7 @@ sf_status sf_data_open(const sf_graph *graph, const char *const *names, const bo
         any = any || wanted[i];
     if (!any && !options->source)
         return SF_OK;
-    SF_TRY(open_source(out, diag));
+    SF_TRY(open_data_source(out, diag));
     count_amount(out);
     return SF_OK;
 }

@@ -5,7 +5,7 @@
 #include "op/slots.h"
 
 /* The product of the listed dimensions. */
-static double product(const sf_type *type, sf_ints dims)
+static double size_of_dims(const sf_type *type, sf_ints dims)
 {
     double size = 1;
     for (int i = 0; i < dims.count; i++)
@@ -27,8 +27,9 @@ static int64_t int_in(const sf_node *node, int slot)
 static sf_fan of_dot(const sf_graph *graph, const sf_node *node, bool lhs)
 {
     const sf_type *type = sf_type_of(graph, node->operands[lhs ? 0 : 1]);
-    double in = product(type, ints_in(node, lhs ? SF_DOT_LHS_CONTRACTING : SF_DOT_RHS_CONTRACTING));
-    double batch = product(type, ints_in(node, lhs ? SF_DOT_LHS_BATCH : SF_DOT_RHS_BATCH));
+    double in =
+        size_of_dims(type, ints_in(node, lhs ? SF_DOT_LHS_CONTRACTING : SF_DOT_RHS_CONTRACTING));
+    double batch = size_of_dims(type, ints_in(node, lhs ? SF_DOT_LHS_BATCH : SF_DOT_RHS_BATCH));
     double outside = in * batch > 0 ? in * batch : 1;
     return (sf_fan){in, (double)type->count / outside};
 }
@@ -36,13 +37,13 @@ static sf_fan of_dot(const sf_graph *graph, const sf_node *node, bool lhs)
 static sf_fan of_convolution(const sf_graph *graph, const sf_node *node)
 {
     const sf_type *type = sf_type_of(graph, node->operands[1]);
-    double window = product(type, ints_in(node, SF_CONV_RHS_SPATIAL));
+    double window = size_of_dims(type, ints_in(node, SF_CONV_RHS_SPATIAL));
     return (sf_fan){window * (double)type->dims[int_in(node, SF_CONV_RHS_INPUT)],
                     window * (double)type->dims[int_in(node, SF_CONV_RHS_OUTPUT)]};
 }
 
 /* Ops that pass a weight on. */
-static bool passes_on(const sf_node *node)
+static bool passes_weight_on(const sf_node *node)
 {
     return sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_RESHAPE) ||
            sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_SLICE) ||
@@ -64,7 +65,7 @@ static bool find_use(const sf_graph *graph, bool *is_weight, sf_fan *out)
             *out = of_convolution(graph, node);
             return true;
         }
-        if (passes_on(node) && is_weight[node->operands[0]])
+        if (passes_weight_on(node) && is_weight[node->operands[0]])
             is_weight[node->result] = true;
     }
     return false;

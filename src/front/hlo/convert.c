@@ -178,7 +178,7 @@ static sf_status bitcast_step(sf_hlo_frame *frame, const sf_hlo_instruction *ins
 }
 
 /* The tensor with its dimensions in the order in which they lie in memory. */
-static const sf_type *physical(sf_pool *pool, const sf_hlo_shape *shape, sf_dtype dtype)
+static const sf_type *physical_type(sf_pool *pool, const sf_hlo_shape *shape, sf_dtype dtype)
 {
     int64_t dims[SF_MAX_RANK];
     int rank = shape->type->rank;
@@ -203,8 +203,8 @@ static sf_status bitcast_memory(sf_hlo_frame *frame, const sf_hlo_instruction *i
     if (from->order)
         SF_TRY(bitcast_step(frame, inst, SF_OP_TRANSPOSE,
                             sf_attr_ints(pool, from->type->rank, order),
-                            physical(pool, from, dtype), value));
-    SF_TRY(bitcast_step(frame, inst, SF_OP_RESHAPE, NULL, physical(pool, to, dtype), value));
+                            physical_type(pool, from, dtype), value));
+    SF_TRY(bitcast_step(frame, inst, SF_OP_RESHAPE, NULL, physical_type(pool, to, dtype), value));
     for (int i = 0; to->order && i < to->type->rank; i++)
         order[to->order[i]] = i;
     if (to->order)

@@ -15,7 +15,7 @@ struct sf_mlir_op_cache {
     } entries[CACHE_SIZE];
 };
 
-static const sf_opdef *lookup(sf_str name)
+static const sf_opdef *lookup_op(sf_str name)
 {
     const char *dot = memchr(name.at, '.', name.length);
     sf_str dialect = {name.at, dot ? (size_t)(dot - name.at) : 0};
@@ -64,7 +64,7 @@ sf_status sf_mlir_find_op(sf_mlir *r, sf_str name, sf_loc loc, const sf_opdef **
         r->op_cache = SF_NEW(&r->arena, struct sf_mlir_op_cache);
     size_t at = sf_hash_bytes(0, name.at, name.length) % CACHE_SIZE;
     if (!r->op_cache->entries[at].def || !sf_str_equal(r->op_cache->entries[at].name, name)) {
-        const sf_opdef *def = lookup(name);
+        const sf_opdef *def = lookup_op(name);
         if (!def)
             return unknown_op(r, name, loc);
         SF_ASSERT(def->nattrs <= SF_MLIR_MAX_ATTRS);
@@ -121,7 +121,7 @@ static sf_status fail_type_count(sf_mlir *r, const sf_mlir_op *op, size_t count,
 }
 
 /* `(a, b) -> c`, from behind the first parenthesis. */
-static sf_status parse_function_type(sf_mlir *r, sf_mlir_op *op)
+static sf_status parse_operand_types(sf_mlir *r, sf_mlir_op *op)
 {
     sf_loc loc = sf_mlir_here(r);
     size_t count = 0, noperands = r->noperands - op->operands;
@@ -171,7 +171,7 @@ sf_status sf_mlir_op_types(sf_mlir *r, sf_mlir_op *op)
     SF_TRY(sf_mlir_take(r, ':'));
     sf_loc loc = sf_mlir_here(r);
     if (sf_scan_take(&r->scan, '('))
-        return parse_function_type(r, op);
+        return parse_operand_types(r, op);
     SF_TRY(sf_mlir_type_list(r));
     if (!sf_scan_text(&r->scan, "->"))
         return spread_types(r, op, loc);

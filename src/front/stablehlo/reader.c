@@ -62,7 +62,7 @@ static int hex_digit(char c)
 }
 
 /* The character that an escape stands for, and behind it. */
-static const char *unescape(const char *at, char *out)
+static const char *unescape_sequence(const char *at, char *out)
 {
     static const char letters[] = "nt\\\"", meanings[] = "\n\t\\\"";
     const char *letter = strchr(letters, at[1]);
@@ -89,7 +89,7 @@ sf_status sf_mlir_string(sf_mlir *r, sf_str *out)
     size_t length = 0;
     for (const char *at = out->at, *end = at + out->length; at < end;) {
         if (*at == '\\')
-            at = unescape(at, &text[length++]);
+            at = unescape_sequence(at, &text[length++]);
         else
             text[length++] = *at++;
     }

@@ -173,7 +173,7 @@ sf_str sf_scan_token(sf_scan *scan)
 
 /* Steps over one character, a string or an arrow, and returns the character. A string without an end
  * takes the rest of its line. */
-static char step(sf_scan *scan)
+static char step_character(sf_scan *scan)
 {
     sf_str string;
     char c = *scan->at;
@@ -190,7 +190,7 @@ bool sf_scan_balanced(sf_scan *scan)
 {
     size_t depth = 0;
     while (!sf_scan_done(scan)) {
-        char c = step(scan);
+        char c = step_character(scan);
         if (c == '(' || c == '[' || c == '{' || c == '<')
             depth++;
         else if ((c == ')' || c == ']' || c == '}' || c == '>') && --depth == 0)
@@ -278,7 +278,7 @@ void sf_scan_recover(sf_scan *scan)
         line = scan->line;
         if (depth == 0 && scan->at > first && (*scan->at == '}' || (new_line && begins_op(*scan))))
             return;
-        char c = step(scan);
+        char c = step_character(scan);
         if (c == '{')
             depth++;
         else if (c == '}' && depth > 0)

@@ -42,7 +42,7 @@ static sf_sliding window_of(const sf_op *op, int dim)
     return window;
 }
 
-static order order_of(const sf_op *op)
+static order order_of_body(const sf_op *op)
 {
     static const char *const names[] = {"GE", "GT", "LE", "LT"};
     int i = 0;
@@ -55,7 +55,7 @@ static order order_of(const sf_op *op)
 static int64_t choose_select(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
-    order by = order_of(op);
+    order by = order_of_body(op);
     if (sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) != SF_MONOID_ADD || by == NO_ORDER ||
         dtype == SF_U32 || dtype == SF_U64 || op->in[OPERAND]->count == 0)
         return SF_FAST_NONE;
@@ -104,8 +104,8 @@ typedef union side {
     int64_t i64[SIDE];
 } side;
 
-static void keep_better(sf_vclass class, order by, int64_t count, const side *restrict next,
-                        int64_t at, side *restrict best, int64_t *restrict places)
+static void keep_better_row(sf_vclass class, order by, int64_t count, const side *restrict next,
+                            int64_t at, side *restrict best, int64_t *restrict places)
 {
     switch (class) {
     case SF_VF32:
@@ -167,7 +167,7 @@ static bool select_side(const selecting *s, const int64_t *at, const char *opera
             place += w[d] * s->strides[d];
         load(begun ? &next : &best, operand + place * s->width, 1, count);
         if (begun)
-            keep_better(s->folding.class, s->order, count, &next, place, &best, places);
+            keep_better_row(s->folding.class, s->order, count, &next, place, &best, places);
         else
             for (int64_t i = 0; i < count; i++)
                 places[i] = place;

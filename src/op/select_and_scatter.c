@@ -31,7 +31,7 @@ static sf_sliding_lists select_lists(const sf_op *op)
                               .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
 }
 
-static sf_sliding window_of(const sf_op *op, int dim)
+sf_sliding sf_select_and_scatter_window(const sf_op *op, int dim)
 {
     sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
@@ -99,7 +99,7 @@ static sf_status infer_select_and_scatter(const sf_op *op, const sf_type **out, 
 static void factors_select_and_scatter(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->in[OPERAND]->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_select_and_scatter_window(op, d);
         bool trivial = sf_sliding_trivial(&window);
         int factor =
             sf_factor_add(out, window.operand, trivial ? SF_MAP : SF_WINDOW, SF_MONOID_NONE);
@@ -116,7 +116,7 @@ static void halo_select_and_scatter(const sf_op *op, int factor, int tensor, int
                                     int64_t end, int64_t *need_first, int64_t *need_end)
 {
     (void)factor;
-    sf_sliding window = window_of(op, dim);
+    sf_sliding window = sf_select_and_scatter_window(op, dim);
     int64_t windows = op->in[SOURCE]->dims[dim];
     int64_t from = sf_ceil_div(first + window.low - window.size + 1, window.stride);
     int64_t to = sf_floor_div(end - 1 + window.low, window.stride) + 1;
@@ -137,7 +137,7 @@ static double flops_select_and_scatter(const sf_op *op)
 {
     double count = (double)op->in[SOURCE]->count;
     for (int d = 0; d < op->in[OPERAND]->rank; d++)
-        count *= (double)window_of(op, d).size;
+        count *= (double)sf_select_and_scatter_window(op, d).size;
     return count + (double)op->in[SOURCE]->count;
 }
 
@@ -243,7 +243,7 @@ static bool tabulate_windows(job *j)
 {
     sf_arena *arena = &j->eval->scratch;
     for (int d = 0; d < j->out->type->rank; d++) {
-        sf_sliding window = window_of(j->op, d);
+        sf_sliding window = sf_select_and_scatter_window(j->op, d);
         sf_span operand = sf_tensor_span(&j->in[OPERAND], d);
         sf_span source = sf_tensor_span(&j->in[SOURCE], d);
         sf_span result = sf_tensor_span(j->out, d);

@@ -1,4 +1,5 @@
 /* Ops that make or rearrange a tensor without looking at its elements. */
+#include "base/checked.h"
 #include "op/move.h"
 #include "op/slots.h"
 #include "op/util.h"
@@ -246,16 +247,6 @@ static sf_status reshape_infer(const sf_op *op, const sf_type **out, sf_diag *di
     return SF_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A walk through a shape, major to minor: `left` is what is not yet covered of dimension `dim`. */
 typedef struct cursor {
     sf_factoring *out;
@@ -326,7 +317,7 @@ static void reshape_factors(const sf_op *op, sf_factoring *out)
     }
     cursor in = start_cursor(out, 0, op->in[0]), result = start_cursor(out, 1, op->out[0]);
     while (advance_cursor(&in) && advance_cursor(&result)) {
-        int64_t shared = gcd(in.left, result.left);
+        int64_t shared = sf_gcd(in.left, result.left);
         if (shared == 1) {
             stretch_walk(&in, &result);
             continue;

@@ -59,16 +59,6 @@ sf_status sf_sliding_check(const sf_op *op, sf_sliding_lists lists, int count, s
     return SF_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 sf_run sf_sliding_run(const sf_sliding *window, int64_t n)
 {
     int64_t start = n * window->stride - window->low;
@@ -80,7 +70,7 @@ sf_run sf_sliding_run(const sf_sliding *window, int64_t n)
     int64_t last = (end - start) / window->dilation;
     if (last > window->size - 1)
         last = window->size - 1;
-    int64_t common = gcd(window->dilation, window->base);
+    int64_t common = sf_gcd(window->dilation, window->base);
     if (start % common != 0)
         return none;
     /* Every `period`th position of the window is an element: find the first. */

@@ -38,7 +38,7 @@ static sf_sliding_lists reduce_window_lists(const sf_op *op)
                               .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
 }
 
-static sf_sliding window_of(const sf_op *op, int dim)
+sf_sliding sf_reduce_window_window(const sf_op *op, int dim)
 {
     sf_sliding window = {.operand = op->in[0]->dims[dim],
                          .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
@@ -77,7 +77,7 @@ static void factors_window(const sf_op *op, sf_factoring *out)
 {
     int count = op->nresults;
     for (int d = 0; d < op->in[0]->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         bool trivial = sf_sliding_trivial(&window);
         int factor =
             sf_factor_add(out, op->out[0]->dims[d], trivial ? SF_MAP : SF_WINDOW, SF_MONOID_NONE);
@@ -93,7 +93,7 @@ static void halo_window(const sf_op *op, int factor, int tensor, int dim, int64_
                         int64_t end, int64_t *need_first, int64_t *need_end)
 {
     (void)factor, (void)tensor;
-    sf_sliding window = window_of(op, dim);
+    sf_sliding window = sf_reduce_window_window(op, dim);
     sf_sliding_need(&window, first, end, need_first, need_end);
 }
 
@@ -214,7 +214,7 @@ static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_ten
     j.window = 1;
     sf_strides(type->rank, in[0].type->dims, j.strides);
     for (int d = 0; d < type->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         sf_span from = sf_tensor_span(&in[0], d), to = sf_tensor_span(out, d);
         j.window *= window.size;
         j.runs[d] = SF_ARRAY(arena, type->dims[d], sf_run);
@@ -244,7 +244,7 @@ static int64_t element_in_window(const sf_op *op, const sf_tensor *input, const 
     int64_t flat = 0;
     bool held = true;
     for (int d = 0; d < input->type->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         int64_t element =
             sf_sliding_at(&window, sf_span_global(sf_tensor_span(out, d), at[d]), w[d]);
         if (element < 0)

@@ -46,17 +46,12 @@ typedef struct completion {
     size_t head, count, capacity;
 } completion;
 
-static const sf_node *top_node(const completion *c, uint32_t at)
-{
-    return c->graph->nodes[c->graph->top->nodes[at]];
-}
-
 static void apply_op_pins(completion *c)
 {
     const sf_graph *graph = c->graph;
     c->ops = SF_ARRAY(&c->arena, graph->nnodes, applied);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         applied *a = &c->ops[node->id];
         const sf_type **types =
             SF_ARRAY(&c->arena, node->noperands + node->nresults, const sf_type *);
@@ -69,7 +64,7 @@ static void find_free(completion *c)
 {
     c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         bool all = node->nregions == 0;
         for (uint32_t o = 0; all && o < node->noperands; o++) {
             const sf_node *maker = sf_maker(c->graph, node->operands[o]);
@@ -365,7 +360,7 @@ static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
 static void choose_free(completion *c)
 {
     for (uint32_t i = c->graph->top->nnodes; i-- > 0;) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         const applied *a = &c->ops[node->id];
         sf_share share;
         sf_strategy strategy;
@@ -448,7 +443,7 @@ static void pass_partials(completion *c, const sf_node *node)
 static void choose_rest(completion *c)
 {
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         sf_strategy strategy = {.kind = SF_RUN_WHOLE};
         if (sf_is_transparent(node))
             pass_partials(c, node);
@@ -498,7 +493,7 @@ static void forget_layouts(completion *c)
 {
     memset(c->plan->arguments, 0, c->graph->top->narguments * sizeof *c->plan->arguments);
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         uint32_t count = node->noperands + node->nresults;
         if (count > 0)
             memset(c->plan->nodes[node->id], 0, count * sizeof **c->plan->nodes);

@@ -1,5 +1,7 @@
 #include "plan/digits.h"
 
+#include "base/checked.h"
+
 enum {
     MOST_PARTS = 64, /* how deep digits are cut: each cut halves a size at least */
     LEAST = 8,       /* norms and softmaxes of fewer numbers magnify rounding errors */
@@ -89,16 +91,6 @@ static uint32_t peek_digit(side *s)
     }
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Fixes digits on either side until the products meet; false at the end. */
 static bool fix_until_equal(side *a, side *b)
 {
@@ -124,7 +116,7 @@ void sf_digits_tie(sf_digits *digits, int na, const uint32_t *a, int nb, const u
         if (x == SF_NONE || y == SF_NONE)
             break;
         int64_t p = digits->at[x].size, q = digits->at[y].size;
-        int64_t common = p > 0 && q > 0 ? gcd(p, q) : p == q ? p : 1;
+        int64_t common = p > 0 && q > 0 ? sf_gcd(p, q) : p == q ? p : 1;
         if (x == y || p == q) {
             if (x != y)
                 join_digits(digits, x, y);
@@ -148,9 +140,9 @@ void sf_digits_tie(sf_digits *digits, int na, const uint32_t *a, int nb, const u
 
 int64_t sf_digits_smaller(int64_t size, int64_t ranks)
 {
-    int64_t common = gcd(size, ranks);
+    int64_t common = sf_gcd(size, ranks);
     for (int64_t smaller = LEAST; smaller < size; smaller++)
-        if (gcd(smaller, ranks) == common)
+        if (sf_gcd(smaller, ranks) == common)
             return smaller;
     return size;
 }

@@ -40,11 +40,6 @@ static applied apply_factors(const finder *f, const sf_node *node)
     return a;
 }
 
-static bool is_product(const sf_node *node)
-{
-    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
-}
-
 static const sf_node *node_at(const finder *f, uint32_t at)
 {
     return f->graph->nodes[f->graph->top->nodes[at]];
@@ -135,7 +130,7 @@ static bool flow_into(finder *f, const sf_node *node, sf_value value)
         if (!sf_strategy_of_split(&a.factoring, (int)o, f->shares[value], f->parts, &strategy))
             return false;
         if (a.factoring.factors[strategy.factor].role == SF_REDUCE)
-            return is_product(node) && meet_rows(f, node, &a, &strategy);
+            return sf_is_product(node->def) && meet_rows(f, node, &a, &strategy);
         for (uint32_t r = 0; r < node->nresults; r++) {
             sf_share share =
                 sf_strategy_share(&a.op, &a.factoring, &strategy, (int)(node->noperands + r));
@@ -218,7 +213,7 @@ static void each_product(finder *f, try_product *try)
 {
     for (uint32_t i = 0; i < f->graph->top->nnodes; i++) {
         const sf_node *node = node_at(f, i);
-        for (uint32_t o = 0; o < 2 && is_product(node) && node->phase == SF_FORWARD; o++) {
+        for (uint32_t o = 0; o < 2 && sf_is_product(node->def) && node->phase == SF_FORWARD; o++) {
             uint32_t argument = f->argument[node->operands[o]];
             if (argument != SF_NONE && f->dims[argument] < 0)
                 try(f, node, o);

@@ -61,14 +61,6 @@ static void put_plan_arguments(sf_json_writer *writer, const sf_plan *plan, cons
     sf_arena_free(&arena);
 }
 
-static bool is_replicated(const sf_layout *layouts, uint32_t count)
-{
-    for (uint32_t t = 0; t < count; t++)
-        if (!sf_layout_is_replicated(&layouts[t]))
-            return false;
-    return true;
-}
-
 static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph,
                      const sf_node *node)
 {
@@ -113,7 +105,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     sf_json_begin_array(&writer);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        if (!is_replicated(plan->nodes[node->id], node->noperands + node->nresults))
+        if (!sf_layouts_are_replicated(plan->nodes[node->id], node->noperands + node->nresults))
             put_node(&writer, plan, graph, node);
     }
     sf_json_end_array(&writer);

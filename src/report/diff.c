@@ -163,14 +163,6 @@ static void add_layouts(const differ *d, int side, uint32_t count, const sf_type
     }
 }
 
-static bool is_replicated(uint32_t count, const sf_layout *layouts)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!sf_layout_is_replicated(&layouts[i]))
-            return false;
-    return true;
-}
-
 static void diff_arguments(differ *d, rows *out)
 {
     const char **names = sf_clean_names(d->graph, &d->arena);
@@ -197,7 +189,7 @@ static const char *node_layouts(differ *d, int side, const sf_node *node,
 {
     const sf_layout *layouts = d->plans[side]->nodes[node->id];
     sf_buf text = {0};
-    if (is_replicated(node->noperands + node->nresults, layouts)) {
+    if (sf_layouts_are_replicated(layouts, node->noperands + node->nresults)) {
         sf_buf_puts(&text, "replicated");
     } else {
         add_layouts(d, side, node->noperands, types, layouts, &text);

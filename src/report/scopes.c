@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "op/op.h"
 #include "report/summary.h"
 
@@ -23,17 +24,12 @@ struct tree {
     uint32_t count;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Compares two runs of digits as numbers of any length, and moves past both. */
 static int compare_by_number(const char **a, const char **b)
 {
-    while (**a == '0' && is_digit((*a)[1]))
+    while (**a == '0' && sf_is_digit((*a)[1]))
         ++*a;
-    while (**b == '0' && is_digit((*b)[1]))
+    while (**b == '0' && sf_is_digit((*b)[1]))
         ++*b;
     size_t alength = strspn(*a, "0123456789"), blength = strspn(*b, "0123456789");
     int order = alength != blength ? (alength < blength ? -1 : 1) : memcmp(*a, *b, alength);
@@ -45,7 +41,7 @@ static int compare_by_number(const char **a, const char **b)
 int sf_compare_names(const char *a, const char *b, bool numbers)
 {
     while (*a && *b) {
-        if (is_digit(*a) && is_digit(*b)) {
+        if (sf_is_digit(*a) && sf_is_digit(*b)) {
             int order = compare_by_number(&a, &b);
             if (numbers && order)
                 return order;

@@ -78,13 +78,6 @@ static void find_last_moments(standing *s)
     }
 }
 
-static sf_memory_kind kind_of_role(sf_role role)
-{
-    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
-           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
-                                   : SF_MEMORY_BATCH;
-}
-
 static sf_memory_kind kind_of_value(const standing *s, sf_value value, sf_memory_kind otherwise)
 {
     return s->efforts->gradient[value] ? SF_MEMORY_GRADIENT : otherwise;
@@ -139,7 +132,7 @@ static void find_storages(standing *s)
         is_moved[m->versions[m->moves[i].from].same] = true;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         uint32_t version = m->made[graph->top->arguments[i]];
-        add_storage(s, version_bytes(s, version), kind_of_role(graph->arguments[i].role), 0,
+        add_storage(s, version_bytes(s, version), sf_memory_kind_of(graph->arguments[i].role), 0,
                     s->end);
         if (graph->arguments[i].next != SF_NONE)
             is_state[m->versions[m->results[graph->arguments[i].next]].same] = true;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 enum { MOST_BOUNDARIES = 2, MOST_LISTED = 4096 };
 
 typedef struct ranked_mesh {
@@ -21,16 +23,6 @@ typedef struct lister {
     size_t count, capacity;
 } lister;
 
-static int common_divisor(int a, int b)
-{
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void add_boundary(lister *l, int64_t devices)
 {
     if (devices > 1 && devices < l->devices)
@@ -43,7 +35,7 @@ static void find_boundaries(lister *l, const sf_cluster *cluster)
     int node = 0;
     bool equal = true;
     for (int i = 0; i < cluster->nruns; i++) {
-        node = common_divisor(node, cluster->nodes[i].devices);
+        node = (int)sf_gcd(node, cluster->nodes[i].devices);
         equal = equal && cluster->nodes[i].devices == cluster->nodes[0].devices;
     }
     add_boundary(l, node);

@@ -9,6 +9,13 @@ const char *sf_memory_kind_name(sf_memory_kind kind)
     return names[kind];
 }
 
+sf_memory_kind sf_memory_kind_of(sf_role role)
+{
+    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
+           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
+                                   : SF_MEMORY_BATCH;
+}
+
 void sf_peak_put(const sf_origin *peak, sf_json_writer *json)
 {
     if (peak->node != SF_NONE)
@@ -61,20 +68,13 @@ static const sf_piece *piece_of(const pricing *p, const sf_buffer *buffer)
     return value == SF_NONE ? NULL : &p->local->pieces[value];
 }
 
-static sf_memory_kind kind_of_role(sf_role role)
-{
-    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
-           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
-                                   : SF_MEMORY_BATCH;
-}
-
 static sf_memory_kind kind_of_buffer(const pricing *p, const sf_buffer *buffer)
 {
     const sf_piece *piece = piece_of(p, buffer);
     if (buffer->home == SF_HOME_CONSTANT)
         return SF_MEMORY_BATCH;
     if (buffer->home == SF_HOME_ARGUMENT)
-        return kind_of_role(p->graph->arguments[buffer->argument].role);
+        return sf_memory_kind_of(p->graph->arguments[buffer->argument].role);
     if (piece && piece->whole != SF_NONE && p->gradient[piece->whole])
         return SF_MEMORY_GRADIENT;
     return piece && piece->moved ? SF_MEMORY_MOVED : SF_MEMORY_ACTIVATION;

@@ -43,11 +43,6 @@ typedef struct spreading {
     size_t head, count, capacity;
 } spreading;
 
-static const sf_node *top_node(const spreading *s, uint32_t at)
-{
-    return s->graph->nodes[s->graph->top->nodes[at]];
-}
-
 /* Ops */
 
 static uint64_t hash_op(const sf_op *op)
@@ -98,18 +93,13 @@ static void record_strategy(spreading *s, applied *a, sf_strategy strategy)
     space->nstrategies = (uint32_t)count;
 }
 
-static bool is_product(const sf_op *op)
-{
-    return op->def->id == SF_OP_DOT_GENERAL || op->def->id == SF_OP_CONVOLUTION;
-}
-
 /* To run whole, and to pass partial sums on; a product in every way. */
 static void record_first(spreading *s, applied *a)
 {
     sf_strategy *all;
     int count = sf_strategies(&a->op, &a->factoring, s->parts, &s->scratch, &all);
     for (int i = 0; i < count; i++)
-        if (all[i].kind != SF_RUN_FACTOR || is_product(&a->op))
+        if (all[i].kind != SF_RUN_FACTOR || sf_is_product(a->op.def))
             record_strategy(s, a, all[i]);
 }
 
@@ -145,7 +135,7 @@ static void apply_top_ops(spreading *s)
     s->nslots = 1024;
     s->slots = SF_ARRAY(&s->scratch, s->nslots, applied *);
     for (uint32_t i = 0; i < s->graph->top->nnodes; i++)
-        s->ops[top_node(s, i)->id] = apply_op(s, top_node(s, i));
+        s->ops[sf_top_node(s->graph, i)->id] = apply_op(s, sf_top_node(s->graph, i));
 }
 
 /* Uses inside of regions want whole values: nothing spreads there. */
@@ -154,14 +144,14 @@ static void find_readers_of(spreading *s)
     const sf_graph *graph = s->graph;
     s->first_use = SF_ARRAY(&s->scratch, graph->nvalues + 2, uint32_t);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
-        for (uint32_t o = 0; o < top_node(s, i)->noperands; o++)
-            s->first_use[top_node(s, i)->operands[o] + 2]++;
+        for (uint32_t o = 0; o < sf_top_node(s->graph, i)->noperands; o++)
+            s->first_use[sf_top_node(s->graph, i)->operands[o] + 2]++;
     for (size_t v = 2; v < graph->nvalues + 2; v++)
         s->first_use[v] += s->first_use[v - 1];
     s->uses = SF_ARRAY(&s->scratch, s->first_use[graph->nvalues + 1], usage);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
-        for (uint32_t o = 0; o < top_node(s, i)->noperands; o++) {
-            const sf_node *node = top_node(s, i);
+        for (uint32_t o = 0; o < sf_top_node(s->graph, i)->noperands; o++) {
+            const sf_node *node = sf_top_node(s->graph, i);
             s->uses[s->first_use[node->operands[o] + 1]++] = (usage){node->id, o};
         }
 }
@@ -228,9 +218,9 @@ static void sow_splits(spreading *s)
                              (sf_share){.kind = SF_SPLIT, .dim = d, .period = type->dims[d]});
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
-        const applied *a = s->ops[top_node(s, i)->id];
-        for (uint32_t k = 0; is_product(&a->op) && k < a->space.nstrategies; k++)
-            reach_tensors(s, top_node(s, i), &a->space.strategies[k]);
+        const applied *a = s->ops[sf_top_node(s->graph, i)->id];
+        for (uint32_t k = 0; sf_is_product(a->op.def) && k < a->space.nstrategies; k++)
+            reach_tensors(s, sf_top_node(s->graph, i), &a->space.strategies[k]);
     }
 }
 
@@ -273,7 +263,7 @@ sf_axis_space *sf_axis_space_new(const sf_graph *graph, int parts, sf_arena *are
     sow_splits(&s);
     spread_shares(&s);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        uint32_t id = top_node(&s, i)->id;
+        uint32_t id = sf_top_node(s.graph, i)->id;
         out->nodes[id] = space_of_node(&s, s.ops[id]);
     }
     for (uint32_t i = 0; i < graph->top->narguments; i++)

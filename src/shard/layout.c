@@ -39,6 +39,14 @@ bool sf_layout_is_replicated(const sf_layout *layout)
     return true;
 }
 
+bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!sf_layout_is_replicated(&layouts[i]))
+            return false;
+    return true;
+}
+
 bool sf_layout_is_partial(const sf_layout *layout)
 {
     for (int i = 0; i < SF_MAX_AXES; i++)

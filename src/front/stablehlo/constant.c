@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "front/stablehlo/reader.h"
 
 /* A literal that is being read into its elements. */
@@ -33,11 +34,6 @@ static void free_room(struct literal *l)
 {
     if (l->data != l->few)
         sf_free(l->data);
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 /* The exact powers of ten of a double. */
@@ -65,7 +61,7 @@ static bool split_decimal(const char *at, struct decimal *out)
             fraction = true;
             continue;
         }
-        if (!is_digit(*at))
+        if (!sf_is_digit(*at))
             break;
         out->exact &= out->mantissa < (uint64_t)1 << 53;
         out->mantissa = out->exact ? out->mantissa * 10 + (uint64_t)(*at - '0') : 0;
@@ -78,9 +74,9 @@ static bool split_decimal(const char *at, struct decimal *out)
         const char *digits = at + 1;
         bool negative = *digits == '-';
         digits += *digits == '-' || *digits == '+';
-        if (!is_digit(*digits))
+        if (!sf_is_digit(*digits))
             return false;
-        for (; is_digit(*digits); digits++)
+        for (; sf_is_digit(*digits); digits++)
             exponent = exponent < 10000 ? exponent * 10 + (*digits - '0') : exponent;
         exponent = negative ? -exponent : exponent;
         at = digits;
@@ -211,7 +207,7 @@ static sf_status parse_list(struct literal *l, int dim)
 
 static int hex_value(char c)
 {
-    if (is_digit(c))
+    if (sf_is_digit(c))
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 
 sf_loc sf_mlir_here(sf_mlir *r)
 {
@@ -52,15 +53,6 @@ sf_status sf_mlir_descend(sf_mlir *r)
     return SF_OK;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The character that an escape stands for, and behind it. */
 static const char *unescape_sequence(const char *at, char *out)
 {
@@ -70,7 +62,7 @@ static const char *unescape_sequence(const char *at, char *out)
         *out = meanings[letter - letters];
         return at + 2;
     }
-    int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+    int high = sf_hex_digit(at[1]), low = high < 0 ? -1 : sf_hex_digit(at[2]);
     if (low < 0) {
         *out = at[1];
         return at + 2;

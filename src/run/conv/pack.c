@@ -205,18 +205,12 @@ static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const cha
             memset((char *)panel + (p * mr + rows) * size, 0, (size_t)((mr - rows) * size));
 }
 
-/* Bytes of a row (column) of a panel. */
-static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
-{
-    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
-}
-
 void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const sf_conv_plan *plan = context;
     const sf_conv_job *c = plan->conv;
-    int64_t mr = plan->type->mr, panel = mr * row_bytes(plan->type, k);
+    int64_t mr = plan->type->mr, panel = mr * sf_gemm_row_bytes(plan->type, k);
     int64_t at[SF_MAX_RANK];
     const char *lhs =
         (const char *)c->lhs + group * plan->lhs_group * sf_dtype_get(c->g.lhs_dtype)->bytes;
@@ -262,7 +256,7 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
 {
     const sf_conv_plan *plan = context;
     const sf_conv_job *c = plan->conv;
-    int64_t nr = plan->type->nr, panel = nr * row_bytes(plan->type, k);
+    int64_t nr = plan->type->nr, panel = nr * sf_gemm_row_bytes(plan->type, k);
     int64_t size = sf_dtype_get(c->g.rhs_dtype)->bytes;
     segments s;
     if (!plan->plain_kernel)

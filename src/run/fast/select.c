@@ -31,17 +31,6 @@ typedef struct selecting {
     sf_word init;
 } selecting;
 
-static sf_sliding window_of(const sf_op *op, int dim)
-{
-    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
-                              .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
-    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
-    sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
-                         .size = sizes.count ? sizes.at[dim] : 1};
-    sf_sliding_fill(lists, dim, &window);
-    return window;
-}
-
 static order order_of_body(const sf_op *op)
 {
     static const char *const names[] = {"GE", "GT", "LE", "LT"};
@@ -216,7 +205,7 @@ static char *set_dims(selecting *s, const sf_op *op, sf_run *runs)
     int begin = 0, end = operand->rank;
     sf_sliding windows[SF_MAX_RANK];
     for (int d = 0; d < operand->rank; d++)
-        windows[d] = window_of(op, d);
+        windows[d] = sf_select_and_scatter_window(op, d);
     while (begin < end && sf_sliding_trivial(&windows[begin]))
         begin++;
     while (end > begin && sf_sliding_trivial(&windows[end - 1]))

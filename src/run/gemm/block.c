@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -15,23 +17,13 @@ static int64_t round_up_to(int64_t a, int64_t unit)
 /* The cut. Below this many products a part is not worth waking a thread. */
 enum { LEAST_PRODUCTS = 1 << 17 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Cells of one batch such that the threads get equal numbers of cells; none where there are so many
  * batches that they can be dealt out evenly enough. */
 static int64_t cells_wanted(int64_t batches, double products, int threads)
 {
     if (threads == 1 || batches >= 8 * (int64_t)threads)
         return 1;
-    int64_t wanted = threads / common_divisor(threads, batches);
+    int64_t wanted = threads / sf_gcd(threads, batches);
     double most = products / LEAST_PRODUCTS;
     return (double)wanted <= most ? wanted : most < 1 ? 1 : (int64_t)most;
 }

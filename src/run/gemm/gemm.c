@@ -89,18 +89,12 @@ typedef struct product {
     sf_cut cut;
 } product;
 
-/* Bytes of a row (column) of a panel. */
-static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
-{
-    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
-}
-
 static void pack_rows(const void *context, int64_t batch, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const product *x = context;
     const sf_matrix *a = &x->g.a;
-    int64_t mr = x->type->mr, panel = mr * row_bytes(x->type, k);
+    int64_t mr = x->type->mr, panel = mr * sf_gemm_row_bytes(x->type, k);
     for (int64_t i = 0; i < count; i += mr)
         x->type->pack_a((char *)panels + i / mr * panel, count - i < mr ? count - i : mr, k,
                         element_address(a, batch, first + i, p), a->dtype, a->row, a->column);
@@ -111,7 +105,7 @@ static void pack_columns(const void *context, int64_t batch, int64_t first, int6
 {
     const product *x = context;
     const sf_matrix *b = &x->g.b;
-    int64_t nr = x->type->nr, panel = nr * row_bytes(x->type, k);
+    int64_t nr = x->type->nr, panel = nr * sf_gemm_row_bytes(x->type, k);
     for (int64_t j = 0; j < count; j += nr)
         x->type->pack_b((char *)panels + j / nr * panel, count - j < nr ? count - j : nr, k,
                         element_address(b, batch, p, first + j), b->dtype, b->column, b->row);

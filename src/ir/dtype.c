@@ -259,7 +259,7 @@ static uint16_t bf16_of(double value)
     return (uint16_t)(isnan(value) ? bits >> 16 | 0x40 : rounded);
 }
 
-static float of_bf16(uint16_t raw)
+static float float_of_bf16(uint16_t raw)
 {
     uint32_t bits = (uint32_t)raw << 16;
     float value;
@@ -328,8 +328,8 @@ LOOPS(f8, uint8_t, decode_bits(dtype, value), to_signed(decode_bits(dtype, value
       encode_value(dtype, value), encode_value(dtype, (double)value))
 LOOPS(f16, uint16_t, decode_bits(dtype, value), to_signed(decode_bits(dtype, value), 64),
       encode_value(dtype, value), encode_value(dtype, (double)value))
-LOOPS(bf16, uint16_t, (double)of_bf16(value), to_signed((double)of_bf16(value), 64), bf16_of(value),
-      bf16_of((double)value))
+LOOPS(bf16, uint16_t, (double)float_of_bf16(value), to_signed((double)float_of_bf16(value), 64),
+      bf16_of(value), bf16_of((double)value))
 LOOPS(f32, float, (double)value, to_signed((double)value, 64), value, value)
 LOOPS(f64, double, value, to_signed(value, 64), value, value)
 

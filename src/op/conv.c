@@ -452,7 +452,7 @@ static void store_sums(const job *j, sf_word *sums, sf_tensor *out)
     sf_words_store(out, j->real, sf_words_transpose(j->arena, sums, rank, dims, back));
 }
 
-static sf_status run_piece(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_piece(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     job j = {.c = conv_of(op), .arena = &eval->scratch, .real = sf_is_float(op->out[0]->dtype)};
     j.sum = sf_product_dtype(eval, op->out[0]->dtype);
@@ -486,7 +486,7 @@ static sf_status eval_conv(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     if (in[0].type->count == 0 || in[1].type->count == 0 || out->type->count == 0)
         return SF_OK; /* empty, or sums of nothing */
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_status status = run_piece(eval, op, in, out);
+    sf_status status = eval_piece(eval, op, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }

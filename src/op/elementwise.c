@@ -61,7 +61,7 @@ static int64_t quotient_of(sf_dtype dtype, int64_t x, int64_t y)
     return y == -1 ? (int64_t)(0 - U(x)) : x / y;
 }
 
-static int64_t remainder_of(sf_dtype dtype, int64_t x, int64_t y)
+static int64_t remainder_of_ints(sf_dtype dtype, int64_t x, int64_t y)
 {
     if (y == 0)
         return x;
@@ -183,7 +183,7 @@ SF_BITS_BINARY(OR, or, "stablehlo", "or", "or", LOGICAL, COMMUTING, x | y,
 SF_BINARY(POWER, power, "stablehlo", "power", "power", NUMBERS, ORDERED, NULL, pow(x, y),
           power_of(dtype, x, y), "The first operand raised to the power of the second.")
 SF_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, ORDERED, NULL,
-          fmod(x, y), remainder_of(dtype, x, y),
+          fmod(x, y), remainder_of_ints(dtype, x, y),
           "The remainder of the division; it has the sign of the dividend.")
 SF_BITS_BINARY(SHIFT_LEFT, shift_left, "stablehlo", "shift_left", "shift-left", SF_INTEGERS,
                ORDERED, shift_left(dtype, x, y), "The bits moved up by the second operand.")

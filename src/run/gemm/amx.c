@@ -91,15 +91,15 @@ TILE(1, 2)
 TILE(2, 1)
 TILE(2, 2)
 
-static void pack_a(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_a_tiles(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_32(MR, panel, valid, k, source, across, along);
 }
 
-static void pack_b(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_b_tiles(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_2(NR, (k + DEPTH - 1) / DEPTH * DEPTH, panel, valid, k, source, across, along);
@@ -117,8 +117,8 @@ const sf_gemm_type sf_gemm_amx_bf16 = {
     .kc = 512,
     .nc = 512,
     .tiles = {{tile_1_1, tile_1_2}, {tile_2_1, tile_2_2}},
-    .pack_a = pack_a,
-    .pack_b = pack_b,
+    .pack_a = pack_a_tiles,
+    .pack_b = pack_b_tiles,
     .enter = enter_tiles,
     .leave = leave_tiles,
 };

@@ -83,15 +83,15 @@ static inline __attribute__((always_inline)) void pack_pairs(const int width, ui
     }
 }
 
-static void pack_a(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_a_pairs(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pack_pairs(MR, panel, valid, k, source, across, along);
 }
 
-static void pack_b(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_b_pairs(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pack_pairs(NR, panel, valid, k, source, across, along);
@@ -109,8 +109,8 @@ const sf_gemm_type sf_gemm_neon_bf16 = {
     .kc = 256,
     .nc = 1024,
     .tiles = {{tile_4_4, tile_4_8}, {tile_8_4, tile_8_8}},
-    .pack_a = pack_a,
-    .pack_b = pack_b,
+    .pack_a = pack_a_pairs,
+    .pack_b = pack_b_pairs,
 };
 #else
 typedef int sf_gemm_neon_bf16_is_not_here;

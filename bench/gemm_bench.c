@@ -57,7 +57,7 @@ typedef struct job {
     const char *name;
     double flops;
     sf_gemm gemm;
-    sf_conv conv;
+    sf_conv_job conv;
     bool convolves;
 } job;
 
@@ -185,12 +185,12 @@ static job new_conv(sf_dtype dtype, layer l, char kind)
     int64_t kernel = l.window * l.window * l.in * l.out;
     job j = {.convolves = true};
     j.flops = 2 * (double)maps * (double)(l.window * l.window * l.in);
-    sf_conv *c = &j.conv;
+    sf_conv *c = &j.conv.g;
     *c = (sf_conv){.spatial = 2, .feature_groups = 1, .batch_groups = 1};
     c->lhs_dtype = c->rhs_dtype = c->out_dtype = dtype;
     void *x = numbers(images, dtype), *y = numbers(maps, dtype), *w = numbers(kernel, dtype);
     if (kind == 'f') {
-        c->lhs = x, c->rhs = w, c->out = y;
+        j.conv.lhs = x, j.conv.rhs = w, j.conv.out = y;
         c->batch = l.batch, c->channels = l.in, c->features = l.out;
         c->lhs_batch = l.size * l.size * l.in, c->lhs_feature = 1;
         c->rhs_input = l.out, c->rhs_output = 1;
@@ -199,7 +199,7 @@ static job new_conv(sf_dtype dtype, layer l, char kind)
         set_strides(c, l.in, l.in * l.size, l.in * l.out, l.in * l.out * l.window, l.out,
                     l.out * after);
     } else if (kind == 'i') {
-        c->lhs = y, c->rhs = w, c->out = x;
+        j.conv.lhs = y, j.conv.rhs = w, j.conv.out = x;
         c->batch = l.batch, c->channels = l.out, c->features = l.in;
         c->lhs_batch = after * after * l.out, c->lhs_feature = 1;
         c->rhs_input = 1, c->rhs_output = l.out;
@@ -209,7 +209,7 @@ static job new_conv(sf_dtype dtype, layer l, char kind)
                     l.in * l.size);
         c->space[0].reversed = c->space[1].reversed = true;
     } else {
-        c->lhs = x, c->rhs = y, c->out = w;
+        j.conv.lhs = x, j.conv.rhs = y, j.conv.out = w;
         c->batch = l.in, c->channels = l.batch, c->features = l.out;
         c->lhs_batch = 1, c->lhs_feature = l.size * l.size * l.in;
         c->rhs_input = after * after * l.out, c->rhs_output = 1;

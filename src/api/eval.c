@@ -8,6 +8,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
+#include "op/op.h"
+#include "op/slots.h"
 #include "run/runner.h"
 #include "sheaf/eval.h"
 
@@ -129,9 +131,8 @@ int64_t sf_graph_checks(const sf_graph *graph)
     int64_t checks = 0;
     for (size_t i = 0; i < graph->nnodes; i++) {
         const sf_node *node = graph->nodes[i];
-        int slot = sf_attr_slot(node->def, sf_str_of("call_target_name"));
-        const sf_attr *target = slot < 0 ? NULL : node->attrs[slot];
-        if (target && sf_str_starts(sf_str_of(target->text), "check.expect_"))
+        if (sf_is(node, SF_OP_CUSTOM_CALL) &&
+            sf_str_starts(sf_str_of(node->attrs[SF_CUSTOM_TARGET]->text), "check.expect_"))
             checks++;
     }
     return checks;

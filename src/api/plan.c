@@ -146,7 +146,7 @@ static sf_status check_bytes(const struct checking *job, const sf_local *local)
     if (job->memory == 0)
         return SF_OK;
     int64_t bytes = sf_rank_bytes(local, sf_engine_target(NULL));
-    if (bytes <= job->memory)
+    if (sf_rank_fits(bytes, job->memory))
         return SF_OK;
     return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
                    "a rank needs %" PRId64 " bytes, and there are %" PRId64, bytes, job->memory);

@@ -45,7 +45,7 @@ static void add_chunk(sf_arena *arena, struct sf_arena_chunk *chunk, size_t size
         arena->next_size = size * 2;
 }
 
-static void *take(sf_arena *arena, size_t bytes)
+static void *take_bytes(sf_arena *arena, size_t bytes)
 {
     void *memory = arena->chunk->data + arena->used;
     arena->used += bytes;
@@ -59,7 +59,7 @@ void *sf_arena_alloc(sf_arena *arena, size_t bytes)
         size_t size = chunk_size(arena, bytes);
         add_chunk(arena, sf_alloc(sizeof(struct sf_arena_chunk) + size), size);
     }
-    return take(arena, bytes);
+    return take_bytes(arena, bytes);
 }
 
 void *sf_arena_alloc_try(sf_arena *arena, size_t bytes)
@@ -72,7 +72,7 @@ void *sf_arena_alloc_try(sf_arena *arena, size_t bytes)
             return NULL;
         add_chunk(arena, chunk, size);
     }
-    return take(arena, bytes);
+    return take_bytes(arena, bytes);
 }
 
 void *sf_arena_array(sf_arena *arena, size_t count, size_t size)

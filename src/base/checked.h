@@ -35,4 +35,15 @@ static inline int64_t sf_ceil_div(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
+/* The greatest common divisor; that of 0 and b is b. */
+static inline int64_t sf_gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 #endif

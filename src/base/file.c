@@ -44,12 +44,12 @@ struct source {
     unsigned char input[INPUT_BYTES];
 };
 
-static sf_status fail_system(const struct source *source, const char *what)
+static sf_status fail_source(const struct source *source, const char *what)
 {
     return sf_fail(source->diag, SF_EIO, source->loc, "%s: %s", what, strerror(errno));
 }
 
-static sf_status fail_memory(const struct source *source)
+static sf_status fail_source_memory(const struct source *source)
 {
     sf_fail(source->diag, SF_ENOMEM, source->loc, "no memory left to read it");
     return SF_ENOMEM;
@@ -70,7 +70,7 @@ static sf_status read_full(struct source *source, void *to, size_t size, size_t 
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return fail_system(source, "cannot read");
+            return fail_source(source, "cannot read");
         if (count == 0)
             break;
         *got += (size_t)count;
@@ -79,7 +79,7 @@ static sf_status read_full(struct source *source, void *to, size_t size, size_t 
 }
 
 /* Room for at least one byte more at the end of the last piece, but one past the limit at most. */
-static sf_status make_room(struct source *source, char **room, size_t *size)
+static sf_status make_room_for_text(struct source *source, char **room, size_t *size)
 {
     struct piece *last = source->last;
     if (!last || last->length == last->capacity) {
@@ -88,7 +88,7 @@ static sf_status make_room(struct source *source, char **room, size_t *size)
             capacity = LARGEST_PIECE;
         struct piece *piece = sf_alloc_try(sizeof *piece + capacity);
         if (!piece)
-            return fail_memory(source);
+            return fail_source_memory(source);
         piece->capacity = capacity;
         if (last)
             last->next = piece;
@@ -126,7 +126,7 @@ static sf_status read_pieces(struct source *source)
     while (used < source->head_length) {
         char *room;
         size_t size;
-        SF_TRY(make_room(source, &room, &size));
+        SF_TRY(make_room_for_text(source, &room, &size));
         if (size > source->head_length - used)
             size = source->head_length - used;
         memcpy(room, source->input + used, size);
@@ -136,7 +136,7 @@ static sf_status read_pieces(struct source *source)
     for (;;) {
         char *room;
         size_t size, got;
-        SF_TRY(make_room(source, &room, &size));
+        SF_TRY(make_room_for_text(source, &room, &size));
         SF_TRY(read_full(source, room, size, &got));
         if (got == 0)
             return SF_OK;
@@ -145,7 +145,8 @@ static sf_status read_pieces(struct source *source)
 }
 
 #if !defined(SF_HAVE_ZLIB) || !defined(SF_HAVE_LZMA)
-static sf_status fail_missing(const struct source *source, const char *format, const char *library)
+static sf_status fail_missing_file(const struct source *source, const char *format,
+                                   const char *library)
 {
     sf_fail(source->diag, SF_EUNSUPPORTED, source->loc,
             "compressed with %s, which this build cannot read", format);
@@ -156,7 +157,7 @@ static sf_status fail_missing(const struct source *source, const char *format, c
 
 #if defined(SF_HAVE_ZLIB) || defined(SF_HAVE_LZMA)
 /* The next bytes of compressed input: those that were read already, then from the file. */
-static sf_status refill(struct source *source, size_t *got)
+static sf_status refill_source(struct source *source, size_t *got)
 {
     if (source->head_length > 0) {
         *got = source->head_length;
@@ -191,7 +192,7 @@ static sf_status inflate_members(struct source *source, z_stream *stream)
     for (;;) {
         if (stream->avail_in == 0) {
             size_t got;
-            SF_TRY(refill(source, &got));
+            SF_TRY(refill_source(source, &got));
             if (got == 0)
                 return member_ended ? SF_OK : fail_stream(source, "gzip", "cut off");
             stream->next_in = source->input;
@@ -201,13 +202,13 @@ static sf_status inflate_members(struct source *source, z_stream *stream)
             return fail_stream(source, "gzip", "corrupt");
         char *room;
         size_t size;
-        SF_TRY(make_room(source, &room, &size));
+        SF_TRY(make_room_for_text(source, &room, &size));
         stream->next_out = (unsigned char *)room;
         stream->avail_out = (unsigned)size;
         int result = inflate(stream, Z_NO_FLUSH);
         SF_TRY(take_room(source, size - stream->avail_out));
         if (result == Z_MEM_ERROR)
-            return fail_memory(source);
+            return fail_source_memory(source);
         if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
             return fail_stream(source, "gzip", "corrupt");
         member_ended = result == Z_STREAM_END;
@@ -218,7 +219,7 @@ static sf_status read_gzip(struct source *source)
 {
     z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) /* the largest window; gzip only */
-        return fail_memory(source);
+        return fail_source_memory(source);
     sf_status status = inflate_members(source, &stream);
     inflateEnd(&stream);
     return status;
@@ -226,7 +227,7 @@ static sf_status read_gzip(struct source *source)
 #else
 static sf_status read_gzip(struct source *source)
 {
-    return fail_missing(source, "gzip", "zlib");
+    return fail_missing_file(source, "gzip", "zlib");
 }
 #endif
 
@@ -250,7 +251,7 @@ static void xz_free(void *unused, void *memory)
 static sf_status xz_error(const struct source *source, lzma_ret result)
 {
     if (result == LZMA_MEM_ERROR)
-        return fail_memory(source);
+        return fail_source_memory(source);
     if (result == LZMA_MEMLIMIT_ERROR)
         return sf_fail(source->diag, SF_ENOMEM, source->loc,
                        "the xz data needs more than 1 GiB of memory to decompress");
@@ -267,14 +268,14 @@ static sf_status decode_xz(struct source *source, lzma_stream *stream)
     lzma_action action = LZMA_RUN;
     for (;;) {
         if (stream->avail_in == 0 && action == LZMA_RUN) {
-            SF_TRY(refill(source, &stream->avail_in));
+            SF_TRY(refill_source(source, &stream->avail_in));
             stream->next_in = source->input;
             if (stream->avail_in == 0)
                 action = LZMA_FINISH;
         }
         char *room;
         size_t size;
-        SF_TRY(make_room(source, &room, &size));
+        SF_TRY(make_room_for_text(source, &room, &size));
         stream->next_out = (unsigned char *)room;
         stream->avail_out = size;
         lzma_ret result = lzma_code(stream, action);
@@ -300,7 +301,7 @@ static sf_status read_xz(struct source *source)
 #else
 static sf_status read_xz(struct source *source)
 {
-    return fail_missing(source, "xz", "liblzma");
+    return fail_missing_file(source, "xz", "liblzma");
 }
 #endif
 
@@ -312,7 +313,7 @@ static sf_status read_plain(struct source *source, size_t size, sf_arena *arena,
         return fail_limit(source);
     char *text = sf_arena_alloc_try(arena, size + 1);
     if (!text)
-        return fail_memory(source);
+        return fail_source_memory(source);
     size_t head = source->head_length, got;
     memcpy(text, source->input, head);
     SF_TRY(read_full(source, text + head, size + 1 - head, &got));
@@ -322,7 +323,7 @@ static sf_status read_plain(struct source *source, size_t size, sf_arena *arena,
         return SF_OK;
     }
     if (lseek(source->fd, (off_t)head, SEEK_SET) < 0)
-        return fail_system(source, "cannot read");
+        return fail_source(source, "cannot read");
     return read_pieces(source);
 }
 
@@ -330,7 +331,7 @@ static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
 {
     struct stat info;
     if (fstat(source->fd, &info) != 0)
-        return fail_system(source, "cannot read");
+        return fail_source(source, "cannot read");
     if (S_ISDIR(info.st_mode))
         return sf_fail(source->diag, SF_EIO, source->loc, "is a directory");
     SF_TRY(read_full(source, source->input, MAGIC_BYTES, &source->head_length));
@@ -374,7 +375,7 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
     if (!standard)
         source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (source->fd < 0)
-        status = fail_system(source, "cannot open");
+        status = fail_source(source, "cannot open");
     else
         status = read_any(source, arena, &text);
     if (source->fd >= 0 && !standard)

@@ -12,7 +12,7 @@
 
 enum { MOST_LINKS = 40, MOST_NAMES = 10000 };
 
-static sf_status fail_system(sf_file_writer *writer, const char *what, sf_diag *diag)
+static sf_status fail_writer(sf_file_writer *writer, const char *what, sf_diag *diag)
 {
     sf_loc loc = {writer->path, 0, 0};
     writer->status = sf_fail(diag, SF_EIO, loc, "%s: %s", what, strerror(errno));
@@ -51,7 +51,7 @@ static sf_status resolve_links(sf_file_writer *writer, sf_diag *diag)
             break;
     }
     errno = ELOOP;
-    return fail_system(writer, "cannot write", diag);
+    return fail_writer(writer, "cannot write", diag);
 }
 
 /* /dev/stdout may lead to a regular file, which must be neither renamed over nor cut to nothing: what
@@ -78,7 +78,7 @@ static sf_status open_directly(sf_file_writer *writer, sf_diag *diag)
 {
     writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_TRUNC);
     if (writer->fd < 0)
-        return fail_system(writer, "cannot open", diag);
+        return fail_writer(writer, "cannot open", diag);
     writer->open = true;
     return SF_OK;
 }
@@ -98,10 +98,10 @@ static sf_status open_beside(sf_file_writer *writer, const struct stat *old, sf_
             break;
     }
     if (writer->fd < 0)
-        return fail_system(writer, "cannot write", diag);
+        return fail_writer(writer, "cannot write", diag);
     writer->open = true;
     if (old && fchmod(writer->fd, old->st_mode & 0777) != 0) {
-        fail_system(writer, "cannot write", diag);
+        fail_writer(writer, "cannot write", diag);
         sf_file_writer_abort(writer);
         return SF_EIO;
     }
@@ -127,7 +127,7 @@ sf_status sf_file_writer_open(sf_file_writer *writer, const char *path, sf_diag 
     writer->fd = -1;
     if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
-        return fail_system(writer, "cannot write", diag);
+        return fail_writer(writer, "cannot write", diag);
     }
     if (exists && is_direct(path, &info))
         return open_directly(writer, diag);
@@ -144,7 +144,7 @@ sf_status sf_file_writer_write(sf_file_writer *writer, const void *data, size_t 
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return fail_system(writer, "cannot write", diag);
+            return fail_writer(writer, "cannot write", diag);
         at += count;
         size -= (size_t)count;
     }
@@ -152,7 +152,7 @@ sf_status sf_file_writer_write(sf_file_writer *writer, const void *data, size_t 
 }
 
 /* Some file systems have no sync; then there is nothing to wait for. */
-static bool synced(int fd)
+static bool file_synced(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
 }
@@ -166,27 +166,27 @@ static sf_status sync_directory(sf_file_writer *writer, sf_diag *diag)
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return SF_OK;
-    bool good = synced(fd);
+    bool good = file_synced(fd);
     int error = errno;
     close(fd);
     errno = error;
-    return good ? SF_OK : fail_system(writer, "written, but may not last", diag);
+    return good ? SF_OK : fail_writer(writer, "written, but may not last", diag);
 }
 
-static sf_status finish(sf_file_writer *writer, sf_diag *diag)
+static sf_status finish_writer(sf_file_writer *writer, sf_diag *diag)
 {
     if (writer->standard)
         return SF_OK;
-    if (writer->beside[0] && !synced(writer->fd))
-        return fail_system(writer, "cannot write", diag);
+    if (writer->beside[0] && !file_synced(writer->fd))
+        return fail_writer(writer, "cannot write", diag);
     int fd = writer->fd;
     writer->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
-        return fail_system(writer, "cannot write", diag);
+        return fail_writer(writer, "cannot write", diag);
     if (!writer->beside[0])
         return SF_OK;
     if (rename(writer->beside, writer->path) != 0)
-        return fail_system(writer, "cannot replace", diag);
+        return fail_writer(writer, "cannot replace", diag);
     sf_status status = sync_directory(writer, diag);
     writer->beside[0] = 0;
     return status;
@@ -197,7 +197,7 @@ sf_status sf_file_writer_commit(sf_file_writer *writer, sf_diag *diag)
     SF_ASSERT(writer->open);
     sf_status status = writer->status;
     if (status == SF_OK)
-        status = finish(writer, diag);
+        status = finish_writer(writer, diag);
     sf_file_writer_abort(writer); /* what finish has done is not undone */
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 
-static void rehash(sf_interner *interner, sf_arena *arena)
+static void rehash_slots(sf_interner *interner, sf_arena *arena)
 {
     size_t capacity = interner->capacity ? interner->capacity * 2 : 64;
     sf_intern_slot *slots = SF_ARRAY(arena, capacity, sf_intern_slot);
@@ -24,7 +24,7 @@ sf_intern_slot *sf_intern_find(sf_interner *interner, sf_arena *arena, uint64_t 
                                sf_intern_equal *equal, const void *key)
 {
     if (interner->count * 4 >= interner->capacity * 3)
-        rehash(interner, arena);
+        rehash_slots(interner, arena);
     size_t at = hash & (interner->capacity - 1);
     for (;; at = (at + 1) & (interner->capacity - 1)) {
         sf_intern_slot *slot = &interner->slots[at];

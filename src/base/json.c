@@ -55,7 +55,7 @@ static sf_status fail_expected(const parser *p, const char *what)
     return sf_fail(p->diag, SF_EINPUT, loc, "expected %s, found byte 0x%02x", what, found);
 }
 
-static uint32_t offset_of(const parser *p, const char *at)
+static uint32_t offset_in_text(const parser *p, const char *at)
 {
     return (uint32_t)(at - p->start);
 }
@@ -76,7 +76,7 @@ static void skip_space(parser *p)
         p->at++;
 }
 
-static void push(parser *p, sf_json value)
+static void push_value(parser *p, sf_json value)
 {
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : 256;
@@ -95,7 +95,7 @@ static sf_status parse_word(parser *p, const char *word, sf_json value, sf_json 
     sf_str rest = {p->at, (size_t)(p->end - p->at)};
     if (!sf_str_starts(rest, word))
         return fail_expected(p, "a value (null, true and false are the only words)");
-    value.length = offset_of(p, p->at);
+    value.length = offset_in_text(p, p->at);
     p->at += strlen(word);
     *out = value;
     return SF_OK;
@@ -126,10 +126,10 @@ static sf_status skip_fraction(parser *p)
     return SF_OK;
 }
 
-static sf_status parse_number(parser *p, sf_json *out)
+static sf_status parse_json_number(parser *p, sf_json *out)
 {
     const char *start = p->at;
-    *out = (sf_json){.kind = SF_JSON_NUMBER, .length = offset_of(p, start)};
+    *out = (sf_json){.kind = SF_JSON_NUMBER, .length = offset_in_text(p, start)};
     bool negative = next_is(p, '-');
     p->at += negative;
     const char *digits = p->at;
@@ -271,7 +271,7 @@ static sf_status parse_string(parser *p, sf_json *out)
     if (!close)
         return fail_at(p, start, "the string has no closing quote");
     /* No escape is shorter than what it stands for. */
-    uint32_t offset = offset_of(p, start);
+    uint32_t offset = offset_in_text(p, start);
     char *memory = sf_arena_alloc(p->arena, sizeof offset + (size_t)(close - p->at) + 1);
     memcpy(memory, &offset, sizeof offset);
     char *string = memory + sizeof offset, *to = string;
@@ -303,7 +303,8 @@ static size_t index_capacity(size_t count)
 }
 
 /* The slot of the member with this key, or the empty slot for it. */
-static size_t find_slot(const sf_json *items, const uint32_t *index, size_t capacity, sf_str key)
+static size_t find_key_slot(const sf_json *items, const uint32_t *index, size_t capacity,
+                            sf_str key)
 {
     size_t at = sf_hash_bytes(1, key.at, key.length) & (capacity - 1);
     for (;; at = (at + 1) & (capacity - 1)) {
@@ -329,7 +330,7 @@ static sf_status index_members(const parser *p, const sf_json *items, size_t cou
     size_t capacity = index_capacity(count);
     for (size_t i = 0; i < count; i++) {
         sf_str key = {items[2 * i].string, items[2 * i].length};
-        uint32_t *slot = capacity ? &index[find_slot(items, index, capacity, key)] : NULL;
+        uint32_t *slot = capacity ? &index[find_key_slot(items, index, capacity, key)] : NULL;
         if (slot ? *slot != 0 : find_among(items, i, key) != NULL)
             return sf_fail(p->diag, SF_EINPUT,
                            parser_loc(p, p->start + string_offset(&items[2 * i])),
@@ -348,7 +349,7 @@ static sf_status close_container(parser *p, size_t base, const char *start, sf_j
     p->depth--;
     p->at++;
     if (items == 0) {
-        out->offset = offset_of(p, start);
+        out->offset = offset_in_text(p, start);
         return SF_OK;
     }
     bool object = out->kind == SF_JSON_OBJECT;
@@ -360,7 +361,7 @@ static sf_status close_container(parser *p, size_t base, const char *start, sf_j
     return object ? index_members(p, copy, items / 2, (uint32_t *)(void *)(copy + items)) : SF_OK;
 }
 
-static sf_status parse_value(parser *p, sf_json *out);
+static sf_status parse_json_value(parser *p, sf_json *out);
 
 static sf_status parse_key(parser *p)
 {
@@ -369,7 +370,7 @@ static sf_status parse_key(parser *p)
         return fail_expected(p, "a key in quotes");
     sf_json key;
     SF_TRY(parse_string(p, &key));
-    push(p, key);
+    push_value(p, key);
     skip_space(p);
     if (!next_is(p, ':'))
         return fail_expected(p, "':' after the key");
@@ -399,7 +400,7 @@ static sf_status parse_flat(parser *p, size_t count, sf_json *out)
 {
     sf_json *items = SF_ARRAY(p->arena, count, sf_json);
     for (size_t i = 0; i < count; i++) {
-        SF_TRY(parse_value(p, &items[i]));
+        SF_TRY(parse_json_value(p, &items[i]));
         skip_space(p);
         if (!next_is(p, i + 1 < count ? ',' : ']'))
             return fail_expected(p, "',' or ']'");
@@ -431,8 +432,8 @@ static sf_status parse_container(parser *p, sf_json *out)
         if (object)
             SF_TRY(parse_key(p));
         sf_json value;
-        SF_TRY(parse_value(p, &value));
-        push(p, value);
+        SF_TRY(parse_json_value(p, &value));
+        push_value(p, value);
         skip_space(p);
         if (next_is(p, close))
             return close_container(p, base, start, out);
@@ -442,12 +443,12 @@ static sf_status parse_container(parser *p, sf_json *out)
     }
 }
 
-static sf_status parse_value(parser *p, sf_json *out)
+static sf_status parse_json_value(parser *p, sf_json *out)
 {
     skip_space(p);
     char first = p->at < p->end ? *p->at : 0;
     if (first == '-' || (first >= '0' && first <= '9'))
-        return parse_number(p, out);
+        return parse_json_number(p, out);
     switch (first) {
     case '"':
         return parse_string(p, out);
@@ -482,7 +483,7 @@ sf_status sf_json_parse(sf_str text, const char *file, sf_arena *arena, const sf
     if (sf_str_starts(text, "\xef\xbb\xbf"))
         p.at += 3;
     sf_json *root = SF_NEW(arena, sf_json);
-    sf_status status = parse_value(&p, root);
+    sf_status status = parse_json_value(&p, root);
     if (status == SF_OK) {
         skip_space(&p);
         if (p.at < p.end)
@@ -521,6 +522,6 @@ const sf_json *sf_json_get(const sf_json *object, const char *key)
         return find_among(object->items, object->length, wanted);
     const uint32_t *index =
         (const uint32_t *)(const void *)(object->items + 2 * (size_t)object->length);
-    uint32_t member = index[find_slot(object->items, index, capacity, wanted)];
+    uint32_t member = index[find_key_slot(object->items, index, capacity, wanted)];
     return member ? sf_json_value_at(object, member - 1) : NULL;
 }

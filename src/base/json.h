@@ -49,6 +49,11 @@ sf_status sf_json_parse(sf_str text, const char *file, sf_arena *arena, const sf
  * was parsed from. Of an array or object, the place of what is first in it. */
 sf_loc sf_json_loc(const sf_json *value, sf_str text, const char *file);
 
+/* Reports what is wrong with a value, there. A reader has `text`, `file` and `diag`. */
+#define SF_JSON_FAIL(reader, value, ...)                                                           \
+    sf_fail((reader)->diag, SF_EINPUT, sf_json_loc((value), (reader)->text, (reader)->file),       \
+            __VA_ARGS__)
+
 /* The value of a key; NULL when there is none, and when `object` is NULL or no object. */
 const sf_json *sf_json_get(const sf_json *object, const char *key);
 

@@ -88,7 +88,7 @@ static void break_line(sf_json_writer *writer)
 }
 
 /* What stands between the value before and the one to come. */
-static void separate(sf_json_writer *writer)
+static void separate_items(sf_json_writer *writer)
 {
     if (writer->after_key) {
         writer->after_key = false;
@@ -100,25 +100,25 @@ static void separate(sf_json_writer *writer)
         break_line(writer);
 }
 
-static void put(sf_json_writer *writer, const char *text)
+static void put_raw(sf_json_writer *writer, const char *text)
 {
     bool in_object = writer->depth > 0 && writer->open[writer->depth - 1] == '{';
     SF_ASSERT(in_object ? writer->after_key : writer->depth > 0 || !writer->any);
-    separate(writer);
+    separate_items(writer);
     sf_buf_puts(writer->buf, text);
     writer->any = true;
 }
 
-static void begin(sf_json_writer *writer, char kind)
+static void begin_container(sf_json_writer *writer, char kind)
 {
     SF_ASSERT(writer->depth < SF_JSON_DEPTH);
-    put(writer, kind == '{' ? "{" : "[");
+    put_raw(writer, kind == '{' ? "{" : "[");
     writer->open[writer->depth++] = kind;
     writer->rows += kind == 'r';
     writer->any = false;
 }
 
-static void end(sf_json_writer *writer, char close)
+static void end_container(sf_json_writer *writer, char close)
 {
     writer->depth--;
     if (writer->any)
@@ -130,29 +130,29 @@ static void end(sf_json_writer *writer, char close)
 
 void sf_json_begin_object(sf_json_writer *writer)
 {
-    begin(writer, '{');
+    begin_container(writer, '{');
 }
 
 void sf_json_begin_array(sf_json_writer *writer)
 {
-    begin(writer, '[');
+    begin_container(writer, '[');
 }
 
 void sf_json_begin_row(sf_json_writer *writer)
 {
-    begin(writer, 'r');
+    begin_container(writer, 'r');
 }
 
 void sf_json_end_object(sf_json_writer *writer)
 {
     SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] == '{' && !writer->after_key);
-    end(writer, '}');
+    end_container(writer, '}');
 }
 
 void sf_json_end_array(sf_json_writer *writer)
 {
     SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] != '{');
-    end(writer, ']');
+    end_container(writer, ']');
 }
 
 static void add_escaped(sf_buf *buf, unsigned char c)
@@ -193,7 +193,7 @@ static void add_string(sf_buf *buf, sf_str text)
 void sf_json_key_str(sf_json_writer *writer, sf_str key)
 {
     SF_ASSERT(writer->depth > 0 && writer->open[writer->depth - 1] == '{' && !writer->after_key);
-    separate(writer);
+    separate_items(writer);
     add_string(writer->buf, key);
     sf_buf_puts(writer->buf, writer->indent ? ": " : ":");
     writer->after_key = true;
@@ -206,19 +206,19 @@ void sf_json_key(sf_json_writer *writer, const char *key)
 
 void sf_json_put_null(sf_json_writer *writer)
 {
-    put(writer, "null");
+    put_raw(writer, "null");
 }
 
 void sf_json_put_bool(sf_json_writer *writer, bool value)
 {
-    put(writer, value ? "true" : "false");
+    put_raw(writer, value ? "true" : "false");
 }
 
 void sf_json_put_int(sf_json_writer *writer, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
-    put(writer, text);
+    put_raw(writer, text);
 }
 
 void sf_json_put_hex(sf_json_writer *writer, uint64_t value)
@@ -231,16 +231,16 @@ void sf_json_put_hex(sf_json_writer *writer, uint64_t value)
 void sf_json_put_double(sf_json_writer *writer, double value)
 {
     if (!isfinite(value)) {
-        put(writer, "null");
+        put_raw(writer, "null");
         return;
     }
-    put(writer, "");
+    put_raw(writer, "");
     sf_number_add(writer->buf, value);
 }
 
 void sf_json_put_str(sf_json_writer *writer, sf_str text)
 {
-    put(writer, "");
+    put_raw(writer, "");
     add_string(writer->buf, text);
 }
 

@@ -51,7 +51,7 @@ static void unlink_block(struct sf_mem_header *block)
         block->next->prev = block->prev;
 }
 
-static void *allocate(size_t bytes, sf_guard *guard)
+static void *allocate_block(size_t bytes, sf_guard *guard)
 {
     if (fail_after == 0 || bytes > SIZE_MAX / 8)
         return NULL;
@@ -74,12 +74,12 @@ static void *allocate(size_t bytes, sf_guard *guard)
 
 void *sf_alloc_try(size_t bytes)
 {
-    return allocate(bytes, current_guard);
+    return allocate_block(bytes, current_guard);
 }
 
 void *sf_alloc_kept(size_t bytes)
 {
-    return allocate(bytes, NULL);
+    return allocate_block(bytes, NULL);
 }
 
 static struct sf_mem_header *header_of(void *memory)

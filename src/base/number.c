@@ -9,11 +9,6 @@
 
 #include "base/mem.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* mantissa * 10^exponent, unless digits were dropped. */
 struct decimal {
     sf_str digits; /* with the point, without sign and exponent */
@@ -44,7 +39,7 @@ static struct decimal read_decimal(sf_str text)
     if (at < end && (*at == '-' || *at == '+'))
         at++;
     d.digits.at = at;
-    for (int significant = 0; at < end && (is_digit(*at) || *at == '.'); at++) {
+    for (int significant = 0; at < end && (sf_is_digit(*at) || *at == '.'); at++) {
         if (*at == '.') {
             point = at;
         } else if (significant == MOST_DIGITS) {
@@ -106,7 +101,7 @@ bool sf_number_int(sf_str text, int64_t *out)
         return false;
     uint64_t magnitude = 0;
     for (; at < end; at++) {
-        if (!is_digit(*at) || __builtin_mul_overflow(magnitude, 10u, &magnitude) ||
+        if (!sf_is_digit(*at) || __builtin_mul_overflow(magnitude, 10u, &magnitude) ||
             __builtin_add_overflow(magnitude, (unsigned)(*at - '0'), &magnitude))
             return false;
     }
@@ -124,7 +119,7 @@ static int split_digits(const char *text, char *digits)
     size_t count = 0;
     const char *at = text;
     for (; *at && *at != 'e'; at++)
-        if (is_digit(*at))
+        if (sf_is_digit(*at))
             digits[count++] = *at;
     while (count > 1 && digits[count - 1] == '0')
         count--;

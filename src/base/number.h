@@ -9,6 +9,21 @@
 
 #include "base/str.h"
 
+static inline bool sf_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* What the hexadecimal digit counts, -1 where it is none. */
+static inline int sf_hex_digit(char c)
+{
+    if (sf_is_digit(c))
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* The double nearest to a decimal number, an infinity when it is too large. The caller has checked
  * that all of `text` has the form [-+]? [0-9]* (. [0-9]*)? ([eE] [-+]? [0-9]+)?. May allocate. */
 double sf_number_double(sf_str text);

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-static uint32_t rotate(uint32_t x, int by)
+static uint32_t rotate_left(uint32_t x, int by)
 {
     return x << by | x >> (32 - by);
 }
@@ -19,7 +19,7 @@ void sf_rng_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t 
         const int *by = rotations[(group - 1) % 2];
         for (int i = 0; i < 4; i++) {
             x0 += x1;
-            x1 = rotate(x1, by[i]) ^ x0;
+            x1 = rotate_left(x1, by[i]) ^ x0;
         }
         x0 += schedule[group % 3];
         x1 += schedule[(group + 1) % 3] + group;
@@ -126,12 +126,12 @@ static void philox_block(const sf_rng *rng, int64_t block, uint32_t out[4])
     sf_rng_philox(rng->key, counter, out);
 }
 
-static uint64_t join(const uint32_t words[2])
+static uint64_t join_words(const uint32_t words[2])
 {
     return words[0] | (uint64_t)words[1] << 32;
 }
 
-static void store(void *out, int width, int64_t at, uint32_t value)
+static void store_word(void *out, int width, int64_t at, uint32_t value)
 {
     if (width == 4)
         ((uint32_t *)out)[at] = value;
@@ -146,7 +146,7 @@ static void threefry_wide(const sf_rng *rng, int64_t first, int64_t count, uint6
     for (int64_t i = 0; i < count; i++) {
         uint32_t words[2];
         threefry_block(rng, first + i, words);
-        out[i] = join(words);
+        out[i] = join_words(words);
     }
 }
 
@@ -163,7 +163,7 @@ static void threefry_narrow(const sf_rng *rng, int64_t first, int64_t count, voi
         if (block != have)
             threefry_block(rng, block, words);
         have = block;
-        store(out, rng->width, i, words[split % 2]);
+        store_word(out, rng->width, i, words[split % 2]);
         if (++inner < rng->inner)
             continue;
         inner = 0;
@@ -180,7 +180,7 @@ static void philox_wide(const sf_rng *rng, int64_t first, int64_t count, uint64_
     for (int64_t i = first; i < first + count; i++) {
         if (i == first || i % 2 == 0)
             philox_block(rng, i / 2, words);
-        out[i - first] = join(words + i % 2 * 2);
+        out[i - first] = join_words(words + i % 2 * 2);
     }
 }
 
@@ -190,7 +190,7 @@ static void philox_narrow(const sf_rng *rng, int64_t first, int64_t count, void 
     for (int64_t i = first; i < first + count; i++) {
         if (i == first || i % 4 == 0)
             philox_block(rng, i / 4, words);
-        store(out, rng->width, i - first, words[i % 4]);
+        store_word(out, rng->width, i - first, words[i % 4]);
     }
 }
 

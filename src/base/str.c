@@ -31,7 +31,7 @@ void sf_buf_free(sf_buf *buf)
     *buf = (sf_buf){0};
 }
 
-static void reserve(sf_buf *buf, size_t more)
+static void reserve_text(sf_buf *buf, size_t more)
 {
     size_t need = buf->length + more + 1;
     if (need <= buf->capacity)
@@ -49,7 +49,7 @@ static void reserve(sf_buf *buf, size_t more)
 
 void sf_buf_add(sf_buf *buf, const char *text, size_t length)
 {
-    reserve(buf, length);
+    reserve_text(buf, length);
     if (length)
         memcpy(buf->text + buf->length, text, length);
     buf->length += length;
@@ -72,7 +72,7 @@ void sf_buf_vprintf(sf_buf *buf, const char *format, va_list args)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     if (length > 0) {
-        reserve(buf, (size_t)length);
+        reserve_text(buf, (size_t)length);
         vsnprintf(buf->text + buf->length, (size_t)length + 1, format, again);
         buf->length += (size_t)length;
     }

@@ -56,12 +56,12 @@ int sf_threads_usable(void)
     return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-static int parts_of(uint64_t job)
+static int parts_of_work(uint64_t job)
 {
     return (int)(job & ((1u << PARTS_BITS) - 1));
 }
 
-static void run_part(sf_threads *pool, int part, int parts)
+static void run_work_part(sf_threads *pool, int part, int parts)
 {
     int64_t each = pool->units / parts, more = pool->units % parts;
     int64_t first = each * part + (part < more ? part : more);
@@ -98,12 +98,12 @@ static void *work_until_end(void *argument)
     sf_threads *pool = self->pool;
     for (uint64_t job = 0;;) {
         job = next_job(pool, job);
-        int parts = parts_of(job);
+        int parts = parts_of_work(job);
         if (parts == 0)
             return NULL;
         if (self->index >= parts)
             continue;
-        run_part(pool, self->index, parts);
+        run_work_part(pool, self->index, parts);
         if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->sleeping)) {
             pthread_mutex_lock(&pool->mutex);
             pthread_cond_signal(&pool->done);
@@ -112,7 +112,7 @@ static void *work_until_end(void *argument)
     }
 }
 
-static void announce(sf_threads *pool, int parts)
+static void announce_work(sf_threads *pool, int parts)
 {
     uint64_t number = atomic_load_explicit(&pool->job, memory_order_relaxed) >> PARTS_BITS;
     atomic_exchange(&pool->job, (number + 1) << PARTS_BITS | (unsigned)parts);
@@ -155,16 +155,16 @@ void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *
     threads->grain = grain;
     threads->total = total;
     atomic_store_explicit(&threads->pending, parts - 1, memory_order_relaxed);
-    announce(threads, parts);
-    run_part(threads, 0, parts);
+    announce_work(threads, parts);
+    run_work_part(threads, 0, parts);
     wait_for_others(threads);
 }
 
 /* Ends the first `started` workers and frees the pool. */
-static void end(sf_threads *pool, int started)
+static void end_threads(sf_threads *pool, int started)
 {
     if (started > 0)
-        announce(pool, 0);
+        announce_work(pool, 0);
     for (int i = 1; i <= started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->wake);
@@ -175,7 +175,7 @@ static void end(sf_threads *pool, int started)
 }
 
 /* Signals are for the threads of the program that uses the library, not for ours. */
-static int start(sf_threads *pool)
+static int start_threads(sf_threads *pool)
 {
     sigset_t all, before;
     int started = 0;
@@ -214,9 +214,9 @@ sf_threads *sf_threads_new(int count)
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    int started = start(pool);
+    int started = start_threads(pool);
     if (started != count - 1) {
-        end(pool, started);
+        end_threads(pool, started);
         return NULL;
     }
     return pool;
@@ -225,7 +225,7 @@ sf_threads *sf_threads_new(int count)
 void sf_threads_free(sf_threads *threads)
 {
     if (threads)
-        end(threads, threads->count - 1);
+        end_threads(threads, threads->count - 1);
 }
 
 int sf_threads_count(const sf_threads *threads)

@@ -108,7 +108,7 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
 }
 
 /* Of one node of the run. */
-static uint64_t hash_node(const sf_cluster *cluster, const sf_nodes *run)
+static uint64_t hash_cluster_node(const sf_cluster *cluster, const sf_nodes *run)
 {
     uint64_t hash = sf_hash_mix(0, (uint64_t)run->devices);
     hash = hash_kind(hash, &cluster->kinds[run->kind]);
@@ -122,7 +122,7 @@ uint64_t sf_cluster_hash(const sf_cluster *cluster)
     uint64_t hash = sf_hash_mix(0, (uint64_t)cluster->rack_nodes), pending = 0;
     int64_t count = 0;
     for (int r = 0; r < cluster->nruns; r++) {
-        uint64_t node = hash_node(cluster, &cluster->nodes[r]);
+        uint64_t node = hash_cluster_node(cluster, &cluster->nodes[r]);
         if (count > 0 && node != pending) {
             hash = sf_hash_mix(sf_hash_mix(hash, pending), (uint64_t)count);
             count = 0;

@@ -30,7 +30,7 @@ static const struct {
 };
 enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
 
-static double *number_of(sf_device_kind *kind, int index)
+static double *number_in_row(sf_device_kind *kind, int index)
 {
     return (double *)((char *)kind + device_numbers[index].offset);
 }
@@ -92,8 +92,8 @@ static void put_device(sf_json_writer *json, sf_device_kind kind)
             sf_json_add_double(json, sf_math_name((sf_math)m), kind.flops[m]);
     sf_json_end_object(json);
     for (int i = 0; i < DEVICE_NUMBERS; i++)
-        if (!device_numbers[i].may_miss || *number_of(&kind, i) > 0)
-            sf_json_add_double(json, device_numbers[i].key, *number_of(&kind, i));
+        if (!device_numbers[i].may_miss || *number_in_row(&kind, i) > 0)
+            sf_json_add_double(json, device_numbers[i].key, *number_in_row(&kind, i));
     put_measured_device(json, &kind);
     sf_json_end_object(json);
 }
@@ -173,24 +173,21 @@ typedef struct reader {
     sf_cluster *cluster;
 } reader;
 
-#define FAIL(r, value, ...)                                                                        \
-    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
-
 /* An object with no keys but these; the list ends with NULL. */
 static sf_status expect_object(reader *r, const sf_json *value, const char *what,
                                const char *const *keys)
 {
     if (sf_json_kind_of(value) != SF_JSON_OBJECT)
-        return FAIL(r, value, "%s is an object, not %s", what,
-                    sf_json_kind_name(sf_json_kind_of(value)));
+        return SF_JSON_FAIL(r, value, "%s is an object, not %s", what,
+                            sf_json_kind_name(sf_json_kind_of(value)));
     for (size_t i = 0; i < sf_json_count(value); i++) {
         sf_str key = sf_json_key_at(value, i);
         int k = 0;
         while (keys[k] && !sf_str_is(key, keys[k]))
             k++;
         if (!keys[k])
-            return FAIL(r, sf_json_value_at(value, i), "%s has no \"%.*s\"", what,
-                        SF_STR_ARGS(key));
+            return SF_JSON_FAIL(r, sf_json_value_at(value, i), "%s has no \"%.*s\"", what,
+                                SF_STR_ARGS(key));
     }
     return SF_OK;
 }
@@ -201,9 +198,9 @@ static sf_status expect_list(reader *r, const sf_json *object, const char *key, 
     *out = sf_json_get(object, key);
     size_t count = sf_json_count(*out);
     if (!*out)
-        return FAIL(r, object, "\"%s\" is missing", key);
+        return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     if (sf_json_kind_of(*out) != SF_JSON_ARRAY || count < least || count > most)
-        return FAIL(r, *out, "\"%s\" is an array of %zu to %zu items", key, least, most);
+        return SF_JSON_FAIL(r, *out, "\"%s\" is an array of %zu to %zu items", key, least, most);
     return SF_OK;
 }
 
@@ -212,9 +209,9 @@ static sf_status get_string(reader *r, const sf_json *object, const char *key, c
     const sf_json *value = sf_json_get(object, key);
     sf_str text;
     if (!value)
-        return FAIL(r, object, "\"%s\" is missing", key);
+        return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     if (!sf_json_string(value, &text))
-        return FAIL(r, value, "\"%s\" is a string", key);
+        return SF_JSON_FAIL(r, value, "\"%s\" is a string", key);
     *out = sf_arena_string(&r->cluster->arena, text.at, text.length);
     return SF_OK;
 }
@@ -231,10 +228,10 @@ static sf_status get_int(reader *r, const sf_json *object, const char *key, int6
 {
     const sf_json *value = sf_json_get(object, key);
     if (!value)
-        return FAIL(r, object, "\"%s\" is missing", key);
+        return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     if (!sf_json_int(value, out) || *out < least || *out > most)
-        return FAIL(r, value, "\"%s\" is an integer from %lld to %lld", key, (long long)least,
-                    (long long)most);
+        return SF_JSON_FAIL(r, value, "\"%s\" is an integer from %lld to %lld", key,
+                            (long long)least, (long long)most);
     return SF_OK;
 }
 
@@ -256,10 +253,11 @@ static sf_status get_number(reader *r, const sf_json *object, const char *key, d
 {
     const sf_json *value = sf_json_get(object, key);
     if (!value)
-        return FAIL(r, object, "\"%s\" is missing", key);
+        return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     if (!is_number(value, least, most, out))
-        return FAIL(r, value, "\"%s\" is a %s number%s", key,
-                    least > 0 ? "positive" : "non-negative", most == 1 ? " of at most 1" : "");
+        return SF_JSON_FAIL(r, value, "\"%s\" is a %s number%s", key,
+                            least > 0 ? "positive" : "non-negative",
+                            most == 1 ? " of at most 1" : "");
     return SF_OK;
 }
 
@@ -269,7 +267,7 @@ static sf_status get_link(reader *r, const sf_json *object, const char *key, sf_
     static const char *const inside_keys[] = {"latency", "bandwidth", "lanes", "peer", NULL};
     const sf_json *value = sf_json_get(object, key);
     if (!value)
-        return FAIL(r, object, "\"%s\" is missing", key);
+        return SF_JSON_FAIL(r, object, "\"%s\" is missing", key);
     SF_TRY(expect_object(r, value, key, strcmp(key, "inside") == 0 ? inside_keys : keys));
     if (sf_json_get(value, "peer"))
         SF_TRY(get_number(r, value, "peer", LEAST_NUMBER, MOST_NUMBER, &out->peer));
@@ -290,9 +288,10 @@ static sf_status get_curve(reader *r, const sf_json *object, const char *key, sf
         if (sf_json_kind_of(point) != SF_JSON_ARRAY || sf_json_count(point) != 2 ||
             !is_number(sf_json_item(point, 0), LEAST_NUMBER, MOST_NUMBER, &amounts[i]) ||
             !is_number(sf_json_item(point, 1), LEAST_NUMBER, MOST_NUMBER, &seconds[i]))
-            return FAIL(r, point, "a point of a curve is [amount, seconds], both positive");
+            return SF_JSON_FAIL(r, point, "a point of a curve is [amount, seconds], both positive");
         if (i > 0 && (amounts[i] <= amounts[i - 1] || seconds[i] < seconds[i - 1]))
-            return FAIL(r, point, "along a curve amounts increase, and seconds do not decrease");
+            return SF_JSON_FAIL(r, point,
+                                "along a curve amounts increase, and seconds do not decrease");
     }
     *out = (sf_curve){count, amounts, seconds};
     return SF_OK;
@@ -304,7 +303,7 @@ static sf_status get_flops(reader *r, const sf_json *device, sf_device_kind *out
 {
     const sf_json *flops = sf_json_get(device, "flops");
     if (!flops)
-        return FAIL(r, device, "\"flops\" is missing");
+        return SF_JSON_FAIL(r, device, "\"flops\" is missing");
     SF_TRY(expect_object(r, flops, "flops", math_keys));
     for (int m = 0; m < SF_MATH_COUNT; m++)
         if (m == SF_MATH_F32 || sf_json_get(flops, math_keys[m]))
@@ -340,7 +339,7 @@ static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *ou
         if (device_numbers[i].may_miss && !sf_json_get(device, device_numbers[i].key))
             continue;
         SF_TRY(get_number(r, device, device_numbers[i].key, device_numbers[i].least,
-                          device_numbers[i].most, number_of(out, i)));
+                          device_numbers[i].most, number_in_row(out, i)));
     }
     return get_device_curves(r, device, out);
 }
@@ -356,7 +355,8 @@ static sf_status get_devices(reader *r, const sf_json *root)
         SF_TRY(get_device(r, item, &cluster->kinds[i]));
         for (size_t j = 0; j < i; j++)
             if (strcmp(cluster->kinds[j].name, cluster->kinds[i].name) == 0)
-                return FAIL(r, item, "two devices are called \"%s\"", cluster->kinds[i].name);
+                return SF_JSON_FAIL(r, item, "two devices are called \"%s\"",
+                                    cluster->kinds[i].name);
         cluster->nkinds++;
     }
     return SF_OK;
@@ -373,7 +373,8 @@ static sf_status get_nodes(reader *r, const sf_json *nodes, sf_nodes *out)
     while (out->kind < r->cluster->nkinds && strcmp(r->cluster->kinds[out->kind].name, name) != 0)
         out->kind++;
     if (out->kind == r->cluster->nkinds)
-        return FAIL(r, sf_json_get(nodes, "device"), "\"devices\" has none called \"%s\"", name);
+        return SF_JSON_FAIL(r, sf_json_get(nodes, "device"), "\"devices\" has none called \"%s\"",
+                            name);
     SF_TRY(get_link(r, nodes, "inside", &out->inside));
     return get_link(r, nodes, "network", &out->network);
 }
@@ -412,14 +413,15 @@ static sf_status get_measured(reader *r, const sf_json *item, sf_measured *out)
     while (found < SF_COLLECTIVE_COUNT && strcmp(sf_collective_name((sf_collective)found), kind))
         found++;
     if (found == SF_COLLECTIVE_COUNT)
-        return FAIL(r, sf_json_get(item, "kind"), "there is no collective \"%s\"", kind);
+        return SF_JSON_FAIL(r, sf_json_get(item, "kind"), "there is no collective \"%s\"", kind);
     out->kind = (sf_collective)found;
     SF_TRY(expect_list(r, item, "shape", SF_LEVELS, SF_LEVELS, &shape));
     for (int l = 0; l < SF_LEVELS; l++) {
         int64_t size;
         if (!sf_json_int(sf_json_item(shape, (size_t)l), &size) || size < 1 ||
             size > SF_MAX_DEVICES)
-            return FAIL(r, shape, "\"shape\" is members in a node, nodes in a rack, and racks");
+            return SF_JSON_FAIL(r, shape,
+                                "\"shape\" is members in a node, nodes in a rack, and racks");
         out->shape[l] = (int)size;
     }
     return get_curve(r, item, "seconds", &out->curve);
@@ -441,7 +443,7 @@ static sf_status get_collectives(reader *r, const sf_json *root)
         for (int j = 0; j < i; j++)
             if (cluster->measured[j].kind == measured->kind &&
                 memcmp(cluster->measured[j].shape, measured->shape, sizeof measured->shape) == 0)
-                return FAIL(r, item, "this collective in groups of this shape comes twice");
+                return SF_JSON_FAIL(r, item, "this collective in groups of this shape comes twice");
         cluster->nmeasured++;
     }
     return SF_OK;
@@ -458,8 +460,8 @@ static sf_status read_root(reader *r)
     SF_TRY(expect_object(r, root, "a cluster", keys));
     SF_TRY(get_string(r, root, "format", &format));
     if (strcmp(format, CLUSTER_FORMAT) != 0)
-        return FAIL(r, sf_json_get(root, "format"), "this is \"%s\", not \"%s\"", format,
-                    CLUSTER_FORMAT);
+        return SF_JSON_FAIL(r, sf_json_get(root, "format"), "this is \"%s\", not \"%s\"", format,
+                            CLUSTER_FORMAT);
     SF_TRY(get_int(r, root, "version", CLUSTER_VERSION, CLUSTER_VERSION, &version));
     SF_TRY(get_string(r, root, "name", &r->cluster->name));
     SF_TRY(get_source(r, root, &r->cluster->source));

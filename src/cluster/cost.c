@@ -12,7 +12,7 @@ const char *sf_algorithm_name(sf_algorithm algorithm)
 
 /* Collectives */
 
-static void take(double seconds, sf_algorithm algorithm, double *least, sf_algorithm *how)
+static void take_faster(double seconds, sf_algorithm algorithm, double *least, sf_algorithm *how)
 {
     if (seconds >= *least)
         return;
@@ -33,13 +33,13 @@ typedef struct way {
 } way;
 
 /* all_gather or reduce_scatter among n members. */
-static way gather(int n, double latency, double bandwidth, double bytes)
+static way gather_way(int n, double latency, double bandwidth, double bytes)
 {
     double whole = bytes / bandwidth;
     return (way){(n - 1) * latency + (double)(n - 1) / n * whole, log2_ceil(n) * latency + whole};
 }
 
-static way broadcast(int n, double latency, double bandwidth, double bytes)
+static way broadcast_way(int n, double latency, double bandwidth, double bytes)
 {
     double whole = bytes / bandwidth;
     return (way){(n - 1) * latency + whole, log2_ceil(n) * (latency + whole)};
@@ -48,7 +48,7 @@ static way broadcast(int n, double latency, double bandwidth, double bytes)
 typedef way formula(int n, double latency, double bandwidth, double bytes);
 
 /* The flat way over all levels, and level by level. */
-static double staged(const sf_shape *s, formula *of, double bytes, sf_algorithm *how)
+static double staged_time(const sf_shape *s, formula *of, double bytes, sf_algorithm *how)
 {
     double latency = 0, bandwidth = HUGE_VAL, least = HUGE_VAL, levels = 0;
     for (int l = 0; l < s->nlevels; l++) {
@@ -59,10 +59,10 @@ static double staged(const sf_shape *s, formula *of, double bytes, sf_algorithm 
         levels += fmin(stage.ring, stage.tree);
     }
     way flat = of(s->members, latency, bandwidth, bytes);
-    take(flat.ring, SF_ALGORITHM_RING, &least, how);
-    take(flat.tree, SF_ALGORITHM_TREE, &least, how);
+    take_faster(flat.ring, SF_ALGORITHM_RING, &least, how);
+    take_faster(flat.tree, SF_ALGORITHM_TREE, &least, how);
     if (s->even && s->nlevels > 1)
-        take(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
+        take_faster(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
     return least;
 }
 
@@ -74,13 +74,13 @@ static double all_to_all(const sf_shape *s, double bytes, sf_algorithm *how)
         flat += at->reached * (at->latency + bytes / s->members / at->own);
         levels += (at->size - 1) * (at->latency + bytes / at->size / at->own);
     }
-    take(flat, SF_ALGORITHM_RING, &least, how);
+    take_faster(flat, SF_ALGORITHM_RING, &least, how);
     if (s->even && s->nlevels > 1)
-        take(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
+        take_faster(levels, SF_ALGORITHM_HIERARCHICAL, &least, how);
     return least;
 }
 
-static double permute(const sf_shape *s, double bytes, sf_algorithm *how)
+static double permute_time(const sf_shape *s, double bytes, sf_algorithm *how)
 {
     double latency = 0, bandwidth = HUGE_VAL;
     for (int l = 0; l < s->nlevels; l++) {
@@ -102,16 +102,16 @@ static double in_shape(const sf_shape *s, sf_collective kind, double bytes, sf_a
     }
     switch (kind) {
     case SF_ALL_REDUCE:
-        return 2 * staged(s, gather, bytes, how);
+        return 2 * staged_time(s, gather_way, bytes, how);
     case SF_ALL_GATHER:
     case SF_REDUCE_SCATTER:
-        return staged(s, gather, bytes, how);
+        return staged_time(s, gather_way, bytes, how);
     case SF_BROADCAST:
-        return staged(s, broadcast, bytes, how);
+        return staged_time(s, broadcast_way, bytes, how);
     case SF_ALL_TO_ALL:
         return all_to_all(s, bytes, how);
     case SF_PERMUTE:
-        return permute(s, bytes, how);
+        return permute_time(s, bytes, how);
     case SF_COLLECTIVE_COUNT:
         break;
     }

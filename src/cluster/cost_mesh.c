@@ -23,7 +23,7 @@ typedef struct layer {
     node *nodes;  /* from the first node of the mesh on */
 } layer;
 
-static double share(const sf_link *link, int users)
+static double share_of_link(const sf_link *link, int users)
 {
     return link->lanes == 0 || link->lanes >= users
                ? link->bandwidth
@@ -68,10 +68,10 @@ static void describe_nodes(layer *on, int first)
         n->latency[0] = run->inside.latency;
         n->latency[1] = run->network.latency;
         n->latency[2] = fmax(run->network.latency, cluster->uplink.latency);
-        n->own[0] = share(&run->inside, in_node[i]);
+        n->own[0] = share_of_link(&run->inside, in_node[i]);
         n->peer = run->inside.peer > 0 ? run->inside.peer : n->own[0];
-        n->own[1] = share(&run->network, in_node[i]);
-        n->own[2] = fmin(n->own[1], share(&cluster->uplink, in_rack[n->rack]));
+        n->own[1] = share_of_link(&run->network, in_node[i]);
+        n->own[2] = fmin(n->own[1], share_of_link(&cluster->uplink, in_rack[n->rack]));
     }
 }
 
@@ -82,7 +82,7 @@ typedef struct survey {
     int least, most; /* members below a port of the level above */
 } survey;
 
-static void see(survey *s, double latency, double own, int members)
+static void see_level(survey *s, double latency, double own, int members)
 {
     bool first = !s->spanned;
     s->spanned = true;
@@ -91,7 +91,7 @@ static void see(survey *s, double latency, double own, int members)
     s->together = first ? members * own : fmin(s->together, members * own);
 }
 
-static void count(survey *s, int members)
+static void count_members(survey *s, int members)
 {
     s->least = s->most == 0 || members < s->least ? members : s->least;
     s->most = members > s->most ? members : s->most;
@@ -103,14 +103,14 @@ typedef struct rack {
     double latency, own; /* on level 2 */
 } rack;
 
-static void add_node(const node *n, int members, bool more_nodes, survey levels[SF_LEVELS],
-                     rack *in)
+static void add_node_members(const node *n, int members, bool more_nodes, survey levels[SF_LEVELS],
+                             rack *in)
 {
     if (members > 1)
-        see(&levels[0], n->latency[0], fmin(n->own[0], (members - 1) * n->peer), 1);
+        see_level(&levels[0], n->latency[0], fmin(n->own[0], (members - 1) * n->peer), 1);
     if (more_nodes)
-        see(&levels[1], n->latency[1], n->own[1], members);
-    count(&levels[0], members);
+        see_level(&levels[1], n->latency[1], n->own[1], members);
+    count_members(&levels[0], members);
     in->own = in->nodes == 0 ? n->own[2] : fmin(in->own, n->own[2]);
     in->latency = fmax(in->latency, n->latency[2]);
     in->members += members;
@@ -141,7 +141,7 @@ static rack survey_rack(const layer *on, const int *ranks, int members, survey l
     while (in.members < members) {
         const int *rest = ranks + in.members;
         int here = count_in_node(on, rest, members - in.members);
-        add_node(&on->nodes[on->node_of[rest[0]]], here, more_nodes, levels, &in);
+        add_node_members(&on->nodes[on->node_of[rest[0]]], here, more_nodes, levels, &in);
     }
     return in;
 }
@@ -157,8 +157,8 @@ static bool survey_group(const layer *on, const int *ranks, int members, survey 
         int here = count_in_rack(on, ranks + at, members - at);
         rack in = survey_rack(on, ranks + at, here, levels);
         if (more_racks)
-            see(&levels[2], in.latency, in.own, in.members);
-        count(&levels[1], in.members);
+            see_level(&levels[2], in.latency, in.own, in.members);
+        count_members(&levels[1], in.members);
         least_nodes = in.nodes < least_nodes ? in.nodes : least_nodes;
         most_nodes = in.nodes > most_nodes ? in.nodes : most_nodes;
         at += here;
@@ -177,7 +177,7 @@ static void count_reached(const survey levels[SF_LEVELS], int members, int reach
     reached[2] = members - levels[1].least;
 }
 
-static sf_shape make_shape(const layer *on, const int *ranks, int members)
+static sf_shape make_group_shape(const layer *on, const int *ranks, int members)
 {
     survey levels[SF_LEVELS] = {0};
     sf_shape s = {.members = members};
@@ -256,7 +256,7 @@ static void add_groups(const layer *on, uint32_t axes, int *offsets, int *bases,
     for (int g = 0; g < ngroups; g++) {
         for (int i = 0; i < members; i++)
             ranks[i] = bases[g] + offsets[i];
-        add_shape(on, &costs->groups[axes], make_shape(on, ranks, members));
+        add_shape(on, &costs->groups[axes], make_group_shape(on, ranks, members));
     }
 }
 

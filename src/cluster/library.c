@@ -184,7 +184,7 @@ const sf_library_bed *sf_library_bed_nth(int index)
 }
 
 /* Cuts the next word off the front. */
-static sf_str next_word(sf_str *text)
+static sf_str next_name_word(sf_str *text)
 {
     const char *dash = memchr(text->at, '-', text->length);
     size_t length = dash ? (size_t)(dash - text->at) : text->length;
@@ -199,17 +199,17 @@ static bool same_word(sf_str a, sf_str b)
     return a.length == b.length && strncasecmp(a.at, b.at, a.length) == 0;
 }
 
-static bool matches(sf_str text, const char *name)
+static bool name_matches(sf_str text, const char *name)
 {
     sf_str rest = sf_str_of(name);
-    if (!same_word(next_word(&text), next_word(&rest)))
+    if (!same_word(next_name_word(&text), next_name_word(&rest)))
         return false;
     while (text.length > 0) {
-        sf_str word = next_word(&text);
+        sf_str word = next_name_word(&text);
         do {
             if (rest.length == 0)
                 return false;
-        } while (!same_word(word, next_word(&rest)));
+        } while (!same_word(word, next_name_word(&rest)));
     }
     return true;
 }
@@ -217,7 +217,7 @@ static bool matches(sf_str text, const char *name)
 const sf_library_kind *sf_library_kind_find(sf_str text)
 {
     for (int i = 0; text.length > 0 && sf_library_kind_nth(i); i++)
-        if (matches(text, sf_library_kind_nth(i)->kind.name))
+        if (name_matches(text, sf_library_kind_nth(i)->kind.name))
             return sf_library_kind_nth(i);
     return NULL;
 }
@@ -230,7 +230,7 @@ typedef struct wish {
 } wish;
 
 /* Cuts a number and the character after it off the front; `after` 0 is the end. */
-static bool take_number(sf_str *text, char after, int64_t *out)
+static bool take_count(sf_str *text, char after, int64_t *out)
 {
     size_t length = 0;
     while (length < text->length && text->at[length] >= '0' && text->at[length] <= '9')
@@ -244,15 +244,15 @@ static bool take_number(sf_str *text, char after, int64_t *out)
 
 static bool parse_network(sf_str text, wish *out)
 {
-    if (!take_number(&text, 'x', &out->nics))
+    if (!take_count(&text, 'x', &out->nics))
         out->nics = 1;
-    return take_number(&text, 'G', &out->gigabits) && text.length == 0 && out->nics <= INT_MAX &&
+    return take_count(&text, 'G', &out->gigabits) && text.length == 0 && out->nics <= INT_MAX &&
            out->gigabits <= 1000000;
 }
 
 static bool parse_wish(sf_str text, wish *out)
 {
-    if (!take_number(&text, 'x', &out->nodes) || !take_number(&text, 'x', &out->devices))
+    if (!take_count(&text, 'x', &out->nodes) || !take_count(&text, 'x', &out->devices))
         return false;
     const char *at = memchr(text.at, '@', text.length);
     out->kind = (sf_str){text.at, at ? (size_t)(at - text.at) : text.length};
@@ -261,8 +261,8 @@ static bool parse_wish(sf_str text, wish *out)
            (!at || parse_network((sf_str){text.at + used, text.length - used}, out));
 }
 
-static sf_cluster *build(sf_str name, const char *source, const sf_library_kind *row, int nodes,
-                         int devices, sf_link network)
+static sf_cluster *build_cluster(sf_str name, const char *source, const sf_library_kind *row,
+                                 int nodes, int devices, sf_link network)
 {
     sf_cluster *cluster = sf_cluster_new();
     sf_arena *arena = &cluster->arena;
@@ -291,7 +291,7 @@ static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluste
     sf_link network = row->network;
     if (w->gigabits > 0)
         network = (sf_link)NICS((int)w->nics, (double)w->gigabits);
-    *out = build(text, row->nodes, row, (int)w->nodes, (int)w->devices, network);
+    *out = build_cluster(text, row->nodes, row, (int)w->nodes, (int)w->devices, network);
     return sf_cluster_finish(*out, SF_NOWHERE, diag);
 }
 
@@ -302,8 +302,8 @@ sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
         const sf_library_bed *bed = sf_library_bed_nth(i);
         if (!sf_str_is(text, bed->name))
             continue;
-        *out = build(text, bed->source, sf_library_kind_find(sf_str_of(bed->kind)), bed->nodes,
-                     bed->devices, bed->network);
+        *out = build_cluster(text, bed->source, sf_library_kind_find(sf_str_of(bed->kind)),
+                             bed->nodes, bed->devices, bed->network);
         return sf_cluster_finish(*out, SF_NOWHERE, diag);
     }
     if (parse_wish(text, &w))

@@ -24,7 +24,7 @@ typedef struct reader {
     sf_diag *diag;
 } reader;
 
-static sf_loc place(const reader *in)
+static sf_loc place_in_file(const reader *in)
 {
     return (sf_loc){in->file, 0, 0};
 }
@@ -51,18 +51,19 @@ static bool fills_bytes(sf_dtype dtype)
     return dtype == SF_PRED || sf_dtype_get(dtype)->bits % 8 == 0;
 }
 
-static sf_status read_dtype(const reader *in, sf_str name, const sf_json *entry, sf_dtype *out)
+static sf_status read_tensor_dtype(const reader *in, sf_str name, const sf_json *entry,
+                                   sf_dtype *out)
 {
     sf_str text;
     if (!sf_json_string(sf_json_get(entry, "dtype"), &text))
-        return sf_fail(in->diag, SF_EINPUT, place(in), "tensor '%.*s' has no dtype",
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in), "tensor '%.*s' has no dtype",
                        SF_STR_ARGS(name));
     if (!sf_dtype_find(SF_SPELL_SAFETENSORS, text, out))
-        return sf_fail(in->diag, SF_EUNSUPPORTED, place(in),
+        return sf_fail(in->diag, SF_EUNSUPPORTED, place_in_file(in),
                        "tensor '%.*s' has the unknown dtype '%.*s'", SF_STR_ARGS(name),
                        SF_STR_ARGS(text));
     if (!fills_bytes(*out))
-        return sf_fail(in->diag, SF_EUNSUPPORTED, place(in),
+        return sf_fail(in->diag, SF_EUNSUPPORTED, place_in_file(in),
                        "tensor '%.*s' is %.*s: elements narrower than a byte are not read",
                        SF_STR_ARGS(name), SF_STR_ARGS(text));
     return SF_OK;
@@ -71,24 +72,24 @@ static sf_status read_dtype(const reader *in, sf_str name, const sf_json *entry,
 static sf_status read_type(const reader *in, sf_str name, const sf_json *entry, const sf_type **out)
 {
     sf_dtype dtype;
-    SF_TRY(read_dtype(in, name, entry, &dtype));
+    SF_TRY(read_tensor_dtype(in, name, entry, &dtype));
     const sf_json *shape = sf_json_get(entry, "shape");
     if (sf_json_kind_of(shape) != SF_JSON_ARRAY)
-        return sf_fail(in->diag, SF_EINPUT, place(in), "tensor '%.*s' has no shape",
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in), "tensor '%.*s' has no shape",
                        SF_STR_ARGS(name));
     size_t rank = sf_json_count(shape);
     if (rank > SF_MAX_RANK)
-        return sf_fail(in->diag, SF_EUNSUPPORTED, place(in),
+        return sf_fail(in->diag, SF_EUNSUPPORTED, place_in_file(in),
                        "tensor '%.*s' has %zu dimensions, more than %d", SF_STR_ARGS(name), rank,
                        SF_MAX_RANK);
     int64_t dims[SF_MAX_RANK];
     for (size_t i = 0; i < rank; i++)
         if (!sf_json_int(sf_json_item(shape, i), &dims[i]) || dims[i] < 0)
-            return sf_fail(in->diag, SF_EINPUT, place(in),
+            return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                            "dimension %zu of tensor '%.*s' is no size", i, SF_STR_ARGS(name));
     *out = sf_type_get(in->out->pool, dtype, (int)rank, dims);
     if (!*out)
-        return sf_fail(in->diag, SF_EINPUT, place(in), "tensor '%.*s' is too large",
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in), "tensor '%.*s' is too large",
                        SF_STR_ARGS(name));
     return SF_OK;
 }
@@ -101,15 +102,15 @@ static sf_status read_range(const reader *in, sf_str name, const sf_json *entry,
         !sf_json_int(sf_json_item(offsets, 0), &out->begin) ||
         !sf_json_int(sf_json_item(offsets, 1), &out->end) || out->begin < 0 ||
         out->end < out->begin)
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "tensor '%.*s' needs data_offsets [BEGIN, END]", SF_STR_ARGS(name));
     if ((uint64_t)out->end > in->data.length)
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "tensor '%.*s' ends at byte %" PRId64 " of %zu byte%s of data",
                        SF_STR_ARGS(name), out->end, in->data.length, sf_plural(in->data.length));
     char text[SF_TYPE_TEXT];
     if (out->end - out->begin != sf_type_bytes(type))
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "tensor '%.*s' is %s, which is %" PRId64 " byte%s, but has %" PRId64,
                        SF_STR_ARGS(name), sf_type_text(type, text), sf_type_bytes(type),
                        sf_plural((uint64_t)sf_type_bytes(type)), out->end - out->begin);
@@ -129,7 +130,7 @@ static sf_status read_data(const reader *in, sf_str name, sf_tensor *tensor, int
     if (tensor->type->dtype == SF_PRED)
         for (int64_t i = 0; i < tensor->type->count; i++)
             if (from[i] != 0 && from[i] != 1)
-                return sf_fail(in->diag, SF_EINPUT, place(in),
+                return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                                "element %" PRId64 " of tensor '%.*s' is %d, and a BOOL is 0 or 1",
                                i, SF_STR_ARGS(name), (unsigned char)from[i]);
     return SF_OK;
@@ -138,13 +139,13 @@ static sf_status read_data(const reader *in, sf_str name, sf_tensor *tensor, int
 static sf_status read_tensor(reader *in, sf_str name, const sf_json *entry)
 {
     if (sf_json_kind_of(entry) != SF_JSON_OBJECT)
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "the entry of tensor '%.*s' is %s, not an object", SF_STR_ARGS(name),
                        sf_json_kind_name(sf_json_kind_of(entry)));
     for (size_t i = 0; i < sf_json_count(entry); i++) {
         sf_str key = sf_json_key_at(entry, i);
         if (!sf_str_is(key, "dtype") && !sf_str_is(key, "shape") && !sf_str_is(key, "data_offsets"))
-            return sf_fail(in->diag, SF_EINPUT, place(in),
+            return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                            "tensor '%.*s' has the unknown key '%.*s'", SF_STR_ARGS(name),
                            SF_STR_ARGS(key));
     }
@@ -160,18 +161,18 @@ static sf_status read_tensor(reader *in, sf_str name, const sf_json *entry)
     return SF_OK;
 }
 
-static sf_status read_metadata(reader *in, const sf_json *object)
+static sf_status read_header_metadata(reader *in, const sf_json *object)
 {
     if (sf_json_kind_of(object) != SF_JSON_OBJECT)
-        return sf_fail(in->diag, SF_EINPUT, place(in), "%s is %s, not an object", metadata_name,
-                       sf_json_kind_name(sf_json_kind_of(object)));
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in), "%s is %s, not an object",
+                       metadata_name, sf_json_kind_name(sf_json_kind_of(object)));
     size_t count = sf_json_count(object);
     in->out->metadata = SF_ARRAY(&in->out->arena, count, sf_named_text);
     for (size_t i = 0; i < count; i++) {
         sf_named_text *text = &in->out->metadata[i];
         text->key = sf_json_key_at(object, i);
         if (!sf_json_string(sf_json_value_at(object, i), &text->value))
-            return sf_fail(in->diag, SF_EINPUT, place(in),
+            return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                            "%s has a value that is no string: '%.*s'", metadata_name,
                            SF_STR_ARGS(text->key));
     }
@@ -196,7 +197,7 @@ static sf_status check_tiling(reader *in)
     for (size_t i = 0; i < count; i++) {
         sf_str name = in->out->tensors[in->ranges[i].tensor].name;
         if (in->ranges[i].begin != end)
-            return sf_fail(in->diag, SF_EINPUT, place(in),
+            return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                            "tensor '%.*s' begins at byte %" PRId64 ", %s at %" PRId64,
                            SF_STR_ARGS(name), in->ranges[i].begin,
                            in->ranges[i].begin > end ? "but the one before it ends"
@@ -205,7 +206,7 @@ static sf_status check_tiling(reader *in)
         end = in->ranges[i].end;
     }
     if ((uint64_t)end != in->data.length)
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "the last tensor is followed by %zu byte%s of data",
                        in->data.length - (size_t)end, sf_plural(in->data.length - (size_t)end));
     return SF_OK;
@@ -238,14 +239,14 @@ static const sf_named_tensor **sort_by_name(sf_arena *arena, const sf_named_tens
 static sf_status split_header(reader *in, sf_str bytes, sf_str *header)
 {
     if (bytes.length < PREFIX)
-        return sf_fail(in->diag, SF_EINPUT, place(in),
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                        "a safetensors file has more than %zu byte%s", bytes.length,
                        sf_plural(bytes.length));
     uint64_t length = 0;
     for (int i = PREFIX; i-- > 0;)
         length = length << 8 | (unsigned char)bytes.at[i];
     if (length > SF_SAFETENSORS_MOST_HEADER || length > bytes.length - PREFIX) {
-        sf_fail(in->diag, SF_EINPUT, place(in),
+        sf_fail(in->diag, SF_EINPUT, place_in_file(in),
                 "the header is said to be %" PRIu64 " byte%s long, in a file of %zu", length,
                 sf_plural(length), bytes.length);
         return sf_hint(in->diag, "is this a safetensors file, and all of it?");
@@ -253,11 +254,11 @@ static sf_status split_header(reader *in, sf_str bytes, sf_str *header)
     *header = (sf_str){bytes.at + PREFIX, (size_t)length};
     in->data = (sf_str){header->at + length, bytes.length - PREFIX - (size_t)length};
     if (length == 0 || header->at[0] != '{')
-        return sf_fail(in->diag, SF_EINPUT, place(in), "the header is no JSON object");
+        return sf_fail(in->diag, SF_EINPUT, place_in_file(in), "the header is no JSON object");
     return SF_OK;
 }
 
-static sf_status parse(reader *in, sf_str bytes)
+static sf_status parse_header(reader *in, sf_str bytes)
 {
     sf_safetensors *out = in->out;
     sf_str text;
@@ -270,7 +271,7 @@ static sf_status parse(reader *in, sf_str bytes)
     for (size_t i = 0; i < members; i++) {
         sf_str name = sf_json_key_at(header, i);
         if (sf_str_is(name, metadata_name))
-            SF_TRY(read_metadata(in, sf_json_value_at(header, i)));
+            SF_TRY(read_header_metadata(in, sf_json_value_at(header, i)));
         else
             SF_TRY(read_tensor(in, name, sf_json_value_at(header, i)));
     }
@@ -283,7 +284,7 @@ sf_status sf_safetensors_parse(sf_str bytes, const char *file, sf_diag *diag, sf
 {
     *out = (sf_safetensors){.pool = sf_pool_new()};
     reader in = {.out = out, .file = file, .diag = diag};
-    sf_status status = parse(&in, bytes);
+    sf_status status = parse_header(&in, bytes);
     if (status != SF_OK)
         sf_safetensors_close(out);
     return status;
@@ -297,7 +298,7 @@ sf_status sf_safetensors_read(const char *path, sf_diag *diag, sf_safetensors *o
     SF_TRY(sf_file_read(path, &arena, 0, &bytes, diag));
     *out = (sf_safetensors){.arena = arena, .pool = sf_pool_new()};
     reader in = {.out = out, .file = path, .diag = diag};
-    sf_status status = parse(&in, bytes);
+    sf_status status = parse_header(&in, bytes);
     if (status != SF_OK)
         sf_safetensors_close(out);
     return status;
@@ -410,9 +411,9 @@ static sf_status write_lent(sf_file_writer *writer, const sf_named_tensor *tenso
 }
 
 /* Allocates nothing, because the writer holds a file. */
-static sf_status write_all(const char *path, const sf_buf *header, size_t count,
-                           const sf_named_tensor *tensors, const sf_tensor_source *source,
-                           sf_diag *diag)
+static sf_status write_tensors(const char *path, const sf_buf *header, size_t count,
+                               const sf_named_tensor *tensors, const sf_tensor_source *source,
+                               sf_diag *diag)
 {
     unsigned char prefix[PREFIX];
     for (int i = 0; i < PREFIX; i++)
@@ -444,7 +445,7 @@ sf_status sf_safetensors_write_from(const char *path, size_t count, const sf_nam
     sf_buf header = {0};
     sf_status status = make_header(path, count, tensors, &header, diag);
     if (status == SF_OK)
-        status = write_all(path, &header, count, tensors, source, diag);
+        status = write_tensors(path, &header, count, tensors, source, diag);
     sf_buf_free(&header);
     return status;
 }

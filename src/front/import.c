@@ -109,7 +109,7 @@ static sf_value *operands_of(struct importer *im, const sf_node *node)
     return operands;
 }
 
-static void set_results(struct importer *im, const sf_node *node, const sf_block *block)
+static void set_call_results(struct importer *im, const sf_node *node, const sf_block *block)
 {
     for (uint32_t i = 0; i < node->nresults; i++)
         im->map[node->result + i] = im->map[block->results[i]];
@@ -139,14 +139,14 @@ static sf_status import_call(struct importer *im, const sf_node *node, const sf_
     SF_TRY(import_inline(im, block, operands_of(im, node)));
     im->ncalls--;
     im->call_site = outer;
-    set_results(im, node, block);
+    set_call_results(im, node, block);
     return SF_OK;
 }
 
 /* Scopes of the nodes that an iteration added were numbered by the iteration. Where its slices show
  * that it works on another layer (a backward scan runs from the last to the first), renumber them. */
-static void renumber(struct importer *im, size_t first_node, const sf_node *loop, int64_t from,
-                     int64_t to)
+static void renumber_nodes(struct importer *im, size_t first_node, const sf_node *loop,
+                           int64_t from, int64_t to)
 {
     char old_suffix[32], new_suffix[32];
     snprintf(old_suffix, sizeof old_suffix, "_%" PRId64, from);
@@ -179,7 +179,7 @@ static void renumber(struct importer *im, size_t first_node, const sf_node *loop
     }
 }
 
-static sf_status unroll(struct importer *im, const sf_node *node, int64_t trips)
+static sf_status unroll_loop(struct importer *im, const sf_node *node, int64_t trips)
 {
     const sf_block *body = node->regions[1];
     sf_value *carried = operands_of(im, node);
@@ -198,7 +198,7 @@ static sf_status unroll(struct importer *im, const sf_node *node, int64_t trips)
             carried[j] = im->map[body->results[j]];
         int64_t layer = emitter->sliced_at;
         if (loop >= 0 && layer >= 0 && layer != i && !emitter->slices_disagree)
-            renumber(im, first, node, i, layer);
+            renumber_nodes(im, first, node, i, layer);
     }
     if (loop >= 0)
         im->nloops--;
@@ -221,7 +221,7 @@ static int64_t known_trips(struct importer *im, const sf_node *node)
 }
 
 /* A region of two scalars that compares them: the direction, or NULL. */
-static const sf_attr *comparison_of(const sf_graph *graph, const sf_block *block)
+static const sf_attr *select_comparison(const sf_graph *graph, const sf_block *block)
 {
     if (block->narguments != 2 || block->nresults != 1)
         return NULL;
@@ -241,7 +241,7 @@ static bool recognise_body(struct importer *im, const sf_node *node, const sf_at
         return false;
     const sf_graph *from = im->module->graph;
     sf_monoid monoid = sf_monoid_of_block(from, node->regions[node->nregions - 1]);
-    const sf_attr *direction = select >= 0 ? comparison_of(from, node->regions[0]) : NULL;
+    const sf_attr *direction = select >= 0 ? select_comparison(from, node->regions[0]) : NULL;
     bool is_known = monoid != SF_MONOID_NONE && (select < 0 || direction);
     if (monoid == SF_MONOID_SECOND && !sf_is(node, SF_OP_SCATTER))
         is_known = false;
@@ -311,7 +311,7 @@ static sf_status import_case(struct importer *im, const sf_node *node, const sf_
     if (choice < 0 || choice >= node->nregions)
         choice = (int64_t)node->nregions - 1;
     SF_TRY(import_inline(im, node->regions[choice], NULL));
-    set_results(im, node, node->regions[choice]);
+    set_call_results(im, node, node->regions[choice]);
     return SF_OK;
 }
 
@@ -330,7 +330,7 @@ static sf_status import_node(struct importer *im, const sf_node *node)
         return import_case(im, node, scope);
     case SF_OP_WHILE: {
         int64_t trips = known_trips(im, node);
-        return trips >= 0 && trips <= im->options->unroll ? unroll(im, node, trips)
+        return trips >= 0 && trips <= im->options->unroll ? unroll_loop(im, node, trips)
                                                           : import_loop(im, node, scope, trips);
     }
     default:

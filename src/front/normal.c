@@ -177,7 +177,7 @@ static bool neutral_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 }
 
 /* A constant is the second operand where the order does not matter. */
-static void order_operands(sf_emitter *emitter, sf_node_spec *spec, sf_value swapped[2])
+static void order_commutative(sf_emitter *emitter, sf_node_spec *spec, sf_value swapped[2])
 {
     if (!spec->def->commutative || !sf_constant_of(emitter->graph, spec->operands[0]) ||
         sf_constant_of(emitter->graph, spec->operands[1]))
@@ -523,7 +523,7 @@ void sf_emit(sf_emitter *emitter, const sf_node_spec *given, sf_value *out)
     }
     spec.attrs = attrs;
     sf_value swapped[2];
-    order_operands(emitter, &spec, swapped);
+    order_commutative(emitter, &spec, swapped);
     if (fold_rule(emitter, &spec, out))
         return;
     rule *rewrite = rules[spec.def->id];

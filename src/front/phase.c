@@ -279,7 +279,7 @@ typedef struct rooted {
     sf_value value;
 } rooted;
 
-static int earlier_first(const void *a, const void *b)
+static int earlier_phase_first(const void *a, const void *b)
 {
     const rooted *x = a, *y = b;
     if (x->level != y->level)
@@ -303,7 +303,7 @@ static size_t list_roots(const flow *f, sf_value *out)
     for (size_t i = 0; i < f->nroots; i++)
         list[i] = (rooted){f->level[f->graph->values[f->roots[i]].node], i, f->roots[i]};
     if (f->nroots > 0)
-        qsort(list, f->nroots, sizeof *list, earlier_first);
+        qsort(list, f->nroots, sizeof *list, earlier_phase_first);
     for (size_t i = 0; i < f->nroots; i++)
         out[count++] = list[i].value;
     return count;

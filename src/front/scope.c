@@ -44,7 +44,7 @@ struct reader {
     int depth;
 };
 
-static void enter(struct reader *reader, sf_str name)
+static void enter_scope(struct reader *reader, sf_str name)
 {
     char text[256];
     if (reader->numbered && name.length < 200) {
@@ -60,10 +60,10 @@ static void enter(struct reader *reader, sf_str name)
 static void enter_loop(struct reader *reader)
 {
     if (reader->numbered)
-        enter(reader, sf_str_of("iteration"));
+        enter_scope(reader, sf_str_of("iteration"));
 }
 
-static void read_path(struct reader *reader, sf_str path, bool wrapped);
+static void read_scope_path(struct reader *reader, sf_str path, bool wrapped);
 
 static void read_part(struct reader *reader, sf_str part, bool wrapped)
 {
@@ -74,7 +74,7 @@ static void read_part(struct reader *reader, sf_str part, bool wrapped)
         if (sf_str_is(how, "jit") || sf_str_is(how, "pjit"))
             return;
         if (reader->depth++ < 16)
-            read_path(reader, what, true);
+            read_scope_path(reader, what, true);
         reader->depth--;
         return;
     }
@@ -88,10 +88,10 @@ static void read_part(struct reader *reader, sf_str part, bool wrapped)
     /* The outermost Flax module is named by its class, and only says what the model is. */
     if (is_plumbing(part) || (wrapped && isupper((unsigned char)part.at[0])))
         return;
-    enter(reader, part);
+    enter_scope(reader, part);
 }
 
-static void read_path(struct reader *reader, sf_str path, bool wrapped)
+static void read_scope_path(struct reader *reader, sf_str path, bool wrapped)
 {
     size_t start = 0;
     int parens = 0;
@@ -133,7 +133,7 @@ const sf_scope *sf_scope_of_path(sf_pool *pool, const char *path, int nloops,
         .iterations = iterations,
     };
     if (path)
-        read_path(&reader, without_primitive(path), false);
+        read_scope_path(&reader, without_primitive(path), false);
     enter_loop(&reader);
     return reader.scope;
 }

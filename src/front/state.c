@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static const sf_type *argument_type(const sf_graph *graph, uint32_t i)
+static const sf_type *type_of_argument(const sf_graph *graph, uint32_t i)
 {
     return sf_type_of(graph, graph->top->arguments[i]);
 }
@@ -31,7 +31,7 @@ static void set_next(sf_argument *argument, uint32_t result, sf_source from)
 }
 
 /* The argument or result that a number or a name means; SF_NONE when there is none. */
-static uint32_t find_argument(const sf_graph *graph, const char *text)
+static uint32_t find_named_argument(const sf_graph *graph, const char *text)
 {
     char *end;
     unsigned long number = strtoul(text, &end, 10);
@@ -61,12 +61,12 @@ static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
     if (!equals)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state \"%s\" is not ARGUMENT=RESULT", pair);
     *equals = 0;
-    uint32_t argument = find_argument(graph, pair), result = find_result(graph, equals + 1);
+    uint32_t argument = find_named_argument(graph, pair), result = find_result(graph, equals + 1);
     if (argument == SF_NONE)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
     if (result == SF_NONE)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
-    if (argument_type(graph, argument) != result_type(graph, result))
+    if (type_of_argument(graph, argument) != result_type(graph, result))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "state: argument %u and result %u have different types", argument, result);
     set_next(&graph->arguments[argument], result, SF_FROM_USER);
@@ -102,10 +102,10 @@ static bool shape_is(const sf_json *shape, const sf_type *type)
 
 /* Whether the sidecar's entry describes argument i: its shape, and its name at the end of the
  * argument's name where the text has names. */
-static bool describes(const sf_json *arg, const sf_graph *graph, uint32_t i)
+static bool describes_argument(const sf_json *arg, const sf_graph *graph, uint32_t i)
 {
     sf_str name, have = sf_str_of(graph->arguments[i].name);
-    if (!shape_is(sf_json_get(arg, "shape"), argument_type(graph, i)))
+    if (!shape_is(sf_json_get(arg, "shape"), type_of_argument(graph, i)))
         return false;
     if (!strchr(have.at, '[') || !sf_json_string(sf_json_get(arg, "name"), &name))
         return true;
@@ -144,7 +144,7 @@ struct sidecar {
     sf_diag *diag;
 };
 
-static sf_loc place(const struct sidecar *sidecar, const sf_json *value)
+static sf_loc place_in_sidecar(const struct sidecar *sidecar, const sf_json *value)
 {
     return sf_json_loc(value, sidecar->text, sidecar->file);
 }
@@ -155,19 +155,19 @@ static sf_status check_entry(const struct sidecar *sidecar, size_t number)
     const sf_json *role = sf_json_get(entry, "role"), *shape = sf_json_get(entry, "shape");
     sf_role known;
     if (sf_json_kind_of(entry) != SF_JSON_OBJECT)
-        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, entry),
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, entry),
                        "entry %zu of \"args\" must be an object, not %s", number,
                        sf_json_kind_name(sf_json_kind_of(entry)));
     if (!shape)
-        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, entry),
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, entry),
                        "entry %zu of \"args\" has no \"shape\"", number);
     if (!is_shape(shape))
-        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, shape),
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, shape),
                        "the \"shape\" of entry %zu must be an array of sizes, such as [16, 64]",
                        number);
     if (role_of_entry(entry, &known))
         return SF_OK;
-    sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, role ? role : entry),
+    sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, role ? role : entry),
             role ? "the \"role\" of entry %zu is none that is known" : "entry %zu has no \"role\"",
             number);
     return sf_hint(sidecar->diag, "a role is \"param\", \"opt_state\", \"batch\", \"key\" or "
@@ -181,7 +181,7 @@ static sf_status check_sidecar(const struct sidecar *sidecar)
         return sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
                        "this is no sidecar: it is no object with \"args\"");
     if (sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
-        return sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, sidecar->args),
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->args),
                        "\"args\" must be an array, not %s",
                        sf_json_kind_name(sf_json_kind_of(sidecar->args)));
     for (size_t i = 0; i < sf_json_count(sidecar->args); i++)
@@ -191,19 +191,19 @@ static sf_status check_sidecar(const struct sidecar *sidecar)
 }
 
 /* The entry that should have been argument i says why it is not. */
-static sf_status fail_to_match(const struct sidecar *sidecar, const sf_graph *graph, uint32_t i,
-                               size_t entry)
+static sf_status fail_to_match_state(const struct sidecar *sidecar, const sf_graph *graph,
+                                     uint32_t i, size_t entry)
 {
     char type[SF_TYPE_TEXT];
     const char *name = graph->arguments[i].name;
-    sf_type_text(argument_type(graph, i), type);
+    sf_type_text(type_of_argument(graph, i), type);
     if (entry == sf_json_count(sidecar->args)) {
         sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
                 "no entry is left for argument %u, %s, %s", i, name, type);
     } else {
         const sf_json *next = sf_json_item(sidecar->args, entry);
-        bool fits = shape_is(sf_json_get(next, "shape"), argument_type(graph, i));
-        sf_fail(sidecar->diag, SF_EINPUT, place(sidecar, next),
+        bool fits = shape_is(sf_json_get(next, "shape"), type_of_argument(graph, i));
+        sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, next),
                 "neither entry %zu nor a later one describes argument %u, %s, %s: entry %zu has "
                 "another %s",
                 entry, i, name, type, entry, fits ? "name" : "shape");
@@ -220,10 +220,10 @@ static sf_status assign_roles(const struct sidecar *sidecar, sf_graph *graph)
     size_t entry = 0, count = sf_json_count(sidecar->args);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         size_t first = entry;
-        while (entry < count && !describes(sf_json_item(sidecar->args, entry), graph, i))
+        while (entry < count && !describes_argument(sf_json_item(sidecar->args, entry), graph, i))
             entry++;
         if (entry == count)
-            return fail_to_match(sidecar, graph, i, first);
+            return fail_to_match_state(sidecar, graph, i, first);
         sf_role role = SF_ROLE_OTHER;
         role_of_entry(sf_json_item(sidecar->args, entry++), &role);
         set_role(&graph->arguments[i], role, SF_FROM_SIDECAR);
@@ -231,7 +231,7 @@ static sf_status assign_roles(const struct sidecar *sidecar, sf_graph *graph)
     return SF_OK;
 }
 
-static sf_status read_sidecar(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
+static sf_status read_sidecar_text(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
 {
     struct sidecar sidecar = {sf_str_of(options->sidecar), options->sidecar_file, NULL, diag};
     const sf_json *json;
@@ -257,14 +257,15 @@ static void link_by_sidecar(sf_graph *graph)
         sf_argument *argument = &graph->arguments[i];
         if (argument->role != SF_ROLE_PARAM && argument->role != SF_ROLE_STATE)
             continue;
-        if (result >= graph->top->nresults || result_type(graph, result) != argument_type(graph, i))
+        if (result >= graph->top->nresults ||
+            result_type(graph, result) != type_of_argument(graph, i))
             return;
         set_next(argument, result++, SF_FROM_SIDECAR);
     }
 }
 
 /* The words of a name: "opt[0].mu['params']['fc1']" has opt, 0, mu, params, fc1. */
-static bool next_word(const char **text, sf_str *word)
+static bool next_name_part(const char **text, sf_str *word)
 {
     const char *at = *text;
     while (*at && !isalnum((unsigned char)*at))
@@ -277,7 +278,7 @@ static bool next_word(const char **text, sf_str *word)
     return word->length > 0;
 }
 
-static bool is_one_of(sf_str word, const char *const *list)
+static bool is_one_of_words(sf_str word, const char *const *list)
 {
     for (; *list; list++)
         if (word.length == strlen(*list) && strncasecmp(word.at, *list, word.length) == 0)
@@ -308,17 +309,17 @@ static bool role_by_name(const char *name, sf_role *role)
     };
     sf_str first, word;
     const char *at = name;
-    if (!next_word(&at, &first))
+    if (!next_name_part(&at, &first))
         return false;
     /* The first word names the argument of the user's function, the others lie inside of it. */
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (is_one_of(first, table[i].words)) {
+        if (is_one_of_words(first, table[i].words)) {
             *role = table[i].role;
             return true;
         }
     for (size_t i = 0; i < 2; i++)
-        for (at = name; next_word(&at, &word);)
-            if (is_one_of(word, table[i].words)) {
+        for (at = name; next_name_part(&at, &word);)
+            if (is_one_of_words(word, table[i].words)) {
                 *role = table[i].role;
                 return true;
             }
@@ -372,7 +373,8 @@ static void link_by_name(sf_graph *graph)
         }
         bool found = *key.inside && low < count && strcmp(results[low].inside, key.inside) == 0;
         bool is_unique = low + 1 >= count || strcmp(results[low + 1].inside, key.inside) != 0;
-        if (found && is_unique && result_type(graph, results[low].index) == argument_type(graph, i))
+        if (found && is_unique &&
+            result_type(graph, results[low].index) == type_of_argument(graph, i))
             set_next(&graph->arguments[i], results[low].index, SF_FROM_NAME);
     }
     sf_free(results);
@@ -388,7 +390,7 @@ static void link_by_order(sf_graph *graph)
 {
     uint32_t count = 0;
     while (count < graph->top->narguments && count < graph->top->nresults &&
-           argument_type(graph, count) == result_type(graph, count))
+           type_of_argument(graph, count) == result_type(graph, count))
         count++;
     /* A function whose every result looks like an argument is a step only if something is left to
      * feed it, and a step reports its loss: otherwise this is chance. Gradients look like that. */
@@ -455,7 +457,7 @@ static void roles_from_flow(sf_graph *graph)
     bool *needed = needed_by_loss(graph), is_step = any_link(graph);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];
-        const sf_type *type = argument_type(graph, i);
+        const sf_type *type = type_of_argument(graph, i);
         if (argument->role_from != SF_FROM_NOTHING)
             continue;
         if (may_be_key(type))
@@ -473,14 +475,14 @@ static void roles_from_flow(sf_graph *graph)
 }
 
 /* Aliases come from the text: they may point past the results or join different types. */
-static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
+static sf_status check_state_aliases(const sf_graph *graph, sf_diag *diag)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
         if (argument->next_from != SF_FROM_ALIAS)
             continue;
         if (argument->next >= graph->top->nresults ||
-            argument_type(graph, i) != result_type(graph, argument->next))
+            type_of_argument(graph, i) != result_type(graph, argument->next))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                            "argument %u is aliased to result %u, which is not of its type", i,
                            argument->next);
@@ -490,7 +492,7 @@ static sf_status check_aliases(const sf_graph *graph, sf_diag *diag)
 
 sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_diag *diag)
 {
-    SF_TRY(check_aliases(graph, diag));
+    SF_TRY(check_state_aliases(graph, diag));
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];
         sf_role role;
@@ -500,7 +502,7 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
             set_role(argument, role, SF_FROM_NAME);
     }
     if (options->sidecar)
-        SF_TRY(read_sidecar(graph, options, diag));
+        SF_TRY(read_sidecar_text(graph, options, diag));
     if (options->state)
         SF_TRY(links_by_hand(graph, options->state, diag));
     else if (!any_link(graph) && options->sidecar)

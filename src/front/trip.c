@@ -37,13 +37,13 @@ void sf_trips_free(sf_trips *trips)
     sf_free(trips);
 }
 
-static void set(sf_trips *trips, sf_value value, const sf_attr *constant)
+static void set_constant(sf_trips *trips, sf_value value, const sf_attr *constant)
 {
     trips->known[value] = constant;
     trips->seen[value] = trips->loop;
 }
 
-static const sf_attr *constant_of(const sf_node *node)
+static const sf_attr *constant_of_node(const sf_node *node)
 {
     const sf_attr *value = node->attrs[SF_CONSTANT_VALUE];
     return value->dense.data ? value : NULL;
@@ -51,12 +51,12 @@ static const sf_attr *constant_of(const sf_node *node)
 
 /* What is known of a value. One that is used from outside of the loop is known if it is a constant:
  * anything else may have been followed for another loop. */
-static const sf_attr *get(const sf_trips *trips, sf_value value)
+static const sf_attr *constant_at(const sf_trips *trips, sf_value value)
 {
     if (trips->seen[value] == trips->loop)
         return trips->known[value];
     const sf_node *maker = sf_maker(trips->module->graph, value);
-    return maker && sf_is(maker, SF_OP_CONSTANT) ? constant_of(maker) : NULL;
+    return maker && sf_is(maker, SF_OP_CONSTANT) ? constant_of_node(maker) : NULL;
 }
 
 static bool follow_block(sf_trips *trips, const sf_block *block, bool all, int depth);
@@ -68,24 +68,24 @@ static void follow_call(sf_trips *trips, const sf_node *node, int depth)
         func->block->nresults != node->nresults || depth >= DEEPEST)
         return;
     for (uint32_t i = 0; i < node->noperands; i++)
-        set(trips, func->block->arguments[i], get(trips, node->operands[i]));
+        set_constant(trips, func->block->arguments[i], constant_at(trips, node->operands[i]));
     if (!follow_block(trips, func->block, true, depth + 1))
         return;
     for (uint32_t i = 0; i < node->nresults; i++)
-        set(trips, node->result + i, get(trips, func->block->results[i]));
+        set_constant(trips, node->result + i, constant_at(trips, func->block->results[i]));
 }
 
 static void follow_node(sf_trips *trips, const sf_node *node, int depth)
 {
     const sf_graph *graph = trips->module->graph;
     for (uint32_t i = 0; i < node->nresults; i++)
-        set(trips, node->result + i, NULL);
+        set_constant(trips, node->result + i, NULL);
     if (sf_is(node, SF_OP_CALL)) {
         follow_call(trips, node, depth);
         return;
     }
     if (sf_is(node, SF_OP_CONSTANT)) {
-        set(trips, node->result, constant_of(node));
+        set_constant(trips, node->result, constant_of_node(node));
         return;
     }
     if (node->nresults != 1 || node->noperands == 0 || node->noperands > MOST_OPERANDS)
@@ -93,7 +93,7 @@ static void follow_node(sf_trips *trips, const sf_node *node, int depth)
     const sf_dense *in[MOST_OPERANDS];
     const sf_type *types[MOST_OPERANDS + 1];
     for (uint32_t i = 0; i < node->noperands; i++) {
-        const sf_attr *operand = get(trips, node->operands[i]);
+        const sf_attr *operand = constant_at(trips, node->operands[i]);
         if (!operand)
             return;
         in[i] = &operand->dense;
@@ -165,9 +165,9 @@ static bool need_condition(sf_trips *trips, const sf_node *loop)
 static void next_turn(sf_trips *trips, const sf_block *body, const sf_attr **scratch)
 {
     for (uint32_t i = 0; i < body->nresults; i++)
-        scratch[i] = get(trips, body->results[i]);
+        scratch[i] = constant_at(trips, body->results[i]);
     for (uint32_t i = 0; i < body->nresults; i++)
-        set(trips, body->arguments[i], scratch[i]);
+        set_constant(trips, body->arguments[i], scratch[i]);
 }
 
 static int64_t count_turns(sf_trips *trips, const sf_node *loop, int64_t limit,
@@ -180,10 +180,10 @@ static int64_t count_turns(sf_trips *trips, const sf_node *loop, int64_t limit,
             *trips->steps -= loop->noperands;
         }
         for (uint32_t i = 0; i < loop->noperands; i++)
-            set(trips, cond->arguments[i], get(trips, body->arguments[i]));
+            set_constant(trips, cond->arguments[i], constant_at(trips, body->arguments[i]));
         if (!follow_block(trips, cond, false, 0))
             return -1;
-        const sf_attr *go_on = get(trips, cond->results[0]);
+        const sf_attr *go_on = constant_at(trips, cond->results[0]);
         if (!go_on)
             return -1;
         if (!sf_load_i64(go_on->dense.type->dtype, go_on->dense.data, 0))
@@ -203,7 +203,7 @@ int64_t sf_trip_count(sf_trips *trips, const sf_node *loop, const sf_attr *const
     if (!need_condition(trips, loop))
         return -1;
     for (uint32_t i = 0; i < loop->noperands; i++)
-        set(trips, loop->regions[1]->arguments[i], start[i]);
+        set_constant(trips, loop->regions[1]->arguments[i], start[i]);
     const sf_attr **scratch = sf_alloc(loop->noperands * sizeof *scratch);
     int64_t count = count_turns(trips, loop, limit, scratch);
     sf_free(scratch);

@@ -19,8 +19,8 @@ static bool is_free(const sf_node *node)
 }
 
 /* In the place of who reads it. */
-static sf_value copy_node(sf_graph *graph, sf_block *block, const sf_node *node,
-                          const sf_node *reader)
+static sf_value copy_shared_node(sf_graph *graph, sf_block *block, const sf_node *node,
+                                 const sf_node *reader)
 {
     const sf_type *type = sf_type_of(graph, node->result);
     sf_node_spec spec = {.def = node->def,
@@ -48,7 +48,7 @@ static void unshare_operands(unsharing *u, sf_block *block, uint32_t id)
             maker->scope = node->scope;
             maker->phase = node->phase;
         } else if (u->reader[maker->id] != id + 1) {
-            own = copy_node(u->graph, block, maker, node);
+            own = copy_shared_node(u->graph, block, maker, node);
             for (uint32_t j = i + 1; j < node->noperands; j++)
                 if (node->operands[j] == value)
                     node->operands[j] = own;

@@ -55,7 +55,7 @@ static arranger arranger_for(sf_graph *graph)
     return a;
 }
 
-static bool is_inside(const arranger *a, uint32_t node)
+static bool is_inside_block(const arranger *a, uint32_t node)
 {
     return node != SF_NONE && a->block[node] == a->now;
 }
@@ -65,18 +65,18 @@ static void capture_values(arranger *a, uint32_t by, const sf_value *values, uin
 {
     size_t ncaptured = a->ncaptured[by];
     for (uint32_t i = 0; i < count; i++)
-        if (is_inside(a, a->graph->values[values[i]].node))
+        if (is_inside_block(a, a->graph->values[values[i]].node))
             SF_PUSH(&a->arena, a->captured[by], ncaptured, *capacity, values[i]);
     a->ncaptured[by] = (uint32_t)ncaptured;
 }
 
-static void capture_block(arranger *a, uint32_t by, const sf_block *block, size_t *capacity)
+static void rank_captures(arranger *a, uint32_t by, const sf_block *block, size_t *capacity)
 {
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = a->graph->nodes[block->nodes[i]];
         capture_values(a, by, node->operands, node->noperands, capacity);
         for (uint32_t j = 0; j < node->nregions; j++)
-            capture_block(a, by, node->regions[j], capacity);
+            rank_captures(a, by, node->regions[j], capacity);
     }
     capture_values(a, by, block->results, block->nresults, capacity);
 }
@@ -84,7 +84,7 @@ static void capture_block(arranger *a, uint32_t by, const sf_block *block, size_
 static void push_node(arranger *a, uint32_t node, uint32_t place)
 {
     frame f = {.node = node, .place = place};
-    if (!is_inside(a, node) || a->placed[node])
+    if (!is_inside_block(a, node) || a->placed[node])
         return;
     f.level = a->level[node];
     SF_PUSH(&a->arena, a->stack, a->depth, a->capacity, f);
@@ -128,10 +128,10 @@ static void place_values(arranger *a, size_t count, const sf_value *values)
         place_with_needs(a, a->graph->values[values[i]].node);
 }
 
-static void look_at(arranger *a, sf_value value, uint32_t *level)
+static void look_at_use(arranger *a, sf_value value, uint32_t *level)
 {
     uint32_t maker = a->graph->values[value].node;
-    if (is_inside(a, maker) && a->level[maker] > *level)
+    if (is_inside_block(a, maker) && a->level[maker] > *level)
         *level = a->level[maker];
 }
 
@@ -139,9 +139,9 @@ static void set_level(arranger *a, const sf_node *node)
 {
     uint32_t level = 0;
     for (uint32_t i = 0; i < node->noperands; i++)
-        look_at(a, node->operands[i], &level);
+        look_at_use(a, node->operands[i], &level);
     for (uint32_t i = 0; i < a->ncaptured[node->id]; i++)
-        look_at(a, a->captured[node->id][i], &level);
+        look_at_use(a, a->captured[node->id][i], &level);
     a->level[node->id] = level + 1;
 }
 
@@ -156,7 +156,7 @@ static void arrange_block(arranger *a, sf_block *block, size_t nroots, const sf_
         const sf_node *node = a->graph->nodes[block->nodes[i]];
         size_t capacity = 0;
         for (uint32_t r = 0; r < node->nregions; r++)
-            capture_block(a, node->id, node->regions[r], &capacity);
+            rank_captures(a, node->id, node->regions[r], &capacity);
         set_level(a, node);
         a->effect[node->id] = SF_NONE;
         if (sf_node_has_effect(a->graph, node)) {
@@ -200,7 +200,7 @@ static void rename_values(const canon *c, sf_value *values, uint32_t count)
         values[i] = c->same[values[i]];
 }
 
-static bool is_constant(const sf_graph *graph, sf_value value)
+static bool takes_nothing(const sf_graph *graph, sf_value value)
 {
     const sf_node *node = sf_maker(graph, value);
     return node && node->noperands == 0;
@@ -235,14 +235,14 @@ static int compare_makers(const canon *c, sf_value a, sf_value b, int depth, int
 
 /* Constants come last, else what is made in fewer steps first. The order is to be the same in all layers of a
  * network, for which hashes would not do: they decide only where nothing else does. */
-static void order_operands(const canon *c, sf_node *node)
+static void order_by_rank(const canon *c, sf_node *node)
 {
     enum { DEPTH = 8 };
     int budget = 1 << DEPTH;
     if (!node->def->commutative || node->noperands != 2)
         return;
     sf_value a = node->operands[0], b = node->operands[1];
-    int order = is_constant(c->graph, a) - is_constant(c->graph, b);
+    int order = takes_nothing(c->graph, a) - takes_nothing(c->graph, b);
     if (order == 0)
         order = compare_numbers(c->level[a], c->level[b]);
     if (order == 0)
@@ -317,13 +317,13 @@ typedef struct sought {
     const sf_node *node;
 } sought;
 
-static bool is_sought(const void *item, const void *key)
+static bool is_sought_value(const void *item, const void *key)
 {
     const sought *s = key;
     return same_computation(s->canon, item, s->node);
 }
 
-static uint64_t hash_node(const canon *c, const sf_node *node)
+static uint64_t hash_canon_node(const canon *c, const sf_node *node)
 {
     uint64_t hash = sf_hash_mix((uint64_t)node->def->id, node->nresults);
     for (uint32_t i = 0; i < node->noperands; i++)
@@ -360,15 +360,15 @@ static void merge_block(canon *c, sf_block *block)
     for (uint32_t i = 0; i < block->nnodes; i++) {
         sf_node *node = c->graph->nodes[block->nodes[i]];
         rename_values(c, node->operands, node->noperands);
-        order_operands(c, node);
+        order_by_rank(c, node);
         set_value_levels(c, node);
         for (uint32_t r = 0; r < node->nregions; r++) {
             merge_block(c, node->regions[r]);
             arrange_block(&c->arranger, node->regions[r], 0, NULL);
         }
         if (!sf_node_has_effect(c->graph, node)) {
-            sf_intern_slot *slot =
-                sf_intern_find(&seen, &table, hash_node(c, node), is_sought, &(sought){c, node});
+            sf_intern_slot *slot = sf_intern_find(&seen, &table, hash_canon_node(c, node),
+                                                  is_sought_value, &(sought){c, node});
             if (slot->item) {
                 merge_into(c, c->graph->nodes[((const sf_node *)slot->item)->id], node);
                 continue;

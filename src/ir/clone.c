@@ -9,7 +9,7 @@ typedef struct cloning {
     sf_arena scratch;
 } cloning;
 
-static const sf_value *mapped(cloning *c, uint32_t count, const sf_value *values)
+static const sf_value *mapped_values(cloning *c, uint32_t count, const sf_value *values)
 {
     sf_value *out = SF_ARRAY(&c->scratch, count, sf_value);
     for (uint32_t i = 0; i < count; i++)
@@ -31,7 +31,7 @@ static void clone_node(cloning *c, const sf_node *node, sf_block *block)
         types[r] = sf_type_of(c->from, node->result + r);
     sf_node_spec spec = {.def = node->def,
                          .noperands = node->noperands,
-                         .operands = mapped(c, node->noperands, node->operands),
+                         .operands = mapped_values(c, node->noperands, node->operands),
                          .nresults = node->nresults,
                          .types = types,
                          .attrs = node->attrs,
@@ -55,7 +55,8 @@ static void clone_block(cloning *c, const sf_block *block, sf_block *copy)
         clone_node(c, c->from->nodes[block->nodes[i]], copy);
         sf_arena_reset(&c->scratch, mark);
     }
-    sf_block_return(c->to, copy, block->nresults, mapped(c, block->nresults, block->results));
+    sf_block_return(c->to, copy, block->nresults,
+                    mapped_values(c, block->nresults, block->results));
 }
 
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map)

@@ -42,7 +42,7 @@ const sf_dtype_info *sf_dtype_get(sf_dtype dtype)
     return &infos[dtype];
 }
 
-static const char *spelled(const sf_dtype_info *info, sf_spelling spelling)
+static const char *spelling_of(const sf_dtype_info *info, sf_spelling spelling)
 {
     switch (spelling) {
     case SF_SPELL_STABLEHLO:
@@ -58,7 +58,7 @@ static const char *spelled(const sf_dtype_info *info, sf_spelling spelling)
 bool sf_dtype_find(sf_spelling spelling, sf_str name, sf_dtype *out)
 {
     for (int i = 0; i < SF_DTYPE_COUNT; i++)
-        if (sf_str_is(name, spelled(&infos[i], spelling))) {
+        if (sf_str_is(name, spelling_of(&infos[i], spelling))) {
             *out = (sf_dtype)i;
             return true;
         }
@@ -84,7 +84,7 @@ static const uint64_t sign_bit = UINT64_C(1) << 63;
 static const uint64_t fraction_mask = (UINT64_C(1) << DOUBLE_MANTISSA) - 1;
 
 /* The pattern of the largest finite magnitude. */
-static uint64_t largest(const sf_dtype_info *info, enum special special)
+static uint64_t largest_bits(const sf_dtype_info *info, enum special special)
 {
     uint64_t ones = (UINT64_C(1) << (info->exponent + info->mantissa)) - 1;
     if (special == IEEE)
@@ -101,7 +101,7 @@ static uint64_t encode_nan(const sf_dtype_info *info, enum special special, uint
     case IEEE: {
         uint64_t quiet = UINT64_C(1) << (info->mantissa - 1);
         uint64_t payload = (bits_of(value) & fraction_mask) >> (DOUBLE_MANTISSA - info->mantissa);
-        return sign | (largest(info, IEEE) + 1) | quiet | payload;
+        return sign | (largest_bits(info, IEEE) + 1) | quiet | payload;
     }
     case FN:
         return sign | ones;
@@ -144,7 +144,7 @@ static uint64_t encode_magnitude(const sf_dtype_info *info, const struct format 
     return (uint64_t)((int64_t)field * ((int64_t)1 << info->mantissa) + (int64_t)kept);
 }
 
-static uint64_t encode(sf_dtype dtype, double value)
+static uint64_t encode_value(sf_dtype dtype, double value)
 {
     const sf_dtype_info *info = &infos[dtype];
     const struct format *format = &formats[dtype];
@@ -153,7 +153,7 @@ static uint64_t encode(sf_dtype dtype, double value)
     if (isnan(value) || (format->special == SCALE && (negative || value == 0)))
         return encode_nan(info, format->special, sign, value);
 
-    uint64_t most = largest(info, format->special);
+    uint64_t most = largest_bits(info, format->special);
     uint64_t magnitude = isinf(value) ? UINT64_MAX : encode_magnitude(info, format, fabs(value));
     if (magnitude > most) {
         if (format->special == FN || format->special == FNUZ || format->special == SCALE)
@@ -165,7 +165,7 @@ static uint64_t encode(sf_dtype dtype, double value)
     return sign | magnitude;
 }
 
-static double decode(sf_dtype dtype, uint64_t bits)
+static double decode_bits(sf_dtype dtype, uint64_t bits)
 {
     const sf_dtype_info *info = &infos[dtype];
     const struct format *format = &formats[dtype];
@@ -180,7 +180,7 @@ static double decode(sf_dtype dtype, uint64_t bits)
     uint64_t fraction = (magnitude & ((UINT64_C(1) << info->mantissa) - 1))
                         << (DOUBLE_MANTISSA - info->mantissa);
     uint64_t field = magnitude >> info->mantissa;
-    if (magnitude > largest(info, format->special)) {
+    if (magnitude > largest_bits(info, format->special)) {
         if (format->special != IEEE)
             fraction = UINT64_C(1) << (DOUBLE_MANTISSA - 1);
         return of_bits(sign << 63 | (uint64_t)DOUBLE_MAX_EXPONENT << DOUBLE_MANTISSA | fraction);
@@ -259,7 +259,7 @@ static uint16_t bf16_of(double value)
     return (uint16_t)(isnan(value) ? bits >> 16 | 0x40 : rounded);
 }
 
-static float of_bf16(uint16_t raw)
+static float float_of_bf16(uint16_t raw)
 {
     uint32_t bits = (uint32_t)raw << 16;
     float value;
@@ -324,12 +324,12 @@ UNSIGNED_LOOPS(u8, uint8_t, 8)
 UNSIGNED_LOOPS(u16, uint16_t, 16)
 UNSIGNED_LOOPS(u32, uint32_t, 32)
 UNSIGNED_LOOPS(u64, uint64_t, 64)
-LOOPS(f8, uint8_t, decode(dtype, value), to_signed(decode(dtype, value), 64), encode(dtype, value),
-      encode(dtype, (double)value))
-LOOPS(f16, uint16_t, decode(dtype, value), to_signed(decode(dtype, value), 64),
-      encode(dtype, value), encode(dtype, (double)value))
-LOOPS(bf16, uint16_t, (double)of_bf16(value), to_signed((double)of_bf16(value), 64), bf16_of(value),
-      bf16_of((double)value))
+LOOPS(f8, uint8_t, decode_bits(dtype, value), to_signed(decode_bits(dtype, value), 64),
+      encode_value(dtype, value), encode_value(dtype, (double)value))
+LOOPS(f16, uint16_t, decode_bits(dtype, value), to_signed(decode_bits(dtype, value), 64),
+      encode_value(dtype, value), encode_value(dtype, (double)value))
+LOOPS(bf16, uint16_t, (double)float_of_bf16(value), to_signed((double)float_of_bf16(value), 64),
+      bf16_of(value), bf16_of((double)value))
 LOOPS(f32, float, (double)value, to_signed((double)value, 64), value, value)
 LOOPS(f64, double, value, to_signed(value, 64), value, value)
 
@@ -351,7 +351,7 @@ static const loops table[SF_DTYPE_COUNT] = {
     [SF_F64] = ROW(f64),
 };
 
-static int64_t offset(sf_dtype dtype, int64_t index)
+static int64_t offset_of_element(sf_dtype dtype, int64_t index)
 {
     return index * infos[dtype].bytes;
 }
@@ -359,25 +359,27 @@ static int64_t offset(sf_dtype dtype, int64_t index)
 void sf_load_f64s(sf_dtype dtype, const void *data, int64_t first, int64_t count, double *out)
 {
     if (count > 0)
-        table[dtype].load_f64(dtype, (const char *)data + offset(dtype, first), count, out);
+        table[dtype].load_f64(dtype, (const char *)data + offset_of_element(dtype, first), count,
+                              out);
 }
 
 void sf_load_i64s(sf_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *out)
 {
     if (count > 0)
-        table[dtype].load_i64(dtype, (const char *)data + offset(dtype, first), count, out);
+        table[dtype].load_i64(dtype, (const char *)data + offset_of_element(dtype, first), count,
+                              out);
 }
 
 void sf_store_f64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const double *in)
 {
     if (count > 0)
-        table[dtype].store_f64(dtype, (char *)data + offset(dtype, first), count, in);
+        table[dtype].store_f64(dtype, (char *)data + offset_of_element(dtype, first), count, in);
 }
 
 void sf_store_i64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *in)
 {
     if (count > 0)
-        table[dtype].store_i64(dtype, (char *)data + offset(dtype, first), count, in);
+        table[dtype].store_i64(dtype, (char *)data + offset_of_element(dtype, first), count, in);
 }
 
 double sf_load_f64(sf_dtype dtype, const void *data, int64_t index)
@@ -413,7 +415,7 @@ double sf_round(sf_dtype dtype, double value)
 
 uint64_t sf_load_bits(sf_dtype dtype, const void *data, int64_t index)
 {
-    const char *at = (const char *)data + offset(dtype, index);
+    const char *at = (const char *)data + offset_of_element(dtype, index);
     uint8_t one;
     uint16_t two;
     uint32_t four;
@@ -436,7 +438,7 @@ uint64_t sf_load_bits(sf_dtype dtype, const void *data, int64_t index)
 
 void sf_store_bits(sf_dtype dtype, void *data, int64_t index, uint64_t bits)
 {
-    char *at = (char *)data + offset(dtype, index);
+    char *at = (char *)data + offset_of_element(dtype, index);
     uint8_t one;
     uint16_t two = (uint16_t)bits;
     uint32_t four = (uint32_t)bits;

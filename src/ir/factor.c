@@ -36,7 +36,7 @@ void sf_factor_whole(sf_factoring *factoring, int tensor, int dim, int64_t size)
                    sf_factor_add(factoring, size, SF_WHOLE, SF_MONOID_NONE));
 }
 
-static const sf_type *tensor_type(const sf_op *op, int tensor)
+static const sf_type *type_of_tensor(const sf_op *op, int tensor)
 {
     return tensor < op->noperands ? op->in[tensor] : op->out[tensor - op->noperands];
 }
@@ -46,7 +46,7 @@ void sf_op_factors(const sf_op *op, sf_arena *arena, sf_factoring *out)
     *out = (sf_factoring){.arena = arena, .ntensors = op->noperands + op->nresults};
     out->walks = SF_ARRAY(arena, out->ntensors, sf_walk *);
     for (int i = 0; i < out->ntensors; i++)
-        out->walks[i] = SF_ARRAY(arena, tensor_type(op, i)->rank, sf_walk);
+        out->walks[i] = SF_ARRAY(arena, type_of_tensor(op, i)->rank, sf_walk);
     op->def->factors(op, out);
 }
 
@@ -62,7 +62,7 @@ static sf_span cut_chain(const sf_factoring *factoring, const sf_walk *walk, int
     return (sf_span){whole, period, first * minor, (end - first) * minor};
 }
 
-static int64_t clip(int64_t value, int64_t low, int64_t high)
+static int64_t clip_to(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -70,7 +70,7 @@ static int64_t clip(int64_t value, int64_t low, int64_t high)
 void sf_op_piece(const sf_op *op, const sf_factoring *factoring, int factor, int64_t first,
                  int64_t end, int tensor, sf_span *spans)
 {
-    const sf_type *type = tensor_type(op, tensor);
+    const sf_type *type = type_of_tensor(op, tensor);
     for (int dim = 0; dim < type->rank; dim++) {
         const sf_walk *walk = &factoring->walks[tensor][dim];
         spans[dim] = sf_span_whole(type->dims[dim]);
@@ -83,8 +83,8 @@ void sf_op_piece(const sf_op *op, const sf_factoring *factoring, int factor, int
             }
             int64_t need_first = 0, need_end = type->dims[dim];
             op->def->halo(op, factor, tensor, dim, first, end, &need_first, &need_end);
-            need_first = clip(need_first, 0, type->dims[dim]);
-            need_end = clip(need_end, need_first, type->dims[dim]);
+            need_first = clip_to(need_first, 0, type->dims[dim]);
+            need_end = clip_to(need_end, need_first, type->dims[dim]);
             spans[dim] = sf_span_range(type->dims[dim], need_first, need_end - need_first);
         }
     }

@@ -50,7 +50,7 @@ sf_block *sf_block_new(sf_graph *graph)
 }
 
 /* The two large arrays are outside of the arena, so that the old copies do not stay behind. */
-static void *grow(void *array, size_t count, size_t *capacity, size_t size)
+static void *grow_array(void *array, size_t count, size_t *capacity, size_t size)
 {
     *capacity = *capacity ? *capacity * 2 : 256;
     void *larger = sf_alloc(*capacity * size);
@@ -60,19 +60,19 @@ static void *grow(void *array, size_t count, size_t *capacity, size_t size)
     return larger;
 }
 
-static sf_value add_value(sf_graph *graph, const sf_type *type, uint32_t node, uint32_t index)
+static sf_value append_value(sf_graph *graph, const sf_type *type, uint32_t node, uint32_t index)
 {
     SF_ASSERT(graph->nvalues < SF_NONE);
     if (graph->nvalues == graph->value_capacity)
-        graph->values =
-            grow(graph->values, graph->nvalues, &graph->value_capacity, sizeof *graph->values);
+        graph->values = grow_array(graph->values, graph->nvalues, &graph->value_capacity,
+                                   sizeof *graph->values);
     graph->values[graph->nvalues] = (sf_value_info){type, node, index};
     return (sf_value)graph->nvalues++;
 }
 
 sf_value sf_block_argument(sf_graph *graph, sf_block *block, const sf_type *type)
 {
-    sf_value value = add_value(graph, type, SF_NONE, block->narguments);
+    sf_value value = append_value(graph, type, SF_NONE, block->narguments);
     size_t count = block->narguments;
     /* The capacity follows from the count: it doubles at powers of two from 8 on. */
     if (count == 0 || (count >= 8 && (count & (count - 1)) == 0)) {
@@ -110,10 +110,10 @@ sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec
     node->loc = spec->loc;
     node->result = (sf_value)graph->nvalues;
     for (uint32_t i = 0; i < spec->nresults; i++)
-        add_value(graph, spec->types[i], node->id, i);
+        append_value(graph, spec->types[i], node->id, i);
     if (graph->nnodes == graph->node_capacity)
         graph->nodes =
-            grow(graph->nodes, graph->nnodes, &graph->node_capacity, sizeof *graph->nodes);
+            grow_array(graph->nodes, graph->nnodes, &graph->node_capacity, sizeof *graph->nodes);
     graph->nodes[graph->nnodes++] = node;
     size_t count = block->nnodes;
     SF_PUSH(arena, block->nodes, count, block->capacity, node->id);

@@ -130,6 +130,12 @@ static inline const sf_type *sf_type_of(const sf_graph *graph, sf_value value)
     return graph->values[value].type;
 }
 
+/* Node `at` of the top block. */
+static inline sf_node *sf_top_node(const sf_graph *graph, uint32_t at)
+{
+    return graph->nodes[graph->top->nodes[at]];
+}
+
 /* The node that makes the value, or NULL for an argument. */
 static inline sf_node *sf_maker(const sf_graph *graph, sf_value value)
 {

@@ -16,7 +16,7 @@ struct hasher {
     uint64_t depth;   /* of the block, so that arguments of nested blocks differ */
 };
 
-static uint64_t hash_type(uint64_t hash, const sf_type *type)
+static uint64_t hash_type_text(uint64_t hash, const sf_type *type)
 {
     hash = sf_hash_mix(hash, (uint64_t)type->dtype);
     hash = sf_hash_mix(hash, (uint64_t)type->rank);
@@ -38,7 +38,7 @@ static uint64_t hash_operands(const struct hasher *hasher, const sf_node *node, 
     return hash;
 }
 
-static uint64_t hash_node(struct hasher *hasher, const sf_node *node)
+static uint64_t hash_graph_node(struct hasher *hasher, const sf_node *node)
 {
     const sf_opdef *def = node->def;
     uint64_t hash = sf_hash_bytes(11, def->dialect, strlen(def->dialect));
@@ -51,7 +51,7 @@ static uint64_t hash_node(struct hasher *hasher, const sf_node *node)
         hash = sf_hash_mix(hash, hash_block(hasher, node->regions[i]));
     for (uint32_t i = 0; i < node->nresults; i++)
         hasher->values[node->result + i] =
-            hash_type(sf_hash_mix(hash, i), sf_type_of(hasher->graph, node->result + i));
+            hash_type_text(sf_hash_mix(hash, i), sf_type_of(hasher->graph, node->result + i));
     return hash;
 }
 
@@ -60,13 +60,13 @@ static uint64_t hash_block(struct hasher *hasher, const sf_block *block)
     uint64_t hash = sf_hash_mix(13, ++hasher->depth);
     for (uint32_t i = 0; i < block->narguments; i++) {
         uint64_t argument = sf_hash_mix(sf_hash_mix(17, hasher->depth), i);
-        argument = hash_type(argument, sf_type_of(hasher->graph, block->arguments[i]));
+        argument = hash_type_text(argument, sf_type_of(hasher->graph, block->arguments[i]));
         hasher->values[block->arguments[i]] = argument;
         hash = sf_hash_mix(hash, argument);
     }
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = hasher->graph->nodes[block->nodes[i]];
-        uint64_t of_node = hash_node(hasher, node);
+        uint64_t of_node = hash_graph_node(hasher, node);
         if (sf_node_has_effect(hasher->graph, node))
             hash = sf_hash_mix(hash, of_node);
     }

@@ -36,7 +36,7 @@ static sf_str without_number(sf_str name)
     return name;
 }
 
-static size_t underscores(sf_str name, size_t at)
+static size_t underscore_count(sf_str name, size_t at)
 {
     size_t length = 0;
     while (at + length < name.length && name.at[at + length] == '_')
@@ -50,15 +50,15 @@ static bool is_index(sf_str name, size_t at)
     size_t end = at + 1;
     while (end < name.length && isdigit((unsigned char)name.at[end]))
         end++;
-    return end > at + 1 && underscores(name, end) >= 2;
+    return end > at + 1 && underscore_count(name, end) >= 2;
 }
 
 /* The length of the separator at `at`; 0 when a part goes on there. `first`: no other came before. */
-static size_t separator(sf_str name, size_t at, bool hlo, bool first)
+static size_t separator_length(sf_str name, size_t at, bool hlo, bool first)
 {
     if (!is_part(name.at[at]))
         return 1;
-    size_t length = hlo ? underscores(name, at) : 0;
+    size_t length = hlo ? underscore_count(name, at) : 0;
     bool divides =
         length >= 2 || at + length == name.length || (length == 1 && first && is_index(name, at));
     return divides ? length : 0;
@@ -73,7 +73,7 @@ const char *sf_clean_name(sf_str name, sf_arena *arena)
     size_t length = 0;
     bool first = true;
     for (size_t at = 0; at < name.length;) {
-        size_t skip = separator(name, at, hlo, first);
+        size_t skip = separator_length(name, at, hlo, first);
         first = first && skip == 0;
         if (skip == 0)
             out[length++] = name.at[at++];
@@ -109,16 +109,16 @@ const char *sf_name_key(sf_str name, sf_arena *arena)
     return out;
 }
 
-static bool same(const void *item, const void *key)
+static bool same_name(const void *item, const void *key)
 {
     return strcmp(item, key) == 0;
 }
 
 /* Takes the name if nobody has it yet. */
-static bool take(sf_interner *taken, sf_arena *arena, const char *name)
+static bool take_name(sf_interner *taken, sf_arena *arena, const char *name)
 {
     uint64_t hash = sf_hash_bytes(0, name, strlen(name));
-    sf_intern_slot *slot = sf_intern_find(taken, arena, hash, same, name);
+    sf_intern_slot *slot = sf_intern_find(taken, arena, hash, same_name, name);
     if (slot->item)
         return false;
     slot->item = name;
@@ -136,7 +136,7 @@ const char **sf_clean_names(const sf_graph *graph, sf_arena *arena)
         names[i] = *clean ? clean : "argument";
         size_t room = strlen(names[i]) + 32;
         /* '~' is no part of a clean name, so this ends after one turn. */
-        while (!take(&taken, arena, names[i])) {
+        while (!take_name(&taken, arena, names[i])) {
             char *other = sf_arena_alloc(arena, room);
             snprintf(other, room, "%s~%u", names[i], i);
             names[i] = other;
@@ -166,7 +166,7 @@ bool sf_argument_is_kept(const sf_argument *argument)
 }
 
 /* Star and question mark, by going back to the last star. */
-static bool matches(const char *pattern, const char *text)
+static bool pattern_matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *back = NULL;
     while (*text) {
@@ -191,10 +191,10 @@ static bool matches(const char *pattern, const char *text)
 bool sf_name_matches(const char *pattern, const char *name)
 {
     if (*pattern == '/')
-        return matches(pattern + 1, name);
+        return pattern_matches(pattern + 1, name);
     for (const char *at = name; at; at = strchr(at, '/')) {
         at += *at == '/';
-        if (matches(pattern, at))
+        if (pattern_matches(pattern, at))
             return true;
     }
     return false;

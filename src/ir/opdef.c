@@ -48,11 +48,9 @@ int sf_attr_slot(const sf_opdef *def, sf_str name)
 
 bool sf_node_has_effect(const sf_graph *graph, const sf_node *node)
 {
-    if (node->def->effect) {
-        int slot = sf_attr_slot(node->def, sf_str_of("has_side_effect"));
-        if (node->attrs[slot] && node->attrs[slot]->integer)
-            return true;
-    }
+    const sf_attr *effect = node->def->effect ? node->attrs[node->def->effect - 1] : NULL;
+    if (effect && effect->integer)
+        return true;
     for (uint32_t i = 0; i < node->nregions; i++)
         for (uint32_t j = 0; j < node->regions[i]->nnodes; j++)
             if (sf_node_has_effect(graph, graph->nodes[node->regions[i]->nodes[j]]))

@@ -95,8 +95,9 @@ struct sf_opdef {
     int min_operands, max_operands; /* max -1: any number */
     int nresults;                   /* -1: as declared */
     int nregions;                   /* most it may have */
-    bool effect; /* may do something besides its results: then it is kept, and stays in order,
-                    though nobody uses them. The attribute has_side_effect decides */
+    int effect; /* the slot, counted from 1, of the attribute that says whether it does something
+                   besides its results: then it is kept, and stays in order, though nobody uses
+                   them. 0: it never does */
     const sf_attrdef *attrs;
     int nattrs;
     const char *group; /* the mnemonic of the struct attribute: "#stablehlo.gather" */

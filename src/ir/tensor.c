@@ -21,7 +21,7 @@ int64_t sf_flat_index(int rank, const int64_t *dims, const int64_t *index)
 }
 
 /* Moves every element of the piece from or to its place in the whole. */
-static void move(const sf_tensor *piece, const sf_tensor *whole, bool into_whole)
+static void move_elements(const sf_tensor *piece, const sf_tensor *whole, bool into_whole)
 {
     const sf_type *type = piece->type;
     size_t width = sf_dtype_get(type->dtype)->bytes;
@@ -40,10 +40,10 @@ static void move(const sf_tensor *piece, const sf_tensor *whole, bool into_whole
 
 void sf_tensor_cut(const sf_tensor *whole, sf_tensor *piece)
 {
-    move(piece, whole, false);
+    move_elements(piece, whole, false);
 }
 
 void sf_tensor_paste(const sf_tensor *piece, sf_tensor *whole)
 {
-    move(piece, whole, true);
+    move_elements(piece, whole, true);
 }

@@ -2,7 +2,7 @@
 
 typedef void visit_use(sf_uses *uses, sf_value value, sf_value_use use);
 
-static void visit_region(const sf_graph *graph, const sf_block *block, uint32_t top, sf_uses *uses,
+static void count_region(const sf_graph *graph, const sf_block *block, uint32_t top, sf_uses *uses,
                          visit_use *visit)
 {
     for (uint32_t i = 0; i < block->nnodes; i++) {
@@ -10,7 +10,7 @@ static void visit_region(const sf_graph *graph, const sf_block *block, uint32_t 
         for (uint32_t o = 0; o < node->noperands; o++)
             visit(uses, node->operands[o], (sf_value_use){top, SF_NONE});
         for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(graph, node->regions[r], top, uses, visit);
+            count_region(graph, node->regions[r], top, uses, visit);
     }
     for (uint32_t r = 0; r < block->nresults; r++)
         visit(uses, block->results[r], (sf_value_use){top, SF_NONE});
@@ -24,7 +24,7 @@ static void visit_uses(const sf_graph *graph, sf_uses *uses, visit_use *visit)
         for (uint32_t o = 0; o < node->noperands; o++)
             visit(uses, node->operands[o], (sf_value_use){node->id, o});
         for (uint32_t r = 0; r < node->nregions; r++)
-            visit_region(graph, node->regions[r], node->id, uses, visit);
+            count_region(graph, node->regions[r], node->id, uses, visit);
     }
     for (uint32_t r = 0; r < top->nresults; r++)
         visit(uses, top->results[r], (sf_value_use){SF_NONE, SF_NONE});
@@ -38,7 +38,7 @@ static void count_use(sf_uses *uses, sf_value value, sf_value_use use)
 
 /* While uses are added, first[v + 1] is where the next use of v goes: in the end, where those of v + 1
  * begin. */
-static void add_use(sf_uses *uses, sf_value value, sf_value_use use)
+static void list_use(sf_uses *uses, sf_value value, sf_value_use use)
 {
     uses->at[uses->first[value + 1]++] = use;
 }
@@ -54,6 +54,6 @@ sf_uses sf_uses_of(const sf_graph *graph, sf_arena *arena)
         total += count;
     }
     uses.at = SF_ARRAY(arena, total, sf_value_use);
-    visit_uses(graph, &uses, add_use);
+    visit_uses(graph, &uses, list_use);
     return uses;
 }

@@ -144,8 +144,8 @@ sf_status local_update(local_builder *b, local_node *n);
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
 
 /* One node each, or none where it would change nothing. */
-sf_value emit(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,
-              const sf_attr *const *attrs, const sf_type *type);
+sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,
+                 const sf_attr *const *attrs, const sf_type *type);
 sf_value emit_binary(local_builder *b, sf_opcode code, sf_value x, sf_value y);
 sf_value emit_compare(local_builder *b, const char *direction, sf_value x, sf_value y);
 sf_value emit_select(local_builder *b, sf_value predicate, sf_value x, sf_value y);

@@ -59,7 +59,7 @@ static sf_status hint_pin(const checker *c, sf_value whole, sf_status status)
     return pin < 0 ? status : sf_hint(c->diag, "the pin %s is about it", plan->pins[pin].text);
 }
 
-static sf_status wrong(const checker *c, sf_value whole, const char *format, ...)
+static sf_status fail_check(const checker *c, sf_value whole, const char *format, ...)
 {
     sf_buf name = {0}, text = {0};
     va_list args;
@@ -73,7 +73,7 @@ static sf_status wrong(const checker *c, sf_value whole, const char *format, ...
     return hint_pin(c, whole, status);
 }
 
-static void visit(checker *c, sf_value value)
+static void mark_value(checker *c, sf_value value)
 {
     if (c->seen[value] == c->search)
         return;
@@ -83,12 +83,12 @@ static void visit(checker *c, sf_value value)
 
 static void visit_operands(checker *c, const sf_node *node);
 
-static void visit_region(checker *c, const sf_block *block)
+static void visit_check_region(checker *c, const sf_block *block)
 {
     for (uint32_t i = 0; i < block->nnodes; i++)
         visit_operands(c, c->graph->nodes[block->nodes[i]]);
     for (uint32_t i = 0; i < block->nresults; i++)
-        visit(c, block->results[i]);
+        mark_value(c, block->results[i]);
 }
 
 static bool is_made_before(const checker *c, sf_value value, const sf_node *user)
@@ -102,7 +102,7 @@ static void visit_operand(checker *c, const sf_node *node, uint32_t o)
 {
     if (!is_made_before(c, node->operands[o], node))
         c->early = node->operands[o];
-    visit(c, node->operands[o]);
+    mark_value(c, node->operands[o]);
 }
 
 static void visit_operands(checker *c, const sf_node *node)
@@ -110,7 +110,7 @@ static void visit_operands(checker *c, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++)
         visit_operand(c, node, o);
     for (uint32_t r = 0; r < node->nregions; r++)
-        visit_region(c, node->regions[r]);
+        visit_check_region(c, node->regions[r]);
 }
 
 /* Goes back from a value through those that claim nothing to those that do: c->sources. */
@@ -122,7 +122,7 @@ static void find_sources(checker *c, sf_value value)
     c->ncollectives = 0;
     c->collective = NULL;
     c->early = SF_NONE;
-    visit(c, value);
+    mark_value(c, value);
     for (size_t at = 0; at < c->nsources; at++) {
         sf_value from = c->sources[at];
         const sf_node *node = sf_maker(c->graph, from);
@@ -170,7 +170,7 @@ static bool can_swap(const sf_mesh *mesh, sf_axes axes)
 }
 
 /* Whether all partial values that the axes combine are of the monoid. */
-static bool combines(const sf_layout *layout, sf_axes axes, int64_t monoid)
+static bool layout_combines(const sf_layout *layout, sf_axes axes, int64_t monoid)
 {
     for (int a = 0; a < SF_MAX_AXES; a++)
         if (axes >> a & 1 && layout->axes[a].kind == SF_PARTIAL &&
@@ -192,7 +192,7 @@ static const char *fault_of_collective(const checker *c, const sf_layout *from)
     if (sf_is(node, SF_OP_PERMUTE) && !can_swap(c->mesh, (sf_axes)axes))
         return "along axes that cannot be swapped";
     if (is_reduction(node) &&
-        !combines(from, (sf_axes)axes, node->attrs[SF_COLLECTIVE_BODY]->integer))
+        !layout_combines(from, (sf_axes)axes, node->attrs[SF_COLLECTIVE_BODY]->integer))
         return "with another operation than its partial values are of";
     int64_t in = sf_type_of(c->graph, node->operands[c->part])->count;
     int64_t out = sf_type_of(c->graph, node->result + c->part)->count;
@@ -202,7 +202,7 @@ static const char *fault_of_collective(const checker *c, const sf_layout *from)
 }
 
 /* The ranks whose pieces the collective brings together. */
-static int members(const checker *c, int *ranks)
+static int group_members(const checker *c, int *ranks)
 {
     const sf_node *node = c->collective;
     if (!node) {
@@ -239,10 +239,10 @@ static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from
 {
     const char *fault = c->collective ? fault_of_collective(c, &from->layout) : NULL;
     if (fault)
-        return wrong(c, to->whole, "is moved by %s %s", c->collective->def->name, fault);
+        return fail_check(c, to->whole, "is moved by %s %s", c->collective->def->name, fault);
     int most = sf_mesh_size(c->mesh);
     int *ranks = SF_ARRAY(&c->scratch, most, int);
-    int count = members(c, ranks);
+    int count = group_members(c, ranks);
     sf_region *brought = SF_ARRAY(&c->scratch, count, sf_region);
     for (int i = 0; i < count; i++)
         brought[i] = region_at(c, from, ranks[i]);
@@ -258,7 +258,7 @@ static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from
     sf_buf_puts(&text, " does not become ");
     sf_layout_print(&to->layout, c->mesh, type->rank, type->dims, &text);
     sf_buf_printf(&text, " by %s", c->collective ? c->collective->def->name : "no collective");
-    sf_status status = wrong(c, to->whole, "as %s", text.text);
+    sf_status status = fail_check(c, to->whole, "as %s", text.text);
     sf_buf_free(&text);
     return status;
 }
@@ -294,29 +294,30 @@ static sf_status check_op(checker *c, const sf_piece *made)
     const sf_graph *whole = c->local->whole;
     const sf_node *node = sf_maker(whole, made->whole);
     if (!node)
-        return wrong(c, made->whole, "is an argument of the step, but made by the rank");
+        return fail_check(c, made->whole, "is an argument of the step, but made by the rank");
     if (c->collective)
-        return wrong(c, made->whole, "is made by way of %s", c->collective->def->name);
+        return fail_check(c, made->whole, "is made by way of %s", c->collective->def->name);
     if (!same_layout(c, sf_plan_layout(c->local->plan, whole, made->whole), &made->layout))
-        return wrong(c, made->whole, "is not made as the plan says");
+        return fail_check(c, made->whole, "is not made as the plan says");
     for (size_t i = 0; i < c->nsources; i++) {
         const sf_piece *source = &c->local->pieces[c->sources[i]];
         sf_buf name = {0};
         if (is_operand(c, node, source))
             continue;
-        sf_status status = wrong(c, made->whole, "reads %s in a layout that it does not want",
-                                 sf_value_name(c->local->whole, source->whole, &name));
+        sf_status status = fail_check(c, made->whole, "reads %s in a layout that it does not want",
+                                      sf_value_name(c->local->whole, source->whole, &name));
         sf_buf_free(&name);
         return c->local->plan->pinned[made->whole] < 0 ? hint_pin(c, source->whole, status)
                                                        : status;
     }
     for (uint32_t o = 0; o < node->noperands; o++)
         if (!is_read(c, node->operands[o], &c->local->plan->nodes[node->id][o]))
-            return wrong(c, made->whole, "does not read operand %" PRIu32 " as the plan says", o);
+            return fail_check(c, made->whole, "does not read operand %" PRIu32 " as the plan says",
+                              o);
     return SF_OK;
 }
 
-static sf_status check_argument(checker *c, const sf_piece *piece)
+static sf_status check_argument_piece(checker *c, const sf_piece *piece)
 {
     const sf_value_info *info = &c->local->whole->values[piece->whole];
     const sf_layout *layouts = c->local->plan->arguments;
@@ -325,7 +326,7 @@ static sf_status check_argument(checker *c, const sf_piece *piece)
                    c->local->whole->top->arguments[info->index] == piece->whole;
     return same_layout(c, &piece->layout, of_step ? &layouts[info->index] : &replicated)
                ? SF_OK
-               : wrong(c, piece->whole, "does not come as the plan says");
+               : fail_check(c, piece->whole, "does not come as the plan says");
 }
 
 static sf_status check_value(checker *c, sf_value value)
@@ -335,31 +336,32 @@ static sf_status check_value(checker *c, sf_value value)
     const sf_type *type = sf_type_of(c->graph, value);
     int64_t dims[SF_MAX_RANK];
     if (!sf_layout_fits(&piece->layout, c->mesh, whole->rank, whole->dims, NULL))
-        return wrong(c, piece->whole, "has a layout that does not fit");
+        return fail_check(c, piece->whole, "has a layout that does not fit");
     sf_layout_dims(&piece->layout, c->mesh, whole->rank, whole->dims, dims);
     bool same = type->rank == whole->rank && type->dtype == whole->dtype;
     for (int d = 0; same && d < whole->rank; d++)
         same = dims[d] == type->dims[d];
     if (!same)
-        return wrong(c, piece->whole, "has a piece of another shape than its layout says");
+        return fail_check(c, piece->whole, "has a piece of another shape than its layout says");
     const sf_node *maker = sf_maker(c->local->whole, piece->whole);
     if (maker && !c->local->plan->nodes[maker->id])
         return SF_OK; /* inside of a region, which is replicated */
     if (!sf_maker(c->graph, value))
-        return check_argument(c, piece);
+        return check_argument_piece(c, piece);
     find_sources(c, value);
     if (c->early != SF_NONE) {
         sf_value early = whole_behind(c->local, c->early);
-        return wrong(c, early == SF_NONE ? piece->whole : early, "is used before it is made");
+        return fail_check(c, early == SF_NONE ? piece->whole : early, "is used before it is made");
     }
     if (c->ncollectives > 1)
-        return wrong(c, piece->whole, "is made by several collectives in one move");
+        return fail_check(c, piece->whole, "is made by several collectives in one move");
     if (c->nsources != 1 || c->local->pieces[c->sources[0]].whole != piece->whole)
         return check_op(c, piece);
     SF_TRY(check_move(c, piece, &c->local->pieces[c->sources[0]]));
     return sf_check_elements(c->local, value, c->sources[0])
                ? SF_OK
-               : wrong(c, piece->whole, "has its elements in other places than its layout says");
+               : fail_check(c, piece->whole,
+                            "has its elements in other places than its layout says");
 }
 
 static sf_status check_results(checker *c)
@@ -369,13 +371,13 @@ static sf_status check_results(checker *c)
         const sf_piece *piece = &c->local->pieces[top->results[r]];
         if (piece->whole != whole->results[r] ||
             !same_layout(c, &piece->layout, &c->local->plan->results[r]))
-            return wrong(c, whole->results[r], "is not returned as the plan says");
+            return fail_check(c, whole->results[r], "is not returned as the plan says");
     }
     return SF_OK;
 }
 
 /* Claims first: their messages name tensors. */
-static sf_status check_graph(checker *c)
+static sf_status check_local_graph(checker *c)
 {
     sf_mark mark = sf_arena_mark(&c->scratch);
     for (size_t v = 0; v < c->graph->nvalues; v++) {
@@ -390,7 +392,7 @@ static sf_status check_graph(checker *c)
     return sf_graph_verify(c->graph, c->diag);
 }
 
-static void find_places(checker *c)
+static void find_piece_places(checker *c)
 {
     c->place = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
     memset(c->place, 0xff, c->graph->nnodes * sizeof *c->place);
@@ -402,8 +404,8 @@ sf_status sf_check_local(const sf_local *local, sf_diag *diag)
 {
     checker c = {.local = local, .graph = local->graph, .mesh = &local->plan->mesh, .diag = diag};
     c.seen = SF_ARRAY(&c.arena, local->graph->nvalues, uint32_t);
-    find_places(&c);
-    sf_status status = check_graph(&c);
+    find_piece_places(&c);
+    sf_status status = check_local_graph(&c);
     sf_arena_free(&c.arena);
     sf_arena_free(&c.scratch);
     return status;
@@ -443,8 +445,8 @@ static const char *what_of(const sf_node *node)
     return what ? what->text : "nothing";
 }
 
-static sf_status fail_to_match(const sf_local *a, const sf_node *x, const sf_local *b,
-                               const sf_node *y, int64_t number, sf_diag *diag)
+static sf_status fail_to_match_pieces(const sf_local *a, const sf_node *x, const sf_local *b,
+                                      const sf_node *y, int64_t number, sf_diag *diag)
 {
     sf_status status =
         sf_fail(diag, SF_EWRONG, SF_NOWHERE,
@@ -466,6 +468,6 @@ sf_status sf_check_match(const sf_local *a, const sf_local *b, sf_diag *diag)
             return SF_OK;
         if (x && y && same_collective(a, x, b, y))
             continue;
-        return fail_to_match(a, x, b, y, number, diag);
+        return fail_to_match_pieces(a, x, b, y, number, diag);
     }
 }

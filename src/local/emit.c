@@ -2,8 +2,8 @@
 #include "op/body.h"
 #include "op/slots.h"
 
-sf_value emit(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,
-              const sf_attr *const *attrs, const sf_type *type)
+sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,
+                 const sf_attr *const *attrs, const sf_type *type)
 {
     SF_ASSERT(type);
     sf_node_spec spec = {
@@ -23,7 +23,7 @@ sf_value emit(local_builder *b, sf_opcode code, uint32_t noperands, const sf_val
 sf_value emit_binary(local_builder *b, sf_opcode code, sf_value x, sf_value y)
 {
     sf_value operands[2] = {x, y};
-    return emit(b, code, 2, operands, NULL, sf_type_of(b->graph, x));
+    return emit_op(b, code, 2, operands, NULL, sf_type_of(b->graph, x));
 }
 
 sf_value emit_compare(local_builder *b, const char *direction, sf_value x, sf_value y)
@@ -32,14 +32,14 @@ sf_value emit_compare(local_builder *b, const char *direction, sf_value x, sf_va
     sf_value operands[2] = {x, y};
     const sf_attr *attrs[SF_COMPARE_TYPE + 1] = {[SF_COMPARE_DIRECTION] =
                                                      sf_attr_text(pool, sf_str_of(direction))};
-    return emit(b, SF_OP_COMPARE, 2, operands, attrs,
-                sf_type_with(pool, sf_type_of(b->graph, x), SF_PRED));
+    return emit_op(b, SF_OP_COMPARE, 2, operands, attrs,
+                   sf_type_with(pool, sf_type_of(b->graph, x), SF_PRED));
 }
 
 sf_value emit_select(local_builder *b, sf_value predicate, sf_value x, sf_value y)
 {
     sf_value operands[3] = {predicate, x, y};
-    return emit(b, SF_OP_SELECT, 3, operands, NULL, sf_type_of(b->graph, x));
+    return emit_op(b, SF_OP_SELECT, 3, operands, NULL, sf_type_of(b->graph, x));
 }
 
 sf_value emit_convert(local_builder *b, sf_value x, sf_dtype dtype)
@@ -47,14 +47,14 @@ sf_value emit_convert(local_builder *b, sf_value x, sf_dtype dtype)
     const sf_type *type = sf_type_of(b->graph, x);
     if (type->dtype == dtype)
         return x;
-    return emit(b, SF_OP_CONVERT, 1, &x, NULL, sf_type_with(b->graph->pool, type, dtype));
+    return emit_op(b, SF_OP_CONVERT, 1, &x, NULL, sf_type_with(b->graph->pool, type, dtype));
 }
 
 sf_value emit_reshape(local_builder *b, sf_value x, int rank, const int64_t *dims)
 {
     const sf_type *from = sf_type_of(b->graph, x);
     const sf_type *to = sf_type_get(b->graph->pool, from->dtype, rank, dims);
-    return from == to ? x : emit(b, SF_OP_RESHAPE, 1, &x, NULL, to);
+    return from == to ? x : emit_op(b, SF_OP_RESHAPE, 1, &x, NULL, to);
 }
 
 sf_value emit_transpose(local_builder *b, sf_value x, const int *order)
@@ -70,8 +70,8 @@ sf_value emit_transpose(local_builder *b, sf_value x, const int *order)
     if (in_order)
         return x;
     const sf_attr *attr = sf_attr_ints(b->graph->pool, type->rank, permutation);
-    return emit(b, SF_OP_TRANSPOSE, 1, &x, &attr,
-                sf_type_get(b->graph->pool, type->dtype, type->rank, dims));
+    return emit_op(b, SF_OP_TRANSPOSE, 1, &x, &attr,
+                   sf_type_get(b->graph->pool, type->dtype, type->rank, dims));
 }
 
 sf_value emit_slice(local_builder *b, sf_value x, const int64_t *starts, const int64_t *limits)
@@ -89,7 +89,7 @@ sf_value emit_slice(local_builder *b, sf_value x, const int64_t *starts, const i
         [SF_SLICE_LIMITS] = sf_attr_ints(pool, type->rank, limits),
         [SF_SLICE_STRIDES] = sf_attr_ints(pool, type->rank, strides),
     };
-    return to == type ? x : emit(b, SF_OP_SLICE, 1, &x, attrs, to);
+    return to == type ? x : emit_op(b, SF_OP_SLICE, 1, &x, attrs, to);
 }
 
 sf_value emit_broadcast(local_builder *b, sf_value x, const sf_type *type, const int *dims)
@@ -99,13 +99,13 @@ sf_value emit_broadcast(local_builder *b, sf_value x, const sf_type *type, const
     for (int i = 0; i < from->rank; i++)
         list[i] = dims[i];
     const sf_attr *attr = sf_attr_ints(b->graph->pool, from->rank, list);
-    return from == type ? x : emit(b, SF_OP_BROADCAST_IN_DIM, 1, &x, &attr, type);
+    return from == type ? x : emit_op(b, SF_OP_BROADCAST_IN_DIM, 1, &x, &attr, type);
 }
 
 static sf_value emit_splat(local_builder *b, const sf_type *type, const void *element)
 {
     const sf_attr *attr = sf_attr_dense(b->graph->pool, type, true, element);
-    return emit(b, SF_OP_CONSTANT, 0, NULL, &attr, type);
+    return emit_op(b, SF_OP_CONSTANT, 0, NULL, &attr, type);
 }
 
 sf_value emit_number(local_builder *b, const sf_type *type, int64_t number)

@@ -19,13 +19,13 @@ static bool is_split(const sf_layout *layout, int dim)
 }
 
 /* x * factor, and so on, by a number; nothing where that is neutral. */
-static sf_value scaled(local_builder *b, sf_opcode code, sf_value x, int64_t number)
+static sf_value scale_index(local_builder *b, sf_opcode code, sf_value x, int64_t number)
 {
     bool neutral = code == SF_OP_ADD ? number == 0 : number == 1 && code != SF_OP_REMAINDER;
     return neutral ? x : emit_binary(b, code, x, emit_like(b, x, number));
 }
 
-static sf_value join(local_builder *b, sf_opcode code, sf_value x, sf_value y)
+static sf_value join_values(local_builder *b, sf_opcode code, sf_value x, sf_value y)
 {
     return x == SF_NONE ? y : emit_binary(b, code, x, y);
 }
@@ -50,34 +50,35 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
         if (digits[i].axis >= 0)
             continue;
         const sf_attr *attr = sf_attr_int(b->graph->pool, at++);
-        sf_value digit = emit(b, SF_OP_IOTA, 0, NULL, &attr, type);
-        sum = join(b, SF_OP_ADD, sum, scaled(b, SF_OP_MULTIPLY, digit, digits[i].unit));
+        sf_value digit = emit_op(b, SF_OP_IOTA, 0, NULL, &attr, type);
+        sum = join_values(b, SF_OP_ADD, sum, scale_index(b, SF_OP_MULTIPLY, digit, digits[i].unit));
     }
     if (sum == SF_NONE)
         sum = emit_number(b, type, offset);
     else
-        sum = scaled(b, SF_OP_ADD, sum, offset);
+        sum = scale_index(b, SF_OP_ADD, sum, offset);
     return emit_reshape(b, sum, 1, &length);
 }
 
 /* For places of the whole, all in [0, size): where they are in the piece, and whether it holds them. */
-static void locate(local_builder *b, sf_value places, const sf_layout *layout, int dim,
-                   int64_t size, sf_value *local, sf_value *held)
+static void locate_places(local_builder *b, sf_value places, const sf_layout *layout, int dim,
+                          int64_t size, sf_value *local, sf_value *held)
 {
     sf_digit digits[SF_MAX_DIGITS];
     int64_t minor = 1;
     *local = *held = SF_NONE;
     for (int i = sf_layout_digits(layout, b->mesh, dim, size, digits) - 1; i >= 0; i--) {
-        sf_value digit = scaled(b, SF_OP_DIVIDE, places, digits[i].unit);
+        sf_value digit = scale_index(b, SF_OP_DIVIDE, places, digits[i].unit);
         if (digits[i].unit * digits[i].size != size)
-            digit = scaled(b, SF_OP_REMAINDER, digit, digits[i].size);
+            digit = scale_index(b, SF_OP_REMAINDER, digit, digits[i].size);
         if (digits[i].axis < 0) {
-            *local = join(b, SF_OP_ADD, *local, scaled(b, SF_OP_MULTIPLY, digit, minor));
+            *local =
+                join_values(b, SF_OP_ADD, *local, scale_index(b, SF_OP_MULTIPLY, digit, minor));
             minor *= digits[i].size;
         } else {
             int64_t own = sf_mesh_coordinate(b->mesh, b->rank, digits[i].axis);
-            *held =
-                join(b, SF_OP_AND, *held, emit_compare(b, "EQ", digit, emit_like(b, digit, own)));
+            *held = join_values(b, SF_OP_AND, *held,
+                                emit_compare(b, "EQ", digit, emit_like(b, digit, own)));
         }
     }
     if (*local == SF_NONE)
@@ -85,20 +86,20 @@ static void locate(local_builder *b, sf_value places, const sf_layout *layout, i
 }
 
 /* low <= x <= high, as i1. */
-static sf_value between(local_builder *b, int64_t low, sf_value x, int64_t high)
+static sf_value is_between(local_builder *b, int64_t low, sf_value x, int64_t high)
 {
     sf_value above = emit_compare(b, "GE", x, emit_like(b, x, low));
     return emit_binary(b, SF_OP_AND, above, emit_compare(b, "LE", x, emit_like(b, x, high)));
 }
 
-static sf_value clamped(local_builder *b, int64_t low, sf_value x, int64_t high)
+static sf_value clamp_index(local_builder *b, int64_t low, sf_value x, int64_t high)
 {
     sf_value above = emit_binary(b, SF_OP_MAXIMUM, x, emit_like(b, x, low));
     return emit_binary(b, SF_OP_MINIMUM, above, emit_like(b, x, high));
 }
 
 /* Indices in a type that every place of the tensor fits into. */
-static sf_value widened(local_builder *b, sf_value indices, const sf_type *tensor)
+static sf_value widen_indices(local_builder *b, sf_value indices, const sf_type *tensor)
 {
     sf_dtype dtype = sf_type_of(b->graph, indices)->dtype;
     bool fits = dtype == SF_S32;
@@ -123,7 +124,7 @@ typedef struct lookup {
 } lookup;
 
 /* Component c of the index vectors; `vector` dimension of size 1 where there is one. */
-static sf_value component(local_builder *b, const lookup *look, sf_value indices, int c)
+static sf_value index_component(local_builder *b, const lookup *look, sf_value indices, int c)
 {
     const sf_type *type = sf_type_of(b->graph, indices);
     int64_t starts[SF_MAX_RANK] = {0}, limits[SF_MAX_RANK];
@@ -136,7 +137,8 @@ static sf_value component(local_builder *b, const lookup *look, sf_value indices
     return emit_slice(b, indices, starts, limits);
 }
 
-static sf_value concatenated(local_builder *b, const lookup *look, int count, const sf_value *parts)
+static sf_value concatenate_parts(local_builder *b, const lookup *look, int count,
+                                  const sf_value *parts)
 {
     const sf_type *type = sf_type_of(b->graph, parts[0]);
     int64_t dims[SF_MAX_RANK];
@@ -145,8 +147,8 @@ static sf_value concatenated(local_builder *b, const lookup *look, int count, co
     for (int q = 0; q < type->rank; q++)
         dims[q] = q == look->indexing.vector_dim ? count : type->dims[q];
     const sf_attr *attr = sf_attr_int(b->graph->pool, look->indexing.vector_dim);
-    return emit(b, SF_OP_CONCATENATE, (uint32_t)count, parts, &attr,
-                sf_type_get(b->graph->pool, type->dtype, type->rank, dims));
+    return emit_op(b, SF_OP_CONCATENATE, (uint32_t)count, parts, &attr,
+                   sf_type_get(b->graph->pool, type->dtype, type->rank, dims));
 }
 
 static int operand_dim(const lookup *look, int c)
@@ -158,32 +160,34 @@ static int operand_dim(const lookup *look, int c)
 }
 
 /* The indices in the piece, and which of them it holds. */
-static sf_value seek(local_builder *b, const lookup *look, int count, sf_value indices,
-                     sf_value *held)
+static sf_value seek_rows(local_builder *b, const lookup *look, int count, sf_value indices,
+                          sf_value *held)
 {
     sf_value parts[SF_MAX_RANK];
-    indices = widened(b, indices, look->operand);
+    indices = widen_indices(b, indices, look->operand);
     *held = SF_NONE;
     for (int c = 0; c < count; c++) {
         sf_value here;
-        parts[c] = component(b, look, indices, c);
+        parts[c] = index_component(b, look, indices, c);
         if (!(look->sought >> c & 1))
             continue;
         int d = operand_dim(look, c);
         int64_t last = look->operand->dims[d] - 1;
-        sf_value inside = look->clamps ? SF_NONE : between(b, 0, parts[c], last);
-        locate(b, clamped(b, 0, parts[c], last), look->layout, d, last + 1, &parts[c], &here);
+        sf_value inside = look->clamps ? SF_NONE : is_between(b, 0, parts[c], last);
+        locate_places(b, clamp_index(b, 0, parts[c], last), look->layout, d, last + 1, &parts[c],
+                      &here);
         if (inside != SF_NONE)
             here = emit_binary(b, SF_OP_AND, here, inside);
-        *held = join(b, SF_OP_AND, *held, here);
+        *held = join_values(b, SF_OP_AND, *held, here);
         if (!look->clamps)
             parts[c] = emit_select(b, here, parts[c], emit_like(b, parts[c], -1));
     }
-    return concatenated(b, look, count, parts);
+    return concatenate_parts(b, look, count, parts);
 }
 
 /* From the indices without their vector to the result of gather. */
-static sf_value spread(local_builder *b, const lookup *look, sf_value held, const sf_type *result)
+static sf_value spread_held(local_builder *b, const lookup *look, sf_value held,
+                            const sf_type *result)
 {
     const sf_type *type = sf_type_of(b->graph, held);
     int64_t dims[SF_MAX_RANK];
@@ -197,7 +201,7 @@ static sf_value spread(local_builder *b, const lookup *look, sf_value held, cons
                           sf_type_with(b->graph->pool, result, SF_PRED), to);
 }
 
-static lookup look_at(const local_node *n, int indices, sf_ints windows, bool clamps)
+static lookup look_at_op(const local_node *n, int indices, sf_ints windows, bool clamps)
 {
     lookup look = {.operand = n->op.in[0], .layout = &n->layouts[0], .clamps = clamps};
     look.indexing = sf_indexing_get(&n->op, n->op.in[0], n->op.in[indices]);
@@ -210,16 +214,16 @@ static lookup look_at(const local_node *n, int indices, sf_ints windows, bool cl
 /* A piece of the operand gives its elements, and the neutral element for those of other pieces. */
 sf_status local_gather(local_builder *b, local_node *n)
 {
-    lookup look = look_at(n, 1, sf_op_ints(&n->op, SF_GATHER_SIZES), true);
+    lookup look = look_at_op(n, 1, sf_op_ints(&n->op, SF_GATHER_SIZES), true);
     int count = sf_op_ints(&n->op, SF_INDEXING_MAP).count;
     sf_value held = SF_NONE;
     if (look.sought)
-        n->in[1] = seek(b, &look, count, n->in[1], &held);
+        n->in[1] = seek_rows(b, &look, count, n->in[1], &held);
     SF_TRY(local_same_op(b, n, n->in));
     if (held == SF_NONE)
         return SF_OK;
     sf_monoid monoid = n->types[2]->dtype == SF_PRED ? SF_MONOID_OR : SF_MONOID_ADD;
-    n->out[0] = emit_select(b, spread(b, &look, held, n->types[2]), n->out[0],
+    n->out[0] = emit_select(b, spread_held(b, &look, held, n->types[2]), n->out[0],
                             emit_identity(b, monoid, n->types[2]));
     return SF_OK;
 }
@@ -234,17 +238,17 @@ sf_status local_scatter(local_builder *b, local_node *n)
     for (int d = 0; d < n->op.in[0]->rank; d++)
         sizes[d] =
             indexing.window_of[d] >= 0 ? n->op.in[inputs + 1]->dims[indexing.window_of[d]] : 1;
-    lookup look = look_at(n, inputs, (sf_ints){n->op.in[0]->rank, sizes}, false);
+    lookup look = look_at_op(n, inputs, (sf_ints){n->op.in[0]->rank, sizes}, false);
     sf_value held;
     if (look.sought)
-        n->in[inputs] = seek(b, &look, count, n->in[inputs], &held);
+        n->in[inputs] = seek_rows(b, &look, count, n->in[inputs], &held);
     return local_same_op(b, n, n->in);
 }
 
 /* dynamic_update_slice */
 
 /* Element places[i] of dimension `dim` for every i. */
-static sf_value take(local_builder *b, sf_value x, sf_value places, int dim)
+static sf_value take_places(local_builder *b, sf_value x, sf_value places, int dim)
 {
     sf_pool *pool = b->graph->pool;
     const sf_type *type = sf_type_of(b->graph, x);
@@ -264,8 +268,8 @@ static sf_value take(local_builder *b, sf_value x, sf_value places, int dim)
         [SF_GATHER_SIZES] = sf_attr_ints(pool, type->rank, sizes),
     };
     sf_value operands[2] = {x, places};
-    return emit(b, SF_OP_GATHER, 2, operands, attrs,
-                sf_type_get(pool, type->dtype, type->rank, dims));
+    return emit_op(b, SF_OP_GATHER, 2, operands, attrs,
+                   sf_type_get(pool, type->dtype, type->rank, dims));
 }
 
 /* Along one dimension that the update does not fill: the element of the update that belongs to each
@@ -277,14 +281,14 @@ static sf_value update_along(local_builder *b, const local_node *n, int dim, sf_
     sf_value start = n->in[2 + dim];
     if (sf_type_of(b->graph, start)->dtype == SF_U64)
         start = emit_binary(b, SF_OP_MINIMUM, start, emit_like(b, start, INT64_MAX));
-    start = clamped(b, 0, emit_convert(b, start, SF_S64), size - width);
+    start = clamp_index(b, 0, emit_convert(b, start, SF_S64), size - width);
     sf_value positions = local_positions(b, &n->layouts[0], dim, size, SF_S64);
     start = emit_broadcast(b, start, sf_type_of(b->graph, positions), NULL);
     sf_value places = emit_binary(b, SF_OP_SUBTRACT, positions, start);
-    sf_value inside = between(b, 0, places, width - 1);
+    sf_value inside = is_between(b, 0, places, width - 1);
     const sf_type *type = sf_type_with(b->graph->pool, n->types[0], SF_PRED);
-    *held = join(b, SF_OP_AND, *held, emit_broadcast(b, inside, type, &dim));
-    return take(b, update, clamped(b, 0, places, width - 1), dim);
+    *held = join_values(b, SF_OP_AND, *held, emit_broadcast(b, inside, type, &dim));
+    return take_places(b, update, clamp_index(b, 0, places, width - 1), dim);
 }
 
 /* Where the operand is split along a dimension that the update does not fill, the update may lie in

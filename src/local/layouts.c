@@ -5,7 +5,7 @@
 #include "ir/name.h"
 #include "local/build.h"
 
-static int ntensors(const local_node *n)
+static int tensor_count(const local_node *n)
 {
     return n->op.noperands + n->op.nresults;
 }
@@ -22,7 +22,7 @@ static sf_value whole_value(const local_node *n, int tensor)
 }
 
 /* "operand 1, params/w, as [S(0), R]". */
-static void describe(const local_builder *b, const local_node *n, int tensor, sf_buf *out)
+static void describe_tensor(const local_builder *b, const local_node *n, int tensor, sf_buf *out)
 {
     const sf_type *type = whole_type(n, tensor);
     bool is_operand = tensor < n->op.noperands;
@@ -37,11 +37,11 @@ static void describe(const local_builder *b, const local_node *n, int tensor, sf
 }
 
 /* Names the node, the tensor, what is wrong with it, and the pin that decided it, if one did. */
-static sf_status refuse(local_builder *b, const local_node *n, int tensor, const char *why)
+static sf_status refuse_layout(local_builder *b, const local_node *n, int tensor, const char *why)
 {
     sf_buf text = {0};
     const char *scope = n->node->scope->path;
-    describe(b, n, tensor, &text);
+    describe_tensor(b, n, tensor, &text);
     sf_status status =
         sf_fail(b->diag, SF_EINPUT, n->node->loc, "plan: %s.%s%s%s: %s %s", n->op.def->dialect,
                 n->op.def->name, *scope ? " in " : "", scope, text.text, why);
@@ -54,13 +54,13 @@ static sf_status refuse(local_builder *b, const local_node *n, int tensor, const
 
 static sf_status check_fits(local_builder *b, const local_node *n)
 {
-    for (int t = 0; t < ntensors(n); t++) {
+    for (int t = 0; t < tensor_count(n); t++) {
         const sf_type *type = whole_type(n, t);
         char why[SF_WHY_TEXT], text[SF_WHY_TEXT + 40];
         if (sf_layout_fits(&n->layouts[t], b->mesh, type->rank, type->dims, why))
             continue;
         snprintf(text, sizeof text, "does not fit: %s", why);
-        return refuse(b, n, t, text);
+        return refuse_layout(b, n, t, text);
     }
     return SF_OK;
 }
@@ -70,7 +70,7 @@ static sf_status check_barrier(local_builder *b, const local_node *n)
 {
     for (int i = 0; i < n->op.noperands; i++)
         if (!sf_layout_equal(&n->layouts[i], &n->layouts[n->op.noperands + i]))
-            return refuse(b, n, n->op.noperands + i, "is not what the operand is");
+            return refuse_layout(b, n, n->op.noperands + i, "is not what the operand is");
     return SF_OK;
 }
 
@@ -78,7 +78,7 @@ static sf_status check_barrier(local_builder *b, const local_node *n)
 static int first_misfit(const local_node *n, const local_shape *shape, const sf_strategy *strategy,
                         int axis)
 {
-    for (int t = 0; t < ntensors(n); t++)
+    for (int t = 0; t < tensor_count(n); t++)
         if (!sf_share_equal(n->layouts[t].axes[axis],
                             sf_strategy_share(&n->op, &shape->factoring, strategy, t)))
             return t;
@@ -89,9 +89,9 @@ static sf_status refuse_pair(local_builder *b, const local_node *n, int axis, in
 {
     sf_buf text = {0};
     sf_buf_puts(&text, "does not go with ");
-    describe(b, n, other, &text);
+    describe_tensor(b, n, other, &text);
     sf_buf_printf(&text, " along axis %s", b->mesh->axes[axis].name);
-    sf_status status = refuse(b, n, tensor, text.text);
+    sf_status status = refuse_layout(b, n, tensor, text.text);
     sf_buf_free(&text);
     return status;
 }
@@ -110,14 +110,14 @@ static sf_status check_partial(local_builder *b, const local_node *n, local_shap
     char text[100];
     snprintf(text, sizeof text, "is partial along axis %.40s, which the op cannot have or make",
              b->mesh->axes[axis].name);
-    return refuse(b, n, partial, text);
+    return refuse_layout(b, n, partial, text);
 }
 
 /* Along an axis of one rank all layouts are the same. */
 static sf_status check_axis(local_builder *b, const local_node *n, local_shape *shape, int axis)
 {
     int split = -1, partial = -1;
-    for (int t = 0; t < ntensors(n); t++) {
+    for (int t = 0; t < tensor_count(n); t++) {
         sf_share_kind kind = n->layouts[t].axes[axis].kind;
         if (kind == SF_SPLIT && split < 0)
             split = t;
@@ -134,7 +134,7 @@ static sf_status check_axis(local_builder *b, const local_node *n, local_shape *
         char text[100];
         snprintf(text, sizeof text, "is split along axis %.40s where the op cannot be",
                  b->mesh->axes[axis].name);
-        return refuse(b, n, split, text);
+        return refuse_layout(b, n, split, text);
     }
     int misfit = first_misfit(n, shape, &shape->strategies[axis], axis);
     return misfit < 0 ? SF_OK : refuse_pair(b, n, axis, misfit, split);

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-static sf_status check_argument(local_builder *b, uint32_t i)
+static sf_status check_argument_layout(local_builder *b, uint32_t i)
 {
     const sf_graph *whole = b->whole;
     const sf_type *type = sf_type_of(whole, whole->top->arguments[i]);
@@ -31,7 +31,7 @@ static sf_status check_result(local_builder *b, uint32_t i)
 }
 
 /* The node with what it has in common with others; all but its values. */
-static sf_status look_at(local_builder *b, const sf_node *node, local_node *out)
+static sf_status look_at_node(local_builder *b, const sf_node *node, local_node *out)
 {
     uint32_t count = node->noperands + node->nresults;
     *out = (local_node){.node = node, .layouts = b->plan->nodes[node->id]};
@@ -41,16 +41,16 @@ static sf_status look_at(local_builder *b, const sf_node *node, local_node *out)
 }
 
 /* All layouts, before anything is moved: a plan may say anything. */
-static sf_status check_plan(local_builder *b)
+static sf_status check_plan_shape(local_builder *b)
 {
     const sf_block *top = b->whole->top;
     for (uint32_t i = 0; i < top->narguments; i++)
-        SF_TRY(check_argument(b, i));
+        SF_TRY(check_argument_layout(b, i));
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = b->whole->nodes[top->nodes[i]];
         sf_mark mark = sf_arena_mark(&b->scratch);
         local_node n;
-        SF_TRY(look_at(b, node, &n));
+        SF_TRY(look_at_node(b, node, &n));
         b->node_shapes[node->id] = n.shape;
         sf_arena_reset(&b->scratch, mark);
     }
@@ -59,7 +59,7 @@ static sf_status check_plan(local_builder *b)
     return SF_OK;
 }
 
-static void add_arguments(local_builder *b)
+static void add_local_arguments(local_builder *b)
 {
     const sf_graph *whole = b->whole;
     const sf_block *top = whole->top;
@@ -78,7 +78,7 @@ static void add_arguments(local_builder *b)
     }
 }
 
-static sf_status add_node(local_builder *b, const sf_node *node)
+static sf_status add_local_node(local_builder *b, const sf_node *node)
 {
     sf_mark mark = sf_arena_mark(&b->scratch);
     uint32_t count = node->noperands + node->nresults;
@@ -113,23 +113,23 @@ static void add_results(local_builder *b)
         local_record(b, (sf_value)b->graph->nvalues - 1, SF_NONE, &(sf_layout){0});
 }
 
-static sf_status build(local_builder *b)
+static sf_status build_local(local_builder *b)
 {
     sf_moves *moves;
     b->node_shapes = SF_ARRAY(&b->arena, b->whole->nnodes, local_shape *);
-    SF_TRY(check_plan(b));
+    SF_TRY(check_plan_shape(b));
     SF_TRY(sf_moves_of(b->whole, b->plan, &b->arena, b->diag, &moves));
     b->moves = moves;
     b->versions = SF_ARRAY(&b->arena, moves->nversions, local_version);
     b->buckets = SF_ARRAY(&b->arena, moves->nbuckets, local_bucket);
     for (size_t v = 0; v < moves->nversions; v++)
         b->versions[v] = (local_version){SF_NONE, SF_NONE};
-    add_arguments(b);
+    add_local_arguments(b);
     for (size_t i = 0; i < moves->nsteps; i++) {
         if (moves->steps[i].is_move)
             local_make_move(b, moves->steps[i].index);
         else
-            SF_TRY(add_node(b, b->whole->nodes[moves->steps[i].index]));
+            SF_TRY(add_local_node(b, b->whole->nodes[moves->steps[i].index]));
     }
     add_results(b);
     return SF_OK;
@@ -153,7 +153,7 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
                        .block = local->graph->top};
     b.ways = (sf_ways){.mesh = &plan->mesh, .arena = &b.arena};
     b.inner = SF_ARRAY(&b.arena, whole->nvalues, sf_value);
-    sf_status status = build(&b);
+    sf_status status = build_local(&b);
     sf_arena_free(&b.arena);
     sf_arena_free(&b.scratch);
     if (status != SF_OK) {

@@ -27,7 +27,8 @@ static sf_value bring_to_front(local_builder *b, sf_value x, const sf_items *lis
 }
 
 /* From [items of the kind, items kept], under any shape, to [items]. */
-static sf_value put_in_place(local_builder *b, sf_value x, const sf_items *list, sf_item_kind kind)
+static sf_value update_in_pieces(local_builder *b, sf_value x, const sf_items *list,
+                                 sf_item_kind kind)
 {
     int order[SF_MAX_ITEMS], place[SF_MAX_ITEMS];
     sf_items front = {.count = list->count};
@@ -53,12 +54,12 @@ static const sf_type *rows_of(const local_builder *b, int64_t size, const sf_typ
     return sf_type_get(b->graph->pool, piece->dtype, rank, dims);
 }
 
-static const sf_type *row_of(const local_builder *b, const sf_type *rows)
+static const sf_type *row_of_items(const local_builder *b, const sf_type *rows)
 {
     return sf_type_get(b->graph->pool, rows->dtype, rows->rank - 1, rows->dims + 1);
 }
 
-static sf_value slice(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
+static sf_value slice_items(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
     int64_t starts[SF_MAX_ITEMS], limits[SF_MAX_ITEMS];
     for (int i = 0; i < list->count; i++) {
@@ -70,7 +71,7 @@ static sf_value slice(local_builder *b, sf_value x, const sf_items *list, const 
 }
 
 /* Nodes are the same on every rank, only their constants differ. */
-static sf_value mask(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
+static sf_value mask_others(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
 {
     sf_value identity = emit_identity(b, monoid, sf_type_of(b->graph, x));
     sf_value chosen = emit_number(b, sf_type_scalar(b->graph->pool, SF_PRED), is_first);
@@ -82,14 +83,14 @@ sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid
     const sf_node *maker = sf_maker(b->graph, x);
     bool is_first = sf_group_place(b->mesh, axes, b->rank) == 0;
     if (!maker || !sf_is(maker, SF_OP_CONSTANT))
-        return mask(b, x, is_first, monoid);
+        return mask_others(b, x, is_first, monoid);
     const sf_type *type = sf_type_of(b->graph, x);
-    return is_first ? emit(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
+    return is_first ? emit_op(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
                     : emit_identity(b, monoid, type);
 }
 
 /* The layout with the axes replicated. */
-static sf_layout freed(const sf_layout *layout, sf_axes axes)
+static sf_layout layout_freed(const sf_layout *layout, sf_axes axes)
 {
     sf_layout out = *layout;
     for (int a = 0; a < SF_MAX_AXES; a++)
@@ -102,7 +103,7 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
                      sf_axes axes)
 {
     sf_pool *pool = b->graph->pool;
-    sf_layout after = freed(layout, axes);
+    sf_layout after = layout_freed(layout, axes);
     sf_items list = sf_items_of(whole, layout, &after, b->mesh);
     const sf_type *to = local_type(b, whole, &after), *type = sf_type_of(b->graph, x);
     int64_t dims[SF_MAX_ITEMS], low[SF_MAX_ITEMS], high[SF_MAX_ITEMS], interior[SF_MAX_ITEMS] = {0};
@@ -123,7 +124,7 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
     for (int i = 0; i < list.count; i++)
         dims[i] = list.at[i].size;
     const sf_type *padded = sf_type_get(pool, type->dtype, list.count, dims);
-    return reshape_to(b, emit(b, SF_OP_PAD, 2, operands, attrs, padded), to);
+    return reshape_to(b, emit_op(b, SF_OP_PAD, 2, operands, attrs, padded), to);
 }
 
 sf_monoid local_move_monoid(const local_moving *m)
@@ -140,9 +141,10 @@ sf_monoid local_move_monoid(const local_moving *m)
 sf_value local_move_alone(local_builder *b, sf_value x, const local_moving *m)
 {
     if (m->kind == SF_MOVE_MASK)
-        return mask(b, x, sf_group_place(b->mesh, m->axes, b->rank) == 0, local_move_monoid(m));
+        return mask_others(b, x, sf_group_place(b->mesh, m->axes, b->rank) == 0,
+                           local_move_monoid(m));
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
-    return slice(b, x, &list, local_type(b, m->whole, m->after));
+    return slice_items(b, x, &list, local_type(b, m->whole, m->after));
 }
 
 /* From the piece to what the collective takes: parts for the members, one behind the other. */
@@ -151,7 +153,7 @@ sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m)
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     int64_t size = sf_group_size(b->mesh, m->axes);
     if (m->kind == SF_MOVE_GATHER)
-        return reshape_to(b, x, row_of(b, rows_of(b, size, sf_type_of(b->graph, x))));
+        return reshape_to(b, x, row_of_items(b, rows_of(b, size, sf_type_of(b->graph, x))));
     if (m->kind == SF_MOVE_SCATTER)
         return reshape_to(b, bring_to_front(b, x, &list, SF_ITEM_TARGET),
                           rows_of(b, size, local_type(b, m->whole, m->after)));
@@ -167,7 +169,7 @@ const sf_type *local_move_type(local_builder *b, sf_value operand, const local_m
     const sf_type *type = sf_type_of(b->graph, operand);
     if (m->kind == SF_MOVE_GATHER)
         return rows_of(b, sf_group_size(b->mesh, m->axes), type);
-    return m->kind == SF_MOVE_SCATTER ? row_of(b, type) : type;
+    return m->kind == SF_MOVE_SCATTER ? row_of_items(b, type) : type;
 }
 
 /* From what the collective gives to the piece. */
@@ -178,6 +180,6 @@ sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m)
     if (m->kind == SF_MOVE_EXCHANGE)
         list = sf_items_without(&list, SF_ITEM_TARGET);
     if (m->kind == SF_MOVE_EXCHANGE || m->kind == SF_MOVE_GATHER)
-        x = put_in_place(b, x, &list, SF_ITEM_SOURCE);
+        x = update_in_pieces(b, x, &list, SF_ITEM_SOURCE);
     return reshape_to(b, x, to);
 }

@@ -39,7 +39,7 @@ static sf_status constant_piece(local_builder *b, local_node *n)
         data = cut;
     }
     const sf_attr *attr = sf_attr_dense(b->graph->pool, piece, dense->splat, data);
-    n->out[0] = emit(b, SF_OP_CONSTANT, 0, NULL, &attr, piece);
+    n->out[0] = emit_op(b, SF_OP_CONSTANT, 0, NULL, &attr, piece);
     return SF_OK;
 }
 

@@ -9,6 +9,12 @@
 /* Bytes of memory that the rank takes when it is lowered: arguments, constants and the arena. */
 int64_t sf_rank_bytes(const sf_local *local, const sf_target *target);
 
+/* Whether a rank that takes so many bytes, by its program or by an estimate, fits into so much memory. */
+static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
+{
+    return bytes <= memory;
+}
+
 /* Checks the first rank (local/check.h), and others that stand for all against it: ranks differ in their coordinates
  * alone, so along each axis it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
  * says what is wrong with one of them. */

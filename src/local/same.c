@@ -11,7 +11,7 @@ typedef struct capturing {
     uint32_t next; /* of moves->reads */
 } capturing;
 
-static void capture_value(void *context, sf_value value)
+static void capture_same_value(void *context, sf_value value)
 {
     capturing *c = context;
     if (c->b->moves->made[value] != SF_NONE)
@@ -33,7 +33,7 @@ static void record_inner(local_builder *b, const sf_block *block)
     }
 }
 
-static sf_block *copy_region(local_builder *b, const sf_block *block)
+static sf_block *copy_same_region(local_builder *b, const sf_block *block)
 {
     sf_block *copy = sf_block_clone(b->whole, block, b->graph, b->inner);
     record_inner(b, block);
@@ -55,9 +55,9 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
         def->local(&n->op, types, attrs);
     capturing c = {b, b->moves->first_read[node->id] + node->noperands};
     for (uint32_t i = 0; i < node->nregions; i++)
-        sf_block_uses(b->whole, node->regions[i], capture_value, &c);
+        sf_block_uses(b->whole, node->regions[i], capture_same_value, &c);
     for (uint32_t i = 0; i < node->nregions; i++)
-        regions[i] = copy_region(b, node->regions[i]);
+        regions[i] = copy_same_region(b, node->regions[i]);
     sf_node_spec spec = {.def = def,
                          .noperands = node->noperands,
                          .operands = operands,

@@ -43,7 +43,7 @@ static int64_t behind_view(const sf_graph *graph, const sf_node *node, int64_t a
 }
 
 /* The place whose coordinates in a square group are exchanged. */
-static int swapped(int place, int size)
+static int swapped_place(int place, int size)
 {
     int side = 1;
     while (side * side < size)
@@ -70,12 +70,12 @@ static element behind_collective(const sf_local *local, const sf_node *node, ele
         out.rank = sf_group_member(mesh, axes, e.rank, (int)(e.at / (count / size)));
         out.at = place * (count / size) + e.at % (count / size);
     } else if (sf_is(node, SF_OP_PERMUTE)) {
-        out.rank = sf_group_member(mesh, axes, e.rank, swapped(place, size));
+        out.rank = sf_group_member(mesh, axes, e.rank, swapped_place(place, size));
     }
     return out;
 }
 
-static bool trace(const sf_local *local, element e, sf_value source, element *out)
+static bool trace_element(const sf_local *local, element e, sf_value source, element *out)
 {
     while (e.value != source) {
         const sf_node *node = sf_maker(local->graph, e.value);
@@ -97,7 +97,7 @@ static bool trace(const sf_local *local, element e, sf_value source, element *ou
 }
 
 /* The index in the whole tensor of an element of a piece. */
-static void index_of(const sf_local *local, element e, int64_t *index)
+static void index_in_type(const sf_local *local, element e, int64_t *index)
 {
     const sf_piece *piece = &local->pieces[e.value];
     const sf_type *whole = sf_type_of(local->whole, piece->whole);
@@ -111,10 +111,10 @@ static bool check_element(const sf_local *local, sf_value value, sf_value source
 {
     element here = {value, local->rank, at}, there;
     int64_t wanted[SF_MAX_RANK], found[SF_MAX_RANK];
-    if (!trace(local, here, source, &there))
+    if (!trace_element(local, here, source, &there))
         return false;
-    index_of(local, here, wanted);
-    index_of(local, there, found);
+    index_in_type(local, here, wanted);
+    index_in_type(local, there, found);
     for (int d = 0; d < sf_type_of(local->graph, value)->rank; d++)
         if (wanted[d] != found[d])
             return false;

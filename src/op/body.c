@@ -157,7 +157,7 @@ sf_body sf_body_new(sf_eval *eval, const sf_op *op, int region, int count, int n
     return body;
 }
 
-static void copy_element(sf_tensor *to, int64_t at, const sf_tensor *from, int64_t index)
+static void copy_body_element(sf_tensor *to, int64_t at, const sf_tensor *from, int64_t index)
 {
     size_t bytes = sf_dtype_get(from->type->dtype)->bytes;
     memcpy((char *)to->data + (size_t)at * bytes, (const char *)from->data + (size_t)index * bytes,
@@ -166,7 +166,7 @@ static void copy_element(sf_tensor *to, int64_t at, const sf_tensor *from, int64
 
 void sf_body_set(sf_body *body, int slot, const sf_tensor *tensor, int64_t index)
 {
-    copy_element(&body->values[slot], 0, tensor, index);
+    copy_body_element(&body->values[slot], 0, tensor, index);
 }
 
 sf_status sf_body_run(sf_body *body)
@@ -178,11 +178,11 @@ sf_status sf_body_step(sf_body *body)
 {
     SF_TRY(sf_body_run(body));
     for (int i = 0; i < body->count; i++)
-        copy_element(&body->values[i], 0, &body->results[i], 0);
+        copy_body_element(&body->values[i], 0, &body->results[i], 0);
     return SF_OK;
 }
 
 void sf_body_get(const sf_body *body, int slot, sf_tensor *tensor, int64_t index)
 {
-    copy_element(tensor, index, &body->values[slot], 0);
+    copy_body_element(tensor, index, &body->values[slot], 0);
 }

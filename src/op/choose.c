@@ -8,7 +8,7 @@ static bool scalar_or_like(const sf_type *operand, const sf_type *type)
     return operand->rank == 0 || sf_same_shape(operand, type);
 }
 
-static int64_t at(const sf_tensor *operand, int64_t index)
+static int64_t index_at(const sf_tensor *operand, int64_t index)
 {
     return operand->type->rank == 0 ? 0 : index;
 }
@@ -37,15 +37,15 @@ static sf_status eval_clamp(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     const sf_tensor *low = &in[0], *x = &in[1], *high = &in[2];
     if (sf_is_float(dtype)) {
         for (int64_t i = 0; i < out->type->count; i++) {
-            double raised = sf_maximum(sf_get_f64(x, i), sf_get_f64(low, at(low, i)));
-            double value = sf_minimum(raised, sf_get_f64(high, at(high, i)));
+            double raised = sf_maximum(sf_get_f64(x, i), sf_get_f64(low, index_at(low, i)));
+            double value = sf_minimum(raised, sf_get_f64(high, index_at(high, i)));
             sf_store_f64(dtype, out->data, i, value);
         }
         return SF_OK;
     }
     for (int64_t i = 0; i < out->type->count; i++) {
-        int64_t value = clamp_integer(dtype, sf_get_i64(low, at(low, i)), sf_get_i64(x, i),
-                                      sf_get_i64(high, at(high, i)));
+        int64_t value = clamp_integer(dtype, sf_get_i64(low, index_at(low, i)), sf_get_i64(x, i),
+                                      sf_get_i64(high, index_at(high, i)));
         sf_store_i64(dtype, out->data, i, value);
     }
     return SF_OK;
@@ -224,7 +224,7 @@ static sf_status eval_select(sf_eval *eval, const sf_op *op, const sf_tensor *in
     const char *on_true = in[1].data, *on_false = in[2].data;
     char *result = out->data;
     for (int64_t i = 0; i < out->type->count; i++) {
-        const char *chosen = predicate[at(&in[0], i)] ? on_true : on_false;
+        const char *chosen = predicate[index_at(&in[0], i)] ? on_true : on_false;
         memcpy(result + (size_t)i * size, chosen + (size_t)i * size, size);
     }
     return SF_OK;

@@ -114,7 +114,7 @@ static int linear_sum(const sf_op *op, uint32_t masks[])
     return is_sum ? sf_linear_all(op, masks) : 0;
 }
 
-static double flops(const sf_op *op)
+static double flops_collective(const sf_op *op)
 {
     double count = 0;
     for (int i = 0; i < op->noperands; i++)
@@ -154,7 +154,7 @@ const sf_opdef sf_op_all_reduce = {
     .infer = infer_all_reduce,
     .factors = sf_factors_whole,
     .linear = linear_sum,
-    .flops = flops,
+    .flops = flops_collective,
     .eval = eval_collective,
 };
 
@@ -190,7 +190,7 @@ const sf_opdef sf_op_reduce_scatter = {
     .infer = infer_reduce_scatter,
     .factors = sf_factors_whole,
     .linear = linear_sum,
-    .flops = flops,
+    .flops = flops_collective,
     .eval = eval_collective,
 };
 

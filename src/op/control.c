@@ -162,7 +162,7 @@ static sf_status infer_while(const sf_op *op, const sf_type **out, sf_diag *diag
     return SF_OK;
 }
 
-static void copy_all(int count, sf_tensor *to, const sf_tensor *from)
+static void copy_results(int count, sf_tensor *to, const sf_tensor *from)
 {
     for (int i = 0; i < count; i++)
         if (from[i].type->count > 0)
@@ -181,7 +181,7 @@ static sf_status eval_while(sf_eval *eval, const sf_op *op, const sf_tensor *in,
         next[i].type = in[i].type;
         next[i].data = sf_arena_alloc(arena, (size_t)sf_type_bytes(in[i].type));
     }
-    copy_all(count, out, in);
+    copy_results(count, out, in);
     sf_status status;
     for (;;) {
         status = sf_eval_block(eval, op->regions[CONDITION], out, &decision);
@@ -190,7 +190,7 @@ static sf_status eval_while(sf_eval *eval, const sf_op *op, const sf_tensor *in,
         status = sf_eval_block(eval, op->regions[BODY], out, next);
         if (status != SF_OK)
             break;
-        copy_all(count, out, next);
+        copy_results(count, out, next);
     }
     sf_arena_reset(arena, mark);
     return status;

@@ -79,7 +79,7 @@ typedef struct conv {
     bool reversed[SF_MAX_RANK];
 } conv;
 
-static sf_sliding_lists window_lists(const sf_op *op)
+static sf_sliding_lists conv_lists(const sf_op *op)
 {
     return (sf_sliding_lists){.strides = sf_op_ints(op, SF_CONV_STRIDES),
                               .padding = sf_op_ints(op, SF_CONV_PADDING),
@@ -108,7 +108,7 @@ static conv conv_of(const sf_op *op)
         c.windows[i].operand = op->in[0]->dims[c.lhs_at[i]];
         c.windows[i].size = op->in[1]->dims[c.rhs_at[i]];
         c.reversed[i] = reversal.count && reversal.at[i];
-        sf_sliding_fill(window_lists(op), i, &c.windows[i]);
+        sf_sliding_fill(conv_lists(op), i, &c.windows[i]);
     }
     return c;
 }
@@ -177,7 +177,7 @@ static sf_status check_operands(const sf_op *op, sf_dtype dtype, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_conv(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     sf_dtype dtype = op->out ? op->out[0]->dtype : op->in[0]->dtype;
     SF_TRY(check_operands(op, dtype, diag));
@@ -188,7 +188,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
         windows[i].operand = op->in[0]->dims[lhs.at[i]];
         windows[i].size = op->in[1]->dims[rhs.at[i]];
     }
-    SF_TRY(sf_sliding_check(op, window_lists(op), lhs.count, windows, counts, diag));
+    SF_TRY(sf_sliding_check(op, conv_lists(op), lhs.count, windows, counts, diag));
     conv c = conv_of(op);
     SF_TRY(check_groups(op, &c, diag));
     dims[c.out_batch] = op->in[0]->dims[c.lhs_batch] / c.batch_groups;
@@ -210,7 +210,7 @@ static void add_factor(sf_factoring *out, int64_t size, sf_factor_role role, int
             sf_factor_walk(out, i, dims[i], factor);
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_conv(const sf_op *op, sf_factoring *out)
 {
     conv c = conv_of(op);
     int64_t batch = op->in[0]->dims[c.lhs_batch], input = op->in[1]->dims[c.rhs_input];
@@ -234,7 +234,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 }
 
 /* Groups that are split among ranks are fewer on each. */
-static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attributes)
+static void localize_conv(const sf_op *op, const sf_type *const *pieces, const sf_attr **attributes)
 {
     conv c = conv_of(op);
     int64_t batch = pieces[2]->dims[c.out_batch], input = pieces[1]->dims[c.rhs_input];
@@ -246,8 +246,8 @@ static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr *
             sf_attr_int(op->pool, pieces[0]->dims[c.lhs_batch] / batch);
 }
 
-static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
-                 int64_t *need_first, int64_t *need_end)
+static void halo_conv(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
+                      int64_t *need_first, int64_t *need_end)
 {
     (void)factor, (void)tensor;
     conv c = conv_of(op);
@@ -256,7 +256,7 @@ static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first
             sf_sliding_need(&c.windows[i], first, end, need_first, need_end);
 }
 
-static double flops(const sf_op *op)
+static double flops_conv(const sf_op *op)
 {
     double rhs = (double)op->in[1]->count, output = (double)op->in[1]->dims[conv_of(op).rhs_output];
     return output == 0 ? 0 : 2 * (double)op->out[0]->count * (rhs / output);
@@ -286,7 +286,7 @@ typedef struct job {
     int64_t *seen[SF_MAX_RANK]; /* [result position][kernel position]: position of lhs, or -1 */
 } job;
 
-static sf_status halo_missing(sf_eval *eval, const sf_op *op)
+static sf_status fail_conv_halo(sf_eval *eval, const sf_op *op)
 {
     return sf_fail(eval->diag, SF_EINPUT, op->loc,
                    "stablehlo.convolution: halo missing: the piece of the input does not hold what "
@@ -368,7 +368,7 @@ static bool look_up_groups(job *j, const sf_op *op, const sf_tensor *in, const s
 }
 
 /* For result position `at`: the kernel positions that see an element, and which. Returns how many. */
-static int64_t visible(const job *j, const int64_t *at, int64_t *kernel, int64_t *element)
+static int64_t visible_element(const job *j, const int64_t *at, int64_t *kernel, int64_t *element)
 {
     int64_t w[SF_MAX_RANK] = {0}, sizes[SF_MAX_RANK], count = 0;
     for (int d = 0; d < j->c.spatial; d++)
@@ -414,7 +414,7 @@ static sf_word *sum_all(const job *j)
     for (int d = 0; d < j->c.spatial; d++)
         sizes[d] = j->out_type->dims[j->c.out_at[d]];
     for (int64_t x = 0; x < j->out_area; x++) {
-        int64_t nvisible = visible(j, at, kernel, element);
+        int64_t nvisible = visible_element(j, at, kernel, element);
         for (int64_t b = 0; b < j->batch; b++)
             sum_position(j, b, nvisible, kernel, element,
                          sums + (b * j->out_area + x) * j->features);
@@ -423,7 +423,7 @@ static sf_word *sum_all(const job *j)
     return sums;
 }
 
-static int64_t area(const sf_type *type, int count, const int *dims)
+static int64_t area_of_dims(const sf_type *type, int count, const int *dims)
 {
     int64_t size = 1;
     for (int i = 0; i < count; i++)
@@ -438,7 +438,7 @@ static void spatial_order(const int *dims, int count, int at, int *order)
         order[at + i] = dims[i];
 }
 
-static void store(const job *j, sf_word *sums, sf_tensor *out)
+static void store_sums(const job *j, sf_word *sums, sf_tensor *out)
 {
     int rank = j->out_type->rank, order[SF_MAX_RANK], back[SF_MAX_RANK];
     int64_t dims[SF_MAX_RANK];
@@ -452,19 +452,19 @@ static void store(const job *j, sf_word *sums, sf_tensor *out)
     sf_words_store(out, j->real, sf_words_transpose(j->arena, sums, rank, dims, back));
 }
 
-static sf_status run(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_piece(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     job j = {.c = conv_of(op), .arena = &eval->scratch, .real = sf_is_float(op->out[0]->dtype)};
     j.sum = sf_product_dtype(eval, op->out[0]->dtype);
     j.lhs_type = in[0].type, j.rhs_type = in[1].type, j.out_type = out->type;
-    j.lhs_area = area(j.lhs_type, j.c.spatial, j.c.lhs_at);
-    j.rhs_area = area(j.rhs_type, j.c.spatial, j.c.rhs_at);
-    j.out_area = area(j.out_type, j.c.spatial, j.c.out_at);
+    j.lhs_area = area_of_dims(j.lhs_type, j.c.spatial, j.c.lhs_at);
+    j.rhs_area = area_of_dims(j.rhs_type, j.c.spatial, j.c.rhs_at);
+    j.out_area = area_of_dims(j.out_type, j.c.spatial, j.c.out_at);
     j.channels = j.rhs_type->dims[j.c.rhs_input];
     j.batch = j.out_type->dims[j.c.out_batch];
     j.features = j.out_type->dims[j.c.out_feature];
     if (!look_up_windows(&j, in, out) || !look_up_groups(&j, op, in, out))
-        return halo_missing(eval, op);
+        return fail_conv_halo(eval, op);
 
     int rank = j.lhs_type->rank, order[SF_MAX_RANK];
     order[0] = j.c.lhs_batch;
@@ -477,16 +477,16 @@ static sf_status run(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_ten
     spatial_order(j.c.rhs_at, j.c.spatial, 0, order);
     j.rhs = sf_words_transpose(j.arena, sf_words_load(j.arena, &in[1], j.real), rank,
                                j.rhs_type->dims, order);
-    store(&j, sum_all(&j), out);
+    store_sums(&j, sum_all(&j), out);
     return SF_OK;
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_conv(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     if (in[0].type->count == 0 || in[1].type->count == 0 || out->type->count == 0)
         return SF_OK; /* empty, or sums of nothing */
     sf_mark mark = sf_arena_mark(&eval->scratch);
-    sf_status status = run(eval, op, in, out);
+    sf_status status = eval_piece(eval, op, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }
@@ -506,11 +506,11 @@ const sf_opdef sf_op_convolution = {
     .attrs = attrs,
     .nattrs = NATTRS,
     .group = "#stablehlo.conv",
-    .infer = infer,
-    .factors = factors,
-    .halo = halo,
+    .infer = infer_conv,
+    .factors = factors_conv,
+    .halo = halo_conv,
     .linear = sf_linear_each,
-    .local = local,
-    .flops = flops,
-    .eval = eval,
+    .local = localize_conv,
+    .flops = flops_conv,
+    .eval = eval_conv,
 };

@@ -4,7 +4,7 @@
 #include "op/util.h"
 
 /* The declared result, which is the only place that says the type of its elements. */
-static sf_status declared(const sf_op *op, const sf_type **type, sf_diag *diag)
+static sf_status declared_type(const sf_op *op, const sf_type **type, sf_diag *diag)
 {
     if (op->out == NULL || op->out[0] == NULL)
         return SF_OP_FAIL(op, diag, "the type of the result must be declared");
@@ -15,7 +15,7 @@ static sf_status declared(const sf_op *op, const sf_type **type, sf_diag *diag)
 static sf_status infer_convert(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *type = NULL;
-    SF_TRY(declared(op, &type, diag));
+    SF_TRY(declared_type(op, &type, diag));
     char from[SF_TYPE_TEXT], to[SF_TYPE_TEXT];
     if (!sf_same_shape(op->in[0], type))
         return SF_OP_FAIL(op, diag, "the shape changes from %s to %s",
@@ -136,7 +136,7 @@ static bool bitcast_fits(const sf_type *in, const sf_type *out)
 static sf_status infer_bitcast_convert(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *type = NULL;
-    SF_TRY(declared(op, &type, diag));
+    SF_TRY(declared_type(op, &type, diag));
     char from[SF_TYPE_TEXT], to[SF_TYPE_TEXT];
     if (!bitcast_fits(op->in[0], type))
         return SF_OP_FAIL(op, diag, "the bits of %s do not make up %s",

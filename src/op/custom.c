@@ -28,7 +28,8 @@ static const sf_attrdef attrs[SF_CUSTOM_ATTRS] = {
 
 typedef bool holds(sf_dtype dtype, const void *actual, const void *expected, int64_t index);
 
-static bool is_equal(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
+static bool is_equal_element(sf_dtype dtype, const void *actual, const void *expected,
+                             int64_t index)
 {
     if (sf_is_float(dtype))
         return sf_load_f64(dtype, actual, index) == sf_load_f64(dtype, expected, index);
@@ -37,7 +38,7 @@ static bool is_equal(sf_dtype dtype, const void *actual, const void *expected, i
 
 /* The distance in units of the last place, where every float type counts up in its bit patterns from
  * zero; without the sign bit. */
-static uint64_t magnitude(sf_dtype dtype, const void *data, int64_t index, double value)
+static uint64_t magnitude_bits(sf_dtype dtype, const void *data, int64_t index, double value)
 {
     uint64_t bits = sf_load_bits(dtype, data, index);
     bool has_sign = signbit(value) != 0;
@@ -47,13 +48,14 @@ static uint64_t magnitude(sf_dtype dtype, const void *data, int64_t index, doubl
 static bool is_close(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
 {
     if (!sf_is_float(dtype))
-        return is_equal(dtype, actual, expected, index);
+        return is_equal_element(dtype, actual, expected, index);
     double a = sf_load_f64(dtype, actual, index), b = sf_load_f64(dtype, expected, index);
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
     if (isinf(a) || isinf(b))
         return a == b;
-    uint64_t from = magnitude(dtype, actual, index, a), to = magnitude(dtype, expected, index, b);
+    uint64_t from = magnitude_bits(dtype, actual, index, a),
+             to = magnitude_bits(dtype, expected, index, b);
     if (signbit(a) != signbit(b))
         return from <= 3 && to <= 3 && from + to <= 3;
     return (from > to ? from - to : to - from) <= 3;
@@ -62,7 +64,7 @@ static bool is_close(sf_dtype dtype, const void *actual, const void *expected, i
 static bool is_almost_equal(sf_dtype dtype, const void *actual, const void *expected, int64_t index)
 {
     if (!sf_is_float(dtype))
-        return is_equal(dtype, actual, expected, index);
+        return is_equal_element(dtype, actual, expected, index);
     double a = sf_load_f64(dtype, actual, index), b = sf_load_f64(dtype, expected, index);
     if (a == b || (isnan(a) && isnan(b)))
         return true;
@@ -76,7 +78,7 @@ static const struct check {
     holds *holds;
     const char *meaning;
 } checks[] = {
-    {"check.expect_eq", is_equal, "must be equal"},
+    {"check.expect_eq", is_equal_element, "must be equal"},
     {"check.expect_close", is_close, "must be within 3 units in the last place"},
     {"check.expect_almost_eq", is_almost_equal,
      "must have the same sign and differ by 0.001 at most"},
@@ -110,7 +112,7 @@ static bool same_type(const sf_type *a, const sf_type *b)
     return a->dtype == b->dtype && sf_same_shape(a, b);
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_custom(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
     if (is_identity(op)) {
@@ -132,7 +134,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     return SF_OK;
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_custom(const sf_op *op, sf_factoring *out)
 {
     if (is_identity(op))
         sf_factors_pointwise(op, out);
@@ -140,7 +142,7 @@ static void factors(const sf_op *op, sf_factoring *out)
         sf_factors_whole(op, out);
 }
 
-static int linear(const sf_op *op, uint32_t masks[])
+static int linear_custom(const sf_op *op, uint32_t masks[])
 {
     return is_identity(op) ? sf_linear_first(op, masks) : 0;
 }
@@ -208,7 +210,7 @@ static sf_status unknown_target(sf_eval *eval, const sf_op *op)
                                "platform: jax.jit(f).trace(*args).lower(lowering_platforms=...)");
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_custom(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     const struct check *check = check_of(op);
     if (check)
@@ -231,11 +233,11 @@ const sf_opdef sf_op_custom_call = {
     .min_operands = 0,
     .max_operands = -1,
     .nresults = -1,
-    .effect = true,
+    .effect = SF_CUSTOM_SIDE_EFFECT + 1,
     .attrs = attrs,
     .nattrs = SF_CUSTOM_ATTRS,
-    .infer = infer,
-    .factors = factors,
-    .linear = linear,
-    .eval = eval,
+    .infer = infer_custom,
+    .factors = factors_custom,
+    .linear = linear_custom,
+    .eval = eval_custom,
 };

@@ -74,7 +74,7 @@ static sf_status check_pairs(const sf_op *op, sf_ints lhs, sf_ints rhs, const ch
     return SF_OK;
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_dot(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
             lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
@@ -103,7 +103,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     return out[0] ? SF_OK : SF_OP_FAIL(op, diag, "the result is too large");
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_dot(const sf_op *op, sf_factoring *out)
 {
     sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
             lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
@@ -134,7 +134,7 @@ static void factors(const sf_op *op, sf_factoring *out)
     }
 }
 
-static double flops(const sf_op *op)
+static double flops_dot(const sf_op *op)
 {
     double count = 2 * (double)op->out[0]->count;
     sf_ints contracting = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
@@ -143,14 +143,14 @@ static double flops(const sf_op *op)
     return count;
 }
 
-static int append(sf_ints list, int *order, int count)
+static int append_dims(sf_ints list, int *order, int count)
 {
     for (int i = 0; i < list.count; i++)
         order[count++] = (int)list.at[i];
     return count;
 }
 
-static int64_t product(const sf_type *type, int count, const int *dims)
+static int64_t product_of_dims(const sf_type *type, int count, const int *dims)
 {
     int64_t size = 1;
     for (int i = 0; i < count; i++)
@@ -158,7 +158,7 @@ static int64_t product(const sf_type *type, int count, const int *dims)
     return size;
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_dot(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_ints lhs_batch = sf_op_ints(op, SF_DOT_LHS_BATCH),
             lhs_sum = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
@@ -174,15 +174,16 @@ static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_te
 
     /* Bring the operands into the orders (batch, m, k) and (batch, k, n). */
     int left[SF_MAX_RANK], right[SF_MAX_RANK];
-    int nbatch = append(lhs_batch, left, 0);
+    int nbatch = append_dims(lhs_batch, left, 0);
     int nm = free_dims(lhs->rank, lhs_batch, lhs_sum, left + nbatch);
-    append(lhs_sum, left, nbatch + nm);
-    append(rhs_batch, right, 0);
-    append(rhs_sum, right, nbatch);
+    append_dims(lhs_sum, left, nbatch + nm);
+    append_dims(rhs_batch, right, 0);
+    append_dims(rhs_sum, right, nbatch);
     int nk = lhs_sum.count;
     int nn = free_dims(rhs->rank, rhs_batch, rhs_sum, right + nbatch + nk);
-    int64_t batch = product(lhs, nbatch, left), m = product(lhs, nm, left + nbatch);
-    int64_t k = product(lhs, nk, left + nbatch + nm), n = product(rhs, nn, right + nbatch + nk);
+    int64_t batch = product_of_dims(lhs, nbatch, left), m = product_of_dims(lhs, nm, left + nbatch);
+    int64_t k = product_of_dims(lhs, nk, left + nbatch + nm),
+            n = product_of_dims(rhs, nn, right + nbatch + nk);
     sf_word *a = sf_words_load(arena, &in[0], real), *b = sf_words_load(arena, &in[1], real);
     a = sf_words_transpose(arena, a, lhs->rank, lhs->dims, left);
     b = sf_words_transpose(arena, b, rhs->rank, rhs->dims, right);
@@ -212,9 +213,9 @@ const sf_opdef sf_op_dot_general = {
     .attrs = attrs,
     .nattrs = NATTRS,
     .group = "#stablehlo.dot",
-    .infer = infer,
-    .factors = factors,
+    .infer = infer_dot,
+    .factors = factors_dot,
     .linear = sf_linear_each,
-    .flops = flops,
-    .eval = eval,
+    .flops = flops_dot,
+    .eval = eval_dot,
 };

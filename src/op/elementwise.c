@@ -13,7 +13,7 @@ enum { ORDERED, COMMUTING };
 /* Arithmetic modulo 2^64; a cast of int64 operands, which must not overflow. */
 #define U(number) (uint64_t)(number)
 
-static int width(sf_dtype dtype)
+static int width_of_type(sf_dtype dtype)
 {
     return sf_dtype_get(dtype)->bits;
 }
@@ -21,15 +21,15 @@ static int width(sf_dtype dtype)
 /* The bits of the number without its sign extension. */
 static uint64_t low_bits(sf_dtype dtype, int64_t x)
 {
-    return U(x) & UINT64_MAX >> (64 - width(dtype));
+    return U(x) & UINT64_MAX >> (64 - width_of_type(dtype));
 }
 
-static int64_t magnitude(sf_dtype dtype, int64_t x)
+static int64_t absolute(sf_dtype dtype, int64_t x)
 {
     return x < 0 && !sf_is_unsigned(dtype) ? (int64_t)(0 - U(x)) : x;
 }
 
-static int64_t sign(sf_dtype dtype, int64_t x)
+static int64_t sign_of_int(sf_dtype dtype, int64_t x)
 {
     return x < 0 && !sf_is_unsigned(dtype) ? -1 : x != 0;
 }
@@ -41,7 +41,7 @@ static double sign_of(double x)
     return x < 0 ? -1 : x;
 }
 
-static bool less(sf_dtype dtype, int64_t x, int64_t y)
+static bool less_than(sf_dtype dtype, int64_t x, int64_t y)
 {
     return sf_is_unsigned(dtype) ? U(x) < U(y) : x < y;
 }
@@ -49,10 +49,10 @@ static bool less(sf_dtype dtype, int64_t x, int64_t y)
 static int leading_zeros(sf_dtype dtype, int64_t x)
 {
     uint64_t bits = low_bits(dtype, x);
-    return bits == 0 ? width(dtype) : __builtin_clzll(bits) - (64 - width(dtype));
+    return bits == 0 ? width_of_type(dtype) : __builtin_clzll(bits) - (64 - width_of_type(dtype));
 }
 
-static int64_t quotient(sf_dtype dtype, int64_t x, int64_t y)
+static int64_t quotient_of(sf_dtype dtype, int64_t x, int64_t y)
 {
     if (y == 0)
         return -1;
@@ -61,7 +61,7 @@ static int64_t quotient(sf_dtype dtype, int64_t x, int64_t y)
     return y == -1 ? (int64_t)(0 - U(x)) : x / y;
 }
 
-static int64_t remainder_of(sf_dtype dtype, int64_t x, int64_t y)
+static int64_t remainder_of_ints(sf_dtype dtype, int64_t x, int64_t y)
 {
     if (y == 0)
         return x;
@@ -70,7 +70,7 @@ static int64_t remainder_of(sf_dtype dtype, int64_t x, int64_t y)
     return y == -1 ? 0 : x % y;
 }
 
-static int64_t power(sf_dtype dtype, int64_t x, int64_t y)
+static int64_t power_of(sf_dtype dtype, int64_t x, int64_t y)
 {
     if (y < 0 && !sf_is_unsigned(dtype)) {
         if (x == -1)
@@ -89,26 +89,26 @@ static int64_t power(sf_dtype dtype, int64_t x, int64_t y)
 static uint64_t shift_left(sf_dtype dtype, int64_t x, int64_t y)
 {
     uint64_t distance = low_bits(dtype, y);
-    return distance < U(width(dtype)) ? U(x) << distance : 0;
+    return distance < U(width_of_type(dtype)) ? U(x) << distance : 0;
 }
 
 static uint64_t shift_right(sf_dtype dtype, int64_t x, int64_t y)
 {
     uint64_t distance = low_bits(dtype, y);
-    return distance < U(width(dtype)) ? low_bits(dtype, x) >> distance : 0;
+    return distance < U(width_of_type(dtype)) ? low_bits(dtype, x) >> distance : 0;
 }
 
 /* The top bit is the sign, also in an unsigned number. */
 static int64_t shift_right_signed(sf_dtype dtype, int64_t x, int64_t y)
 {
-    int unused = 64 - width(dtype);
+    int unused = 64 - width_of_type(dtype);
     uint64_t distance = low_bits(dtype, y);
     int64_t extended = (int64_t)(U(x) << unused) >> unused;
     return extended >> (distance < 64 ? distance : 63);
 }
 
 /* Neither branch overflows, so small results keep their digits. */
-static double logistic(double x)
+static double logistic_of(double x)
 {
     if (x >= 0)
         return 1 / (1 + exp(-x));
@@ -127,7 +127,7 @@ SF_POINTWISE_DEF(IS_FINITE, is_finite, "stablehlo", "is_finite", "is-finite", 1,
                  "Whether an element is neither infinite nor NaN.", SF_FLOATS, true, real_is_finite,
                  NULL)
 
-SF_UNARY(ABS, abs, "stablehlo", "abs", "abs", NUMBERS, NULL, fabs(x), magnitude(dtype, x),
+SF_UNARY(ABS, abs, "stablehlo", "abs", "abs", NUMBERS, NULL, fabs(x), absolute(dtype, x),
          "The absolute value.")
 SF_REAL_UNARY(CBRT, cbrt, "stablehlo", "cbrt", "cbrt", cbrt(x), "The cube root.")
 SF_REAL_UNARY(CEIL, ceil, "stablehlo", "ceil", "ceil", ceil(x), "The nearest integer above.")
@@ -143,7 +143,7 @@ SF_REAL_UNARY(FLOOR, floor, "stablehlo", "floor", "floor", floor(x), "The neares
 SF_REAL_UNARY(LOG, log, "stablehlo", "log", "log", log(x), "The natural logarithm.")
 SF_REAL_UNARY(LOG_PLUS_ONE, log_plus_one, "stablehlo", "log_plus_one", "log-plus-one", log1p(x),
               "The natural logarithm of one plus the element.")
-SF_REAL_UNARY(LOGISTIC, logistic, "stablehlo", "logistic", "logistic", logistic(x),
+SF_REAL_UNARY(LOGISTIC, logistic, "stablehlo", "logistic", "logistic", logistic_of(x),
               "The logistic function, 1 / (1 + exp(-x)).")
 SF_UNARY(NEGATE, negate, "stablehlo", "negate", "negate", NUMBERS, sf_linear_first, -x, 0 - U(x),
          "The element with the opposite sign.")
@@ -157,7 +157,7 @@ SF_REAL_UNARY(ROUND_NEAREST_EVEN, round_nearest_even, "stablehlo", "round_neares
               "round-nearest-even", rint(x), "The nearest integer, halves to the even one.")
 SF_REAL_UNARY(RSQRT, rsqrt, "stablehlo", "rsqrt", "rsqrt", 1 / sqrt(x),
               "The reciprocal of the square root.")
-SF_UNARY(SIGN, sign, "stablehlo", "sign", "sign", NUMBERS, NULL, sign_of(x), sign(dtype, x),
+SF_UNARY(SIGN, sign, "stablehlo", "sign", "sign", NUMBERS, NULL, sign_of(x), sign_of_int(dtype, x),
          "Minus one, zero or one by the sign of the element; NaN and zeros stay as they are.")
 SF_REAL_UNARY(SINE, sine, "stablehlo", "sine", "sine", sin(x), "The sine.")
 SF_REAL_UNARY(SQRT, sqrt, "stablehlo", "sqrt", "sqrt", sqrt(x), "The square root.")
@@ -171,19 +171,19 @@ SF_BITS_BINARY(AND, and, "stablehlo", "and", "and", LOGICAL, COMMUTING, (x & y),
 SF_REAL_BINARY(ATAN2, atan2, "stablehlo", "atan2", "atan2", atan2(x, y),
                "The angle of the point (y, x) with the first axis.")
 SF_BINARY(DIVIDE, divide, "stablehlo", "divide", "divide", NUMBERS, ORDERED, linear_divide, x / y,
-          quotient(dtype, x, y), "The quotient; that of integers is rounded towards zero.")
+          quotient_of(dtype, x, y), "The quotient; that of integers is rounded towards zero.")
 SF_BINARY(MAXIMUM, maximum, "stablehlo", "maximum", "maximum", ALL, COMMUTING, NULL,
-          sf_maximum(x, y), less(dtype, x, y) ? y : x, "The larger one; NaN if either is.")
+          sf_maximum(x, y), less_than(dtype, x, y) ? y : x, "The larger one; NaN if either is.")
 SF_BINARY(MINIMUM, minimum, "stablehlo", "minimum", "minimum", ALL, COMMUTING, NULL,
-          sf_minimum(x, y), less(dtype, x, y) ? x : y, "The smaller one; NaN if either is.")
+          sf_minimum(x, y), less_than(dtype, x, y) ? x : y, "The smaller one; NaN if either is.")
 SF_BINARY(MULTIPLY, multiply, "stablehlo", "multiply", "multiply", ALL, COMMUTING, sf_linear_each,
           (x * y), U(x) * U(y), "The product.")
 SF_BITS_BINARY(OR, or, "stablehlo", "or", "or", LOGICAL, COMMUTING, x | y,
                "The disjunction, bit by bit.")
 SF_BINARY(POWER, power, "stablehlo", "power", "power", NUMBERS, ORDERED, NULL, pow(x, y),
-          power(dtype, x, y), "The first operand raised to the power of the second.")
+          power_of(dtype, x, y), "The first operand raised to the power of the second.")
 SF_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, ORDERED, NULL,
-          fmod(x, y), remainder_of(dtype, x, y),
+          fmod(x, y), remainder_of_ints(dtype, x, y),
           "The remainder of the division; it has the sign of the dividend.")
 SF_BITS_BINARY(SHIFT_LEFT, shift_left, "stablehlo", "shift_left", "shift-left", SF_INTEGERS,
                ORDERED, shift_left(dtype, x, y), "The bits moved up by the second operand.")

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-static sf_status allocate(sf_eval *eval, sf_tensor *tensor, const sf_type *type, sf_loc loc)
+static sf_status allocate_tensor(sf_eval *eval, sf_tensor *tensor, const sf_type *type, sf_loc loc)
 {
     int64_t bytes = sf_type_bytes(type), limit = eval->setup.limit;
     char text[SF_TYPE_TEXT];
@@ -21,7 +21,7 @@ static sf_status allocate(sf_eval *eval, sf_tensor *tensor, const sf_type *type,
     return SF_OK;
 }
 
-static void release(sf_eval *eval, sf_tensor *tensor)
+static void release_tensor(sf_eval *eval, sf_tensor *tensor)
 {
     if (!tensor->data)
         return;
@@ -33,8 +33,8 @@ static void release(sf_eval *eval, sf_tensor *tensor)
 static sf_status copy_into(sf_eval *eval, sf_value value, const sf_tensor *from)
 {
     sf_tensor *to = &eval->values[value];
-    release(eval, to);
-    SF_TRY(allocate(eval, to, from->type, SF_NOWHERE));
+    release_tensor(eval, to);
+    SF_TRY(allocate_tensor(eval, to, from->type, SF_NOWHERE));
     memcpy(to->data, from->data, (size_t)sf_type_bytes(from->type));
     return SF_OK;
 }
@@ -49,7 +49,7 @@ static sf_status eval_node(sf_eval *eval, const sf_node *node)
     for (uint32_t i = 0; i < node->noperands; i++)
         in[i] = eval->values[node->operands[i]];
     for (uint32_t i = 0; i < node->nresults; i++)
-        SF_TRY(allocate(eval, &eval->values[node->result + i], op.out[i], node->loc));
+        SF_TRY(allocate_tensor(eval, &eval->values[node->result + i], op.out[i], node->loc));
     sf_tensor *out = &eval->values[node->result];
     const sf_eval_setup *setup = &eval->setup;
     sf_status status = setup->collective && sf_is_collective(node)
@@ -96,10 +96,10 @@ static sf_status eval_top(sf_eval *eval, const sf_block *block)
         status = eval_node(eval, node);
         for (uint32_t j = 0; j < node->noperands; j++)
             if (last_use[node->operands[j]] == i)
-                release(eval, &eval->values[node->operands[j]]);
+                release_tensor(eval, &eval->values[node->operands[j]]);
         for (uint32_t j = 0; j < node->nresults; j++)
             if (last_use[node->result + j] == i)
-                release(eval, &eval->values[node->result + j]);
+                release_tensor(eval, &eval->values[node->result + j]);
     }
     sf_free(last_use);
     return status;
@@ -113,7 +113,7 @@ sf_status sf_eval_block(sf_eval *eval, const sf_block *block, const sf_tensor *a
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = eval->graph->nodes[block->nodes[i]];
         for (uint32_t j = 0; j < node->nresults; j++)
-            release(eval, &eval->values[node->result + j]);
+            release_tensor(eval, &eval->values[node->result + j]);
         SF_TRY(eval_node(eval, node));
     }
     for (uint32_t i = 0; i < block->nresults; i++) {
@@ -128,7 +128,7 @@ void sf_eval_close(sf_eval *eval)
     if (!eval->values)
         return;
     for (size_t i = 0; i < eval->graph->nvalues; i++)
-        release(eval, &eval->values[i]);
+        release_tensor(eval, &eval->values[i]);
     sf_free(eval->values);
     sf_arena_free(&eval->scratch);
 }

@@ -19,7 +19,7 @@ static const sf_attrdef gather_attrs[] = {
     [SF_GATHER_SORTED] = {.name = "indices_are_sorted", .kind = SF_ATTR_INT, .text = SF_AS_BOOL},
 };
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_gather(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *operand = op->in[0], *indices = op->in[1];
     sf_ints sizes = sf_op_ints(op, SF_GATHER_SIZES);
@@ -74,7 +74,7 @@ static void operand_factor(const sf_op *op, const sf_indexing *indexing, int d, 
         sf_factor_whole(out, 2, window, slice);
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_gather(const sf_op *op, sf_factoring *out)
 {
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[1]);
     for (int d = 0; d < op->in[0]->rank; d++)
@@ -92,7 +92,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 }
 
 /* A window that covers a dimension covers the piece of it. */
-static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
+static void localize_gather(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
 {
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[1]);
     int64_t sizes[SF_MAX_RANK];
@@ -105,7 +105,7 @@ static void local(const sf_op *op, const sf_type *const *pieces, const sf_attr *
 }
 
 /* Only what is taken is read. */
-static double bytes(const sf_op *op)
+static double bytes_gather(const sf_op *op)
 {
     return 2 * (double)sf_type_bytes(op->out[0]) + (double)sf_type_bytes(op->in[1]);
 }
@@ -184,10 +184,10 @@ const sf_opdef sf_op_gather = {
     .attrs = gather_attrs,
     .nattrs = SF_GATHER_SLOTS,
     .group = "#stablehlo.gather",
-    .infer = infer,
-    .factors = factors,
+    .infer = infer_gather,
+    .factors = factors_gather,
     .linear = sf_linear_first,
-    .local = local,
-    .bytes = bytes,
+    .local = localize_gather,
+    .bytes = bytes_gather,
     .eval = eval_gather,
 };

@@ -4,7 +4,8 @@
 #include "op/slots.h"
 #include "op/util.h"
 
-static sf_status check_list(const sf_op *op, int slot, int rank, bool sorted, sf_diag *diag)
+static sf_status check_indexing_list(const sf_op *op, int slot, int rank, bool sorted,
+                                     sf_diag *diag)
 {
     sf_ints dims = sf_op_ints(op, slot);
     const char *name = op->def->attrs[slot].name;
@@ -65,10 +66,10 @@ static sf_status check_batches(const sf_op *op, const sf_type *operand, const sf
 sf_status sf_indexing_check(const sf_op *op, const sf_type *operand, const sf_type *indices,
                             sf_indexing *out, sf_diag *diag)
 {
-    SF_TRY(check_list(op, SF_INDEXING_DROPPED, operand->rank, true, diag));
-    SF_TRY(check_list(op, SF_INDEXING_OPERAND_BATCH, operand->rank, true, diag));
-    SF_TRY(check_list(op, SF_INDEXING_INDICES_BATCH, indices->rank, false, diag));
-    SF_TRY(check_list(op, SF_INDEXING_MAP, operand->rank, false, diag));
+    SF_TRY(check_indexing_list(op, SF_INDEXING_DROPPED, operand->rank, true, diag));
+    SF_TRY(check_indexing_list(op, SF_INDEXING_OPERAND_BATCH, operand->rank, true, diag));
+    SF_TRY(check_indexing_list(op, SF_INDEXING_INDICES_BATCH, indices->rank, false, diag));
+    SF_TRY(check_indexing_list(op, SF_INDEXING_MAP, operand->rank, false, diag));
     SF_TRY(check_disjoint(op, SF_INDEXING_DROPPED, SF_INDEXING_OPERAND_BATCH, diag));
     SF_TRY(check_disjoint(op, SF_INDEXING_MAP, SF_INDEXING_OPERAND_BATCH, diag));
     SF_TRY(check_indices(op, indices, diag));
@@ -85,7 +86,7 @@ sf_status sf_indexing_check(const sf_op *op, const sf_type *operand, const sf_ty
     if (rank > SF_MAX_RANK)
         return SF_OP_FAIL(op, diag, "window and indices make a rank of %d; %d is the most", rank,
                           SF_MAX_RANK);
-    SF_TRY(check_list(op, SF_INDEXING_WINDOW, rank, true, diag));
+    SF_TRY(check_indexing_list(op, SF_INDEXING_WINDOW, rank, true, diag));
     *out = sf_indexing_get(op, operand, indices);
     return SF_OK;
 }

@@ -27,7 +27,7 @@ static sf_status check_square(const sf_op *op, sf_diag *diag)
 }
 
 /* The number of matrices in a piece. */
-static int64_t batch_size(const sf_type *type)
+static int64_t batch_count(const sf_type *type)
 {
     int64_t count = 1;
     for (int i = 0; i < type->rank - 2; i++)
@@ -66,7 +66,7 @@ static double cholesky_flops(const sf_op *op)
 
 /* a = l l^T with l lower, from the lower triangle of a; with `row` and `column` the strides of the
  * matrix, which the upper form exchanges. The other triangle becomes zero. */
-static void factorize(sf_word *a, int64_t n, int64_t row, int64_t column)
+static void factorize_matrix(sf_word *a, int64_t n, int64_t row, int64_t column)
 {
     for (int64_t j = 0; j < n; j++) {
         for (int64_t i = 0; i < j; i++)
@@ -85,11 +85,11 @@ static sf_status eval_cholesky(sf_eval *eval, const sf_op *op, const sf_tensor *
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
     const sf_type *type = in[0].type;
-    int64_t n = type->dims[type->rank - 1], count = batch_size(type);
+    int64_t n = type->dims[type->rank - 1], count = batch_count(type);
     bool lower = sf_op_int(op, CHOLESKY_LOWER, 0) != 0;
     sf_word *words = sf_words_load(&eval->scratch, &in[0], true);
     for (int64_t b = 0; b < count; b++)
-        factorize(words + b * n * n, n, lower ? n : 1, lower ? 1 : n);
+        factorize_matrix(words + b * n * n, n, lower ? n : 1, lower ? 1 : n);
     sf_words_store(out, true, words);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
@@ -186,8 +186,8 @@ static double solve_flops(const sf_op *op)
 }
 
 /* One triangular system t x = b, in place of b. Strides of t: `row` and `column`; of x: `step`. */
-static void substitute(const sf_word *t, int64_t n, int64_t row, int64_t column, bool lower,
-                       bool unit, sf_word *x, int64_t step)
+static void substitute_column(const sf_word *t, int64_t n, int64_t row, int64_t column, bool lower,
+                              bool unit, sf_word *x, int64_t step)
 {
     for (int64_t done = 0; done < n; done++) {
         int64_t i = lower ? done : n - 1 - done;
@@ -211,10 +211,11 @@ static sf_status eval_solve(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     bool flipped = is_transposed(op) == left;
     const sf_word *t = sf_words_load(&eval->scratch, &in[0], true);
     sf_word *x = sf_words_load(&eval->scratch, &in[1], true);
-    for (int64_t m = 0, count = batch_size(b); m < count; m++)
+    for (int64_t m = 0, count = batch_count(b); m < count; m++)
         for (int64_t i = 0; i < (left ? columns : rows); i++)
-            substitute(t + m * n * n, n, flipped ? 1 : n, flipped ? n : 1, lower != flipped, unit,
-                       x + m * rows * columns + i * (left ? 1 : columns), left ? columns : 1);
+            substitute_column(t + m * n * n, n, flipped ? 1 : n, flipped ? n : 1, lower != flipped,
+                              unit, x + m * rows * columns + i * (left ? 1 : columns),
+                              left ? columns : 1);
     sf_words_store(out, true, x);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;

@@ -37,8 +37,8 @@ void sf_copying_along(sf_copying *move, int dim, sf_tensor_side to, sf_tensor_si
     }
 }
 
-static void each(const sf_copying *move, int dim, int64_t to, int64_t from, sf_copying_row *row,
-                 void *context)
+static void each_row(const sf_copying *move, int dim, int64_t to, int64_t from, sf_copying_row *row,
+                     void *context)
 {
     const sf_copy_list *list = &move->lists[dim];
     if (dim == move->rank - 1) {
@@ -46,7 +46,7 @@ static void each(const sf_copying *move, int dim, int64_t to, int64_t from, sf_c
         return;
     }
     for (int64_t k = 0; k < list->count; k++)
-        each(move, dim + 1, to + list->to[k], from + list->from[k], row, context);
+        each_row(move, dim + 1, to + list->to[k], from + list->from[k], row, context);
 }
 
 void sf_copying_each(const sf_copying *move, sf_copying_row *row, void *context)
@@ -56,7 +56,7 @@ void sf_copying_each(const sf_copying *move, sf_copying_row *row, void *context)
     if (move->rank == 0)
         row(context, &scalar, 0, 0);
     else
-        each(move, 0, 0, 0, row, context);
+        each_row(move, 0, 0, 0, row, context);
 }
 
 typedef struct copying {
@@ -66,7 +66,7 @@ typedef struct copying {
     bool run;     /* the last list is a run of neighbours on both sides */
 } copying;
 
-static void copy_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
+static void copy_span_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     const copying *copy = context;
     if (list->count == 0)
@@ -95,7 +95,7 @@ static void copy_row(void *context, const sf_copy_list *list, int64_t to, int64_
     }
 }
 
-static bool is_run(const sf_copy_list *list)
+static bool is_contiguous_run(const sf_copy_list *list)
 {
     for (int64_t k = 1; k < list->count; k++)
         if (list->to[k] != list->to[k - 1] + 1 || list->from[k] != list->from[k - 1] + 1)
@@ -109,9 +109,9 @@ void sf_copying_copy(const sf_copying *move, const sf_tensor *from, sf_tensor *t
         .to = to->data,
         .from = from->data,
         .bytes = sf_dtype_get(to->type->dtype)->bytes,
-        .run = move->rank == 0 || is_run(&move->lists[move->rank - 1]),
+        .run = move->rank == 0 || is_contiguous_run(&move->lists[move->rank - 1]),
     };
-    sf_copying_each(move, copy_row, &copy);
+    sf_copying_each(move, copy_span_row, &copy);
 }
 
 void sf_copying_fill(const void *from, sf_tensor *to)

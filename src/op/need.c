@@ -8,12 +8,12 @@
 enum { LISTS = 2048 };
 
 /* Saturates: sizes come from the user, and what does not fit is refused later. */
-static int64_t bytes_of(double bytes)
+static int64_t saturated_bytes(double bytes)
 {
     return bytes < 0x1p60 ? (int64_t)bytes : INT64_C(1) << 60;
 }
 
-static double elements(int count, const sf_type *const *types)
+static double count_elements(int count, const sf_type *const *types)
 {
     double sum = 0;
     for (int i = 0; i < count; i++)
@@ -21,7 +21,7 @@ static double elements(int count, const sf_type *const *types)
     return sum;
 }
 
-static double lengths(int count, const sf_type *const *types)
+static double sum_of_lengths(int count, const sf_type *const *types)
 {
     double sum = 0;
     for (int i = 0; i < count; i++)
@@ -51,13 +51,13 @@ static double windows_of_conv(const sf_op *op)
         seen += size * (double)op->out[0]->dims[result.at[d]];
         area *= size;
     }
-    double inputs = lengths(2, op->in) + lengths(1, op->out) + 8;
+    double inputs = sum_of_lengths(2, op->in) + sum_of_lengths(1, op->out) + 8;
     return seen + 2 * area + inputs * (double)groups;
 }
 
-static double scratch_of(const sf_op *op)
+static double scratch_need(const sf_op *op)
 {
-    double in = elements(op->noperands, op->in), out = elements(op->nresults, op->out);
+    double in = count_elements(op->noperands, op->in), out = count_elements(op->nresults, op->out);
     double words = sizeof(sf_word) * (in + out);
     switch (op->def->id) {
     case SF_OP_CONVOLUTION: /* as they come, and in order */
@@ -76,15 +76,15 @@ static double scratch_of(const sf_op *op)
     default: /* element by element, or row by row */
         words = 0;
     }
-    double along = lengths(op->noperands, op->in) + lengths(op->nresults, op->out);
+    double along = sum_of_lengths(op->noperands, op->in) + sum_of_lengths(op->nresults, op->out);
     return words + 3 * sizeof(int64_t) * along;
 }
 
 static sf_eval_need need_of_block(const sf_graph *graph, const sf_block *block);
 
-static void add_value(const sf_graph *graph, sf_value value, sf_eval_need *need)
+static void add_value_need(const sf_graph *graph, sf_value value, sf_eval_need *need)
 {
-    need->values += bytes_of((double)sf_type_bytes(sf_type_of(graph, value)) / 64 + 1) * 64;
+    need->values += saturated_bytes((double)sf_type_bytes(sf_type_of(graph, value)) / 64 + 1) * 64;
 }
 
 static sf_eval_need need_of_node(const sf_graph *graph, const sf_node *node)
@@ -95,7 +95,7 @@ static sf_eval_need need_of_node(const sf_graph *graph, const sf_node *node)
     sf_eval_need need = sf_eval_needs(&op);
     sf_arena_free(&arena);
     for (uint32_t i = 0; i < node->nresults; i++)
-        add_value(graph, node->result + i, &need);
+        add_value_need(graph, node->result + i, &need);
     return need;
 }
 
@@ -103,7 +103,7 @@ static sf_eval_need need_of_block(const sf_graph *graph, const sf_block *block)
 {
     sf_eval_need need = {0};
     for (uint32_t i = 0; i < block->narguments; i++)
-        add_value(graph, block->arguments[i], &need);
+        add_value_need(graph, block->arguments[i], &need);
     for (uint32_t i = 0; i < block->nnodes; i++) {
         sf_eval_need node = need_of_node(graph, graph->nodes[block->nodes[i]]);
         need.values += node.values;
@@ -115,7 +115,7 @@ static sf_eval_need need_of_block(const sf_graph *graph, const sf_block *block)
 sf_eval_need sf_eval_needs(const sf_op *op)
 {
     int tensors = op->noperands + op->nresults;
-    sf_eval_need need = {.scratch = bytes_of(scratch_of(op)) + LISTS + 128 * tensors};
+    sf_eval_need need = {.scratch = saturated_bytes(scratch_need(op)) + LISTS + 128 * tensors};
     int64_t inner = 0;
     for (int i = 0; i < op->nregions; i++) {
         sf_eval_need block = need_of_block(op->graph, op->regions[i]);

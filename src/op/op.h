@@ -26,6 +26,12 @@ static inline bool sf_is(const sf_node *node, sf_opcode code)
     return node->def->id == (int)code;
 }
 
+/* Matrix products and convolutions. */
+static inline bool sf_is_product(const sf_opdef *def)
+{
+    return def->id == SF_OP_DOT_GENERAL || def->id == SF_OP_CONVOLUTION;
+}
+
 /* One of those in op/collective.c; and which. */
 bool sf_is_collective(const sf_node *node);
 sf_collective sf_op_collective(const sf_opdef *def);

@@ -18,8 +18,8 @@ static const sf_attrdef attrs[NATTRS] = {
 enum { MAX_STATE = 3 };
 
 /* What the op draws from this state. SF_EINPUT when the types are not those of the algorithm. */
-static sf_status prepare(const sf_op *op, const uint64_t *state, const sf_type *output,
-                         sf_diag *diag, sf_rng *rng)
+static sf_status prepare_generator(const sf_op *op, const uint64_t *state, const sf_type *output,
+                                   sf_diag *diag, sf_rng *rng)
 {
     const char *name = sf_op_text(op, SF_RNG_BIT_GENERATOR_ALGORITHM);
     sf_rng_algorithm algorithm;
@@ -34,7 +34,7 @@ static sf_status prepare(const sf_op *op, const uint64_t *state, const sf_type *
                        diag);
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_random(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     static const uint64_t no_state[MAX_STATE];
     const sf_type *state = op->in[0];
@@ -47,13 +47,13 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     if ((info->class != SF_SIGNED && info->class != SF_UNSIGNED) || info->bits < 8)
         return SF_OP_FAIL(op, diag, "cannot draw %s, only integers of 8 to 64 bits", info->name);
     sf_rng rng;
-    SF_TRY(prepare(op, no_state, op->out[1], diag, &rng));
+    SF_TRY(prepare_generator(op, no_state, op->out[1], diag, &rng));
     out[0] = state;
     out[1] = op->out[1];
     return SF_OK;
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_random(const sf_op *op, sf_factoring *out)
 {
     sf_factor_whole(out, 0, 0, op->in[0]->dims[0]);
     sf_factor_whole(out, 1, 0, op->in[0]->dims[0]);
@@ -62,14 +62,14 @@ static void factors(const sf_op *op, sf_factoring *out)
 }
 
 /* About twenty rounds of add, rotate and xor for two words of 32 bits: some 20 operations a word. */
-static double flops(const sf_op *op)
+static double flops_random(const sf_op *op)
 {
     double words = op->out[1]->dtype == SF_U64 || op->out[1]->dtype == SF_S64 ? 2 : 1;
     return 20 * words * (double)op->out[1]->count;
 }
 
 /* Draws a piece, run by run of neighbours in its last dimension. */
-static void draw(const sf_rng *rng, const sf_type *whole, sf_tensor *piece)
+static void draw_piece(const sf_rng *rng, const sf_type *whole, sf_tensor *piece)
 {
     const sf_type *type = piece->type;
     int last = type->rank - 1;
@@ -90,15 +90,15 @@ static void draw(const sf_rng *rng, const sf_type *whole, sf_tensor *piece)
     }
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_random(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     uint64_t state[MAX_STATE];
     int words = (int)op->in[0]->dims[0];
     sf_rng rng;
     for (int i = 0; i < words; i++)
         state[i] = (uint64_t)sf_get_i64(&in[0], i);
-    SF_TRY(prepare(op, state, op->out[1], eval->diag, &rng));
-    draw(&rng, op->out[1], &out[1]);
+    SF_TRY(prepare_generator(op, state, op->out[1], eval->diag, &rng));
+    draw_piece(&rng, op->out[1], &out[1]);
     sf_rng_next_state(&rng, state);
     for (int i = 0; i < words; i++)
         sf_store_i64(SF_U64, out[0].data, i, (int64_t)state[i]);
@@ -117,8 +117,8 @@ const sf_opdef sf_op_rng_bit_generator = {
     .nresults = 2,
     .attrs = attrs,
     .nattrs = NATTRS,
-    .infer = infer,
-    .factors = factors,
-    .flops = flops,
-    .eval = eval,
+    .infer = infer_random,
+    .factors = factors_random,
+    .flops = flops_random,
+    .eval = eval_random,
 };

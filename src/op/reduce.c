@@ -10,7 +10,7 @@ static const sf_attrdef attrs[NATTRS] = {
     [SF_REDUCE_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_reduce(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     int count = op->noperands / 2, rank = 0;
     sf_ints reduced = sf_op_ints(op, SF_REDUCE_DIMENSIONS);
@@ -30,7 +30,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     return SF_OK;
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_reduce(const sf_op *op, sf_factoring *out)
 {
     int count = op->nresults, at = 0;
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
@@ -52,7 +52,7 @@ static void factors(const sf_op *op, sf_factoring *out)
 }
 
 /* A partial sum of the input needs a partial initial value, or that is added again and again. */
-static int linear(const sf_op *op, uint32_t masks[])
+static int linear_reduce(const sf_op *op, uint32_t masks[])
 {
     if (sf_op_monoid(op, SF_REDUCE_BODY) != SF_MONOID_ADD)
         return 0;
@@ -60,7 +60,7 @@ static int linear(const sf_op *op, uint32_t masks[])
     return 1;
 }
 
-static double flops(const sf_op *op)
+static double flops_reduce(const sf_op *op)
 {
     return (double)op->in[0]->count * op->nresults;
 }
@@ -78,8 +78,8 @@ static void result_steps(const sf_op *op, const sf_type *input, int64_t *steps)
 }
 
 /* Folds `count` elements into a result that moves by `step`, 0 or 1. */
-static void fold_row(sf_monoid monoid, sf_dtype dtype, int64_t count, const sf_word *row,
-                     int64_t step, sf_word *result)
+static void reduce_row(sf_monoid monoid, sf_dtype dtype, int64_t count, const sf_word *row,
+                       int64_t step, sf_word *result)
 {
     if (monoid != SF_MONOID_ADD || (sf_is_float(dtype) && dtype != SF_F64)) {
         for (int64_t i = 0; i < count; i++)
@@ -110,8 +110,8 @@ static bool has_first(const sf_op *op, const sf_tensor *input)
     return true;
 }
 
-static void fold_monoid(sf_eval *eval, const sf_op *op, sf_monoid monoid, const sf_tensor *in,
-                        sf_tensor *out)
+static void reduce_by_monoid(sf_eval *eval, const sf_op *op, sf_monoid monoid, const sf_tensor *in,
+                             sf_tensor *out)
 {
     sf_arena *arena = &eval->scratch;
     sf_dtype dtype = sf_sum_dtype(eval, in[0].type->dtype);
@@ -136,13 +136,14 @@ static void fold_monoid(sf_eval *eval, const sf_op *op, sf_monoid monoid, const 
         int64_t to = 0;
         for (int d = 0; d < outer; d++)
             to += index[d] * steps[d];
-        fold_row(monoid, dtype, row, words + at, row_step, results + to);
+        reduce_row(monoid, dtype, row, words + at, row_step, results + to);
         sf_next_index(outer, type->dims, index);
     }
     sf_words_store(out, real, results);
 }
 
-static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status reduce_by_region(sf_eval *eval, const sf_op *op, const sf_tensor *in,
+                                  sf_tensor *out)
 {
     int count = op->nresults;
     sf_body body = sf_body_new(eval, op, 0, count, count);
@@ -170,15 +171,15 @@ static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in
     return SF_OK;
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_reduce(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
     sf_status status = SF_OK;
     if (monoid == SF_MONOID_NONE)
-        status = fold_region(eval, op, in, out);
+        status = reduce_by_region(eval, op, in, out);
     else
-        fold_monoid(eval, op, monoid, in, out);
+        reduce_by_monoid(eval, op, monoid, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }
@@ -196,9 +197,9 @@ const sf_opdef sf_op_reduce = {
     .nregions = 1,
     .attrs = attrs,
     .nattrs = NATTRS,
-    .infer = infer,
-    .factors = factors,
-    .linear = linear,
-    .flops = flops,
-    .eval = eval,
+    .infer = infer_reduce,
+    .factors = factors_reduce,
+    .linear = linear_reduce,
+    .flops = flops_reduce,
+    .eval = eval_reduce,
 };

@@ -25,14 +25,14 @@ static const sf_attrdef scatter_attrs[NATTRS] = {
 };
 
 /* Operands are N inputs, the indices, N updates. */
-static int inputs(const sf_op *op)
+static int scattered_inputs(const sf_op *op)
 {
     return (op->noperands - 1) / 2;
 }
 
 static sf_status check_types(const sf_op *op, sf_diag *diag)
 {
-    int n = inputs(op);
+    int n = scattered_inputs(op);
     if (op->noperands % 2 == 0 || op->nresults != n)
         return SF_OP_FAIL(op, diag, "%d operands and %d results do not go together", op->noperands,
                           op->nresults);
@@ -51,8 +51,8 @@ static sf_status check_types(const sf_op *op, sf_diag *diag)
 
 static sf_status check_updates(const sf_op *op, const sf_indexing *indexing, sf_diag *diag)
 {
-    const sf_type *operand = op->in[0], *indices = op->in[inputs(op)];
-    const sf_type *updates = op->in[inputs(op) + 1];
+    const sf_type *operand = op->in[0], *indices = op->in[scattered_inputs(op)];
+    const sf_type *updates = op->in[scattered_inputs(op) + 1];
     if (updates->rank != indexing->windowed_rank)
         return SF_OP_FAIL(op, diag, "updates of rank %d, expected %d", updates->rank,
                           indexing->windowed_rank);
@@ -75,23 +75,23 @@ static sf_status check_updates(const sf_op *op, const sf_indexing *indexing, sf_
     return SF_OK;
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_scatter(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     sf_indexing indexing;
     SF_TRY(check_types(op, diag));
-    SF_TRY(sf_indexing_check(op, op->in[0], op->in[inputs(op)], &indexing, diag));
+    SF_TRY(sf_indexing_check(op, op->in[0], op->in[scattered_inputs(op)], &indexing, diag));
     SF_TRY(check_updates(op, &indexing, diag));
     /* Overwriting suits any type; it is no monoid to fold with, so the body check knows nothing of
      * it. */
-    if (inputs(op) != 1 || sf_op_monoid(op, SF_SCATTER_BODY) != SF_MONOID_SECOND)
-        SF_TRY(sf_check_body(op, SF_SCATTER_BODY, 0, inputs(op), diag));
-    for (int i = 0; i < inputs(op); i++)
+    if (scattered_inputs(op) != 1 || sf_op_monoid(op, SF_SCATTER_BODY) != SF_MONOID_SECOND)
+        SF_TRY(sf_check_body(op, SF_SCATTER_BODY, 0, scattered_inputs(op), diag));
+    for (int i = 0; i < scattered_inputs(op); i++)
         out[i] = op->in[i];
     return SF_OK;
 }
 
 /* The order of updates does not matter, so they may be applied in parts. */
-static bool commutes(sf_monoid monoid)
+static bool monoid_commutes(sf_monoid monoid)
 {
     return monoid != SF_MONOID_NONE && monoid != SF_MONOID_SECOND;
 }
@@ -108,15 +108,15 @@ static void walk_all(sf_factoring *out, int first, int count, int dim, int facto
 static sf_factor_role operand_role(const sf_op *op, const sf_indexing *indexing, int d)
 {
     int window = indexing->window_of[d];
-    int64_t size = window >= 0 ? op->in[inputs(op) + 1]->dims[window] : 1;
+    int64_t size = window >= 0 ? op->in[scattered_inputs(op) + 1]->dims[window] : 1;
     bool is_point = size == 1 && indexing->start_of[d] >= 0;
     bool is_full = window >= 0 && size == op->in[0]->dims[d];
     return is_point || is_full || indexing->batch_of[d] >= 0 ? SF_MAP : SF_WHOLE;
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_scatter(const sf_op *op, sf_factoring *out)
 {
-    int n = inputs(op), updates = n + 1, results = 2 * n + 1;
+    int n = scattered_inputs(op), updates = n + 1, results = 2 * n + 1;
     sf_indexing indexing = sf_indexing_get(op, op->in[0], op->in[n]);
     for (int d = 0; d < op->in[0]->rank; d++) {
         int window = indexing.window_of[d], batch = indexing.batch_of[d];
@@ -140,15 +140,16 @@ static void factors(const sf_op *op, sf_factoring *out)
         if (q == indexing.vector_dim) {
             sf_factor_whole(out, n, q, size);
         } else if (!sf_has(sf_op_ints(op, SF_INDEXING_INDICES_BATCH), q)) {
-            int factor = commutes(monoid) ? sf_factor_add(out, size, SF_REDUCE, monoid)
-                                          : sf_factor_add(out, size, SF_WHOLE, SF_MONOID_NONE);
+            int factor = monoid_commutes(monoid)
+                             ? sf_factor_add(out, size, SF_REDUCE, monoid)
+                             : sf_factor_add(out, size, SF_WHOLE, SF_MONOID_NONE);
             sf_factor_walk(out, n, q, factor);
             walk_all(out, updates, n, indexing.windowed_of[q], factor);
         }
     }
 }
 
-static int linear(const sf_op *op, uint32_t masks[])
+static int linear_scatter(const sf_op *op, uint32_t masks[])
 {
     if (sf_op_monoid(op, SF_SCATTER_BODY) != SF_MONOID_ADD)
         return 0;
@@ -156,18 +157,18 @@ static int linear(const sf_op *op, uint32_t masks[])
     return 1;
 }
 
-static double flops(const sf_op *op)
+static double flops_scatter(const sf_op *op)
 {
     double each = op->nregions > 0 ? op->regions[0]->nnodes : 1;
     if (sf_op_monoid(op, SF_SCATTER_BODY) == SF_MONOID_SECOND)
         each = 0;
-    return each * (double)op->in[inputs(op) + 1]->count;
+    return each * (double)op->in[scattered_inputs(op) + 1]->count;
 }
 
 /* As done in place: updates are read and written, the rest of the operand stays where it is. */
-static double bytes(const sf_op *op)
+static double bytes_scatter(const sf_op *op)
 {
-    int n = inputs(op);
+    int n = scattered_inputs(op);
     double total = (double)sf_type_bytes(op->in[n]);
     for (int i = 0; i < n; i++)
         total += 2 * (double)sf_type_bytes(op->in[n + 1 + i]);
@@ -183,7 +184,7 @@ typedef struct combining {
     const sf_word *updates;
 } combining;
 
-static void combine_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
+static void combine_update_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     const combining *c = context;
     for (int64_t k = 0; k < list->count; k++) {
@@ -223,9 +224,9 @@ typedef struct windows {
     sf_copying move;
 } windows;
 
-static bool fits(const windows *w, const int64_t *start)
+static bool window_fits(const windows *w, const int64_t *start)
 {
-    const sf_type *operand = w->op->in[0], *updates = w->op->in[inputs(w->op) + 1];
+    const sf_type *operand = w->op->in[0], *updates = w->op->in[scattered_inputs(w->op) + 1];
     for (int d = 0; d < operand->rank; d++) {
         int p = w->indexing.window_of[d];
         int64_t size = p >= 0 ? updates->dims[p] : 1;
@@ -237,7 +238,7 @@ static bool fits(const windows *w, const int64_t *start)
 
 /* Sets the move for the window that begins at `start`; its first element is `base` of the updates.
  * False when nothing of it falls into this piece of the result. List 0 holds what is fixed. */
-static bool aim(windows *w, const int64_t *start, int64_t base)
+static bool aim_window(windows *w, const int64_t *start, int64_t base)
 {
     int next = 1;
     sf_copying *move = &w->move;
@@ -287,7 +288,8 @@ static void each_window(sf_eval *eval, windows *w, sf_copying_row *row, void *co
         for (int p = 0; p < type->rank; p++)
             point[p] = sf_span_global(sf_tensor_span(w->updates, p), index[p]);
         sf_indexing_start(&w->indexing, w->indices, point, start);
-        if (!fits(w, start) || !aim(w, start, sf_flat_index(type->rank, type->dims, index)))
+        if (!window_fits(w, start) ||
+            !aim_window(w, start, sf_flat_index(type->rank, type->dims, index)))
             continue;
         if (row) {
             sf_copying_each(&w->move, row, context);
@@ -322,13 +324,13 @@ static void scatter_words(sf_eval *eval, windows *w, sf_monoid monoid, const sf_
     if (!holds_first(&w->indexing, w->op, w->indices))
         for (int64_t i = 0; i < out->type->count; i++)
             c.result[i] = sf_monoid_identity(monoid, dtype);
-    each_window(eval, w, combine_row, &c);
+    each_window(eval, w, combine_update_row, &c);
     sf_words_store(out, real, c.result);
 }
 
 static sf_status eval_scatter(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
-    int n = inputs(op);
+    int n = scattered_inputs(op);
     sf_monoid monoid = sf_op_monoid(op, SF_SCATTER_BODY);
     sf_mark mark = sf_arena_mark(&eval->scratch);
     windows w = {.op = op,
@@ -337,7 +339,7 @@ static sf_status eval_scatter(sf_eval *eval, const sf_op *op, const sf_tensor *i
                  .updates = &in[n + 1],
                  .out = &out[0]};
     sf_status status = SF_OK;
-    if (commutes(monoid)) {
+    if (monoid_commutes(monoid)) {
         scatter_words(eval, &w, monoid, &in[0], &out[0]);
     } else {
         for (int i = 0; i < n && out[i].type->count > 0; i++)
@@ -368,10 +370,10 @@ const sf_opdef sf_op_scatter = {
     .attrs = scatter_attrs,
     .nattrs = NATTRS,
     .group = "#stablehlo.scatter",
-    .infer = infer,
-    .factors = factors,
-    .linear = linear,
-    .flops = flops,
-    .bytes = bytes,
+    .infer = infer_scatter,
+    .factors = factors_scatter,
+    .linear = linear_scatter,
+    .flops = flops_scatter,
+    .bytes = bytes_scatter,
     .eval = eval_scatter,
 };

@@ -25,25 +25,25 @@ static const sf_attrdef attrs[NATTRS] = {
     [SF_SELECT_AND_SCATTER_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
-static sf_sliding_lists window_lists(const sf_op *op)
+static sf_sliding_lists select_lists(const sf_op *op)
 {
     return (sf_sliding_lists){.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
                               .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
 }
 
-static sf_sliding window_of(const sf_op *op, int dim)
+sf_sliding sf_select_and_scatter_window(const sf_op *op, int dim)
 {
     sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
                          .size = sizes.count ? sizes.at[dim] : 1};
-    sf_sliding_fill(window_lists(op), dim, &window);
+    sf_sliding_fill(select_lists(op), dim, &window);
     return window;
 }
 
 /* The comparison that keeps the selected element against the next one. */
 typedef enum order { EQ, NE, GE, GT, LE, LT, NO_ORDER } order;
 
-static order order_of(const sf_op *op)
+static order order_of_select(const sf_op *op)
 {
     static const char *const names[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
     int i = 0;
@@ -52,11 +52,11 @@ static order order_of(const sf_op *op)
     return (order)i;
 }
 
-static sf_status check_bodies(const sf_op *op, sf_diag *diag)
+static sf_status check_select_bodies(const sf_op *op, sf_diag *diag)
 {
     if (!op->attrs[SF_SELECT_AND_SCATTER_SELECT] != !op->attrs[SF_SELECT_AND_SCATTER_BODY])
         return SF_OP_FAIL(op, diag, "only one of the two bodies is recognised");
-    if (op->attrs[SF_SELECT_AND_SCATTER_SELECT] && order_of(op) == NO_ORDER)
+    if (op->attrs[SF_SELECT_AND_SCATTER_SELECT] && order_of_select(op) == NO_ORDER)
         return SF_OP_FAIL(op, diag, "selects by the unknown comparison %s",
                           sf_op_text(op, SF_SELECT_AND_SCATTER_SELECT));
     if (!op->attrs[SF_SELECT_AND_SCATTER_SELECT])
@@ -64,7 +64,7 @@ static sf_status check_bodies(const sf_op *op, sf_diag *diag)
     return sf_check_body(op, SF_SELECT_AND_SCATTER_BODY, SCATTER_REGION, 1, diag);
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_select_and_scatter(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const sf_type *operand = op->in[OPERAND], *source = op->in[SOURCE], *init = op->in[INIT];
     sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
@@ -73,7 +73,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     if (init->rank != 0 || init->dtype != operand->dtype)
         return SF_OP_FAIL(op, diag, "the initial value is no scalar of the operand's type %s",
                           sf_dtype_get(operand->dtype)->name);
-    SF_TRY(check_bodies(op, diag));
+    SF_TRY(check_select_bodies(op, diag));
     if (sizes.count != 0 && sizes.count != operand->rank)
         return SF_OP_FAIL(op, diag, "window_dimensions has %d entries, expected %d", sizes.count,
                           operand->rank);
@@ -83,7 +83,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
         windows[d].operand = operand->dims[d];
         windows[d].size = sizes.count ? sizes.at[d] : 1;
     }
-    SF_TRY(sf_sliding_check(op, window_lists(op), operand->rank, windows, counts, diag));
+    SF_TRY(sf_sliding_check(op, select_lists(op), operand->rank, windows, counts, diag));
     for (int d = 0; d < operand->rank; d++)
         if (counts[d] != source->dims[d])
             return SF_OP_FAIL(op, diag,
@@ -96,10 +96,10 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 
 /* The factor of a dimension counts positions of the result; the source and the operand are read
  * around them. */
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_select_and_scatter(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->in[OPERAND]->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_select_and_scatter_window(op, d);
         bool trivial = sf_sliding_trivial(&window);
         int factor =
             sf_factor_add(out, window.operand, trivial ? SF_MAP : SF_WINDOW, SF_MONOID_NONE);
@@ -112,11 +112,11 @@ static void factors(const sf_op *op, sf_factoring *out)
 
 /* Positions [first, end) of the result get values from the windows that touch them; to know whether
  * they do, all of those windows must be seen. */
-static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
-                 int64_t *need_first, int64_t *need_end)
+static void halo_select_and_scatter(const sf_op *op, int factor, int tensor, int dim, int64_t first,
+                                    int64_t end, int64_t *need_first, int64_t *need_end)
 {
     (void)factor;
-    sf_sliding window = window_of(op, dim);
+    sf_sliding window = sf_select_and_scatter_window(op, dim);
     int64_t windows = op->in[SOURCE]->dims[dim];
     int64_t from = sf_ceil_div(first + window.low - window.size + 1, window.stride);
     int64_t to = sf_floor_div(end - 1 + window.low, window.stride) + 1;
@@ -133,11 +133,11 @@ static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first
     }
 }
 
-static double flops(const sf_op *op)
+static double flops_select_and_scatter(const sf_op *op)
 {
     double count = (double)op->in[SOURCE]->count;
     for (int d = 0; d < op->in[OPERAND]->rank; d++)
-        count *= (double)window_of(op, d).size;
+        count *= (double)sf_select_and_scatter_window(op, d).size;
     return count + (double)op->in[SOURCE]->count;
 }
 
@@ -156,7 +156,7 @@ typedef struct job {
     int64_t *places[SF_MAX_RANK]; /* [operand position]: the same in the result's piece, or -1 */
 } job;
 
-static bool compare(const job *j, sf_word a, sf_word b)
+static bool compare_words(const job *j, sf_word a, sf_word b)
 {
     bool equal, less;
     if (sf_is_float(j->dtype)) {
@@ -175,10 +175,10 @@ static bool compare(const job *j, sf_word a, sf_word b)
 }
 
 /* Whether the selected element stays selected when `next` comes. */
-static sf_status keeps(job *j, int64_t selected, int64_t next, bool *out)
+static sf_status keeps_selected(job *j, int64_t selected, int64_t next, bool *out)
 {
     if (j->known) {
-        *out = compare(j, j->operand[selected], j->operand[next]);
+        *out = compare_words(j, j->operand[selected], j->operand[next]);
         return SF_OK;
     }
     sf_body_set(&j->select, 0, &j->in[OPERAND], selected);
@@ -188,7 +188,7 @@ static sf_status keeps(job *j, int64_t selected, int64_t next, bool *out)
     return SF_OK;
 }
 
-static sf_status scatter(job *j, int64_t place, int64_t source)
+static sf_status scatter_source(job *j, int64_t place, int64_t source)
 {
     if (j->known) {
         j->result[place] =
@@ -204,7 +204,7 @@ static sf_status scatter(job *j, int64_t place, int64_t source)
 
 /* Selects in the window of source position `at`, and scatters its value if the selected place is in
  * the result's piece. A window that sees only padding selects nothing. */
-static sf_status visit(job *j, const int64_t *at, int64_t source)
+static sf_status visit_window(job *j, const int64_t *at, int64_t source)
 {
     const sf_type *operand = j->in[OPERAND].type;
     int64_t counts[SF_MAX_RANK], w[SF_MAX_RANK] = {0}, selected = -1, place = 0;
@@ -219,7 +219,7 @@ static sf_status visit(job *j, const int64_t *at, int64_t source)
             flat = flat * operand->dims[d] + j->runs[d][at[d]].first + w[d];
         bool stays = false;
         if (selected >= 0)
-            SF_TRY(keeps(j, selected, flat, &stays));
+            SF_TRY(keeps_selected(j, selected, flat, &stays));
         if (!stays)
             selected = flat;
     } while (sf_next_index(operand->rank, counts, w));
@@ -235,15 +235,15 @@ static sf_status visit(job *j, const int64_t *at, int64_t source)
             return SF_OK;
         place = place * j->out->type->dims[d] + local;
     }
-    return scatter(j, place, source);
+    return scatter_source(j, place, source);
 }
 
 /* Tabulates windows and places. False when the piece of the operand does not hold a window. */
-static bool look_up(job *j)
+static bool tabulate_windows(job *j)
 {
     sf_arena *arena = &j->eval->scratch;
     for (int d = 0; d < j->out->type->rank; d++) {
-        sf_sliding window = window_of(j->op, d);
+        sf_sliding window = sf_select_and_scatter_window(j->op, d);
         sf_span operand = sf_tensor_span(&j->in[OPERAND], d);
         sf_span source = sf_tensor_span(&j->in[SOURCE], d);
         sf_span result = sf_tensor_span(j->out, d);
@@ -262,7 +262,7 @@ static bool look_up(job *j)
 }
 
 /* Fills the result with the initial value and unpacks what the bodies work on. */
-static void prepare(job *j)
+static void prepare_job(job *j)
 {
     sf_arena *arena = &j->eval->scratch;
     int64_t count = j->out->type->count;
@@ -283,17 +283,17 @@ static void prepare(job *j)
         j->result[i] = init;
 }
 
-static sf_status run(job *j)
+static sf_status run_job(job *j)
 {
     const sf_type *source = j->in[SOURCE].type;
     int64_t at[SF_MAX_RANK] = {0};
-    if (!look_up(j))
+    if (!tabulate_windows(j))
         return sf_fail(j->eval->diag, SF_EINPUT, j->op->loc,
                        "stablehlo.select_and_scatter: halo missing: the piece of the operand does "
                        "not hold the windows of the piece of the source");
-    prepare(j);
+    prepare_job(j);
     for (int64_t i = 0; i < source->count; i++) {
-        SF_TRY(visit(j, at, i));
+        SF_TRY(visit_window(j, at, i));
         sf_next_index(source->rank, source->dims, at);
     }
     if (j->known)
@@ -301,18 +301,19 @@ static sf_status run(job *j)
     return SF_OK;
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_select_and_scatter(sf_eval *eval, const sf_op *op, const sf_tensor *in,
+                                         sf_tensor *out)
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
     job j = {.eval = eval,
              .op = op,
              .known = op->attrs[SF_SELECT_AND_SCATTER_BODY] != NULL,
-             .order = order_of(op),
+             .order = order_of_select(op),
              .monoid = sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY),
              .dtype = sf_sum_dtype(eval, op->in[OPERAND]->dtype),
              .in = in,
              .out = out};
-    sf_status status = run(&j);
+    sf_status status = run_job(&j);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }
@@ -331,9 +332,9 @@ const sf_opdef sf_op_select_and_scatter = {
     .nregions = 2,
     .attrs = attrs,
     .nattrs = NATTRS,
-    .infer = infer,
-    .factors = factors,
-    .halo = halo,
-    .flops = flops,
-    .eval = eval,
+    .infer = infer_select_and_scatter,
+    .factors = factors_select_and_scatter,
+    .halo = halo_select_and_scatter,
+    .flops = flops_select_and_scatter,
+    .eval = eval_select_and_scatter,
 };

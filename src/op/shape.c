@@ -1,10 +1,11 @@
 /* Ops that make or rearrange a tensor without looking at its elements. */
+#include "base/checked.h"
 #include "op/move.h"
 #include "op/slots.h"
 #include "op/util.h"
 
 /* What the text declares: these ops cannot know their result without it. */
-static sf_status declared(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_declared_shape(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     if (!op->out || !op->out[0])
         return SF_OP_FAIL(op, diag, "the type of the result is not given");
@@ -14,7 +15,7 @@ static sf_status declared(const sf_op *op, const sf_type **out, sf_diag *diag)
 
 static sf_status declared_like_operand(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    SF_TRY(declared(op, out, diag));
+    SF_TRY(infer_declared_shape(op, out, diag));
     if ((*out)->dtype != op->in[0]->dtype)
         return SF_OP_FAIL(op, diag, "the operand has elements of %s, the result of %s",
                           sf_dtype_get(op->in[0]->dtype)->name, sf_dtype_get((*out)->dtype)->name);
@@ -177,7 +178,7 @@ static const sf_attrdef iota_attrs[] = {
 
 static sf_status iota_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    SF_TRY(declared(op, out, diag));
+    SF_TRY(infer_declared_shape(op, out, diag));
     int64_t dim = sf_op_int(op, SF_IOTA_DIMENSION, 0);
     if (dim < 0 || dim >= out[0]->rank)
         return SF_OP_FAIL(op, diag, "dimension %" PRId64 " of a result of rank %d", dim,
@@ -246,16 +247,6 @@ static sf_status reshape_infer(const sf_op *op, const sf_type **out, sf_diag *di
     return SF_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A walk through a shape, major to minor: `left` is what is not yet covered of dimension `dim`. */
 typedef struct cursor {
     sf_factoring *out;
@@ -266,19 +257,19 @@ typedef struct cursor {
     bool full; /* a chain had no room for a factor */
 } cursor;
 
-static bool advance(cursor *at)
+static bool advance_cursor(cursor *at)
 {
     while (at->dim < at->type->rank && at->left == 1)
         at->left = ++at->dim < at->type->rank ? at->type->dims[at->dim] : 1;
     return at->dim < at->type->rank;
 }
 
-static cursor start(sf_factoring *out, int tensor, const sf_type *type)
+static cursor start_cursor(sf_factoring *out, int tensor, const sf_type *type)
 {
     return (cursor){out, tensor, type, 0, type->rank > 0 ? type->dims[0] : 1, false};
 }
 
-static void take(cursor *at, int factor, int64_t size)
+static void take_factor(cursor *at, int factor, int64_t size)
 {
     if (at->out->walks[at->tensor][at->dim].count == SF_MAX_CHAIN)
         at->full = true;
@@ -291,18 +282,18 @@ static void take(cursor *at, int factor, int64_t size)
 static int64_t take_whole(cursor *at)
 {
     int64_t size = at->left;
-    take(at, sf_factor_add(at->out, size, SF_WHOLE, SF_MONOID_NONE), size);
+    take_factor(at, sf_factor_add(at->out, size, SF_WHOLE, SF_MONOID_NONE), size);
     return size;
 }
 
 /* Neither shape divides the other here: private factors until the products meet again. */
-static void stretch(cursor *in, cursor *result)
+static void stretch_walk(cursor *in, cursor *result)
 {
     int64_t a = take_whole(in), b = take_whole(result);
     while (a != b) {
-        if (a < b && advance(in))
+        if (a < b && advance_cursor(in))
             a *= take_whole(in);
-        else if (advance(result))
+        else if (advance_cursor(result))
             b *= take_whole(result);
     }
 }
@@ -324,23 +315,23 @@ static void reshape_factors(const sf_op *op, sf_factoring *out)
         all_whole(op, out);
         return;
     }
-    cursor in = start(out, 0, op->in[0]), result = start(out, 1, op->out[0]);
-    while (advance(&in) && advance(&result)) {
-        int64_t shared = gcd(in.left, result.left);
+    cursor in = start_cursor(out, 0, op->in[0]), result = start_cursor(out, 1, op->out[0]);
+    while (advance_cursor(&in) && advance_cursor(&result)) {
+        int64_t shared = sf_gcd(in.left, result.left);
         if (shared == 1) {
-            stretch(&in, &result);
+            stretch_walk(&in, &result);
             continue;
         }
         int factor = sf_factor_add(out, shared, SF_MAP, SF_MONOID_NONE);
-        take(&in, factor, shared);
-        take(&result, factor, shared);
+        take_factor(&in, factor, shared);
+        take_factor(&result, factor, shared);
     }
     if (in.full || result.full)
         all_whole(op, out);
 }
 
 /* Where a global flat index of a shape lies in a piece, or -1. */
-static int64_t place_in(const sf_tensor *piece, const sf_type *whole, int64_t flat)
+static int64_t place_in_list(const sf_tensor *piece, const sf_type *whole, int64_t flat)
 {
     int64_t place = 0, stride = 1;
     for (int d = whole->rank - 1; d >= 0; d--) {
@@ -369,7 +360,7 @@ static sf_status reshape_eval(sf_eval *eval, const sf_op *op, const sf_tensor *i
         int64_t global = 0;
         for (int d = 0; d < piece->rank; d++)
             global = global * whole->dims[d] + sf_span_global(sf_tensor_span(out, d), index[d]);
-        int64_t place = place_in(&in[0], op->in[0], global);
+        int64_t place = place_in_list(&in[0], op->in[0], global);
         if (place >= 0)
             sf_store_bits(piece->dtype, out->data, flat,
                           sf_load_bits(piece->dtype, in[0].data, place));

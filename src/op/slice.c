@@ -24,7 +24,7 @@ static void window_dim(const sf_op *op, sf_factoring *out, int count, int dim)
         out->walks[t][dim].halo = true;
 }
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high)
+static int64_t clamp_start(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -43,7 +43,7 @@ static void move_lines(sf_eval *eval, const sf_tensor *in, sf_tensor *out, const
     sf_arena_reset(&eval->scratch, mark);
 }
 
-static sf_status check_size(const sf_op *op, const sf_type *type, sf_diag *diag)
+static sf_status check_slice_size(const sf_op *op, const sf_type *type, sf_diag *diag)
 {
     return type ? SF_OK : SF_OP_FAIL(op, diag, "the result is too large");
 }
@@ -85,12 +85,12 @@ static sf_status concatenate_infer(const sf_op *op, const sf_type **out, sf_diag
             return SF_OP_FAIL(op, diag, "%s does not go with %s along dimension %" PRId64,
                               sf_type_text(type, b), sf_type_text(first, a), dim);
         if (!sf_add(total, type->dims[dim], &total))
-            return check_size(op, NULL, diag);
+            return check_slice_size(op, NULL, diag);
     }
     for (int d = 0; d < first->rank; d++)
         sizes[d] = d == dim ? total : first->dims[d];
     out[0] = sf_type_get(op->pool, first->dtype, first->rank, sizes);
-    return check_size(op, out[0], diag);
+    return check_slice_size(op, out[0], diag);
 }
 
 static void concatenate_factors(const sf_op *op, sf_factoring *out)
@@ -111,8 +111,8 @@ static void concatenate_halo(const sf_op *op, int factor, int tensor, int dim, i
     int64_t place = 0, size = op->in[tensor]->dims[dim];
     for (int t = 0; t < tensor; t++)
         place += op->in[t]->dims[dim];
-    *need_first = clamp(first - place, 0, size);
-    *need_end = clamp(end - place, 0, size);
+    *need_first = clamp_start(first - place, 0, size);
+    *need_end = clamp_start(end - place, 0, size);
 }
 
 static sf_status concatenate_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in,
@@ -191,7 +191,7 @@ static sf_status dynamic_slice_infer(const sf_op *op, const sf_type **out, sf_di
                               "a slice of size %" PRId64 " from dimension %d of size %" PRId64,
                               sizes.at[d], d, in->dims[d]);
     out[0] = sf_type_get(op->pool, in->dtype, in->rank, sizes.at);
-    return check_size(op, out[0], diag);
+    return check_slice_size(op, out[0], diag);
 }
 
 static void dynamic_slice_factors(const sf_op *op, sf_factoring *out)
@@ -224,7 +224,7 @@ static sf_status dynamic_slice_eval(sf_eval *eval, const sf_op *op, const sf_ten
     sf_line lines[SF_MAX_RANK];
     for (int d = 0; d < op->in[0]->rank; d++) {
         int64_t last = op->in[0]->dims[d] - op->out[0]->dims[d];
-        lines[d] = (sf_line){1, clamp(sf_index_at(&in[1 + d], 0), 0, last), 1};
+        lines[d] = (sf_line){1, clamp_start(sf_index_at(&in[1 + d], 0), 0, last), 1};
     }
     move_lines(eval, &in[0], out, lines);
     return SF_OK;
@@ -297,7 +297,7 @@ static sf_status dynamic_update_eval(sf_eval *eval, const sf_op *op, const sf_te
     sf_line lines[SF_MAX_RANK];
     for (int d = 0; d < op->in[0]->rank; d++) {
         int64_t last = op->in[0]->dims[d] - op->in[1]->dims[d];
-        lines[d] = (sf_line){1, -clamp(sf_index_at(&in[2 + d], 0), 0, last), 1};
+        lines[d] = (sf_line){1, -clamp_start(sf_index_at(&in[2 + d], 0), 0, last), 1};
     }
     move_lines(eval, &in[1], out, lines);
     return SF_OK;
@@ -337,7 +337,7 @@ static const sf_attrdef pad_attrs[] = {
                          .required = true},
 };
 
-static bool moderate(int64_t padding)
+static bool is_moderate_padding(int64_t padding)
 {
     return padding >= -(INT64_C(1) << 60) && padding <= INT64_C(1) << 60;
 }
@@ -346,7 +346,7 @@ static bool moderate(int64_t padding)
 static bool padded_size(int64_t size, int64_t low, int64_t high, int64_t interior, int64_t *out)
 {
     int64_t gaps = 0, spare;
-    if (!moderate(low) || !moderate(high) || !moderate(interior))
+    if (!is_moderate_padding(low) || !is_moderate_padding(high) || !is_moderate_padding(interior))
         return false;
     if (size > 0 && !sf_mul(size - 1, interior, &gaps))
         return false;
@@ -375,7 +375,7 @@ static sf_status pad_infer(const sf_op *op, const sf_type **out, sf_diag *diag)
                               d, in->dims[d], low, high, interior);
     }
     out[0] = sf_type_get(op->pool, in->dtype, in->rank, sizes);
-    return check_size(op, out[0], diag);
+    return check_slice_size(op, out[0], diag);
 }
 
 static void pad_factors(const sf_op *op, sf_factoring *out)
@@ -395,8 +395,8 @@ static void pad_halo(const sf_op *op, int factor, int tensor, int dim, int64_t f
     (void)factor, (void)tensor;
     int64_t low = sf_op_ints(op, SF_PAD_LOW).at[dim], size = op->in[0]->dims[dim];
     int64_t step = sf_op_ints(op, SF_PAD_INTERIOR).at[dim] + 1;
-    *need_first = clamp(sf_ceil_div(first - low, step), 0, size);
-    *need_end = clamp(sf_ceil_div(end - low, step), 0, size);
+    *need_first = clamp_start(sf_ceil_div(first - low, step), 0, size);
+    *need_end = clamp_start(sf_ceil_div(end - low, step), 0, size);
 }
 
 static int pad_linear(const sf_op *op, uint32_t masks[])
@@ -526,7 +526,7 @@ static sf_status slice_infer(const sf_op *op, const sf_type **out, sf_diag *diag
         sizes[d] = sf_ceil_div(limit - start, stride);
     }
     out[0] = sf_type_get(op->pool, in->dtype, in->rank, sizes);
-    return check_size(op, out[0], diag);
+    return check_slice_size(op, out[0], diag);
 }
 
 static void slice_factors(const sf_op *op, sf_factoring *out)

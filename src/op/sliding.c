@@ -28,7 +28,7 @@ void sf_sliding_fill(sf_sliding_lists lists, int dim, sf_sliding *window)
 }
 
 /* How far `size` things that are `apart` reach; false when that is past any real size. */
-static bool extent(int64_t size, int64_t apart, int64_t *out)
+static bool spread_extent(int64_t size, int64_t apart, int64_t *out)
 {
     *out = 0;
     if (size == 0)
@@ -50,23 +50,13 @@ sf_status sf_sliding_check(const sf_op *op, sf_sliding_lists lists, int count, s
             return SF_OP_FAIL(op, diag, "a window of size %" PRId64 " in dimension %d",
                               window->size, i);
         int64_t spread, reach;
-        if (!extent(window->operand, window->base, &spread) ||
-            !extent(window->size, window->dilation, &reach))
+        if (!spread_extent(window->operand, window->base, &spread) ||
+            !spread_extent(window->size, window->dilation, &reach))
             return SF_OP_FAIL(op, diag, "the window of dimension %d is too large", i);
         int64_t padded = window->low + spread + window->high;
         counts[i] = padded <= 0 || reach > padded ? 0 : (padded - reach) / window->stride + 1;
     }
     return SF_OK;
-}
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 sf_run sf_sliding_run(const sf_sliding *window, int64_t n)
@@ -80,7 +70,7 @@ sf_run sf_sliding_run(const sf_sliding *window, int64_t n)
     int64_t last = (end - start) / window->dilation;
     if (last > window->size - 1)
         last = window->size - 1;
-    int64_t common = gcd(window->dilation, window->base);
+    int64_t common = sf_gcd(window->dilation, window->base);
     if (start % common != 0)
         return none;
     /* Every `period`th position of the window is an element: find the first. */

@@ -33,6 +33,10 @@ sf_status sf_sliding_check(const sf_op *op, sf_sliding_lists lists, int count, s
 /* Fills in the rest of one window from attributes that were checked. */
 void sf_sliding_fill(sf_sliding_lists lists, int dim, sf_sliding *window);
 
+/* The window of these ops along a dimension. */
+sf_sliding sf_reduce_window_window(const sf_op *op, int dim);
+sf_sliding sf_select_and_scatter_window(const sf_op *op, int dim);
+
 /* True when window n is element n. */
 static inline bool sf_sliding_trivial(const sf_sliding *window)
 {

@@ -7,8 +7,8 @@
 /* True when position a must come before position b. */
 typedef bool precedes(void *context, int64_t a, int64_t b);
 
-static void merge(const int64_t *from, int64_t *to, int64_t first, int64_t middle, int64_t end,
-                  precedes *before, void *context)
+static void merge_runs(const int64_t *from, int64_t *to, int64_t first, int64_t middle, int64_t end,
+                       precedes *before, void *context)
 {
     int64_t left = first, right = middle;
     for (int64_t i = first; i < end; i++) {
@@ -20,8 +20,8 @@ static void merge(const int64_t *from, int64_t *to, int64_t first, int64_t middl
 
 /* Sorts the positions 0 ... count - 1. Both arrays have room for `count`; returns the one that has
  * the order. Whatever `before` answers, the result is some permutation. */
-static int64_t *merge_sort(int64_t count, int64_t *order, int64_t *spare, precedes *before,
-                           void *context)
+static int64_t *sort_indices(int64_t count, int64_t *order, int64_t *spare, precedes *before,
+                             void *context)
 {
     for (int64_t i = 0; i < count; i++)
         order[i] = i;
@@ -29,7 +29,7 @@ static int64_t *merge_sort(int64_t count, int64_t *order, int64_t *spare, preced
         for (int64_t first = 0; first < count; first += 2 * width) {
             int64_t middle = first + width < count ? first + width : count;
             int64_t end = middle + width < count ? middle + width : count;
-            merge(order, spare, first, middle, end, before, context);
+            merge_runs(order, spare, first, middle, end, before, context);
         }
         int64_t *sorted = spare;
         spare = order;
@@ -44,14 +44,15 @@ static double sort_flops(const sf_op *op, int dim)
     return length < 2 ? 0 : (double)op->in[0]->count * log2(length);
 }
 
-static char *element(const sf_tensor *tensor, int64_t index)
+static char *element_of(const sf_tensor *tensor, int64_t index)
 {
     return (char *)tensor->data + (size_t)index * sf_dtype_get(tensor->type->dtype)->bytes;
 }
 
-static void copy_element(const sf_tensor *from, int64_t source, sf_tensor *to, int64_t target)
+static void copy_sorted_element(const sf_tensor *from, int64_t source, sf_tensor *to,
+                                int64_t target)
 {
-    memcpy(element(to, target), element(from, source), sf_dtype_get(to->type->dtype)->bytes);
+    memcpy(element_of(to, target), element_of(from, source), sf_dtype_get(to->type->dtype)->bytes);
 }
 
 /* sort */
@@ -136,14 +137,14 @@ typedef struct line {
     sf_status status;
 } line;
 
-static bool compare(void *context, int64_t a, int64_t b)
+static bool compare_keys(void *context, int64_t a, int64_t b)
 {
     line *at = context;
     if (at->status != SF_OK)
         return false;
     for (int i = 0; i < at->op->noperands; i++) {
-        at->arguments[2 * i].data = element(&at->in[i], at->base + a * at->stride);
-        at->arguments[2 * i + 1].data = element(&at->in[i], at->base + b * at->stride);
+        at->arguments[2 * i].data = element_of(&at->in[i], at->base + a * at->stride);
+        at->arguments[2 * i + 1].data = element_of(&at->in[i], at->base + b * at->stride);
     }
     at->status = sf_eval_block(at->eval, at->op->regions[0], at->arguments, &at->result);
     return at->status == SF_OK && sf_get_i64(&at->result, 0) != 0;
@@ -169,11 +170,11 @@ static sf_status sort_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     at.result.data = sf_arena_alloc(&eval->scratch, sizeof(uint64_t));
     for (int64_t i = 0; i < type->count / size && at.status == SF_OK; i++) {
         at.base = i / at.stride * at.stride * size + i % at.stride;
-        const int64_t *sorted = merge_sort(size, order, spare, compare, &at);
+        const int64_t *sorted = sort_indices(size, order, spare, compare_keys, &at);
         for (int t = 0; t < op->noperands; t++)
             for (int64_t k = 0; k < size; k++)
-                copy_element(&in[t], at.base + sorted[k] * at.stride, &out[t],
-                             at.base + k * at.stride);
+                copy_sorted_element(&in[t], at.base + sorted[k] * at.stride, &out[t],
+                                    at.base + k * at.stride);
     }
     sf_arena_reset(&eval->scratch, mark);
     return at.status;
@@ -264,7 +265,7 @@ static int64_t sort_key(const sf_tensor *tensor, int64_t index)
     return -(int64_t)magnitude - 1;
 }
 
-static bool greater(void *context, int64_t a, int64_t b)
+static bool greater_bits(void *context, int64_t a, int64_t b)
 {
     const int64_t *keys = context;
     return keys[a] > keys[b];
@@ -284,9 +285,9 @@ static sf_status top_k_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     for (int64_t row = 0; row < to->count / k; row++) {
         for (int64_t i = 0; i < size; i++)
             keys[i] = sort_key(&in[0], row * size + i);
-        const int64_t *sorted = merge_sort(size, order, spare, greater, keys);
+        const int64_t *sorted = sort_indices(size, order, spare, greater_bits, keys);
         for (int64_t i = 0; i < k; i++) {
-            copy_element(&in[0], row * size + sorted[i], &out[0], row * k + i);
+            copy_sorted_element(&in[0], row * size + sorted[i], &out[0], row * k + i);
             sf_store_i64(SF_S32, out[1].data, row * k + i, sorted[i]);
         }
     }

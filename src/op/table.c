@@ -36,7 +36,7 @@ const sf_opdef *sf_opdef_find_hlo(sf_str opcode)
 enum { LONGEST_NAME = 64 };
 
 /* Levenshtein distance of two short names. */
-static int distance(sf_str a, const char *b)
+static int edit_distance(sf_str a, const char *b)
 {
     int row[LONGEST_NAME + 1];
     int width = (int)strlen(b);
@@ -63,7 +63,7 @@ const sf_opdef *sf_opdef_nearest(sf_str name)
     if (name.length < 2 || name.length >= LONGEST_NAME)
         return NULL;
     for (int i = 0; i < SF_OP_COUNT; i++) {
-        int d = distance(name, table[i]->name);
+        int d = edit_distance(name, table[i]->name);
         bool starts = strncmp(name.at, table[i]->name, name.length) == 0;
         if (d < best || (d == best && nearest && starts && !is_start)) {
             best = d;

@@ -30,7 +30,7 @@ static const sf_attrdef attrs[NATTRS] = {
     [SF_REDUCE_WINDOW_BODY] = {.name = "body", .kind = SF_ATTR_INT, .derived = true},
 };
 
-static sf_sliding_lists window_lists(const sf_op *op)
+static sf_sliding_lists reduce_window_lists(const sf_op *op)
 {
     return (sf_sliding_lists){.strides = sf_op_ints(op, SF_REDUCE_WINDOW_STRIDES),
                               .padding = sf_op_ints(op, SF_REDUCE_WINDOW_PADDING),
@@ -38,15 +38,15 @@ static sf_sliding_lists window_lists(const sf_op *op)
                               .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
 }
 
-static sf_sliding window_of(const sf_op *op, int dim)
+sf_sliding sf_reduce_window_window(const sf_op *op, int dim)
 {
     sf_sliding window = {.operand = op->in[0]->dims[dim],
                          .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
-    sf_sliding_fill(window_lists(op), dim, &window);
+    sf_sliding_fill(reduce_window_lists(op), dim, &window);
     return window;
 }
 
-static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
+static sf_status infer_window(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     int count = op->noperands / 2, rank = op->in[0]->rank;
     sf_ints sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES);
@@ -61,7 +61,7 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
         windows[d].operand = op->in[0]->dims[d];
         windows[d].size = sizes.at[d];
     }
-    SF_TRY(sf_sliding_check(op, window_lists(op), rank, windows, dims, diag));
+    SF_TRY(sf_sliding_check(op, reduce_window_lists(op), rank, windows, dims, diag));
     for (int d = 0; d < rank; d++)
         if (!sf_mul(total, sizes.at[d], &total))
             return SF_OP_FAIL(op, diag, "the window is too large");
@@ -73,11 +73,11 @@ static sf_status infer(const sf_op *op, const sf_type **out, sf_diag *diag)
     return SF_OK;
 }
 
-static void factors(const sf_op *op, sf_factoring *out)
+static void factors_window(const sf_op *op, sf_factoring *out)
 {
     int count = op->nresults;
     for (int d = 0; d < op->in[0]->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         bool trivial = sf_sliding_trivial(&window);
         int factor =
             sf_factor_add(out, op->out[0]->dims[d], trivial ? SF_MAP : SF_WINDOW, SF_MONOID_NONE);
@@ -89,16 +89,16 @@ static void factors(const sf_op *op, sf_factoring *out)
     }
 }
 
-static void halo(const sf_op *op, int factor, int tensor, int dim, int64_t first, int64_t end,
-                 int64_t *need_first, int64_t *need_end)
+static void halo_window(const sf_op *op, int factor, int tensor, int dim, int64_t first,
+                        int64_t end, int64_t *need_first, int64_t *need_end)
 {
     (void)factor, (void)tensor;
-    sf_sliding window = window_of(op, dim);
+    sf_sliding window = sf_reduce_window_window(op, dim);
     sf_sliding_need(&window, first, end, need_first, need_end);
 }
 
 /* As for reduce: the initial value has to be partial along with the input. */
-static int linear(const sf_op *op, uint32_t masks[])
+static int linear_window(const sf_op *op, uint32_t masks[])
 {
     if (sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_ADD)
         return 0;
@@ -106,7 +106,7 @@ static int linear(const sf_op *op, uint32_t masks[])
     return 1;
 }
 
-static double flops(const sf_op *op)
+static double flops_window(const sf_op *op)
 {
     sf_ints sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES);
     double count = (double)op->out[0]->count * op->nresults;
@@ -115,7 +115,7 @@ static double flops(const sf_op *op)
     return count;
 }
 
-static sf_status halo_missing(sf_eval *eval, const sf_op *op)
+static sf_status fail_window_halo(sf_eval *eval, const sf_op *op)
 {
     return sf_fail(eval->diag, SF_EINPUT, op->loc,
                    "stablehlo.reduce_window: halo missing: the piece of the operand does not hold "
@@ -156,7 +156,8 @@ static sf_word fold_padding(const job *j, int64_t padded)
     return start;
 }
 
-static sf_word fold_row(const job *j, sf_word sum, const sf_word *row, int64_t count, int64_t step)
+static sf_word fold_window_row(const job *j, sf_word sum, const sf_word *row, int64_t count,
+                               int64_t step)
 {
     if (j->monoid != SF_MONOID_ADD || (sf_is_float(j->dtype) && j->dtype != SF_F64)) {
         for (int64_t i = 0; i < count; i++)
@@ -191,17 +192,18 @@ static sf_word fold_window(const job *j, const int64_t *at)
     if (seen == 0)
         return sum;
     if (rank == 0)
-        return fold_row(j, sum, j->words + start, 1, 0);
+        return fold_window_row(j, sum, j->words + start, 1, 0);
     do {
         int64_t offset = start;
         for (int d = 0; d < rank - 1; d++)
             offset += index[d] * steps[d];
-        sum = fold_row(j, sum, j->words + offset, counts[rank - 1], steps[rank - 1]);
+        sum = fold_window_row(j, sum, j->words + offset, counts[rank - 1], steps[rank - 1]);
     } while (sf_next_index(rank - 1, counts, index));
     return sum;
 }
 
-static sf_status fold_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in,
+                                    sf_tensor *out)
 {
     sf_arena *arena = &eval->scratch;
     const sf_type *type = out->type;
@@ -212,14 +214,14 @@ static sf_status fold_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in
     j.window = 1;
     sf_strides(type->rank, in[0].type->dims, j.strides);
     for (int d = 0; d < type->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         sf_span from = sf_tensor_span(&in[0], d), to = sf_tensor_span(out, d);
         j.window *= window.size;
         j.runs[d] = SF_ARRAY(arena, type->dims[d], sf_run);
         for (int64_t i = 0; i < type->dims[d]; i++) {
             j.runs[d][i] = sf_sliding_run(&window, sf_span_global(to, i));
             if (!sf_run_localize(from, &j.runs[d][i]))
-                return halo_missing(eval, op);
+                return fail_window_halo(eval, op);
         }
     }
     j.words = sf_words_load(arena, &in[0], real);
@@ -236,13 +238,13 @@ static sf_status fold_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in
 
 /* The flat index in the operand's piece of what the window at `at` sees at `w`: -1 for padding, -2
  * for an element that the piece does not hold. */
-static int64_t element_at(const sf_op *op, const sf_tensor *input, const sf_tensor *out,
-                          const int64_t *at, const int64_t *w)
+static int64_t element_in_window(const sf_op *op, const sf_tensor *input, const sf_tensor *out,
+                                 const int64_t *at, const int64_t *w)
 {
     int64_t flat = 0;
     bool held = true;
     for (int d = 0; d < input->type->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         int64_t element =
             sf_sliding_at(&window, sf_span_global(sf_tensor_span(out, d), at[d]), w[d]);
         if (element < 0)
@@ -254,7 +256,8 @@ static int64_t element_at(const sf_op *op, const sf_tensor *input, const sf_tens
     return held ? flat : -2;
 }
 
-static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status fold_window_region(sf_eval *eval, const sf_op *op, const sf_tensor *in,
+                                    sf_tensor *out)
 {
     int count = op->nresults, rank = out[0].type->rank;
     const int64_t *sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at;
@@ -265,9 +268,9 @@ static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in
         for (int i = 0; i < count; i++)
             sf_body_set(&body, i, &in[count + i], 0);
         do {
-            int64_t element = element_at(op, &in[0], &out[0], at, w);
+            int64_t element = element_in_window(op, &in[0], &out[0], at, w);
             if (element == -2)
-                return halo_missing(eval, op);
+                return fail_window_halo(eval, op);
             for (int i = 0; i < count; i++) {
                 const sf_tensor *from = element < 0 ? &in[count + i] : &in[i];
                 sf_body_set(&body, count + i, from, element < 0 ? 0 : element);
@@ -281,11 +284,12 @@ static sf_status fold_region(sf_eval *eval, const sf_op *op, const sf_tensor *in
     return SF_OK;
 }
 
-static sf_status eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
+static sf_status eval_window(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     sf_mark mark = sf_arena_mark(&eval->scratch);
     bool known = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE;
-    sf_status status = known ? fold_monoid(eval, op, in, out) : fold_region(eval, op, in, out);
+    sf_status status =
+        known ? fold_window_monoid(eval, op, in, out) : fold_window_region(eval, op, in, out);
     sf_arena_reset(&eval->scratch, mark);
     return status;
 }
@@ -303,10 +307,10 @@ const sf_opdef sf_op_reduce_window = {
     .nregions = 1,
     .attrs = attrs,
     .nattrs = NATTRS,
-    .infer = infer,
-    .factors = factors,
-    .halo = halo,
-    .linear = linear,
-    .flops = flops,
-    .eval = eval,
+    .infer = infer_window,
+    .factors = factors_window,
+    .halo = halo_window,
+    .linear = linear_window,
+    .flops = flops_window,
+    .eval = eval_window,
 };

@@ -46,17 +46,12 @@ typedef struct completion {
     size_t head, count, capacity;
 } completion;
 
-static const sf_node *top_node(const completion *c, uint32_t at)
-{
-    return c->graph->nodes[c->graph->top->nodes[at]];
-}
-
-static void apply_ops(completion *c)
+static void apply_op_pins(completion *c)
 {
     const sf_graph *graph = c->graph;
     c->ops = SF_ARRAY(&c->arena, graph->nnodes, applied);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         applied *a = &c->ops[node->id];
         const sf_type **types =
             SF_ARRAY(&c->arena, node->noperands + node->nresults, const sf_type *);
@@ -69,7 +64,7 @@ static void find_free(completion *c)
 {
     c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         bool all = node->nregions == 0;
         for (uint32_t o = 0; all && o < node->noperands; o++) {
             const sf_node *maker = sf_maker(c->graph, node->operands[o]);
@@ -88,15 +83,15 @@ static sf_layout *made_as(const completion *c, sf_value value)
     return &c->plan->nodes[info->node][c->graph->nodes[info->node]->noperands + info->index];
 }
 
-static bool fits(const completion *c, const sf_layout *earlier, const sf_type *type, sf_share share,
-                 char *why)
+static bool share_fits_value(const completion *c, const sf_layout *earlier, const sf_type *type,
+                             sf_share share, char *why)
 {
     sf_layout layout = *earlier;
     layout.axes[c->axis] = share;
     return sf_layout_fits(&layout, &c->plan->mesh, type->rank, type->dims, why);
 }
 
-static void know(completion *c, sf_value value, sf_share share)
+static void know_share(completion *c, sf_value value, sf_share share)
 {
     if (c->known[value] || sf_is_banned(&c->fixed, value, share))
         return;
@@ -124,7 +119,7 @@ static sf_status pin_value(completion *c, const sf_names *names, int number, sf_
     const sf_layout *earlier = made_as(c, value);
     char why[SF_WHY_TEXT];
     sf_share share = with_period(c, earlier, type, pin->share);
-    if (fits(c, earlier, type, share, why)) {
+    if (share_fits_value(c, earlier, type, share, why)) {
         c->known[value] = true;
         c->shares[value] = share;
         c->pin[value] = number;
@@ -176,13 +171,13 @@ static bool strategy_fits(const completion *c, const sf_node *node, const sf_str
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         const sf_type *type = t < node->noperands ? a->op.in[t] : a->op.out[t - node->noperands];
         sf_share share = sf_strategy_share(&a->op, &a->factoring, strategy, (int)t);
-        if (!fits(c, &layouts[t], type, share, NULL) || is_forbidden(c, node, t, share))
+        if (!share_fits_value(c, &layouts[t], type, share, NULL) || is_forbidden(c, node, t, share))
             return false;
     }
     return true;
 }
 
-static void choose(completion *c, const sf_node *node, sf_strategy strategy)
+static void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy)
 {
     const applied *a = &c->ops[node->id];
     c->has_chosen[node->id] = true;
@@ -197,8 +192,9 @@ static void spread_from(completion *c, const sf_node *node)
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         sf_share share = c->plan->nodes[node->id][t].axes[c->axis];
         if (share.kind == SF_SPLIT)
-            know(c, t < node->noperands ? node->operands[t] : node->result + t - node->noperands,
-                 share);
+            know_share(c,
+                       t < node->noperands ? node->operands[t] : node->result + t - node->noperands,
+                       share);
     }
 }
 
@@ -209,16 +205,16 @@ static void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf
     sf_layout *layouts = c->plan->nodes[node->id];
     if (layouts[o].axes[c->axis].kind != SF_REPLICATED || is_forbidden(c, node, o, share) ||
         is_forbidden(c, node, n + o, share) ||
-        !fits(c, &layouts[o], sf_type_of(c->graph, node->operands[o]), share, NULL))
+        !share_fits_value(c, &layouts[o], sf_type_of(c->graph, node->operands[o]), share, NULL))
         return;
     layouts[o].axes[c->axis] = layouts[n + o].axes[c->axis] = share;
     if (share.kind == SF_SPLIT) {
-        know(c, node->operands[o], share);
-        know(c, node->result + o, share);
+        know_share(c, node->operands[o], share);
+        know_share(c, node->result + o, share);
     }
 }
 
-static void spread_to(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
+static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
 {
     if (sf_is_transparent(node)) {
         pass_through(c, node, tensor, share);
@@ -229,22 +225,23 @@ static void spread_to(completion *c, const sf_node *node, uint32_t tensor, sf_sh
     if (!c->has_chosen[node->id] && !c->is_free[node->id] &&
         sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
         strategy_fits(c, node, &strategy)) {
-        choose(c, node, strategy);
+        choose_strategy(c, node, strategy);
         spread_from(c, node);
     }
 }
 
-static void spread(completion *c)
+static void spread_splits(completion *c)
 {
     while (c->head < c->count) {
         sf_value value = c->queue[c->head++];
         sf_share share = c->shares[value];
         const sf_node *maker = sf_maker(c->graph, value);
         if (maker)
-            spread_to(c, maker, maker->noperands + (value - maker->result), share);
+            spread_to_node(c, maker, maker->noperands + (value - maker->result), share);
         for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++)
             if (c->uses.at[u].operand != SF_NONE)
-                spread_to(c, c->graph->nodes[c->uses.at[u].node], c->uses.at[u].operand, share);
+                spread_to_node(c, c->graph->nodes[c->uses.at[u].node], c->uses.at[u].operand,
+                               share);
     }
 }
 
@@ -269,7 +266,7 @@ static void spread_pin(completion *c, int pin)
     for (sf_value v = c->of_pin[pin]; v != SF_NONE; v = c->next[v])
         for (const held *h = c->held[v]; h; h = h->next)
             spread_from(c, h->node);
-    spread(c);
+    spread_splits(c);
 }
 
 /* A product that has the pinned split as a batch dimension is run so at once: each rank then multiplies
@@ -286,7 +283,7 @@ static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf
     for (int t = 0; t < 3; t++)
         if (sf_strategy_share(&a->op, &a->factoring, &strategy, t).kind != SF_SPLIT)
             return;
-    choose(c, node, strategy);
+    choose_strategy(c, node, strategy);
     held **end = &c->held[pinned];
     while (*end)
         end = &(*end)->next;
@@ -295,7 +292,7 @@ static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf
 }
 
 /* The split of the other end of a node with one operand and one result. */
-static bool across(const completion *c, const sf_node *node, int from, sf_share *share)
+static bool share_across(const completion *c, const sf_node *node, int from, sf_share *share)
 {
     const applied *a = &c->ops[node->id];
     sf_strategy strategy;
@@ -317,7 +314,7 @@ static void hold_users(completion *c, sf_value value, sf_share share, sf_value p
         const sf_node *node = c->graph->nodes[c->uses.at[u].node];
         sf_share next = share;
         hold_product(c, node, c->uses.at[u].operand, share, pinned);
-        if (forms > 0 && across(c, node, 0, &next))
+        if (forms > 0 && share_across(c, node, 0, &next))
             hold_users(c, node->result, next, pinned, forms - 1);
     }
 }
@@ -328,7 +325,7 @@ static void hold_maker(completion *c, sf_value value, sf_share share)
     const sf_node *node = sf_maker(c->graph, value);
     for (int forms = 0; node && forms < MOST_FORMS; forms++) {
         hold_product(c, node, node->noperands, share, pinned);
-        if (!across(c, node, 1, &share))
+        if (!share_across(c, node, 1, &share))
             return;
         node = sf_maker(c->graph, node->operands[0]);
     }
@@ -363,18 +360,18 @@ static bool wanted_by_all(const completion *c, sf_value value, sf_share *out)
 static void choose_free(completion *c)
 {
     for (uint32_t i = c->graph->top->nnodes; i-- > 0;) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         const applied *a = &c->ops[node->id];
         sf_share share;
         sf_strategy strategy;
         if (c->is_free[node->id] && node->nresults == 1 && wanted_by_all(c, node->result, &share) &&
             sf_strategy_of_split(&a->factoring, (int)node->noperands, share, c->parts, &strategy) &&
             strategy_fits(c, node, &strategy))
-            choose(c, node, strategy);
+            choose_strategy(c, node, strategy);
     }
 }
 
-static int64_t bytes_of(const completion *c, sf_value value)
+static int64_t value_bytes(const completion *c, sf_value value)
 {
     return sf_type_bytes(sf_type_of(c->graph, value));
 }
@@ -417,10 +414,10 @@ static bool passes_partial(const completion *c, const sf_node *node, sf_strategy
         if (share.monoid != SF_MONOID_ADD || sf_uses_count(&c->uses, value) != 1)
             return false;
         partial |= 1u << o;
-        before += bytes_of(c, value);
+        before += value_bytes(c, value);
     }
     for (uint32_t r = 0; r < node->nresults; r++)
-        after += bytes_of(c, node->result + r);
+        after += value_bytes(c, node->result + r);
     uint32_t masks[SF_MAX_LINEAR];
     int count = partial ? a->op.def->linear(&a->op, masks) : 0;
     for (int i = 0; i < count && after <= before; i++)
@@ -446,12 +443,12 @@ static void pass_partials(completion *c, const sf_node *node)
 static void choose_rest(completion *c)
 {
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         sf_strategy strategy = {.kind = SF_RUN_WHOLE};
         if (sf_is_transparent(node))
             pass_partials(c, node);
         else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])
-            choose(c, node, strategy);
+            choose_strategy(c, node, strategy);
     }
 }
 
@@ -496,7 +493,7 @@ static void forget_layouts(completion *c)
 {
     memset(c->plan->arguments, 0, c->graph->top->narguments * sizeof *c->plan->arguments);
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = top_node(c, i);
+        const sf_node *node = sf_top_node(c->graph, i);
         uint32_t count = node->noperands + node->nresults;
         if (count > 0)
             memset(c->plan->nodes[node->id], 0, count * sizeof **c->plan->nodes);
@@ -519,7 +516,7 @@ static sf_status complete_wishes(completion *c, const sf_names *names)
                    c->plan->pins[broken].text);
 }
 
-static sf_status complete(completion *c)
+static sf_status complete_plan(completion *c)
 {
     const sf_graph *graph = c->graph;
     sf_plan *plan = c->plan;
@@ -527,7 +524,7 @@ static sf_status complete(completion *c)
     SF_TRY(sf_rules_new(graph, &names, &plan->mesh, plan->nrules, plan->pins, &c->arena, c->diag,
                         &c->rules));
     sf_plan_mark_pins(plan, &names);
-    apply_ops(c);
+    apply_op_pins(c);
     c->uses = sf_uses_of(graph, &c->arena);
     find_free(c);
     SF_TRY(c->rules.nwishes > 0 ? complete_wishes(c, &names)
@@ -541,7 +538,7 @@ static sf_status complete(completion *c)
 sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
 {
     completion c = {.graph = graph, .plan = plan, .diag = diag};
-    sf_status status = complete(&c);
+    sf_status status = complete_plan(&c);
     sf_arena_free(&c.arena);
     return status;
 }

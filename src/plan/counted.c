@@ -28,23 +28,23 @@ int64_t sf_count_dims(const sf_type *type, uint32_t dims)
     return count;
 }
 
-static bool rearranges(const sf_node *node)
+static bool op_rearranges(const sf_node *node)
 {
     return node && (sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_CONVERT) ||
                     sf_is(node, SF_OP_BROADCAST_IN_DIM));
 }
 
 /* What makes the value, rearrangements aside. */
-static const sf_node *origin(const sf_graph *graph, sf_value value)
+static const sf_node *origin_of(const sf_graph *graph, sf_value value)
 {
     const sf_node *node = sf_maker(graph, value);
-    for (int i = 0; i < FAR && rearranges(node); i++)
+    for (int i = 0; i < FAR && op_rearranges(node); i++)
         node = sf_maker(graph, node->operands[0]);
     return node;
 }
 
 /* The whole number that a constant repeats, or 0. */
-static int64_t number_of(const sf_node *node)
+static int64_t number_at(const sf_node *node)
 {
     if (!node || !sf_is(node, SF_OP_CONSTANT))
         return 0;
@@ -67,7 +67,7 @@ static bool counts_sum(const finder *f, const sf_node *sum, int64_t number, sf_c
 }
 
 /* The dimensions that a broadcast makes or repeats along. */
-static uint32_t repeated(const sf_graph *graph, const sf_node *node)
+static uint32_t repeated_dim(const sf_graph *graph, const sf_node *node)
 {
     const sf_type *in = sf_type_of(graph, node->operands[0]);
     const sf_type *out = sf_type_of(graph, node->result);
@@ -83,11 +83,11 @@ static bool counts_repeats(const finder *f, sf_value value, int64_t number, int 
                            sf_counted *out)
 {
     for (const use *u = f->uses[value]; u && far > 0; u = u->next) {
-        if (!rearranges(u->node))
+        if (!op_rearranges(u->node))
             continue;
         *out = (sf_counted){.value = u->node->result};
         if (sf_is(u->node, SF_OP_BROADCAST_IN_DIM)) {
-            out->dims = repeated(f->graph, u->node);
+            out->dims = repeated_dim(f->graph, u->node);
             if (sf_count_dims(sf_type_of(f->graph, out->value), out->dims) == number)
                 return true;
         }
@@ -97,14 +97,14 @@ static bool counts_repeats(const finder *f, sf_value value, int64_t number, int 
     return false;
 }
 
-static void look_at(finder *f, const sf_node *node)
+static void look_at_constant(finder *f, const sf_node *node)
 {
-    const sf_node *constant = origin(f->graph, node->operands[1]);
-    int64_t number = number_of(constant);
+    const sf_node *constant = origin_of(f->graph, node->operands[1]);
+    int64_t number = number_at(constant);
     sf_counted counted;
     if (number == 0)
         return;
-    if (!counts_sum(f, origin(f->graph, node->operands[0]), number, &counted) &&
+    if (!counts_sum(f, origin_of(f->graph, node->operands[0]), number, &counted) &&
         !counts_repeats(f, node->result, number, FAR, &counted))
         counted.value = SF_NONE;
     sf_counted *known = &f->out[constant->id];
@@ -132,7 +132,7 @@ sf_counted *sf_find_counted(const sf_graph *graph, sf_arena *arena)
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
         if (sf_is(node, SF_OP_DIVIDE))
-            look_at(&f, node);
+            look_at_constant(&f, node);
     }
     for (size_t i = 0; i < graph->nnodes; i++)
         if (f.mixed[i])

@@ -1,5 +1,7 @@
 #include "plan/digits.h"
 
+#include "base/checked.h"
+
 enum {
     MOST_PARTS = 64, /* how deep digits are cut: each cut halves a size at least */
     LEAST = 8,       /* norms and softmaxes of fewer numbers magnify rounding errors */
@@ -15,7 +17,7 @@ uint32_t sf_digits_add(sf_digits *digits, int64_t size, bool fixed)
 }
 
 /* The one that stands for all that are the same. */
-static uint32_t find(sf_digits *digits, uint32_t digit)
+static uint32_t find_digit(sf_digits *digits, uint32_t digit)
 {
     sf_digit_class *at = digits->at;
     while (at[digit].same != digit) {
@@ -32,7 +34,7 @@ static uint32_t find_const(const sf_digits *digits, uint32_t digit)
     return digit;
 }
 
-static void cut(sf_digits *digits, uint32_t digit, int64_t major)
+static void cut_digit(sf_digits *digits, uint32_t digit, int64_t major)
 {
     bool fixed = digits->at[digit].fixed;
     int64_t minor = digits->at[digit].size / major;
@@ -42,7 +44,7 @@ static void cut(sf_digits *digits, uint32_t digit, int64_t major)
     digits->at[digit].minor = second;
 }
 
-static void join(sf_digits *digits, uint32_t a, uint32_t b)
+static void join_digits(sf_digits *digits, uint32_t a, uint32_t b)
 {
     bool fixed = digits->at[a].fixed || digits->at[b].fixed;
     digits->at[b].same = a;
@@ -51,7 +53,7 @@ static void join(sf_digits *digits, uint32_t a, uint32_t b)
 
 void sf_digits_fix(sf_digits *digits, uint32_t digit)
 {
-    digit = find(digits, digit);
+    digit = find_digit(digits, digit);
     digits->at[digit].fixed = true;
     if (digits->at[digit].major != SF_NONE) {
         sf_digits_fix(digits, digits->at[digit].major);
@@ -69,7 +71,7 @@ typedef struct side {
 } side;
 
 /* The next digit that is not cut, and not of size 1; SF_NONE at the end. */
-static uint32_t peek(side *s)
+static uint32_t peek_digit(side *s)
 {
     for (;;) {
         if (s->nparts == 0) {
@@ -77,7 +79,7 @@ static uint32_t peek(side *s)
                 return SF_NONE;
             s->parts[s->nparts++] = s->products[s->next++];
         }
-        uint32_t digit = find(s->digits, s->parts[s->nparts - 1]);
+        uint32_t digit = find_digit(s->digits, s->parts[s->nparts - 1]);
         const sf_digit_class *at = &s->digits->at[digit];
         if (at->size != 1 && at->major == SF_NONE)
             return digit;
@@ -89,23 +91,13 @@ static uint32_t peek(side *s)
     }
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Fixes digits on either side until the products meet; false at the end. */
 static bool fix_until_equal(side *a, side *b)
 {
     double left = 1, right = 1;
     do {
         side *shorter = left <= right ? a : b;
-        uint32_t digit = peek(shorter);
+        uint32_t digit = peek_digit(shorter);
         if (digit == SF_NONE)
             return false;
         sf_digits_fix(shorter->digits, digit);
@@ -120,14 +112,14 @@ void sf_digits_tie(sf_digits *digits, int na, const uint32_t *a, int nb, const u
     side left = {.digits = digits, .count = na, .products = a};
     side right = {.digits = digits, .count = nb, .products = b};
     for (;;) {
-        uint32_t x = peek(&left), y = peek(&right);
+        uint32_t x = peek_digit(&left), y = peek_digit(&right);
         if (x == SF_NONE || y == SF_NONE)
             break;
         int64_t p = digits->at[x].size, q = digits->at[y].size;
-        int64_t common = p > 0 && q > 0 ? gcd(p, q) : p == q ? p : 1;
+        int64_t common = p > 0 && q > 0 ? sf_gcd(p, q) : p == q ? p : 1;
         if (x == y || p == q) {
             if (x != y)
-                join(digits, x, y);
+                join_digits(digits, x, y);
             left.nparts--;
             right.nparts--;
         } else if (common == 1) {
@@ -135,22 +127,22 @@ void sf_digits_tie(sf_digits *digits, int na, const uint32_t *a, int nb, const u
                 break;
         } else {
             if (p != common)
-                cut(digits, x, common);
+                cut_digit(digits, x, common);
             if (q != common)
-                cut(digits, y, common);
+                cut_digit(digits, y, common);
         }
     }
-    for (uint32_t rest; (rest = peek(&left)) != SF_NONE; left.nparts--)
+    for (uint32_t rest; (rest = peek_digit(&left)) != SF_NONE; left.nparts--)
         sf_digits_fix(digits, rest);
-    for (uint32_t rest; (rest = peek(&right)) != SF_NONE; right.nparts--)
+    for (uint32_t rest; (rest = peek_digit(&right)) != SF_NONE; right.nparts--)
         sf_digits_fix(digits, rest);
 }
 
 int64_t sf_digits_smaller(int64_t size, int64_t ranks)
 {
-    int64_t common = gcd(size, ranks);
+    int64_t common = sf_gcd(size, ranks);
     for (int64_t smaller = LEAST; smaller < size; smaller++)
-        if (gcd(smaller, ranks) == common)
+        if (sf_gcd(smaller, ranks) == common)
             return smaller;
     return size;
 }

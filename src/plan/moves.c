@@ -41,7 +41,7 @@ static uint32_t add_version(walk *w, sf_value value, const sf_layout *layout, in
     return at;
 }
 
-static uint32_t add_step(walk *w, bool is_move, uint32_t index)
+static uint32_t add_move_step(walk *w, bool is_move, uint32_t index)
 {
     sf_moves *m = w->out;
     uint32_t at = (uint32_t)m->nsteps;
@@ -83,7 +83,7 @@ static uint32_t add_move(walk *w, uint32_t from, const sf_move *move)
     }
     uint32_t index = (uint32_t)m->nmoves;
     uint32_t to = add_version(w, value, &move->after, phase, index);
-    uint32_t step = add_step(w, true, index);
+    uint32_t step = add_move_step(w, true, index);
     size_t count = index;
     sf_moving moving = {value, move->kind, move->axes, w->phase, from,
                         to,    w->node,    SF_NONE,    before,   after};
@@ -114,7 +114,7 @@ static sf_status fail_to_move(walk *w, sf_value value, const sf_layout *to)
 }
 
 /* The value in that layout, moved if need be. */
-static sf_status want(walk *w, sf_value value, const sf_layout *layout, uint32_t *out)
+static sf_status want_version(walk *w, sf_value value, const sf_layout *layout, uint32_t *out)
 {
     const sf_type *type = sf_type_of(w->graph, value);
     const sf_way *best = NULL;
@@ -143,10 +143,10 @@ static sf_status want(walk *w, sf_value value, const sf_layout *layout, uint32_t
 
 /* The walk over the step */
 
-static sf_status read(walk *w, sf_value value, const sf_layout *layout)
+static sf_status read_version(walk *w, sf_value value, const sf_layout *layout)
 {
     uint32_t version;
-    SF_TRY(want(w, value, layout, &version));
+    SF_TRY(want_version(w, value, layout, &version));
     SF_PUSH(w->arena, w->out->reads, w->out->read_count, w->out->read_capacity, version);
     return SF_OK;
 }
@@ -157,7 +157,7 @@ static void read_captured(void *context, sf_value value)
     static const sf_layout replicated;
     walk *w = context;
     if (w->out->made[value] != SF_NONE && w->status == SF_OK)
-        w->status = read(w, value, &replicated);
+        w->status = read_version(w, value, &replicated);
 }
 
 static sf_status walk_node(walk *w, const sf_node *node)
@@ -168,12 +168,12 @@ static sf_status walk_node(walk *w, const sf_node *node)
     w->node = node->id;
     m->first_read[node->id] = (uint32_t)m->read_count;
     for (uint32_t o = 0; o < node->noperands; o++)
-        SF_TRY(read(w, node->operands[o], &layouts[o]));
+        SF_TRY(read_version(w, node->operands[o], &layouts[o]));
     for (uint32_t r = 0; r < node->nregions; r++)
         sf_block_uses(w->graph, node->regions[r], read_captured, w);
     SF_TRY(w->status);
     m->nreads[node->id] = (uint32_t)m->read_count - m->first_read[node->id];
-    w->step_of[node->id] = add_step(w, false, node->id);
+    w->step_of[node->id] = add_move_step(w, false, node->id);
     for (uint32_t r = 0; r < node->nresults; r++)
         add_version(w, node->result + r, &layouts[node->noperands + r], ANY_PHASE, SF_NONE);
     return SF_OK;
@@ -190,7 +190,7 @@ static sf_status walk_step(walk *w)
     for (uint32_t i = 0; i < top->nresults; i++) {
         const sf_node *maker = sf_maker(w->graph, top->results[i]);
         w->phase = maker ? maker->phase : SF_UPDATE;
-        SF_TRY(want(w, top->results[i], &w->plan->results[i], &w->out->results[i]));
+        SF_TRY(want_version(w, top->results[i], &w->plan->results[i], &w->out->results[i]));
     }
     return SF_OK;
 }
@@ -229,7 +229,7 @@ static void close_bucket(filling *f, uint32_t version)
         f->closed[f->m->moves[v->move].bucket] = true;
 }
 
-static sf_monoid monoid_of(const sf_moves *m, const sf_moving *move)
+static sf_monoid monoid_of_partial(const sf_moves *m, const sf_moving *move)
 {
     int axis = 0;
     while (!(move->axes >> axis & 1))
@@ -245,7 +245,7 @@ static bool goes_together(sf_move_kind kind)
 static bool is_alike(const sf_moves *m, const sf_moving *a, const sf_moving *b)
 {
     return a->kind == b->kind && a->axes == b->axes && a->phase == b->phase &&
-           (!sf_is_reduction(a->kind) || monoid_of(m, a) == monoid_of(m, b)) &&
+           (!sf_is_reduction(a->kind) || monoid_of_partial(m, a) == monoid_of_partial(m, b)) &&
            sf_type_of(m->graph, a->value)->dtype == sf_type_of(m->graph, b->value)->dtype;
 }
 
@@ -298,7 +298,7 @@ static void fill_buckets(sf_moves *m, sf_arena *arena, sf_arena *scratch)
 }
 
 /* Room for a plan that moves nothing, so that little is copied. */
-static void reserve(walk *w)
+static void reserve_reads(walk *w)
 {
     sf_moves *m = w->out;
     const sf_graph *graph = w->graph;
@@ -325,7 +325,7 @@ sf_status sf_moves_of(const sf_graph *graph, const sf_plan *plan, sf_arena *aren
     m->first_read = SF_ARRAY(arena, graph->nnodes, uint32_t);
     m->nreads = SF_ARRAY(arena, graph->nnodes, uint32_t);
     m->results = SF_ARRAY(arena, graph->top->nresults, uint32_t);
-    reserve(&w);
+    reserve_reads(&w);
     for (size_t v = 0; v < graph->nvalues; v++)
         m->made[v] = SF_NONE;
     sf_status status = walk_step(&w);

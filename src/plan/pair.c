@@ -31,18 +31,13 @@ typedef struct applied {
     sf_factoring factoring;
 } applied;
 
-static applied apply(const finder *f, const sf_node *node)
+static applied apply_factors(const finder *f, const sf_node *node)
 {
     applied a = {0};
     const sf_type **types = SF_ARRAY(f->arena, node->noperands + node->nresults, const sf_type *);
     a.op = sf_op_of(f->graph, node, types);
     sf_op_factors(&a.op, f->arena, &a.factoring);
     return a;
-}
-
-static bool is_product(const sf_node *node)
-{
-    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
 }
 
 static const sf_node *node_at(const finder *f, uint32_t at)
@@ -69,7 +64,7 @@ static void find_parameters(finder *f)
     }
 }
 
-static void reach(finder *f, sf_value value, sf_share share)
+static void reach_value(finder *f, sf_value value, sf_share share)
 {
     if (f->seen[value] == f->trial)
         return;
@@ -84,7 +79,7 @@ static int parameter_dim(const finder *f, sf_value value, sf_share share)
 {
     const sf_node *node;
     while ((node = sf_maker(f->graph, value)) != NULL) {
-        applied a = apply(f, node);
+        applied a = apply_factors(f, node);
         sf_strategy strategy;
         if (!sf_strategy_of_split(&a.factoring, 1, share, f->parts, &strategy))
             return -1;
@@ -118,7 +113,7 @@ static bool flow_through(finder *f, const sf_node *node, sf_value value)
 {
     for (uint32_t o = 0; o < node->noperands; o++)
         if (node->operands[o] == value)
-            reach(f, node->result + o, f->shares[value]);
+            reach_value(f, node->result + o, f->shares[value]);
     return true;
 }
 
@@ -127,7 +122,7 @@ static bool flow_into(finder *f, const sf_node *node, sf_value value)
 {
     if (sf_is_transparent(node))
         return flow_through(f, node, value);
-    applied a = apply(f, node);
+    applied a = apply_factors(f, node);
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_strategy strategy;
         if (node->operands[o] != value)
@@ -135,14 +130,14 @@ static bool flow_into(finder *f, const sf_node *node, sf_value value)
         if (!sf_strategy_of_split(&a.factoring, (int)o, f->shares[value], f->parts, &strategy))
             return false;
         if (a.factoring.factors[strategy.factor].role == SF_REDUCE)
-            return is_product(node) && meet_rows(f, node, &a, &strategy);
+            return sf_is_product(node->def) && meet_rows(f, node, &a, &strategy);
         for (uint32_t r = 0; r < node->nresults; r++) {
             sf_share share =
                 sf_strategy_share(&a.op, &a.factoring, &strategy, (int)(node->noperands + r));
             const sf_type *type = sf_type_of(f->graph, node->result + r);
             if (share.kind != SF_SPLIT || type->dims[share.dim] % f->parts != 0)
                 return false;
-            reach(f, node->result + r, share);
+            reach_value(f, node->result + r, share);
         }
     }
     return true;
@@ -159,7 +154,7 @@ static bool ends_in_rows(finder *f, sf_value value, sf_share share)
     f->trial++;
     f->head = f->count = 0;
     f->nrows = 0;
-    reach(f, value, share);
+    reach_value(f, value, share);
     while (f->head < f->count) {
         sf_value at = f->queue[f->head++];
         for (uint32_t u = f->uses.first[at]; u < f->uses.first[at + 1]; u++)
@@ -170,7 +165,7 @@ static bool ends_in_rows(finder *f, sf_value value, sf_share share)
     return f->nrows > 0;
 }
 
-static void settle(finder *f, uint32_t argument, int dim)
+static void settle_argument(finder *f, uint32_t argument, int dim)
 {
     if (f->dims[argument] < 0)
         f->dims[argument] = dim;
@@ -179,7 +174,7 @@ static void settle(finder *f, uint32_t argument, int dim)
 /* Tries the columns of a parameter: a factor that it shares with the result and nothing else. */
 static void try_columns(finder *f, const sf_node *node, uint32_t operand)
 {
-    applied a = apply(f, node);
+    applied a = apply_factors(f, node);
     int rank = a.op.in[operand]->rank;
     for (int d = 0; d < rank; d++) {
         const sf_walk *walk = &a.factoring.walks[operand][d];
@@ -196,9 +191,9 @@ static void try_columns(finder *f, const sf_node *node, uint32_t operand)
         if (other.kind != SF_REPLICATED || result.kind != SF_SPLIT || dim < 0 ||
             !ends_in_rows(f, node->result, result))
             continue;
-        settle(f, f->argument[node->operands[operand]], dim);
+        settle_argument(f, f->argument[node->operands[operand]], dim);
         for (size_t i = 0; i < f->nrows; i++)
-            settle(f, f->rows[i], f->row_dims[i]);
+            settle_argument(f, f->rows[i], f->row_dims[i]);
         return;
     }
 }
@@ -218,7 +213,7 @@ static void each_product(finder *f, try_product *try)
 {
     for (uint32_t i = 0; i < f->graph->top->nnodes; i++) {
         const sf_node *node = node_at(f, i);
-        for (uint32_t o = 0; o < 2 && is_product(node) && node->phase == SF_FORWARD; o++) {
+        for (uint32_t o = 0; o < 2 && sf_is_product(node->def) && node->phase == SF_FORWARD; o++) {
             uint32_t argument = f->argument[node->operands[o]];
             if (argument != SF_NONE && f->dims[argument] < 0)
                 try(f, node, o);
@@ -239,7 +234,7 @@ int *sf_pair_dims(const sf_graph *graph, int parts, sf_arena *arena)
 /* A batch dimension: a factor of both operands and the result. */
 static void try_experts(finder *f, const sf_node *node, uint32_t operand)
 {
-    applied a = apply(f, node);
+    applied a = apply_factors(f, node);
     for (int d = 0; d < a.op.in[operand]->rank && sf_is(node, SF_OP_DOT_GENERAL); d++) {
         sf_strategy strategy;
         sf_share share = {.kind = SF_SPLIT, .dim = d, .period = a.op.in[operand]->dims[d]};
@@ -250,7 +245,7 @@ static void try_experts(finder *f, const sf_node *node, uint32_t operand)
         sf_share result = sf_strategy_share(&a.op, &a.factoring, &strategy, 2);
         int dim = parameter_dim(f, node->operands[operand], share);
         if (other.kind == SF_SPLIT && result.kind == SF_SPLIT && dim >= 0)
-            settle(f, f->argument[node->operands[operand]], dim);
+            settle_argument(f, f->argument[node->operands[operand]], dim);
     }
 }
 

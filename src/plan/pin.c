@@ -7,7 +7,7 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 
-static sf_str trimmed(sf_str text)
+static sf_str trim_text(sf_str text)
 {
     while (text.length > 0 && text.at[0] == ' ')
         text = (sf_str){text.at + 1, text.length - 1};
@@ -41,19 +41,19 @@ static bool is_axis_name(sf_str axis)
     return axis.length > 0;
 }
 
-static const char *cut(const char *text, pin_parts *out)
+static const char *cut_pin(const char *text, pin_parts *out)
 {
     const char *equals = strrchr(text, '='), *at = strrchr(text, '@');
     if (!equals || equals == text)
         return "no '=' behind a pattern";
     if (!at || at < equals)
         return "no '@AXIS' at the end";
-    out->pattern = trimmed((sf_str){text, (size_t)(equals - text)});
-    out->share = trimmed((sf_str){equals + 1, (size_t)(at - equals - 1)});
-    out->axis = trimmed(sf_str_of(at + 1));
+    out->pattern = trim_text((sf_str){text, (size_t)(equals - text)});
+    out->share = trim_text((sf_str){equals + 1, (size_t)(at - equals - 1)});
+    out->axis = trim_text(sf_str_of(at + 1));
     out->forbids = out->share.length > 0 && out->share.at[0] == '!';
     if (out->forbids)
-        out->share = trimmed((sf_str){out->share.at + 1, out->share.length - 1});
+        out->share = trim_text((sf_str){out->share.at + 1, out->share.length - 1});
     if (out->pattern.length == 0)
         return "no pattern in front of '='";
     if (!is_any(out->axis) && !is_axis_name(out->axis))
@@ -64,7 +64,7 @@ static const char *cut(const char *text, pin_parts *out)
 sf_str sf_pin_axis_name(const char *text)
 {
     pin_parts parts;
-    return cut(text, &parts) || is_any(parts.axis) ? (sf_str){0} : parts.axis;
+    return cut_pin(text, &parts) || is_any(parts.axis) ? (sf_str){0} : parts.axis;
 }
 
 static const char *wrong_share(const sf_pin *pin)
@@ -102,7 +102,7 @@ sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, s
                        sf_pin *out)
 {
     pin_parts parts;
-    const char *wrong = cut(text, &parts);
+    const char *wrong = cut_pin(text, &parts);
     if (wrong)
         return fail_pin(diag, text, wrong);
     *out = (sf_pin){.text = sf_arena_string(arena, text, strlen(text)),
@@ -145,7 +145,7 @@ static bool is_named(const void *item, const void *name)
     return strcmp(((const sf_named *)item)->name, name) == 0;
 }
 
-static uint64_t hash_of(const char *name)
+static uint64_t hash_of_name(const char *name)
 {
     return sf_hash_bytes(0, name, strlen(name));
 }
@@ -159,7 +159,8 @@ static void index_names(sf_names *names, size_t count, sf_arena *arena)
         names->same[v] = SF_NONE;
         if (!*name)
             continue;
-        sf_intern_slot *slot = sf_intern_find(&names->index, arena, hash_of(name), is_named, name);
+        sf_intern_slot *slot =
+            sf_intern_find(&names->index, arena, hash_of_name(name), is_named, name);
         sf_named *named = (sf_named *)slot->item;
         if (named) {
             names->same[v] = named->first;
@@ -203,7 +204,7 @@ const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_a
     *count = 0;
     if (*pattern == '/' && !strpbrk(pattern, "*?")) {
         const sf_named *named =
-            sf_intern_look(&names->index, hash_of(pattern + 1), is_named, pattern + 1);
+            sf_intern_look(&names->index, hash_of_name(pattern + 1), is_named, pattern + 1);
         if (named)
             SF_PUSH(arena, found, *count, capacity, named);
         return found;

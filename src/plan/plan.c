@@ -4,13 +4,13 @@
 
 #include "base/mem.h"
 
-static sf_layout *layouts(sf_plan *plan, size_t count)
+static sf_layout *new_layouts(sf_plan *plan, size_t count)
 {
     return SF_ARRAY(&plan->arena, count, sf_layout);
 }
 
 /* `hash` is that of the graph, which takes longer to find than the rest of a plan. */
-static sf_plan *make_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
+static sf_plan *new_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
 {
     sf_plan *plan = sf_alloc(sizeof *plan);
     const sf_block *top = graph->top;
@@ -20,21 +20,21 @@ static sf_plan *make_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t h
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
             sf_arena_string(&plan->arena, mesh->axes[a].name, strlen(mesh->axes[a].name));
-    plan->arguments = layouts(plan, top->narguments);
-    plan->results = layouts(plan, top->nresults);
+    plan->arguments = new_layouts(plan, top->narguments);
+    plan->results = new_layouts(plan, top->nresults);
     plan->pinned = SF_ARRAY(&plan->arena, graph->nvalues, int);
     memset(plan->pinned, -1, graph->nvalues * sizeof *plan->pinned);
     plan->nodes = SF_ARRAY(&plan->arena, graph->nnodes, sf_layout *);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = graph->nodes[top->nodes[i]];
-        plan->nodes[node->id] = layouts(plan, node->noperands + node->nresults);
+        plan->nodes[node->id] = new_layouts(plan, node->noperands + node->nresults);
     }
     return plan;
 }
 
 sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
 {
-    return make_plan(graph, mesh, sf_graph_hash(graph));
+    return new_plan(graph, mesh, sf_graph_hash(graph));
 }
 
 static void copy_layouts(sf_layout *to, const sf_layout *from, size_t count)
@@ -45,7 +45,7 @@ static void copy_layouts(sf_layout *to, const sf_layout *from, size_t count)
 
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
 {
-    sf_plan *copy = make_plan(graph, &plan->mesh, plan->graph);
+    sf_plan *copy = new_plan(graph, &plan->mesh, plan->graph);
     const sf_block *top = graph->top;
     copy_layouts(copy->arguments, plan->arguments, top->narguments);
     copy_layouts(copy->results, plan->results, top->nresults);

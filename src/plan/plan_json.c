@@ -14,7 +14,7 @@ enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"
 
 /* Plans name nodes by number, and two texts of one step may number them differently. */
-static uint64_t order_of(const sf_graph *graph)
+static uint64_t hash_order(const sf_graph *graph)
 {
     uint64_t hash = sf_hash_mix(0, graph->nnodes);
     for (size_t i = 0; i < graph->nnodes; i++) {
@@ -26,7 +26,8 @@ static uint64_t order_of(const sf_graph *graph)
     return hash;
 }
 
-static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, uint32_t tensor)
+static const sf_type *type_of_node_tensor(const sf_graph *graph, const sf_node *node,
+                                          uint32_t tensor)
 {
     return sf_type_of(graph, tensor < node->noperands ? node->operands[tensor]
                                                       : node->result + tensor - node->noperands);
@@ -34,8 +35,8 @@ static const sf_type *tensor_type(const sf_graph *graph, const sf_node *node, ui
 
 /* Writing */
 
-static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_type *type,
-                       const sf_layout *layout)
+static void put_layout_text(sf_json_writer *writer, const sf_plan *plan, const sf_type *type,
+                            const sf_layout *layout)
 {
     sf_buf text = {0};
     sf_layout_print(layout, &plan->mesh, type->rank, type->dims, &text);
@@ -43,7 +44,7 @@ static void put_layout(sf_json_writer *writer, const sf_plan *plan, const sf_typ
     sf_buf_free(&text);
 }
 
-static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+static void put_plan_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
 {
     sf_arena arena = {0};
     const char **names = sf_clean_names(graph, &arena);
@@ -53,18 +54,11 @@ static void put_arguments(sf_json_writer *writer, const sf_plan *plan, const sf_
         if (sf_layout_is_replicated(&plan->arguments[i]))
             continue;
         sf_json_key(writer, names[i]);
-        put_layout(writer, plan, sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i]);
+        put_layout_text(writer, plan, sf_type_of(graph, graph->top->arguments[i]),
+                        &plan->arguments[i]);
     }
     sf_json_end_object(writer);
     sf_arena_free(&arena);
-}
-
-static bool is_replicated(const sf_layout *layouts, uint32_t count)
-{
-    for (uint32_t t = 0; t < count; t++)
-        if (!sf_layout_is_replicated(&layouts[t]))
-            return false;
-    return true;
 }
 
 static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph,
@@ -80,7 +74,7 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
             sf_json_end_array(writer);
             sf_json_begin_array(writer);
         }
-        put_layout(writer, plan, tensor_type(graph, node, t), &layouts[t]);
+        put_layout_text(writer, plan, type_of_node_tensor(graph, node, t), &layouts[t]);
     }
     sf_json_end_array(writer);
     sf_json_end_array(writer);
@@ -93,7 +87,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     sf_json_add_string(&writer, "format", PLAN_FORMAT);
     sf_json_add_int(&writer, "version", PLAN_VERSION);
     sf_json_add_hex(&writer, "step", plan->graph);
-    sf_json_add_hex(&writer, "order", order_of(graph));
+    sf_json_add_hex(&writer, "order", hash_order(graph));
     sf_json_add_string(&writer, "recipe", plan->recipe);
     sf_json_key(&writer, "mesh");
     sf_mesh_put_json(&plan->mesh, &writer);
@@ -106,12 +100,12 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
         sf_json_key(&writer, "predicted");
         sf_prediction_put(plan->predicted, &writer);
     }
-    put_arguments(&writer, plan, graph);
+    put_plan_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
     sf_json_begin_array(&writer);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = graph->nodes[graph->top->nodes[i]];
-        if (!is_replicated(plan->nodes[node->id], node->noperands + node->nresults))
+        if (!sf_layouts_are_replicated(plan->nodes[node->id], node->noperands + node->nresults))
             put_node(&writer, plan, graph, node);
     }
     sf_json_end_array(&writer);
@@ -130,9 +124,6 @@ typedef struct reader {
     sf_plan *plan;
 } reader;
 
-#define FAIL(r, value, ...)                                                                        \
-    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
-
 static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uint64_t expected,
                             const char *otherwise)
 {
@@ -141,9 +132,9 @@ static sf_status expect_hex(reader *r, const sf_json *root, const char *key, uin
     char text[20];
     snprintf(text, sizeof text, "%016" PRIx64, expected);
     if (!sf_json_string(value, &found))
-        return FAIL(r, value ? value : root, "the plan has no \"%s\"", key);
+        return SF_JSON_FAIL(r, value ? value : root, "the plan has no \"%s\"", key);
     if (!sf_str_is(found, text))
-        return FAIL(r, value, "%s: %.*s, not %s", otherwise, SF_STR_ARGS(found), text);
+        return SF_JSON_FAIL(r, value, "%s: %.*s, not %s", otherwise, SF_STR_ARGS(found), text);
     return SF_OK;
 }
 
@@ -164,7 +155,7 @@ static sf_status read_head(reader *r, const sf_json *root)
 {
     SF_TRY(sf_plan_read_format(root, r->file, r->diag));
     SF_TRY(expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step"));
-    return expect_hex(r, root, "order", order_of(r->graph),
+    return expect_hex(r, root, "order", hash_order(r->graph),
                       "the plan is for another text of this step");
 }
 
@@ -179,17 +170,18 @@ static sf_status check_keys(reader *r, const sf_json *root)
         while (at < COUNT && !sf_str_is(key, known[at]))
             at++;
         if (at == COUNT)
-            return FAIL(r, sf_json_value_at(root, i), "a plan has no \"%.*s\"", SF_STR_ARGS(key));
+            return SF_JSON_FAIL(r, sf_json_value_at(root, i), "a plan has no \"%.*s\"",
+                                SF_STR_ARGS(key));
     }
     return SF_OK;
 }
 
-static sf_status read_mesh(reader *r, const sf_json *root, sf_mesh *out)
+static sf_status read_plan_mesh(reader *r, const sf_json *root, sf_mesh *out)
 {
     const sf_json *mesh = sf_json_get(root, "mesh");
     return sf_mesh_get_json(mesh, &r->arena, r->diag, out) == SF_OK
                ? SF_OK
-               : FAIL(r, mesh ? mesh : root, "the plan has no mesh that can be used");
+               : SF_JSON_FAIL(r, mesh ? mesh : root, "the plan has no mesh that can be used");
 }
 
 static sf_status read_pins(reader *r, const sf_json *root)
@@ -203,25 +195,27 @@ static sf_status read_pins(reader *r, const sf_json *root)
     for (size_t p = 0; p < count; p++) {
         sf_str text;
         if (!sf_json_string(sf_json_item(pins, p), &text))
-            return FAIL(r, sf_json_item(pins, p), "a pin is no string");
+            return SF_JSON_FAIL(r, sf_json_item(pins, p), "a pin is no string");
         if (strlen(text.at) != text.length || sf_pin_parse(text.at, &r->plan->mesh, &r->plan->arena,
                                                            r->diag, &r->plan->pins[p]) != SF_OK)
-            return FAIL(r, sf_json_item(pins, p), "\"%.*s\" is no pin for the mesh of this plan",
-                        SF_STR_ARGS(text));
+            return SF_JSON_FAIL(r, sf_json_item(pins, p),
+                                "\"%.*s\" is no pin for the mesh of this plan", SF_STR_ARGS(text));
         r->plan->npins++;
     }
     return SF_OK;
 }
 
-static sf_status read_layout(reader *r, const sf_json *value, const sf_type *type, sf_layout *out)
+static sf_status read_layout_text(reader *r, const sf_json *value, const sf_type *type,
+                                  sf_layout *out)
 {
     sf_str text;
     if (!sf_json_string(value, &text))
-        return FAIL(r, value, "expected a layout, such as \"[S(0), R]\"");
+        return SF_JSON_FAIL(r, value, "expected a layout, such as \"[S(0), R]\"");
     sf_status status = sf_layout_parse(text, &r->plan->mesh, type->rank, type->dims, r->diag, out);
     char shape[SF_TYPE_TEXT];
     if (status != SF_OK)
-        FAIL(r, value, "%.*s is no layout of %s", SF_STR_ARGS(text), sf_type_text(type, shape));
+        SF_JSON_FAIL(r, value, "%.*s is no layout of %s", SF_STR_ARGS(text),
+                     sf_type_text(type, shape));
     return status;
 }
 
@@ -244,7 +238,7 @@ static sf_status read_arguments(reader *r, const sf_json *root)
     const char **names = sf_clean_names(r->graph, &r->arena);
     const char **keys = SF_ARRAY(&r->arena, count, const char *);
     if (sf_json_kind_of(arguments) != SF_JSON_OBJECT)
-        return FAIL(r, arguments ? arguments : root, "the plan has no \"arguments\"");
+        return SF_JSON_FAIL(r, arguments ? arguments : root, "the plan has no \"arguments\"");
     for (uint32_t i = 0; i < count; i++)
         keys[i] = sf_name_key(sf_str_of(names[i]), &r->arena);
     for (size_t i = 0, from = 0; i < sf_json_count(arguments); i++) {
@@ -254,12 +248,12 @@ static sf_status read_arguments(reader *r, const sf_json *root)
         if (at == SF_NONE)
             at = find_name(keys, count, sf_str_of(sf_name_key(name, &r->arena)), (uint32_t)from);
         if (at == SF_NONE)
-            return FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
+            return SF_JSON_FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
         from = at;
-        SF_TRY(read_layout(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
-                           &r->plan->arguments[at]));
+        SF_TRY(read_layout_text(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
+                                &r->plan->arguments[at]));
         if (sf_layout_is_partial(&r->plan->arguments[at]))
-            return FAIL(r, value, "argument %s cannot be partial", names[at]);
+            return SF_JSON_FAIL(r, value, "argument %s cannot be partial", names[at]);
         if (r->graph->arguments[at].next != SF_NONE)
             r->plan->results[r->graph->arguments[at].next] = r->plan->arguments[at];
     }
@@ -270,11 +264,12 @@ static sf_status read_layouts(reader *r, const sf_json *list, const sf_node *nod
                               uint32_t count)
 {
     if (sf_json_kind_of(list) != SF_JSON_ARRAY || sf_json_count(list) != count)
-        return FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here", node->id,
-                    node->def->name, count);
+        return SF_JSON_FAIL(r, list, "node %" PRIu32 ", %s, needs %" PRIu32 " layouts here",
+                            node->id, node->def->name, count);
     for (uint32_t i = 0; i < count; i++)
-        SF_TRY(read_layout(r, sf_json_item(list, i), tensor_type(r->graph, node, first + i),
-                           &r->plan->nodes[node->id][first + i]));
+        SF_TRY(read_layout_text(r, sf_json_item(list, i),
+                                type_of_node_tensor(r->graph, node, first + i),
+                                &r->plan->nodes[node->id][first + i]));
     return SF_OK;
 }
 
@@ -283,13 +278,13 @@ static sf_status read_node(reader *r, const sf_json *row)
     int64_t id;
     sf_str name;
     if (sf_json_kind_of(row) != SF_JSON_ARRAY || sf_json_count(row) != 4)
-        return FAIL(r, row, "expected [NODE, OP, [LAYOUT...], [LAYOUT...]]");
+        return SF_JSON_FAIL(r, row, "expected [NODE, OP, [LAYOUT...], [LAYOUT...]]");
     if (!sf_json_int(sf_json_item(row, 0), &id) || id < 0 || (size_t)id >= r->graph->nnodes ||
         !r->plan->nodes[id])
-        return FAIL(r, row, "the step has no such node");
+        return SF_JSON_FAIL(r, row, "the step has no such node");
     const sf_node *node = r->graph->nodes[id];
     if (!sf_json_string(sf_json_item(row, 1), &name) || !sf_str_is(name, node->def->name))
-        return FAIL(r, row, "node %" PRId64 " is a %s", id, node->def->name);
+        return SF_JSON_FAIL(r, row, "node %" PRId64 " is a %s", id, node->def->name);
     SF_TRY(read_layouts(r, sf_json_item(row, 2), node, 0, node->noperands));
     return read_layouts(r, sf_json_item(row, 3), node, node->noperands, node->nresults);
 }
@@ -301,7 +296,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(sf_json_parse(r->text, r->file, &r->arena, &root, r->diag));
     SF_TRY(read_head(r, root));
     SF_TRY(check_keys(r, root));
-    SF_TRY(read_mesh(r, root, &mesh));
+    SF_TRY(read_plan_mesh(r, root, &mesh));
     r->plan = sf_plan_new(r->graph, &mesh);
     SF_TRY(read_pins(r, root));
     const sf_json *predicted = sf_json_get(root, "predicted");
@@ -311,7 +306,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_arguments(r, root));
     const sf_json *nodes = sf_json_get(root, "nodes");
     if (sf_json_kind_of(nodes) != SF_JSON_ARRAY)
-        return FAIL(r, nodes ? nodes : root, "the plan has no \"nodes\"");
+        return SF_JSON_FAIL(r, nodes ? nodes : root, "the plan has no \"nodes\"");
     for (size_t i = 0; i < sf_json_count(nodes); i++)
         SF_TRY(read_node(r, sf_json_item(nodes, i)));
     sf_names step_names = sf_names_of(r->graph, &r->arena);

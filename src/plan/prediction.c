@@ -17,7 +17,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static double *number_of(sf_prediction *predicted, int index)
+static double *number_at_key(sf_prediction *predicted, int index)
 {
     return (double *)(void *)((char *)predicted + numbers[index].offset);
 }
@@ -42,7 +42,7 @@ void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json)
     sf_json_add_string(json, "cluster", predicted->cluster);
     sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
     for (int i = 0; i < NUMBERS; i++)
-        sf_json_add_double(json, numbers[i].key, *number_of(&copy, i));
+        sf_json_add_double(json, numbers[i].key, *number_at_key(&copy, i));
     sf_json_add_int(json, "memory", predicted->memory);
     sf_json_add_int(json, "limit", predicted->limit);
     sf_json_key(json, "alternatives");
@@ -60,14 +60,11 @@ typedef struct reader {
     sf_diag *diag;
 } reader;
 
-#define FAIL(r, value, ...)                                                                        \
-    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((value), (r)->text, (r)->file), __VA_ARGS__)
-
 static sf_status read_string(reader *r, const sf_json *object, const char *key, const char **out)
 {
     sf_str found;
     if (!sf_json_string(sf_json_get(object, key), &found))
-        return FAIL(r, object, "\"predicted\" has no string \"%s\"", key);
+        return SF_JSON_FAIL(r, object, "\"predicted\" has no string \"%s\"", key);
     *out = sf_arena_string(r->arena, found.at, found.length);
     return SF_OK;
 }
@@ -79,7 +76,7 @@ static sf_status read_hash(reader *r, const sf_json *object, uint64_t *out)
     char *end;
     *out = strtoull(text, &end, 16);
     if (end != text + HEX_DIGITS || *end)
-        return FAIL(r, object, "\"cluster_hash\" is not %d hex digits", HEX_DIGITS);
+        return SF_JSON_FAIL(r, object, "\"cluster_hash\" is not %d hex digits", HEX_DIGITS);
     return SF_OK;
 }
 
@@ -93,7 +90,7 @@ static sf_status read_alternative(reader *r, const sf_json *row, sf_alternative 
         !sf_json_int(sf_json_item(row, 3), &out->memory) ||
         !sf_json_bool(sf_json_item(row, 4), &out->fits) ||
         !sf_json_bool(sf_json_item(row, 5), &out->lowered) || out->seconds < 0 || out->memory < 0)
-        return FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, FITS, LOWERED]");
+        return SF_JSON_FAIL(r, row, "expected [NAME, MESH, SECONDS, BYTES, FITS, LOWERED]");
     out->name = sf_arena_string(r->arena, name.at, name.length);
     out->mesh = sf_arena_string(r->arena, mesh.at, mesh.length);
     return SF_OK;
@@ -103,7 +100,7 @@ static sf_status read_alternatives(reader *r, const sf_json *object, sf_predicti
 {
     const sf_json *list = sf_json_get(object, "alternatives");
     if (sf_json_kind_of(list) != SF_JSON_ARRAY)
-        return FAIL(r, object, "\"predicted\" has no list \"alternatives\"");
+        return SF_JSON_FAIL(r, object, "\"predicted\" has no list \"alternatives\"");
     out->nalternatives = (int)sf_json_count(list);
     out->alternatives = SF_ARRAY(r->arena, out->nalternatives, sf_alternative);
     for (int i = 0; i < out->nalternatives; i++)
@@ -120,15 +117,15 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
     SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
     SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
     for (int i = 0; i < NUMBERS; i++)
-        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_of(predicted, i)) ||
-            *number_of(predicted, i) < 0)
-            return FAIL(&r, value, "\"predicted\" has no number \"%s\" that is 0 or more",
-                        numbers[i].key);
+        if (!sf_json_number(sf_json_get(value, numbers[i].key), number_at_key(predicted, i)) ||
+            *number_at_key(predicted, i) < 0)
+            return SF_JSON_FAIL(&r, value, "\"predicted\" has no number \"%s\" that is 0 or more",
+                                numbers[i].key);
     if (!sf_json_int(sf_json_get(value, "memory"), &predicted->memory) ||
         !sf_json_int(sf_json_get(value, "limit"), &predicted->limit) || predicted->memory < 0 ||
         predicted->limit < 0)
-        return FAIL(&r, value,
-                    "\"predicted\" has no integers \"memory\" and \"limit\" that are 0 or more");
+        return SF_JSON_FAIL(
+            &r, value, "\"predicted\" has no integers \"memory\" and \"limit\" that are 0 or more");
     SF_TRY(read_alternatives(&r, value, predicted));
     *out = predicted;
     return SF_OK;

@@ -29,7 +29,7 @@ typedef struct cook {
 
 typedef bool cooking(cook *k, int axis);
 
-static const sf_type *argument_type(const cook *k, uint32_t index)
+static const sf_type *type_of_weight(const cook *k, uint32_t index)
 {
     return sf_type_of(k->graph, k->graph->top->arguments[index]);
 }
@@ -52,7 +52,7 @@ static void add_pin(cook *k, const char *name, int dim, int axis)
     k->plan->npins = (int)count;
 }
 
-static bool refuse(cook *k, const char *format, ...)
+static bool refuse_recipe(cook *k, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -66,17 +66,17 @@ static bool split_batch(cook *k, int axis, int dim)
 {
     int parts = k->plan->mesh.axes[axis].size, found = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
-        const sf_type *type = argument_type(k, i);
+        const sf_type *type = type_of_weight(k, i);
         if (k->graph->arguments[i].role != SF_ROLE_BATCH || type->rank <= dim)
             continue;
         if (type->dims[dim] == 0 || type->dims[dim] % parts != 0)
-            return refuse(
+            return refuse_recipe(
                 k, "dimension %d of %.60s, of size %" PRId64 ", does not split into %d equal parts",
                 dim, k->names[i], type->dims[dim], parts);
         add_pin(k, k->names[i], dim, axis);
         found++;
     }
-    return found > 0 ? true : refuse(k, "no argument of the step is a batch");
+    return found > 0 ? true : refuse_recipe(k, "no argument of the step is a batch");
 }
 
 static bool cook_dp(cook *k, int axis)
@@ -102,7 +102,7 @@ static int64_t least_size(cook *k)
     double all = 0, small = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
         if (is_state(k->graph->arguments[i].role)) {
-            sizes[count] = sf_type_bytes(argument_type(k, i));
+            sizes[count] = sf_type_bytes(type_of_weight(k, i));
             all += (double)sizes[count++];
         }
     qsort(sizes, count, sizeof *sizes, compare_sizes);
@@ -131,7 +131,7 @@ static int pin_role(cook *k, int axis, sf_role role, bool split)
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
         if (k->graph->arguments[i].role != role)
             continue;
-        int dim = split ? dim_to_split(k, argument_type(k, i), parts) : -1;
+        int dim = split ? dim_to_split(k, type_of_weight(k, i), parts) : -1;
         add_pin(k, k->names[i], dim, axis);
         found += dim >= 0;
     }
@@ -144,7 +144,7 @@ static void pin_gradients(cook *k, int axis, bool split)
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
         if (k->graph->arguments[i].gradient != SF_NONE)
             add_pin(k, sf_gradient_name(k->names[i], &k->arena),
-                    split ? dim_to_split(k, argument_type(k, i), parts) : -1, axis);
+                    split ? dim_to_split(k, type_of_weight(k, i), parts) : -1, axis);
 }
 
 static bool cook_zero(cook *k, int axis, int level)
@@ -155,8 +155,8 @@ static bool cook_zero(cook *k, int axis, int level)
     pin_gradients(k, axis, level >= 2);
     pin_role(k, axis, SF_ROLE_PARAM, level >= 3);
     if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)
-        return refuse(k, "no optimizer state of the step splits into %d equal parts",
-                      k->plan->mesh.axes[axis].size);
+        return refuse_recipe(k, "no optimizer state of the step splits into %d equal parts",
+                             k->plan->mesh.axes[axis].size);
     return true;
 }
 
@@ -184,23 +184,24 @@ static bool cook_megatron(cook *k, int axis)
             add_pin(k, k->names[i], dims[i], axis);
             found++;
         }
-    return found > 0
-               ? true
-               : refuse(k,
-                        "no two products with parameters follow each other so that the columns "
-                        "of one are the rows of the other and split into %d equal parts",
-                        parts);
+    return found > 0 ? true
+                     : refuse_recipe(
+                           k,
+                           "no two products with parameters follow each other so that the columns "
+                           "of one are the rows of the other and split into %d equal parts",
+                           parts);
 }
 
 static bool cook_sequence(cook *k, int axis)
 {
     bool tokens = false;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
-        tokens =
-            tokens || (k->graph->arguments[i].role == SF_ROLE_BATCH &&
-                       argument_type(k, i)->rank >= 2 && !sf_is_float(argument_type(k, i)->dtype));
+        tokens = tokens ||
+                 (k->graph->arguments[i].role == SF_ROLE_BATCH && type_of_weight(k, i)->rank >= 2 &&
+                  !sf_is_float(type_of_weight(k, i)->dtype));
     return tokens ? split_batch(k, axis, 1)
-                  : refuse(k, "no batch argument holds tokens, integers of shape [batch, token]");
+                  : refuse_recipe(
+                        k, "no batch argument holds tokens, integers of shape [batch, token]");
 }
 
 static bool cook_expert(cook *k, int axis)
@@ -215,11 +216,12 @@ static bool cook_expert(cook *k, int axis)
             add_pin(k, sf_gradient_name(k->names[i], &k->arena), dims[i], axis);
             found++;
         }
-    return found > 0 ? true
-                     : refuse(k,
-                              "no parameter holds the weights of experts, in a number that splits "
-                              "into %d equal parts",
-                              parts);
+    return found > 0
+               ? true
+               : refuse_recipe(k,
+                               "no parameter holds the weights of experts, in a number that splits "
+                               "into %d equal parts",
+                               parts);
 }
 
 static const struct row {
@@ -278,7 +280,7 @@ static sf_status fail_unknown(const char *name, sf_diag *diag)
 }
 
 /* Tries one mesh; k->why says what is in the way. */
-static bool try_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
+static bool try_recipe_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
 {
     sf_plan_free(k->plan);
     k->plan = sf_plan_new(k->graph, mesh);
@@ -287,7 +289,7 @@ static bool try_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
     for (int a = 0; a < row->naxes; a++) {
         int axis = sf_mesh_axis(mesh, sf_str_of(row->axes[a]));
         if (axis < 0)
-            return refuse(k, "the mesh has no axis \"%s\"", row->axes[a]);
+            return refuse_recipe(k, "the mesh has no axis \"%s\"", row->axes[a]);
         if (!row->cook[a](k, axis))
             return false;
     }
@@ -302,14 +304,14 @@ static bool try_ranks(cook *k, const struct row *row, int ranks)
         mesh.axes[a].name = row->axes[a];
     mesh.axes[0].size = ranks;
     if (row->naxes == 1)
-        return try_mesh(k, row, &mesh);
-    refuse(k, "%d ranks are no product of two numbers above 1", ranks);
+        return try_recipe_mesh(k, row, &mesh);
+    refuse_recipe(k, "%d ranks are no product of two numbers above 1", ranks);
     for (int second = 2; second < ranks; second++) {
         if (ranks % second != 0)
             continue;
         mesh.axes[0].size = ranks / second;
         mesh.axes[1].size = second;
-        if (try_mesh(k, row, &mesh))
+        if (try_recipe_mesh(k, row, &mesh))
             return true;
     }
     return false;
@@ -323,7 +325,7 @@ sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, con
         return fail_unknown(name, diag);
     cook k = {.graph = graph, .diag = diag, .recipe = name};
     k.names = sf_clean_names(graph, &k.arena);
-    bool applies = mesh ? try_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
+    bool applies = mesh ? try_recipe_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
     sf_arena_free(&k.arena);
     if (applies) {
         *out = k.plan;

@@ -31,8 +31,8 @@ bool sf_is_banned(const sf_fixed *fixed, sf_value value, sf_share share)
 }
 
 /* Whether the split fits the tensor when no other axis splits it. */
-static bool fits(const sf_rules *rules, sf_value value, int axis, sf_share share,
-                 char why[SF_WHY_TEXT])
+static bool pin_fits_value(const sf_rules *rules, sf_value value, int axis, sf_share share,
+                           char why[SF_WHY_TEXT])
 {
     const sf_type *type = sf_type_of(rules->graph, value);
     sf_layout layout = {0};
@@ -42,7 +42,7 @@ static bool fits(const sf_rules *rules, sf_value value, int axis, sf_share share
     return sf_layout_fits(&layout, &rules->mesh, type->rank, type->dims, why);
 }
 
-static uint32_t bit(const sf_pin *pin)
+static uint32_t bit_of_pin(const sf_pin *pin)
 {
     return 1u << pin->share.dim;
 }
@@ -53,11 +53,11 @@ static bool is_wish(const sf_pin *pin)
 }
 
 /* The dimensions that the pin bans along its axes. */
-static uint32_t bans(const sf_pin *pin)
+static uint32_t bans_of_pin(const sf_pin *pin)
 {
     if (pin->share.kind == SF_REPLICATED)
         return EVERY_DIM;
-    return pin->forbids ? bit(pin) : is_wish(pin) ? EVERY_DIM & ~bit(pin) : 0;
+    return pin->forbids ? bit_of_pin(pin) : is_wish(pin) ? EVERY_DIM & ~bit_of_pin(pin) : 0;
 }
 
 static bool is_about(const sf_pin *pin, int axis)
@@ -69,17 +69,17 @@ static bool is_about(const sf_pin *pin, int axis)
 static int who_bans(const sf_rules *rules, sf_value value, int axis, int dim)
 {
     for (int p = 0; p < rules->npins; p++)
-        if (is_about(&rules->pins[p], axis) && (bans(&rules->pins[p]) >> dim & 1) &&
+        if (is_about(&rules->pins[p], axis) && (bans_of_pin(&rules->pins[p]) >> dim & 1) &&
             sf_name_matches(rules->pins[p].pattern, rules->names->values[value]))
             return p;
     return -1;
 }
 
 /* Bans along one axis, unless a stronger pin has fixed such a split. */
-static outcome ban(maker *m, int number, sf_value value, int axis)
+static outcome ban_axis(maker *m, int number, sf_value value, int axis)
 {
     sf_fixed *fixed = &m->rules->axes[axis];
-    uint32_t banned = bans(&m->rules->pins[number]);
+    uint32_t banned = bans_of_pin(&m->rules->pins[number]);
     if (fixed->pin[value] >= 0 && banned >> fixed->shares[value].dim & 1) {
         m->stronger = fixed->pin[value];
         return OVERRULED;
@@ -88,11 +88,11 @@ static outcome ban(maker *m, int number, sf_value value, int axis)
     return TAKEN;
 }
 
-static outcome fix(maker *m, int number, sf_value value, int axis)
+static outcome fix_axis(maker *m, int number, sf_value value, int axis)
 {
     sf_fixed *fixed = &m->rules->axes[axis];
     sf_share share = m->rules->pins[number].share;
-    if (!fits(m->rules, value, axis, share, m->why))
+    if (!pin_fits_value(m->rules, value, axis, share, m->why))
         return UNFIT;
     if (fixed->pin[value] >= 0) {
         m->stronger = fixed->pin[value];
@@ -112,16 +112,17 @@ static bool can_grant(const sf_rules *rules, const sf_wish *wish, int axis)
 {
     const sf_fixed *fixed = &rules->axes[axis];
     sf_share share = rules->pins[wish->pin].share;
-    return !sf_is_banned(fixed, wish->value, share) && fits(rules, wish->value, axis, share, NULL);
+    return !sf_is_banned(fixed, wish->value, share) &&
+           pin_fits_value(rules, wish->value, axis, share, NULL);
 }
 
-static outcome wish(maker *m, int number, sf_value value)
+static outcome wish_axis(maker *m, int number, sf_value value)
 {
     sf_rules *rules = m->rules;
     sf_wish new_wish = {value, number};
     bool can = false, granted = false, fit = false;
     for (int a = 0; a < rules->mesh.naxes; a++) {
-        if (fits(rules, value, a, rules->pins[number].share, m->why))
+        if (pin_fits_value(rules, value, a, rules->pins[number].share, m->why))
             fit = true;
         else
             continue;
@@ -139,23 +140,23 @@ static outcome wish(maker *m, int number, sf_value value)
     if (!granted)
         SF_PUSH(m->arena, rules->wishes, rules->nwishes, rules->wish_capacity, new_wish);
     for (int a = 0; a < rules->mesh.naxes; a++)
-        ban(m, number, value, a);
+        ban_axis(m, number, value, a);
     return TAKEN;
 }
 
-static outcome apply(maker *m, int number, sf_value value)
+static outcome apply_to_value(maker *m, int number, sf_value value)
 {
     const sf_pin *pin = &m->rules->pins[number];
     const sf_type *type = sf_type_of(m->rules->graph, value);
     if (is_wish(pin))
-        return wish(m, number, value);
-    if (!bans(pin))
-        return fix(m, number, value, pin->axis);
+        return wish_axis(m, number, value);
+    if (!bans_of_pin(pin))
+        return fix_axis(m, number, value, pin->axis);
     if (pin->forbids && pin->share.dim >= type->rank)
         return UNFIT;
     outcome best = OVERRULED;
     for (int a = 0; a < m->rules->mesh.naxes; a++)
-        if (is_about(pin, a) && ban(m, number, value, a) == TAKEN)
+        if (is_about(pin, a) && ban_axis(m, number, value, a) == TAKEN)
             best = TAKEN;
     return best;
 }
@@ -201,7 +202,7 @@ static sf_status apply_pin(maker *m, int number)
     const sf_named **found = sf_names_match(names, pin->pattern, m->arena, &count);
     for (size_t i = 0; i < count; i++)
         for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v]) {
-            outcome what = apply(m, number, v);
+            outcome what = apply_to_value(m, number, v);
             taken += what == TAKEN;
             if (what == OVERRULED && !overruled)
                 overruled = names->values[v];
@@ -294,7 +295,7 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
     bool *granted = SF_ARRAY(arena, graph->nvalues, bool);
     uint32_t *wished = SF_ARRAY(arena, graph->nvalues, uint32_t);
     for (size_t w = 0; w < rules->nwishes; w++)
-        wished[rules->wishes[w].value] |= bit(&rules->pins[rules->wishes[w].pin]);
+        wished[rules->wishes[w].value] |= bit_of_pin(&rules->pins[rules->wishes[w].pin]);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_value value = graph->top->arguments[i];
         granted[value] = has_split(&plan->arguments[i], wished[value], but);
@@ -313,7 +314,7 @@ static bool *find_granted(const sf_rules *rules, const sf_plan *plan, int but, s
 }
 
 /* The axis that grants the wish when all are asked of `wanted`. */
-static int granting(const sf_rules *rules, const sf_wish *wish, int wanted)
+static int granting_axis(const sf_rules *rules, const sf_wish *wish, int wanted)
 {
     if (can_grant(rules, wish, wanted))
         return wanted;
@@ -336,7 +337,7 @@ sf_fixed sf_rules_along(const sf_rules *rules, int axis, int grant, const sf_pla
     bool *granted = grant == SF_GRANT_REST ? find_granted(rules, plan, axis, arena) : NULL;
     for (size_t w = 0; w < rules->nwishes; w++) {
         const sf_wish *wish = &rules->wishes[w];
-        bool here = granted ? !granted[wish->value] : granting(rules, wish, grant) == axis;
+        bool here = granted ? !granted[wish->value] : granting_axis(rules, wish, grant) == axis;
         if (!here || along.pin[wish->value] >= 0 || !can_grant(rules, wish, axis))
             continue;
         along.pin[wish->value] = wish->pin;
@@ -355,7 +356,7 @@ typedef struct judge {
     bool *met;   /* and one of those values is so */
 } judge;
 
-static void blame(judge *j, int pin)
+static void blame_pin(judge *j, int pin)
 {
     if (pin >= 0 && (j->broken < 0 || pin < j->broken))
         j->broken = pin;
@@ -375,14 +376,14 @@ static void judge_layout(judge *j, sf_value value, const sf_layout *layout)
         const sf_fixed *fixed = &rules->axes[a];
         sf_share share = layout->axes[a];
         if (sf_is_banned(fixed, value, share))
-            blame(j, who_bans(rules, value, a, share.dim));
+            blame_pin(j, who_bans(rules, value, a, share.dim));
         if (fixed->pin[value] < 0)
             continue;
         j->asked[fixed->pin[value]] = true;
         if (is_as_pinned(share, fixed->shares[value]))
             j->met[fixed->pin[value]] = true;
         else if (rules->graph->values[value].node == SF_NONE)
-            blame(j, fixed->pin[value]);
+            blame_pin(j, fixed->pin[value]);
     }
 }
 
@@ -407,7 +408,7 @@ static void judge_wishes(judge *j, sf_arena *arena)
         j->asked[wish->pin] = true;
         j->met[wish->pin] = j->met[wish->pin] || granted[wish->value];
         if (!granted[wish->value] && rules->graph->values[wish->value].node == SF_NONE)
-            blame(j, wish->pin);
+            blame_pin(j, wish->pin);
     }
 }
 
@@ -429,7 +430,7 @@ int sf_rules_broken(const sf_rules *rules, const sf_plan *plan)
     judge_wishes(&j, &arena);
     for (int p = rules->npins; p-- > 0;)
         if (j.asked[p] && !j.met[p])
-            blame(&j, p);
+            blame_pin(&j, p);
     sf_arena_free(&arena);
     return j.broken;
 }

@@ -51,7 +51,7 @@ static void tie_values(shrinker *s, sf_value a, sf_value b)
     }
 }
 
-static sf_value tensor_of(const sf_node *node, uint32_t tensor)
+static sf_value shrunk_tensor(const sf_node *node, uint32_t tensor)
 {
     return tensor < node->noperands ? node->operands[tensor]
                                     : node->result + (tensor - node->noperands);
@@ -60,7 +60,7 @@ static sf_value tensor_of(const sf_node *node, uint32_t tensor)
 static void fix_node(shrinker *s, const sf_node *node)
 {
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-        fix_value(s, tensor_of(node, t));
+        fix_value(s, shrunk_tensor(node, t));
 }
 
 /* What a region works on stays as it is. */
@@ -99,8 +99,8 @@ static bool is_cumulative(const shrinker *s, const sf_node *node, int dim)
     if (!sf_is(node, SF_OP_REDUCE_WINDOW))
         return false;
     int64_t size = sf_type_of(s->from, node->operands[0])->dims[dim];
-    const sf_attr *sizes = node->attrs[sf_attr_slot(node->def, sf_str_of("window_dimensions"))];
-    const sf_attr *padding = node->attrs[sf_attr_slot(node->def, sf_str_of("padding"))];
+    const sf_attr *sizes = node->attrs[SF_REDUCE_WINDOW_SIZES];
+    const sf_attr *padding = node->attrs[SF_REDUCE_WINDOW_PADDING];
     if (!padding || size < 2 || sizes->ints[dim] != size)
         return false;
     int64_t low = padding->ints[2 * dim], high = padding->ints[2 * dim + 1];
@@ -111,7 +111,7 @@ static bool is_cumulative(const shrinker *s, const sf_node *node, int dim)
 static void tie_first(shrinker *s, const sf_node *node, uint32_t tensor, int dim)
 {
     uint32_t x = digit_of(s, node->operands[0], dim);
-    uint32_t y = digit_of(s, tensor_of(node, tensor), dim);
+    uint32_t y = digit_of(s, shrunk_tensor(node, tensor), dim);
     sf_digits_tie(&s->digits, 1, &x, 1, &y);
 }
 
@@ -145,7 +145,7 @@ static void tie_node(shrinker *s, const sf_node *node)
                 tie_first(s, node, t, d);
             else
                 tie_dimension(s, &factoring.walks[t][d], factors,
-                              digit_of(s, tensor_of(node, t), d));
+                              digit_of(s, shrunk_tensor(node, t), d));
     if (sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE))
         fix_update(s, node);
     for (uint32_t r = 0; r < node->nregions; r++)
@@ -184,11 +184,11 @@ static void tie_plan(shrinker *s)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = s->from->nodes[top->nodes[i]];
         for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-            tie_layout(s, tensor_of(node, t), &s->plan->nodes[node->id][t]);
+            tie_layout(s, shrunk_tensor(node, t), &s->plan->nodes[node->id][t]);
     }
 }
 
-static void tie(shrinker *s)
+static void tie_sizes(shrinker *s)
 {
     const sf_graph *from = s->from;
     s->digits.arena = &s->arena;
@@ -252,24 +252,22 @@ static void scale_windows(const shrinker *s, const sf_node *node, const sf_type 
                           const sf_attr **attrs)
 {
     int64_t sizes[SF_MAX_RANK], padding[2 * SF_MAX_RANK] = {0};
-    int size_slot = sf_attr_slot(node->def, sf_str_of("window_dimensions"));
-    int padding_slot = sf_attr_slot(node->def, sf_str_of("padding"));
     for (int d = 0; d < type->rank; d++) {
-        sizes[d] = attrs[size_slot]->ints[d];
-        for (int i = 2 * d; attrs[padding_slot] && i < 2 * d + 2; i++)
-            padding[i] = attrs[padding_slot]->ints[i];
+        sizes[d] = attrs[SF_REDUCE_WINDOW_SIZES]->ints[d];
+        for (int i = 2 * d; attrs[SF_REDUCE_WINDOW_PADDING] && i < 2 * d + 2; i++)
+            padding[i] = attrs[SF_REDUCE_WINDOW_PADDING]->ints[i];
         if (!is_cumulative(s, node, d))
             continue;
         sizes[d] = type->dims[d];
         for (int i = 2 * d; i < 2 * d + 2; i++)
             padding[i] = padding[i] > 0 ? type->dims[d] - 1 : 0;
     }
-    attrs[size_slot] = sf_attr_ints(s->to->pool, type->rank, sizes);
-    if (attrs[padding_slot])
-        attrs[padding_slot] = sf_attr_ints(s->to->pool, 2 * type->rank, padding);
+    attrs[SF_REDUCE_WINDOW_SIZES] = sf_attr_ints(s->to->pool, type->rank, sizes);
+    if (attrs[SF_REDUCE_WINDOW_PADDING])
+        attrs[SF_REDUCE_WINDOW_PADDING] = sf_attr_ints(s->to->pool, 2 * type->rank, padding);
 }
 
-static bool copy_node(shrinker *s, sf_block *block, const sf_node *node);
+static bool copy_shrunk_node(shrinker *s, sf_block *block, const sf_node *node);
 
 static sf_value *new_values(shrinker *s, uint32_t count, const sf_value *values)
 {
@@ -279,14 +277,14 @@ static sf_value *new_values(shrinker *s, uint32_t count, const sf_value *values)
     return out;
 }
 
-static sf_block *copy_region(shrinker *s, const sf_block *block, bool *good)
+static sf_block *copy_shrunk_region(shrinker *s, const sf_block *block, bool *good)
 {
     sf_block *copy = sf_block_new(s->to);
     for (uint32_t i = 0; i < block->narguments; i++)
         s->values[block->arguments[i]] =
             sf_block_argument(s->to, copy, sf_type_of(s->from, block->arguments[i]));
     for (uint32_t i = 0; i < block->nnodes; i++)
-        *good = *good && copy_node(s, copy, s->from->nodes[block->nodes[i]]);
+        *good = *good && copy_shrunk_node(s, copy, s->from->nodes[block->nodes[i]]);
     if (*good)
         sf_block_return(s->to, copy, block->nresults,
                         new_values(s, block->nresults, block->results));
@@ -294,7 +292,7 @@ static sf_block *copy_region(shrinker *s, const sf_block *block, bool *good)
 }
 
 /* False where the op does not allow it. */
-static bool copy_node(shrinker *s, sf_block *block, const sf_node *node)
+static bool copy_shrunk_node(shrinker *s, sf_block *block, const sf_node *node)
 {
     const sf_opdef *def = node->def;
     uint32_t count = node->noperands + node->nresults;
@@ -306,7 +304,7 @@ static bool copy_node(shrinker *s, sf_block *block, const sf_node *node)
     bool good = true, same = true;
     op.pool = s->to->pool;
     for (uint32_t t = 0; t < count; t++) {
-        types[t] = new_type(s, tensor_of(node, t));
+        types[t] = new_type(s, shrunk_tensor(node, t));
         same = same && types[t] == old[t];
     }
     if (def->nattrs)
@@ -320,7 +318,7 @@ static bool copy_node(shrinker *s, sf_block *block, const sf_node *node)
     else if (!same && def->local)
         def->local(&op, types, attrs);
     for (uint32_t r = 0; r < node->nregions; r++)
-        regions[r] = copy_region(s, node->regions[r], &good);
+        regions[r] = copy_shrunk_region(s, node->regions[r], &good);
     sf_node_spec spec = {.def = def,
                          .noperands = node->noperands,
                          .operands = new_values(s, node->noperands, node->operands),
@@ -342,7 +340,7 @@ static bool copy_node(shrinker *s, sf_block *block, const sf_node *node)
 }
 
 /* The node that does not work at its new size, or NULL. */
-static const sf_node *build(shrinker *s)
+static const sf_node *build_shrunk(shrinker *s)
 {
     const sf_graph *from = s->from;
     const sf_block *top = from->top;
@@ -358,7 +356,7 @@ static const sf_node *build(shrinker *s)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         sf_mark mark = sf_arena_mark(&s->scratch);
         const sf_node *node = from->nodes[top->nodes[i]];
-        bool good = copy_node(s, to->top, node);
+        bool good = copy_shrunk_node(s, to->top, node);
         sf_arena_reset(&s->scratch, mark);
         if (!good)
             return node;
@@ -380,7 +378,7 @@ static sf_status build_graph(shrinker *s, sf_diag *diag)
         sf_pool *pool = sf_pool_derive(s->from->pool);
         s->to = sf_graph_new(pool);
         sf_pool_release(pool);
-        node = build(s);
+        node = build_shrunk(s);
         if (!node)
             return SF_OK;
         sf_graph_free(s->to);
@@ -430,7 +428,7 @@ static sf_plan *build_plan(const shrinker *s)
         const sf_node *node = s->from->nodes[top->nodes[i]];
         for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
             plan->nodes[s->nodes[node->id]][t] =
-                new_layout(s, tensor_of(node, t), &from->nodes[node->id][t]);
+                new_layout(s, shrunk_tensor(node, t), &from->nodes[node->id][t]);
     }
     for (sf_value v = 0; from->pinned && v < s->from->nvalues; v++)
         plan->pinned[s->values[v]] = from->pinned[v];
@@ -448,7 +446,7 @@ static int64_t count_parameters(const sf_graph *graph)
     return count;
 }
 
-static const char *tell(shrinker *s)
+static const char *tell_sizes(shrinker *s)
 {
     int64_t told[MOST_TOLD][2];
     int count = 0;
@@ -481,12 +479,12 @@ sf_status sf_shrink(const sf_graph *graph, const sf_plan *plan, sf_diag *diag, s
                     sf_plan **out_plan, const char **about)
 {
     shrinker s = {.from = graph, .plan = plan, .ranks = sf_mesh_size(&plan->mesh)};
-    tie(&s);
+    tie_sizes(&s);
     sf_status status = build_graph(&s, diag);
     if (status == SF_OK) {
         *out = s.to;
         *out_plan = build_plan(&s);
-        *about = tell(&s);
+        *about = tell_sizes(&s);
     }
     sf_arena_free(&s.arena);
     sf_arena_free(&s.scratch);

@@ -5,6 +5,7 @@
  *     cluster.c  which element-wise ops and reductions run in one loop
  *     dot.c      products: their operands and results as matrices
  *     vops.c     which vector op computes a node
+ *     loop.c     the domain of a loop
  *     fuse.c     from a cluster to the steps of its loop
  *     nest.c     loops that stay and branches: their regions become programs
  *     order.c    the order of instructions, for a low peak of memory
@@ -145,7 +146,7 @@ bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
 /* fuse.c */
 void fuse_clusters(lowering *l);
 
-/* Merges the dimensions of a loop and counts its rows and columns. Without `has_split`, the last merged
+/* loop.c. Merges the dimensions of a loop and counts its rows and columns. Without `has_split`, the last merged
  * dimension is the columns. */
 void count_domain(sf_loop *loop, bool has_split);
 

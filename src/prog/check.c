@@ -69,7 +69,7 @@ static void live_at(life *l, uint32_t from, uint32_t to)
     l->last = to > l->last ? to : l->last;
 }
 
-static int earlier_first(const void *a, const void *b)
+static int earlier_inst_first(const void *a, const void *b)
 {
     const life *x = a, *y = b;
     if (x->first != y->first)
@@ -102,7 +102,7 @@ static size_t list_lives(checking *c, life **out)
             p->buffers[b].bytes > 0)
             all[count++] = all[b];
     if (count > 0)
-        qsort(all, count, sizeof *all, earlier_first);
+        qsort(all, count, sizeof *all, earlier_inst_first);
     *out = all;
     return count;
 }
@@ -252,7 +252,7 @@ typedef struct racing {
         *seen; /* by stream: of the first stream, this much has ended when its next one begins */
 } racing;
 
-static bool waits_for(const checking *c, const sf_inst *inst, uint32_t other)
+static bool inst_waits_for(const checking *c, const sf_inst *inst, uint32_t other)
 {
     for (uint32_t w = 0; w < inst->nwaits; w++)
         if (c->raisers[inst->waits[w]] == other)
@@ -269,7 +269,7 @@ static sf_status check_open(racing *r, uint32_t index, uint32_t buffer, bool wri
     uint32_t behind = inst->stream == 0 ? index + 1 : r->seen[inst->stream];
     for (const user *u = r->open[buffer]; u; u = u->next) {
         bool ended = u->inst == index || (c->ends[u->inst] != SF_NONE && c->ends[u->inst] < behind);
-        if ((writes || u->writes) && !ended && !waits_for(c, inst, u->inst))
+        if ((writes || u->writes) && !ended && !inst_waits_for(c, inst, u->inst))
             return sf_inst_fail(
                 p, index, c->diag, "%s buffer %u while instruction %u may still %s it",
                 writes ? "writes" : "reads", buffer, u->inst, u->writes ? "write" : "read");
@@ -366,7 +366,7 @@ static sf_status check_signature(const checking *c)
     return SF_OK;
 }
 
-static sf_status check_bodies(const checking *c)
+static sf_status check_nest_bodies(const checking *c)
 {
     const sf_program *p = c->p;
     for (uint32_t i = 0; i < p->ninsts; i++) {
@@ -388,7 +388,7 @@ static sf_status check_program(checking *c)
     SF_TRY(check_flow(c));
     SF_TRY(check_races(c));
     SF_TRY(check_places(c));
-    return check_bodies(c);
+    return check_nest_bodies(c);
 }
 
 sf_status sf_program_check(const sf_program *program, sf_diag *diag)

@@ -22,7 +22,7 @@ sf_status sf_inst_fail(const sf_program *program, uint32_t index, sf_diag *diag,
 
 /* Adds the way along one dimension to the first and last element that is reached; false when there is none, or the
  * numbers are out of all range. */
-static bool reach(int64_t size, int64_t stride, int64_t *first, int64_t *last)
+static bool extend_reach(int64_t size, int64_t stride, int64_t *first, int64_t *last)
 {
     int64_t way;
     if (size < 1 || __builtin_mul_overflow(size - 1, stride, &way))
@@ -30,7 +30,7 @@ static bool reach(int64_t size, int64_t stride, int64_t *first, int64_t *last)
     return !__builtin_add_overflow(*(way < 0 ? first : last), way, way < 0 ? first : last);
 }
 
-static bool is_inside(const sf_program *p, const sf_view *view, int64_t first, int64_t last)
+static bool is_inside_buffer(const sf_program *p, const sf_view *view, int64_t first, int64_t last)
 {
     int64_t width = sf_dtype_get(view->dtype)->bytes, bytes = p->buffers[view->buffer].bytes;
     return first >= 0 && last >= first && last < INT64_MAX / width - 1 &&
@@ -53,9 +53,9 @@ static bool view_fits(const sf_program *p, const sf_view *view)
     if (!has_elements(view->rank, view->dims))
         return true;
     for (int i = 0; i < view->rank; i++)
-        if (!reach(view->dims[i], view->strides[i], &first, &last))
+        if (!extend_reach(view->dims[i], view->strides[i], &first, &last))
             return false;
-    return is_inside(p, view, first, last);
+    return is_inside_buffer(p, view, first, last);
 }
 
 /* Loops */
@@ -70,9 +70,9 @@ static bool access_fits(const sf_program *p, const sf_inst *inst, const sf_acces
     int64_t first = view->offset, last = view->offset;
     int rank = access->is_row ? loop->split : loop->rank;
     for (int i = 0; i < rank; i++)
-        if (!reach(loop->dims[i], access->strides[i], &first, &last))
+        if (!extend_reach(loop->dims[i], access->strides[i], &first, &last))
             return false;
-    return access->dtype == view->dtype && is_inside(p, view, first, last);
+    return access->dtype == view->dtype && is_inside_buffer(p, view, first, last);
 }
 
 /* What is combined over rows has an element for each column, or one. */
@@ -83,7 +83,7 @@ static bool gather_fits(const sf_program *p, const sf_inst *inst, const sf_loop_
         return false;
     const sf_view *view = &inst->out[access->view];
     int64_t count = step->is_scalar ? 1 : inst->loop->columns;
-    return is_inside(p, view, view->offset, view->offset + count - 1);
+    return is_inside_buffer(p, view, view->offset, view->offset + count - 1);
 }
 
 static bool loop_has_shape(const sf_loop *loop)
@@ -130,10 +130,11 @@ static bool matrix_fits(const sf_program *p, const sf_dot *dot, const sf_view *v
                         int64_t columns, int64_t row, int64_t column, const int64_t *batch)
 {
     int64_t first = view->offset, last = view->offset;
-    bool good = reach(rows, row, &first, &last) && reach(columns, column, &first, &last);
+    bool good =
+        extend_reach(rows, row, &first, &last) && extend_reach(columns, column, &first, &last);
     for (int i = 0; i < dot->nbatch && good; i++)
-        good = reach(dot->batch[i], batch[i], &first, &last);
-    return good && is_inside(p, view, first, last);
+        good = extend_reach(dot->batch[i], batch[i], &first, &last);
+    return good && is_inside_buffer(p, view, first, last);
 }
 
 static sf_status check_dot(const sf_program *p, uint32_t index, sf_diag *diag)
@@ -166,18 +167,19 @@ static sf_status check_conv(const sf_program *p, uint32_t index, sf_diag *diag)
     const sf_view *views[3] = {&inst->in[0], &inst->in[1], &inst->out[0]};
     for (int i = 0; i < 3; i++)
         first[i] = last[i] = views[i]->offset;
-    bool good = reach(c->batch * c->batch_groups, c->lhs_batch, &first[0], &last[0]) &&
-                reach(c->channels * c->feature_groups, c->lhs_feature, &first[0], &last[0]) &&
-                reach(c->channels, c->rhs_input, &first[1], &last[1]) &&
-                reach(c->features, c->rhs_output, &first[1], &last[1]) &&
-                reach(c->batch, c->out_batch, &first[2], &last[2]) &&
-                reach(c->features, c->out_feature, &first[2], &last[2]);
+    bool good =
+        extend_reach(c->batch * c->batch_groups, c->lhs_batch, &first[0], &last[0]) &&
+        extend_reach(c->channels * c->feature_groups, c->lhs_feature, &first[0], &last[0]) &&
+        extend_reach(c->channels, c->rhs_input, &first[1], &last[1]) &&
+        extend_reach(c->features, c->rhs_output, &first[1], &last[1]) &&
+        extend_reach(c->batch, c->out_batch, &first[2], &last[2]) &&
+        extend_reach(c->features, c->out_feature, &first[2], &last[2]);
     for (int d = 0; d < c->spatial && good; d++)
-        good = reach(c->space[d].lhs, c->space[d].lhs_stride, &first[0], &last[0]) &&
-               reach(c->space[d].window, c->space[d].rhs_stride, &first[1], &last[1]) &&
-               reach(c->space[d].out, c->space[d].out_stride, &first[2], &last[2]);
+        good = extend_reach(c->space[d].lhs, c->space[d].lhs_stride, &first[0], &last[0]) &&
+               extend_reach(c->space[d].window, c->space[d].rhs_stride, &first[1], &last[1]) &&
+               extend_reach(c->space[d].out, c->space[d].out_stride, &first[2], &last[2]);
     for (int i = 0; i < 3 && good; i++)
-        good = is_inside(p, views[i], first[i], last[i]);
+        good = is_inside_buffer(p, views[i], first[i], last[i]);
     bool empty = sf_view_count(views[0]) == 0 || sf_view_count(views[1]) == 0 ||
                  sf_view_count(views[2]) == 0;
     return good || empty ? SF_OK
@@ -194,7 +196,7 @@ static bool has_type(const sf_view *view, const sf_type *type)
     return same && sf_view_is_contiguous(view);
 }
 
-static sf_status check_call(const sf_program *p, uint32_t index, sf_diag *diag)
+static sf_status check_call_inst(const sf_program *p, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &p->insts[index];
     const sf_op *op = &inst->call->op;
@@ -272,7 +274,7 @@ static sf_status check_kind(const sf_program *p, uint32_t index, sf_diag *diag)
     case SF_INST_CONV:
         return check_conv(p, index, diag);
     case SF_INST_CALL:
-        return check_call(p, index, diag);
+        return check_call_inst(p, index, diag);
     case SF_INST_COMM:
         return check_exchange(p, index, diag);
     case SF_INST_WHILE:
@@ -327,7 +329,7 @@ static bool walks_alike(const sf_inst *inst, const sf_access *a, const sf_access
 
 /* Every element of the buffer that the loop loads it loads where it stores it, so that no tile reads what another
  * has written. */
-static bool loop_in_step(const sf_inst *inst, uint32_t buffer)
+static bool check_loop_step(const sf_inst *inst, uint32_t buffer)
 {
     const sf_loop *loop = inst->loop;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
@@ -350,9 +352,9 @@ static bool loop_in_step(const sf_inst *inst, uint32_t buffer)
 bool sf_may_write_over(const sf_inst *inst, uint32_t buffer)
 {
     if (inst->kind == SF_INST_LOOP)
-        return loop_in_step(inst, buffer);
+        return check_loop_step(inst, buffer);
     if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV)
-        return inst->loop && count_reads(inst, 0, 2, buffer) == 0 && loop_in_step(inst, buffer);
+        return inst->loop && count_reads(inst, 0, 2, buffer) == 0 && check_loop_step(inst, buffer);
     if (count_reads(inst, 0, inst->nin, buffer) > 1)
         return false;
     for (uint32_t i = 0; i < inst->nout; i++)

@@ -7,7 +7,7 @@
 /* How far deferred values are followed back. */
 enum { DEEPEST = 200 };
 
-static bool has_shape(const sf_type *type, int rank, const int64_t *dims)
+static bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims)
 {
     int64_t have[SF_MAX_RANK];
     return squeezed(type, have) == rank && memcmp(have, dims, (size_t)rank * sizeof *dims) == 0;
@@ -23,7 +23,7 @@ sf_value behind_reshapes(const lowering *l, sf_value value)
             return value;
         int64_t dims[SF_MAX_RANK];
         int rank = squeezed(sf_type_of(l->graph, value), dims);
-        if (!has_shape(sf_type_of(l->graph, value_of(l, node->operands[0])), rank, dims))
+        if (!has_squeezed_shape(sf_type_of(l->graph, value_of(l, node->operands[0])), rank, dims))
             return value;
         value = node->operands[0];
     }
@@ -33,7 +33,7 @@ sf_value behind_reshapes(const lowering *l, sf_value value)
 static bool expands_rows(const lowering *l, const cluster *c, const sf_node *node)
 {
     const sf_type *to = sf_type_of(l->graph, node->result);
-    if (c->split < 0 || !has_shape(to, c->rank, c->dims))
+    if (c->split < 0 || !has_squeezed_shape(to, c->rank, c->dims))
         return false;
     const sf_attr *attr = node->attrs[SF_BROADCAST_DIMENSIONS];
     const sf_type *from = sf_type_of(l->graph, value_of(l, node->operands[0]));
@@ -80,7 +80,7 @@ static uint32_t new_cluster(lowering *l, const sf_node *node, int rank, const in
     return (uint32_t)l->nclusters - 1;
 }
 
-static void join(lowering *l, uint32_t index, const sf_node *node, level at)
+static void join_cluster(lowering *l, uint32_t index, const sf_node *node, level at)
 {
     cluster *c = l->clusters[index];
     SF_PUSH(&l->scratch, c->nodes, c->nnodes, c->node_capacity, node);
@@ -94,11 +94,11 @@ static bool fits_at(const lowering *l, const cluster *c, sf_value value, level a
 {
     const sf_type *type = sf_type_of(l->graph, value);
     if (at == LEVEL_FULL)
-        return has_shape(type, c->rank, c->dims);
+        return has_squeezed_shape(type, c->rank, c->dims);
     int64_t rows[SF_MAX_RANK];
     for (int i = 0; i < c->split; i++)
         rows[i] = c->dims[c->order[i]];
-    return c->split > 0 && has_shape(type, c->split, rows);
+    return c->split > 0 && has_squeezed_shape(type, c->split, rows);
 }
 
 /* Computing a value again, in the loop that needs it, beats storing and loading it when it is a few ops
@@ -165,7 +165,8 @@ static bool can_compute(again *a, sf_value value)
         if (a->made[i] == base)
             return true;
     if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) ||
-        a->ops == l->target->most_again || !has_shape(sf_type_of(l->graph, base), a->rank, a->dims))
+        a->ops == l->target->most_again ||
+        !has_squeezed_shape(sf_type_of(l->graph, base), a->rank, a->dims))
         return false;
     a->made[a->ops++] = base;
     a->functions += is_function(op);
@@ -231,7 +232,7 @@ static void take_in(lowering *l, uint32_t index, const sf_node *node, level at)
                                  l->clusters[index]->dims, node->operands[i]))
             view_of(l, node->operands[i]); /* comes from memory */
     }
-    join(l, index, node, at);
+    join_cluster(l, index, node, at);
 }
 
 /* The cluster that makes an operand, or a row that an operand repeats. */
@@ -329,21 +330,21 @@ static uint32_t close_collection(collection *c, const sf_node *node)
     uint32_t index = new_cluster(l, node, c->rank, c->dims);
     for (size_t i = 0; i < c->count; i++)
         if (l->values[c->nodes[i]->result].level == LEVEL_DEFERRED)
-            join(l, index, c->nodes[i], LEVEL_FULL);
+            join_cluster(l, index, c->nodes[i], LEVEL_FULL);
     c->count = 0;
     return index;
 }
 
-static void collect(collection *c, sf_value value, int depth)
+static void collect_deferred(collection *c, sf_value value, int depth)
 {
     lowering *l = c->l;
     sf_value base = behind_reshapes(l, value);
     const sf_node *node = sf_maker(l->graph, base);
     if (l->values[base].level != LEVEL_DEFERRED || depth >= DEEPEST ||
-        !has_shape(sf_type_of(l->graph, base), c->rank, c->dims) || is_collected(c, node))
+        !has_squeezed_shape(sf_type_of(l->graph, base), c->rank, c->dims) || is_collected(c, node))
         return;
     for (uint32_t i = 0; i < node->noperands; i++)
-        collect(c, node->operands[i], depth + 1);
+        collect_deferred(c, node->operands[i], depth + 1);
     if (c->count == l->target->most_nodes)
         close_collection(c, c->nodes[c->count - 1]);
     if (l->values[base].level == LEVEL_DEFERRED)
@@ -357,7 +358,7 @@ static uint32_t cluster_over(lowering *l, sf_value value, const sf_node *node)
     c->l = l;
     c->nodes = SF_ARRAY(&l->scratch, l->target->most_nodes, const sf_node *);
     c->rank = squeezed(sf_type_of(l->graph, value), c->dims);
-    collect(c, value, 0);
+    collect_deferred(c, value, 0);
     if (c->count == 0)
         view_of(l, value);
     return close_collection(c, node);
@@ -463,7 +464,7 @@ bool cluster_reduce(lowering *l, const sf_node *node)
         index = cluster_over(l, operand, node);
         split_for(l->clusters[index], node, type, where, kept, INT64_MAX);
     }
-    join(l, index, node, where == AT_END || where == BETWEEN ? LEVEL_ROW : LEVEL_GATHERED);
+    join_cluster(l, index, node, where == AT_END || where == BETWEEN ? LEVEL_ROW : LEVEL_GATHERED);
     if (l->values[node->result].level == LEVEL_GATHERED)
         view_of(l, node->result);
     return true;

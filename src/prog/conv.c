@@ -3,7 +3,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 
-static int64_t entry(sf_ints list, int index, int64_t otherwise)
+static int64_t entry_or(sf_ints list, int index, int64_t otherwise)
 {
     return list.count ? list.at[index] : otherwise;
 }
@@ -18,11 +18,11 @@ static sf_conv_dim dim_of(const sf_op *op, int index, const sf_view *lhs, const 
         .lhs = lhs->dims[l],
         .window = rhs->dims[r],
         .out = out->dims[o],
-        .stride = entry(sf_op_ints(op, SF_CONV_STRIDES), index, 1),
-        .low = entry(sf_op_ints(op, SF_CONV_PADDING), 2 * index, 0),
-        .base = entry(sf_op_ints(op, SF_CONV_LHS_DILATION), index, 1),
-        .dilation = entry(sf_op_ints(op, SF_CONV_RHS_DILATION), index, 1),
-        .reversed = entry(sf_op_ints(op, SF_CONV_REVERSAL), index, 0) != 0,
+        .stride = entry_or(sf_op_ints(op, SF_CONV_STRIDES), index, 1),
+        .low = entry_or(sf_op_ints(op, SF_CONV_PADDING), 2 * index, 0),
+        .base = entry_or(sf_op_ints(op, SF_CONV_LHS_DILATION), index, 1),
+        .dilation = entry_or(sf_op_ints(op, SF_CONV_RHS_DILATION), index, 1),
+        .reversed = entry_or(sf_op_ints(op, SF_CONV_REVERSAL), index, 0) != 0,
         .lhs_stride = lhs->strides[l],
         .rhs_stride = rhs->strides[r],
         .out_stride = out->strides[o],

@@ -17,7 +17,7 @@
  * no gain. A block of rows with few columns is smaller than a tile of a loop, which then
  * costs more. And a loop that folds rows keeps the product from being cut by columns, so there must be
  * rows enough for the threads. */
-static bool pays(const sf_target *target, const sf_loop *loop)
+static bool epilogue_pays(const sf_target *target, const sf_loop *loop)
 {
     return loop->columns >= target->epilogue_columns &&
            (!sf_loop_wants_rows(loop) || loop->rows >= target->epilogue_rows);
@@ -53,7 +53,7 @@ static void count_live(fusing *f)
     }
 }
 
-static bool reads(const sf_inst *inst, uint32_t buffer)
+static bool inst_reads(const sf_inst *inst, uint32_t buffer)
 {
     for (uint32_t i = 0; i < inst->nin; i++)
         if (inst->in[i].buffer == buffer)
@@ -61,7 +61,7 @@ static bool reads(const sf_inst *inst, uint32_t buffer)
     return false;
 }
 
-static bool writes(const sf_inst *inst, uint32_t buffer)
+static bool inst_writes(const sf_inst *inst, uint32_t buffer)
 {
     for (uint32_t i = 0; i < inst->nout; i++)
         if (inst->out[i].buffer == buffer)
@@ -105,7 +105,7 @@ static void split_dim(sf_loop *loop, int d, int64_t inner)
 }
 
 /* Makes the columns of the loop `columns` many, where its steps leave that open. */
-static bool regroup(sf_loop *loop, int64_t columns)
+static bool regroup_loop(sf_loop *loop, int64_t columns)
 {
     int64_t inner = 1;
     int d = loop->rank;
@@ -155,7 +155,7 @@ static sf_loop *loop_over(fusing *f, const sf_inst *product, const sf_inst *inst
     sf_loop *loop = sf_arena_copy(&p->arena, inst->loop, sizeof *loop);
     loop->accesses =
         sf_arena_copy(&p->arena, loop->accesses, loop->naccesses * sizeof *loop->accesses);
-    if (!regroup(loop, columns) || !pays(p->target, loop))
+    if (!regroup_loop(loop, columns) || !epilogue_pays(p->target, loop))
         return NULL;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
@@ -188,7 +188,7 @@ static bool can_wait(const fusing *f, uint32_t i, uint32_t j)
     const sf_inst *product = &f->p->insts[i];
     for (uint32_t at = i + 1; at <= j; at++) {
         for (uint32_t n = 0; n < product->nin; n++)
-            if (writes(&f->p->insts[at], product->in[n].buffer))
+            if (inst_writes(&f->p->insts[at], product->in[n].buffer))
                 return false;
         if (live_when_waiting(f, i, at) > f->peak)
             return false;
@@ -206,7 +206,7 @@ static sf_view *join_views(sf_program *p, const sf_view *a, uint32_t na, const s
 }
 
 /* Makes the loop at j the epilogue of product i, which is made in the given buffer. */
-static void merge(fusing *f, uint32_t i, uint32_t j, sf_loop *loop, uint32_t place)
+static void merge_into_product(fusing *f, uint32_t i, uint32_t j, sf_loop *loop, uint32_t place)
 {
     sf_program *p = f->p;
     sf_inst *product = &p->insts[i], *inst = &p->insts[j], all = *product;
@@ -237,8 +237,8 @@ static void merge(fusing *f, uint32_t i, uint32_t j, sf_loop *loop, uint32_t pla
 
 /* The result of the loop in whose place the product can be made, or SF_NONE: of the same size, walked
  * in step, and not one that replaces what the instruction reads. */
-static uint32_t place_in(const sf_program *p, const sf_inst *product, const sf_inst *inst,
-                         const sf_loop *loop)
+static uint32_t place_in_insts(const sf_program *p, const sf_inst *product, const sf_inst *inst,
+                               const sf_loop *loop)
 {
     const sf_buffer *old = &p->buffers[product->out[0].buffer];
     for (uint32_t i = 0; i < loop->nsteps; i++) {
@@ -247,7 +247,7 @@ static uint32_t place_in(const sf_program *p, const sf_inst *product, const sf_i
             continue;
         uint32_t buffer = inst->out[access->view].buffer;
         if (p->buffers[buffer].home == SF_HOME_ARENA && p->buffers[buffer].bytes == old->bytes &&
-            !reads(product, buffer) && !reads(inst, buffer))
+            !inst_reads(product, buffer) && !inst_reads(inst, buffer))
             return buffer;
     }
     return SF_NONE;
@@ -258,18 +258,18 @@ static void fuse_product(fusing *f, uint32_t i)
     sf_program *p = f->p;
     const sf_inst *product = &p->insts[i];
     uint32_t buffer = product->out[0].buffer, j = i + 1;
-    while (j < p->buffers[buffer].last && !reads(&p->insts[j], buffer))
+    while (j < p->buffers[buffer].last && !inst_reads(&p->insts[j], buffer))
         j++;
     if (p->buffers[buffer].home != SF_HOME_ARENA || p->buffers[buffer].is_result ||
         p->buffers[buffer].last != j)
         return;
     sf_loop *loop = loop_over(f, product, &p->insts[j]);
-    uint32_t place = loop ? place_in(p, product, &p->insts[j], loop) : SF_NONE;
+    uint32_t place = loop ? place_in_insts(p, product, &p->insts[j], loop) : SF_NONE;
     if (place != SF_NONE && can_wait(f, i, j))
-        merge(f, i, j, loop, place);
+        merge_into_product(f, i, j, loop, place);
 }
 
-static bool is_product(const sf_inst *inst)
+static bool is_product_inst(const sf_inst *inst)
 {
     return inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV;
 }
@@ -303,7 +303,7 @@ void fuse_epilogues(lowering *l)
         f.into[i] = SF_NONE;
     count_live(&f);
     for (uint32_t i = (uint32_t)p->ninsts; i-- > 0;) /* a loop behind several takes the last */
-        if (is_product(&p->insts[i]) && !p->insts[i].loop)
+        if (is_product_inst(&p->insts[i]) && !p->insts[i].loop)
             fuse_product(&f, i);
     drop_products(&f);
 }

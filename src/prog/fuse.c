@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "op/slots.h"
 #include "op/util.h"
 #include "prog/build.h"
@@ -23,7 +21,7 @@ typedef struct builder {
 enum { OWN, OTHER };
 
 /* Where the register of a value is noted, plus one; 0 when there is none yet. */
-static uint16_t *noted(const builder *b, sf_value value, int which)
+static uint16_t *noted_register(const builder *b, sf_value value, int which)
 {
     lowered *low = &b->l->values[value];
     if (low->stamp != b->index + 1) {
@@ -35,7 +33,7 @@ static uint16_t *noted(const builder *b, sf_value value, int which)
 
 static uint16_t register_of(const builder *b, sf_value value)
 {
-    uint16_t number = *noted(b, value, OWN);
+    uint16_t number = *noted_register(b, value, OWN);
     SF_ASSERT(number > 0);
     return (uint16_t)(number - 1);
 }
@@ -47,7 +45,7 @@ static uint16_t new_register(builder *b, sf_vclass class)
     return (uint16_t)(b->nregisters - 1);
 }
 
-static sf_loop_step *add_step(builder *b, sf_loop_step step)
+static sf_loop_step *add_loop_step(builder *b, sf_loop_step step)
 {
     SF_PUSH(&b->l->scratch, b->steps, b->nsteps, b->step_capacity, step);
     return &b->steps[b->nsteps - 1];
@@ -86,7 +84,7 @@ static uint16_t load_constant(builder *b, const sf_dense *dense, bool is_row)
     else
         step.constant.integer = sf_load_i64(dense->type->dtype, dense->data, 0);
     step.dst = new_register(b, class);
-    add_step(b, step);
+    add_loop_step(b, step);
     return step.dst;
 }
 
@@ -96,7 +94,7 @@ static uint16_t load_zero(builder *b, sf_dtype dtype, bool is_row)
 {
     sf_loop_step step = {.kind = SF_STEP_CONSTANT, .class = sf_vclass_of(dtype), .is_row = is_row};
     step.dst = new_register(b, step.class);
-    add_step(b, step);
+    add_loop_step(b, step);
     return step.dst;
 }
 
@@ -109,19 +107,19 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     if (r.level != LEVEL_NONE && !r.expand)
         return register_of(b, r.base);
     if (r.expand) {
-        uint16_t *expanded = noted(b, r.base, OTHER);
+        uint16_t *expanded = noted_register(b, r.base, OTHER);
         if (!*expanded) {
             sf_vclass class = sf_vclass_of(sf_type_of(l->graph, r.base)->dtype);
             sf_loop_step step = {.kind = SF_STEP_EXPAND, .class = class};
             step.a = register_of(b, r.base);
             step.dst = new_register(b, class);
-            add_step(b, step);
+            add_loop_step(b, step);
             *expanded = (uint16_t)(step.dst + 1);
         }
         return (uint16_t)(*expanded - 1);
     }
     /* Loads are shared between the nodes of a cluster, one per level. */
-    uint16_t *number = noted(b, value, at == LEVEL_ROW ? OTHER : OWN);
+    uint16_t *number = noted_register(b, value, at == LEVEL_ROW ? OTHER : OWN);
     if (*number)
         return (uint16_t)(*number - 1);
     const sf_node *maker = sf_maker(l->graph, value);
@@ -129,7 +127,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     const lowered *low = &l->values[base];
     if (low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && at == LEVEL_FULL &&
         (!low->has_view || l->made[low->view->buffer] >= b->c->inst)) {
-        if (!*noted(b, base, OWN))
+        if (!*noted_register(b, base, OWN))
             add_op(b, sf_maker(l->graph, base), at); /* of another loop, computed again */
         return register_of(b, base);
     }
@@ -145,7 +143,7 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     step.dtype = view.dtype;
     step.access = add_access(b, access, &view, false);
     step.dst = new_register(b, class);
-    add_step(b, step);
+    add_loop_step(b, step);
     *number = (uint16_t)(step.dst + 1);
     return step.dst;
 }
@@ -181,7 +179,7 @@ static void add_op(builder *b, const sf_node *node, level at)
         step.a = operands[1];
         step.b = operands[0];
         step.dst = new_register(b, step.class);
-        add_step(b, step);
+        add_loop_step(b, step);
         vop_of(b->l->graph, node, &step.op);
         step.op = step.op == SF_VUMAX ? SF_VUMIN : SF_VMIN;
         operands[0] = step.dst;
@@ -196,15 +194,15 @@ static void add_op(builder *b, const sf_node *node, level at)
     step.dst = new_register(b, sf_vclass_of(type->dtype));
     sf_vop op = step.op;
     uint16_t dst = step.dst;
-    add_step(b, step);
+    add_loop_step(b, step);
     if (is_rounded(op, type->dtype)) {
         sf_loop_step round = {.kind = SF_STEP_ROUND, .class = sf_vclass_of(type->dtype)};
         round.is_row = at == LEVEL_ROW;
         round.dtype = type->dtype;
         round.a = round.dst = dst;
-        add_step(b, round);
+        add_loop_step(b, round);
     }
-    *noted(b, node->result, OWN) = (uint16_t)(dst + 1);
+    *noted_register(b, node->result, OWN) = (uint16_t)(dst + 1);
 }
 
 static void add_reduce(builder *b, const sf_node *node)
@@ -224,20 +222,20 @@ static void add_reduce(builder *b, const sf_node *node)
         step.kind = SF_STEP_GATHER;
         step.is_scalar = type->count == 1;
         step.access = add_access(b, (sf_access){.dtype = view.dtype}, &view, true);
-        add_step(b, step);
+        add_loop_step(b, step);
         return;
     }
     step.kind = SF_STEP_FOLD;
     step.is_row = true;
     step.dst = new_register(b, step.class);
-    add_step(b, step);
+    add_loop_step(b, step);
     if (is_rounded(SF_VADD, type->dtype)) {
         sf_loop_step round = step;
         round.kind = SF_STEP_ROUND;
         round.a = step.dst;
-        add_step(b, round);
+        add_loop_step(b, round);
     }
-    *noted(b, node->result, OWN) = (uint16_t)(step.dst + 1);
+    *noted_register(b, node->result, OWN) = (uint16_t)(step.dst + 1);
 }
 
 static void add_store(builder *b, sf_value value)
@@ -252,42 +250,7 @@ static void add_store(builder *b, sf_value value)
     step.dtype = view.dtype;
     step.a = register_of(b, value);
     step.access = add_access(b, access_to(b, &view, is_row), &view, true);
-    add_step(b, step);
-}
-
-/* Dimensions i and i + 1 can be walked by one stride in every access. */
-static bool can_merge(const sf_loop *loop, int i)
-{
-    if (i + 1 == loop->split)
-        return false;
-    for (uint32_t j = 0; j < loop->naccesses; j++) {
-        const sf_access *access = &loop->accesses[j];
-        if (access->is_row && i >= loop->split)
-            continue;
-        if (access->strides[i] != access->strides[i + 1] * loop->dims[i + 1])
-            return false;
-    }
-    return true;
-}
-
-static void merge_dims(sf_loop *loop)
-{
-    for (int i = 0; i + 1 < loop->rank;) {
-        if (!can_merge(loop, i)) {
-            i++;
-            continue;
-        }
-        loop->dims[i] *= loop->dims[i + 1];
-        loop->rank--;
-        if (i + 1 < loop->split)
-            loop->split--;
-        memmove(&loop->dims[i + 1], &loop->dims[i + 2],
-                (size_t)(loop->rank - i - 1) * sizeof *loop->dims);
-        for (uint32_t j = 0; j < loop->naccesses; j++) {
-            int64_t *strides = loop->accesses[j].strides;
-            memmove(&strides[i], &strides[i + 1], (size_t)(loop->rank - i) * sizeof *strides);
-        }
-    }
+    add_loop_step(b, step);
 }
 
 /* Constants are set once, before the first tile, so their registers are theirs alone; the others are
@@ -354,18 +317,6 @@ static void set_domain(sf_loop *loop, const cluster *c)
         loop->rank = 1;
         loop->dims[0] = 1;
     }
-}
-
-void count_domain(sf_loop *loop, bool has_split)
-{
-    if (!has_split)
-        loop->split = -1;
-    merge_dims(loop);
-    if (!has_split)
-        loop->split = loop->rank - 1;
-    loop->rows = loop->columns = 1;
-    for (int i = 0; i < loop->rank; i++)
-        *(i < loop->split ? &loop->rows : &loop->columns) *= loop->dims[i];
 }
 
 static void fuse_cluster(builder *b, uint32_t index)

@@ -136,7 +136,7 @@ typedef struct sought {
     const sf_node *node;
 } sought;
 
-static bool is_sought(const void *item, const void *key)
+static bool is_sought_node(const void *item, const void *key)
 {
     const sf_node *a = item;
     const sought *s = key;
@@ -163,7 +163,8 @@ static const sf_node *find_equal(lowering *l, sf_interner *seen, const sf_node *
         hash = sf_hash_mix(hash, value_of(l, node->operands[i]));
     for (int i = 0; i < node->def->nattrs; i++)
         hash = sf_hash_mix(hash, node->attrs[i] ? node->attrs[i]->hash : 0);
-    sf_intern_slot *slot = sf_intern_find(seen, &l->scratch, hash, is_sought, &(sought){l, node});
+    sf_intern_slot *slot =
+        sf_intern_find(seen, &l->scratch, hash, is_sought_node, &(sought){l, node});
     if (!slot->item)
         slot->item = node;
     const sf_node *first = slot->item;
@@ -172,7 +173,7 @@ static const sf_node *find_equal(lowering *l, sf_interner *seen, const sf_node *
 
 /* Blocks */
 
-static void note_reader(lowering *l, sf_value value, uint32_t reader)
+static void note_one_reader(lowering *l, sf_value value, uint32_t reader)
 {
     uint32_t *known = &l->readers[value];
     *known = *known == SF_NONE || *known == reader ? reader : SEVERAL;
@@ -183,15 +184,15 @@ static void find_readers(lowering *l, const sf_block *block)
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = l->graph->nodes[block->nodes[i]];
         for (uint32_t o = 0; o < node->noperands; o++)
-            note_reader(l, node->operands[o], node->id);
+            note_one_reader(l, node->operands[o], node->id);
         for (uint32_t r = 0; r < node->nregions; r++)
             find_readers(l, node->regions[r]);
     }
     for (uint32_t i = 0; i < block->nresults; i++)
-        note_reader(l, block->results[i], SEVERAL);
+        note_one_reader(l, block->results[i], SEVERAL);
 }
 
-static void set_arguments(lowering *l)
+static void set_program_arguments(lowering *l)
 {
     const sf_block *top = l->graph->top;
     sf_program *p = l->program;
@@ -325,7 +326,7 @@ sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_
         l.values[i].cluster = NO_CLUSTER;
     }
     find_readers(&l, graph->top);
-    set_arguments(&l);
+    set_program_arguments(&l);
     lower_block(&l, graph->top);
     if (options->trace_arena)
         fill_trace(&l, options->trace_arena, trace);

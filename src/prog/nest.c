@@ -133,7 +133,7 @@ static sf_program *lower_body(const outside *o, uint32_t index)
     return program;
 }
 
-static bool is_constant(const lowering *l, sf_value value)
+static bool is_constant_node(const lowering *l, sf_value value)
 {
     const sf_node *node = sf_maker(l->graph, value);
     return node && sf_is(node, SF_OP_CONSTANT);
@@ -149,14 +149,14 @@ static void set_inputs(outside *o)
     for (uint32_t i = 0; i < node->noperands; i++)
         o->inst.in[i] = contiguous(l, node->operands[i], node);
     for (uint32_t i = 0; i < o->nused; i++)
-        if (!is_constant(l, o->used[i])) {
+        if (!is_constant_node(l, o->used[i])) {
             o->inst.in[node->noperands + nest->ncaptured] = *view_of(l, o->used[i]);
             o->captured[nest->ncaptured++] = o->used[i];
         }
     o->inst.nin = node->noperands + nest->ncaptured;
 }
 
-static bool hands_on(const sf_node *node, uint32_t index)
+static bool loop_hands_on(const sf_node *node, uint32_t index)
 {
     const sf_block *block = sf_is(node, SF_OP_WHILE) ? node->regions[1] : NULL;
     return block && block->results[index] == block->arguments[index];
@@ -186,7 +186,7 @@ static void set_outputs(outside *o, uint32_t index)
     nest->is_fixed = SF_ARRAY(&l->program->arena, node->nresults, bool);
     for (uint32_t i = 0; i < node->nresults; i++) {
         const sf_type *type = sf_type_of(l->graph, node->result + i);
-        bool fixed = hands_on(node, i);
+        bool fixed = loop_hands_on(node, i);
         inst->out[inst->nout++] =
             new_view(l, type, fixed ? 0 : sf_type_bytes(type), index, node->result + i);
         nest->is_fixed[i] = fixed;

@@ -33,7 +33,7 @@ typedef struct order {
     uint32_t count;
 } order;
 
-static bool is_new(const order *o, uint32_t inst, uint32_t input)
+static bool is_new_peak(const order *o, uint32_t inst, uint32_t input)
 {
     const sf_inst *i = &o->p->insts[inst];
     for (uint32_t j = 0; j < input; j++)
@@ -55,7 +55,7 @@ static void link_readers(order *o)
     for (uint32_t i = (uint32_t)o->p->ninsts; i-- > 0;)
         for (uint32_t j = 0; j < o->p->insts[i].nin; j++) {
             uint32_t buffer = o->p->insts[i].in[j].buffer;
-            if (!is_new(o, i, j))
+            if (!is_new_peak(o, i, j))
                 continue;
             o->readers[buffer]++;
             o->waits[i] += o->l->made[buffer] != ALWAYS;
@@ -90,14 +90,14 @@ static int64_t gain_of(const order *o, uint32_t index)
     for (uint32_t i = 0; i < inst->nin; i++) {
         const sf_buffer *buffer = &o->p->buffers[inst->in[i].buffer];
         if (buffer->home == SF_HOME_ARENA && o->readers[inst->in[i].buffer] == 1 &&
-            is_new(o, index, i))
+            is_new_peak(o, index, i))
             gain += buffer->bytes;
     }
     for (uint32_t i = 0; i < inst->nout; i++) {
         uint32_t state = o->becomes[inst->out[i].buffer];
         uint32_t others = state == SF_NONE ? 1 : o->readers[state];
         for (uint32_t j = 0; state != SF_NONE && j < inst->nin; j++)
-            others -= inst->in[j].buffer == state && is_new(o, index, j);
+            others -= inst->in[j].buffer == state && is_new_peak(o, index, j);
         if (state != SF_NONE && others > 0)
             return -1;
         if (others > 0)
@@ -117,14 +117,14 @@ static bool is_ready(const order *o, uint32_t inst)
            (inst == o->turn || !is_collective(o, inst));
 }
 
-static void find_turn(order *o)
+static void find_backward_turn(order *o)
 {
     while (o->turn < o->p->ninsts && (o->done[o->turn] || !is_collective(o, o->turn)))
         o->turn++;
 }
 
 /* What a collective sends or receives, whichever is more. */
-static int64_t bytes_of(const order *o, uint32_t index)
+static int64_t collective_bytes(const order *o, uint32_t index)
 {
     const sf_inst *inst = &o->p->insts[index];
     int64_t in = 0, out = 0;
@@ -150,14 +150,14 @@ static void take_inst(order *o, uint32_t index)
     o->done[index] = true;
     o->position[index] = o->count;
     o->ordered[o->count++] = *inst;
-    find_turn(o);
+    find_backward_turn(o);
     for (uint32_t i = 0; i < inst->nin; i++)
-        o->readers[inst->in[i].buffer] -= is_new(o, index, i);
+        o->readers[inst->in[i].buffer] -= is_new_peak(o, index, i);
     if (!is_collective(o, index)) {
         give_results(o, index);
         return;
     }
-    o->behind += o->ntaken > o->nlanded ? bytes_of(o, index) : 0;
+    o->behind += o->ntaken > o->nlanded ? collective_bytes(o, index) : 0;
     o->flight[o->ntaken++] = index;
 }
 
@@ -194,7 +194,7 @@ static void land_first(order *o)
 {
     uint32_t first = o->flight[o->nlanded++];
     if (o->nlanded < o->ntaken)
-        o->behind -= bytes_of(o, o->flight[o->nlanded]);
+        o->behind -= collective_bytes(o, o->flight[o->nlanded]);
     give_results(o, first);
     take_gains(o, first);
 }
@@ -257,7 +257,7 @@ void order_insts(lowering *l)
     o.gains = SF_ARRAY(&l->scratch, ninsts + 1, uint32_t);
     link_readers(&o);
     link_state(&o);
-    find_turn(&o);
+    find_backward_turn(&o);
     take_small(&o);
     for (uint32_t i = 0; i < ninsts; i++)
         take_in_turn(&o, i);

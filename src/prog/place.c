@@ -4,7 +4,7 @@
 #include "prog/build.h"
 
 /* The last instruction that may run before the buffers of this one are done with. */
-static uint32_t end_of(const sf_program *p, uint32_t index, const uint32_t *waiters)
+static uint32_t end_of_buffer(const sf_program *p, uint32_t index, const uint32_t *waiters)
 {
     if (p->insts[index].stream == 0)
         return index;
@@ -30,7 +30,7 @@ void find_lives(sf_program *p)
     }
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        uint32_t end = end_of(p, i, waiters);
+        uint32_t end = end_of_buffer(p, i, waiters);
         for (uint32_t j = 0; j < inst->nin; j++)
             live_until(&p->buffers[inst->in[j].buffer], i, end);
         for (uint32_t j = 0; j < inst->nout; j++)

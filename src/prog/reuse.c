@@ -9,7 +9,7 @@ static bool is_whole(const sf_program *p, const sf_view *view)
 }
 
 /* What stands for the buffer now. */
-static uint32_t renamed(const lowering *l, uint32_t buffer)
+static uint32_t renamed_buffer(const lowering *l, uint32_t buffer)
 {
     while (l->renamed[buffer] != buffer)
         buffer = l->renamed[buffer];
@@ -21,7 +21,7 @@ static void apply_names(lowering *l)
 {
     sf_program *p = l->program;
     for (uint32_t b = 0; b < p->nbuffers; b++)
-        l->renamed[b] = renamed(l, b);
+        l->renamed[b] = renamed_buffer(l, b);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         for (uint32_t j = 0; j < inst->nin; j++)
@@ -69,9 +69,9 @@ static bool loop_in_step(const sf_inst *inst, uint32_t from, uint32_t to)
  * other way. */
 static bool can_change(const lowering *l, const sf_inst *inst, uint32_t index)
 {
-    uint32_t from = renamed(l, inst->in[index].buffer), reads = 0;
+    uint32_t from = renamed_buffer(l, inst->in[index].buffer), reads = 0;
     for (uint32_t i = 0; i < inst->nin; i++)
-        reads += renamed(l, inst->in[i].buffer) == from;
+        reads += renamed_buffer(l, inst->in[i].buffer) == from;
     return reads == 1 && is_whole(l->program, &inst->in[index]);
 }
 
@@ -173,7 +173,8 @@ void reuse_operands(lowering *l)
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         for (uint32_t j = 0; j < sf_inst_changed(inst); j++) {
-            uint32_t from = renamed(l, inst->in[j].buffer), to = renamed(l, inst->out[j].buffer);
+            uint32_t from = renamed_buffer(l, inst->in[j].buffer),
+                     to = renamed_buffer(l, inst->out[j].buffer);
             if (from == to || p->buffers[from].home != SF_HOME_ARENA || last[from] != i + 1 ||
                 p->buffers[to].home != SF_HOME_ARENA || !can_change(l, inst, j))
                 continue;

@@ -30,7 +30,7 @@ static uint32_t event_of(sf_program *p, uint32_t index)
     return p->insts[index].raises;
 }
 
-static void wait_for(syncing *s, sf_inst *inst, uint32_t other)
+static void wait_for_open(syncing *s, sf_inst *inst, uint32_t other)
 {
     uint32_t event = event_of(s->p, other);
     size_t count = inst->nwaits;
@@ -49,7 +49,7 @@ static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     while (*at) {
         uint32_t other = (*at)->inst;
         if (s->open[other] && ((*at)->writes || writes)) {
-            wait_for(s, inst, other);
+            wait_for_open(s, inst, other);
             s->open[other] = inst->stream != 0;
         }
         if (s->open[other])
@@ -73,7 +73,7 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
     inst->waits = NULL;
     s->waits_capacity = 0;
     if (inst->stream != 0 && last > s->waited[inst->stream]) {
-        wait_for(s, inst, last - 1);
+        wait_for_open(s, inst, last - 1);
         s->waited[inst->stream] = last;
     }
     for (uint32_t i = 0; i < inst->nin; i++)

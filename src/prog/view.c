@@ -44,7 +44,7 @@ sf_view sf_view_squeeze(const sf_view *view)
 }
 
 /* Merges neighbouring dimensions that one stride can walk. */
-static sf_view merge_dims(const sf_view *view)
+static sf_view merge_view_dims(const sf_view *view)
 {
     sf_view in = sf_view_squeeze(view), out = in;
     out.rank = 0;
@@ -63,9 +63,9 @@ static sf_view merge_dims(const sf_view *view)
 
 /* Splits the merged dimensions again, into the dimensions of `type`; false where a new dimension would
  * cross a seam that no stride can walk. */
-static bool reshape(const sf_view *view, const sf_type *type, sf_view *out)
+static bool reshape_view(const sf_view *view, const sf_type *type, sf_view *out)
 {
-    sf_view merged = merge_dims(view);
+    sf_view merged = merge_view_dims(view);
     *out = (sf_view){
         .buffer = view->buffer, .dtype = view->dtype, .offset = view->offset, .rank = type->rank};
     int at = merged.rank - 1;
@@ -90,7 +90,7 @@ static bool reshape(const sf_view *view, const sf_type *type, sf_view *out)
     return true;
 }
 
-static void broadcast(const sf_op *op, const sf_view *operand, sf_view *out)
+static void broadcast_view(const sf_op *op, const sf_view *operand, sf_view *out)
 {
     sf_ints dims = sf_op_ints(op, SF_BROADCAST_DIMENSIONS);
     const sf_type *to = op->out[0];
@@ -105,7 +105,7 @@ static void broadcast(const sf_op *op, const sf_view *operand, sf_view *out)
             out->strides[dims.at[i]] = operand->strides[i];
 }
 
-static void slice(const sf_op *op, const sf_view *operand, sf_view *out)
+static void slice_view(const sf_op *op, const sf_view *operand, sf_view *out)
 {
     sf_ints starts = sf_op_ints(op, SF_SLICE_STARTS), steps = sf_op_ints(op, SF_SLICE_STRIDES);
     *out = *operand;
@@ -134,7 +134,7 @@ bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out)
 {
     switch (op->def->id) {
     case SF_OP_RESHAPE:
-        return reshape(operand, op->out[0], out);
+        return reshape_view(operand, op->out[0], out);
     case SF_OP_TRANSPOSE:
         *out = *operand;
         for (int i = 0; i < out->rank; i++) {
@@ -144,10 +144,10 @@ bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out)
         }
         return true;
     case SF_OP_BROADCAST_IN_DIM:
-        broadcast(op, operand, out);
+        broadcast_view(op, operand, out);
         return true;
     case SF_OP_SLICE:
-        slice(op, operand, out);
+        slice_view(op, operand, out);
         return true;
     case SF_OP_REVERSE: {
         sf_ints dims = sf_op_ints(op, SF_REVERSE_DIMENSIONS);

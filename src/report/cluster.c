@@ -8,7 +8,7 @@
 #include "cluster/library.h"
 #include "report/table.h"
 
-static sf_text microseconds(double seconds)
+static sf_text microseconds_text(double seconds)
 {
     sf_text text;
     double us = 1e6 * seconds;
@@ -17,7 +17,7 @@ static sf_text microseconds(double seconds)
     return text;
 }
 
-static sf_text peak(double flops)
+static sf_text peak_text(double flops)
 {
     sf_text text = {"-"};
     return flops > 0 ? sf_text_flops(flops) : text;
@@ -36,7 +36,7 @@ static void add_device(sf_table *table, const sf_device_kind *kind, const char *
     sf_table_add(table, "%s", sf_text_bytes((double)kind->memory).at);
     sf_table_add(table, "%s", sf_text_flops(kind->bandwidth).at);
     for (int m = 0; m < SF_MATH_COUNT; m++)
-        sf_table_add(table, "%s", peak(kind->flops[m]).at);
+        sf_table_add(table, "%s", peak_text(kind->flops[m]).at);
     sf_table_add(table, "%s", source);
 }
 
@@ -53,7 +53,7 @@ static void add_link(sf_table *table, const char *where, const char *name, const
 {
     sf_table_add(table, "%s", where);
     sf_table_add(table, "%s", name);
-    sf_table_add(table, "%s", microseconds(link->latency).at);
+    sf_table_add(table, "%s", microseconds_text(link->latency).at);
     sf_table_add(table, "%s", sf_text_flops(link->bandwidth).at);
     sf_table_add(table, "%s", link->peer > 0 ? sf_text_flops(link->peer).at : "all");
     if (link->lanes)
@@ -103,13 +103,15 @@ static void add_collective(sf_table *table, const sf_costs *costs, uint32_t axes
         for (int s = 0; s < SIZES; s++)
             sf_table_add(
                 table, "%s",
-                microseconds(sf_costs_collective_how(costs, kinds[k], axes, sizes[s], &how)).at);
+                microseconds_text(sf_costs_collective_how(costs, kinds[k], axes, sizes[s], &how))
+                    .at);
         sf_table_add(table, "%s", sf_algorithm_name(how));
     }
 }
 
 /* Groups of a node, of one device of each node, and of all; where nodes differ, of all only. */
-static void put_collectives(const sf_cluster *cluster, sf_style style, sf_arena *arena, sf_buf *out)
+static void put_cluster_collectives(const sf_cluster *cluster, sf_style style, sf_arena *arena,
+                                    sf_buf *out)
 {
     static const sf_column columns[] = {
         {"groups", false, SF_STAYS}, {"members", true, SF_STAYS},     {"us", false, SF_STAYS},
@@ -136,7 +138,7 @@ static void put_collectives(const sf_cluster *cluster, sf_style style, sf_arena 
     sf_table_print(&table, style, out);
 }
 
-static void put_text(const sf_cluster *cluster, const sf_show_options *options, sf_buf *out)
+static void put_cluster_text(const sf_cluster *cluster, const sf_show_options *options, sf_buf *out)
 {
     sf_style style = {.width = options->width, .colour = options->colour};
     sf_arena arena = {0};
@@ -149,7 +151,7 @@ static void put_text(const sf_cluster *cluster, const sf_show_options *options, 
     sf_buf_printf(out, "  hash     %016" PRIx64 "\n", sf_cluster_hash(cluster));
     put_devices(cluster, style, &arena, out);
     put_links(cluster, style, &arena, out);
-    put_collectives(cluster, style, &arena, out);
+    put_cluster_collectives(cluster, style, &arena, out);
     sf_arena_free(&arena);
 }
 
@@ -211,7 +213,7 @@ struct job {
     sf_diag *diag;
 };
 
-static sf_status work(void *context)
+static sf_status write_cluster(void *context)
 {
     struct job *job = context;
     sf_buf out = {0};
@@ -222,7 +224,7 @@ static sf_status work(void *context)
     else if (job->options.json)
         sf_cluster_write(job->cluster, &out);
     else
-        put_text(job->cluster, &job->options, &out);
+        put_cluster_text(job->cluster, &job->options, &out);
     sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
     sf_buf_free(&out);
     return status;
@@ -234,7 +236,7 @@ sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *opti
     struct job job = {.cluster = cluster, .path = path, .diag = diag};
     if (options)
         job.options = *options;
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_cluster, &job, diag);
 }
 
 sf_status sf_cluster_list(const sf_show_options *options, const char *path, sf_diag *diag)

@@ -19,7 +19,7 @@ typedef struct differ {
     sf_arena arena;
 } differ;
 
-static const char *keep(differ *d, sf_buf *text)
+static const char *keep_row_text(differ *d, sf_buf *text)
 {
     const char *kept = sf_arena_string(&d->arena, text->text, text->length);
     sf_buf_free(text);
@@ -32,7 +32,7 @@ static const char *mesh_text(differ *d, int side)
 {
     sf_buf text = {0};
     sf_mesh_print(&d->plans[side]->mesh, &text);
-    return keep(d, &text);
+    return keep_row_text(d, &text);
 }
 
 /* What is expected of a plan. */
@@ -69,7 +69,7 @@ static const char *cluster_text(const sf_plan *plan)
     return plan->predicted && *plan->predicted->cluster ? plan->predicted->cluster : "-";
 }
 
-static void put_head(differ *d, sf_style style, sf_buf *out)
+static void put_diff_head(differ *d, sf_style style, sf_buf *out)
 {
     sf_column columns[] = {
         {"", false, SF_STAYS}, {d->names[0], true, SF_STAYS}, {d->names[1], true, SF_STAYS}};
@@ -101,7 +101,7 @@ typedef struct rows {
     row *at;
 } rows;
 
-static const char *fold(differ *d, const char *name)
+static const char *fold_name(differ *d, const char *name)
 {
     char *folded = sf_arena_string(&d->arena, name, strlen(name)), *to = folded;
     for (const char *from = name; *from; from++) {
@@ -113,10 +113,10 @@ static const char *fold(differ *d, const char *name)
     return folded;
 }
 
-static void add_row(differ *d, rows *all, const char *name, const sf_node *node, const char *left,
-                    const char *right)
+static void add_diff_row(differ *d, rows *all, const char *name, const sf_node *node,
+                         const char *left, const char *right)
 {
-    row new_row = {name, d->options.all ? name : fold(d, name), {left, right}, node, 1};
+    row new_row = {name, d->options.all ? name : fold_name(d, name), {left, right}, node, 1};
     for (size_t i = 0; i < all->count && !d->options.all; i++) {
         row *r = &all->at[i];
         if (strcmp(r->folded, new_row.folded) == 0 && strcmp(r->layouts[0], left) == 0 &&
@@ -163,15 +163,7 @@ static void add_layouts(const differ *d, int side, uint32_t count, const sf_type
     }
 }
 
-static bool is_replicated(uint32_t count, const sf_layout *layouts)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!sf_layout_is_replicated(&layouts[i]))
-            return false;
-    return true;
-}
-
-static void compare_arguments(differ *d, rows *out)
+static void diff_arguments(differ *d, rows *out)
 {
     const char **names = sf_clean_names(d->graph, &d->arena);
     for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
@@ -184,10 +176,10 @@ static void compare_arguments(differ *d, rows *out)
                 sf_buf_puts(&text, "replicated");
             else
                 add_layouts(d, s, 1, &type, layout, &text);
-            layouts[s] = keep(d, &text);
+            layouts[s] = keep_row_text(d, &text);
         }
         if (strcmp(layouts[0], layouts[1]) != 0)
-            add_row(d, out, names[i], NULL, layouts[0], layouts[1]);
+            add_diff_row(d, out, names[i], NULL, layouts[0], layouts[1]);
     }
 }
 
@@ -197,7 +189,7 @@ static const char *node_layouts(differ *d, int side, const sf_node *node,
 {
     const sf_layout *layouts = d->plans[side]->nodes[node->id];
     sf_buf text = {0};
-    if (is_replicated(node->noperands + node->nresults, layouts)) {
+    if (sf_layouts_are_replicated(layouts, node->noperands + node->nresults)) {
         sf_buf_puts(&text, "replicated");
     } else {
         add_layouts(d, side, node->noperands, types, layouts, &text);
@@ -205,7 +197,7 @@ static const char *node_layouts(differ *d, int side, const sf_node *node,
         add_layouts(d, side, node->nresults, types + node->noperands, layouts + node->noperands,
                     &text);
     }
-    return keep(d, &text);
+    return keep_row_text(d, &text);
 }
 
 static void compare_nodes(differ *d, rows *out)
@@ -224,7 +216,7 @@ static void compare_nodes(differ *d, rows *out)
             continue;
         sf_buf name = {0};
         sf_buf_printf(&name, "%s %s", node->scope->path, node->def->name);
-        add_row(d, out, keep(d, &name), node, left, right);
+        add_diff_row(d, out, keep_row_text(d, &name), node, left, right);
     }
 }
 
@@ -276,7 +268,7 @@ static void put_json_rows(const rows *all, const char *key, sf_json_writer *json
     sf_json_end_array(json);
 }
 
-static void put_json(const differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
+static void put_diff_json(const differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
@@ -291,10 +283,10 @@ static void put_json(const differ *d, const rows *arguments, const rows *nodes, 
     sf_buf_putc(out, '\n');
 }
 
-static void put_text(differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
+static void put_diff_text(differ *d, const rows *arguments, const rows *nodes, sf_buf *out)
 {
     sf_style style = {.width = d->options.width, .colour = d->options.colour};
-    put_head(d, style, out);
+    put_diff_head(d, style, out);
     put_rows(d, arguments, "arguments that stand differently", "argument", style, out);
     put_rows(d, nodes, "ops that run differently", "scope and op", style, out);
 }
@@ -307,18 +299,18 @@ struct job {
     sf_diag *diag;
 };
 
-static sf_status work(void *context)
+static sf_status write_diff(void *context)
 {
     struct job *job = context;
     differ *d = &job->d;
     rows arguments = {0}, nodes = {0};
     sf_buf out = {0};
-    compare_arguments(d, &arguments);
+    diff_arguments(d, &arguments);
     compare_nodes(d, &nodes);
     if (d->options.json)
-        put_json(d, &arguments, &nodes, &out);
+        put_diff_json(d, &arguments, &nodes, &out);
     else
-        put_text(d, &arguments, &nodes, &out);
+        put_diff_text(d, &arguments, &nodes, &out);
     sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&d->arena);
@@ -334,5 +326,5 @@ sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan
     if (options)
         job.d.options = *options;
     job.d.options.all = job.d.options.all || job.d.options.json;
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_diff, &job, diag);
 }

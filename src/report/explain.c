@@ -27,7 +27,7 @@ static void see_move(void *context, const sf_priced_move *move)
     SF_PUSH(&e->arena, e->moves, e->nmoves, e->move_capacity, *move);
 }
 
-static sf_status price(sf_explanation *e)
+static sf_status price_plan(sf_explanation *e)
 {
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
     e->target = sf_engine_target(NULL);
@@ -39,9 +39,9 @@ struct job {
     const char *what, *path;
 };
 
-static sf_status explain(struct job *job, sf_buf *out)
+static sf_status explain_plan(struct job *job, sf_buf *out)
 {
-    SF_TRY(price(&job->e));
+    SF_TRY(price_plan(&job->e));
     if (job->what)
         return sf_explain_what(&job->e, job->what, out);
     if (job->e.options.json)
@@ -51,11 +51,11 @@ static sf_status explain(struct job *job, sf_buf *out)
     return SF_OK;
 }
 
-static sf_status work(void *context)
+static sf_status write_explanation(void *context)
 {
     struct job *job = context;
     sf_buf out = {0};
-    sf_status status = explain(job, &out);
+    sf_status status = explain_plan(job, &out);
     if (status == SF_OK)
         status = sf_file_write(job->path, out.text, out.length, job->e.diag);
     sf_buf_free(&out);
@@ -74,5 +74,5 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
     if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
                        sf_plan_ranks(plan), sf_cluster_devices(cluster));
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_explanation, &job, diag);
 }

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "ir/opdef.h"
+#include "local/rank.h"
 #include "report/explain.h"
 
 /* What is no more than this share faster is not called faster. */
@@ -16,14 +17,14 @@ static const sf_prediction *prediction_of(const sf_explanation *e)
 }
 
 /* What was found for this cluster fits as it was lowered; of others the estimate tells. */
-static bool fits(const sf_explanation *e)
+static bool plan_fits(const sf_explanation *e)
 {
-    return prediction_of(e) || e->price.memory <= sf_costs_memory(e->costs);
+    return prediction_of(e) || sf_rank_fits(e->price.memory, sf_costs_memory(e->costs));
 }
 
 /* Text ------------------------------------------------------------------------------------------- */
 
-static void put_head(const sf_explanation *e, sf_style style, sf_buf *out)
+static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_plan *plan = e->plan;
     sf_buf mesh = {0};
@@ -76,12 +77,12 @@ static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
     if (prediction_of(e))
         sf_remark(out, style, "of %s that a rank may take",
                   sf_text_bytes((double)prediction_of(e)->limit).at);
-    else if (!fits(e))
+    else if (!plan_fits(e))
         sf_remark(out, style, "it does not fit: a device of this cluster has %s",
                   sf_text_bytes((double)sf_costs_memory(e->costs)).at);
 }
 
-static void put_collectives(sf_explanation *e, sf_style style, sf_buf *out)
+static void put_plan_collectives(sf_explanation *e, sf_style style, sf_buf *out)
 {
     static const sf_column columns[] = {
         {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS}, {"phase", false, SF_STAYS},
@@ -180,10 +181,10 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
 void sf_explain_text(sf_explanation *e, sf_buf *out)
 {
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
-    put_head(e, style, out);
+    put_plan_head(e, style, out);
     put_time(e, style, out);
     put_memory(e, style, out);
-    put_collectives(e, style, out);
+    put_plan_collectives(e, style, out);
     put_alternatives(e, style, out);
     put_last_line(e, out);
 }
@@ -264,7 +265,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_add_double(&json, "traffic", e->price.traffic);
     sf_json_add_int(&json, "memory", e->price.memory);
     sf_json_add_int(&json, "device_memory", sf_costs_memory(e->costs));
-    sf_json_add_bool(&json, "fits", fits(e));
+    sf_json_add_bool(&json, "fits", plan_fits(e));
     put_json_memory(e, &json);
     put_json_collectives(e, &json);
     if (prediction_of(e))

@@ -112,7 +112,7 @@ static sf_status add_trial(trial *t, sf_share share)
 
 /* What the tensor may be along the axis: the choices of an argument, or what the strategies of its maker make
  * of it. Partial sums come by themselves. */
-static sf_share_space shares_of(const trial *t)
+static sf_share_space shares_text(const trial *t)
 {
     sf_explanation *e = t->e;
     const sf_value_info *info = &e->graph->values[t->value];
@@ -148,7 +148,7 @@ static sf_status try_value(trial *t)
     size_t first = t->count;
     for (t->axis = 0; t->axis < mesh->naxes; t->axis++) {
         t->space = sf_axis_space_new(e->graph, mesh->axes[t->axis].size, &e->arena);
-        sf_share_space shares = shares_of(t);
+        sf_share_space shares = shares_text(t);
         for (uint32_t s = 0; s < shares.nshares; s++)
             if (!sf_share_equal(shares.shares[s], layout->axes[t->axis]))
                 SF_TRY(add_trial(t, shares.shares[s]));

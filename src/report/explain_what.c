@@ -16,7 +16,7 @@ typedef struct matches {
 } matches;
 
 /* The name, or what it is in. */
-static bool is_in(const char *name, const char *what, const char *inside)
+static bool is_in_scope(const char *name, const char *what, const char *inside)
 {
     return *name && (sf_name_matches(what, name) || sf_name_matches(inside, name));
 }
@@ -33,8 +33,8 @@ static matches find_matches(sf_explanation *e, const sf_names *names, const char
         /* Values inside of loops have no layout of their own. */
         if (node && !e->plan->nodes[node->id])
             continue;
-        m.is_match[v] =
-            is_in(names->values[v], what, inside.text) || is_in(scope, what, inside.text);
+        m.is_match[v] = is_in_scope(names->values[v], what, inside.text) ||
+                        is_in_scope(scope, what, inside.text);
         if (m.is_match[v])
             SF_PUSH(&e->arena, m.values, m.count, m.capacity, v);
     }
@@ -42,12 +42,12 @@ static matches find_matches(sf_explanation *e, const sf_names *names, const char
     return m;
 }
 
-static const char *name_of(const sf_explanation *e, const sf_names *names, sf_value value)
+static const char *name_of_value(const sf_explanation *e, const sf_names *names, sf_value value)
 {
     return *names->values[value] ? names->values[value] : sf_maker(e->graph, value)->scope->path;
 }
 
-static const char *kind_of(const sf_explanation *e, sf_value value)
+static const char *maker_text(const sf_explanation *e, sf_value value)
 {
     const sf_node *node = sf_maker(e->graph, value);
     return node ? node->def->name
@@ -84,12 +84,12 @@ typedef struct rows {
     size_t count, capacity;
 } rows;
 
-static row row_of(sf_explanation *e, const sf_names *names, sf_value value)
+static row row_of_value(sf_explanation *e, const sf_names *names, sf_value value)
 {
     const sf_layout *layout = sf_plan_layout(e->plan, e->graph, value);
     int pin = e->plan->pinned[value];
-    return (row){.name = name_of(e, names, value),
-                 .made = kind_of(e, value),
+    return (row){.name = name_of_value(e, names, value),
+                 .made = maker_text(e, value),
                  .phase = phase_of(e, value),
                  .layout = sf_explain_layout(e, value, layout),
                  .pin = pin >= 0 ? e->plan->pins[pin].text : "",
@@ -110,7 +110,7 @@ static rows find_rows(sf_explanation *e, const sf_names *names, const matches *m
 {
     rows all = {0};
     for (size_t i = 0; i < m->count; i++) {
-        row new_row = row_of(e, names, m->values[i]);
+        row new_row = row_of_value(e, names, m->values[i]);
         size_t at = 0;
         while (at < all.count && !is_same_row(&all.at[at], &new_row))
             at++;
@@ -176,7 +176,7 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
         char axes[SF_AXES_TEXT];
         if (!m->is_match[move->value] || cut_short(e, count++))
             continue;
-        sf_table_add(&table, "%s", name_of(e, names, move->value));
+        sf_table_add(&table, "%s", name_of_value(e, names, move->value));
         sf_table_add(&table, "%s", sf_move_kind_name(move->kind));
         sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, move->axes, axes));
         sf_table_add(&table, "%s", sf_phase_name(move->phase));
@@ -212,8 +212,8 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
     sf_table table = sf_table_new(&e->arena, 7, columns);
     for (size_t i = 0; i < all->count; i++) {
         const sf_other_layout *o = &all->at[i];
-        sf_table_add(&table, "%s", name_of(e, names, o->value));
-        sf_table_add(&table, "%s", kind_of(e, o->value));
+        sf_table_add(&table, "%s", name_of_value(e, names, o->value));
+        sf_table_add(&table, "%s", maker_text(e, o->value));
         sf_table_add(&table, "%s", phase_of(e, o->value));
         sf_table_add(&table, "%s", o->layout);
         sf_table_add(&table, "%s", sf_text_seconds(o->seconds).at);
@@ -266,7 +266,7 @@ static void put_json_moves(sf_explanation *e, const sf_names *names, const match
         if (!m->is_match[move->value])
             continue;
         sf_json_begin_object(json);
-        sf_json_add_string(json, "name", name_of(e, names, move->value));
+        sf_json_add_string(json, "name", name_of_value(e, names, move->value));
         sf_json_add_string(json, "kind", sf_move_kind_name(move->kind));
         sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
         sf_json_add_string(json, "phase", sf_phase_name(move->phase));
@@ -288,8 +288,8 @@ static void put_json_others(sf_explanation *e, const sf_names *names, const othe
     for (size_t i = 0; i < all->count; i++) {
         const sf_other_layout *o = &all->at[i];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "name", name_of(e, names, o->value));
-        sf_json_add_string(json, "made_by", kind_of(e, o->value));
+        sf_json_add_string(json, "name", name_of_value(e, names, o->value));
+        sf_json_add_string(json, "made_by", maker_text(e, o->value));
         sf_json_add_string(json, "phase", phase_of(e, o->value));
         sf_json_add_string(json, "layout", o->layout);
         sf_json_add_double(json, "seconds", o->seconds);

@@ -82,12 +82,12 @@ static bool open_example(const sf_opdef *def, const sf_buf *text, struct example
     return false;
 }
 
-static char letter(int factor)
+static char letter_of_factor(int factor)
 {
     return (char)(factor < 18 ? 'i' + factor : 'a' + (factor - 18) % 8);
 }
 
-static void put_tensor(const sf_factoring *factoring, int tensor, int rank, sf_buf *out)
+static void put_walked_tensor(const sf_factoring *factoring, int tensor, int rank, sf_buf *out)
 {
     sf_buf_putc(out, '[');
     for (int d = 0; d < rank; d++) {
@@ -96,7 +96,7 @@ static void put_tensor(const sf_factoring *factoring, int tensor, int rank, sf_b
         if (walk->count == 0)
             sf_buf_putc(out, '1');
         for (int f = 0; f < walk->count; f++)
-            sf_buf_putc(out, letter(walk->factors[f]));
+            sf_buf_putc(out, letter_of_factor(walk->factors[f]));
         sf_buf_puts(out, walk->halo ? "~" : "");
     }
     sf_buf_putc(out, ']');
@@ -110,18 +110,20 @@ static void put_factors(const sf_op *op, const sf_factoring *factoring, sf_buf *
             sf_buf_puts(out, t ? " -> " : "-> ");
         else
             sf_buf_puts(out, t ? ", " : "");
-        put_tensor(factoring, t,
-                   t < op->noperands ? op->in[t]->rank : op->out[t - op->noperands]->rank, out);
+        put_walked_tensor(factoring, t,
+                          t < op->noperands ? op->in[t]->rank : op->out[t - op->noperands]->rank,
+                          out);
     }
     sf_buf_putc(out, '`');
     for (int f = 0; f < factoring->nfactors; f++) {
         const sf_factor *factor = &factoring->factors[f];
         if (factor->role == SF_REDUCE)
-            sf_buf_printf(out, "; `%c` reduces (%s)", letter(f), sf_monoid_name(factor->monoid));
+            sf_buf_printf(out, "; `%c` reduces (%s)", letter_of_factor(f),
+                          sf_monoid_name(factor->monoid));
         else if (factor->role == SF_WINDOW)
-            sf_buf_printf(out, "; `%c` is a window", letter(f));
+            sf_buf_printf(out, "; `%c` is a window", letter_of_factor(f));
         else if (factor->role == SF_WHOLE)
-            sf_buf_printf(out, "; `%c` stays whole", letter(f));
+            sf_buf_printf(out, "; `%c` stays whole", letter_of_factor(f));
     }
 }
 
@@ -149,7 +151,7 @@ static void put_name(const sf_opdef *def, sf_buf *out)
     sf_buf_printf(out, "`%s.%s`", def->dialect, def->name);
 }
 
-static void put_number(sf_buf *out, int least, int most, const char *what)
+static void put_attr_number(sf_buf *out, int least, int most, const char *what)
 {
     if ((most < 0 || most == INT_MAX) && least == 0)
         sf_buf_printf(out, "any number of %ss", what);
@@ -183,12 +185,12 @@ static void put_signature(const sf_opdef *def, sf_buf *out)
     if (def->hlo)
         sf_buf_printf(out, ", in HLO `%s`", def->hlo);
     sf_buf_puts(out, ": ");
-    put_number(out, def->min_operands, def->max_operands, "operand");
+    put_attr_number(out, def->min_operands, def->max_operands, "operand");
     sf_buf_puts(out, ", ");
-    put_number(out, def->nresults < 0 ? 0 : def->nresults, def->nresults, "result");
+    put_attr_number(out, def->nresults < 0 ? 0 : def->nresults, def->nresults, "result");
     if (def->nregions) {
         sf_buf_puts(out, ", ");
-        put_number(out, def->nregions == INT_MAX ? 1 : def->nregions, def->nregions, "region");
+        put_attr_number(out, def->nregions == INT_MAX ? 1 : def->nregions, def->nregions, "region");
     }
     sf_buf_printf(out, ".\n%s\n", def->doc);
 }
@@ -240,7 +242,7 @@ static void put_cell(sf_buf *out, const char *text)
 }
 
 /* A row of the table of element-wise ops; false when the op is not one. */
-static bool put_row(const sf_opdef *def, sf_buf *out)
+static bool put_op_row(const sf_opdef *def, sf_buf *out)
 {
     static const sf_dtype tried[] = {SF_F32, SF_S32, SF_PRED};
     const char *use;
@@ -282,7 +284,7 @@ void sf_ops_text(sf_buf *out)
                      "| op | HLO | operands | linear in | what it does |\n"
                      "|---|---|---|---|---|\n");
     for (int i = 0; i < SF_OP_COUNT; i++)
-        in_table[i] = put_row(sf_opdef_get((sf_opcode)i), out);
+        in_table[i] = put_op_row(sf_opdef_get((sf_opcode)i), out);
     sf_buf_puts(out, "\n## All others\n\n"
                      "An attribute with a `?` may be left out.\n");
     for (int i = 0; i < SF_OP_COUNT; i++)

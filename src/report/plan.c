@@ -57,7 +57,7 @@ static traffic *find_traffic(plan_summary *summary, const sf_node *node)
     return t;
 }
 
-static void summarize(const sf_local *local, plan_summary *out)
+static void summarize_local(const sf_local *local, plan_summary *out)
 {
     const sf_graph *graph = local->graph, *whole = local->whole;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
@@ -96,8 +96,8 @@ static bool is_used(const sf_local *local, int axis)
     return false;
 }
 
-static void put_text(const sf_local *local, const plan_summary *summary,
-                     const sf_show_options *options, sf_buf *out)
+static void put_plan_text(const sf_local *local, const plan_summary *summary,
+                          const sf_show_options *options, sf_buf *out)
 {
     const sf_plan *plan = local->plan;
     sf_style style = {.width = options->width, .colour = options->colour};
@@ -158,7 +158,7 @@ static void put_text(const sf_local *local, const plan_summary *summary,
     sf_arena_free(&arena);
 }
 
-static void put_json(const sf_local *local, const plan_summary *summary, sf_buf *out)
+static void put_plan_json(const sf_local *local, const plan_summary *summary, sf_buf *out)
 {
     const sf_plan *plan = local->plan;
     sf_json_writer json = {.buf = out, .indent = true};
@@ -209,18 +209,18 @@ struct job {
     sf_diag *diag;
 };
 
-static sf_status work(void *context)
+static sf_status write_plan(void *context)
 {
     struct job *job = context;
     sf_local *local;
     SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
     plan_summary summary = {0};
     sf_buf out = {0};
-    summarize(local, &summary);
+    summarize_local(local, &summary);
     if (job->options.json)
-        put_json(local, &summary, &out);
+        put_plan_json(local, &summary, &out);
     else
-        put_text(local, &summary, &job->options, &out);
+        put_plan_text(local, &summary, &job->options, &out);
     sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
     sf_buf_free(&out);
     sf_local_free(local);
@@ -233,5 +233,5 @@ sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show
     struct job job = {.plan = plan, .graph = graph, .path = path, .diag = diag};
     if (options)
         job.options = *options;
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_plan, &job, diag);
 }

@@ -179,7 +179,7 @@ bool sf_sample(const sf_opdef *def, sf_buf *step, const char **use)
 void sf_sample_pointwise(const sf_opdef *def, sf_dtype dtype, sf_buf *step)
 {
     const char *type = sf_dtype_get(dtype)->name;
-    bool predicate = strcmp(def->name, "is_finite") == 0;
+    bool predicate = def->id == SF_OP_IS_FINITE;
     sf_buf arguments = {0}, use = {0}, operands = {0}, types = {0}, result = {0};
     for (int i = 0; i < def->min_operands; i++) {
         const char *comma = i ? ", " : "";

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "op/op.h"
 #include "report/summary.h"
 
@@ -23,17 +24,12 @@ struct tree {
     uint32_t count;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Compares two runs of digits as numbers of any length, and moves past both. */
-static int compare_numbers(const char **a, const char **b)
+static int compare_by_number(const char **a, const char **b)
 {
-    while (**a == '0' && is_digit((*a)[1]))
+    while (**a == '0' && sf_is_digit((*a)[1]))
         ++*a;
-    while (**b == '0' && is_digit((*b)[1]))
+    while (**b == '0' && sf_is_digit((*b)[1]))
         ++*b;
     size_t alength = strspn(*a, "0123456789"), blength = strspn(*b, "0123456789");
     int order = alength != blength ? (alength < blength ? -1 : 1) : memcmp(*a, *b, alength);
@@ -45,8 +41,8 @@ static int compare_numbers(const char **a, const char **b)
 int sf_compare_names(const char *a, const char *b, bool numbers)
 {
     while (*a && *b) {
-        if (is_digit(*a) && is_digit(*b)) {
-            int order = compare_numbers(&a, &b);
+        if (sf_is_digit(*a) && sf_is_digit(*b)) {
+            int order = compare_by_number(&a, &b);
             if (numbers && order)
                 return order;
         } else if (*a != *b) {
@@ -70,7 +66,7 @@ static struct info *info_of(struct tree *tree, const sf_scope *scope)
     return &tree->infos[scope->id];
 }
 
-static void add_nodes(struct tree *tree, const sf_cost *costs)
+static void add_scope_nodes(struct tree *tree, const sf_cost *costs)
 {
     const sf_graph *graph = tree->summary->graph;
     for (uint32_t i = 0; i < graph->nnodes; i++) {
@@ -121,7 +117,7 @@ static struct users find_users(struct tree *tree, const sf_cost *costs)
     return users;
 }
 
-static const sf_scope *common(const sf_scope *a, const sf_scope *b)
+static const sf_scope *shared_scope(const sf_scope *a, const sf_scope *b)
 {
     if (!a || !b)
         return a ? a : b;
@@ -133,7 +129,7 @@ static const sf_scope *common(const sf_scope *a, const sf_scope *b)
     return a;
 }
 
-static bool passes_on(const sf_node *node)
+static bool passes_scope_on(const sf_node *node)
 {
     return sf_is(node, SF_OP_SLICE) || sf_is(node, SF_OP_RESHAPE) || sf_is(node, SF_OP_CONVERT) ||
            sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_BROADCAST_IN_DIM);
@@ -149,11 +145,11 @@ static const sf_scope *home_of(const sf_graph *graph, const struct users *users,
     for (uint32_t i = users->start[value]; i < users->start[value + 1]; i++) {
         const sf_node *node = graph->nodes[users->nodes[i]];
         const sf_scope *scope = node->scope;
-        if (depth < DEEPEST_PASS && passes_on(node)) {
+        if (depth < DEEPEST_PASS && passes_scope_on(node)) {
             const sf_scope *beyond = home_of(graph, users, node->result, depth + 1);
             scope = beyond ? beyond : scope;
         }
-        home = common(home, scope);
+        home = shared_scope(home, scope);
     }
     return home;
 }
@@ -165,7 +161,7 @@ static sf_value past_moves(const sf_graph *graph, const struct users *users, sf_
         if (users->start[value + 1] - users->start[value] != 1)
             break;
         const sf_node *node = graph->nodes[users->nodes[users->start[value]]];
-        if (!passes_on(node) || sf_is(node, SF_OP_BROADCAST_IN_DIM) ||
+        if (!passes_scope_on(node) || sf_is(node, SF_OP_BROADCAST_IN_DIM) ||
             sf_type_of(graph, node->result)->count != sf_type_of(graph, value)->count)
             break;
         value = node->result;
@@ -319,7 +315,7 @@ void sf_summarize_scopes(sf_summary *summary, const sf_cost *costs)
         tree.count = root->id + 1;
     tree.infos = SF_ARRAY(&tree.scratch, tree.count, struct info);
     info_of(&tree, root);
-    add_nodes(&tree, costs);
+    add_scope_nodes(&tree, costs);
     add_parameters(&tree, costs);
     sum_upwards(&tree);
     order_siblings(&tree);

@@ -12,7 +12,7 @@ struct job {
     sf_diag *diag;
 };
 
-static sf_status work(void *context)
+static sf_status write_page(void *context)
 {
     struct job *job = context;
     sf_buf out = {0};
@@ -43,17 +43,17 @@ sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const c
     struct job job = {.graph = graph, .path = path, .diag = diag};
     if (options)
         job.options = *options;
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_page, &job, diag);
 }
 
 sf_status sf_show_program(const sf_graph *graph, const char *path, sf_diag *diag)
 {
     struct job job = {.graph = graph, .program = true, .path = path, .diag = diag};
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_page, &job, diag);
 }
 
 sf_status sf_show_ops(const char *path, sf_diag *diag)
 {
     struct job job = {.path = path, .diag = diag};
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(write_page, &job, diag);
 }

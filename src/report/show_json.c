@@ -4,7 +4,7 @@
 #include "report/show.h"
 
 /* An index, or null for none. */
-static void put_index(sf_json_writer *w, const char *key, uint32_t index)
+static void put_index_of(sf_json_writer *w, const char *key, uint32_t index)
 {
     sf_json_key(w, key);
     if (index == SF_NONE)
@@ -14,7 +14,7 @@ static void put_index(sf_json_writer *w, const char *key, uint32_t index)
 }
 
 /* Costs are counts; as long as a double holds them exactly they are written as integers. */
-static void put_number(sf_json_writer *w, const char *key, double value)
+static void put_json_number(sf_json_writer *w, const char *key, double value)
 {
     sf_json_key(w, key);
     if (value >= 0 && value < 9007199254740992.0 && value == (double)(int64_t)value)
@@ -26,8 +26,8 @@ static void put_number(sf_json_writer *w, const char *key, double value)
 static void put_costs(sf_json_writer *w, const sf_cost *cost)
 {
     sf_json_add_int(w, "nodes", cost->nodes);
-    put_number(w, "flops", cost->flops);
-    put_number(w, "bytes", cost->bytes);
+    put_json_number(w, "flops", cost->flops);
+    put_json_number(w, "bytes", cost->bytes);
     sf_json_add_bool(w, "unknown_turns", cost->turns);
 }
 
@@ -77,7 +77,7 @@ static void put_roles(sf_json_writer *w, const sf_summary *summary)
     sf_json_end_object(w);
 }
 
-static void put_arguments(sf_json_writer *w, const sf_graph *graph)
+static void put_argument_list(sf_json_writer *w, const sf_graph *graph)
 {
     sf_json_key(w, "arguments");
     sf_json_begin_array(w);
@@ -88,7 +88,7 @@ static void put_arguments(sf_json_writer *w, const sf_graph *graph)
         put_type(w, sf_type_of(graph, graph->top->arguments[i]));
         sf_json_add_string(w, "role", sf_role_name(argument->role));
         sf_json_add_string(w, "role_from", sf_source_name(argument->role_from));
-        put_index(w, "next", argument->next);
+        put_index_of(w, "next", argument->next);
         sf_json_add_string(w, "next_from",
                            argument->next == SF_NONE ? NULL : sf_source_name(argument->next_from));
         sf_json_add_string(w, "sharding", argument->sharding);
@@ -106,7 +106,7 @@ static void put_results(sf_json_writer *w, const sf_summary *summary)
         sf_json_begin_object(w);
         sf_json_add_string(w, "name", graph->results[i].name);
         put_type(w, sf_type_of(graph, graph->top->results[i]));
-        put_index(w, "becomes", summary->becomes[i]);
+        put_index_of(w, "becomes", summary->becomes[i]);
         sf_json_add_string(w, "sharding", graph->results[i].sharding);
         sf_json_end_object(w);
     }
@@ -136,13 +136,13 @@ static void put_scopes(sf_json_writer *w, const sf_summary *summary)
         sf_json_begin_object(w);
         sf_json_add_string(w, "path", scope->scope->path);
         sf_json_add_int(w, "depth", scope->scope->depth);
-        put_index(w, "parent", i == 0 ? SF_NONE : scope->parent);
+        put_index_of(w, "parent", i == 0 ? SF_NONE : scope->parent);
         put_costs(w, &scope->all);
         sf_json_add_int(w, "parameters", scope->parameters);
         sf_json_key(w, "flops_by_phase");
         sf_json_begin_object(w);
         for (int p = 0; p < SF_PHASE_COUNT; p++)
-            put_number(w, sf_phase_name((sf_phase)p), scope->phases[p]);
+            put_json_number(w, sf_phase_name((sf_phase)p), scope->phases[p]);
         sf_json_end_object(w);
         put_cost(w, "own", &scope->own);
         sf_json_end_object(w);
@@ -167,7 +167,7 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
     sf_json_add_int(w, "links", summary->links);
     put_sources(w, "from", summary->links_from);
     sf_json_end_object(w);
-    put_index(w, "loss", summary->loss);
+    put_index_of(w, "loss", summary->loss);
     sf_json_add_string(w, "phases_from", "flow");
     sf_json_key(w, "phases");
     sf_json_begin_object(w);
@@ -176,7 +176,7 @@ void sf_summary_json(const sf_summary *summary, sf_buf *out)
     sf_json_end_object(w);
     put_ops(w, summary);
     put_scopes(w, summary);
-    put_arguments(w, summary->graph);
+    put_argument_list(w, summary->graph);
     put_results(w, summary);
     sf_json_end_object(w);
     sf_buf_putc(out, '\n');

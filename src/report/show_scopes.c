@@ -22,8 +22,8 @@ struct instances {
     uint32_t *at;
 };
 
-static void add_row(const sf_summary *summary, sf_table *table, int indent, const char *name,
-                    const sf_scope_cost *cost)
+static void add_scope_row(const sf_summary *summary, sf_table *table, int indent, const char *name,
+                          const sf_scope_cost *cost)
 {
     const sf_cost *total = &summary->total;
     sf_table_add(table, "%*s%s%s", indent, "", name, cost->all.turns ? " x ?" : "");
@@ -35,7 +35,7 @@ static void add_row(const sf_summary *summary, sf_table *table, int indent, cons
     sf_table_add(table, "%s", cost->parameters ? sf_text_count(cost->parameters).at : "-");
 }
 
-static sf_scope_cost sum(const sf_summary *summary, struct instances instances)
+static sf_scope_cost sum_of_instances(const sf_summary *summary, struct instances instances)
 {
     sf_scope_cost total = summary->scopes[instances.at[0]];
     for (uint32_t i = 1; i < instances.count; i++) {
@@ -95,13 +95,13 @@ static void list_run(struct rows *rows, struct instances above, const struct run
 {
     const sf_scope_cost *scopes = rows->summary->scopes;
     struct instances all = instances_of(rows, above, run);
-    sf_scope_cost cost = sum(rows->summary, all);
+    sf_scope_cost cost = sum_of_instances(rows->summary, all);
     sf_buf name = {0};
     sf_buf_puts(&name, scopes[run->members[0]].scope->name);
     if (run->count > 1)
         sf_buf_printf(&name, " .. %s (%zux)", scopes[run->members[run->count - 1]].scope->name,
                       run->count);
-    add_row(rows->summary, rows->table, (int)(2 * level), name.text, &cost);
+    add_scope_row(rows->summary, rows->table, (int)(2 * level), name.text, &cost);
     sf_buf_free(&name);
     if (level < rows->depth)
         list_below(rows, all, level + 1);
@@ -135,7 +135,7 @@ static void list_hidden(struct rows *rows, struct instances above, const struct 
     for (size_t i = 0; i < count; i++) {
         if (runs[i].shown)
             continue;
-        sf_scope_cost cost = sum(rows->summary, instances_of(rows, above, &runs[i]));
+        sf_scope_cost cost = sum_of_instances(rows->summary, instances_of(rows, above, &runs[i]));
         sf_cost_add(&rest.all, &cost.all);
         sf_add_limited(&rest.parameters, cost.parameters);
         hidden += runs[i].count;
@@ -143,7 +143,7 @@ static void list_hidden(struct rows *rows, struct instances above, const struct 
     char name[32];
     snprintf(name, sizeof name, "%zu others", hidden);
     if (hidden)
-        add_row(rows->summary, rows->table, (int)(2 * level), name, &rest);
+        add_scope_row(rows->summary, rows->table, (int)(2 * level), name, &rest);
 }
 
 /* The run that a scope belongs to, among the last ones; they are of its family first. NULL: none. */
@@ -183,12 +183,12 @@ static void list_below(struct rows *rows, struct instances above, uint32_t level
 
 void sf_scope_rows(const sf_summary *summary, bool all, int depth, sf_table *table)
 {
-    add_row(summary, table, 0, "all", &summary->scopes[0]);
+    add_scope_row(summary, table, 0, "all", &summary->scopes[0]);
     if (all) {
         for (uint32_t i = 1; i < summary->nscopes; i++) {
             const sf_scope *scope = summary->scopes[i].scope;
             uint32_t indent = 2 * scope->depth < WIDEST_INDENT ? 2 * scope->depth : WIDEST_INDENT;
-            add_row(summary, table, (int)indent, scope->name, &summary->scopes[i]);
+            add_scope_row(summary, table, (int)indent, scope->name, &summary->scopes[i]);
         }
         return;
     }

@@ -20,7 +20,7 @@ struct page {
 };
 
 /* "sidecar", or "alias 12, name 3" when there are several; "-" for none. */
-static const char *sources(struct page *page, const int64_t from[SF_SOURCE_COUNT])
+static const char *sources_text(struct page *page, const int64_t from[SF_SOURCE_COUNT])
 {
     int kinds = 0;
     for (int i = 0; i < SF_SOURCE_COUNT; i++)
@@ -41,7 +41,7 @@ static const char *sources(struct page *page, const int64_t from[SF_SOURCE_COUNT
     return text;
 }
 
-static void print(struct page *page, const sf_table *table)
+static void print_table(struct page *page, const sf_table *table)
 {
     sf_table_print(table, page->style, page->out);
 }
@@ -65,7 +65,7 @@ static void show_head(struct page *page)
     sf_table_add(&table, "cost");
     sf_table_add(&table, "%s flops, %s read and written, unfused",
                  sf_text_flops(summary->total.flops).at, sf_text_bytes(summary->total.bytes).at);
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void add_total(sf_table *table, const char *name, const sf_role_total *total,
@@ -90,10 +90,10 @@ static void show_arguments(struct page *page)
     for (int i = 0; i < SF_ROLE_COUNT; i++)
         if (summary->roles[i].count)
             add_total(&table, sf_role_name((sf_role)i), &summary->roles[i],
-                      sources(page, summary->roles[i].from));
+                      sources_text(page, summary->roles[i].from));
     add_total(&table, "all", &summary->arguments, "");
     sf_heading(page->out, page->style, "arguments");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void show_largest(struct page *page)
@@ -125,7 +125,7 @@ static void show_largest(struct page *page)
         sf_table_add(&table, "%s", argument->name);
     }
     sf_heading(page->out, page->style, "%s arguments", shown < count ? "largest" : "all");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void show_results(struct page *page)
@@ -141,7 +141,7 @@ static void show_results(struct page *page)
     sf_table_add(&table, "state");
     if (summary->links)
         sf_table_add(&table, "%s of them become arguments of the next step; from %s",
-                     sf_text_count(summary->links).at, sources(page, summary->links_from));
+                     sf_text_count(summary->links).at, sources_text(page, summary->links_from));
     else
         sf_table_add(&table, "none was found");
     sf_table_add(&table, "loss");
@@ -155,7 +155,7 @@ static void show_results(struct page *page)
                      sf_type_text(type, text));
     }
     sf_heading(page->out, page->style, "results");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void show_links(struct page *page)
@@ -179,7 +179,7 @@ static void show_links(struct page *page)
     if (!page->all || table.ncells == 0)
         return;
     sf_heading(page->out, page->style, "state");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void add_cost(struct page *page, sf_table *table, const char *name, const sf_cost *cost)
@@ -215,7 +215,7 @@ static void show_ops(struct page *page)
         sf_buf_free(&name);
     }
     sf_heading(page->out, page->style, "ops");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void show_phases(struct page *page)
@@ -229,7 +229,7 @@ static void show_phases(struct page *page)
     for (int i = 0; i < SF_PHASE_COUNT; i++)
         add_cost(page, &table, sf_phase_name((sf_phase)i), &summary->phases[i]);
     sf_heading(page->out, page->style, "phases");
-    print(page, &table);
+    print_table(page, &table);
 }
 
 static void show_scopes(struct page *page)
@@ -242,7 +242,7 @@ static void show_scopes(struct page *page)
     sf_table table = sf_table_new(&page->arena, 7, columns);
     sf_scope_rows(page->summary, page->all, page->depth, &table);
     sf_heading(page->out, page->style, "scopes");
-    print(page, &table);
+    print_table(page, &table);
     if (page->summary->nscopes == 1)
         sf_remark(page->out, page->style, "the text has no scopes");
 }

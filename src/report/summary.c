@@ -24,7 +24,7 @@ static bool is_control(const sf_node *node)
     return sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
 }
 
-static sf_cost cost_of(struct walk *walk, const sf_node *node, bool turns)
+static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
 {
     size_t count = (size_t)node->noperands + node->nresults;
     if (count > walk->type_capacity) {
@@ -57,7 +57,7 @@ static void walk_block(struct walk *walk, const sf_block *block, bool turns, dou
         bool is_loop = sf_is(node, SF_OP_WHILE);
         double trips = is_loop ? trips_of(node) : -1;
         bool inside = turns || (is_loop && trips < 0);
-        sf_cost cost = cost_of(walk, node, inside);
+        sf_cost cost = cost_of_node(walk, node, inside);
         cost.flops *= times;
         cost.bytes *= times;
         walk->costs[node->id] = cost;

@@ -35,7 +35,7 @@ void sf_table_add(sf_table *table, const char *format, ...)
 }
 
 /* Characters, not bytes: those that do not continue another. */
-static int width_of(const char *text)
+static int text_width(const char *text)
 {
     int width = 0;
     for (; *text; text++)
@@ -43,7 +43,7 @@ static int width_of(const char *text)
     return width;
 }
 
-static const char *skip(const char *text, int characters)
+static const char *skip_characters(const char *text, int characters)
 {
     while (*text && characters > 0) {
         text++;
@@ -54,7 +54,7 @@ static const char *skip(const char *text, int characters)
     return text;
 }
 
-static void pad(sf_buf *out, int count)
+static void pad_with(sf_buf *out, int count)
 {
     for (int i = 0; i < count; i++)
         sf_buf_putc(out, ' ');
@@ -63,43 +63,44 @@ static void pad(sf_buf *out, int count)
 /* Keeps both ends, and more of the last one: it says what the thing is. */
 static void put_cut(sf_buf *out, const char *text, int width)
 {
-    int length = width_of(text);
+    int length = text_width(text);
     if (length <= width) {
         sf_buf_puts(out, text);
         return;
     }
     int head = (width - 2) / 4, tail = width - 2 - head;
-    sf_buf_add(out, text, (size_t)(skip(text, head) - text));
+    sf_buf_add(out, text, (size_t)(skip_characters(text, head) - text));
     sf_buf_puts(out, "..");
-    sf_buf_puts(out, skip(text, length - tail));
+    sf_buf_puts(out, skip_characters(text, length - tail));
 }
 
-static void put_row(const sf_table *table, const int *widths, const char *const *cells, sf_buf *out)
+static void put_table_row(const sf_table *table, const int *widths, const char *const *cells,
+                          sf_buf *out)
 {
-    pad(out, INDENT);
+    pad_with(out, INDENT);
     for (int c = 0; c < table->ncolumns; c++) {
         if (widths[c] == LEFT_OUT)
             continue;
-        int length = width_of(cells[c]);
+        int length = text_width(cells[c]);
         int space = length < widths[c] ? widths[c] - length : 0;
         bool last = c == table->ncolumns - 1;
         if (table->columns[c].right)
-            pad(out, space);
+            pad_with(out, space);
         put_cut(out, cells[c], widths[c]);
         if (!table->columns[c].right && !last)
-            pad(out, space);
+            pad_with(out, space);
         if (!last)
-            pad(out, GAP);
+            pad_with(out, GAP);
     }
     while (out->length && out->text[out->length - 1] == ' ')
         out->text[--out->length] = '\0';
 }
 
-static int widest(const sf_table *table, int column)
+static int widest_cell(const sf_table *table, int column)
 {
-    int width = width_of(table->columns[column].title);
+    int width = text_width(table->columns[column].title);
     for (size_t i = (size_t)column; i < table->ncells; i += (size_t)table->ncolumns) {
-        int cell = width_of(table->cells[i]);
+        int cell = text_width(table->cells[i]);
         width = cell > width ? cell : width;
     }
     return width;
@@ -117,27 +118,27 @@ static int leave_out(const sf_table *table, int width, int spare, int total, int
     return total;
 }
 
-static int beyond(int width, int least)
+static int width_beyond(int width, int least)
 {
     return width > least ? width - least : 0;
 }
 
-static void fit(const sf_table *table, sf_style style, int *widths)
+static void fit_columns(const sf_table *table, sf_style style, int *widths)
 {
     int total = INDENT - GAP, shrinking = -1;
     for (int c = 0; c < table->ncolumns; c++) {
-        widths[c] = widest(table, c);
+        widths[c] = widest_cell(table, c);
         total += widths[c] + GAP;
         if (table->columns[c].squeeze == SF_SHRINKS)
             shrinking = c;
     }
     if (style.width <= 0 || total <= style.width)
         return;
-    int spare = shrinking < 0 ? 0 : beyond(widths[shrinking], READABLE);
+    int spare = shrinking < 0 ? 0 : width_beyond(widths[shrinking], READABLE);
     total = leave_out(table, style.width, spare, total, widths);
     if (shrinking < 0 || total <= style.width)
         return;
-    int excess = total - style.width, most = beyond(widths[shrinking], NARROWEST);
+    int excess = total - style.width, most = width_beyond(widths[shrinking], NARROWEST);
     widths[shrinking] -= excess < most ? excess : most;
 }
 
@@ -150,15 +151,15 @@ void sf_table_print(const sf_table *table, sf_style style, sf_buf *out)
         titles[c] = table->columns[c].title;
         has_titles = has_titles || titles[c][0];
     }
-    fit(table, style, widths);
+    fit_columns(table, style, widths);
     if (has_titles) {
         sf_buf_puts(out, style.colour ? DIM : "");
-        put_row(table, widths, titles, out);
+        put_table_row(table, widths, titles, out);
         sf_buf_puts(out, style.colour ? PLAIN : "");
         sf_buf_putc(out, '\n');
     }
     for (size_t i = 0; i < table->ncells; i += (size_t)table->ncolumns) {
-        put_row(table, widths, table->cells + i, out);
+        put_table_row(table, widths, table->cells + i, out);
         sf_buf_putc(out, '\n');
     }
 }
@@ -187,7 +188,7 @@ void sf_heading(sf_buf *out, sf_style style, const char *format, ...)
 
 void sf_remark(sf_buf *out, sf_style style, const char *format, ...)
 {
-    pad(out, INDENT);
+    pad_with(out, INDENT);
     va_list args;
     va_start(args, format);
     put_safe(out, style.colour ? DIM : "", format, args);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static sf_status find_group(sf_collectives *c, sf_axes axes, sf_diag *diag, sf_group **out)
+static sf_status group_of_axes(sf_collectives *c, sf_axes axes, sf_diag *diag, sf_group **out)
 {
     sf_group **slot = &c->groups[axes];
     if (!*slot) {
@@ -41,7 +41,7 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
         return sf_fail(diag, SF_EUSAGE, loc, "the %s needs the ranks of its group",
                        sf_collective_name(exchange->kind));
     sf_group *group;
-    SF_TRY(find_group(c, exchange->axes, diag, &group));
+    SF_TRY(group_of_axes(c, exchange->axes, diag, &group));
     sf_arena scratch = {0};
     sf_transfer_part *parts = SF_ARRAY(&scratch, memory->nparts, sf_transfer_part);
     for (uint32_t i = 0; i < memory->nparts; i++) {

@@ -15,7 +15,7 @@ enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 25 };
  * one of several processes at a time, for where ranks share a processor, each has only its part of it. */
 #define SAMPLE 0.02
 
-static double now(void)
+static double process_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -23,7 +23,7 @@ static double now(void)
 }
 
 /* The largest of all ranks; when it returns, all have come. */
-static sf_status agree(const sf_meter *meter, double *value)
+static sf_status agree_on_value(const sf_meter *meter, double *value)
 {
     sf_transfer_part part = {.in = value, .out = value, .count = 1};
     sf_transfer transfer = {.kind = SF_ALL_REDUCE,
@@ -35,25 +35,25 @@ static sf_status agree(const sf_meter *meter, double *value)
     return sf_comm_run(meter->world, &transfer, meter->diag);
 }
 
-static sf_status sample(const sf_meter *meter, sf_measured_work *work, void *context, int calls,
-                        double *out)
+static sf_status sample_calls(const sf_meter *meter, sf_measured_work *work, void *context,
+                              int calls, double *out)
 {
     double meet = 0;
-    SF_TRY(agree(meter, &meet));
-    double began = now();
+    SF_TRY(agree_on_value(meter, &meet));
+    double began = process_now();
     for (int i = 0; i < calls; i++)
         SF_TRY(work(context));
-    *out = (now() - began) / calls;
+    *out = (process_now() - began) / calls;
     return SF_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_seconds(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static int clamp(double value, int least, int most)
+static int clamp_calls(double value, int least, int most)
 {
     return value < least ? least : value > most ? most : (int)value;
 }
@@ -64,16 +64,16 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
 {
     double samples[MOST_SAMPLES], once;
     SF_TRY(work(context));
-    SF_TRY(sample(meter, work, context, 1, &once));
-    SF_TRY(agree(meter, &once));
+    SF_TRY(sample_calls(meter, work, context, 1, &once));
+    SF_TRY(agree_on_value(meter, &once));
     double length = budget / (2 * LEAST_SAMPLES) < SAMPLE ? budget / (2 * LEAST_SAMPLES) : SAMPLE;
-    int calls = clamp(length / once, 1, 1 << 20);
-    int count = clamp(budget / (once * calls), LEAST_SAMPLES, MOST_SAMPLES);
+    int calls = clamp_calls(length / once, 1, 1 << 20);
+    int count = clamp_calls(budget / (once * calls), LEAST_SAMPLES, MOST_SAMPLES);
     for (int i = 0; i < count; i++)
-        SF_TRY(sample(meter, work, context, calls, &samples[i]));
-    qsort(samples, (size_t)count, sizeof *samples, compare);
+        SF_TRY(sample_calls(meter, work, context, calls, &samples[i]));
+    qsort(samples, (size_t)count, sizeof *samples, compare_seconds);
     double median = samples[count / 2];
-    SF_TRY(agree(meter, &median));
+    SF_TRY(agree_on_value(meter, &median));
     *seconds = median;
     if (spent)
         *spent = median * count * calls;
@@ -100,8 +100,8 @@ static void keep_point(series *s, double amount, double seconds, double spent, d
             s->spent + LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;
 }
 
-static sf_status add_point(series *s, double amount, sf_measured_work *work, void *context,
-                           double growth, bool *more)
+static sf_status add_series_point(series *s, double amount, sf_measured_work *work, void *context,
+                                  double growth, bool *more)
 {
     double seconds, spent;
     SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
@@ -109,7 +109,7 @@ static sf_status add_point(series *s, double amount, sf_measured_work *work, voi
     return SF_OK;
 }
 
-static sf_curve finish(const series *s)
+static sf_curve finish_series(const series *s)
 {
     return sf_curve_fit(s->count, s->amounts, s->seconds, s->meter->arena);
 }
@@ -127,7 +127,7 @@ typedef struct product {
 } product;
 
 /* Each time on what comes next: in a step, what an op reads was made a while ago, and is in no near cache. */
-static sf_status run_product(void *context)
+static sf_status measure_product(void *context)
 {
     product *p = context;
     int64_t count = p->gemm.m * p->gemm.m, bytes = sf_dtype_get(p->gemm.a.dtype)->bytes;
@@ -171,12 +171,12 @@ sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *o
     sf_status status = SF_OK;
     for (int64_t n = SMALLEST_PRODUCT; n <= LARGEST_PRODUCT && more && status == SF_OK; n *= 2) {
         set_size(&p, n);
-        status = add_point(&s, 2.0 * (double)(n * n * n), run_product, &p, 8, &more);
+        status = add_series_point(&s, 2.0 * (double)(n * n * n), measure_product, &p, 8, &more);
         sf_free(p.gemm.scratch);
     }
     sf_arena_free(&scratch);
     if (status == SF_OK)
-        *out = finish(&s);
+        *out = finish_series(&s);
     return status;
 }
 
@@ -226,10 +226,11 @@ sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out)
     l.b = SF_ARRAY(&scratch, LARGEST_LOOP, float);
     l.sum = SF_ARRAY(&scratch, LARGEST_LOOP, float);
     for (l.count = SMALLEST_LOOP; l.count <= LARGEST_LOOP && more && status == SF_OK; l.count *= 4)
-        status = add_point(&s, 3.0 * sizeof(float) * (double)l.count, run_loop, &l, 4, &more);
+        status =
+            add_series_point(&s, 3.0 * sizeof(float) * (double)l.count, run_loop, &l, 4, &more);
     sf_arena_free(&scratch);
     if (status == SF_OK)
-        *out = finish(&s);
+        *out = finish_series(&s);
     return status;
 }
 
@@ -327,7 +328,7 @@ static sf_status run_products(void *context)
 {
     turns *t = context;
     for (int64_t i = 0; i < t->count * t->products; i++)
-        SF_TRY(run_product(&t->product));
+        SF_TRY(measure_product(&t->product));
     return SF_OK;
 }
 
@@ -339,7 +340,7 @@ static sf_status run_turn(turns *t)
     if (t->beside)
         SF_TRY(sf_comm_start(e->group, &e->transfer, e->meter->diag, &request));
     for (int64_t i = 0; i < t->products; i++)
-        SF_TRY(run_product(&t->product));
+        SF_TRY(measure_product(&t->product));
     return t->beside ? sf_comm_wait(request, e->meter->diag) : run_exchange(e);
 }
 
@@ -361,15 +362,15 @@ static sf_status measure_turns(turns *t, double budget, double *out, double *spe
     *spent = 0;
     while (count < LEAST_PAIRS || (count < MOST_PAIRS && *spent < budget)) {
         double alone, both;
-        SF_TRY(sample(meter, run_products, t, 1, &alone));
-        SF_TRY(sample(meter, run_turns, t, 1, &both));
+        SF_TRY(sample_calls(meter, run_products, t, 1, &alone));
+        SF_TRY(sample_calls(meter, run_turns, t, 1, &both));
         differences[count++] = (both - alone) / t->count;
         *spent += alone + both;
-        SF_TRY(agree(meter, spent));
+        SF_TRY(agree_on_value(meter, spent));
     }
-    qsort(differences, (size_t)count, sizeof *differences, compare);
+    qsort(differences, (size_t)count, sizeof *differences, compare_seconds);
     *out = differences[count / 2];
-    return agree(meter, out);
+    return agree_on_value(meter, out);
 }
 
 static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_collective kind,
@@ -381,13 +382,13 @@ static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_collectiv
     set_size(&t->product, TURN_PRODUCT);
     t->exchange.part.in = sf_arena_alloc(scratch, (size_t)largest);
     t->exchange.part.out = sf_arena_alloc(scratch, (size_t)largest);
-    return sf_measure(meter, meter->seconds / COLLECTIVES, run_product, &t->product,
+    return sf_measure(meter, meter->seconds / COLLECTIVES, measure_product, &t->product,
                       &t->product_seconds, NULL);
 }
 
 static void set_stretch(turns *t, double seconds)
 {
-    t->products = clamp(seconds / t->product_seconds, 1, 1 << 20);
+    t->products = clamp_calls(seconds / t->product_seconds, 1, 1 << 20);
 }
 
 /* Where a collective is long, nothing else counts; where it is short, so are the turns. */
@@ -398,7 +399,7 @@ static sf_status measure_exchange(turns *t, double budget, double *seconds, doub
     SF_TRY(sf_measure(t->exchange.meter, budget / 2, run_exchange, &t->exchange, seconds, spent));
     if (*seconds > LONG * STRETCH)
         return SF_OK;
-    t->count = clamp(4 * budget / shortest, 1, MOST_TURNS);
+    t->count = clamp_calls(4 * budget / shortest, 1, MOST_TURNS);
     set_stretch(t, STRETCH);
     SF_TRY(measure_turns(t, budget / 2, &in_turns, &budget));
     *spent += budget;
@@ -431,7 +432,7 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_colle
     sf_free(t.product.gemm.scratch);
     sf_arena_free(&scratch);
     if (status == SF_OK)
-        *out = finish(&s);
+        *out = finish_series(&s);
     return status;
 }
 

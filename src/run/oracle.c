@@ -40,7 +40,7 @@ static void close_oracle(void *self)
     sf_free(oracle);
 }
 
-static sf_status measure(struct oracle *oracle, int64_t memory, sf_diag *diag)
+static sf_status measure_arguments(struct oracle *oracle, int64_t memory, sf_diag *diag)
 {
     const sf_block *top = oracle->graph->top;
     for (uint32_t i = 0; i < top->narguments; i++)
@@ -113,27 +113,27 @@ static sf_status step_oracle(void *self, sf_diag *diag)
     return SF_OK;
 }
 
-static int64_t memory_of(const void *self)
+static int64_t oracle_memory(const void *self)
 {
     const struct oracle *oracle = self;
     return oracle->held + oracle->peak;
 }
 
-static int threads_of(const void *self)
+static int oracle_threads(const void *self)
 {
     (void)self;
     return 1;
 }
 
-static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
-                               void **data)
+static sf_status lend_oracle_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
+                                      void **data)
 {
     (void)writes, (void)diag;
     *data = ((struct oracle *)self)->arguments[argument].data;
     return SF_OK;
 }
 
-static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **data)
+static sf_status see_oracle_result(void *self, uint32_t result, sf_diag *diag, void **data)
 {
     (void)diag;
     const struct oracle *oracle = self;
@@ -145,11 +145,11 @@ static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **d
 static const sf_engine_table table = {
     .name = "oracle",
     .close = close_oracle,
-    .lend = lend_argument,
-    .see = see_result,
+    .lend = lend_oracle_argument,
+    .see = see_oracle_result,
     .step = step_oracle,
-    .memory = memory_of,
-    .threads = threads_of,
+    .memory = oracle_memory,
+    .threads = oracle_threads,
 };
 
 static void list_tensors(struct oracle *oracle)
@@ -188,7 +188,7 @@ sf_status sf_engine_open_oracle(const sf_graph *graph, const sf_mesh *mesh,
     oracle->setup = (sf_eval_setup){.collective = run_collective, .context = oracle};
     oracle->collectives = (sf_collectives){.comm = options->comm, .mesh = mesh};
     sf_status status =
-        measure(oracle, options->memory ? options->memory : sf_machine_memory(), diag);
+        measure_arguments(oracle, options->memory ? options->memory : sf_machine_memory(), diag);
     if (status != SF_OK) {
         sf_free(oracle);
         return status;

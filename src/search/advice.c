@@ -40,13 +40,13 @@ static void add_remedy(advisor *a, sf_remedy r)
 static int times_for(const advisor *a, int64_t bytes)
 {
     int times = 1;
-    while (times <= MOST_TIMES && bytes / times > a->misfit->options->memory)
+    while (times <= MOST_TIMES && !sf_rank_fits(bytes / times, a->misfit->options->memory))
         times *= 2;
     return times;
 }
 
 /* The cluster with so many times the nodes; false when that is too many. What is not counted is shared. */
-static bool grow(const sf_cluster *cluster, int times, sf_arena *arena, sf_cluster *out)
+static bool grow_cluster(const sf_cluster *cluster, int times, sf_arena *arena, sf_cluster *out)
 {
     *out = *cluster;
     out->nodes =
@@ -69,7 +69,7 @@ static const sf_candidate *find_fitting(const advisor *a, const sf_found_plans *
             continue;
         *bytes = sf_rank_bytes(local, a->misfit->options->target);
         sf_local_free(local);
-        if (*bytes <= a->misfit->options->memory)
+        if (sf_rank_fits(*bytes, a->misfit->options->memory))
             return c;
     }
     return NULL;
@@ -104,7 +104,7 @@ static void find_devices(advisor *a)
     int first = times_for(a, a->misfit->smallest->lowered.memory);
     sf_cluster cluster;
     for (int times = first; times <= 4 * first && times <= MOST_TIMES; times *= 2)
-        if (grow(a->misfit->options->cluster, times, a->arena, &cluster) &&
+        if (grow_cluster(a->misfit->options->cluster, times, a->arena, &cluster) &&
             try_devices(a, &cluster)) {
             a->most = times - 1;
             break;
@@ -112,7 +112,7 @@ static void find_devices(advisor *a)
 }
 
 /* The size of the batch: the first dimension that all its tensors have; 0 where they differ. */
-static int64_t batch_size(const sf_graph *graph)
+static int64_t size_of_batch(const sf_graph *graph)
 {
     int64_t size = -1;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
@@ -125,9 +125,9 @@ static int64_t batch_size(const sf_graph *graph)
 }
 
 /* Half the batch, and so on: the fewest devices, and of those the largest batch. */
-static void find_batch(advisor *a, const sf_relief *relief)
+static void find_batch_dim(advisor *a, const sf_relief *relief)
 {
-    int64_t size = batch_size(a->misfit->graph), best = 0;
+    int64_t size = size_of_batch(a->misfit->graph), best = 0;
     int fewest = a->most + 1;
     for (int64_t part = 2; part <= size && size % part == 0; part *= 2) {
         int times = times_for(a, relief->state + relief->batch / part);
@@ -162,7 +162,7 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
     find_devices(&a);
     if (sf_find_relief(misfit->graph, misfit->smallest->at.plan, misfit->options->target, NULL,
                        &relief) == SF_OK) {
-        find_batch(&a, &relief);
+        find_batch_dim(&a, &relief);
         find_again(&a, &relief);
     }
 }

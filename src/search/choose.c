@@ -24,14 +24,14 @@ typedef struct choosing {
 /* Finalists -------------------------------------------------------------------------------------- */
 
 /* As it is known best. */
-static const sf_price *price_of(const sf_candidate *c)
+static const sf_price *price_of_candidate(const sf_candidate *c)
 {
     return c->is_lowered ? &c->lowered : &c->at.price;
 }
 
 static double ranked_seconds(const sf_candidate *c)
 {
-    return c->handicap * price_of(c)->seconds;
+    return c->handicap * price_of_candidate(c)->seconds;
 }
 
 static sf_status lower_candidate(const choosing *k, sf_candidate *c)
@@ -44,12 +44,12 @@ static sf_status lower_candidate(const choosing *k, sf_candidate *c)
         status = sf_price_plan(k->graph, c->at.plan, k->options->target, costs, NULL, NULL, k->diag,
                                &c->lowered);
     c->is_lowered = status == SF_OK;
-    c->at.fits = c->is_lowered && c->lowered.memory <= k->options->memory;
+    c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
     sf_arena_free(&arena);
     return status;
 }
 
-static sf_status check_plan(const choosing *k, const sf_plan *plan)
+static sf_status check_chosen_plan(const choosing *k, const sf_plan *plan)
 {
     sf_local *first;
     SF_TRY(sf_local_new(k->graph, plan, 0, k->diag, &first));
@@ -81,7 +81,7 @@ static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candida
 }
 
 /* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. */
-static sf_status find_best(const choosing *k, sf_found_plans *found, sf_candidate **out)
+static sf_status find_best_finalist(const choosing *k, sf_found_plans *found, sf_candidate **out)
 {
     sf_candidate *c;
     *out = NULL;
@@ -157,15 +157,15 @@ static void list_alternatives(const sf_found_plans *found, sf_plan *plan, sf_pre
             out->alternatives[out->nalternatives++] =
                 (sf_alternative){.name = keep_text(plan, c->name),
                                  .mesh = keep_text(plan, c->mesh),
-                                 .seconds = price_of(c)->seconds,
-                                 .memory = price_of(c)->memory,
+                                 .seconds = price_of_candidate(c)->seconds,
+                                 .memory = price_of_candidate(c)->memory,
                                  .fits = c->at.fits,
                                  .lowered = c->is_lowered};
     }
     qsort(out->alternatives, (size_t)out->nalternatives, sizeof *out->alternatives, by_seconds);
 }
 
-static void predict(const choosing *k, const sf_found_plans *found, const sf_candidate *chosen)
+static void predict_plan(const choosing *k, const sf_found_plans *found, const sf_candidate *chosen)
 {
     sf_plan *plan = chosen->at.plan;
     const sf_price *price = &chosen->lowered;
@@ -192,8 +192,8 @@ static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidat
 {
     if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
         return SF_OK;
-    SF_TRY(check_plan(k, c->at.plan));
-    predict(k, found, c);
+    SF_TRY(check_chosen_plan(k, c->at.plan));
+    predict_plan(k, found, c);
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
     c->at.plan = NULL;
@@ -202,7 +202,7 @@ static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidat
 
 /* Nothing fits ----------------------------------------------------------------------------------- */
 
-static sf_status fail_memory(const choosing *k, const sf_found_plans *found)
+static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
 {
     const sf_candidate *smallest = find_smallest(found);
     const sf_origin *peak = &smallest->lowered.peak;
@@ -237,7 +237,7 @@ static bool is_promising(const sf_found_plans *found, const sf_candidate *taken,
 {
     for (size_t i = 0; i < found->count && memory > held; i++) {
         const sf_price *price = &found->candidates[i].at.price;
-        if (price->memory > held && price->memory <= memory &&
+        if (!sf_rank_fits(price->memory, held) && sf_rank_fits(price->memory, memory) &&
             price->seconds <= taken->at.price.seconds)
             return true;
     }
@@ -246,12 +246,12 @@ static bool is_promising(const sf_found_plans *found, const sf_candidate *taken,
 
 /* Takes the best of what was found with estimates held to *memory. Where a search held to another number may find
  * more, *again is set and *memory becomes that. */
-static sf_status judge(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
+static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
 {
     bool fitted = found->candidates[0].at.fits;
     double held = (double)*memory, limit = (double)k->options->memory;
     sf_candidate *taken;
-    SF_TRY(find_best(k, found, &taken));
+    SF_TRY(find_best_finalist(k, found, &taken));
     if (!taken) {
         const sf_candidate *least = find_smallest(found);
         *again = fitted && !k->plan;
@@ -275,11 +275,11 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
     if (status == SF_OK)
-        status = judge(k, &found, &options->memory, again);
+        status = judge_finalists(k, &found, &options->memory, again);
     *again = *again && !is_last;
     k->diag = diag;
     if (status == SF_OK && !k->plan && !*again)
-        status = fail_memory(k, &found);
+        status = fail_misfit(k, &found);
     sf_found_plans_free(&found);
     return is_first ? status : SF_OK;
 }

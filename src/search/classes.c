@@ -25,7 +25,7 @@ typedef struct colouring {
     uint32_t *becomes;           /* by result: the argument, or SF_NONE */
 } colouring;
 
-static uint64_t hash_type(const sf_type *type)
+static uint64_t hash_tensor_type(const sf_type *type)
 {
     uint64_t hash = sf_hash_mix((uint64_t)type->rank, (uint64_t)type->dtype);
     for (int d = 0; d < type->rank; d++)
@@ -40,7 +40,7 @@ static bool attributes_matter(const sf_node *node)
     return !sf_is(node, SF_OP_CONSTANT) && !sf_is(node, SF_OP_SLICE);
 }
 
-static sf_value tensor_of(const sf_node *node, uint32_t tensor)
+static sf_value class_tensor(const sf_node *node, uint32_t tensor)
 {
     return tensor < node->noperands ? node->operands[tensor]
                                     : node->result + (tensor - node->noperands);
@@ -51,13 +51,13 @@ static uint64_t first_colour(const sf_graph *graph, const sf_node *node)
     uint64_t hash = sf_hash_mix((uint64_t)node->def->id, (uint64_t)node->phase);
     hash = sf_hash_mix(hash, node->noperands);
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-        hash = sf_hash_mix(hash, hash_type(sf_type_of(graph, tensor_of(node, t))));
+        hash = sf_hash_mix(hash, hash_tensor_type(sf_type_of(graph, class_tensor(node, t))));
     for (int i = 0; i < node->def->nattrs && attributes_matter(node); i++)
         hash = sf_hash_mix(hash, node->attrs[i] ? node->attrs[i]->hash : 1);
     return hash;
 }
 
-static void begin(colouring *c)
+static void begin_colours(colouring *c)
 {
     const sf_graph *graph = c->graph;
     const sf_block *top = graph->top;
@@ -70,8 +70,8 @@ static void begin(colouring *c)
         c->becomes[r] = SF_NONE;
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_argument *argument = &graph->arguments[i];
-        c->arguments[i] =
-            sf_hash_mix((uint64_t)argument->role, hash_type(sf_type_of(graph, top->arguments[i])));
+        c->arguments[i] = sf_hash_mix((uint64_t)argument->role,
+                                      hash_tensor_type(sf_type_of(graph, top->arguments[i])));
         if (argument->next != SF_NONE)
             c->becomes[argument->next] = i;
     }
@@ -122,7 +122,7 @@ static void hand_out(colouring *c)
                  c->becomes[r] == SF_NONE ? OUTPUT : c->arguments[c->becomes[r]], INSIDE + 1);
 }
 
-static void refine(colouring *c)
+static void refine_colours(colouring *c)
 {
     const sf_graph *graph = c->graph;
     const sf_block *top = graph->top;
@@ -150,7 +150,7 @@ static bool are_alike(const sf_graph *graph, const sf_node *a, const sf_node *b)
         a->nregions != b->nregions || a->phase != b->phase)
         return false;
     for (uint32_t t = 0; t < a->noperands + a->nresults; t++)
-        if (sf_type_of(graph, tensor_of(a, t)) != sf_type_of(graph, tensor_of(b, t)))
+        if (sf_type_of(graph, class_tensor(a, t)) != sf_type_of(graph, class_tensor(b, t)))
             return false;
     for (int i = 0; i < a->def->nattrs && attributes_matter(a); i++)
         if (a->attrs[i] != b->attrs[i])
@@ -184,7 +184,7 @@ static uint32_t first_of(table *t, const uint64_t *colours, uint32_t self)
     return t->firsts[at] - 1;
 }
 
-static void collect(colouring *c, sf_arena *arena, sf_classes *out)
+static void collect_classes(colouring *c, sf_arena *arena, sf_classes *out)
 {
     const sf_graph *graph = c->graph;
     const sf_block *top = graph->top;
@@ -210,10 +210,10 @@ sf_classes sf_classes_of(const sf_graph *graph, sf_arena *arena)
 {
     colouring c = {.graph = graph};
     sf_classes out = {0};
-    begin(&c);
+    begin_colours(&c);
     for (int round = 0; round < ROUNDS; round++)
-        refine(&c);
-    collect(&c, arena, &out);
+        refine_colours(&c);
+    collect_classes(&c, arena, &out);
     sf_arena_free(&c.scratch);
     return out;
 }

@@ -19,7 +19,7 @@ typedef struct analysis {
 
 /* Where values stand */
 
-static bool is_view(const sf_node *node)
+static bool shows_operand(const sf_node *node)
 {
     return sf_is_view_op(node) || sf_is_transparent(node);
 }
@@ -34,7 +34,7 @@ static bool is_nothing(const analysis *a, sf_value value)
 }
 
 /* The first value that stands in a buffer has it; a view that stands nowhere would stand where its operand does. */
-static void find_places(analysis *a)
+static void find_value_places(analysis *a)
 {
     sf_efforts *out = a->out;
     sf_value *owner = SF_ARRAY(&a->scratch, a->program->nbuffers, sf_value);
@@ -52,19 +52,19 @@ static void find_places(analysis *a)
             out->place[v] = SF_NONE;
         else if (buffer != SF_NONE)
             out->place[v] = owner[buffer];
-        else if (node && is_view(node))
+        else if (node && shows_operand(node))
             out->place[v] = out->place[node->operands[(sf_value)v - node->result]];
     }
 }
 
 /* When */
 
-static uint32_t least_of(uint32_t a, uint32_t b)
+static uint32_t lesser_inst(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-static uint32_t most_of(uint32_t a, uint32_t b)
+static uint32_t greater_inst(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
@@ -76,7 +76,7 @@ static void find_made(analysis *a)
         const sf_node *node = a->graph->nodes[a->graph->top->nodes[i]];
         uint32_t inst = a->trace.insts[node->id], made = inst == SF_NONE ? 0 : inst + 1;
         for (uint32_t o = 0; o < node->noperands && inst == SF_NONE; o++)
-            made = most_of(made, out->made[node->operands[o]]);
+            made = greater_inst(made, out->made[node->operands[o]]);
         for (uint32_t r = 0; r < node->nresults; r++)
             out->made[node->result + r] = made;
     }
@@ -87,7 +87,7 @@ static uint32_t first_reader(const analysis *a, sf_value value)
     uint32_t first = a->out->ninsts;
     for (uint32_t u = a->uses.first[value]; u < a->uses.first[value + 1]; u++)
         if (a->uses.at[u].node != SF_NONE)
-            first = least_of(first, a->out->nodes[a->uses.at[u].node].inst);
+            first = lesser_inst(first, a->out->nodes[a->uses.at[u].node].inst);
     return first;
 }
 
@@ -101,7 +101,7 @@ static void find_first(analysis *a)
         uint32_t inst = out->ninsts;
         for (uint32_t r = 0; r < node->nresults; r++) {
             out->first[node->result + r] = first_reader(a, node->result + r);
-            inst = least_of(inst, out->first[node->result + r]);
+            inst = lesser_inst(inst, out->first[node->result + r]);
         }
         bool runs = a->trace.insts[node->id] != SF_NONE;
         out->nodes[node->id].inst = runs ? a->trace.insts[node->id] : inst;
@@ -110,7 +110,7 @@ static void find_first(analysis *a)
         out->first[top->arguments[i]] = first_reader(a, top->arguments[i]);
 }
 
-static void find_last(analysis *a)
+static void find_last_readers(analysis *a)
 {
     sf_efforts *out = a->out;
     for (size_t v = 0; v < a->graph->nvalues; v++) {
@@ -132,7 +132,7 @@ static bool changes_operands(const sf_node *node)
 }
 
 /* Whether the node only looks up, or changes, some places of the operand. */
-static bool touches(const sf_node *node, uint32_t operand)
+static bool node_touches(const sf_node *node, uint32_t operand)
 {
     if (changes_operands(node))
         return operand < node->nresults;
@@ -176,7 +176,7 @@ static void charge_operand(charging *c, const sf_node *node, uint32_t operand)
     sf_value value = node->operands[operand], place = out->place[value];
     uint32_t inst = out->nodes[node->id].inst;
     const sf_node *maker = sf_maker(c->a->graph, value);
-    if (place == SF_NONE || !out->stored[place] || touches(node, operand) ||
+    if (place == SF_NONE || !out->stored[place] || node_touches(node, operand) ||
         out->made[place] == inst + 1)
         return;
     if (maker && sf_is(maker, SF_OP_BROADCAST_IN_DIM)) {
@@ -200,7 +200,7 @@ static void charge_node(charging *c, const sf_node *node)
     for (uint32_t o = 0; o < node->noperands; o++)
         charge_operand(c, node, o);
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (out->stored[node->result + r] && !(changes_operands(node) && touches(node, r)))
+        if (out->stored[node->result + r] && !(changes_operands(node) && node_touches(node, r)))
             effort->charged |= bit_of(node->noperands + r);
     if (node->noperands + node->nresults > 32)
         effort->charged = UINT32_MAX;
@@ -275,7 +275,7 @@ static bool leads_to_update(const analysis *a, sf_value_use use)
 }
 
 /* Backwards, so that it is known of all readers. */
-static void find_slack(analysis *a)
+static void find_value_slack(analysis *a)
 {
     const sf_block *top = a->graph->top;
     for (uint32_t i = top->nnodes; i-- > 0;) {
@@ -290,7 +290,7 @@ static void find_slack(analysis *a)
     }
 }
 
-static void analyse(analysis *a, sf_arena *arena)
+static void analyse_program(analysis *a, sf_arena *arena)
 {
     const sf_graph *graph = a->graph;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
@@ -299,14 +299,14 @@ static void analyse(analysis *a, sf_arena *arena)
     for (size_t i = 0; i < graph->nnodes; i++)
         a->out->nodes[i].inst = a->out->ninsts;
     a->uses = sf_uses_of(graph, &a->scratch);
-    find_places(a);
+    find_value_places(a);
     find_made(a);
     find_first(a);
-    find_last(a);
+    find_last_readers(a);
     find_efforts(a);
     list_nodes(a, arena);
     find_starts(a);
-    find_slack(a);
+    find_value_slack(a);
 }
 
 sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena)
@@ -328,7 +328,7 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_ar
     out->last = SF_ARRAY(arena, graph->nvalues, uint32_t);
     out->gradient = SF_ARRAY(arena, graph->nvalues, bool);
     out->slack = SF_ARRAY(arena, graph->nvalues, bool);
-    analyse(&a, arena);
+    analyse_program(&a, arena);
     sf_program_free(program);
     sf_arena_free(&a.scratch);
     return out;

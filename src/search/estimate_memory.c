@@ -4,7 +4,7 @@
 #include "search/estimate_time.h"
 #include "search/move_cost.h"
 
-static uint32_t later(uint32_t a, uint32_t b)
+static uint32_t later_moment(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
@@ -38,7 +38,7 @@ static void add_storage(standing *s, double bytes, sf_memory_kind kind, uint32_t
     SF_PUSH(s->arena, s->all, s->count, s->capacity, x);
 }
 
-static double bytes_of(const standing *s, uint32_t version)
+static double version_bytes(const standing *s, uint32_t version)
 {
     const sf_version *v = &s->moves->versions[version];
     return sf_piece_bytes(sf_type_of(s->efforts->graph, v->value), v->layout, s->mesh);
@@ -50,7 +50,7 @@ static uint32_t moment_of(const sf_node_effort *effort)
 }
 
 /* Backwards over the steps: what a view shows is read as long as the view is, what is moved until it is. */
-static void find_last(standing *s)
+static void find_last_moments(standing *s)
 {
     const sf_moves *m = s->moves;
     const sf_efforts *f = s->efforts;
@@ -63,35 +63,28 @@ static void find_last(standing *s)
             const sf_moving *move = &m->moves[index];
             uint32_t *last = &s->last[m->versions[move->from].same];
             bool shows = move->kind == SF_MOVE_SLICE;
-            *last = later(*last, shows ? s->last[move->to] : s->moments[index]);
+            *last = later_moment(*last, shows ? s->last[move->to] : s->moments[index]);
             continue;
         }
         const sf_node *node = f->graph->nodes[index];
         uint32_t moment = moment_of(&f->nodes[index]);
         for (uint32_t r = 0; r < node->nresults; r++)
             if (f->place[node->result + r] != node->result + r)
-                moment = later(moment, s->last[m->made[node->result + r]]);
+                moment = later_moment(moment, s->last[m->made[node->result + r]]);
         for (uint32_t r = 0; r < m->nreads[index]; r++) {
             uint32_t *last = &s->last[m->versions[m->reads[m->first_read[index] + r]].same];
-            *last = later(*last, moment);
+            *last = later_moment(*last, moment);
         }
     }
 }
 
-static sf_memory_kind kind_of_role(sf_role role)
-{
-    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
-           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
-                                   : SF_MEMORY_BATCH;
-}
-
-static sf_memory_kind kind_of(const standing *s, sf_value value, sf_memory_kind otherwise)
+static sf_memory_kind kind_of_value(const standing *s, sf_value value, sf_memory_kind otherwise)
 {
     return s->efforts->gradient[value] ? SF_MEMORY_GRADIENT : otherwise;
 }
 
 /* As it was made: as long as in the unsplit program, unless it is moved; then until it has been, or is last read. */
-static void add_made(standing *s, sf_value value, const bool *is_moved)
+static void add_made_version(standing *s, sf_value value, const bool *is_moved)
 {
     const sf_efforts *f = s->efforts;
     uint32_t version = s->moves->made[value];
@@ -104,9 +97,10 @@ static void add_made(standing *s, sf_value value, const bool *is_moved)
     uint32_t made = f->made[value], from = made > 0 ? sf_moment(made - 1, SF_BEHIND) : 0;
     uint32_t to = leaves ? s->last[version] : sf_moment(f->last[value], SF_BEHIND);
     if (sf_is(maker, SF_OP_CONSTANT))
-        add_storage(s, bytes_of(s, version), SF_MEMORY_BATCH, 0, s->end);
+        add_storage(s, version_bytes(s, version), SF_MEMORY_BATCH, 0, s->end);
     else
-        add_storage(s, bytes_of(s, version), kind_of(s, value, SF_MEMORY_ACTIVATION), from, to);
+        add_storage(s, version_bytes(s, version), kind_of_value(s, value, SF_MEMORY_ACTIVATION),
+                    from, to);
     if (f->nodes[maker->id].whole)
         add_storage(s, (double)sf_type_bytes(sf_type_of(f->graph, value)), SF_MEMORY_ACTIVATION,
                     from, from);
@@ -124,7 +118,7 @@ static void add_moved(standing *s, uint32_t index, const bool *is_state)
         add_storage(s, copies.before, SF_MEMORY_MOVED, moment, moment);
     bool in_place = move->kind == SF_MOVE_REDUCE && copies.before <= 0;
     if (!is_state[move->to])
-        add_storage(s, move->after, kind_of(s, move->value, SF_MEMORY_MOVED),
+        add_storage(s, move->after, kind_of_value(s, move->value, SF_MEMORY_MOVED),
                     in_place ? moment + 1 : moment, last);
 }
 
@@ -138,18 +132,19 @@ static void find_storages(standing *s)
         is_moved[m->versions[m->moves[i].from].same] = true;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         uint32_t version = m->made[graph->top->arguments[i]];
-        add_storage(s, bytes_of(s, version), kind_of_role(graph->arguments[i].role), 0, s->end);
+        add_storage(s, version_bytes(s, version), sf_memory_kind_of(graph->arguments[i].role), 0,
+                    s->end);
         if (graph->arguments[i].next != SF_NONE)
             is_state[m->versions[m->results[graph->arguments[i].next]].same] = true;
     }
     for (size_t v = 0; v < graph->nvalues; v++)
-        add_made(s, (sf_value)v, is_moved);
+        add_made_version(s, (sf_value)v, is_moved);
     for (uint32_t i = 0; i < m->nmoves; i++)
         add_moved(s, i, is_state);
 }
 
 /* The first moment at which most is held. */
-static uint32_t find_peak(standing *s)
+static uint32_t find_peak_moment(standing *s)
 {
     double *change = SF_ARRAY(s->arena, s->end + 2, double), held = 0, most = -1;
     uint32_t peak = 0;
@@ -182,9 +177,9 @@ void sf_estimate_memory(const sf_efforts *efforts, const sf_moves *moves, const 
                   .moments = moments,
                   .end = sf_moment(efforts->ninsts, SF_BEHIND_ALL)};
     double held[SF_MEMORY_KIND_COUNT] = {0}, sum = 0;
-    find_last(&s);
+    find_last_moments(&s);
     find_storages(&s);
-    uint32_t peak = find_peak(&s);
+    uint32_t peak = find_peak_moment(&s);
     for (size_t i = 0; i < s.count; i++)
         if (s.all[i].from <= peak && peak <= s.all[i].to)
             held[s.all[i].kind] += s.all[i].bytes;

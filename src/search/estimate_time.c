@@ -51,13 +51,13 @@ typedef struct walk {
 
 /* Clocks */
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t later_step(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
 /* Flights that go on while something is waited for are exposed. */
-static void wait_for(walk *w, int64_t awaited)
+static void wait_for_move(walk *w, int64_t awaited)
 {
     if (awaited < 0 || w->flights[awaited].end <= w->now)
         return;
@@ -66,7 +66,7 @@ static void wait_for(walk *w, int64_t awaited)
     w->now = w->flights[awaited].end;
 }
 
-static void compute(walk *w, double seconds)
+static void add_compute(walk *w, double seconds)
 {
     w->now += seconds;
     w->compute += seconds;
@@ -84,7 +84,7 @@ static int64_t take_off(walk *w, const sf_moving *move, double bytes)
 
 /* Versions */
 
-static bool is_view(const walk *w, const sf_node *node)
+static bool is_shown_by_view(const walk *w, const sf_node *node)
 {
     return w->efforts->made[node->result] != w->efforts->nodes[node->id].inst + 1;
 }
@@ -100,10 +100,10 @@ static int64_t flight_behind(const walk *w, uint32_t version)
     }
     const sf_node *maker = sf_maker(w->efforts->graph, m->versions[at].value);
     int64_t found = NONE;
-    if (!maker || !is_view(w, maker))
+    if (!maker || !is_shown_by_view(w, maker))
         return NONE; /* what is computed is there by now */
     for (uint32_t r = 0; r < m->nreads[maker->id]; r++)
-        found = later(found, flight_behind(w, m->reads[m->first_read[maker->id] + r]));
+        found = later_step(found, flight_behind(w, m->reads[m->first_read[maker->id] + r]));
     return found;
 }
 
@@ -129,7 +129,7 @@ static uint32_t inst_of_reader(const walk *w, const sf_moving *move)
 static void copy_around(walk *w, const sf_moving *move)
 {
     sf_copies copies = sf_copies_of(w->efforts, w->moves, move);
-    compute(w, sf_copy_seconds(w->costs, copies.before));
+    add_compute(w, sf_copy_seconds(w->costs, copies.before));
     bool second = move->wanted != SF_NONE && w->is_second[move->wanted];
     w->more[second][inst_of_reader(w, move)] += 2 * copies.behind;
 }
@@ -145,10 +145,10 @@ static void fill_bucket(walk *w, const sf_moving *move)
 {
     const sf_bucket *bucket = &w->moves->buckets[move->bucket];
     int64_t *needs = &w->bucket_needs[move->bucket];
-    *needs = later(*needs, flight_behind(w, move->from));
+    *needs = later_step(*needs, flight_behind(w, move->from));
     if (++w->filled[move->bucket] < bucket->count)
         return;
-    wait_for(w, *needs);
+    wait_for_move(w, *needs);
     w->by_bucket[move->bucket] = take_off(w, move, bucket->bytes);
 }
 
@@ -161,12 +161,12 @@ static void make_move(walk *w, uint32_t index)
     if (move->bucket != SF_NONE) {
         fill_bucket(w, move);
     } else if (!sf_is_local_move(move->kind)) {
-        wait_for(w, flight_behind(w, move->from));
+        wait_for_move(w, flight_behind(w, move->from));
         w->by_move[index] = take_off(w, move, larger);
     } else {
         w->by_move[index] = flight_behind(w, move->from);
         if (move->kind == SF_MOVE_MASK && w->efforts->place[move->value] != SF_NONE)
-            compute(w, sf_copy_seconds(w->costs, larger));
+            add_compute(w, sf_copy_seconds(w->costs, larger));
     }
 }
 
@@ -207,12 +207,12 @@ static void store_moved(walk *w)
     }
 }
 
-static bool is_in(const walk *w, item at, uint32_t node)
+static bool is_in_bucket(const walk *w, item at, uint32_t node)
 {
     return w->is_second[node] == (at.kind == SECOND_HALF);
 }
 
-static void run_inst(walk *w, item at)
+static void run_cut_inst(walk *w, item at)
 {
     const sf_efforts *f = w->efforts;
     const sf_moves *m = w->moves;
@@ -220,28 +220,28 @@ static void run_inst(walk *w, item at)
     int64_t needs = NONE;
     for (uint32_t k = f->first_of[at.index]; k < f->first_of[at.index + 1]; k++) {
         const sf_node *node = f->graph->nodes[f->nodes_of[k]];
-        if (!is_in(w, at, node->id))
+        if (!is_in_bucket(w, at, node->id))
             continue;
         sf_effort effort = sf_effort_of(f, node, m->plan->nodes[node->id], w->mesh);
         sf_effort_join(&joint, &effort);
         w->is_late[node->id] = false;
         for (uint32_t r = 0; r < m->nreads[node->id]; r++)
-            needs = later(needs, flight_behind(w, m->reads[m->first_read[node->id] + r]));
+            needs = later_step(needs, flight_behind(w, m->reads[m->first_read[node->id] + r]));
     }
-    wait_for(w, needs);
-    compute(w, sf_costs_op(w->costs, &joint));
+    wait_for_move(w, needs);
+    add_compute(w, sf_costs_op(w->costs, &joint));
 }
 
 /* Putting off: what is of the update and needs what is under way is run when that has landed; what it sends is sent
  * behind all else. */
 
 /* Whether the version is as it is made within what is to be run. */
-static bool is_inside(const walk *w, item at, uint32_t version)
+static bool is_inside_inst(const walk *w, item at, uint32_t version)
 {
     const sf_version *v = &w->moves->versions[w->moves->versions[version].same];
     const sf_node *maker = sf_maker(w->efforts->graph, v->value);
     return v->move == SF_NONE && maker && w->efforts->nodes[maker->id].inst == at.index &&
-           is_in(w, at, maker->id);
+           is_in_bucket(w, at, maker->id);
 }
 
 static bool can_run_inst(const walk *w, item at)
@@ -249,9 +249,10 @@ static bool can_run_inst(const walk *w, item at)
     const sf_efforts *f = w->efforts;
     const sf_moves *m = w->moves;
     for (uint32_t k = f->first_of[at.index]; k < f->first_of[at.index + 1]; k++)
-        for (uint32_t r = 0, id = f->nodes_of[k]; r < m->nreads[id] && is_in(w, at, id); r++) {
+        for (uint32_t r = 0, id = f->nodes_of[k]; r < m->nreads[id] && is_in_bucket(w, at, id);
+             r++) {
             uint32_t read = m->reads[m->first_read[id] + r];
-            if (!is_inside(w, at, read) && !is_there(w, read))
+            if (!is_inside_inst(w, at, read) && !is_there(w, read))
                 return false;
         }
     return true;
@@ -267,7 +268,7 @@ static void run_item(walk *w, item at)
     if (at.kind == MOVE)
         make_move(w, at.index);
     else
-        run_inst(w, at);
+        run_cut_inst(w, at);
 }
 
 /* Whether what it makes in the end is of the update. */
@@ -277,7 +278,7 @@ static bool is_of_update(const walk *w, item at)
     if (at.kind == MOVE)
         return w->moves->moves[at.index].phase == SF_UPDATE;
     for (uint32_t k = f->first_of[at.index + 1]; k-- > f->first_of[at.index];)
-        if (is_in(w, at, f->nodes_of[k]))
+        if (is_in_bucket(w, at, f->nodes_of[k]))
             return f->graph->nodes[f->nodes_of[k]]->phase == SF_UPDATE;
     return false;
 }
@@ -294,7 +295,7 @@ static void put_off(walk *w, queue *q, item at)
     if (at.kind == MOVE)
         return;
     for (uint32_t k = f->first_of[at.index]; k < f->first_of[at.index + 1]; k++)
-        if (is_in(w, at, f->nodes_of[k]))
+        if (is_in_bucket(w, at, f->nodes_of[k]))
             w->is_late[f->nodes_of[k]] = true;
 }
 
@@ -362,7 +363,7 @@ static timeline order_moves(walk *w)
     return t;
 }
 
-static void run_step(walk *w)
+static void run_plan_step(walk *w)
 {
     timeline t = order_moves(w);
     uint32_t ninsts = w->efforts->ninsts;
@@ -377,12 +378,12 @@ static void run_step(walk *w)
     }
     run_queue(w, &w->updates, true);
     run_queue(w, &w->sends, true);
-    wait_for(w, (int64_t)w->nflights - 1);
-    compute(w, sf_copy_seconds(w->costs, w->more[0][ninsts] / 2));
+    wait_for_move(w, (int64_t)w->nflights - 1);
+    add_compute(w, sf_copy_seconds(w->costs, w->more[0][ninsts] / 2));
 }
 
 /* What is hidden is not for nothing where it drags on what is beside it. */
-static void add_up(walk *w, sf_price *out)
+static void add_up_price(walk *w, sf_price *out)
 {
     double drag = sf_costs_drag(w->costs);
     for (size_t i = 0; i < w->nflights; i++) {
@@ -462,8 +463,8 @@ const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *move
         cut_inst(&w, i);
     store_moved(&w);
     find_moments(&w);
-    run_step(&w);
-    add_up(&w, out);
+    run_plan_step(&w);
+    add_up_price(&w, out);
     if (see)
         show_moves(&w, see, context);
     return w.moments;

@@ -259,7 +259,7 @@ double search_best_seconds(const search *s)
     return fits ? s->found->candidates[0].at.price.seconds : HUGE_VAL;
 }
 
-static search_best *find_best(const search *s, const sf_mesh *mesh)
+static search_best *find_best_on(const search *s, const sf_mesh *mesh)
 {
     for (size_t i = 0; i < s->nbest; i++)
         if (s->best[i].idle == s->idle && search_is_same_mesh(s, &s->best[i].at.plan->mesh, mesh))
@@ -269,7 +269,7 @@ static search_best *find_best(const search *s, const sf_mesh *mesh)
 
 const sf_priced *search_best_on(const search *s, const sf_mesh *mesh)
 {
-    const search_best *best = find_best(s, mesh);
+    const search_best *best = find_best_on(s, mesh);
     return best ? &best->at : NULL;
 }
 
@@ -288,7 +288,7 @@ const sf_priced *search_best_of(const search *s, int naxes)
 /* Later stages go on from the best plan on a mesh. */
 static void keep_best(search *s, const sf_priced *found)
 {
-    search_best *best = find_best(s, &found->plan->mesh);
+    search_best *best = find_best_on(s, &found->plan->mesh);
     if (best && !sf_priced_better(found, &best->at))
         return;
     search_best copy = {*found, s->idle};
@@ -320,7 +320,7 @@ static void add_candidate(search *s, const job *j)
 }
 
 /* Whether a plan is worth that devices do the same, if they do. */
-static bool is_worth_it(const search *s, const sf_priced *found)
+static bool is_worth_adding(const search *s, const sf_priced *found)
 {
     return s->idle == 1 || s->busy == HUGE_VAL || found->price.seconds < (1 - IDLE_GAIN) * s->busy;
 }
@@ -349,7 +349,7 @@ static sf_status collect_plan(search *s, job *j)
     const sf_priced *found = &j->found;
     if (found->breaks)
         s->broken = found->breaks;
-    if (found->breaks || !is_worth_it(s, found)) {
+    if (found->breaks || !is_worth_adding(s, found)) {
         sf_plan_free(found->plan);
         return SF_OK;
     }
@@ -363,7 +363,7 @@ static sf_status collect_plan(search *s, job *j)
 
 /* Running ---------------------------------------------------------------------------------------- */
 
-static void say(const search *s)
+static void say_progress(const search *s)
 {
     char text[96];
     if (!s->options->progress)
@@ -373,7 +373,7 @@ static void say(const search *s)
     s->options->progress(s->options->context, text);
 }
 
-static void work(void *context, int part, int64_t first, int64_t end)
+static void work_on_jobs(void *context, int part, int64_t first, int64_t end)
 {
     search *s = context;
     (void)first;
@@ -385,11 +385,11 @@ static void work(void *context, int part, int64_t first, int64_t end)
         guard_job(s, &s->jobs[at]);
         atomic_fetch_add(&s->done, 1);
         if (part == 0)
-            say(s);
+            say_progress(s);
     }
 }
 
-static sf_status check_memory(const search *s)
+static sf_status check_job_memory(const search *s)
 {
     bool enough = true;
     for (size_t i = s->first; i < s->end; i++)
@@ -399,9 +399,9 @@ static sf_status check_memory(const search *s)
     return enough ? SF_OK : sf_fail(s->diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
 }
 
-static sf_status collect(search *s)
+static sf_status collect_jobs(search *s)
 {
-    SF_TRY(check_memory(s));
+    SF_TRY(check_job_memory(s));
     for (size_t i = s->first; i < s->end; i++) {
         job *j = &s->jobs[i];
         if (j->kind == MAKE_SPACE)
@@ -430,10 +430,10 @@ sf_status search_run(search *s, const char *stage, bool must)
         atomic_store(&s->next, s->first);
         atomic_store(&s->done, 0);
         if (s->njobs == 1)
-            work(s, 0, 0, 1); /* so that the job may use the threads itself */
+            work_on_jobs(s, 0, 0, 1); /* so that the job may use the threads itself */
         else
-            sf_threads_run(s->options->threads, threads, 1, work, s);
-        SF_TRY(collect(s));
+            sf_threads_run(s->options->threads, threads, 1, work_on_jobs, s);
+        SF_TRY(collect_jobs(s));
     }
     return SF_OK;
 }

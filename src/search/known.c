@@ -58,7 +58,7 @@ static sf_status append_pins(sf_plan *plan, const sf_plan *other, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status start(const cook *k, sf_plan **out)
+static sf_status start_known_plan(const cook *k, sf_plan **out)
 {
     sf_plan *plan, *state;
     const sf_graph *graph = k->ground->graph;
@@ -108,7 +108,7 @@ static sf_status spare_small(cook *k, sf_plan *plan, int64_t least)
     return SF_OK;
 }
 
-static sf_status finish(cook *k, int64_t least, sf_priced *out)
+static sf_status finish_known_plan(cook *k, int64_t least, sf_priced *out)
 {
     const sf_ground *ground = k->ground;
     if (least > 0)
@@ -119,12 +119,12 @@ static sf_status finish(cook *k, int64_t least, sf_priced *out)
 }
 
 /* What is split is at least so large; 0: all that the recipe splits. */
-static sf_status make(cook *k, int64_t least, sf_priced *out)
+static sf_status make_known_plan(cook *k, int64_t least, sf_priced *out)
 {
     *out = (sf_priced){0};
-    sf_status status = start(k, &out->plan);
+    sf_status status = start_known_plan(k, &out->plan);
     if (status == SF_OK)
-        status = finish(k, least, out);
+        status = finish_known_plan(k, least, out);
     if (status != SF_OK) {
         sf_plan_free(out->plan);
         out->plan = NULL;
@@ -152,7 +152,7 @@ static size_t find_sizes(cook *k, const sf_plan *plan, int64_t **out)
     return count;
 }
 
-static void keep_better(sf_priced *best, sf_priced *found)
+static void keep_better_plan(sf_priced *best, sf_priced *found)
 {
     if (sf_priced_better(found, best)) {
         sf_priced worse = *best;
@@ -189,12 +189,12 @@ static sf_status spare_what_fits(cook *k, sf_priced *all)
     while (low + 1 < high) {
         size_t middle = (low + high) / 2;
         sf_priced found;
-        SF_TRY(make(k, sizes[middle], &found));
+        SF_TRY(make_known_plan(k, sizes[middle], &found));
         if (found.fits)
             low = middle;
         else
             high = middle;
-        keep_better(all, &found);
+        keep_better_plan(all, &found);
     }
     return SF_OK;
 }
@@ -206,7 +206,7 @@ static bool splits_state(const sf_known *known)
 
 static sf_status cook_plan(cook *k, sf_priced *out)
 {
-    SF_TRY(make(k, 0, out));
+    SF_TRY(make_known_plan(k, 0, out));
     if (!splits_state(k->known) || !out->fits)
         return SF_OK;
     k->names = sf_names_of(k->ground->graph, &k->arena);

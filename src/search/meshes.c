@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 enum { MOST_BOUNDARIES = 2, MOST_LISTED = 4096 };
 
 typedef struct ranked_mesh {
@@ -21,16 +23,6 @@ typedef struct lister {
     size_t count, capacity;
 } lister;
 
-static int common_divisor(int a, int b)
-{
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void add_boundary(lister *l, int64_t devices)
 {
     if (devices > 1 && devices < l->devices)
@@ -43,7 +35,7 @@ static void find_boundaries(lister *l, const sf_cluster *cluster)
     int node = 0;
     bool equal = true;
     for (int i = 0; i < cluster->nruns; i++) {
-        node = common_divisor(node, cluster->nodes[i].devices);
+        node = (int)sf_gcd(node, cluster->nodes[i].devices);
         equal = equal && cluster->nodes[i].devices == cluster->nodes[0].devices;
     }
     add_boundary(l, node);
@@ -86,7 +78,7 @@ static double distance_of(const lister *l, int64_t cut)
     return l->nboundaries ? least : log2((double)cut);
 }
 
-static void keep(lister *l, const int *sizes)
+static void keep_mesh(lister *l, const int *sizes)
 {
     ranked_mesh ranked = {.mesh.naxes = l->naxes, .order = (int)l->count};
     int64_t stride = 1;
@@ -105,7 +97,7 @@ static void list_from(lister *l, int axis, int64_t stride, int *sizes)
     int64_t left = l->devices / stride;
     if (axis < 0) {
         if (left == 1 && l->count < MOST_LISTED)
-            keep(l, sizes);
+            keep_mesh(l, sizes);
         return;
     }
     for (int size = axis == 0 && left > 1 ? (int)left : 2; size <= left; size++) {
@@ -151,7 +143,7 @@ sf_meshes sf_meshes_of(const sf_cluster *cluster, int idle, int naxes, int most,
     int sizes[3] = {1, 1, 1};
     find_boundaries(&l, cluster);
     if (l.devices == 1 && naxes == 1)
-        keep(&l, sizes);
+        keep_mesh(&l, sizes);
     else
         list_from(&l, naxes - 1, 1, sizes);
     if (l.count > 1)

@@ -9,6 +9,13 @@ const char *sf_memory_kind_name(sf_memory_kind kind)
     return names[kind];
 }
 
+sf_memory_kind sf_memory_kind_of(sf_role role)
+{
+    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
+           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
+                                   : SF_MEMORY_BATCH;
+}
+
 void sf_peak_put(const sf_origin *peak, sf_json_writer *json)
 {
     if (peak->node != SF_NONE)
@@ -61,20 +68,13 @@ static const sf_piece *piece_of(const pricing *p, const sf_buffer *buffer)
     return value == SF_NONE ? NULL : &p->local->pieces[value];
 }
 
-static sf_memory_kind kind_of_role(sf_role role)
-{
-    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
-           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
-                                   : SF_MEMORY_BATCH;
-}
-
-static sf_memory_kind kind_of(const pricing *p, const sf_buffer *buffer)
+static sf_memory_kind kind_of_buffer(const pricing *p, const sf_buffer *buffer)
 {
     const sf_piece *piece = piece_of(p, buffer);
     if (buffer->home == SF_HOME_CONSTANT)
         return SF_MEMORY_BATCH;
     if (buffer->home == SF_HOME_ARGUMENT)
-        return kind_of_role(p->graph->arguments[buffer->argument].role);
+        return sf_memory_kind_of(p->graph->arguments[buffer->argument].role);
     if (piece && piece->whole != SF_NONE && p->gradient[piece->whole])
         return SF_MEMORY_GRADIENT;
     return piece && piece->moved ? SF_MEMORY_MOVED : SF_MEMORY_ACTIVATION;
@@ -105,7 +105,7 @@ static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *o
         out->peak = origin_in_step(p, &program->insts[sim->peak]);
     for (size_t i = 0; i < program->nbuffers; i++)
         if (lives_at(&program->buffers[i], sim->peak)) {
-            out->by_kind[kind_of(p, &program->buffers[i])] += program->buffers[i].bytes;
+            out->by_kind[kind_of_buffer(p, &program->buffers[i])] += program->buffers[i].bytes;
             held += program->buffers[i].bytes;
         }
     out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
@@ -176,7 +176,7 @@ sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_tar
 /* Relief */
 
 /* The last instruction of the forward pass, plus one. */
-static uint32_t find_turn(const sf_program *program)
+static uint32_t find_turning_point(const sf_program *program)
 {
     uint32_t turn = 0;
     for (uint32_t i = 0; i < program->ninsts; i++)
@@ -208,14 +208,14 @@ static gap *find_gaps(pricing *p, uint32_t turn)
 }
 
 /* The peak of the kinds; with gaps, activations are let go between the passes. */
-static int64_t find_peak(pricing *p, uint32_t kinds, const gap *gaps)
+static int64_t find_peak_bytes(pricing *p, uint32_t kinds, const gap *gaps)
 {
     const sf_program *program = p->program;
     int64_t *change = SF_ARRAY(&p->arena, program->ninsts + 2, int64_t), always = 0, held = 0,
             most = 0;
     for (size_t i = 0; i < program->nbuffers; i++) {
         const sf_buffer *buffer = &program->buffers[i];
-        sf_memory_kind kind = kind_of(p, buffer);
+        sf_memory_kind kind = kind_of_buffer(p, buffer);
         if (!(kinds >> kind & 1))
             continue;
         if (buffer->home != SF_HOME_ARENA) {
@@ -246,9 +246,9 @@ sf_status sf_find_relief(const sf_graph *graph, const sf_plan *plan, const sf_ta
     sf_local *local;
     SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
     pricing p = open_pricing(local, target);
-    out->state = find_peak(&p, all & ~batch, NULL);
-    out->batch = find_peak(&p, batch, NULL);
-    out->again = find_peak(&p, all, find_gaps(&p, find_turn(p.program)));
+    out->state = find_peak_bytes(&p, all & ~batch, NULL);
+    out->batch = find_peak_bytes(&p, batch, NULL);
+    out->again = find_peak_bytes(&p, all, find_gaps(&p, find_turning_point(p.program)));
     close_pricing(&p);
     sf_local_free(local);
     return SF_OK;

@@ -22,6 +22,9 @@ typedef enum sf_memory_kind {
 } sf_memory_kind;
 const char *sf_memory_kind_name(sf_memory_kind kind);
 
+/* Of an argument. */
+sf_memory_kind sf_memory_kind_of(sf_role role);
+
 typedef struct sf_price {
     double seconds;                  /* of a step: compute + exposed */
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */

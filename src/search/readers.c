@@ -24,7 +24,7 @@ static void find_top(const sf_graph *graph, sf_readers *out)
 }
 
 /* Readers beyond a barrier find the value itself. */
-static bool hands_on(const sf_graph *graph, sf_value_use use)
+static bool use_hands_on(const sf_graph *graph, sf_value_use use)
 {
     return use.operand != SF_NONE && sf_is_transparent(graph->nodes[use.node]);
 }
@@ -37,7 +37,7 @@ static void count_reader(sf_readers *out, sf_value value, sf_reader reader)
     out->first[value + 2]++;
 }
 
-static void note_reader(sf_readers *out, sf_value value, sf_reader reader)
+static void add_reader(sf_readers *out, sf_value value, sf_reader reader)
 {
     out->at[out->first[value + 1]++] = reader;
 }
@@ -49,7 +49,7 @@ static void visit_readers(const sf_graph *graph, const sf_uses *uses, sf_readers
     for (size_t v = 0; v < graph->nvalues; v++)
         for (uint32_t u = uses->first[v]; out->is_top[v] && u < uses->first[v + 1]; u++) {
             sf_value_use use = uses->at[u];
-            if (use.node != SF_NONE && !hands_on(graph, use))
+            if (use.node != SF_NONE && !use_hands_on(graph, use))
                 visit(out, out->origin[v], (sf_reader){use.node, use.operand});
         }
     for (uint32_t r = 0; r < top->nresults; r++)
@@ -70,7 +70,7 @@ sf_readers sf_readers_of(const sf_graph *graph, sf_arena *arena)
     for (size_t v = 2; v < graph->nvalues + 2; v++)
         out.first[v] += out.first[v - 1];
     out.at = SF_ARRAY(arena, out.first[graph->nvalues + 1], sf_reader);
-    visit_readers(graph, &uses, &out, note_reader);
+    visit_readers(graph, &uses, &out, add_reader);
     for (uint32_t r = 0; r < top->nresults; r++)
         out.becomes[r] = SF_NONE;
     for (uint32_t i = 0; i < top->narguments; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "local/rank.h"
 #include "plan/pin.h"
 #include "search/estimate.h"
 
@@ -75,7 +76,7 @@ static sf_status price_with(const sf_ground *ground, const sf_rules *rules, cons
 {
     SF_TRY(sf_estimate_slack(ground->efforts, at->plan, costs, diag, by_value, &at->exposed,
                              &at->price));
-    at->fits = at->price.memory <= ground->memory;
+    at->fits = sf_rank_fits(at->price.memory, ground->memory);
     at->breaks = sf_rules_broken(rules, at->plan) + 1;
     return SF_OK;
 }
@@ -86,7 +87,7 @@ sf_status sf_price_on(const sf_ground *ground, const sf_rules *rules, const sf_c
     return price_with(ground, rules, costs, diag, NULL, at);
 }
 
-static const sf_axis_space *space_of(const sf_ground *ground, int parts)
+static const sf_axis_space *space_of_axis(const sf_ground *ground, int parts)
 {
     for (int i = 0; i < ground->nspaces; i++)
         if (ground->spaces[i]->parts == parts)
@@ -136,7 +137,7 @@ static sf_status solve_axis(refiner *r, int axis, const hiding *guess, int64_t m
                                .fixed = sf_rules_along(&r->rules, axis, r->grant, plan, &r->arena)};
     out->plan = sf_plan_copy(plan, ground->graph);
     sf_status status =
-        sf_axis_solve(ground->efforts, space_of(ground, plan->mesh.axes[axis].size),
+        sf_axis_solve(ground->efforts, space_of_axis(ground, plan->mesh.axes[axis].size),
                       ground->classes, r->costs, &options, out->plan, r->diag, result);
     if (status == SF_OK)
         status = price_with(ground, &r->rules, r->costs, r->diag, r->fresh, out);
@@ -145,7 +146,7 @@ static sf_status solve_axis(refiner *r, int axis, const hiding *guess, int64_t m
     return status;
 }
 
-static void take(refiner *r, int axis, sf_priced *found)
+static void take_refined(refiner *r, int axis, sf_priced *found)
 {
     sf_plan_free(r->at->plan);
     *r->at = *found;
@@ -170,7 +171,7 @@ static sf_status try_guess(refiner *r, int axis, const hiding *guess, double roo
         double memory = (double)found.price.memory, seconds = found.price.seconds;
         *exposed = found.exposed < 0 ? guess->exposed : found.exposed;
         if ((room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
-            take(r, axis, &found);
+            take_refined(r, axis, &found);
             *improved = true;
         }
         sf_plan_free(found.plan);
@@ -190,7 +191,7 @@ static hiding guess_of(const refiner *r)
 }
 
 /* Half way from the plan at hand to the last one. */
-static hiding mix(refiner *r, double exposed)
+static hiding mix_guess(refiner *r, double exposed)
 {
     for (size_t v = 0; v < r->ground->graph->nvalues; v++) {
         uint8_t a = r->exposed[v], b = r->fresh[v];
@@ -207,7 +208,7 @@ static sf_status try_axis(refiner *r, int axis, double room, bool *improved)
     bool better = false;
     SF_TRY(try_guess(r, axis, &first, room, &exposed, &better));
     if (!better && room <= 1 && fabs(exposed - first.exposed) > SAME_GUESS) {
-        hiding second = mix(r, (first.exposed + exposed) / 2);
+        hiding second = mix_guess(r, (first.exposed + exposed) / 2);
         SF_TRY(try_guess(r, axis, &second, room, &exposed, &better));
     }
     *improved = *improved || better;
@@ -215,7 +216,7 @@ static sf_status try_axis(refiner *r, int axis, double room, bool *improved)
 }
 
 /* Whether the axis has not been solved for what is exposed now since another one changed. */
-static bool is_new(refiner *r, int axis)
+static bool is_new_plan(refiner *r, int axis)
 {
     uint32_t stamp = 1;
     for (int a = 0; a < r->at->plan->mesh.naxes; a++)
@@ -227,7 +228,7 @@ static bool is_new(refiner *r, int axis)
     return new;
 }
 
-static sf_status run_round(refiner *r, bool cold, bool *improved)
+static sf_status run_axes_round(refiner *r, bool cold, bool *improved)
 {
     sf_mesh mesh = r->at->plan->mesh; /* the plan is replaced on the way */
     double room = 1;
@@ -239,13 +240,13 @@ static sf_status run_round(refiner *r, bool cold, bool *improved)
             continue;
         if (!cold && sf_now() > r->ground->deadline)
             return SF_OK;
-        if (is_new(r, a))
+        if (is_new_plan(r, a))
             SF_TRY(try_axis(r, a, room, improved));
     }
     return SF_OK;
 }
 
-static sf_status refine(refiner *r)
+static sf_status refine_axes(refiner *r)
 {
     const sf_mesh *mesh = &r->at->plan->mesh;
     SF_TRY(sf_mesh_costs(r->ground->cluster, mesh, &r->arena, r->diag, &r->costs));
@@ -259,7 +260,7 @@ static sf_status refine(refiner *r)
         bool improved = false, fitted = r->at->fits, cold = r->options->cold && round == 0;
         double before = r->at->price.seconds;
         r->grant = cold ? r->options->grant : SF_GRANT_REST;
-        SF_TRY(run_round(r, cold, &improved));
+        SF_TRY(run_axes_round(r, cold, &improved));
         if (!improved)
             return SF_OK;
         double after = r->at->price.seconds;
@@ -274,7 +275,7 @@ sf_status sf_refine(const sf_ground *ground, const sf_refine_options *options, s
                     sf_priced *at)
 {
     refiner r = {.ground = ground, .options = options, .diag = diag, .at = at};
-    sf_status status = refine(&r);
+    sf_status status = refine_axes(&r);
     sf_axis_cache_free(&r.cache);
     sf_arena_free(&r.arena);
     return status;

@@ -1,10 +1,10 @@
 /* A search while it runs: what the files behind search/search.h share.
  *
- *     search.c        the stages: which jobs there are, and from which plans they start
- *     search_jobs.c   jobs on the threads, and what they find: candidates, the best plan on each mesh
- *     search_pins.c   what pins say of axes and meshes
+ *     search.c   the stages: which jobs there are, and from which plans they start
+ *     jobs.c     jobs on the threads, and what they find: candidates, the best plan on each mesh
+ *     pins.c     what pins say of axes and meshes
  *
- * Each calls those below it and never back: search.c both others, search_jobs.c search_pins.c for names of axes.
+ * Each calls those below it and never back: search.c both others, jobs.c pins.c for names of axes.
  *
  * A stage begins, gets jobs, and runs them. Only the thread of the caller changes the search; jobs read it,
  * and write what they find into themselves.
@@ -38,13 +38,13 @@ typedef struct search {
     sf_found_plans *found;
     sf_arena arena;
 
-    /* search_pins.c */
+    /* pins.c */
     bool has_wishes; /* pins with any axis */
     int nnames;      /* of axes, in pins */
     const char *names[SF_MAX_AXES];
     sf_names step_names;
 
-    /* search_jobs.c */
+    /* jobs.c */
     const char *stage;
     struct search_job *jobs; /* of the stage */
     size_t njobs, job_capacity;
@@ -61,7 +61,7 @@ typedef struct search {
     int broken;  /* a pin that kept a plan from being a candidate, counted from 1; 0: none did */
 } search;
 
-/* search_jobs.c */
+/* jobs.c */
 
 /* Ends the stage before, with its jobs. */
 void search_begin(search *s);
@@ -94,7 +94,7 @@ double search_best_seconds(const search *s);
 /* What the search holds beside the candidates. */
 void search_free(search *s);
 
-/* search_pins.c */
+/* pins.c */
 
 /* Wrong pins are found here, before they fail in every job. */
 sf_status search_read_pins(search *s);

@@ -242,7 +242,7 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
 }
 
 /* Goes on with plans that still got better when their rounds were over, and may become the best. */
-static sf_status settle(search *s)
+static sf_status settle_guess(search *s)
 {
     begin_refining(s, MOST_ROUNDS);
     for (size_t i = 0; i < s->nbest; i++) {
@@ -288,7 +288,7 @@ static sf_status try_groups(search *s, int idle)
     SF_TRY(price_combined(s, &meshes.all));
     for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
         SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));
-    return settle(s);
+    return settle_guess(s);
 }
 
 static sf_status try_cluster(search *s)
@@ -306,7 +306,7 @@ static sf_status try_cluster(search *s)
 }
 
 /* On the mesh of the user alone, from nothing too, however many axes it has. */
-static sf_status try_mesh(search *s)
+static sf_status try_searched_mesh(search *s)
 {
     sf_mesh mesh = *s->options->mesh;
     sf_meshes only = {1, &mesh};
@@ -324,7 +324,7 @@ static sf_status try_mesh(search *s)
     add_cold(s, &mesh);
     add_promising(s, &mesh);
     SF_TRY(search_run(s, "the mesh", false));
-    return settle(s);
+    return settle_guess(s);
 }
 
 static sf_status fail_to_find(search *s)
@@ -343,7 +343,7 @@ static sf_status run_stages(search *s)
 {
     SF_TRY(search_read_pins(s));
     SF_TRY(find_bound(s, 1, &s->found->bound));
-    SF_TRY(s->options->mesh ? try_mesh(s) : try_cluster(s));
+    SF_TRY(s->options->mesh ? try_searched_mesh(s) : try_cluster(s));
     SF_TRY(unfold_best(s));
     if (s->found->count == 0 && s->broken)
         return sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,

@@ -43,11 +43,6 @@ typedef struct spreading {
     size_t head, count, capacity;
 } spreading;
 
-static const sf_node *top_node(const spreading *s, uint32_t at)
-{
-    return s->graph->nodes[s->graph->top->nodes[at]];
-}
-
 /* Ops */
 
 static uint64_t hash_op(const sf_op *op)
@@ -85,7 +80,7 @@ static bool is_same_strategy(sf_strategy a, sf_strategy b)
 }
 
 /* Adds a candidate unless it is there. */
-static void record(spreading *s, applied *a, sf_strategy strategy)
+static void record_strategy(spreading *s, applied *a, sf_strategy strategy)
 {
     sf_node_space *space = &a->space;
     for (uint32_t i = 0; i < space->nstrategies; i++)
@@ -98,23 +93,18 @@ static void record(spreading *s, applied *a, sf_strategy strategy)
     space->nstrategies = (uint32_t)count;
 }
 
-static bool is_product(const sf_op *op)
-{
-    return op->def->id == SF_OP_DOT_GENERAL || op->def->id == SF_OP_CONVOLUTION;
-}
-
 /* To run whole, and to pass partial sums on; a product in every way. */
 static void record_first(spreading *s, applied *a)
 {
     sf_strategy *all;
     int count = sf_strategies(&a->op, &a->factoring, s->parts, &s->scratch, &all);
     for (int i = 0; i < count; i++)
-        if (all[i].kind != SF_RUN_FACTOR || is_product(&a->op))
-            record(s, a, all[i]);
+        if (all[i].kind != SF_RUN_FACTOR || sf_is_product(a->op.def))
+            record_strategy(s, a, all[i]);
 }
 
 /* The op of a node; its types stay in scratch until the space is made. */
-static applied *apply(spreading *s, const sf_node *node)
+static applied *apply_op(spreading *s, const sf_node *node)
 {
     sf_mark mark = sf_arena_mark(&s->scratch);
     const sf_type **types =
@@ -133,42 +123,42 @@ static applied *apply(spreading *s, const sf_node *node)
     *slot = a;
     sf_op_factors(&a->op, &s->scratch, &a->factoring);
     if (sf_is_transparent(node))
-        record(s, a, (sf_strategy){.kind = SF_RUN_WHOLE});
+        record_strategy(s, a, (sf_strategy){.kind = SF_RUN_WHOLE});
     else
         record_first(s, a);
     return a;
 }
 
-static void apply_ops(spreading *s)
+static void apply_top_ops(spreading *s)
 {
     s->ops = SF_ARRAY(&s->scratch, s->graph->nnodes, applied *);
     s->nslots = 1024;
     s->slots = SF_ARRAY(&s->scratch, s->nslots, applied *);
     for (uint32_t i = 0; i < s->graph->top->nnodes; i++)
-        s->ops[top_node(s, i)->id] = apply(s, top_node(s, i));
+        s->ops[sf_top_node(s->graph, i)->id] = apply_op(s, sf_top_node(s->graph, i));
 }
 
 /* Uses inside of regions want whole values: nothing spreads there. */
-static void find_uses(spreading *s)
+static void find_readers_of(spreading *s)
 {
     const sf_graph *graph = s->graph;
     s->first_use = SF_ARRAY(&s->scratch, graph->nvalues + 2, uint32_t);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
-        for (uint32_t o = 0; o < top_node(s, i)->noperands; o++)
-            s->first_use[top_node(s, i)->operands[o] + 2]++;
+        for (uint32_t o = 0; o < sf_top_node(s->graph, i)->noperands; o++)
+            s->first_use[sf_top_node(s->graph, i)->operands[o] + 2]++;
     for (size_t v = 2; v < graph->nvalues + 2; v++)
         s->first_use[v] += s->first_use[v - 1];
     s->uses = SF_ARRAY(&s->scratch, s->first_use[graph->nvalues + 1], usage);
     for (uint32_t i = 0; i < graph->top->nnodes; i++)
-        for (uint32_t o = 0; o < top_node(s, i)->noperands; o++) {
-            const sf_node *node = top_node(s, i);
+        for (uint32_t o = 0; o < sf_top_node(s->graph, i)->noperands; o++) {
+            const sf_node *node = sf_top_node(s->graph, i);
             s->uses[s->first_use[node->operands[o] + 1]++] = (usage){node->id, o};
         }
 }
 
 /* Spreading */
 
-static void reach(spreading *s, sf_value value, sf_share share)
+static void reach_tensor(spreading *s, sf_value value, sf_share share)
 {
     if (share.kind != SF_SPLIT)
         return;
@@ -185,37 +175,38 @@ static void reach_tensors(spreading *s, const sf_node *node, const sf_strategy *
 {
     const applied *a = s->ops[node->id];
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-        reach(s, t < node->noperands ? node->operands[t] : node->result + (t - node->noperands),
-              sf_strategy_share(&a->op, &a->factoring, strategy, (int)t));
+        reach_tensor(s,
+                     t < node->noperands ? node->operands[t] : node->result + (t - node->noperands),
+                     sf_strategy_share(&a->op, &a->factoring, strategy, (int)t));
 }
 
-static void spread_to(spreading *s, const sf_node *node, uint32_t tensor, sf_share share)
+static void spread_to_reader(spreading *s, const sf_node *node, uint32_t tensor, sf_share share)
 {
     applied *a = s->ops[node->id];
     sf_strategy strategy;
     if (sf_is_transparent(node)) {
         uint32_t i = tensor % node->noperands;
-        reach(s, node->operands[i], share);
-        reach(s, node->result + i, share);
+        reach_tensor(s, node->operands[i], share);
+        reach_tensor(s, node->result + i, share);
     } else if (sf_strategy_of_split(&a->factoring, (int)tensor, share, s->parts, &strategy)) {
-        record(s, a, strategy);
+        record_strategy(s, a, strategy);
         reach_tensors(s, node, &strategy);
     }
 }
 
-static void spread(spreading *s)
+static void spread_shares(spreading *s)
 {
     while (s->head < s->count) {
         visit at = s->queue[s->head++];
         const sf_node *maker = sf_maker(s->graph, at.value);
         if (maker)
-            spread_to(s, maker, maker->noperands + (at.value - maker->result), at.share);
+            spread_to_reader(s, maker, maker->noperands + (at.value - maker->result), at.share);
         for (uint32_t u = s->first_use[at.value]; u < s->first_use[at.value + 1]; u++)
-            spread_to(s, s->graph->nodes[s->uses[u].node], s->uses[u].operand, at.share);
+            spread_to_reader(s, s->graph->nodes[s->uses[u].node], s->uses[u].operand, at.share);
     }
 }
 
-static void sow(spreading *s)
+static void sow_splits(spreading *s)
 {
     const sf_block *top = s->graph->top;
     s->shares = SF_ARRAY(&s->scratch, s->graph->nvalues, reached *);
@@ -223,19 +214,19 @@ static void sow(spreading *s)
         const sf_type *type = sf_type_of(s->graph, top->arguments[i]);
         for (int d = 0; d < type->rank; d++)
             if (type->dims[d] > 0 && type->dims[d] % s->parts == 0)
-                reach(s, top->arguments[i],
-                      (sf_share){.kind = SF_SPLIT, .dim = d, .period = type->dims[d]});
+                reach_tensor(s, top->arguments[i],
+                             (sf_share){.kind = SF_SPLIT, .dim = d, .period = type->dims[d]});
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
-        const applied *a = s->ops[top_node(s, i)->id];
-        for (uint32_t k = 0; is_product(&a->op) && k < a->space.nstrategies; k++)
-            reach_tensors(s, top_node(s, i), &a->space.strategies[k]);
+        const applied *a = s->ops[sf_top_node(s->graph, i)->id];
+        for (uint32_t k = 0; sf_is_product(a->op.def) && k < a->space.nstrategies; k++)
+            reach_tensors(s, sf_top_node(s->graph, i), &a->space.strategies[k]);
     }
 }
 
 /* What comes out */
 
-static sf_node_space space_of(spreading *s, applied *a)
+static sf_node_space space_of_node(spreading *s, applied *a)
 {
     sf_node_space *space = &a->space;
     if (!space->shares) {
@@ -248,7 +239,7 @@ static sf_node_space space_of(spreading *s, applied *a)
     return *space;
 }
 
-static sf_share_space shares_of(spreading *s, sf_value value)
+static sf_share_space shares_of_axis(spreading *s, sf_value value)
 {
     sf_share_space out = {.nshares = 1};
     for (const reached *r = s->shares[value]; r; r = r->next)
@@ -267,16 +258,16 @@ sf_axis_space *sf_axis_space_new(const sf_graph *graph, int parts, sf_arena *are
     out->parts = parts;
     out->nodes = SF_ARRAY(arena, graph->nnodes, sf_node_space);
     out->arguments = SF_ARRAY(arena, graph->top->narguments, sf_share_space);
-    apply_ops(&s);
-    find_uses(&s);
-    sow(&s);
-    spread(&s);
+    apply_top_ops(&s);
+    find_readers_of(&s);
+    sow_splits(&s);
+    spread_shares(&s);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        uint32_t id = top_node(&s, i)->id;
-        out->nodes[id] = space_of(&s, s.ops[id]);
+        uint32_t id = sf_top_node(s.graph, i)->id;
+        out->nodes[id] = space_of_node(&s, s.ops[id]);
     }
     for (uint32_t i = 0; i < graph->top->narguments; i++)
-        out->arguments[i] = shares_of(&s, graph->top->arguments[i]);
+        out->arguments[i] = shares_of_axis(&s, graph->top->arguments[i]);
     sf_arena_free(&s.scratch);
     return out;
 }

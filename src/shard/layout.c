@@ -39,6 +39,14 @@ bool sf_layout_is_replicated(const sf_layout *layout)
     return true;
 }
 
+bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!sf_layout_is_replicated(&layouts[i]))
+            return false;
+    return true;
+}
+
 bool sf_layout_is_partial(const sf_layout *layout)
 {
     for (int i = 0; i < SF_MAX_AXES; i++)
@@ -58,7 +66,7 @@ static const char *monoid_symbol(sf_monoid monoid)
     return symbols[monoid];
 }
 
-__attribute__((format(printf, 2, 3))) static bool refuse(char *why, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse_share(char *why, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -71,17 +79,21 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char *why, const char *
 static bool split_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
 {
     if (share.dim < 0 || share.dim >= rank)
-        return refuse(why, "there is no dimension %d in a tensor of rank %d", share.dim, rank);
+        return refuse_share(why, "there is no dimension %d in a tensor of rank %d", share.dim,
+                            rank);
     int64_t size = dims[share.dim];
     if (share.period < 1 || size < 1 || (share.period == size && size % parts != 0))
-        return refuse(why, "dimension %d of size %" PRId64 " does not split into %d equal parts",
-                      share.dim, size, parts);
+        return refuse_share(why,
+                            "dimension %d of size %" PRId64 " does not split into %d equal parts",
+                            share.dim, size, parts);
     if (size % share.period != 0)
-        return refuse(why, "dimension %d of size %" PRId64 " is not a number of blocks of %" PRId64,
-                      share.dim, size, share.period);
+        return refuse_share(
+            why, "dimension %d of size %" PRId64 " is not a number of blocks of %" PRId64,
+            share.dim, size, share.period);
     if (share.period % parts != 0)
-        return refuse(why, "blocks of %" PRId64 " of dimension %d do not split into %d equal parts",
-                      share.period, share.dim, parts);
+        return refuse_share(
+            why, "blocks of %" PRId64 " of dimension %d do not split into %d equal parts",
+            share.period, share.dim, parts);
     return true;
 }
 
@@ -97,7 +109,8 @@ bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
 static bool share_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
 {
     if (share.kind == SF_PARTIAL && !monoid_symbol(share.monoid))
-        return refuse(why, "values cannot be partial by \"%s\"", sf_monoid_name(share.monoid));
+        return refuse_share(why, "values cannot be partial by \"%s\"",
+                            sf_monoid_name(share.monoid));
     return share.kind != SF_SPLIT || split_fits(share, parts, rank, dims, why);
 }
 
@@ -107,7 +120,7 @@ bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
     for (int a = 0; a < SF_MAX_AXES; a++) {
         sf_share share = layout->axes[a];
         if (a >= mesh->naxes && share.kind != SF_REPLICATED)
-            return refuse(why, "the mesh has no axis %d", a);
+            return refuse_share(why, "the mesh has no axis %d", a);
         if (a < mesh->naxes && !share_fits(share, mesh->axes[a].size, rank, dims, why))
             return false;
     }
@@ -117,10 +130,10 @@ bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
             if (sf_shares_fit(share, mesh->axes[a].size, other, mesh->axes[b].size))
                 continue;
             if (share.kind == SF_PARTIAL)
-                return refuse(why, "partials of %s and of %s do not go together",
-                              monoid_symbol(other.monoid), monoid_symbol(share.monoid));
-            return refuse(why, "axes %s and %s split dimension %d in ways that overlap",
-                          mesh->axes[b].name, mesh->axes[a].name, share.dim);
+                return refuse_share(why, "partials of %s and of %s do not go together",
+                                    monoid_symbol(other.monoid), monoid_symbol(share.monoid));
+            return refuse_share(why, "axes %s and %s split dimension %d in ways that overlap",
+                                mesh->axes[b].name, mesh->axes[a].name, share.dim);
         }
     }
     return true;
@@ -157,8 +170,8 @@ static bool is_above(sf_digit a, sf_digit b)
 }
 
 /* The split digits of a dimension, major to minor. */
-static int split_digits(const sf_layout *layout, const sf_mesh *mesh, int dim,
-                        sf_digit digits[SF_MAX_AXES])
+static int split_share_digits(const sf_layout *layout, const sf_mesh *mesh, int dim,
+                              sf_digit digits[SF_MAX_AXES])
 {
     int count = 0;
     for (int a = 0; a < mesh->naxes; a++) {
@@ -179,7 +192,7 @@ int sf_layout_digits(const sf_layout *layout, const sf_mesh *mesh, int dim, int6
                      sf_digit digits[SF_MAX_DIGITS])
 {
     sf_digit split[SF_MAX_AXES];
-    int nsplit = split_digits(layout, mesh, dim, split), count = 0;
+    int nsplit = split_share_digits(layout, mesh, dim, split), count = 0;
     int64_t end = size; /* what is below is still to be written */
     for (int i = 0; i < nsplit; i++) {
         int64_t gap = end / (split[i].unit * split[i].size);
@@ -225,7 +238,8 @@ int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_me
                     int64_t size, sf_joint_digit digits[SF_MAX_JOINT])
 {
     sf_digit old[SF_MAX_AXES], new[SF_MAX_AXES];
-    int nold = split_digits(before, mesh, dim, old), nnew = split_digits(after, mesh, dim, new);
+    int nold = split_share_digits(before, mesh, dim, old),
+        nnew = split_share_digits(after, mesh, dim, new);
     int count = 0;
     for (int64_t end = size, unit; end > 1; end = unit) {
         int64_t a = next_bound(old, nold, end), b = next_bound(new, nnew, end);
@@ -284,7 +298,7 @@ static void skip_spaces(sf_str *text)
 }
 
 /* Takes `word`, and the spaces around it, if the text begins with it. */
-static bool take(sf_str *text, const char *word)
+static bool take_share_word(sf_str *text, const char *word)
 {
     skip_spaces(text);
     if (!sf_str_starts(*text, word))
@@ -295,7 +309,7 @@ static bool take(sf_str *text, const char *word)
     return true;
 }
 
-static bool take_number(sf_str *text, int64_t limit, int64_t *out)
+static bool take_axis_number(sf_str *text, int64_t limit, int64_t *out)
 {
     int64_t value = 0;
     size_t length = 0;
@@ -314,7 +328,7 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
 {
     for (int m = 0; m < SF_MONOID_COUNT; m++) {
         const char *symbol = monoid_symbol((sf_monoid)m);
-        if (symbol && take(text, symbol)) {
+        if (symbol && take_share_word(text, symbol)) {
             *out = (sf_monoid)m;
             return true;
         }
@@ -322,24 +336,26 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
     return false;
 }
 
-static bool take_share(sf_str *text, sf_share *out)
+static bool take_dim_share(sf_str *text, sf_share *out)
 {
     sf_share share = {0};
     int64_t dim;
-    if (take(text, "S")) {
-        if (!take(text, "(") || !take_number(text, INT_MAX, &dim))
+    if (take_share_word(text, "S")) {
+        if (!take_share_word(text, "(") || !take_axis_number(text, INT_MAX, &dim))
             return false;
         share.kind = SF_SPLIT;
         share.dim = (int)dim;
-        if (take(text, ",") && (!take_number(text, INT64_MAX, &share.period) || !share.period))
+        if (take_share_word(text, ",") &&
+            (!take_axis_number(text, INT64_MAX, &share.period) || !share.period))
             return false;
-        if (!take(text, ")"))
+        if (!take_share_word(text, ")"))
             return false;
-    } else if (take(text, "P")) {
+    } else if (take_share_word(text, "P")) {
         share.kind = SF_PARTIAL;
-        if (!take(text, "(") || !take_monoid(text, &share.monoid) || !take(text, ")"))
+        if (!take_share_word(text, "(") || !take_monoid(text, &share.monoid) ||
+            !take_share_word(text, ")"))
             return false;
-    } else if (!take(text, "R")) {
+    } else if (!take_share_word(text, "R")) {
         return false;
     }
     *out = share;
@@ -350,7 +366,7 @@ sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out)
 {
     sf_str rest = text;
     sf_share share;
-    if (take_share(&rest, &share) && rest.length == 0) {
+    if (take_dim_share(&rest, &share) && rest.length == 0) {
         *out = share;
         return SF_OK;
     }
@@ -365,14 +381,14 @@ sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int6
 {
     sf_layout layout = {0};
     sf_str rest = text;
-    bool good = take(&rest, "[");
+    bool good = take_share_word(&rest, "[");
     for (int a = 0; good && a < mesh->naxes; a++) {
         sf_share *share = &layout.axes[a];
-        good = (a == 0 || take(&rest, ",")) && take_share(&rest, share);
+        good = (a == 0 || take_share_word(&rest, ",")) && take_dim_share(&rest, share);
         if (good && share->kind == SF_SPLIT && share->period == 0 && share->dim < rank)
             share->period = sf_layout_period(&layout, mesh, a, share->dim, dims[share->dim]);
     }
-    if (!good || !take(&rest, "]") || rest.length)
+    if (!good || !take_share_word(&rest, "]") || rest.length)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                        "\"%.*s\" is not a layout on a mesh of %d axes, such as [S(0), R]",
                        SF_STR_ARGS(text), mesh->naxes);

@@ -44,6 +44,7 @@ bool sf_layout_equal(const sf_layout *a, const sf_layout *b);
 bool sf_share_equal(sf_share a, sf_share b);
 uint64_t sf_layout_hash(const sf_layout *layout);
 bool sf_layout_is_replicated(const sf_layout *layout);
+bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count); /* all of them */
 bool sf_layout_is_partial(const sf_layout *layout);
 
 /* Whether the layout fits the shape; if not, `why` (may be NULL) gets a sentence part such as

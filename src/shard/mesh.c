@@ -20,7 +20,7 @@ static bool is_name(sf_str text)
 }
 
 /* What stands before the separator; *rest is what stands after it, empty where there is none. */
-static sf_str cut(sf_str text, char separator, sf_str *rest)
+static sf_str cut_at(sf_str text, char separator, sf_str *rest)
 {
     const char *at = text.length ? memchr(text.at, separator, text.length) : NULL;
     size_t length = at ? (size_t)(at - text.at) : text.length;
@@ -32,7 +32,7 @@ static sf_str cut(sf_str text, char separator, sf_str *rest)
 static sf_status add_axis(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *mesh)
 {
     sf_str digits;
-    sf_str name = cut(text, '=', &digits);
+    sf_str name = cut_at(text, '=', &digits);
     int64_t size, ranks;
     if (!is_name(name) || !sf_number_int(digits, &size))
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -58,7 +58,7 @@ sf_status sf_mesh_parse(sf_str text, sf_arena *arena, sf_diag *diag, sf_mesh *ou
     bool more;
     do {
         sf_str rest;
-        sf_str axis = cut(text, ',', &rest);
+        sf_str axis = cut_at(text, ',', &rest);
         more = axis.length < text.length;
         SF_TRY(add_axis(axis, arena, diag, &mesh));
         text = rest;
@@ -90,7 +90,7 @@ int sf_mesh_size(const sf_mesh *mesh)
 }
 
 /* How far apart two ranks are that differ by one in that coordinate. */
-static int stride(const sf_mesh *mesh, int axis)
+static int stride_of_axis(const sf_mesh *mesh, int axis)
 {
     int step = 1;
     for (int a = axis + 1; a < mesh->naxes; a++)
@@ -100,10 +100,10 @@ static int stride(const sf_mesh *mesh, int axis)
 
 int sf_mesh_coordinate(const sf_mesh *mesh, int rank, int axis)
 {
-    return rank / stride(mesh, axis) % mesh->axes[axis].size;
+    return rank / stride_of_axis(mesh, axis) % mesh->axes[axis].size;
 }
 
-static bool has(sf_axes axes, int axis)
+static bool has_axis(sf_axes axes, int axis)
 {
     return axes >> axis & 1;
 }
@@ -112,7 +112,7 @@ int sf_group_size(const sf_mesh *mesh, sf_axes axes)
 {
     int size = 1;
     for (int a = 0; a < mesh->naxes; a++)
-        if (has(axes, a))
+        if (has_axis(axes, a))
             size *= mesh->axes[a].size;
     return size;
 }
@@ -121,7 +121,7 @@ int sf_group_place(const sf_mesh *mesh, sf_axes axes, int rank)
 {
     int place = 0;
     for (int a = 0; a < mesh->naxes; a++)
-        if (has(axes, a))
+        if (has_axis(axes, a))
             place = place * mesh->axes[a].size + sf_mesh_coordinate(mesh, rank, a);
     return place;
 }
@@ -129,10 +129,10 @@ int sf_group_place(const sf_mesh *mesh, sf_axes axes, int rank)
 int sf_group_member(const sf_mesh *mesh, sf_axes axes, int rank, int place)
 {
     for (int a = mesh->naxes - 1; a >= 0; a--) {
-        if (!has(axes, a))
+        if (!has_axis(axes, a))
             continue;
         int size = mesh->axes[a].size;
-        rank += (place % size - sf_mesh_coordinate(mesh, rank, a)) * stride(mesh, a);
+        rank += (place % size - sf_mesh_coordinate(mesh, rank, a)) * stride_of_axis(mesh, a);
         place /= size;
     }
     return rank;

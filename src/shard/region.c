@@ -11,7 +11,7 @@ typedef struct list {
     size_t count, capacity;
 } list;
 
-static void add(list *l, int64_t from, int64_t to)
+static void add_interval(list *l, int64_t from, int64_t to)
 {
     if (from >= to)
         return;
@@ -23,42 +23,43 @@ static void add(list *l, int64_t from, int64_t to)
     SF_PUSH(l->arena, l->at, l->count, l->capacity, interval);
 }
 
-static sf_intervals finish(const list *l)
+static sf_intervals finish_list(const list *l)
 {
     return (sf_intervals){l->count, l->at};
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_end(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t smaller_end(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static sf_intervals range(int64_t from, int64_t to, sf_arena *arena)
+static sf_intervals one_interval(int64_t from, int64_t to, sf_arena *arena)
 {
     list l = {.arena = arena};
-    add(&l, from, to);
-    return finish(&l);
+    add_interval(&l, from, to);
+    return finish_list(&l);
 }
 
-static sf_intervals intersect(sf_intervals a, sf_intervals b, sf_arena *arena)
+static sf_intervals intersect_intervals(sf_intervals a, sf_intervals b, sf_arena *arena)
 {
     list l = {.arena = arena};
     for (size_t i = 0, k = 0; i < a.count && k < b.count;) {
-        add(&l, larger(a.at[i].from, b.at[k].from), smaller(a.at[i].to, b.at[k].to));
+        add_interval(&l, larger_end(a.at[i].from, b.at[k].from),
+                     smaller_end(a.at[i].to, b.at[k].to));
         if (a.at[i].to < b.at[k].to)
             i++;
         else
             k++;
     }
-    return finish(&l);
+    return finish_list(&l);
 }
 
-static sf_intervals subtract(sf_intervals a, sf_intervals b, sf_arena *arena)
+static sf_intervals subtract_intervals(sf_intervals a, sf_intervals b, sf_arena *arena)
 {
     list l = {.arena = arena};
     size_t k = 0;
@@ -67,15 +68,15 @@ static sf_intervals subtract(sf_intervals a, sf_intervals b, sf_arena *arena)
         while (k < b.count && b.at[k].to <= from)
             k++;
         for (size_t j = k; j < b.count && b.at[j].from < a.at[i].to; j++) {
-            add(&l, from, b.at[j].from);
-            from = larger(from, b.at[j].to);
+            add_interval(&l, from, b.at[j].from);
+            from = larger_end(from, b.at[j].to);
         }
-        add(&l, from, a.at[i].to);
+        add_interval(&l, from, a.at[i].to);
     }
-    return finish(&l);
+    return finish_list(&l);
 }
 
-static bool equal(sf_intervals a, sf_intervals b)
+static bool intervals_equal(sf_intervals a, sf_intervals b)
 {
     if (a.count != b.count)
         return false;
@@ -86,10 +87,10 @@ static bool equal(sf_intervals a, sf_intervals b)
 }
 
 /* Whether two lists have an index in common. */
-static bool meet(sf_intervals a, sf_intervals b)
+static bool intervals_meet(sf_intervals a, sf_intervals b)
 {
     for (size_t i = 0, k = 0; i < a.count && k < b.count;) {
-        if (larger(a.at[i].from, b.at[k].from) < smaller(a.at[i].to, b.at[k].to))
+        if (larger_end(a.at[i].from, b.at[k].from) < smaller_end(a.at[i].to, b.at[k].to))
             return true;
         if (a.at[i].to < b.at[k].to)
             i++;
@@ -99,7 +100,7 @@ static bool meet(sf_intervals a, sf_intervals b)
     return false;
 }
 
-static int64_t size(sf_intervals intervals)
+static int64_t intervals_size(sf_intervals intervals)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < intervals.count; i++)
@@ -108,16 +109,18 @@ static int64_t size(sf_intervals intervals)
 }
 
 /* The indices whose coordinate is `at`: of every block of `period` one of `parts` equal parts. */
-static sf_intervals split(sf_intervals all, int64_t period, int parts, int at, sf_arena *arena)
+static sf_intervals split_intervals(sf_intervals all, int64_t period, int parts, int at,
+                                    sf_arena *arena)
 {
     list l = {.arena = arena};
     int64_t unit = period / parts;
     for (size_t i = 0; i < all.count; i++) {
         int64_t from = all.at[i].from, to = all.at[i].to;
         for (int64_t block = from - from % period; block < to; block += period)
-            add(&l, larger(from, block + at * unit), smaller(to, block + (at + 1) * unit));
+            add_interval(&l, larger_end(from, block + at * unit),
+                         smaller_end(to, block + (at + 1) * unit));
     }
-    return finish(&l);
+    return finish_list(&l);
 }
 
 sf_region sf_region_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const sf_type *type,
@@ -125,15 +128,16 @@ sf_region sf_region_of(const sf_layout *layout, const sf_mesh *mesh, int rank, c
 {
     sf_region region = {.rank = type->rank, .nsides = type->rank + mesh->naxes};
     for (int d = 0; d < type->rank; d++)
-        region.sides[d] = range(0, type->dims[d], arena);
+        region.sides[d] = one_interval(0, type->dims[d], arena);
     for (int a = 0; a < mesh->naxes; a++) {
         sf_share share = layout->axes[a];
         int parts = mesh->axes[a].size, at = sf_mesh_coordinate(mesh, rank, a);
         bool partial = share.kind == SF_PARTIAL;
-        region.sides[type->rank + a] = range(partial ? at : 0, partial ? at + 1 : parts, arena);
+        region.sides[type->rank + a] =
+            one_interval(partial ? at : 0, partial ? at + 1 : parts, arena);
         if (share.kind == SF_SPLIT)
             region.sides[share.dim] =
-                split(region.sides[share.dim], share.period, parts, at, arena);
+                split_intervals(region.sides[share.dim], share.period, parts, at, arena);
     }
     return region;
 }
@@ -156,7 +160,7 @@ bool sf_region_equal(const sf_region *a, const sf_region *b)
     if (sf_region_is_empty(a) || sf_region_is_empty(b))
         return sf_region_is_empty(a) && sf_region_is_empty(b);
     for (int i = 0; i < a->nsides; i++)
-        if (!equal(a->sides[i], b->sides[i]))
+        if (!intervals_equal(a->sides[i], b->sides[i]))
             return false;
     return true;
 }
@@ -167,7 +171,7 @@ int64_t sf_region_count(const sf_region *region)
     if (sf_region_is_empty(region))
         return 0;
     for (int i = 0; i < region->nsides; i++)
-        if (!sf_mul(count, size(region->sides[i]), &count))
+        if (!sf_mul(count, intervals_size(region->sides[i]), &count))
             return INT64_MAX;
     return count;
 }
@@ -176,7 +180,7 @@ sf_region sf_region_intersect(const sf_region *a, const sf_region *b, sf_arena *
 {
     sf_region both = *a;
     for (int i = 0; i < a->nsides; i++)
-        both.sides[i] = intersect(a->sides[i], b->sides[i], arena);
+        both.sides[i] = intersect_intervals(a->sides[i], b->sides[i], arena);
     return both;
 }
 
@@ -188,8 +192,8 @@ int sf_region_subtract(const sf_region *a, const sf_region *b, sf_arena *arena,
     sf_region rest = *a;
     for (int i = 0; i < a->nsides; i++) {
         sf_region part = rest;
-        part.sides[i] = subtract(a->sides[i], b->sides[i], arena);
-        rest.sides[i] = intersect(a->sides[i], b->sides[i], arena);
+        part.sides[i] = subtract_intervals(a->sides[i], b->sides[i], arena);
+        rest.sides[i] = intersect_intervals(a->sides[i], b->sides[i], arena);
         if (!sf_region_is_empty(&part))
             out[count++] = part;
         if (rest.sides[i].count == 0)
@@ -201,7 +205,7 @@ int sf_region_subtract(const sf_region *a, const sf_region *b, sf_arena *arena,
 static bool regions_meet(const sf_region *a, const sf_region *b)
 {
     for (int i = 0; i < a->nsides; i++)
-        if (!meet(a->sides[i], b->sides[i]))
+        if (!intervals_meet(a->sides[i], b->sides[i]))
             return false;
     return true;
 }
@@ -212,7 +216,7 @@ typedef struct wants {
     size_t count, capacity;
 } wants;
 
-static wants without(const wants *before, const sf_region *region, sf_arena *arena)
+static wants wants_without(const wants *before, const sf_region *region, sf_arena *arena)
 {
     wants after = {0};
     for (size_t i = 0; i < before->count; i++) {
@@ -228,7 +232,7 @@ static wants without(const wants *before, const sf_region *region, sf_arena *are
     return after;
 }
 
-static bool touches(const wants *wanted, const sf_region *region)
+static bool wants_touch(const wants *wanted, const sf_region *region)
 {
     for (size_t i = 0; i < wanted->count; i++)
         if (regions_meet(&wanted->at[i], region))
@@ -243,8 +247,8 @@ bool sf_region_covered(const sf_region *wanted, size_t count, const sf_region *r
     if (!sf_region_is_empty(wanted))
         SF_PUSH(arena, left.at, left.count, left.capacity, *wanted);
     for (size_t i = 0; i < count && left.count; i++)
-        if (touches(&left, &regions[i]))
-            left = without(&left, &regions[i], arena);
+        if (wants_touch(&left, &regions[i]))
+            left = wants_without(&left, &regions[i], arena);
     if (left.count && gap)
         *gap = left.at[0];
     return left.count == 0;
@@ -283,7 +287,7 @@ void sf_region_print(const sf_region *region, const sf_mesh *mesh, sf_buf *out)
     }
     for (int a = 0; a < mesh->naxes; a++) {
         sf_intervals side = region->sides[region->rank + a];
-        if (size(side) == mesh->axes[a].size)
+        if (intervals_size(side) == mesh->axes[a].size)
             continue;
         sf_buf_printf(out, " %s ", mesh->axes[a].name);
         print_side(side, out);

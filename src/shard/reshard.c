@@ -62,7 +62,7 @@ static bool is_less(price a, price b)
     return a.cost != b.cost ? a.cost < b.cost : a.moves < b.moves;
 }
 
-static price sum(price a, price b)
+static price sum_of_prices(price a, price b)
 {
     return (price){a.cost + b.cost, a.moves + b.moves};
 }
@@ -98,7 +98,7 @@ typedef struct search {
     size_t table_size;
 } search;
 
-static price price_of(search *s, const sf_space_step *step)
+static price price_of_step(search *s, const sf_space_step *step)
 {
     double *known = &s->costs[step->kind][step->axes][step->split];
     if (*known < 0) {
@@ -121,10 +121,10 @@ typedef struct edge_list {
     size_t count, capacity;
 } edge_list;
 
-static void add_edge(void *context, const sf_space_step *step)
+static void add_space_edge(void *context, const sf_space_step *step)
 {
     edge_list *list = context;
-    edge e = {list->from, step->to, price_of(list->search, step)};
+    edge e = {list->from, step->to, price_of_step(list->search, step)};
     SF_PUSH(&list->search->arena, list->edges, list->count, list->capacity, e);
 }
 
@@ -148,14 +148,14 @@ static void look_ahead(search *s, sf_packed_layout end)
     for (list.from = 0; list.from < classes; list.from++) {
         s->ahead[list.from] = out_of_reach;
         if (is_class(&s->coarse, list.from))
-            sf_space_moves(&s->coarse, list.from, add_edge, &list);
+            sf_space_moves(&s->coarse, list.from, add_space_edge, &list);
     }
     s->ahead[end] = (price){0};
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < list.count; i++) {
             const edge *e = &list.edges[i];
-            price way = sum(e->price, s->ahead[e->to]);
+            price way = sum_of_prices(e->price, s->ahead[e->to]);
             if (is_less(way, s->ahead[e->from])) {
                 s->ahead[e->from] = way;
                 changed = true;
@@ -165,7 +165,7 @@ static void look_ahead(search *s, sf_packed_layout end)
 }
 
 /* Of two nodes of one total, the one nearer to the end comes first, then the older one. */
-static bool comes_before(const search *s, int a, int b)
+static bool state_before(const search *s, int a, int b)
 {
     const node *x = &s->nodes[a], *y = &s->nodes[b];
     if (is_less(x->total, y->total) || is_less(y->total, x->total))
@@ -175,7 +175,7 @@ static bool comes_before(const search *s, int a, int b)
     return a < b;
 }
 
-static void put(search *s, size_t place, int number)
+static void put_in_heap_at(search *s, size_t place, int number)
 {
     s->queue[place] = number;
     s->nodes[number].place = (int)place;
@@ -184,32 +184,32 @@ static void put(search *s, size_t place, int number)
 static void sift_up(search *s, int number)
 {
     size_t place = (size_t)s->nodes[number].place;
-    while (place > 0 && comes_before(s, number, s->queue[(place - 1) / 2])) {
-        put(s, place, s->queue[(place - 1) / 2]);
+    while (place > 0 && state_before(s, number, s->queue[(place - 1) / 2])) {
+        put_in_heap_at(s, place, s->queue[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
-    put(s, place, number);
+    put_in_heap_at(s, place, number);
 }
 
-static int pop(search *s)
+static int pop_state(search *s)
 {
     int first = s->queue[0], last = s->queue[--s->queued];
     size_t place = 0;
     for (size_t child = 1; child < s->queued; child = 2 * place + 1) {
-        if (child + 1 < s->queued && comes_before(s, s->queue[child + 1], s->queue[child]))
+        if (child + 1 < s->queued && state_before(s, s->queue[child + 1], s->queue[child]))
             child++;
-        if (!comes_before(s, s->queue[child], last))
+        if (!state_before(s, s->queue[child], last))
             break;
-        put(s, place, s->queue[child]);
+        put_in_heap_at(s, place, s->queue[child]);
         place = child;
     }
     if (s->queued)
-        put(s, place, last);
+        put_in_heap_at(s, place, last);
     s->nodes[first].place = NOT_QUEUED;
     return first;
 }
 
-static int *slot_of(search *s, sf_packed_layout state)
+static int *slot_of_state(search *s, sf_packed_layout state)
 {
     size_t at = (size_t)sf_hash_mix(0, state) & (s->table_size - 1);
     while (s->table[at] && s->nodes[s->table[at] - 1].state != state)
@@ -217,21 +217,21 @@ static int *slot_of(search *s, sf_packed_layout state)
     return &s->table[at];
 }
 
-static void grow_table(search *s)
+static void grow_state_table(search *s)
 {
     s->table_size = s->table_size ? s->table_size * 4 : 256;
     s->table = SF_ARRAY(&s->arena, s->table_size, int);
     for (size_t i = 0; i < s->nnodes; i++)
-        *slot_of(s, s->nodes[i].state) = (int)i + 1;
+        *slot_of_state(s, s->nodes[i].state) = (int)i + 1;
 }
 
-static int add_node(search *s, sf_packed_layout state)
+static int add_space_node(search *s, sf_packed_layout state)
 {
     if (s->nnodes * 2 >= s->table_size)
-        grow_table(s);
+        grow_state_table(s);
     int number = (int)s->nnodes;
     node fresh = {.state = state, .parent = -1, .total = out_of_reach, .spent = out_of_reach};
-    *slot_of(s, state) = number + 1;
+    *slot_of_state(s, state) = number + 1;
     SF_PUSH(&s->arena, s->nodes, s->nnodes, s->nodes_capacity, fresh);
     SF_PUSH(&s->arena, s->queue, s->queued, s->queue_capacity, number);
     s->nodes[number].place = (int)s->queued - 1;
@@ -240,19 +240,19 @@ static int add_node(search *s, sf_packed_layout state)
 
 /* Takes a step from the node that is being expanded. One that cannot be better than the best way
  * known so far is not worth remembering. */
-static void reach(void *context, const sf_space_step *step)
+static void reach_state(void *context, const sf_space_step *step)
 {
     search *s = context;
-    price spent = sum(s->nodes[s->expanded].spent, price_of(s, step));
-    price total = sum(spent, s->ahead[sf_space_class(&s->fine, step->to)]);
+    price spent = sum_of_prices(s->nodes[s->expanded].spent, price_of_step(s, step));
+    price total = sum_of_prices(spent, s->ahead[sf_space_class(&s->fine, step->to)]);
     if (!is_less(total, s->best) || spent.moves > SF_MAX_MOVES)
         return;
-    int number = *slot_of(s, step->to) - 1;
+    int number = *slot_of_state(s, step->to) - 1;
     if (number >= 0 &&
         (s->nodes[number].place == NOT_QUEUED || !is_less(spent, s->nodes[number].spent)))
         return;
     if (number < 0)
-        number = add_node(s, step->to);
+        number = add_space_node(s, step->to);
     node *at = &s->nodes[number];
     at->parent = s->expanded;
     at->kind = step->kind;
@@ -280,16 +280,16 @@ static void write_path(const search *s, int number, sf_path *out)
  * settled when it is taken out of the queue. */
 static bool find_path(search *s, sf_packed_layout start, sf_path *out)
 {
-    int first = add_node(s, start);
+    int first = add_space_node(s, start);
     s->nodes[first].spent = (price){0};
     while (s->queued) {
-        s->expanded = pop(s);
+        s->expanded = pop_state(s);
         sf_packed_layout state = s->nodes[s->expanded].state;
         if (state == s->end) {
             write_path(s, s->expanded, out);
             return true;
         }
-        sf_space_moves(&s->fine, state, reach, s);
+        sf_space_moves(&s->fine, state, reach_state, s);
     }
     return false;
 }

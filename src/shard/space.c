@@ -88,7 +88,7 @@ static void collect_shares(sf_space *space, const sf_type *type, const sf_layout
         add_contiguous(space, type, axis, take_lowest(&dims));
 }
 
-static void relate(sf_space *space, int a, int b)
+static void relate_states(sf_space *space, int a, int b)
 {
     int a_parts = space->mesh->axes[a].size, b_parts = space->mesh->axes[b].size;
     for (int i = 0; i < space->counts[a]; i++) {
@@ -139,7 +139,7 @@ void sf_space_fine(const sf_mesh *mesh, const sf_type *type, const sf_layout *fr
         relate_to_itself(out, to, a);
         for (int b = 0; b < mesh->naxes; b++)
             if (b != a)
-                relate(out, a, b);
+                relate_states(out, a, b);
     }
 }
 
@@ -206,7 +206,8 @@ static sf_axes axes_in(const sf_space *space, sf_packed_layout state, const uint
 }
 
 /* The choices of the axis that go together with the state, whatever the axes of `changing` have. */
-static uint64_t allowed(const sf_space *space, sf_packed_layout state, int axis, sf_axes changing)
+static uint64_t allowed_moves(const sf_space *space, sf_packed_layout state, int axis,
+                              sf_axes changing)
 {
     uint64_t set = ALL;
     for (int b = 0; b < space->mesh->naxes; b++)
@@ -225,7 +226,7 @@ typedef struct fan {
 } fan;
 
 /* Only a gather makes the piece larger. */
-static void visit(const fan *f, sf_move_kind kind, sf_axes axes, sf_packed_layout to)
+static void visit_move(const fan *f, sf_move_kind kind, sf_axes axes, sf_packed_layout to)
 {
     sf_axes split = kind == SF_MOVE_GATHER ? f->split & ~axes : f->split;
     f->visit(f->context, &(sf_space_step){kind, axes, split, to});
@@ -233,9 +234,9 @@ static void visit(const fan *f, sf_move_kind kind, sf_axes axes, sf_packed_layou
 
 static void visit_choices(const fan *f, sf_move_kind kind, int axis, uint64_t set)
 {
-    set &= allowed(f->space, f->state, axis, 0);
+    set &= allowed_moves(f->space, f->state, axis, 0);
     while (set)
-        visit(f, kind, 1u << axis, sf_state_with(f->space, f->state, axis, take_lowest(&set)));
+        visit_move(f, kind, 1u << axis, sf_state_with(f->space, f->state, axis, take_lowest(&set)));
 }
 
 /* gather and reduce: the axes become R. */
@@ -245,7 +246,7 @@ static void visit_joined(const fan *f, sf_move_kind kind, sf_axes axes)
     for (int a = 0; a < f->space->mesh->naxes; a++)
         if (axes >> a & 1)
             to = sf_state_with(f->space, to, a, 0);
-    visit(f, kind, axes, to);
+    visit_move(f, kind, axes, to);
 }
 
 /* Every way to split the axes from `axis` on; `to` has the choices of those before it. */
@@ -255,10 +256,10 @@ static void visit_scatters(const fan *f, sf_axes axes, int axis, sf_packed_layou
     while (axis < space->mesh->naxes && !(axes >> axis & 1))
         axis++;
     if (axis == space->mesh->naxes) {
-        visit(f, SF_MOVE_SCATTER, axes, to);
+        visit_move(f, SF_MOVE_SCATTER, axes, to);
         return;
     }
-    uint64_t set = space->splits[axis] & allowed(space, to, axis, axes & ~0u << axis);
+    uint64_t set = space->splits[axis] & allowed_moves(space, to, axis, axes & ~0u << axis);
     while (set)
         visit_scatters(f, axes, axis + 1, sf_state_with(space, to, axis, take_lowest(&set)));
 }
@@ -273,7 +274,7 @@ static void visit_swaps(const fan *f, int a, int b)
         for (uint64_t b_set = space->swaps[a][a_choice][b]; b_set;) {
             sf_packed_layout to = sf_state_with(space, half, b, take_lowest(&b_set));
             if (to != f->state)
-                visit(f, SF_MOVE_SWAP, 1u << a | 1u << b, to);
+                visit_move(f, SF_MOVE_SWAP, 1u << a | 1u << b, to);
         }
     }
 }

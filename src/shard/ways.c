@@ -9,7 +9,7 @@ static bool is_way(const void *item, const void *key)
            sf_layout_equal(&a->to, &b->to);
 }
 
-static void find(const sf_ways *ways, sf_way *way)
+static void find_way(const sf_ways *ways, sf_way *way)
 {
     sf_path path;
     way->exists =
@@ -32,7 +32,7 @@ const sf_way *sf_ways_find(sf_ways *ways, const sf_type *type, const sf_layout *
         sf_way *way = SF_NEW(ways->arena, sf_way);
         *way = key;
         slot->item = way;
-        find(ways, way);
+        find_way(ways, way);
     }
     return slot->item;
 }

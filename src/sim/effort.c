@@ -2,13 +2,13 @@
 
 #include "op/util.h"
 
-static double width_of(sf_dtype dtype)
+static double element_width(sf_dtype dtype)
 {
     return (double)sf_dtype_get(dtype)->bytes;
 }
 
 /* Elements along dimensions that are walked at all. */
-static double distinct(int rank, const int64_t *dims, const int64_t *strides)
+static double distinct_elements(int rank, const int64_t *dims, const int64_t *strides)
 {
     double count = 1;
     for (int i = 0; i < rank; i++)
@@ -18,11 +18,11 @@ static double distinct(int rank, const int64_t *dims, const int64_t *strides)
 
 static double view_bytes(const sf_view *view)
 {
-    return distinct(view->rank, view->dims, view->strides) * width_of(view->dtype);
+    return distinct_elements(view->rank, view->dims, view->strides) * element_width(view->dtype);
 }
 
 /* A product that stands in a register when its epilogue reads it is not read from memory. */
-static void add_loop(const sf_inst *inst, const sf_loop *loop, sf_effort *out)
+static void add_loop_effort(const sf_inst *inst, const sf_loop *loop, sf_effort *out)
 {
     double rows = (double)loop->rows, all = rows * (double)loop->columns;
     bool follows = inst->kind != SF_INST_LOOP;
@@ -33,15 +33,18 @@ static void add_loop(const sf_inst *inst, const sf_loop *loop, sf_effort *out)
         switch (step->kind) {
         case SF_STEP_LOAD:
             if (!follows || inst->in[access->view].buffer != inst->out[0].buffer)
-                out->bytes += distinct(rank, loop->dims, access->strides) * width_of(access->dtype);
+                out->bytes += distinct_elements(rank, loop->dims, access->strides) *
+                              element_width(access->dtype);
             break;
         case SF_STEP_STORE:
             if (!follows || inst->out[access->view].buffer != inst->out[0].buffer)
-                out->bytes += distinct(rank, loop->dims, access->strides) * width_of(access->dtype);
+                out->bytes += distinct_elements(rank, loop->dims, access->strides) *
+                              element_width(access->dtype);
             break;
         case SF_STEP_GATHER:
             out->flops += all;
-            out->bytes += (step->is_scalar ? 1 : (double)loop->columns) * width_of(access->dtype);
+            out->bytes +=
+                (step->is_scalar ? 1 : (double)loop->columns) * element_width(access->dtype);
             break;
         case SF_STEP_FOLD:
             out->flops += all;
@@ -98,7 +101,7 @@ sf_effort sf_inst_effort(const sf_inst *inst)
     if (inst->kind == SF_INST_CALL)
         add_call(inst, &effort);
     if (inst->loop)
-        add_loop(inst, inst->loop, &effort);
+        add_loop_effort(inst, inst->loop, &effort);
     return effort;
 }
 

@@ -15,7 +15,7 @@ typedef struct walk {
 } walk;
 
 /* Collectives that go on while the first stream waits are exposed. They end in order. */
-static void wait_for(walk *w, uint32_t inst)
+static void wait_for_inst(walk *w, uint32_t inst)
 {
     double until = w->insts[inst].end;
     if (until <= w->now)
@@ -28,17 +28,17 @@ static void wait_for(walk *w, uint32_t inst)
     w->now = until;
 }
 
-static void wait_for_events(walk *w, const sf_inst *inst)
+static void wait_for_inst_events(walk *w, const sf_inst *inst)
 {
     for (uint32_t i = 0; i < inst->nwaits; i++) {
         uint32_t raiser = w->raisers[inst->waits[i]];
         if (w->p->insts[raiser].stream != 0)
-            wait_for(w, raiser);
+            wait_for_inst(w, raiser);
     }
 }
 
 /* One that reads what another makes begins when that has ended, as it does anyway: they go one by one. */
-static void send(walk *w, uint32_t index)
+static void send_transfer(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
     sf_timing *t = &w->insts[index];
@@ -57,10 +57,10 @@ static void run_insts(walk *w)
         if (inst->raises != SF_NONE)
             w->raisers[inst->raises] = i;
         if (inst->kind == SF_INST_COMM) {
-            send(w, i);
+            send_transfer(w, i);
             continue;
         }
-        wait_for_events(w, inst);
+        wait_for_inst_events(w, inst);
         w->insts[i].start = w->now;
         double seconds = sf_inst_seconds(inst, w->costs);
         w->now += seconds;
@@ -68,11 +68,11 @@ static void run_insts(walk *w)
         w->insts[i].end = w->now;
     }
     if (w->nsent > 0)
-        wait_for(w, w->sent[w->nsent - 1]);
+        wait_for_inst(w, w->sent[w->nsent - 1]);
 }
 
 /* What is hidden is not for nothing where it drags on what is computed beside it. */
-static void add_up(walk *w, sf_simulation *out)
+static void add_up_clocks(walk *w, sf_simulation *out)
 {
     double drag = sf_costs_drag(w->costs);
     for (uint32_t i = 0; i < w->nsent; i++) {
@@ -123,7 +123,7 @@ void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *are
     w.raisers = SF_ARRAY(&scratch, program->nevents, uint32_t);
     w.sent = SF_ARRAY(&scratch, program->ninsts, uint32_t);
     run_insts(&w);
-    add_up(&w, out);
+    add_up_clocks(&w, out);
     out->memory = program->state_bytes + program->constant_bytes +
                   sf_live_bytes(program, &scratch, NULL, &out->peak);
     sf_arena_free(&scratch);

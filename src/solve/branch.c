@@ -63,12 +63,12 @@ typedef struct place {
     double *multiplier; /* [rest.ntimes] */
 } place;
 
-static bool before(const leaf *a, const leaf *b)
+static bool leaf_before(const leaf *a, const leaf *b)
 {
     return a->bound < b->bound || (a->bound == b->bound && a->order < b->order);
 }
 
-static void push(tree *t, leaf l)
+static void push_leaf(tree *t, leaf l)
 {
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? 2 * t->capacity : 64;
@@ -80,19 +80,19 @@ static void push(tree *t, leaf l)
         t->capacity = capacity;
     }
     size_t at = t->count++;
-    for (; at > 0 && before(&l, &t->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && leaf_before(&l, &t->heap[(at - 1) / 2]); at = (at - 1) / 2)
         t->heap[at] = t->heap[(at - 1) / 2];
     t->heap[at] = l;
 }
 
-static leaf pop(tree *t)
+static leaf pop_leaf(tree *t)
 {
     leaf top = t->heap[0], last = t->heap[--t->count];
     size_t at = 0;
     for (size_t child = 1; child < t->count; child = 2 * at + 1) {
-        if (child + 1 < t->count && before(&t->heap[child + 1], &t->heap[child]))
+        if (child + 1 < t->count && leaf_before(&t->heap[child + 1], &t->heap[child]))
             child++;
-        if (!before(&t->heap[child], &last))
+        if (!leaf_before(&t->heap[child], &last))
             break;
         t->heap[at] = t->heap[child];
         at = child;
@@ -122,7 +122,7 @@ static void place_points(const sf_problem *root, place *here, const double *mult
 }
 
 /* Solves what has no uses left, or nothing at all; true when the visit is done with that. */
-static bool finish(place *here, visit *v)
+static bool finish_place(place *here, visit *v)
 {
     sf_elimination order;
     uint32_t *choice = SF_ARRAY(&here->arena, here->rest.nnodes, uint32_t);
@@ -152,7 +152,7 @@ static void keep_rest(const sf_problem *root, const place *here, const bool *lef
 }
 
 /* The price of what a strategy uses. */
-static void price(const place *here, double *priced)
+static void price_choices(const place *here, double *priced)
 {
     for (uint32_t u = 0; u < here->rest.nuses; u++) {
         const sf_use *use = &here->rest.uses[u];
@@ -188,12 +188,13 @@ static uint32_t pick_node(const sf_problem *rest, const bool *left, const double
     return best;
 }
 
-static void split(const sf_problem *root, place *here, visit *v, bool *left, const int64_t *bounds)
+static void split_place(const sf_problem *root, place *here, visit *v, bool *left,
+                        const int64_t *bounds)
 {
     const sf_problem *rest = &here->rest;
     uint32_t strategies = rest->first[rest->nnodes];
     double *value = SF_ARRAY(&here->arena, strategies, double), middle = 0;
-    price(here, value);
+    price_choices(here, value);
     uint32_t node = pick_node(rest, left, value, &middle);
     if (node == UINT32_MAX) {
         for (uint32_t s = 0; s < strategies; s++)
@@ -242,7 +243,7 @@ static void bound_rest(const sf_problem *root, place *here, visit *v, int64_t up
     if (v->again)
         keep_rest(root, here, left, v->from.keep, v->low);
     else
-        split(root, here, v, left, bounds);
+        split_place(root, here, v, left, bounds);
 }
 
 static void visit_leaf(const tree *t, visit *v)
@@ -258,7 +259,7 @@ static void visit_leaf(const tree *t, visit *v)
     if (!here.net.infeasible && here.net.base < upper) {
         sf_net_problem(&here.net, &here.arena, &here.rest, &here.node_of);
         place_points(root, &here, v->from.multiplier);
-        if (!finish(&here, v))
+        if (!finish_place(&here, v))
             bound_rest(root, &here, v, upper, t->sweeps);
     }
     sf_arena_free(&here.arena);
@@ -294,11 +295,11 @@ static void open_leaf(tree *t, int64_t bound, const bool *keep, const double *mu
     memcpy(l.keep, keep, strategies);
     if (t->problem->ntimes > 0)
         memcpy(l.multiplier, multiplier, t->problem->ntimes * sizeof *multiplier);
-    push(t, l);
+    push_leaf(t, l);
 }
 
 /* Takes what a visit found into the tree. */
-static void take(tree *t, visit *v, uint32_t *choice)
+static void take_choice(tree *t, visit *v, uint32_t *choice)
 {
     sf_branch *branch = t->branch;
     branch->visits++;
@@ -316,7 +317,7 @@ static void take(tree *t, visit *v, uint32_t *choice)
     drop_leaf(&v->from);
 }
 
-static sf_status run_round(tree *t, int count, sf_diag *diag)
+static sf_status run_branch_round(tree *t, int count, sf_diag *diag)
 {
     sf_threads *threads = t->branch->budget->threads;
     size_t bytes = t->problem->ntimes * sizeof *t->multiplier;
@@ -351,16 +352,16 @@ static bool may_go_on(const tree *t)
 }
 
 /* Visits until nothing below `upper` is open, or the budget ends: false. */
-static sf_status grow(tree *t, uint32_t *choice, sf_diag *diag)
+static sf_status grow_tree(tree *t, uint32_t *choice, sf_diag *diag)
 {
     sf_branch *branch = t->branch;
     while (least_open(t) < t->upper && may_go_on(t)) {
         int count = 0;
         while (count < ROUND && least_open(t) < t->upper)
-            t->round[count++].from = pop(t);
-        SF_TRY(run_round(t, count, diag));
+            t->round[count++].from = pop_leaf(t);
+        SF_TRY(run_branch_round(t, count, diag));
         for (int i = 0; i < count; i++)
-            take(t, &t->round[i], choice);
+            take_choice(t, &t->round[i], choice);
         int64_t bound = least_open(t);
         branch->bound = bound > branch->bound ? bound : branch->bound;
         sf_budget_report(branch->budget, branch->cost < SF_FORBIDDEN, branch->cost, branch->bound);
@@ -368,29 +369,29 @@ static sf_status grow(tree *t, uint32_t *choice, sf_diag *diag)
     return SF_OK;
 }
 
-static void clear(tree *t)
+static void clear_tree(tree *t)
 {
     while (t->count > 0) {
-        leaf l = pop(t);
+        leaf l = pop_leaf(t);
         drop_leaf(&l);
     }
 }
 
 /* A bound and multipliers for the whole, with more effort than later visits take. */
-static sf_status start(tree *t, uint32_t *choice, sf_diag *diag)
+static sf_status start_tree(tree *t, uint32_t *choice, sf_diag *diag)
 {
     visit *v = &t->round[0];
     t->upper = t->branch->cost;
     t->sweeps = FIRST_SWEEPS;
     open_leaf(t, t->branch->bound, t->all, t->multiplier);
-    v->from = pop(t);
-    SF_TRY(run_round(t, 1, diag));
+    v->from = pop_leaf(t);
+    SF_TRY(run_branch_round(t, 1, diag));
     if (t->problem->ntimes > 0)
         memcpy(t->multiplier, v->multiplier, t->problem->ntimes * sizeof *t->multiplier);
     int64_t bound = v->bound < t->upper ? v->bound : t->upper;
     t->branch->bound = bound > t->branch->bound ? bound : t->branch->bound;
-    take(t, v, choice);
-    clear(t);
+    take_choice(t, v, choice);
+    clear_tree(t);
     t->sweeps = SWEEPS;
     return SF_OK;
 }
@@ -403,20 +404,20 @@ static int64_t first_slack(int64_t bound)
     return size / 1000 + 1;
 }
 
-static sf_status search(tree *t, uint32_t *choice, sf_diag *diag)
+static sf_status search_tree(tree *t, uint32_t *choice, sf_diag *diag)
 {
     sf_branch *branch = t->branch;
-    SF_TRY(start(t, choice, diag));
+    SF_TRY(start_tree(t, choice, diag));
     int64_t slack = first_slack(branch->bound), widest = 2000 * slack;
     while (branch->bound < branch->cost && !sf_budget_spent(branch->budget)) {
         bool all = slack > widest || branch->cost - branch->bound <= slack;
         t->upper = all ? branch->cost : branch->bound + slack;
         open_leaf(t, branch->bound, t->all, t->multiplier);
-        SF_TRY(grow(t, choice, diag));
+        SF_TRY(grow_tree(t, choice, diag));
         bool done = least_open(t) >= t->upper;
         if (done && t->upper > branch->bound)
             branch->bound = t->upper;
-        clear(t);
+        clear_tree(t);
         if (!done)
             break;
         slack *= 4;
@@ -442,8 +443,8 @@ sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t
                              .low = SF_ARRAY(arena, strategies, bool),
                              .high = SF_ARRAY(arena, strategies, bool),
                              .multiplier = SF_ARRAY(arena, problem->ntimes, double)};
-    sf_status status = search(&t, choice, diag);
-    clear(&t);
+    sf_status status = search_tree(&t, choice, diag);
+    clear_tree(&t);
     sf_free(t.heap);
     return status;
 }

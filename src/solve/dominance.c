@@ -48,7 +48,7 @@ typedef struct look {
     uint32_t *favourite; /* (count, edges) */
 } look;
 
-static look look_at(sf_network *net, uint32_t v)
+static look look_at_strategy(sf_network *net, uint32_t v)
 {
     const sf_net_node *node = &net->nodes[v];
     look l = {node, SF_ARRAY(net->arena, node->nlinks, sf_net_view),
@@ -83,7 +83,7 @@ static bool may_beat(const look *l, uint32_t j, uint32_t i)
     return sum <= 0;
 }
 
-static bool beats(sf_network *net, const look *l, uint32_t j, uint32_t i)
+static bool strategy_beats(sf_network *net, const look *l, uint32_t j, uint32_t i)
 {
     if (!may_beat(l, j, i) || !uses_no_more(l->node, j, i))
         return false;
@@ -105,13 +105,13 @@ bool sf_rule_dominated(sf_network *net, uint32_t v)
     if (count > STRATEGY_LIMIT || count == 1)
         return false;
     sf_mark mark = sf_arena_mark(net->arena);
-    look l = look_at(net, v);
+    look l = look_at_strategy(net, v);
     bool *keep = SF_ARRAY(net->arena, count, bool), any = false;
     for (uint32_t i = 0; i < count; i++)
         keep[i] = true;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < count && keep[i]; j++)
-            if (j != i && keep[j] && beats(net, &l, j, i)) {
+            if (j != i && keep[j] && strategy_beats(net, &l, j, i)) {
                 keep[i] = false;
                 any = true;
             }

@@ -46,14 +46,14 @@ static double *message_to(const sf_dual *dual, uint32_t e, uint32_t node)
     return dual->messages + dual->message_at[e] + skip;
 }
 
-static void add(double *sum, const double *values, uint32_t count)
+static void add_rows(double *sum, const double *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         sum[i] += values[i];
 }
 
 /* Moves to node v all that the edge costs it, whatever the other end does. */
-static void pull(sf_dual *dual, uint32_t e, uint32_t v, uint32_t other)
+static void pull_message(sf_dual *dual, uint32_t e, uint32_t v, uint32_t other)
 {
     const sf_problem *problem = dual->tables->problem;
     uint32_t count = sf_problem_count(problem, v), there = sf_problem_count(problem, other);
@@ -76,7 +76,7 @@ static uint32_t least_at(const double *values, uint32_t count)
 
 /* A node collects from the edges behind it and shares what it then costs among the edges ahead, in equal
  * parts of at most 1 / (edges behind). On the way the assignment is read off: behind is decided. */
-static void visit(sf_dual *dual, uint32_t v, bool forward)
+static void visit_node(sf_dual *dual, uint32_t v, bool forward)
 {
     const sf_problem *problem = dual->tables->problem;
     uint32_t count = sf_problem_count(problem, v), behind = 0, ahead = 0;
@@ -86,16 +86,16 @@ static void visit(sf_dual *dual, uint32_t v, bool forward)
         uint32_t e = problem->links[l], other = sf_edge_other(&problem->edges[e], v);
         if ((other > v) == forward) {
             ahead++;
-            add(dual->seen, message_to(dual, e, v), count);
+            add_rows(dual->seen, message_to(dual, e, v), count);
         } else {
             behind++;
-            pull(dual, e, v, other);
+            pull_message(dual, e, v, other);
             const float *row =
                 sf_tables_view(dual->tables, e, v) + (size_t)dual->choice[other] * count;
             for (uint32_t i = 0; i < count; i++)
                 dual->seen[i] += (double)row[i];
         }
-        add(dual->sum, message_to(dual, e, v), count);
+        add_rows(dual->sum, message_to(dual, e, v), count);
     }
     dual->choice[v] = least_at(dual->seen, count);
     double share = 1.0 / (ahead > behind ? ahead : behind > 0 ? behind : 1);
@@ -112,7 +112,7 @@ void sf_dual_pass(sf_dual *dual, bool forward)
 {
     uint32_t nnodes = dual->tables->problem->nnodes;
     for (uint32_t n = 0; n < nnodes; n++)
-        visit(dual, forward ? n : nnodes - 1 - n, forward);
+        visit_node(dual, forward ? n : nnodes - 1 - n, forward);
 }
 
 static double least_of_node(const sf_dual *dual, uint32_t v)

@@ -7,7 +7,7 @@
 enum { SWEEPS_AT_ONCE = 10 };
 
 /* Passes over the problem at the present multipliers; the assignment that is read off is improved. */
-static void sweep(sf_dual *dual, int sweeps)
+static void sweep_dual(sf_dual *dual, int sweeps)
 {
     for (int s = 0; s < sweeps; s++) {
         sf_dual_pass(dual, true);
@@ -50,7 +50,7 @@ int64_t sf_dual_bound(const sf_problem *problem, double *multiplier, int sweeps,
     watch_start(&bundle, multiplier);
     uint32_t *choice = SF_ARRAY(scratch, problem->nnodes, uint32_t);
     for (int done = 0; done < sweeps; done += SWEEPS_AT_ONCE) {
-        sweep(&dual, SWEEPS_AT_ONCE);
+        sweep_dual(&dual, SWEEPS_AT_ONCE);
         sf_bundle_judge(&bundle, sf_dual_estimate(&dual), true);
         memcpy(choice, dual.choice, problem->nnodes * sizeof *choice);
         sf_tables_descend(&tables, dual.unary, dual.scratch, choice);
@@ -63,7 +63,7 @@ int64_t sf_dual_bound(const sf_problem *problem, double *multiplier, int sweeps,
         sf_bundle_next(&bundle);
     }
     sf_bundle_return(&bundle);
-    sweep(&dual, SWEEPS_AT_ONCE);
+    sweep_dual(&dual, SWEEPS_AT_ONCE);
     int64_t bound = sf_dual_prove(&dual, strategy_bound, scratch);
     if (work)
         *work = dual.work;

@@ -16,7 +16,8 @@ void sf_bundle_init(sf_bundle *bundle, sf_dual *dual, sf_arena *arena)
 }
 
 /* What the plane is at the multipliers. */
-static double height(const sf_bundle *bundle, const sf_plane *plane, const double *multiplier)
+static double height_of_plane(const sf_bundle *bundle, const sf_plane *plane,
+                              const double *multiplier)
 {
     double sum = plane->cost;
     for (uint32_t slot = 0; slot < bundle->dual->watch.count; slot++)
@@ -33,7 +34,7 @@ static sf_plane *place_for_plane(sf_bundle *bundle)
     double most = -HUGE_VAL;
     for (uint32_t k = 0; k < bundle->count; k++) {
         sf_plane *plane = &bundle->planes[k];
-        double score = height(bundle, plane, bundle->center);
+        double score = height_of_plane(bundle, plane, bundle->center);
         if (plane->weight == 0 && score > most) {
             most = score;
             worst = plane;
@@ -145,7 +146,7 @@ static bool improve_model(sf_bundle *bundle)
     sf_plane *to = NULL, *from = NULL;
     for (uint32_t k = 0; k < bundle->count; k++) {
         sf_plane *plane = &bundle->planes[k];
-        double h = height(bundle, plane, multiplier);
+        double h = height_of_plane(bundle, plane, multiplier);
         if (h < low) {
             low = h;
             to = plane;

@@ -57,7 +57,7 @@ static void round_multipliers(rounding *proof)
 }
 
 /* A sum of prices in units, rounded down. */
-static wide down(const rounding *proof, wide paid)
+static wide round_down(const rounding *proof, wide paid)
 {
     return paid >> (proof->fraction - proof->unit);
 }
@@ -73,7 +73,7 @@ static void start_node(rounding *proof, uint32_t v)
                     problem->uses[watch->held[h].use].usage[s - problem->first[v]];
         bool never = problem->cost[s] >= SF_FORBIDDEN;
         proof->node[s] =
-            never ? NEVER : down(proof, paid) + problem->cost[s] * ((wide)1 << proof->unit);
+            never ? NEVER : round_down(proof, paid) + problem->cost[s] * ((wide)1 << proof->unit);
     }
 }
 
@@ -114,7 +114,7 @@ static wide take_edge(rounding *proof, uint32_t e)
     return least == INT64_MAX ? NEVER : (wide)least;
 }
 
-static wide least_of_node(const rounding *proof, uint32_t v)
+static wide least_rounded(const rounding *proof, uint32_t v)
 {
     const uint32_t *first = proof->dual->tables->problem->first;
     wide least = NEVER;
@@ -124,7 +124,7 @@ static wide least_of_node(const rounding *proof, uint32_t v)
 }
 
 /* A bound in units as a cost: costs are whole, so it is rounded up. */
-static int64_t to_cost(const rounding *proof, wide units)
+static int64_t rounded_cost(const rounding *proof, wide units)
 {
     wide cost = -(-units >> proof->unit) + proof->dual->tables->problem->base;
     return cost >= SF_FORBIDDEN   ? SF_FORBIDDEN
@@ -132,7 +132,7 @@ static int64_t to_cost(const rounding *proof, wide units)
                                   : (int64_t)cost;
 }
 
-static wide prove(rounding *proof)
+static wide prove_bound(rounding *proof)
 {
     const sf_problem *problem = proof->dual->tables->problem;
     wide sum = 0, paid = 0;
@@ -141,10 +141,10 @@ static wide prove(rounding *proof)
     for (uint32_t e = 0; e < problem->nedges; e++)
         sum += take_edge(proof, e);
     for (uint32_t v = 0; v < problem->nnodes; v++)
-        sum += least_of_node(proof, v);
+        sum += least_rounded(proof, v);
     for (uint32_t slot = 0; slot < proof->dual->watch.count; slot++)
         paid += (wide)proof->multiplier[slot] * sf_watch_limit(&proof->dual->watch, slot);
-    return sum + down(proof, -paid);
+    return sum + round_down(proof, -paid);
 }
 
 int64_t sf_dual_prove(const sf_dual *dual, int64_t *strategy_bound, sf_arena *scratch)
@@ -160,12 +160,12 @@ int64_t sf_dual_prove(const sf_dual *dual, int64_t *strategy_bound, sf_arena *sc
                       .least = SF_ARRAY(scratch, 2 * (size_t)dual->tables->widest, int64_t)};
     choose_unit(&proof);
     round_multipliers(&proof);
-    wide sum = prove(&proof);
+    wide sum = prove_bound(&proof);
     for (uint32_t v = 0; strategy_bound && v < problem->nnodes; v++) {
-        wide least = least_of_node(&proof, v);
+        wide least = least_rounded(&proof, v);
         for (uint32_t s = problem->first[v]; s < problem->first[v + 1]; s++)
-            strategy_bound[s] = to_cost(&proof, sum - least + proof.node[s] + proof.over[s]);
+            strategy_bound[s] = rounded_cost(&proof, sum - least + proof.node[s] + proof.over[s]);
     }
     sf_arena_reset(scratch, mark);
-    return to_cost(&proof, sum);
+    return rounded_cost(&proof, sum);
 }

@@ -38,7 +38,7 @@ static void watch_worst(ramp *r)
     dual->work += problem->nuses + problem->ntimes;
 }
 
-static void correct(ramp *r)
+static void correct_ramp(ramp *r)
 {
     static const double longer = 1.3, shorter = 0.5;
     sf_dual *dual = r->bundle->dual;
@@ -72,7 +72,7 @@ void sf_dual_ramp(sf_bundle *bundle, int sweeps, double step, double deadline, s
         sf_dual_pass(dual, true);
         sf_dual_pass(dual, false);
         watch_worst(&r);
-        correct(&r);
+        correct_ramp(&r);
         if (s < sweeps * 2 / 3)
             continue;
         samples++;

@@ -30,7 +30,7 @@ static double more_than_all(const sf_problem *problem)
     return sum;
 }
 
-static double as_finite(const sf_tables *tables, int64_t cost)
+static double finite_cost(const sf_tables *tables, int64_t cost)
 {
     return cost < SF_FORBIDDEN ? (double)cost : tables->forbidden;
 }
@@ -44,7 +44,7 @@ static void copy_edge(sf_tables *tables, uint32_t e)
     float *turned = straight + (size_t)rows * columns;
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t j = 0; j < columns; j++) {
-            float cost = (float)as_finite(tables, edge->cost[(size_t)i * columns + j]);
+            float cost = (float)finite_cost(tables, edge->cost[(size_t)i * columns + j]);
             straight[(size_t)i * columns + j] = cost;
             turned[(size_t)j * rows + i] = cost;
         }
@@ -60,7 +60,7 @@ void sf_tables_init(sf_tables *tables, const sf_problem *problem, sf_arena *aren
         tables->at[e + 1] = tables->at[e] + cells_of(problem, &problem->edges[e]);
     tables->cells = SF_ARRAY(arena, 2 * tables->at[problem->nedges], float);
     for (uint32_t s = 0; s < strategies; s++)
-        tables->unary[s] = as_finite(tables, problem->cost[s]);
+        tables->unary[s] = finite_cost(tables, problem->cost[s]);
     for (uint32_t e = 0; e < problem->nedges; e++)
         copy_edge(tables, e);
     for (uint32_t v = 0; v < problem->nnodes; v++)

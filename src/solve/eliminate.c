@@ -43,7 +43,7 @@ static uint32_t find_in(const step *s, uint32_t node)
     return at;
 }
 
-static void add_edge(const eliminator *e, step *s, const sf_edge *edge)
+static void add_elimination_edge(const eliminator *e, step *s, const sf_edge *edge)
 {
     bool first = edge->a == s->node;
     size_t columns = sf_problem_count(e->problem, edge->b);
@@ -68,7 +68,7 @@ static void add_message(const eliminator *e, step *s, uint32_t child)
     }
 }
 
-static step make_step(const eliminator *e, uint32_t position)
+static step make_elimination_step(const eliminator *e, uint32_t position)
 {
     const sf_problem *p = e->problem;
     uint32_t v = e->order->node[position], first = e->order->separator_first[position];
@@ -82,7 +82,7 @@ static step make_step(const eliminator *e, uint32_t position)
     for (uint32_t k = 0; k < degree; k++) {
         const sf_edge *edge = &p->edges[p->links[p->link_first[v] + k]];
         if (e->place[sf_edge_other(edge, v)] > position)
-            add_edge(e, &s, edge);
+            add_elimination_edge(e, &s, edge);
     }
     for (size_t k = 0; k < b->nchildren; k++)
         add_message(e, &s, b->children[k]);
@@ -90,7 +90,7 @@ static step make_step(const eliminator *e, uint32_t position)
 }
 
 /* The cost of each strategy of the node, with its tables standing at the offsets given. */
-static void add_up(const sf_problem *problem, const step *s, const size_t *offset, int64_t *sum)
+static void add_costs(const sf_problem *problem, const step *s, const size_t *offset, int64_t *sum)
 {
     memcpy(sum, sf_problem_cost(problem, s->node), s->count * sizeof *sum);
     for (uint32_t k = 0; k < s->ntables; k++) {
@@ -103,7 +103,7 @@ static void add_up(const sf_problem *problem, const step *s, const size_t *offse
     }
 }
 
-static int64_t least_of(const int64_t *values, uint32_t count, uint32_t *at)
+static int64_t least_of_table(const int64_t *values, uint32_t count, uint32_t *at)
 {
     *at = 0;
     for (uint32_t i = 1; i < count; i++)
@@ -114,7 +114,8 @@ static int64_t least_of(const int64_t *values, uint32_t count, uint32_t *at)
 
 /* Counts the separator's strategies up by one, the last node fastest, and moves the offsets along; false
  * after the last. */
-static bool advance(const sf_problem *problem, const step *s, uint32_t *digit, size_t *offset)
+static bool advance_digits(const sf_problem *problem, const step *s, uint32_t *digit,
+                           size_t *offset)
 {
     for (uint32_t d = s->nseparator; d-- > 0;) {
         uint32_t count = sf_problem_count(problem, s->separator[d]);
@@ -132,29 +133,29 @@ static bool advance(const sf_problem *problem, const step *s, uint32_t *digit, s
 static void eliminate_at(eliminator *e, uint32_t position, int64_t *message)
 {
     sf_mark mark = sf_arena_mark(e->arena);
-    step s = make_step(e, position);
+    step s = make_elimination_step(e, position);
     uint32_t *digit = SF_ARRAY(e->arena, s.nseparator, uint32_t), at;
     size_t *offset = SF_ARRAY(e->arena, s.ntables, size_t);
     int64_t *sum = SF_ARRAY(e->arena, s.count, int64_t);
     size_t cell = 0;
     do {
-        add_up(e->problem, &s, offset, sum);
-        message[cell++] = least_of(sum, s.count, &at);
-    } while (advance(e->problem, &s, digit, offset));
+        add_costs(e->problem, &s, offset, sum);
+        message[cell++] = least_of_table(sum, s.count, &at);
+    } while (advance_digits(e->problem, &s, digit, offset));
     sf_arena_reset(e->arena, mark);
 }
 
 static void choose_at(eliminator *e, uint32_t position, uint32_t *choice)
 {
     sf_mark mark = sf_arena_mark(e->arena);
-    step s = make_step(e, position);
+    step s = make_elimination_step(e, position);
     size_t *offset = SF_ARRAY(e->arena, s.ntables, size_t);
     int64_t *sum = SF_ARRAY(e->arena, s.count, int64_t);
     for (uint32_t k = 0; k < s.ntables; k++)
         for (uint32_t d = 0; d < s.nseparator; d++)
             offset[k] += choice[s.separator[d]] * s.tables[k].stride[d];
-    add_up(e->problem, &s, offset, sum);
-    least_of(sum, s.count, &choice[s.node]);
+    add_costs(e->problem, &s, offset, sum);
+    least_of_table(sum, s.count, &choice[s.node]);
     sf_arena_reset(e->arena, mark);
 }
 

@@ -49,7 +49,7 @@ static void count_uses(greedy *g, uint32_t v, int64_t sign)
 
 /* With a strategy in place of its own, a node (counted out of the usage) passes no limit that it did not
  * pass before. */
-static bool fits(greedy *g, uint32_t v, uint32_t strategy)
+static bool strategy_fits_rest(greedy *g, uint32_t v, uint32_t strategy)
 {
     const sf_problem *p = g->problem;
     for (uint32_t u = p->use_first[v]; u < p->use_first[v + 1]; u++) {
@@ -66,7 +66,7 @@ static bool fits(greedy *g, uint32_t v, uint32_t strategy)
 }
 
 /* Each node its cheapest strategy, again and again; within the limits only, if so asked. */
-static void descend(greedy *g, bool limited)
+static void descend_costs(greedy *g, bool limited)
 {
     const sf_problem *p = g->problem;
     bool changed = true;
@@ -78,7 +78,7 @@ static void descend(greedy *g, bool limited)
             if (limited)
                 count_uses(g, v, -1);
             for (uint32_t i = 0; i < sf_problem_count(p, v); i++)
-                if (g->cost[i] < g->cost[best] && (!limited || fits(g, v, i)))
+                if (g->cost[i] < g->cost[best] && (!limited || strategy_fits_rest(g, v, i)))
                     best = i;
             g->choice[v] = best;
             if (limited)
@@ -95,14 +95,14 @@ typedef struct change {
 } change;
 
 /* The cheapest change among the strategies of a node, if it is cheaper than `best`. */
-static void consider(greedy *g, const sf_use *use, int64_t over, change *best)
+static void consider_use(greedy *g, const sf_use *use, int64_t over, change *best)
 {
     uint32_t v = use->node, own = g->choice[v];
     price_node(g, v);
     count_uses(g, v, -1);
     for (uint32_t i = 0; i < sf_problem_count(g->problem, v); i++) {
         int64_t room = use->usage[own] - use->usage[i];
-        if (room <= 0 || g->cost[i] >= SF_FORBIDDEN || !fits(g, v, i))
+        if (room <= 0 || g->cost[i] >= SF_FORBIDDEN || !strategy_fits_rest(g, v, i))
             continue;
         double useful = (double)(room < over ? room : over);
         double price =
@@ -114,13 +114,13 @@ static void consider(greedy *g, const sf_use *use, int64_t over, change *best)
 }
 
 /* Makes room at one point; false when there is none to be made. `live` has the uses that hold it. */
-static bool make_room(greedy *g, uint32_t t, const uint32_t *live, uint32_t nlive)
+static bool make_room_for_use(greedy *g, uint32_t t, const uint32_t *live, uint32_t nlive)
 {
     const sf_problem *p = g->problem;
     while (g->usage[t] > p->limit[t] && g->work < g->work_limit) {
         change best = {.price = HUGE_VAL};
         for (uint32_t k = 0; k < nlive; k++)
-            consider(g, &p->uses[live[k]], g->usage[t] - p->limit[t], &best);
+            consider_use(g, &p->uses[live[k]], g->usage[t] - p->limit[t], &best);
         if (best.price == HUGE_VAL)
             return false;
         count_uses(g, best.node, -1);
@@ -143,7 +143,7 @@ static bool make_room_everywhere(greedy *g, sf_arena *scratch)
                 live[left++] = live[k];
         for (nlive = left; next < p->nuses && p->uses[g->held[next]].begin == t; next++)
             live[nlive++] = g->held[next];
-        all = g->usage[t] <= p->limit[t] || make_room(g, t, live, nlive);
+        all = g->usage[t] <= p->limit[t] || make_room_for_use(g, t, live, nlive);
     }
     return all;
 }
@@ -163,7 +163,7 @@ static void sort_uses(greedy *g, sf_arena *scratch)
 }
 
 /* Each node what it uses least with, over all of its time. */
-static void take_least(greedy *g)
+static void take_least_costs(greedy *g)
 {
     const sf_problem *p = g->problem;
     for (uint32_t v = 0; v < p->nnodes; v++) {
@@ -180,7 +180,7 @@ static void take_least(greedy *g)
     }
 }
 
-static greedy start(const sf_problem *problem, uint32_t *choice, sf_arena *scratch)
+static greedy start_greedy(const sf_problem *problem, uint32_t *choice, sf_arena *scratch)
 {
     uint32_t widest = 0;
     for (uint32_t v = 0; v < problem->nnodes; v++) {
@@ -199,12 +199,12 @@ bool sf_repair(const sf_problem *problem, uint32_t *choice, int64_t work_limit, 
                int64_t *work)
 {
     sf_mark mark = sf_arena_mark(scratch);
-    greedy g = start(problem, choice, scratch);
+    greedy g = start_greedy(problem, choice, scratch);
     g.work_limit = work_limit;
     sf_problem_usage(problem, choice, g.usage);
     bool feasible = make_room_everywhere(&g, scratch);
     if (feasible) {
-        descend(&g, true);
+        descend_costs(&g, true);
         feasible = sf_problem_judge(problem, choice, scratch).feasible;
     }
     *work += g.work;
@@ -216,16 +216,16 @@ bool sf_greedy(const sf_problem *problem, uint32_t *choice, int64_t work_limit, 
                int64_t *work)
 {
     sf_mark mark = sf_arena_mark(scratch);
-    greedy g = start(problem, choice, scratch);
+    greedy g = start_greedy(problem, choice, scratch);
     g.work_limit = work_limit / 4;
     memset(choice, 0, problem->nnodes * sizeof *choice);
-    descend(&g, false);
+    descend_costs(&g, false);
     bool feasible = sf_repair(problem, choice, work_limit / 2, scratch, &g.work);
     if (!feasible) {
-        take_least(&g);
+        take_least_costs(&g);
         sf_problem_usage(problem, choice, g.usage);
         g.work_limit = work_limit;
-        descend(&g, true);
+        descend_costs(&g, true);
         feasible = sf_problem_judge(problem, choice, scratch).feasible;
     }
     *work += g.work;

@@ -19,21 +19,21 @@ static bool goes_before(const sf_grower *g, uint32_t a, uint32_t b)
     return g->regret[a] != g->regret[b] ? g->regret[a] > g->regret[b] : a < b;
 }
 
-static void put(sf_grower *g, uint32_t at, uint32_t node)
+static void put_in_heap(sf_grower *g, uint32_t at, uint32_t node)
 {
     g->heap[at] = node;
     g->place[node] = at + 1;
 }
 
-static void rise(sf_grower *g, uint32_t at)
+static void rise_in_heap(sf_grower *g, uint32_t at)
 {
     uint32_t node = g->heap[at];
     for (; at > 0 && goes_before(g, node, g->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        put(g, at, g->heap[(at - 1) / 2]);
-    put(g, at, node);
+        put_in_heap(g, at, g->heap[(at - 1) / 2]);
+    put_in_heap(g, at, node);
 }
 
-static void sink(sf_grower *g, uint32_t at)
+static void sink_in_heap(sf_grower *g, uint32_t at)
 {
     uint32_t node = g->heap[at];
     for (uint32_t child = 2 * at + 1; child < g->count; child = 2 * at + 1) {
@@ -41,10 +41,10 @@ static void sink(sf_grower *g, uint32_t at)
             child++;
         if (!goes_before(g, g->heap[child], node))
             break;
-        put(g, at, g->heap[child]);
+        put_in_heap(g, at, g->heap[child]);
         at = child;
     }
-    put(g, at, node);
+    put_in_heap(g, at, node);
 }
 
 static uint32_t take_first(sf_grower *g)
@@ -52,15 +52,15 @@ static uint32_t take_first(sf_grower *g)
     uint32_t first = g->heap[0];
     g->place[first] = 0;
     if (--g->count > 0) {
-        put(g, 0, g->heap[g->count]);
-        sink(g, 0);
+        put_in_heap(g, 0, g->heap[g->count]);
+        sink_in_heap(g, 0);
     }
     return first;
 }
 
 /* Deciding */
 
-static uint32_t cheapest(const sf_grower *g, uint32_t node, int64_t *regret)
+static uint32_t cheapest_strategy(const sf_grower *g, uint32_t node, int64_t *regret)
 {
     const int64_t *cost = g->cost + g->problem->first[node];
     uint32_t count = sf_problem_count(g->problem, node), best = 0;
@@ -76,20 +76,21 @@ static uint32_t cheapest(const sf_grower *g, uint32_t node, int64_t *regret)
     return best;
 }
 
-static void meet(sf_grower *g, uint32_t node)
+static void meet_node(sf_grower *g, uint32_t node)
 {
-    cheapest(g, node, &g->regret[node]);
+    cheapest_strategy(g, node, &g->regret[node]);
     if (!g->place[node]) {
-        put(g, g->count++, node);
-        rise(g, g->count - 1);
+        put_in_heap(g, g->count++, node);
+        rise_in_heap(g, g->count - 1);
     } else {
-        rise(g, g->place[node] - 1);
-        sink(g, g->place[node] - 1);
+        rise_in_heap(g, g->place[node] - 1);
+        sink_in_heap(g, g->place[node] - 1);
     }
 }
 
 /* Adds what an edge costs its undecided end. */
-static void add_edge(sf_grower *g, const sf_edge *edge, uint32_t decided, uint32_t strategy)
+static void add_neighbour_edge(sf_grower *g, const sf_edge *edge, uint32_t decided,
+                               uint32_t strategy)
 {
     const sf_problem *p = g->problem;
     uint32_t other = sf_edge_other(edge, decided), count = sf_problem_count(p, other);
@@ -102,7 +103,7 @@ static void add_edge(sf_grower *g, const sf_edge *edge, uint32_t decided, uint32
     g->work += count;
 }
 
-static void decide(sf_grower *g, uint32_t node, uint32_t strategy, uint32_t *choice)
+static void decide_node(sf_grower *g, uint32_t node, uint32_t strategy, uint32_t *choice)
 {
     const sf_problem *p = g->problem;
     g->decided[node] = true;
@@ -112,21 +113,21 @@ static void decide(sf_grower *g, uint32_t node, uint32_t strategy, uint32_t *cho
         uint32_t other = sf_edge_other(edge, node);
         if (g->decided[other])
             continue;
-        add_edge(g, edge, node, strategy);
-        meet(g, other);
+        add_neighbour_edge(g, edge, node, strategy);
+        meet_node(g, other);
     }
 }
 
-static void spread(sf_grower *g, uint32_t *choice)
+static void spread_choice(sf_grower *g, uint32_t *choice)
 {
     int64_t regret;
     while (g->count > 0) {
         uint32_t node = take_first(g);
-        decide(g, node, cheapest(g, node, &regret), choice);
+        decide_node(g, node, cheapest_strategy(g, node, &regret), choice);
     }
 }
 
-static void begin(sf_grower *g)
+static void begin_growth(sf_grower *g)
 {
     const sf_problem *p = g->problem;
     memcpy(g->cost, g->unary, p->first[p->nnodes] * sizeof *g->cost);
@@ -136,32 +137,32 @@ static void begin(sf_grower *g)
 }
 
 /* What no decision reaches begins anew. */
-static void finish(sf_grower *g, uint32_t *choice)
+static void finish_growth(sf_grower *g, uint32_t *choice)
 {
     int64_t regret;
-    spread(g, choice);
+    spread_choice(g, choice);
     for (uint32_t v = 0; v < g->problem->nnodes; v++)
         if (!g->decided[v]) {
-            decide(g, v, cheapest(g, v, &regret), choice);
-            spread(g, choice);
+            decide_node(g, v, cheapest_strategy(g, v, &regret), choice);
+            spread_choice(g, choice);
         }
 }
 
 void sf_grow(sf_grower *g, uint32_t node, uint32_t strategy, uint32_t *choice)
 {
-    begin(g);
-    decide(g, node, strategy, choice);
-    finish(g, choice);
+    begin_growth(g);
+    decide_node(g, node, strategy, choice);
+    finish_growth(g, choice);
 }
 
 void sf_grow_rest(sf_grower *g, const bool *fixed, uint32_t *choice)
 {
-    begin(g);
+    begin_growth(g);
     memcpy(g->decided, fixed, g->problem->nnodes * sizeof *fixed);
     for (uint32_t v = 0; v < g->problem->nnodes; v++)
         if (fixed[v])
-            decide(g, v, choice[v], choice);
-    finish(g, choice);
+            decide_node(g, v, choice[v], choice);
+    finish_growth(g, choice);
 }
 
 /* Settling */
@@ -175,9 +176,9 @@ static bool settle_node(sf_grower *g, uint32_t node, uint32_t *choice)
     for (uint32_t l = p->link_first[node]; l < p->link_first[node + 1]; l++) {
         const sf_edge *edge = &p->edges[p->links[l]];
         uint32_t other = sf_edge_other(edge, node);
-        add_edge(g, edge, other, choice[other]);
+        add_neighbour_edge(g, edge, other, choice[other]);
     }
-    uint32_t best = cheapest(g, node, &regret);
+    uint32_t best = cheapest_strategy(g, node, &regret);
     if (cost[best] >= cost[choice[node]])
         return false;
     choice[node] = best;

@@ -13,7 +13,7 @@ sf_net_view sf_net_view_of(const sf_network *net, uint32_t edge, uint32_t node)
                          net->nodes[other].count};
 }
 
-static int64_t take_least(int64_t *values, size_t count)
+static int64_t take_least_row(int64_t *values, size_t count)
 {
     int64_t least = SF_FORBIDDEN;
     for (size_t i = 0; i < count; i++)
@@ -28,13 +28,13 @@ static int64_t take_least(int64_t *values, size_t count)
 
 void sf_net_normalize(sf_network *net, uint32_t node)
 {
-    net->base += take_least(net->nodes[node].cost, net->nodes[node].count);
+    net->base += take_least_row(net->nodes[node].cost, net->nodes[node].count);
 }
 
 static void normalize_edge(sf_network *net, uint32_t edge)
 {
     sf_net_edge *e = &net->edges[edge];
-    net->base += take_least(e->cost, (size_t)net->nodes[e->a].count * net->nodes[e->b].count);
+    net->base += take_least_row(e->cost, (size_t)net->nodes[e->a].count * net->nodes[e->b].count);
 }
 
 static void init_node(sf_network *net, const sf_problem *problem, uint32_t v)
@@ -123,7 +123,7 @@ static void compact_edge(sf_network *net, uint32_t edge, uint32_t node, const bo
     }
 }
 
-static void compact(int64_t *values, uint32_t count, const bool *keep)
+static void compact_costs(int64_t *values, uint32_t count, const bool *keep)
 {
     uint32_t to = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -145,9 +145,9 @@ void sf_net_keep(sf_network *net, uint32_t v, const bool *keep)
     }
     for (size_t k = 0; k < node->nlinks; k++)
         compact_edge(net, node->links[k], v, keep);
-    compact(node->cost, node->count, keep);
+    compact_costs(node->cost, node->count, keep);
     for (size_t k = 0; k < node->nuses; k++)
-        compact(node->uses[k].usage, node->count, keep);
+        compact_costs(node->uses[k].usage, node->count, keep);
     uint32_t *name = SF_ARRAY(net->arena, left, uint32_t);
     for (uint32_t i = 0, to = 0; i < node->count; i++)
         if (keep[i])
@@ -328,7 +328,7 @@ void sf_net_problem(const sf_network *net, sf_arena *arena, sf_problem *out, uin
     SF_ASSERT(status == SF_OK);
 }
 
-static uint32_t index_of(const uint32_t *names, uint32_t count, uint32_t name)
+static uint32_t index_of_edge(const uint32_t *names, uint32_t count, uint32_t name)
 {
     uint32_t at = 0;
     while (at < count && names[at] != name)
@@ -346,7 +346,8 @@ void sf_net_lift(const sf_network *net, const uint32_t *node_of, uint32_t count,
         const sf_net_note *note = &net->notes[n];
         size_t at = 0;
         for (uint32_t k = 0; k < note->count; k++)
-            at = at * note->sizes[k] + index_of(note->names[k], note->sizes[k], out[note->by[k]]);
+            at = at * note->sizes[k] +
+                 index_of_edge(note->names[k], note->sizes[k], out[note->by[k]]);
         out[note->node] = note->pick[at];
     }
 }

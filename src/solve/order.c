@@ -27,30 +27,30 @@ typedef struct orderer {
     uint32_t *merged; /* [nnodes] scratch */
 } orderer;
 
-static bool before(entry a, entry b)
+static bool entry_before(entry a, entry b)
 {
     return a.size < b.size || (a.size == b.size && a.node < b.node);
 }
 
-static void push(orderer *o, entry e)
+static void push_entry(orderer *o, entry e)
 {
     SF_PUSH(o->arena, o->heap, o->nheap, o->heap_capacity, e);
     size_t at = o->nheap - 1;
-    while (at > 0 && before(e, o->heap[(at - 1) / 2])) {
+    while (at > 0 && entry_before(e, o->heap[(at - 1) / 2])) {
         o->heap[at] = o->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
     o->heap[at] = e;
 }
 
-static entry pop(orderer *o)
+static entry pop_entry(orderer *o)
 {
     entry top = o->heap[0], last = o->heap[--o->nheap];
     size_t at = 0;
     for (size_t child = 1; child < o->nheap; child = 2 * at + 1) {
-        if (child + 1 < o->nheap && before(o->heap[child + 1], o->heap[child]))
+        if (child + 1 < o->nheap && entry_before(o->heap[child + 1], o->heap[child]))
             child++;
-        if (!before(o->heap[child], last))
+        if (!entry_before(o->heap[child], last))
             break;
         o->heap[at] = o->heap[child];
         at = child;
@@ -60,7 +60,7 @@ static entry pop(orderer *o)
     return top;
 }
 
-static void measure(orderer *o, uint32_t v)
+static void measure_node(orderer *o, uint32_t v)
 {
     double size = log2(sf_problem_count(o->problem, v));
     for (uint32_t k = 0; k < o->rows[v].count; k++)
@@ -68,7 +68,7 @@ static void measure(orderer *o, uint32_t v)
     if (size == o->size[v])
         return;
     o->size[v] = size;
-    push(o, (entry){size, v});
+    push_entry(o, (entry){size, v});
 }
 
 static int order_ids(const void *left, const void *right)
@@ -95,7 +95,7 @@ static void fill_rows(orderer *o)
 }
 
 /* The neighbours of u become those of u and v, without the two. */
-static void unite(orderer *o, uint32_t u, uint32_t v)
+static void unite_nodes(orderer *o, uint32_t u, uint32_t v)
 {
     const row *a = &o->rows[u], *b = &o->rows[v];
     uint32_t n = 0, i = 0, j = 0;
@@ -119,12 +119,12 @@ static void unite(orderer *o, uint32_t u, uint32_t v)
 }
 
 /* Eliminates nodes until all are, or the work is over the limit. */
-static bool run(orderer *o, int64_t limit, sf_elimination *out)
+static bool run_elimination(orderer *o, int64_t limit, sf_elimination *out)
 {
     uint32_t position = 0, nseparator = 0;
     size_t capacity = 0, count = 0;
     while (o->nheap > 0) {
-        entry e = pop(o);
+        entry e = pop_entry(o);
         if (o->size[e.node] != e.size)
             continue;
         const row *r = &o->rows[e.node];
@@ -141,9 +141,9 @@ static bool run(orderer *o, int64_t limit, sf_elimination *out)
         nseparator += r->count;
         o->size[e.node] = -1;
         for (uint32_t k = 0; k < r->count; k++)
-            unite(o, r->nodes[k], e.node);
+            unite_nodes(o, r->nodes[k], e.node);
         for (uint32_t k = 0; k < r->count; k++)
-            measure(o, r->nodes[k]);
+            measure_node(o, r->nodes[k]);
     }
     out->separator_first[position] = nseparator;
     return true;
@@ -179,9 +179,9 @@ bool sf_order_find(const sf_problem *problem, int64_t limit, sf_arena *arena, sf
     fill_rows(&o);
     for (uint32_t v = 0; v < nnodes; v++) {
         o.size[v] = -1;
-        measure(&o, v);
+        measure_node(&o, v);
     }
-    if (!run(&o, limit, out))
+    if (!run_elimination(&o, limit, out))
         return false;
     sort_separators(problem, out, arena);
     return true;

@@ -100,8 +100,8 @@ sf_status sf_problem_add_use(sf_problem_builder *builder, uint32_t node, int64_t
     return SF_OK;
 }
 
-static sf_status add_loop(sf_problem_builder *builder, size_t id, sf_build_node *node,
-                          const int64_t *costs, sf_diag *diag)
+static sf_status add_loop_cost(sf_problem_builder *builder, size_t id, sf_build_node *node,
+                               const int64_t *costs, sf_diag *diag)
 {
     int64_t *copy;
     size_t count = node->count;
@@ -122,7 +122,7 @@ sf_status sf_problem_add_edge(sf_problem_builder *builder, uint32_t a, uint32_t 
     if (id >= ID_LIMIT)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "edge %zu: too many edges", id);
     if (a == b)
-        return add_loop(builder, id, &builder->nodes[a], costs, diag);
+        return add_loop_cost(builder, id, &builder->nodes[a], costs, diag);
     size_t cells = (size_t)builder->nodes[a].count * builder->nodes[b].count;
     int64_t *copy;
     SF_TRY(take_costs(builder, "edge", id, cells, costs, &copy, diag));
@@ -220,7 +220,7 @@ static void make_uses(sf_problem_builder *builder, sf_problem *problem)
     problem->uses = uses;
 }
 
-static void make_nodes(sf_problem_builder *builder, sf_problem *problem)
+static void make_problem_nodes(sf_problem_builder *builder, sf_problem *problem)
 {
     problem->nnodes = (uint32_t)builder->nnodes;
     uint32_t *first = SF_ARRAY(builder->arena, problem->nnodes + 1, uint32_t);
@@ -266,7 +266,7 @@ sf_status sf_problem_finish(sf_problem_builder *builder, sf_problem *out, sf_dia
                        builder->limit);
     if (!builder->limited)
         builder->nuses = 0;
-    make_nodes(builder, &problem);
+    make_problem_nodes(builder, &problem);
     if (builder->points) {
         problem.ntimes = builder->ntimes;
         problem.time = builder->times;

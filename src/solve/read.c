@@ -24,22 +24,19 @@ typedef struct reader {
     sf_diag *diag;
 } reader;
 
-#define FAIL(in, value, ...)                                                                       \
-    sf_fail((in)->diag, SF_EINPUT, sf_json_loc(value, (in)->text, (in)->file), __VA_ARGS__)
-
 /* The array under a key; with `count` items unless that is SIZE_MAX. */
 static sf_status get_array(reader *in, const sf_json *object, const char *key, size_t count,
                            const sf_json **out)
 {
     const sf_json *array = sf_json_get(object, key);
     if (!array)
-        return FAIL(in, object, "there is no \"%s\" here", key);
+        return SF_JSON_FAIL(in, object, "there is no \"%s\" here", key);
     if (sf_json_kind_of(array) != SF_JSON_ARRAY)
-        return FAIL(in, array, "\"%s\" must be an array, not %s", key,
-                    sf_json_kind_name(sf_json_kind_of(array)));
+        return SF_JSON_FAIL(in, array, "\"%s\" must be an array, not %s", key,
+                            sf_json_kind_name(sf_json_kind_of(array)));
     if (count != SIZE_MAX && sf_json_count(array) != count)
-        return FAIL(in, array, "\"%s\" has %zu items where %zu are needed", key,
-                    sf_json_count(array), count);
+        return SF_JSON_FAIL(in, array, "\"%s\" has %zu items where %zu are needed", key,
+                            sf_json_count(array), count);
     *out = array;
     return SF_OK;
 }
@@ -61,24 +58,27 @@ static sf_status get_row(reader *in, const sf_json *row, const char *what, size_
 {
     size_t have = sf_json_count(row);
     if (sf_json_kind_of(row) != SF_JSON_ARRAY)
-        return FAIL(in, row, "%s %zu must be an array", what, id);
+        return SF_JSON_FAIL(in, row, "%s %zu must be an array", what, id);
     if (count != SIZE_MAX && have != count)
-        return FAIL(in, row, "%s %zu: %zu numbers where %zu are needed", what, id, have, count);
+        return SF_JSON_FAIL(in, row, "%s %zu: %zu numbers where %zu are needed", what, id, have,
+                            count);
     if (have > in->capacity) {
         in->capacity = 2 * have;
         in->numbers = SF_ARRAY(in->scratch, in->capacity, int64_t);
     }
     for (size_t i = 0; i < have; i++)
         if (!get_cost(sf_json_item(row, i), &in->numbers[i]))
-            return FAIL(in, sf_json_item(row, i), "%s %zu: not an integer of 64 bits", what, id);
+            return SF_JSON_FAIL(in, sf_json_item(row, i), "%s %zu: not an integer of 64 bits", what,
+                                id);
     return SF_OK;
 }
 
 /* The builder knows what is wrong, the reader where: its message with a place. */
-static sf_status place(reader *in, const sf_json *value, sf_diag *found, sf_status status)
+static sf_status place_failure(reader *in, const sf_json *value, sf_diag *found, sf_status status)
 {
     if (status != SF_OK)
-        FAIL(in, value, "%s", found->messages[0].text ? found->messages[0].text : "no memory");
+        SF_JSON_FAIL(in, value, "%s",
+                     found->messages[0].text ? found->messages[0].text : "no memory");
     sf_diag_clear(found);
     return status;
 }
@@ -98,7 +98,7 @@ static sf_status read_uses(reader *in, const sf_json *nodes)
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_use(&in->builder, (uint32_t)v, begin, end, in->numbers, &found);
-        SF_TRY(place(in, begin > end ? interval : row, &found, status));
+        SF_TRY(place_failure(in, begin > end ? interval : row, &found, status));
     }
     return SF_OK;
 }
@@ -113,7 +113,7 @@ static sf_status read_nodes(reader *in, const sf_json *nodes, bool limited)
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_node(&in->builder, (uint32_t)sf_json_count(row), in->numbers, &found);
-        SF_TRY(place(in, row, &found, status));
+        SF_TRY(place_failure(in, row, &found, status));
     }
     return limited ? read_uses(in, nodes) : SF_OK;
 }
@@ -129,15 +129,16 @@ static sf_status read_edges(reader *in, const sf_json *edges)
         SF_TRY(get_row(in, pair, "the nodes of edge", e, 2));
         uint64_t a = (uint64_t)in->numbers[0], b = (uint64_t)in->numbers[1];
         if (a >= nnodes || b >= nnodes)
-            return FAIL(in, pair, "edge %zu goes to node %" PRId64 ", and there are %zu nodes", e,
-                        (int64_t)(a >= nnodes ? a : b), nnodes);
+            return SF_JSON_FAIL(in, pair,
+                                "edge %zu goes to node %" PRId64 ", and there are %zu nodes", e,
+                                (int64_t)(a >= nnodes ? a : b), nnodes);
         size_t cells = (size_t)sf_problem_builder_count(&in->builder, a) *
                        sf_problem_builder_count(&in->builder, b);
         SF_TRY(get_row(in, row, "the costs of edge", e, cells));
         sf_diag found = {0};
         sf_status status =
             sf_problem_add_edge(&in->builder, (uint32_t)a, (uint32_t)b, in->numbers, &found);
-        SF_TRY(place(in, row, &found, status));
+        SF_TRY(place_failure(in, row, &found, status));
     }
     return SF_OK;
 }
@@ -148,23 +149,23 @@ static sf_status read_problem(reader *in, const sf_json *problem)
     const sf_json *limit = sf_json_get(problem, "usage_limit");
     bool limited = sf_json_kind_of(limit) != SF_JSON_NULL;
     if (sf_json_kind_of(nodes) != SF_JSON_OBJECT)
-        return FAIL(in, nodes ? nodes : problem, "a problem needs an object \"nodes\"");
+        return SF_JSON_FAIL(in, nodes ? nodes : problem, "a problem needs an object \"nodes\"");
     if (limited) {
         int64_t value;
         if (!sf_json_int(limit, &value) || value < 0)
-            return FAIL(in, limit, "\"usage_limit\" must be an integer from 0 to 2^63 - 1");
+            return SF_JSON_FAIL(in, limit, "\"usage_limit\" must be an integer from 0 to 2^63 - 1");
         sf_problem_set_limit(&in->builder, value);
     }
     SF_TRY(read_nodes(in, nodes, limited));
     if (!edges)
         return SF_OK;
     if (sf_json_kind_of(edges) != SF_JSON_OBJECT)
-        return FAIL(in, edges, "\"edges\" must be an object");
+        return SF_JSON_FAIL(in, edges, "\"edges\" must be an object");
     return read_edges(in, edges);
 }
 
-static sf_status parse(sf_str text, const char *file, sf_arena *scratch, sf_arena *arena,
-                       sf_problem *out, sf_diag *diag)
+static sf_status parse_problem(sf_str text, const char *file, sf_arena *scratch, sf_arena *arena,
+                               sf_problem *out, sf_diag *diag)
 {
     const sf_json *root;
     SF_TRY(sf_json_parse(text, file, scratch, &root, diag));
@@ -179,7 +180,7 @@ sf_status sf_problem_parse(sf_str text, const char *file, sf_arena *arena, sf_pr
                            sf_diag *diag)
 {
     sf_arena scratch = {0};
-    sf_status status = parse(text, file, &scratch, arena, out, diag);
+    sf_status status = parse_problem(text, file, &scratch, arena, out, diag);
     sf_arena_free(&scratch);
     return status;
 }

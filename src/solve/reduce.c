@@ -29,7 +29,7 @@ bool sf_rule_forbidden(sf_network *net, uint32_t v)
 }
 
 /* Splits cost[i][x] into own[i] + other[x], where it is such a sum. */
-static bool split(const sf_net_view *view, uint32_t count, int64_t *own, int64_t *other)
+static bool split_table(const sf_net_view *view, uint32_t count, int64_t *own, int64_t *other)
 {
     for (uint32_t i = 0; i < count; i++) {
         own[i] = SF_FORBIDDEN;
@@ -63,7 +63,7 @@ bool sf_rule_separable(sf_network *net, uint32_t v)
         sf_mark mark = sf_arena_mark(net->arena);
         int64_t *own = SF_ARRAY(net->arena, node->count, int64_t);
         int64_t *other = SF_ARRAY(net->arena, view.count, int64_t);
-        if (split(&view, node->count, own, other)) {
+        if (split_table(&view, node->count, own, other)) {
             sf_net_node *there = &net->nodes[view.node];
             for (uint32_t i = 0; i < node->count; i++)
                 node->cost[i] = sf_cost_add(node->cost[i], own[i]);
@@ -95,8 +95,8 @@ static bool only_choice(const sf_net_view *view, uint32_t count, uint32_t *pick)
     return true;
 }
 
-static void note(sf_network *net, uint32_t v, uint32_t count, const uint32_t *by,
-                 const uint32_t *pick)
+static void note_step(sf_network *net, uint32_t v, uint32_t count, const uint32_t *by,
+                      const uint32_t *pick)
 {
     sf_net_note entry = {.node = v, .count = count};
     size_t cells = 1;
@@ -114,7 +114,7 @@ static void note(sf_network *net, uint32_t v, uint32_t count, const uint32_t *by
 }
 
 /* Gives what node v pays and uses to node u, whose strategy x makes v take pick[x]. */
-static void merge(sf_network *net, uint32_t v, uint32_t u, uint32_t edge, const uint32_t *pick)
+static void merge_node(sf_network *net, uint32_t v, uint32_t u, uint32_t edge, const uint32_t *pick)
 {
     sf_net_node *gone = &net->nodes[v], *stays = &net->nodes[u];
     sf_net_view view = sf_net_view_of(net, edge, v);
@@ -122,7 +122,7 @@ static void merge(sf_network *net, uint32_t v, uint32_t u, uint32_t edge, const 
         int64_t cost = view.cost[pick[x] * view.own + x * view.other];
         stays->cost[x] = sf_cost_add(stays->cost[x], sf_cost_add(cost, gone->cost[pick[x]]));
     }
-    note(net, v, 1, &u, pick);
+    note_step(net, v, 1, &u, pick);
     sf_net_cut(net, edge);
     while (gone->nlinks > 0) {
         uint32_t e = gone->links[gone->nlinks - 1];
@@ -154,9 +154,9 @@ static void merge_pair(sf_network *net, uint32_t v, uint32_t u, uint32_t edge, u
     uint32_t *other = SF_ARRAY(net->arena, a->count, uint32_t);
     bool lighter = a->nuses + a->nlinks <= b->nuses + b->nlinks;
     if (lighter || !only_choice(&back, b->count, other))
-        merge(net, v, u, edge, pick);
+        merge_node(net, v, u, edge, pick);
     else
-        merge(net, u, v, edge, other);
+        merge_node(net, u, v, edge, other);
 }
 
 bool sf_rule_determined(sf_network *net, uint32_t v)
@@ -186,7 +186,7 @@ static void eliminate_alone(sf_network *net, uint32_t v)
         net->infeasible = true;
     else
         net->base += node->cost[best];
-    note(net, v, 0, NULL, &best);
+    note_step(net, v, 0, NULL, &best);
     sf_net_remove(net, v);
 }
 
@@ -208,15 +208,15 @@ static void eliminate_leaf(sf_network *net, uint32_t v)
         }
         cost[x] = sf_cost_add(cost[x], least);
     }
-    note(net, v, 1, &view.node, pick);
+    note_step(net, v, 1, &view.node, pick);
     sf_net_cut(net, edge);
     sf_net_remove(net, v);
     sf_net_normalize(net, view.node);
 }
 
 /* The least of own[i] + right[i][y] over i, for one x; own holds the cost of v and of its edge with x. */
-static void fold_row(const int64_t *own, uint32_t count, const sf_net_view *right, int64_t *least,
-                     uint32_t *pick)
+static void fold_cost_row(const int64_t *own, uint32_t count, const sf_net_view *right,
+                          int64_t *least, uint32_t *pick)
 {
     for (uint32_t y = 0; y < right->count; y++)
         least[y] = SF_FORBIDDEN;
@@ -247,10 +247,10 @@ static void eliminate_between(sf_network *net, uint32_t v)
         for (uint32_t i = 0; i < node->count; i++)
             own[i] = sf_cost_add(node->cost[i], left.cost[i * left.own + x * left.other]);
         size_t row = (size_t)x * right.count;
-        fold_row(own, node->count, &right, least + row, pick + row);
+        fold_cost_row(own, node->count, &right, least + row, pick + row);
     }
     net->work += (int64_t)cells * node->count;
-    note(net, v, 2, (uint32_t[]){left.node, right.node}, pick);
+    note_step(net, v, 2, (uint32_t[]){left.node, right.node}, pick);
     sf_net_cut(net, edges[0]);
     sf_net_cut(net, edges[1]);
     sf_net_remove(net, v);

@@ -31,7 +31,7 @@ static size_t count_cells(const sf_problem *problem)
 }
 
 /* What a part of the solver took of a share is taken of the whole. */
-static void settle(sf_budget *budget, const sf_budget *share)
+static void settle_share(sf_budget *budget, const sf_budget *share)
 {
     budget->work = share->work;
     budget->asked = share->asked;
@@ -48,7 +48,7 @@ static sf_status run_branch(const sf_problem *problem, sf_budget *budget, double
                         .bound = known->bound};
     uint32_t *choice = SF_ARRAY(arena, problem->nnodes, uint32_t);
     SF_TRY(sf_branch_solve(&branch, problem, choice, arena, diag));
-    settle(budget, &part);
+    settle_share(budget, &part);
     known->bound = branch.bound;
     if (branch.found) {
         memcpy(known->choice, choice, problem->nnodes * sizeof *choice);
@@ -78,7 +78,7 @@ static void run_search(const sf_problem *problem, sf_budget *budget, double shar
     options.gap = options.gap > gap ? options.gap : gap;
     part.options = &options;
     sf_search(problem, &part, &found, known->choice);
-    settle(budget, &part);
+    settle_share(budget, &part);
     known->feasible = found.feasible;
     known->cost = found.feasible ? found.cost : SF_FORBIDDEN;
     known->bound = found.bound > known->bound ? found.bound : known->bound;
@@ -126,7 +126,7 @@ static sf_status run_close(const sf_problem *problem, sf_budget *budget, const h
                         .bound = known->bound,
                         .multiplier = pick_points(problem, &rest, hint->multiplier, arena)};
     SF_TRY(sf_branch_solve(&branch, &rest, choice, arena, diag));
-    settle(budget, &part);
+    settle_share(budget, &part);
     known->bound = branch.bound;
     if (branch.found) {
         sf_net_lift(&net, node_of, rest.nnodes, choice, known->choice);
@@ -135,7 +135,7 @@ static sf_status run_close(const sf_problem *problem, sf_budget *budget, const h
     return SF_OK;
 }
 
-static bool is_done(const sf_answer *known, const sf_budget *budget)
+static bool rest_is_done(const sf_answer *known, const sf_budget *budget)
 {
     if (known->bound >= known->cost || sf_budget_spent(budget))
         return true;
@@ -182,9 +182,9 @@ static sf_status search_and_close(const sf_problem *problem, sf_budget *budget, 
     for (uint32_t s = 0; s < problem->first[problem->nnodes]; s++)
         found.strategy_bound[s] = problem->base;
     run_search(problem, budget, share, CLOSE_GAP, out, &found);
-    if (out->feasible && !is_done(out, budget))
+    if (out->feasible && !rest_is_done(out, budget))
         SF_TRY(run_close(problem, budget, &found, arena, out, diag));
-    if (!is_done(out, budget))
+    if (!rest_is_done(out, budget))
         run_search(problem, budget, share, 0, out, &found);
     return SF_OK;
 }
@@ -204,11 +204,11 @@ sf_status sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *
         out->feasible = true;
         out->cost = rough.cost;
     }
-    if (small && !is_done(out, budget))
+    if (small && !rest_is_done(out, budget))
         SF_TRY(run_branch(problem, budget, 0.25, arena, out, diag));
-    if (!is_done(out, budget))
+    if (!rest_is_done(out, budget))
         SF_TRY(search_and_close(problem, budget, small ? 0.5 : 1, arena, out, diag));
-    if (small && !is_done(out, budget))
+    if (small && !rest_is_done(out, budget))
         SF_TRY(run_branch(problem, budget, 1, arena, out, diag));
     if (rough.cost < out->cost) {
         rough.bound = out->bound;

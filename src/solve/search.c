@@ -125,7 +125,7 @@ static void set_temperature(search *s)
     s->round_cold = s->cold + (s->hot - s->cold) * to * to * to;
 }
 
-static void adopt(search *s, const uint32_t *choice, int64_t cost)
+static void adopt_choice(search *s, const uint32_t *choice, int64_t cost)
 {
     if (s->found->feasible && s->found->cost <= cost)
         return;
@@ -150,19 +150,19 @@ static void adopt_read(search *s)
         sf_repair(s->problem, t->scratch, s->unit, &s->arena, &s->budget->work);
         verdict = sf_problem_judge(s->problem, t->scratch, &s->arena);
         if (verdict.feasible)
-            adopt(s, t->scratch, verdict.cost);
+            adopt_choice(s, t->scratch, verdict.cost);
     } else if (verdict.feasible) {
-        adopt(s, t->read, verdict.cost);
+        adopt_choice(s, t->read, verdict.cost);
     }
 }
 
 /* Puts together what the units of a round found: answers for all, planes and points for the bundle. */
-static void gather(search *s)
+static void gather_streams(search *s)
 {
     sf_bundle *bundle = &s->trial.bundle;
     for (int k = 0; k < STREAMS; k++)
         if (s->streams[k].found)
-            adopt(s, s->streams[k].best, s->streams[k].best_cost);
+            adopt_choice(s, s->streams[k].best, s->streams[k].best_cost);
     if (s->found->feasible && sf_budget_spent(s->budget))
         return;
     adopt_read(s);
@@ -177,7 +177,7 @@ static void gather(search *s)
 }
 
 /* The bound in integers, where the estimate says that it is a better one. */
-static void prove(search *s)
+static void prove_best(search *s)
 {
     if (s->trial.estimate <= (double)s->found->bound)
         return;
@@ -186,7 +186,7 @@ static void prove(search *s)
     s->budget->work += sf_tables_cells(&s->tables);
 }
 
-static bool is_done(const search *s)
+static bool search_is_done(const search *s)
 {
     const sf_solve_found *found = s->found;
     if (found->bound >= SF_FORBIDDEN || sf_budget_spent(s->budget))
@@ -196,7 +196,7 @@ static bool is_done(const search *s)
                                gap <= s->budget->options->gap * fabs((double)found->cost));
 }
 
-static void run_round(search *s)
+static void run_search_round(search *s)
 {
     int64_t before = work_done(s);
     if (s->left == 0)
@@ -211,8 +211,8 @@ static void run_round(search *s)
     s->budget->work += work_done(s) - before;
     s->rounds++;
     s->left--;
-    gather(s);
-    prove(s);
+    gather_streams(s);
+    prove_best(s);
     sf_trial_next(&s->trial, s->streams, STREAMS, 0.01 * gap_now(s));
     sf_budget_report(s->budget, s->found->feasible, s->found->cost, s->found->bound);
 }
@@ -227,7 +227,7 @@ static double first_price(const search *s)
 }
 
 /* Sweeps that a share of the rest of the budget pays for: at least one, at most so many. */
-static int affordable(const search *s, double share, int most)
+static int affordable_streams(const search *s, double share, int most)
 {
     const sf_budget *budget = s->budget;
     double sweeps = most;
@@ -247,19 +247,19 @@ static void start_bound(search *s)
     double deadline = s->budget->deadline, before = sf_now();
     sf_trial_run(t, 1, deadline);
     s->sweep_seconds = 2 * (sf_now() - before) + 1e-9;
-    sf_trial_run(t, affordable(s, 0.05, FIRST_SWEEPS) * sweep, deadline);
+    sf_trial_run(t, affordable_streams(s, 0.05, FIRST_SWEEPS) * sweep, deadline);
     sf_trial_judge(t);
     if (s->problem->ntimes > 0) {
-        int sweeps = affordable(s, 0.2, RAMP_SWEEPS);
+        int sweeps = affordable_streams(s, 0.2, RAMP_SWEEPS);
         sf_dual_ramp(&t->bundle, sweeps, first_price(s), deadline, &s->arena);
         t->read_value = HUGE_VAL;
-        sf_trial_run(t, affordable(s, 0.05, FIRST_SWEEPS) * sweep, deadline);
+        sf_trial_run(t, affordable_streams(s, 0.05, FIRST_SWEEPS) * sweep, deadline);
         sf_trial_judge(t);
     }
     s->budget->work += t->dual.work;
     sf_trial_restart(t);
     adopt_read(s);
-    prove(s);
+    prove_best(s);
 }
 
 static void start_streams(search *s)
@@ -271,7 +271,7 @@ static void start_streams(search *s)
         if (s->found->feasible)
             sf_stream_know(&s->streams[k], s->choice, s->found->cost);
     }
-    s->unit = 2 * sf_tables_cells(&s->tables) * affordable(s, 0.01, SWEEPS_A_UNIT);
+    s->unit = 2 * sf_tables_cells(&s->tables) * affordable_streams(s, 0.01, SWEEPS_A_UNIT);
     s->unit = s->unit < LEAST_UNIT ? LEAST_UNIT : s->unit;
     s->started = sf_now();
     s->started_work = s->budget->work;
@@ -305,8 +305,8 @@ void sf_search(const sf_problem *problem, sf_budget *budget, sf_solve_found *fou
     s->unit = sf_tables_cells(&s->tables);
     start_bound(s);
     start_streams(s);
-    while (!is_done(s))
-        run_round(s);
+    while (!search_is_done(s))
+        run_search_round(s);
     if (!found->feasible)
         memcpy(choice, s->trial.read, problem->nnodes * sizeof *choice);
     tell_center(s);

@@ -33,7 +33,7 @@ void sf_stream_init(sf_stream *stream, const sf_tables *tables, uint64_t seed, s
     stream->forbidden = (int64_t)fmin(tables->forbidden, (double)SF_FORBIDDEN);
 }
 
-static int64_t cost_of(const sf_stream *stream, const uint32_t *choice)
+static int64_t cost_of_choice(const sf_stream *stream, const uint32_t *choice)
 {
     const sf_problem *problem = stream->tables->problem;
     int64_t sum = problem->base;
@@ -81,7 +81,7 @@ void sf_stream_start(sf_stream *stream, const uint32_t *choice, const sf_watch *
     memmove(stream->choice, choice, watch->problem->nnodes * sizeof *choice);
     sf_watch_copy(&stream->watch, watch);
     memcpy(stream->price, price, watch->count * sizeof *price);
-    stream->cost = cost_of(stream, stream->choice);
+    stream->cost = cost_of_choice(stream, stream->choice);
     for (uint32_t slot = 0; slot < watch->count; slot++)
         stream->pressure[slot] = least_pressure;
     sf_watch_usage(&stream->watch, stream->choice, stream->usage);
@@ -97,7 +97,7 @@ void sf_stream_know(sf_stream *stream, const uint32_t *choice, int64_t cost)
     stream->found = true;
 }
 
-static void add_point(sf_stream *stream, uint32_t point)
+static void add_watched_point(sf_stream *stream, uint32_t point)
 {
     uint32_t before = stream->watch.count;
     sf_watch_add(&stream->watch, point);
@@ -111,7 +111,7 @@ static void add_point(sf_stream *stream, uint32_t point)
 
 /* The present assignment is cheaper than the best and within the limit where that is watched. Keeps it if
  * it keeps to all rules. */
-static void check(sf_stream *stream)
+static void check_stream(sf_stream *stream)
 {
     const sf_problem *problem = stream->tables->problem;
     uint32_t worst = problem->ntimes;
@@ -126,7 +126,7 @@ static void check(sf_stream *stream)
         }
     }
     if (worst < problem->ntimes)
-        add_point(stream, worst);
+        add_watched_point(stream, worst);
     else if (is_allowed(stream))
         sf_stream_know(stream, stream->choice, stream->cost);
 }
@@ -170,7 +170,7 @@ static void take_move(sf_stream *stream, int64_t change)
         stream->usage[slot] += stream->change[slot];
     stream->cost += change;
     if (stream->cost < stream->best_cost && within_limits(stream))
-        check(stream);
+        check_stream(stream);
 }
 
 /* A strategy of the root: the better, the likelier. */
@@ -188,7 +188,7 @@ static uint32_t draw_strategy(sf_stream *stream, const double *value, double tem
     return best;
 }
 
-static void move(sf_stream *stream, double temperature)
+static void move_once(sf_stream *stream, double temperature)
 {
     sf_tree *tree = &stream->tree;
     uint32_t root = sf_dice_below(&stream->dice, stream->tables->problem->nnodes);
@@ -204,7 +204,7 @@ static void move(sf_stream *stream, double temperature)
     memset(stream->change, 0, stream->watch.count * sizeof *stream->change);
 }
 
-static void press(sf_stream *stream)
+static void press_prices(sf_stream *stream)
 {
     for (uint32_t slot = 0; slot < stream->watch.count; slot++) {
         bool over = stream->usage[slot] > sf_watch_limit(&stream->watch, slot);
@@ -214,7 +214,7 @@ static void press(sf_stream *stream)
 }
 
 /* The thermostat. Prices of the later part of a run count for the average. */
-static void follow(sf_stream *stream, bool sample)
+static void follow_best(sf_stream *stream, bool sample)
 {
     for (uint32_t slot = 0; slot < stream->watch.count; slot++) {
         bool over = stream->usage[slot] > sf_watch_limit(&stream->watch, slot);
@@ -236,8 +236,8 @@ void sf_stream_run(sf_stream *stream, int64_t work, double deadline, double hot,
     stream->samples = 0;
     while (done < 1 && (deadline == HUGE_VAL || sf_now() < deadline)) {
         for (int m = 0; m < MOVES_AT_ONCE; m++)
-            move(stream, temperature);
-        press(stream);
+            move_once(stream, temperature);
+        press_prices(stream);
         stream->moves += MOVES_AT_ONCE;
         stream->work += stream->tree.work - tree_begin + MOVES_AT_ONCE;
         tree_begin = stream->tree.work;
@@ -245,7 +245,7 @@ void sf_stream_run(sf_stream *stream, int64_t work, double deadline, double hot,
         double left = done < 1 ? 1 - done : 0;
         temperature = cold + (hot - cold) * left * left * left;
         if (stream->moves - followed >= period) {
-            follow(stream, done > 0.5);
+            follow_best(stream, done > 0.5);
             followed = stream->moves;
         }
     }

@@ -33,7 +33,7 @@ void sf_tree_init(sf_tree *tree, const sf_tables *tables, sf_arena *arena)
 }
 
 /* Takes a node in; neighbours that are seen for the first time join the border. */
-static uint32_t take(sf_tree *tree, uint32_t v, uint32_t border)
+static uint32_t take_best(sf_tree *tree, uint32_t v, uint32_t border)
 {
     const sf_problem *problem = tree->tables->problem;
     tree->inside[v] = tree->turn;
@@ -54,7 +54,7 @@ static uint32_t take(sf_tree *tree, uint32_t v, uint32_t border)
 }
 
 /* A node with many edges is expensive, and many trees come across it: it is taken in now and then. */
-static bool is_worth_it(const sf_tree *tree, uint32_t v, sf_dice *dice)
+static bool tree_is_worth_it(const sf_tree *tree, uint32_t v, sf_dice *dice)
 {
     enum { FEW_EDGES = 16 };
     const sf_problem *problem = tree->tables->problem;
@@ -67,12 +67,12 @@ void sf_tree_grow(sf_tree *tree, uint32_t root, uint32_t size, sf_dice *dice)
     tree->turn++;
     tree->count = 0;
     tree->near[root] = tree->turn;
-    uint32_t border = take(tree, root, 0);
+    uint32_t border = take_best(tree, root, 0);
     while (border > 0 && tree->count < size) {
         uint32_t at = sf_dice_below(dice, border), v = tree->border[at];
         tree->border[at] = tree->border[--border];
-        if (tree->edges[v] == 1 && is_worth_it(tree, v, dice))
-            border = take(tree, v, border);
+        if (tree->edges[v] == 1 && tree_is_worth_it(tree, v, dice))
+            border = take_best(tree, v, border);
     }
 }
 
@@ -131,7 +131,7 @@ bool sf_tree_pick(sf_tree *tree, uint32_t strategy, const uint32_t *choice)
     return changed;
 }
 
-static int64_t as_finite(int64_t cost, int64_t forbidden)
+static int64_t capped_cost(int64_t cost, int64_t forbidden)
 {
     return cost < forbidden ? cost : forbidden;
 }
@@ -148,8 +148,8 @@ static int64_t change_of_edge(const sf_tree *tree, uint32_t e, uint32_t v, const
     if (there != choice[other] && v == edge->b)
         return 0;
     uint32_t i = v == edge->a ? tree->picked[v] : there, j = v == edge->a ? there : tree->picked[v];
-    return as_finite(edge->cost[i * columns + j], forbidden) -
-           as_finite(edge->cost[choice[edge->a] * columns + choice[edge->b]], forbidden);
+    return capped_cost(edge->cost[i * columns + j], forbidden) -
+           capped_cost(edge->cost[choice[edge->a] * columns + choice[edge->b]], forbidden);
 }
 
 int64_t sf_tree_change(const sf_tree *tree, const uint32_t *choice, int64_t forbidden)
@@ -161,7 +161,8 @@ int64_t sf_tree_change(const sf_tree *tree, const uint32_t *choice, int64_t forb
         if (tree->picked[v] == choice[v])
             continue;
         const int64_t *cost = sf_problem_cost(problem, v);
-        sum += as_finite(cost[tree->picked[v]], forbidden) - as_finite(cost[choice[v]], forbidden);
+        sum +=
+            capped_cost(cost[tree->picked[v]], forbidden) - capped_cost(cost[choice[v]], forbidden);
         for (uint32_t l = problem->link_first[v]; l < problem->link_first[v + 1]; l++)
             sum += change_of_edge(tree, problem->links[l], v, choice, forbidden);
     }

@@ -66,7 +66,7 @@ bool sf_trial_judge(sf_trial *trial)
 }
 
 /* The average prices of the streams as multipliers: false when there are none. */
-static bool propose(sf_trial *trial, const sf_stream *streams, int count)
+static bool propose_moves(sf_trial *trial, const sf_stream *streams, int count)
 {
     sf_dual *dual = &trial->dual;
     uint32_t samples = 0;
@@ -115,7 +115,7 @@ void sf_trial_next(sf_trial *trial, const sf_stream *streams, int count, double 
     if (failed) {
         trial->returned = true;
         sf_bundle_return(&trial->bundle);
-    } else if (trial->wait == 0 && propose(trial, streams, count)) {
+    } else if (trial->wait == 0 && propose_moves(trial, streams, count)) {
         trial->proposed = true;
     } else {
         trial->wait -= trial->wait > 0;

@@ -37,8 +37,8 @@ static bool solve_part(sf_cutter *cutter, const uint32_t *nodes, uint32_t count,
 }
 
 /* Nodes in order of their parts: first[parts + 1] into the nodes that are returned. */
-static uint32_t *group(const uint32_t *part, uint32_t nnodes, uint32_t parts, sf_arena *arena,
-                       uint32_t *first)
+static uint32_t *group_by_part(const uint32_t *part, uint32_t nnodes, uint32_t parts,
+                               sf_arena *arena, uint32_t *first)
 {
     uint32_t *nodes = SF_ARRAY(arena, nnodes, uint32_t);
     for (uint32_t v = 0; v < nnodes; v++)
@@ -61,7 +61,7 @@ static uint32_t solve_parts(const sf_problem *problem, sf_budget *budget, sf_are
     uint32_t *part = SF_ARRAY(arena, problem->nnodes, uint32_t), left = 0;
     uint32_t parts = sf_parts_find(problem, arena, part);
     uint32_t *first = SF_ARRAY(arena, parts + 1, uint32_t);
-    uint32_t *nodes = group(part, problem->nnodes, parts, arena, first);
+    uint32_t *nodes = group_by_part(part, problem->nnodes, parts, arena, first);
     bool *solved = SF_ARRAY(arena, parts, bool);
     sf_cutter cutter = sf_cutter_new(problem, arena);
     for (uint32_t p = 0; p < parts; p++)
@@ -97,7 +97,7 @@ static sf_status solve_reduced(const sf_problem *problem, sf_budget *budget, sf_
     return SF_OK;
 }
 
-static sf_status check_options(const sf_solve_options *options, sf_diag *diag)
+static sf_status check_solve_options(const sf_solve_options *options, sf_diag *diag)
 {
     if (!(options->seconds >= 0) || options->work < 0 || options->threads < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
@@ -107,7 +107,7 @@ static sf_status check_options(const sf_solve_options *options, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_budget start(const sf_solve_options *options, sf_threads *threads)
+static sf_budget start_budget(const sf_solve_options *options, sf_threads *threads)
 {
     double now = sf_now();
     sf_budget budget = {
@@ -119,7 +119,7 @@ static sf_budget start(const sf_solve_options *options, sf_threads *threads)
     return budget;
 }
 
-static sf_stop why(const sf_budget *budget, const sf_solve_result *result)
+static sf_stop why_stopped(const sf_budget *budget, const sf_solve_result *result)
 {
     if (result->bound >= SF_FORBIDDEN)
         return SF_STOP_INFEASIBLE;
@@ -133,8 +133,8 @@ static sf_stop why(const sf_budget *budget, const sf_solve_result *result)
 }
 
 /* What the answer is worth in the problem as it was given: judged anew, not taken from the parts. */
-static void judge(const sf_problem *problem, const sf_answer *found, const sf_budget *budget,
-                  sf_arena *scratch, sf_solve_result *out)
+static void judge_answer(const sf_problem *problem, const sf_answer *found, const sf_budget *budget,
+                         sf_arena *scratch, sf_solve_result *out)
 {
     sf_verdict verdict = sf_problem_judge(problem, out->choice, scratch);
     out->feasible = verdict.feasible;
@@ -151,14 +151,14 @@ static void judge(const sf_problem *problem, const sf_answer *found, const sf_bu
         out->gap = 0;
     else if (out->feasible)
         out->gap = (double)(out->cost - out->bound) / fabs((double)out->cost);
-    out->stop = why(budget, out);
+    out->stop = why_stopped(budget, out);
 }
 
 sf_status sf_solve(const sf_problem *problem, const sf_solve_options *options, sf_threads *threads,
                    sf_arena *arena, sf_solve_result *out, sf_diag *diag)
 {
-    SF_TRY(check_options(options, diag));
-    sf_budget budget = start(options, threads);
+    SF_TRY(check_solve_options(options, diag));
+    sf_budget budget = start_budget(options, threads);
     sf_arena scratch = {0};
     sf_network net;
     sf_answer found = {.bound = SF_FORBIDDEN};
@@ -175,7 +175,7 @@ sf_status sf_solve(const sf_problem *problem, const sf_solve_options *options, s
         if (status == SF_OK)
             sf_net_lift(&net, node_of, rest.nnodes, found.choice, out->choice);
     }
-    judge(problem, &found, &budget, &scratch, out);
+    judge_answer(problem, &found, &budget, &scratch, out);
     if (net.over > 0) {
         out->time = net.over_time;
         out->over = net.over;

@@ -52,7 +52,7 @@ static bool is_spent(const starting *s)
 }
 
 /* Takes the assignment at hand if it is better; returns how far it is over the limit, and where. */
-static int64_t consider(starting *s, uint32_t *worst)
+static int64_t consider_choice(starting *s, uint32_t *worst)
 {
     sf_verdict verdict = sf_problem_judge(s->problem, s->choice, &s->arena);
     sf_start *best = &s->start;
@@ -71,7 +71,7 @@ static int64_t consider(starting *s, uint32_t *worst)
 }
 
 /* What choosing the wrong strategy of a node costs by itself, at most. */
-static int64_t weight(const sf_problem *p, uint32_t node)
+static int64_t weight_of_node(const sf_problem *p, uint32_t node)
 {
     const int64_t *cost = sf_problem_cost(p, node);
     int64_t least = SF_FORBIDDEN, most = 0;
@@ -84,12 +84,12 @@ static int64_t weight(const sf_problem *p, uint32_t node)
 }
 
 /* The heaviest nodes; returns how many. */
-static uint32_t heaviest(const sf_problem *p, uint32_t nodes[SEEDS])
+static uint32_t heaviest_nodes(const sf_problem *p, uint32_t nodes[SEEDS])
 {
     int64_t weights[SEEDS];
     uint32_t count = 0;
     for (uint32_t v = 0; v < p->nnodes; v++) {
-        int64_t w = weight(p, v);
+        int64_t w = weight_of_node(p, v);
         uint32_t at = count;
         for (; at > 0 && weights[at - 1] < w; at--)
             if (at < SEEDS) {
@@ -105,7 +105,7 @@ static uint32_t heaviest(const sf_problem *p, uint32_t nodes[SEEDS])
     return count;
 }
 
-static void remember(starting *s, seed fresh)
+static void remember_seed(starting *s, seed fresh)
 {
     int at = 0;
     while (at < s->nseeds && s->seeds[at].value < fresh.value)
@@ -122,7 +122,7 @@ static void remember(starting *s, seed fresh)
     s->seeds[at] = fresh;
 }
 
-static void grow(starting *s, seed from)
+static void grow_seed(starting *s, seed from)
 {
     sf_grow(&s->grower, from.node, from.strategy, s->choice);
     sf_grow_settle(&s->grower, s->choice);
@@ -130,14 +130,14 @@ static void grow(starting *s, seed from)
 
 static void try_seeds(starting *s)
 {
-    uint32_t nodes[SEEDS], count = heaviest(s->problem, nodes), worst;
+    uint32_t nodes[SEEDS], count = heaviest_nodes(s->problem, nodes), worst;
     for (uint32_t n = 0; n < count; n++)
         for (uint32_t i = 0; i < sf_problem_count(s->problem, nodes[n]) && !is_spent(s); i++) {
             seed from = {nodes[n], i, 0, NULL};
-            grow(s, from);
+            grow_seed(s, from);
             from.value = sf_grow_value(&s->grower, s->choice);
-            consider(s, &worst);
-            remember(s, from);
+            consider_choice(s, &worst);
+            remember_seed(s, from);
         }
 }
 
@@ -199,7 +199,7 @@ static void try_crossing(starting *s)
     }
     uint32_t worst;
     if (crossed)
-        consider(s, &worst);
+        consider_choice(s, &worst);
 }
 
 static int by_number(const void *a, const void *b)
@@ -284,13 +284,13 @@ static void try_blocks(starting *s)
         while (s->too_wide && (size /= 2) >= LEAST_BLOCK)
             better = solve_block(s, &cutter, center, size);
         if (better)
-            consider(s, &worst);
+            consider_choice(s, &worst);
     }
 }
 
 /* Prices */
 
-static void set_prices(starting *s, const double *price, double factor)
+static void set_start_prices(starting *s, const double *price, double factor)
 {
     const sf_problem *p = s->problem;
     const double most = (double)(SF_FORBIDDEN / (1 << 16));
@@ -312,9 +312,9 @@ static void set_prices(starting *s, const double *price, double factor)
 static int64_t try_price(starting *s, seed from, double factor, uint32_t *worst)
 {
     sf_start before = s->start;
-    set_prices(s, s->price, factor);
-    grow(s, from);
-    int64_t over = consider(s, worst);
+    set_start_prices(s, s->price, factor);
+    grow_seed(s, from);
+    int64_t over = consider_choice(s, worst);
     for (uint32_t t = 0; t < s->problem->ntimes && s->start.cost != before.cost; t++)
         s->paid[t] = s->price[t] * factor;
     return over;
@@ -340,7 +340,7 @@ static void try_prices(starting *s, seed from)
     }
 }
 
-static void begin(starting *s, const sf_problem *problem, uint32_t *choice)
+static void begin_start(starting *s, const sf_problem *problem, uint32_t *choice)
 {
     *s = (starting){
         .problem = problem, .best = choice, .start = {.over = INT64_MAX}, .limit = INT64_MAX};
@@ -352,10 +352,10 @@ static void begin(starting *s, const sf_problem *problem, uint32_t *choice)
 }
 
 /* Blocks of what was found under prices are solved under lower and lower ones. */
-static sf_start finish(starting *s)
+static sf_start finish_start(starting *s)
 {
     for (double factor = 1; s->start.feasible && s->unary && factor > 0.2; factor /= 2) {
-        set_prices(s, s->paid, factor);
+        set_start_prices(s, s->paid, factor);
         try_blocks(s);
     }
     s->grower.unary = s->problem->cost;
@@ -369,7 +369,7 @@ static sf_start finish(starting *s)
 sf_start sf_start_find(const sf_problem *problem, int64_t work, uint32_t *choice)
 {
     starting s;
-    begin(&s, problem, choice);
+    begin_start(&s, problem, choice);
     s.limit = work;
     try_seeds(&s);
     try_crossing(&s);
@@ -384,18 +384,18 @@ sf_start sf_start_find(const sf_problem *problem, int64_t work, uint32_t *choice
         for (int i = 0; i < s.nseeds && i < PRICED_SEEDS; i++)
             try_prices(&s, s.seeds[i]);
     }
-    return finish(&s);
+    return finish_start(&s);
 }
 
 sf_start sf_start_improve(const sf_problem *problem, const bool *fixed, uint32_t *choice)
 {
     starting s;
     uint32_t worst;
-    begin(&s, problem, choice);
+    begin_start(&s, problem, choice);
     memcpy(s.choice, choice, problem->nnodes * sizeof *choice);
     sf_grow_rest(&s.grower, fixed, s.choice);
-    consider(&s, &worst);
+    consider_choice(&s, &worst);
     sf_grow_settle(&s.grower, s.choice);
-    consider(&s, &worst);
-    return finish(&s);
+    consider_choice(&s, &worst);
+    return finish_start(&s);
 }

@@ -16,7 +16,7 @@ static void add_over(int64_t *change, const sf_net_use *use, int64_t amount)
     change[use->end] -= amount;
 }
 
-static int64_t least_of(const int64_t *values, uint32_t count)
+static int64_t least_of_node_usage(const int64_t *values, uint32_t count)
 {
     int64_t least = values[0];
     for (uint32_t i = 1; i < count; i++)
@@ -24,7 +24,7 @@ static int64_t least_of(const int64_t *values, uint32_t count)
     return least;
 }
 
-static int64_t most_of(const int64_t *values, uint32_t count)
+static int64_t most_of_node_usage(const int64_t *values, uint32_t count)
 {
     int64_t most = values[0];
     for (uint32_t i = 1; i < count; i++)
@@ -33,7 +33,7 @@ static int64_t most_of(const int64_t *values, uint32_t count)
 }
 
 /* Moves the least usage of every use into the limits. */
-static void take_least(sf_network *net)
+static void take_least_points(sf_network *net)
 {
     sf_mark mark = sf_arena_mark(net->arena);
     int64_t *change = SF_ARRAY(net->arena, net->ntimes + 1, int64_t), sum = 0;
@@ -41,7 +41,7 @@ static void take_least(sf_network *net)
         sf_net_node *node = &net->nodes[v];
         for (size_t k = 0; node->alive && k < node->nuses; k++) {
             sf_net_use *use = &node->uses[k];
-            int64_t least = least_of(use->usage, node->count);
+            int64_t least = least_of_node_usage(use->usage, node->count);
             add_over(change, use, least);
             for (uint32_t i = 0; i < node->count; i++)
                 use->usage[i] -= least;
@@ -67,7 +67,7 @@ static void drop_uses(sf_network *net)
         size_t to = 0;
         for (size_t k = 0; node->alive && k < node->nuses; k++)
             if (node->uses[k].begin < node->uses[k].end &&
-                most_of(node->uses[k].usage, node->count) > 0)
+                most_of_node_usage(node->uses[k].usage, node->count) > 0)
                 node->uses[to++] = node->uses[k];
         if (node->alive && to != node->nuses) {
             node->nuses = to;
@@ -90,7 +90,7 @@ static bool drop_strategies(sf_network *net)
             keep[i] = true;
         for (size_t k = 0; k < node->nuses; k++) {
             const sf_net_use *use = &node->uses[k];
-            int64_t room = least_of(net->limit + use->begin, use->end - use->begin);
+            int64_t room = least_of_node_usage(net->limit + use->begin, use->end - use->begin);
             for (uint32_t i = 0; i < node->count; i++)
                 if (use->usage[i] > room)
                     keep[i] = false, all = false;
@@ -127,12 +127,12 @@ static void count_steps(const sf_network *net, uint32_t *rise, uint32_t *fall)
 }
 
 /* slack[t]: the limit less the most that can be used. */
-static void find_slack(const sf_network *net, int64_t *slack)
+static void find_point_slack(const sf_network *net, int64_t *slack)
 {
     for (uint32_t v = 0; v < net->nnodes; v++) {
         const sf_net_node *node = &net->nodes[v];
         for (size_t k = 0; node->alive && k < node->nuses; k++)
-            add_over(slack, &node->uses[k], -most_of(node->uses[k].usage, node->count));
+            add_over(slack, &node->uses[k], -most_of_node_usage(node->uses[k].usage, node->count));
     }
     for (uint32_t t = 1; t < net->ntimes; t++)
         slack[t] += slack[t - 1];
@@ -196,7 +196,7 @@ static bool drop_points(sf_network *net)
     uint32_t *kept = SF_ARRAY(net->arena, size, uint32_t);
     int64_t *slack = SF_ARRAY(net->arena, size, int64_t);
     count_steps(net, rise, fall);
-    find_slack(net, slack);
+    find_point_slack(net, slack);
     uint32_t count = choose_points(net, slack, rise, fall, kept);
     bool any = count < net->ntimes;
     if (any)
@@ -212,7 +212,7 @@ bool sf_rule_times(sf_network *net)
         if (net->nodes[v].alive)
             sf_net_settle(net, v);
     do {
-        take_least(net);
+        take_least_points(net);
         if (net->infeasible)
             return true;
         drop_uses(net);

@@ -20,20 +20,20 @@
 #include "run/comm/agree.h"
 #include "train/checkpoint_index.h"
 
-static sf_status fail_system(const char *path, const char *what, sf_diag *diag)
+static sf_status fail_at_path(const char *path, const char *what, sf_diag *diag)
 {
     return sf_fail(diag, SF_EIO, (sf_loc){path, 0, 0}, "%s: %s", what, strerror(errno));
 }
 
 /* DIRECTORY/NAME; SF_EIO when that is too long. */
-static sf_status join(const char *directory, const char *name, char out[SF_PATH_SIZE],
-                      sf_diag *diag)
+static sf_status join_path(const char *directory, const char *name, char out[SF_PATH_SIZE],
+                           sf_diag *diag)
 {
     int length = snprintf(out, SF_PATH_SIZE, "%s/%s", directory, name);
     if (length > 0 && length < SF_PATH_SIZE)
         return SF_OK;
     errno = ENAMETOOLONG;
-    return fail_system(directory, "cannot write", diag);
+    return fail_at_path(directory, "cannot write", diag);
 }
 
 int64_t sf_checkpoint_number(const char *name)
@@ -49,21 +49,21 @@ int64_t sf_checkpoint_number(const char *name)
     return sf_number_int(digits, &number) && number >= 0 ? number : -1;
 }
 
-static bool synced(int fd)
+static bool directory_synced(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
 /* A rename lasts once the directory is on the disk. */
-static sf_status sync_directory(const char *path, sf_diag *diag)
+static sf_status sync_checkpoint_directory(const char *path, sf_diag *diag)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && synced(fd);
+    bool good = fd >= 0 && directory_synced(fd);
     int error = errno;
     if (fd >= 0)
         close(fd);
     errno = error;
-    return good ? SF_OK : fail_system(path, "cannot sync", diag);
+    return good ? SF_OK : fail_at_path(path, "cannot sync", diag);
 }
 
 /* Removes a directory of files, none of them directories. What cannot be removed stays. */
@@ -80,12 +80,12 @@ static void remove_directory(const char *path)
 }
 
 /* Takes a checkpoint out of sight in one move, then removes it. */
-static void drop(const char *directory, const char *name)
+static void drop_file(const char *directory, const char *name)
 {
     char path[SF_PATH_SIZE], gone[SF_PATH_SIZE], hidden[300];
     snprintf(hidden, sizeof hidden, ".%.250s.gone", name);
-    if (join(directory, name, path, NULL) == SF_OK &&
-        join(directory, hidden, gone, NULL) == SF_OK && rename(path, gone) == 0)
+    if (join_path(directory, name, path, NULL) == SF_OK &&
+        join_path(directory, hidden, gone, NULL) == SF_OK && rename(path, gone) == 0)
         remove_directory(gone);
 }
 
@@ -114,7 +114,8 @@ static void clear_leftovers(const char *path)
         char inside[SF_PATH_SIZE];
         if (strncmp(entry->d_name, latest_beside, strlen(latest_beside)) == 0)
             unlinkat(dirfd(directory), entry->d_name, 0);
-        else if (is_leftover(entry->d_name) && join(path, entry->d_name, inside, NULL) == SF_OK)
+        else if (is_leftover(entry->d_name) &&
+                 join_path(path, entry->d_name, inside, NULL) == SF_OK)
             remove_directory(inside);
     }
     closedir(directory);
@@ -130,7 +131,7 @@ static sf_status make_directories(const char *path, sf_diag *diag)
         memcpy(part, path, i);
         part[i] = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return fail_system(part, "cannot make the directory", diag);
+            return fail_at_path(part, "cannot make the directory", diag);
     }
     return SF_OK;
 }
@@ -141,7 +142,7 @@ sf_status sf_checkpoints_join(const char *path, sf_diag *diag, sf_checkpoints *o
     size_t length = strlen(path);
     errno = ENAMETOOLONG;
     if (length == 0 || length >= SF_PATH_SIZE - 300)
-        return fail_system(path, "cannot write", diag);
+        return fail_at_path(path, "cannot write", diag);
     memcpy(out->path, path, length + 1);
     while (length > 1 && out->path[length - 1] == '/')
         out->path[--length] = 0;
@@ -156,7 +157,7 @@ sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *o
     SF_TRY(make_directories(path, diag));
     out->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->lock < 0)
-        return fail_system(path, "cannot open the directory", diag);
+        return fail_at_path(path, "cannot open the directory", diag);
     out->open = true;
     /* A file system without locks is no reason not to save. */
     if (flock(out->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -176,13 +177,13 @@ void sf_checkpoints_close(sf_checkpoints *dir)
 
 /* Puts the finished directory in its place. One of the same step may be there, from a run that was
  * resumed further back: the two change places in one move where the system can do that. */
-static sf_status put_in_place(const char *beside, const char *path, sf_diag *diag)
+static sf_status rename_checkpoint(const char *beside, const char *path, sf_diag *diag)
 {
     char old[SF_PATH_SIZE + 8];
     if (rename(beside, path) == 0)
         return SF_OK;
     if (errno != EEXIST && errno != ENOTEMPTY)
-        return fail_system(path, "cannot rename to it", diag);
+        return fail_at_path(path, "cannot rename to it", diag);
 #ifdef RENAME_EXCHANGE
     if (renameat2(AT_FDCWD, beside, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
         remove_directory(beside);
@@ -192,7 +193,7 @@ static sf_status put_in_place(const char *beside, const char *path, sf_diag *dia
     snprintf(old, sizeof old, "%s.old", path);
     remove_directory(old);
     if (rename(path, old) != 0 || rename(beside, path) != 0)
-        return fail_system(path, "cannot replace it", diag);
+        return fail_at_path(path, "cannot replace it", diag);
     remove_directory(old);
     return SF_OK;
 }
@@ -228,7 +229,7 @@ static void drop_old(const sf_checkpoints *dir, int64_t step, int64_t keep)
     if (entries)
         qsort(entries, count, sizeof *entries, newest_first);
     for (size_t i = (size_t)keep - 1; i < count; i++)
-        drop(dir->path, entries[i].name);
+        drop_file(dir->path, entries[i].name);
     sf_free(entries);
 }
 
@@ -237,18 +238,18 @@ static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_di
 {
     char latest[SF_PATH_SIZE], beside[SF_PATH_SIZE], hidden[64], text[64];
     snprintf(hidden, sizeof hidden, "%s%" PRId64, latest_beside, dir->run);
-    SF_TRY(join(dir->path, hidden, beside, diag));
-    SF_TRY(join(dir->path, SF_CHECKPOINT_LATEST, latest, diag));
+    SF_TRY(join_path(dir->path, hidden, beside, diag));
+    SF_TRY(join_path(dir->path, SF_CHECKPOINT_LATEST, latest, diag));
     ssize_t length = snprintf(text, sizeof text, "%s\n", name);
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool good = fd >= 0 && write(fd, text, (size_t)length) == length && synced(fd);
+    bool good = fd >= 0 && write(fd, text, (size_t)length) == length && directory_synced(fd);
     good = (fd < 0 || close(fd) == 0) && good && rename(beside, latest) == 0;
     if (!good) {
-        sf_status status = fail_system(latest, "cannot write", diag);
+        sf_status status = fail_at_path(latest, "cannot write", diag);
         unlink(beside);
         return status;
     }
-    return sync_directory(dir->path, diag);
+    return sync_checkpoint_directory(dir->path, diag);
 }
 
 /* What this rank is to write. */
@@ -300,7 +301,7 @@ static sf_status write_text(const char *directory, const char *name, const sf_bu
                             sf_diag *diag)
 {
     char path[SF_PATH_SIZE];
-    SF_TRY(join(directory, name, path, diag));
+    SF_TRY(join_path(directory, name, path, diag));
     return sf_file_write(path, text->text, text->length, diag);
 }
 
@@ -311,7 +312,7 @@ static sf_status write_pieces(const char *directory, writing *w, sf_diag *diag)
     sf_tensor_source source = {lend_piece, return_piece, w};
     if (ranks > 1)
         sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
-    SF_TRY(join(directory, name, path, diag));
+    SF_TRY(join_path(directory, name, path, diag));
     SF_TRY(sf_safetensors_write_from(path, w->count, w->tensors, &source, diag));
     if (ranks == 1)
         return SF_OK;
@@ -327,13 +328,13 @@ static sf_status make_beside(const char *beside, sf_diag *diag)
 {
     remove_directory(beside);
     return mkdir(beside, 0777) == 0 ? SF_OK
-                                    : fail_system(beside, "cannot make the directory", diag);
+                                    : fail_at_path(beside, "cannot make the directory", diag);
 }
 
 /* What the first rank does once all pieces are there. */
-static sf_status put_index(const sf_checkpoints *dir, const writing *w,
-                           const sf_checkpoint_info *info, const char *name, const char *beside,
-                           sf_diag *diag)
+static sf_status write_index(const sf_checkpoints *dir, const writing *w,
+                             const sf_checkpoint_info *info, const char *name, const char *beside,
+                             sf_diag *diag)
 {
     char path[SF_PATH_SIZE];
     sf_buf text = {0};
@@ -341,22 +342,22 @@ static sf_status put_index(const sf_checkpoints *dir, const writing *w,
     sf_status status = write_text(beside, SF_CHECKPOINT_INDEX, &text, diag);
     sf_buf_free(&text);
     SF_TRY(status);
-    SF_TRY(sync_directory(beside, diag));
-    SF_TRY(join(dir->path, name, path, diag));
-    SF_TRY(put_in_place(beside, path, diag));
-    SF_TRY(sync_directory(dir->path, diag));
+    SF_TRY(sync_checkpoint_directory(beside, diag));
+    SF_TRY(join_path(dir->path, name, path, diag));
+    SF_TRY(rename_checkpoint(beside, path, diag));
+    SF_TRY(sync_checkpoint_directory(dir->path, diag));
     return point_latest(dir, name, diag);
 }
 
 /* All ranks write beside; when all have, the first one puts it in place. */
-static sf_status save(const sf_checkpoints *dir, const sf_state *state,
-                      const sf_checkpoint_info *info, sf_diag *diag)
+static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *state,
+                                 const sf_checkpoint_info *info, sf_diag *diag)
 {
     char name[32], hidden[64], beside[SF_PATH_SIZE];
     bool first = state->pieces->rank == 0;
     snprintf(name, sizeof name, "step-%06" PRId64, info->step);
     snprintf(hidden, sizeof hidden, ".%s.tmp-%" PRId64, name, dir->run);
-    SF_TRY(join(dir->path, hidden, beside, diag));
+    SF_TRY(join_path(dir->path, hidden, beside, diag));
     sf_status status = first ? make_beside(beside, diag) : SF_OK;
     SF_TRY(sf_agree(state->comm, status, "making the directory of a checkpoint", diag));
     sf_arena scratch = {0};
@@ -365,7 +366,7 @@ static sf_status save(const sf_checkpoints *dir, const sf_state *state,
     status = sf_agree(state->comm, status, "writing the pieces of a checkpoint", diag);
     bool written = status == SF_OK;
     if (written && first)
-        status = put_index(dir, &w, info, name, beside, diag);
+        status = write_index(dir, &w, info, name, beside, diag);
     if (status != SF_OK && first)
         remove_directory(beside);
     sf_arena_free(&scratch);
@@ -376,7 +377,7 @@ sf_status sf_checkpoints_save(sf_checkpoints *dir, const sf_state *state,
                               const sf_checkpoint_info *info, int64_t keep, sf_diag *diag)
 {
     SF_ASSERT(dir->open);
-    SF_TRY(save(dir, state, info, diag));
+    SF_TRY(save_checkpoint(dir, state, info, diag));
     if (keep > 0 && state->pieces->rank == 0)
         drop_old(dir, info->step, keep);
     return SF_OK;

@@ -32,7 +32,7 @@ uint64_t sf_tensor_hash(const sf_tensor *tensor)
     return hash;
 }
 
-static void put_text(sf_json_writer *json, const char *key, const char *value)
+static void put_saved_text(sf_json_writer *json, const char *key, const char *value)
 {
     sf_json_key(json, key);
     sf_json_put_string(json, value);
@@ -50,31 +50,31 @@ static void put_hex(sf_json_writer *json, const char *key, uint64_t value)
     sf_json_put_hex(json, value);
 }
 
-static void put_layout(sf_json_writer *json, const sf_pieces *pieces, uint32_t argument)
+static void put_saved_layout(sf_json_writer *json, const sf_pieces *pieces, uint32_t argument)
 {
     const sf_type *type = sf_pieces_type(pieces, argument);
     sf_buf text = {0};
     sf_layout_print(&pieces->layouts[argument], &pieces->mesh, type->rank, type->dims, &text);
-    put_text(json, "layout", text.text);
+    put_saved_text(json, "layout", text.text);
     sf_buf_free(&text);
 }
 
-static void put_tensor(sf_json_writer *json, const sf_state *state, const uint64_t *hashes,
-                       uint32_t argument)
+static void put_saved_tensor(sf_json_writer *json, const sf_state *state, const uint64_t *hashes,
+                             uint32_t argument)
 {
     const sf_type *type = sf_pieces_type(state->pieces, argument);
     sf_json_begin_object(json);
-    put_text(json, "name", state->names[argument]);
-    put_text(json, "dtype", sf_dtype_get(type->dtype)->safetensors);
+    put_saved_text(json, "name", state->names[argument]);
+    put_saved_text(json, "dtype", sf_dtype_get(type->dtype)->safetensors);
     sf_json_key(json, "shape");
     sf_json_begin_row(json);
     for (int i = 0; i < type->rank; i++)
         sf_json_put_int(json, type->dims[i]);
     sf_json_end_array(json);
     if (sf_mesh_size(&state->pieces->mesh) > 1) {
-        put_layout(json, state->pieces, argument);
+        put_saved_layout(json, state->pieces, argument);
     } else {
-        put_text(json, "file", SF_CHECKPOINT_STATE);
+        put_saved_text(json, "file", SF_CHECKPOINT_STATE);
         put_hex(json, "hash", hashes[argument]);
     }
     sf_json_end_object(json);
@@ -91,12 +91,12 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
         if (sf_argument_is_kept(&graph->arguments[i]))
             bytes += sf_type_bytes(sf_pieces_type(state->pieces, i));
     sf_json_begin_object(&json);
-    put_text(&json, "format", "sheaf checkpoint");
+    put_saved_text(&json, "format", "sheaf checkpoint");
     put_int(&json, "version", split ? SF_CHECKPOINT_SPLIT_VERSION : SF_CHECKPOINT_VERSION);
     put_int(&json, "step", info->step);
     put_hex(&json, "seed", info->seed);
     put_hex(&json, "graph", info->graph);
-    put_text(&json, "data", info->data);
+    put_saved_text(&json, "data", info->data);
     put_int(&json, "position", info->step);
     put_int(&json, "bytes", bytes);
     if (split) {
@@ -107,7 +107,7 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
     sf_json_begin_array(&json);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (sf_argument_is_kept(&graph->arguments[i]))
-            put_tensor(&json, state, hashes, i);
+            put_saved_tensor(&json, state, hashes, i);
     sf_json_end_array(&json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');

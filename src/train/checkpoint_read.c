@@ -14,7 +14,7 @@
 #include "train/checkpoint.h"
 #include "train/mapping.h"
 
-static bool inside(const char *directory, const char *name, char out[SF_PATH_SIZE])
+static bool path_inside(const char *directory, const char *name, char out[SF_PATH_SIZE])
 {
     int length = snprintf(out, SF_PATH_SIZE, "%s/%s", directory, name);
     return length > 0 && length < SF_PATH_SIZE;
@@ -24,7 +24,7 @@ static bool inside(const char *directory, const char *name, char out[SF_PATH_SIZ
 bool sf_checkpoint_is(const char *path)
 {
     char index[SF_PATH_SIZE];
-    return inside(path, SF_CHECKPOINT_INDEX, index) && access(index, F_OK) == 0;
+    return path_inside(path, SF_CHECKPOINT_INDEX, index) && access(index, F_OK) == 0;
 }
 
 /* What `latest` names, when that is there; "" otherwise. */
@@ -32,14 +32,14 @@ static void follow_latest(const char *path, char out[SF_PATH_SIZE])
 {
     char latest[SF_PATH_SIZE], name[64] = "";
     *out = 0;
-    FILE *file = inside(path, SF_CHECKPOINT_LATEST, latest) ? fopen(latest, "re") : NULL;
+    FILE *file = path_inside(path, SF_CHECKPOINT_LATEST, latest) ? fopen(latest, "re") : NULL;
     if (!file)
         return;
     if (!fgets(name, sizeof name, file))
         name[0] = 0;
     fclose(file);
     name[strcspn(name, "\r\n")] = 0;
-    if (sf_checkpoint_number(name) < 0 || !inside(path, name, out) || !sf_checkpoint_is(out))
+    if (sf_checkpoint_number(name) < 0 || !path_inside(path, name, out) || !sf_checkpoint_is(out))
         *out = 0;
 }
 
@@ -63,7 +63,7 @@ sf_status sf_checkpoint_find(const char *path, char out[SF_PATH_SIZE], sf_diag *
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         char candidate[SF_PATH_SIZE];
         int64_t number = sf_checkpoint_number(entry->d_name);
-        if (number <= most || !inside(path, entry->d_name, candidate) ||
+        if (number <= most || !path_inside(path, entry->d_name, candidate) ||
             !sf_checkpoint_is(candidate))
             continue;
         most = number;
@@ -89,7 +89,7 @@ struct reading {
     sf_diag *diag;
 };
 
-static sf_status refuse(const struct reading *reading, const sf_json *at, const char *why)
+static sf_status refuse_index(const struct reading *reading, const sf_json *at, const char *why)
 {
     sf_loc loc = {reading->index_path, 0, 0};
     if (at)
@@ -97,7 +97,7 @@ static sf_status refuse(const struct reading *reading, const sf_json *at, const 
     return sf_fail(reading->diag, SF_EINPUT, loc, "%s", why);
 }
 
-static bool hex(const sf_json *value, uint64_t *out)
+static bool read_hash_text(const sf_json *value, uint64_t *out)
 {
     sf_str text;
     char *end;
@@ -114,23 +114,23 @@ static sf_status read_info(const struct reading *reading, sf_arena *arena, sf_ch
     int64_t version;
     if (!sf_json_string(sf_json_get(index, "format"), &format) ||
         !sf_str_is(format, "sheaf checkpoint"))
-        return refuse(reading, NULL, "this is not the index of a checkpoint");
+        return refuse_index(reading, NULL, "this is not the index of a checkpoint");
     bool split = sf_json_get(index, "mesh") != NULL;
     if (!sf_json_int(sf_json_get(index, "version"), &version) ||
         version != (split ? SF_CHECKPOINT_SPLIT_VERSION : SF_CHECKPOINT_VERSION))
-        return refuse(reading, sf_json_get(index, "version"),
-                      "this version of the format is not known");
+        return refuse_index(reading, sf_json_get(index, "version"),
+                            "this version of the format is not known");
     if (!sf_json_int(sf_json_get(index, "step"), &info->step) || info->step < 0 ||
-        !hex(sf_json_get(index, "seed"), &info->seed) ||
-        !hex(sf_json_get(index, "graph"), &info->graph) ||
+        !read_hash_text(sf_json_get(index, "seed"), &info->seed) ||
+        !read_hash_text(sf_json_get(index, "graph"), &info->graph) ||
         !sf_json_string(sf_json_get(index, "data"), &data))
-        return refuse(reading, NULL, "step, seed, graph or data is missing or malformed");
+        return refuse_index(reading, NULL, "step, seed, graph or data is missing or malformed");
     info->data = sf_arena_string(arena, data.at, data.length);
     return SF_OK;
 }
 
-static sf_status check_graph(const struct reading *reading, const sf_graph *graph,
-                             const sf_checkpoint_info *info)
+static sf_status check_step_hash(const struct reading *reading, const sf_graph *graph,
+                                 const sf_checkpoint_info *info)
 {
     uint64_t ours = sf_graph_hash(graph);
     if (info->graph == ours)
@@ -157,12 +157,12 @@ static bool shape_fits(const sf_json *entry, const sf_type *type)
     return fits;
 }
 
-static sf_status read_mesh(struct reading *reading)
+static sf_status read_saved_mesh(struct reading *reading)
 {
     const sf_json *mesh = sf_json_get(reading->index, "mesh");
     return !mesh || sf_mesh_get_json(mesh, &reading->arena, NULL, &reading->mesh) == SF_OK
                ? SF_OK
-               : refuse(reading, mesh, "the mesh is malformed");
+               : refuse_index(reading, mesh, "the mesh is malformed");
 }
 
 static int compare_texts(const void *left, const void *right)
@@ -204,7 +204,7 @@ static const char *name_in(struct reading *reading, const sf_json *entry, const 
                : NULL;
 }
 
-static sf_status fail_missing(const struct reading *reading, const char *name)
+static sf_status fail_missing_key(const struct reading *reading, const char *name)
 {
     sf_fail(reading->diag, SF_EINPUT, (sf_loc){reading->index_path, 0, 0},
             "the checkpoint has no tensor %s", name);
@@ -232,7 +232,7 @@ static sf_status read_tensors(struct reading *reading)
         sf_loc loc = {reading->index_path, 0, 0};
         reading->named[i] = name_in(reading, entry, name);
         if (!reading->named[i])
-            return fail_missing(reading, name);
+            return fail_missing_key(reading, name);
         if (!shape_fits(entry, type))
             return sf_fail(reading->diag, SF_EINPUT, loc,
                            "%s has another shape or type in the checkpoint than in the step, %s",
@@ -243,7 +243,8 @@ static sf_status read_tensors(struct reading *reading)
     }
     return at == sf_json_count(tensors)
                ? SF_OK
-               : refuse(reading, NULL, "the checkpoint has tensors that the step does not have");
+               : refuse_index(reading, NULL,
+                              "the checkpoint has tensors that the step does not have");
 }
 
 /* Copies what the piece in the file and ours have in common; both lists of runs ascend. Returns how many
@@ -276,15 +277,16 @@ struct source {
     size_t taken;
 };
 
-static const sf_json *hash_of(const struct reading *reading, const struct source *source,
-                              const char *name, size_t at)
+static const sf_json *hash_of_text(const struct reading *reading, const struct source *source,
+                                   const char *name, size_t at)
 {
     if (source->hashes)
         return sf_json_get(source->hashes, name);
     return sf_json_get(sf_json_item(sf_json_get(reading->index, "tensors"), at), "hash");
 }
 
-static sf_status take_one(struct reading *reading, struct source *source, uint32_t i, size_t at)
+static sf_status take_one_piece(struct reading *reading, struct source *source, uint32_t i,
+                                size_t at)
 {
     const sf_state *state = reading->state;
     const char *name = reading->named[i];
@@ -302,7 +304,8 @@ static sf_status take_one(struct reading *reading, struct source *source, uint32
     if (!fits)
         return sf_fail(reading->diag, SF_EINPUT, loc,
                        "%s has another shape or type than the index says", name);
-    if (!hex(hash_of(reading, source, name, at), &hash) || hash != sf_tensor_hash(stored))
+    if (!read_hash_text(hash_of_text(reading, source, name, at), &hash) ||
+        hash != sf_tensor_hash(stored))
         return sf_fail(reading->diag, SF_EINPUT, loc,
                        "%s is not what was saved: the file is corrupt", name);
     sf_tensor piece;
@@ -314,7 +317,7 @@ static sf_status take_one(struct reading *reading, struct source *source, uint32
     return sf_holder_give_back(&state->holder, i, reading->diag);
 }
 
-static sf_status take_all(struct reading *reading, struct source *source)
+static sf_status take_all_pieces(struct reading *reading, struct source *source)
 {
     const sf_graph *graph = reading->state->pieces->graph;
     size_t at = 0;
@@ -322,7 +325,7 @@ static sf_status take_all(struct reading *reading, struct source *source)
         if (!sf_argument_is_kept(&graph->arguments[i]))
             continue;
         if (sf_pieces_is_first(&source->pieces, i))
-            SF_TRY(take_one(reading, source, i, at));
+            SF_TRY(take_one_piece(reading, source, i, at));
         at++;
     }
     return source->taken == source->file.count
@@ -331,13 +334,14 @@ static sf_status take_all(struct reading *reading, struct source *source)
                          "there are tensors in it that the step does not have");
 }
 
-static sf_status open_source(struct reading *reading, int rank, int ranks, struct source *source)
+static sf_status open_checkpoint(struct reading *reading, int rank, int ranks,
+                                 struct source *source)
 {
     char name[SF_PIECES_NAME] = SF_CHECKPOINT_STATE, path[SF_PATH_SIZE];
     sf_str bytes;
     if (ranks > 1)
         sf_checkpoint_pieces_name(rank, ranks, ".safetensors", name);
-    if (!inside(reading->path, name, path))
+    if (!path_inside(reading->path, name, path))
         return sf_fail(reading->diag, SF_EIO, (sf_loc){reading->path, 0, 0}, "cannot open: %s",
                        strerror(ENAMETOOLONG));
     source->path = sf_arena_string(&reading->arena, path, strlen(path));
@@ -346,7 +350,7 @@ static sf_status open_source(struct reading *reading, int rank, int ranks, struc
     if (ranks == 1)
         return SF_OK;
     sf_checkpoint_pieces_name(rank, ranks, ".json", name);
-    inside(reading->path, name, path);
+    path_inside(reading->path, name, path);
     SF_TRY(sf_file_read(path, &reading->arena, 0, &bytes, reading->diag));
     return sf_json_parse(bytes, sf_arena_string(&reading->arena, path, strlen(path)),
                          &reading->arena, &source->hashes, reading->diag);
@@ -359,9 +363,9 @@ static sf_status load_tensors(struct reading *reading)
     for (int rank = 0; rank < ranks; rank++) {
         struct source source = {
             .pieces = {state->pieces->graph, reading->mesh, rank, reading->layouts}};
-        sf_status status = open_source(reading, rank, ranks, &source);
+        sf_status status = open_checkpoint(reading, rank, ranks, &source);
         if (status == SF_OK)
-            status = take_all(reading, &source);
+            status = take_all_pieces(reading, &source);
         sf_safetensors_close(&source.file);
         SF_TRY(status);
     }
@@ -374,11 +378,11 @@ static sf_status load_tensors(struct reading *reading)
     return SF_OK;
 }
 
-static sf_status load(struct reading *reading, sf_arena *arena, sf_checkpoint_info *info)
+static sf_status load_checkpoint(struct reading *reading, sf_arena *arena, sf_checkpoint_info *info)
 {
     const sf_graph *graph = reading->state->pieces->graph;
     char index[SF_PATH_SIZE];
-    if (!inside(reading->path, SF_CHECKPOINT_INDEX, index))
+    if (!path_inside(reading->path, SF_CHECKPOINT_INDEX, index))
         return sf_fail(reading->diag, SF_EIO, (sf_loc){reading->path, 0, 0}, "cannot open: %s",
                        strerror(ENAMETOOLONG));
     reading->index_path = sf_arena_string(&reading->arena, index, strlen(index));
@@ -389,8 +393,8 @@ static sf_status load(struct reading *reading, sf_arena *arena, sf_checkpoint_in
     SF_TRY(sf_json_parse(reading->text, reading->index_path, &reading->arena, &reading->index,
                          reading->diag));
     SF_TRY(read_info(reading, arena, info));
-    SF_TRY(check_graph(reading, graph, info));
-    SF_TRY(read_mesh(reading));
+    SF_TRY(check_step_hash(reading, graph, info));
+    SF_TRY(read_saved_mesh(reading));
     SF_TRY(read_tensors(reading));
     return load_tensors(reading);
 }
@@ -399,7 +403,7 @@ sf_status sf_checkpoint_load(const char *path, const sf_state *state, sf_mapping
                              sf_arena *arena, sf_checkpoint_info *info, sf_diag *diag)
 {
     struct reading reading = {.path = path, .state = state, .mappings = mappings, .diag = diag};
-    sf_status status = load(&reading, arena, info);
+    sf_status status = load_checkpoint(&reading, arena, info);
     sf_mappings_close(mappings);
     sf_arena_free(&reading.arena);
     return status;

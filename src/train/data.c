@@ -1,14 +1,10 @@
 #include "train/data.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/hash.h"
-#include "base/number.h"
-#include "ir/name.h"
+#include "train/data_kind.h"
 
 /* How many samples or tokens a batch has, where the kind of data does not know better: whole-number
  * arguments of two dimensions hold tokens. */
@@ -33,7 +29,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
-static sf_status open_source(sf_data *data, sf_diag *diag)
+static sf_status open_data_source(sf_data *data, sf_diag *diag)
 {
     const char *source = data->options.source;
     struct stat info;
@@ -62,7 +58,7 @@ sf_status sf_data_open(const sf_graph *graph, const char *const *names, const bo
         any = any || wanted[i];
     if (!any && !options->source)
         return SF_OK;
-    SF_TRY(open_source(out, diag));
+    SF_TRY(open_data_source(out, diag));
     count_amount(out);
     return SF_OK;
 }
@@ -79,70 +75,4 @@ void sf_data_close(sf_data *data)
     sf_arena_free(&data->arena);
     sf_mappings_close(&data->mappings);
     data->kind = NULL;
-}
-
-int64_t sf_data_item(const sf_data *data, int64_t place)
-{
-    int64_t epoch = place / data->count, index = place % data->count;
-    if (!data->shuffled)
-        return index;
-    sf_draw draw = sf_draw_of(data->options.seed, SF_DRAW_ORDER, (uint64_t)epoch);
-    return (int64_t)sf_draw_permuted(&draw, (uint64_t)data->count, (uint64_t)index);
-}
-
-uint64_t sf_data_fingerprint(sf_str bytes)
-{
-    enum { PIECES = 64, PIECE = 4096 };
-    uint64_t hash = sf_hash_mix(0, bytes.length);
-    for (size_t i = 0; i < PIECES; i++) {
-        size_t at = bytes.length / PIECES * i, rest = bytes.length - at;
-        hash = sf_hash_bytes(hash, bytes.at + at, rest < PIECE ? rest : PIECE);
-    }
-    return hash;
-}
-
-/* Synthetic numbers: floats of the standard normal distribution, integers from 0 to self->below - 1. */
-struct synthetic {
-    int64_t below;
-};
-
-static sf_status fill_synthetic(sf_data *data, int64_t number, const sf_tensor *arguments,
-                                sf_diag *diag)
-{
-    (void)diag;
-    const struct synthetic *self = data->self;
-    sf_draw draw = sf_draw_of(data->options.seed, SF_DRAW_BATCH, (uint64_t)number);
-    uint64_t next = 0;
-    for (uint32_t i = 0; i < data->graph->top->narguments; i++) {
-        const sf_tensor *to = &arguments[i];
-        if (!data->wanted[i])
-            continue;
-        bool is_float = sf_is_float(to->type->dtype);
-        for (int64_t k = 0; k < to->type->count; k++, next++) {
-            if (is_float)
-                sf_store_f64(to->type->dtype, to->data, k, sf_draw_normal(&draw, next, 0));
-            else
-                sf_store_i64(to->type->dtype, to->data, k,
-                             (int64_t)(sf_draw_bits(&draw, next) % (uint64_t)self->below));
-        }
-    }
-    return SF_OK;
-}
-
-sf_status sf_data_open_synthetic(sf_data *data, sf_diag *diag)
-{
-    static const sf_data_kind kind = {.batch = fill_synthetic};
-    struct synthetic *self = SF_NEW(&data->arena, struct synthetic);
-    const char *colon = strchr(data->options.source, ':');
-    self->below = 2;
-    if (colon && (!sf_number_int(sf_str_of(colon + 1), &self->below) || self->below < 1))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "'%s' is not synthetic:N with N of 1 or more",
-                       data->options.source);
-    char about[80];
-    snprintf(about, sizeof about, "synthetic, integers below %" PRId64, self->below);
-    data->about = sf_arena_string(&data->arena, about, strlen(about));
-    data->self = self;
-    data->kind = &kind;
-    data->count = 1;
-    return SF_OK;
 }

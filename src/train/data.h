@@ -14,12 +14,7 @@
 #include "train/mapping.h"
 
 typedef struct sf_data sf_data;
-
-/* What a kind of data does; `self` is what it made of itself. */
-typedef struct sf_data_kind {
-    sf_status (*batch)(sf_data *data, int64_t number, const sf_tensor *arguments, sf_diag *diag);
-    void (*close)(sf_data *data);
-} sf_data_kind;
+typedef struct sf_data_kind sf_data_kind; /* data_kind.h */
 
 typedef struct sf_data_options {
     const char *source;      /* a path, "synthetic" or "synthetic:N" */
@@ -58,22 +53,5 @@ sf_status sf_data_open(const sf_graph *graph, const char *const *names, const bo
 sf_status sf_data_batch(sf_data *data, int64_t number, const sf_tensor *arguments, sf_diag *diag);
 
 void sf_data_close(sf_data *data);
-
-/* Which item of its epoch stands at this place of the endless sequence of all epochs. */
-int64_t sf_data_item(const sf_data *data, int64_t place);
-
-/* A hash of pieces spread over a file: enough to notice another one. */
-uint64_t sf_data_fingerprint(sf_str bytes);
-
-/* The openers of the kinds. */
-sf_status sf_data_open_tokens(sf_data *data, sf_diag *diag);
-sf_status sf_data_open_batches(sf_data *data, bool is_directory, sf_diag *diag);
-sf_status sf_data_open_synthetic(sf_data *data, sf_diag *diag);
-
-/* An argument's type. */
-static inline const sf_type *sf_data_type(const sf_data *data, uint32_t index)
-{
-    return sf_type_of(data->graph, data->graph->top->arguments[index]);
-}
 
 #endif

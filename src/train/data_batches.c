@@ -15,7 +15,7 @@
 
 #include "file/safetensors.h"
 #include "ir/name.h"
-#include "train/data.h"
+#include "train/data_kind.h"
 
 struct batch_file {
     const char *path;
@@ -220,7 +220,8 @@ static const struct batch_file *file_of(const struct batches *self, int64_t item
     return &self->files[low];
 }
 
-static sf_status fill(sf_data *data, int64_t number, const sf_tensor *arguments, sf_diag *diag)
+static sf_status fill_from_batches(sf_data *data, int64_t number, const sf_tensor *arguments,
+                                   sf_diag *diag)
 {
     const struct batches *self = data->self;
     int64_t item = sf_data_item(data, number);
@@ -250,7 +251,7 @@ static void close_files(sf_data *data)
 
 sf_status sf_data_open_batches(sf_data *data, bool is_directory, sf_diag *diag)
 {
-    static const sf_data_kind kind = {.batch = fill, .close = close_files};
+    static const sf_data_kind kind = {.batch = fill_from_batches, .close = close_files};
     struct batches *self = SF_NEW(&data->arena, struct batches);
     const char **paths = &data->options.source;
     size_t count = 1;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ir/name.h"
-#include "train/data.h"
+#include "train/data_kind.h"
 
 enum use { USE_NONE, USE_IDS, USE_LABELS, USE_ONES, USE_POSITIONS, USE_ZEROS };
 
@@ -49,7 +49,7 @@ static int64_t value_at(const struct tokens *tokens, enum use use, int64_t start
     return 0;
 }
 
-static void store(const sf_tensor *to, int64_t index, int64_t value)
+static void store_token(const sf_tensor *to, int64_t index, int64_t value)
 {
     if (sf_is_float(to->type->dtype))
         sf_store_f64(to->type->dtype, to->data, index, (double)value);
@@ -57,7 +57,8 @@ static void store(const sf_tensor *to, int64_t index, int64_t value)
         sf_store_i64(to->type->dtype, to->data, index, value);
 }
 
-static sf_status fill(sf_data *data, int64_t number, const sf_tensor *arguments, sf_diag *diag)
+static sf_status fill_from_tokens(sf_data *data, int64_t number, const sf_tensor *arguments,
+                                  sf_diag *diag)
 {
     (void)diag;
     const struct tokens *tokens = data->self;
@@ -65,13 +66,13 @@ static sf_status fill(sf_data *data, int64_t number, const sf_tensor *arguments,
         int64_t window = sf_data_item(data, number * data->per_batch + row);
         for (uint32_t i = 0; i < data->graph->top->narguments; i++)
             for (int64_t k = 0; tokens->uses[i] != USE_NONE && k < tokens->row; k++)
-                store(&arguments[i], row * tokens->row + k,
-                      value_at(tokens, tokens->uses[i], window * tokens->row, k));
+                store_token(&arguments[i], row * tokens->row + k,
+                            value_at(tokens, tokens->uses[i], window * tokens->row, k));
     }
     return SF_OK;
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool is_one_of_names(const char *word, const char *const *list)
 {
     for (; *list; list++)
         if (strcmp(word, *list) == 0)
@@ -85,7 +86,7 @@ static enum use use_by_name(const char *name)
                                          "y",        "next",       "output",      "outputs",
                                          "next_ids", "target_ids", "next_tokens", NULL};
     const char *last = sf_name_last(name);
-    if (is_one_of(last, labels))
+    if (is_one_of_names(last, labels))
         return USE_LABELS;
     if (strstr(last, "mask"))
         return USE_ONES;
@@ -106,7 +107,7 @@ static sf_status fail_shape(const sf_data *data, sf_diag *diag)
 }
 
 /* What each wanted argument gets. Without names that say so, the second of two holds the labels. */
-static sf_status find_uses(sf_data *data, struct tokens *tokens, sf_diag *diag)
+static sf_status find_argument_uses(sf_data *data, struct tokens *tokens, sf_diag *diag)
 {
     uint32_t count = data->graph->top->narguments, ids[2] = {SF_NONE, SF_NONE}, labels = SF_NONE;
     const sf_type *shape = NULL;
@@ -142,7 +143,7 @@ static sf_status find_uses(sf_data *data, struct tokens *tokens, sf_diag *diag)
     return SF_OK;
 }
 
-static int width_of(const sf_data *data)
+static int width_of_tokens(const sf_data *data)
 {
     static const struct {
         const char *name, *ending;
@@ -158,11 +159,11 @@ static int width_of(const sf_data *data)
 
 sf_status sf_data_open_tokens(sf_data *data, sf_diag *diag)
 {
-    static const sf_data_kind kind = {.batch = fill};
+    static const sf_data_kind kind = {.batch = fill_from_tokens};
     struct tokens *tokens = SF_NEW(&data->arena, struct tokens);
     sf_loc loc = {data->options.source, 0, 0};
     sf_str bytes;
-    tokens->width = width_of(data);
+    tokens->width = width_of_tokens(data);
     if (tokens->width == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "tokens are u8, u16 or u32, not '%s'",
                        data->options.tokens_type);
@@ -172,7 +173,7 @@ sf_status sf_data_open_tokens(sf_data *data, sf_diag *diag)
                        bytes.length, tokens->width);
     tokens->bytes = (const unsigned char *)bytes.at;
     tokens->count = (int64_t)(bytes.length / (size_t)tokens->width);
-    SF_TRY(find_uses(data, tokens, diag));
+    SF_TRY(find_argument_uses(data, tokens, diag));
     if (data->count < 1)
         return sf_fail(diag, SF_EINPUT, loc, "%" PRId64 " tokens are too few for a row of %" PRId64,
                        tokens->count, tokens->row);

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 
-static void block(const uint32_t key[2], uint64_t counter, uint32_t out[2])
+static void draw_block(const uint32_t key[2], uint64_t counter, uint32_t out[2])
 {
     const uint32_t words[2] = {(uint32_t)counter, (uint32_t)(counter >> 32)};
     sf_rng_threefry(key, words, out);
@@ -14,15 +14,15 @@ sf_draw sf_draw_of(uint64_t seed, sf_purpose purpose, uint64_t which)
 {
     uint32_t root[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     sf_draw of_purpose, draw;
-    block(root, (uint64_t)purpose, of_purpose.key);
-    block(of_purpose.key, which, draw.key);
+    draw_block(root, (uint64_t)purpose, of_purpose.key);
+    draw_block(of_purpose.key, which, draw.key);
     return draw;
 }
 
 uint64_t sf_draw_bits(const sf_draw *draw, uint64_t index)
 {
     uint32_t words[2];
-    block(draw->key, index, words);
+    draw_block(draw->key, index, words);
     return (uint64_t)words[1] << 32 | words[0];
 }
 
@@ -32,7 +32,7 @@ double sf_draw_uniform(const sf_draw *draw, uint64_t index)
     return ((double)(sf_draw_bits(draw, index) >> 11) + 0.5) * 0x1p-53;
 }
 
-static double ratio(const double *above, const double *below, double x)
+static double polynomial_ratio(const double *above, const double *below, double x)
 {
     double a = above[7], b = below[7];
     for (int i = 6; i >= 0; i--) {
@@ -84,9 +84,9 @@ double sf_normal_quantile(double p)
                                2.04426310338993978564e-15};
     double q = p - 0.5;
     if (fabs(q) <= 0.425)
-        return q * ratio(a, b, 0.180625 - q * q);
+        return q * polynomial_ratio(a, b, 0.180625 - q * q);
     double r = sqrt(-log(q < 0 ? p : 1 - p));
-    double x = r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5);
+    double x = r <= 5 ? polynomial_ratio(c, d, r - 1.6) : polynomial_ratio(e, f, r - 5);
     return q < 0 ? -x : x;
 }
 

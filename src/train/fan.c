@@ -2,9 +2,10 @@
 
 #include "base/mem.h"
 #include "op/op.h"
+#include "op/slots.h"
 
 /* The product of the listed dimensions. */
-static double product(const sf_type *type, sf_ints dims)
+static double size_of_dims(const sf_type *type, sf_ints dims)
 {
     double size = 1;
     for (int i = 0; i < dims.count; i++)
@@ -12,26 +13,23 @@ static double product(const sf_type *type, sf_ints dims)
     return size;
 }
 
-static sf_ints ints(const sf_node *node, const char *name)
+static sf_ints ints_in(const sf_node *node, int slot)
 {
-    int slot = sf_attr_slot(node->def, sf_str_of(name));
-    const sf_attr *attr = slot < 0 ? NULL : node->attrs[slot];
+    const sf_attr *attr = node->attrs[slot];
     return attr ? (sf_ints){attr->count, attr->ints} : (sf_ints){0, NULL};
 }
 
-static int64_t integer(const sf_node *node, const char *name)
+static int64_t int_in(const sf_node *node, int slot)
 {
-    int slot = sf_attr_slot(node->def, sf_str_of(name));
-    return slot < 0 || !node->attrs[slot] ? 0 : node->attrs[slot]->integer;
+    return node->attrs[slot] ? node->attrs[slot]->integer : 0;
 }
 
 static sf_fan of_dot(const sf_graph *graph, const sf_node *node, bool lhs)
 {
     const sf_type *type = sf_type_of(graph, node->operands[lhs ? 0 : 1]);
-    double in = product(
-        type, ints(node, lhs ? "lhs_contracting_dimensions" : "rhs_contracting_dimensions"));
-    double batch =
-        product(type, ints(node, lhs ? "lhs_batching_dimensions" : "rhs_batching_dimensions"));
+    double in =
+        size_of_dims(type, ints_in(node, lhs ? SF_DOT_LHS_CONTRACTING : SF_DOT_RHS_CONTRACTING));
+    double batch = size_of_dims(type, ints_in(node, lhs ? SF_DOT_LHS_BATCH : SF_DOT_RHS_BATCH));
     double outside = in * batch > 0 ? in * batch : 1;
     return (sf_fan){in, (double)type->count / outside};
 }
@@ -39,13 +37,13 @@ static sf_fan of_dot(const sf_graph *graph, const sf_node *node, bool lhs)
 static sf_fan of_convolution(const sf_graph *graph, const sf_node *node)
 {
     const sf_type *type = sf_type_of(graph, node->operands[1]);
-    double window = product(type, ints(node, "kernel_spatial_dimensions"));
-    return (sf_fan){window * (double)type->dims[integer(node, "kernel_input_feature_dimension")],
-                    window * (double)type->dims[integer(node, "kernel_output_feature_dimension")]};
+    double window = size_of_dims(type, ints_in(node, SF_CONV_RHS_SPATIAL));
+    return (sf_fan){window * (double)type->dims[int_in(node, SF_CONV_RHS_INPUT)],
+                    window * (double)type->dims[int_in(node, SF_CONV_RHS_OUTPUT)]};
 }
 
 /* Ops that pass a weight on. */
-static bool passes_on(const sf_node *node)
+static bool passes_weight_on(const sf_node *node)
 {
     return sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_RESHAPE) ||
            sf_is(node, SF_OP_TRANSPOSE) || sf_is(node, SF_OP_SLICE) ||
@@ -67,7 +65,7 @@ static bool find_use(const sf_graph *graph, bool *is_weight, sf_fan *out)
             *out = of_convolution(graph, node);
             return true;
         }
-        if (passes_on(node) && is_weight[node->operands[0]])
+        if (passes_weight_on(node) && is_weight[node->operands[0]])
             is_weight[node->result] = true;
     }
     return false;

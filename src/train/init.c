@@ -89,7 +89,7 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
 }
 
 /* used[k] is set when rule k was. */
-static void fill_argument(const sf_pieces *pieces, uint32_t index, const char *name,
+static void init_argument(const sf_pieces *pieces, uint32_t index, const char *name,
                           const sf_init_rules *rules, uint64_t seed, const char **used,
                           const sf_tensor *piece)
 {
@@ -121,7 +121,7 @@ sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
         status = sf_holder_lend(holder, i, true, diag, &piece);
         if (status != SF_OK)
             break;
-        fill_argument(pieces, i, names[i], rules, seed, used, &piece);
+        init_argument(pieces, i, names[i], rules, seed, used, &piece);
         status = sf_holder_give_back(holder, i, diag);
     }
     if (status == SF_OK)

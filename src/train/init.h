@@ -1,7 +1,7 @@
 /* What the state of a step is before its first step.
  *
  * Parameters are drawn by rules, or come from a file. A drawn element depends on the seed, the clean
- * name of the parameter (see name.h) and its index alone. Optimizer state is zero; a key that the step
+ * name of the parameter (see ir/name.h) and its index alone. Optimizer state is zero; a key that the step
  * carries along is jax.random.PRNGKey(seed).
  *
  * Rules are "RULE,PATTERN=RULE,...", RULE being one of
@@ -57,7 +57,7 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
 sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *name,
                             const sf_init_rules *rules);
 
-/* Fills the pieces of every argument that is kept from step to step (see name.h). `names` are the clean names. A
+/* Fills the pieces of every argument that is kept from step to step (see ir/name.h). `names` are the clean names. A
  * pattern that matches nothing is SF_EUSAGE. */
 sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
                          const sf_init_rules *rules, uint64_t seed, const sf_holder *holder,

@@ -16,7 +16,7 @@ struct source {
 };
 
 /* What follows the first part: "layer_0/attn/q/kernel" of "params/layer_0/attn/q/kernel". */
-static const char *inside(const char *name)
+static const char *name_inside(const char *name)
 {
     const char *slash = strchr(name, '/');
     return slash ? slash + 1 : name;
@@ -29,7 +29,7 @@ static const sf_tensor *find_by_ending(const struct source *source, const char *
     const sf_tensor *found = NULL;
     for (size_t i = 0; i < source->file.count; i++) {
         const char *clean = source->clean[i];
-        if (!sf_name_ends(name, clean) && !sf_name_ends(clean, inside(name)))
+        if (!sf_name_ends(name, clean) && !sf_name_ends(clean, name_inside(name)))
             continue;
         if (found)
             return NULL;
@@ -39,8 +39,8 @@ static const sf_tensor *find_by_ending(const struct source *source, const char *
 }
 
 /* Endings are for parameters: the state of a parameter bears its name too. */
-static const sf_tensor *find(const struct source *source, const sf_argument *argument,
-                             const char *name, uint32_t index)
+static const sf_tensor *find_source(const struct source *source, const sf_argument *argument,
+                                    const char *name, uint32_t index)
 {
     char number[24];
     snprintf(number, sizeof number, "in.%u", index);
@@ -57,7 +57,7 @@ static const sf_tensor *find(const struct source *source, const sf_argument *arg
     return found;
 }
 
-static void convert(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
+static void convert_runs(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
 {
     enum { CHUNK = 256 };
     double values[CHUNK];
@@ -70,8 +70,9 @@ static void convert(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
 }
 
 /* Cuts the piece out of the tensor of the file. */
-static sf_status copy(const struct source *source, const char *name, const sf_tensor *from,
-                      const sf_type *type, sf_runs runs, const sf_tensor *to, sf_diag *diag)
+static sf_status copy_stored_tensor(const struct source *source, const char *name,
+                                    const sf_tensor *from, const sf_type *type, sf_runs runs,
+                                    const sf_tensor *to, sf_diag *diag)
 {
     bool converts = sf_is_float(from->type->dtype) && sf_is_float(type->dtype);
     bool fits = sf_same_shape(from->type, type) || (type->rank == 0 && from->type->count == 1);
@@ -83,7 +84,7 @@ static sf_status copy(const struct source *source, const char *name, const sf_te
     if (from->type->dtype == type->dtype)
         sf_cut_piece(runs, sf_dtype_get(type->dtype)->bytes, from->data, to->data);
     else
-        convert(from, to, runs);
+        convert_runs(from, to, runs);
     return SF_OK;
 }
 
@@ -96,20 +97,21 @@ static bool has_input(const struct source *source, uint32_t index)
     return sf_safetensors_find(&source->file, number) != NULL;
 }
 
-static sf_status take_one(const sf_pieces *pieces, uint32_t index, const char *name,
-                          const struct source *source, const sf_tensor *found,
-                          const sf_holder *holder, sf_diag *diag)
+static sf_status take_one_argument(const sf_pieces *pieces, uint32_t index, const char *name,
+                                   const struct source *source, const sf_tensor *found,
+                                   const sf_holder *holder, sf_diag *diag)
 {
     sf_tensor piece;
     SF_TRY(sf_holder_lend(holder, index, true, diag, &piece));
-    sf_status status = copy(source, name, found, sf_pieces_type(pieces, index),
-                            sf_pieces_runs(pieces, index), &piece, diag);
+    sf_status status = copy_stored_tensor(source, name, found, sf_pieces_type(pieces, index),
+                                          sf_pieces_runs(pieces, index), &piece, diag);
     sf_status returned = sf_holder_give_back(holder, index, diag);
     return status == SF_OK ? returned : status;
 }
 
-static sf_status take_all(const sf_pieces *pieces, const char *const *names,
-                          const struct source *source, const sf_holder *holder, sf_diag *diag)
+static sf_status take_all_arguments(const sf_pieces *pieces, const char *const *names,
+                                    const struct source *source, const sf_holder *holder,
+                                    sf_diag *diag)
 {
     const sf_graph *graph = pieces->graph;
     sf_status status = SF_OK;
@@ -117,10 +119,10 @@ static sf_status take_all(const sf_pieces *pieces, const char *const *names,
         const sf_argument *argument = &graph->arguments[i];
         if (!sf_argument_is_kept(argument))
             continue;
-        const sf_tensor *found = find(source, argument, names[i], i);
+        const sf_tensor *found = find_source(source, argument, names[i], i);
         sf_status copied = SF_OK;
         if (found)
-            copied = take_one(pieces, i, names[i], source, found, holder, diag);
+            copied = take_one_argument(pieces, i, names[i], source, found, holder, diag);
         else if (argument->role == SF_ROLE_PARAM)
             copied = sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
                              "there is no tensor for the parameter %s", names[i]);
@@ -142,7 +144,7 @@ sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const 
         source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);
     source.by_number = !has_input(&source, pieces->graph->top->narguments);
     if (status == SF_OK)
-        status = take_all(pieces, names, &source, holder, diag);
+        status = take_all_arguments(pieces, names, &source, holder, diag);
     sf_arena_free(&source.arena);
     sf_safetensors_close(&source.file);
     return status;

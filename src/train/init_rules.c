@@ -30,7 +30,7 @@ static const struct word *find_word(sf_str name)
 }
 
 /* Cuts `text` at the first `mark`; what is behind it goes to *rest, which is empty without one. */
-static sf_str cut(sf_str text, char mark, sf_str *rest)
+static sf_str cut_rule(sf_str text, char mark, sf_str *rest)
 {
     const char *at = text.length ? memchr(text.at, mark, text.length) : NULL;
     size_t length = at ? (size_t)(at - text.at) : text.length;
@@ -40,10 +40,10 @@ static sf_str cut(sf_str text, char mark, sf_str *rest)
 
 bool sf_init_is_rules(const char *text)
 {
-    sf_str rest, first = cut(sf_str_of(text), ',', &rest);
+    sf_str rest, first = cut_rule(sf_str_of(text), ',', &rest);
     if (memchr(first.at, '=', first.length))
-        cut(first, '=', &first);
-    return find_word(cut(first, ':', &rest)) != NULL;
+        cut_rule(first, '=', &first);
+    return find_word(cut_rule(first, ':', &rest)) != NULL;
 }
 
 bool sf_init_number(sf_str text, double *out)
@@ -75,11 +75,11 @@ static sf_status parse_rule(sf_str text, sf_arena *arena, sf_diag *diag, sf_init
 {
     sf_str number, rule = text;
     if (text.length && memchr(text.at, '=', text.length)) {
-        sf_str pattern = cut(text, '=', &rule);
+        sf_str pattern = cut_rule(text, '=', &rule);
         out->pattern = sf_arena_string(arena, pattern.at, pattern.length);
     }
     bool has_number = rule.length && memchr(rule.at, ':', rule.length);
-    sf_str name = cut(rule, ':', &number);
+    sf_str name = cut_rule(rule, ':', &number);
     const struct word *word = find_word(name);
     if (!word) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no rule '%.*s' to initialise by",
@@ -109,7 +109,7 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
         return SF_OK;
     sf_str rest = sf_str_of(text);
     do {
-        sf_str item = cut(rest, ',', &rest);
+        sf_str item = cut_rule(rest, ',', &rest);
         sf_init_rule rule = {0};
         SF_TRY(parse_rule(item, arena, diag, &rule));
         SF_PUSH(arena, out->at, count, capacity, rule);
@@ -118,7 +118,7 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
     return SF_OK;
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool is_listed_name(const char *word, const char *const *list)
 {
     for (; *list; list++)
         if (strcmp(word, *list) == 0)
@@ -139,9 +139,9 @@ static sf_init_rule by_default(const char *name, const sf_type *type)
                                        "variance", "running_var", "norm", NULL};
     const char *last = sf_name_last(name);
     bool norm = has_part(name, "norm") || has_part(name, "ln_") || has_part(name, "/ln");
-    if (is_one_of(last, zeros) || has_part(last, "bias"))
+    if (is_listed_name(last, zeros) || has_part(last, "bias"))
         return (sf_init_rule){.kind = SF_INIT_CONSTANT, .scale = 0};
-    if (is_one_of(last, ones) || (type->rank <= 1 && (norm || strcmp(last, "weight") == 0)))
+    if (is_listed_name(last, ones) || (type->rank <= 1 && (norm || strcmp(last, "weight") == 0)))
         return (sf_init_rule){.kind = SF_INIT_CONSTANT, .scale = 1};
     if (type->rank <= 1)
         return (sf_init_rule){.kind = SF_INIT_CONSTANT, .scale = 0};

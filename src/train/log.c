@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static sf_status fail_system(const sf_log *log, const char *what, sf_diag *diag)
+static sf_status fail_log(const sf_log *log, const char *what, sf_diag *diag)
 {
     return sf_fail(diag, SF_EIO, (sf_loc){log->path, 0, 0}, "%s: %s", what, strerror(errno));
 }
@@ -26,14 +26,14 @@ static bool ends_within_line(const char *path)
     return last != '\n';
 }
 
-static sf_status write_all(sf_log *log, const char *text, size_t length, sf_diag *diag)
+static sf_status write_line_bytes(sf_log *log, const char *text, size_t length, sf_diag *diag)
 {
     while (length > 0) {
         ssize_t count = write(log->fd, text, length);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return fail_system(log, "cannot write", diag);
+            return fail_log(log, "cannot write", diag);
         text += count;
         length -= (size_t)count;
     }
@@ -46,9 +46,9 @@ sf_status sf_log_open(const char *path, sf_diag *diag, sf_log *out)
     bool torn = ends_within_line(path);
     out->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (out->fd < 0)
-        return fail_system(out, "cannot open", diag);
+        return fail_log(out, "cannot open", diag);
     out->open = true;
-    return torn ? write_all(out, "\n", 1, diag) : SF_OK;
+    return torn ? write_line_bytes(out, "\n", 1, diag) : SF_OK;
 }
 
 void sf_log_close(sf_log *log)
@@ -100,5 +100,5 @@ sf_status sf_log_end(sf_log *log, sf_diag *diag)
 {
     sf_json_end_object(&log->json);
     sf_buf_putc(&log->line, '\n');
-    return write_all(log, log->line.text, log->line.length, diag);
+    return write_line_bytes(log, log->line.text, log->line.length, diag);
 }

@@ -15,7 +15,7 @@ struct sf_mapping {
     size_t length;
 };
 
-static sf_status map(int fd, struct sf_mapping *mapping, sf_loc loc, sf_diag *diag)
+static sf_status map_file(int fd, struct sf_mapping *mapping, sf_loc loc, sf_diag *diag)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -45,7 +45,7 @@ sf_status sf_mappings_add(sf_mappings *mappings, const char *path, sf_str *out, 
     if (fd < 0)
         status = sf_fail(diag, SF_EIO, loc, "cannot open: %s", strerror(errno));
     else
-        status = map(fd, mapping, loc, diag);
+        status = map_file(fd, mapping, loc, diag);
     if (fd >= 0)
         close(fd);
     if (status != SF_OK) {

@@ -15,7 +15,7 @@
 /* Far below what would overflow as a number of rows. */
 #define MOST_STEPS INT64_C(1000000000000)
 
-static sf_status check_options(const sf_training *run)
+static sf_status check_training_options(const sf_training *run)
 {
     const sf_train_options *options = &run->options;
     if (options->steps < 0 || options->steps > MOST_STEPS)
@@ -28,7 +28,7 @@ static sf_status check_options(const sf_training *run)
     return SF_OK;
 }
 
-static sf_status check_graph(sf_training *run)
+static sf_status check_training_graph(sf_training *run)
 {
     const sf_graph *graph = run->graph;
     bool any = false;
@@ -46,7 +46,7 @@ static sf_status check_graph(sf_training *run)
 }
 
 /* The argument with this name: its own, a clean one, or the last parts of it. */
-static uint32_t find_argument(const sf_training *run, sf_str text, sf_arena *scratch)
+static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_arena *scratch)
 {
     const char *clean = sf_clean_name(text, scratch);
     uint32_t found = SF_NONE;
@@ -61,7 +61,7 @@ static uint32_t find_argument(const sf_training *run, sf_str text, sf_arena *scr
 }
 
 /* All elements of the piece, for all steps. */
-static sf_status fill_argument(sf_training *run, uint32_t index, double value)
+static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double value)
 {
     sf_holder holder = sf_seat_holder(&run->seat);
     sf_tensor to;
@@ -81,7 +81,7 @@ static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
     double value;
     if (!equals)
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "'%s' is not NAME=NUMBER", pair);
-    uint32_t index = find_argument(run, (sf_str){pair, (size_t)(equals - pair)}, scratch);
+    uint32_t index = find_argument_named(run, (sf_str){pair, (size_t)(equals - pair)}, scratch);
     *equals = 0;
     if (index == SF_NONE || sf_argument_is_kept(&run->graph->arguments[index]))
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "there is no argument '%s' to set", pair);
@@ -89,11 +89,11 @@ static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "'%s' is no number for %s", equals + 1,
                        pair);
     run->wanted[index] = false;
-    return fill_argument(run, index, value);
+    return fill_prepared_argument(run, index, value);
 }
 
 /* What the user set is the same for all steps. */
-static sf_status set_arguments(sf_training *run)
+static sf_status set_training_arguments(sf_training *run)
 {
     char *text = sf_arena_string(&run->arena, run->options.set, strlen(run->options.set));
     while (text) {
@@ -119,7 +119,7 @@ static sf_status find_wanted(sf_training *run)
             graph->arguments[i].role == SF_ROLE_KEY && graph->arguments[i].next == SF_NONE;
     }
     if (run->options.set)
-        SF_TRY(set_arguments(run));
+        SF_TRY(set_training_arguments(run));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         run->filled[i] = run->filled[i] || run->wanted[i];
     return SF_OK;
@@ -134,7 +134,7 @@ static sf_status take_pieces(sf_training *run, const char *path)
 }
 
 /* Weights for a new run, by rule or from somewhere. */
-static sf_status initialise(sf_training *run)
+static sf_status initialise_state(sf_training *run)
 {
     const char *init = run->options.init, *const *names = run->seat.names;
     sf_holder holder = sf_seat_holder(&run->seat);
@@ -184,7 +184,7 @@ static sf_status load_state(sf_training *run)
     run->info.seed = seed < 0 ? 0 : (uint64_t)seed;
     run->info.graph = sf_graph_hash(run->graph);
     if (!run->resumed)
-        return initialise(run);
+        return initialise_state(run);
     sf_state state = sf_seat_state(&run->seat);
     SF_TRY(sf_checkpoint_load(run->resumed, &state, &run->mappings, &run->arena, &run->info,
                               run->diag));
@@ -220,7 +220,7 @@ static sf_status open_data(sf_training *run)
 }
 
 /* Whether the checkpoint lies in the directory that we save to. */
-static bool is_inside(const char *checkpoint, const char *directory)
+static bool is_path_inside(const char *checkpoint, const char *directory)
 {
     char parent[SF_PATH_SIZE + 8];
     struct stat a, b;
@@ -241,7 +241,7 @@ static sf_status open_files(sf_training *run)
         return SF_OK;
     SF_TRY(sf_checkpoints_open(save, run->diag, &run->checkpoints));
     SF_TRY(sf_checkpoint_find(save, found, run->diag));
-    if (!*found || (run->resumed && is_inside(run->resumed, save)))
+    if (!*found || (run->resumed && is_path_inside(run->resumed, save)))
         return SF_OK;
     sf_fail(run->diag, SF_EUSAGE, (sf_loc){save, 0, 0},
             "there are checkpoints of another run in it");
@@ -264,10 +264,10 @@ static sf_status take_seat(sf_training *run)
 }
 
 /* All that a rank can do by itself. */
-static sf_status get_ready(sf_training *run)
+static sf_status get_training_ready(sf_training *run)
 {
-    SF_TRY(check_options(run));
-    SF_TRY(check_graph(run));
+    SF_TRY(check_training_options(run));
+    SF_TRY(check_training_graph(run));
     run->flops = sf_step_flops(run->graph);
     SF_TRY(take_seat(run));
     SF_TRY(find_wanted(run));
@@ -324,7 +324,7 @@ static sf_status check_same(sf_training *run)
 
 sf_status sf_training_prepare(sf_training *run)
 {
-    SF_TRY(sf_training_settle(run, get_ready(run), "getting ready"));
+    SF_TRY(sf_training_settle(run, get_training_ready(run), "getting ready"));
     SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
     SF_TRY(sf_training_settle(run, open_files(run), "opening files"));
     return sf_agree_first(run->comm, "the name of the run", run->diag, &run->checkpoints.run);

@@ -15,7 +15,7 @@ static sf_status take_part(sf_seat *seat, sf_diag *diag)
     return sf_local_new(options->graph, options->plan, rank, diag, &seat->local);
 }
 
-static sf_status start_engine(sf_seat *seat, sf_diag *diag)
+static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
 {
     const sf_seat_options *o = &seat->options;
     sf_runner_options options = {.engine = o->engine,
@@ -47,7 +47,7 @@ sf_status sf_seat_open(const sf_seat_options *options, sf_diag *diag, sf_seat *o
     SF_TRY(sf_engine_find(options->engine, diag, &out->options.engine));
     out->names = sf_clean_names(options->graph, &out->arena);
     SF_TRY(take_part(out, diag));
-    SF_TRY(start_engine(out, diag));
+    SF_TRY(start_seat_engine(out, diag));
     make_wholes(out);
     return SF_OK;
 }

@@ -1,5 +1,5 @@
 /* Data: what is in a batch, that it depends on the number of the batch alone, and what is refused. */
-#include "train/data.h"
+#include "train/data_kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

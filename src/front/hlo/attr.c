@@ -2,34 +2,6 @@
  * writes in a way of its own has a reader of its own. */
 #include "front/hlo/reader.h"
 
-bool sf_hlo_set_attr(sf_hlo_instruction *inst, const char *name, const sf_attr *value)
-{
-    int slot = inst->op->def ? sf_attr_slot(inst->op->def, sf_str_of(name)) : -1;
-    if (slot < 0)
-        return false;
-    inst->attrs[slot] = value;
-    return true;
-}
-
-sf_status sf_hlo_read_ints(sf_hlo_frame *frame, int64_t *out, int capacity, int *count)
-{
-    sf_hlo_scan *scan = &frame->scan;
-    sf_diag *diag = frame->reader->diag;
-    *count = 0;
-    SF_TRY(sf_hlo_expect(scan, '{', diag));
-    if (sf_hlo_accept(scan, '}'))
-        return SF_OK;
-    do {
-        if (*count == capacity)
-            return sf_fail(diag, SF_EINPUT, sf_hlo_here(scan), "a list of more than %d numbers",
-                           capacity);
-        if (!sf_hlo_number(scan, &out[*count]))
-            return sf_hlo_expected(scan, "a number", diag);
-        ++*count;
-    } while (sf_hlo_accept(scan, ','));
-    return sf_hlo_expect(scan, '}', diag);
-}
-
 /* 3, true, or a list of one, which is how HLO writes the dimension of a concatenation. */
 static sf_status read_int(sf_hlo_frame *frame, int64_t *out)
 {
@@ -100,7 +72,7 @@ static sf_status read_slot(sf_hlo_frame *frame, const sf_attrdef *def, const sf_
 }
 
 /* {op_name="a/b" source_file="f.py" source_line=3} */
-static sf_status read_metadata(sf_hlo_frame *frame, sf_hlo_instruction *inst)
+static sf_status read_op_metadata(sf_hlo_frame *frame, sf_hlo_instruction *inst)
 {
     sf_hlo_scan *scan = &frame->scan;
     sf_diag *diag = frame->reader->diag;
@@ -268,7 +240,7 @@ static const struct own {
     sf_str key;
     read_fn *read;
 } owns[] = {
-    {KEY("metadata"), read_metadata},       {KEY("index"), read_index},
+    {KEY("metadata"), read_op_metadata},    {KEY("index"), read_index},
     {KEY("slice"), sf_hlo_read_slice},      {KEY("padding"), sf_hlo_read_padding},
     {KEY("window"), sf_hlo_read_window},    {KEY("dim_labels"), sf_hlo_read_dim_labels},
     {KEY("sharding"), read_sharding},       {KEY("operand_precision"), read_precision},
@@ -316,7 +288,7 @@ static const char *const harmless[] = {
     "use_global_device_ids",
 };
 
-static int find_slot(const sf_opdef *def, sf_str key)
+static int find_key_attr(const sf_opdef *def, sf_str key)
 {
     for (int i = 0; def && i < def->nattrs; i++) {
         const sf_attrdef *attr = &def->attrs[i];
@@ -355,7 +327,7 @@ static sf_status read_attr(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     for (size_t i = 0; i < sizeof callees / sizeof *callees; i++)
         if (sf_str_equal(key, callees[i].key))
             return read_callee(frame, inst, &inst->callees[callees[i].at]);
-    int slot = find_slot(inst->op->def, key);
+    int slot = find_key_attr(inst->op->def, key);
     if (slot >= 0)
         return read_slot(frame, &inst->op->def->attrs[slot], &inst->attrs[slot]);
     if (inst->op->kind == SF_HLO_GET_DIMENSION_SIZE && sf_str_is(key, "dimensions"))
@@ -404,7 +376,7 @@ sf_status sf_hlo_read_attrs(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     SF_ASSERT(!inst->op->def || inst->op->def->nattrs <= SF_HLO_MAX_ATTRS);
     while (sf_hlo_accept(&frame->scan, ','))
         SF_TRY(read_attr(frame, inst));
-    int slot = inst->sharding.length ? find_slot(inst->op->def, sf_str_of("sharding")) : -1;
+    int slot = inst->sharding.length ? find_key_attr(inst->op->def, sf_str_of("sharding")) : -1;
     if (slot >= 0)
         inst->attrs[slot] = sf_attr_text(frame->reader->module->graph->pool, inst->sharding);
     if (inst->op->def)

@@ -21,7 +21,7 @@ typedef struct literal {
     };
 } literal;
 
-static void flush(literal *lit)
+static void flush_numbers(literal *lit)
 {
     if (lit->is_float)
         sf_store_f64s(lit->type->dtype, lit->data, lit->stored, lit->pending, lit->reals);
@@ -157,7 +157,7 @@ static sf_status read_integer(literal *lit, int64_t *out)
 static sf_status read_element(literal *lit)
 {
     if (lit->pending == CHUNK)
-        flush(lit);
+        flush_numbers(lit);
     if (lit->is_float)
         SF_TRY(read_real(lit, &lit->reals[lit->pending]));
     else
@@ -230,7 +230,7 @@ sf_status sf_hlo_read_literal(sf_hlo_frame *frame, const sf_type *type, const sf
     lit.data = sf_arena_array(arena, (size_t)room + 1, sf_dtype_get(type->dtype)->bytes);
     sf_status status = type->rank == 0 ? read_element(&lit) : read_nested(&lit);
     if (status == SF_OK) {
-        flush(&lit);
+        flush_numbers(&lit);
         *out = sf_attr_dense(frame->reader->module->graph->pool, type, false, lit.data);
     }
     sf_arena_reset(arena, mark);

@@ -4,8 +4,8 @@
 #include "op/util.h"
 
 /* That a computation can be called with these operands and gives what the instruction declares. */
-static sf_status check_call(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
-                            const sf_hlo_computation *callee, uint32_t first, uint32_t end)
+static sf_status check_callee(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
+                              const sf_hlo_computation *callee, uint32_t first, uint32_t end)
 {
     sf_diag *diag = frame->reader->diag;
     char here[SF_TYPE_TEXT], there[SF_TYPE_TEXT];
@@ -33,7 +33,7 @@ static sf_status build_call(sf_hlo_frame *frame, const sf_hlo_instruction *inst,
 {
     const sf_opdef *def = sf_opdef_get(SF_OP_CALL);
     const sf_attr *attrs[SF_HLO_MAX_ATTRS] = {NULL};
-    SF_TRY(check_call(frame, inst, callee, first, end));
+    SF_TRY(check_callee(frame, inst, callee, first, end));
     attrs[sf_attr_slot(def, sf_str_of("callee"))] =
         sf_attr_text(frame->reader->module->graph->pool, callee->name);
     sf_node_spec spec = {

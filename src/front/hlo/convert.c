@@ -1,96 +1,5 @@
 /* Instructions to nodes. */
 #include "front/hlo/reader.h"
-#include "op/build.h"
-
-/* What has no nodes of its own (tuples, copies) has no path either. */
-static void set_path(sf_hlo_reader *reader, uint32_t node, const char *path)
-{
-    if (node >= reader->path_capacity) {
-        size_t capacity = reader->path_capacity ? reader->path_capacity * 2 : 256;
-        while (node >= capacity)
-            capacity *= 2;
-        const char **larger = SF_ARRAY(&reader->arena, capacity, const char *);
-        if (reader->path_capacity)
-            memcpy(larger, reader->paths, reader->path_capacity * sizeof *larger);
-        reader->paths = larger;
-        reader->path_capacity = capacity;
-    }
-    reader->paths[node] = path;
-}
-
-sf_status sf_hlo_build(sf_hlo_frame *frame, const sf_hlo_instruction *inst, sf_block *block,
-                       const sf_node_spec *spec, sf_node **out)
-{
-    sf_hlo_reader *reader = frame->reader;
-    sf_graph *graph = reader->module->graph;
-    SF_TRY(sf_build(graph, block, spec, reader->diag, out));
-    if (inst->path.length > 0)
-        set_path(reader, (*out)->id,
-                 sf_pool_string(graph->pool, sf_hlo_unescape(&reader->arena, inst->path)));
-    return SF_OK;
-}
-
-/* Adds the value; `leaves` is kept by those that are tuples. */
-static sf_status define(sf_hlo_frame *frame, sf_hlo_instruction *inst, const sf_value *leaves)
-{
-    sf_hlo_value value = {.name = inst->name, .shape = inst->shape, .leaf = SF_NONE};
-    if (inst->shape.type)
-        value.leaf = leaves[0];
-    else
-        value.leaves = leaves;
-    uint32_t number;
-    if (!sf_hlo_add_value(frame, &value, &number))
-        return sf_fail(frame->reader->diag, SF_EINPUT, inst->loc, "%.*s is defined twice",
-                       SF_STR_ARGS(inst->name));
-    if (inst->is_root)
-        frame->root = number;
-    return SF_OK;
-}
-
-sf_status sf_hlo_define(sf_hlo_frame *frame, sf_hlo_instruction *inst, sf_value result)
-{
-    if (inst->shape.type)
-        return define(frame, inst, &result);
-    sf_value *leaves = SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, sf_value);
-    for (uint32_t i = 0; i < inst->shape.nleaves; i++)
-        leaves[i] = result + i;
-    return define(frame, inst, leaves);
-}
-
-const sf_type **sf_hlo_declared(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
-{
-    const sf_type **types =
-        SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, const sf_type *);
-    sf_hlo_leaf_types(&inst->shape, types);
-    return types;
-}
-
-sf_status sf_hlo_flatten(sf_hlo_frame *frame, const sf_hlo_instruction *inst, uint32_t first,
-                         uint32_t end, const sf_value **out, uint32_t *count)
-{
-    sf_hlo_reader *reader = frame->reader;
-    size_t total = 0, tuples = 0;
-    for (uint32_t i = first; i < end; i++) {
-        const sf_hlo_shape *shape = &frame->values[inst->operands[i]].shape;
-        total += shape->nleaves;
-        tuples += shape->type ? 0 : shape->nleaves;
-    }
-    /* A few characters can pass a large tuple, so the sum of all of them has a bound. */
-    if (tuples > reader->budget)
-        return sf_fail(reader->diag, SF_EUNSUPPORTED, inst->loc,
-                       "the tuples of this module have too many elements");
-    reader->budget -= tuples;
-    sf_value *values = SF_ARRAY(&reader->arena, total + 1, sf_value);
-    size_t at = 0;
-    for (uint32_t i = first; i < end; i++) {
-        const sf_hlo_value *value = &frame->values[inst->operands[i]];
-        memcpy(values + at, sf_hlo_leaves(value), value->shape.nleaves * sizeof *values);
-        at += value->shape.nleaves;
-    }
-    *out = values;
-    *count = (uint32_t)total;
-    return SF_OK;
-}
 
 static sf_status need_operands(sf_hlo_frame *frame, const sf_hlo_instruction *inst, uint32_t count)
 {
@@ -120,7 +29,7 @@ static sf_status convert_parameter(sf_hlo_frame *frame, sf_hlo_instruction *inst
     sf_value *leaves = SF_ARRAY(&frame->reader->arena, inst->shape.nleaves + 1, sf_value);
     for (uint32_t i = 0; i < inst->shape.nleaves; i++)
         leaves[i] = sf_block_argument(graph, block, types[i]);
-    SF_TRY(define(frame, inst, leaves));
+    SF_TRY(sf_hlo_define_leaves(frame, inst, leaves));
     sf_hlo_parameter parameter = {
         .number = inst->parameter,
         .value = (uint32_t)frame->nvalues - 1,
@@ -146,7 +55,7 @@ static sf_status convert_tuple(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     uint32_t count;
     SF_TRY(sf_hlo_flatten(frame, inst, 0, inst->noperands, &leaves, &count));
     frame->reader->budget += count; /* the text spells the type out */
-    return define(frame, inst, leaves);
+    return sf_hlo_define_leaves(frame, inst, leaves);
 }
 
 static sf_status convert_get_tuple_element(sf_hlo_frame *frame, sf_hlo_instruction *inst)
@@ -162,7 +71,7 @@ static sf_status convert_get_tuple_element(sf_hlo_frame *frame, sf_hlo_instructi
                        operand->shape.nparts);
     const sf_hlo_shape *part = &operand->shape.parts[inst->index];
     SF_TRY(check_shape(frame, inst, part));
-    return define(frame, inst, operand->leaves + part->first);
+    return sf_hlo_define_leaves(frame, inst, operand->leaves + part->first);
 }
 
 static sf_status convert_copy(sf_hlo_frame *frame, sf_hlo_instruction *inst)
@@ -170,7 +79,7 @@ static sf_status convert_copy(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     SF_TRY(need_operands(frame, inst, 1));
     sf_hlo_value operand = frame->values[inst->operands[0]];
     SF_TRY(check_shape(frame, inst, &operand.shape));
-    return define(frame, inst, sf_hlo_leaves(&operand));
+    return sf_hlo_define_leaves(frame, inst, sf_hlo_leaves(&operand));
 }
 
 static sf_status convert_constant(sf_hlo_frame *frame, sf_hlo_instruction *inst)
@@ -269,7 +178,7 @@ static sf_status bitcast_step(sf_hlo_frame *frame, const sf_hlo_instruction *ins
 }
 
 /* The tensor with its dimensions in the order in which they lie in memory. */
-static const sf_type *physical(sf_pool *pool, const sf_hlo_shape *shape, sf_dtype dtype)
+static const sf_type *physical_type(sf_pool *pool, const sf_hlo_shape *shape, sf_dtype dtype)
 {
     int64_t dims[SF_MAX_RANK];
     int rank = shape->type->rank;
@@ -294,8 +203,8 @@ static sf_status bitcast_memory(sf_hlo_frame *frame, const sf_hlo_instruction *i
     if (from->order)
         SF_TRY(bitcast_step(frame, inst, SF_OP_TRANSPOSE,
                             sf_attr_ints(pool, from->type->rank, order),
-                            physical(pool, from, dtype), value));
-    SF_TRY(bitcast_step(frame, inst, SF_OP_RESHAPE, NULL, physical(pool, to, dtype), value));
+                            physical_type(pool, from, dtype), value));
+    SF_TRY(bitcast_step(frame, inst, SF_OP_RESHAPE, NULL, physical_type(pool, to, dtype), value));
     for (int i = 0; to->order && i < to->type->rank; i++)
         order[to->order[i]] = i;
     if (to->order)
@@ -321,7 +230,7 @@ static sf_status convert_bitcast(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     }
     sf_value value = frame->values[inst->operands[0]].leaf;
     SF_TRY(bitcast_memory(frame, inst, &from, &value));
-    return define(frame, inst, &value);
+    return sf_hlo_define_leaves(frame, inst, &value);
 }
 
 sf_status sf_hlo_convert(sf_hlo_frame *frame, sf_hlo_instruction *inst)

@@ -3,20 +3,20 @@
 #include "front/hlo/reader.h"
 
 /* The key of the table is the name that a computation begins with. */
-static bool name_equal(const void *item, const void *key)
+static bool computation_equal(const void *item, const void *key)
 {
     return sf_str_equal(((const sf_hlo_computation *)item)->name, *(const sf_str *)key);
 }
 
-static sf_intern_slot *slot_of(sf_hlo_reader *reader, sf_str name)
+static sf_intern_slot *slot_of_computation(sf_hlo_reader *reader, sf_str name)
 {
     uint64_t hash = sf_hash_bytes(0, name.at, name.length);
-    return sf_intern_find(&reader->by_name, &reader->arena, hash, name_equal, &name);
+    return sf_intern_find(&reader->by_name, &reader->arena, hash, computation_equal, &name);
 }
 
 sf_hlo_computation *sf_hlo_find_computation(sf_hlo_reader *reader, sf_str name)
 {
-    sf_intern_slot *slot = slot_of(reader, name);
+    sf_intern_slot *slot = slot_of_computation(reader, name);
     sf_hlo_computation *computation = (sf_hlo_computation *)(uintptr_t)slot->item;
     if (!computation) {
         computation = SF_NEW(&reader->arena, sf_hlo_computation);
@@ -27,7 +27,7 @@ sf_hlo_computation *sf_hlo_find_computation(sf_hlo_reader *reader, sf_str name)
 }
 
 /* {0,1}: where in a tuple. */
-static sf_status read_path(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_path *out)
+static sf_status read_tuple_path(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_path *out)
 {
     out->count = 0;
     SF_TRY(sf_hlo_expect(scan, '{', reader->diag));
@@ -47,13 +47,13 @@ static sf_status read_path(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_path
 static sf_status read_alias(sf_hlo_reader *reader, sf_hlo_scan *scan)
 {
     sf_hlo_alias alias = {.loc = sf_hlo_here(scan)};
-    SF_TRY(read_path(reader, scan, &alias.from));
+    SF_TRY(read_tuple_path(reader, scan, &alias.from));
     SF_TRY(sf_hlo_expect(scan, ':', reader->diag));
     SF_TRY(sf_hlo_expect(scan, '(', reader->diag));
     if (!sf_hlo_number(scan, &alias.parameter))
         return sf_hlo_expected(scan, "the number of a parameter", reader->diag);
     SF_TRY(sf_hlo_expect(scan, ',', reader->diag));
-    SF_TRY(read_path(reader, scan, &alias.to));
+    SF_TRY(read_tuple_path(reader, scan, &alias.to));
     if (sf_hlo_accept(scan, ','))
         sf_hlo_word(scan);
     SF_TRY(sf_hlo_expect(scan, ')', reader->diag));
@@ -155,7 +155,7 @@ static sf_status skip_signature(sf_hlo_reader *reader, sf_hlo_scan *scan)
 static sf_status add_computation(sf_hlo_reader *reader, sf_str name, sf_loc loc, bool is_entry,
                                  const sf_hlo_scan *body)
 {
-    sf_intern_slot *slot = slot_of(reader, name);
+    sf_intern_slot *slot = slot_of_computation(reader, name);
     const sf_hlo_computation *older = slot->item;
     if (older)
         return sf_fail(reader->diag, SF_EINPUT, loc,

@@ -3,15 +3,6 @@
 
 #include <stdlib.h>
 
-enum { MAX_ERRORS = 20 };
-
-bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status)
-{
-    if (status != SF_OK && reader->errors++ == 0)
-        reader->status = status;
-    return reader->errors < MAX_ERRORS;
-}
-
 static bool opcode_equal(const void *item, const void *key)
 {
     return sf_str_equal(((const sf_hlo_opcode *)item)->name, *(const sf_str *)key);
@@ -59,7 +50,7 @@ static const sf_hlo_opcode *find_opcode(sf_hlo_reader *reader, sf_str name)
     return opcode;
 }
 
-static bool is_one_of(sf_str name, const char *const *list)
+static bool starts_with_one_of(sf_str name, const char *const *list)
 {
     for (; *list; list++)
         if (sf_str_starts(name, *list))
@@ -83,12 +74,12 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
     sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the opcode %.*s is not supported",
             SF_STR_ARGS(name));
     const sf_opdef *near = sf_opdef_nearest((sf_str){word, length});
-    if (is_one_of(name, collective))
+    if (starts_with_one_of(name, collective))
         sf_hint(reader->diag, "the module is already written for several devices: dump it before "
                               "it is partitioned");
-    else if (is_one_of(name, compiled))
+    else if (starts_with_one_of(name, compiled))
         sf_hint(reader->diag, "dump the module before optimization");
-    else if (is_one_of(name, complex))
+    else if (starts_with_one_of(name, complex))
         sf_hint(reader->diag, "complex numbers are not supported");
     else if (near && near->hlo)
         sf_hint(reader->diag, "did you mean %s?", near->hlo);
@@ -210,7 +201,7 @@ static bool is_start(const sf_hlo_scan *scan)
 
 /* To the next line on which an instruction or the end of the computation stands; the lines of a long
  * literal are passed over. */
-static void recover(sf_hlo_scan *scan)
+static void skip_instruction(sf_hlo_scan *scan)
 {
     do {
         sf_hlo_next_line(scan);
@@ -219,7 +210,7 @@ static void recover(sf_hlo_scan *scan)
 }
 
 /* The value of an instruction that failed or that uses one. */
-static void poison(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
+static void poison_instruction(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
 {
     if (inst->name.length == 0)
         return;
@@ -233,7 +224,7 @@ static void poison(sf_hlo_frame *frame, const sf_hlo_instruction *inst)
 static void read_instructions(sf_hlo_frame *frame)
 {
     sf_hlo_reader *reader = frame->reader;
-    while (reader->errors < MAX_ERRORS && !sf_hlo_accept(&frame->scan, '}')) {
+    while (reader->errors < SF_HLO_MAX_ERRORS && !sf_hlo_accept(&frame->scan, '}')) {
         sf_hlo_instruction inst = {.index = -1};
         sf_status status = SF_OK;
         if (frame->scan.at >= frame->scan.end)
@@ -243,17 +234,17 @@ static void read_instructions(sf_hlo_frame *frame)
         if (status == SF_OK && !inst.is_poisoned)
             continue;
         frame->is_bad = true;
-        poison(frame, &inst);
+        poison_instruction(frame, &inst);
         sf_hlo_count_error(reader, status);
         if (frame->scan.at >= frame->scan.end)
             return;
         if (status != SF_OK && !inst.is_read)
-            recover(&frame->scan);
+            skip_instruction(&frame->scan);
     }
 }
 
 /* "params__fc1.1" -> "params__fc1" */
-static sf_str without_number(sf_str name)
+static sf_str name_without_number(sf_str name)
 {
     size_t length = name.length;
     while (length > 0 && name.at[length - 1] >= '0' && name.at[length - 1] <= '9')
@@ -271,7 +262,7 @@ static sf_str parameter_name(sf_arena *arena, const sf_hlo_parameter *parameter)
         sf_str_starts(parameter->path, "jit(") || sf_str_starts(parameter->path, "pjit(");
     if (parameter->path.length > 0 && !is_path)
         return sf_hlo_unescape(arena, parameter->path);
-    return without_number(parameter->name);
+    return name_without_number(parameter->name);
 }
 
 /* Names the leaves of a parameter: name, or name[0], name[1][2] inside a tuple. There a long name is
@@ -343,7 +334,7 @@ static sf_status finish_parameters(sf_hlo_frame *frame)
     return SF_OK;
 }
 
-static sf_status finish(sf_hlo_frame *frame)
+static sf_status finish_computation(sf_hlo_frame *frame)
 {
     sf_hlo_computation *computation = frame->computation;
     sf_graph *graph = frame->reader->module->graph;
@@ -373,7 +364,7 @@ void sf_hlo_read_computation(sf_hlo_reader *reader, sf_hlo_computation *computat
     computation->func = sf_module_add(reader->module, computation->name, computation->loc);
     read_instructions(&frame);
     if (!frame.is_bad) {
-        sf_status status = finish(&frame);
+        sf_status status = finish_computation(&frame);
         sf_hlo_count_error(reader, status);
         frame.is_bad = status != SF_OK;
     }

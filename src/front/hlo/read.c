@@ -2,7 +2,7 @@
 #include "front/hlo/reader.h"
 
 /* The leaf that a path leads to; false when it leads nowhere or to a tuple. */
-static bool follow(const sf_hlo_shape *shape, const sf_hlo_path *path, uint32_t *out)
+static bool follow_path(const sf_hlo_shape *shape, const sf_hlo_path *path, uint32_t *out)
 {
     uint32_t leaf = 0;
     for (int i = 0; i < path->count; i++) {
@@ -19,11 +19,11 @@ static sf_status apply_alias(sf_hlo_reader *reader, const sf_hlo_computation *en
                              const sf_hlo_alias *alias)
 {
     uint32_t result, leaf;
-    if (!follow(&entry->root, &alias->from, &result))
+    if (!follow_path(&entry->root, &alias->from, &result))
         return sf_fail(reader->diag, SF_EINPUT, alias->loc,
                        "the alias is of something that is no result of the entry computation");
     if (alias->parameter < 0 || alias->parameter >= entry->nparameters ||
-        !follow(&entry->parameters[alias->parameter], &alias->to, &leaf))
+        !follow_path(&entry->parameters[alias->parameter], &alias->to, &leaf))
         return sf_fail(reader->diag, SF_EINPUT, alias->loc,
                        "the alias is to something that is no parameter of the entry computation");
     sf_argument *argument =

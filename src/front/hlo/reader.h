@@ -126,7 +126,7 @@ typedef enum sf_hlo_callee {
     SF_HLO_CALLEES
 } sf_hlo_callee;
 
-enum { SF_HLO_MAX_ATTRS = 32 };
+enum { SF_HLO_MAX_ATTRS = 32, SF_HLO_MAX_ERRORS = 20 };
 
 typedef struct sf_hlo_instruction {
     sf_loc loc;
@@ -173,16 +173,22 @@ typedef struct sf_hlo_frame {
     size_t operand_capacity;
 } sf_hlo_frame;
 
+/* reader.c. Counts a failed status; true while there is room for more errors. */
+bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status);
+
+/* Sets an attribute of the node by the name of its slot. False when the op has no such slot. */
+bool sf_hlo_set_attr(sf_hlo_instruction *inst, const char *name, const sf_attr *value);
+
+/* "{1, 2}" into `out`, which holds `capacity` numbers. */
+sf_status sf_hlo_read_ints(sf_hlo_frame *frame, int64_t *out, int capacity, int *count);
+
 /* index.c. Errors are counted in the reader. */
 void sf_hlo_index(sf_hlo_reader *reader, sf_str text, const char *file);
 
 /* Never NULL: a name that the text does not define gives a computation that is MISSING. */
 sf_hlo_computation *sf_hlo_find_computation(sf_hlo_reader *reader, sf_str name);
 
-/* parse.c. Counts a failed status; true while there is room for more errors. */
-bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status);
-
-/* Reads a computation that was not read yet. `depth` says how many are being read already. */
+/* parse.c. Reads a computation that was not read yet. `depth` says how many are being read already. */
 void sf_hlo_read_computation(sf_hlo_reader *reader, sf_hlo_computation *computation, int depth);
 
 /* shape.c */
@@ -209,12 +215,6 @@ static inline const sf_value *sf_hlo_leaves(const sf_hlo_value *value)
 /* attr.c. Reads ", key=value, ..." behind the operands. */
 sf_status sf_hlo_read_attrs(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 
-/* Sets an attribute of the node by the name of its slot. False when the op has no such slot. */
-bool sf_hlo_set_attr(sf_hlo_instruction *inst, const char *name, const sf_attr *value);
-
-/* "{1, 2}" into `out`, which holds `capacity` numbers. */
-sf_status sf_hlo_read_ints(sf_hlo_frame *frame, int64_t *out, int capacity, int *count);
-
 /* window.c: attributes that HLO writes in a way of its own. */
 sf_status sf_hlo_read_window(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 sf_status sf_hlo_read_dim_labels(sf_hlo_frame *frame, sf_hlo_instruction *inst);
@@ -227,11 +227,15 @@ sf_status sf_hlo_read_literal(sf_hlo_frame *frame, const sf_type *type, const sf
 /* convert.c. Adds the nodes of an instruction and its value. */
 sf_status sf_hlo_convert(sf_hlo_frame *frame, sf_hlo_instruction *inst);
 
-/* Adds one node with the path of the instruction. */
+/* build.c. Adds one node with the path of the instruction. */
 sf_status sf_hlo_build(sf_hlo_frame *frame, const sf_hlo_instruction *inst, sf_block *block,
                        const sf_node_spec *spec, sf_node **out);
 
-/* The value of the instruction: its leaves are result, result + 1, ... of a node. */
+/* The value of the instruction; `leaves` is kept by those that are tuples. */
+sf_status sf_hlo_define_leaves(sf_hlo_frame *frame, sf_hlo_instruction *inst,
+                               const sf_value *leaves);
+
+/* The same: its leaves are result, result + 1, ... of a node. */
 sf_status sf_hlo_define(sf_hlo_frame *frame, sf_hlo_instruction *inst, sf_value result);
 
 /* The leaves of operands from `first` on, as one list. */

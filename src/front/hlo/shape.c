@@ -2,7 +2,7 @@
  * one that is not row-major is kept only because a bitcast needs to know. */
 #include "front/hlo/reader.h"
 
-static sf_status read_dtype(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_dtype *out)
+static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_dtype *out)
 {
     static const struct {
         const char *name, *advice;
@@ -48,8 +48,8 @@ static sf_status read_dims(sf_hlo_reader *reader, sf_hlo_scan *scan, int64_t *di
 }
 
 /* {1,0:T(8,128)}: only the order before the colon is looked at. It is minor to major. */
-static sf_status read_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, int rank,
-                             const uint8_t **order)
+static sf_status read_memory_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, int rank,
+                                    const uint8_t **order)
 {
     uint8_t dims[SF_MAX_RANK];
     bool seen[SF_MAX_RANK] = {false}, is_plain = true;
@@ -86,10 +86,10 @@ static sf_status read_leaf(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_shap
     sf_dtype dtype;
     int64_t dims[SF_MAX_RANK];
     int rank;
-    SF_TRY(read_dtype(reader, scan, &dtype));
+    SF_TRY(read_element_type(reader, scan, &dtype));
     SF_TRY(read_dims(reader, scan, dims, &rank));
     *out = (sf_hlo_shape){.nleaves = 1};
-    SF_TRY(read_layout(reader, scan, rank, &out->order));
+    SF_TRY(read_memory_layout(reader, scan, rank, &out->order));
     out->type = sf_type_get(reader->module->graph->pool, dtype, rank, dims);
     if (!out->type)
         return sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the tensor is too large");
@@ -143,7 +143,7 @@ void sf_hlo_leaf_types(const sf_hlo_shape *shape, const sf_type **out)
 }
 
 /* Appends to the text and returns its length, which stays below SF_TYPE_TEXT. */
-static size_t append(char *text, size_t length, const char *more)
+static size_t append_text(char *text, size_t length, const char *more)
 {
     size_t room = SF_TYPE_TEXT - 1 - length, size = strlen(more);
     if (size > room)
@@ -157,20 +157,20 @@ static size_t write_shape(const sf_hlo_shape *shape, char *text, size_t length)
 {
     char part[SF_TYPE_TEXT];
     if (shape->type) {
-        length = append(text, length, sf_dtype_get(shape->type->dtype)->hlo);
-        length = append(text, length, "[");
+        length = append_text(text, length, sf_dtype_get(shape->type->dtype)->hlo);
+        length = append_text(text, length, "[");
         for (int i = 0; i < shape->type->rank; i++) {
             snprintf(part, sizeof part, "%s%lld", i ? "," : "", (long long)shape->type->dims[i]);
-            length = append(text, length, part);
+            length = append_text(text, length, part);
         }
-        return append(text, length, "]");
+        return append_text(text, length, "]");
     }
-    length = append(text, length, "(");
+    length = append_text(text, length, "(");
     for (uint32_t i = 0; i < shape->nparts && length < 200; i++) {
-        length = append(text, length, i ? ", " : "");
+        length = append_text(text, length, i ? ", " : "");
         length = write_shape(&shape->parts[i], text, length);
     }
-    return append(text, length, length < 200 ? ")" : ", ...)");
+    return append_text(text, length, length < 200 ? ")" : ", ...)");
 }
 
 const char *sf_hlo_shape_text(const sf_hlo_shape *shape, char text[SF_TYPE_TEXT])

@@ -16,7 +16,7 @@ uint32_t sf_hlo_find_value(const sf_hlo_frame *frame, sf_str name)
     }
 }
 
-static void insert(sf_hlo_frame *frame, uint32_t number)
+static void insert_value(sf_hlo_frame *frame, uint32_t number)
 {
     size_t at = frame->values[number].hash & (frame->nslots - 1);
     while (frame->slots[at] != 0)
@@ -37,8 +37,8 @@ bool sf_hlo_add_value(sf_hlo_frame *frame, const sf_hlo_value *value, uint32_t *
         frame->nslots = frame->nslots ? frame->nslots * 4 : 16;
         frame->slots = SF_ARRAY(arena, frame->nslots, uint32_t);
         for (uint32_t i = 0; i < *out; i++)
-            insert(frame, i);
+            insert_value(frame, i);
     }
-    insert(frame, *out);
+    insert_value(frame, *out);
     return true;
 }

@@ -26,7 +26,7 @@ static bool in_group(const sf_attrdef *slot, const char *group)
     return group ? slot->group && strcmp(slot->group, group) == 0 : !slot->group;
 }
 
-static int find_slot(const sf_opdef *def, const char *group, sf_str name)
+static int find_attr_slot(const sf_opdef *def, const char *group, sf_str name)
 {
     for (int i = 0; i < def->nattrs; i++)
         if (!def->attrs[i].derived && in_group(&def->attrs[i], group) &&
@@ -40,10 +40,10 @@ int sf_mlir_slot(const sf_opdef *def, sf_str key)
     for (int i = 0; i < def->nattrs; i++)
         if (!def->attrs[i].derived && def->attrs[i].key && sf_str_is(key, def->attrs[i].key))
             return i;
-    return find_slot(def, NULL, key);
+    return find_attr_slot(def, NULL, key);
 }
 
-static const char *find_group(const sf_opdef *def, sf_str name)
+static const char *find_attr_group(const sf_opdef *def, sf_str name)
 {
     for (int i = 0; i < def->nattrs; i++)
         if (def->attrs[i].group && sf_str_is(name, def->attrs[i].group))
@@ -307,8 +307,8 @@ sf_status sf_mlir_value_text(sf_mlir *r, const char **out)
     return SF_OK;
 }
 
-static sf_status parse_value(sf_mlir *r, const sf_attrdef *slot, bool in_dictionary,
-                             const sf_attr **out)
+static sf_status parse_attr_value(sf_mlir *r, const sf_attrdef *slot, bool in_dictionary,
+                                  const sf_attr **out)
 {
     switch (slot->kind) {
     case SF_ATTR_INT:
@@ -334,7 +334,7 @@ sf_status sf_mlir_attr(sf_mlir *r, const sf_attrdef *slot, bool in_dictionary, c
     if (slot->kind != SF_ATTR_TEXT)
         SF_TRY(follow_alias(r, &after));
     *out = NULL;
-    SF_TRY(parse_value(r, slot, in_dictionary || after.at, out));
+    SF_TRY(parse_attr_value(r, slot, in_dictionary || after.at, out));
     leave_alias(r, &after);
     if (*out && (*out)->kind == SF_ATTR_INTS && (*out)->count == 0 && !slot->required)
         *out = NULL;
@@ -439,7 +439,7 @@ sf_status sf_mlir_group(sf_mlir *r, const sf_opdef *def, const char *group, cons
         if (!name.length)
             return sf_mlir_expected(r, "the name of a field");
         SF_TRY(sf_mlir_take(r, '='));
-        int slot = find_slot(def, group, name);
+        int slot = find_attr_slot(def, group, name);
         if (slot < 0)
             return unknown_attribute(r, def, group, name, loc);
         SF_TRY(sf_mlir_attr(r, &def->attrs[slot], true, &attrs[slot]));
@@ -505,7 +505,7 @@ static int find_op_slot(const sf_opdef *def, sf_str name)
 {
     bool sharding = sf_str_is(name, "sdy.sharding") || sf_str_is(name, "sheaf.sharding") ||
                     (def->id == SF_OP_CUSTOM_CALL && sf_str_is(name, "sharding"));
-    return find_slot(def, NULL, sharding ? sf_str_of("mhlo.sharding") : name);
+    return find_attr_slot(def, NULL, sharding ? sf_str_of("mhlo.sharding") : name);
 }
 
 static sf_status op_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc, void *context)
@@ -527,7 +527,7 @@ static sf_status op_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc, v
         op->attrs[slot] = sf_attr_int(r->pool, 1);
         return SF_OK;
     }
-    const char *group = find_group(op->def, name);
+    const char *group = find_attr_group(op->def, name);
     if (group && has_value)
         return parse_group(r, op->def, group, op->attrs);
     if (slot >= 0 || group)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "front/stablehlo/reader.h"
 
 /* A literal that is being read into its elements. */
@@ -22,7 +23,7 @@ struct literal {
 };
 
 /* Room for that many elements. */
-static void make_room(struct literal *l, int64_t count)
+static void make_room_for_elements(struct literal *l, int64_t count)
 {
     size_t bytes = (size_t)count * l->info->bytes;
     l->room = count;
@@ -33,11 +34,6 @@ static void free_room(struct literal *l)
 {
     if (l->data != l->few)
         sf_free(l->data);
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 /* The exact powers of ten of a double. */
@@ -65,7 +61,7 @@ static bool split_decimal(const char *at, struct decimal *out)
             fraction = true;
             continue;
         }
-        if (!is_digit(*at))
+        if (!sf_is_digit(*at))
             break;
         out->exact &= out->mantissa < (uint64_t)1 << 53;
         out->mantissa = out->exact ? out->mantissa * 10 + (uint64_t)(*at - '0') : 0;
@@ -78,9 +74,9 @@ static bool split_decimal(const char *at, struct decimal *out)
         const char *digits = at + 1;
         bool negative = *digits == '-';
         digits += *digits == '-' || *digits == '+';
-        if (!is_digit(*digits))
+        if (!sf_is_digit(*digits))
             return false;
-        for (; is_digit(*digits); digits++)
+        for (; sf_is_digit(*digits); digits++)
             exponent = exponent < 10000 ? exponent * 10 + (*digits - '0') : exponent;
         exponent = negative ? -exponent : exponent;
         at = digits;
@@ -104,7 +100,7 @@ static double convert_slowly(const char *at, bool single)
 /* Rounds correctly. Mantissa and power are exact as doubles in all but odd cases, so one operation
  * rounds once (Clinger 1990). For f32 the double is rounded a second time, which is only wrong when
  * it lies exactly between two floats. */
-static double convert(const char *at, const struct decimal *decimal, bool single)
+static double convert_decimal(const char *at, const struct decimal *decimal, bool single)
 {
     int exponent = decimal->exponent < 0 ? -decimal->exponent : decimal->exponent;
     if (!decimal->exact || decimal->mantissa > (uint64_t)1 << 53 || exponent > 22)
@@ -146,7 +142,7 @@ static sf_status parse_float(struct literal *l)
     struct decimal decimal;
     if (!split_decimal(at, &decimal))
         return sf_mlir_expected(l->r, "a number");
-    double value = convert(at, &decimal, l->type->dtype == SF_F32);
+    double value = convert_decimal(at, &decimal, l->type->dtype == SF_F32);
     sf_store_f64(l->type->dtype, l->data, l->count++, value);
     l->r->scan.at = decimal.end;
     return SF_OK;
@@ -211,7 +207,7 @@ static sf_status parse_list(struct literal *l, int dim)
 
 static int hex_value(char c)
 {
-    if (is_digit(c))
+    if (sf_is_digit(c))
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;
@@ -232,7 +228,7 @@ static bool store_booleans(struct literal *l, sf_str digits)
     if (!packed && nbytes != count && nbytes != 1)
         return false;
     bool splat = nbytes == 1 && (!packed || byte_at(digits, 0) == 0xff);
-    make_room(l, splat ? 1 : (int64_t)count);
+    make_room_for_elements(l, splat ? 1 : (int64_t)count);
     for (size_t i = 0; i < (size_t)l->room; i++) {
         unsigned byte = byte_at(digits, packed ? i / 8 : i);
         sf_store_i64(l->type->dtype, l->data, l->count++, packed ? byte >> i % 8 & 1 : byte != 0);
@@ -246,7 +242,7 @@ static bool store_bytes(struct literal *l, sf_str digits)
     size_t count = nbytes / width;
     if (nbytes % width || (count != (size_t)l->type->count && count != 1))
         return false;
-    make_room(l, (int64_t)count);
+    make_room_for_elements(l, (int64_t)count);
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = 0;
         for (size_t b = 0; b < width; b++)
@@ -306,7 +302,7 @@ static sf_status skip_literal(sf_mlir *r, sf_scan *body)
     return SF_OK;
 }
 
-static sf_status parse_body(struct literal *l, const char *end)
+static sf_status parse_dense_body(struct literal *l, const char *end)
 {
     sf_mlir *r = l->r;
     sf_str digits;
@@ -317,7 +313,7 @@ static sf_status parse_body(struct literal *l, const char *end)
     }
     int64_t length = end - r->scan.at;
     bool list = *r->scan.at == '[';
-    make_room(l, !list ? 1 : l->type->count < length ? l->type->count : length);
+    make_room_for_elements(l, !list ? 1 : l->type->count < length ? l->type->count : length);
     if (list && l->type->rank == 0)
         return SF_MLIR_FAIL(r, SF_EINPUT, sf_mlir_here(r), "a list for a type without dimensions");
     if (list)
@@ -353,7 +349,7 @@ sf_status sf_mlir_dense(sf_mlir *r, const sf_attr **out)
     after = r->scan;
     r->scan = body;
     l.data = l.few;
-    sf_status status = parse_body(&l, after.at);
+    sf_status status = parse_dense_body(&l, after.at);
     if (status == SF_OK)
         status = sf_mlir_take(r, '>');
     if (status == SF_OK) {

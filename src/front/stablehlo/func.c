@@ -134,7 +134,7 @@ static sf_status parse_outcomes(sf_mlir *r, header *h)
     return sf_mlir_take(r, ')');
 }
 
-static bool name_equal(const void *item, const void *key)
+static bool func_name_equal(const void *item, const void *key)
 {
     return ((const sf_func *)item)->name == key;
 }
@@ -143,7 +143,7 @@ static bool name_equal(const void *item, const void *key)
 static sf_intern_slot *func_slot(sf_mlir *r, const char *name)
 {
     uint64_t hash = sf_hash_bytes(0, name, strlen(name));
-    return sf_intern_find(&r->functions, &r->arena, hash, name_equal, name);
+    return sf_intern_find(&r->functions, &r->arena, hash, func_name_equal, name);
 }
 
 const sf_func *sf_mlir_func_find(sf_mlir *r, const char *interned_name)
@@ -158,7 +158,7 @@ const sf_func *sf_mlir_func_find(sf_mlir *r, const char *interned_name)
     return func->block ? func : NULL;
 }
 
-static sf_status check_aliases(sf_mlir *r, const header *h)
+static sf_status check_donations(sf_mlir *r, const header *h)
 {
     for (size_t i = 0; i < h->nparameters; i++) {
         uint32_t next = h->parameters[i].info.next;
@@ -172,7 +172,7 @@ static sf_status check_aliases(sf_mlir *r, const header *h)
 static sf_status add_func(sf_mlir *r, const header *h, sf_func **out)
 {
     sf_arena *arena = &r->graph->arena;
-    SF_TRY(check_aliases(r, h));
+    SF_TRY(check_donations(r, h));
     const char *name = sf_pool_string(r->pool, h->name);
     sf_intern_slot *slot = func_slot(r, name);
     if (slot->item)
@@ -201,7 +201,7 @@ static sf_status add_func(sf_mlir *r, const header *h, sf_func **out)
 }
 
 /* The body, from behind its opening bracket and label. */
-static sf_status parse_body(sf_mlir *r, header *h)
+static sf_status parse_func_body(sf_mlir *r, header *h)
 {
     sf_func *func = NULL;
     SF_TRY(add_func(r, h, &func));
@@ -235,7 +235,7 @@ static sf_status parse_pretty(sf_mlir *r, header *h)
             if (!h->parameters[i].name.length)
                 return SF_MLIR_FAIL(r, SF_EINPUT, h->parameters[i].loc,
                                     "a parameter of a function with a body has no name");
-        SF_TRY(parse_body(r, h));
+        SF_TRY(parse_func_body(r, h));
     }
     return sf_mlir_place_at(r, &place);
 }
@@ -260,7 +260,7 @@ static sf_status parse_attr_list(sf_mlir *r, header *h, bool of_results)
 }
 
 /* `(types) -> types`: those of the results are kept, those of the parameters stand in the block. */
-static sf_status parse_function_type(sf_mlir *r, header *h)
+static sf_status parse_signature(sf_mlir *r, header *h)
 {
     if (!sf_scan_is(&r->scan, '(') || !sf_scan_balanced(&r->scan))
         return sf_mlir_expected(r, "the type of a function");
@@ -286,7 +286,7 @@ static sf_status func_entry(sf_mlir *r, sf_str name, bool has_value, sf_loc loc,
     if (sf_str_is(name, "sym_name"))
         return sf_mlir_string(r, &h->name);
     if (sf_str_is(name, "function_type"))
-        return parse_function_type(r, h);
+        return parse_signature(r, h);
     if (sf_str_is(name, "arg_attrs") || sf_str_is(name, "res_attrs"))
         return parse_attr_list(r, h, sf_str_is(name, "res_attrs"));
     if (sf_str_is(name, "sym_visibility")) {
@@ -325,7 +325,7 @@ static sf_status parse_generic_parameters(sf_mlir *r, header *h)
     return SF_OK;
 }
 
-static sf_status parse_generic(sf_mlir *r, header *h)
+static sf_status parse_generic_func(sf_mlir *r, header *h)
 {
     uint32_t place;
     SF_TRY(sf_mlir_take(r, '('));
@@ -340,7 +340,7 @@ static sf_status parse_generic(sf_mlir *r, header *h)
         return SF_MLIR_FAIL(r, SF_EINPUT, h->loc, "the function has no sym_name");
     if (!sf_scan_take(&r->scan, '}')) { /* else it is a declaration */
         SF_TRY(parse_generic_parameters(r, h));
-        SF_TRY(parse_body(r, h));
+        SF_TRY(parse_func_body(r, h));
     }
     SF_TRY(sf_mlir_take(r, ')'));
     if (sf_scan_is(&r->scan, '{') && !sf_scan_balanced(&r->scan))
@@ -353,5 +353,5 @@ static sf_status parse_generic(sf_mlir *r, header *h)
 sf_status sf_mlir_func(sf_mlir *r, sf_loc loc, bool generic)
 {
     header h = {.loc = loc};
-    return generic ? parse_generic(r, &h) : parse_pretty(r, &h);
+    return generic ? parse_generic_func(r, &h) : parse_pretty(r, &h);
 }

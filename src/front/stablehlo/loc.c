@@ -153,7 +153,7 @@ sf_status sf_mlir_place_at(sf_mlir *r, uint32_t *out)
 /* The search goes down the first halves by recursion, and along the second halves by a loop, because
  * a stack of callers may be long. A busy place is one that led here: it has no name to offer, and one
  * that leads only to itself stays busy for good. */
-static const char *resolve(sf_mlir *r, uint32_t place, int depth)
+static const char *resolve_place(sf_mlir *r, uint32_t place, int depth)
 {
     const char *path = NULL;
     uint32_t end = place;
@@ -164,7 +164,7 @@ static const char *resolve(sf_mlir *r, uint32_t place, int depth)
             break;
         }
         here->state = SF_PLACE_BUSY;
-        path = resolve(r, here->first, depth + 1);
+        path = resolve_place(r, here->first, depth + 1);
         end = here->second;
     }
     for (uint32_t at = place; at != end; at = r->places[at].second) {
@@ -176,5 +176,5 @@ static const char *resolve(sf_mlir *r, uint32_t place, int depth)
 
 const char *sf_mlir_path(sf_mlir *r, uint32_t place)
 {
-    return resolve(r, place, 0);
+    return resolve_place(r, place, 0);
 }

@@ -23,7 +23,7 @@ static uint32_t hash_name(sf_str name)
     return number;
 }
 
-static sf_mlir_name *find(sf_mlir *r, sf_str name, uint32_t hash)
+static sf_mlir_name *find_defined_name(sf_mlir *r, sf_str name, uint32_t hash)
 {
     if (r->nbuckets == 0)
         return NULL;
@@ -52,7 +52,7 @@ static void grow_buckets(sf_mlir *r)
         link_newest(r, i);
 }
 
-static void push(sf_mlir *r, sf_str name, uint32_t hash, sf_value first, uint32_t count)
+static void push_name(sf_mlir *r, sf_str name, uint32_t hash, sf_value first, uint32_t count)
 {
     if (r->nnames == r->nbuckets)
         grow_buckets(r);
@@ -80,20 +80,20 @@ void sf_mlir_scope_close(sf_mlir *r, size_t outer)
 sf_status sf_mlir_define(sf_mlir *r, sf_str name, sf_value first, uint32_t count, sf_loc loc)
 {
     uint32_t hash = hash_name(name);
-    sf_mlir_name *have = find(r, name, hash);
+    sf_mlir_name *have = find_defined_name(r, name, hash);
     if (have && have >= r->names + r->scope)
         return SF_MLIR_FAIL(r, SF_EINPUT, loc, "%%%.*s is defined a second time",
                             SF_STR_ARGS(name));
-    push(r, name, hash, first, count);
+    push_name(r, name, hash, first, count);
     return SF_OK;
 }
 
 void sf_mlir_poison(sf_mlir *r, sf_str name)
 {
     uint32_t hash = hash_name(name);
-    sf_mlir_name *have = find(r, name, hash);
+    sf_mlir_name *have = find_defined_name(r, name, hash);
     if (!have || have < r->names + r->scope)
-        push(r, name, hash, SF_NONE, 1);
+        push_name(r, name, hash, SF_NONE, 1);
 }
 
 sf_status sf_mlir_use(sf_mlir *r, sf_value *out)
@@ -109,7 +109,7 @@ sf_status sf_mlir_use(sf_mlir *r, sf_value *out)
             return sf_mlir_expected(r, "the number of a result");
     }
     uint32_t hash = hash_name(name);
-    sf_mlir_name *have = find(r, name, hash);
+    sf_mlir_name *have = find_defined_name(r, name, hash);
     if (have && (have->first == SF_NONE || (index >= 0 && index < have->count))) {
         *out = have->first == SF_NONE ? SF_NONE : have->first + (sf_value)index;
         return SF_OK;
@@ -119,6 +119,6 @@ sf_status sf_mlir_use(sf_mlir *r, sf_value *out)
     if (have)
         return SF_MLIR_FAIL(r, SF_EINPUT, loc, "%%%.*s has %u results, there is no #%lld",
                             SF_STR_ARGS(name), have->count, (long long)index);
-    push(r, name, hash, SF_NONE, 1); /* so that its other uses are not reported again */
+    push_name(r, name, hash, SF_NONE, 1); /* so that its other uses are not reported again */
     return SF_MLIR_FAIL(r, SF_EINPUT, loc, "%%%.*s is not defined", SF_STR_ARGS(name));
 }

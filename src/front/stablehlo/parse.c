@@ -149,7 +149,7 @@ static sf_status parse_items(sf_mlir *r, bool in_module)
     return SF_OK;
 }
 
-static sf_status check_call(sf_mlir *r, const sf_node *node)
+static sf_status check_called(sf_mlir *r, const sf_node *node)
 {
     const char *name = node->attrs[SF_CALL_CALLEE]->text;
     const sf_func *func = sf_mlir_func_find(r, name);
@@ -173,7 +173,7 @@ static sf_status check_call(sf_mlir *r, const sf_node *node)
 
 /* What the text calls an argument: in its location, or by a name that a person chose. %arg0 and %0
  * are what a printer makes up. */
-static const char *name_of(sf_mlir *r, const sf_mlir_wanted *wanted)
+static const char *name_of_call(sf_mlir *r, const sf_mlir_wanted *wanted)
 {
     const char *path = sf_mlir_path(r, wanted->place);
     sf_str ssa = wanted->ssa;
@@ -183,11 +183,11 @@ static const char *name_of(sf_mlir *r, const sf_mlir_wanted *wanted)
     return path || digits == ssa.length ? path : sf_pool_string(r->pool, ssa);
 }
 
-static sf_status finish(sf_mlir *r)
+static sf_status finish_module(sf_mlir *r)
 {
     for (size_t i = 0; i < r->graph->nnodes; i++) {
         sf_status status =
-            sf_is(r->graph->nodes[i], SF_OP_CALL) ? check_call(r, r->graph->nodes[i]) : SF_OK;
+            sf_is(r->graph->nodes[i], SF_OP_CALL) ? check_called(r, r->graph->nodes[i]) : SF_OK;
         if (status != SF_OK)
             SF_TRY(sf_mlir_note(r, status));
     }
@@ -195,7 +195,7 @@ static sf_status finish(sf_mlir *r)
     if (!r->module->entry)
         return SF_MLIR_FAIL(r, SF_EINPUT, top, "there is no function in the text");
     for (size_t i = 0; i < r->nwanted; i++)
-        *r->wanted[i].name = name_of(r, &r->wanted[i]);
+        *r->wanted[i].name = name_of_call(r, &r->wanted[i]);
     const char **paths = SF_ARRAY(&r->graph->arena, r->graph->nnodes, const char *);
     for (size_t i = 0; i < r->nnode_places; i++)
         paths[i] = sf_mlir_path(r, r->node_places[i]);
@@ -235,7 +235,7 @@ sf_status sf_stablehlo_read(sf_str text, const char *file, sf_module *module, sf
     if (status == SF_OK)
         status = r->status;
     if (status == SF_OK)
-        status = finish(r);
+        status = finish_module(r);
     sf_arena_free(&r->arena);
     return r->status != SF_OK ? r->status : status;
 }

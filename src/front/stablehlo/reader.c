@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 
 sf_loc sf_mlir_here(sf_mlir *r)
 {
@@ -52,17 +53,8 @@ sf_status sf_mlir_descend(sf_mlir *r)
     return SF_OK;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The character that an escape stands for, and behind it. */
-static const char *unescape(const char *at, char *out)
+static const char *unescape_sequence(const char *at, char *out)
 {
     static const char letters[] = "nt\\\"", meanings[] = "\n\t\\\"";
     const char *letter = strchr(letters, at[1]);
@@ -70,7 +62,7 @@ static const char *unescape(const char *at, char *out)
         *out = meanings[letter - letters];
         return at + 2;
     }
-    int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+    int high = sf_hex_digit(at[1]), low = high < 0 ? -1 : sf_hex_digit(at[2]);
     if (low < 0) {
         *out = at[1];
         return at + 2;
@@ -89,7 +81,7 @@ sf_status sf_mlir_string(sf_mlir *r, sf_str *out)
     size_t length = 0;
     for (const char *at = out->at, *end = at + out->length; at < end;) {
         if (*at == '\\')
-            at = unescape(at, &text[length++]);
+            at = unescape_sequence(at, &text[length++]);
         else
             text[length++] = *at++;
     }

@@ -227,7 +227,7 @@ void sf_mlir_poison(sf_mlir *r, sf_str name);
 /* `%name` or `%name#1`; *out is SF_NONE for poison. */
 sf_status sf_mlir_use(sf_mlir *r, sf_value *out);
 
-/* op.c */
+/* parts.c */
 
 /* An op on the way from the text to a node. */
 typedef struct sf_mlir_op {
@@ -239,12 +239,23 @@ typedef struct sf_mlir_op {
     const sf_attr *attrs[SF_MLIR_MAX_ATTRS];
 } sf_mlir_op;
 
+/* The definition of an op by its full name; reports an unknown one. */
+sf_status sf_mlir_find_op(sf_mlir *r, sf_str name, sf_loc loc, const sf_opdef **out);
+
+/* The names in front of an op, `%0:2 =`, pushed on r->results; there may be none. */
+sf_status sf_mlir_result_names(sf_mlir *r);
+
 /* Reads an operand and adds it to the op. */
 sf_status sf_mlir_operand(sf_mlir *r, sf_mlir_op *op);
 
 /* `: types` of an op: checks the operands against them and leaves the types of the results on
  * r->types. */
 sf_status sf_mlir_op_types(sf_mlir *r, sf_mlir_op *op);
+
+/* Builds the op unless it is poisoned; *out is then NULL. */
+sf_status sf_mlir_build(sf_mlir *r, sf_block *block, sf_mlir_op *op, sf_node **out);
+
+/* region.c */
 
 /* A block that is being read. */
 typedef struct sf_mlir_body {
@@ -273,25 +284,16 @@ void sf_mlir_region(sf_mlir *r, sf_mlir_op *op, const sf_mlir_body *body);
 /* `{ ^bb0(%a: type, ...): ops }`. */
 sf_status sf_mlir_generic_region(sf_mlir *r, sf_mlir_op *op);
 
-/* The names in front of an op, `%0:2 =`, pushed on r->results; there may be none. */
-sf_status sf_mlir_result_names(sf_mlir *r);
-
-/* What follows the name of an op: reads it, builds it, and defines the results whose names are on
+/* op.c. What follows the name of an op: reads it, builds it, and defines the results whose names are on
  * r->results from `first_result` on. */
 sf_status sf_mlir_parse_op(sf_mlir *r, sf_block *block, sf_str name, sf_loc loc, bool generic,
                            size_t first_result);
-
-/* Builds the op unless it is poisoned; *out is then NULL. */
-sf_status sf_mlir_build(sf_mlir *r, sf_block *block, sf_mlir_op *op, sf_node **out);
 
 /* func.c: what follows `func.func` or `"func.func"`. */
 sf_status sf_mlir_func(sf_mlir *r, sf_loc loc, bool generic);
 
 /* The function of that name, or NULL. */
 const sf_func *sf_mlir_func_find(sf_mlir *r, const char *interned_name);
-
-/* The definition of an op by its full name; reports an unknown one. */
-sf_status sf_mlir_find_op(sf_mlir *r, sf_str name, sf_loc loc, const sf_opdef **out);
 
 /* pretty.c: what follows the name of the op, types included. */
 sf_status sf_mlir_pretty(sf_mlir *r, sf_mlir_op *op);

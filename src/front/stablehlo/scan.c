@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+#include "base/number.h"
 
 const bool sf_scan_name_char[256] = {
     ['0'] = 1, ['1'] = 1, ['2'] = 1, ['3'] = 1, ['4'] = 1, ['5'] = 1, ['6'] = 1, ['7'] = 1,
@@ -26,7 +23,7 @@ static bool in_name(char c)
 
 static bool begins_name(char c)
 {
-    return in_name(c) && !is_digit(c) && c != '$' && c != '.';
+    return in_name(c) && !sf_is_digit(c) && c != '$' && c != '.';
 }
 
 static void skip_line(sf_scan *scan)
@@ -87,8 +84,8 @@ sf_str sf_scan_sigil(sf_scan *scan, char sigil)
     if (!sf_scan_is(scan, sigil))
         return (sf_str){scan->at, 0};
     const char *first = scan->at + 1, *at = first;
-    if (is_digit(*at)) {
-        while (is_digit(*at))
+    if (sf_is_digit(*at)) {
+        while (sf_is_digit(*at))
             at++;
     } else {
         while (in_name(*at) || (*at == '-' && at[1] != '>'))
@@ -99,15 +96,6 @@ sf_str sf_scan_sigil(sf_scan *scan, char sigil)
     return (sf_str){first, (size_t)(at - first)};
 }
 
-static int hex_digit(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool sf_scan_int(sf_scan *scan, int64_t *out)
 {
     sf_scan_skip(scan);
@@ -115,14 +103,14 @@ bool sf_scan_int(sf_scan *scan, int64_t *out)
     bool negative = *at == '-';
     at += negative;
     unsigned base = 10;
-    if (at[0] == '0' && at[1] == 'x' && hex_digit(at[2]) >= 0) {
+    if (at[0] == '0' && at[1] == 'x' && sf_hex_digit(at[2]) >= 0) {
         base = 16;
         at += 2;
     }
     const char *first = at;
     uint64_t value = 0;
     for (;; at++) {
-        int digit = base == 16 ? hex_digit(*at) : is_digit(*at) ? *at - '0' : -1;
+        int digit = base == 16 ? sf_hex_digit(*at) : sf_is_digit(*at) ? *at - '0' : -1;
         if (digit < 0)
             break;
         if (__builtin_mul_overflow(value, base, &value) ||
@@ -173,7 +161,7 @@ sf_str sf_scan_token(sf_scan *scan)
 
 /* Steps over one character, a string or an arrow, and returns the character. A string without an end
  * takes the rest of its line. */
-static char step(sf_scan *scan)
+static char step_character(sf_scan *scan)
 {
     sf_str string;
     char c = *scan->at;
@@ -190,7 +178,7 @@ bool sf_scan_balanced(sf_scan *scan)
 {
     size_t depth = 0;
     while (!sf_scan_done(scan)) {
-        char c = step(scan);
+        char c = step_character(scan);
         if (c == '(' || c == '[' || c == '{' || c == '<')
             depth++;
         else if ((c == ')' || c == ']' || c == '}' || c == '>') && --depth == 0)
@@ -203,7 +191,7 @@ static bool skip_number(sf_scan *scan)
 {
     const char *at = scan->at;
     at += *at == '-';
-    if (!is_digit(*at))
+    if (!sf_is_digit(*at))
         return false;
     while (in_name(*at) || ((*at == '-' || *at == '+') && (at[-1] == 'e' || at[-1] == 'E')))
         at++;
@@ -278,7 +266,7 @@ void sf_scan_recover(sf_scan *scan)
         line = scan->line;
         if (depth == 0 && scan->at > first && (*scan->at == '}' || (new_line && begins_op(*scan))))
             return;
-        char c = step(scan);
+        char c = step_character(scan);
         if (c == '{')
             depth++;
         else if (c == '}' && depth > 0)

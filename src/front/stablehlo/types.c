@@ -89,7 +89,7 @@ static sf_status make_type(sf_mlir *r, sf_loc loc, sf_str text, sf_str inside, c
     return SF_OK;
 }
 
-static void grow_table(sf_mlir *r)
+static void grow_type_table(sf_mlir *r)
 {
     size_t capacity = r->type_table_capacity ? r->type_table_capacity * 2 : 256;
     sf_mlir_type *table = SF_ARRAY(&r->arena, capacity, sf_mlir_type);
@@ -106,10 +106,10 @@ static void grow_table(sf_mlir *r)
 }
 
 /* The entry for the text; a new one has no text yet. */
-static sf_mlir_type *lookup(sf_mlir *r, sf_str text, uint64_t hash)
+static sf_mlir_type *lookup_type(sf_mlir *r, sf_str text, uint64_t hash)
 {
     if (r->ntype_table * 2 >= r->type_table_capacity)
-        grow_table(r);
+        grow_type_table(r);
     size_t mask = r->type_table_capacity - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
         sf_mlir_type *entry = &r->type_table[at];
@@ -118,7 +118,7 @@ static sf_mlir_type *lookup(sf_mlir *r, sf_str text, uint64_t hash)
     }
 }
 
-static sf_status tensor(sf_mlir *r, const sf_type **out)
+static sf_status parse_tensor(sf_mlir *r, const sf_type **out)
 {
     sf_scan start = r->scan;
     const char *first = r->scan.at += strlen("tensor");
@@ -131,7 +131,7 @@ static sf_status tensor(sf_mlir *r, const sf_type **out)
     sf_str text = {start.at, (size_t)(r->scan.at - start.at)};
     sf_str inside = {start.at + strlen("tensor<"), text.length - strlen("tensor<>")};
     uint64_t hash = sf_hash_bytes(0, inside.at, inside.length);
-    sf_mlir_type *entry = lookup(r, text, hash);
+    sf_mlir_type *entry = lookup_type(r, text, hash);
     if (entry->text.at) {
         *out = entry->type;
         r->quiet = !entry->type;
@@ -145,7 +145,7 @@ static sf_status tensor(sf_mlir *r, const sf_type **out)
 }
 
 /* A type that is no tensor. It may be well-formed, so it is read as a whole before it is refused. */
-static sf_status other(sf_mlir *r)
+static sf_status parse_other_type(sf_mlir *r)
 {
     sf_loc loc = sf_mlir_here(r);
     const char *first = r->scan.at;
@@ -159,7 +159,7 @@ sf_status sf_mlir_tensor_type(sf_mlir *r, const sf_type **out)
 {
     sf_scan_skip(&r->scan);
     if (strncmp(r->scan.at, "tensor<", strlen("tensor<")) == 0)
-        return tensor(r, out);
+        return parse_tensor(r, out);
     if (*r->scan.at == '!') {
         sf_scan start = r->scan;
         sf_str name = sf_scan_sigil(&r->scan, '!');
@@ -170,7 +170,7 @@ sf_status sf_mlir_tensor_type(sf_mlir *r, const sf_type **out)
         r->scan = start;
     }
     *out = NULL;
-    return other(r);
+    return parse_other_type(r);
 }
 
 sf_status sf_mlir_type_list(sf_mlir *r)

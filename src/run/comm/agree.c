@@ -8,7 +8,7 @@ static bool is_alone(const sf_comm *comm)
 }
 
 /* One transfer between all ranks, in place. */
-static sf_status exchange(sf_comm *comm, const sf_transfer *transfer, sf_diag *diag)
+static sf_status exchange_words(sf_comm *comm, const sf_transfer *transfer, sf_diag *diag)
 {
     sf_arena scratch = {0};
     int size = sf_comm_size(comm), *ranks = SF_ARRAY(&scratch, size, int);
@@ -23,8 +23,8 @@ static sf_status exchange(sf_comm *comm, const sf_transfer *transfer, sf_diag *d
 }
 
 /* The largest of all ranks, element by element. */
-static sf_status reduce(sf_comm *comm, uint64_t *values, int64_t count, const char *what,
-                        sf_diag *diag)
+static sf_status reduce_words(sf_comm *comm, uint64_t *values, int64_t count, const char *what,
+                              sf_diag *diag)
 {
     sf_transfer_part part = {.in = values, .out = values, .count = count};
     sf_transfer transfer = {.kind = SF_ALL_REDUCE,
@@ -33,7 +33,7 @@ static sf_status reduce(sf_comm *comm, uint64_t *values, int64_t count, const ch
                             .nparts = 1,
                             .parts = &part,
                             .what = what};
-    return exchange(comm, &transfer, diag);
+    return exchange_words(comm, &transfer, diag);
 }
 
 /* A failure is the more, the earlier the rank; its status stands in the last bits. */
@@ -45,7 +45,7 @@ sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag 
         return mine;
     uint64_t before = (uint64_t)(sf_comm_size(comm) - sf_comm_rank(comm));
     uint64_t own = mine != SF_OK ? before * STATUSES + (uint64_t)mine : *flag, most = own;
-    sf_status status = reduce(comm, &most, 1, what, diag);
+    sf_status status = reduce_words(comm, &most, 1, what, diag);
     if (status != SF_OK)
         return mine != SF_OK ? mine : status;
     *flag = most == 1;
@@ -74,7 +74,7 @@ sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const ch
         ends[i] = mine[i];
         ends[count + i] = ~mine[i];
     }
-    sf_status status = reduce(comm, ends, 2 * count, what, diag);
+    sf_status status = reduce_words(comm, ends, 2 * count, what, diag);
     for (int i = count; status == SF_OK && i-- > 0;)
         if (ends[i] != ~ends[count + i])
             *other = i;
@@ -89,5 +89,5 @@ sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t
     sf_transfer_part part = {.in = value, .out = value, .count = 1};
     sf_transfer transfer = {
         .kind = SF_BROADCAST, .dtype = SF_S64, .nparts = 1, .parts = &part, .what = what};
-    return exchange(comm, &transfer, diag);
+    return exchange_words(comm, &transfer, diag);
 }

@@ -1,4 +1,4 @@
-/* Ranks over MPI: how it begins, what callers see of it, and how it ends. See comm_mpi.h.
+/* Ranks over MPI: how it begins, what callers see of it, and how it ends. See mpi.h.
  *
  * MPI is started once in a process, and by the engine's thread, unless the program has done so; worlds may
  * be made and freed one after another. When a world fails, the thread tells the others, and from then on
@@ -225,7 +225,8 @@ static void at_exit(void)
 
 /* The interface -------------------------------------------------------------------------------- */
 
-static sf_status report_failure(const sf_mpi_engine *engine, const sf_request *base, sf_diag *diag)
+static sf_status report_mpi_failure(const sf_mpi_engine *engine, const sf_request *base,
+                                    sf_diag *diag)
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
@@ -243,7 +244,7 @@ static sf_status mpi_start(sf_request *base, sf_diag *diag)
     sf_status status = SF_OK;
     pthread_mutex_lock(&engine->lock);
     if (atomic_load(&engine->ending)) {
-        status = report_failure(engine, base, diag);
+        status = report_mpi_failure(engine, base, diag);
     } else {
         atomic_store(&flow->waits_for, base->group->comm->rank);
         flow->next = NULL;
@@ -262,7 +263,7 @@ static bool mpi_done(const sf_request *base)
 }
 
 /* The time is over: says for whom, and ends the world. */
-static void give_up(sf_mpi_engine *engine, sf_flow *flow)
+static void give_up_flow(sf_mpi_engine *engine, sf_flow *flow)
 {
     char name[SF_COMM_TEXT], text[SF_MPI_REASON];
     sf_comm_describe_request(&flow->base, name);
@@ -284,12 +285,12 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
         pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
     if (!mpi_done(base)) {
         if (!atomic_load(&engine->ending))
-            give_up(engine, flow);
+            give_up_flow(engine, flow);
         await_close(engine);
     }
     sf_status status = SF_OK;
     if (!atomic_load(&flow->done))
-        status = report_failure(engine, base, diag);
+        status = report_mpi_failure(engine, base, diag);
     pthread_mutex_unlock(&engine->lock);
     return status;
 }
@@ -342,7 +343,7 @@ static const sf_comm_backend mpi_kind = {
     .free = mpi_free,
 };
 
-static bool start_engine(sf_mpi_engine *engine)
+static bool start_mpi_engine(sf_mpi_engine *engine)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -370,11 +371,12 @@ static sf_status report_absence(const sf_mpi_engine *engine, sf_diag *diag)
 }
 
 /* Caller holds the lock. */
-static sf_status open_world(sf_mpi_engine *engine, const sf_comm_options *options, sf_diag *diag)
+static sf_status open_mpi_world(sf_mpi_engine *engine, const sf_comm_options *options,
+                                sf_diag *diag)
 {
     if (engine->comm)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "this process is a rank of MPI already");
-    if (!engine->started && !start_engine(engine))
+    if (!engine->started && !start_mpi_engine(engine))
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cannot start a thread for MPI");
     engine->started = true;
     engine->limit = options && options->limit > 0 ? options->limit : SF_COMM_LIMIT;
@@ -402,7 +404,7 @@ sf_status sf_comm_mpi_new(const sf_comm_options *options, sf_diag *diag, sf_comm
 {
     sf_mpi_engine *engine = &engine_memory;
     pthread_mutex_lock(&engine->lock);
-    sf_status status = open_world(engine, options, diag);
+    sf_status status = open_mpi_world(engine, options, diag);
     *out = engine->comm;
     pthread_mutex_unlock(&engine->lock);
     return status;

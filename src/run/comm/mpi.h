@@ -126,14 +126,7 @@ typedef struct sf_mpi_engine {
 /* Seconds for telling the others that the world ends. */
 #define SF_MPI_TELL_LIMIT 1.0
 
-/* The thread's work, until the process ends. */
-void sf_engine_serve(sf_mpi_engine *engine);
-
-/* Does the thread's work for the caller, who waits for the flow: until it is done, or nothing moves for a
- * while. Saves two changes of threads. */
-void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow);
-
-/* Caller holds the lock. Ends the world; the first reason stays. */
+/* mpi_letter.c. Caller holds the lock. Ends the world; the first reason stays. */
 void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason);
 
 /* Ends the world from inside of the engine, for a reason that the others are told. */
@@ -143,15 +136,26 @@ void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
 /* False, and the world ended, if an MPI call did not return MPI_SUCCESS. */
 bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int peer);
 
-/* Sends a letter: `payload` bytes follow the head. Letters belong to the engine; NULL without memory. */
+/* A letter with room for `payload` bytes, NULL without memory; and one with its head filled in. Letters belong to
+ * the engine. */
+sf_letter *sf_engine_allocate_letter(sf_mpi_engine *engine, int64_t payload);
 sf_letter *sf_engine_new_letter(sf_mpi_engine *engine, sf_letter_kind kind, int peer,
                                 int64_t payload);
+
+/* Sends it. */
 void sf_engine_post(sf_mpi_engine *engine, sf_letter *letter);
+
+/* mpi_engine.c: the thread's work, until the process ends. */
+void sf_engine_serve(sf_mpi_engine *engine);
+
+/* Does the thread's work for the caller, who waits for the flow: until it is done, or nothing moves for a
+ * while. Saves two changes of threads. */
+void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow);
 
 /* Drops letters of worlds up to `epoch` that nobody asked for. */
 void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch);
 
-/* A flow's first step, all others (true if something moved), and an announcement for it. */
+/* mpi_flow.c: a flow's first step, all others (true if something moved), and an announcement for it. */
 bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow);
 bool sf_flow_advance(sf_mpi_engine *engine, sf_flow *flow);
 void sf_flow_hear(sf_mpi_engine *engine, sf_flow *flow, sf_letter *letter);

@@ -1,8 +1,7 @@
-/* The engine's thread: letters, flows, rest, and how a world ends. See comm_mpi.h. */
+/* The engine's thread: letters, flows, rest, and how a world ends. See mpi.h. */
 #if SF_HAVE_MPI
 
 #include <sched.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,80 +17,7 @@
 #define MOST_IDLE 50e-3  /* between two looks while nothing is */
 #define ANSWER_LIMIT 0.5 /* for being told what another rank waits for */
 
-/* Failures ------------------------------------------------------------------------------------- */
-
-void sf_engine_end(sf_mpi_engine *engine, bool tell, const char *reason)
-{
-    if (atomic_load(&engine->ending))
-        return;
-    snprintf(engine->reason, sizeof engine->reason, "%s", reason);
-    engine->tell = tell;
-    atomic_store(&engine->ending, true);
-    pthread_cond_signal(&engine->work);
-    pthread_cond_broadcast(&engine->changed);
-}
-
-void sf_engine_fail(sf_mpi_engine *engine, const char *format, ...)
-{
-    char text[SF_MPI_REASON];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    pthread_mutex_lock(&engine->lock);
-    sf_engine_end(engine, true, text);
-    pthread_mutex_unlock(&engine->lock);
-}
-
-bool sf_engine_check(sf_mpi_engine *engine, int code, const char *doing, int peer)
-{
-    if (code == MPI_SUCCESS)
-        return true;
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    sf_engine_fail(engine, "%s rank %d: %s", doing, peer, text);
-    return false;
-}
-
 /* Letters -------------------------------------------------------------------------------------- */
-
-static sf_letter *allocate_letter(sf_mpi_engine *engine, int64_t size)
-{
-    sf_letter *letter = sf_alloc_kept(sizeof *letter + (size_t)size);
-    if (!letter)
-        sf_engine_fail(engine, "no memory for a message");
-    return letter;
-}
-
-/* Head and payload are sent as one: nothing lies between them. */
-_Static_assert(offsetof(sf_letter, payload) == offsetof(sf_letter, head) + sizeof(sf_letter_head),
-               "the payload follows the head");
-
-sf_letter *sf_engine_new_letter(sf_mpi_engine *engine, sf_letter_kind kind, int peer,
-                                int64_t payload)
-{
-    sf_letter *letter = allocate_letter(engine, payload);
-    if (!letter)
-        return NULL;
-    letter->peer = peer;
-    letter->size = (int)(sizeof letter->head + (size_t)payload);
-    letter->head.kind = (int32_t)kind;
-    letter->head.epoch = engine->epoch;
-    return letter;
-}
-
-void sf_engine_post(sf_mpi_engine *engine, sf_letter *letter)
-{
-    int code = MPI_Isend(&letter->head, letter->size, MPI_BYTE, letter->peer, SF_MPI_LETTER_TAG,
-                         engine->world, &letter->request);
-    if (!sf_engine_check(engine, code, "writing to", letter->peer)) {
-        sf_free(letter);
-        return;
-    }
-    letter->next = engine->outbox;
-    engine->outbox = letter;
-}
 
 static void post_to_all(sf_mpi_engine *engine, sf_letter_kind kind, const char *text)
 {
@@ -202,7 +128,8 @@ static bool read_letters(sf_mpi_engine *engine)
         if (!sf_engine_check(engine, code, "listening to", -1) || !flag)
             return false;
         MPI_Get_count(&status, MPI_BYTE, &size);
-        sf_letter *letter = allocate_letter(engine, size - (int64_t)sizeof(sf_letter_head));
+        sf_letter *letter =
+            sf_engine_allocate_letter(engine, size - (int64_t)sizeof(sf_letter_head));
         if (!letter)
             return false;
         letter->peer = status.MPI_SOURCE;
@@ -302,14 +229,14 @@ static bool advance_flows(sf_mpi_engine *engine)
     return moved;
 }
 
-static void nap(double seconds)
+static void nap_for(double seconds)
 {
     struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
     nanosleep(&t, NULL);
 }
 
 /* For whom `rank` waits in the transfer; -1: it is not waiting, or does not answer. */
-static int ask(sf_mpi_engine *engine, const sf_flow *flow, int rank)
+static int ask_rank(sf_mpi_engine *engine, const sf_flow *flow, int rank)
 {
     sf_letter *letter = sf_engine_new_letter(engine, SF_LETTER_ASK, rank, 0);
     if (!letter)
@@ -321,7 +248,7 @@ static int ask(sf_mpi_engine *engine, const sf_flow *flow, int rank)
     engine->answered = false;
     while (!engine->answered && engine->tell && sf_now() < deadline)
         if (!read_letters(engine) && !empty_outbox(engine))
-            nap(NAP);
+            nap_for(NAP);
     return engine->answered ? engine->answer : -1;
 }
 
@@ -333,7 +260,7 @@ static void find_culprit(sf_mpi_engine *engine)
     engine->asking = true;
     for (int i = 0; i < engine->size && next >= 0 && next != engine->rank; i++) {
         rank = next;
-        next = ask(engine, flow, rank);
+        next = ask_rank(engine, flow, rank);
         if (next == rank)
             break;
     }
@@ -386,14 +313,14 @@ static bool is_busy(const sf_mpi_engine *engine)
 /* Nothing moved since `still`. Something is under way: looks again at once for a while, then naps, so
  * that the program, and other ranks, have the processor. Nothing is: sleeps until it is woken, but looks
  * up now and then, because some MPIs only send while they are called. */
-static void rest(sf_mpi_engine *engine, bool busy, double still, double now)
+static void rest_engine(sf_mpi_engine *engine, bool busy, double still, double now)
 {
     double quiet = now - still;
     if (quiet < KEEN_FOR) {
         sched_yield();
     } else if (busy) {
         double some = quiet / 4 < NAP ? NAP : quiet / 4;
-        nap(some < MOST_NAP ? some : MOST_NAP);
+        nap_for(some < MOST_NAP ? some : MOST_NAP);
     } else {
         pthread_mutex_lock(&engine->lock);
         struct timespec until = sf_comm_timespec(now + (quiet < MOST_IDLE ? quiet : MOST_IDLE));
@@ -417,7 +344,7 @@ static void drop_slots(sf_mpi_engine *engine)
 }
 
 /* Says good-bye once, and is through when everybody has. */
-static bool leave(sf_mpi_engine *engine)
+static bool leave_world(sf_mpi_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     bool leaving = engine->leaving;
@@ -462,14 +389,14 @@ static bool await_world(sf_mpi_engine *engine)
 
 /* Looks after everything once; the caller has the turn. True if something moved: a look that took long
  * moved bytes, even if nothing came to its end by it. */
-static bool look(sf_mpi_engine *engine, double *now)
+static bool look_once(sf_mpi_engine *engine, double *now)
 {
     double before = sf_now();
     bool moved = take_starts(engine);
     moved |= read_letters(engine);
     moved |= advance_flows(engine);
     moved |= empty_outbox(engine);
-    moved |= leave(engine);
+    moved |= leave_world(engine);
     *now = sf_now();
     return moved || *now - before > LONG_LOOK;
 }
@@ -479,7 +406,7 @@ void sf_engine_serve(sf_mpi_engine *engine)
     double still = sf_now(), now;
     while (await_world(engine)) {
         pthread_mutex_lock(&engine->turn);
-        bool moved = look(engine, &now), ending = atomic_load(&engine->ending);
+        bool moved = look_once(engine, &now), ending = atomic_load(&engine->ending);
         bool busy = is_busy(engine);
         if (ending)
             close_world(engine);
@@ -489,7 +416,7 @@ void sf_engine_serve(sf_mpi_engine *engine)
         if (moved)
             still = now;
         else
-            rest(engine, busy, still, now);
+            rest_engine(engine, busy, still, now);
     }
     pthread_mutex_lock(&engine->lock);
     while (!engine->quit)
@@ -505,7 +432,7 @@ void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow)
     pthread_mutex_lock(&engine->turn);
     double now = sf_now(), still = now;
     while (!atomic_load(&flow->done) && !atomic_load(&engine->ending) && now - still < BUSY_FOR) {
-        if (look(engine, &now))
+        if (look_once(engine, &now))
             still = now;
         else
             sched_yield();

@@ -36,7 +36,7 @@ static sf_slots *take_slots(sf_mpi_engine *engine, int64_t bytes)
     return slots;
 }
 
-static char *slot_of(const sf_flow *flow, int64_t receive)
+static char *receive_slot(const sf_flow *flow, int64_t receive)
 {
     return flow->slots->memory + receive % SF_RING_QUEUE * flow->slots->bytes;
 }
@@ -48,7 +48,7 @@ static char *pack_of(const sf_flow *flow, int64_t send)
 
 /* Announcements ------------------------------------------------------------------------------ */
 
-static void announce(sf_mpi_engine *engine, sf_flow *flow, int place)
+static void announce_flow(sf_mpi_engine *engine, sf_flow *flow, int place)
 {
     const sf_request *base = &flow->base;
     int peer = rank_at(flow, place);
@@ -97,7 +97,7 @@ bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow)
     for (int i = 1; i < (int)members; i++) {
         int place = (int)((size_t)(flow->base.group->place + i) % members);
         if (sf_schedule_sends_to(&flow->schedule, place))
-            announce(engine, flow, place);
+            announce_flow(engine, flow, place);
     }
     return true;
 }
@@ -186,7 +186,7 @@ static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
         if (!memory && !need_slots(engine, flow))
             return false;
         if (move->side == SF_SIDE_SLOT) {
-            memory = slot_of(flow, move->slot);
+            memory = receive_slot(flow, move->slot);
         } else if (!memory) {
             memory = pack_of(flow, flow->sent);
             copy_runs(flow, move, memory, true);
@@ -215,7 +215,7 @@ static bool post_receive(sf_mpi_engine *engine, sf_flow *flow)
         if (!memory) {
             if (!need_slots(engine, flow))
                 return false;
-            memory = slot_of(flow, flow->received);
+            memory = receive_slot(flow, flow->received);
         }
         int peer = rank_at(flow, move->peer);
         int code = MPI_Irecv(memory, (int)(move->count * flow->base.bytes), MPI_BYTE, peer,
@@ -259,7 +259,7 @@ static bool test_receive(sf_mpi_engine *engine, sf_flow *flow)
     sf_hop move = sf_schedule_receive(&flow->schedule, flow->receive_done);
     if (!sf_engine_check(engine, code, "receiving from", rank_at(flow, move.peer)) || !flag)
         return false;
-    use_receive(flow, &move, flow->slots ? slot_of(flow, flow->receive_done) : NULL);
+    use_receive(flow, &move, flow->slots ? receive_slot(flow, flow->receive_done) : NULL);
     flow->receive_done++;
     return true;
 }
@@ -295,7 +295,7 @@ static bool copy_kept(sf_flow *flow)
 }
 
 /* The place that the flow waits for now: first for what it needs to hear. */
-static int waits_for(const sf_flow *flow)
+static int place_waited_for(const sf_flow *flow)
 {
     const sf_schedule *schedule = &flow->schedule;
     for (int p = 0; schedule->inlined && p < flow->base.group->count; p++)
@@ -325,7 +325,7 @@ bool sf_flow_is_over(const sf_flow *flow)
     if (flow->kept < flow->keep)
         return false;
     if (schedule->inlined)
-        return waits_for(flow) == flow->base.group->place;
+        return place_waited_for(flow) == flow->base.group->place;
     return flow->send_done == schedule->sends && flow->receive_done == schedule->receives;
 }
 
@@ -347,7 +347,7 @@ bool sf_flow_advance(sf_mpi_engine *engine, sf_flow *flow)
         moved = true;
     while (post_send(engine, flow))
         moved = true;
-    int place = waits_for(flow);
+    int place = place_waited_for(flow);
     atomic_store_explicit(&flow->waits_for, rank_at(flow, place), memory_order_relaxed);
     check_presence(engine, flow, place);
     if (flow->schedule.inlined && sf_flow_is_over(flow))

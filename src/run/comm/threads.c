@@ -200,7 +200,7 @@ static bool do_share(const world *w, const share *s)
 
 /* Shares -------------------------------------------------------------------------------------- */
 
-static void settle(request *r)
+static void settle_request(request *r)
 {
     if (atomic_fetch_sub_explicit(&r->pending, 1, memory_order_release) == 1)
         pthread_cond_broadcast(&((end *)r->base.group->comm)->wake_owner);
@@ -214,12 +214,12 @@ static void finish_share(const share *s)
     if (transfer->kind == SF_BROADCAST || transfer->kind == SF_PERMUTE) {
         int from = transfer->from;
         if (from != s->place)
-            settle(m->members[from]);
-        settle(m->members[s->place]);
+            settle_request(m->members[from]);
+        settle_request(m->members[s->place]);
         return;
     }
     for (int p = 0; p < m->circle->count; p++)
-        settle(m->members[p]);
+        settle_request(m->members[p]);
 }
 
 /* Caller holds the lock; it is given up while elements are worked on. */
@@ -239,7 +239,7 @@ static void run_share(world *w, const share *s)
         pthread_cond_broadcast(&w->quiet);
 }
 
-static const share *take_share(end *e)
+static const share *take_work_share(end *e)
 {
     share *s = e->first;
     if (s) {
@@ -259,13 +259,13 @@ static void queue_share(world *w, share *s)
     pthread_cond_signal(e->owner_sleeps ? &e->wake_owner : &e->wake_helper);
 }
 
-static void *help(void *argument)
+static void *run_helper(void *argument)
 {
     end *e = argument;
     world *w = e->world;
     pthread_mutex_lock(&w->lock);
     while (!w->stop && !e->left) {
-        const share *s = take_share(e);
+        const share *s = take_work_share(e);
         if (s)
             run_share(w, s);
         else
@@ -317,7 +317,7 @@ static meeting *find_meeting(circle *c, uint64_t sequence)
 }
 
 /* The member is done with it, or never will be. */
-static void release(request *r)
+static void release_request(request *r)
 {
     meeting *m = r->meeting;
     m->members[r->base.group->place] = NULL;
@@ -326,7 +326,7 @@ static void release(request *r)
 }
 
 /* How many shares touch the memory of a member. */
-static int touches(const request *r)
+static int memory_touches(const request *r)
 {
     const sf_transfer *transfer = &r->base.transfer;
     int place = r->base.group->place;
@@ -382,7 +382,7 @@ static void begin_shares(world *w, request *r)
 }
 
 /* Whether the member agrees with those who came before; else says how not. */
-static bool agrees(const request *r, char *text, size_t room)
+static bool request_agrees(const request *r, char *text, size_t room)
 {
     const meeting *m = r->meeting;
     const sf_transfer *mine = &r->base.transfer;
@@ -431,7 +431,7 @@ static sf_status threads_join(sf_group *group, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status report_failure(const world *w, const sf_request *base, sf_diag *diag)
+static sf_status report_world_failure(const world *w, const sf_request *base, sf_diag *diag)
 {
     char name[SF_COMM_TEXT];
     sf_comm_describe_request(base, name);
@@ -449,14 +449,14 @@ static sf_status threads_start(sf_request *base, sf_diag *diag)
     sf_status status = SF_OK;
     pthread_mutex_lock(&w->lock);
     if (atomic_load(&w->failed)) {
-        status = report_failure(w, base, diag);
+        status = report_world_failure(w, base, diag);
     } else if (!(r->meeting = find_meeting(base->group->own, base->sequence))) {
         status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a transfer");
-    } else if (!agrees(r, text, sizeof text)) {
+    } else if (!request_agrees(r, text, sizeof text)) {
         fail_world(w, text);
         status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", text);
     } else {
-        atomic_store(&r->pending, touches(r));
+        atomic_store(&r->pending, memory_touches(r));
         r->meeting->members[base->group->place] = r;
         r->meeting->came[base->group->place] = true;
         r->meeting->arrived++;
@@ -474,7 +474,7 @@ static bool threads_done(const sf_request *base)
 }
 
 /* A place that the request waits for, and that has not come; -1: only for the work. */
-static int missing(const request *r)
+static int missing_rank(const request *r)
 {
     const meeting *m = r->meeting;
     const sf_transfer *transfer = &r->base.transfer;
@@ -494,7 +494,7 @@ static int missing(const request *r)
 }
 
 /* Gives up on the request: somebody has left, or the time is over. */
-static sf_status give_up(world *w, const request *r, int place, bool left, sf_diag *diag)
+static sf_status give_up_request(world *w, const request *r, int place, bool left, sf_diag *diag)
 {
     char name[SF_COMM_TEXT], text[REASON], told[REASON + 64];
     const sf_comm *comm = r->base.group->comm;
@@ -521,16 +521,16 @@ static sf_status wait_locked(world *w, end *e, request *r, sf_diag *diag)
     double deadline = sf_now() + e->base.limit;
     while (atomic_load_explicit(&r->pending, memory_order_acquire) > 0) {
         if (atomic_load(&w->failed))
-            return report_failure(w, &r->base, diag);
-        const share *s = take_share(e);
+            return report_world_failure(w, &r->base, diag);
+        const share *s = take_work_share(e);
         if (s) {
             run_share(w, s);
             continue;
         }
-        int place = missing(r);
+        int place = missing_rank(r);
         bool left = place >= 0 && w->ends[r->base.group->ranks[place]].left;
         if (left || (place >= 0 && sf_now() >= deadline))
-            return give_up(w, r, place, left, diag);
+            return give_up_request(w, r, place, left, diag);
         e->owner_sleeps = true;
         struct timespec until = sf_comm_timespec(deadline);
         if (place < 0)
@@ -554,7 +554,7 @@ static sf_status threads_wait(sf_request *base, sf_diag *diag)
         pthread_cond_wait(&w->quiet, &w->lock);
     if (e->first) /* whoever put it there may have counted on this thread */
         pthread_cond_signal(&e->wake_helper);
-    release(r);
+    release_request(r);
     pthread_mutex_unlock(&w->lock);
     return status;
 }
@@ -602,7 +602,7 @@ static void leave_requests(world *w, end *e)
         }
         while (atomic_load(&w->failed) && r->meeting->running > 0)
             pthread_cond_wait(&w->quiet, &w->lock);
-        release(r);
+        release_request(r);
     }
 }
 
@@ -648,7 +648,7 @@ static bool start_helpers(world *w)
     pthread_attr_setstacksize(&attr, HELPER_STACK);
     for (int r = 0; r < w->size && good; r++)
         w->ends[r].started = good =
-            pthread_create(&w->ends[r].helper, &attr, help, &w->ends[r]) == 0;
+            pthread_create(&w->ends[r].helper, &attr, run_helper, &w->ends[r]) == 0;
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return good;

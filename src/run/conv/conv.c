@@ -6,22 +6,8 @@
 #include "run/gemm/gemm.h"
 #include "run/gemm/store.h"
 
-void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at)
-{
-    for (int i = plan->nplaces - 1; i >= 0; i--) {
-        at[i] = row % plan->places[i].size;
-        row /= plan->places[i].size;
-    }
-}
-
-void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at)
-{
-    for (int i = plan->nplaces - 1; i >= 0 && ++at[i] == plan->places[i].size; i--)
-        at[i] = 0;
-}
-
 /* Rows that follow each other in this dimension see elements that follow each other in memory. */
-static bool is_run(const sf_conv_job *c, const sf_conv_place *place)
+static bool is_run_of_rows(const sf_conv_job *c, const sf_conv_place *place)
 {
     if (place->space < 0)
         return place->lhs_stride == 1;
@@ -65,7 +51,7 @@ static void choose_direction(sf_conv_plan *plan)
         return;
     int best = -1;
     for (int i = 0; i < plan->nplaces; i++)
-        if (is_run(c, &plan->places[i]) &&
+        if (is_run_of_rows(c, &plan->places[i]) &&
             (best < 0 || plan->places[i].size >= plan->places[best].size))
             best = i;
     if (best < 0 || (c->g.lhs_feature == 1 && plan->places[best].size <= c->g.channels))
@@ -126,8 +112,8 @@ static sf_conv_plan plan_of(const sf_conv_job *c)
 
 /* Sums to the result where it is no matrix of the right type, row by row or, where rows lie side by
  * side, column by column. */
-static void store(const void *context, int64_t group, int64_t i, int64_t rows, int64_t j,
-                  int64_t columns, const void *sums, int64_t ld)
+static void store_sums_at(const void *context, int64_t group, int64_t i, int64_t rows, int64_t j,
+                          int64_t columns, const void *sums, int64_t ld)
 {
     const sf_conv_plan *plan = context;
     const sf_conv_job *c = plan->conv;
@@ -211,7 +197,7 @@ static bool is_empty(const sf_conv_job *c, const sf_conv_plan *plan)
     return plan->rows == 0 || c->g.features == 0;
 }
 
-static sf_blocks blocks_of(const sf_conv_plan *plan)
+static sf_blocks blocks_of_conv(const sf_conv_plan *plan)
 {
     const sf_conv_job *c = plan->conv;
     return (sf_blocks){.type = plan->type,
@@ -227,7 +213,7 @@ static sf_blocks blocks_of(const sf_conv_plan *plan)
                        .c = c->out,
                        .c_batch = plan->out_group,
                        .c_row = plan->c_row,
-                       .store = store,
+                       .store = store_sums_at,
                        .epilogue = c->epilogue,
                        .scratch = c->scratch};
 }
@@ -242,7 +228,7 @@ static int64_t phase_scratch(const sf_conv_job *conv, int threads)
         return sf_conv_direct_scratch(&plan, threads);
     if (as_gemm(&plan, &gemm))
         return sf_gemm_scratch(&gemm, threads);
-    sf_blocks blocks = blocks_of(&plan);
+    sf_blocks blocks = blocks_of_conv(&plan);
     return sf_blocks_scratch(&blocks, threads);
 }
 
@@ -260,7 +246,7 @@ static void run_phase(const sf_conv_job *conv, sf_threads *threads)
         sf_gemm_run(&gemm, threads);
         return;
     }
-    sf_blocks blocks = blocks_of(&plan);
+    sf_blocks blocks = blocks_of_conv(&plan);
     sf_blocks_run(&blocks, threads);
 }
 

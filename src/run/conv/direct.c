@@ -56,13 +56,13 @@ typedef struct line {
     int64_t lhs, rhs, out;      /* offsets, at place 0 */
 } line;
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t smaller_size(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* The dimension whose elements are nearest to each other. */
-static int nearest(const sf_conv_job *c)
+static int nearest_dim(const sf_conv_job *c)
 {
     int best = 0;
     for (int d = 1; d < c->g.spatial; d++)
@@ -99,7 +99,7 @@ bool sf_conv_direct_can(const sf_conv_plan *plan)
     if (c->g.feature_groups > 1 && c->g.channels > FEW)
         return false;
     int64_t places = plan->rows * plan->features;
-    bool by_places = rows_are_places(c, nearest(c)) && plan->lhs_group != 1;
+    bool by_places = rows_are_places(c, nearest_dim(c)) && plan->lhs_group != 1;
     bool few = plan->features * c->g.batch <= FEW && places <= MOST_PLACES;
     return plan->steps <= MOST_TAPS || (!by_places && few);
 }
@@ -116,7 +116,7 @@ static void find_inside(direct *d)
         return;
     int64_t last = dim->lhs - 1 + dim->low - (dim->window - 1) * dim->dilation;
     d->inside = dim->low > 0 ? (dim->low + dim->stride - 1) / dim->stride : 0;
-    d->outside = least(floor_div(last, dim->stride) + 1, dim->out);
+    d->outside = smaller_size(floor_div(last, dim->stride) + 1, dim->out);
     if (d->outside <= d->inside)
         d->inside = d->outside = 0;
 }
@@ -137,7 +137,7 @@ static sf_conv_job packed_of(const sf_conv_plan *plan)
     return c;
 }
 
-static void pack_kernel(const direct *d, const sf_conv_job *from)
+static void pack_direct_kernel(const direct *d, const sf_conv_job *from)
 {
     const sf_conv_plan *plan = d->plan;
     int64_t size = sf_dtype_get(from->g.rhs_dtype)->bytes, dims[SF_MAX_RANK] = {from->g.channels};
@@ -161,7 +161,7 @@ static direct direct_of(const sf_conv_plan *plan, const sf_conv_job *c, int thre
 {
     direct d = {.plan = plan, .conv = c, .vec = sf_vec_get(), .sums = plan->type->sums};
     d.taps = d.vec->taps[d.sums == SF_F64 ? SF_VF64 : SF_VF32];
-    d.x = nearest(c);
+    d.x = nearest_dim(c);
     d.by_features = rows_are_features(plan);
     d.by_groups = plan->lhs_group == 1 || plan->steps > MOST_TAPS || !rows_are_places(c, d.x);
     d.length = d.by_groups ? plan->groups : 1;
@@ -174,7 +174,7 @@ static direct direct_of(const sf_conv_plan *plan, const sf_conv_job *c, int thre
     if (d.by_features)
         d.lines = plan->rows / c->g.space[d.x].out;
     int64_t each = (plan->groups + threads - 1) / threads;
-    d.block = least((each + 15) / 16 * 16, 4 * BLOCK);
+    d.block = smaller_size((each + 15) / 16 * 16, 4 * BLOCK);
     d.scratch = c->scratch;
     find_inside(&d);
     return d;
@@ -252,7 +252,7 @@ static void list_taps(const direct *d, const line *l, int64_t at, int64_t first,
         }
     int64_t channel = number, start = at * x->stride - x->low;
     while (first < end) {
-        int64_t to = least(x->window, from + end - first);
+        int64_t to = smaller_size(x->window, from + end - first);
         int64_t lhs = channel * c->g.lhs_feature, rhs = channel * c->g.rhs_input;
         bool sees = window_line(d, l, w, &lhs, &rhs);
         for (int64_t k = from; sees && k < to; k++) {
@@ -269,7 +269,7 @@ static void list_taps(const direct *d, const line *l, int64_t at, int64_t first,
     }
 }
 
-static const char *place(const void *data, int64_t at, sf_dtype dtype)
+static const char *address_of(const void *data, int64_t at, sf_dtype dtype)
 {
     return (const char *)data + at * sf_dtype_get(dtype)->bytes;
 }
@@ -283,15 +283,15 @@ static void add_converted(const direct *d, const list *taps, int64_t lhs, int64_
     int64_t at[CONVERTED], width = sf_dtype_get(d->sums)->bytes;
     int64_t row = d->rhs_step ? count : 1;
     for (int64_t n = 0; n < taps->count; n += CONVERTED) {
-        int64_t some = least(CONVERTED, taps->count - n);
+        int64_t some = smaller_size(CONVERTED, taps->count - n);
         for (int64_t i = 0; i < some; i++) {
             at[i] = i * BLOCK;
-            d->vec->loads[c->g.lhs_dtype]((char *)a + i * BLOCK * width,
-                                          place(c->lhs, lhs + taps->lhs[n + i], c->g.lhs_dtype),
-                                          d->lhs_step, count);
-            d->vec->loads[c->g.rhs_dtype]((char *)b + i * BLOCK * width,
-                                          place(c->rhs, rhs + taps->rhs[n + i], c->g.rhs_dtype),
-                                          d->rhs_step, row);
+            d->vec->loads[c->g.lhs_dtype](
+                (char *)a + i * BLOCK * width,
+                address_of(c->lhs, lhs + taps->lhs[n + i], c->g.lhs_dtype), d->lhs_step, count);
+            d->vec->loads[c->g.rhs_dtype](
+                (char *)b + i * BLOCK * width,
+                address_of(c->rhs, rhs + taps->rhs[n + i], c->g.rhs_dtype), d->rhs_step, row);
         }
         sf_taps t = {some, a, b, at, at, d->rhs_step == 0};
         d->taps(sums, count, &t, true);
@@ -309,8 +309,8 @@ static void add_taps(const direct *d, const list *taps, int64_t lhs, int64_t rhs
     int64_t width = sf_dtype_get(d->sums)->bytes;
     if (d->native) {
         sf_taps t = {taps->count,
-                     place(c->lhs, lhs, d->sums),
-                     place(c->rhs, rhs, d->sums),
+                     address_of(c->lhs, lhs, d->sums),
+                     address_of(c->rhs, rhs, d->sums),
                      taps->lhs,
                      taps->rhs,
                      d->rhs_step == 0};
@@ -321,7 +321,7 @@ static void add_taps(const direct *d, const list *taps, int64_t lhs, int64_t rhs
         memset(sums, 0, (size_t)(count * width));
     for (int64_t i = 0; i < count; i += BLOCK)
         add_converted(d, taps, lhs + i * d->lhs_step, rhs + i * d->rhs_step,
-                      least(BLOCK, count - i), sums + i * width);
+                      smaller_size(BLOCK, count - i), sums + i * width);
 }
 
 static char *result_at(const direct *d, int64_t out, int64_t first)
@@ -340,7 +340,7 @@ static void make_row(const direct *d, const list *taps, int64_t lhs, int64_t rhs
         return;
     }
     for (int64_t i = 0; i < count; i += BLOCK) {
-        int64_t some = least(BLOCK, count - i);
+        int64_t some = smaller_size(BLOCK, count - i);
         add_taps(d, taps, lhs, rhs, i, some, false, (char *)sums);
         d->vec->stores[d->conv->g.out_dtype](result_at(d, out, i), d->out_step, sums, some);
     }
@@ -355,8 +355,8 @@ static void make_places(const direct *d, const list *taps, int64_t lhs, int64_t 
     int64_t kernel = d->plan->steps * d->plan->features;
     for (int64_t g = 0; g < d->plan->groups; g++) {
         sf_taps t = {.count = taps->count,
-                     .a = place(c->rhs, g * kernel, d->sums),
-                     .b = place(c->lhs, lhs + g * d->plan->lhs_group, d->sums),
+                     .a = address_of(c->rhs, g * kernel, d->sums),
+                     .b = address_of(c->lhs, lhs + g * d->plan->lhs_group, d->sums),
                      .a_at = taps->rhs,
                      .b_at = taps->lhs,
                      .repeat = true};
@@ -380,7 +380,7 @@ static void make_line(const direct *d, int64_t number, int64_t from, int64_t to)
         }
         int64_t moved = listed < 0 ? 0 : (at - listed) * step;
         bool one = !inside || (d->by_groups && !d->by_features);
-        int64_t count = one ? 1 : least(d->outside, to) - at;
+        int64_t count = one ? 1 : smaller_size(d->outside, to) - at;
         int64_t lhs = l.lhs + moved, out = l.out + at * x->out_stride;
         if (d->by_features)
             make_places(d, &taps, lhs, out, count);
@@ -396,7 +396,7 @@ static void run_places(void *context, int part, int64_t first, int64_t end)
     const direct *d = context;
     int64_t length = d->conv->g.space[d->x].out;
     for (int64_t at = first; at < end;) {
-        int64_t from = at % length, to = least(length, from + end - at);
+        int64_t from = at % length, to = smaller_size(length, from + end - at);
         make_line(d, at / length, from, to);
         at += to - from;
     }
@@ -412,7 +412,7 @@ static void run_range(const direct *d, int64_t first, int64_t count, char *sums)
         for (int64_t n = 0; n < d->lines; n++) {
             line l = line_at(d, n);
             for (int64_t at = 0; at < x->out; at++) {
-                list_taps(d, &l, at, t, least(steps, t + MOST_TAPS), &taps);
+                list_taps(d, &l, at, t, smaller_size(steps, t + MOST_TAPS), &taps);
                 add_taps(d, &taps, l.lhs, l.rhs, first, count, t > 0,
                          sums + (n * x->out + at) * row);
             }
@@ -435,7 +435,7 @@ static void run_blocks(void *context, int part, int64_t first, int64_t end)
 {
     const direct *d = context;
     for (int64_t i = first; i < end; i++)
-        run_range(d, i * d->block, least(d->block, d->length - i * d->block),
+        run_range(d, i * d->block, smaller_size(d->block, d->length - i * d->block),
                   d->scratch + part * sums_bytes(d));
 }
 
@@ -454,7 +454,7 @@ void sf_conv_direct(const sf_conv_plan *plan, sf_threads *threads)
     direct d = direct_of(plan, packs ? &packed : plan->conv, sf_threads_count(threads));
     int64_t products = (plan->steps + 1) * (packs ? d.conv->g.features : d.length);
     if (packs)
-        pack_kernel(&d, plan->conv);
+        pack_direct_kernel(&d, plan->conv);
     if (plan->steps <= MOST_TAPS)
         sf_threads_run(threads, d.lines * d.conv->g.space[d.x].out, 1 + GRAIN / products,
                        run_places, &d);

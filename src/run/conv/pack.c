@@ -7,6 +7,20 @@
 
 #include "run/conv/plan.h"
 
+void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at)
+{
+    for (int i = plan->nplaces - 1; i >= 0; i--) {
+        at[i] = row % plan->places[i].size;
+        row /= plan->places[i].size;
+    }
+}
+
+void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at)
+{
+    for (int i = plan->nplaces - 1; i >= 0 && ++at[i] == plan->places[i].size; i--)
+        at[i] = 0;
+}
+
 typedef struct segments {
     int count;
     int64_t first[SF_GEMM_MOST_K], length[SF_GEMM_MOST_K]; /* of channels */
@@ -35,7 +49,7 @@ static void cut_steps(const sf_conv_job *c, int64_t p, int64_t k, segments *out)
 }
 
 /* Turns window positions into distances from the start of the window. */
-static void spread(const sf_conv_job *c, segments *s)
+static void spread_positions(const sf_conv_job *c, segments *s)
 {
     for (int n = 0; n < s->count; n++)
         for (int d = 0; d < c->g.spatial; d++) {
@@ -68,7 +82,8 @@ static row row_at(const sf_conv_plan *plan, const int64_t *at)
 static const int64_t NOTHING = INT64_MIN;
 
 /* The offset of what a row sees in segment n; NOTHING for zeros. Dimension `except` is left out. */
-static inline int64_t seen(const sf_conv_job *c, const row *r, const segments *s, int n, int except)
+static inline int64_t seen_offset(const sf_conv_job *c, const row *r, const segments *s, int n,
+                                  int except)
 {
     int64_t offset = r->offset;
     for (int d = 0; d < c->g.spatial; d++) {
@@ -82,7 +97,7 @@ static inline int64_t seen(const sf_conv_job *c, const row *r, const segments *s
     return offset;
 }
 
-static inline void copy(char *to, const char *from, int64_t bytes)
+static inline void copy_run(char *to, const char *from, int64_t bytes)
 {
     if (bytes == 48) /* a panel's row in the widest kernels */
         memcpy(to, from, 48);
@@ -90,7 +105,7 @@ static inline void copy(char *to, const char *from, int64_t bytes)
         memcpy(to, from, (size_t)bytes);
 }
 
-static void gather(char *to, const char *from, int64_t stride, int64_t count, int64_t size)
+static void gather_elements(char *to, const char *from, int64_t stride, int64_t count, int64_t size)
 {
     if (stride == 1) {
         memcpy(to, from, (size_t)(count * size));
@@ -116,12 +131,12 @@ static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char
         row r = row_at(plan, at);
         char *to = lines + i * k * size;
         for (int n = 0; n < s->count; n++) {
-            int64_t offset = seen(c, &r, s, n, -1), length = s->length[n];
+            int64_t offset = seen_offset(c, &r, s, n, -1), length = s->length[n];
             if (offset == NOTHING)
                 memset(to, 0, (size_t)(length * size));
             else
-                gather(to, lhs + (offset + s->first[n] * c->g.lhs_feature) * size, c->g.lhs_feature,
-                       length, size);
+                gather_elements(to, lhs + (offset + s->first[n] * c->g.lhs_feature) * size,
+                                c->g.lhs_feature, length, size);
             to += length * size;
         }
     }
@@ -129,7 +144,8 @@ static void pack_by_rows(const sf_conv_plan *plan, const segments *s, const char
 }
 
 /* Which of `count` windows from `start` on, one position apart, see an element. */
-static void clip(const sf_conv_dim *dim, int64_t start, int64_t count, int64_t *first, int64_t *end)
+static void clip_windows(const sf_conv_dim *dim, int64_t start, int64_t count, int64_t *first,
+                         int64_t *end)
 {
     *first = start < 0 ? -start : 0;
     *end = dim->lhs - start < count ? dim->lhs - start : count;
@@ -144,11 +160,11 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
     int64_t mr = plan->type->mr;
     char *to = panel + i * size;
     for (int n = 0; n < s->count; n++) {
-        int64_t offset = seen(c, r, s, n, space), first = 0, end = count;
+        int64_t offset = seen_offset(c, r, s, n, space), first = 0, end = count;
         bool none = offset == NOTHING;
         if (!none && space >= 0) {
             int64_t start = r->start[space] + s->at[n][space];
-            clip(&c->g.space[space], start, count, &first, &end);
+            clip_windows(&c->g.space[space], start, count, &first, &end);
             offset += start * c->g.space[space].lhs_stride;
         }
         none = none || first >= end;
@@ -158,7 +174,8 @@ static void pack_run(const sf_conv_plan *plan, const segments *s, const char *lh
             if (none || end - first < count)
                 memset(to, 0, (size_t)(count * size));
             if (!none)
-                copy(to + first * size, from + p * c->g.lhs_feature * size, (end - first) * size);
+                copy_run(to + first * size, from + p * c->g.lhs_feature * size,
+                         (end - first) * size);
         }
     }
 }
@@ -188,24 +205,18 @@ static void pack_by_steps(const sf_conv_plan *plan, const segments *s, const cha
             memset((char *)panel + (p * mr + rows) * size, 0, (size_t)((mr - rows) * size));
 }
 
-/* Bytes of a row (column) of a panel. */
-static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
-{
-    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
-}
-
 void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const sf_conv_plan *plan = context;
     const sf_conv_job *c = plan->conv;
-    int64_t mr = plan->type->mr, panel = mr * row_bytes(plan->type, k);
+    int64_t mr = plan->type->mr, panel = mr * sf_gemm_row_bytes(plan->type, k);
     int64_t at[SF_MAX_RANK];
     const char *lhs =
         (const char *)c->lhs + group * plan->lhs_group * sf_dtype_get(c->g.lhs_dtype)->bytes;
     segments s;
     cut_steps(c, p, k, &s);
-    spread(c, &s);
+    spread_positions(c, &s);
     sf_conv_row(plan, first, at);
     for (int64_t i = 0; i < count; i += mr) {
         int64_t rows = count - i < mr ? count - i : mr;
@@ -216,8 +227,8 @@ void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t
 
 /* Steps [0, k) of one panel of the kernel, segment by segment; where the panel has not one step after
  * the other, by way of one that has. */
-static void pack_kernel(const sf_conv_plan *plan, const segments *s, const char *rhs, int64_t valid,
-                        int64_t k, char *panel)
+static void pack_kernel_panel(const sf_conv_plan *plan, const segments *s, const char *rhs,
+                              int64_t valid, int64_t k, char *panel)
 {
     const sf_conv_job *c = plan->conv;
     int64_t size = sf_dtype_get(c->g.rhs_dtype)->bytes;
@@ -232,8 +243,8 @@ static void pack_kernel(const sf_conv_plan *plan, const segments *s, const char 
                                c->g.rhs_output, c->g.rhs_input);
         else
             for (int64_t p = 0; p < s->length[n]; p++)
-                gather(to + p * step, rhs + (offset + p * c->g.rhs_input) * size, c->g.rhs_output,
-                       valid, size);
+                gather_elements(to + p * step, rhs + (offset + p * c->g.rhs_input) * size,
+                                c->g.rhs_output, valid, size);
         to += s->length[n] * step;
     }
     if (plan->type->unit != 1)
@@ -245,7 +256,7 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
 {
     const sf_conv_plan *plan = context;
     const sf_conv_job *c = plan->conv;
-    int64_t nr = plan->type->nr, panel = nr * row_bytes(plan->type, k);
+    int64_t nr = plan->type->nr, panel = nr * sf_gemm_row_bytes(plan->type, k);
     int64_t size = sf_dtype_get(c->g.rhs_dtype)->bytes;
     segments s;
     if (!plan->plain_kernel)
@@ -259,6 +270,6 @@ void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t
             plan->type->pack_b(to, valid, k, rhs + p * c->g.rhs_input * size, c->g.rhs_dtype,
                                c->g.rhs_output, c->g.rhs_input);
         else
-            pack_kernel(plan, &s, rhs, valid, k, to);
+            pack_kernel_panel(plan, &s, rhs, valid, k, to);
     }
 }

@@ -9,12 +9,12 @@ static bool is_cut(const sf_conv_dim *dim)
     return dim->base > 1 && dim->stride == 1 && dim->dilation == 1 && dim->out > 0;
 }
 
-static int64_t phases(const sf_conv_dim *dim)
+static int64_t phase_count(const sf_conv_dim *dim)
 {
     return !is_cut(dim) ? 1 : dim->base < dim->out ? dim->base : dim->out;
 }
 
-static int64_t rest(int64_t a, int64_t b)
+static int64_t positive_rest(int64_t a, int64_t b)
 {
     return (a % b + b) % b;
 }
@@ -22,7 +22,7 @@ static int64_t rest(int64_t a, int64_t b)
 /* Makes a dimension that of one phase; gives the offsets of its first elements. */
 static void cut_phase(sf_conv_dim *dim, int64_t phase, int64_t *rhs, int64_t *out)
 {
-    int64_t base = dim->base, w0 = rest(dim->low - phase, base);
+    int64_t base = dim->base, w0 = positive_rest(dim->low - phase, base);
     int64_t count = dim->window > w0 ? (dim->window - 1 - w0) / base + 1 : 0;
     int64_t first = dim->reversed ? dim->window - 1 - w0 - base * (count - 1) : w0;
     *rhs += count ? first * dim->rhs_stride : 0;
@@ -40,7 +40,7 @@ bool sf_conv_phase(const sf_conv_job *whole, int64_t number, sf_conv_job *out)
     int64_t rhs = 0, result = 0;
     *out = *whole;
     for (int d = 0; d < whole->g.spatial; d++) {
-        int64_t count = phases(&whole->g.space[d]);
+        int64_t count = phase_count(&whole->g.space[d]);
         if (is_cut(&whole->g.space[d]))
             cut_phase(&out->g.space[d], number % count, &rhs, &result);
         number /= count;

@@ -26,12 +26,16 @@ typedef struct sf_conv_plan {
     int64_t c_row;     /* distance of rows of C where that is one number, else -1 */
 } sf_conv_plan;
 
+/* pack.c: index of row `row` in every place, and the next row; the last place runs fastest. */
+void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at);
+void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at);
+
 void sf_conv_pack_lhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels);
 void sf_conv_pack_rhs(const void *context, int64_t group, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels);
 
-/* Convolution `number` of those that `whole` is made of; false past the last. */
+/* phase.c: convolution `number` of those that `whole` is made of; false past the last. */
 bool sf_conv_phase(const sf_conv_job *whole, int64_t number, sf_conv_job *out);
 
 /* The element at a position of one dimension, or -1. */
@@ -45,16 +49,10 @@ static inline int64_t sf_conv_element(const sf_conv_dim *dim, int64_t position)
     return position >= 0 && position < dim->lhs ? position : -1;
 }
 
-/* conv_direct.c: the same without a product of matrices, for groups of so few features that its kernels
+/* direct.c: the same without a product of matrices, for groups of so few features that its kernels
  * would mostly multiply zeros. */
 bool sf_conv_direct_can(const sf_conv_plan *plan);
 int64_t sf_conv_direct_scratch(const sf_conv_plan *plan, int threads);
 void sf_conv_direct(const sf_conv_plan *plan, sf_threads *threads);
-
-/* Index of row `row` in every place. */
-void sf_conv_row(const sf_conv_plan *plan, int64_t row, int64_t *at);
-
-/* The next row; the last place runs fastest. */
-void sf_conv_next_row(const sf_conv_plan *plan, int64_t *at);
 
 #endif

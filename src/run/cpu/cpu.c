@@ -53,7 +53,7 @@ static char *view_pointer(const frame *f, const sf_view *view)
     return f->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
 }
 
-static bool nests(const sf_inst *inst)
+static bool has_bodies(const sf_inst *inst)
 {
     return inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
 }
@@ -273,7 +273,7 @@ static bool drop_requests(const frame *f, sf_diag *unheard, bool wait)
         any = any || f->requests[i];
         if (wait)
             wait_for_collective(f, i, NULL, unheard);
-        for (uint32_t j = 0; nests(inst) && j < inst->nest->nbodies; j++)
+        for (uint32_t j = 0; has_bodies(inst) && j < inst->nest->nbodies; j++)
             any = drop_requests(&f->bodies[i][j], unheard, wait) || any;
     }
     return any;
@@ -293,7 +293,7 @@ static void drop_collectives(cpu *c, sf_diag *diag)
 
 /* Running */
 
-static sf_status run_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag);
+static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag);
 
 /* `seconds`, by instruction, or NULL: nobody counts. Of a collective, the time to start it and the time that it
  * was waited for. */
@@ -302,7 +302,7 @@ static sf_status run_frame(cpu *c, const frame *f, double *seconds, sf_diag *dia
     for (uint32_t i = 0; i < f->program->ninsts; i++) {
         SF_TRY(wait_for_events(f, &f->program->insts[i], seconds, diag));
         double before = seconds ? sf_now() : 0;
-        SF_TRY(run_inst(c, f, i, diag));
+        SF_TRY(run_one_inst(c, f, i, diag));
         if (seconds)
             seconds[i] += sf_now() - before;
     }
@@ -339,7 +339,7 @@ static sf_status run_case(cpu *c, const sf_inst *inst, const sf_pointers *at, co
     return run_frame(c, &bodies[is_known ? (uint32_t)index : last], NULL, diag);
 }
 
-static sf_status run_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
+static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &f->program->insts[index];
     const sf_pointers *at = &f->pointers[index];
@@ -376,7 +376,7 @@ static sf_status step_cpu(void *self, sf_diag *diag)
 
 /* Memory */
 
-static void *own(cpu *c, int64_t bytes)
+static void *own_memory(cpu *c, int64_t bytes)
 {
     void *memory = sf_alloc((size_t)bytes);
     SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, memory);
@@ -402,7 +402,7 @@ static void place_frame(cpu *c, frame *f, char *arena, char *const *arguments)
         } else if (buffer->home == SF_HOME_ARGUMENT) {
             f->buffers[i] = arguments[buffer->argument];
         } else {
-            f->buffers[i] = own(c, buffer->bytes);
+            f->buffers[i] = own_memory(c, buffer->bytes);
             expand_constant(buffer->constant, f->buffers[i], buffer->bytes);
         }
     }
@@ -482,7 +482,7 @@ static void open_frame(cpu *c, const sf_program *p, char *arena, char *const *ar
     out->bodies = SF_ARRAY(&c->memory, p->ninsts, frame *);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        if (!nests(inst))
+        if (!has_bodies(inst))
             continue;
         out->bodies[i] = SF_ARRAY(&c->memory, inst->nest->nbodies, frame);
         for (uint32_t j = 0; j < inst->nest->nbodies; j++) {
@@ -526,7 +526,7 @@ static int64_t call_scratch(cpu *c, const sf_inst *inst, int threads)
 
 static int64_t scratch_of_all(cpu *c, const sf_program *p);
 
-static int64_t most_of(int64_t a, int64_t b)
+static int64_t most_scratch(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -534,10 +534,10 @@ static int64_t most_of(int64_t a, int64_t b)
 static int64_t scratch_of(cpu *c, const sf_inst *inst)
 {
     int threads = sf_threads_count(c->threads);
-    if (nests(inst)) {
+    if (has_bodies(inst)) {
         int64_t most = 0;
         for (uint32_t i = 0; i < inst->nest->nbodies; i++)
-            most = most_of(most, scratch_of_all(c, inst->nest->bodies[i]));
+            most = most_scratch(most, scratch_of_all(c, inst->nest->bodies[i]));
         return most;
     }
     if (inst->kind == SF_INST_COMM)
@@ -552,7 +552,7 @@ static int64_t scratch_of_all(cpu *c, const sf_program *p)
 {
     int64_t most = 0;
     for (size_t i = 0; i < p->ninsts; i++)
-        most = most_of(most, scratch_of(c, &p->insts[i]));
+        most = most_scratch(most, scratch_of(c, &p->insts[i]));
     return most;
 }
 
@@ -587,12 +587,12 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
             return sf_hint(diag, "print the step with its large constants");
         }
     for (size_t i = 0; i < p->ninsts; i++)
-        for (uint32_t j = 0; nests(&p->insts[i]) && j < p->insts[i].nest->nbodies; j++)
+        for (uint32_t j = 0; has_bodies(&p->insts[i]) && j < p->insts[i].nest->nbodies; j++)
             SF_TRY(check_constants(p->insts[i].nest->bodies[j], diag));
     return SF_OK;
 }
 
-static sf_status check_memory(cpu *c, int64_t limit, sf_diag *diag)
+static sf_status check_cpu_memory(cpu *c, int64_t limit, sf_diag *diag)
 {
     c->scratch_bytes = scratch_of_all(c, c->program);
     if (limit <= 0 || memory_of(c) <= limit)
@@ -605,7 +605,7 @@ static sf_status check_memory(cpu *c, int64_t limit, sf_diag *diag)
 }
 
 /* The arena keeps its first chunk, so that a step that takes no more takes no memory. */
-static void reserve(sf_arena *arena, int64_t bytes)
+static void reserve_arena(sf_arena *arena, int64_t bytes)
 {
     sf_mark mark = sf_arena_mark(arena);
     if (bytes > 0)
@@ -651,12 +651,12 @@ static const sf_engine_table table = {
     .profile = print_profile,
 };
 
-static sf_status get_ready(cpu *c, const sf_engine_options *options, sf_diag *diag)
+static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag *diag)
 {
     if (!c->threads)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
     SF_TRY(check_constants(c->program, diag));
-    return check_memory(c, options->memory ? options->memory : sf_machine_memory(), diag);
+    return check_cpu_memory(c, options->memory ? options->memory : sf_machine_memory(), diag);
 }
 
 sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
@@ -666,19 +666,20 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
     c->program = program;
     c->owns_threads = !options->pool;
     c->threads = options->pool ? options->pool : sf_threads_new(options->threads);
-    sf_status status = get_ready(c, options, diag);
+    sf_status status = get_cpu_ready(c, options, diag);
     if (status != SF_OK) {
         close_cpu(c);
         return status;
     }
     char **arguments = SF_ARRAY(&c->memory, program->narguments, char *);
     for (uint32_t i = 0; i < program->narguments; i++)
-        arguments[i] = own(c, program->buffers[i].bytes);
-    open_frame(c, program, own(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments, &c->top);
-    c->scratch = own(c, c->scratch_bytes);
+        arguments[i] = own_memory(c, program->buffers[i].bytes);
+    open_frame(c, program, own_memory(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments,
+               &c->top);
+    c->scratch = own_memory(c, c->scratch_bytes);
     c->seconds = SF_ARRAY(&c->memory, program->ninsts, double);
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &program->mesh};
-    reserve(&c->eval.scratch, c->need.scratch);
+    reserve_arena(&c->eval.scratch, c->need.scratch);
     out->table = &table;
     out->self = c;
     return SF_OK;

@@ -8,12 +8,12 @@
 /* All registers of a tile should stay in the second-level cache of a core. */
 enum { TILE_BYTES = 192 << 10, LEAST_TILE = 256, MOST_TILE = 8192, ALIGN = 64, SHORT_RUN = 16 };
 
-static int64_t align(int64_t bytes)
+static int64_t align_bytes(int64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static sf_tiling tile(const sf_loop *loop)
+static sf_tiling tile_loop(const sf_loop *loop)
 {
     int64_t width = 0;
     for (uint32_t i = 0; i < loop->nregisters; i++)
@@ -31,8 +31,8 @@ static sf_tiling tile(const sf_loop *loop)
         t.rows = t.rows < 1 ? 1 : t.rows > loop->rows ? loop->rows : t.rows;
     }
     t.units = loop->rows * t.pieces;
-    t.register_bytes[0] = align((t.rows * t.columns + 16) * 4);
-    t.register_bytes[1] = align((t.rows * t.columns + 16) * 8);
+    t.register_bytes[0] = align_bytes((t.rows * t.columns + 16) * 4);
+    t.register_bytes[1] = align_bytes((t.rows * t.columns + 16) * 8);
     return t;
 }
 
@@ -49,13 +49,13 @@ static int64_t gathered_bytes(const sf_loop *loop)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_GATHER)
-            bytes += align((loop->steps[i].is_scalar ? 16 : loop->columns + 16) * 8);
+            bytes += align_bytes((loop->steps[i].is_scalar ? 16 : loop->columns + 16) * 8);
     return bytes;
 }
 
 int64_t sf_loop_scratch(const sf_loop *loop, int threads)
 {
-    sf_tiling t = tile(loop);
+    sf_tiling t = tile_loop(loop);
     return threads * (registers_bytes(loop, &t) + gathered_bytes(loop));
 }
 
@@ -69,12 +69,12 @@ typedef struct runner {
     int64_t row, nrows, column, ncolumns; /* of the tile */
 } runner;
 
-static int64_t width_of(sf_vclass class)
+static int64_t class_width(sf_vclass class)
 {
     return class == SF_VF64 || class == SF_VI64 ? 8 : 4;
 }
 
-static void fill(void *dst, sf_vclass class, const sf_loop_step *step, int64_t count)
+static void fill_register(void *dst, sf_vclass class, const sf_loop_step *step, int64_t count)
 {
     switch (class) {
     case SF_VF32:
@@ -97,9 +97,9 @@ static void fill(void *dst, sf_vclass class, const sf_loop_step *step, int64_t c
     }
 }
 
-static void expand(void *dst, const void *from, sf_vclass class, int64_t rows, int64_t columns)
+static void expand_rows(void *dst, const void *from, sf_vclass class, int64_t rows, int64_t columns)
 {
-    if (width_of(class) == 4) {
+    if (class_width(class) == 4) {
         const uint32_t *a = from;
         uint32_t *to = dst;
         for (int64_t r = 0; r < rows; r++)
@@ -214,7 +214,7 @@ static void load_run(runner *r, const sf_loop_step *step, int64_t offset, int64_
         return;
     }
     int64_t bytes = sf_dtype_get(access->dtype)->bytes;
-    r->vec->loads[access->dtype](r->registers[step->dst] + at * width_of(step->class),
+    r->vec->loads[access->dtype](r->registers[step->dst] + at * class_width(step->class),
                                  r->pointers.in[access->view] + offset * bytes, stride, count);
 }
 
@@ -231,11 +231,11 @@ static void store_run(runner *r, const sf_loop_step *step, int64_t offset, int64
     }
     int64_t bytes = sf_dtype_get(access->dtype)->bytes;
     r->vec->stores[access->dtype](r->pointers.out[access->view] + offset * bytes, stride,
-                                  r->registers[step->a] + at * width_of(step->class), count);
+                                  r->registers[step->a] + at * class_width(step->class), count);
 }
 
 /* The op that combines two registers as the fold combines elements. */
-static sf_vop combining(sf_vfold fold)
+static sf_vop combining_op(sf_vfold fold)
 {
     static const sf_vop ops[SF_VFOLD_COUNT] = {
         [SF_VFOLD_SUM] = SF_VADD, [SF_VFOLD_PROD] = SF_VMUL,  [SF_VFOLD_MAX] = SF_VMAX,
@@ -246,9 +246,9 @@ static sf_vop combining(sf_vfold fold)
 }
 
 /* What changes nothing. */
-static sf_loop_step identity(sf_vfold fold, sf_vclass class)
+static sf_loop_step identity_step(sf_vfold fold, sf_vclass class)
 {
-    bool real = class == SF_VF32 || class == SF_VF64, wide = width_of(class) == 8;
+    bool real = class == SF_VF32 || class == SF_VF64, wide = class_width(class) == 8;
     sf_loop_step step = {.class = class};
     switch (fold) {
     case SF_VFOLD_PROD:
@@ -285,18 +285,18 @@ static sf_loop_step identity(sf_vfold fold, sf_vclass class)
 
 static void fold_rows(runner *r, const sf_loop_step *step)
 {
-    int64_t width = width_of(step->class);
+    int64_t width = class_width(step->class);
     char *dst = r->registers[step->dst];
     const char *a = r->registers[step->a];
-    fill(dst, step->class, step, r->nrows);
+    fill_register(dst, step->class, step, r->nrows);
     for (int64_t i = 0; i < r->nrows; i++)
         r->vec->folds[step->fold][step->class](dst + i * width, a + i * r->ncolumns * width,
                                                r->ncolumns);
 }
 
-static void gather(runner *r, const sf_loop_step *step, char *into)
+static void gather_step(runner *r, const sf_loop_step *step, char *into)
 {
-    int64_t width = width_of(step->class);
+    int64_t width = class_width(step->class);
     const char *a = r->registers[step->a];
     if (step->is_scalar) {
         r->vec->folds[step->fold][step->class](into, a, r->nrows * r->ncolumns);
@@ -305,13 +305,13 @@ static void gather(runner *r, const sf_loop_step *step, char *into)
     /* A kernel may overwrite what follows; those are sums of other columns. */
     char *to = into + r->column * width, *next = to + r->ncolumns * width, kept[16 * 8];
     memcpy(kept, next, (size_t)(16 * width));
-    sf_vkernel *combine = r->vec->ops[combining(step->fold)][step->class];
+    sf_vkernel *combine = r->vec->ops[combining_op(step->fold)][step->class];
     for (int64_t i = 0; i < r->nrows; i++)
         combine(to, to, a + i * r->ncolumns * width, NULL, r->ncolumns);
     memcpy(next, kept, (size_t)(16 * width));
 }
 
-static void convert(runner *r, const sf_loop_step *step, int64_t count)
+static void convert_step(runner *r, const sf_loop_step *step, int64_t count)
 {
     sf_vclass from = sf_vclass_of(step->dtype);
     bool is_unsigned = sf_is_unsigned(step->dtype) && sf_dtype_get(step->dtype)->bits >= 32;
@@ -347,18 +347,18 @@ static void run_tile(runner *r)
                                            NULL, count);
             break;
         case SF_STEP_CONVERT:
-            convert(r, step, count);
+            convert_step(r, step, count);
             break;
         case SF_STEP_FOLD:
             fold_rows(r, step);
             break;
         case SF_STEP_EXPAND:
-            expand(r->registers[step->dst], r->registers[step->a], step->class, r->nrows,
-                   r->ncolumns);
+            expand_rows(r->registers[step->dst], r->registers[step->a], step->class, r->nrows,
+                        r->ncolumns);
             break;
         case SF_STEP_GATHER:
-            gather(r, step, gathered);
-            gathered += align((step->is_scalar ? 16 : r->loop->columns + 16) * 8);
+            gather_step(r, step, gathered);
+            gathered += align_bytes((step->is_scalar ? 16 : r->loop->columns + 16) * 8);
             break;
         }
     }
@@ -378,7 +378,7 @@ static void point_registers(runner *r, const sf_loop_job *j, int part)
 }
 
 /* Constants, and accumulators without anything in them. */
-static void set_up(const sf_loop_job *j, int part)
+static void set_up_runner(const sf_loop_job *j, int part)
 {
     runner r;
     point_registers(&r, j, part);
@@ -386,23 +386,26 @@ static void set_up(const sf_loop_job *j, int part)
     for (uint32_t i = 0; i < j->loop->nsteps; i++) {
         const sf_loop_step *step = &j->loop->steps[i];
         if (step->kind == SF_STEP_CONSTANT)
-            fill(r.registers[step->dst], step->class, step, j->t.rows * j->t.columns);
+            fill_register(r.registers[step->dst], step->class, step, j->t.rows * j->t.columns);
         if (step->kind != SF_STEP_GATHER)
             continue;
-        sf_loop_step start = identity(step->fold, step->class);
-        fill(at, step->class, &start, step->is_scalar ? 1 : j->loop->columns);
-        at += align((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
+        sf_loop_step start = identity_step(step->fold, step->class);
+        fill_register(at, step->class, &start, step->is_scalar ? 1 : j->loop->columns);
+        at += align_bytes((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
     }
 }
 
 sf_loop_job sf_loop_begin(const sf_loop *loop, sf_pointers pointers, void *scratch, int parts)
 {
-    sf_loop_job j = {
-        .loop = loop, .t = tile(loop), .pointers = pointers, .scratch = scratch, .parts = parts};
+    sf_loop_job j = {.loop = loop,
+                     .t = tile_loop(loop),
+                     .pointers = pointers,
+                     .scratch = scratch,
+                     .parts = parts};
     j.registers = registers_bytes(loop, &j.t);
     j.per_part = j.registers + gathered_bytes(loop);
     for (int part = 0; part < parts; part++)
-        set_up(&j, part);
+        set_up_runner(&j, part);
     return j;
 }
 
@@ -423,7 +426,7 @@ void sf_loop_piece(const sf_loop_job *j, int part, int64_t row, int64_t rows, in
         }
 }
 
-static void run_part(void *context, int part, int64_t first, int64_t end)
+static void run_tiles(void *context, int part, int64_t first, int64_t end)
 {
     const sf_loop_job *j = context;
     int64_t columns = j->loop->columns, pieces = j->t.pieces;
@@ -450,7 +453,7 @@ void sf_loop_end(const sf_loop_job *j)
         if (step->kind != SF_STEP_GATHER)
             continue;
         int64_t count = step->is_scalar ? 1 : j->loop->columns;
-        sf_vkernel *combine = vec->ops[combining(step->fold)][step->class];
+        sf_vkernel *combine = vec->ops[combining_op(step->fold)][step->class];
         char *sum = j->scratch + offset;
         for (int p = 1; p < j->parts; p++)
             combine(sum, sum, j->scratch + p * j->per_part + offset, NULL, count);
@@ -458,29 +461,29 @@ void sf_loop_end(const sf_loop_job *j)
         _Alignas(64) char start[64 * 8];
         for (int64_t at = 0; at < count; at += 64) {
             int64_t some = count - at < 64 ? count - at : 64;
-            fill(start, step->class, step, some);
-            char *part = sum + at * width_of(step->class);
+            fill_register(start, step->class, step, some);
+            char *part = sum + at * class_width(step->class);
             combine(part, start, part, NULL, some);
         }
         vec->stores[access->dtype](j->pointers.out[access->view], 1, sum, count);
-        offset += align((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
+        offset += align_bytes((step->is_scalar ? 16 : j->loop->columns + 16) * 8);
     }
 }
 
 void sf_loop_run(const sf_loop *loop, sf_pointers pointers, void *scratch, sf_threads *threads)
 {
     enum { WORTH_A_THREAD = 32768 }; /* elements times steps */
-    sf_tiling t = tile(loop);
+    sf_tiling t = tile_loop(loop);
     int64_t work = loop->rows * loop->columns * loop->nsteps;
     int count = sf_threads_count(threads);
     int64_t grain = t.pieces > 1 ? 1 : t.rows;
     bool alone = count == 1 || work < 2 * WORTH_A_THREAD || t.units <= grain;
     sf_loop_job j = sf_loop_begin(loop, pointers, scratch, alone ? 1 : count);
     if (alone) {
-        run_part(&j, 0, 0, t.units);
+        run_tiles(&j, 0, 0, t.units);
     } else {
         int64_t share = (t.units + count - 1) / count;
-        sf_threads_run(threads, t.units, grain > share ? share : grain, run_part, &j);
+        sf_threads_run(threads, t.units, grain > share ? share : grain, run_tiles, &j);
     }
     sf_loop_end(&j);
 }

@@ -3,7 +3,7 @@
 #include "run/fast/fast.h"
 
 /* Floats of one type, with a result of that type or, of narrow ones, of float. */
-static bool multiplies(sf_dtype a, sf_dtype b, sf_dtype c)
+static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)
 {
     bool is_narrow = a == SF_BF16 || a == SF_F16;
     return a == b && (a == SF_F32 || a == SF_F64 || is_narrow) &&
@@ -28,6 +28,6 @@ const sf_target sf_target_cpu = {
     .in_flight = 2,
     .flight_bytes = 16 << 20,
     .align = 64,
-    .multiplies = multiplies,
+    .multiplies = multiplies_types,
     .kernel = find_kernel,
 };

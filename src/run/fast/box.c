@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "run/fast/kind.h"
-
 void sf_box_simplify(sf_box *box)
 {
     int rank = 0;
@@ -34,8 +32,8 @@ int64_t sf_box_count(const sf_box *box)
     for (int64_t i = 0; i < count; i++)                                                            \
     memcpy(to + i * to_stride * (width), from + i * from_stride * (width), width)
 
-static void copy_row(int64_t width, char *to, int64_t to_stride, const char *from,
-                     int64_t from_stride, int64_t count)
+static void copy_box_row(int64_t width, char *to, int64_t to_stride, const char *from,
+                         int64_t from_stride, int64_t count)
 {
     if (to_stride == 1 && from_stride == 1 && count > 1) {
         memcpy(to, from, (size_t)(count * width));
@@ -63,7 +61,7 @@ void sf_box_copy(const sf_box *box, int64_t width, char *to, const char *from, i
     if (first >= end)
         return;
     if (box->rank == 0) {
-        copy_row(width, to, 1, from, 1, 1);
+        copy_box_row(width, to, 1, from, 1, 1);
         return;
     }
     int last = box->rank - 1;
@@ -77,8 +75,8 @@ void sf_box_copy(const sf_box *box, int64_t width, char *to, const char *from, i
     }
     while (first < end) {
         int64_t count = row - in_row < end - first ? row - in_row : end - first;
-        copy_row(width, to + (to_at + in_row * box->to[last]) * width, box->to[last],
-                 from + (from_at + in_row * box->from[last]) * width, box->from[last], count);
+        copy_box_row(width, to + (to_at + in_row * box->to[last]) * width, box->to[last],
+                     from + (from_at + in_row * box->from[last]) * width, box->from[last], count);
         first += count;
         in_row = 0;
         for (int d = last - 1; d >= 0; d--) {
@@ -125,7 +123,7 @@ void sf_fill(char *to, int64_t width, const void *element, int64_t count)
     if (same)
         memset(to, bytes[0], (size_t)(count * width));
     else
-        copy_row(width, to, 1, element, 0, count);
+        copy_box_row(width, to, 1, element, 0, count);
 }
 
 static void fill_part(void *context, int part, int64_t first, int64_t end)

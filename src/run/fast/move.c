@@ -9,14 +9,14 @@
 #include "run/fast/box.h"
 #include "run/fast/kind.h"
 
-static int64_t width_of(const sf_tensor *tensor)
+static int64_t width_of_dtype(const sf_tensor *tensor)
 {
     return sf_dtype_get(tensor->type->dtype)->bytes;
 }
 
-static char *element_at(const sf_tensor *tensor, int64_t index)
+static char *bits_at(const sf_tensor *tensor, int64_t index)
 {
-    return (char *)tensor->data + index * width_of(tensor);
+    return (char *)tensor->data + index * width_of_dtype(tensor);
 }
 
 /* The box of `dims` with the strides of both tensors. */
@@ -30,11 +30,11 @@ static sf_box box_of(const int64_t *dims, const sf_tensor *to, const sf_tensor *
 }
 
 /* All elements as they lie. */
-static void copy_all(const sf_tensor *from, const sf_tensor *to, sf_threads *threads)
+static void copy_whole(const sf_tensor *from, const sf_tensor *to, sf_threads *threads)
 {
     sf_box box = {.rank = 1, .dims = {to->type->count}, .to = {1}, .from = {1}};
     if (from->data != to->data)
-        sf_box_run(box, width_of(to), to->data, from->data, threads);
+        sf_box_run(box, width_of_dtype(to), to->data, from->data, threads);
 }
 
 static int64_t choose_bitcast(const sf_op *op)
@@ -47,7 +47,7 @@ static void run_same(const sf_op *op, int64_t variant, const sf_tensor *in, sf_t
                      void *scratch, sf_threads *threads)
 {
     (void)op, (void)variant, (void)scratch;
-    copy_all(in, out, threads);
+    copy_whole(in, out, threads);
 }
 
 const sf_fast sf_fast_bitcast_convert = {.choose = choose_bitcast, .run = run_same};
@@ -66,7 +66,7 @@ static void run_broadcast(const sf_op *op, int64_t variant, const sf_tensor *in,
     for (int k = 0; k < dims.count; k++)
         if (in->type->dims[k] != 1)
             box.from[dims.at[k]] = strides[k];
-    sf_box_run(box, width_of(out), out->data, in->data, threads);
+    sf_box_run(box, width_of_dtype(out), out->data, in->data, threads);
 }
 
 const sf_fast sf_fast_broadcast_in_dim = {.run = run_broadcast};
@@ -81,7 +81,7 @@ static void run_transpose(const sf_op *op, int64_t variant, const sf_tensor *in,
     sf_box box = box_of(out->type->dims, out, out);
     for (int d = 0; d < order.count; d++)
         box.from[d] = strides[order.at[d]];
-    sf_box_run(box, width_of(out), out->data, in->data, threads);
+    sf_box_run(box, width_of_dtype(out), out->data, in->data, threads);
 }
 
 const sf_fast sf_fast_transpose = {.run = run_transpose};
@@ -97,7 +97,7 @@ static void run_slice(const sf_op *op, int64_t variant, const sf_tensor *in, sf_
         box.from[d] *= sf_op_ints(op, SF_SLICE_STRIDES).at[d];
     }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
+        sf_box_run(box, width_of_dtype(out), out->data, bits_at(in, first), threads);
 }
 
 const sf_fast sf_fast_slice = {.run = run_slice};
@@ -114,7 +114,7 @@ static void run_reverse(const sf_op *op, int64_t variant, const sf_tensor *in, s
             box.from[d] = -box.from[d];
         }
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
+        sf_box_run(box, width_of_dtype(out), out->data, bits_at(in, first), threads);
 }
 
 const sf_fast sf_fast_reverse = {.run = run_reverse};
@@ -128,7 +128,8 @@ static void run_concatenate(const sf_op *op, int64_t variant, const sf_tensor *i
     for (int t = 0; t < op->noperands; t++) {
         sf_box box = box_of(in[t].type->dims, out, &in[t]);
         if (in[t].type->count > 0)
-            sf_box_run(box, width_of(out), element_at(out, at * box.to[dim]), in[t].data, threads);
+            sf_box_run(box, width_of_dtype(out), bits_at(out, at * box.to[dim]), in[t].data,
+                       threads);
         at += in[t].type->dims[dim];
     }
 }
@@ -155,7 +156,7 @@ static void run_dynamic_slice(const sf_op *op, int64_t variant, const sf_tensor 
     sf_box box = box_of(out->type->dims, out, in);
     int64_t first = box_corner(in->type, out->type, &in[1]);
     if (out->type->count > 0)
-        sf_box_run(box, width_of(out), out->data, element_at(in, first), threads);
+        sf_box_run(box, width_of_dtype(out), out->data, bits_at(in, first), threads);
 }
 
 const sf_fast sf_fast_dynamic_slice = {.run = run_dynamic_slice};
@@ -165,11 +166,11 @@ static void run_dynamic_update(const sf_op *op, int64_t variant, const sf_tensor
 {
     (void)op, (void)variant, (void)scratch;
     if (in[0].data != out->data)
-        copy_all(&in[0], out, threads);
+        copy_whole(&in[0], out, threads);
     sf_box box = box_of(in[1].type->dims, out, &in[1]);
     int64_t first = box_corner(out->type, in[1].type, &in[2]);
     if (in[1].type->count > 0)
-        sf_box_run(box, width_of(out), element_at(out, first), in[1].data, threads);
+        sf_box_run(box, width_of_dtype(out), bits_at(out, first), in[1].data, threads);
 }
 
 const sf_fast sf_fast_dynamic_update_slice = {.run = run_dynamic_update};
@@ -196,9 +197,9 @@ static void run_pad(const sf_op *op, int64_t variant, const sf_tensor *in, sf_te
     }
     int64_t count = sf_box_count(&box);
     if (count != out->type->count)
-        sf_fill_run(out->data, width_of(out), in[1].data, out->type->count, threads);
+        sf_fill_run(out->data, width_of_dtype(out), in[1].data, out->type->count, threads);
     if (count > 0)
-        sf_box_run(box, width_of(out), element_at(out, to), element_at(in, from), threads);
+        sf_box_run(box, width_of_dtype(out), bits_at(out, to), bits_at(in, from), threads);
 }
 
 const sf_fast sf_fast_pad = {.run = run_pad};
@@ -221,7 +222,7 @@ static void count_part(void *context, int part, int64_t first, int64_t end)
         else
             sf_store_i64(dtype, c->out->data, at, number);
         if (c->inner > 1)
-            sf_fill(element_at(c->out, at + 1), width_of(c->out), element_at(c->out, at),
+            sf_fill(bits_at(c->out, at + 1), width_of_dtype(c->out), bits_at(c->out, at),
                     c->inner - 1);
     }
 }
@@ -250,7 +251,7 @@ static void draw_part(void *context, int part, int64_t first, int64_t end)
 {
     (void)part;
     const drawing *d = context;
-    sf_rng_bits(&d->rng, first, end - first, element_at(d->out, first));
+    sf_rng_bits(&d->rng, first, end - first, bits_at(d->out, first));
 }
 
 /* The variant is the algorithm. */
@@ -270,8 +271,9 @@ static void run_rng(const sf_op *op, int64_t variant, const sf_tensor *in, sf_te
     int words = (int)in->type->dims[0];
     for (int i = 0; i < words; i++)
         state[i] = (uint64_t)sf_get_i64(in, i);
-    sf_status status = sf_rng_init(&d.rng, (sf_rng_algorithm)variant, state, words,
-                                   (int)width_of(&out[1]), type->dims, type->rank, op->loc, NULL);
+    sf_status status =
+        sf_rng_init(&d.rng, (sf_rng_algorithm)variant, state, words, (int)width_of_dtype(&out[1]),
+                    type->dims, type->rank, op->loc, NULL);
     SF_ASSERT(status == SF_OK); /* inference has tried the same */
     if (type->count > 0)
         sf_threads_run(threads, type->count, 1 + sf_threads_grain(threads) / 8, draw_part, &d);

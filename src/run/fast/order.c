@@ -27,7 +27,7 @@ static int argument_of(const sf_op *op, sf_value value)
     return -1;
 }
 
-static bool constant_of(const sf_op *op, sf_value value, double *out)
+static bool constant_in_body(const sf_op *op, sf_value value, double *out)
 {
     const sf_node *node = made_by(op, value, SF_OP_CONSTANT);
     if (!node || !node->attrs[SF_CONSTANT_VALUE]->dense.data)
@@ -55,8 +55,8 @@ static bool asks_zero_or_nan(const sf_op *op, sf_value predicate, int argument, 
     double number;
     *nan = has_text(node, SF_COMPARE_DIRECTION, "NE") && a == argument && b == argument;
     *zero = has_text(node, SF_COMPARE_DIRECTION, "EQ") &&
-            ((a == argument && constant_of(op, node->operands[1], &number) && number == 0) ||
-             (b == argument && constant_of(op, node->operands[0], &number) && number == 0));
+            ((a == argument && constant_in_body(op, node->operands[1], &number) && number == 0) ||
+             (b == argument && constant_in_body(op, node->operands[0], &number) && number == 0));
     return *nan || *zero;
 }
 
@@ -73,7 +73,7 @@ static side side_of(const sf_op *op, sf_value value)
         double number;
         node = sf_maker(op->graph, value);
         if (!asks_zero_or_nan(op, node->operands[0], out.argument, &zero, &nan) ||
-            !constant_of(op, node->operands[1], &number) || (zero && number != 0) ||
+            !constant_in_body(op, node->operands[1], &number) || (zero && number != 0) ||
             (nan && (!isnan(number) || signbit(number))))
             return (side){.argument = -1};
         out.folds_zero = out.folds_zero || zero;
@@ -118,7 +118,7 @@ static bool is_before(const sf_op *op, sf_value value, sf_order_key *out)
 
 /* Equal by the same key. Between a total order of zeros and an equality that takes them for one there is
  * none. */
-static bool is_equal(const sf_op *op, sf_value value, sf_order_key *key)
+static bool is_equal_body(const sf_op *op, sf_value value, sf_order_key *key)
 {
     const sf_node *node = made_by(op, value, SF_OP_COMPARE);
     sf_order_key other;
@@ -136,7 +136,7 @@ static bool is_led(const sf_op *op, sf_value value, sf_order_key *key, sf_value 
     const sf_node *node = made_by(op, value, SF_OP_SELECT);
     if (node) {
         *rest = node->operands[1];
-        return is_before(op, node->operands[2], key) && is_equal(op, node->operands[0], key);
+        return is_before(op, node->operands[2], key) && is_equal_body(op, node->operands[0], key);
     }
     node = made_by(op, value, SF_OP_OR);
     for (int i = 0; node && i < 2; i++) {
@@ -145,7 +145,7 @@ static bool is_led(const sf_op *op, sf_value value, sf_order_key *key, sf_value 
             continue;
         for (int j = 0; j < 2; j++) {
             *rest = both->operands[1 - j];
-            if (is_equal(op, both->operands[j], key))
+            if (is_equal_body(op, both->operands[j], key))
                 return true;
         }
     }

@@ -16,7 +16,7 @@ typedef struct trial {
     int results[MAX_NODES]; /* of the nodes */
 } trial;
 
-static int look_up(const trial *t, sf_value value)
+static int look_up_value(const trial *t, sf_value value)
 {
     for (uint32_t i = 0; i < t->block->narguments; i++)
         if (t->block->arguments[i] == value)
@@ -45,7 +45,7 @@ static sf_relation with_itself(const trial *t, int argument)
     return is_value && nan ? SF_NAN_BOTH : SF_EQUAL;
 }
 
-static int compare_arguments(const trial *t, const sf_node *node, int a, int b)
+static int compares_arguments(const trial *t, const sf_node *node, int a, int b)
 {
     const char *direction = node->attrs[SF_COMPARE_DIRECTION]->text;
     const sf_attr *type = node->attrs[SF_COMPARE_TYPE];
@@ -85,12 +85,12 @@ static int try_node(const trial *t, const sf_node *node)
     if (node->noperands > 3 || node->nregions > 0)
         return UNKNOWN;
     for (uint32_t i = 0; i < node->noperands; i++) {
-        x[i] = look_up(t, node->operands[i]);
+        x[i] = look_up_value(t, node->operands[i]);
         if (x[i] == UNKNOWN)
             return UNKNOWN;
     }
     if (sf_is(node, SF_OP_COMPARE))
-        return compare_arguments(t, node, x[0], x[1]);
+        return compares_arguments(t, node, x[0], x[1]);
     if (sf_is(node, SF_OP_SELECT) && is_truth(x[0]))
         return x[0] == TRUE_ ? x[1] : x[2];
     if (sf_is(node, SF_OP_NOT) && is_truth(x[0]))
@@ -109,7 +109,8 @@ static bool try_body(trial *t, sf_pick *out)
 {
     for (uint32_t i = 0; i < t->block->nnodes; i++)
         t->results[i] = try_node(t, t->op->graph->nodes[t->block->nodes[i]]);
-    int value = look_up(t, t->block->results[0]), index = look_up(t, t->block->results[1]);
+    int value = look_up_value(t, t->block->results[0]),
+        index = look_up_value(t, t->block->results[1]);
     out->value[t->value][t->index] = value == NEXT_VALUE;
     out->index[t->value][t->index] = index == NEXT_INDEX;
     return (value == VALUE || value == NEXT_VALUE) && (index == INDEX || index == NEXT_INDEX);

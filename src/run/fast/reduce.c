@@ -4,6 +4,7 @@
 
 #include "op/slots.h"
 #include "op/util.h"
+#include "run/fast/fold.h"
 #include "run/fast/kind.h"
 #include "run/fast/pick.h"
 
@@ -52,7 +53,8 @@ static int64_t count_of_dims(int rank, const int64_t *dims)
 }
 
 /* Where element `number` of the dimensions, in row-major order, lies. */
-static int64_t offset_of(int rank, const int64_t *dims, const int64_t *strides, int64_t number)
+static int64_t offset_of_index(int rank, const int64_t *dims, const int64_t *strides,
+                               int64_t number)
 {
     int64_t at = 0;
     for (int d = rank - 1; d >= 0; d--) {
@@ -89,7 +91,7 @@ static void reduce_side(const reducing *r, int64_t first, int64_t count)
     const char *in = r->in[0].data;
     int last = s->kept - 1;
     int64_t stride = s->kept > 0 ? s->kept_strides[last] : 1, index[SF_MAX_RANK] = {0};
-    int64_t base = offset_of(s->kept, s->kept_dims, s->kept_strides, first);
+    int64_t base = offset_of_index(s->kept, s->kept_dims, s->kept_strides, first);
     sf_register sum, row;
     f->vec->loads[f->dtype](&sum, r->in[1].data, 0, count);
     do {
@@ -123,7 +125,7 @@ static void reduce_rows(void *context, int part, int64_t first, int64_t end)
     const shape *s = &r->shape;
     sf_register sum, row;
     for (int64_t i = first; i < end; i++) {
-        int64_t base = offset_of(s->kept, s->kept_dims, s->kept_strides, i);
+        int64_t base = offset_of_index(s->kept, s->kept_dims, s->kept_strides, i);
         int64_t index[SF_MAX_RANK] = {0};
         f->vec->loads[f->dtype](&sum, r->in[1].data, 1, 1);
         do {
@@ -220,7 +222,7 @@ static void pick_rows(void *context, int part, int64_t first, int64_t end)
             best.real = sf_get_f64(&r->in[2], 0);
         else
             best.integer = ordered_value(dtype, sf_get_i64(&r->in[2], 0));
-        int64_t base = offset_of(s->kept, s->kept_dims, s->kept_strides, i);
+        int64_t base = offset_of_index(s->kept, s->kept_dims, s->kept_strides, i);
         int64_t index[SF_MAX_RANK] = {0};
         do {
             int64_t at = base + offset_at(s->gone - 1, index, s->gone_strides);

@@ -11,6 +11,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/box.h"
+#include "run/fast/fold.h"
 #include "run/fast/kind.h"
 #include "run/fast/points.h"
 
@@ -37,7 +38,7 @@ static int input_count(const sf_op *op)
 
 /* How operand i is combined: by the body as a whole, or by what it does with the two values of operand i,
  * where it looks at no others. */
-static sf_monoid monoid_of(const sf_op *op, int i)
+static sf_monoid monoid_of_variant(const sf_op *op, int i)
 {
     if (op->nregions == 0)
         return sf_op_monoid(op, SF_SCATTER_BODY);
@@ -57,7 +58,7 @@ static int64_t choose_scatter(const sf_op *op)
     if (input_count(op) > MOST_INPUTS)
         return SF_FAST_NONE;
     for (int i = input_count(op) - 1; i >= 0; i--) {
-        sf_monoid monoid = monoid_of(op, i);
+        sf_monoid monoid = monoid_of_variant(op, i);
         if (monoid == SF_MONOID_NONE)
             return SF_FAST_NONE;
         variant = variant << MONOID_BITS | monoid;
@@ -84,8 +85,8 @@ static int64_t scatter_scratch(const sf_op *op, int64_t variant, int threads)
     return bytes;
 }
 
-static void combine_row(const scattering *s, char *to, int64_t to_stride, const char *from,
-                        int64_t from_stride, int64_t count)
+static void combine_box_row(const scattering *s, char *to, int64_t to_stride, const char *from,
+                            int64_t from_stride, int64_t count)
 {
     const sf_folding *f = &s->folding;
     sf_register a, b;
@@ -116,7 +117,7 @@ static void apply_box(const scattering *s, const sf_box *box, int64_t to, int64_
         return;
     }
     if (box->rank == 0) {
-        combine_row(s, sums, 1, updates, 1, 1);
+        combine_box_row(s, sums, 1, updates, 1, 1);
         return;
     }
     int last = box->rank - 1;
@@ -127,8 +128,8 @@ static void apply_box(const scattering *s, const sf_box *box, int64_t to, int64_
             to_row += index[d] * box->to[d];
             from_row += index[d] * box->from[d];
         }
-        combine_row(s, sums + to_row * s->sum_width, box->to[last], updates + from_row * s->width,
-                    box->from[last], box->dims[last]);
+        combine_box_row(s, sums + to_row * s->sum_width, box->to[last],
+                        updates + from_row * s->width, box->from[last], box->dims[last]);
     } while (sf_next_index(last, box->dims, index));
 }
 

@@ -9,6 +9,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/box.h"
+#include "run/fast/fold.h"
 #include "run/fast/kind.h"
 
 enum { OPERAND, SOURCE, INIT };
@@ -30,18 +31,7 @@ typedef struct selecting {
     sf_word init;
 } selecting;
 
-static sf_sliding window_of(const sf_op *op, int dim)
-{
-    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_SELECT_AND_SCATTER_STRIDES),
-                              .padding = sf_op_ints(op, SF_SELECT_AND_SCATTER_PADDING)};
-    sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
-    sf_sliding window = {.operand = op->in[OPERAND]->dims[dim],
-                         .size = sizes.count ? sizes.at[dim] : 1};
-    sf_sliding_fill(lists, dim, &window);
-    return window;
-}
-
-static order order_of(const sf_op *op)
+static order order_of_body(const sf_op *op)
 {
     static const char *const names[] = {"GE", "GT", "LE", "LT"};
     int i = 0;
@@ -54,7 +44,7 @@ static order order_of(const sf_op *op)
 static int64_t choose_select(const sf_op *op)
 {
     sf_dtype dtype = op->in[OPERAND]->dtype;
-    order by = order_of(op);
+    order by = order_of_body(op);
     if (sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) != SF_MONOID_ADD || by == NO_ORDER ||
         dtype == SF_U32 || dtype == SF_U64 || op->in[OPERAND]->count == 0)
         return SF_FAST_NONE;
@@ -103,8 +93,8 @@ typedef union side {
     int64_t i64[SIDE];
 } side;
 
-static void keep_better(sf_vclass class, order by, int64_t count, const side *restrict next,
-                        int64_t at, side *restrict best, int64_t *restrict places)
+static void keep_better_row(sf_vclass class, order by, int64_t count, const side *restrict next,
+                            int64_t at, side *restrict best, int64_t *restrict places)
 {
     switch (class) {
     case SF_VF32:
@@ -166,7 +156,7 @@ static bool select_side(const selecting *s, const int64_t *at, const char *opera
             place += w[d] * s->strides[d];
         load(begun ? &next : &best, operand + place * s->width, 1, count);
         if (begun)
-            keep_better(s->folding.class, s->order, count, &next, place, &best, places);
+            keep_better_row(s->folding.class, s->order, count, &next, place, &best, places);
         else
             for (int64_t i = 0; i < count; i++)
                 places[i] = place;
@@ -215,7 +205,7 @@ static char *set_dims(selecting *s, const sf_op *op, sf_run *runs)
     int begin = 0, end = operand->rank;
     sf_sliding windows[SF_MAX_RANK];
     for (int d = 0; d < operand->rank; d++)
-        windows[d] = window_of(op, d);
+        windows[d] = sf_select_and_scatter_window(op, d);
     while (begin < end && sf_sliding_trivial(&windows[begin]))
         begin++;
     while (end > begin && sf_sliding_trivial(&windows[end - 1]))

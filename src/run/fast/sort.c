@@ -180,7 +180,7 @@ static const entry *sort_by_keys(const sorting *s, const workspace *w)
 }
 
 /* What the comparator says of elements a and b of a line. */
-static bool comes_before(const sorting *s, const workspace *w, int64_t base, int64_t a, int64_t b)
+static bool row_before(const sorting *s, const workspace *w, int64_t base, int64_t a, int64_t b)
 {
     for (int k = 0; k < s->order.count; k++) {
         const sf_order_key *key = &s->order.keys[k];
@@ -197,7 +197,7 @@ static bool comes_before(const sorting *s, const workspace *w, int64_t base, int
     return false;
 }
 
-static const entry *merge_sort(const sorting *s, const workspace *w, int64_t base)
+static const entry *sort_rows(const sorting *s, const workspace *w, int64_t base)
 {
     entry *from = w->entries, *to = w->spare;
     for (int64_t i = 0; i < s->size; i++)
@@ -210,7 +210,7 @@ static const entry *merge_sort(const sorting *s, const workspace *w, int64_t bas
             for (int64_t i = first; i < end; i++) {
                 bool take_right =
                     left == middle ||
-                    (right < end && comes_before(s, w, base, from[right].index, from[left].index));
+                    (right < end && row_before(s, w, base, from[right].index, from[left].index));
                 to[i] = take_right ? from[right++] : from[left++];
             }
         }
@@ -242,7 +242,7 @@ static void sort_lines(void *context, int part, int64_t first, int64_t end)
         bool lost = false;
         for (int k = 0; k < s->order.count; k++)
             lost = fill_keys(s, k, base, w.keys[k]) || lost;
-        const entry *sorted = lost ? merge_sort(s, &w, base) : sort_by_keys(s, &w);
+        const entry *sorted = lost ? sort_rows(s, &w, base) : sort_by_keys(s, &w);
         for (int t = 0; t < s->op->noperands; t++) {
             int64_t width = sf_dtype_get(s->in[t].type->dtype)->bytes;
             copy_elements(width, (char *)s->out[t].data + base * width, s->stride,
@@ -257,7 +257,7 @@ static int line_dim(const sf_op *op)
     return (int)(dim < 0 ? dim + op->in[0]->rank : dim);
 }
 
-static int64_t parts_of(int64_t lines, int threads)
+static int64_t parts_of_rows(int64_t lines, int threads)
 {
     return lines < threads ? lines : threads;
 }
@@ -275,7 +275,7 @@ static int64_t sort_scratch(const sf_op *op, int64_t variant, int threads)
         return 0;
     int64_t size = op->in[0]->dims[line_dim(op)];
     sf_order order = sf_order_of_number(variant);
-    return parts_of(op->in[0]->count / size, threads) * bytes_of_part(size, order.count);
+    return parts_of_rows(op->in[0]->count / size, threads) * bytes_of_part(size, order.count);
 }
 
 static void run_sort(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,
@@ -346,7 +346,7 @@ static int64_t top_scratch(const sf_op *op, int64_t variant, int threads)
 {
     (void)variant;
     int64_t size = last_dim(op->in[0]);
-    return size == 0 ? 0 : parts_of(op->in[0]->count / size, threads) * bytes_of_part(size, 1);
+    return size == 0 ? 0 : parts_of_rows(op->in[0]->count / size, threads) * bytes_of_part(size, 1);
 }
 
 static void run_top(const sf_op *op, int64_t variant, const sf_tensor *in, sf_tensor *out,

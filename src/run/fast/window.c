@@ -16,6 +16,7 @@
 #include "op/slots.h"
 #include "op/util.h"
 #include "run/fast/box.h"
+#include "run/fast/fold.h"
 #include "run/fast/kind.h"
 
 typedef struct pass {
@@ -29,25 +30,13 @@ typedef struct pass {
     int64_t source_width, target_width;
 } pass;
 
-static sf_sliding window_of(const sf_op *op, int dim)
-{
-    sf_sliding_lists lists = {.strides = sf_op_ints(op, SF_REDUCE_WINDOW_STRIDES),
-                              .padding = sf_op_ints(op, SF_REDUCE_WINDOW_PADDING),
-                              .base = sf_op_ints(op, SF_REDUCE_WINDOW_BASE_DILATIONS),
-                              .dilation = sf_op_ints(op, SF_REDUCE_WINDOW_DILATIONS)};
-    sf_sliding window = {.operand = op->in[0]->dims[dim],
-                         .size = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES).at[dim]};
-    sf_sliding_fill(lists, dim, &window);
-    return window;
-}
-
 /* Elements of the largest tensor between two passes; 0 when there is but one pass. */
 static int64_t elements_between(const sf_op *op)
 {
     int64_t most = 0, count = op->in[0]->count;
     int passes = 0;
     for (int d = 0; d < op->in[0]->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         if (sf_sliding_trivial(&window))
             continue;
         passes++;
@@ -274,7 +263,7 @@ static void mend_results(const sf_op *op, sf_monoid monoid, sf_word init, sf_ten
     for (int64_t i = 0; i < out->type->count; i++) {
         int64_t seen = 1, size = 1;
         for (int d = 0; d < out->type->rank; d++) {
-            sf_sliding window = window_of(op, d);
+            sf_sliding window = sf_reduce_window_window(op, d);
             seen *= sf_sliding_run(&window, at[d]).count;
             size *= window.size;
         }
@@ -324,7 +313,7 @@ static void pass_dim(passing *g, int dim, sf_threads *threads)
         p->inner *= in->dims[d];
     p->from = in->dims[dim];
     p->to = to->dims[dim];
-    sf_sliding window = window_of(g->op, dim);
+    sf_sliding window = sf_reduce_window_window(g->op, dim);
     for (int64_t i = 0; i < p->to; i++)
         g->runs[i] = sf_sliding_run(&window, i);
     p->runs = g->runs;
@@ -373,7 +362,7 @@ static void run_window(const sf_op *op, int64_t variant, const sf_tensor *in, sf
                     .source_width = sf_dtype_get(dtype)->bytes};
     bool trivial[SF_MAX_RANK];
     for (int d = 0; d < out->type->rank; d++) {
-        sf_sliding window = window_of(op, d);
+        sf_sliding window = sf_reduce_window_window(op, d);
         trivial[d] = sf_sliding_trivial(&window);
         g.passes += !trivial[d];
     }

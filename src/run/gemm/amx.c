@@ -10,7 +10,7 @@
 enum { SIDE = 16, DEPTH = 32, MR = 32, NR = 32 };
 
 /* What the registers hold is described per thread: palette 1, bytes and rows of each of eight. */
-static void enter(void *before)
+static void enter_tiles(void *before)
 {
     static const _Alignas(64) struct {
         uint8_t palette, start, zero[14];
@@ -25,7 +25,7 @@ static void enter(void *before)
 }
 
 /* Registers that nobody described cost nothing at a switch of threads or a signal. */
-static void leave(const void *before)
+static void leave_tiles(const void *before)
 {
     if (*(const uint8_t *)before == 0)
         _tile_release();
@@ -33,8 +33,8 @@ static void leave(const void *before)
         _tile_loadconfig(before);
 }
 
-SF_ALWAYS void multiply(const int rows, const int columns, int64_t k, const uint16_t *a,
-                        const uint16_t *b, float *c, int64_t ldc, bool accumulate)
+SF_ALWAYS void multiply_tiles(const int rows, const int columns, int64_t k, const uint16_t *a,
+                              const uint16_t *b, float *c, int64_t ldc, bool accumulate)
 {
     enum { A_ROW = DEPTH * 2, B_ROW = NR * 4 }; /* bytes */
     int64_t c_row = ldc * (int64_t)sizeof *c;
@@ -84,22 +84,22 @@ SF_ALWAYS void multiply(const int rows, const int columns, int64_t k, const uint
     {                                                                                              \
         (void)lda;                                                                                 \
         (void)ldb;                                                                                 \
-        multiply(rows, columns, k, a, b, c, ldc, accumulate);                                      \
+        multiply_tiles(rows, columns, k, a, b, c, ldc, accumulate);                                \
     }
 TILE(1, 1)
 TILE(1, 2)
 TILE(2, 1)
 TILE(2, 2)
 
-static void pack_a(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_a_tiles(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_32(MR, panel, valid, k, source, across, along);
 }
 
-static void pack_b(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_b_tiles(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                         int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_2(NR, (k + DEPTH - 1) / DEPTH * DEPTH, panel, valid, k, source, across, along);
@@ -117,10 +117,10 @@ const sf_gemm_type sf_gemm_amx_bf16 = {
     .kc = 512,
     .nc = 512,
     .tiles = {{tile_1_1, tile_1_2}, {tile_2_1, tile_2_2}},
-    .pack_a = pack_a,
-    .pack_b = pack_b,
-    .enter = enter,
-    .leave = leave,
+    .pack_a = pack_a_tiles,
+    .pack_b = pack_b_tiles,
+    .enter = enter_tiles,
+    .leave = leave_tiles,
 };
 #else
 typedef int sf_gemm_amx_is_not_here;

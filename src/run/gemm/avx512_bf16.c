@@ -16,15 +16,15 @@
 #define STEPS(k) (((k) + 1) / 2)
 #include "run/gemm/tile.inc"
 
-static void pack_a(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_a_dots(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                        int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_2(ROWS, 2 * STEPS(k), panel, valid, k, source, across, along);
 }
 
-static void pack_b(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
-                   int64_t across, int64_t along)
+static void pack_b_dots(void *panel, int64_t valid, int64_t k, const void *source, sf_dtype dtype,
+                        int64_t across, int64_t along)
 {
     (void)dtype;
     pairs_pack_2(WIDTH_bf16, 2 * STEPS(k), panel, valid, k, source, across, along);
@@ -42,8 +42,8 @@ const sf_gemm_type sf_gemm_avx512_bf16 = {
     .kc = 256,
     .nc = 1024,
     .tiles = TILES(bf16),
-    .pack_a = pack_a,
-    .pack_b = pack_b,
+    .pack_a = pack_a_dots,
+    .pack_b = pack_b_dots,
 };
 #else
 typedef int sf_gemm_avx512_bf16_is_not_here;

@@ -24,7 +24,7 @@ MAYBE const char *bli_info_get_version_str(void);
 static char name[64];
 
 /* OpenBLAS keeps one number for the process, BLIS one for the process besides those of threads. */
-static void set_up(void)
+static void set_up_library(void)
 {
     if (openblas_set_num_threads)
         openblas_set_num_threads(1);
@@ -45,12 +45,12 @@ static void set_up(void)
 const char *sf_blas_name(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, set_up);
+    pthread_once(&once, set_up_library);
     return name;
 }
 
 /* A matrix whose rows, or columns, lie side by side and do not overlap. */
-static bool fits(const sf_matrix *x, int64_t rows, int64_t columns)
+static bool blas_takes(const sf_matrix *x, int64_t rows, int64_t columns)
 {
     if (x->column == 1)
         return x->row >= columns && x->row >= 1 && x->row <= INT_MAX;
@@ -62,8 +62,8 @@ bool sf_blas_can(const sf_gemm *g)
     sf_dtype dtype = g->c.dtype;
     return (dtype == SF_F32 || dtype == SF_F64) && g->a.dtype == dtype && g->b.dtype == dtype &&
            g->m <= INT_MAX && g->n <= INT_MAX && g->k <= INT_MAX && g->k > 0 &&
-           fits(&g->a, g->m, g->k) && fits(&g->b, g->k, g->n) && g->c.column == 1 &&
-           fits(&g->c, g->m, g->n);
+           blas_takes(&g->a, g->m, g->k) && blas_takes(&g->b, g->k, g->n) && g->c.column == 1 &&
+           blas_takes(&g->c, g->m, g->n);
 }
 
 void sf_blas_run(const sf_gemm *g, int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n)

@@ -2,12 +2,14 @@
 
 #include <string.h>
 
-static int64_t least(int64_t a, int64_t b)
+#include "base/checked.h"
+
+static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t round_up(int64_t a, int64_t unit)
+static int64_t round_up_to(int64_t a, int64_t unit)
 {
     return (a + unit - 1) / unit * unit;
 }
@@ -15,23 +17,13 @@ static int64_t round_up(int64_t a, int64_t unit)
 /* The cut. Below this many products a part is not worth waking a thread. */
 enum { LEAST_PRODUCTS = 1 << 17 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Cells of one batch such that the threads get equal numbers of cells; none where there are so many
  * batches that they can be dealt out evenly enough. */
 static int64_t cells_wanted(int64_t batches, double products, int threads)
 {
     if (threads == 1 || batches >= 8 * (int64_t)threads)
         return 1;
-    int64_t wanted = threads / common_divisor(threads, batches);
+    int64_t wanted = threads / sf_gcd(threads, batches);
     double most = products / LEAST_PRODUCTS;
     return (double)wanted <= most ? wanted : most < 1 ? 1 : (int64_t)most;
 }
@@ -49,9 +41,9 @@ sf_cut sf_cut_make(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t row
     double products = (double)m * (double)n * (double)k, best = 0;
     int64_t wanted = cells_wanted(batches, products, threads);
     int64_t row_units = (m - 1) / row_unit + 1, column_units = (n - 1) / column_unit + 1;
-    for (int64_t rows = 1; rows <= least(wanted, row_units); rows++) {
+    for (int64_t rows = 1; rows <= smaller_of(wanted, row_units); rows++) {
         /* The largest cell, and what it packs: an element costs as much as some products. */
-        int64_t columns = least(wanted / rows, column_units);
+        int64_t columns = smaller_of(wanted / rows, column_units);
         double high = (double)(((row_units - 1) / rows + 1) * row_unit);
         double wide = (double)(((column_units - 1) / columns + 1) * column_unit);
         double cost = high * wide + 12 * (high + wide);
@@ -71,9 +63,9 @@ static void cut_range(int64_t size, int64_t unit, int64_t parts, int64_t index, 
                       int64_t *count)
 {
     int64_t units = (size - 1) / unit + 1, each = units / parts, more = units % parts;
-    int64_t begin = each * index + least(index, more), end = begin + each + (index < more);
-    *first = least(begin * unit, size);
-    *count = least(end * unit, size) - *first;
+    int64_t begin = each * index + smaller_of(index, more), end = begin + each + (index < more);
+    *first = smaller_of(begin * unit, size);
+    *count = smaller_of(end * unit, size) - *first;
 }
 
 sf_cell sf_cut_cell(const sf_cut *cut, int64_t index)
@@ -98,15 +90,15 @@ static room room_for(const sf_blocks *blocks)
 {
     const sf_gemm_type *type = blocks->type;
     int64_t size = sf_dtype_get(type->dtype)->bytes;
-    int64_t depth = sf_gemm_steps(type, least(type->kc, blocks->k));
-    int64_t rows = round_up(least(type->mc, blocks->m), type->mr);
+    int64_t depth = sf_gemm_steps(type, smaller_of(type->kc, blocks->k));
+    int64_t rows = round_up_to(smaller_of(type->mc, blocks->m), type->mr);
     room r = {.most_rows = blocks->m};
-    r.most_columns = round_up(least(type->nc, blocks->n), type->nr);
-    r.a = round_up(rows * depth * size, LINE);
-    r.b = round_up(depth * r.most_columns * size, LINE);
+    r.most_columns = round_up_to(smaller_of(type->nc, blocks->n), type->nr);
+    r.a = round_up_to(rows * depth * size, LINE);
+    r.b = round_up_to(depth * r.most_columns * size, LINE);
     if (!blocks->direct) {
-        r.most_rows = least(SUM_BLOCKS * type->mc, round_up(blocks->m, type->mr));
-        r.sums = round_up(r.most_rows * r.most_columns * sf_dtype_get(type->sums)->bytes, LINE);
+        r.most_rows = smaller_of(SUM_BLOCKS * type->mc, round_up_to(blocks->m, type->mr));
+        r.sums = round_up_to(r.most_rows * r.most_columns * sf_dtype_get(type->sums)->bytes, LINE);
     }
     /* An odd number of lines between the parts keeps them from the same places in the caches. */
     r.all = r.a + r.b + r.sums + LINE;
@@ -184,11 +176,11 @@ static void multiply_block(const block *b)
     const sf_gemm_type *type = b->blocks->type;
     _Alignas(LINE) char edge[SF_GEMM_MOST_TILE];
     for (int64_t j = 0; j < b->n; j += type->nr) {
-        int64_t columns = least(type->nr, b->n - j), ldb;
+        int64_t columns = smaller_of(type->nr, b->n - j), ldb;
         int64_t vectors = (columns - 1) / type->lanes + 1;
         const void *from_b = panel_b(b, j, columns, &ldb);
         for (int64_t i = 0; i < b->m; i += type->mr) {
-            int64_t rows = least(type->mr, b->m - i), lda;
+            int64_t rows = smaller_of(type->mr, b->m - i), lda;
             int64_t units = (rows - 1) / type->rows + 1;
             const void *from_a = panel_a(b, i, rows, &lda);
             sf_gemm_tile *tile = type->tiles[units - 1][vectors - 1];
@@ -204,8 +196,8 @@ static void multiply_block(const block *b)
 }
 
 /* Packs what is not used in place: all, or the last panel where it is not full. */
-static void pack(const block *b, sf_blocks_pack *with, const void *data, int64_t width,
-                 int64_t unit, int64_t first, int64_t count, char *panels)
+static void pack_panels(const block *b, sf_blocks_pack *with, const void *data, int64_t width,
+                        int64_t unit, int64_t first, int64_t count, char *panels)
 {
     int64_t done = data ? count / width * width : 0;
     if (data && in_place(data, count - done, unit))
@@ -214,7 +206,7 @@ static void pack(const block *b, sf_blocks_pack *with, const void *data, int64_t
          panels + done * b->packed);
 }
 
-static void finish(const block *b, int64_t i, int64_t m)
+static void finish_rows(const block *b, int64_t i, int64_t m)
 {
     sf_epilogue_run(b->epilogue, b->part, b->batch * b->blocks->m + i, m, b->j, b->n);
 }
@@ -229,19 +221,19 @@ static void multiply_cell(block b)
     for (int64_t i = 0; s->k == 0 && !b.accumulate && i < rows; i++)
         memset(c + i * b.ldc * b.size, 0, (size_t)(b.n * b.size));
     if (s->k == 0 && s->direct)
-        finish(&b, first, rows);
+        finish_rows(&b, first, rows);
     for (b.p = 0; b.p < s->k; b.p += type->kc) {
-        b.k = least(type->kc, s->k - b.p);
+        b.k = smaller_of(type->kc, s->k - b.p);
         b.packed = sf_gemm_steps(type, b.k) * sf_dtype_get(type->dtype)->bytes;
-        pack(&b, s->pack_b, s->b, type->nr, type->lanes, b.j, b.n, b.packed_b);
+        pack_panels(&b, s->pack_b, s->b, type->nr, type->lanes, b.j, b.n, b.packed_b);
         for (int64_t i = 0; i < rows; i += type->mc) {
             b.i = first + i;
-            b.m = least(type->mc, rows - i);
+            b.m = smaller_of(type->mc, rows - i);
             b.c = c + i * b.ldc * b.size;
-            pack(&b, s->pack_a, s->a, type->mr, type->rows, b.i, b.m, b.packed_a);
+            pack_panels(&b, s->pack_a, s->a, type->mr, type->rows, b.i, b.m, b.packed_a);
             multiply_block(&b);
             if (s->direct && b.p + b.k == s->k)
-                finish(&b, b.i, b.m);
+                finish_rows(&b, b.i, b.m);
         }
         b.accumulate = true;
     }
@@ -274,8 +266,8 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
             for (int64_t i = 0; i < cell.m; i += t->room.most_rows) {
                 b.i = cell.i + i;
                 b.j = cell.j + j;
-                b.m = least(t->room.most_rows, cell.m - i);
-                b.n = least(t->room.most_columns, cell.n - j);
+                b.m = smaller_of(t->room.most_rows, cell.m - i);
+                b.n = smaller_of(t->room.most_columns, cell.n - j);
                 b.padded = !s->direct;
                 b.accumulate = s->direct && s->accumulate;
                 b.ldc = s->direct ? s->c_row : t->room.most_columns;
@@ -286,7 +278,7 @@ static void do_cells(void *context, int part, int64_t from, int64_t end)
                 if (s->direct)
                     continue;
                 s->store(s->context, b.batch, b.i, b.m, b.j, b.n, sums, b.ldc);
-                finish(&b, b.i, b.m);
+                finish_rows(&b, b.i, b.m);
             }
         if (late)
             sf_epilogue_run(s->epilogue, part, b.batch * s->m + cell.i, cell.m, 0, s->n);

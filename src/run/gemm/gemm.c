@@ -8,7 +8,7 @@
 #include "run/gemm/block.h"
 #include "run/gemm/store.h"
 
-static bool multiplies(sf_dtype dtype)
+static bool multiplies_type(sf_dtype dtype)
 {
     return dtype == SF_F32 || dtype == SF_BF16 || dtype == SF_F16;
 }
@@ -17,7 +17,7 @@ bool sf_gemm_can(sf_dtype a, sf_dtype b, sf_dtype c)
 {
     if (a == SF_F64 || b == SF_F64 || c == SF_F64)
         return a == b && b == c;
-    return multiplies(a) && multiplies(b) && multiplies(c);
+    return multiplies_type(a) && multiplies_type(b) && multiplies_type(c);
 }
 
 const char *sf_gemm_library(void)
@@ -29,7 +29,7 @@ const char *sf_gemm_library(void)
     return own;
 }
 
-static sf_matrix transposed(sf_matrix x)
+static sf_matrix transposed_matrix(sf_matrix x)
 {
     int64_t row = x.row;
     x.row = x.column;
@@ -38,15 +38,15 @@ static sf_matrix transposed(sf_matrix x)
 }
 
 /* C' = B' A'. */
-static void transpose(sf_gemm *g)
+static void transpose_gemm(sf_gemm *g)
 {
     sf_matrix a = g->a;
     int64_t m = g->m;
     g->m = g->n;
     g->n = m;
-    g->a = transposed(g->b);
-    g->b = transposed(a);
-    g->c = transposed(g->c);
+    g->a = transposed_matrix(g->b);
+    g->b = transposed_matrix(a);
+    g->c = transposed_matrix(g->c);
 }
 
 /* A distance that is never walked may be called anything: 1 for a vector's sake. */
@@ -59,16 +59,16 @@ static void settle_strides(int64_t rows, int64_t columns, sf_matrix *x)
 }
 
 /* The product with C's columns side by side where that can be, and one row rather than one column. */
-static sf_gemm settled(const sf_gemm *gemm)
+static sf_gemm settle_gemm(const sf_gemm *gemm)
 {
     sf_gemm g = *gemm;
     settle_strides(g.m, g.k, &g.a);
     settle_strides(g.k, g.n, &g.b);
     settle_strides(g.m, g.n, &g.c);
     if (g.c.column != 1 && g.c.row == 1)
-        transpose(&g);
+        transpose_gemm(&g);
     if (g.n == 1 && g.m > 1)
-        transpose(&g);
+        transpose_gemm(&g);
     return g;
 }
 
@@ -77,7 +77,7 @@ static int64_t element_size(const sf_matrix *x)
     return sf_dtype_get(x->dtype)->bytes;
 }
 
-static void *element(const sf_matrix *x, int64_t batch, int64_t i, int64_t j)
+static void *element_address(const sf_matrix *x, int64_t batch, int64_t i, int64_t j)
 {
     return (char *)x->data + (batch * x->batch + i * x->row + j * x->column) * element_size(x);
 }
@@ -89,21 +89,15 @@ typedef struct product {
     sf_cut cut;
 } product;
 
-/* Bytes of a row (column) of a panel. */
-static int64_t row_bytes(const sf_gemm_type *type, int64_t k)
-{
-    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
-}
-
 static void pack_rows(const void *context, int64_t batch, int64_t first, int64_t count, int64_t p,
                       int64_t k, void *panels)
 {
     const product *x = context;
     const sf_matrix *a = &x->g.a;
-    int64_t mr = x->type->mr, panel = mr * row_bytes(x->type, k);
+    int64_t mr = x->type->mr, panel = mr * sf_gemm_row_bytes(x->type, k);
     for (int64_t i = 0; i < count; i += mr)
         x->type->pack_a((char *)panels + i / mr * panel, count - i < mr ? count - i : mr, k,
-                        element(a, batch, first + i, p), a->dtype, a->row, a->column);
+                        element_address(a, batch, first + i, p), a->dtype, a->row, a->column);
 }
 
 static void pack_columns(const void *context, int64_t batch, int64_t first, int64_t count,
@@ -111,34 +105,34 @@ static void pack_columns(const void *context, int64_t batch, int64_t first, int6
 {
     const product *x = context;
     const sf_matrix *b = &x->g.b;
-    int64_t nr = x->type->nr, panel = nr * row_bytes(x->type, k);
+    int64_t nr = x->type->nr, panel = nr * sf_gemm_row_bytes(x->type, k);
     for (int64_t j = 0; j < count; j += nr)
         x->type->pack_b((char *)panels + j / nr * panel, count - j < nr ? count - j : nr, k,
-                        element(b, batch, p, first + j), b->dtype, b->column, b->row);
+                        element_address(b, batch, p, first + j), b->dtype, b->column, b->row);
 }
 
-static void store(const void *context, int64_t batch, int64_t i, int64_t rows, int64_t j,
-                  int64_t columns, const void *sums, int64_t ld)
+static void store_product(const void *context, int64_t batch, int64_t i, int64_t rows, int64_t j,
+                          int64_t columns, const void *sums, int64_t ld)
 {
     const product *x = context;
     const sf_matrix *c = &x->g.c;
     int64_t size = sf_dtype_get(x->type->sums)->bytes;
     for (int64_t r = 0; r < rows; r++)
-        sf_sums_store(element(c, batch, i + r, j), c->dtype, c->column,
+        sf_sums_store(element_address(c, batch, i + r, j), c->dtype, c->column,
                       (const char *)sums + r * ld * size, columns, x->g.accumulate);
 }
 
 /* Packing pays when a panel is used several times, or would be walked in steps too long for the
  * cache. */
-static bool stays(const sf_gemm_type *type, const sf_matrix *x, int64_t across, int64_t along,
-                  int64_t k, int64_t uses)
+static bool stays_packed(const sf_gemm_type *type, const sf_matrix *x, int64_t across,
+                         int64_t along, int64_t k, int64_t uses)
 {
     enum { FEW_USES = 2, SMALL_BYTES = 1 << 16 };
     return x->dtype == type->dtype && type->unit == 1 && across == 1 && along >= 0 &&
            (uses <= FEW_USES || k * along * element_size(x) <= SMALL_BYTES);
 }
 
-static sf_blocks blocks_of(const product *x)
+static sf_blocks blocks_of_product(const product *x)
 {
     const sf_gemm *g = &x->g;
     const sf_gemm_type *type = x->type;
@@ -159,12 +153,12 @@ static sf_blocks blocks_of(const product *x)
                         .c_batch = g->c.batch,
                         .c_row = g->c.row,
                         .accumulate = g->accumulate,
-                        .store = store,
+                        .store = store_product,
                         .epilogue = g->epilogue,
                         .scratch = g->scratch};
-    if (stays(type, &g->a, g->a.row, g->a.column, g->k, (g->n - 1) / type->nr + 1))
+    if (stays_packed(type, &g->a, g->a.row, g->a.column, g->k, (g->n - 1) / type->nr + 1))
         blocks.a = g->a.data;
-    if (stays(type, &g->b, g->b.column, g->b.row, g->k, (g->m - 1) / type->mr + 1))
+    if (stays_packed(type, &g->b, g->b.column, g->b.row, g->k, (g->m - 1) / type->mr + 1))
         blocks.b = g->b.data;
     return blocks;
 }
@@ -178,15 +172,15 @@ static bool is_row(const product *x)
            g->b.dtype == x->type->dtype && g->c.dtype == x->type->dtype;
 }
 
-static void do_rows(void *context, int part, int64_t first, int64_t end)
+static void do_product_rows(void *context, int part, int64_t first, int64_t end)
 {
     const product *x = context;
     const sf_gemm *g = &x->g;
     for (int64_t index = first; index < end; index++) {
         sf_cell cell = sf_cut_cell(&x->cut, index);
-        x->type->row(cell.n, g->k, element(&g->a, cell.batch, 0, 0),
-                     element(&g->b, cell.batch, 0, cell.j), g->b.row, g->b.column,
-                     element(&g->c, cell.batch, 0, cell.j), g->c.column, g->accumulate);
+        x->type->row(cell.n, g->k, element_address(&g->a, cell.batch, 0, 0),
+                     element_address(&g->b, cell.batch, 0, cell.j), g->b.row, g->b.column,
+                     element_address(&g->c, cell.batch, 0, cell.j), g->c.column, g->accumulate);
         sf_epilogue_run(g->epilogue, part, cell.batch, 1, cell.j, cell.n);
     }
 }
@@ -203,7 +197,7 @@ static void do_library(void *context, int part, int64_t first, int64_t end)
 
 static product product_of(const sf_gemm *gemm)
 {
-    product x = {.g = settled(gemm)};
+    product x = {.g = settle_gemm(gemm)};
     x.type = sf_gemm_type_for(sf_gemm_set_get(), gemm->a.dtype, gemm->b.dtype);
     return x;
 }
@@ -213,7 +207,7 @@ int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads)
     product x = product_of(gemm);
     if (is_row(&x) || sf_blas_can(&x.g))
         return 0;
-    sf_blocks blocks = blocks_of(&x);
+    sf_blocks blocks = blocks_of_product(&x);
     return sf_blocks_scratch(&blocks, threads);
 }
 
@@ -225,7 +219,7 @@ void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads)
     product x = product_of(gemm);
     bool row = is_row(&x);
     if (!row && !sf_blas_can(&x.g)) {
-        sf_blocks blocks = blocks_of(&x);
+        sf_blocks blocks = blocks_of_product(&x);
         sf_blocks_run(&blocks, threads);
         return;
     }
@@ -233,5 +227,5 @@ void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads)
     x.cut = sf_cut_make(x.g.batches, x.g.m, x.g.n, x.g.k + (epilogue ? epilogue->work : 0), 32,
                         epilogue && epilogue->whole_rows ? x.g.n : 32, sf_threads_count(threads));
     sf_threads_run(threads, x.cut.batches * x.cut.rows * x.cut.columns, x.cut.grain,
-                   row ? do_rows : do_library, &x);
+                   row ? do_product_rows : do_library, &x);
 }

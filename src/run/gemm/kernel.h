@@ -74,6 +74,12 @@ static inline int64_t sf_gemm_steps(const sf_gemm_type *type, int64_t k)
     return (k + type->unit - 1) / type->unit * type->unit;
 }
 
+/* Bytes of a row (column) of a panel. */
+static inline int64_t sf_gemm_row_bytes(const sf_gemm_type *type, int64_t k)
+{
+    return sf_gemm_steps(type, k) * sf_dtype_get(type->dtype)->bytes;
+}
+
 typedef struct sf_gemm_set {
     sf_isa isa;
     const sf_gemm_type *f32, *f64;

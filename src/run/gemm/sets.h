@@ -1,4 +1,4 @@
-/* The kernels that the build has; which a processor can run, gemm_kernel.c decides. */
+/* The kernels that the build has; which a processor can run, kernel.c decides. */
 #ifndef SF_RUN_GEMM_SETS_H
 #define SF_RUN_GEMM_SETS_H
 

@@ -1,7 +1,7 @@
 /* What the files of the vector kernels share among themselves.
  *
  * kernels.h is the text of a set; base.c, avx2.c, avx512.c, sve256.c and sve512.c compile it, each with
- * its own flags (see cmake/vectors.cmake). What calls libm or the tables of dtype.c for every element
+ * its own flags (see cmake/vectors.cmake). What calls libm or the tables of ir/dtype.c for every element
  * gains nothing from that: it is compiled once, in slow.c, and every set points to it.
  *
  * No set uses fused multiply-add, not even where the processor has it, and every fold has the same

@@ -70,7 +70,7 @@ static uint32_t first_with(sharing *s, uint64_t hash, uint32_t self)
 }
 
 /* One for the nodes of a class whose tensors are pinned alike. */
-static void add_nodes(axis_builder *b, const sf_classes *classes)
+static void add_op_nodes(axis_builder *b, const sf_classes *classes)
 {
     const sf_graph *graph = b->graph;
     sharing shared = sharing_for(b, graph->nnodes);
@@ -98,7 +98,7 @@ static sf_share_space choices_of(axis_builder *b, uint32_t argument)
     return one;
 }
 
-static void add_arguments(axis_builder *b, const sf_classes *classes)
+static void add_argument_nodes(axis_builder *b, const sf_classes *classes)
 {
     const sf_block *top = b->graph->top;
     sharing shared = sharing_for(b, top->narguments);
@@ -126,7 +126,7 @@ static void add_arguments(axis_builder *b, const sf_classes *classes)
 /* Pins */
 
 /* Whether choice k of the end is what is pinned. */
-static bool obeys(const axis_builder *b, const axis_end *end, uint32_t k, sf_value value)
+static bool choice_obeys(const axis_builder *b, const axis_end *end, uint32_t k, sf_value value)
 {
     const sf_type *type = sf_type_of(b->graph, value);
     sf_layout chosen, pinned;
@@ -137,13 +137,13 @@ static bool obeys(const axis_builder *b, const axis_end *end, uint32_t k, sf_val
 }
 
 /* Forbids all choices but those that obey the pin, if there are any. */
-static bool obey(axis_builder *b, const axis_end *end, sf_value value)
+static bool obey_axis_pin(axis_builder *b, const axis_end *end, sf_value value)
 {
     bool can = false;
     for (uint32_t k = 0; k < end->port.count; k++)
-        can = can || obeys(b, end, k, value);
+        can = can || choice_obeys(b, end, k, value);
     for (uint32_t k = 0; k < end->port.count && can; k++)
-        if (!obeys(b, end, k, value))
+        if (!choice_obeys(b, end, k, value))
             b->variables[end->port.variable].seconds[k] = HUGE_VAL;
     return can;
 }
@@ -161,11 +161,11 @@ static void obey_pins(axis_builder *b)
         for (uint32_t u = b->readers->first[v]; u < b->readers->first[v + 1]; u++) {
             axis_end reader = axis_read(b, b->readers->at[u]);
             if (b->readers->at[u].node != SF_NONE && b->readers->at[u].operand != SF_NONE)
-                any = obey(b, &reader, value) || any;
+                any = obey_axis_pin(b, &reader, value) || any;
         }
         axis_end made = axis_made(b, value);
         if (!any)
-            obey(b, &made, value);
+            obey_axis_pin(b, &made, value);
     }
 }
 
@@ -189,15 +189,15 @@ static void obey_bans(axis_builder *b)
 
 /* The network */
 
-static void build(axis_builder *b, const sf_classes *classes)
+static void build_problem(axis_builder *b, const sf_classes *classes)
 {
     b->matrices = SF_ARRAY(&b->arena, AXIS_SLOTS, axis_matrix *);
     if (!b->cache->moved)
         b->cache->moved = SF_ARRAY(&b->cache->arena, AXIS_SLOTS, struct axis_moved *);
     b->edges = SF_ARRAY(&b->arena, AXIS_SLOTS, axis_edge *);
     b->fixed = axis_add_variable(b, 1);
-    add_nodes(b, classes);
-    add_arguments(b, classes);
+    add_op_nodes(b, classes);
+    add_argument_nodes(b, classes);
     axis_add_versions(b);
     axis_add_times(b);
     obey_pins(b);
@@ -231,7 +231,7 @@ static double find_scale(const axis_builder *b)
     return fmin(finest, range / total);
 }
 
-static int64_t to_cost(double seconds, double scale)
+static int64_t cost_of_seconds(double seconds, double scale)
 {
     return seconds < HUGE_VAL ? (int64_t)llround(seconds * scale) : SF_FORBIDDEN;
 }
@@ -244,14 +244,14 @@ static sf_status make_problem(axis_builder *b, double scale, sf_problem *out)
     for (size_t v = 0; v < b->nvariables; v++) {
         const axis_variable *variable = &b->variables[v];
         for (uint32_t k = 0; k < variable->count; k++)
-            costs[k] = to_cost(variable->seconds[k], scale);
+            costs[k] = cost_of_seconds(variable->seconds[k], scale);
         SF_TRY(sf_problem_add_node(&problem, variable->count, costs, b->diag));
     }
     for (size_t e = 0; e < b->nedges; e++) {
         const axis_edge *edge = b->edge_list[e];
         size_t count = (size_t)edge->matrix->from.port.count * edge->matrix->to.port.count;
         for (size_t i = 0; i < count; i++)
-            costs[i] = to_cost(edge->matrix->seconds[i] * edge->times, scale);
+            costs[i] = cost_of_seconds(edge->matrix->seconds[i] * edge->times, scale);
         SF_TRY(sf_problem_add_edge(&problem, edge->a, edge->b, costs, b->diag));
     }
     SF_TRY(axis_add_memory(b, &problem));
@@ -284,7 +284,7 @@ static int64_t most_used(axis_builder *b, const sf_problem *problem, const uint3
     return most;
 }
 
-static sf_status solve(axis_builder *b, sf_axis_result *out)
+static sf_status solve_problem(axis_builder *b, sf_axis_result *out)
 {
     double scale = find_scale(b);
     sf_problem problem;
@@ -324,8 +324,8 @@ sf_status sf_axis_solve(const sf_efforts *efforts, const sf_axis_space *space,
                       .mesh = &plan->mesh,
                       .diag = diag,
                       .cache = options->cache ? options->cache : &own};
-    build(&b, classes);
-    sf_status status = solve(&b, out);
+    build_problem(&b, classes);
+    sf_status status = solve_problem(&b, out);
     sf_arena_free(&b.arena);
     sf_axis_cache_free(&own);
     return status;

@@ -1,7 +1,7 @@
 /* The ends of edges: who makes a value, and who reads it. */
 #include "search/axis/build.h"
 
-static axis_end end_of(const axis_builder *b, axis_port port, const sf_layout *layout)
+static axis_end end_at(const axis_builder *b, axis_port port, const sf_layout *layout)
 {
     axis_end end = {port, *layout};
     end.others.axes[b->options->axis] = (sf_share){0};
@@ -15,7 +15,7 @@ static axis_end end_at_node(const axis_builder *b, const sf_node *node, uint32_t
                       .count = space->nstrategies,
                       .stride = space->ntensors,
                       .shares = space->shares + tensor};
-    return end_of(b, port, &b->plan->nodes[node->id][tensor]);
+    return end_at(b, port, &b->plan->nodes[node->id][tensor]);
 }
 
 static axis_end end_at_argument(const axis_builder *b, uint32_t argument)
@@ -24,13 +24,13 @@ static axis_end end_at_argument(const axis_builder *b, uint32_t argument)
                       .count = b->shares[argument].nshares,
                       .stride = 1,
                       .shares = b->shares[argument].shares};
-    return end_of(b, port, &b->plan->arguments[argument]);
+    return end_at(b, port, &b->plan->arguments[argument]);
 }
 
 static axis_end end_at_whole(const axis_builder *b, const sf_layout *layout)
 {
     axis_port port = {.variable = b->fixed, .count = 1, .stride = 1, .shares = &b->whole};
-    return end_of(b, port, layout);
+    return end_at(b, port, layout);
 }
 
 axis_end axis_made(const axis_builder *b, sf_value value)

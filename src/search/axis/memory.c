@@ -16,14 +16,14 @@ typedef struct standing {
     int64_t usage[2 * SF_MOST_STRATEGIES]; /* scratch */
 } standing;
 
-static uint32_t later(uint32_t a, uint32_t b)
+static uint32_t later_inst(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
 
 /* Lives */
 
-static uint32_t time_of(const standing *s, sf_reader use)
+static uint32_t inst_of_value(const standing *s, sf_reader use)
 {
     return use.node == SF_NONE ? s->end : s->b->efforts->nodes[use.node].inst + 1;
 }
@@ -32,23 +32,23 @@ static uint32_t time_of(const standing *s, sf_reader use)
 static uint32_t end_of_use(const standing *s, sf_reader use)
 {
     const sf_efforts *efforts = s->b->efforts;
-    uint32_t time = time_of(s, use);
+    uint32_t time = inst_of_value(s, use);
     if (use.node == SF_NONE || use.operand >= s->b->graph->nodes[use.node]->nresults)
         return time;
     sf_value result = s->b->graph->nodes[use.node]->result + use.operand;
     bool is_view = efforts->place[result] != result && efforts->place[result] != SF_NONE;
-    return is_view ? later(time, s->last[result]) : time;
+    return is_view ? later_inst(time, s->last[result]) : time;
 }
 
-static void find_last(standing *s, sf_value value)
+static void find_last_use(standing *s, sf_value value)
 {
     const axis_builder *b = s->b;
     for (uint32_t u = b->readers->first[value]; u < b->readers->first[value + 1]; u++)
-        s->last[value] = later(s->last[value], end_of_use(s, b->readers->at[u]));
+        s->last[value] = later_inst(s->last[value], end_of_use(s, b->readers->at[u]));
 }
 
 /* Backwards: who reads a value comes behind it. */
-static void find_lives(standing *s)
+static void find_port_lives(standing *s)
 {
     const sf_graph *graph = s->b->graph;
     const sf_block *top = graph->top;
@@ -57,7 +57,7 @@ static void find_lives(standing *s)
     for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = graph->nodes[top->nodes[i]];
         for (uint32_t r = 0; r < node->nresults; r++)
-            find_last(s, node->result + r);
+            find_last_use(s, node->result + r);
     }
     for (uint32_t r = 0; r < top->nresults; r++)
         if (s->b->readers->becomes[r] != SF_NONE)
@@ -69,7 +69,7 @@ static void find_lives(standing *s)
 /* Which choices of an end count: all; partial sums; others; what is sent. */
 typedef enum counted { ALL, SUMS, NO_SUMS, MOVED } counted;
 
-static bool counts(const axis_port *port, uint32_t k, counted which)
+static bool choice_counts(const axis_port *port, uint32_t k, counted which)
 {
     bool sums = port->shares[(size_t)k * port->stride].kind == SF_PARTIAL;
     return which == ALL || (which == SUMS && sums) || (which == NO_SUMS && !sums) ||
@@ -85,7 +85,7 @@ static sf_status add_use(standing *s, const axis_end *end, const sf_type *type, 
     for (uint32_t k = 0; k < port->count; k++) {
         sf_layout layout;
         usage[k] = 0;
-        if (counts(port, k, which) &&
+        if (choice_counts(port, k, which) &&
             axis_fit(s->b, type, &end->others, port->shares[(size_t)k * port->stride], &layout))
             usage[k] = (int64_t)sf_piece_bytes(type, &layout, s->b->mesh);
         most = usage[k] > most ? usage[k] : most;
@@ -108,9 +108,9 @@ static sf_status add_phase(standing *s, sf_value value, const axis_end *made, in
         sf_reader use = b->readers->at[u];
         if ((int)axis_phase(b, use) != phase)
             continue;
-        uint32_t time = time_of(s, use);
+        uint32_t time = inst_of_value(s, use);
         first = time < first ? time : first;
-        last = later(last, end_of_use(s, use));
+        last = later_inst(last, end_of_use(s, use));
         end.others = axis_read(b, use).others;
     }
     return add_use(s, &end, sf_type_of(b->graph, value), first, last, MOVED);
@@ -128,7 +128,7 @@ static const axis_version *standing_version(const standing *s, sf_value value, c
     return version;
 }
 
-static sf_status add_made(standing *s, sf_value value, const axis_end *made)
+static sf_status add_made_port(standing *s, sf_value value, const axis_end *made)
 {
     const axis_builder *b = s->b;
     const sf_node *maker = sf_maker(b->graph, value);
@@ -168,7 +168,7 @@ sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem)
         return SF_OK;
     standing s = {.b = b, .problem = problem, .end = b->efforts->ninsts + 1};
     sf_problem_set_limit(problem, b->options->memory);
-    find_lives(&s);
+    find_port_lives(&s);
     for (size_t v = 0; v < b->graph->nvalues; v++) {
         const sf_value_info *info = &b->graph->values[v];
         sf_value value = (sf_value)v, place = b->efforts->place[v];
@@ -177,7 +177,7 @@ sf_status axis_add_memory(axis_builder *b, sf_problem_builder *problem)
             continue;
         axis_end made = axis_made(b, value);
         if (place == value)
-            SF_TRY(add_made(&s, value, &made));
+            SF_TRY(add_made_port(&s, value, &made));
         for (int phase = 0;
              phase < SF_PHASE_COUNT && b->readers->first[v + 1] > b->readers->first[v]; phase++)
             SF_TRY(add_phase(&s, value, &made, phase));

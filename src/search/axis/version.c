@@ -74,7 +74,7 @@ bool axis_can_reduce(const axis_end *made)
 }
 
 /* Whether what the node makes may be a partial result of its own. */
-static bool folds(const axis_builder *b, const sf_node *node)
+static bool op_folds(const axis_builder *b, const sf_node *node)
 {
     const sf_node_space *space = &b->space->nodes[node->id];
     for (uint32_t k = 0; k < space->nstrategies; k++)
@@ -93,7 +93,7 @@ static bool is_sum_of_folds(const axis_builder *b, sf_value value, int terms)
     if (sf_is(maker, SF_OP_ADD))
         return is_sum_of_folds(b, maker->operands[0], terms - 1) &&
                is_sum_of_folds(b, maker->operands[1], terms - 1);
-    return folds(b, maker);
+    return op_folds(b, maker);
 }
 
 /* Values that are not stored are not moved, but for these. */

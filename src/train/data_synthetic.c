@@ -1,0 +1,52 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "train/data_kind.h"
+
+/* Synthetic numbers: floats of the standard normal distribution, integers from 0 to self->below - 1. */
+struct synthetic {
+    int64_t below;
+};
+
+static sf_status fill_synthetic(sf_data *data, int64_t number, const sf_tensor *arguments,
+                                sf_diag *diag)
+{
+    (void)diag;
+    const struct synthetic *self = data->self;
+    sf_draw draw = sf_draw_of(data->options.seed, SF_DRAW_BATCH, (uint64_t)number);
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < data->graph->top->narguments; i++) {
+        const sf_tensor *to = &arguments[i];
+        if (!data->wanted[i])
+            continue;
+        bool is_float = sf_is_float(to->type->dtype);
+        for (int64_t k = 0; k < to->type->count; k++, next++) {
+            if (is_float)
+                sf_store_f64(to->type->dtype, to->data, k, sf_draw_normal(&draw, next, 0));
+            else
+                sf_store_i64(to->type->dtype, to->data, k,
+                             (int64_t)(sf_draw_bits(&draw, next) % (uint64_t)self->below));
+        }
+    }
+    return SF_OK;
+}
+
+sf_status sf_data_open_synthetic(sf_data *data, sf_diag *diag)
+{
+    static const sf_data_kind kind = {.batch = fill_synthetic};
+    struct synthetic *self = SF_NEW(&data->arena, struct synthetic);
+    const char *colon = strchr(data->options.source, ':');
+    self->below = 2;
+    if (colon && (!sf_number_int(sf_str_of(colon + 1), &self->below) || self->below < 1))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "'%s' is not synthetic:N with N of 1 or more",
+                       data->options.source);
+    char about[80];
+    snprintf(about, sizeof about, "synthetic, integers below %" PRId64, self->below);
+    data->about = sf_arena_string(&data->arena, about, strlen(about));
+    data->self = self;
+    data->kind = &kind;
+    data->count = 1;
+    return SF_OK;
+}

@@ -29,17 +29,11 @@ static void clone_node(cloning *c, const sf_node *node, sf_block *block)
     }
     for (uint32_t r = 0; r < node->nresults; r++)
         types[r] = sf_type_of(c->from, node->result + r);
-    sf_node_spec spec = {.def = node->def,
-                         .noperands = node->noperands,
-                         .operands = mapped_values(c, node->noperands, node->operands),
-                         .nresults = node->nresults,
-                         .types = types,
-                         .attrs = node->attrs,
-                         .nregions = node->nregions,
-                         .regions = regions,
-                         .scope = node->scope,
-                         .phase = node->phase,
-                         .loc = node->loc};
+    sf_node_spec spec = sf_spec_like(node);
+    spec.operands = mapped_values(c, node->noperands, node->operands);
+    spec.types = types;
+    spec.attrs = node->attrs;
+    spec.regions = regions;
     const sf_node *added = sf_graph_add(c->to, block, &spec);
     for (uint32_t r = 0; r < node->nresults; r++)
         c->map[node->result + r] = added->result + r;
@@ -68,20 +62,25 @@ sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *
     return copy;
 }
 
+void sf_graph_clone_head(const sf_graph *from, sf_graph *to)
+{
+    to->name = from->name;
+    to->has_scopes = from->has_scopes;
+    if (from->arguments)
+        to->arguments = sf_arena_copy(&to->arena, from->arguments,
+                                      from->top->narguments * sizeof *from->arguments);
+    if (from->results)
+        to->results =
+            sf_arena_copy(&to->arena, from->results, from->top->nresults * sizeof *from->results);
+}
+
 sf_graph *sf_graph_clone(const sf_graph *graph)
 {
     cloning c = {.from = graph, .to = sf_graph_new(graph->pool)};
     sf_graph *to = c.to;
     c.map = sf_alloc(graph->nvalues * sizeof *c.map);
     clone_block(&c, graph->top, to->top);
-    to->name = graph->name;
-    to->has_scopes = graph->has_scopes;
-    if (graph->arguments)
-        to->arguments = sf_arena_copy(&to->arena, graph->arguments,
-                                      graph->top->narguments * sizeof *graph->arguments);
-    if (graph->results)
-        to->results = sf_arena_copy(&to->arena, graph->results,
-                                    graph->top->nresults * sizeof *graph->results);
+    sf_graph_clone_head(graph, to);
     for (uint32_t i = 0; graph->arguments && i < graph->top->narguments; i++)
         if (graph->arguments[i].gradient != SF_NONE)
             to->arguments[i].gradient = c.map[graph->arguments[i].gradient];

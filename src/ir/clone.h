@@ -9,6 +9,9 @@
  * makes, arguments included, it is filled in. */
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map);
 
+/* Its name, and what is known of its arguments and results. */
+void sf_graph_clone_head(const sf_graph *from, sf_graph *to);
+
 /* A graph of the same pool. Numbers, and places in memory, follow the order of nodes in blocks, nested blocks before
  * the node that has them. */
 sf_graph *sf_graph_clone(const sf_graph *graph);

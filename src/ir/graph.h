@@ -122,6 +122,18 @@ typedef struct sf_node_spec {
     sf_loc loc;
 } sf_node_spec;
 
+/* What makes another node of the same op, in the same place: all but operands, types, attributes and regions. */
+static inline sf_node_spec sf_spec_like(const sf_node *node)
+{
+    return (sf_node_spec){.def = node->def,
+                          .noperands = node->noperands,
+                          .nresults = node->nresults,
+                          .nregions = node->nregions,
+                          .scope = node->scope,
+                          .phase = node->phase,
+                          .loc = node->loc};
+}
+
 /* Appends a node to the block. Nothing is checked here: op/build.h does that. */
 sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec);
 

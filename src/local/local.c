@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ir/clone.h"
 
 static sf_status check_argument_layout(local_builder *b, uint32_t i)
 {
@@ -64,12 +65,7 @@ static void add_local_arguments(local_builder *b)
     const sf_graph *whole = b->whole;
     const sf_block *top = whole->top;
     sf_graph *graph = b->graph;
-    graph->name = whole->name;
-    graph->has_scopes = whole->has_scopes;
-    graph->arguments =
-        sf_arena_copy(&graph->arena, whole->arguments, top->narguments * sizeof *graph->arguments);
-    graph->results =
-        sf_arena_copy(&graph->arena, whole->results, top->nresults * sizeof *graph->results);
+    sf_graph_clone_head(whole, graph);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_type *type =
             local_type(b, sf_type_of(whole, top->arguments[i]), &b->plan->arguments[i]);

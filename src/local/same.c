@@ -58,17 +58,11 @@ sf_status local_op_as(local_builder *b, const local_node *n, const sf_value *ope
         sf_block_uses(b->whole, node->regions[i], capture_same_value, &c);
     for (uint32_t i = 0; i < node->nregions; i++)
         regions[i] = copy_same_region(b, node->regions[i]);
-    sf_node_spec spec = {.def = def,
-                         .noperands = node->noperands,
-                         .operands = operands,
-                         .nresults = node->nresults,
-                         .types = types + node->noperands,
-                         .attrs = attrs,
-                         .nregions = node->nregions,
-                         .regions = regions,
-                         .scope = node->scope,
-                         .phase = node->phase,
-                         .loc = node->loc};
+    sf_node_spec spec = sf_spec_like(node);
+    spec.operands = operands;
+    spec.types = types + node->noperands;
+    spec.attrs = attrs;
+    spec.regions = regions;
     if (is_own && n->shape->is_built)
         added = sf_graph_add(b->graph, b->block, &spec);
     else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ir/clone.h"
 #include "ir/name.h"
 #include "op/build.h"
 #include "op/slots.h"
@@ -319,17 +320,11 @@ static bool copy_shrunk_node(shrinker *s, sf_block *block, const sf_node *node)
         def->local(&op, types, attrs);
     for (uint32_t r = 0; r < node->nregions; r++)
         regions[r] = copy_shrunk_region(s, node->regions[r], &good);
-    sf_node_spec spec = {.def = def,
-                         .noperands = node->noperands,
-                         .operands = new_values(s, node->noperands, node->operands),
-                         .nresults = node->nresults,
-                         .types = types + node->noperands,
-                         .attrs = attrs,
-                         .nregions = node->nregions,
-                         .regions = regions,
-                         .scope = node->scope,
-                         .phase = node->phase,
-                         .loc = node->loc};
+    sf_node_spec spec = sf_spec_like(node);
+    spec.operands = new_values(s, node->noperands, node->operands);
+    spec.types = types + node->noperands;
+    spec.attrs = attrs;
+    spec.regions = regions;
     sf_node *added;
     if (!good || sf_build(s->to, block, &spec, NULL, &added) != SF_OK)
         return false;
@@ -345,11 +340,7 @@ static const sf_node *build_shrunk(shrinker *s)
     const sf_graph *from = s->from;
     const sf_block *top = from->top;
     sf_graph *to = s->to;
-    to->name = from->name;
-    to->has_scopes = from->has_scopes;
-    to->arguments =
-        sf_arena_copy(&to->arena, from->arguments, top->narguments * sizeof *to->arguments);
-    to->results = sf_arena_copy(&to->arena, from->results, top->nresults * sizeof *to->results);
+    sf_graph_clone_head(from, to);
     for (uint32_t i = 0; i < top->narguments; i++)
         s->values[top->arguments[i]] =
             sf_block_argument(to, to->top, new_type(s, top->arguments[i]));

@@ -4,7 +4,7 @@
 #include "op/util.h"
 #include "op/words.h"
 
-enum { PRECISION = SF_DOT_RHS_CONTRACTING + 1, ALGORITHM, NATTRS };
+enum { ALGORITHM = SF_DOT_PRECISION + 1, NATTRS };
 
 static const sf_attrdef attrs[NATTRS] = {
     [SF_DOT_LHS_BATCH] = {.name = "lhs_batching_dimensions",
@@ -23,12 +23,12 @@ static const sf_attrdef attrs[NATTRS] = {
                                 .group = "dot_dimension_numbers",
                                 .hlo = "rhs_contracting_dims",
                                 .kind = SF_ATTR_INTS},
-    [PRECISION] = {.name = "precision_config",
-                   .key = "precision",
-                   .hlo = "operand_precision",
-                   .kind = SF_ATTR_TEXT,
-                   .prefix = "#stablehlo<precision ",
-                   .text = SF_AS_ENUMS},
+    [SF_DOT_PRECISION] = {.name = "precision_config",
+                          .key = "precision",
+                          .hlo = "operand_precision",
+                          .kind = SF_ATTR_TEXT,
+                          .prefix = "#stablehlo<precision ",
+                          .text = SF_AS_ENUMS},
     [ALGORITHM] = {.name = "algorithm", .kind = SF_ATTR_TEXT},
 };
 

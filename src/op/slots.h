@@ -58,7 +58,13 @@ enum {
     SF_CONV_BATCH_GROUPS,
     SF_CONV_PRECISION
 };
-enum { SF_DOT_LHS_BATCH, SF_DOT_RHS_BATCH, SF_DOT_LHS_CONTRACTING, SF_DOT_RHS_CONTRACTING };
+enum {
+    SF_DOT_LHS_BATCH,
+    SF_DOT_RHS_BATCH,
+    SF_DOT_LHS_CONTRACTING,
+    SF_DOT_RHS_CONTRACTING,
+    SF_DOT_PRECISION
+};
 /* Gather and scatter both begin with these (op/indexing.h). */
 enum {
     SF_INDEXING_WINDOW,

@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 
+#include "op/slots.h"
+
 void sf_factors_pointwise(const sf_op *op, sf_factoring *out)
 {
     const sf_type *result = op->out[0];
@@ -115,6 +117,6 @@ sf_monoid sf_op_monoid(const sf_op *op, int slot)
 
 bool sf_op_is_exact(const sf_op *op)
 {
-    int slot = sf_attr_slot(op->def, sf_str_of("precision_config"));
-    return slot >= 0 && strstr(sf_op_text(op, slot), "HIGH");
+    int slot = op->def->id == SF_OP_DOT_GENERAL ? SF_DOT_PRECISION : SF_CONV_PRECISION;
+    return strstr(sf_op_text(op, slot), "HIGH") != NULL;
 }

@@ -18,10 +18,10 @@ typedef struct sf_eval_options {
 } sf_eval_options;
 
 /* Evaluates once. SF_EWRONG when the program checks itself and a check does not hold. */
-sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
+SF_API sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
 
 /* How many checks (check.expect_...) the program makes of itself. */
-int64_t sf_graph_checks(const sf_graph *graph);
+SF_API int64_t sf_graph_checks(const sf_graph *graph);
 
 /* One compared tensor.
  *
@@ -95,9 +95,9 @@ typedef struct sf_verify_options {
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is
  * for sf_verify_free, also when the status is SF_EWRONG. */
-sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
-                    sf_verify_report **out);
-void sf_verify_free(sf_verify_report *report);
+SF_API sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
+                           sf_verify_report **out);
+SF_API void sf_verify_free(sf_verify_report *report);
 
 /* Runs the step split as the plan says, and unsplit, and compares the two. Its ranks are threads of this
  * process, or, under mpirun, processes, which all call this.
@@ -108,8 +108,9 @@ void sf_verify_free(sf_verify_report *report);
  * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
  * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; `steps` are
  * 10, of a shrunk step 3, or as many as `against` has batches for, if those are fewer. */
-sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
-                         const sf_verify_options *options, sf_diag *diag, sf_verify_report **out);
+SF_API sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
+                                const sf_verify_options *options, sf_diag *diag,
+                                sf_verify_report **out);
 
 #ifdef __cplusplus
 }

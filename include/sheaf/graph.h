@@ -24,19 +24,20 @@ typedef struct sf_load_options {
 
 /* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. Which of the two it is, the
  * text tells. `options` may be NULL. On success *out is for sf_graph_free. */
-sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out);
+SF_API sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag,
+                         sf_graph **out);
 
 /* The same from memory; `name` stands for the file in messages. */
-sf_status sf_load_text(const char *text, size_t length, const char *name,
-                       const sf_load_options *options, sf_diag *diag, sf_graph **out);
+SF_API sf_status sf_load_text(const char *text, size_t length, const char *name,
+                              const sf_load_options *options, sf_diag *diag, sf_graph **out);
 
-void sf_graph_free(sf_graph *graph);
+SF_API void sf_graph_free(sf_graph *graph);
 
 /* Names what the step computes: equal for equal computations, whatever the text looked like. */
-uint64_t sf_graph_hash(const sf_graph *graph);
+SF_API uint64_t sf_graph_hash(const sf_graph *graph);
 
 /* Writes canonical StableHLO text to a file ("-": standard output). */
-sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag);
+SF_API sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -23,12 +23,12 @@ typedef struct sf_pin_options {
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
  * that does not apply to the step is SF_EUSAGE, with the reason. */
-sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
-                      sf_plan **out);
+SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
+                             sf_plan **out);
 
 /* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. "-" is
  * standard output. */
-sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
+SF_API sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
 
 /* The margin that `sheaf plan` has. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
@@ -60,64 +60,67 @@ typedef struct sf_plan_options {
  * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
  * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EWRONG;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
-sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
-                         sf_plan **out);
+SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
+                                sf_diag *diag, sf_plan **out);
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
  * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
  * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their moves and,
  * for an argument, what other layouts of it would cost. */
-sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
-                          const char *what, const sf_show_options *options, const char *path,
-                          sf_diag *diag);
+SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
+                                 const sf_cluster *cluster, const char *what,
+                                 const sf_show_options *options, const char *path, sf_diag *diag);
 
 /* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
  * where the plan does not say. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
     char step[4096], cluster[4096];
 } sf_plan_origin;
-sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
+SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
 
 /* Writes in what two plans of this step differ; they are called by those names. */
-sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
-                       const char *left_name, const char *right_name,
-                       const sf_show_options *options, const char *path, sf_diag *diag);
+SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
+                              const char *left_name, const char *right_name,
+                              const sf_show_options *options, const char *path, sf_diag *diag);
 
 /* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
  * output. */
-sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out);
-sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path, sf_diag *diag);
+SF_API sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag,
+                              sf_plan **out);
+SF_API sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path,
+                              sf_diag *diag);
 
-void sf_plan_free(sf_plan *plan);
+SF_API void sf_plan_free(sf_plan *plan);
 
 /* How many ranks it is for. */
-int sf_plan_ranks(const sf_plan *plan);
+SF_API int sf_plan_ranks(const sf_plan *plan);
 
 /* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */
-sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag);
+SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
+                               sf_diag *diag);
 
 /* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
  * where it does not fit: the ops, the pieces and the collectives are the same, the numbers are not.
  * *about, which lives as long as *small, says what was shrunk. */
-sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
-                         sf_graph **small, sf_plan **small_plan, const char **about);
+SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
+                                sf_graph **small, sf_plan **small_plan, const char **about);
 
 /* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
-sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
-                       const char *path, sf_diag *diag);
+SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
+                              const sf_show_options *options, const char *path, sf_diag *diag);
 
 /* How many processes mpirun, or the like, started with this one among them; 0: it did not. */
-int sf_ranks_started(void);
+SF_API int sf_ranks_started(void);
 
 /* For such processes, which all call it: SF_OK when all of them have SF_OK. Else all get the status of the
  * first that failed, and it alone keeps its messages. `limit` as for sf_train. In another program it is
  * `mine`. */
-sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag);
+SF_API sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag);
 
 /* The recipes, by number: their names and half a sentence about each; NULL past the last. */
-const char *sf_recipe_name(int index);
-const char *sf_recipe_about(int index);
+SF_API const char *sf_recipe_name(int index);
+SF_API const char *sf_recipe_about(int index);
 
 #ifdef __cplusplus
 }

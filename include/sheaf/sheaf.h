@@ -2,6 +2,7 @@
 #ifndef SHEAF_SHEAF_H
 #define SHEAF_SHEAF_H
 
+#include "sheaf/api.h"
 #include "sheaf/cluster.h"
 #include "sheaf/eval.h"
 #include "sheaf/graph.h"
@@ -11,5 +12,16 @@
 #include "sheaf/status.h"
 #include "sheaf/train.h"
 #include "sheaf/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that runs; SF_VERSION is that of the headers. */
+SF_API const char *sf_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -20,28 +20,28 @@ extern "C" {
 /* A problem, built node by node or read from a file. */
 typedef struct sf_choices sf_choices;
 
-sf_status sf_choices_new(sf_diag *diag, sf_choices **out);
+SF_API sf_status sf_choices_new(sf_diag *diag, sf_choices **out);
 
 /* Reads the JSON of the ASPLOS 2025 contest, plain, .gz or .xz; "-" is standard input. */
-sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out);
-void sf_choices_free(sf_choices *choices);
+SF_API sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out);
+SF_API void sf_choices_free(sf_choices *choices);
 
 /* A node with costs[count]; nodes get the numbers 0, 1, 2, ... A call that fails adds nothing. */
-sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
-                              sf_diag *diag);
+SF_API sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
+                                     sf_diag *diag);
 
 /* What a node uses at the times begin <= t < end: usages[its strategies]; may be said several times. */
-sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
-                             const int64_t *usages, sf_diag *diag);
+SF_API sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
+                                    const int64_t *usages, sf_diag *diag);
 
 /* costs[strategies of a][strategies of b]; several edges between two nodes add up. */
-sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b, const int64_t *costs,
-                              sf_diag *diag);
+SF_API sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b,
+                                     const int64_t *costs, sf_diag *diag);
 
 /* Without a limit, uses do not matter. */
-void sf_choices_set_limit(sf_choices *choices, int64_t limit);
+SF_API void sf_choices_set_limit(sf_choices *choices, int64_t limit);
 
-uint32_t sf_choices_nodes(const sf_choices *choices);
+SF_API uint32_t sf_choices_nodes(const sf_choices *choices);
 
 typedef enum sf_stop {
     SF_STOP_OPTIMAL,    /* the bound equals the cost */
@@ -91,12 +91,12 @@ typedef struct sf_solution {
 
 /* Solves; more may be added to the problem afterwards, and solved again. That there is no answer is an
  * answer: SF_OK. *out is for sf_solution_free and does not need the problem any more. */
-sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
-                           sf_diag *diag, sf_solution **out);
-void sf_solution_free(sf_solution *solution);
+SF_API sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
+                                  sf_diag *diag, sf_solution **out);
+SF_API void sf_solution_free(sf_solution *solution);
 
 /* Writes the list of chosen indices, as JSON; "-" is standard output. */
-sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag);
+SF_API sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -77,8 +77,8 @@ typedef struct sf_train_report {
 } sf_train_report;
 
 /* Trains. `report` may be NULL. On failure the last checkpoint on disk is whole. */
-sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
-                   sf_train_report *report);
+SF_API sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
+                          sf_train_report *report);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 typedef struct sf_eval_options {
+    size_t size;         /* of this struct, or 0: see sheaf.h */
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
@@ -75,6 +76,7 @@ typedef struct sf_verify_report {
 } sf_verify_report;
 
 typedef struct sf_verify_options {
+    size_t size;           /* of this struct, or 0: see sheaf.h */
     const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */

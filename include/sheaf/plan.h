@@ -14,6 +14,7 @@ typedef struct sf_plan sf_plan;
 
 /* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
 typedef struct sf_pin_options {
+    size_t size;             /* of this struct, or 0: see sheaf.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
     const char *recipe;      /* "dp", "megatron", ...; NULL: none */
     int ranks;               /* 0: those of the mesh */
@@ -30,19 +31,20 @@ SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *option
  * standard output. */
 SF_API sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
 
-/* The margin that `sheaf plan` has. Prices are not exact to that. */
+/* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
 /* What to search for a plan with; docs/planning.md describes how. */
 typedef struct sf_plan_options {
+    size_t size; /* of this struct, or 0: see sheaf.h */
     const sf_cluster *cluster;
     const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
     /* What must hold, as above. Without a mesh, those are tried that have the axes that pins name. */
     const char *const *pins;
     int npins;
     int64_t memory; /* most bytes of a rank; 0: what the devices have */
-    /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken, such as
-     * SF_PLAN_MARGIN; 0: the fastest is taken. */
+    /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken; 0:
+     * SF_PLAN_MARGIN, negative: the fastest is taken. */
     double margin;
     int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double

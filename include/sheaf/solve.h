@@ -7,6 +7,8 @@
 #ifndef SHEAF_SOLVE_H
 #define SHEAF_SOLVE_H
 
+#include <stddef.h>
+
 #include "sheaf/status.h"
 
 #ifdef __cplusplus
@@ -44,12 +46,12 @@ SF_API void sf_choices_set_limit(sf_choices *choices, int64_t limit);
 SF_API uint32_t sf_choices_nodes(const sf_choices *choices);
 
 typedef enum sf_stop {
-    SF_STOP_OPTIMAL,    /* the bound equals the cost */
-    SF_STOP_GAP,        /* the gap that was asked for is reached */
-    SF_STOP_INFEASIBLE, /* proven: no assignment keeps to the rules */
-    SF_STOP_SECONDS,    /* the time is spent */
-    SF_STOP_WORK,       /* the work is spent */
-    SF_STOP_ASKED,      /* the callback said so */
+    SF_STOP_OPTIMAL = 0,    /* the bound equals the cost */
+    SF_STOP_GAP = 1,        /* the gap that was asked for is reached */
+    SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
+    SF_STOP_SECONDS = 3,    /* the time is spent */
+    SF_STOP_WORK = 4,       /* the work is spent */
+    SF_STOP_ASKED = 5,      /* the callback said so */
 } sf_stop;
 
 /* How far it is. */
@@ -66,6 +68,7 @@ typedef bool sf_on_progress(void *context, const sf_progress *progress);
 /* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
  * is the same on every machine and for every number of threads. */
 typedef struct sf_solve_options {
+    size_t size;    /* of this struct, or 0: see sheaf.h */
     double seconds; /* 0: no limit */
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */

@@ -9,15 +9,15 @@ extern "C" {
 #endif
 
 typedef enum sf_train_order {
-    SF_ORDER_DEFAULT, /* windows of tokens are shuffled, batches in files are not */
-    SF_ORDER_SEQUENTIAL,
-    SF_ORDER_SHUFFLED, /* another permutation in every epoch, by the seed */
+    SF_ORDER_DEFAULT = 0, /* windows of tokens are shuffled, batches in files are not */
+    SF_ORDER_SEQUENTIAL = 1,
+    SF_ORDER_SHUFFLED = 2, /* another permutation in every epoch, by the seed */
 } sf_train_order;
 
 typedef enum sf_train_event {
-    SF_TRAIN_START, /* everything is ready */
-    SF_TRAIN_STEP,  /* a step was made */
-    SF_TRAIN_SAVED, /* a checkpoint is safely on disk */
+    SF_TRAIN_START = 0, /* everything is ready */
+    SF_TRAIN_STEP = 1,  /* a step was made */
+    SF_TRAIN_SAVED = 2, /* a checkpoint is safely on disk */
 } sf_train_event;
 
 typedef struct sf_train_progress {
@@ -39,14 +39,15 @@ typedef struct sf_train_progress {
 
 /* Formats, rules and the promise of resuming are described in docs/training.md. */
 typedef struct sf_train_options {
+    size_t size;             /* of this struct, or 0: see sheaf.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
     const char *data;        /* path, "synthetic" or "synthetic:N"; NULL: the step takes no batch */
     const char *tokens_type; /* "u8", "u16", "u32"; NULL: by the name of the file */
     sf_train_order order;
     const char *init;   /* rules, or a path of a safetensors file or checkpoint; NULL: defaults */
     const char *set;    /* "NAME=NUMBER,...": arguments that are the same for all steps, or NULL */
-    int64_t seed;       /* of initialisation, order and keys; negative: 0, or that of the run that
-                                is resumed */
+    uint64_t seed;      /* of initialisation, order and keys */
+    bool has_seed;      /* `seed` is meant; else it is 0, or that of the run that is resumed */
     const char *save;   /* directory for checkpoints; NULL: none are written */
     int64_t save_every; /* steps; 0: 100. The last step is saved always */
     int64_t keep;       /* checkpoints; 0: 2, negative: all */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/launch.h"
+#include "api/options.h"
 #include "api/world.h"
 #include "base/guard.h"
 #include "base/hash.h"
@@ -307,7 +308,8 @@ static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
 
 sf_status sf_calibrate(const sf_calibrate_options *options, sf_diag *diag, sf_cluster **out)
 {
-    struct job job = {.options = *options};
+    struct job job = {0};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     sf_world world = {.ranks = job.options.ranks, .work = calibrate_rank, .context = &job};
     sf_status status = sf_world_run(&world, diag);

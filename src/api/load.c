@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
@@ -124,27 +125,28 @@ static sf_status work(void *context)
     return status;
 }
 
+static sf_status run_load(struct load *load, const sf_load_options *options, sf_graph **out)
+{
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
+    SF_TRY(sf_guarded(work, load, load->diag));
+    *out = load->graph;
+    return SF_OK;
+}
+
 sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
     struct load load = {.path = path, .name = path, .diag = diag};
     if (strcmp(path, "-") == 0)
         load.name = "<stdin>";
-    if (options)
-        load.options = *options;
-    sf_status status = sf_guarded(work, &load, diag);
-    *out = status == SF_OK ? load.graph : NULL;
-    return status;
+    return run_load(&load, options, out);
 }
 
 sf_status sf_load_text(const char *text, size_t length, const char *name,
                        const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
     struct load load = {.text = {text, length}, .name = name, .diag = diag};
-    if (options)
-        load.options = *options;
-    sf_status status = sf_guarded(work, &load, diag);
-    *out = status == SF_OK ? load.graph : NULL;
-    return status;
+    return run_load(&load, options, out);
 }
 
 struct save {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "local/rank.h"
@@ -57,7 +58,8 @@ static sf_status make_plan(void *context)
 sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                       sf_plan **out)
 {
-    struct pinning job = {.graph = graph, .options = *options, .diag = diag};
+    struct pinning job = {.graph = graph, .diag = diag};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
@@ -144,7 +145,7 @@ uint32_t sf_choices_nodes(const sf_choices *choices)
 /* A solution with its choices behind it, in one block. */
 struct solving {
     const sf_choices *choices;
-    const sf_solve_options *options;
+    sf_solve_options options;
     sf_threads *threads;
     sf_diag *diag;
     sf_solution *solution;
@@ -183,7 +184,7 @@ static sf_status solve(void *context)
         status = sf_problem_finish(&builder, &problem, job->diag);
     }
     if (status == SF_OK)
-        status = sf_solve(&problem, job->options, job->threads, &arena, &result, job->diag);
+        status = sf_solve(&problem, &job->options, job->threads, &arena, &result, job->diag);
     if (status == SF_OK)
         job->solution = make_solution(&result, problem.nnodes);
     sf_arena_free(&arena);
@@ -193,8 +194,10 @@ static sf_status solve(void *context)
 sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
                            sf_diag *diag, sf_solution **out)
 {
-    struct solving job = {.choices = choices, .options = options, .diag = diag};
-    SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
+    struct solving job = {.choices = choices, .diag = diag};
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(solve, &job, diag);
     sf_threads_free(job.threads);
     *out = job.solution;

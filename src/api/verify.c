@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "api/options.h"
 #include "api/replay.h"
 #include "api/verify.h"
 #include "base/guard.h"
@@ -193,8 +194,10 @@ static sf_status work(void *context)
 sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                     sf_verify_report **out)
 {
-    struct job job = {.graph = graph, .options = *options, .diag = diag};
+    struct job job = {.graph = graph, .diag = diag};
     *out = NULL;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    options = &job.options;
     if (!options->against)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
     if (options->tolerance < 0 || options->loss_tolerance < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "api/options.h"
 #include "api/unsplit.h"
 #include "api/verify.h"
 #include "api/world.h"
@@ -479,5 +480,8 @@ sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, cons
 sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
 {
-    return sf_verify_split(graph, graph, plan, options, diag, out);
+    sf_verify_options own;
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    return sf_verify_split(graph, graph, plan, &own, diag, out);
 }

@@ -101,6 +101,8 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
+    /* In sf_plan_options 0 stands for the default. */
+    job.plan.margin = job.plan.margin > 0 ? job.plan.margin : -1;
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;
     job.plan.mesh = job.making.mesh;

@@ -177,11 +177,11 @@ static bool find_order(const char *text, sf_train_order *out)
 int sf_cli_train(int argc, char **argv)
 {
     sf_cli_split split = {0};
-    sf_train_options train_options = {.seed = -1};
+    sf_train_options train_options = {0};
     /* Launchers give processes terminals of their own and write down all that goes there. */
     struct display display = {.terminal = isatty(STDOUT_FILENO) && sf_ranks_started() == 0};
     const char *resume = NULL, *order = NULL;
-    int64_t steps = -1, threads = 0, keep = 2;
+    int64_t steps = -1, threads = 0, keep = 2, seed = -1;
     const sf_cli_option options[] = {
         {"steps", 'N', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
         {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
@@ -194,7 +194,7 @@ int sf_cli_train(int argc, char **argv)
          "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint"},
         {"set", 0, SF_CLI_TEXT, &train_options.set, "LIST",
          "arguments that are the same for all steps: NAME=NUMBER,..."},
-        {"seed", 0, SF_CLI_COUNT, &train_options.seed, "S", "of everything random (default 0)"},
+        {"seed", 0, SF_CLI_COUNT, &seed, "S", "of everything random (default 0)"},
         {"save", 's', SF_CLI_TEXT, &train_options.save, "DIR", "where to write checkpoints"},
         {"save-every", 0, SF_CLI_COUNT, &train_options.save_every, "N",
          "steps from checkpoint to checkpoint (default 100; the last step is saved always)"},
@@ -249,6 +249,8 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--resume needs --save DIR, or say --resume=DIR");
     train_options.steps = steps;
     train_options.threads = (int)threads;
+    train_options.has_seed = seed >= 0;
+    train_options.seed = seed >= 0 ? (uint64_t)seed : 0;
     train_options.keep = keep == 0 ? -1 : keep;
     train_options.resume = resume != NULL;
     train_options.resume_from = resume && *resume ? resume : NULL;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "cluster/cost.h"
@@ -232,8 +233,7 @@ sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *opti
                           const char *path, sf_diag *diag)
 {
     struct job job = {.cluster = cluster, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(work, &job, diag);
 }
 

@@ -1,6 +1,7 @@
 /* In what two plans of one step differ. */
 #include <string.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
@@ -331,8 +332,7 @@ sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan
 {
     struct job job = {.path = path, .diag = diag};
     job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
-    if (options)
-        job.d.options = *options;
+    SF_TRY(sf_options_take(options, &job.d.options, sizeof job.d.options, diag));
     job.d.options.all = job.d.options.all || job.d.options.json;
     return sf_guarded(work, &job, diag);
 }

@@ -1,5 +1,6 @@
 #include "report/explain.h"
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "run/runner.h"
@@ -69,8 +70,7 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
 {
     struct job job = {.what = what, .path = path};
     job.e = (sf_explanation){.plan = plan, .graph = graph, .cluster = cluster, .diag = diag};
-    if (options)
-        job.e.options = *options;
+    SF_TRY(sf_options_take(options, &job.e.options, sizeof job.e.options, diag));
     if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
                        sf_plan_ranks(plan), sf_cluster_devices(cluster));

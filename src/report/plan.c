@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
@@ -231,7 +232,6 @@ sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show
                        const char *path, sf_diag *diag)
 {
     struct job job = {.plan = plan, .graph = graph, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(work, &job, diag);
 }

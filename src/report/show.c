@@ -1,5 +1,6 @@
 #include "report/show.h"
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "run/runner.h"
@@ -41,8 +42,7 @@ sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const c
                   sf_diag *diag)
 {
     struct job job = {.graph = graph, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(work, &job, diag);
 }
 

@@ -179,9 +179,8 @@ static sf_status find_checkpoint(sf_training *run)
 
 static sf_status load_state(sf_training *run)
 {
-    int64_t seed = run->options.seed;
     SF_TRY(find_checkpoint(run));
-    run->info.seed = seed < 0 ? 0 : (uint64_t)seed;
+    run->info.seed = run->options.has_seed ? run->options.seed : 0;
     run->info.graph = sf_graph_hash(run->graph);
     if (!run->resumed)
         return initialise(run);
@@ -191,7 +190,7 @@ static sf_status load_state(sf_training *run)
     run->saved = run->info.step;
     if (run->info.step > MOST_STEPS)
         return sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0}, "too many steps");
-    if (seed >= 0 && (uint64_t)seed != run->info.seed)
+    if (run->options.has_seed && run->options.seed != run->info.seed)
         return sf_fail(run->diag, SF_EUSAGE, (sf_loc){run->resumed, 0, 0},
                        "the run had the seed %" PRIu64
                        "; with another one it would not go on as if "

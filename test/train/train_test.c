@@ -150,6 +150,7 @@ static void test_set_and_keys(void **state)
     sf_train_options options = options_of(NULL, &seen);
     options.steps = 3;
     options.seed = 7;
+    options.has_seed = true;
     assert_int_equal(sf_train(graph, &options, NULL, NULL), SF_EUSAGE); /* no data, no rate */
     options.set = "rate=0.5";
     assert_int_equal(sf_train(graph, &options, NULL, NULL), SF_OK);

@@ -2,6 +2,7 @@
 #ifndef SHEAF_CLUSTER_H
 #define SHEAF_CLUSTER_H
 
+#include "sheaf/event.h"
 #include "sheaf/report.h"
 
 #ifdef __cplusplus
@@ -15,16 +16,17 @@ typedef struct sf_cluster sf_cluster;
 SF_API sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out);
 SF_API void sf_cluster_free(sf_cluster *cluster);
 
-/* Writes JSON, which sf_cluster_open reads; "-" is standard output. */
-SF_API sf_status sf_cluster_save(const sf_cluster *cluster, const char *path, sf_diag *diag);
+/* Writes JSON, which sf_cluster_open reads. */
+SF_API sf_status sf_cluster_save(const sf_cluster *cluster, const sf_output *output, sf_diag *diag);
 
 /* Writes what the cluster is for people: devices, links, what collectives take. With options->json as
- * sf_cluster_save does. `options` may be NULL. */
+ * sf_cluster_save does. */
 SF_API sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
-                                 const char *path, sf_diag *diag);
+                                 const sf_output *output, sf_diag *diag);
 
 /* Writes what the library has: test beds and kinds of devices. */
-SF_API sf_status sf_cluster_list(const sf_show_options *options, const char *path, sf_diag *diag);
+SF_API sf_status sf_cluster_list(const sf_show_options *options, const sf_output *output,
+                                 sf_diag *diag);
 
 SF_API int sf_cluster_devices(const sf_cluster *cluster);
 
@@ -35,8 +37,8 @@ typedef struct sf_calibrate_options {
     double seconds;   /* about how long each curve may be measured; 0: 1 */
     int64_t largest;  /* bytes of the largest collective; 0: 64 MiB */
     const char *name; /* of the cluster; NULL: that of the host */
-    void (*progress)(void *context, const char *what); /* before each curve, in rank 0; or NULL */
-    void *context;
+    sf_listener *listener; /* told before each curve; or NULL */
+    void *context;         /* for the listener */
 } sf_calibrate_options;
 
 /* Measures this machine, all ranks working at the same time: products by size and type, loops over

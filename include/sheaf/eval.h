@@ -81,10 +81,10 @@ typedef struct sf_verify_options {
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
-    void (*progress)(void *context, int step, int steps, double loss);
-    void *context;
-    const char *engine; /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
-    int threads;        /* of the engine "cpu"; 0: as many as the process may use */
+    sf_listener *listener; /* told after each step; or NULL */
+    void *context;         /* for the listener */
+    const char *engine;    /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
+    int threads;           /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
         *data;    /* of a plan, without `against`: rules and data as of training; NULL: the
                                 default, "synthetic" */

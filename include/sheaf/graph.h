@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sheaf/output.h"
 #include "sheaf/status.h"
 
 #ifdef __cplusplus
@@ -37,8 +38,8 @@ SF_API void sf_graph_free(sf_graph *graph);
 /* Names what the step computes: equal for equal computations, whatever the text looked like. */
 SF_API uint64_t sf_graph_hash(const sf_graph *graph);
 
-/* Writes canonical StableHLO text to a file ("-": standard output). */
-SF_API sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag);
+/* Writes canonical StableHLO text. */
+SF_API sf_status sf_save_stablehlo(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -27,9 +27,8 @@ typedef struct sf_pin_options {
 SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                              sf_plan **out);
 
-/* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. "-" is
- * standard output. */
-SF_API sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
+/* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. */
+SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
 /* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
@@ -52,10 +51,10 @@ typedef struct sf_plan_options {
     bool recipes;                         /* look at recipes alone */
     int threads;                          /* 0: as many as the process may use */
     const char *step_file, *cluster_name; /* kept in the plan, for sf_plan_explain; or NULL */
-    /* A file, or "-", for the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: none. */
-    const char *misfit;
-    void (*progress)(void *context, const char *text); /* now and then, on this thread; or NULL */
-    void *context;
+    /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
+    const sf_output *misfit;
+    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
+    void *context;         /* for the listener */
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
@@ -71,7 +70,8 @@ SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *op
  * for an argument, what other layouts of it would cost. */
 SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_cluster *cluster, const char *what,
-                                 const sf_show_options *options, const char *path, sf_diag *diag);
+                                 const sf_show_options *options, const sf_output *output,
+                                 sf_diag *diag);
 
 /* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
  * where the plan does not say. SF_EINPUT for what is no plan. */
@@ -83,13 +83,13 @@ SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_orig
 /* Writes in what two plans of this step differ; they are called by those names. */
 SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                               const char *left_name, const char *right_name,
-                              const sf_show_options *options, const char *path, sf_diag *diag);
+                              const sf_show_options *options, const sf_output *output,
+                              sf_diag *diag);
 
-/* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
- * output. */
+/* Reads a plan, which must be one for this step, and writes one: JSON. The path "-" is standard input. */
 SF_API sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag,
                               sf_plan **out);
-SF_API sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path,
+SF_API sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const sf_output *output,
                               sf_diag *diag);
 
 SF_API void sf_plan_free(sf_plan *plan);
@@ -110,7 +110,8 @@ SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_d
 
 /* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
 SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
-                              const sf_show_options *options, const char *path, sf_diag *diag);
+                              const sf_show_options *options, const sf_output *output,
+                              sf_diag *diag);
 
 /* How many processes mpirun, or the like, started with this one among them; 0: it did not. */
 SF_API int sf_ranks_started(void);

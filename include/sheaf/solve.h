@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-#include "sheaf/status.h"
+#include "sheaf/event.h"
+#include "sheaf/output.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,19 +52,16 @@ typedef enum sf_stop {
     SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
     SF_STOP_SECONDS = 3,    /* the time is spent */
     SF_STOP_WORK = 4,       /* the work is spent */
-    SF_STOP_ASKED = 5,      /* the callback said so */
+    SF_STOP_ASKED = 5,      /* the listener said so */
 } sf_stop;
 
-/* How far it is. */
-typedef struct sf_progress {
+/* How far it is: what a listener is told. */
+typedef struct sf_solve_progress {
     double seconds;
     bool feasible; /* there is an answer, of this cost */
     int64_t cost;
     int64_t bound;
-} sf_progress;
-
-/* Called by the thread that called sf_choices_solve, now and then; true asks to stop. */
-typedef bool sf_on_progress(void *context, const sf_progress *progress);
+} sf_solve_progress;
 
 /* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
  * is the same on every machine and for every number of threads. */
@@ -73,9 +71,9 @@ typedef struct sf_solve_options {
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */
     uint64_t seed;
-    double gap;                  /* stop once (cost - bound) / cost is this or less; 0: a proof */
-    sf_on_progress *on_progress; /* or NULL */
-    void *context;               /* for on_progress */
+    double gap;            /* stop once (cost - bound) / cost is this or less; 0: a proof */
+    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
+    void *context;         /* for the listener */
 } sf_solve_options;
 
 typedef struct sf_solution {
@@ -98,8 +96,9 @@ SF_API sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_opti
                                   sf_diag *diag, sf_solution **out);
 SF_API void sf_solution_free(sf_solution *solution);
 
-/* Writes the list of chosen indices, as JSON; "-" is standard output. */
-SF_API sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag);
+/* Writes the list of chosen indices, as JSON. */
+SF_API sf_status sf_solution_save(const sf_solution *solution, const sf_output *output,
+                                  sf_diag *diag);
 
 #ifdef __cplusplus
 }

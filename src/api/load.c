@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "front/import.h"
 #include "ir/print.h"
 #include "sheaf/graph.h"
@@ -151,7 +152,7 @@ sf_status sf_load_text(const char *text, size_t length, const char *name,
 
 struct save {
     const sf_graph *graph;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -160,13 +161,13 @@ static sf_status save(void *context)
     struct save *job = context;
     sf_buf text = {0};
     sf_print_stablehlo(job->graph, &text);
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag)
+sf_status sf_save_stablehlo(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
-    struct save job = {graph, path, diag};
+    struct save job = {graph, output, diag};
     return sf_guarded(save, &job, diag);
 }

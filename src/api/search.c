@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "api/options.h"
-#include "base/file.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "run/runner.h"
 #include "search/choose.h"
 
@@ -45,7 +45,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .seconds = options->seconds,
                                .recipes_only = options->recipes,
                                .threads = job->threads,
-                               .progress = options->progress,
+                               .listener = options->listener,
                                .context = options->context};
     return find_limit(options, arena, job->diag, &out->memory);
 }
@@ -63,17 +63,18 @@ static void name_origin(const sf_plan_options *options, sf_plan *plan)
 static sf_status search(void *context)
 {
     struct job *job = context;
-    const char *path = job->options.misfit;
+    const sf_output *wanted = job->options.misfit;
     sf_arena arena = {0};
     sf_search_options options;
     sf_buf misfit = {0};
     sf_status status = translate(job, &arena, &options);
     if (status == SF_OK)
-        status = sf_choose_plan(job->graph, &options, path ? &misfit : NULL, job->diag, &job->plan);
+        status =
+            sf_choose_plan(job->graph, &options, wanted ? &misfit : NULL, job->diag, &job->plan);
     if (status == SF_OK)
         name_origin(&job->options, job->plan);
     if (misfit.length > 0) {
-        sf_status written = sf_file_write(path, misfit.text, misfit.length, job->diag);
+        sf_status written = sf_output_write(wanted, &misfit, job->diag);
         status = written == SF_OK ? status : written;
     }
     sf_buf_free(&misfit);

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 
 #include "api/options.h"
-#include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "solve/solve.h"
 
 /* Built: `builder` grows, and is finished anew for each solution. Read: `read` is all there is, and
@@ -211,7 +211,7 @@ void sf_solution_free(sf_solution *solution)
 
 struct saving {
     const sf_solution *solution;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -225,13 +225,13 @@ static sf_status save(void *context)
         sf_json_put_int(&writer, job->solution->choice[v]);
     sf_json_end_array(&writer);
     sf_buf_printf(&text, "\n");
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag)
+sf_status sf_solution_save(const sf_solution *solution, const sf_output *output, sf_diag *diag)
 {
-    struct saving job = {solution, path, diag};
+    struct saving job = {solution, output, diag};
     return sf_guarded(save, &job, diag);
 }

@@ -33,7 +33,7 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
         atomic_store(&job->settled, true);
     sf_training_end(&training);
     sf_threads_free(training.pool);
-    if (job->report && (!comm || sf_comm_rank(comm) == 0 || sf_comm_mpi_size() > 0))
+    if (job->report && sf_comm_leads(comm))
         *job->report = training.report;
     return status;
 }

@@ -93,6 +93,17 @@ static sf_status run_step(struct job *job, int step, uint32_t loss)
     return SF_OK;
 }
 
+/* False when the listener wants no more steps. */
+static bool tell_step(const struct job *job, int step, int64_t steps)
+{
+    sf_event event = {.size = sizeof event,
+                      .kind = SF_EVENT_STEP,
+                      .step = step + 1,
+                      .steps = steps,
+                      .loss = job->out->report.losses[step]};
+    return !job->options.listener || job->options.listener(job->options.context, &event);
+}
+
 static sf_status run_steps(struct job *job)
 {
     sf_verify_report *report = &job->out->report;
@@ -114,8 +125,8 @@ static sf_status run_steps(struct job *job)
     sf_load_f64s(losses->type->dtype, losses->data, 0, steps, report->expected_losses);
     for (int step = 0; step < (int)steps; step++) {
         SF_TRY(run_step(job, step, loss));
-        if (job->options.progress)
-            job->options.progress(job->options.context, step, (int)steps, report->losses[step]);
+        if (!tell_step(job, step, steps))
+            return SF_OK;
     }
     return SF_OK;
 }

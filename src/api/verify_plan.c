@@ -243,7 +243,25 @@ static sf_status compare(struct rank *r, int step)
     return SF_OK;
 }
 
-static sf_status make_step(struct rank *r, int step)
+/* *stop: a listener of one of the processes wants no more steps. */
+static sf_status tell_step(struct rank *r, int step, bool *stop)
+{
+    const struct shared *shared = r->shared;
+    sf_event event = {.size = sizeof event,
+                      .kind = SF_EVENT_STEP,
+                      .rank = r->pieces.rank,
+                      .step = step + 1,
+                      .steps = shared->steps,
+                      .loss = shared->unsplit.own_loss};
+    *stop = r->leads && shared->options.listener &&
+            !shared->options.listener(shared->options.context, &event);
+    SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, stop));
+    if (r->leads)
+        shared->out->report.nlosses = step + 1;
+    return SF_OK;
+}
+
+static sf_status make_step(struct rank *r, int step, bool *stop)
 {
     struct shared *shared = r->shared;
     sf_status status = r->leads ? sf_unsplit_batch(&shared->unsplit, step, r->diag) : SF_OK;
@@ -258,10 +276,7 @@ static sf_status make_step(struct rank *r, int step)
     SF_TRY(agree(r, compare(r, step), "comparing results"));
     if (r->leads)
         sf_unsplit_follow(&shared->unsplit, shared->ours);
-    if (sf_comm_rank(r->comm) == 0 && shared->options.progress)
-        shared->options.progress(shared->options.context, step, shared->steps,
-                                 shared->unsplit.own_loss);
-    return SF_OK;
+    return tell_step(r, step, stop);
 }
 
 /* A difference as it goes to the other ranks. */
@@ -340,9 +355,10 @@ static sf_status share_findings(struct rank *r)
 static sf_status verify(struct rank *r)
 {
     SF_TRY(agree(r, get_ready(r), "getting ready"));
-    for (int step = 0; step < r->shared->steps; step++) {
+    bool stop = false;
+    for (int step = 0; step < r->shared->steps && !stop; step++) {
         sf_mark mark = sf_arena_mark(&r->scratch);
-        SF_TRY(make_step(r, step));
+        SF_TRY(make_step(r, step, &stop));
         sf_arena_reset(&r->scratch, mark);
     }
     return share_findings(r);
@@ -364,7 +380,7 @@ static sf_status guarded_rank(void *context)
 static sf_status rank_work(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct rank r = {.shared = context, .comm = comm, .diag = diag};
-    r.leads = sf_comm_mpi_size() > 0 || sf_comm_rank(comm) == 0;
+    r.leads = sf_comm_leads(comm);
     SF_TRY(sf_threads_open(sf_rank_threads(r.shared->options.threads, comm), diag, &r.pool));
     if (r.leads)
         r.shared->out->report.rank = sf_comm_rank(comm);
@@ -431,7 +447,6 @@ static sf_status prepare(void *context)
         (sf_verify_report){.nresults = (int)count,
                            .results = SF_ARRAY(&out->arena, count, sf_difference),
                            .worst = -1,
-                           .nlosses = shared->steps,
                            .losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .ranks = sf_plan_ranks(shared->plan)};

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "api/options.h"
-#include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/plan.h"
@@ -304,7 +304,7 @@ static void put_text(differ *d, const rows *arguments, const rows *nodes, sf_buf
 
 struct job {
     differ d;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -320,7 +320,7 @@ static sf_status work(void *context)
         put_json(d, &arguments, &nodes, &out);
     else
         put_text(d, &arguments, &nodes, &out);
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&d->arena);
     return status;
@@ -328,9 +328,9 @@ static sf_status work(void *context)
 
 sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                        const char *left_name, const char *right_name,
-                       const sf_show_options *options, const char *path, sf_diag *diag)
+                       const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.path = path, .diag = diag};
+    struct job job = {.output = output, .diag = diag};
     job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
     SF_TRY(sf_options_take(options, &job.d.options, sizeof job.d.options, diag));
     job.d.options.all = job.d.options.all || job.d.options.json;

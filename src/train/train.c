@@ -8,28 +8,26 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "run/comm/agree.h"
 
-/* Tells the caller. */
-static void tell(const sf_training *run, sf_train_event event, double seconds, const char *path)
+static int64_t count_parameters(const sf_training *run)
 {
-    int64_t parameters = 0;
-    if (!run->options.progress || !sf_training_is_first(run))
-        return;
+    int64_t count = 0;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (run->graph->arguments[i].role == SF_ROLE_PARAM)
-            parameters += sf_pieces_type(&run->seat.pieces, i)->count;
+            count += sf_pieces_type(&run->seat.pieces, i)->count;
+    return count;
+}
+
+static sf_train_progress progress_of(const sf_training *run, double seconds)
+{
     sf_train_progress progress = {
-        .event = event,
-        .step = run->info.step,
-        .steps = run->options.steps,
-        .path = path,
-        .loss = run->report.loss,
         .seconds = seconds,
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->info.step),
         .memory = sf_engine_memory(run->seat.runner.engine),
-        .parameters = parameters,
+        .parameters = count_parameters(run),
         .threads = sf_engine_threads(run->seat.runner.engine),
         .ranks = sf_mesh_size(&run->seat.pieces.mesh),
         .engine = run->options.engine,
@@ -39,7 +37,25 @@ static void tell(const sf_training *run, sf_train_event event, double seconds, c
         progress.rate = (double)run->data.amount / run->pace;
         progress.flops = run->flops / run->pace;
     }
-    run->options.progress(run->options.context, &progress);
+    return progress;
+}
+
+/* Tells the listener, one rank in each process; once it wants to stop, that holds. */
+static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, const char *text)
+{
+    if (!run->options.listener || !sf_comm_leads(run->comm))
+        return;
+    sf_train_progress progress = progress_of(run, seconds);
+    sf_event event = {.size = sizeof event,
+                      .kind = kind,
+                      .rank = run->seat.pieces.rank,
+                      .text = text,
+                      .step = run->info.step,
+                      .steps = run->options.steps,
+                      .loss = run->report.loss,
+                      .train = &progress};
+    if (!run->options.listener(run->options.context, &event))
+        run->asked = true;
 }
 
 static sf_status log_start(sf_training *run)
@@ -110,7 +126,7 @@ static sf_status save(sf_training *run)
     SF_TRY(status);
     run->saved = run->info.step;
     snprintf(path, sizeof path, "%s/step-%06" PRId64, run->checkpoints.path, run->info.step);
-    tell(run, SF_TRAIN_SAVED, 0, path);
+    tell_listener(run, SF_EVENT_SAVED, 0, path);
     return log_saved(run, path);
 }
 
@@ -147,10 +163,10 @@ static sf_status make_step(sf_training *run, double *seconds)
 static sf_status end_step(sf_training *run, double seconds, bool *stop)
 {
     sf_status status = log_step(run, seconds);
-    tell(run, SF_TRAIN_STEP, seconds, NULL);
+    tell_listener(run, SF_EVENT_STEP, seconds, NULL);
     if (status == SF_OK)
         status = check_loss(run);
-    *stop = run->options.stop && run->options.stop(run->options.context);
+    *stop = run->asked;
     status = sf_agree_any(run->comm, status, "whether to stop", run->diag, stop);
     run->settled = status != SF_OK && status != SF_EPEER;
     return status;
@@ -178,7 +194,7 @@ static sf_status write_profile(sf_training *run)
         return SF_OK;
     sf_buf text = {0};
     sf_engine_profile(run->seat.runner.engine, &text);
-    sf_status status = sf_file_write(run->options.profile, text.text, text.length, run->diag);
+    sf_status status = sf_output_write(run->options.profile, &text, run->diag);
     sf_buf_free(&text);
     return status;
 }
@@ -189,7 +205,7 @@ static sf_status train(sf_training *run)
     SF_TRY(sf_training_prepare(run));
     run->report.first = run->report.step = run->info.step;
     SF_TRY(log_start(run));
-    tell(run, SF_TRAIN_START, 0, run->resumed);
+    tell_listener(run, SF_EVENT_START, 0, run->resumed);
     SF_TRY(loop(run));
     run->report.seconds = sf_now() - began;
     SF_TRY(write_profile(run));

@@ -22,6 +22,7 @@ typedef struct sf_training {
     bool *wanted;        /* by argument: from the data */
     bool *filled;        /* by argument: anew for each step, from the data or as a key */
     bool settled;        /* it failed, and all ranks know */
+    bool asked;          /* the listener wants to stop */
     uint32_t loss;       /* result, or SF_NONE */
     double flops;        /* of a step */
     double pace;         /* seconds of a step, smoothed; 0 before the first */

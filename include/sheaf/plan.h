@@ -97,6 +97,32 @@ SF_API void sf_plan_free(sf_plan *plan);
 /* How many ranks it is for. */
 SF_API int sf_plan_ranks(const sf_plan *plan);
 
+/* The axes of its mesh: how many, and the name and size of each; NULL and 0 for one that is not there. Ranks are
+ * numbered row-major, the last axis running fastest. */
+SF_API int sf_plan_axes(const sf_plan *plan);
+SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
+SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
+
+/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned;
+ * NULL when there is no such argument, or no memory. */
+enum { SF_LAYOUT_TEXT = 160 };
+SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
+                                           char text[SF_LAYOUT_TEXT]);
+
+/* A box of a tensor: so many indices of each dimension, from an offset on. This struct will not grow. */
+typedef struct sf_box {
+    int rank; /* how many dimensions */
+    int64_t offset[SF_TENSOR_DIMS], extent[SF_TENSOR_DIMS];
+} sf_box;
+
+/* What a rank holds of an argument: boxes, all of one extent. It is one, unless the split is strided. The piece is a
+ * row-major tensor whose indices along a dimension are those of the boxes, one after the other; box `index` counts
+ * row-major over the dimensions, as elements do. sf_plan_boxes is how many there are, 0 when there is no such argument
+ * or rank; sf_plan_box is false for one that is not there. */
+SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank);
+SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
+                        int64_t index, sf_box *out);
+
 /* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */
 SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,

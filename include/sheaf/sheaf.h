@@ -17,6 +17,7 @@
 #include "sheaf/output.h"
 #include "sheaf/plan.h"
 #include "sheaf/report.h"
+#include "sheaf/session.h"
 #include "sheaf/solve.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"

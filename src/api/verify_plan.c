@@ -139,30 +139,14 @@ static sf_status all_ranks(struct rank *r, sf_transfer *transfer)
     return sf_comm_run(world, transfer, r->diag);
 }
 
-/* Every element comes from one rank; between processes that is a sum of bits in which the others have
- * zeros. */
 static sf_status put_together(struct rank *r)
 {
     const sf_graph *graph = r->shared->graph;
-    bool processes = sf_comm_mpi_size() > 0;
     sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->plan->results};
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         const sf_tensor *whole = &r->shared->ours[i];
-        size_t bytes = (size_t)sf_type_bytes(whole->type);
-        if (processes && bytes > 0)
-            memset(whole->data, 0, bytes);
-        if (sf_pieces_is_first(&results, i))
-            sf_paste_piece(r->held[i].runs, sf_dtype_get(whole->type->dtype)->bytes,
-                           r->held[i].data, whole->data);
-        sf_transfer_part part = {.in = whole->data, .out = whole->data, .count = (int64_t)bytes};
-        sf_transfer sum = {.kind = SF_ALL_REDUCE,
-                           .dtype = SF_U8,
-                           .monoid = SF_MONOID_OR,
-                           .nparts = 1,
-                           .parts = &part,
-                           .what = "results, to put them together"};
-        if (processes && bytes > 0)
-            SF_TRY(all_ranks(r, &sum));
+        SF_TRY(sf_pieces_join(&results, i, r->held[i].data, whole->type, whole->data, r->comm,
+                              r->diag));
     }
     return SF_OK;
 }

@@ -5,6 +5,12 @@
  * the same headers. Fields that an older program does not have count as zero; fields of a newer one that this library
  * does not know must be zero, else the call is SF_EUSAGE. Zero is the default of every field, and NULL stands for
  * options that are all zero.
+ *
+ * Threads. A graph, a plan and a cluster do not change once they are made: threads may share them, and plan, lower, run
+ * and train from them at the same time; they are freed when nobody uses them any more. A diag, a session and a problem
+ * for the solver (sf_choices) belong to one thread at a time. In a program that mpirun started, calls that ranks make
+ * together (sf_train, sf_verify_plan, sessions with a plan, sf_calibrate, sf_ranks_agree) come from one thread of each
+ * process, one after another and in the same order everywhere.
  */
 #ifndef SHEAF_SHEAF_H
 #define SHEAF_SHEAF_H

@@ -351,7 +351,6 @@ sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, doub
     task t = {.work = run_steps, .steps = steps};
     if (steps < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of steps is not negative");
-    SF_TRY(check_usable(session, diag));
     sf_status status = run_together(session, &t, diag);
     session->failed = session->failed || status == SF_ENOMEM;
     if (steps > 0)

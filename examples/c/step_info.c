@@ -16,15 +16,16 @@ static int give_up(sf_status status, sf_diag *diag)
     return 1;
 }
 
-static void print_progress(void *context, int step, int steps, double loss)
+static bool print_progress(void *context, const sf_event *event)
 {
     (void)context;
-    printf("step %d of %d: loss %.6f\n", step + 1, steps, loss);
+    printf("step %" PRId64 " of %" PRId64 ": loss %.6f\n", event->step, event->steps, event->loss);
+    return true;
 }
 
 static sf_status verify(const sf_graph *step, const char *values, sf_diag *diag)
 {
-    sf_verify_options options = {.against = values, .steps = 3, .progress = print_progress};
+    sf_verify_options options = {.against = values, .steps = 3, .listener = print_progress};
     sf_verify_report *report = NULL;
     sf_status status = sf_verify(step, &options, diag, &report);
     if (report)
@@ -43,13 +44,13 @@ int main(int argc, char **argv)
     sf_graph *step = NULL;
     sf_status status = sf_load(argv[1], NULL, diag, &step);
     if (status == SF_OK) {
-        printf("sheaf %s, hash %016" PRIx64 "\n", SF_VERSION, sf_graph_hash(step));
+        printf("sheaf %s, hash %016" PRIx64 "\n", sf_version(), sf_graph_hash(step));
         fflush(stdout);
         sf_show_options options = {.file = argv[1], .depth = 1};
-        status = sf_show(step, &options, "-", diag);
+        status = sf_show(step, &options, NULL, diag);
     }
     if (status == SF_OK && argc > 2)
-        status = sf_save_stablehlo(step, argv[2], diag);
+        status = sf_save_stablehlo(step, &(sf_output){.path = argv[2]}, diag);
     if (status == SF_OK && argc > 3)
         status = verify(step, argv[3], diag);
     sf_graph_free(step);

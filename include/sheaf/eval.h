@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 typedef struct sf_eval_options {
+    size_t size;         /* of this struct, or 0: see sheaf.h */
     const char *inputs;  /* safetensors with in.0, in.1, ... (or the arguments' names); NULL: zeros
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
@@ -18,10 +19,10 @@ typedef struct sf_eval_options {
 } sf_eval_options;
 
 /* Evaluates once. SF_EWRONG when the program checks itself and a check does not hold. */
-sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
+SF_API sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag);
 
 /* How many checks (check.expect_...) the program makes of itself. */
-int64_t sf_graph_checks(const sf_graph *graph);
+SF_API int64_t sf_graph_checks(const sf_graph *graph);
 
 /* One compared tensor.
  *
@@ -75,14 +76,15 @@ typedef struct sf_verify_report {
 } sf_verify_report;
 
 typedef struct sf_verify_options {
+    size_t size;           /* of this struct, or 0: see sheaf.h */
     const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
     double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
-    void (*progress)(void *context, int step, int steps, double loss);
-    void *context;
-    const char *engine; /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
-    int threads;        /* of the engine "cpu"; 0: as many as the process may use */
+    sf_listener *listener; /* told after each step; or NULL */
+    void *context;         /* for the listener */
+    const char *engine;    /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
+    int threads;           /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
         *data;    /* of a plan, without `against`: rules and data as of training; NULL: the
                                 default, "synthetic" */
@@ -95,9 +97,9 @@ typedef struct sf_verify_options {
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is
  * for sf_verify_free, also when the status is SF_EWRONG. */
-sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
-                    sf_verify_report **out);
-void sf_verify_free(sf_verify_report *report);
+SF_API sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
+                           sf_verify_report **out);
+SF_API void sf_verify_free(sf_verify_report *report);
 
 /* Runs the step split as the plan says, and unsplit, and compares the two. Its ranks are threads of this
  * process, or, under mpirun, processes, which all call this.
@@ -108,8 +110,9 @@ void sf_verify_free(sf_verify_report *report);
  * that the split run has come to, so that nothing adds up. Every rank gets the same report, for
  * sf_verify_free. The tolerance of losses is 1e-5, or 2e-2 where the step computes in 16 bits; `steps` are
  * 10, of a shrunk step 3, or as many as `against` has batches for, if those are fewer. */
-sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
-                         const sf_verify_options *options, sf_diag *diag, sf_verify_report **out);
+SF_API sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
+                                const sf_verify_options *options, sf_diag *diag,
+                                sf_verify_report **out);
 
 #ifdef __cplusplus
 }

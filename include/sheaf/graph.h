@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sheaf/output.h"
 #include "sheaf/status.h"
 
 #ifdef __cplusplus
@@ -14,6 +15,7 @@ extern "C" {
 typedef struct sf_graph sf_graph;
 
 typedef struct sf_load_options {
+    size_t size;    /* of this struct, or 0: see sheaf.h */
     int64_t unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256 */
     int64_t most_nodes;  /* refuse a step that unrolls and inlines to more; 0: four million */
     const char *sidecar; /* path of the JSON with roles; "none" for none; NULL: NAME.json, or
@@ -24,19 +26,71 @@ typedef struct sf_load_options {
 
 /* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. Which of the two it is, the
  * text tells. `options` may be NULL. On success *out is for sf_graph_free. */
-sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out);
+SF_API sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag,
+                         sf_graph **out);
 
 /* The same from memory; `name` stands for the file in messages. */
-sf_status sf_load_text(const char *text, size_t length, const char *name,
-                       const sf_load_options *options, sf_diag *diag, sf_graph **out);
+SF_API sf_status sf_load_text(const char *text, size_t length, const char *name,
+                              const sf_load_options *options, sf_diag *diag, sf_graph **out);
 
-void sf_graph_free(sf_graph *graph);
+SF_API void sf_graph_free(sf_graph *graph);
 
 /* Names what the step computes: equal for equal computations, whatever the text looked like. */
-uint64_t sf_graph_hash(const sf_graph *graph);
+SF_API uint64_t sf_graph_hash(const sf_graph *graph);
 
-/* Writes canonical StableHLO text to a file ("-": standard output). */
-sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag);
+/* What stands in a step. Arguments and results have numbers, from 0 on; strings live as long as the graph. A number
+ * that is out of range gives NULL, false or -1. */
+
+SF_API int sf_graph_arguments(const sf_graph *graph);
+SF_API int sf_graph_results(const sf_graph *graph);
+
+/* As the text has them; a result without a name has "". */
+SF_API const char *sf_graph_argument_name(const sf_graph *graph, int argument);
+SF_API const char *sf_graph_result_name(const sf_graph *graph, int result);
+
+/* The number of what has this name, or -1. A name is as the text has it or, of an argument, clean, as in files
+ * ("params/layer_0/kernel"). */
+SF_API int sf_graph_find_argument(const sf_graph *graph, const char *name);
+SF_API int sf_graph_find_result(const sf_graph *graph, const char *name);
+
+enum { SF_TENSOR_DIMS = 16 };
+
+/* This struct will not grow. */
+typedef struct sf_tensor_type {
+    const char *dtype; /* as StableHLO spells it: "f32", "bf16", "i32", "ui8", "i1" */
+    int bytes;         /* of an element in memory; one of less than 8 bits has a byte of its own */
+    int rank;          /* how many dimensions */
+    int64_t count;     /* elements in all */
+    int64_t dims[SF_TENSOR_DIMS];
+} sf_tensor_type;
+
+SF_API bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type *out);
+SF_API bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out);
+
+/* What an argument is for. */
+typedef enum sf_role {
+    SF_ROLE_PARAM = 0,
+    SF_ROLE_STATE = 1, /* of the optimizer */
+    SF_ROLE_BATCH = 2,
+    SF_ROLE_KEY = 3, /* of random bits */
+    SF_ROLE_OTHER = 4,
+} sf_role;
+
+SF_API sf_role sf_graph_argument_role(const sf_graph *graph, int argument);
+SF_API const char *sf_role_name(sf_role role); /* "param", ... */
+
+/* The result that becomes this argument in the next step, or -1. */
+SF_API int sf_graph_argument_next(const sf_graph *graph, int argument);
+
+/* The result that is the loss, or -1. */
+SF_API int sf_graph_loss(const sf_graph *graph);
+
+/* The scopes that ops of the step stand in, as paths ("layer_0/attn"): one above another comes first, the top of all
+ * is left out. Writes up to `capacity` of them to `out` and returns how many there are; -1 without memory. */
+SF_API int sf_graph_scopes(const sf_graph *graph, int capacity, const char **out);
+
+/* Writes canonical StableHLO text. */
+SF_API sf_status sf_save_stablehlo(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
 #ifdef __cplusplus
 }

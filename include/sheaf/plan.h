@@ -14,6 +14,7 @@ typedef struct sf_plan sf_plan;
 
 /* What a person says about a split; docs/splitting.md describes meshes, pins and recipes. */
 typedef struct sf_pin_options {
+    size_t size;             /* of this struct, or 0: see sheaf.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
     const char *recipe;      /* "dp", "megatron", ...; NULL: none */
     int ranks;               /* 0: those of the mesh */
@@ -23,26 +24,26 @@ typedef struct sf_pin_options {
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
  * that does not apply to the step is SF_EUSAGE, with the reason. */
-sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
-                      sf_plan **out);
+SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
+                             sf_plan **out);
 
-/* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. "-" is
- * standard output. */
-sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag);
+/* Writes the names that pins go by, a line each, with the type: of arguments, gradients and scopes. */
+SF_API sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
-/* The margin that `sheaf plan` has. Prices are not exact to that. */
+/* The default margin. Prices are not exact to that. */
 #define SF_PLAN_MARGIN 0.01
 
 /* What to search for a plan with; docs/planning.md describes how. */
 typedef struct sf_plan_options {
+    size_t size; /* of this struct, or 0: see sheaf.h */
     const sf_cluster *cluster;
     const char *mesh; /* the only one to try, "data=2,model=4"; NULL: all that suit the cluster */
     /* What must hold, as above. Without a mesh, those are tried that have the axes that pins name. */
     const char *const *pins;
     int npins;
     int64_t memory; /* most bytes of a rank; 0: what the devices have */
-    /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken, such as
-     * SF_PLAN_MARGIN; 0: the fastest is taken. */
+    /* Share by which a searched plan must be faster than the fastest recipe that fits to be taken; 0:
+     * SF_PLAN_MARGIN, negative: the fastest is taken. */
     double margin;
     int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double
@@ -50,74 +51,105 @@ typedef struct sf_plan_options {
     bool recipes;                         /* look at recipes alone */
     int threads;                          /* 0: as many as the process may use */
     const char *step_file, *cluster_name; /* kept in the plan, for sf_plan_explain; or NULL */
-    /* A file, or "-", for the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: none. */
-    const char *misfit;
-    void (*progress)(void *context, const char *text); /* now and then, on this thread; or NULL */
-    void *context;
+    /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
+    const sf_output *misfit;
+    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
+    void *context;         /* for the listener */
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its
  * memory, by the prices of docs/planning.md. It has been checked as by sf_plan_check, on some of its ranks.
  * *out is for sf_plan_free, NULL after a failure. Pins that cannot hold: SF_EUSAGE. When nothing fits: SF_EWRONG;
  * the message says what is the least that a rank needs, where, and what would make it fit. */
-sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
-                         sf_plan **out);
+SF_API sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options,
+                                sf_diag *diag, sf_plan **out);
 
 /* Writes what the plan, which sf_plan_check has passed, costs on the cluster: time, memory by kind, collectives,
  * and the alternatives that the search saw, if it saw them for this cluster. `what` NULL: all of the step;
  * else the tensors and scopes that it matches, as the pattern of a pin does: their layouts, their moves and,
  * for an argument, what other layouts of it would cost. */
-sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
-                          const char *what, const sf_show_options *options, const char *path,
-                          sf_diag *diag);
+SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
+                                 const sf_cluster *cluster, const char *what,
+                                 const sf_show_options *options, const sf_output *output,
+                                 sf_diag *diag);
 
 /* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
  * where the plan does not say. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
     char step[4096], cluster[4096];
 } sf_plan_origin;
-sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
+SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
 
 /* Writes in what two plans of this step differ; they are called by those names. */
-sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
-                       const char *left_name, const char *right_name,
-                       const sf_show_options *options, const char *path, sf_diag *diag);
+SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
+                              const char *left_name, const char *right_name,
+                              const sf_show_options *options, const sf_output *output,
+                              sf_diag *diag);
 
-/* Reads a plan, which must be one for this step, and writes one: JSON; "-" is standard input or
- * output. */
-sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag, sf_plan **out);
-sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path, sf_diag *diag);
+/* Reads a plan, which must be one for this step, and writes one: JSON. The path "-" is standard input. */
+SF_API sf_status sf_plan_load(const sf_graph *graph, const char *path, sf_diag *diag,
+                              sf_plan **out);
+SF_API sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const sf_output *output,
+                              sf_diag *diag);
 
-void sf_plan_free(sf_plan *plan);
+SF_API void sf_plan_free(sf_plan *plan);
 
 /* How many ranks it is for. */
-int sf_plan_ranks(const sf_plan *plan);
+SF_API int sf_plan_ranks(const sf_plan *plan);
+
+/* The axes of its mesh: how many, and the name and size of each; NULL and 0 for one that is not there. Ranks are
+ * numbered row-major, the last axis running fastest. */
+SF_API int sf_plan_axes(const sf_plan *plan);
+SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
+SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
+
+/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned;
+ * NULL when there is no such argument, or no memory. */
+enum { SF_LAYOUT_TEXT = 160 };
+SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
+                                           char text[SF_LAYOUT_TEXT]);
+
+/* A box of a tensor: so many indices of each dimension, from an offset on. This struct will not grow. */
+typedef struct sf_box {
+    int rank; /* how many dimensions */
+    int64_t offset[SF_TENSOR_DIMS], extent[SF_TENSOR_DIMS];
+} sf_box;
+
+/* What a rank holds of an argument: boxes, all of one extent. It is one, unless the split is strided. The piece is a
+ * row-major tensor whose indices along a dimension are those of the boxes, one after the other; box `index` counts
+ * row-major over the dimensions, as elements do. sf_plan_boxes is how many there are, 0 when there is no such argument
+ * or rank; sf_plan_box is false for one that is not there. */
+SF_API int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank);
+SF_API bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank,
+                        int64_t index, sf_box *out);
 
 /* Checks, without running anything, that the plan computes the step: see docs/splitting.md. `memory` is
  * the most bytes that a rank may take, 0 for no limit. SF_EWRONG names the tensor and the pin. */
-sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag);
+SF_API sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory,
+                               sf_diag *diag);
 
 /* The step at dimensions as small as they can be, and the plan for it, so that a large step can be run
  * where it does not fit: the ops, the pieces and the collectives are the same, the numbers are not.
  * *about, which lives as long as *small, says what was shrunk. */
-sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
-                         sf_graph **small, sf_plan **small_plan, const char **about);
+SF_API sf_status sf_plan_shrink(const sf_plan *plan, const sf_graph *graph, sf_diag *diag,
+                                sf_graph **small, sf_plan **small_plan, const char **about);
 
 /* Writes what the plan does: pieces of the state, collectives of a step, memory of a rank. */
-sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
-                       const char *path, sf_diag *diag);
+SF_API sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph,
+                              const sf_show_options *options, const sf_output *output,
+                              sf_diag *diag);
 
 /* How many processes mpirun, or the like, started with this one among them; 0: it did not. */
-int sf_ranks_started(void);
+SF_API int sf_ranks_started(void);
 
 /* For such processes, which all call it: SF_OK when all of them have SF_OK. Else all get the status of the
  * first that failed, and it alone keeps its messages. `limit` as for sf_train. In another program it is
  * `mine`. */
-sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag);
+SF_API sf_status sf_ranks_agree(sf_status mine, double limit, sf_diag *diag);
 
 /* The recipes, by number: their names and half a sentence about each; NULL past the last. */
-const char *sf_recipe_name(int index);
-const char *sf_recipe_about(int index);
+SF_API const char *sf_recipe_name(int index);
+SF_API const char *sf_recipe_about(int index);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,8 @@
 #ifndef SHEAF_REPORT_H
 #define SHEAF_REPORT_H
 
+#include <stddef.h>
+
 #include "sheaf/graph.h"
 
 #ifdef __cplusplus
@@ -9,6 +11,7 @@ extern "C" {
 #endif
 
 typedef struct sf_show_options {
+    size_t size;      /* of this struct, or 0: see sheaf.h */
     const char *file; /* where the step came from, to be shown; NULL: not shown */
     bool json;        /* for machines: all of it, whatever the options below say */
     bool all;         /* every argument, op and scope, nothing cut short or folded */
@@ -17,17 +20,17 @@ typedef struct sf_show_options {
     bool colour;
 } sf_show_options;
 
-/* Writes what the step is: arguments by role, results, state, cost by op, phase and scope. `path` is a
- * file, "-" standard output. `options` may be NULL. docs/cli.md describes the JSON. */
-sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const char *path,
-                  sf_diag *diag);
+/* Writes what the step is: arguments by role, results, state, cost by op, phase and scope.
+ * docs/cli.md describes the JSON. */
+SF_API sf_status sf_show(const sf_graph *graph, const sf_show_options *options,
+                         const sf_output *output, sf_diag *diag);
 
 /* Writes the program that the step is lowered to for one device: a line per instruction with its kind,
  * shapes, buffers and scope, and the memory it needs. */
-sf_status sf_show_program(const sf_graph *graph, const char *path, sf_diag *diag);
+SF_API sf_status sf_show_program(const sf_graph *graph, const sf_output *output, sf_diag *diag);
 
 /* Writes the table of ops as Markdown; docs/ops.md is its output. */
-sf_status sf_show_ops(const char *path, sf_diag *diag);
+SF_API sf_status sf_show_ops(const sf_output *output, sf_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,43 @@
-/* Sheaf: run a training step that was written for one device on a cluster, provably unchanged. */
+/* Sheaf: run a training step that was written for one device on a cluster, provably unchanged.
+ *
+ * Options. A function with options takes a pointer to a struct whose first field is `size`: the size of the struct,
+ * sizeof, that the program was compiled with, or 0, which says that the program and the library were compiled with
+ * the same headers. Fields that an older program does not have count as zero; fields of a newer one that this library
+ * does not know must be zero, else the call is SF_EUSAGE. Zero is the default of every field, and NULL stands for
+ * options that are all zero.
+ *
+ * Threads. A graph, a plan and a cluster do not change once they are made: threads may share them, and plan, lower, run
+ * and train from them at the same time; they are freed when nobody uses them any more. A diag, a session and a problem
+ * for the solver (sf_choices) belong to one thread at a time. In a program that mpirun started, calls that ranks make
+ * together (sf_train, sf_verify_plan, sessions with a plan, sf_calibrate, sf_ranks_agree) come from one thread of each
+ * process, one after another and in the same order everywhere.
+ */
 #ifndef SHEAF_SHEAF_H
 #define SHEAF_SHEAF_H
 
+#include "sheaf/api.h"
 #include "sheaf/cluster.h"
 #include "sheaf/eval.h"
+#include "sheaf/event.h"
 #include "sheaf/graph.h"
+#include "sheaf/output.h"
 #include "sheaf/plan.h"
 #include "sheaf/report.h"
+#include "sheaf/session.h"
 #include "sheaf/solve.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"
 #include "sheaf/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that runs; SF_VERSION is that of the headers. */
+SF_API const char *sf_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,7 +7,10 @@
 #ifndef SHEAF_SOLVE_H
 #define SHEAF_SOLVE_H
 
-#include "sheaf/status.h"
+#include <stddef.h>
+
+#include "sheaf/event.h"
+#include "sheaf/output.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,59 +23,57 @@ extern "C" {
 /* A problem, built node by node or read from a file. */
 typedef struct sf_choices sf_choices;
 
-sf_status sf_choices_new(sf_diag *diag, sf_choices **out);
+SF_API sf_status sf_choices_new(sf_diag *diag, sf_choices **out);
 
 /* Reads the JSON of the ASPLOS 2025 contest, plain, .gz or .xz; "-" is standard input. */
-sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out);
-void sf_choices_free(sf_choices *choices);
+SF_API sf_status sf_choices_load(const char *path, sf_diag *diag, sf_choices **out);
+SF_API void sf_choices_free(sf_choices *choices);
 
 /* A node with costs[count]; nodes get the numbers 0, 1, 2, ... A call that fails adds nothing. */
-sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
-                              sf_diag *diag);
+SF_API sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
+                                     sf_diag *diag);
 
 /* What a node uses at the times begin <= t < end: usages[its strategies]; may be said several times. */
-sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
-                             const int64_t *usages, sf_diag *diag);
+SF_API sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
+                                    const int64_t *usages, sf_diag *diag);
 
 /* costs[strategies of a][strategies of b]; several edges between two nodes add up. */
-sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b, const int64_t *costs,
-                              sf_diag *diag);
+SF_API sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b,
+                                     const int64_t *costs, sf_diag *diag);
 
 /* Without a limit, uses do not matter. */
-void sf_choices_set_limit(sf_choices *choices, int64_t limit);
+SF_API void sf_choices_set_limit(sf_choices *choices, int64_t limit);
 
-uint32_t sf_choices_nodes(const sf_choices *choices);
+SF_API uint32_t sf_choices_nodes(const sf_choices *choices);
 
 typedef enum sf_stop {
-    SF_STOP_OPTIMAL,    /* the bound equals the cost */
-    SF_STOP_GAP,        /* the gap that was asked for is reached */
-    SF_STOP_INFEASIBLE, /* proven: no assignment keeps to the rules */
-    SF_STOP_SECONDS,    /* the time is spent */
-    SF_STOP_WORK,       /* the work is spent */
-    SF_STOP_ASKED,      /* the callback said so */
+    SF_STOP_OPTIMAL = 0,    /* the bound equals the cost */
+    SF_STOP_GAP = 1,        /* the gap that was asked for is reached */
+    SF_STOP_INFEASIBLE = 2, /* proven: no assignment keeps to the rules */
+    SF_STOP_SECONDS = 3,    /* the time is spent */
+    SF_STOP_WORK = 4,       /* the work is spent */
+    SF_STOP_ASKED = 5,      /* the listener said so */
 } sf_stop;
 
-/* How far it is. */
-typedef struct sf_progress {
+/* How far it is: what a listener is told. */
+typedef struct sf_solve_progress {
     double seconds;
     bool feasible; /* there is an answer, of this cost */
     int64_t cost;
     int64_t bound;
-} sf_progress;
-
-/* Called by the thread that called sf_choices_solve, now and then; true asks to stop. */
-typedef bool sf_on_progress(void *context, const sf_progress *progress);
+} sf_solve_progress;
 
 /* The budget is time or work. Work counts steps of the algorithms: under a budget of work alone the answer
  * is the same on every machine and for every number of threads. */
 typedef struct sf_solve_options {
+    size_t size;    /* of this struct, or 0: see sheaf.h */
     double seconds; /* 0: no limit */
     int64_t work;   /* 0: no limit; without either, 60 seconds */
     int threads;    /* 0: as many as the process may use */
     uint64_t seed;
-    double gap;                  /* stop once (cost - bound) / cost is this or less; 0: a proof */
-    sf_on_progress *on_progress; /* or NULL */
-    void *context;               /* for on_progress */
+    double gap;            /* stop once (cost - bound) / cost is this or less; 0: a proof */
+    sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
+    void *context;         /* for the listener */
 } sf_solve_options;
 
 typedef struct sf_solution {
@@ -91,12 +92,13 @@ typedef struct sf_solution {
 
 /* Solves; more may be added to the problem afterwards, and solved again. That there is no answer is an
  * answer: SF_OK. *out is for sf_solution_free and does not need the problem any more. */
-sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
-                           sf_diag *diag, sf_solution **out);
-void sf_solution_free(sf_solution *solution);
+SF_API sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
+                                  sf_diag *diag, sf_solution **out);
+SF_API void sf_solution_free(sf_solution *solution);
 
-/* Writes the list of chosen indices, as JSON; "-" is standard output. */
-sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag);
+/* Writes the list of chosen indices, as JSON. */
+SF_API sf_status sf_solution_save(const sf_solution *solution, const sf_output *output,
+                                  sf_diag *diag);
 
 #ifdef __cplusplus
 }

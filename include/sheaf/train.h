@@ -9,24 +9,15 @@ extern "C" {
 #endif
 
 typedef enum sf_train_order {
-    SF_ORDER_DEFAULT, /* windows of tokens are shuffled, batches in files are not */
-    SF_ORDER_SEQUENTIAL,
-    SF_ORDER_SHUFFLED, /* another permutation in every epoch, by the seed */
+    SF_ORDER_DEFAULT = 0, /* windows of tokens are shuffled, batches in files are not */
+    SF_ORDER_SEQUENTIAL = 1,
+    SF_ORDER_SHUFFLED = 2, /* another permutation in every epoch, by the seed */
 } sf_train_order;
 
-typedef enum sf_train_event {
-    SF_TRAIN_START, /* everything is ready */
-    SF_TRAIN_STEP,  /* a step was made */
-    SF_TRAIN_SAVED, /* a checkpoint is safely on disk */
-} sf_train_event;
-
+/* How it goes: what a listener is told beside the step and its loss. */
 typedef struct sf_train_progress {
-    sf_train_event event;
-    int64_t step, steps; /* made so far, also by the run that is resumed; and in all */
-    const char *path;    /* START: the checkpoint resumed from, or NULL; SAVED: the one written */
-    double loss;         /* of the last step; NaN when the step has none */
-    double seconds;      /* of the last step */
-    double rate;         /* tokens or samples in a second, smoothed over the last steps */
+    double seconds; /* of the last step */
+    double rate;    /* tokens or samples in a second, smoothed over the last steps */
     bool counts_tokens;
     double flops;       /* operations in a second, smoothed */
     double left;        /* seconds until the end, by the same */
@@ -39,24 +30,25 @@ typedef struct sf_train_progress {
 
 /* Formats, rules and the promise of resuming are described in docs/training.md. */
 typedef struct sf_train_options {
+    size_t size;             /* of this struct, or 0: see sheaf.h */
     int64_t steps;           /* in all, with those of the run that is resumed */
     const char *data;        /* path, "synthetic" or "synthetic:N"; NULL: the step takes no batch */
     const char *tokens_type; /* "u8", "u16", "u32"; NULL: by the name of the file */
     sf_train_order order;
     const char *init;   /* rules, or a path of a safetensors file or checkpoint; NULL: defaults */
     const char *set;    /* "NAME=NUMBER,...": arguments that are the same for all steps, or NULL */
-    int64_t seed;       /* of initialisation, order and keys; negative: 0, or that of the run that
-                                is resumed */
+    uint64_t seed;      /* of initialisation, order and keys */
+    bool has_seed;      /* `seed` is meant; else it is 0, or that of the run that is resumed */
     const char *save;   /* directory for checkpoints; NULL: none are written */
     int64_t save_every; /* steps; 0: 100. The last step is saved always */
     int64_t keep;       /* checkpoints; 0: 2, negative: all */
     bool resume;        /* go on from the latest checkpoint; where there is none, start */
-    const char *resume_from; /* directory or checkpoint; NULL: that of `save` */
-    const char *log;         /* file to append a line of JSON per event to, or NULL */
-    const char *profile;     /* file for where the time went, "-": standard output; or NULL */
-    const char *engine;      /* "cpu", "oracle"; NULL: "cpu" */
-    int threads;             /* 0: as many as the process may use */
-    int64_t memory;          /* most bytes; 0: what the machine has */
+    const char *resume_from;  /* directory or checkpoint; NULL: that of `save` */
+    const char *log;          /* file to append a line of JSON per event to, or NULL */
+    const sf_output *profile; /* for where the time went; NULL: it is not written */
+    const char *engine;       /* "cpu", "oracle"; NULL: "cpu" */
+    int threads;              /* 0: as many as the process may use */
+    int64_t memory;           /* most bytes; 0: what the machine has */
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread
@@ -64,21 +56,20 @@ typedef struct sf_train_options {
                             behind: it is named on standard error, and the process ends */
     bool check;      /* programs before they run, see docs/architecture.md */
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
-    void (*progress)(void *context, const sf_train_progress *progress); /* or NULL */
-    bool (*stop)(void *context); /* asked after every step: true to save and return; or NULL */
-    void *context;               /* of both */
+    sf_listener *listener; /* or NULL. Told of every step; false: save and return */
+    void *context;         /* for the listener */
 } sf_train_options;
 
 typedef struct sf_train_report {
     int64_t first, step; /* steps that were made before this run, and after it */
     double loss;         /* of the last step of this run; NaN when it made none or has none */
     double seconds;
-    bool interrupted; /* `stop` said so */
+    bool interrupted; /* the listener said so */
 } sf_train_report;
 
 /* Trains. `report` may be NULL. On failure the last checkpoint on disk is whole. */
-sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
-                   sf_train_report *report);
+SF_API sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
+                          sf_train_report *report);
 
 #ifdef __cplusplus
 }

@@ -1,19 +1,25 @@
 /* Measures the machine and makes a cluster of it, whose curves count instead of formulas. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/launch.h"
+#include "api/options.h"
 #include "api/world.h"
 #include "base/guard.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
+#include "run/comm/agree.h"
 #include "run/gemm/gemm.h"
 #include "run/measure.h"
 
 enum { HOST_NAME = 256, DEFAULT_LARGEST = 64 << 20, LEAST_LARGEST = 4096 };
+
+/* Seconds for each curve, once the listener wants to stop. */
+#define HURRY 1e-3
 
 struct job {
     sf_calibrate_options options;
@@ -32,19 +38,26 @@ struct rank {
     int nodes, devices; /* hosts, and ranks on each */
 };
 
-static void say(const struct rank *r, const char *format, ...)
+static sf_status announce_curve(struct rank *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(const struct rank *r, const char *format, ...)
+/* Tells what is measured next. Whoever wants to stop has the rest of it done in a hurry. */
+static sf_status announce_curve(struct rank *r, const char *format, ...)
 {
     char text[160];
     va_list args;
-    if (!r->options->progress || sf_comm_rank(r->comm) != 0)
-        return;
+    bool stop = false;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    r->options->progress(r->options->context, text);
+    sf_event event = {
+        .size = sizeof event, .kind = SF_EVENT_STAGE, .rank = sf_comm_rank(r->comm), .text = text};
+    if (r->options->listener && sf_comm_leads(r->comm))
+        stop = !r->options->listener(r->options->context, &event);
+    SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, &stop));
+    if (stop)
+        r->meter.seconds = fmin(r->meter.seconds, HURRY);
+    return SF_OK;
 }
 
 /* Ranks whose hosts have one name are on one node. */
@@ -114,16 +127,16 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
                  {SF_MATH_F16, SF_F16}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sf_curve *curve = &kind->products[types[i].math];
-        say(r, "products of %s", sf_math_name(types[i].math));
+        SF_TRY(announce_curve(r, "products of %s", sf_math_name(types[i].math)));
         SF_TRY(sf_measure_products(&r->meter, types[i].dtype, curve));
         kind->flops[types[i].math] = best_rate(curve);
     }
-    say(r, "loops over elements");
+    SF_TRY(announce_curve(r, "loops over elements"));
     SF_TRY(sf_measure_loops(&r->meter, &kind->loops));
     SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
     kind->bandwidth = last_rate(&kind->loops);
     SF_TRY(sf_measure_launch(&r->meter, &kind->launch));
-    say(r, "kernels beside collectives");
+    SF_TRY(announce_curve(r, "kernels beside collectives"));
     return sf_measure_drag(&r->meter, &kind->drag);
 }
 
@@ -179,8 +192,9 @@ static sf_status measure_shape(struct rank *r, int inside, int across)
     for (int k = 0; k < SF_COLLECTIVE_COUNT && cluster->nmeasured < SF_MAX_MEASURED; k++) {
         sf_measured *measured = &cluster->measured[cluster->nmeasured];
         *measured = (sf_measured){.kind = (sf_collective)k, .shape = {inside, across, 1}};
-        say(r, "%s in groups of %d on %d node%s", sf_collective_name((sf_collective)k), inside,
-            across, across == 1 ? "" : "s");
+        SF_TRY(announce_curve(r, "%s in groups of %d on %d node%s",
+                              sf_collective_name((sf_collective)k), inside, across,
+                              across == 1 ? "" : "s"));
         SF_TRY(sf_measure_collective(&r->meter, group, (sf_collective)k, r->options->largest,
                                      &measured->curve));
         cluster->nmeasured++;
@@ -307,7 +321,8 @@ static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
 
 sf_status sf_calibrate(const sf_calibrate_options *options, sf_diag *diag, sf_cluster **out)
 {
-    struct job job = {.options = *options};
+    struct job job = {0};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(check_options(&job.options, diag));
     sf_world world = {.ranks = job.options.ranks, .work = calibrate_rank, .context = &job};
     sf_status status = sf_world_run(&world, diag);

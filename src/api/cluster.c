@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "cluster/cluster.h"
 
 enum { MOST_BYTES = 256 << 20 };
@@ -44,7 +45,7 @@ sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out)
 
 struct saving {
     const sf_cluster *cluster;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -53,13 +54,13 @@ static sf_status save_cluster(void *context)
     struct saving *job = context;
     sf_buf text = {0};
     sf_cluster_write(job->cluster, &text);
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_cluster_save(const sf_cluster *cluster, const char *path, sf_diag *diag)
+sf_status sf_cluster_save(const sf_cluster *cluster, const sf_output *output, sf_diag *diag)
 {
-    struct saving job = {cluster, path, diag};
+    struct saving job = {cluster, output, diag};
     return sf_guarded(save_cluster, &job, diag);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/options.h"
 #include "api/values.h"
 #include "base/checked.h"
 #include "base/guard.h"
@@ -116,8 +117,7 @@ static sf_status work(void *context)
 sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf_diag *diag)
 {
     struct job job = {.graph = graph, .diag = diag};
-    if (options)
-        job.options = *options;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     if (job.options.memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));

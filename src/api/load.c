@@ -3,10 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "front/import.h"
 #include "ir/print.h"
 #include "sheaf/graph.h"
@@ -124,32 +126,33 @@ static sf_status work(void *context)
     return status;
 }
 
+static sf_status run_load(struct load *load, const sf_load_options *options, sf_graph **out)
+{
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
+    SF_TRY(sf_guarded(work, load, load->diag));
+    *out = load->graph;
+    return SF_OK;
+}
+
 sf_status sf_load(const char *path, const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
     struct load load = {.path = path, .name = path, .diag = diag};
     if (strcmp(path, "-") == 0)
         load.name = "<stdin>";
-    if (options)
-        load.options = *options;
-    sf_status status = sf_guarded(work, &load, diag);
-    *out = status == SF_OK ? load.graph : NULL;
-    return status;
+    return run_load(&load, options, out);
 }
 
 sf_status sf_load_text(const char *text, size_t length, const char *name,
                        const sf_load_options *options, sf_diag *diag, sf_graph **out)
 {
     struct load load = {.text = {text, length}, .name = name, .diag = diag};
-    if (options)
-        load.options = *options;
-    sf_status status = sf_guarded(work, &load, diag);
-    *out = status == SF_OK ? load.graph : NULL;
-    return status;
+    return run_load(&load, options, out);
 }
 
 struct save {
     const sf_graph *graph;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -158,13 +161,13 @@ static sf_status save(void *context)
     struct save *job = context;
     sf_buf text = {0};
     sf_print_stablehlo(job->graph, &text);
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_save_stablehlo(const sf_graph *graph, const char *path, sf_diag *diag)
+sf_status sf_save_stablehlo(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
-    struct save job = {graph, path, diag};
+    struct save job = {graph, output, diag};
     return sf_guarded(save, &job, diag);
 }

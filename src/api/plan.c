@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/options.h"
 #include "base/file.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "local/rank.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
@@ -57,7 +59,8 @@ static sf_status make_plan(void *context)
 sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                       sf_plan **out)
 {
-    struct pinning job = {.graph = graph, .options = *options, .diag = diag};
+    struct pinning job = {.graph = graph, .diag = diag};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;
@@ -65,7 +68,8 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
 
 struct filing {
     const sf_graph *graph;
-    const char *path;
+    const char *path;        /* to read, */
+    const sf_output *output; /* or to write to */
     sf_diag *diag;
     const sf_plan *saved;
     sf_plan *loaded;
@@ -86,15 +90,15 @@ static sf_status write_names(void *context)
     for (const sf_named *name = names.all; name; name = name->next)
         if (names.is_scope[name->first])
             sf_buf_printf(&out, "%s/\n", name->name);
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&arena);
     return status;
 }
 
-sf_status sf_pin_names(const sf_graph *graph, const char *path, sf_diag *diag)
+sf_status sf_pin_names(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
-    struct filing job = {.graph = graph, .path = path, .diag = diag};
+    struct filing job = {.graph = graph, .output = output, .diag = diag};
     return sf_guarded(write_names, &job, diag);
 }
 
@@ -123,14 +127,15 @@ static sf_status save_plan(void *context)
     struct filing *job = context;
     sf_buf text = {0};
     sf_plan_write(job->saved, job->graph, &text);
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const char *path, sf_diag *diag)
+sf_status sf_plan_save(const sf_plan *plan, const sf_graph *graph, const sf_output *output,
+                       sf_diag *diag)
 {
-    struct filing job = {.graph = graph, .path = path, .diag = diag, .saved = plan};
+    struct filing job = {.graph = graph, .output = output, .diag = diag, .saved = plan};
     return sf_guarded(save_plan, &job, diag);
 }
 

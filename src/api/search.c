@@ -1,14 +1,16 @@
 /* The search for a plan. */
+#include <math.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "run/runner.h"
 #include "search/choose.h"
 
 struct job {
     const sf_graph *graph;
-    const sf_plan_options *options;
+    sf_plan_options options;
     sf_threads *threads;
     sf_diag *diag;
     sf_plan *plan;
@@ -26,7 +28,7 @@ static sf_status find_limit(const sf_plan_options *options, sf_arena *arena, sf_
 
 static sf_status translate(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
-    const sf_plan_options *options = job->options;
+    const sf_plan_options *options = &job->options;
     sf_mesh *mesh = NULL;
     if (options->mesh) {
         mesh = SF_NEW(arena, sf_mesh);
@@ -39,11 +41,11 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .npins = options->npins,
                                .pins = options->pins,
                                .margin = options->margin,
-                               .level = options->level ? options->level : 3,
+                               .level = options->level,
                                .seconds = options->seconds,
                                .recipes_only = options->recipes,
                                .threads = job->threads,
-                               .progress = options->progress,
+                               .listener = options->listener,
                                .context = options->context};
     return find_limit(options, arena, job->diag, &out->memory);
 }
@@ -61,17 +63,18 @@ static void name_origin(const sf_plan_options *options, sf_plan *plan)
 static sf_status search(void *context)
 {
     struct job *job = context;
-    const char *path = job->options->misfit;
+    const sf_output *wanted = job->options.misfit;
     sf_arena arena = {0};
     sf_search_options options;
     sf_buf misfit = {0};
     sf_status status = translate(job, &arena, &options);
     if (status == SF_OK)
-        status = sf_choose_plan(job->graph, &options, path ? &misfit : NULL, job->diag, &job->plan);
+        status =
+            sf_choose_plan(job->graph, &options, wanted ? &misfit : NULL, job->diag, &job->plan);
     if (status == SF_OK)
-        name_origin(job->options, job->plan);
+        name_origin(&job->options, job->plan);
     if (misfit.length > 0) {
-        sf_status written = sf_file_write(path, misfit.text, misfit.length, job->diag);
+        sf_status written = sf_output_write(wanted, &misfit, job->diag);
         status = written == SF_OK ? status : written;
     }
     sf_buf_free(&misfit);
@@ -79,14 +82,27 @@ static sf_status search(void *context)
     return status;
 }
 
+static sf_status check_options(sf_plan_options *options, sf_diag *diag)
+{
+    if (!options->cluster)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a search needs a cluster");
+    if (options->level != 0 && options->level != 2 && options->level != 3)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the level of a search is 2 or 3");
+    if (options->threads < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    options->level = options->level ? options->level : 3;
+    options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
+    return SF_OK;
+}
+
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
                          sf_plan **out)
 {
-    struct job job = {.graph = graph, .options = options, .diag = diag};
+    struct job job = {.graph = graph, .diag = diag};
     *out = NULL;
-    if (options->level != 0 && options->level != 2 && options->level != 3)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the level of a search is 2 or 3");
-    SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(check_options(&job.options, diag));
+    SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(search, &job, diag);
     sf_threads_free(job.threads);
     *out = status == SF_OK ? job.plan : NULL;

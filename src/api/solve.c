@@ -3,10 +3,11 @@
 
 #include <inttypes.h>
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "solve/solve.h"
 
 /* Built: `builder` grows, and is finished anew for each solution. Read: `read` is all there is, and
@@ -144,7 +145,7 @@ uint32_t sf_choices_nodes(const sf_choices *choices)
 /* A solution with its choices behind it, in one block. */
 struct solving {
     const sf_choices *choices;
-    const sf_solve_options *options;
+    sf_solve_options options;
     sf_threads *threads;
     sf_diag *diag;
     sf_solution *solution;
@@ -183,7 +184,7 @@ static sf_status solve(void *context)
         status = sf_problem_finish(&builder, &problem, job->diag);
     }
     if (status == SF_OK)
-        status = sf_solve(&problem, job->options, job->threads, &arena, &result, job->diag);
+        status = sf_solve(&problem, &job->options, job->threads, &arena, &result, job->diag);
     if (status == SF_OK)
         job->solution = make_solution(&result, problem.nnodes);
     sf_arena_free(&arena);
@@ -193,8 +194,10 @@ static sf_status solve(void *context)
 sf_status sf_choices_solve(const sf_choices *choices, const sf_solve_options *options,
                            sf_diag *diag, sf_solution **out)
 {
-    struct solving job = {.choices = choices, .options = options, .diag = diag};
-    SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
+    struct solving job = {.choices = choices, .diag = diag};
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(solve, &job, diag);
     sf_threads_free(job.threads);
     *out = job.solution;
@@ -208,7 +211,7 @@ void sf_solution_free(sf_solution *solution)
 
 struct saving {
     const sf_solution *solution;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -222,13 +225,13 @@ static sf_status save(void *context)
         sf_json_put_int(&writer, job->solution->choice[v]);
     sf_json_end_array(&writer);
     sf_buf_printf(&text, "\n");
-    sf_status status = sf_file_write(job->path, text.text, text.length, job->diag);
+    sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;
 }
 
-sf_status sf_solution_save(const sf_solution *solution, const char *path, sf_diag *diag)
+sf_status sf_solution_save(const sf_solution *solution, const sf_output *output, sf_diag *diag)
 {
-    struct saving job = {solution, path, diag};
+    struct saving job = {solution, output, diag};
     return sf_guarded(save, &job, diag);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "api/options.h"
 #include "api/world.h"
 #include "base/guard.h"
 
@@ -32,7 +33,7 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
         atomic_store(&job->settled, true);
     sf_training_end(&training);
     sf_threads_free(training.pool);
-    if (job->report && (!comm || sf_comm_rank(comm) == 0 || sf_comm_mpi_size() > 0))
+    if (job->report && sf_comm_leads(comm))
         *job->report = training.report;
     return status;
 }
@@ -40,7 +41,9 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
 sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_diag *diag,
                    sf_train_report *report)
 {
-    struct job job = {graph, *options, report, false};
+    struct job job = {.graph = graph, .report = report};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    options = &job.options;
     if (options->threads < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
     if (!options->plan)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "api/options.h"
 #include "api/replay.h"
 #include "api/verify.h"
 #include "base/guard.h"
@@ -92,6 +93,17 @@ static sf_status run_step(struct job *job, int step, uint32_t loss)
     return SF_OK;
 }
 
+/* False when the listener wants no more steps. */
+static bool tell_step(const struct job *job, int step, int64_t steps)
+{
+    sf_event event = {.size = sizeof event,
+                      .kind = SF_EVENT_STEP,
+                      .step = step + 1,
+                      .steps = steps,
+                      .loss = job->out->report.losses[step]};
+    return !job->options.listener || job->options.listener(job->options.context, &event);
+}
+
 static sf_status run_steps(struct job *job)
 {
     sf_verify_report *report = &job->out->report;
@@ -113,8 +125,8 @@ static sf_status run_steps(struct job *job)
     sf_load_f64s(losses->type->dtype, losses->data, 0, steps, report->expected_losses);
     for (int step = 0; step < (int)steps; step++) {
         SF_TRY(run_step(job, step, loss));
-        if (job->options.progress)
-            job->options.progress(job->options.context, step, (int)steps, report->losses[step]);
+        if (!tell_step(job, step, steps))
+            return SF_OK;
     }
     return SF_OK;
 }
@@ -193,8 +205,10 @@ static sf_status work(void *context)
 sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
                     sf_verify_report **out)
 {
-    struct job job = {.graph = graph, .options = *options, .diag = diag};
+    struct job job = {.graph = graph, .diag = diag};
     *out = NULL;
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    options = &job.options;
     if (!options->against)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
     if (options->tolerance < 0 || options->loss_tolerance < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "api/options.h"
 #include "api/unsplit.h"
 #include "api/verify.h"
 #include "api/world.h"
@@ -138,30 +139,14 @@ static sf_status all_ranks(struct rank *r, sf_transfer *transfer)
     return sf_comm_run(world, transfer, r->diag);
 }
 
-/* Every element comes from one rank; between processes that is a sum of bits in which the others have
- * zeros. */
 static sf_status put_together(struct rank *r)
 {
     const sf_graph *graph = r->shared->graph;
-    bool processes = sf_comm_mpi_size() > 0;
     sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->plan->results};
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         const sf_tensor *whole = &r->shared->ours[i];
-        size_t bytes = (size_t)sf_type_bytes(whole->type);
-        if (processes && bytes > 0)
-            memset(whole->data, 0, bytes);
-        if (sf_pieces_is_first(&results, i))
-            sf_paste_piece(r->held[i].runs, sf_dtype_get(whole->type->dtype)->bytes,
-                           r->held[i].data, whole->data);
-        sf_transfer_part part = {.in = whole->data, .out = whole->data, .count = (int64_t)bytes};
-        sf_transfer sum = {.kind = SF_ALL_REDUCE,
-                           .dtype = SF_U8,
-                           .monoid = SF_MONOID_OR,
-                           .nparts = 1,
-                           .parts = &part,
-                           .what = "results, to put them together"};
-        if (processes && bytes > 0)
-            SF_TRY(all_ranks(r, &sum));
+        SF_TRY(sf_pieces_join(&results, i, r->held[i].data, whole->type, whole->data, r->comm,
+                              r->diag));
     }
     return SF_OK;
 }
@@ -242,7 +227,25 @@ static sf_status compare(struct rank *r, int step)
     return SF_OK;
 }
 
-static sf_status make_step(struct rank *r, int step)
+/* *stop: a listener of one of the processes wants no more steps. */
+static sf_status tell_step(struct rank *r, int step, bool *stop)
+{
+    const struct shared *shared = r->shared;
+    sf_event event = {.size = sizeof event,
+                      .kind = SF_EVENT_STEP,
+                      .rank = r->pieces.rank,
+                      .step = step + 1,
+                      .steps = shared->steps,
+                      .loss = shared->unsplit.own_loss};
+    *stop = r->leads && shared->options.listener &&
+            !shared->options.listener(shared->options.context, &event);
+    SF_TRY(sf_agree_any(r->comm, SF_OK, "whether to stop", r->diag, stop));
+    if (r->leads)
+        shared->out->report.nlosses = step + 1;
+    return SF_OK;
+}
+
+static sf_status make_step(struct rank *r, int step, bool *stop)
 {
     struct shared *shared = r->shared;
     sf_status status = r->leads ? sf_unsplit_batch(&shared->unsplit, step, r->diag) : SF_OK;
@@ -257,10 +260,7 @@ static sf_status make_step(struct rank *r, int step)
     SF_TRY(agree(r, compare(r, step), "comparing results"));
     if (r->leads)
         sf_unsplit_follow(&shared->unsplit, shared->ours);
-    if (sf_comm_rank(r->comm) == 0 && shared->options.progress)
-        shared->options.progress(shared->options.context, step, shared->steps,
-                                 shared->unsplit.own_loss);
-    return SF_OK;
+    return tell_step(r, step, stop);
 }
 
 /* A difference as it goes to the other ranks. */
@@ -339,9 +339,10 @@ static sf_status share_findings(struct rank *r)
 static sf_status verify(struct rank *r)
 {
     SF_TRY(agree(r, get_ready(r), "getting ready"));
-    for (int step = 0; step < r->shared->steps; step++) {
+    bool stop = false;
+    for (int step = 0; step < r->shared->steps && !stop; step++) {
         sf_mark mark = sf_arena_mark(&r->scratch);
-        SF_TRY(make_step(r, step));
+        SF_TRY(make_step(r, step, &stop));
         sf_arena_reset(&r->scratch, mark);
     }
     return share_findings(r);
@@ -363,7 +364,7 @@ static sf_status guarded_rank(void *context)
 static sf_status rank_work(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct rank r = {.shared = context, .comm = comm, .diag = diag};
-    r.leads = sf_comm_mpi_size() > 0 || sf_comm_rank(comm) == 0;
+    r.leads = sf_comm_leads(comm);
     SF_TRY(sf_threads_open(sf_rank_threads(r.shared->options.threads, comm), diag, &r.pool));
     if (r.leads)
         r.shared->out->report.rank = sf_comm_rank(comm);
@@ -430,7 +431,6 @@ static sf_status prepare(void *context)
         (sf_verify_report){.nresults = (int)count,
                            .results = SF_ARRAY(&out->arena, count, sf_difference),
                            .worst = -1,
-                           .nlosses = shared->steps,
                            .losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .ranks = sf_plan_ranks(shared->plan)};
@@ -479,5 +479,8 @@ sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, cons
 sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
 {
-    return sf_verify_split(graph, graph, plan, options, diag, out);
+    sf_verify_options own;
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    return sf_verify_split(graph, graph, plan, &own, diag, out);
 }

@@ -165,65 +165,97 @@ static sf_status gather_ranks(const sf_world *world, rank *ranks, sf_comm **comm
     return status;
 }
 
-static sf_status run_threads(const sf_world *world, rank *ranks, sf_comm **comms, sf_diag *diag)
+static sf_status run_threads(const sf_world *world, const sf_ends *ends, sf_diag *diag)
 {
-    sf_comm_options options = {.limit = world->limit};
     gathering g = {.lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_condattr_t attr;
-    SF_TRY(sf_comm_threads_new(world->ranks, &options, diag, comms));
+    rank *ranks = sf_alloc_try((size_t)ends->count * sizeof *ranks);
+    if (!ranks)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&g.changed, &attr);
     pthread_condattr_destroy(&attr);
-    sf_status status = gather_ranks(world, ranks, comms, &g, diag);
+    sf_status status = gather_ranks(world, ranks, ends->comms, &g, diag);
     pthread_cond_destroy(&g.changed);
-    for (int i = 0; i < world->ranks; i++) {
+    for (int i = 0; i < ends->count; i++)
         sf_diag_free(ranks[i].diag);
-        sf_comm_free(comms[i]);
-    }
+    sf_free(ranks);
     return status;
 }
 
-/* All processes find the same; the first one says it. */
-static sf_status check_size(const sf_world *world, const sf_comm *comm, sf_diag *diag)
+static sf_status run_process(const sf_world *world, sf_comm *comm, sf_diag *diag)
 {
-    if (sf_comm_size(comm) == world->ranks)
-        return SF_OK;
-    if (sf_comm_rank(comm) == 0)
-        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, and mpirun started %d",
-                world->ranks, sf_comm_size(comm));
-    return SF_EUSAGE;
-}
-
-static sf_status run_process(const sf_world *world, sf_diag *diag)
-{
-    sf_comm_options options = {.limit = world->limit};
-    rank r = {.world = world, .diag = sf_diag_new()};
+    rank r = {.world = world, .comm = comm, .diag = sf_diag_new()};
     if (!r.diag)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
-    sf_status status = sf_comm_mpi_new(&options, diag, &r.comm);
-    if (status == SF_OK) {
-        status = check_size(world, r.comm, diag);
-        if (status == SF_OK) {
-            r.status = run_rank(&r);
-            status = collect(&r, 1, diag);
-        }
-        sf_comm_free(r.comm);
-    }
+    r.status = run_rank(&r);
+    sf_status status = collect(&r, 1, diag);
     sf_diag_free(r.diag);
     return status;
 }
 
-sf_status sf_world_run(const sf_world *world, sf_diag *diag)
+sf_status sf_world_run_on(const sf_world *world, const sf_ends *ends, sf_diag *diag)
 {
     if (sf_comm_mpi_size() > 0)
-        return run_process(world, diag);
-    rank *ranks = sf_alloc_try((size_t)world->ranks * sizeof *ranks);
-    sf_comm **comms = sf_alloc_try((size_t)world->ranks * sizeof(sf_comm *));
-    sf_status status = ranks && comms ? run_threads(world, ranks, comms, diag)
-                                      : sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
-    sf_free(ranks);
-    sf_free(comms);
+        return run_process(world, ends->comms[0], diag);
+    return run_threads(world, ends, diag);
+}
+
+/* All processes find the same; the first one says it. */
+static sf_status check_size(int ranks, const sf_comm *comm, sf_diag *diag)
+{
+    if (sf_comm_size(comm) == ranks)
+        return SF_OK;
+    if (sf_comm_rank(comm) == 0)
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, and mpirun started %d",
+                ranks, sf_comm_size(comm));
+    return SF_EUSAGE;
+}
+
+static sf_status open_process(int ranks, const sf_comm_options *options, sf_diag *diag,
+                              sf_ends *out)
+{
+    SF_TRY(sf_comm_mpi_new(options, diag, out->comms));
+    out->count = 1;
+    return check_size(ranks, out->comms[0], diag);
+}
+
+static sf_status open_threads(int ranks, const sf_comm_options *options, sf_diag *diag,
+                              sf_ends *out)
+{
+    SF_TRY(sf_comm_threads_new(ranks, options, diag, out->comms));
+    out->count = ranks;
+    return SF_OK;
+}
+
+sf_status sf_ends_open(int ranks, double limit, sf_diag *diag, sf_ends *out)
+{
+    sf_comm_options options = {.limit = limit};
+    *out = (sf_ends){.comms = sf_alloc_try((size_t)ranks * sizeof(sf_comm *))};
+    if (!out->comms)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    sf_status status = sf_comm_mpi_size() > 0 ? open_process(ranks, &options, diag, out)
+                                              : open_threads(ranks, &options, diag, out);
+    if (status != SF_OK)
+        sf_ends_close(out);
+    return status;
+}
+
+void sf_ends_close(sf_ends *ends)
+{
+    for (int i = 0; i < ends->count; i++)
+        sf_comm_free(ends->comms[i]);
+    sf_free(ends->comms);
+    *ends = (sf_ends){0};
+}
+
+sf_status sf_world_run(const sf_world *world, sf_diag *diag)
+{
+    sf_ends ends;
+    SF_TRY(sf_ends_open(world->ranks, world->limit, diag, &ends));
+    sf_status status = sf_world_run_on(world, &ends, diag);
+    sf_ends_close(&ends);
     return status;
 }
 

@@ -19,15 +19,29 @@ typedef struct sf_world {
                              world ends in good order, and exit codes stay what they are */
 } sf_world;
 
+/* The ends of the ranks of this process: of all, where they are threads, or the one that is this process. Zeroed,
+ * there are none. */
+typedef struct sf_ends {
+    int count;
+    sf_comm **comms;
+} sf_ends;
+
+/* For `ranks` ranks; `limit` as below. Under mpirun the number of processes must be that of ranks. */
+sf_status sf_ends_open(int ranks, double limit, sf_diag *diag, sf_ends *out);
+void sf_ends_close(sf_ends *ends);
+
 /* Runs it to the end on every rank of this process. A rank that fails makes the others stop; the
  * messages of `diag` are those of the ranks that failed by themselves, or saw that another one was lost,
- * with their numbers. So over MPI a process may fail without a message: another one has it. Under mpirun
- * the number of processes must be that of ranks.
+ * with their numbers. So over MPI a process may fail without a message: another one has it.
  *
  * A rank that is a thread and comes to no transfer any more, because it is held up in a file system, say,
  * never learns that another one has failed. After the limit it is named on standard error, and the process
  * ends: nobody can end such a thread, or free what it works on. */
 sf_status sf_world_run(const sf_world *world, sf_diag *diag);
+
+/* The same on ends that stay, so that one piece of work may follow another. After a failure that was not settled they
+ * are only good for being closed. */
+sf_status sf_world_run_on(const sf_world *world, const sf_ends *ends, sf_diag *diag);
 
 /* How many threads a rank may take, where `threads` (0: as many as there are) are for all: ranks share the
  * processors of this process, unless their launcher has given each its own. */

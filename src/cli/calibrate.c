@@ -10,11 +10,12 @@
 enum { UNSAID = -1 };
 
 /* One line that changes, on a terminal only. */
-static void show_progress(void *context, const char *what)
+static bool show_progress(void *context, const sf_event *event)
 {
     (void)context;
-    fprintf(stderr, "\r\033[K%s", what);
+    fprintf(stderr, "\r\033[K%s", event->text);
     fflush(stderr);
+    return true;
 }
 
 static sf_status calibrate(const sf_calibrate_options *options, const char *output,
@@ -25,14 +26,14 @@ static sf_status calibrate(const sf_calibrate_options *options, const char *outp
         1) /* else one rank writes, perhaps where the others have no such folder */
         SF_TRY(sf_cli_try_output(output, NULL, NULL, diag));
     sf_status status = sf_calibrate(options, diag, &cluster);
-    if (options->progress)
+    if (options->listener)
         fprintf(stderr, "\r\033[K");
     if (status != SF_OK || !cluster)
         return status;
     if (output)
-        status = sf_cluster_save(cluster, output, diag);
+        status = sf_cluster_save(cluster, &(sf_output){.path = output}, diag);
     if (status == SF_OK && (!output || strcmp(output, "-") != 0))
-        status = sf_cluster_show(cluster, show, "-", diag);
+        status = sf_cluster_show(cluster, show, NULL, diag);
     sf_cluster_free(cluster);
     return status;
 }
@@ -77,7 +78,7 @@ int sf_cli_calibrate(int argc, char **argv)
     calibrate_options.ranks = ranks == UNSAID ? 0 : (int)ranks;
     calibrate_options.threads = (int)threads;
     if (isatty(STDERR_FILENO) && sf_ranks_started() == 0)
-        calibrate_options.progress = show_progress;
+        calibrate_options.listener = show_progress;
     show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(calibrate(&calibrate_options, output, &show, diag), diag);

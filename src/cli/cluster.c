@@ -8,11 +8,11 @@ static sf_status show(const char *what, const sf_show_options *options, sf_diag 
 {
     sf_cluster *cluster;
     if (!what || strcmp(what, "list") == 0)
-        return sf_cluster_list(options, "-", diag);
+        return sf_cluster_list(options, NULL, diag);
     sf_status status = sf_cluster_open(what, diag, &cluster);
     if (status != SF_OK)
         return status;
-    status = sf_cluster_show(cluster, options, "-", diag);
+    status = sf_cluster_show(cluster, options, NULL, diag);
     sf_cluster_free(cluster);
     return status;
 }

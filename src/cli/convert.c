@@ -8,7 +8,7 @@ static sf_status convert(const char *from, const sf_load_options *load, const ch
     sf_status status = sf_load(from, load, diag, &graph);
     if (status != SF_OK)
         return status;
-    status = sf_save_stablehlo(graph, to, diag);
+    status = sf_save_stablehlo(graph, &(sf_output){.path = to}, diag);
     sf_graph_free(graph);
     return status;
 }

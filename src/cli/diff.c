@@ -17,7 +17,7 @@ static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag
     if (status == SF_OK)
         status = sf_cli_open_plan(job->right, graph, diag, &right);
     if (status == SF_OK)
-        status = sf_plan_diff(graph, left, right, job->left, job->right, &job->show, "-", diag);
+        status = sf_plan_diff(graph, left, right, job->left, job->right, &job->show, NULL, diag);
     sf_plan_free(left);
     sf_plan_free(right);
     return status;

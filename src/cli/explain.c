@@ -16,7 +16,7 @@ static sf_status explain_with(const struct job *job, const sf_graph *graph,
 {
     sf_plan *plan;
     SF_TRY(sf_cli_open_plan(job->plan, graph, diag, &plan));
-    sf_status status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, "-", diag);
+    sf_status status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, NULL, diag);
     sf_plan_free(plan);
     return status;
 }

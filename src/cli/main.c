@@ -116,7 +116,7 @@ static int dispatch(int argc, char **argv)
         strcmp(argv[1], "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(argv[1], "--version") == 0) {
-        printf("sheaf %s\n", SF_VERSION);
+        printf("sheaf %s\n", sf_version());
         return SF_EXIT_GOOD;
     }
     return unknown(argv[1]);

@@ -24,7 +24,7 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     if (status != SF_OK)
         return status;
     if (job->names) {
-        status = sf_pin_names(graph, "-", diag);
+        status = sf_pin_names(graph, NULL, diag);
         sf_graph_free(graph);
         return status;
     }
@@ -32,9 +32,9 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     if (status == SF_OK) {
         status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
-            status = sf_plan_save(plan, graph, job->making.output, diag);
+            status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
         if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
-            status = sf_plan_show(plan, graph, &job->making.show, "-", diag);
+            status = sf_plan_show(plan, graph, &job->making.show, NULL, diag);
         sf_plan_free(plan);
     }
     sf_graph_free(graph);

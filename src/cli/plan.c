@@ -17,11 +17,12 @@ struct job {
 };
 
 /* On a terminal one line that is written over; elsewhere nothing, so that logs stay short. */
-static void print_progress(void *context, const char *text)
+static bool print_progress(void *context, const sf_event *event)
 {
     const struct job *job = context;
     if (job->terminal)
-        fprintf(stderr, "\r\033[K%s", text);
+        fprintf(stderr, "\r\033[K%s", event->text);
+    return true;
 }
 
 static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *cluster, sf_diag *diag)
@@ -34,9 +35,9 @@ static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *clus
     if (status != SF_OK)
         return status;
     if (job->making.output)
-        status = sf_plan_save(plan, graph, job->making.output, diag);
+        status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
     if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
-        status = sf_plan_explain(plan, graph, cluster, NULL, &job->making.show, "-", diag);
+        status = sf_plan_explain(plan, graph, cluster, NULL, &job->making.show, NULL, diag);
     sf_plan_free(plan);
     return status;
 }
@@ -101,6 +102,8 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
+    /* In sf_plan_options 0 stands for the default. */
+    job.plan.margin = job.plan.margin > 0 ? job.plan.margin : -1;
     job.plan.level = (int)level;
     job.plan.threads = (int)threads;
     job.plan.mesh = job.making.mesh;
@@ -108,8 +111,9 @@ int sf_cli_plan(int argc, char **argv)
     job.plan.npins = job.making.pins.count;
     job.plan.step_file = job.step;
     job.plan.cluster_name = job.cluster;
-    job.plan.misfit = job.making.show.json ? "-" : NULL;
-    job.plan.progress = print_progress;
+    sf_output standard = {0};
+    job.plan.misfit = job.making.show.json ? &standard : NULL;
+    job.plan.listener = print_progress;
     job.plan.context = &job;
     job.terminal = isatty(STDERR_FILENO);
     job.making.show.colour = sf_cli_colour(STDOUT_FILENO);

@@ -10,6 +10,7 @@ struct job {
     sf_train_options options;
     double amount, flops; /* of a step: tokens or samples, operations */
     double later;         /* seconds of the steps after the first */
+    int64_t steps;        /* made so far */
     sf_train_progress last;
 };
 
@@ -23,22 +24,31 @@ static void print_start(const sf_train_progress *at)
     printf("\n%6s %12s %12s\n", "step", "ms", "loss");
 }
 
-static void show(void *context, const sf_train_progress *at)
+static void print_step(struct job *job, const sf_event *at)
+{
+    const sf_train_progress *how = at->train;
+    if (at->step == 1) {
+        job->amount = how->rate * how->seconds;
+        job->flops = how->flops * how->seconds;
+    } else {
+        job->later += how->seconds;
+    }
+    printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * how->seconds, at->loss);
+    fflush(stdout);
+}
+
+static bool print_event(void *context, const sf_event *at)
 {
     struct job *job = context;
-    job->last = *at;
-    if (at->event == SF_TRAIN_START)
-        print_start(at);
-    if (at->event != SF_TRAIN_STEP)
-        return;
-    if (at->step == 1) {
-        job->amount = at->rate * at->seconds;
-        job->flops = at->flops * at->seconds;
-    } else {
-        job->later += at->seconds;
-    }
-    printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * at->seconds, at->loss);
-    fflush(stdout);
+    if (at->rank > 0)
+        return true;
+    job->last = *at->train;
+    job->steps = at->step;
+    if (at->kind == SF_EVENT_START)
+        print_start(at->train);
+    else if (at->kind == SF_EVENT_STEP)
+        print_step(job, at);
+    return true;
 }
 
 /* The first step warms up. */
@@ -46,7 +56,7 @@ static void print_end(const struct job *job)
 {
     const sf_train_progress *last = &job->last;
     char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS], memory[SF_CLI_UNITS];
-    double seconds = last->step > 1 ? job->later / (double)(last->step - 1) : last->seconds;
+    double seconds = job->steps > 1 ? job->later / (double)(job->steps - 1) : last->seconds;
     if (!(seconds > 0))
         return;
     printf("%.3f ms a step, %s%s/s, %s/s, %s%s\n", 1e3 * seconds,
@@ -73,7 +83,7 @@ static sf_status run(struct job *job, sf_diag *diag)
 
 int sf_cli_run(int argc, char **argv)
 {
-    struct job job = {.options = {.steps = 10, .data = "synthetic", .progress = show}};
+    struct job job = {.options = {.steps = 10, .data = "synthetic", .listener = print_event}};
     int64_t threads = 0;
     const sf_cli_option options[] = {
         {"plan", 'p', SF_CLI_TEXT, &job.split.plan, "PLAN",

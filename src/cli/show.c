@@ -30,7 +30,7 @@ static sf_status show_step(const char *file, const sf_load_options *load,
     sf_status status = sf_load(file, load, diag, &graph);
     if (status != SF_OK)
         return status;
-    status = program ? sf_show_program(graph, "-", diag) : sf_show(graph, options, "-", diag);
+    status = program ? sf_show_program(graph, NULL, diag) : sf_show(graph, options, NULL, diag);
     sf_graph_free(graph);
     return status;
 }
@@ -78,7 +78,7 @@ int sf_cli_show(int argc, char **argv)
         if (argc > 2)
             return sf_cli_misuse("show", "--ops stands alone, without STEP and other options");
         sf_diag *diag = sf_cli_diag();
-        return sf_cli_finish(sf_show_ops("-", diag), diag);
+        return sf_cli_finish(sf_show_ops(NULL, diag), diag);
     }
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &options.file, &exit_code))

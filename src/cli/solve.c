@@ -18,12 +18,13 @@ struct job {
 };
 
 /* A line every few seconds, fewer as the run gets long. */
-static bool print_progress(void *context, const sf_progress *progress)
+static bool print_progress(void *context, const sf_event *event)
 {
     struct job *job = context;
+    const sf_solve_progress *progress = event->solve;
     double wait = progress->seconds < 10 ? 1 : progress->seconds < 60 ? 5 : 20;
     if (!job->progress || progress->seconds < job->last + wait)
-        return false;
+        return true;
     job->last = progress->seconds;
     if (progress->feasible)
         fprintf(stderr, "%7.1f s  cost %" PRId64 "  bound %" PRId64 "  gap %.4f%%\n",
@@ -32,7 +33,7 @@ static bool print_progress(void *context, const sf_progress *progress)
     else
         fprintf(stderr, "%7.1f s  no answer yet  bound %" PRId64 "\n", progress->seconds,
                 progress->bound);
-    return false;
+    return true;
 }
 
 static const char *stop_name(sf_stop stop)
@@ -109,7 +110,7 @@ static sf_status report(const struct job *job, const sf_solution *found, sf_diag
         print_summary(job, found);
     }
     if (job->output && found->feasible)
-        return sf_solution_save(found, job->output, diag);
+        return sf_solution_save(found, &(sf_output){.path = job->output}, diag);
     return SF_OK;
 }
 
@@ -179,7 +180,7 @@ int sf_cli_solve(int argc, char **argv)
     job.solve.seed = (uint64_t)seed;
     job.solve.gap = gap / 100;
     job.progress = job.progress || isatty(STDERR_FILENO);
-    job.solve.on_progress = print_progress;
+    job.solve.listener = print_progress;
     job.solve.context = &job;
     bool feasible = false;
     sf_diag *diag = sf_cli_diag();

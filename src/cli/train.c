@@ -46,12 +46,6 @@ static void catch_signals(void)
         sigaction(signals[i], &action, NULL);
 }
 
-static bool stop(void *context)
-{
-    (void)context;
-    return interrupted != 0;
-}
-
 struct display {
     bool terminal; /* one line that is written over */
     bool quiet;
@@ -78,8 +72,9 @@ static void clear_line(struct display *display)
     display->dirty = false;
 }
 
-static void print_step(struct display *display, const sf_train_progress *at)
+static void print_step(struct display *display, const sf_event *at)
 {
+    const sf_train_progress *how = at->train;
     bool lasting = !display->terminal || (display->every > 0 && at->step % display->every == 0);
     char rate[32], flops[32], memory[32], left[32];
     if (!display->terminal && display->every > 0 && at->step % display->every != 0 &&
@@ -87,9 +82,9 @@ static void print_step(struct display *display, const sf_train_progress *at)
         return;
     clear_line(display);
     printf("step %" PRId64 "/%" PRId64 "  loss %.6g  %s%s/s  %s/s  %s  %s left", at->step,
-           at->steps, at->loss, sf_cli_count(at->rate, rate),
-           at->counts_tokens ? "tokens" : "samples", sf_cli_flops(at->flops, flops),
-           sf_cli_bytes((double)at->memory, memory), time_text(at->left, left));
+           at->steps, at->loss, sf_cli_count(how->rate, rate),
+           how->counts_tokens ? "tokens" : "samples", sf_cli_flops(how->flops, flops),
+           sf_cli_bytes((double)how->memory, memory), time_text(how->left, left));
     if (lasting)
         putchar('\n');
     else
@@ -97,37 +92,43 @@ static void print_step(struct display *display, const sf_train_progress *at)
     fflush(stdout);
 }
 
-static void print_start(const sf_train_progress *at)
+static void print_start(const sf_event *at)
 {
+    const sf_train_progress *how = at->train;
     char parameters[32];
-    sf_cli_count((double)at->parameters, parameters);
-    printf("%sparameters, engine %s, %d thread%s", parameters, at->engine, at->threads,
-           at->threads == 1 ? "" : "s");
-    if (at->ranks > 1)
-        printf(" on each of %d ranks", at->ranks);
+    sf_cli_count((double)how->parameters, parameters);
+    printf("%sparameters, engine %s, %d thread%s", parameters, how->engine, how->threads,
+           how->threads == 1 ? "" : "s");
+    if (how->ranks > 1)
+        printf(" on each of %d ranks", how->ranks);
     putchar('\n');
-    if (*at->data)
-        printf("data: %s\n", at->data);
-    if (at->path)
-        printf("resumed from %s\n", at->path);
+    if (*how->data)
+        printf("data: %s\n", how->data);
+    if (at->text)
+        printf("resumed from %s\n", at->text);
     fflush(stdout);
 }
 
-static void show(void *context, const sf_train_progress *at)
+static void print_event(struct display *display, const sf_event *at)
 {
-    struct display *display = context;
-    speaks = true;
-    if (display->quiet)
-        return;
-    if (at->event == SF_TRAIN_START) {
+    if (at->kind == SF_EVENT_START) {
         print_start(at);
-    } else if (at->event == SF_TRAIN_STEP) {
+    } else if (at->kind == SF_EVENT_STEP) {
         print_step(display, at);
     } else {
         clear_line(display);
-        printf("saved %s\n", at->path);
+        printf("saved %s\n", at->text);
         fflush(stdout);
     }
+}
+
+static bool hear_event(void *context, const sf_event *at)
+{
+    struct display *display = context;
+    speaks = speaks || at->rank == 0;
+    if (at->rank == 0 && !display->quiet)
+        print_event(display, at);
+    return interrupted == 0;
 }
 
 static void print_end(struct display *display, const sf_train_report *report)
@@ -177,11 +178,12 @@ static bool find_order(const char *text, sf_train_order *out)
 int sf_cli_train(int argc, char **argv)
 {
     sf_cli_split split = {0};
-    sf_train_options train_options = {.seed = -1};
+    sf_train_options train_options = {0};
     /* Launchers give processes terminals of their own and write down all that goes there. */
     struct display display = {.terminal = isatty(STDOUT_FILENO) && sf_ranks_started() == 0};
     const char *resume = NULL, *order = NULL;
-    int64_t steps = -1, threads = 0, keep = 2;
+    sf_output profile = {0};
+    int64_t steps = -1, threads = 0, keep = 2, seed = -1;
     const sf_cli_option options[] = {
         {"steps", 'N', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
         {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
@@ -194,7 +196,7 @@ int sf_cli_train(int argc, char **argv)
          "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint"},
         {"set", 0, SF_CLI_TEXT, &train_options.set, "LIST",
          "arguments that are the same for all steps: NAME=NUMBER,..."},
-        {"seed", 0, SF_CLI_COUNT, &train_options.seed, "S", "of everything random (default 0)"},
+        {"seed", 0, SF_CLI_COUNT, &seed, "S", "of everything random (default 0)"},
         {"save", 's', SF_CLI_TEXT, &train_options.save, "DIR", "where to write checkpoints"},
         {"save-every", 0, SF_CLI_COUNT, &train_options.save_every, "N",
          "steps from checkpoint to checkpoint (default 100; the last step is saved always)"},
@@ -203,7 +205,7 @@ int sf_cli_train(int argc, char **argv)
          "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
         {"log", 'l', SF_CLI_TEXT, &train_options.log, "FILE",
          "append a line of JSON per step to this file"},
-        {"profile", 0, SF_CLI_TEXT, &train_options.profile, "FILE",
+        {"profile", 0, SF_CLI_TEXT, &profile.path, "FILE",
          "write to this file where the time of a step goes; -: standard output"},
         {"engine", 'e', SF_CLI_TEXT, &train_options.engine, "ENGINE",
          "cpu or oracle (default cpu)"},
@@ -249,11 +251,13 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--resume needs --save DIR, or say --resume=DIR");
     train_options.steps = steps;
     train_options.threads = (int)threads;
+    train_options.profile = profile.path ? &profile : NULL;
+    train_options.has_seed = seed >= 0;
+    train_options.seed = seed >= 0 ? (uint64_t)seed : 0;
     train_options.keep = keep == 0 ? -1 : keep;
     train_options.resume = resume != NULL;
     train_options.resume_from = resume && *resume ? resume : NULL;
-    train_options.progress = show;
-    train_options.stop = stop;
+    train_options.listener = hear_event;
     train_options.context = &display;
     sf_diag *diag = sf_cli_diag();
     exit_code = sf_cli_finish(train(&split, &train_options, diag), diag);

@@ -11,11 +11,15 @@
 
 enum { MOST_SHOWN = 5 };
 
-static void show_progress(void *context, int step, int steps, double loss)
+static bool show_progress(void *context, const sf_event *event)
 {
     (void)context;
-    fprintf(stderr, "\rstep %d of %d, loss %.6g\033[K", step + 1, steps, loss);
+    if (event->rank > 0)
+        return true;
+    fprintf(stderr, "\rstep %" PRId64 " of %" PRId64 ", loss %.6g\033[K", event->step, event->steps,
+            event->loss);
     fflush(stderr);
+    return true;
 }
 
 /* The largest error that is smaller than `below` in the order of error, then position. */
@@ -158,7 +162,7 @@ static sf_status print(const struct job *job, const sf_verify_report *report, co
                        sf_diag *diag)
 {
     struct printing printing = {report, shrunk};
-    if (job->options.progress)
+    if (job->options.listener)
         fputs("\r\033[K", stderr);
     if (!report || report->rank > 0)
         return SF_OK;
@@ -290,7 +294,7 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "--threads is too large");
     job.options.threads = (int)threads;
     if (isatty(STDERR_FILENO))
-        job.options.progress = show_progress;
+        job.options.listener = show_progress;
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(verify(&job, diag), diag);
 }

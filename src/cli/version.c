@@ -20,7 +20,7 @@ static void print_json(void)
 {
     printf("{\n  \"version\": \"%s\",\n  \"compiler\": \"%s\",\n  \"target\": \"%s\",\n"
            "  \"features\": {",
-           SF_VERSION, SF_BUILD_COMPILER, SF_BUILD_TARGET);
+           sf_version(), SF_BUILD_COMPILER, SF_BUILD_TARGET);
     for (int i = 0; i < FEATURES; i++)
         printf("%s\n    \"%s\": %s", i ? "," : "", features[i].name,
                features[i].in ? "true" : "false");
@@ -48,7 +48,8 @@ int sf_cli_version(int argc, char **argv)
         print_json();
         return SF_EXIT_GOOD;
     }
-    printf("sheaf %s\ncompiler: %s\ntarget: %s\n", SF_VERSION, SF_BUILD_COMPILER, SF_BUILD_TARGET);
+    printf("sheaf %s\ncompiler: %s\ntarget: %s\n", sf_version(), SF_BUILD_COMPILER,
+           SF_BUILD_TARGET);
     for (int i = 0; i < FEATURES; i++)
         printf("%s: %s (%s)\n", features[i].name, features[i].in ? "in" : "out", features[i].what);
     printf("matrix products: %s\n", sf_gemm_library());

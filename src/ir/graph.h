@@ -48,16 +48,7 @@ typedef struct sf_value_info {
     uint32_t index; /* which result or argument it is */
 } sf_value_info;
 
-/* What an argument of the step is for. */
-typedef enum sf_role {
-    SF_ROLE_PARAM,
-    SF_ROLE_STATE, /* of the optimizer */
-    SF_ROLE_BATCH,
-    SF_ROLE_KEY,
-    SF_ROLE_OTHER,
-    SF_ROLE_COUNT
-} sf_role;
-const char *sf_role_name(sf_role role);
+enum { SF_ROLE_COUNT = SF_ROLE_OTHER + 1 };
 
 /* How something was found out; shown to the user. */
 typedef enum sf_source {

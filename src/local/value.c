@@ -13,7 +13,7 @@ void local_record(local_builder *b, sf_value value, sf_value whole, const sf_lay
 
 void local_set(local_builder *b, uint32_t version, sf_value value)
 {
-    const sf_version *v = &b->moves->versions[version];
+    const sf_value_version *v = &b->moves->versions[version];
     b->versions[version].value = value;
     local_record(b, value, v->value, v->layout);
     b->local->pieces[value].moved = v->move != SF_NONE;

@@ -31,7 +31,7 @@ static uint32_t add_version(walk *w, sf_value value, const sf_layout *layout, in
 {
     sf_moves *m = w->out;
     uint32_t at = (uint32_t)m->nversions;
-    sf_version version = {value, layout, phase, move, at, SF_NONE};
+    sf_value_version version = {value, layout, phase, move, at, SF_NONE};
     SF_PUSH(w->arena, m->versions, m->nversions, m->version_capacity, version);
     if (m->made[value] == SF_NONE)
         m->made[value] = at;
@@ -54,7 +54,7 @@ static uint32_t add_move_step(walk *w, bool is_move, uint32_t index)
 /* To stand behind what makes its operand, in the phase of that. */
 static void move_up(walk *w, uint32_t step, sf_moving *move)
 {
-    const sf_version *from = &w->out->versions[w->out->versions[move->from].same];
+    const sf_value_version *from = &w->out->versions[w->out->versions[move->from].same];
     const sf_node *maker = sf_maker(w->graph, move->value);
     if (from->move != SF_NONE) {
         w->behind[step] = w->behind[w->step_of_move[from->move]];
@@ -120,7 +120,7 @@ static sf_status want_version(walk *w, sf_value value, const sf_layout *layout, 
     const sf_way *best = NULL;
     uint32_t from = SF_NONE;
     for (uint32_t v = w->out->made[value]; v != SF_NONE; v = w->out->versions[v].next) {
-        const sf_version *version = &w->out->versions[v];
+        const sf_value_version *version = &w->out->versions[v];
         if (version->phase != ANY_PHASE && version->phase != (int)w->phase)
             continue;
         if (sf_layout_equal(version->layout, layout)) {
@@ -224,7 +224,7 @@ typedef struct filling {
 
 static void close_bucket(filling *f, uint32_t version)
 {
-    const sf_version *v = &f->m->versions[version];
+    const sf_value_version *v = &f->m->versions[version];
     if (v->move != SF_NONE && f->m->moves[v->move].bucket != SF_NONE)
         f->closed[f->m->moves[v->move].bucket] = true;
 }
@@ -303,7 +303,7 @@ static void reserve_reads(walk *w)
     sf_moves *m = w->out;
     const sf_graph *graph = w->graph;
     m->version_capacity = graph->nvalues + graph->nvalues / 8 + 16;
-    m->versions = SF_ARRAY(w->arena, m->version_capacity, sf_version);
+    m->versions = SF_ARRAY(w->arena, m->version_capacity, sf_value_version);
     m->step_capacity = w->behind_capacity = graph->nnodes + graph->nnodes / 8 + 16;
     m->steps = SF_ARRAY(w->arena, m->step_capacity, sf_step_item);
     w->behind = SF_ARRAY(&w->scratch, w->behind_capacity, uint32_t);

@@ -21,14 +21,14 @@
  * last one, beside which nothing is left to compute, to be soon over. */
 enum { SF_BUCKET_BYTES = 8 << 20 };
 
-typedef struct sf_version {
+typedef struct sf_value_version {
     sf_value value;
     const sf_layout *layout; /* in the plan, or with the moves */
     int phase;               /* the only one that may use it, or -1 */
     uint32_t move;           /* that makes it; SF_NONE: as made */
     uint32_t same; /* the version that it is, where only axes of one rank differ; else itself */
     uint32_t next; /* of the value, or SF_NONE */
-} sf_version;
+} sf_value_version;
 
 typedef struct sf_moving {
     sf_value value;
@@ -55,7 +55,7 @@ typedef struct sf_step_item {
 typedef struct sf_moves {
     const sf_graph *graph;
     const sf_plan *plan;
-    sf_version *versions;
+    sf_value_version *versions;
     size_t nversions, version_capacity;
     uint32_t *made; /* by value of the top block: the version as made */
     sf_moving *moves;

@@ -2,8 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "cluster/cost.h"
 #include "cluster/library.h"
 #include "report/table.h"
@@ -209,7 +210,7 @@ static void list_json(sf_buf *out)
 struct job {
     const sf_cluster *cluster; /* NULL: the library */
     sf_show_options options;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -225,21 +226,20 @@ static sf_status write_cluster(void *context)
         sf_cluster_write(job->cluster, &out);
     else
         put_cluster_text(job->cluster, &job->options, &out);
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     return status;
 }
 
 sf_status sf_cluster_show(const sf_cluster *cluster, const sf_show_options *options,
-                          const char *path, sf_diag *diag)
+                          const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.cluster = cluster, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    struct job job = {.cluster = cluster, .output = output, .diag = diag};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(write_cluster, &job, diag);
 }
 
-sf_status sf_cluster_list(const sf_show_options *options, const char *path, sf_diag *diag)
+sf_status sf_cluster_list(const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    return sf_cluster_show(NULL, options, path, diag);
+    return sf_cluster_show(NULL, options, output, diag);
 }

@@ -1,9 +1,10 @@
 /* In what two plans of one step differ. */
 #include <string.h>
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/plan.h"
@@ -295,7 +296,7 @@ static void put_diff_text(differ *d, const rows *arguments, const rows *nodes, s
 
 struct job {
     differ d;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -311,7 +312,7 @@ static sf_status write_diff(void *context)
         put_diff_json(d, &arguments, &nodes, &out);
     else
         put_diff_text(d, &arguments, &nodes, &out);
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&d->arena);
     return status;
@@ -319,12 +320,11 @@ static sf_status write_diff(void *context)
 
 sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                        const char *left_name, const char *right_name,
-                       const sf_show_options *options, const char *path, sf_diag *diag)
+                       const sf_show_options *options, const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.path = path, .diag = diag};
+    struct job job = {.output = output, .diag = diag};
     job.d = (differ){.graph = graph, .plans = {left, right}, .names = {left_name, right_name}};
-    if (options)
-        job.d.options = *options;
+    SF_TRY(sf_options_take(options, &job.d.options, sizeof job.d.options, diag));
     job.d.options.all = job.d.options.all || job.d.options.json;
     return sf_guarded(write_diff, &job, diag);
 }

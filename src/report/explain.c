@@ -1,7 +1,8 @@
 #include "report/explain.h"
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "run/runner.h"
 
 static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
@@ -36,7 +37,8 @@ static sf_status price_plan(sf_explanation *e)
 
 struct job {
     sf_explanation e;
-    const char *what, *path;
+    const char *what;
+    const sf_output *output;
 };
 
 static sf_status explain_plan(struct job *job, sf_buf *out)
@@ -57,20 +59,19 @@ static sf_status write_explanation(void *context)
     sf_buf out = {0};
     sf_status status = explain_plan(job, &out);
     if (status == SF_OK)
-        status = sf_file_write(job->path, out.text, out.length, job->e.diag);
+        status = sf_output_write(job->output, &out, job->e.diag);
     sf_buf_free(&out);
     sf_arena_free(&job->e.arena);
     return status;
 }
 
 sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
-                          const char *what, const sf_show_options *options, const char *path,
+                          const char *what, const sf_show_options *options, const sf_output *output,
                           sf_diag *diag)
 {
-    struct job job = {.what = what, .path = path};
+    struct job job = {.what = what, .output = output};
     job.e = (sf_explanation){.plan = plan, .graph = graph, .cluster = cluster, .diag = diag};
-    if (options)
-        job.e.options = *options;
+    SF_TRY(sf_options_take(options, &job.e.options, sizeof job.e.options, diag));
     if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
                        sf_plan_ranks(plan), sf_cluster_devices(cluster));

@@ -2,9 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "local/local.h"
 #include "op/op.h"
 #include "op/slots.h"
@@ -205,7 +206,7 @@ struct job {
     const sf_plan *plan;
     const sf_graph *graph;
     sf_show_options options;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -221,17 +222,16 @@ static sf_status write_plan(void *context)
         put_plan_json(local, &summary, &out);
     else
         put_plan_text(local, &summary, &job->options, &out);
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_local_free(local);
     return status;
 }
 
 sf_status sf_plan_show(const sf_plan *plan, const sf_graph *graph, const sf_show_options *options,
-                       const char *path, sf_diag *diag)
+                       const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.plan = plan, .graph = graph, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    struct job job = {.plan = plan, .graph = graph, .output = output, .diag = diag};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(write_plan, &job, diag);
 }

@@ -1,14 +1,15 @@
 #include "report/show.h"
 
-#include "base/file.h"
+#include "api/options.h"
 #include "base/guard.h"
+#include "base/output.h"
 #include "run/runner.h"
 
 struct job {
     const sf_graph *graph; /* NULL: the table of ops */
     bool program;
     sf_show_options options;
-    const char *path;
+    const sf_output *output;
     sf_diag *diag;
 };
 
@@ -32,28 +33,27 @@ static sf_status write_page(void *context)
     } else {
         sf_ops_text(&out);
     }
-    sf_status status = sf_file_write(job->path, out.text, out.length, job->diag);
+    sf_status status = sf_output_write(job->output, &out, job->diag);
     sf_buf_free(&out);
     return status;
 }
 
-sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const char *path,
+sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const sf_output *output,
                   sf_diag *diag)
 {
-    struct job job = {.graph = graph, .path = path, .diag = diag};
-    if (options)
-        job.options = *options;
+    struct job job = {.graph = graph, .output = output, .diag = diag};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     return sf_guarded(write_page, &job, diag);
 }
 
-sf_status sf_show_program(const sf_graph *graph, const char *path, sf_diag *diag)
+sf_status sf_show_program(const sf_graph *graph, const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.graph = graph, .program = true, .path = path, .diag = diag};
+    struct job job = {.graph = graph, .program = true, .output = output, .diag = diag};
     return sf_guarded(write_page, &job, diag);
 }
 
-sf_status sf_show_ops(const char *path, sf_diag *diag)
+sf_status sf_show_ops(const sf_output *output, sf_diag *diag)
 {
-    struct job job = {.path = path, .diag = diag};
+    struct job job = {.output = output, .diag = diag};
     return sf_guarded(write_page, &job, diag);
 }

@@ -40,7 +40,7 @@ static void add_storage(standing *s, double bytes, sf_memory_kind kind, uint32_t
 
 static double version_bytes(const standing *s, uint32_t version)
 {
-    const sf_version *v = &s->moves->versions[version];
+    const sf_value_version *v = &s->moves->versions[version];
     return sf_piece_bytes(sf_type_of(s->efforts->graph, v->value), v->layout, s->mesh);
 }
 

@@ -110,7 +110,7 @@ static int64_t flight_behind(const walk *w, uint32_t version)
 /* Whether the version is there now: nothing that it needs is under way, or put off. */
 static bool is_there(const walk *w, uint32_t version)
 {
-    const sf_version *v = &w->moves->versions[w->moves->versions[version].same];
+    const sf_value_version *v = &w->moves->versions[w->moves->versions[version].same];
     const sf_node *maker = sf_maker(w->efforts->graph, v->value);
     int64_t behind = flight_behind(w, version);
     if (behind == UNBEGUN || (behind >= 0 && w->flights[behind].end > w->now))
@@ -181,8 +181,8 @@ static void cut_inst(walk *w, uint32_t inst)
     for (uint32_t k = f->first_of[inst]; k < f->first_of[inst + 1]; k++) {
         uint32_t id = f->nodes_of[k];
         for (uint32_t r = 0; r < m->nreads[id]; r++) {
-            const sf_version *read = &m->versions[m->reads[m->first_read[id] + r]];
-            const sf_version *same = &m->versions[read->same];
+            const sf_value_version *read = &m->versions[m->reads[m->first_read[id] + r]];
+            const sf_value_version *same = &m->versions[read->same];
             const sf_node *maker = sf_maker(f->graph, same->value);
             if (!maker || f->made[same->value] != inst + 1)
                 continue;
@@ -238,7 +238,7 @@ static void run_cut_inst(walk *w, item at)
 /* Whether the version is as it is made within what is to be run. */
 static bool is_inside_inst(const walk *w, item at, uint32_t version)
 {
-    const sf_version *v = &w->moves->versions[w->moves->versions[version].same];
+    const sf_value_version *v = &w->moves->versions[w->moves->versions[version].same];
     const sf_node *maker = sf_maker(w->efforts->graph, v->value);
     return v->move == SF_NONE && maker && w->efforts->nodes[maker->id].inst == at.index &&
            is_in_bucket(w, at, maker->id);
@@ -337,7 +337,7 @@ static void find_moments(walk *w)
     uint32_t *moments = w->moments = SF_ARRAY(w->arena, m->nmoves, uint32_t);
     for (size_t i = 0; i < m->nmoves; i++) {
         const sf_moving *move = &m->moves[i];
-        const sf_version *from = &m->versions[m->versions[move->from].same];
+        const sf_value_version *from = &m->versions[m->versions[move->from].same];
         uint32_t behind = from->move != SF_NONE ? moments[from->move] : moment_made(w, move->value);
         uint32_t wanted = sf_moment(inst_of_reader(w, move), SF_BEFORE);
         moments[i] = sf_starts_early(move) || wanted < behind ? behind : wanted;

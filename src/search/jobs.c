@@ -363,14 +363,16 @@ static sf_status collect_plan(search *s, job *j)
 
 /* Running ---------------------------------------------------------------------------------------- */
 
-static void say_progress(const search *s)
+static void say_progress(search *s)
 {
     char text[96];
-    if (!s->options->progress)
+    if (!s->options->listener || atomic_load(&s->asked))
         return;
     snprintf(text, sizeof text, "%s: %zu of %zu", s->stage, s->first + atomic_load(&s->done),
              s->njobs);
-    s->options->progress(s->options->context, text);
+    sf_event event = {.size = sizeof event, .kind = SF_EVENT_STAGE, .text = text};
+    if (!s->options->listener(s->options->context, &event))
+        atomic_store(&s->asked, true);
 }
 
 static void work_on_jobs(void *context, int part, int64_t first, int64_t end)
@@ -416,7 +418,7 @@ static sf_status collect_jobs(search *s)
 /* Whether the time is up and there is an answer. */
 static bool is_enough(const search *s)
 {
-    return search_best_seconds(s) < HUGE_VAL && sf_now() > s->ground.deadline;
+    return search_best_seconds(s) < HUGE_VAL && sf_ground_is_over(&s->ground);
 }
 
 sf_status search_run(search *s, const char *stage, bool must)

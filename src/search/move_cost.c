@@ -38,8 +38,8 @@ double sf_move_seconds_together(void *context, const sf_mesh *mesh, sf_move_kind
 sf_copies sf_copies_of(const sf_efforts *efforts, const sf_moves *moves, const sf_moving *move)
 {
     const sf_mesh *mesh = &moves->plan->mesh;
-    const sf_version *from = &moves->versions[moves->versions[move->from].same];
-    const sf_version *to = &moves->versions[move->to];
+    const sf_value_version *from = &moves->versions[moves->versions[move->from].same];
+    const sf_value_version *to = &moves->versions[move->to];
     sf_copies copies = {0};
     if (sf_is_local_move(move->kind))
         return copies;

@@ -21,6 +21,11 @@ enum { MOST_TRIES = 5 };
 /* What is hidden is not free: more of it would not be. */
 #define LEAST_GUESS 0.1
 
+bool sf_ground_is_over(const sf_ground *ground)
+{
+    return sf_now() > ground->deadline || (ground->asked && atomic_load(ground->asked));
+}
+
 bool sf_priced_better(const sf_priced *a, const sf_priced *b)
 {
     if (!a->breaks != !b->breaks)
@@ -238,7 +243,7 @@ static sf_status run_axes_round(refiner *r, bool cold, bool *improved)
         room = cold ? room / mesh.axes[a].size : 1;
         if (r->options->axes && !(r->options->axes >> a & 1))
             continue;
-        if (!cold && sf_now() > r->ground->deadline)
+        if (!cold && sf_ground_is_over(r->ground))
             return SF_OK;
         if (is_new_plan(r, a))
             SF_TRY(try_axis(r, a, room, improved));

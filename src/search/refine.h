@@ -10,6 +10,8 @@
 #ifndef SF_SEARCH_REFINE_H
 #define SF_SEARCH_REFINE_H
 
+#include <stdatomic.h>
+
 #include "search/axis/axis.h"
 #include "search/price.h"
 
@@ -30,12 +32,16 @@ typedef struct sf_ground {
     double gap; /* at which the solver may stop */
     /* On sf_now, HUGE_VAL: none; past it no axis is begun, but for the first round of a cold beginning. */
     double deadline;
-    int nspaces; /* one for each size of an axis to solve */
+    atomic_bool *asked; /* or NULL: somebody asked to stop, as if the deadline had passed */
+    int nspaces;        /* one for each size of an axis to solve */
     const sf_axis_space **spaces;
     int npins; /* texts of the user */
     const char *const *pins;
     const sf_names *names; /* of the step, where there are pins */
 } sf_ground;
+
+/* Whether the deadline has passed, or somebody asked to stop. */
+bool sf_ground_is_over(const sf_ground *ground);
 
 /* A plan with its price. */
 typedef struct sf_priced {

@@ -298,7 +298,7 @@ static sf_status try_cluster(search *s)
     if (meshes.all.count == 0)
         return search_fail_meshes(s);
     SF_TRY(price_recipes(s, &meshes.all));
-    if (s->nnames == 0 && sf_now() < s->ground.deadline)
+    if (s->nnames == 0 && !sf_ground_is_over(&s->ground))
         SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
     if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
         SF_TRY(try_groups(s, 1));
@@ -378,6 +378,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                     .known = HUGE_VAL,
                     .gap = SOLVER_GAP,
                     .deadline = options->seconds > 0 ? sf_now() + options->seconds : HUGE_VAL,
+                    .asked = &s.asked,
                     .spaces = s.spaces,
                     .npins = options->npins,
                     .pins = options->pins};

@@ -31,6 +31,7 @@
 #define SF_SEARCH_SEARCH_H
 
 #include "search/refine.h"
+#include "sheaf/event.h"
 
 typedef struct sf_search_options {
     const sf_cluster *cluster;
@@ -44,7 +45,7 @@ typedef struct sf_search_options {
     double seconds;          /* stop refining then; 0: no limit */
     bool recipes_only;
     sf_threads *threads;
-    void (*progress)(void *context, const char *text); /* on the calling thread; or NULL */
+    sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */
     void *context;
 } sf_search_options;
 

@@ -28,8 +28,10 @@ void sf_budget_report(sf_budget *budget, bool feasible, int64_t cost, int64_t bo
         budget->known = true;
         budget->known_cost = cost;
     }
-    if (!options->on_progress || budget->asked)
+    if (!options->listener || budget->asked)
         return;
-    sf_progress progress = {sf_now() - budget->started, budget->known, budget->known_cost, bound};
-    budget->asked = options->on_progress(options->context, &progress);
+    sf_solve_progress progress = {sf_now() - budget->started, budget->known, budget->known_cost,
+                                  bound};
+    sf_event event = {.size = sizeof event, .kind = SF_EVENT_SOLVE, .solve = &progress};
+    budget->asked = !options->listener(options->context, &event);
 }

@@ -30,7 +30,7 @@ typedef struct sf_budget {
     const sf_solve_options *options;
     double started, deadline; /* on sf_now; HUGE_VAL: none */
     int64_t work, work_limit; /* done until now, and INT64_MAX where there is no limit */
-    bool asked;               /* the callback asked to stop */
+    bool asked;               /* the listener asked to stop */
     sf_threads *threads;      /* borrowed; NULL: the caller's alone */
     bool known;               /* an answer of this cost is known, to whoever reports */
     int64_t known_cost;

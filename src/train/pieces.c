@@ -1,5 +1,7 @@
 #include "train/pieces.h"
 
+#include <string.h>
+
 const sf_type *sf_holder_type(const sf_holder *holder, uint32_t argument)
 {
     return holder->engine ? sf_engine_argument_type(holder->engine, argument)
@@ -52,4 +54,40 @@ bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument)
             sf_mesh_coordinate(&pieces->mesh, pieces->rank, a) != 0)
             return false;
     return true;
+}
+
+/* Between processes every element comes from one rank: a sum of bits in which the others have zeros. */
+static sf_status add_bits(sf_comm *comm, void *data, size_t bytes, sf_diag *diag)
+{
+    int size = sf_comm_size(comm);
+    sf_arena scratch = {0};
+    int *ranks = SF_ARRAY(&scratch, size, int);
+    sf_transfer_part part = {.in = data, .out = data, .count = (int64_t)bytes};
+    sf_transfer sum = {.kind = SF_ALL_REDUCE,
+                       .dtype = SF_U8,
+                       .monoid = SF_MONOID_OR,
+                       .nparts = 1,
+                       .parts = &part,
+                       .what = "pieces, to put them together"};
+    sf_group *world;
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    sf_status status = sf_comm_group(comm, ranks, size, diag, &world);
+    if (status == SF_OK)
+        status = sf_comm_run(world, &sum, diag);
+    sf_arena_free(&scratch);
+    return status;
+}
+
+sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *piece,
+                         const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag)
+{
+    size_t bytes = (size_t)sf_type_bytes(type);
+    bool processes = comm && sf_comm_mpi_size() > 0;
+    sf_runs runs = sf_runs_of(&pieces->layouts[index], &pieces->mesh, pieces->rank, type);
+    if (processes && bytes > 0)
+        memset(whole, 0, bytes);
+    if (sf_pieces_is_first(pieces, index))
+        sf_paste_piece(runs, sf_dtype_get(type->dtype)->bytes, piece, whole);
+    return processes && bytes > 0 ? add_bits(comm, whole, bytes, diag) : SF_OK;
 }

@@ -37,6 +37,10 @@ sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument);
 /* Whether the piece is not all of the argument. */
 bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument);
 
+/* Puts a piece, as `layouts` has it for `index`, where it belongs in the whole, of that type; ranks as sf_seat_read. */
+sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *piece,
+                         const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag);
+
 /* Whether this rank is the first of those that hold the same piece of the argument. */
 bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument);
 

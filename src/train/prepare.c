@@ -32,10 +32,6 @@ static sf_status check_training_graph(sf_training *run)
 {
     const sf_graph *graph = run->graph;
     bool any = false;
-    run->loss = SF_NONE;
-    for (uint32_t i = 0; i < graph->top->nresults; i++)
-        if (graph->results[i].is_loss && sf_type_of(graph, graph->top->results[i])->count == 1)
-            run->loss = i;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         any = any || graph->arguments[i].next != SF_NONE;
     if (any)
@@ -52,9 +48,9 @@ static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_aren
     uint32_t found = SF_NONE;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (sf_str_is(text, run->graph->arguments[i].name) ||
-            strcmp(run->seat.names[i], clean) == 0)
+            strcmp(run->course.seat.names[i], clean) == 0)
             return i;
-        else if (sf_name_ends(run->seat.names[i], clean) &&
+        else if (sf_name_ends(run->course.seat.names[i], clean) &&
                  !sf_argument_is_kept(&run->graph->arguments[i]))
             found = i;
     return found;
@@ -63,7 +59,7 @@ static uint32_t find_argument_named(const sf_training *run, sf_str text, sf_aren
 /* All elements of the piece, for all steps. */
 static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double value)
 {
-    sf_holder holder = sf_seat_holder(&run->seat);
+    sf_holder holder = sf_seat_holder(&run->course.seat);
     sf_tensor to;
     SF_TRY(sf_holder_lend(&holder, index, true, run->diag, &to));
     for (int64_t i = 0; i < to.type->count; i++) {
@@ -125,78 +121,34 @@ static sf_status find_wanted(sf_training *run)
     return SF_OK;
 }
 
-/* Weights from a checkpoint of several ranks, which must be of this step. */
-static sf_status take_pieces(sf_training *run, const char *path)
-{
-    sf_state state = sf_seat_state(&run->seat);
-    sf_checkpoint_info info;
-    return sf_checkpoint_load(path, &state, &run->mappings, &run->arena, &info, run->diag);
-}
-
-/* Weights for a new run, by rule or from somewhere. */
-static sf_status initialise_state(sf_training *run)
-{
-    const char *init = run->options.init, *const *names = run->seat.names;
-    sf_holder holder = sf_seat_holder(&run->seat);
-    sf_init_rules rules;
-    struct stat info;
-    if (init && !sf_init_is_rules(init) && stat(init, &info) == 0) {
-        char found[SF_PATH_SIZE];
-        const char *path = init;
-        if (S_ISDIR(info.st_mode)) {
-            SF_TRY(sf_checkpoint_find(init, found, run->diag));
-            if (!*found)
-                return sf_fail(run->diag, SF_EINPUT, (sf_loc){init, 0, 0},
-                               "there is no checkpoint in it");
-            size_t room = strlen(found) + sizeof SF_CHECKPOINT_STATE + 1;
-            char *state = sf_arena_alloc(&run->arena, room);
-            snprintf(state, room, "%s/%s", found, SF_CHECKPOINT_STATE);
-            path = state;
-            if (stat(path, &info) != 0)
-                return take_pieces(run, found);
-        }
-        return sf_init_file(&run->seat.pieces, names, path, run->info.seed, &holder, run->diag);
-    }
-    SF_TRY(sf_init_parse(init, &run->arena, run->diag, &rules));
-    return sf_init_random(&run->seat.pieces, names, &rules, run->info.seed, &holder, run->diag);
-}
-
-/* The checkpoint to go on from goes to run->resumed, NULL when there is none. */
-static sf_status find_checkpoint(sf_training *run)
+/* The checkpoint to go on from, "" when there is none. */
+static sf_status find_checkpoint(const sf_training *run, char out[SF_PATH_SIZE])
 {
     const sf_train_options *options = &run->options;
-    const char *from = options->resume_from ? options->resume_from : options->save;
-    char found[SF_PATH_SIZE];
-    if (!options->resume && !options->resume_from)
-        return SF_OK;
-    SF_TRY(sf_checkpoint_find(from, found, run->diag));
-    if (!*found && options->resume_from)
-        return sf_fail(run->diag, SF_EINPUT, (sf_loc){from, 0, 0}, "there is no checkpoint in it");
-    if (*found)
-        run->resumed = sf_arena_string(&run->arena, found, strlen(found));
-    return SF_OK;
+    *out = 0;
+    if (options->resume_from)
+        return sf_course_find(options->resume_from, out, run->diag);
+    return options->resume ? sf_checkpoint_find(options->save, out, run->diag) : SF_OK;
 }
 
 static sf_status load_state(sf_training *run)
 {
-    int64_t seed = run->options.seed;
-    SF_TRY(find_checkpoint(run));
-    run->info.seed = seed < 0 ? 0 : (uint64_t)seed;
-    run->info.graph = sf_graph_hash(run->graph);
-    if (!run->resumed)
-        return initialise_state(run);
-    sf_state state = sf_seat_state(&run->seat);
-    SF_TRY(sf_checkpoint_load(run->resumed, &state, &run->mappings, &run->arena, &run->info,
-                              run->diag));
-    run->saved = run->info.step;
-    if (run->info.step > MOST_STEPS)
-        return sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0}, "too many steps");
-    if (seed >= 0 && (uint64_t)seed != run->info.seed)
-        return sf_fail(run->diag, SF_EUSAGE, (sf_loc){run->resumed, 0, 0},
+    const sf_train_options *options = &run->options;
+    sf_course *course = &run->course;
+    char found[SF_PATH_SIZE];
+    SF_TRY(find_checkpoint(run, found));
+    if (!*found)
+        return sf_course_init(course, options->init, options->has_seed ? options->seed : 0,
+                              run->diag);
+    SF_TRY(sf_course_load(course, found, run->diag));
+    if (course->info.step > MOST_STEPS)
+        return sf_fail(run->diag, SF_EINPUT, (sf_loc){course->resumed, 0, 0}, "too many steps");
+    if (options->has_seed && options->seed != course->info.seed)
+        return sf_fail(run->diag, SF_EUSAGE, (sf_loc){course->resumed, 0, 0},
                        "the run had the seed %" PRIu64
                        "; with another one it would not go on as if "
                        "never stopped",
-                       run->info.seed);
+                       course->info.seed);
     return SF_OK;
 }
 
@@ -206,50 +158,29 @@ static sf_status open_data(sf_training *run)
         .source = run->options.data,
         .tokens_type = run->options.tokens_type,
         .order = run->options.order,
-        .seed = run->info.seed,
+        .seed = run->course.info.seed,
     };
-    SF_TRY(sf_data_open(run->graph, (const char *const *)run->seat.names, run->wanted, &options,
-                        run->diag, &run->data));
-    if (run->resumed && strcmp(run->info.data, run->data.about) != 0) {
-        sf_fail(run->diag, SF_EINPUT, (sf_loc){run->resumed, 0, 0},
-                "the run had other data: \"%s\", not \"%s\"", run->info.data, run->data.about);
-        return sf_hint(run->diag, "--init %s starts a new run from its weights", run->resumed);
+    SF_TRY(sf_data_open(run->graph, (const char *const *)run->course.seat.names, run->wanted,
+                        &options, run->diag, &run->data));
+    if (run->course.resumed && strcmp(run->course.info.data, run->data.about) != 0) {
+        sf_fail(run->diag, SF_EINPUT, (sf_loc){run->course.resumed, 0, 0},
+                "the run had other data: \"%s\", not \"%s\"", run->course.info.data,
+                run->data.about);
+        return sf_hint(run->diag, "--init %s starts a new run from its weights",
+                       run->course.resumed);
     }
-    run->info.data = run->data.about;
+    run->course.info.data = run->data.about;
     return SF_OK;
 }
 
-/* Whether the checkpoint lies in the directory that we save to. */
-static bool is_path_inside(const char *checkpoint, const char *directory)
+static sf_status open_log(sf_training *run)
 {
-    char parent[SF_PATH_SIZE + 8];
-    struct stat a, b;
-    snprintf(parent, sizeof parent, "%s/..", checkpoint);
-    return stat(parent, &a) == 0 && stat(directory, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+    if (!run->options.log || !sf_training_is_first(run))
+        return SF_OK;
+    return sf_log_open(run->options.log, run->diag, &run->log);
 }
 
-static sf_status open_files(sf_training *run)
-{
-    const char *save = run->options.save;
-    char found[SF_PATH_SIZE];
-    if (!sf_training_is_first(run))
-        return save ? sf_checkpoints_join(save, run->diag, &run->checkpoints) : SF_OK;
-    if (run->options.log)
-        SF_TRY(sf_log_open(run->options.log, run->diag, &run->log));
-    if (!save)
-        return SF_OK;
-    SF_TRY(sf_checkpoints_open(save, run->diag, &run->checkpoints));
-    SF_TRY(sf_checkpoint_find(save, found, run->diag));
-    if (!*found || (run->resumed && is_path_inside(run->resumed, save)))
-        return SF_OK;
-    sf_fail(run->diag, SF_EUSAGE, (sf_loc){save, 0, 0},
-            "there are checkpoints of another run in it");
-    sf_hint(run->diag, "--resume goes on with that run; or save to another directory");
-    return SF_EUSAGE;
-}
-
-static sf_status take_seat(sf_training *run)
+static sf_status open_course(sf_training *run)
 {
     sf_seat_options options = {.graph = run->graph,
                                .plan = run->options.plan,
@@ -258,8 +189,8 @@ static sf_status take_seat(sf_training *run)
                                .pool = run->pool,
                                .memory = run->options.memory,
                                .check = run->options.check};
-    SF_TRY(sf_seat_open(&options, run->diag, &run->seat));
-    run->options.engine = run->seat.options.engine;
+    SF_TRY(sf_course_open(&options, run->diag, &run->course));
+    run->options.engine = run->course.seat.options.engine;
     return SF_OK;
 }
 
@@ -269,7 +200,7 @@ static sf_status get_training_ready(sf_training *run)
     SF_TRY(check_training_options(run));
     SF_TRY(check_training_graph(run));
     run->flops = sf_step_flops(run->graph);
-    SF_TRY(take_seat(run));
+    SF_TRY(open_course(run));
     SF_TRY(find_wanted(run));
     SF_TRY(load_state(run));
     return open_data(run);
@@ -298,11 +229,11 @@ static sf_status check_same(sf_training *run)
         const char *what;
         uint64_t value;
     } things[] = {
-        {"step", run->info.graph},
+        {"step", run->course.info.graph},
         {"plan", hash_plan(run)},
-        {"checkpoint to go on from", (uint64_t)run->info.step},
-        {"data", hash_text(run->info.data)},
-        {"seed", run->info.seed},
+        {"checkpoint to go on from", (uint64_t)run->course.info.step},
+        {"data", hash_text(run->course.info.data)},
+        {"seed", run->course.info.seed},
         {"number of steps", (uint64_t)options->steps},
         {"start of the weights (--init)", hash_text(options->init)},
         {"values of arguments (--set)", hash_text(options->set)},
@@ -326,6 +257,8 @@ sf_status sf_training_prepare(sf_training *run)
 {
     SF_TRY(sf_training_settle(run, get_training_ready(run), "getting ready"));
     SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
-    SF_TRY(sf_training_settle(run, open_files(run), "opening files"));
-    return sf_agree_first(run->comm, "the name of the run", run->diag, &run->checkpoints.run);
+    SF_TRY(sf_training_settle(run, open_log(run), "opening files"));
+    if (!run->options.save)
+        return SF_OK;
+    return sf_training_note(run, sf_course_enter(&run->course, run->options.save, run->diag));
 }

@@ -7,11 +7,16 @@ static sf_status take_part(sf_seat *seat, sf_diag *diag)
 {
     const sf_seat_options *options = &seat->options;
     if (!options->plan) {
-        seat->pieces = sf_pieces_whole(options->graph, &seat->arena);
+        seat->pieces = seat->results = sf_pieces_whole(options->graph, &seat->arena);
+        seat->results.layouts = SF_ARRAY(&seat->arena, options->graph->top->nresults, sf_layout);
         return SF_OK;
     }
+    if (options->plan->graph != sf_graph_hash(options->graph))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
     int rank = options->comm ? sf_comm_rank(options->comm) : 0;
     seat->pieces = (sf_pieces){options->graph, options->plan->mesh, rank, options->plan->arguments};
+    seat->results = seat->pieces;
+    seat->results.layouts = options->plan->results;
     return sf_local_new(options->graph, options->plan, rank, diag, &seat->local);
 }
 
@@ -85,14 +90,41 @@ sf_status sf_seat_lend_inputs(sf_seat *seat, const bool *which, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status cut_input(sf_seat *seat, uint32_t argument, sf_diag *diag)
+/* Lends the piece, to be given back. */
+static sf_status cut_piece(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag)
 {
-    const sf_tensor *whole = &seat->inputs[argument];
+    const sf_type *type = sf_pieces_type(&seat->pieces, argument);
     sf_tensor piece;
     SF_TRY(sf_engine_lend(seat->runner.engine, argument, true, diag, &piece));
-    sf_cut_piece(sf_pieces_runs(&seat->pieces, argument), sf_dtype_get(whole->type->dtype)->bytes,
-                 whole->data, piece.data);
+    sf_cut_piece(sf_pieces_runs(&seat->pieces, argument), sf_dtype_get(type->dtype)->bytes, whole,
+                 piece.data);
     return SF_OK;
+}
+
+sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag)
+{
+    SF_TRY(cut_piece(seat, argument, whole, diag));
+    return sf_engine_give_back(seat->runner.engine, argument, diag);
+}
+
+sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *diag)
+{
+    const sf_type *type = sf_pieces_type(&seat->pieces, argument);
+    sf_tensor piece;
+    SF_TRY(sf_engine_lend(seat->runner.engine, argument, false, diag, &piece));
+    SF_TRY(
+        sf_pieces_join(&seat->pieces, argument, piece.data, type, whole, seat->options.comm, diag));
+    return sf_engine_give_back(seat->runner.engine, argument, diag);
+}
+
+sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag)
+{
+    const sf_graph *graph = seat->options.graph;
+    const sf_type *type = sf_type_of(graph, graph->top->results[result]);
+    sf_tensor piece;
+    SF_TRY(sf_engine_see(seat->runner.engine, result, diag, &piece));
+    return sf_pieces_join(&seat->results, result, piece.data, type, whole, seat->options.comm,
+                          diag);
 }
 
 sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag)
@@ -101,7 +133,7 @@ sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag)
         if (!seat->inputs[i].data)
             continue;
         if (seat->wholes[i])
-            SF_TRY(cut_input(seat, i, diag));
+            SF_TRY(cut_piece(seat, i, seat->inputs[i].data, diag));
         seat->inputs[i].data = NULL;
         SF_TRY(sf_engine_give_back(seat->runner.engine, i, diag));
     }

@@ -25,7 +25,8 @@ typedef struct sf_seat {
     sf_arena arena;
     const char **names; /* clean, by argument */
     sf_pieces pieces;
-    sf_local *local; /* or NULL: unsplit */
+    sf_pieces results; /* as pieces, with the layouts of results */
+    sf_local *local;   /* or NULL: unsplit */
     sf_runner runner;
     sf_tensor *inputs; /* by argument: whole; with data while they are lent */
     char **wholes;     /* by argument: where it is filled, of those that are split */
@@ -43,6 +44,15 @@ sf_holder sf_seat_holder(const sf_seat *seat);
  * are handed in. */
 sf_status sf_seat_lend_inputs(sf_seat *seat, const bool *which, sf_diag *diag);
 sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag);
+
+/* Takes this rank's piece of an argument from the whole tensor, row-major. */
+sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_diag *diag);
+
+/* Puts this rank's pieces where they belong in a whole tensor. Ranks that are threads share it, and each part of it is
+ * written by one of them; those that are processes call this together, and each gets all of it. A result is one of the
+ * last step. */
+sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *diag);
+sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag);
 
 sf_status sf_seat_step(sf_seat *seat, sf_diag *diag);
 

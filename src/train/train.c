@@ -8,30 +8,28 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "run/comm/agree.h"
 
-/* Tells the caller. */
-static void tell(const sf_training *run, sf_train_event event, double seconds, const char *path)
+static int64_t count_parameters(const sf_training *run)
 {
-    int64_t parameters = 0;
-    if (!run->options.progress || !sf_training_is_first(run))
-        return;
+    int64_t count = 0;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++)
         if (run->graph->arguments[i].role == SF_ROLE_PARAM)
-            parameters += sf_pieces_type(&run->seat.pieces, i)->count;
+            count += sf_pieces_type(&run->course.seat.pieces, i)->count;
+    return count;
+}
+
+static sf_train_progress progress_of(const sf_training *run, double seconds)
+{
     sf_train_progress progress = {
-        .event = event,
-        .step = run->info.step,
-        .steps = run->options.steps,
-        .path = path,
-        .loss = run->report.loss,
         .seconds = seconds,
         .counts_tokens = run->data.counts_tokens,
-        .left = run->pace * (double)(run->options.steps - run->info.step),
-        .memory = sf_engine_memory(run->seat.runner.engine),
-        .parameters = parameters,
-        .threads = sf_engine_threads(run->seat.runner.engine),
-        .ranks = sf_mesh_size(&run->seat.pieces.mesh),
+        .left = run->pace * (double)(run->options.steps - run->course.info.step),
+        .memory = sf_engine_memory(run->course.seat.runner.engine),
+        .parameters = count_parameters(run),
+        .threads = sf_engine_threads(run->course.seat.runner.engine),
+        .ranks = sf_mesh_size(&run->course.seat.pieces.mesh),
         .engine = run->options.engine,
         .data = run->data.about,
     };
@@ -39,7 +37,25 @@ static void tell(const sf_training *run, sf_train_event event, double seconds, c
         progress.rate = (double)run->data.amount / run->pace;
         progress.flops = run->flops / run->pace;
     }
-    run->options.progress(run->options.context, &progress);
+    return progress;
+}
+
+/* Tells the listener, one rank in each process; once it wants to stop, that holds. */
+static void tell_listener(sf_training *run, sf_event_kind kind, double seconds, const char *text)
+{
+    if (!run->options.listener || !sf_comm_leads(run->comm))
+        return;
+    sf_train_progress progress = progress_of(run, seconds);
+    sf_event event = {.size = sizeof event,
+                      .kind = kind,
+                      .rank = run->course.seat.pieces.rank,
+                      .text = text,
+                      .step = run->course.info.step,
+                      .steps = run->options.steps,
+                      .loss = run->report.loss,
+                      .train = &progress};
+    if (!run->options.listener(run->options.context, &event))
+        run->asked = true;
 }
 
 static sf_status log_start(sf_training *run)
@@ -48,15 +64,15 @@ static sf_status log_start(sf_training *run)
     char hash[20];
     if (!sf_log_begin(log, "start"))
         return SF_OK;
-    snprintf(hash, sizeof hash, "%016" PRIx64, run->info.graph);
-    sf_log_int(log, "step", run->info.step);
+    snprintf(hash, sizeof hash, "%016" PRIx64, run->course.info.graph);
+    sf_log_int(log, "step", run->course.info.step);
     sf_log_int(log, "steps", run->options.steps);
     sf_log_text(log, "graph", hash);
-    sf_log_int(log, "seed", (int64_t)run->info.seed);
+    sf_log_int(log, "seed", (int64_t)run->course.info.seed);
     sf_log_text(log, "engine", run->options.engine);
-    sf_log_int(log, "threads", sf_engine_threads(run->seat.runner.engine));
+    sf_log_int(log, "threads", sf_engine_threads(run->course.seat.runner.engine));
     sf_log_text(log, "data", run->data.about);
-    sf_log_text(log, "resumed", run->resumed);
+    sf_log_text(log, "resumed", run->course.resumed);
     sf_log_int(log, "time", (int64_t)time(NULL));
     return sf_log_end(log, run->diag);
 }
@@ -66,7 +82,7 @@ static sf_status log_step(sf_training *run, double seconds)
     sf_log *log = &run->log;
     if (!sf_log_begin(log, "step"))
         return SF_OK;
-    sf_log_int(log, "step", run->info.step);
+    sf_log_int(log, "step", run->course.info.step);
     sf_log_double(log, "loss", run->report.loss);
     sf_log_double(log, "seconds", seconds);
     if (seconds > 0) {
@@ -74,7 +90,7 @@ static sf_status log_step(sf_training *run, double seconds)
                       (double)run->data.amount / seconds);
         sf_log_double(log, "flops_per_second", run->flops / seconds);
     }
-    sf_log_int(log, "memory", sf_engine_memory(run->seat.runner.engine));
+    sf_log_int(log, "memory", sf_engine_memory(run->course.seat.runner.engine));
     return sf_log_end(log, run->diag);
 }
 
@@ -82,7 +98,7 @@ static sf_status log_saved(sf_training *run, const char *path)
 {
     if (!sf_log_begin(&run->log, "saved"))
         return SF_OK;
-    sf_log_int(&run->log, "step", run->info.step);
+    sf_log_int(&run->log, "step", run->course.info.step);
     sf_log_text(&run->log, "path", path);
     return sf_log_end(&run->log, run->diag);
 }
@@ -91,36 +107,30 @@ static sf_status log_end(sf_training *run)
 {
     if (!sf_log_begin(&run->log, "end"))
         return SF_OK;
-    sf_log_int(&run->log, "step", run->info.step);
+    sf_log_int(&run->log, "step", run->course.info.step);
     sf_log_bool(&run->log, "interrupted", run->report.interrupted);
     sf_log_double(&run->log, "seconds", run->report.seconds);
     return sf_log_end(&run->log, run->diag);
 }
 
-static sf_status save(sf_training *run)
+static sf_status save_state(sf_training *run)
 {
-    int64_t keep = run->options.keep;
-    char path[SF_PATH_SIZE + 32];
-    if (!run->checkpoints.open || run->saved == run->info.step)
+    sf_course *course = &run->course;
+    char path[SF_COURSE_PATH];
+    if (!course->checkpoints.open || course->saved == course->info.step)
         return SF_OK;
-    sf_state state = sf_seat_state(&run->seat);
-    keep = keep == 0 ? 2 : keep < 0 ? 0 : keep;
-    sf_status status = sf_checkpoints_save(&run->checkpoints, &state, &run->info, keep, run->diag);
-    run->settled = status != SF_OK && status != SF_EPEER;
-    SF_TRY(status);
-    run->saved = run->info.step;
-    snprintf(path, sizeof path, "%s/step-%06" PRId64, run->checkpoints.path, run->info.step);
-    tell(run, SF_TRAIN_SAVED, 0, path);
+    SF_TRY(sf_training_note(run, sf_course_save(course, run->options.keep, run->diag)));
+    tell_listener(run, SF_EVENT_SAVED, 0, sf_course_path(course, path));
     return log_saved(run, path);
 }
 
 /* A loss that is no number stays none: saving would only replace good checkpoints by bad ones. */
 static sf_status check_loss(const sf_training *run)
 {
-    if (run->loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
+    if (run->course.loss == SF_NONE || isfinite(run->report.loss) || run->options.ignore_nan)
         return SF_OK;
-    sf_fail(run->diag, SF_EWRONG, SF_NOWHERE, "the loss of step %" PRId64 " is %s", run->info.step,
-            isnan(run->report.loss) ? "not a number" : "infinite");
+    sf_fail(run->diag, SF_EWRONG, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
+            run->course.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
     sf_hint(run->diag, "a smaller learning rate or another --init may help; --ignore-nan goes "
                        "on regardless");
     return SF_EWRONG;
@@ -129,45 +139,43 @@ static sf_status check_loss(const sf_training *run)
 static sf_status make_step(sf_training *run, double *seconds)
 {
     double began = sf_now();
-    sf_seat *seat = &run->seat;
-    SF_TRY(sf_seat_lend_inputs(seat, run->filled, run->diag));
-    SF_TRY(sf_data_batch(&run->data, run->info.step, seat->inputs, run->diag));
-    sf_fill_keys(run->graph, run->info.seed, run->info.step, seat->inputs);
-    SF_TRY(sf_seat_hand_in(seat, run->diag));
-    SF_TRY(sf_seat_step(seat, run->diag));
-    run->info.step++;
-    run->report.step = run->info.step;
+    sf_course *course = &run->course;
+    SF_TRY(sf_seat_lend_inputs(&course->seat, run->filled, run->diag));
+    SF_TRY(sf_data_batch(&run->data, course->info.step, course->seat.inputs, run->diag));
+    sf_fill_keys(run->graph, course->info.seed, course->info.step, course->seat.inputs);
+    SF_TRY(sf_course_step(course, run->diag));
+    run->report.step = course->info.step;
+    run->report.loss = course->last;
     *seconds = sf_now() - began;
     run->pace = run->pace > 0 ? 0.9 * run->pace + 0.1 * *seconds : *seconds;
-    return run->loss == SF_NONE ? SF_OK
-                                : sf_seat_number(seat, run->loss, run->diag, &run->report.loss);
+    return SF_OK;
 }
 
 /* Tells of the step. *stop: whether it is to be the last. */
 static sf_status end_step(sf_training *run, double seconds, bool *stop)
 {
     sf_status status = log_step(run, seconds);
-    tell(run, SF_TRAIN_STEP, seconds, NULL);
+    tell_listener(run, SF_EVENT_STEP, seconds, NULL);
     if (status == SF_OK)
         status = check_loss(run);
-    *stop = run->options.stop && run->options.stop(run->options.context);
-    status = sf_agree_any(run->comm, status, "whether to stop", run->diag, stop);
-    run->settled = status != SF_OK && status != SF_EPEER;
-    return status;
+    *stop = run->asked;
+    return sf_training_note(run,
+                            sf_agree_any(run->comm, status, "whether to stop", run->diag, stop));
 }
 
 static sf_status loop(sf_training *run)
 {
     int64_t every = run->options.save_every ? run->options.save_every : 100;
     bool stop = false;
-    while (run->info.step < run->options.steps && !stop) {
+    while (run->course.info.step < run->options.steps && !stop) {
         double seconds;
         SF_TRY(make_step(run, &seconds));
         SF_TRY(end_step(run, seconds, &stop));
-        if (stop || run->info.step == run->options.steps || run->info.step % every == 0)
-            SF_TRY(save(run));
+        if (stop || run->course.info.step == run->options.steps ||
+            run->course.info.step % every == 0)
+            SF_TRY(save_state(run));
     }
-    run->report.interrupted = stop && run->info.step < run->options.steps;
+    run->report.interrupted = stop && run->course.info.step < run->options.steps;
     return SF_OK;
 }
 
@@ -177,8 +185,8 @@ static sf_status write_profile(sf_training *run)
     if (!run->options.profile || !sf_training_is_first(run))
         return SF_OK;
     sf_buf text = {0};
-    sf_engine_profile(run->seat.runner.engine, &text);
-    sf_status status = sf_file_write(run->options.profile, text.text, text.length, run->diag);
+    sf_engine_profile(run->course.seat.runner.engine, &text);
+    sf_status status = sf_output_write(run->options.profile, &text, run->diag);
     sf_buf_free(&text);
     return status;
 }
@@ -187,9 +195,9 @@ static sf_status train(sf_training *run)
 {
     double began = sf_now();
     SF_TRY(sf_training_prepare(run));
-    run->report.first = run->report.step = run->info.step;
+    run->report.first = run->report.step = run->course.info.step;
     SF_TRY(log_start(run));
-    tell(run, SF_TRAIN_START, 0, run->resumed);
+    tell_listener(run, SF_EVENT_START, 0, run->course.resumed);
     SF_TRY(loop(run));
     run->report.seconds = sf_now() - began;
     SF_TRY(write_profile(run));
@@ -198,10 +206,9 @@ static sf_status train(sf_training *run)
 
 sf_status sf_training_run(sf_training *run)
 {
-    run->saved = -1;
     sf_status status = train(run);
     sf_data_close(&run->data);
-    sf_seat_close(&run->seat);
+    sf_course_close(&run->course);
     sf_buf_free(&run->log.line);
     sf_arena_free(&run->arena);
     return status;
@@ -210,7 +217,6 @@ sf_status sf_training_run(sf_training *run)
 void sf_training_end(sf_training *run)
 {
     sf_log_close(&run->log);
-    sf_checkpoints_close(&run->checkpoints);
-    sf_mappings_close(&run->mappings);
+    sf_course_end(&run->course);
     sf_mappings_close(&run->data.mappings);
 }

@@ -3,9 +3,9 @@
 #define SF_TRAIN_TRAIN_H
 
 #include "sheaf/train.h"
+#include "train/course.h"
 #include "train/data.h"
 #include "train/log.h"
-#include "train/seat.h"
 
 /* A run. Zeroed but for the first four and the report; belongs outside of the guard, because it holds
  * files: sf_training_end closes them, after a jump too. */
@@ -18,19 +18,14 @@ typedef struct sf_training {
     sf_train_report report;
 
     sf_arena arena;
-    sf_seat seat;
-    bool *wanted;        /* by argument: from the data */
-    bool *filled;        /* by argument: anew for each step, from the data or as a key */
-    bool settled;        /* it failed, and all ranks know */
-    uint32_t loss;       /* result, or SF_NONE */
-    double flops;        /* of a step */
-    double pace;         /* seconds of a step, smoothed; 0 before the first */
-    int64_t saved;       /* step of the last checkpoint, -1: none */
-    const char *resumed; /* checkpoint that this run began from, or NULL */
-    sf_checkpoint_info info;
-    sf_mappings mappings; /* the checkpoint, while it is read */
+    sf_course course;
+    bool *wanted; /* by argument: from the data */
+    bool *filled; /* by argument: anew for each step, from the data or as a key */
+    bool settled; /* it failed, and all ranks know */
+    bool asked;   /* the listener wants to stop */
+    double flops; /* of a step */
+    double pace;  /* seconds of a step, smoothed; 0 before the first */
     sf_data data;
-    sf_checkpoints checkpoints;
     sf_log log;
 } sf_training;
 
@@ -42,6 +37,9 @@ void sf_training_end(sf_training *training);
 
 /* Engine, state and data, ready for the first step. */
 sf_status sf_training_prepare(sf_training *training);
+
+/* A status that all ranks share, unless it is SF_EPEER: notes that, and returns it. */
+sf_status sf_training_note(sf_training *training, sf_status status);
 
 /* sf_agree on what each rank did by itself. */
 sf_status sf_training_settle(sf_training *training, sf_status mine, const char *what);

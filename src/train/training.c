@@ -49,14 +49,18 @@ void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_t
     }
 }
 
-sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
+sf_status sf_training_note(sf_training *run, sf_status status)
 {
-    sf_status status = sf_agree(run->comm, mine, what, run->diag);
     run->settled = status != SF_OK && status != SF_EPEER;
     return status;
 }
 
+sf_status sf_training_settle(sf_training *run, sf_status mine, const char *what)
+{
+    return sf_training_note(run, sf_agree(run->comm, mine, what, run->diag));
+}
+
 bool sf_training_is_first(const sf_training *run)
 {
-    return run->seat.pieces.rank == 0;
+    return run->course.seat.pieces.rank == 0;
 }

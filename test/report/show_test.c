@@ -135,7 +135,7 @@ static void check_no_memory(const sf_graph *graph, const sf_show_options *option
     sf_status status = SF_ENOMEM;
     for (long n = 0; status == SF_ENOMEM; n++) {
         sf_mem_fail_after(n);
-        status = sf_show(graph, options, "/dev/null", NULL);
+        status = sf_show(graph, options, &(sf_output){.path = "/dev/null"}, NULL);
         sf_mem_fail_after(-1);
         assert_true(status == SF_OK || status == SF_ENOMEM);
         assert_int_equal(sf_mem_live(), live);

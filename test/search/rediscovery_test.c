@@ -258,7 +258,7 @@ static void test_margin(void **state)
     (void)state;
     finding f;
     load("gpt-long", &f);
-    search(&f, "1x8xV100", 2, 0, 0);
+    search(&f, "1x8xV100", 2, 0, -1);
     assert_string_equal(f.plan->recipe, "");
     double best = f.plan->predicted->seconds, recipe = 1e9;
     for (int i = 0; i < f.plan->predicted->nalternatives; i++) {

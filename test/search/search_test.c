@@ -221,7 +221,7 @@ static void test_no_margin(void **state)
     (void)state;
     mlp m = {1024, 512, 8192, 3};
     sf_graph *graph = make_mlp(&m);
-    sf_plan *plan = search_margin(graph, "1x8xV100", 0, 0, 3, 0);
+    sf_plan *plan = search_margin(graph, "1x8xV100", 0, -1, 3, 0);
     double recipe = HUGE_VAL, best = HUGE_VAL;
     for (int i = 0; i < plan->predicted->nalternatives; i++) {
         const sf_alternative *a = &plan->predicted->alternatives[i];

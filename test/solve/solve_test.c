@@ -150,11 +150,11 @@ static void test_infeasible(void **state)
     sf_arena_free(&arena);
 }
 
-static bool stop_at_once(void *context, const sf_progress *progress)
+static bool stop_at_once(void *context, const sf_event *event)
 {
-    (void)progress;
+    assert_true(event->kind == SF_EVENT_SOLVE && event->solve);
     ++*(int *)context;
-    return true;
+    return false;
 }
 
 static void test_options(void **state)
@@ -172,7 +172,7 @@ static void test_options(void **state)
     sf_shape shape = {"large", 300, 9, 400, 0, 1000, 50, 60, false};
     int calls = 0;
     sf_draw_problem(&shape, 5, &arena, &problem);
-    sf_solve_options options = {.seconds = 60, .on_progress = stop_at_once, .context = &calls};
+    sf_solve_options options = {.seconds = 60, .listener = stop_at_once, .context = &calls};
     result = solve(&problem, &options, 0, &arena);
     assert_int_equal(result.stop, SF_STOP_ASKED);
     assert_int_equal(calls, 1);

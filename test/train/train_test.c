@@ -40,19 +40,14 @@ struct seen {
     sf_train_progress last;
 };
 
-static void see(void *context, const sf_train_progress *progress)
+static bool see(void *context, const sf_event *event)
 {
     struct seen *seen = context;
-    seen->events[progress->event]++;
-    if (progress->event == SF_TRAIN_STEP && progress->step <= 100)
-        seen->losses[progress->step - 1] = progress->loss;
-    seen->last = *progress;
-}
-
-static bool stop(void *context)
-{
-    struct seen *seen = context;
-    return seen->stop_at > 0 && seen->last.step >= seen->stop_at;
+    seen->events[event->kind]++;
+    if (event->kind == SF_EVENT_STEP && event->step <= 100)
+        seen->losses[event->step - 1] = event->loss;
+    seen->last = *event->train;
+    return seen->stop_at == 0 || event->step < seen->stop_at;
 }
 
 static sf_train_options options_of(const char *io, struct seen *seen)
@@ -61,8 +56,7 @@ static sf_train_options options_of(const char *io, struct seen *seen)
         .data = io,
         .init = io,
         .engine = "oracle",
-        .progress = see,
-        .stop = stop,
+        .listener = see,
         .context = seen,
     };
 }
@@ -87,9 +81,9 @@ static void test_losses(void **state)
         sf_train_report report;
         assert_int_equal(sf_train(graph, &options, NULL, &report), SF_OK);
         assert_int_equal(report.step, 4);
-        assert_int_equal(seen.events[SF_TRAIN_START], 1);
-        assert_int_equal(seen.events[SF_TRAIN_STEP], 4);
-        assert_int_equal(seen.events[SF_TRAIN_SAVED], 0);
+        assert_int_equal(seen.events[SF_EVENT_START], 1);
+        assert_int_equal(seen.events[SF_EVENT_STEP], 4);
+        assert_int_equal(seen.events[SF_EVENT_SAVED], 0);
         assert_true(seen.last.flops > 0 && seen.last.rate > 0 && seen.last.memory > 0);
         const sf_tensor *losses = sf_safetensors_find(&file, "losses");
         for (int k = 0; k < 4; k++) {
@@ -119,7 +113,7 @@ static void test_stop_and_resume(void **state)
     options.save = save;
     options.resume = true;
     assert_int_equal(sf_train(graph, &options, NULL, &report), SF_OK);
-    assert_true(report.interrupted && report.step == 3 && part.events[SF_TRAIN_SAVED] == 1);
+    assert_true(report.interrupted && report.step == 3 && part.events[SF_EVENT_SAVED] == 1);
     part.stop_at = 0;
     assert_int_equal(sf_train(graph, &options, NULL, &report), SF_OK);
     assert_true(!report.interrupted && report.first == 3 && report.step == 12);
@@ -150,6 +144,7 @@ static void test_set_and_keys(void **state)
     sf_train_options options = options_of(NULL, &seen);
     options.steps = 3;
     options.seed = 7;
+    options.has_seed = true;
     assert_int_equal(sf_train(graph, &options, NULL, NULL), SF_EUSAGE); /* no data, no rate */
     options.set = "rate=0.5";
     assert_int_equal(sf_train(graph, &options, NULL, NULL), SF_OK);

@@ -16,6 +16,11 @@ struct timespec sf_comm_timespec(double deadline)
     return (struct timespec){.tv_sec = seconds, .tv_nsec = rest > 999999999 ? 999999999 : rest};
 }
 
+bool sf_comm_leads(const sf_comm *comm)
+{
+    return !comm || sf_comm_rank(comm) == 0 || sf_comm_mpi_size() > 0;
+}
+
 int sf_comm_rank(const sf_comm *comm)
 {
     return comm->rank;

@@ -53,6 +53,10 @@ int sf_comm_mpi_size(void);
 void sf_comm_free(sf_comm *comm);
 int sf_comm_rank(const sf_comm *comm);
 int sf_comm_size(const sf_comm *comm);
+
+/* Whether this rank speaks for its process: the first of ranks that are threads, each that is a process. A NULL comm
+ * is a run of one rank. */
+bool sf_comm_leads(const sf_comm *comm);
 const char *sf_comm_kind(const sf_comm *comm); /* "threads", "mpi" */
 
 /* The group of these ranks, in this order, to which the caller belongs. Made once, then found again;

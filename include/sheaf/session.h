@@ -1,0 +1,88 @@
+/* Sessions: a step that runs when it is told to, on tensors in the memory of the caller.
+ *
+ * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in as
+ * many bytes as its sf_tensor_type says; with a plan, the session cuts them for the ranks and puts them together again. A
+ * step makes results; those that become arguments of the next step are those arguments from then on.
+ *
+ * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
+ * the same order, with the same data. A session is used by one thread at a time.
+ *
+ * A call that fails leaves the session as it was, but for what its message says. Where ranks failed while they waited
+ * for each other, or memory ran out in a step, the session is only good for being closed: further calls are
+ * SF_EUSAGE.
+ */
+#ifndef SHEAF_SESSION_H
+#define SHEAF_SESSION_H
+
+#include "sheaf/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sf_session sf_session;
+
+typedef struct sf_session_options {
+    size_t size;           /* of this struct, or 0: see sheaf.h */
+    const sf_plan *plan;   /* how the step is split; NULL: one device */
+    const char *engine;    /* "cpu", "oracle"; NULL: "cpu" */
+    int threads;           /* of all ranks of this process; 0: as many as it may use */
+    int64_t memory;        /* most bytes of a rank; 0: what the machine has */
+    double limit;          /* as of sf_train */
+    bool check;            /* programs before they run, see docs/architecture.md */
+    sf_listener *listener; /* told after each step of sf_session_run; or NULL */
+    void *context;         /* for the listener */
+} sf_session_options;
+
+/* Opens; all arguments are zero. The graph and the plan are borrowed and must outlive the session. *out is for
+ * sf_session_close, NULL after a failure. */
+SF_API sf_status sf_session_open(const sf_graph *graph, const sf_session_options *options,
+                                 sf_diag *diag, sf_session **out);
+SF_API void sf_session_close(sf_session *session);
+
+/* Gives parameters, and what else is kept from step to step, the values that training starts from: `init` as of
+ * sf_train_options. Other arguments stay as they are. */
+SF_API sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed,
+                                 sf_diag *diag);
+
+/* Writes and reads an argument, by its number. `bytes` must be the size of the tensor. */
+SF_API sf_status sf_session_write(sf_session *session, int argument, const void *data, size_t bytes,
+                                  sf_diag *diag);
+SF_API sf_status sf_session_read(sf_session *session, int argument, void *data, size_t bytes,
+                                 sf_diag *diag);
+
+/* Reads a result of the last step; of one that became an argument, that argument as it is now. SF_EUSAGE before the
+ * first step. */
+SF_API sf_status sf_session_read_result(sf_session *session, int result, void *data, size_t bytes,
+                                        sf_diag *diag);
+
+/* The same by name, as sf_graph_find_argument and sf_graph_find_result take it. */
+SF_API sf_status sf_session_write_named(sf_session *session, const char *name, const void *data,
+                                        size_t bytes, sf_diag *diag);
+SF_API sf_status sf_session_read_named(sf_session *session, const char *name, void *data,
+                                       size_t bytes, sf_diag *diag);
+SF_API sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
+                                              size_t bytes, sf_diag *diag);
+
+/* Makes so many steps, or fewer when the listener says so: each with the arguments as they then are. *loss, which may
+ * be NULL, is that of the last of them; NaN when the step has none. */
+SF_API sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss);
+
+/* Steps that were made, those before the checkpoint that was loaded among them. */
+SF_API int64_t sf_session_steps(const sf_session *session);
+
+/* Saves what is kept from step to step in a checkpoint of this directory, as training does; `keep` is how many
+ * checkpoints stay, 0: 2, negative: all. The directory is locked until the session is closed or saves to another one.
+ * It must not hold checkpoints already, unless the session has loaded one of them. */
+SF_API sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep,
+                                 sf_diag *diag);
+
+/* Loads a checkpoint, however the run that saved it was split; of a directory of them, the latest. Where it fails
+ * half-way, arguments may have been written. */
+SF_API sf_status sf_session_load(sf_session *session, const char *path, sf_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+/* What callers ask about a plan. */
+#include <string.h>
+
+#include "base/guard.h"
+#include "plan/plan.h"
+
+int sf_plan_axes(const sf_plan *plan)
+{
+    return plan->mesh.naxes;
+}
+
+static bool has_axis(const sf_plan *plan, int axis)
+{
+    return axis >= 0 && axis < plan->mesh.naxes;
+}
+
+const char *sf_plan_axis_name(const sf_plan *plan, int axis)
+{
+    return has_axis(plan, axis) ? plan->mesh.axes[axis].name : NULL;
+}
+
+int sf_plan_axis_size(const sf_plan *plan, int axis)
+{
+    return has_axis(plan, axis) ? plan->mesh.axes[axis].size : 0;
+}
+
+static bool has_argument(const sf_graph *graph, int argument)
+{
+    return argument >= 0 && (uint32_t)argument < graph->top->narguments;
+}
+
+struct printing {
+    const sf_plan *plan;
+    const sf_layout *layout;
+    const sf_type *type;
+    char *text;
+};
+
+static sf_status print_layout(void *context)
+{
+    struct printing *job = context;
+    sf_buf out = {0};
+    sf_layout_print(job->layout, &job->plan->mesh, job->type->rank, job->type->dims, &out);
+    snprintf(job->text, SF_LAYOUT_TEXT, "%s", out.text);
+    sf_buf_free(&out);
+    return SF_OK;
+}
+
+const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
+                                    char text[SF_LAYOUT_TEXT])
+{
+    if (!has_argument(graph, argument))
+        return NULL;
+    struct printing job = {plan, &plan->arguments[argument],
+                           sf_type_of(graph, graph->top->arguments[argument]), text};
+    return sf_guarded(print_layout, &job, NULL) == SF_OK ? text : NULL;
+}
+
+/* How many indices of the dimension lie together in a piece: the unit of the last digit that is split. */
+static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim, int64_t size)
+{
+    sf_digit digits[SF_MAX_DIGITS];
+    int64_t length = size;
+    int count = sf_layout_digits(layout, mesh, dim, size, digits);
+    for (int i = 0; i < count; i++)
+        if (digits[i].axis >= 0 && digits[i].size > 1)
+            length = digits[i].unit;
+    return length;
+}
+
+/* The boxes of a piece: along each dimension `counts` runs. */
+struct boxes {
+    const sf_layout *layout;
+    const sf_mesh *mesh;
+    const sf_type *type;
+    int64_t lengths[SF_MAX_RANK], counts[SF_MAX_RANK];
+    int64_t total; /* 0: there is no such piece */
+};
+
+static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
+{
+    struct boxes boxes = {.mesh = &plan->mesh};
+    int64_t dims[SF_MAX_RANK];
+    if (!has_argument(graph, argument) || rank < 0 || rank >= sf_mesh_size(&plan->mesh))
+        return boxes;
+    const sf_type *type = sf_type_of(graph, graph->top->arguments[argument]);
+    boxes.type = type;
+    boxes.layout = &plan->arguments[argument];
+    boxes.total = 1;
+    sf_layout_dims(boxes.layout, boxes.mesh, type->rank, type->dims, dims);
+    for (int d = 0; d < type->rank; d++) {
+        int64_t length = run_length(boxes.layout, boxes.mesh, d, type->dims[d]);
+        boxes.lengths[d] = length;
+        boxes.counts[d] = length > 0 ? dims[d] / length : 1;
+        boxes.total *= boxes.counts[d];
+    }
+    return boxes;
+}
+
+int64_t sf_plan_boxes(const sf_plan *plan, const sf_graph *graph, int argument, int rank)
+{
+    return find_boxes(plan, graph, argument, rank).total;
+}
+
+bool sf_plan_box(const sf_plan *plan, const sf_graph *graph, int argument, int rank, int64_t index,
+                 sf_box *out)
+{
+    struct boxes boxes = find_boxes(plan, graph, argument, rank);
+    if (index < 0 || index >= boxes.total)
+        return false;
+    *out = (sf_box){.rank = boxes.type->rank};
+    for (int d = boxes.type->rank - 1; d >= 0; d--) {
+        int64_t run = index % boxes.counts[d];
+        index /= boxes.counts[d];
+        out->extent[d] = boxes.lengths[d];
+        if (boxes.lengths[d] > 0)
+            out->offset[d] = sf_layout_global(boxes.layout, boxes.mesh, rank, d,
+                                              boxes.type->dims[d], run * boxes.lengths[d]);
+    }
+    return true;
+}

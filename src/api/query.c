@@ -1,0 +1,172 @@
+/* What callers ask about a step. */
+#include "api/query.h"
+
+#include <string.h>
+
+#include "base/guard.h"
+#include "ir/name.h"
+
+_Static_assert((int)SF_TENSOR_DIMS == (int)SF_MAX_RANK, "types fit their description");
+
+static bool has_argument(const sf_graph *graph, int index)
+{
+    return index >= 0 && (uint32_t)index < graph->top->narguments;
+}
+
+static bool has_result(const sf_graph *graph, int index)
+{
+    return index >= 0 && (uint32_t)index < graph->top->nresults;
+}
+
+int sf_graph_arguments(const sf_graph *graph)
+{
+    return (int)graph->top->narguments;
+}
+
+int sf_graph_results(const sf_graph *graph)
+{
+    return (int)graph->top->nresults;
+}
+
+const char *sf_graph_argument_name(const sf_graph *graph, int argument)
+{
+    return has_argument(graph, argument) ? graph->arguments[argument].name : NULL;
+}
+
+const char *sf_graph_result_name(const sf_graph *graph, int result)
+{
+    return has_result(graph, result) ? graph->results[result].name : NULL;
+}
+
+struct finding {
+    const sf_graph *graph;
+    const char *name;
+    int found; /* or -1 */
+};
+
+static sf_status find_clean(void *context)
+{
+    struct finding *job = context;
+    sf_arena arena = {0};
+    const char **names = sf_clean_names(job->graph, &arena);
+    for (int i = 0; job->found < 0 && i < sf_graph_arguments(job->graph); i++)
+        if (strcmp(names[i], job->name) == 0)
+            job->found = i;
+    sf_arena_free(&arena);
+    return SF_OK;
+}
+
+sf_status sf_find_named_argument(const sf_graph *graph, const char *name, sf_diag *diag, int *out)
+{
+    struct finding job = {graph, name, -1};
+    for (int i = 0; job.found < 0 && i < sf_graph_arguments(graph); i++)
+        if (strcmp(graph->arguments[i].name, name) == 0)
+            job.found = i;
+    if (job.found < 0)
+        SF_TRY(sf_guarded(find_clean, &job, diag));
+    if (job.found < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the step has no argument '%s'", name);
+    *out = job.found;
+    return SF_OK;
+}
+
+sf_status sf_find_named_result(const sf_graph *graph, const char *name, sf_diag *diag, int *out)
+{
+    for (int i = 0; *name && i < sf_graph_results(graph); i++)
+        if (strcmp(graph->results[i].name, name) == 0) {
+            *out = i;
+            return SF_OK;
+        }
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the step has no result '%s'", name);
+}
+
+int sf_graph_find_argument(const sf_graph *graph, const char *name)
+{
+    int found;
+    return sf_find_named_argument(graph, name, NULL, &found) == SF_OK ? found : -1;
+}
+
+int sf_graph_find_result(const sf_graph *graph, const char *name)
+{
+    int found;
+    return sf_find_named_result(graph, name, NULL, &found) == SF_OK ? found : -1;
+}
+
+static void describe_type(const sf_type *type, sf_tensor_type *out)
+{
+    const sf_dtype_info *dtype = sf_dtype_get(type->dtype);
+    *out = (sf_tensor_type){
+        .dtype = dtype->name, .bytes = dtype->bytes, .rank = type->rank, .count = type->count};
+    memcpy(out->dims, type->dims, (size_t)type->rank * sizeof *out->dims);
+}
+
+bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type *out)
+{
+    if (!has_argument(graph, argument))
+        return false;
+    describe_type(sf_type_of(graph, graph->top->arguments[argument]), out);
+    return true;
+}
+
+bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out)
+{
+    if (!has_result(graph, result))
+        return false;
+    describe_type(sf_type_of(graph, graph->top->results[result]), out);
+    return true;
+}
+
+sf_role sf_graph_argument_role(const sf_graph *graph, int argument)
+{
+    return has_argument(graph, argument) ? graph->arguments[argument].role : SF_ROLE_OTHER;
+}
+
+int sf_graph_argument_next(const sf_graph *graph, int argument)
+{
+    if (!has_argument(graph, argument) || graph->arguments[argument].next == SF_NONE)
+        return -1;
+    return (int)graph->arguments[argument].next;
+}
+
+int sf_graph_loss(const sf_graph *graph)
+{
+    for (int i = 0; i < sf_graph_results(graph); i++)
+        if (graph->results[i].is_loss)
+            return i;
+    return -1;
+}
+
+struct listing {
+    const sf_graph *graph;
+    int capacity, count;
+    const char **out;
+};
+
+static void list_scope(struct listing *job, const sf_scope *scope, bool *listed)
+{
+    if (!scope->parent || listed[scope->id])
+        return;
+    list_scope(job, scope->parent, listed);
+    listed[scope->id] = true;
+    if (job->count < job->capacity)
+        job->out[job->count] = scope->path;
+    job->count++;
+}
+
+static sf_status list_scopes(void *context)
+{
+    struct listing *job = context;
+    const sf_graph *graph = job->graph;
+    sf_arena arena = {0};
+    bool *listed = SF_ARRAY(&arena, sf_scope_count(graph->pool), bool);
+    for (size_t i = 0; i < graph->nnodes; i++)
+        list_scope(job, graph->nodes[i]->scope, listed);
+    sf_arena_free(&arena);
+    return SF_OK;
+}
+
+int sf_graph_scopes(const sf_graph *graph, int capacity, const char **out)
+{
+    struct listing job = {.graph = graph, .capacity = capacity, .out = out};
+    return sf_guarded(list_scopes, &job, NULL) == SF_OK ? job.count : -1;
+}

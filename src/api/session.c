@@ -1,0 +1,417 @@
+/* Sessions: the courses of all ranks of this process, and the work that they do together. */
+#include "sheaf/session.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/options.h"
+#include "api/query.h"
+#include "api/world.h"
+#include "base/guard.h"
+#include "base/mem.h"
+#include "run/comm/agree.h"
+#include "train/course.h"
+
+/* A rank. */
+typedef struct member {
+    sf_course course;
+    sf_threads *pool;
+    bool open; /* the course is */
+} member;
+
+struct sf_session {
+    const sf_graph *graph;
+    sf_session_options options;
+    sf_ends ends; /* of a plan */
+    int nmembers;
+    member *members;
+    bool has_results; /* the last step went well */
+    bool failed;
+};
+
+/* What members do, each by itself or together. */
+typedef struct task task;
+typedef sf_status task_work(task *t, member *m, sf_diag *diag);
+
+struct task {
+    sf_session *session;
+    task_work *work;
+    atomic_bool settled; /* it failed, and all ranks know */
+    uint32_t index;      /* of an argument or a result */
+    const void *from;
+    void *to;
+    const char *path;
+    uint64_t seed;
+    int64_t steps, keep;
+};
+
+/* One member's part of a task, guarded. */
+struct part {
+    task *task;
+    member *member;
+    sf_diag *diag;
+};
+
+static sf_status work_part(void *context)
+{
+    struct part *part = context;
+    return part->task->work(part->task, part->member, part->diag);
+}
+
+static sf_status guard_part(task *t, member *m, sf_diag *diag)
+{
+    struct part part = {t, m, diag};
+    sf_status status = sf_guarded(work_part, &part, diag);
+    sf_mappings_close(&m->course.mappings);
+    return status;
+}
+
+static member *member_of(const sf_session *session, const sf_comm *comm)
+{
+    return &session->members[session->nmembers > 1 ? sf_comm_rank(comm) : 0];
+}
+
+static sf_status work_rank(void *context, sf_comm *comm, sf_diag *diag)
+{
+    task *t = context;
+    return guard_part(t, member_of(t->session, comm), diag);
+}
+
+static sf_status check_usable(const sf_session *session, sf_diag *diag)
+{
+    if (!session->failed)
+        return SF_OK;
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                   "the session has failed before, and can only be closed");
+}
+
+/* All members, at the same time: they wait for each other. */
+static sf_status run_together(sf_session *session, task *t, sf_diag *diag)
+{
+    sf_world world = {.ranks = session->nmembers,
+                      .limit = session->options.limit,
+                      .work = work_rank,
+                      .context = t,
+                      .settled = &t->settled};
+    SF_TRY(check_usable(session, diag));
+    t->session = session;
+    bool split = session->ends.count > 0;
+    sf_status status = split ? sf_world_run_on(&world, &session->ends, diag)
+                             : guard_part(t, &session->members[0], diag);
+    if (status != SF_OK && split && !atomic_load(&t->settled))
+        session->failed = true;
+    return status;
+}
+
+/* One member after the other, on the thread of the caller; those of other processes may be waited for. */
+static sf_status run_singly(sf_session *session, task *t, sf_diag *diag)
+{
+    sf_status status = check_usable(session, diag);
+    t->session = session;
+    for (int i = 0; i < session->nmembers && status == SF_OK; i++)
+        status = guard_part(t, &session->members[i], diag);
+    if (status == SF_OK || session->failed || session->ends.count == 0)
+        return status;
+    session->failed = true;
+    sf_comm_abort(session->ends.comms[0], sf_status_name(status));
+    return status;
+}
+
+/* A status that all ranks share, unless it is SF_EPEER. */
+static sf_status settle_task(task *t, sf_status status)
+{
+    if (status != SF_OK && status != SF_EPEER)
+        atomic_store(&t->settled, true);
+    return status;
+}
+
+static sf_status agree_on_task(task *t, const member *m, sf_status mine, const char *what,
+                               sf_diag *diag)
+{
+    return settle_task(t, sf_agree(m->course.seat.options.comm, mine, what, diag));
+}
+
+/* Opening ----------------------------------------------------------------------------------------- */
+
+/* What fails without a jump is closed here, while its memory is there. */
+static sf_status open_course(task *t, member *m, sf_diag *diag)
+{
+    const sf_session_options *options = &t->session->options;
+    sf_comm *comm = m->course.seat.options.comm;
+    sf_seat_options seat = {.graph = t->session->graph,
+                            .plan = options->plan,
+                            .comm = comm,
+                            .engine = options->engine,
+                            .pool = m->pool,
+                            .memory = options->memory,
+                            .check = options->check};
+    sf_status status = sf_course_open(&seat, diag, &m->course);
+    m->open = status == SF_OK;
+    if (status != SF_OK)
+        sf_course_close(&m->course);
+    return settle_task(t, sf_agree(comm, status, "opening a session", diag));
+}
+
+static sf_status start_members(sf_session *session, sf_diag *diag)
+{
+    session->nmembers = session->ends.count > 0 ? session->ends.count : 1;
+    session->members = sf_alloc_try((size_t)session->nmembers * sizeof *session->members);
+    if (!session->members)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    for (int i = 0; i < session->nmembers; i++) {
+        member *m = &session->members[i];
+        sf_comm *comm = session->ends.count > 0 ? session->ends.comms[i] : NULL;
+        m->course.seat.options.comm = comm;
+        SF_TRY(sf_threads_open(sf_rank_threads(session->options.threads, comm), diag, &m->pool));
+    }
+    return SF_OK;
+}
+
+static sf_status open_session(sf_session *session, sf_diag *diag)
+{
+    sf_session_options *options = &session->options;
+    task t = {.work = open_course};
+    if (options->threads < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    if (options->memory < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
+    if (options->plan) {
+        int ranks = sf_plan_ranks(options->plan);
+        options->memory = sf_rank_memory(options->memory, ranks);
+        SF_TRY(sf_ends_open(ranks, options->limit, diag, &session->ends));
+    }
+    SF_TRY(start_members(session, diag));
+    return run_together(session, &t, diag);
+}
+
+sf_status sf_session_open(const sf_graph *graph, const sf_session_options *options, sf_diag *diag,
+                          sf_session **out)
+{
+    sf_session_options own;
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    sf_session *session = sf_alloc_try(sizeof *session);
+    if (!session)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "out of memory");
+    session->graph = graph;
+    session->options = own;
+    sf_status status = open_session(session, diag);
+    if (status == SF_OK)
+        *out = session;
+    else
+        sf_session_close(session);
+    return status;
+}
+
+void sf_session_close(sf_session *session)
+{
+    if (!session)
+        return;
+    for (int i = 0; session->members && i < session->nmembers; i++) {
+        member *m = &session->members[i];
+        sf_course_end(&m->course);
+        if (m->open)
+            sf_course_close(&m->course);
+        sf_threads_free(m->pool);
+    }
+    sf_free(session->members);
+    sf_ends_close(&session->ends);
+    sf_free(session);
+}
+
+/* Tensors ----------------------------------------------------------------------------------------- */
+
+static sf_status write_argument(task *t, member *m, sf_diag *diag)
+{
+    return sf_seat_write(&m->course.seat, t->index, t->from, diag);
+}
+
+static sf_status read_argument(task *t, member *m, sf_diag *diag)
+{
+    return sf_seat_read(&m->course.seat, t->index, t->to, diag);
+}
+
+static sf_status read_result(task *t, member *m, sf_diag *diag)
+{
+    return sf_seat_read_result(&m->course.seat, t->index, t->to, diag);
+}
+
+static sf_status check_bytes(const sf_type *type, const char *kind, int index, const char *name,
+                             size_t bytes, sf_diag *diag)
+{
+    char text[SF_TYPE_TEXT];
+    if ((int64_t)bytes == sf_type_bytes(type))
+        return SF_OK;
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                   "%s %d, '%s', is %s, %" PRId64 " bytes, and %zu were given", kind, index, name,
+                   sf_type_text(type, text), sf_type_bytes(type), bytes);
+}
+
+static sf_status check_argument(const sf_graph *graph, int index, size_t bytes, sf_diag *diag)
+{
+    if (index < 0 || index >= sf_graph_arguments(graph))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
+                       index, sf_graph_arguments(graph));
+    return check_bytes(sf_type_of(graph, graph->top->arguments[index]), "argument", index,
+                       graph->arguments[index].name, bytes, diag);
+}
+
+static sf_status check_result(const sf_session *session, int index, size_t bytes, sf_diag *diag)
+{
+    const sf_graph *graph = session->graph;
+    if (index < 0 || index >= sf_graph_results(graph))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no result %d; the step has %d", index,
+                       sf_graph_results(graph));
+    if (!session->has_results)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there are no results before a step was made");
+    return check_bytes(sf_type_of(graph, graph->top->results[index]), "result", index,
+                       graph->results[index].name, bytes, diag);
+}
+
+sf_status sf_session_write(sf_session *session, int argument, const void *data, size_t bytes,
+                           sf_diag *diag)
+{
+    task t = {.work = write_argument, .index = (uint32_t)argument, .from = data};
+    SF_TRY(check_argument(session->graph, argument, bytes, diag));
+    return run_singly(session, &t, diag);
+}
+
+sf_status sf_session_read(sf_session *session, int argument, void *data, size_t bytes,
+                          sf_diag *diag)
+{
+    task t = {.work = read_argument, .index = (uint32_t)argument, .to = data};
+    SF_TRY(check_argument(session->graph, argument, bytes, diag));
+    return run_singly(session, &t, diag);
+}
+
+sf_status sf_session_read_result(sf_session *session, int result, void *data, size_t bytes,
+                                 sf_diag *diag)
+{
+    task t = {.work = read_result, .index = (uint32_t)result, .to = data};
+    SF_TRY(check_result(session, result, bytes, diag));
+    return run_singly(session, &t, diag);
+}
+
+sf_status sf_session_write_named(sf_session *session, const char *name, const void *data,
+                                 size_t bytes, sf_diag *diag)
+{
+    int argument;
+    SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
+    return sf_session_write(session, argument, data, bytes, diag);
+}
+
+sf_status sf_session_read_named(sf_session *session, const char *name, void *data, size_t bytes,
+                                sf_diag *diag)
+{
+    int argument;
+    SF_TRY(sf_find_named_argument(session->graph, name, diag, &argument));
+    return sf_session_read(session, argument, data, bytes, diag);
+}
+
+sf_status sf_session_read_result_named(sf_session *session, const char *name, void *data,
+                                       size_t bytes, sf_diag *diag)
+{
+    int result;
+    SF_TRY(sf_find_named_result(session->graph, name, diag, &result));
+    return sf_session_read_result(session, result, data, bytes, diag);
+}
+
+/* Steps ------------------------------------------------------------------------------------------- */
+
+static bool tell_step(const task *t, const member *m, int64_t made)
+{
+    const sf_session_options *options = &t->session->options;
+    sf_event event = {.size = sizeof event,
+                      .kind = SF_EVENT_STEP,
+                      .rank = m->course.seat.pieces.rank,
+                      .step = made,
+                      .steps = t->steps,
+                      .loss = m->course.last};
+    if (!options->listener || !sf_comm_leads(m->course.seat.options.comm))
+        return true;
+    return options->listener(options->context, &event);
+}
+
+static sf_status run_steps(task *t, member *m, sf_diag *diag)
+{
+    sf_comm *comm = m->course.seat.options.comm;
+    bool stop = false;
+    for (int64_t made = 0; made < t->steps && !stop;) {
+        SF_TRY(sf_course_step(&m->course, diag));
+        stop = !tell_step(t, m, ++made);
+        SF_TRY(settle_task(t, sf_agree_any(comm, SF_OK, "whether to stop", diag, &stop)));
+    }
+    return SF_OK;
+}
+
+/* A step that ran out of memory may have been left anywhere. */
+sf_status sf_session_run(sf_session *session, int64_t steps, sf_diag *diag, double *loss)
+{
+    task t = {.work = run_steps, .steps = steps};
+    if (steps < 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of steps is not negative");
+    sf_status status = run_together(session, &t, diag);
+    session->failed = session->failed || status == SF_ENOMEM;
+    if (steps > 0)
+        session->has_results = status == SF_OK;
+    if (status == SF_OK && loss)
+        *loss = session->members[0].course.last;
+    return status;
+}
+
+int64_t sf_session_steps(const sf_session *session)
+{
+    return session->members[0].course.info.step;
+}
+
+/* State ------------------------------------------------------------------------------------------- */
+
+static sf_status init_state(task *t, member *m, sf_diag *diag)
+{
+    return agree_on_task(t, m, sf_course_init(&m->course, t->path, t->seed, diag),
+                         "making the initial state", diag);
+}
+
+sf_status sf_session_init(sf_session *session, const char *init, uint64_t seed, sf_diag *diag)
+{
+    task t = {.work = init_state, .path = init, .seed = seed};
+    return run_together(session, &t, diag);
+}
+
+/* The directory that is open has no slash at its end. */
+static bool is_entered(const sf_course *course, const char *directory)
+{
+    const char *path = course->checkpoints.path;
+    size_t length = strlen(path);
+    return course->checkpoints.open && strncmp(path, directory, length) == 0 &&
+           strspn(directory + length, "/") == strlen(directory + length);
+}
+
+static sf_status save_state(task *t, member *m, sf_diag *diag)
+{
+    if (!is_entered(&m->course, t->path))
+        SF_TRY(settle_task(t, sf_course_enter(&m->course, t->path, diag)));
+    return settle_task(t, sf_course_save(&m->course, t->keep, diag));
+}
+
+sf_status sf_session_save(sf_session *session, const char *directory, int64_t keep, sf_diag *diag)
+{
+    task t = {.work = save_state, .path = directory, .keep = keep};
+    return run_together(session, &t, diag);
+}
+
+static sf_status load_state(task *t, member *m, sf_diag *diag)
+{
+    char found[SF_PATH_SIZE];
+    sf_status status = sf_course_find(t->path, found, diag);
+    if (status == SF_OK)
+        status = sf_course_load(&m->course, found, diag);
+    return agree_on_task(t, m, status, "loading a checkpoint", diag);
+}
+
+sf_status sf_session_load(sf_session *session, const char *path, sf_diag *diag)
+{
+    task t = {.work = load_state, .path = path};
+    return run_together(session, &t, diag);
+}

@@ -231,14 +231,15 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
 /* Searches --------------------------------------------------------------------------------------- */
 
 /* Whether a search whose estimates are held to `memory` instead of `held` may find what is faster than the one
- * that was taken: that one itself, or a faster one, fits by its estimate only now. */
+ * that was taken: one of which no more is known is faster, and fits by its estimate only now. */
 static bool is_promising(const sf_found_plans *found, const sf_candidate *taken, int64_t held,
                          int64_t memory)
 {
     for (size_t i = 0; i < found->count && memory > held; i++) {
-        const sf_price *price = &found->candidates[i].at.price;
-        if (!sf_rank_fits(price->memory, held) && sf_rank_fits(price->memory, memory) &&
-            price->seconds <= taken->at.price.seconds)
+        const sf_candidate *c = &found->candidates[i];
+        const sf_price *price = &c->at.price;
+        if (!c->is_lowered && !sf_rank_fits(price->memory, held) &&
+            sf_rank_fits(price->memory, memory) && price->seconds <= taken->at.price.seconds)
             return true;
     }
     return false;

@@ -14,9 +14,9 @@ extern "C" {
 typedef struct sf_output {
     const char *path; /* a file, which is replaced as a whole; "-": standard output */
 
-    /* Instead of a path, where it is not NULL: gets all of the text, in one or several calls, on the thread that
-     * called the library. `text` has no zero byte at its end and is valid during the call. False says that the
-     * text could not be taken: the function that writes then returns SF_EIO. */
+    /* Instead of a path, where it is not NULL: gets all of the text, in one or several calls, by one thread at
+     * a time. `text` has no zero byte at its end and is valid during the call. False says that the text could not
+     * be taken: the function that writes then returns SF_EIO. */
     bool (*write)(void *context, const char *text, size_t length);
     void *context; /* of `write` */
 } sf_output;

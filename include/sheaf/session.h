@@ -1,8 +1,8 @@
 /* Sessions: a step that runs when it is told to, on tensors in the memory of the caller.
  *
- * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in as
- * many bytes as its sf_tensor_type says; with a plan, the session cuts them for the ranks and puts them together again. A
- * step makes results; those that become arguments of the next step are those arguments from then on.
+ * A session holds the arguments of a step. They are written and read as whole tensors, row-major, each element in
+ * as many bytes as its sf_tensor_type says; with a plan, the session cuts them for the ranks and puts them together
+ * again. A step makes results; those that become arguments of the next step are those arguments from then on.
  *
  * The ranks of a plan are threads of this process or, under mpirun, processes: then all of them make the same calls in
  * the same order, with the same data. A session is used by one thread at a time.

@@ -108,9 +108,9 @@ typedef struct again {
     uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
     int rank;
     const int64_t *dims;
-    sf_value made[12];  /* what the loop would make on the way, once each */
-    int ops, functions; /* that it takes */
-    int64_t bytes;      /* of what it reads and would keep alive */
+    sf_value made[SF_MOST_AGAIN]; /* what the loop would make on the way, once each */
+    int ops, functions;           /* that it takes */
+    int64_t bytes;                /* of what it reads and would keep alive */
     sf_value leaves[8];
     int nleaves;
 } again;

@@ -42,6 +42,6 @@ format:
 	scripts/format
 
 clean:
-	rm -rf build build-asan build-fuzz
+	rm -rf build build-asan build-tsan build-bare build-fuzz
 
 .PHONY: all demo check bench soak reality sweep install fuzz format clean

@@ -46,6 +46,6 @@ format:
 	scripts/format
 
 clean:
-	rm -rf build build-asan build-fuzz
+	rm -rf build build-asan build-tsan build-bare build-fuzz
 
 .PHONY: all demo check bench beside soak reality sweep install fuzz format clean

@@ -1,6 +1,9 @@
 # test/FOLDER/NAME_test.c becomes the ctest test FOLDER/NAME, linked with the static library, with
 # cmocka and with what test/support holds. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
-# say that it was skipped. All run in the root of the source tree.
+# say that it was skipped. All run in the root of the source tree. Those that take more than
+# SF_SLOW seconds carry the label "slow": ctest -LE slow leaves them out.
+
+set(SF_SLOW 20)
 
 set(test_environment
     SHEAF_BIN=${CMAKE_BINARY_DIR}/sheaf
@@ -72,15 +75,16 @@ elseif(cli_tests)
     message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
 endif()
 
-# The slowest first, so that in the end no processor waits for one that began late.
-set(slow_tests
-    cli/plan_sweep search/rediscovery cli/plan cli/mpi cli/split_train cli/shared_programs cli/plan_pins
-    cli/docs_examples cli/plan_large search/axis/axis search/search cli/split_kill cli/cluster cli/train_kill run/comm/comm
-    run/fast/fast local/local base/threads shard/reshard front/steps cli/shared_steps run/vec/vec)
-list(LENGTH slow_tests cost)
-foreach(name IN LISTS slow_tests)
-    if(TEST ${name})
-        set_tests_properties(${name} PROPERTIES COST ${cost})
+# The slowest first, so that in the end no processor waits for one that began late. test/times.txt has what they took,
+# "SECONDS NAME" by line; scripts/time-tests writes it.
+set(times ${CMAKE_SOURCE_DIR}/test/times.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${times})
+file(STRINGS ${times} lines)
+foreach(line IN LISTS lines)
+    if(line MATCHES "^([0-9.]+) (.+)$" AND TEST ${CMAKE_MATCH_2})
+        set_tests_properties(${CMAKE_MATCH_2} PROPERTIES COST ${CMAKE_MATCH_1})
+        if(CMAKE_MATCH_1 GREATER SF_SLOW)
+            set_tests_properties(${CMAKE_MATCH_2} PROPERTIES LABELS slow)
+        endif()
     endif()
-    math(EXPR cost "${cost} - 1")
 endforeach()

@@ -12,6 +12,7 @@
 #include "base/guard.h"
 #include "base/mem.h"
 #include "local/local.h"
+#include "prog/check.h"
 #include "run/comm/agree.h"
 #include "run/runner.h"
 #include "train/pieces.h"
@@ -32,12 +33,13 @@ struct shared {
     const sf_plan *plan;
     sf_verify_options options;
     sf_diag *diag;
-    sf_threads *pool;   /* of the unsplit run */
-    int64_t memory;     /* for it, and for each rank */
-    sf_unsplit unsplit; /* the leader writes, the others read after the next agreement */
-    sf_tensor *ours;    /* results of the last step, put together from all ranks */
-    double *tolerances; /* of the last step by result, written like `unsplit` */
-    double loss_noise;  /* the largest so far */
+    sf_threads *pool;        /* of the unsplit run */
+    int64_t memory;          /* for it, and for each rank */
+    sf_unsplit unsplit;      /* the leader writes, the others read after the next agreement */
+    const sf_program *first; /* the leader's, of its split run, written like `unsplit` */
+    sf_tensor *ours;         /* results of the last step, put together from all ranks */
+    double *tolerances;      /* of the last step by result, written like `unsplit` */
+    double loss_noise;       /* the largest so far */
     int steps;
     sf_owned_report *out; /* the leader fills it in */
 };
@@ -84,7 +86,10 @@ static sf_status start_split(struct rank *r)
         .check = shared->options.check,
         .with = {.pool = r->pool, .memory = shared->memory, .comm = r->comm}};
     SF_TRY(sf_local_new(shared->graph, shared->plan, r->pieces.rank, r->diag, &r->local));
-    return sf_runner_open(r->local->graph, &options, r->diag, &r->runner);
+    SF_TRY(sf_runner_open(r->local->graph, &options, r->diag, &r->runner));
+    if (r->leads)
+        shared->first = r->runner.program;
+    return SF_OK;
 }
 
 static sf_status cut_argument(const struct rank *r, uint32_t argument)
@@ -104,7 +109,9 @@ static sf_status get_ready(struct rank *r)
     SF_TRY(agree(r, r->leads ? start_unsplit(r) : SF_OK, "starting the unsplit run"));
     int rank = sf_comm_rank(r->comm);
     r->pieces = (sf_pieces){shared->graph, shared->plan->mesh, rank, shared->plan->arguments};
-    SF_TRY(start_split(r));
+    SF_TRY(agree(r, start_split(r), "starting the split run"));
+    if (shared->options.check)
+        SF_TRY(sf_program_match(shared->first, r->runner.program, r->diag));
     for (uint32_t i = 0; i < top->narguments; i++)
         SF_TRY(cut_argument(r, i));
     r->held = SF_ARRAY(&r->arena, top->nresults, sf_held);

@@ -410,7 +410,8 @@ static sf_status get_measured(reader *r, const sf_json *item, sf_measured *out)
     int found = 0;
     SF_TRY(expect_object(r, item, "an item of \"collectives\"", keys));
     SF_TRY(get_string(r, item, "kind", &kind));
-    while (found < SF_COLLECTIVE_COUNT && strcmp(sf_collective_name((sf_collective)found), kind))
+    while (found < SF_COLLECTIVE_COUNT &&
+           strcmp(sf_collective_name((sf_collective)found), kind) != 0)
         found++;
     if (found == SF_COLLECTIVE_COUNT)
         return SF_JSON_FAIL(r, sf_json_get(item, "kind"), "there is no collective \"%s\"", kind);

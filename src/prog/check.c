@@ -77,24 +77,49 @@ static int earlier_inst_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-static size_t list_lives(checking *c, life **out)
+/* By buffer, from the instructions alone. */
+static life *find_lives(checking *c)
 {
     const sf_program *p = c->p;
     life *all = SF_ARRAY(&c->arena, p->nbuffers, life);
-    size_t count = 0;
     for (uint32_t b = 0; b < p->nbuffers; b++)
         all[b] =
             (life){b, SF_NONE, 0, p->buffers[b].offset, p->buffers[b].offset + p->buffers[b].bytes};
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         uint32_t end = inst->stream == 0       ? i
-                       : c->ends[i] == SF_NONE ? (uint32_t)p->ninsts
+                       : c->ends[i] == SF_NONE ? (uint32_t)p->ninsts - 1
                                                : c->ends[i] - 1;
         for (uint32_t j = 0; j < inst->nin; j++)
             live_at(&all[inst->in[j].buffer], i, end);
         for (uint32_t j = 0; j < inst->nout; j++)
             live_at(&all[inst->out[j].buffer], i, end);
     }
+    return all;
+}
+
+/* Whoever simulates a program, or asks what it takes, reads the lives that are announced. */
+static sf_status check_lives(checking *c, const life *all)
+{
+    const sf_program *p = c->p;
+    bool *is_result = SF_ARRAY(&c->arena, p->nbuffers, bool);
+    for (uint32_t i = 0; i < p->nresults; i++)
+        is_result[p->results[i].buffer] = true;
+    for (uint32_t b = 0; b < p->nbuffers; b++) {
+        const sf_buffer *buffer = &p->buffers[b];
+        if (buffer->first != all[b].first || buffer->last != all[b].last ||
+            buffer->is_result != is_result[b])
+            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+                           "program: buffer %u does not live when it is announced to", b);
+    }
+    return SF_OK;
+}
+
+/* Those in an arena, by their beginning; results live on. */
+static size_t list_lives(const checking *c, life *all)
+{
+    const sf_program *p = c->p;
+    size_t count = 0;
     for (uint32_t i = 0; i < p->nresults; i++)
         live_at(&all[p->results[i].buffer], all[p->results[i].buffer].first, (uint32_t)p->ninsts);
     for (uint32_t b = 0; b < p->nbuffers; b++)
@@ -103,7 +128,6 @@ static size_t list_lives(checking *c, life **out)
             all[count++] = all[b];
     if (count > 0)
         qsort(all, count, sizeof *all, earlier_inst_first);
-    *out = all;
     return count;
 }
 
@@ -146,10 +170,22 @@ static sf_status add_life(checking *c, life *living, size_t *count, const life *
     return SF_OK;
 }
 
+/* Those of bodies as they announce them: they are checked, too. */
+static int64_t constants_of(const sf_program *p)
+{
+    int64_t bytes = 0;
+    for (size_t b = 0; b < p->nbuffers; b++)
+        bytes += p->buffers[b].home == SF_HOME_CONSTANT ? p->buffers[b].bytes : 0;
+    for (size_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++)
+            bytes += p->insts[i].nest->bodies[j]->constant_bytes;
+    return bytes;
+}
+
 static sf_status check_peak(const checking *c, const int64_t *peaks)
 {
     const sf_program *p = c->p;
-    int64_t state = 0;
+    int64_t state = 0, constants = constants_of(p);
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         if (p->arena_bytes[space] != peaks[space])
             return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
@@ -164,6 +200,11 @@ static sf_status check_peak(const checking *c, const int64_t *peaks)
                        "program: %" PRId64
                        " bytes of arguments are announced, and there are %" PRId64,
                        p->state_bytes, state);
+    if (constants != p->constant_bytes)
+        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+                       "program: %" PRId64
+                       " bytes of constants are announced, and there are %" PRId64,
+                       p->constant_bytes, constants);
     return SF_OK;
 }
 
@@ -171,8 +212,9 @@ static sf_status check_places(checking *c)
 {
     const sf_program *p = c->p;
     int64_t peaks[SF_SPACE_COUNT] = {0};
-    life *lives, *living[SF_SPACE_COUNT];
-    size_t counts[SF_SPACE_COUNT] = {0}, count = list_lives(c, &lives);
+    life *lives = find_lives(c), *living[SF_SPACE_COUNT];
+    SF_TRY(check_lives(c, lives));
+    size_t counts[SF_SPACE_COUNT] = {0}, count = list_lives(c, lives);
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         living[space] = SF_ARRAY(&c->arena, count + 1, life);
     for (size_t i = 0; i < count; i++) {
@@ -344,6 +386,26 @@ static sf_status check_races(checking *c)
     return SF_OK;
 }
 
+/* Collectives */
+
+/* Ranks tell by the number which one they are at. */
+static sf_status check_numbers(const checking *c)
+{
+    const sf_program *p = c->p;
+    int64_t last = -1;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        if (p->insts[i].kind != SF_INST_COMM)
+            continue;
+        int64_t number = p->insts[i].exchange->number;
+        if (number <= last)
+            return sf_inst_fail(p, i, c->diag,
+                                "is collective %" PRId64 ", behind collective %" PRId64, number,
+                                last);
+        last = number;
+    }
+    return SF_OK;
+}
+
 /* All */
 
 static sf_status check_signature(const checking *c)
@@ -361,7 +423,7 @@ static sf_status check_signature(const checking *c)
                            "program: the next value of argument %u does not stand there", i);
     }
     for (uint32_t i = 0; i < p->nresults; i++)
-        if (p->results[i].buffer >= p->nbuffers)
+        if (!sf_result_fits(p, i))
             return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "program: result %u stands nowhere", i);
     return SF_OK;
 }
@@ -369,12 +431,9 @@ static sf_status check_signature(const checking *c)
 static sf_status check_nest_bodies(const checking *c)
 {
     const sf_program *p = c->p;
-    for (uint32_t i = 0; i < p->ninsts; i++) {
-        const sf_inst *inst = &p->insts[i];
-        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
-        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++)
-            SF_TRY(sf_program_check(inst->nest->bodies[j], c->diag));
-    }
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++)
+            SF_TRY(sf_program_check(p->insts[i].nest->bodies[j], c->diag));
     return SF_OK;
 }
 
@@ -383,6 +442,7 @@ static sf_status check_program(checking *c)
     SF_TRY(check_signature(c));
     for (uint32_t i = 0; i < c->p->ninsts; i++)
         SF_TRY(sf_check_shape(c->p, i, c->diag));
+    SF_TRY(check_numbers(c));
     SF_TRY(check_events(c));
     find_ends(c);
     SF_TRY(check_flow(c));

@@ -196,6 +196,11 @@ static bool has_type(const sf_view *view, const sf_type *type)
     return same && sf_view_is_contiguous(view);
 }
 
+bool sf_result_fits(const sf_program *p, uint32_t index)
+{
+    return view_fits(p, &p->results[index]) && has_type(&p->results[index], p->result_types[index]);
+}
+
 static sf_status check_call_inst(const sf_program *p, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &p->insts[index];
@@ -229,10 +234,13 @@ static sf_status check_exchange(const sf_program *p, uint32_t index, sf_diag *di
 {
     const sf_inst *inst = &p->insts[index];
     const sf_exchange *x = inst->exchange;
-    bool of_mesh = x->size == 1 ||
-                   (x->axes >> p->mesh.naxes == 0 && sf_group_size(&p->mesh, x->axes) == x->size);
-    if ((unsigned)x->kind >= SF_COLLECTIVE_COUNT || !of_mesh)
+    const sf_stream *stream = &p->streams[inst->stream];
+    bool alone = p->mesh.naxes == 0 && x->size == 1; /* no mesh: a group of one, along whatever */
+    bool of_mesh = x->axes >> p->mesh.naxes == 0 && sf_group_size(&p->mesh, x->axes) == x->size;
+    if ((unsigned)x->kind >= SF_COLLECTIVE_COUNT || (!alone && !of_mesh))
         return sf_inst_fail(p, index, diag, "is along no axes of the mesh");
+    if (stream->kind != SF_STREAM_COMM || stream->axes != x->axes)
+        return sf_inst_fail(p, index, diag, "is on a stream of other axes");
     if (x->kind == SF_PERMUTE && (x->peer < 0 || x->peer >= x->size))
         return sf_inst_fail(p, index, diag, "goes to place %d in a group of %d", x->peer, x->size);
     if (inst->nin != inst->nout || inst->nin == 0)

@@ -11,6 +11,9 @@ sf_status sf_inst_fail(const sf_program *program, uint32_t index, sf_diag *diag,
 /* Numbers of buffers, events and streams are in range; views lie in their buffers; operands are what the kind says. */
 sf_status sf_check_shape(const sf_program *program, uint32_t index, sf_diag *diag);
 
+/* Whether a result stands in its buffer, row by row, and is of its type. */
+bool sf_result_fits(const sf_program *program, uint32_t index);
+
 /* Whether the instruction, which reads and writes the buffer, may. */
 bool sf_may_write_over(const sf_inst *inst, uint32_t buffer);
 

@@ -108,9 +108,9 @@ typedef struct again {
     uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
     int rank;
     const int64_t *dims;
-    sf_value made[12];  /* what the loop would make on the way, once each */
-    int ops, functions; /* that it takes */
-    int64_t bytes;      /* of what it reads and would keep alive */
+    sf_value made[SF_MOST_AGAIN]; /* what the loop would make on the way, once each */
+    int ops, functions;           /* that it takes */
+    int64_t bytes;                /* of what it reads and would keep alive */
     sf_value leaves[8];
     int nleaves;
 } again;
@@ -177,15 +177,25 @@ static bool can_compute(again *a, sf_value value)
 }
 
 /* Whether a loop over this domain should compute the value of another loop again. */
-static bool computes_again(lowering *l, uint32_t inst, int rank, const int64_t *dims,
-                           sf_value value)
+static bool computes_again(again *a, sf_value value)
 {
+    lowering *l = a->l;
     sf_value base = behind_reshapes(l, value);
     const lowered *low = &l->values[base];
-    again a = {.l = l, .inst = inst, .rank = rank, .dims = dims};
     return low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && !low->has_view &&
-           can_compute(&a, base) && a.ops > 0 &&
-           a.bytes <= sf_type_bytes(sf_type_of(l->graph, base));
+           can_compute(a, base) && a->ops > 0 &&
+           a->bytes <= sf_type_bytes(sf_type_of(l->graph, base));
+}
+
+/* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
+static void reach_operand(again *a, sf_value operand)
+{
+    if (!computes_again(a, operand)) {
+        view_of(a->l, operand);
+        return;
+    }
+    for (int i = 0; i < a->nleaves; i++)
+        view_of(a->l, a->leaves[i]);
 }
 
 static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at, size_t *budget);
@@ -202,8 +212,8 @@ static bool can_reach(lowering *l, uint32_t index, sf_value operand, level at, s
         return can_take(l, index, sf_maker(l->graph, base), at, budget);
     const cluster *c = l->clusters[index];
     uint32_t time = time_of(l, operand);
-    return time == ALWAYS || time < c->inst ||
-           (at == LEVEL_FULL && computes_again(l, c->inst, c->rank, c->dims, operand));
+    again a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
+    return time == ALWAYS || time < c->inst || (at == LEVEL_FULL && computes_again(&a, operand));
 }
 
 static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at, size_t *budget)
@@ -222,15 +232,17 @@ static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at,
 static void take_in(lowering *l, uint32_t index, const sf_node *node, level at)
 {
     for (uint32_t i = 0; i < node->noperands; i++) {
+        const cluster *c = l->clusters[index];
+        again a = {.l = l, .inst = c->inst, .rank = c->rank, .dims = c->dims};
         if (relate(l, index, node->operands[i]).level != LEVEL_NONE)
             continue;
         sf_value base = behind_reshapes(l, node->operands[i]);
         if (l->values[base].level == LEVEL_DEFERRED)
             take_in(l, index, sf_maker(l->graph, base), at);
-        else if (at != LEVEL_FULL ||
-                 !computes_again(l, l->clusters[index]->inst, l->clusters[index]->rank,
-                                 l->clusters[index]->dims, node->operands[i]))
+        else if (at != LEVEL_FULL)
             view_of(l, node->operands[i]); /* comes from memory */
+        else
+            reach_operand(&a, node->operands[i]);
     }
     join_cluster(l, index, node, at);
 }
@@ -312,9 +324,11 @@ static void reach_operands(collection *c)
         }
     if (count > 0)
         qsort(operands, count, sizeof *operands, first_made);
-    for (size_t i = 0; i < count; i++)
-        if (!computes_again(l, (uint32_t)l->program->ninsts, c->rank, c->dims, operands[i]))
-            view_of(l, operands[i]);
+    for (size_t i = 0; i < count; i++) {
+        again a = {.l = l, .rank = c->rank, .dims = c->dims};
+        a.inst = (uint32_t)l->program->ninsts;
+        reach_operand(&a, operands[i]);
+    }
 }
 
 /* Makes a cluster of what was collected. What its nodes need from elsewhere is made to stand in memory

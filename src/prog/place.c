@@ -139,12 +139,9 @@ static int64_t constants_of(const sf_program *p)
     for (size_t i = 0; i < p->nbuffers; i++)
         if (p->buffers[i].home == SF_HOME_CONSTANT)
             bytes += p->buffers[i].bytes;
-    for (size_t i = 0; i < p->ninsts; i++) {
-        const sf_inst *inst = &p->insts[i];
-        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
-        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++)
-            bytes += inst->nest->bodies[j]->constant_bytes;
-    }
+    for (size_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++)
+            bytes += p->insts[i].nest->bodies[j]->constant_bytes;
     return bytes;
 }
 

@@ -80,8 +80,7 @@ static void print_insts(sf_buf *out, const sf_program *p, int depth)
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         print_inst(out, p, i, depth);
-        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
-        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++) {
+        for (uint32_t j = 0; j < sf_body_count(inst); j++) {
             sf_buf_printf(out, "%*sbody %u\n", 4 * depth + 6, "", j);
             print_insts(out, inst->nest->bodies[j], depth + 1);
         }

@@ -49,6 +49,12 @@ uint32_t sf_inst_changed(const sf_inst *inst)
     return id == SF_OP_SCATTER || id == SF_OP_DYNAMIC_UPDATE_SLICE ? inst->nout : 0;
 }
 
+uint32_t sf_body_count(const sf_inst *inst)
+{
+    bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
+    return nests ? inst->nest->nbodies : 0;
+}
+
 const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index)
 {
     const sf_nest *nest = inst->nest;
@@ -69,12 +75,9 @@ void sf_program_free(sf_program *program)
 {
     if (!program)
         return;
-    for (size_t i = 0; i < program->ninsts; i++) {
-        const sf_inst *inst = &program->insts[i];
-        bool nests = inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
-        for (uint32_t j = 0; nests && j < inst->nest->nbodies; j++)
-            sf_program_free(inst->nest->bodies[j]);
-    }
+    for (size_t i = 0; i < program->ninsts; i++)
+        for (uint32_t j = 0; j < sf_body_count(&program->insts[i]); j++)
+            sf_program_free(program->insts[i].nest->bodies[j]);
     if (program->inner)
         sf_graph_free(program->inner);
     sf_pool_release(program->pool);

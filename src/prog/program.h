@@ -160,6 +160,9 @@ typedef struct sf_inst {
  * stands where operand i does, nothing is copied. */
 uint32_t sf_inst_changed(const sf_inst *inst);
 
+/* How many bodies it has: none, but for WHILE and CASE. */
+uint32_t sf_body_count(const sf_inst *inst);
+
 /* Argument i of a body stands where this view of the instruction says: first what the block takes, which
  * are the results of a WHILE, then what it captures, then where its results go. Of a captured value the
  * body knows offset and strides, so only the buffer matters. */

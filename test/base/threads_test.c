@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "support/sanitized.h"
 
 enum { MOST = 4000, THREADS = 5 };
 
@@ -114,8 +115,9 @@ static void test_falling_asleep(void **state)
 {
     (void)state;
     sf_threads *threads = sf_threads_new(2);
+    int jobs = test_sanitized() ? 10000 : 100000;
     alarm(120);
-    for (int job = 0; job < 100000; job++) {
+    for (int job = 0; job < jobs; job++) {
         rest(job * 7 % 9000);
         sf_threads_run(threads, 2, 1, uneven, &job);
     }

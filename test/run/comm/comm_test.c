@@ -25,6 +25,7 @@
 
 #include "base/mem.h"
 #include "run/comm/comm.h"
+#include "support/sanitized.h"
 
 static atomic_int failures;
 
@@ -732,7 +733,7 @@ static void test_conformance(void **state)
 {
     (void)state;
     static const int sizes[] = {1, 2, 3, 8};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < (test_sanitized() ? 3 : 4); i++)
         run_threads(sizes[i], 0, suite_all);
 }
 

@@ -1,0 +1,144 @@
+/* Places of buffers: no two that live at the same time overlap, all stand at multiples of the target's grain, the
+ * peak is where the last one ends, and not far above the bytes that live at once, which no placing can beat. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "sheaf/sheaf.h"
+#include "support/programs.h"
+
+/* A life of bytes, results until the end. */
+static uint32_t last_of(const sf_program *p, const sf_buffer *buffer)
+{
+    return buffer->is_result ? (uint32_t)p->ninsts : buffer->last;
+}
+
+static bool is_placed(const sf_buffer *buffer)
+{
+    return buffer->home == SF_HOME_ARENA && buffer->first != SF_NONE && buffer->bytes > 0;
+}
+
+static void check_pairs(const char *what, const sf_program *p)
+{
+    for (size_t a = 0; a < p->nbuffers; a++)
+        for (size_t b = a + 1; b < p->nbuffers; b++) {
+            const sf_buffer *x = &p->buffers[a], *y = &p->buffers[b];
+            if (is_placed(x) && is_placed(y) && x->first <= last_of(p, y) &&
+                y->first <= last_of(p, x) && x->offset < y->offset + y->bytes &&
+                y->offset < x->offset + x->bytes)
+                fail_msg("%s: buffers %zu and %zu overlap", what, a, b);
+        }
+}
+
+static int64_t rounded(const sf_program *p, int64_t bytes)
+{
+    int64_t grain = p->target->align;
+    return (bytes + grain - 1) / grain * grain;
+}
+
+/* The most bytes that live at once. */
+static int64_t bound_of(const sf_program *p)
+{
+    int64_t *change = sf_alloc((p->ninsts + 2) * sizeof *change), live = 0, most = 0;
+    for (size_t i = 0; i <= p->ninsts + 1; i++)
+        change[i] = 0;
+    for (size_t b = 0; b < p->nbuffers; b++)
+        if (is_placed(&p->buffers[b])) {
+            int64_t bytes = rounded(p, p->buffers[b].bytes);
+            change[p->buffers[b].first] += bytes;
+            change[last_of(p, &p->buffers[b]) + 1] -= bytes;
+        }
+    for (size_t i = 0; i <= p->ninsts; i++) {
+        live += change[i];
+        most = live > most ? live : most;
+    }
+    sf_free(change);
+    return most;
+}
+
+typedef struct ratios {
+    double worst, sum;
+    int count;
+} ratios;
+
+static void check_places(void *context, const char *what, const sf_program *p,
+                         const sf_program *other)
+{
+    (void)other;
+    ratios *r = context;
+    int64_t end = 0, bound = bound_of(p);
+    check_pairs(what, p);
+    for (size_t b = 0; b < p->nbuffers; b++) {
+        const sf_buffer *buffer = &p->buffers[b];
+        if (!is_placed(buffer))
+            continue;
+        assert_int_equal(buffer->offset % p->target->align, 0);
+        if (buffer->offset + rounded(p, buffer->bytes) > end)
+            end = buffer->offset + rounded(p, buffer->bytes);
+    }
+    assert_int_equal(end, p->arena_bytes[SF_SPACE_DEVICE]);
+    assert_true(end >= bound);
+    double ratio = bound > 0 ? (double)end / (double)bound : 1;
+    r->worst = ratio > r->worst ? ratio : r->worst;
+    r->sum += ratio;
+    r->count++;
+}
+
+static void test_all_steps(void **state)
+{
+    (void)state;
+    ratios r = {0};
+    test_each_program(check_places, &r);
+    print_message("peak over live bytes: %.4f on average, %.4f at worst, of %d programs\n",
+                  r.sum / r.count, r.worst, r.count);
+    assert_true(r.worst < 1.15 && r.sum / r.count < 1.03);
+}
+
+/* Products of 4 KB each, one from the other: two live at any time. */
+static void test_chain(void **state)
+{
+    (void)state;
+    sf_program *p = test_lower_text(
+        "func.func public @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {\n"
+        "%a = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<32x32xf32>, "
+        "tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+        "%b = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : (tensor<32x32xf32>, "
+        "tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+        "%c = stablehlo.dot_general %b, %b, contracting_dims = [1] x [0] : (tensor<32x32xf32>, "
+        "tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+        "%d = stablehlo.dot_general %c, %c, contracting_dims = [1] x [0] : (tensor<32x32xf32>, "
+        "tensor<32x32xf32>) -> tensor<32x32xf32>\n"
+        "return %d : tensor<32x32xf32>\n}\n",
+        NULL);
+    assert_int_equal(p->ninsts, 4);
+    assert_int_equal(p->arena_bytes[SF_SPACE_DEVICE], 2 * 4096);
+    assert_int_equal(p->state_bytes, 4096);
+    sf_program_free(p);
+}
+
+/* A small buffer takes a grain; the empty takes nothing. */
+static void test_small(void **state)
+{
+    (void)state;
+    sf_program *p = test_lower_text(
+        "func.func public @main(%x: tensor<3xf32>, %e: tensor<0x3xf32>) -> (tensor<3xf32>, "
+        "tensor<0x3xf32>) {\n%a = stablehlo.tanh %x : tensor<3xf32>\n"
+        "%b = stablehlo.tanh %e : tensor<0x3xf32>\n"
+        "return %a, %b : tensor<3xf32>, tensor<0x3xf32>\n}\n",
+        NULL);
+    assert_int_equal(p->arena_bytes[SF_SPACE_DEVICE], p->target->align);
+    sf_program_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_steps),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

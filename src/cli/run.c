@@ -100,6 +100,8 @@ int sf_cli_run(int argc, char **argv)
          "most memory for tensors, such as 512M (default: what the machine has)"},
         {"wait", 0, SF_CLI_NUMBER, &job.split.limit, "SECONDS",
          "how long a rank may wait for another (default 300)"},
+        {"check", 0, SF_CLI_FLAG, &job.options.check, NULL,
+         "check the program before it runs: memory, order, events"},
     };
     const sf_cli_command command = {
         .name = "run",

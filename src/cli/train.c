@@ -219,6 +219,8 @@ int sf_cli_train(int argc, char **argv)
          "how long a rank may wait for another (default 300)"},
         {"memory", 'm', SF_CLI_SIZE, &train_options.memory, "SIZE",
          "most memory for tensors, such as 512M (default: what the machine has)"},
+        {"check", 0, SF_CLI_FLAG, &train_options.check, NULL,
+         "check the program before it runs: memory, order, events"},
         {"ignore-nan", 0, SF_CLI_FLAG, &train_options.ignore_nan, NULL,
          "go on when the loss is no finite number"},
         {"log-every", 0, SF_CLI_COUNT, &display.every, "N", "print a line every N steps"},

@@ -258,6 +258,8 @@ int sf_cli_verify(int argc, char **argv)
          "threads of the engine cpu (default: as many as the process may use)"},
         {"wait", 0, SF_CLI_NUMBER, &job.split.limit, "SECONDS",
          "how long a rank may wait for another (default 300)"},
+        {"check", 0, SF_CLI_FLAG, &job.options.check, NULL,
+         "check programs before they run: memory, order, events"},
         {"json", 0, SF_CLI_FLAG, &job.json, NULL, "for machines; all results"},
     };
     const sf_cli_command command = {

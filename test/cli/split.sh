@@ -12,7 +12,7 @@ same() {
     local step=$1 recipe=$2 ranks=$3 steps=$4
     shift 4
     expect 0 pin "$step" --recipe "$recipe" -n "$ranks" -o "$work/plan.json"
-    expect 0 verify "$step" --plan "$work/plan.json" -n "$ranks" --steps "$steps" "$@"
+    expect 0 verify "$step" --plan "$work/plan.json" -n "$ranks" --steps "$steps" --check "$@"
     says "on $ranks ranks"
     says "verify: passed"
 }

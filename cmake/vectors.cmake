@@ -22,5 +22,5 @@ foreach(set base avx2 avx512 sve256 sve512)
 endforeach()
 
 # Message passing and moves over trees are plain loops over rows as well.
-set_source_files_properties(src/solve/dual.c src/solve/dual_tables.c src/solve/search_tree.c
+set_source_files_properties(src/solve/dual/dual.c src/solve/dual/tables.c src/solve/search/tree.c
     PROPERTIES COMPILE_OPTIONS "${vector_flags}")

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "solve/dual.h"
+#include "solve/dual/dual.h"
 #include "solve/eliminate.h"
 #include "solve/reduce.h"
 

@@ -6,7 +6,7 @@
 #include "solve/branch.h"
 #include "solve/greedy.h"
 #include "solve/reduce.h"
-#include "solve/search.h"
+#include "solve/search/search.h"
 #include "solve/start.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "solve/dual.h"
+#include "solve/dual/dual.h"
 
 #include <math.h>
 #include <string.h>

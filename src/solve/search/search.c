@@ -1,12 +1,12 @@
-#include "solve/search.h"
+#include "solve/search/search.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "solve/dual_ramp.h"
+#include "solve/dual/ramp.h"
 #include "solve/greedy.h"
-#include "solve/search_trial.h"
+#include "solve/search/trial.h"
 
 enum {
     STREAMS = 3,

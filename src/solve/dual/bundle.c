@@ -1,4 +1,4 @@
-#include "solve/dual_bundle.h"
+#include "solve/dual/bundle.h"
 
 #include <math.h>
 #include <string.h>

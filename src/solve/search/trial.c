@@ -1,4 +1,4 @@
-#include "solve/search_trial.h"
+#include "solve/search/trial.h"
 
 #include <math.h>
 #include <string.h>

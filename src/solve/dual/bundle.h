@@ -11,7 +11,7 @@
 #ifndef SF_SOLVE_DUAL_BUNDLE_H
 #define SF_SOLVE_DUAL_BUNDLE_H
 
-#include "solve/dual.h"
+#include "solve/dual/dual.h"
 
 enum { SF_BUNDLE_PLANES = 48 };
 

@@ -1,4 +1,4 @@
-#include "solve/search_tree.h"
+#include "solve/search/tree.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef SF_SOLVE_SEARCH_TREE_H
 #define SF_SOLVE_SEARCH_TREE_H
 
-#include "solve/dual.h"
+#include "solve/dual/dual.h"
 
 /* Random numbers: splitmix64 (Steele, Lea, Flood 2014). */
 typedef struct sf_dice {

@@ -12,7 +12,7 @@
 #ifndef SF_SOLVE_SEARCH_STREAM_H
 #define SF_SOLVE_SEARCH_STREAM_H
 
-#include "solve/search_tree.h"
+#include "solve/search/tree.h"
 
 typedef struct sf_stream {
     const sf_tables *tables;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/dual_bundle.h"
+#include "solve/dual/bundle.h"
 
 enum { SWEEPS_AT_ONCE = 10 };
 

@@ -1,4 +1,4 @@
-#include "solve/dual_ramp.h"
+#include "solve/dual/ramp.h"
 
 #include <math.h>
 #include <string.h>

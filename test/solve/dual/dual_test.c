@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "solve/dual_bundle.h"
+#include "solve/dual/bundle.h"
 #include "support/choices.h"
 
 enum { SEEDS = 150 };

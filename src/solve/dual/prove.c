@@ -4,7 +4,7 @@
  * rounding costs a little of the bound's quality and nothing of its truth. The same holds for multipliers:
  * they become fractions of a power of two, and are used as those. Costs count in units of 2^-unit.
  */
-#include "solve/dual.h"
+#include "solve/dual/dual.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "solve/search.h"
-#include "solve/search_tree.h"
+#include "solve/search/search.h"
+#include "solve/search/tree.h"
 #include "support/choices.h"
 
 enum { WORK = 16 * 1000 * 1000 };

@@ -1,4 +1,4 @@
-#include "solve/dual_watch.h"
+#include "solve/dual/watch.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #ifndef SF_SOLVE_SEARCH_TRIAL_H
 #define SF_SOLVE_SEARCH_TRIAL_H
 
-#include "solve/dual_bundle.h"
-#include "solve/search_stream.h"
+#include "solve/dual/bundle.h"
+#include "solve/search/stream.h"
 
 typedef struct sf_trial {
     sf_dual dual;

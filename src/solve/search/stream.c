@@ -1,4 +1,4 @@
-#include "solve/search_stream.h"
+#include "solve/search/stream.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #ifndef SF_SOLVE_DUAL_RAMP_H
 #define SF_SOLVE_DUAL_RAMP_H
 
-#include "solve/dual_bundle.h"
+#include "solve/dual/bundle.h"
 
 /* Leaves the averages in the dual's multipliers, and prices with them. `step` is the first step of a
  * multiplier, a guess that may be far off. Ends early when the clock passes the deadline. */

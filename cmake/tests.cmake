@@ -21,7 +21,7 @@ function(sf_add_test name)
     set_tests_properties(${name} PROPERTIES
         ENVIRONMENT "${test_environment}"
         SKIP_RETURN_CODE 77
-        TIMEOUT 300)
+        TIMEOUT 900)
 endfunction()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS test/*_test.c)

@@ -62,6 +62,12 @@ static wide round_down(const rounding *proof, wide paid)
     return paid >> (proof->fraction - proof->unit);
 }
 
+/* A cost in units; of a negative one, the bits are those that a product would have. */
+static wide in_units(const rounding *proof, int64_t cost)
+{
+    return (wide)((unsigned __int128)(wide)cost << proof->unit);
+}
+
 static void start_node(rounding *proof, uint32_t v)
 {
     const sf_watch *watch = &proof->dual->watch;
@@ -73,7 +79,7 @@ static void start_node(rounding *proof, uint32_t v)
                     problem->uses[watch->held[h].use].usage[s - problem->first[v]];
         bool never = problem->cost[s] >= SF_FORBIDDEN;
         proof->node[s] =
-            never ? NEVER : round_down(proof, paid) + problem->cost[s] * ((wide)1 << proof->unit);
+            never ? NEVER : round_down(proof, paid) + in_units(proof, problem->cost[s]);
     }
 }
 

@@ -444,6 +444,7 @@ void sf_graph_prune(sf_graph *graph)
             sf_block_uses(graph, node->regions[r], mark_use, marks);
     }
     top->nnodes -= left;
-    memmove(top->nodes, top->nodes + left, top->nnodes * sizeof *top->nodes);
+    if (left > 0)
+        memmove(top->nodes, top->nodes + left, top->nnodes * sizeof *top->nodes);
     sf_free(marks);
 }

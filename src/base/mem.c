@@ -10,6 +10,7 @@ struct sf_mem_header {
     struct sf_mem_header *next, *prev;
     struct sf_guard *guard; /* NULL once the guard has been left */
     size_t bytes;
+    void (*undo)(void *memory);
     void *raw; /* what calloc gave; the header is at the first multiple of ALIGN in it */
 };
 
@@ -97,6 +98,9 @@ void *sf_alloc(size_t bytes)
         fprintf(stderr, "sheaf: out of memory outside of any guard (%zu bytes)\n", bytes);
         abort();
     }
+    for (struct sf_mem_header *block = guard->blocks; block; block = block->next)
+        if (block->undo)
+            block->undo((char *)block + ALIGN);
     while (guard->blocks)
         sf_free((char *)guard->blocks + ALIGN);
     current_guard = guard->outer;
@@ -111,6 +115,11 @@ void sf_free(void *memory)
     unlink_block(block);
     atomic_fetch_sub(&live_bytes, block->bytes);
     free(block->raw);
+}
+
+void sf_mem_undo(void *memory, void (*undo)(void *memory))
+{
+    header_of(memory)->undo = undo;
 }
 
 void sf_guard_enter(sf_guard *guard)

@@ -42,6 +42,10 @@ typedef struct sf_guard {
     struct sf_mem_header *blocks;
 } sf_guard;
 
+/* When a guard is hit, `undo` is called for this block, before any block is freed: to take back what its making
+ * changed in blocks that stay. */
+void sf_mem_undo(void *memory, void (*undo)(void *memory));
+
 void sf_guard_enter(sf_guard *guard);
 void sf_guard_leave(sf_guard *guard);
 

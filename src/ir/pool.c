@@ -23,11 +23,19 @@ sf_pool *sf_pool_new(void)
     return pool;
 }
 
+/* The pool goes with its guard; the one that it is derived from stays. */
+static void forget_derived(void *memory)
+{
+    sf_pool *pool = memory;
+    pool->from->references--;
+}
+
 sf_pool *sf_pool_derive(sf_pool *from)
 {
     sf_pool *pool = sf_alloc(sizeof *pool);
     pool->references = 1;
     pool->from = sf_pool_retain(from);
+    sf_mem_undo(pool, forget_derived);
     pool->tables = SF_NEW(&pool->arena, struct sf_pool_tables);
     pool->tables->root = from->tables->root;
     return pool;

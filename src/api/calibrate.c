@@ -262,9 +262,8 @@ static void name_cluster(struct rank *r)
     cluster->name = sf_arena_string(&cluster->arena, name, strlen(name));
 }
 
-static sf_status measure(void *context)
+static sf_status measure_cluster(struct rank *r)
 {
-    struct rank *r = context;
     SF_TRY(open_world(r));
     SF_TRY(find_nodes(r));
     name_cluster(r);
@@ -276,7 +275,7 @@ static sf_status measure(void *context)
 static sf_status measure_guarded(void *context)
 {
     struct rank *r = context;
-    sf_status status = measure(r);
+    sf_status status = measure_cluster(r);
     sf_arena_free(&r->scratch);
     if (status == SF_OK && sf_comm_rank(r->comm) == 0)
         return SF_OK;

@@ -31,6 +31,13 @@ bool sf_is_narrow(const sf_graph *graph)
     return false;
 }
 
+double sf_tolerance_of(const sf_graph *graph, double given)
+{
+    if (given > 0)
+        return given;
+    return sf_is_narrow(graph) ? 5e-2 : 1e-4;
+}
+
 double sf_noise_of(const sf_graph *graph)
 {
     return sf_is_narrow(graph) ? 8 * 0x1p-9 : 8 * 0x1p-24;
@@ -172,7 +179,7 @@ static int64_t shorter(int64_t length)
     return length < CHUNK ? length : CHUNK;
 }
 
-static void measure(struct floats *floats)
+static void measure_floats(struct floats *floats)
 {
     struct squares values = {0}, changes = {0};
     int64_t count = floats->theirs->type->count;
@@ -261,7 +268,7 @@ static int64_t compare_floats(const struct excuses *excuses, uint32_t result, sf
     walk.floats.theirs = &in->theirs[result];
     walk.floats.before = excuses->before[result];
     walk.floats.ours = held.data;
-    measure(&walk.floats);
+    measure_floats(&walk.floats);
     while (sf_runs_next(&held.runs))
         for (int64_t at = 0; at < held.runs.count; at += CHUNK)
             compare_chunk(&walk, held.runs.local + at, held.runs.global + at,

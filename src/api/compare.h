@@ -46,6 +46,9 @@ double sf_relative_error(double ours, double theirs, double scale);
 /* Whether the step computes in 16 bits or fewer: there, two good runs differ far more. */
 bool sf_is_narrow(const sf_graph *graph);
 
+/* What a result may differ by: as given, or, for 0, what rounding does to a step of its kind. */
+double sf_tolerance_of(const sf_graph *graph, double given);
+
 /* Rounding errors of sums, as a fraction of the largest gradient: eight units in the last place of
  * float32 or bfloat16. In float32, gradients that are not zero are far above it. */
 double sf_noise_of(const sf_graph *graph);

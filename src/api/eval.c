@@ -83,7 +83,7 @@ static sf_status run_once(struct job *job, int64_t limit)
     return status;
 }
 
-static sf_status evaluate(struct job *job)
+static sf_status evaluate_values(struct job *job)
 {
     const sf_graph *graph = job->graph;
     const char *inputs = job->options.inputs;
@@ -103,10 +103,10 @@ static sf_status evaluate(struct job *job)
     return job->options.outputs ? write_results(job) : SF_OK;
 }
 
-static sf_status work(void *context)
+static sf_status eval_guarded(void *context)
 {
     struct job *job = context;
-    sf_status status = evaluate(job);
+    sf_status status = evaluate_values(job);
     if (job->results)
         sf_values_free(job->graph->top->nresults, job->results);
     sf_safetensors_close(&job->inputs);
@@ -121,7 +121,7 @@ sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf
     if (job.options.memory < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
-    sf_status status = sf_guarded(work, &job, diag);
+    sf_status status = sf_guarded(eval_guarded, &job, diag);
     sf_threads_free(job.threads);
     return status;
 }

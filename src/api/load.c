@@ -116,7 +116,7 @@ static sf_status read_and_import(struct load *load)
     return sf_import(load->module, &import, load->diag, &load->graph);
 }
 
-static sf_status work(void *context)
+static sf_status load_guarded(void *context)
 {
     struct load *load = context;
     sf_status status = read_and_import(load);
@@ -130,7 +130,7 @@ static sf_status run_load(struct load *load, const sf_load_options *options, sf_
 {
     *out = NULL;
     SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
-    SF_TRY(sf_guarded(work, load, load->diag));
+    SF_TRY(sf_guarded(load_guarded, load, load->diag));
     *out = load->graph;
     return SF_OK;
 }

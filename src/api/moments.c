@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/name.h"
+
 /* A name as its words: "params['layer_0']" is params, layer, 0. */
 typedef struct words {
     size_t count, capacity;
@@ -24,21 +26,10 @@ typedef struct finder {
     sf_moments *out;
 } finder;
 
-/* HLO makes names unique with ".7", which says nothing. */
-static sf_str without_number(sf_str name)
-{
-    size_t length = name.length;
-    while (length > 0 && isdigit((unsigned char)name.at[length - 1]))
-        length--;
-    if (length > 1 && length < name.length && name.at[length - 1] == '.')
-        name.length = length - 1;
-    return name;
-}
-
 static words split(sf_arena *arena, const char *text)
 {
     words out = {0};
-    sf_str name = without_number(sf_str_of(text));
+    sf_str name = sf_name_without_number(sf_str_of(text));
     for (size_t i = 0; i < name.length;) {
         size_t end = i;
         while (end < name.length && isalnum((unsigned char)name.at[end]))
@@ -71,7 +62,7 @@ static void collect(finder *find)
         const sf_argument *argument = &graph->arguments[i];
         if (argument->next == SF_NONE)
             continue;
-        const sf_type *type = sf_type_of(graph, graph->top->results[argument->next]);
+        const sf_type *type = sf_result_type(graph, argument->next);
         if (!sf_is_float(type->dtype))
             continue;
         named item = {argument->next, type, split(find->arena, argument->name)};
@@ -102,7 +93,7 @@ static uint32_t family_of(finder *find, const words *name, size_t length)
     return (uint32_t)(out->nfamilies - 1);
 }
 
-static void add(finder *find, uint32_t weight, uint32_t state, uint32_t family)
+static void add_moment(finder *find, uint32_t weight, uint32_t state, uint32_t family)
 {
     sf_moment moment = {weight, state, family};
     SF_PUSH(find->arena, find->out->at, find->out->count, find->out->capacity, moment);
@@ -124,8 +115,8 @@ static void pair_by_name(finder *find, const named *state)
         best = weight;
     }
     if (unique)
-        add(find, best->result, state->result,
-            family_of(find, &state->words, state->words.count - most));
+        add_moment(find, best->result, state->result,
+                   family_of(find, &state->words, state->words.count - most));
 }
 
 static void pair_by_order(finder *find)
@@ -142,14 +133,14 @@ static void pair_by_order(finder *find)
         SF_PUSH(find->arena, find->out->families, find->out->nfamilies, find->out->family_capacity,
                 name);
         for (size_t i = 0; i < find->nweights; i++)
-            add(find, find->weights[i].result, find->states[first + i].result,
-                (uint32_t)(find->out->nfamilies - 1));
+            add_moment(find, find->weights[i].result, find->states[first + i].result,
+                       (uint32_t)(find->out->nfamilies - 1));
         first += find->nweights;
     }
 }
 
 /* noise[] holds the largest magnitude first, and the level in the end. */
-static void measure(finder *find, const sf_tensor *results, double noise)
+static void measure_moments(finder *find, const sf_tensor *results, double noise)
 {
     sf_moments *out = find->out;
     out->noise = SF_ARRAY(find->arena, out->nfamilies, double);
@@ -179,5 +170,5 @@ void sf_moments_find(const sf_graph *graph, const sf_tensor *results, double noi
         pair_by_name(&find, &find.states[i]);
     if (out->count == 0)
         pair_by_order(&find);
-    measure(&find, results, noise);
+    measure_moments(&find, results, noise);
 }

@@ -11,7 +11,7 @@ struct job {
     sf_plan_origin *out;
 };
 
-static sf_status copy_text(const struct job *job, const sf_json *predicted, const char *key,
+static sf_status read_text(const struct job *job, const sf_json *predicted, const char *key,
                            char *out, size_t size)
 {
     sf_str text;
@@ -34,11 +34,11 @@ static sf_status read_origin(struct job *job, sf_arena *arena)
     SF_TRY(sf_json_parse(text, job->path, arena, &root, job->diag));
     SF_TRY(sf_plan_read_format(root, job->path, job->diag));
     const sf_json *predicted = sf_json_get(root, "predicted");
-    SF_TRY(copy_text(job, predicted, "step", job->out->step, sizeof job->out->step));
-    return copy_text(job, predicted, "cluster", job->out->cluster, sizeof job->out->cluster);
+    SF_TRY(read_text(job, predicted, "step", job->out->step, sizeof job->out->step));
+    return read_text(job, predicted, "cluster", job->out->cluster, sizeof job->out->cluster);
 }
 
-static sf_status work(void *context)
+static sf_status origin_guarded(void *context)
 {
     sf_arena arena = {0};
     sf_status status = read_origin(context, &arena);
@@ -49,5 +49,5 @@ static sf_status work(void *context)
 sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out)
 {
     struct job job = {path, diag, out};
-    return sf_guarded(work, &job, diag);
+    return sf_guarded(origin_guarded, &job, diag);
 }

@@ -52,7 +52,7 @@ const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, 
     if (!has_argument(graph, argument))
         return NULL;
     struct printing job = {plan, &plan->arguments[argument],
-                           sf_type_of(graph, graph->top->arguments[argument]), text};
+                           sf_argument_type(graph, (uint32_t)argument), text};
     return sf_guarded(print_layout, &job, NULL) == SF_OK ? text : NULL;
 }
 
@@ -83,7 +83,7 @@ static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int a
     int64_t dims[SF_MAX_RANK];
     if (!has_argument(graph, argument) || rank < 0 || rank >= sf_mesh_size(&plan->mesh))
         return boxes;
-    const sf_type *type = sf_type_of(graph, graph->top->arguments[argument]);
+    const sf_type *type = sf_argument_type(graph, (uint32_t)argument);
     boxes.type = type;
     boxes.layout = &plan->arguments[argument];
     boxes.total = 1;

@@ -104,7 +104,7 @@ bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type 
 {
     if (!has_argument(graph, argument))
         return false;
-    describe_type(sf_type_of(graph, graph->top->arguments[argument]), out);
+    describe_type(sf_argument_type(graph, (uint32_t)argument), out);
     return true;
 }
 
@@ -112,7 +112,7 @@ bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out
 {
     if (!has_result(graph, result))
         return false;
-    describe_type(sf_type_of(graph, graph->top->results[result]), out);
+    describe_type(sf_result_type(graph, (uint32_t)result), out);
     return true;
 }
 

@@ -253,7 +253,7 @@ static sf_status check_argument(const sf_graph *graph, int index, size_t bytes, 
     if (index < 0 || index >= sf_graph_arguments(graph))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no argument %d; the step has %d",
                        index, sf_graph_arguments(graph));
-    return check_bytes(sf_type_of(graph, graph->top->arguments[index]), "argument", index,
+    return check_bytes(sf_argument_type(graph, (uint32_t)index), "argument", index,
                        graph->arguments[index].name, bytes, diag);
 }
 
@@ -265,7 +265,7 @@ static sf_status check_result(const sf_session *session, int index, size_t bytes
                        sf_graph_results(graph));
     if (!session->has_results)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there are no results before a step was made");
-    return check_bytes(sf_type_of(graph, graph->top->results[index]), "result", index,
+    return check_bytes(sf_result_type(graph, (uint32_t)index), "result", index,
                        graph->results[index].name, bytes, diag);
 }
 

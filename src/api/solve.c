@@ -77,7 +77,7 @@ struct adding {
     sf_diag *diag;
 };
 
-static sf_status add(void *context)
+static sf_status add_guarded(void *context)
 {
     struct adding *job = context;
     sf_problem_builder *builder = &job->choices->builder;
@@ -93,14 +93,14 @@ static sf_status add(void *context)
 }
 
 /* When memory runs out, what the call allocated is freed: arena and builder are put back as they were. */
-static sf_status add_guarded(struct adding job)
+static sf_status add_or_undo(struct adding job)
 {
     sf_choices *choices = job.choices;
     if (choices->loaded)
         return sf_fail(job.diag, SF_EUSAGE, SF_NOWHERE,
                        "nothing can be added to a problem that was read from a file");
     sf_choices before = *choices;
-    sf_status status = sf_guarded(add, &job, job.diag);
+    sf_status status = sf_guarded(add_guarded, &job, job.diag);
     if (status == SF_ENOMEM)
         *choices = before;
     return status;
@@ -109,14 +109,14 @@ static sf_status add_guarded(struct adding job)
 sf_status sf_choices_add_node(sf_choices *choices, uint32_t count, const int64_t *costs,
                               sf_diag *diag)
 {
-    return add_guarded((struct adding){
+    return add_or_undo((struct adding){
         .choices = choices, .what = NODE, .a = count, .values = costs, .diag = diag});
 }
 
 sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, int64_t end,
                              const int64_t *usages, sf_diag *diag)
 {
-    return add_guarded((struct adding){.choices = choices,
+    return add_or_undo((struct adding){.choices = choices,
                                        .what = USE,
                                        .a = node,
                                        .begin = begin,
@@ -128,7 +128,7 @@ sf_status sf_choices_add_use(sf_choices *choices, uint32_t node, int64_t begin, 
 sf_status sf_choices_add_edge(sf_choices *choices, uint32_t a, uint32_t b, const int64_t *costs,
                               sf_diag *diag)
 {
-    return add_guarded((struct adding){
+    return add_or_undo((struct adding){
         .choices = choices, .what = EDGE, .a = a, .b = b, .values = costs, .diag = diag});
 }
 

@@ -14,7 +14,7 @@ struct job {
     atomic_bool settled;
 };
 
-static sf_status work(void *context)
+static sf_status train_guarded(void *context)
 {
     return sf_training_run(context);
 }
@@ -28,7 +28,7 @@ static sf_status train_rank(void *context, sf_comm *comm, sf_diag *diag)
     sf_status status =
         sf_threads_open(sf_rank_threads(job->options.threads, comm), diag, &training.pool);
     if (status == SF_OK)
-        status = sf_guarded(work, &training, diag);
+        status = sf_guarded(train_guarded, &training, diag);
     if (training.settled)
         atomic_store(&job->settled, true);
     sf_training_end(&training);

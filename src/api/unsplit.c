@@ -148,8 +148,8 @@ static void shake(const sf_tensor *tensor, uint64_t seed)
     }
 }
 
-static sf_status evaluate(const sf_unsplit *run, const sf_tensor *arguments, bool shaken,
-                          sf_tensor *results, sf_diag *diag)
+static sf_status evaluate_unsplit(const sf_unsplit *run, const sf_tensor *arguments, bool shaken,
+                                  sf_tensor *results, sf_diag *diag)
 {
     sf_engine *engine = run->runner.engine;
     for (uint32_t i = 0; i < run->graph->top->narguments; i++) {
@@ -180,20 +180,20 @@ static double go_on(const sf_unsplit *run, const sf_tensor *results, const sf_te
 
 static sf_status step_shaken(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
 {
-    SF_TRY(evaluate(run, run->split, true, results, diag));
+    SF_TRY(evaluate_unsplit(run, run->split, true, results, diag));
     keep_results(run, results, run->shaken);
     if (!same)
-        SF_TRY(evaluate(run, run->drifted, false, results, diag));
+        SF_TRY(evaluate_unsplit(run, run->drifted, false, results, diag));
     run->drifted_loss = go_on(run, results, run->drifted);
     return SF_OK;
 }
 
 static sf_status step_both(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
 {
-    SF_TRY(evaluate(run, run->split, false, results, diag));
+    SF_TRY(evaluate_unsplit(run, run->split, false, results, diag));
     keep_results(run, results, run->theirs);
     if (!same)
-        SF_TRY(evaluate(run, run->own, false, results, diag));
+        SF_TRY(evaluate_unsplit(run, run->own, false, results, diag));
     run->own_loss = go_on(run, results, run->own);
     return run->shakes ? step_shaken(run, same, results, diag) : SF_OK;
 }

@@ -5,16 +5,6 @@
 
 #include "base/mem.h"
 
-const sf_type *sf_argument_type(const sf_graph *graph, uint32_t index)
-{
-    return sf_type_of(graph, graph->top->arguments[index]);
-}
-
-const sf_type *sf_result_type(const sf_graph *graph, uint32_t index)
-{
-    return sf_type_of(graph, graph->top->results[index]);
-}
-
 bool sf_values_fit(const sf_type *stored, const sf_type *type)
 {
     return stored->dtype == type->dtype &&

@@ -25,9 +25,6 @@ bool sf_values_fit(const sf_type *stored, const sf_type *type);
 sf_status sf_values_check(const sf_tensor *tensor, const char *name, const sf_type *type,
                           const char *path, sf_diag *diag);
 
-const sf_type *sf_argument_type(const sf_graph *graph, uint32_t index);
-const sf_type *sf_result_type(const sf_graph *graph, uint32_t index);
-
 /* Frees the data of tensors that an evaluation made. */
 void sf_values_free(uint32_t count, sf_tensor *tensors);
 

@@ -32,13 +32,6 @@ static sf_loc place(const struct job *job)
     return (sf_loc){job->options.against, 0, 0};
 }
 
-static double tolerance_of(const struct job *job)
-{
-    if (job->options.tolerance > 0)
-        return job->options.tolerance;
-    return sf_is_narrow(job->graph) ? 5e-2 : 1e-4;
-}
-
 static double loss_tolerance_of(const struct job *job)
 {
     if (job->options.loss_tolerance > 0)
@@ -47,7 +40,7 @@ static double loss_tolerance_of(const struct job *job)
 }
 
 /* Evaluates the step on job->replay.arguments and puts the results in job->results. */
-static sf_status evaluate(struct job *job)
+static sf_status evaluate_ours(struct job *job)
 {
     uint32_t count = job->graph->top->nresults;
     SF_TRY(sf_engine_evaluate(job->runner.engine, job->replay.arguments, job->next, job->diag));
@@ -64,7 +57,7 @@ static void compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance = tolerance_of(job),
+        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance),
         .noise = sf_noise_of(job->graph),
         .on_average = sf_is_narrow(job->graph),
     };
@@ -82,7 +75,7 @@ static sf_status run_step(struct job *job, int step, uint32_t loss)
     SF_TRY(sf_replay_batch(&job->replay, step, job->diag, &changed));
     /* The first step was evaluated already, if its batch is the one among the inputs. */
     if (step > 0 || changed)
-        SF_TRY(evaluate(job));
+        SF_TRY(evaluate_ours(job));
     sf_carry_state(job->graph, job->results, job->replay.arguments);
     double ours = sf_get_f64(&job->results[loss], 0);
     double error = sf_relative_error(ours, report->expected_losses[step], 0x1p-126);
@@ -162,7 +155,7 @@ sf_status sf_judge(sf_verify_report *report, double loss_tolerance, sf_diag *dia
     return status;
 }
 
-static sf_status verify(struct job *job)
+static sf_status verify_values(struct job *job)
 {
     const sf_graph *graph = job->graph;
     const char *path = job->options.against;
@@ -172,7 +165,7 @@ static sf_status verify(struct job *job)
     job->results = SF_ARRAY(&job->arena, graph->top->nresults, sf_tensor);
     SF_TRY(sf_replay_open(graph, path, &job->arena, job->diag, &job->replay));
     SF_TRY(sf_values_results(graph, &job->replay.file, path, job->diag, job->expected));
-    SF_TRY(evaluate(job));
+    SF_TRY(evaluate_ours(job));
     compare_step(job);
     SF_TRY(run_steps(job));
     return sf_judge(&job->out->report, loss_tolerance_of(job), job->diag);
@@ -183,10 +176,10 @@ static sf_status verify_with_engine(struct job *job)
     sf_runner_options options = {
         .engine = job->options.engine, .check = job->options.check, .with = {.pool = job->threads}};
     SF_TRY(sf_runner_open(job->graph, &options, job->diag, &job->runner));
-    return verify(job);
+    return verify_values(job);
 }
 
-static sf_status work(void *context)
+static sf_status verify_guarded(void *context)
 {
     struct job *job = context;
     sf_status status = verify_with_engine(job);
@@ -214,7 +207,7 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
     if (options->tolerance < 0 || options->loss_tolerance < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
     SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
-    sf_status status = sf_guarded(work, &job, diag);
+    sf_status status = sf_guarded(verify_guarded, &job, diag);
     sf_threads_free(job.threads);
     if (status == SF_OK || status == SF_EWRONG)
         *out = &job.out->report;

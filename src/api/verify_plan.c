@@ -158,13 +158,6 @@ static sf_status put_together(struct rank *r)
     return SF_OK;
 }
 
-static double tolerance_of(const struct shared *shared)
-{
-    if (shared->options.tolerance > 0)
-        return shared->options.tolerance;
-    return sf_is_narrow(shared->graph) ? 5e-2 : 1e-4;
-}
-
 static double loss_tolerance_of(const struct shared *shared)
 {
     if (shared->options.loss_tolerance > 0)
@@ -179,7 +172,7 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = tolerance_of(shared),
+        .tolerance = sf_tolerance_of(shared->graph, shared->options.tolerance),
         .noise = sf_noise_of(shared->graph),
         .on_average = sf_is_narrow(shared->graph),
     };
@@ -343,7 +336,7 @@ static sf_status share_findings(struct rank *r)
     return SF_OK;
 }
 
-static sf_status verify(struct rank *r)
+static sf_status verify_rank(struct rank *r)
 {
     SF_TRY(agree(r, get_ready(r), "getting ready"));
     bool stop = false;
@@ -358,7 +351,7 @@ static sf_status verify(struct rank *r)
 static sf_status guarded_rank(void *context)
 {
     struct rank *r = context;
-    sf_status status = verify(r);
+    sf_status status = verify_rank(r);
     sf_runner_close(&r->runner);
     sf_local_free(r->local);
     if (r->leads)

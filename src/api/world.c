@@ -316,7 +316,7 @@ int64_t sf_rank_memory(int64_t memory, int ranks)
 int sf_rank_threads(int threads, const sf_comm *comm)
 {
     int usable = threads > 0 ? threads : sf_threads_usable(), ranks = 1;
-    if (comm && sf_comm_mpi_size() == 0)
+    if (comm && sf_comm_is_one_process(comm))
         ranks = sf_comm_size(comm);
     else if (comm && threads == 0 && usable == sysconf(_SC_NPROCESSORS_ONLN))
         ranks = ranks_here();

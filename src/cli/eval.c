@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 
-static sf_status evaluate(const char *step, const sf_load_options *load,
-                          const sf_eval_options *options, sf_diag *diag)
+static sf_status evaluate_step(const char *step, const sf_load_options *load,
+                               const sf_eval_options *options, sf_diag *diag)
 {
     sf_graph *graph;
     sf_status status = sf_load(step, load, diag, &graph);
@@ -60,5 +60,5 @@ int sf_cli_eval(int argc, char **argv)
         return sf_cli_misuse("eval", "--threads is too large");
     eval.threads = (int)threads;
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(evaluate(step, &load, &eval, diag), diag);
+    return sf_cli_finish(evaluate_step(step, &load, &eval, diag), diag);
 }

@@ -22,7 +22,7 @@ struct table {
     bool help;
 };
 
-static void add(struct table *table, const sf_cli_option *option)
+static void add_option(struct table *table, const sf_cli_option *option)
 {
     if (table->count < MOST_OPTIONS)
         table->options[table->count++] = *option;
@@ -39,7 +39,7 @@ static void add_making(struct table *table, sf_cli_making *making)
         {"json", 0, SF_CLI_FLAG, &making->show.json, NULL, "the summary for machines"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add(table, &shared[i]);
+        add_option(table, &shared[i]);
 }
 
 static void add_load(struct table *table, sf_load_options *load)
@@ -55,20 +55,20 @@ static void add_load(struct table *table, sf_load_options *load)
          "which result becomes which argument: ARGUMENT=RESULT,... or none"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        add(table, &shared[i]);
+        add_option(table, &shared[i]);
 }
 
 static void make_table(const sf_cli_command *command, struct table *table)
 {
     *table = (struct table){.unroll = -1};
     for (int i = 0; i < command->noptions; i++)
-        add(table, &command->options[i]);
+        add_option(table, &command->options[i]);
     if (command->making)
         add_making(table, command->making);
     if (command->load)
         add_load(table, command->load);
-    add(table,
-        &(sf_cli_option){"help", 'h', SF_CLI_FLAG, &table->help, NULL, "print this and stop"});
+    add_option(table, &(sf_cli_option){"help", 'h', SF_CLI_FLAG, &table->help, NULL,
+                                       "print this and stop"});
     char *letter = table->letters;
     *letter++ = ':'; /* getopt then tells a missing value from an unknown option */
     for (int i = 0; i < table->count; i++) {

@@ -81,7 +81,7 @@ static void print_summary(const struct job *job, const sf_solution *found)
            found->nodes, job->reading + found->seconds);
 }
 
-static void print_json(const struct job *job, const sf_solution *found)
+static void print_solution_json(const struct job *job, const sf_solution *found)
 {
     printf("{\"stop\": \"%s\", \"feasible\": %s, \"nodes\": %" PRIu32 ", \"work\": %" PRId64
            ", \"seconds\": %.3f",
@@ -99,7 +99,7 @@ static void print_json(const struct job *job, const sf_solution *found)
 static sf_status report(const struct job *job, const sf_solution *found, sf_diag *diag)
 {
     if (job->json) {
-        print_json(job, found);
+        print_solution_json(job, found);
     } else {
         if (!found->feasible)
             print_failure(found);

@@ -111,7 +111,7 @@ struct printing {
     const char *shrunk; /* or NULL */
 };
 
-static sf_status print_json(void *context)
+static sf_status print_verify_json(void *context)
 {
     const struct printing *printing = context;
     const sf_verify_report *report = printing->report;
@@ -167,7 +167,7 @@ static sf_status print(const struct job *job, const sf_verify_report *report, co
     if (!report || report->rank > 0)
         return SF_OK;
     if (job->json)
-        return sf_guarded(print_json, &printing, diag);
+        return sf_guarded(print_verify_json, &printing, diag);
     if (shrunk)
         printf("shrunk: %s\n", shrunk);
     print_report(report);
@@ -210,7 +210,7 @@ static sf_status verify_known(const struct job *job, const sf_graph *graph, sf_d
     return printed != SF_OK ? printed : status;
 }
 
-static sf_status verify(struct job *job, sf_diag *diag)
+static sf_status verify_step(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_plan *plan;
@@ -298,5 +298,5 @@ int sf_cli_verify(int argc, char **argv)
     if (isatty(STDERR_FILENO))
         job.options.listener = show_progress;
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(verify(&job, diag), diag);
+    return sf_cli_finish(verify_step(&job, diag), diag);
 }

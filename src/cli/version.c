@@ -16,7 +16,7 @@ static const struct feature {
 };
 enum { FEATURES = sizeof features / sizeof *features };
 
-static void print_json(void)
+static void print_version_json(void)
 {
     printf("{\n  \"version\": \"%s\",\n  \"compiler\": \"%s\",\n  \"target\": \"%s\",\n"
            "  \"features\": {",
@@ -45,7 +45,7 @@ int sf_cli_version(int argc, char **argv)
     if (!sf_cli_parse(&command, argc, argv, NULL, &exit_code))
         return exit_code;
     if (json) {
-        print_json();
+        print_version_json();
         return SF_EXIT_GOOD;
     }
     printf("sheaf %s\ncompiler: %s\ntarget: %s\n", sf_version(), SF_BUILD_COMPILER,

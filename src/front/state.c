@@ -10,12 +10,12 @@
 
 static const sf_type *type_of_argument(const sf_graph *graph, uint32_t i)
 {
-    return sf_type_of(graph, graph->top->arguments[i]);
+    return sf_argument_type(graph, i);
 }
 
 static const sf_type *result_type(const sf_graph *graph, uint32_t i)
 {
-    return sf_type_of(graph, graph->top->results[i]);
+    return sf_result_type(graph, i);
 }
 
 static void set_role(sf_argument *argument, sf_role role, sf_source from)

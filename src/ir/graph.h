@@ -133,6 +133,16 @@ static inline const sf_type *sf_type_of(const sf_graph *graph, sf_value value)
     return graph->values[value].type;
 }
 
+static inline const sf_type *sf_argument_type(const sf_graph *graph, uint32_t index)
+{
+    return sf_type_of(graph, graph->top->arguments[index]);
+}
+
+static inline const sf_type *sf_result_type(const sf_graph *graph, uint32_t index)
+{
+    return sf_type_of(graph, graph->top->results[index]);
+}
+
 /* Node `at` of the top block. */
 static inline sf_node *sf_top_node(const sf_graph *graph, uint32_t at)
 {

@@ -26,13 +26,13 @@ static bool is_hlo_spelling(sf_str name)
     return doubled;
 }
 
-static sf_str without_number(sf_str name)
+sf_str sf_name_without_number(sf_str name)
 {
-    size_t at = name.length;
-    while (at > 0 && isdigit((unsigned char)name.at[at - 1]))
-        at--;
-    if (at > 0 && at < name.length && name.at[at - 1] == '.')
-        name.length = at - 1;
+    size_t length = name.length;
+    while (length > 0 && isdigit((unsigned char)name.at[length - 1]))
+        length--;
+    if (length > 1 && length < name.length && name.at[length - 1] == '.')
+        name.length = length - 1;
     return name;
 }
 
@@ -68,7 +68,7 @@ const char *sf_clean_name(sf_str name, sf_arena *arena)
 {
     bool hlo = is_hlo_spelling(name);
     if (hlo)
-        name = without_number(name);
+        name = sf_name_without_number(name);
     char *out = sf_arena_alloc(arena, name.length + 1);
     size_t length = 0;
     bool first = true;

@@ -16,6 +16,9 @@
 /* The clean form of any name; "" when nothing of it is left. Lives in the arena. */
 const char *sf_clean_name(sf_str name, sf_arena *arena);
 
+/* Without the ".7" that makes names unique in HLO. */
+sf_str sf_name_without_number(sf_str name);
+
 /* One for each argument: all different, never empty, the same for the same step. */
 const char **sf_clean_names(const sf_graph *graph, sf_arena *arena);
 

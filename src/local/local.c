@@ -8,7 +8,7 @@
 static sf_status check_argument_layout(local_builder *b, uint32_t i)
 {
     const sf_graph *whole = b->whole;
-    const sf_type *type = sf_type_of(whole, whole->top->arguments[i]);
+    const sf_type *type = sf_argument_type(whole, i);
     const sf_layout *layout = &b->plan->arguments[i];
     const sf_argument *argument = &whole->arguments[i];
     char why[SF_WHY_TEXT];
@@ -24,7 +24,7 @@ static sf_status check_argument_layout(local_builder *b, uint32_t i)
 
 static sf_status check_result(local_builder *b, uint32_t i)
 {
-    const sf_type *type = sf_type_of(b->whole, b->whole->top->results[i]);
+    const sf_type *type = sf_result_type(b->whole, i);
     char why[SF_WHY_TEXT];
     return sf_layout_fits(&b->plan->results[i], b->mesh, type->rank, type->dims, why)
                ? SF_OK

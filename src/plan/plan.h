@@ -36,7 +36,7 @@ typedef struct sf_alternative {
     bool lowered; /* priced by its program; else an estimate */
 } sf_alternative;
 
-/* What a search expects of the plan on its cluster (search/price.h), in seconds and bytes. */
+/* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
     const char *step;    /* the file of the step, "" where it is not known */
     const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */

@@ -54,8 +54,7 @@ static void put_plan_arguments(sf_json_writer *writer, const sf_plan *plan, cons
         if (sf_layout_is_replicated(&plan->arguments[i]))
             continue;
         sf_json_key(writer, names[i]);
-        put_layout_text(writer, plan, sf_type_of(graph, graph->top->arguments[i]),
-                        &plan->arguments[i]);
+        put_layout_text(writer, plan, sf_argument_type(graph, i), &plan->arguments[i]);
     }
     sf_json_end_object(writer);
     sf_arena_free(&arena);
@@ -250,8 +249,7 @@ static sf_status read_arguments(reader *r, const sf_json *root)
         if (at == SF_NONE)
             return SF_JSON_FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
         from = at;
-        SF_TRY(read_layout_text(r, value, sf_type_of(r->graph, r->graph->top->arguments[at]),
-                                &r->plan->arguments[at]));
+        SF_TRY(read_layout_text(r, value, sf_argument_type(r->graph, at), &r->plan->arguments[at]));
         if (sf_layout_is_partial(&r->plan->arguments[at]))
             return SF_JSON_FAIL(r, value, "argument %s cannot be partial", names[at]);
         if (r->graph->arguments[at].next != SF_NONE)

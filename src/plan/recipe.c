@@ -31,7 +31,7 @@ typedef bool cooking(cook *k, int axis);
 
 static const sf_type *type_of_weight(const cook *k, uint32_t index)
 {
-    return sf_type_of(k->graph, k->graph->top->arguments[index]);
+    return sf_argument_type(k->graph, index);
 }
 
 /* A pin for exactly the tensor of that name. dim < 0: replicated. */

@@ -433,7 +433,7 @@ static int64_t count_parameters(const sf_graph *graph)
     int64_t count = 0;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].role == SF_ROLE_PARAM)
-            count += sf_type_of(graph, graph->top->arguments[i])->count;
+            count += sf_argument_type(graph, i)->count;
     return count;
 }
 
@@ -444,8 +444,8 @@ static const char *tell_sizes(shrinker *s)
     sf_buf text = {0};
     const char **names = sf_clean_names(s->from, &s->arena);
     for (uint32_t i = s->from->top->narguments; i-- > 0;) {
-        const sf_type *old = sf_type_of(s->from, s->from->top->arguments[i]);
-        const sf_type *new = sf_type_of(s->to, s->to->top->arguments[i]);
+        const sf_type *old = sf_argument_type(s->from, i);
+        const sf_type *new = sf_argument_type(s->to, i);
         for (int d = 0; d < old->rank && count < MOST_TOLD; d++) {
             bool known =
                 old->dims[d] == new->dims[d] || s->from->arguments[i].role == SF_ROLE_STATE;

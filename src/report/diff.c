@@ -168,7 +168,7 @@ static void diff_arguments(differ *d, rows *out)
 {
     const char **names = sf_clean_names(d->graph, &d->arena);
     for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(d->graph, d->graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(d->graph, i);
         const char *layouts[SIDES];
         for (int s = 0; s < SIDES; s++) {
             const sf_layout *layout = &d->plans[s]->arguments[i];

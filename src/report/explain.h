@@ -11,8 +11,8 @@
 
 #include "plan/pin.h"
 #include "report/table.h"
-#include "search/effort.h"
-#include "search/price.h"
+#include "search/price/effort.h"
+#include "search/price/price.h"
 #include "sheaf/plan.h"
 
 /* Collectives of one kind along the same axes in one phase. */

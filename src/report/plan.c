@@ -72,8 +72,8 @@ static void summarize_local(const sf_local *local, plan_summary *out)
     }
     for (uint32_t i = 0; i < whole->top->narguments; i++) {
         holding *h = &out->roles[whole->arguments[i].role];
-        const sf_type *type = sf_type_of(whole, whole->top->arguments[i]);
-        const sf_type *piece = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(whole, i);
+        const sf_type *piece = sf_argument_type(graph, i);
         h->tensors++;
         h->split += piece->count != type->count;
         h->whole += (double)sf_type_bytes(type);

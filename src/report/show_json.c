@@ -85,7 +85,7 @@ static void put_argument_list(sf_json_writer *w, const sf_graph *graph)
         const sf_argument *argument = &graph->arguments[i];
         sf_json_begin_object(w);
         sf_json_add_string(w, "name", argument->name);
-        put_type(w, sf_type_of(graph, graph->top->arguments[i]));
+        put_type(w, sf_argument_type(graph, i));
         sf_json_add_string(w, "role", sf_role_name(argument->role));
         sf_json_add_string(w, "role_from", sf_source_name(argument->role_from));
         put_index_of(w, "next", argument->next);
@@ -105,7 +105,7 @@ static void put_results(sf_json_writer *w, const sf_summary *summary)
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         sf_json_begin_object(w);
         sf_json_add_string(w, "name", graph->results[i].name);
-        put_type(w, sf_type_of(graph, graph->top->results[i]));
+        put_type(w, sf_result_type(graph, i));
         put_index_of(w, "becomes", summary->becomes[i]);
         sf_json_add_string(w, "sharding", graph->results[i].sharding);
         sf_json_end_object(w);

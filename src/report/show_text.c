@@ -113,7 +113,7 @@ static void show_largest(struct page *page)
         char text[SF_TYPE_TEXT];
         uint32_t index = page->all ? i : page->summary->largest[i];
         const sf_argument *argument = &graph->arguments[index];
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[index]);
+        const sf_type *type = sf_argument_type(graph, index);
         sf_table_add(&table, "%" PRIu32, index);
         sf_table_add(&table, "%s", sf_role_name(argument->role));
         sf_table_add(&table, "%s", sf_type_text(type, text));
@@ -150,7 +150,7 @@ static void show_results(struct page *page)
     } else {
         char text[SF_TYPE_TEXT];
         const char *name = graph->results[summary->loss].name;
-        const sf_type *type = sf_type_of(graph, graph->top->results[summary->loss]);
+        const sf_type *type = sf_result_type(graph, summary->loss);
         sf_table_add(&table, "result %" PRIu32 "%s%s, %s", summary->loss, *name ? ", " : "", name,
                      sf_type_text(type, text));
     }

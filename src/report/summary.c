@@ -123,7 +123,7 @@ static void list_largest(struct walk *walk)
     uint32_t count = graph->top->narguments;
     struct sized *sizes = SF_ARRAY(&walk->scratch, count, struct sized);
     for (uint32_t i = 0; i < count; i++)
-        sizes[i] = (struct sized){i, sf_type_bytes(sf_type_of(graph, graph->top->arguments[i]))};
+        sizes[i] = (struct sized){i, sf_type_bytes(sf_argument_type(graph, i))};
     if (count)
         qsort(sizes, count, sizeof *sizes, by_size);
     summary->largest = SF_ARRAY(&summary->arena, count, uint32_t);

@@ -7,8 +7,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
-#include "run/collective.h"
-#include "run/kind.h"
+#include "run/engine/collective.h"
+#include "run/engine/kind.h"
 
 struct oracle {
     const sf_graph *graph;

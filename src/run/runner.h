@@ -3,7 +3,7 @@
 #ifndef SF_RUN_RUNNER_H
 #define SF_RUN_RUNNER_H
 
-#include "run/engine.h"
+#include "run/engine/engine.h"
 
 typedef struct sf_runner {
     sf_program *program; /* NULL: the oracle has none */

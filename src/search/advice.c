@@ -116,7 +116,7 @@ static int64_t size_of_batch(const sf_graph *graph)
 {
     int64_t size = -1;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(graph, i);
         if (graph->arguments[i].role != SF_ROLE_BATCH || type->rank == 0)
             continue;
         size = size < 0 || size == type->dims[0] ? type->dims[0] : 0;

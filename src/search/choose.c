@@ -6,7 +6,7 @@
 
 #include "local/rank.h"
 #include "search/advice.h"
-#include "search/estimate.h"
+#include "search/price/estimate.h"
 
 enum { MOST_TRIES = 4 };
 

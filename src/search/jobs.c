@@ -7,7 +7,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "plan/pin.h"
-#include "search/estimate.h"
+#include "search/price/estimate.h"
 #include "search/purpose.h"
 #include "search/run.h"
 

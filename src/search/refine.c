@@ -6,7 +6,7 @@
 #include "base/machine.h"
 #include "local/rank.h"
 #include "plan/pin.h"
-#include "search/estimate.h"
+#include "search/price/estimate.h"
 
 enum { MOST_TRIES = 5 };
 

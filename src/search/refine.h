@@ -1,8 +1,8 @@
 /* A plan made better, axis by axis of its mesh.
  *
  * Each axis is solved in turn (search/axis/axis.h), the others being as they are, and what comes out is priced
- * (search/price.h); the better one stays, until a round over all axes improves nothing, or, from the second on, next
- * to nothing. How much of which reduction of a gradient is exposed, the price of the plan at hand says; what
+ * (search/price/price.h); the better one stays, until a round over all axes improves nothing, or, from the second on,
+ * next to nothing. How much of which reduction of a gradient is exposed, the price of the plan at hand says; what
  * comes out may differ in that, and if it is not better, the axis is solved once more for what lies between.
  * Memory is ignored at first; only where what comes out does not fit does the solver get a limit, and a lower
  * one where the price finds more than it counted.
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "search/axis/axis.h"
-#include "search/price.h"
+#include "search/price/price.h"
 
 /* What all that is priced and refined for one step and cluster shares. It does not change meanwhile, so threads
  * may share it. */

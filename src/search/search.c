@@ -5,7 +5,7 @@
 
 #include "base/machine.h"
 #include "plan/recipe.h"
-#include "search/estimate.h"
+#include "search/price/estimate.h"
 #include "search/run.h"
 
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "solve/dual/dual.h"
-#include "solve/eliminate.h"
-#include "solve/reduce.h"
+#include "solve/reduce/eliminate.h"
+#include "solve/reduce/reduce.h"
 
 enum {
     ROUND = 4,                 /* nodes of the tree that are visited at a time */

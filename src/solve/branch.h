@@ -12,7 +12,8 @@
 #ifndef SF_SOLVE_BRANCH_H
 #define SF_SOLVE_BRANCH_H
 
-#include "solve/solve.h"
+#include "solve/problem/budget.h"
+#include "solve/problem/problem.h"
 
 typedef struct sf_branch {
     sf_budget *budget;

@@ -8,7 +8,7 @@
 #ifndef SF_SOLVE_GROW_H
 #define SF_SOLVE_GROW_H
 
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 /* What is remembered between seeds of one problem. */
 typedef struct sf_grower {

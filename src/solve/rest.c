@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "solve/branch.h"
-#include "solve/greedy.h"
-#include "solve/reduce.h"
+#include "solve/reduce/reduce.h"
+#include "solve/search/greedy.h"
 #include "solve/search/search.h"
 #include "solve/start.h"
 

@@ -7,7 +7,8 @@
 #ifndef SF_SOLVE_REST_H
 #define SF_SOLVE_REST_H
 
-#include "solve/solve.h"
+#include "solve/problem/budget.h"
+#include "solve/problem/problem.h"
 
 /* What is known of a problem: an assignment, what it costs, and a bound. */
 typedef struct sf_answer {

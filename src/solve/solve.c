@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "solve/eliminate.h"
-#include "solve/parts.h"
-#include "solve/reduce.h"
+#include "solve/reduce/eliminate.h"
+#include "solve/reduce/parts.h"
+#include "solve/reduce/reduce.h"
 #include "solve/rest.h"
 
 enum {

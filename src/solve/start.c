@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solve/eliminate.h"
 #include "solve/grow.h"
-#include "solve/network.h"
-#include "solve/parts.h"
-#include "solve/reduce.h"
+#include "solve/reduce/eliminate.h"
+#include "solve/reduce/network.h"
+#include "solve/reduce/parts.h"
+#include "solve/reduce/reduce.h"
 
 enum {
     SEEDS = 12,           /* nodes, of which every strategy is tried */

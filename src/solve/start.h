@@ -3,7 +3,7 @@
 #ifndef SF_SOLVE_START_H
 #define SF_SOLVE_START_H
 
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 typedef struct sf_start {
     bool feasible;

@@ -13,7 +13,7 @@
 static uint32_t find_loss(const sf_graph *graph)
 {
     for (uint32_t i = 0; i < graph->top->nresults; i++)
-        if (graph->results[i].is_loss && sf_type_of(graph, graph->top->results[i])->count == 1)
+        if (graph->results[i].is_loss && sf_result_type(graph, i)->count == 1)
             return i;
     return SF_NONE;
 }

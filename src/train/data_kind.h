@@ -24,7 +24,7 @@ uint64_t sf_data_fingerprint(sf_str bytes);
 /* An argument's type. */
 static inline const sf_type *sf_data_type(const sf_data *data, uint32_t index)
 {
-    return sf_type_of(data->graph, data->graph->top->arguments[index]);
+    return sf_argument_type(data->graph, index);
 }
 
 #endif

@@ -73,7 +73,7 @@ static bool find_use(const sf_graph *graph, bool *is_weight, sf_fan *out)
 
 sf_fan sf_fan_of(const sf_graph *graph, uint32_t index)
 {
-    const sf_type *type = sf_type_of(graph, graph->top->arguments[index]);
+    const sf_type *type = sf_argument_type(graph, index);
     bool *is_weight = sf_alloc(graph->nvalues * sizeof *is_weight);
     is_weight[graph->top->arguments[index]] = true;
     sf_fan fan;

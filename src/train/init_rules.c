@@ -153,7 +153,7 @@ static sf_init_rule by_default(const char *name, const sf_type *type)
 sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *name,
                             const sf_init_rules *rules)
 {
-    sf_init_rule found = by_default(name, sf_type_of(graph, graph->top->arguments[index]));
+    sf_init_rule found = by_default(name, sf_argument_type(graph, index));
     const sf_init_rule *wide = NULL;
     for (int i = 0; i < rules->count; i++) {
         const sf_init_rule *rule = &rules->at[i];

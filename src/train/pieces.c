@@ -30,7 +30,7 @@ sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena)
 
 const sf_type *sf_pieces_type(const sf_pieces *pieces, uint32_t argument)
 {
-    return sf_type_of(pieces->graph, pieces->graph->top->arguments[argument]);
+    return sf_argument_type(pieces->graph, argument);
 }
 
 sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument)
@@ -83,7 +83,7 @@ sf_status sf_pieces_join(const sf_pieces *pieces, uint32_t index, const void *pi
                          const sf_type *type, void *whole, sf_comm *comm, sf_diag *diag)
 {
     size_t bytes = (size_t)sf_type_bytes(type);
-    bool processes = comm && sf_comm_mpi_size() > 0;
+    bool processes = comm && !sf_comm_is_one_process(comm);
     sf_runs runs = sf_runs_of(&pieces->layouts[index], &pieces->mesh, pieces->rank, type);
     if (processes && bytes > 0)
         memset(whole, 0, bytes);

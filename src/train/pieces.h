@@ -3,7 +3,7 @@
 #ifndef SF_TRAIN_PIECES_H
 #define SF_TRAIN_PIECES_H
 
-#include "run/engine.h"
+#include "run/engine/engine.h"
 #include "shard/runs.h"
 
 typedef struct sf_pieces {
@@ -14,7 +14,7 @@ typedef struct sf_pieces {
 } sf_pieces;
 
 /* Who has the pieces: an engine, or whoever has these tensors. They are lent, one or several at a time, as
- * run/engine.h says. */
+ * run/engine/engine.h says. */
 typedef struct sf_holder {
     sf_engine *engine;        /* or NULL: */
     const sf_tensor *tensors; /* by argument */

@@ -120,7 +120,7 @@ sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *d
 sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag)
 {
     const sf_graph *graph = seat->options.graph;
-    const sf_type *type = sf_type_of(graph, graph->top->results[result]);
+    const sf_type *type = sf_result_type(graph, result);
     sf_tensor piece;
     SF_TRY(sf_engine_see(seat->runner.engine, result, diag, &piece));
     return sf_pieces_join(&seat->results, result, piece.data, type, whole, seat->options.comm,

@@ -112,7 +112,7 @@ static void check_boxes(const sf_plan *plan, const sf_graph *graph, int argument
     char *painted = calloc(1, (size_t)type.count + 1),
          *expected = calloc(1, (size_t)type.count + 1);
     sf_runs runs = sf_runs_of(&plan->arguments[argument], &plan->mesh, rank,
-                              sf_type_of(graph, graph->top->arguments[argument]));
+                              sf_argument_type(graph, (uint32_t)argument));
     while (sf_runs_next(&runs))
         memset(expected + runs.global, 1, (size_t)runs.count);
     int64_t boxes = sf_plan_boxes(plan, graph, argument, rank);
@@ -157,7 +157,7 @@ static void test_plan(void **state)
     assert_string_equal(sf_plan_argument_layout(plan, graph, embedding, text), "[S(1), R]");
     assert_null(sf_plan_argument_layout(plan, graph, -1, text));
     /* A strided split, as a plan may have it where a factor of a dimension is split. */
-    int64_t width = sf_type_of(graph, graph->top->arguments[embedding])->dims[1];
+    int64_t width = sf_argument_type(graph, (uint32_t)embedding)->dims[1];
     plan->arguments[embedding].axes[0].period = width / 4;
     plan->arguments[embedding].axes[1] = (sf_share){.kind = SF_SPLIT, .dim = 1, .period = width};
     assert_int_equal(sf_plan_boxes(plan, graph, embedding, 0), 2);

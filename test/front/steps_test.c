@@ -113,8 +113,7 @@ static void check_state(const sf_graph *graph)
         assert_true(argument->next < graph->top->nresults);
         assert_false(taken[argument->next]);
         taken[argument->next] = true;
-        assert_ptr_equal(sf_type_of(graph, graph->top->arguments[i]),
-                         sf_type_of(graph, graph->top->results[argument->next]));
+        assert_ptr_equal(sf_argument_type(graph, i), sf_result_type(graph, argument->next));
     }
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         losses += graph->results[i].is_loss;

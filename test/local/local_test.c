@@ -498,7 +498,7 @@ static void choose_cheapest(sf_plan *plan, const sf_graph *graph, const sf_node 
 static void draw_arguments(sf_plan *plan, const sf_graph *graph, bool batch_only)
 {
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(graph, i);
         for (int axis = 0; axis < plan->mesh.naxes && type->rank > 0; axis++) {
             sf_layout layout = plan->arguments[i];
             int dim = batch_only ? 0 : (int)(draw() % (uint64_t)type->rank);

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "run/cpu/target.h"
-#include "search/price.h"
+#include "search/price/price.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 #include "support/sanitized.h"

@@ -154,7 +154,7 @@ static state_split measure(const finding *f, sf_role role)
 {
     state_split s = {.smallest_split = INT64_MAX};
     for (uint32_t i = 0; i < f->graph->top->narguments; i++) {
-        int64_t bytes = sf_type_bytes(sf_type_of(f->graph, f->graph->top->arguments[i]));
+        int64_t bytes = sf_type_bytes(sf_argument_type(f->graph, i));
         if (f->graph->arguments[i].role != role)
             continue;
         s.largest = bytes > s.largest ? bytes : s.largest;

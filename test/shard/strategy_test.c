@@ -207,7 +207,7 @@ static int64_t coordinate_of_element(const sf_type *type, sf_share share, int pa
 /* Follows a split as far as it goes; returns how many reshapes it passed. */
 static int follow(const sf_graph *graph, sf_share share, int parts)
 {
-    const sf_type *first = sf_type_of(graph, graph->top->arguments[0]);
+    const sf_type *first = sf_argument_type(graph, 0);
     sf_share start = share;
     sf_arena arena = {0};
     uint32_t i = 0;
@@ -249,7 +249,7 @@ static void test_reshapes(void **state)
                          shapes[a], shapes[c], shapes[a], shapes[b], shapes[b], shapes[c],
                          shapes[c]);
                 sf_graph *graph = load(text);
-                const sf_type *type = sf_type_of(graph, graph->top->arguments[0]);
+                const sf_type *type = sf_argument_type(graph, 0);
                 for (int p = 0; p < NPARTS; p++)
                     for (int d = 0; d < type->rank; d++)
                         for (int64_t period = all_parts[p]; period <= type->dims[d]; period++) {

@@ -3,7 +3,7 @@
 #ifndef SF_TEST_SUPPORT_CHOICES_H
 #define SF_TEST_SUPPORT_CHOICES_H
 
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 /* What a random problem is like. Shares are in percent. */
 typedef struct sf_shape {

@@ -437,7 +437,7 @@ static void check_results(const split_run *run, test_check_result *check, void *
 {
     sf_tensor *pieces = sf_alloc((size_t)run->count * sizeof *pieces);
     for (uint32_t i = 0; i < run->graph->top->nresults; i++) {
-        const sf_type *type = sf_type_of(run->graph, run->graph->top->results[i]);
+        const sf_type *type = sf_result_type(run->graph, i);
         for (int rank = 0; rank < run->count; rank++)
             pieces[rank] = run->results[rank][i];
         for (int rank = 0; rank < run->count; rank++) {

@@ -26,7 +26,7 @@ static sf_tensor *make_arguments(void)
 {
     sf_tensor *made = SF_ARRAY(&arena, graph->top->narguments, sf_tensor);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(graph, i);
         made[i].type = type;
         made[i].data = sf_arena_alloc(&arena, (size_t)sf_type_bytes(type));
         for (int64_t k = 0; k < type->count; k++)
@@ -267,7 +267,7 @@ static void test_memory(void **state)
     char found[SF_PATH_SIZE];
     assert_int_equal(sf_file_write(path, step, sizeof step - 1, NULL), SF_OK);
     assert_int_equal(sf_load(path, &options, NULL, &large), SF_OK);
-    sf_tensor tensor = {.type = sf_type_of(large, large->top->arguments[0])};
+    sf_tensor tensor = {.type = sf_argument_type(large, 0)};
     tensor.data = sf_alloc((size_t)tensor.type->count);
     sf_checkpoint_info info = {1, 0, sf_graph_hash(large), ""};
     assert_int_equal(sf_checkpoints_open(path_of("large"), NULL, &dir), SF_OK);

@@ -33,7 +33,7 @@ static int load(void **state)
     arguments = SF_ARRAY(&arena, graph->top->narguments, sf_tensor);
     wanted = SF_ARRAY(&arena, graph->top->narguments, bool);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(graph, i);
         arguments[i].type = type;
         arguments[i].data = sf_arena_alloc(&arena, (size_t)sf_type_bytes(type));
         wanted[i] = graph->arguments[i].role == SF_ROLE_BATCH;

@@ -31,7 +31,7 @@ static int load(void **state)
     whole = sf_pieces_whole(graph, &arena);
     arguments = SF_ARRAY(&arena, graph->top->narguments, sf_tensor);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_type_of(graph, graph->top->arguments[i]);
+        const sf_type *type = sf_argument_type(graph, i);
         arguments[i].type = type;
         arguments[i].data = sf_arena_alloc(&arena, (size_t)sf_type_bytes(type));
     }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "ir/name.h"
+
 static bool opcode_equal(const void *item, const void *key)
 {
     return sf_str_equal(((const sf_hlo_opcode *)item)->name, *(const sf_str *)key);
@@ -243,17 +245,6 @@ static void read_instructions(sf_hlo_frame *frame)
     }
 }
 
-/* "params__fc1.1" -> "params__fc1" */
-static sf_str name_without_number(sf_str name)
-{
-    size_t length = name.length;
-    while (length > 0 && name.at[length - 1] >= '0' && name.at[length - 1] <= '9')
-        length--;
-    if (length > 1 && length < name.length && name.at[length - 1] == '.')
-        name.length = length - 1;
-    return name;
-}
-
 /* What the user calls an argument: JAX puts that in op_name, unless the parameter is that of an inner
  * function, where op_name is a path of calls. */
 static sf_str parameter_name(sf_arena *arena, const sf_hlo_parameter *parameter)
@@ -262,7 +253,7 @@ static sf_str parameter_name(sf_arena *arena, const sf_hlo_parameter *parameter)
         sf_str_starts(parameter->path, "jit(") || sf_str_starts(parameter->path, "pjit(");
     if (parameter->path.length > 0 && !is_path)
         return sf_hlo_unescape(arena, parameter->path);
-    return name_without_number(parameter->name);
+    return sf_name_without_number(parameter->name);
 }
 
 /* Names the leaves of a parameter: name, or name[0], name[1][2] inside a tuple. There a long name is

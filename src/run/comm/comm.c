@@ -18,7 +18,12 @@ struct timespec sf_comm_timespec(double deadline)
 
 bool sf_comm_leads(const sf_comm *comm)
 {
-    return !comm || sf_comm_rank(comm) == 0 || sf_comm_mpi_size() > 0;
+    return !comm || comm->rank == 0 || !comm->kind->is_one_process;
+}
+
+bool sf_comm_is_one_process(const sf_comm *comm)
+{
+    return comm->kind->is_one_process;
 }
 
 int sf_comm_rank(const sf_comm *comm)

@@ -21,6 +21,7 @@
 
 typedef struct sf_comm_backend {
     const char *name;
+    bool is_one_process; /* its ranks are threads */
     size_t request_bytes;
 
     /* Optional: a group was made; `own` may be set. */

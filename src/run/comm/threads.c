@@ -627,6 +627,7 @@ static void threads_free(sf_comm *comm)
 
 static const sf_comm_backend threads_kind = {
     .name = "threads",
+    .is_one_process = true,
     .request_bytes = sizeof(request),
     .join = threads_join,
     .start = threads_start,

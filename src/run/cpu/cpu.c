@@ -6,12 +6,12 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "op/eval.h"
-#include "run/collective.h"
 #include "run/conv/conv.h"
 #include "run/cpu/loop.h"
+#include "run/engine/collective.h"
+#include "run/engine/kind.h"
 #include "run/fast/fast.h"
 #include "run/gemm/gemm.h"
-#include "run/kind.h"
 
 /* The tensors of a CALL, and how many elements the results of a COMM have. */
 typedef struct operands {

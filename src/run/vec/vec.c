@@ -12,7 +12,7 @@ static int nsets;
 static const sf_vec *chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void add(sf_isa isa, const sf_vec *set)
+static void add_set(sf_isa isa, const sf_vec *set)
 {
     if (set == NULL || !sf_isa_has(isa))
         return;
@@ -24,13 +24,13 @@ static void add(sf_isa isa, const sf_vec *set)
 static void find_sets(void)
 {
 #if defined(__x86_64__)
-    add(SF_ISA_AVX512, sf_vec_set_avx512());
-    add(SF_ISA_AVX2, sf_vec_set_avx2());
+    add_set(SF_ISA_AVX512, sf_vec_set_avx512());
+    add_set(SF_ISA_AVX2, sf_vec_set_avx2());
 #elif defined(__aarch64__)
-    add(SF_ISA_SVE512, sf_vec_set_sve512());
-    add(SF_ISA_SVE256, sf_vec_set_sve256());
+    add_set(SF_ISA_SVE512, sf_vec_set_sve512());
+    add_set(SF_ISA_SVE256, sf_vec_set_sve256());
 #endif
-    add(SF_ISA_BASE, sf_vec_set_base());
+    add_set(SF_ISA_BASE, sf_vec_set_base());
 }
 
 const sf_vec *sf_vec_get(void)

@@ -18,8 +18,8 @@
 
 #include "base/threads.h"
 #include "plan/rules.h"
-#include "search/effort.h"
-#include "search/space.h"
+#include "search/axis/space.h"
+#include "search/price/effort.h"
 
 /* What moves cost, kept from one search to the next on the same graph, mesh and costs. Zeroed, it is
  * empty; one search at a time. */

@@ -23,7 +23,7 @@
 #define SF_SEARCH_AXIS_BUILD_H
 
 #include "search/axis/axis.h"
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 /* The choices of a variable as shares of one tensor. */
 typedef struct axis_port {

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "search/axis/build.h"
-#include "search/move_cost.h"
+#include "search/price/move_cost.h"
 #include "shard/reshard.h"
 
 /* Answers of sf_reshard, of which there are far fewer than questions. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/solve.h"
+#include "solve/problem/budget.h"
 
 typedef struct ramp {
     sf_bundle *bundle;

@@ -10,7 +10,7 @@
 #ifndef SF_SOLVE_DUAL_WATCH_H
 #define SF_SOLVE_DUAL_WATCH_H
 
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 /* A use that holds a watched point. */
 typedef struct sf_watched {

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "solve/dual/ramp.h"
-#include "solve/greedy.h"
+#include "solve/search/greedy.h"
 #include "solve/search/trial.h"
 
 enum {

@@ -8,10 +8,11 @@
  * which do not share anything; what they found is put together after each round. So the answer depends on
  * the work, but not on the number of threads that do the tasks.
  */
-#ifndef SF_SOLVE_SEARCH_H
-#define SF_SOLVE_SEARCH_H
+#ifndef SF_SOLVE_SEARCH_SEARCH_H
+#define SF_SOLVE_SEARCH_SEARCH_H
 
-#include "solve/solve.h"
+#include "solve/problem/budget.h"
+#include "solve/problem/problem.h"
 
 /* Of the problem that was given, its base included. */
 typedef struct sf_solve_found {

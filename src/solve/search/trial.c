@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/solve.h"
+#include "solve/problem/budget.h"
 
 enum { MOST_ROUNDS = 4, PASSES_A_READING = 8 };
 

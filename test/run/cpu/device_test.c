@@ -18,7 +18,7 @@
 
 #include "base/mem.h"
 #include "ir/print.h"
-#include "run/engine.h"
+#include "run/engine/engine.h"
 #include "run/fast/kind.h"
 #include "support/draw.h"
 #include "support/run.h"
@@ -83,8 +83,7 @@ static void link_state(trial *t, sf_buf *out)
     bool taken[TEST_MOST_RESULTS] = {0};
     for (uint32_t a = 0; graph && t->c.random.key % 4 && a < graph->top->narguments; a++)
         for (uint32_t r = 0; r < graph->top->nresults; r++)
-            if (!taken[r] && sf_type_of(graph, graph->top->results[r]) ==
-                                 sf_type_of(graph, graph->top->arguments[a])) {
+            if (!taken[r] && sf_result_type(graph, r) == sf_argument_type(graph, a)) {
                 sf_buf_printf(out, "%s%u=%u", out->length ? "," : "", a, r);
                 taken[r] = true;
                 break;

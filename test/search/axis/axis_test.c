@@ -17,8 +17,8 @@
 #include "op/op.h"
 #include "run/runner.h"
 #include "search/axis/axis.h"
-#include "search/estimate.h"
-#include "search/move_cost.h"
+#include "search/price/estimate.h"
+#include "search/price/move_cost.h"
 #include "sheaf/cluster.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
@@ -171,7 +171,7 @@ static int number_of(brute *b, sf_share share)
 static void find_moves(brute *b)
 {
     const setting *s = b->s;
-    const sf_type *type = sf_type_of(s->graph, s->graph->top->arguments[0]);
+    const sf_type *type = sf_argument_type(s->graph, 0);
     for (uint32_t i = 0; i < s->graph->top->nnodes; i++) {
         const sf_node_space *space = &s->spaces[0]->nodes[s->graph->top->nodes[i]];
         for (uint32_t k = 0; k < space->nstrategies * space->ntensors; k++)
@@ -468,8 +468,7 @@ static void test_again_and_pins(void **state)
     memset(fixed.pin, -1, s.graph->nvalues * sizeof *fixed.pin);
     uint32_t pinned = SF_NONE;
     for (uint32_t i = 0; i < s.graph->top->narguments && pinned == SF_NONE; i++)
-        if (strstr(s.graph->arguments[i].name, "mlp") &&
-            sf_type_of(s.graph, s.graph->top->arguments[i])->rank == 2)
+        if (strstr(s.graph->arguments[i].name, "mlp") && sf_argument_type(s.graph, i)->rank == 2)
             pinned = i;
     assert_int_not_equal(pinned, SF_NONE);
     sf_value value = s.graph->top->arguments[pinned];

@@ -1,0 +1,64 @@
+#include "run/engine/collective.h"
+
+#include <string.h>
+
+static sf_status group_of_axes(sf_collectives *c, sf_axes axes, sf_diag *diag, sf_group **out)
+{
+    sf_group **slot = &c->groups[axes];
+    if (!*slot) {
+        int rank = sf_comm_rank(c->comm), count = sf_group_size(c->mesh, axes);
+        sf_arena scratch = {0};
+        int *ranks = SF_ARRAY(&scratch, count, int);
+        for (int place = 0; place < count; place++)
+            ranks[place] = sf_group_member(c->mesh, axes, rank, place);
+        sf_status status = sf_comm_group(c->comm, ranks, count, diag, slot);
+        sf_arena_free(&scratch);
+        SF_TRY(status);
+    }
+    *out = *slot;
+    return SF_OK;
+}
+
+/* A group of one: the operands are the results. */
+static void copy_parts(const sf_collective_memory *memory)
+{
+    for (uint32_t i = 0; i < memory->nparts; i++)
+        if (memory->in[i] != memory->out[i])
+            memcpy(memory->out[i], memory->in[i],
+                   (size_t)(memory->counts[i] * sf_dtype_get(memory->dtype)->bytes));
+}
+
+sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
+                              const sf_collective_memory *memory, sf_loc loc, sf_diag *diag,
+                              sf_request **request)
+{
+    *request = NULL;
+    if (exchange->size == 1) {
+        copy_parts(memory);
+        return SF_OK;
+    }
+    if (!c->comm || exchange->axes >> c->mesh->naxes)
+        return sf_fail(diag, SF_EUSAGE, loc, "the %s needs the ranks of its group",
+                       sf_collective_name(exchange->kind));
+    sf_group *group;
+    SF_TRY(group_of_axes(c, exchange->axes, diag, &group));
+    sf_arena scratch = {0};
+    sf_transfer_part *parts = SF_ARRAY(&scratch, memory->nparts, sf_transfer_part);
+    for (uint32_t i = 0; i < memory->nparts; i++) {
+        int64_t count = memory->counts[i];
+        if (exchange->kind == SF_ALL_GATHER || exchange->kind == SF_ALL_TO_ALL)
+            count /= exchange->size;
+        parts[i] = (sf_transfer_part){.in = memory->in[i], .out = memory->out[i], .count = count};
+    }
+    sf_transfer transfer = {.kind = exchange->kind,
+                            .dtype = memory->dtype,
+                            .monoid = exchange->monoid,
+                            .to = exchange->peer,
+                            .from = exchange->peer,
+                            .nparts = (int)memory->nparts,
+                            .parts = parts,
+                            .what = exchange->what};
+    sf_status status = sf_comm_start(group, &transfer, diag, request);
+    sf_arena_free(&scratch);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Collectives of a rank, by its communicator. */
+#ifndef SF_RUN_ENGINE_COLLECTIVE_H
+#define SF_RUN_ENGINE_COLLECTIVE_H
+
+#include "prog/program.h"
+#include "run/comm/comm.h"
+
+/* The groups that a rank's collectives take place in, by the set of axes, made at the first use. A zeroed one
+ * without a comm is for programs whose groups are all of one rank. */
+typedef struct sf_collectives {
+    sf_comm *comm;       /* borrowed */
+    const sf_mesh *mesh; /* borrowed */
+    sf_group *groups[1 << SF_MAX_AXES];
+} sf_collectives;
+
+/* The memory of a collective: part i goes from in[i] to out[i]. */
+typedef struct sf_collective_memory {
+    sf_dtype dtype;
+    uint32_t nparts;
+    const int64_t *counts; /* elements of the results */
+    char *const *in, *const *out;
+} sf_collective_memory;
+
+/* Starts the collective; *request is to be waited for with sf_comm_wait, and until then the memory is the
+ * communicator's. In a group of one rank it is done at once, and *request is NULL. */
+sf_status sf_collective_start(sf_collectives *collectives, const sf_exchange *exchange,
+                              const sf_collective_memory *memory, sf_loc loc, sf_diag *diag,
+                              sf_request **request);
+
+#endif

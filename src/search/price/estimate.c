@@ -1,0 +1,20 @@
+#include "search/price/estimate.h"
+
+#include "search/price/estimate_memory.h"
+#include "search/price/estimate_time.h"
+
+sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                           sf_see_move *see, void *context, sf_diag *diag, sf_price *out)
+{
+    sf_arena arena = {0};
+    sf_moves *moves;
+    sf_status status = sf_moves_of(efforts->graph, plan, &arena, diag, &moves);
+    if (status == SF_OK) {
+        *out = (sf_price){.peak = SF_NO_ORIGIN};
+        const uint32_t *moments =
+            sf_estimate_time(efforts, moves, costs, &arena, see, context, out);
+        sf_estimate_memory(efforts, moves, moments, &arena, out);
+    }
+    sf_arena_free(&arena);
+    return status;
+}

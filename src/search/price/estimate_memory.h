@@ -1,0 +1,13 @@
+/* What stands in memory between the instructions of the unsplit program: the memory of an estimate. */
+#ifndef SF_SEARCH_PRICE_ESTIMATE_MEMORY_H
+#define SF_SEARCH_PRICE_ESTIMATE_MEMORY_H
+
+#include "plan/moves.h"
+#include "search/price/effort.h"
+#include "search/price/price.h"
+
+/* Sets memory and by_kind. `moments` is by move (search/estimate_time.h), the arena for what is needed meanwhile. */
+void sf_estimate_memory(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
+                        sf_arena *arena, sf_price *out);
+
+#endif

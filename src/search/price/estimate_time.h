@@ -1,0 +1,23 @@
+/* When what is done, on two clocks: the time of an estimate. */
+#ifndef SF_SEARCH_PRICE_ESTIMATE_TIME_H
+#define SF_SEARCH_PRICE_ESTIMATE_TIME_H
+
+#include "plan/moves.h"
+#include "search/price/effort.h"
+#include "search/price/price.h"
+
+/* Moments, of which each instruction has some: before it; behind it; and behind its second half, where a move cuts it
+ * in two. */
+enum { SF_BEFORE, SF_BEHIND, SF_BEHIND_ALL, SF_MOMENTS };
+static inline uint32_t sf_moment(uint32_t inst, uint32_t part)
+{
+    return inst * SF_MOMENTS + part;
+}
+
+/* Sets all but memory, and shows each tensor that a collective moves; `see` may be NULL. Returns, by move, when it
+ * takes place; in the arena. */
+const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *moves,
+                                 const sf_costs *costs, sf_arena *arena, sf_see_move *see,
+                                 void *context, sf_price *out);
+
+#endif

@@ -1,0 +1,275 @@
+#include "search/price/price.h"
+
+#include "sim/sim.h"
+
+const char *sf_memory_kind_name(sf_memory_kind kind)
+{
+    static const char *const names[] = {"parameters",  "optimizer state", "batch", "gradients",
+                                        "activations", "moved versions",  "gaps"};
+    return names[kind];
+}
+
+sf_memory_kind sf_memory_kind_of(sf_role role)
+{
+    return role == SF_ROLE_PARAM   ? SF_MEMORY_PARAM
+           : role == SF_ROLE_STATE ? SF_MEMORY_STATE
+                                   : SF_MEMORY_BATCH;
+}
+
+void sf_peak_put(const sf_origin *peak, sf_json_writer *json)
+{
+    if (peak->node != SF_NONE)
+        sf_json_add_int(json, "node", peak->node);
+    sf_json_add_string(json, "op", peak->op);
+    sf_json_add_string(json, "scope", peak->scope);
+    sf_json_add_string(json, "phase", sf_phase_name(peak->phase));
+}
+
+/* A rank's program, and what it was lowered from. */
+typedef struct pricing {
+    const sf_graph *graph;
+    const sf_local *local;
+    sf_program *program;
+    sf_arena arena;
+    bool *gradient; /* by value of the step */
+} pricing;
+
+static pricing open_pricing(const sf_local *local, const sf_target *target)
+{
+    const sf_graph *graph = local->whole;
+    pricing p = {.graph = graph, .local = local};
+    sf_lower_options options = {.target = target, .mesh = &local->plan->mesh};
+    p.program = sf_lower(local->graph, &options, NULL);
+    p.gradient = SF_ARRAY(&p.arena, graph->nvalues, bool);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].gradient != SF_NONE)
+            p.gradient[graph->arguments[i].gradient] = true;
+    return p;
+}
+
+static void close_pricing(pricing *p)
+{
+    sf_program_free(p->program);
+    sf_arena_free(&p->arena);
+}
+
+/* Memory */
+
+/* What the buffer holds a piece of; where lowering needed one for itself, what the instruction makes that begins
+ * with it. NULL: nothing. */
+static const sf_piece *piece_of(const pricing *p, const sf_buffer *buffer)
+{
+    sf_value value = buffer->value;
+    if (value == SF_NONE && buffer->first != SF_NONE) {
+        uint32_t node = p->program->insts[buffer->first].origin.node;
+        const sf_node *maker = node == SF_NONE ? NULL : p->local->graph->nodes[node];
+        value = maker && maker->nresults > 0 ? maker->result : SF_NONE;
+    }
+    return value == SF_NONE ? NULL : &p->local->pieces[value];
+}
+
+static sf_memory_kind kind_of_buffer(const pricing *p, const sf_buffer *buffer)
+{
+    const sf_piece *piece = piece_of(p, buffer);
+    if (buffer->home == SF_HOME_CONSTANT)
+        return SF_MEMORY_BATCH;
+    if (buffer->home == SF_HOME_ARGUMENT)
+        return sf_memory_kind_of(p->graph->arguments[buffer->argument].role);
+    if (piece && piece->whole != SF_NONE && p->gradient[piece->whole])
+        return SF_MEMORY_GRADIENT;
+    return piece && piece->moved ? SF_MEMORY_MOVED : SF_MEMORY_ACTIVATION;
+}
+
+static bool lives_at(const sf_buffer *buffer, uint32_t inst)
+{
+    return buffer->home != SF_HOME_ARENA || (buffer->first != SF_NONE && buffer->first <= inst &&
+                                             (buffer->last >= inst || buffer->is_result));
+}
+
+/* As of the step: that what the instruction makes is a piece of. */
+static sf_origin origin_in_step(const pricing *p, const sf_inst *inst)
+{
+    sf_origin origin = inst->origin;
+    const sf_node *node = origin.node == SF_NONE ? NULL : p->local->graph->nodes[origin.node];
+    sf_value whole = node && node->nresults > 0 ? p->local->pieces[node->result].whole : SF_NONE;
+    origin.node = whole == SF_NONE ? SF_NONE : p->graph->values[whole].node;
+    return origin;
+}
+
+static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *out)
+{
+    const sf_program *program = p->program;
+    int64_t held = 0;
+    out->memory = sf_program_bytes(program);
+    if (program->ninsts > 0)
+        out->peak = origin_in_step(p, &program->insts[sim->peak]);
+    for (size_t i = 0; i < program->nbuffers; i++)
+        if (lives_at(&program->buffers[i], sim->peak)) {
+            out->by_kind[kind_of_buffer(p, &program->buffers[i])] += program->buffers[i].bytes;
+            held += program->buffers[i].bytes;
+        }
+    out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
+}
+
+/* Collectives */
+
+static void show_exchange(const pricing *p, const sf_inst *inst, const sf_timing *timing,
+                          sf_see_move *see, void *context)
+{
+    const sf_sent *sent = &p->local->sent[inst->exchange->number];
+    for (uint32_t i = 0; i < sent->count; i++) {
+        sf_priced_move move = {.value = sent->parts[i].value,
+                               .kind = sent->kind,
+                               .axes = inst->exchange->axes,
+                               .phase = inst->origin.phase,
+                               .before = sent->parts[i].before,
+                               .after = sent->parts[i].after};
+        int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
+        move.bytes = (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
+        double part = timing->bytes > 0 ? move.bytes / timing->bytes : 1;
+        move.seconds = part * (timing->end - timing->start);
+        move.exposed = part * timing->exposed;
+        see(context, &move);
+    }
+}
+
+sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
+                        sf_diag *diag, sf_costs **out)
+{
+    int sizes[SF_MAX_AXES];
+    for (int a = 0; a < mesh->naxes; a++)
+        sizes[a] = mesh->axes[a].size;
+    return sf_costs_new(cluster, mesh->naxes, sizes, 0, arena, diag, out);
+}
+
+void sf_price_local(const sf_local *local, const sf_target *target, const sf_costs *costs,
+                    sf_see_move *see, void *context, sf_price *out)
+{
+    pricing p = open_pricing(local, target);
+    sf_simulation sim;
+    sf_simulate(p.program, costs, &p.arena, &sim);
+    *out = (sf_price){.seconds = sim.seconds,
+                      .compute = sim.compute,
+                      .exposed = sim.exposed,
+                      .hidden = sim.hidden,
+                      .traffic = sim.traffic,
+                      .ncollectives = sim.ncollectives,
+                      .peak = SF_NO_ORIGIN};
+    price_memory(&p, &sim, out);
+    for (size_t i = 0; see && i < p.program->ninsts; i++)
+        if (p.program->insts[i].kind == SF_INST_COMM)
+            show_exchange(&p, &p.program->insts[i], &sim.insts[i], see, context);
+    close_pricing(&p);
+}
+
+sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                        const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
+                        sf_price *out)
+{
+    sf_local *local;
+    SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
+    sf_price_local(local, target, costs, see, context, out);
+    sf_local_free(local);
+    return SF_OK;
+}
+
+/* Relief */
+
+/* The last instruction of the forward pass, plus one. */
+static uint32_t find_turning_point(const sf_program *program)
+{
+    uint32_t turn = 0;
+    for (uint32_t i = 0; i < program->ninsts; i++)
+        if (program->insts[i].origin.phase == SF_FORWARD)
+            turn = i + 1;
+    return turn;
+}
+
+/* The last instruction before the turn that touches the buffer, plus one, and the first behind it. */
+typedef struct gap {
+    uint32_t before, after;
+} gap;
+
+static gap *find_gaps(pricing *p, uint32_t turn)
+{
+    const sf_program *program = p->program;
+    gap *gaps = SF_ARRAY(&p->arena, program->nbuffers, gap);
+    for (uint32_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        for (uint32_t j = 0; j < inst->nin + inst->nout; j++) {
+            gap *g = &gaps[j < inst->nin ? inst->in[j].buffer : inst->out[j - inst->nin].buffer];
+            if (i < turn)
+                g->before = i + 1;
+            else if (g->after == 0)
+                g->after = i;
+        }
+    }
+    return gaps;
+}
+
+/* The peak of the kinds; with gaps, activations are let go between the passes. */
+static int64_t find_peak_bytes(pricing *p, uint32_t kinds, const gap *gaps)
+{
+    const sf_program *program = p->program;
+    int64_t *change = SF_ARRAY(&p->arena, program->ninsts + 2, int64_t), always = 0, held = 0,
+            most = 0;
+    for (size_t i = 0; i < program->nbuffers; i++) {
+        const sf_buffer *buffer = &program->buffers[i];
+        sf_memory_kind kind = kind_of_buffer(p, buffer);
+        if (!(kinds >> kind & 1))
+            continue;
+        if (buffer->home != SF_HOME_ARENA) {
+            always += buffer->bytes;
+            continue;
+        }
+        if (buffer->first == SF_NONE)
+            continue;
+        change[buffer->first] += buffer->bytes;
+        change[buffer->is_result ? program->ninsts : buffer->last + 1] -= buffer->bytes;
+        if (gaps && kind == SF_MEMORY_ACTIVATION && gaps[i].before > 0 && gaps[i].after > 0) {
+            change[gaps[i].before] -= buffer->bytes;
+            change[gaps[i].after] += buffer->bytes;
+        }
+    }
+    for (size_t i = 0; i <= program->ninsts; i++) {
+        held += change[i];
+        most = held > most ? held : most;
+    }
+    return always + most;
+}
+
+sf_status sf_find_relief(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                         sf_diag *diag, sf_relief *out)
+{
+    const uint32_t all = (1u << SF_MEMORY_KIND_COUNT) - 1;
+    const uint32_t batch = 1u << SF_MEMORY_ACTIVATION | 1u << SF_MEMORY_BATCH;
+    sf_local *local;
+    SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
+    pricing p = open_pricing(local, target);
+    out->state = find_peak_bytes(&p, all & ~batch, NULL);
+    out->batch = find_peak_bytes(&p, batch, NULL);
+    out->again = find_peak_bytes(&p, all, find_gaps(&p, find_turning_point(p.program)));
+    close_pricing(&p);
+    sf_local_free(local);
+    return SF_OK;
+}
+
+sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                       sf_arena *arena, sf_diag *diag, double **out)
+{
+    sf_local *local;
+    uint32_t peak;
+    SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
+    pricing p = open_pricing(local, target);
+    *out = SF_ARRAY(arena, graph->nvalues, double);
+    sf_live_bytes(p.program, &p.arena, NULL, &peak);
+    for (size_t i = 0; i < p.program->nbuffers; i++) {
+        const sf_buffer *buffer = &p.program->buffers[i];
+        const sf_piece *piece = piece_of(&p, buffer);
+        if (piece && piece->whole != SF_NONE && lives_at(buffer, peak))
+            (*out)[piece->whole] += (double)buffer->bytes;
+    }
+    close_pricing(&p);
+    sf_local_free(local);
+    return SF_OK;
+}

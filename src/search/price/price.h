@@ -1,0 +1,80 @@
+/* The price of a plan: what its program takes on a cluster. The plan is lowered for the first rank, and the program
+ * simulated (sim/sim.h), so what is priced is what runs.
+ */
+#ifndef SF_SEARCH_PRICE_PRICE_H
+#define SF_SEARCH_PRICE_PRICE_H
+
+#include "base/json.h"
+#include "cluster/cost.h"
+#include "local/local.h"
+#include "prog/program.h"
+#include "shard/reshard.h"
+
+typedef enum sf_memory_kind {
+    SF_MEMORY_PARAM,
+    SF_MEMORY_STATE, /* of the optimizer */
+    SF_MEMORY_BATCH, /* batch, keys, other arguments; constants */
+    SF_MEMORY_GRADIENT,
+    SF_MEMORY_ACTIVATION, /* all other values that are stored */
+    SF_MEMORY_MOVED, /* versions in other layouts: gathered parameters, ...; and copies for collectives */
+    SF_MEMORY_GAPS, /* between what is held, where nothing fits */
+    SF_MEMORY_KIND_COUNT
+} sf_memory_kind;
+const char *sf_memory_kind_name(sf_memory_kind kind);
+
+/* Of an argument. */
+sf_memory_kind sf_memory_kind_of(sf_role role);
+
+typedef struct sf_price {
+    double seconds;                  /* of a step: compute + exposed */
+    double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
+    double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
+    int ncollectives;
+    int64_t memory;                        /* of a rank: arguments, constants and the arena */
+    int64_t by_kind[SF_MEMORY_KIND_COUNT]; /* at the peak */
+    sf_origin peak; /* what is done at the peak, of the step, whose words it borrows */
+} sf_price;
+
+/* A tensor that a collective moves, for those who want to see each; of one that has several, its part. */
+typedef struct sf_priced_move {
+    sf_value value;
+    sf_move_kind kind;
+    sf_axes axes;
+    sf_phase phase;
+    double bytes, seconds, exposed;
+    sf_layout before, after;
+} sf_priced_move;
+typedef void sf_see_move(void *context, const sf_priced_move *move);
+
+/* Adds the keys of a peak to a JSON object. */
+void sf_peak_put(const sf_origin *peak, sf_json_writer *json);
+
+/* The mesh laid on the cluster: sf_costs_new. */
+sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
+                        sf_diag *diag, sf_costs **out);
+
+/* `local` is that of the first rank, `costs` of the plan's mesh. `see` may be NULL. */
+void sf_price_local(const sf_local *local, const sf_target *target, const sf_costs *costs,
+                    sf_see_move *see, void *context, sf_price *out);
+
+/* The same, of the plan. SF_EINPUT where it is none of this graph. */
+sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                        const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
+                        sf_price *out);
+
+/* What could be less, in bytes of a rank at the respective peaks. */
+typedef struct sf_relief {
+    int64_t state; /* of all but batch and activations: what no smaller batch takes away */
+    int64_t batch; /* of batch and activations, which grow with the batch */
+    int64_t
+        again; /* of all, if what waits for the backward pass were computed again there: at least */
+} sf_relief;
+sf_status sf_find_relief(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                         sf_diag *diag, sf_relief *out);
+
+/* By value of the step: the bytes that it and its moved versions hold at the peak; what several share, such as
+ * views, counts for the first. In the arena. */
+sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                       sf_arena *arena, sf_diag *diag, double **out);
+
+#endif

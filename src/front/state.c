@@ -8,16 +8,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static const sf_type *type_of_argument(const sf_graph *graph, uint32_t i)
-{
-    return sf_argument_type(graph, i);
-}
-
-static const sf_type *result_type(const sf_graph *graph, uint32_t i)
-{
-    return sf_result_type(graph, i);
-}
-
 static void set_role(sf_argument *argument, sf_role role, sf_source from)
 {
     argument->role = role;
@@ -66,7 +56,7 @@ static sf_status link_by_hand(sf_graph *graph, char *pair, sf_diag *diag)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no argument \"%s\"", pair);
     if (result == SF_NONE)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "state: there is no result \"%s\"", equals + 1);
-    if (type_of_argument(graph, argument) != result_type(graph, result))
+    if (sf_argument_type(graph, argument) != sf_result_type(graph, result))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "state: argument %u and result %u have different types", argument, result);
     set_next(&graph->arguments[argument], result, SF_FROM_USER);
@@ -105,7 +95,7 @@ static bool shape_is(const sf_json *shape, const sf_type *type)
 static bool describes_argument(const sf_json *arg, const sf_graph *graph, uint32_t i)
 {
     sf_str name, have = sf_str_of(graph->arguments[i].name);
-    if (!shape_is(sf_json_get(arg, "shape"), type_of_argument(graph, i)))
+    if (!shape_is(sf_json_get(arg, "shape"), sf_argument_type(graph, i)))
         return false;
     if (!strchr(have.at, '[') || !sf_json_string(sf_json_get(arg, "name"), &name))
         return true;
@@ -196,13 +186,13 @@ static sf_status fail_to_match_state(const struct sidecar *sidecar, const sf_gra
 {
     char type[SF_TYPE_TEXT];
     const char *name = graph->arguments[i].name;
-    sf_type_text(type_of_argument(graph, i), type);
+    sf_type_text(sf_argument_type(graph, i), type);
     if (entry == sf_json_count(sidecar->args)) {
         sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
                 "no entry is left for argument %u, %s, %s", i, name, type);
     } else {
         const sf_json *next = sf_json_item(sidecar->args, entry);
-        bool fits = shape_is(sf_json_get(next, "shape"), type_of_argument(graph, i));
+        bool fits = shape_is(sf_json_get(next, "shape"), sf_argument_type(graph, i));
         sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, next),
                 "neither entry %zu nor a later one describes argument %u, %s, %s: entry %zu has "
                 "another %s",
@@ -258,7 +248,7 @@ static void link_by_sidecar(sf_graph *graph)
         if (argument->role != SF_ROLE_PARAM && argument->role != SF_ROLE_STATE)
             continue;
         if (result >= graph->top->nresults ||
-            result_type(graph, result) != type_of_argument(graph, i))
+            sf_result_type(graph, result) != sf_argument_type(graph, i))
             return;
         set_next(argument, result++, SF_FROM_SIDECAR);
     }
@@ -374,7 +364,7 @@ static void link_by_name(sf_graph *graph)
         bool found = *key.inside && low < count && strcmp(results[low].inside, key.inside) == 0;
         bool is_unique = low + 1 >= count || strcmp(results[low + 1].inside, key.inside) != 0;
         if (found && is_unique &&
-            result_type(graph, results[low].index) == type_of_argument(graph, i))
+            sf_result_type(graph, results[low].index) == sf_argument_type(graph, i))
             set_next(&graph->arguments[i], results[low].index, SF_FROM_NAME);
     }
     sf_free(results);
@@ -390,13 +380,13 @@ static void link_by_order(sf_graph *graph)
 {
     uint32_t count = 0;
     while (count < graph->top->narguments && count < graph->top->nresults &&
-           type_of_argument(graph, count) == result_type(graph, count))
+           sf_argument_type(graph, count) == sf_result_type(graph, count))
         count++;
     /* A function whose every result looks like an argument is a step only if something is left to
      * feed it, and a step reports its loss: otherwise this is chance. Gradients look like that. */
     bool has_loss = false;
     for (uint32_t i = count; i < graph->top->nresults; i++)
-        has_loss = has_loss || may_be_loss(result_type(graph, i));
+        has_loss = has_loss || may_be_loss(sf_result_type(graph, i));
     if (count == graph->top->narguments || !has_loss)
         return;
     for (uint32_t i = 0; i < count; i++)
@@ -419,7 +409,7 @@ static void find_loss(sf_graph *graph)
         if (graph->arguments[i].next != SF_NONE)
             linked[graph->arguments[i].next] = true;
     for (uint32_t i = graph->top->nresults; i-- > 0;) {
-        if (!linked[i] && may_be_loss(result_type(graph, i))) {
+        if (!linked[i] && may_be_loss(sf_result_type(graph, i))) {
             graph->results[i].is_loss = true;
             break;
         }
@@ -457,7 +447,7 @@ static void roles_from_flow(sf_graph *graph)
     bool *needed = needed_by_loss(graph), is_step = any_link(graph);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         sf_argument *argument = &graph->arguments[i];
-        const sf_type *type = type_of_argument(graph, i);
+        const sf_type *type = sf_argument_type(graph, i);
         if (argument->role_from != SF_FROM_NOTHING)
             continue;
         if (may_be_key(type))
@@ -482,7 +472,7 @@ static sf_status check_state_aliases(const sf_graph *graph, sf_diag *diag)
         if (argument->next_from != SF_FROM_ALIAS)
             continue;
         if (argument->next >= graph->top->nresults ||
-            type_of_argument(graph, i) != result_type(graph, argument->next))
+            sf_argument_type(graph, i) != sf_result_type(graph, argument->next))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
                            "argument %u is aliased to result %u, which is not of its type", i,
                            argument->next);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/machine.h"
 #include "solve/solve.h"
 #include "support/choices.h"
 

@@ -1,11 +1,11 @@
 /* Roles and state: what each argument is for, and which result becomes it in the next step.
  *
- * The sources, best first: the user's word, the sidecar JSON, aliasing in the text, names of arguments
- * and results, position and type. Each finding keeps its source, so that it can be shown. Position is
- * believed only of a step that reports a loss, and roles follow from the flow of data only where there
- * is state: of any other function nothing is guessed.
+ *     sidecar.h   what a file beside the step tells of roles
+ *     link.h      which result becomes which argument
+ *     growth.h    which results are made from which arguments element by element, as new state is from the old
+ *     role.h      parameters, optimizer state, batch and keys
  *
- * The user's word is "ARGUMENT=RESULT,...", each a number or a name, or "none".
+ * Each finding keeps its source, so that it can be shown.
  */
 #ifndef SF_FRONT_STATE_H
 #define SF_FRONT_STATE_H

@@ -1,0 +1,16 @@
+/* Roles: what each argument of a step is for, by what becomes of it and by what the loss reads. Names break ties, and
+ * speak alone of what is no step.
+ */
+#ifndef SF_FRONT_ROLE_H
+#define SF_FRONT_ROLE_H
+
+#include "ir/graph.h"
+
+/* Sets role and role_from of all arguments but those that the sidecar told. `needed`, by value: what the loss needs; NULL:
+ * there is none. State links are known. */
+void sf_find_roles(sf_graph *graph, const bool *needed, bool is_step);
+
+/* Whether one of the words of the name, in letters of either case, is in the list, which NULL ends. */
+bool sf_name_has_word(const char *name, const char *const *words);
+
+#endif

@@ -15,8 +15,10 @@ extern "C" {
 typedef struct sf_graph sf_graph;
 
 typedef struct sf_load_options {
-    size_t size;    /* of this struct, or 0: see sheaf.h */
-    int64_t unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256 */
+    size_t size; /* of this struct, or 0: see sheaf.h */
+    int64_t
+        unroll; /* loops of up to this many iterations are unrolled; negative: none; 0: 256, and up to
+                     * 2048 where they become no more than 100,000 ops */
     int64_t most_nodes;  /* refuse a step that unrolls and inlines to more; 0: four million */
     const char *sidecar; /* path of the JSON with roles; "none" for none; NULL: NAME.json, or
                             that with .gz or .xz, beside the step, if it is there and has "args" */

@@ -101,6 +101,7 @@ static sf_status read_and_import(struct load *load)
 {
     sf_import_options import = {
         .unroll = load->options.unroll ? load->options.unroll : SF_UNROLL_DEFAULT,
+        .unroll_ops = load->options.unroll ? 0 : SF_UNROLL_OPS,
         .most_nodes =
             load->options.most_nodes > 0 ? load->options.most_nodes : SF_MOST_NODES_DEFAULT,
         .state = load->options.state,

@@ -18,6 +18,9 @@
 /* Calls and kept loops may nest this deep in all; unrolled loops around one op, this deep. */
 enum { DEEPEST = 256, MOST_LOOPS = 8, RECENT = 4096 };
 
+/* Ops that may be gone through for each node that is allowed. */
+enum { WORK_OF_NODE = 4 };
+
 struct importer {
     const sf_module *module;
     const sf_import_options *options;
@@ -27,6 +30,7 @@ struct importer {
     sf_emitter emitter;
     sf_arena scratch;
     sf_trips *trips;
+    int64_t worked; /* ops that were gone through, calls and turns of loops included */
     int depth;
     int ncalls;
     const sf_scope *call_site; /* of the innermost call, valid when ncalls > 0 */
@@ -220,6 +224,34 @@ static int64_t known_trips(struct importer *im, const sf_node *node)
     return sf_trip_count(im->trips, node, start, im->options->unroll);
 }
 
+/* Ops of the block with those of its regions and calls, up to `most`. */
+static int64_t count_ops(const struct importer *im, const sf_block *block, int64_t most, int depth)
+{
+    int64_t count = 0;
+    for (uint32_t i = 0; i < block->nnodes && count < most && depth < DEEPEST; i++) {
+        const sf_node *node = im->module->graph->nodes[block->nodes[i]];
+        const sf_func *func = sf_is(node, SF_OP_CALL)
+                                  ? sf_module_find(im->module, node->attrs[SF_CALL_CALLEE]->text)
+                                  : NULL;
+        count++;
+        if (func)
+            count += count_ops(im, func->block, most - count, depth + 1);
+        for (uint32_t r = 0; r < node->nregions; r++)
+            count += count_ops(im, node->regions[r], most - count, depth + 1);
+    }
+    return count;
+}
+
+/* Short loops are, and longer ones as long as that does not make too much of them. */
+static bool is_unrolled(const struct importer *im, const sf_node *node, int64_t trips)
+{
+    enum { LONGER = 8 };
+    if (trips < 0 || trips > LONGER * im->options->unroll)
+        return false;
+    int64_t most = trips > 0 ? im->options->unroll_ops / trips : 0;
+    return trips <= im->options->unroll || count_ops(im, node->regions[1], most + 1, 0) <= most;
+}
+
 /* A region of two scalars that compares them: the direction, or NULL. */
 static const sf_attr *select_comparison(const sf_graph *graph, const sf_block *block)
 {
@@ -323,6 +355,13 @@ static sf_status import_node(struct importer *im, const sf_node *node)
                 "inlining and unrolling give more than %" PRId64 " nodes", im->options->most_nodes);
         return sf_hint(im->diag, "unroll less, or allow more nodes");
     }
+    /* Constants are folded and calls may hold nothing: not all that is gone through becomes a node. */
+    if (++im->worked / WORK_OF_NODE > im->options->most_nodes) {
+        sf_fail(im->diag, SF_EUNSUPPORTED, node->loc,
+                "inlining and unrolling go through more than %" PRId64 " ops",
+                WORK_OF_NODE * im->options->most_nodes);
+        return sf_hint(im->diag, "unroll less, or allow more nodes");
+    }
     switch (node->def->id) {
     case SF_OP_CALL:
         return import_call(im, node, scope);
@@ -330,8 +369,8 @@ static sf_status import_node(struct importer *im, const sf_node *node)
         return import_case(im, node, scope);
     case SF_OP_WHILE: {
         int64_t trips = known_trips(im, node);
-        return trips >= 0 && trips <= im->options->unroll ? unroll_loop(im, node, trips)
-                                                          : import_loop(im, node, scope, trips);
+        return is_unrolled(im, node, trips) ? unroll_loop(im, node, trips)
+                                            : import_loop(im, node, scope, trips);
     }
     default:
         return import_plain(im, node, scope);

@@ -10,14 +10,16 @@
 #include "front/module.h"
 
 typedef struct sf_import_options {
-    int64_t unroll;      /* loops of up to this many iterations are unrolled; 0 for none */
+    int64_t unroll; /* loops of up to this many iterations are unrolled; 0 for none */
+    int64_t
+        unroll_ops; /* so are some that are up to eight times longer, if they become no more than this many ops */
     int64_t most_nodes;  /* no more nodes than this come out */
     const char *sidecar; /* text of NAME.json, or NULL */
     const char *sidecar_file;
     const char *state; /* links by hand, see front/state.h, or NULL */
 } sf_import_options;
 
-enum { SF_UNROLL_DEFAULT = 256, SF_MOST_NODES_DEFAULT = 4000000 };
+enum { SF_UNROLL_DEFAULT = 256, SF_UNROLL_OPS = 100000, SF_MOST_NODES_DEFAULT = 4000000 };
 
 /* The graph retains the module's pool; the module may be freed afterwards. */
 sf_status sf_import(const sf_module *module, const sf_import_options *options, sf_diag *diag,

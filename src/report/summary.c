@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "op/op.h"
+#include "op/flops.h"
 #include "op/slots.h"
 
 struct walk {
@@ -17,13 +17,6 @@ struct walk {
     size_t type_capacity;
 };
 
-/* Ops whose regions are made of nodes that run as any other; the regions of a reduction or a sort
- * are part of the op and in its own cost. */
-static bool is_control(const sf_node *node)
-{
-    return sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
-}
-
 static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
 {
     size_t count = (size_t)node->noperands + node->nresults;
@@ -33,19 +26,12 @@ static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
     }
     sf_cost cost = {.nodes = 1, .turns = turns};
     /* What a loop or a branch moves, the ops inside read and write. */
-    if (is_control(node))
+    if (sf_is_control(node))
         return cost;
     sf_op op = sf_op_of(walk->summary->graph, node, walk->types);
     cost.flops = sf_op_flops(&op);
     cost.bytes = sf_op_bytes(&op);
     return cost;
-}
-
-/* How often the loop runs; -1 where that is not known. */
-static double trips_of(const sf_node *loop)
-{
-    const sf_attr *trips = loop->attrs[SF_WHILE_TRIPS];
-    return trips ? (double)trips->integer : -1;
 }
 
 /* The block runs `times` times, with `turns` an unknown number of times that. */
@@ -55,8 +41,7 @@ static void walk_block(struct walk *walk, const sf_block *block, bool turns, dou
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = summary->graph->nodes[block->nodes[i]];
         bool is_loop = sf_is(node, SF_OP_WHILE);
-        double trips = is_loop ? trips_of(node) : -1;
-        bool inside = turns || (is_loop && trips < 0);
+        bool inside = turns || (is_loop && sf_trips_of(node) < 0);
         sf_cost cost = cost_of_node(walk, node, inside);
         cost.flops *= times;
         cost.bytes *= times;
@@ -64,13 +49,11 @@ static void walk_block(struct walk *walk, const sf_block *block, bool turns, dou
         sf_cost_add(&summary->total, &cost);
         sf_cost_add(&summary->phases[node->phase], &cost);
         sf_cost_add(&walk->by_op[node->def->id], &cost);
-        if (!is_control(node))
+        if (!sf_is_control(node))
             continue;
         *(is_loop ? &summary->loops : &summary->branches) += 1;
-        /* The condition, region 0, holds as often as the body runs, and fails once. */
         for (uint32_t r = 0; r < node->nregions; r++)
-            walk_block(walk, node->regions[r], inside,
-                       trips >= 0 ? times * (r == 0 ? trips + 1 : trips) : times);
+            walk_block(walk, node->regions[r], inside, times * sf_region_runs(node, r));
     }
 }
 

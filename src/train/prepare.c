@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "ir/name.h"
+#include "op/flops.h"
 #include "run/comm/agree.h"
 #include "train/init.h"
 #include "train/train.h"
@@ -62,13 +63,21 @@ static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double
     sf_holder holder = sf_seat_holder(&run->course.seat);
     sf_tensor to;
     SF_TRY(sf_holder_lend(&holder, index, true, run->diag, &to));
+    sf_dtype dtype = to.type->dtype;
+    int64_t whole = (int64_t)fmax(-0x1p62, fmin(0x1p62, value));
     for (int64_t i = 0; i < to.type->count; i++) {
-        if (sf_is_float(to.type->dtype))
-            sf_store_f64(to.type->dtype, to.data, i, value);
+        if (sf_is_float(dtype))
+            sf_store_f64(dtype, to.data, i, value);
         else
-            sf_store_i64(to.type->dtype, to.data, i, (int64_t)fmax(-0x1p62, fmin(0x1p62, value)));
+            sf_store_i64(dtype, to.data, i, whole);
     }
-    return sf_holder_give_back(&holder, index, run->diag);
+    bool is_kept = to.type->count == 0 || sf_is_float(dtype) ||
+                   ((double)whole == value && sf_load_i64(dtype, to.data, 0) == whole);
+    SF_TRY(sf_holder_give_back(&holder, index, run->diag));
+    if (is_kept)
+        return SF_OK;
+    return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "%s is of type %s, which %g does not fit",
+                   run->graph->arguments[index].name, sf_dtype_get(dtype)->name, value);
 }
 
 static sf_status set_one(sf_training *run, char *pair, sf_arena *scratch)

@@ -47,9 +47,6 @@ sf_status sf_training_settle(sf_training *training, sf_status mine, const char *
 /* Whether this rank speaks for all: prints, logs, names checkpoints. */
 bool sf_training_is_first(const sf_training *training);
 
-/* Operations of one step; the body of a loop counts once. */
-double sf_step_flops(const sf_graph *graph);
-
 /* Fills the key arguments that the step does not carry along: jax.random.fold_in(PRNGKey(seed), step).
  * Of several, the later ones fold in their number among the keys first. */
 void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments);

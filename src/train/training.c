@@ -4,35 +4,6 @@
 #include "run/comm/agree.h"
 #include "train/train.h"
 
-static double block_flops(const sf_graph *graph, const sf_block *block, const sf_type **types)
-{
-    double flops = 0;
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = graph->nodes[block->nodes[i]];
-        bool control = sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
-        for (uint32_t r = 0; control && r < node->nregions; r++)
-            flops += block_flops(graph, node->regions[r], types);
-        if (control)
-            continue;
-        sf_op op = sf_op_of(graph, node, types);
-        flops += sf_op_flops(&op);
-    }
-    return flops;
-}
-
-double sf_step_flops(const sf_graph *graph)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < graph->nnodes; i++) {
-        size_t count = (size_t)graph->nodes[i]->noperands + graph->nodes[i]->nresults;
-        most = count > most ? count : most;
-    }
-    const sf_type **types = sf_alloc(most * sizeof *types);
-    double flops = block_flops(graph, graph->top, types);
-    sf_free(types);
-    return flops;
-}
-
 void sf_fill_keys(const sf_graph *graph, uint64_t seed, int64_t step, const sf_tensor *arguments)
 {
     uint32_t number = 0, root[2], key[2];

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ir/uses.h"
+#include "op/flops.h"
 #include "op/slots.h"
-#include "op/util.h"
 #include "shard/strategy.h"
 #include "sim/effort.h"
 
@@ -139,24 +139,6 @@ static bool node_touches(const sf_node *node, uint32_t operand)
     return operand == 0 && (sf_is(node, SF_OP_GATHER) || sf_is(node, SF_OP_DYNAMIC_SLICE));
 }
 
-static void add_flops(analysis *a, const sf_node *node, double times, sf_node_effort *out)
-{
-    const sf_attr *trips = sf_is(node, SF_OP_WHILE) ? node->attrs[SF_WHILE_TRIPS] : NULL;
-    bool nests = sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
-    times *= trips ? (double)trips->integer : 1;
-    for (uint32_t r = 0; r < node->nregions && nests; r++)
-        for (uint32_t i = 0; i < node->regions[r]->nnodes; i++)
-            add_flops(a, a->graph->nodes[node->regions[r]->nodes[i]], times, out);
-    if (nests)
-        return;
-    sf_mark mark = sf_arena_mark(&a->scratch);
-    const sf_type **types =
-        SF_ARRAY(&a->scratch, node->noperands + node->nresults, const sf_type *);
-    sf_op op = sf_op_of(a->graph, node, types);
-    out->flops += times * sf_op_flops(&op);
-    sf_arena_reset(&a->scratch, mark);
-}
-
 static uint32_t bit_of(uint32_t tensor)
 {
     return tensor < 32 ? 1u << tensor : 0;
@@ -254,7 +236,7 @@ static void find_efforts(analysis *a)
         if (inst == SF_NONE)
             continue;
         effort->whole = sf_is(node, SF_OP_RNG_BIT_GENERATOR);
-        add_flops(a, node, 1, effort);
+        effort->flops = sf_node_flops(a->graph, node);
         if (sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION)) {
             effort->product = true;
             effort->math = sf_inst_effort(&a->program->insts[inst]).math;

@@ -1,0 +1,21 @@
+/* How much is computed: by a node with what its regions hold, as often as they run; by a block; by a step. */
+#ifndef SF_OP_FLOPS_H
+#define SF_OP_FLOPS_H
+
+#include "op/op.h"
+
+/* Loops that stay and branches: their regions are made of nodes that run as any other. The regions of a reduction or
+ * a sort are part of the op. */
+bool sf_is_control(const sf_node *node);
+
+/* How often the loop turns; -1 where that is not known. */
+double sf_trips_of(const sf_node *loop);
+
+/* How often the region of a loop or branch runs when the node runs once; 1 where that is not known. The condition of a
+ * loop, region 0, holds as often as the body runs, and fails once. */
+double sf_region_runs(const sf_node *node, uint32_t region);
+
+double sf_node_flops(const sf_graph *graph, const sf_node *node);
+double sf_step_flops(const sf_graph *graph);
+
+#endif

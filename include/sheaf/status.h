@@ -29,11 +29,12 @@ typedef struct sf_diag sf_diag;
 SF_API sf_diag *sf_diag_new(void);
 SF_API void sf_diag_free(sf_diag *diag);
 
-/* The number of messages, also those past the first twenty, which are not kept. */
+/* The number of messages, also those past the first twenty, which are not kept. A call that succeeds may leave
+ * warnings. */
 SF_API int sf_diag_count(const sf_diag *diag);
 
-/* Message `index` as "FILE:LINE:COLUMN: error: TEXT", with the hint on a second line if there is
- * one. The string belongs to `diag`. NULL past the last one that was kept. */
+/* Message `index` as "FILE:LINE:COLUMN: error: TEXT", or "warning:", with the hint on a second line if
+ * there is one. The string belongs to `diag`. NULL past the last one that was kept. */
 SF_API const char *sf_diag_text(sf_diag *diag, int index);
 
 SF_API void sf_diag_clear(sf_diag *diag);

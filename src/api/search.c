@@ -5,6 +5,8 @@
 #include "api/options.h"
 #include "base/guard.h"
 #include "base/output.h"
+#include "op/op.h"
+#include "plan/repeated.h"
 #include "run/runner.h"
 #include "search/choose.h"
 
@@ -71,8 +73,11 @@ static sf_status search(void *context)
     if (status == SF_OK)
         status =
             sf_choose_plan(job->graph, &options, wanted ? &misfit : NULL, job->diag, &job->plan);
-    if (status == SF_OK)
+    if (status == SF_OK) {
         name_origin(&job->options, job->plan);
+        sf_warn_strangers(job->graph, job->diag);
+        sf_warn_repeated(job->graph, job->plan, job->diag);
+    }
     if (misfit.length > 0) {
         sf_status written = sf_output_write(wanted, &misfit, job->diag);
         status = written == SF_OK ? status : written;

@@ -64,16 +64,12 @@ static char *format_text(const char *format, va_list args)
     return copy_text(text);
 }
 
-sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
+static void add_message(sf_diag *diag, sf_status status, sf_loc loc, const char *format,
+                        va_list args)
 {
-    if (!diag)
-        return status;
     if (diag->count < SF_DIAG_KEPT) {
         sf_message *message = &diag->messages[diag->count];
-        va_list args;
-        va_start(args, format);
         message->text = format_text(format, args);
-        va_end(args);
         message->status = status;
         message->loc = loc;
         if (loc.file)
@@ -81,7 +77,25 @@ sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *forma
     }
     diag->count++;
     diag->newest = status;
+}
+
+sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (diag)
+        add_message(diag, status, loc, format, args);
+    va_end(args);
     return status;
+}
+
+void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (diag)
+        add_message(diag, SF_OK, loc, format, args);
+    va_end(args);
 }
 
 sf_status sf_hint(sf_diag *diag, const char *format, ...)
@@ -126,8 +140,9 @@ static char *whole_text(const sf_message *message)
     size_t size = strlen(file) + strlen(place) + strlen(text) + strlen(hint) + 32;
     char *whole = sf_alloc_kept(size);
     if (whole)
-        snprintf(whole, size, "%s%s%s%serror: %s%s%s", file, *file ? ":" : "", place,
-                 *file || *place ? " " : "", text, *hint ? "\n  hint: " : "", hint);
+        snprintf(whole, size, "%s%s%s%s%s: %s%s%s", file, *file ? ":" : "", place,
+                 *file || *place ? " " : "", message->status == SF_OK ? "warning" : "error", text,
+                 *hint ? "\n  hint: " : "", hint);
     return whole;
 }
 

@@ -24,7 +24,7 @@ typedef struct sf_loc {
 #define SF_NOWHERE ((sf_loc){0})
 
 typedef struct sf_message {
-    sf_status status;
+    sf_status status; /* SF_OK: a warning */
     sf_loc loc;
     char *text;  /* NULL when there was no memory for it */
     char *hint;  /* what to do, or NULL */
@@ -47,6 +47,10 @@ struct sf_diag {
  * jumps, so it may be called while an outside handle is held. */
 sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Records what the user should know although nothing failed. */
+void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Adds advice to the newest message; returns its status, SF_EINPUT if there is no message. */
 sf_status sf_hint(sf_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -65,6 +65,7 @@ typedef struct sf_cli_making {
     const char *mesh, *output;
     sf_cli_list pins;
     sf_show_options show;
+    bool strict;
 } sf_cli_making;
 
 typedef struct sf_cli_command {
@@ -99,6 +100,9 @@ int sf_cli_misuse(const char *command, const char *format, ...)
 /* Prints the messages to standard error, coloured on a terminal unless NO_COLOR is set, frees
  * `diag`, and gives the exit code of the status. */
 int sf_cli_finish(sf_status status, sf_diag *diag);
+
+/* The same; with --strict, a warning is a failure. */
+int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag);
 
 /* A step, and the plan that splits it, as commands that run one take them. */
 typedef struct sf_cli_split {

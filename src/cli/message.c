@@ -44,13 +44,18 @@ int sf_cli_misuse(const char *command, const char *format, ...)
 
 static void print_message(const char *text, bool colour)
 {
-    static const char word[] = "error:";
-    const char *at = colour ? strstr(text, word) : NULL;
-    if (at)
-        fprintf(stderr, "%.*s\033[1;31m%s\033[0m%s\n", (int)(at - text), text, word,
-                at + strlen(word));
-    else
-        fprintf(stderr, "%s\n", text);
+    static const struct {
+        const char *word, *colour;
+    } words[] = {{"error:", "1;31"}, {"warning:", "1;33"}};
+    for (size_t i = 0; colour && i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(text, words[i].word);
+        if (at) {
+            fprintf(stderr, "%.*s\033[%sm%s\033[0m%s\n", (int)(at - text), text, words[i].colour,
+                    words[i].word, at + strlen(words[i].word));
+            return;
+        }
+    }
+    fprintf(stderr, "%s\n", text);
 }
 
 int sf_cli_finish(sf_status status, sf_diag *diag)
@@ -70,6 +75,13 @@ int sf_cli_finish(sf_status status, sf_diag *diag)
     if (status == SF_OK)
         return SF_EXIT_GOOD;
     return status == SF_EUSAGE ? SF_EXIT_USAGE : SF_EXIT_FAILED;
+}
+
+int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag)
+{
+    bool warned = sf_diag_count(diag) > 0;
+    int exit_code = sf_cli_finish(status, diag);
+    return exit_code == SF_EXIT_GOOD && making->strict && warned ? SF_EXIT_FAILED : exit_code;
 }
 
 sf_diag *sf_cli_diag(void)

@@ -37,6 +37,10 @@ static void add_making(struct table *table, sf_cli_making *making)
          "May be given many times, the first that matches a tensor counts"},
         {"output", 'o', SF_CLI_TEXT, &making->output, "FILE", "where to write the plan, as JSON"},
         {"json", 0, SF_CLI_FLAG, &making->show.json, NULL, "the summary for machines"},
+        {"strict", 0, SF_CLI_FLAG, &making->strict, NULL,
+         "exit with 1 where there is a warning: a step that cannot be run here, a plan that "
+         "repeats "
+         "much of its compute"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         add_option(table, &shared[i]);
@@ -46,7 +50,8 @@ static void add_load(struct table *table, sf_load_options *load)
 {
     const sf_cli_option shared[] = {
         {"unroll", 0, SF_CLI_COUNT, &table->unroll, "N",
-         "unroll loops of up to N iterations (default 256; 0: none)"},
+         "unroll loops of up to N iterations (0: none; default: 256, more where the body is "
+         "small)"},
         {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
          "refuse a step of more nodes (default 4000000)"},
         {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",

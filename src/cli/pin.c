@@ -79,5 +79,5 @@ int sf_cli_pin(int argc, char **argv)
     job.pin.npins = job.making.pins.count;
     job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(pin(&job, diag), diag);
+    return sf_cli_finish_making(pin(&job, diag), &job.making, diag);
 }

@@ -118,5 +118,5 @@ int sf_cli_plan(int argc, char **argv)
     job.terminal = isatty(STDERR_FILENO);
     job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(plan(&job, diag), diag);
+    return sf_cli_finish_making(plan(&job, diag), &job.making, diag);
 }

@@ -6,6 +6,7 @@
  * numbers of the same sign. Numbers that are no floats must always be equal. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "op/slots.h"
 #include "op/util.h"
 
@@ -221,6 +222,46 @@ static sf_status eval_custom(sf_eval *eval, const sf_op *op, const sf_tensor *in
         return SF_OK;
     }
     return unknown_target(eval, op);
+}
+
+bool sf_has_meaning(const sf_graph *graph, const sf_node *node)
+{
+    if (!sf_is(node, SF_OP_CUSTOM_CALL))
+        return true;
+    /* What a call means depends on its name and the first tensors alone. */
+    const sf_type **types = sf_alloc(((size_t)node->noperands + node->nresults) * sizeof *types);
+    sf_op op = sf_op_of(graph, node, types);
+    bool has = check_of(&op) || is_identity(&op);
+    sf_free(types);
+    return has;
+}
+
+/* Returns the first, and counts all. */
+static const sf_node *find_strangers(const sf_graph *graph, const sf_block *block, size_t *count)
+{
+    const sf_node *first = NULL;
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]], *found = NULL;
+        bool is_stranger = !sf_has_meaning(graph, node);
+        *count += is_stranger;
+        for (uint32_t r = 0; r < node->nregions && !found; r++)
+            found = find_strangers(graph, node->regions[r], count);
+        first = first ? first : is_stranger ? node : found;
+    }
+    return first;
+}
+
+void sf_warn_strangers(const sf_graph *graph, sf_diag *diag)
+{
+    size_t count = 0;
+    const sf_node *first = find_strangers(graph, graph->top, &count);
+    if (!first)
+        return;
+    sf_warn(diag, first->loc,
+            "this step cannot be run here: custom call @%s%s has no meaning to sheaf, so what it "
+            "takes is not in any figure",
+            first->attrs[SF_CUSTOM_TARGET]->text, count > 1 ? ", like others," : "");
+    sf_hint(diag, "--strict makes this an error");
 }
 
 const sf_opdef sf_op_custom_call = {

@@ -529,11 +529,30 @@ static sf_status slice_infer(const sf_op *op, const sf_type **out, sf_diag *diag
     return check_slice_size(op, out[0], diag);
 }
 
+/* Whether the slice is one of equal blocks that the dimension falls into: a part of a batch, queries out of queries,
+ * keys and values. */
+static bool is_block(const sf_op *op, int dim)
+{
+    int64_t size = op->out[0]->dims[dim];
+    return sf_op_ints(op, SF_SLICE_STRIDES).at[dim] == 1 && size > 1 &&
+           op->in[0]->dims[dim] % size == 0 && sf_op_ints(op, SF_SLICE_STARTS).at[dim] % size == 0;
+}
+
+/* The place in a block is a factor, which block it is, is not to be split. */
+static void block_dim(const sf_op *op, sf_factoring *out, int dim)
+{
+    int64_t size = op->out[0]->dims[dim];
+    sf_factor_whole(out, 0, dim, op->in[0]->dims[dim] / size);
+    map_dim(op, out, 1, dim);
+}
+
 static void slice_factors(const sf_op *op, sf_factoring *out)
 {
     for (int d = 0; d < op->in[0]->rank; d++) {
         if (op->in[0]->dims[d] == op->out[0]->dims[d])
             map_dim(op, out, 1, d);
+        else if (is_block(op, d))
+            block_dim(op, out, d);
         else
             window_dim(op, out, 1, d);
     }
@@ -553,14 +572,20 @@ static void slice_halo(const sf_op *op, int factor, int tensor, int dim, int64_t
     *need_end = start + (end - 1) * stride + 1;
 }
 
-/* Dimensions that are split are kept from end to end. */
+/* Of a dimension that is split, all is kept, or a block, the same on all pieces. */
 static void slice_local(const sf_op *op, const sf_type *const *pieces, const sf_attr **attrs)
 {
-    int64_t limits[SF_MAX_RANK];
+    int64_t starts[SF_MAX_RANK], limits[SF_MAX_RANK];
     for (int d = 0; d < op->in[0]->rank; d++) {
         bool split = pieces[0]->dims[d] != op->in[0]->dims[d];
-        limits[d] = split ? pieces[0]->dims[d] : sf_op_ints(op, SF_SLICE_LIMITS).at[d];
+        starts[d] = sf_op_ints(op, SF_SLICE_STARTS).at[d];
+        limits[d] = sf_op_ints(op, SF_SLICE_LIMITS).at[d];
+        if (split) {
+            starts[d] = starts[d] / op->out[0]->dims[d] * pieces[1]->dims[d];
+            limits[d] = starts[d] + pieces[1]->dims[d];
+        }
     }
+    attrs[SF_SLICE_STARTS] = sf_attr_ints(op->pool, op->in[0]->rank, starts);
     attrs[SF_SLICE_LIMITS] = sf_attr_ints(op->pool, op->in[0]->rank, limits);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "ir/name.h"
+#include "plan/batch.h"
 #include "plan/pair.h"
 #include "plan/pin.h"
 
@@ -18,6 +19,7 @@
 typedef struct cook {
     const sf_graph *graph;
     const char **names; /* clean, by argument */
+    sf_uses uses;
     sf_arena arena;
     sf_plan *plan;
     size_t capacity; /* of the pins */
@@ -34,15 +36,11 @@ static const sf_type *type_of_weight(const cook *k, uint32_t index)
     return sf_argument_type(k->graph, index);
 }
 
-/* A pin for exactly the tensor of that name. dim < 0: replicated. */
-static void add_pin(cook *k, const char *name, int dim, int axis)
+/* A pin for exactly the tensor of that name. */
+static void add_pin_text(cook *k, const char *name, const char *share, int axis)
 {
     sf_buf text = {0};
-    const char *axis_name = k->plan->mesh.axes[axis].name;
-    if (dim < 0)
-        sf_buf_printf(&text, "/%s=R@%s", name, axis_name);
-    else
-        sf_buf_printf(&text, "/%s=S(%d)@%s", name, dim, axis_name);
+    sf_buf_printf(&text, "/%s=%s@%s", name, share, k->plan->mesh.axes[axis].name);
     sf_pin pin;
     sf_status status = sf_pin_parse(text.text, &k->plan->mesh, &k->plan->arena, k->diag, &pin);
     sf_buf_free(&text);
@@ -50,6 +48,15 @@ static void add_pin(cook *k, const char *name, int dim, int axis)
     if (status == SF_OK)
         SF_PUSH(&k->plan->arena, k->plan->pins, count, k->capacity, pin);
     k->plan->npins = (int)count;
+}
+
+/* dim < 0: replicated. */
+static void add_pin(cook *k, const char *name, int dim, int axis)
+{
+    char share[32] = "R";
+    if (dim >= 0)
+        snprintf(share, sizeof share, "S(%d)", dim);
+    add_pin_text(k, name, share, axis);
 }
 
 static bool refuse_recipe(cook *k, const char *format, ...)
@@ -61,19 +68,32 @@ static bool refuse_recipe(cook *k, const char *format, ...)
     return false;
 }
 
-/* Every batch tensor that has the dimension, along it. */
+static bool pin_batch(cook *k, uint32_t index, int dim, int axis)
+{
+    char text[64];
+    int parts = k->plan->mesh.axes[axis].size;
+    sf_share share = sf_batch_share(k->graph, &k->uses, index, dim, parts);
+    if (share.kind != SF_SPLIT)
+        return refuse_recipe(
+            k, "dimension %d of %.60s, of size %" PRId64 ", does not split into %d equal parts",
+            dim, k->names[index], type_of_weight(k, index)->dims[dim], parts);
+    if (share.period == type_of_weight(k, index)->dims[share.dim])
+        snprintf(text, sizeof text, "S(%d)", share.dim);
+    else
+        snprintf(text, sizeof text, "S(%d,%" PRId64 ")", share.dim, share.period);
+    add_pin_text(k, k->names[index], text, axis);
+    return true;
+}
+
+/* Every batch tensor that has the dimension, along it or what stands for it. */
 static bool split_batch(cook *k, int axis, int dim)
 {
-    int parts = k->plan->mesh.axes[axis].size, found = 0;
+    int found = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
-        const sf_type *type = type_of_weight(k, i);
-        if (k->graph->arguments[i].role != SF_ROLE_BATCH || type->rank <= dim)
+        if (k->graph->arguments[i].role != SF_ROLE_BATCH || type_of_weight(k, i)->rank <= dim)
             continue;
-        if (type->dims[dim] == 0 || type->dims[dim] % parts != 0)
-            return refuse_recipe(
-                k, "dimension %d of %.60s, of size %" PRId64 ", does not split into %d equal parts",
-                dim, k->names[i], type->dims[dim], parts);
-        add_pin(k, k->names[i], dim, axis);
+        if (!pin_batch(k, i, dim, axis))
+            return false;
         found++;
     }
     return found > 0 ? true : refuse_recipe(k, "no argument of the step is a batch");
@@ -325,6 +345,7 @@ sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, con
         return fail_unknown(name, diag);
     cook k = {.graph = graph, .diag = diag, .recipe = name};
     k.names = sf_clean_names(graph, &k.arena);
+    k.uses = sf_uses_of(graph, &k.arena);
     bool applies = mesh ? try_recipe_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
     sf_arena_free(&k.arena);
     if (applies) {

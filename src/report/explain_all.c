@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "ir/opdef.h"
 #include "local/rank.h"
+#include "plan/repeated.h"
 #include "report/explain.h"
 
 /* What is no more than this share faster is not called faster. */
@@ -46,6 +47,8 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
     const sf_prediction *predicted = prediction_of(e);
     sf_heading(out, style, "time of a step");
     sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
+    sf_buf_printf(out, "  repeated %.1f %% of that\n",
+                  100 * sf_find_repeated(e->graph, e->plan).share);
     sf_buf_printf(out, "  exposed  %s of communication\n", sf_text_seconds(price->exposed).at);
     sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
     sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
@@ -170,9 +173,9 @@ static double gap_of(double seconds, double bound)
 static void put_last_line(const sf_explanation *e, sf_buf *out)
 {
     const sf_prediction *predicted = prediction_of(e);
-    sf_buf_printf(out, "\nstep %.3f ms, memory %.3f GiB, communication %.1f MiB",
-                  1e3 * e->price.seconds, (double)e->price.memory / (1 << 30),
-                  e->price.traffic / (1 << 20));
+    sf_buf_printf(out, "\nstep %s, memory %s, communication %s",
+                  sf_text_seconds(e->price.seconds).at, sf_text_bytes((double)e->price.memory).at,
+                  sf_text_bytes(e->price.traffic).at);
     if (predicted)
         sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, predicted->bound));
     sf_buf_putc(out, '\n');
@@ -260,6 +263,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_mesh_put_json(&e->plan->mesh, &json);
     sf_json_add_double(&json, "seconds", e->price.seconds);
     sf_json_add_double(&json, "compute", e->price.compute);
+    sf_json_add_double(&json, "repeated", sf_find_repeated(e->graph, e->plan).share);
     sf_json_add_double(&json, "exposed", e->price.exposed);
     sf_json_add_double(&json, "hidden", e->price.hidden);
     sf_json_add_double(&json, "traffic", e->price.traffic);

@@ -9,6 +9,7 @@
 #include "local/local.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "plan/repeated.h"
 #include "report/table.h"
 
 enum { MOST_KINDS = 128 };
@@ -111,6 +112,8 @@ static void put_plan_text(const sf_local *local, const plan_summary *summary,
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
+    sf_repeated repeated = sf_find_repeated(local->whole, plan);
+    sf_buf_printf(out, "  repeats %.1f %% of its compute\n", 100 * repeated.share);
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
         if (plan->mesh.axes[axis].size > 1 && !is_used(local, axis))
             sf_buf_printf(out, "  note    axis %s splits nothing: its ranks all do the same\n",
@@ -166,6 +169,7 @@ static void put_plan_json(const sf_local *local, const plan_summary *summary, sf
     sf_json_begin_object(&json);
     sf_json_add_int(&json, "ranks", sf_mesh_size(&plan->mesh));
     sf_json_add_string(&json, "recipe", plan->recipe);
+    sf_json_add_double(&json, "repeated", sf_find_repeated(local->whole, plan).share);
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&plan->mesh, &json);
     sf_json_key(&json, "arguments");
@@ -214,6 +218,7 @@ static sf_status write_plan(void *context)
 {
     struct job *job = context;
     sf_local *local;
+    SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
     SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
     plan_summary summary = {0};
     sf_buf out = {0};

@@ -131,7 +131,7 @@ bool sf_meshes_can_idle(const sf_cluster *cluster, int idle)
 
 static sf_mesh with_idle(const sf_mesh *mesh, int idle)
 {
-    sf_mesh out = {.naxes = mesh->naxes + 1, .axes = {{"idle", idle}}};
+    sf_mesh out = {.naxes = mesh->naxes + 1, .axes = {{SF_IDLE_AXIS, idle}}};
     for (int a = 0; a < mesh->naxes; a++)
         out.axes[a + 1] = mesh->axes[a];
     return out;

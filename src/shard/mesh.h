@@ -17,6 +17,9 @@
 
 enum { SF_MAX_AXES = 4 };
 
+/* What axes are called along which ranks do the same on purpose: this, or this and a number. */
+#define SF_IDLE_AXIS "idle"
+
 /* A set of axes: bit a stands for axis a. */
 typedef uint32_t sf_axes;
 

@@ -15,7 +15,7 @@ says_like "^  bound "
 for recipe in dp zero1 zero2 zero3 megatron sequence 2d; do
     says_like "^  $recipe +[a-z]+="
 done
-[[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ ms,\ memory\ [0-9.]+\ GiB,\ communication\ [0-9.]+\ MiB,\ gap\ [0-9.]+\ %$ ]] ||
+[[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ [mu]?s,\ memory\ [0-9.]+\ [KMG]iB,\ communication\ [0-9.]+\ [KMG]?i?B,\ gap\ [0-9.]+\ %$ ]] ||
     fail "the last line is no summary"
 silent err
 expect 0 verify "$step" --plan "$work/plan.json" --steps 2
@@ -158,7 +158,7 @@ says_like "1 ranks"
 # Explain: the plan knows its step and its cluster.
 expect 0 explain "$work/plan.json"
 says_like "^memory of a rank at its peak"
-says_like "^step [0-9.]+ ms"
+says_like "^step [0-9.]+ [mu]?s, memory"
 expect 0 explain "$work/plan.json" 'layer_0/mlp/up/kernel'
 says_like "params/layer_0/mlp/up/kernel +param"
 says_like "grad/layer_0/mlp/up/kernel"

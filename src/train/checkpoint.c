@@ -66,12 +66,20 @@ static sf_status sync_checkpoint_directory(const char *path, sf_diag *diag)
     return good ? SF_OK : fail_at_path(path, "cannot sync", diag);
 }
 
-/* Removes a directory of files, none of them directories. What cannot be removed stays. */
+/* Removes a directory of files, none of them directories. What cannot be removed stays. A link is removed as a link:
+ * what it points to is somebody else's. */
 static void remove_directory(const char *path)
 {
-    DIR *directory = opendir(path);
-    if (!directory)
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    if (!directory) {
+        struct stat found;
+        if (fd >= 0)
+            close(fd);
+        else if (lstat(path, &found) == 0 && S_ISLNK(found.st_mode))
+            unlink(path);
         return;
+    }
     for (struct dirent *entry; (entry = readdir(directory));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(directory), entry->d_name, 0);
@@ -140,7 +148,7 @@ sf_status sf_checkpoints_join(const char *path, sf_diag *diag, sf_checkpoints *o
 {
     *out = (sf_checkpoints){.lock = -1, .run = (int64_t)getpid()};
     size_t length = strlen(path);
-    errno = ENAMETOOLONG;
+    errno = length == 0 ? ENOENT : ENAMETOOLONG;
     if (length == 0 || length >= SF_PATH_SIZE - 300)
         return fail_at_path(path, "cannot write", diag);
     memcpy(out->path, path, length + 1);
@@ -162,7 +170,7 @@ sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *o
     /* A file system without locks is no reason not to save. */
     if (flock(out->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         sf_checkpoints_close(out);
-        return sf_fail(diag, SF_EUSAGE, (sf_loc){path, 0, 0}, "another run is saving there");
+        return sf_fail(diag, SF_EIO, (sf_loc){path, 0, 0}, "another run is saving there");
     }
     clear_leftovers(out->path);
     return SF_OK;
@@ -182,6 +190,11 @@ static sf_status rename_checkpoint(const char *beside, const char *path, sf_diag
     char old[SF_PATH_SIZE + 8];
     if (rename(beside, path) == 0)
         return SF_OK;
+    if (errno == ENOTDIR) { /* a link stands there */
+        remove_directory(path);
+        if (rename(beside, path) == 0)
+            return SF_OK;
+    }
     if (errno != EEXIST && errno != ENOTEMPTY)
         return fail_at_path(path, "cannot rename to it", diag);
 #ifdef RENAME_EXCHANGE
@@ -241,7 +254,8 @@ static sf_status point_latest(const sf_checkpoints *dir, const char *name, sf_di
     SF_TRY(join_path(dir->path, hidden, beside, diag));
     SF_TRY(join_path(dir->path, SF_CHECKPOINT_LATEST, latest, diag));
     ssize_t length = snprintf(text, sizeof text, "%s\n", name);
-    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlink(beside);
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     bool good = fd >= 0 && write(fd, text, (size_t)length) == length && directory_synced(fd);
     good = (fd < 0 || close(fd) == 0) && good && rename(beside, latest) == 0;
     if (!good) {
@@ -259,6 +273,7 @@ typedef struct writing {
     uint32_t *arguments;
     sf_named_tensor *tensors; /* without data: that is lent when it is written */
     uint64_t *hashes;         /* by argument, of what was written */
+    uint64_t digest;          /* of the file that has them */
 } writing;
 
 static writing own_pieces(const sf_state *state, sf_arena *scratch)
@@ -319,6 +334,7 @@ static sf_status write_pieces(const char *directory, writing *w, sf_diag *diag)
     sf_buf text = {0};
     sf_checkpoint_pieces_name(rank, ranks, ".json", name);
     sf_checkpoint_put_hashes(w->state, w->count, w->arguments, w->hashes, &text);
+    w->digest = sf_text_hash((sf_str){text.text, text.length});
     sf_status status = write_text(directory, name, &text, diag);
     sf_buf_free(&text);
     return status;
@@ -332,13 +348,13 @@ static sf_status make_beside(const char *beside, sf_diag *diag)
 }
 
 /* What the first rank does once all pieces are there. */
-static sf_status write_index(const sf_checkpoints *dir, const writing *w,
+static sf_status write_index(const sf_checkpoints *dir, const writing *w, const uint64_t *pieces,
                              const sf_checkpoint_info *info, const char *name, const char *beside,
                              sf_diag *diag)
 {
     char path[SF_PATH_SIZE];
     sf_buf text = {0};
-    sf_checkpoint_put_index(w->state, info, w->hashes, &text);
+    sf_checkpoint_put_index(w->state, info, w->hashes, pieces, &text);
     sf_status status = write_text(beside, SF_CHECKPOINT_INDEX, &text, diag);
     sf_buf_free(&text);
     SF_TRY(status);
@@ -364,9 +380,12 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
     writing w = own_pieces(state, &scratch);
     status = write_pieces(beside, &w, diag);
     status = sf_agree(state->comm, status, "writing the pieces of a checkpoint", diag);
+    uint64_t *pieces = SF_ARRAY(&scratch, sf_mesh_size(&state->pieces->mesh), uint64_t);
+    if (status == SF_OK)
+        status = sf_agree_list(state->comm, w.digest, "digests of pieces", diag, pieces);
     bool written = status == SF_OK;
     if (written && first)
-        status = write_index(dir, &w, info, name, beside, diag);
+        status = write_index(dir, &w, pieces, info, name, beside, diag);
     if (status != SF_OK && first)
         remove_directory(beside);
     sf_arena_free(&scratch);

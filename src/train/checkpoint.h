@@ -25,7 +25,8 @@
 #include "train/mapping.h"
 #include "train/pieces.h"
 
-enum { SF_CHECKPOINT_VERSION = 1, SF_CHECKPOINT_SPLIT_VERSION = 2 };
+/* Those before 3, of one rank 1 and of several 2, had no digests; they are read, too. */
+enum { SF_CHECKPOINT_VERSION = 3 };
 
 /* What a checkpoint says about itself, besides its tensors. */
 typedef struct sf_checkpoint_info {
@@ -46,7 +47,7 @@ typedef struct sf_checkpoints {
 } sf_checkpoints;
 
 /* Makes the directory (and those above it) where it is not there, locks it, and clears away what a
- * killed run left half-written. SF_EUSAGE when another run writes there. */
+ * killed run left half-written. SF_EIO when another run writes there. */
 sf_status sf_checkpoints_open(const char *path, sf_diag *diag, sf_checkpoints *out);
 
 /* For ranks other than the first, which has opened it: they only write pieces. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -80,8 +81,37 @@ static void put_saved_tensor(sf_json_writer *json, const sf_state *state, const 
     sf_json_end_object(json);
 }
 
+uint64_t sf_text_hash(sf_str text)
+{
+    return sf_hash_bytes(0, text.at, text.length);
+}
+
+static bool separates(char c)
+{
+    return c == ' ' || c == '\n' || c == ',';
+}
+
+bool sf_checkpoint_digest(sf_str index, uint64_t *out)
+{
+    static const char key[] = "\"" SF_CHECKPOINT_DIGEST "\"";
+    size_t length = strlen(key), at = index.length < length ? 0 : index.length - length + 1;
+    while (at > 0 && memcmp(index.at + at - 1, key, length) != 0)
+        at--;
+    if (at == 0)
+        return false;
+    for (at--; at > 0 && separates(index.at[at - 1]);)
+        at--;
+    *out = sf_text_hash((sf_str){index.at, at});
+    return true;
+}
+
+static void put_digest(sf_json_writer *json)
+{
+    put_hex(json, SF_CHECKPOINT_DIGEST, sf_text_hash((sf_str){json->buf->text, json->buf->length}));
+}
+
 void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *info,
-                             const uint64_t *hashes, sf_buf *out)
+                             const uint64_t *hashes, const uint64_t *pieces, sf_buf *out)
 {
     const sf_graph *graph = state->pieces->graph;
     bool split = sf_mesh_size(&state->pieces->mesh) > 1;
@@ -92,7 +122,7 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
             bytes += sf_type_bytes(sf_pieces_type(state->pieces, i));
     sf_json_begin_object(&json);
     put_saved_text(&json, "format", "sheaf checkpoint");
-    put_int(&json, "version", split ? SF_CHECKPOINT_SPLIT_VERSION : SF_CHECKPOINT_VERSION);
+    put_int(&json, "version", SF_CHECKPOINT_VERSION);
     put_int(&json, "step", info->step);
     put_hex(&json, "seed", info->seed);
     put_hex(&json, "graph", info->graph);
@@ -102,6 +132,11 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
     if (split) {
         sf_json_key(&json, "mesh");
         sf_mesh_put_json(&state->pieces->mesh, &json);
+        sf_json_key(&json, "pieces");
+        sf_json_begin_array(&json);
+        for (int r = 0; r < sf_mesh_size(&state->pieces->mesh); r++)
+            sf_json_put_hex(&json, pieces[r]);
+        sf_json_end_array(&json);
     }
     sf_json_key(&json, "tensors");
     sf_json_begin_array(&json);
@@ -109,6 +144,7 @@ void sf_checkpoint_put_index(const sf_state *state, const sf_checkpoint_info *in
         if (sf_argument_is_kept(&graph->arguments[i]))
             put_saved_tensor(&json, state, hashes, i);
     sf_json_end_array(&json);
+    put_digest(&json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');
 }

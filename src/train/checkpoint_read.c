@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "file/safetensors.h"
 #include "ir/name.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_index.h"
 #include "train/mapping.h"
 
 static bool path_inside(const char *directory, const char *name, char out[SF_PATH_SIZE])
@@ -27,20 +27,33 @@ bool sf_checkpoint_is(const char *path)
     return path_inside(path, SF_CHECKPOINT_INDEX, index) && access(index, F_OK) == 0;
 }
 
-/* What `latest` names, when that is there; "" otherwise. */
-static void follow_latest(const char *path, char out[SF_PATH_SIZE])
+/* What `latest` names, when that is there; "" otherwise. A directory without an index is no leftover of a run that was
+ * killed: somebody took it away. */
+static sf_status follow_latest(const char *path, char out[SF_PATH_SIZE], sf_diag *diag)
 {
     char latest[SF_PATH_SIZE], name[64] = "";
     *out = 0;
     FILE *file = path_inside(path, SF_CHECKPOINT_LATEST, latest) ? fopen(latest, "re") : NULL;
     if (!file)
-        return;
+        return SF_OK;
     if (!fgets(name, sizeof name, file))
         name[0] = 0;
     fclose(file);
     name[strcspn(name, "\r\n")] = 0;
-    if (sf_checkpoint_number(name) < 0 || !path_inside(path, name, out) || !sf_checkpoint_is(out))
+    if (sf_checkpoint_number(name) < 0 || !path_inside(path, name, out)) {
         *out = 0;
+        return SF_OK;
+    }
+    if (sf_checkpoint_is(out))
+        return SF_OK;
+    bool is_damaged = access(out, F_OK) == 0;
+    sf_loc loc = {latest, 0, 0};
+    if (is_damaged) {
+        sf_fail(diag, SF_EINPUT, loc, "it names %s, which has no " SF_CHECKPOINT_INDEX, name);
+        sf_hint(diag, "an older checkpoint is taken when its own path is given");
+    }
+    *out = 0;
+    return is_damaged ? SF_EINPUT : SF_OK;
 }
 
 sf_status sf_checkpoint_find(const char *path, char out[SF_PATH_SIZE], sf_diag *diag)
@@ -53,7 +66,7 @@ sf_status sf_checkpoint_find(const char *path, char out[SF_PATH_SIZE], sf_diag *
         strcpy(out, path);
         return SF_OK;
     }
-    follow_latest(path, out);
+    SF_TRY(follow_latest(path, out, diag));
     if (*out)
         return SF_OK;
     DIR *directory = opendir(path);
@@ -83,6 +96,7 @@ struct reading {
     sf_layout *layouts; /* by argument, of that run */
     int64_t *filled;    /* by argument: elements of the piece that were found */
     const char **named; /* by argument: its name in the checkpoint */
+    bool has_digests;   /* versions before 3 have none */
     bool unclear;       /* two names of the index have one key */
     sf_arena arena;
     sf_mappings *mappings;
@@ -107,24 +121,38 @@ static bool read_hash_text(const sf_json *value, uint64_t *out)
     return end == text.at + text.length;
 }
 
-static sf_status read_info(const struct reading *reading, sf_arena *arena, sf_checkpoint_info *info)
+static sf_status check_digest(const struct reading *reading)
+{
+    uint64_t said, is;
+    const sf_json *digest = sf_json_get(reading->index, SF_CHECKPOINT_DIGEST);
+    if (!reading->has_digests ||
+        (read_hash_text(digest, &said) && sf_checkpoint_digest(reading->text, &is) && said == is))
+        return SF_OK;
+    return refuse_index(reading, digest, "the index is not what was saved: it was changed since");
+}
+
+static sf_status read_info(struct reading *reading, sf_arena *arena, sf_checkpoint_info *info)
 {
     const sf_json *index = reading->index;
     sf_str format, data;
-    int64_t version;
+    int64_t version, position;
     if (!sf_json_string(sf_json_get(index, "format"), &format) ||
         !sf_str_is(format, "sheaf checkpoint"))
         return refuse_index(reading, NULL, "this is not the index of a checkpoint");
-    bool split = sf_json_get(index, "mesh") != NULL;
-    if (!sf_json_int(sf_json_get(index, "version"), &version) ||
-        version != (split ? SF_CHECKPOINT_SPLIT_VERSION : SF_CHECKPOINT_VERSION))
+    if (!sf_json_int(sf_json_get(index, "version"), &version) || version < 1 ||
+        version > SF_CHECKPOINT_VERSION)
         return refuse_index(reading, sf_json_get(index, "version"),
                             "this version of the format is not known");
+    reading->has_digests = version >= 3;
+    SF_TRY(check_digest(reading));
     if (!sf_json_int(sf_json_get(index, "step"), &info->step) || info->step < 0 ||
         !read_hash_text(sf_json_get(index, "seed"), &info->seed) ||
         !read_hash_text(sf_json_get(index, "graph"), &info->graph) ||
         !sf_json_string(sf_json_get(index, "data"), &data))
         return refuse_index(reading, NULL, "step, seed, graph or data is missing or malformed");
+    if (!sf_json_int(sf_json_get(index, "position"), &position) || position != info->step)
+        return refuse_index(reading, sf_json_get(index, "position"),
+                            "the position in the data is not that of the step");
     info->data = sf_arena_string(arena, data.at, data.length);
     return SF_OK;
 }
@@ -352,6 +380,13 @@ static sf_status open_checkpoint(struct reading *reading, int rank, int ranks,
     sf_checkpoint_pieces_name(rank, ranks, ".json", name);
     path_inside(reading->path, name, path);
     SF_TRY(sf_file_read(path, &reading->arena, 0, &bytes, reading->diag));
+    const sf_json *digests = sf_json_get(reading->index, "pieces");
+    uint64_t digest;
+    if (reading->has_digests && ((size_t)rank >= sf_json_count(digests) ||
+                                 !read_hash_text(sf_json_item(digests, (size_t)rank), &digest) ||
+                                 digest != sf_text_hash(bytes)))
+        return sf_fail(reading->diag, SF_EINPUT, (sf_loc){path, 0, 0},
+                       "it does not belong to this checkpoint: it was changed, or is another's");
     return sf_json_parse(bytes, sf_arena_string(&reading->arena, path, strlen(path)),
                          &reading->arena, &source->hashes, reading->diag);
 }

@@ -163,13 +163,16 @@ static sf_status open_directory(sf_course *course, const char *directory, sf_dia
 sf_status sf_course_enter(sf_course *course, const char *directory, sf_diag *diag)
 {
     sf_comm *comm = course->seat.options.comm;
-    sf_checkpoints_close(&course->checkpoints);
+    sf_checkpoints before = course->checkpoints;
     sf_status status =
         sf_agree(comm, open_directory(course, directory, diag), "opening files", diag);
     if (status != SF_OK) {
-        sf_checkpoints_close(&course->checkpoints);
+        if (course->checkpoints.open && course->checkpoints.lock != before.lock)
+            sf_checkpoints_close(&course->checkpoints);
+        course->checkpoints = before;
         return status;
     }
+    sf_checkpoints_close(&before);
     return sf_agree_first(comm, "the name of the run", diag, &course->checkpoints.run);
 }
 

@@ -11,8 +11,7 @@ static sf_status take_part(sf_seat *seat, sf_diag *diag)
         seat->results.layouts = SF_ARRAY(&seat->arena, options->graph->top->nresults, sf_layout);
         return SF_OK;
     }
-    if (options->plan->graph != sf_graph_hash(options->graph))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
+    SF_TRY(sf_plan_expect(options->plan, options->graph, diag));
     int rank = options->comm ? sf_comm_rank(options->comm) : 0;
     seat->pieces = (sf_pieces){options->graph, options->plan->mesh, rank, options->plan->arguments};
     seat->results = seat->pieces;

@@ -197,5 +197,21 @@ if [ -n "$mpi" ]; then
     stop INT int-mpi mpirun -n 2
 fi
 
+# What does not belong together is refused: every file of one checkpoint in the place of its like, of another step of
+# the run and of the same step of another run.
+for run in a b; do
+    good threads --plan "$work/zero3.json" --steps 4 --data "$io" --init "normal:0.0$([ $run = a ] && echo 1 || echo 2)" \
+        --save "$work/mix-$run" --save-every 2 --keep 0
+done
+for from in mix-a/step-000002 mix-b/step-000004; do
+    for file in "$work/mix-a/step-000004"/*; do
+        rm -rf "$work/mixed"
+        cp -r "$work/mix-a" "$work/mixed"
+        cp "$work/$from/${file##*/}" "$work/mixed/step-000004/"
+        train threads --plan "$work/zero3.json" --steps 6 --data "$io" --save "$work/mixed" --resume
+        [ $status -eq 1 ] || fail "${file##*/} of $from is taken: exit code $status"
+    done
+done
+
 [ $failures -eq 0 ] || exit 1
 echo "good"

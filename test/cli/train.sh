@@ -103,10 +103,36 @@ truncate -s 1000 "$work/bad/step-000012/checkpoint.json"
 refused "checkpoint.json:"
 damaged
 sed -i 's/"shape": \[16, 16\]/"shape": [16, 17]/' "$work/bad/step-000012/checkpoint.json"
-refused "has another shape or type"
+refused "the index is not what was saved"
 damaged
-sed -i 's/"version": 1/"version": 2/' "$work/bad/step-000012/checkpoint.json"
+sed -i 's/"version": 3/"version": 4/' "$work/bad/step-000012/checkpoint.json"
 refused "this version of the format is not known"
+for key in step position; do
+    damaged
+    sed -i "s/\"$key\": 12/\"$key\": 11/" "$work/bad/step-000012/checkpoint.json"
+    refused "the index is not what was saved"
+done
+damaged
+sed -i 's/"seed": "0/"seed": "1/' "$work/bad/step-000012/checkpoint.json"
+refused "the index is not what was saved"
+for file in checkpoint.json state.safetensors; do # of another step
+    damaged
+    cp "$work/a/step-000010/$file" "$work/bad/step-000012/$file"
+    refused "the file is corrupt"
+done
+
+# What a link points to is never touched, whatever the link is called.
+damaged
+mkdir -p "$work/mine"
+echo precious >"$work/mine/file"
+for name in .step-000003.tmp-7 .step-000003.gone step-000001; do
+    ln -s "$work/mine" "$work/bad/$name"
+done
+expect 0 "$step" --steps 14 "${tokens[@]}" --save "$work/bad" --resume --keep 1
+[ -f "$work/mine/file" ] || fail "what a link points to was removed"
+for name in .step-000003.tmp-7 .step-000003.gone; do
+    [ ! -L "$work/bad/$name" ] || fail "the link $name was left"
+done
 damaged
 echo '{}' >"$work/bad/step-000012/checkpoint.json"
 refused "not the index of a checkpoint"

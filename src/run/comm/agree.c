@@ -91,3 +91,13 @@ sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t
         .kind = SF_BROADCAST, .dtype = SF_S64, .nparts = 1, .parts = &part, .what = what};
     return exchange_words(comm, &transfer, diag);
 }
+
+sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
+                        uint64_t *list)
+{
+    int size = comm ? sf_comm_size(comm) : 1;
+    for (int r = 0; r < size; r++)
+        list[r] = 0;
+    list[comm ? sf_comm_rank(comm) : 0] = mine;
+    return is_alone(comm) ? SF_OK : reduce_words(comm, list, size, what, diag);
+}

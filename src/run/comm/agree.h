@@ -16,6 +16,10 @@ sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag 
 sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
                         sf_diag *diag, int *other);
 
+/* list[r], one for each rank, becomes what rank r has as `mine`. */
+sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
+                        uint64_t *list);
+
 /* *value becomes that of the first rank. */
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);
 

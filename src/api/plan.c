@@ -7,8 +7,10 @@
 #include "base/guard.h"
 #include "base/output.h"
 #include "local/rank.h"
+#include "op/op.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
+#include "plan/repeated.h"
 #include "plan/shrink.h"
 #include "run/runner.h"
 #include "sheaf/plan.h"
@@ -50,6 +52,10 @@ static sf_status make_plan(void *context)
         status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
     if (status == SF_OK)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
+    if (status == SF_OK) {
+        sf_warn_strangers(job->graph, job->diag);
+        sf_warn_repeated(job->graph, job->plan, job->diag);
+    }
     sf_arena_free(&arena);
     if (status != SF_OK)
         sf_plan_free(job->plan);
@@ -126,6 +132,7 @@ static sf_status save_plan(void *context)
 {
     struct filing *job = context;
     sf_buf text = {0};
+    SF_TRY(sf_plan_expect(job->saved, job->graph, job->diag));
     sf_plan_write(job->saved, job->graph, &text);
     sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
@@ -161,6 +168,7 @@ static sf_status check_plan(void *context)
 {
     const struct checking *job = context;
     sf_local *first;
+    SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
     SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &first));
     sf_status status = sf_check_ranks(first, NULL, job->diag);
     if (status == SF_OK)
@@ -187,6 +195,7 @@ struct shrinking {
 static sf_status shrink_plan(void *context)
 {
     struct shrinking *job = context;
+    SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
     return sf_shrink(job->graph, job->plan, job->diag, &job->small, &job->small_plan, &job->about);
 }
 

@@ -409,8 +409,7 @@ static sf_status prepare(void *context)
 {
     struct shared *shared = context;
     uint32_t count = shared->graph->top->nresults;
-    if (sf_graph_hash(shared->graph) != shared->plan->graph)
-        return sf_fail(shared->diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
+    SF_TRY(sf_plan_expect(shared->plan, shared->graph, shared->diag));
     SF_TRY(check_size(shared));
     SF_TRY(sf_unsplit_open(shared->reference, shared->options.against, shared->options.init,
                            shared->options.data, shared->diag, &shared->unsplit));

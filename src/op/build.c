@@ -135,11 +135,6 @@ static const sf_opcode monoid_ops[SF_MONOID_COUNT] = {
     [SF_MONOID_SECOND] = SF_OP_COUNT,
 };
 
-sf_opcode sf_monoid_op(sf_monoid monoid)
-{
-    return monoid_ops[monoid];
-}
-
 sf_monoid sf_monoid_of_block(const sf_graph *graph, const sf_block *block)
 {
     if (block->narguments != 2 || block->nresults != 1)

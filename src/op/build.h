@@ -20,7 +20,4 @@ sf_status sf_graph_verify(const sf_graph *graph, sf_diag *diag);
 /* The monoid that a two-argument body computes, or SF_MONOID_NONE. */
 sf_monoid sf_monoid_of_block(const sf_graph *graph, const sf_block *block);
 
-/* The op of a monoid (add for SF_MONOID_ADD), or SF_OP_COUNT for SF_MONOID_SECOND and NONE. */
-sf_opcode sf_monoid_op(sf_monoid monoid);
-
 #endif

@@ -72,3 +72,10 @@ const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_v
         return &plan->arguments[info->index];
     return &plan->nodes[info->node][graph->nodes[info->node]->noperands + info->index];
 }
+
+sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag)
+{
+    if (plan->graph == sf_graph_hash(graph))
+        return SF_OK;
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for another step");
+}

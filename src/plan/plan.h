@@ -70,6 +70,9 @@ sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh);
 /* The same layouts; pins, recipe and prediction stay behind. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
+/* SF_EUSAGE where the plan is for another step. Hashes the graph. */
+sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag);
+
 /* The layout that a value is made with. */
 const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value);
 

@@ -9,12 +9,6 @@ const char *sf_inst_kind_name(sf_inst_kind kind)
     return names[kind];
 }
 
-const char *sf_stream_kind_name(sf_stream_kind kind)
-{
-    static const char *const names[] = {"compute", "comm", "copy"};
-    return names[kind];
-}
-
 int64_t sf_dot_columns(const sf_dot *dot)
 {
     bool straight = dot->c_column == 1;

@@ -52,7 +52,6 @@ typedef enum sf_stream_kind {
     SF_STREAM_COPY, /* between memory spaces */
     SF_STREAM_KIND_COUNT
 } sf_stream_kind;
-const char *sf_stream_kind_name(sf_stream_kind kind);
 
 typedef struct sf_stream {
     sf_stream_kind kind;

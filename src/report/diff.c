@@ -306,6 +306,8 @@ static sf_status write_diff(void *context)
     differ *d = &job->d;
     rows arguments = {0}, nodes = {0};
     sf_buf out = {0};
+    for (int i = 0; i < 2; i++)
+        SF_TRY(sf_plan_expect(d->plans[i], d->graph, job->diag));
     diff_arguments(d, &arguments);
     compare_nodes(d, &nodes);
     if (d->options.json)

@@ -43,6 +43,7 @@ struct job {
 
 static sf_status explain_plan(struct job *job, sf_buf *out)
 {
+    SF_TRY(sf_plan_expect(job->e.plan, job->e.graph, job->e.diag));
     SF_TRY(price_plan(&job->e));
     if (job->what)
         return sf_explain_what(&job->e, job->what, out);

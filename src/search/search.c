@@ -78,18 +78,11 @@ static void add_known(search *s, const sf_known *known, const sf_mesh *mesh)
         place_known(s, known, sf_recipe_axes(known->recipe), *mesh);
 }
 
-/* Groups are for speed, and state in pieces is for memory: where something fits without groups, they do
- * without pieces. */
-static bool is_futile(const search *s, const sf_known *recipe)
-{
-    return s->idle > 1 && s->busy < HUGE_VAL && strncmp(recipe->recipe, "zero", 4) == 0;
-}
-
 static void add_recipes(search *s, const sf_mesh *mesh)
 {
     const sf_known *known;
     for (int k = 0; (known = sf_known_nth(k)); k++)
-        if (!known->state && !is_futile(s, known))
+        if (!known->state)
             add_known(s, known, mesh);
     /* Pins by themselves do nothing along axes that they do not name; where they name none, one will do. */
     bool is_least = mesh->naxes == search_fewest_axes(s) + (s->idle > 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prices, estimates and programs of the tiny steps, looked for beside the source tree: test/search/price_test.c.
+# Prices, estimates and programs of the tiny steps, looked for beside the source tree: test/search/price/price_test.c.
 set -u
 data=$SHEAF_SOURCE/../shared/data/jax/tiny.tar.xz
 work=$SHEAF_BUILD/data/prices

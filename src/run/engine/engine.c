@@ -52,29 +52,9 @@ void sf_engine_free(sf_engine *engine)
     sf_free(engine);
 }
 
-const char *sf_engine_name(const sf_engine *engine)
-{
-    return engine->table->name;
-}
-
-uint32_t sf_engine_arguments(const sf_engine *engine)
-{
-    return engine->narguments;
-}
-
-uint32_t sf_engine_results(const sf_engine *engine)
-{
-    return engine->nresults;
-}
-
 const sf_type *sf_engine_argument_type(const sf_engine *engine, uint32_t index)
 {
     return engine->argument_types[index];
-}
-
-const sf_type *sf_engine_result_type(const sf_engine *engine, uint32_t index)
-{
-    return engine->result_types[index];
 }
 
 sf_status sf_engine_lend(sf_engine *engine, uint32_t argument, bool writes, sf_diag *diag,

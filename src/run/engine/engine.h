@@ -35,12 +35,8 @@ sf_status sf_engine_open_oracle(const sf_graph *graph, const sf_mesh *mesh,
                                 const sf_engine_options *options, sf_diag *diag, sf_engine **out);
 
 void sf_engine_free(sf_engine *engine);
-const char *sf_engine_name(const sf_engine *engine); /* "cpu", "oracle" */
 
-uint32_t sf_engine_arguments(const sf_engine *engine);
-uint32_t sf_engine_results(const sf_engine *engine);
 const sf_type *sf_engine_argument_type(const sf_engine *engine, uint32_t index);
-const sf_type *sf_engine_result_type(const sf_engine *engine, uint32_t index);
 
 /* Lends an argument to the host: out->data may be read and, with `writes`, written until it is given back, before
  * the next step. An engine whose memory the host cannot reach copies it there, and back; the CPU's copies

@@ -2,7 +2,7 @@
  *
  * A variable for every class of nodes (its strategy) and of arguments (its share), and one for every value
  * that several nodes read: the layout in which they find it, so that it is moved there once (for each
- * phase; see search/axis/build.h). Costs are seconds: ops by search/effort.h, moves between what is made and what
+ * phase; see search/axis/build.h). Costs are seconds: ops by search/price/effort.h, moves between what is made and what
  * is wanted by shard/reshard.h, with the layouts of the other axes in place. Values that are not stored are
  * not moved, but for what folds make, whose partial results may have to be combined. The layout of a state
  * result is that of its argument, other results are replicated. Stored values, moved versions and arguments

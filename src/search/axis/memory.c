@@ -1,5 +1,5 @@
 /* What stands in memory along the axis, by choice, and from when to when: as an estimate has it
- * (search/estimate.h), as far as a variable can tell by itself.
+ * (search/price/estimate.h), as far as a variable can tell by itself.
  *
  * Arguments stand all the time, a value as long as in the unsplit program; partial sums that are reduced only
  * until they are. A version that is moved stands beside what it was made of: a reduced one from there on, others from

@@ -3,7 +3,7 @@
  * The step is lowered once, unsplit, and all of this is read off the program and its trace (prog/program.h): which
  * nodes run as one instruction and in which order, what stands in memory, from when to when, and in which order of
  * its dimensions. How a split step is lowered may differ in places; what is decided goes by the program itself
- * (search/price.h).
+ * (search/price/price.h).
  */
 #ifndef SF_SEARCH_PRICE_EFFORT_H
 #define SF_SEARCH_PRICE_EFFORT_H

@@ -98,6 +98,7 @@ typedef struct caster {
     const char **trees;        /* by argument, interned */
     sf_interner strings, read; /* read: those of which the loss needs something */
     sf_growth growth;
+    bool *feeds; /* by argument: what the loss reads of the next step grows from it, too */
 } caster;
 
 static size_t tree_length(const char *name)
@@ -153,11 +154,26 @@ static bool is_param(const caster *c, uint32_t i)
     sf_role role;
     if (!sf_is_float(type->dtype) || sf_name_has_word(c->names[i], follower_words))
         return false;
-    if (is_in_read_tree(c, i) || (is_read_float(c, i) && c->read.count == 0))
+    if (is_read_float(c, i) && (is_in_read_tree(c, i) || c->read.count == 0))
+        return true;
+    if (is_in_read_tree(c, i) && !c->feeds[i])
         return true;
     sf_str first = {c->names[i], strcspn(c->names[i], "/")};
     return is_one_of_words(first, param_words) && role_by_name(c->names[i], &role) &&
            role == SF_ROLE_PARAM;
+}
+
+/* Moments stand beside their parameter in some trees; the new parameter grows from them. */
+static void find_feeds(caster *c)
+{
+    c->feeds = SF_ARRAY(&c->arena, c->graph->top->narguments, bool);
+    for (uint32_t i = 0; i < c->graph->top->narguments; i++) {
+        uint32_t next = c->graph->arguments[i].next;
+        if (next == SF_NONE || !is_read_float(c, i))
+            continue;
+        for (size_t k = c->growth.first[next]; k < c->growth.first[next + 1]; k++)
+            c->feeds[c->growth.arguments[k]] |= c->growth.arguments[k] != i;
+    }
 }
 
 /* Averages of the parameters, such as a teacher, may be read by the loss, too: they grow from the parameters, which do
@@ -197,6 +213,8 @@ static void cast_fed(const caster *c, uint32_t i)
         set_role(c, i, role, SF_FROM_NAME);
     else if (sf_name_has_word(c->names[i], frozen_words) || is_like_param(c, i))
         set_role(c, i, SF_ROLE_PARAM, SF_FROM_NAME);
+    else if (sf_argument_type(c->graph, i)->rank == 0)
+        set_role(c, i, SF_ROLE_OTHER, SF_FROM_ORDER); /* a rate, a number of the step */
     else
         set_role(c, i, SF_ROLE_BATCH, SF_FROM_ORDER);
 }
@@ -225,6 +243,7 @@ void sf_find_roles(sf_graph *graph, const bool *needed, bool is_step)
     caster c = {.graph = graph, .needed = needed, .is_step = is_step};
     find_trees(&c);
     c.growth = sf_growth_of(graph, &c.arena);
+    find_feeds(&c);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         cast_argument(&c, i);
     for (uint32_t i = 0; i < graph->top->narguments; i++)

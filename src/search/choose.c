@@ -68,7 +68,9 @@ static double estimated_seconds(const sf_candidate *c)
 static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candidate *best)
 {
     sf_candidate *next = NULL;
-    double most = best ? found->near * estimated_seconds(best) : HUGE_VAL;
+    double most = HUGE_VAL;
+    if (best) /* what is estimated to be faster than the best turned out to be may be faster */
+        most = fmax(found->near * estimated_seconds(best), ranked_seconds(best));
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *c = &found->candidates[i];
         if (!c->at.plan || c->is_lowered || estimated_seconds(c) > most)

@@ -96,7 +96,7 @@ static sf_status write_names(void *context)
     for (const sf_named *name = names.all; name; name = name->next)
         if (names.is_scope[name->first])
             sf_buf_printf(&out, "%s/\n", name->name);
-    sf_status status = sf_output_write(job->output, &out, job->diag);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&arena);
     return status;

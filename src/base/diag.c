@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 const char *sf_status_name(sf_status status)
 {
@@ -129,20 +130,40 @@ int sf_diag_count(const sf_diag *diag)
     return diag->count;
 }
 
-static char *whole_text(const sf_message *message)
+static size_t add_shown(char *out, size_t size, size_t at, const char *text)
 {
-    const char *text = message->text ? message->text : sf_status_name(message->status);
+    return at +
+           sf_show_text(sf_str_of(text), at < size ? out + at : NULL, at < size ? size - at : 0);
+}
+
+/* "FILE:LINE:COLUMN: error: TEXT" and the hint. Names in it come from files: they are shown, not obeyed. Returns the
+ * length of all of it. */
+static size_t put_message(const sf_message *message, char *out, size_t size)
+{
     const char *file = message->loc.file ? message->loc.file : "";
-    const char *hint = message->hint ? message->hint : "";
     char place[32] = "";
     if (message->loc.line)
         snprintf(place, sizeof place, "%u:%u:", message->loc.line, message->loc.column);
-    size_t size = strlen(file) + strlen(place) + strlen(text) + strlen(hint) + 32;
+    size_t at = add_shown(out, size, 0, file);
+    at = add_shown(out, size, at, *file ? ":" : "");
+    at = add_shown(out, size, at, place);
+    at = add_shown(out, size, at, *file || *place ? " " : "");
+    at = add_shown(out, size, at, message->status == SF_OK ? "warning: " : "error: ");
+    at = add_shown(out, size, at, message->text ? message->text : sf_status_name(message->status));
+    if (!message->hint)
+        return at;
+    if (at < size)
+        out[at] = '\n';
+    at = add_shown(out, size, at + 1, "  hint: ");
+    return add_shown(out, size, at, message->hint);
+}
+
+static char *whole_text(const sf_message *message)
+{
+    size_t size = put_message(message, NULL, 0) + 1;
     char *whole = sf_alloc_kept(size);
     if (whole)
-        snprintf(whole, size, "%s%s%s%s%s: %s%s%s", file, *file ? ":" : "", place,
-                 *file || *place ? " " : "", message->status == SF_OK ? "warning" : "error", text,
-                 *hint ? "\n  hint: " : "", hint);
+        put_message(message, whole, size);
     return whole;
 }
 

@@ -155,10 +155,11 @@ void sf_json_end_array(sf_json_writer *writer)
     end_container(writer, ']');
 }
 
-static void add_escaped(sf_buf *buf, unsigned char c)
+/* All that must be escaped is below 2^16. */
+static void add_escaped(sf_buf *buf, uint32_t c)
 {
     static const char names[] = "\"\\bfnrt", values[] = "\"\\\b\f\n\r\t";
-    const char *found = c ? strchr(values, c) : NULL;
+    const char *found = c > 0 && c < 0x80 ? strchr(values, (int)c) : NULL;
     if (found)
         sf_buf_printf(buf, "\\%c", names[found - values]);
     else
@@ -174,8 +175,9 @@ static void add_string(sf_buf *buf, sf_str text)
     const char *plain = text.at; /* what is not yet added, and needs no change */
     for (const char *at = text.at; at < end_of_text;) {
         unsigned char c = (unsigned char)*at;
-        int length = sf_utf8_length((sf_str){at, (size_t)(end_of_text - at)});
-        if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
+        sf_str rest = {at, (size_t)(end_of_text - at)};
+        int length = sf_utf8_length(rest);
+        if (sf_shown_length(rest) > 0 && c != '"' && c != '\\') {
             at += length;
             continue;
         }
@@ -183,8 +185,9 @@ static void add_string(sf_buf *buf, sf_str text)
         if (length == 0)
             sf_buf_puts(buf, "\xef\xbf\xbd");
         else
-            add_escaped(buf, c);
-        plain = ++at;
+            add_escaped(buf, sf_utf8_code(at, length));
+        at += length > 0 ? length : 1;
+        plain = at;
     }
     sf_buf_add(buf, plain, (size_t)(end_of_text - plain));
     sf_buf_putc(buf, '"');

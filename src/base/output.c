@@ -1,6 +1,9 @@
 #include "base/output.h"
 
+#include <string.h>
+
 #include "base/file.h"
+#include "base/mem.h"
 
 sf_status sf_output_write(const sf_output *output, const sf_buf *text, sf_diag *diag)
 {
@@ -11,4 +14,36 @@ sf_status sf_output_write(const sf_output *output, const sf_buf *text, sf_diag *
     }
     const char *path = output && output->path ? output->path : "-";
     return sf_file_write(path, text->text, text->length, diag);
+}
+
+/* The length of what our reports have besides text: a line end, or a code of the terminal. */
+static size_t own_length(const char *at)
+{
+    static const char *const codes[] = {"\n", SF_CODE_BOLD, SF_CODE_DIM, SF_CODE_PLAIN};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (strncmp(at, codes[i], strlen(codes[i])) == 0)
+            return strlen(codes[i]);
+    return 0;
+}
+
+sf_status sf_output_report(const sf_output *output, const sf_buf *text, sf_diag *diag)
+{
+    sf_buf shown = {0};
+    for (size_t i = 0; i < text->length;) {
+        const char *at = text->text + i;
+        size_t own = own_length(at), length = own > 0 ? own : strcspn(at, "\n\033");
+        length = length > 0 ? length : 1;
+        char *part = sf_alloc(length + 1);
+        memcpy(part, at, length);
+        part[length] = 0;
+        if (own > 0)
+            sf_buf_puts(&shown, part);
+        else
+            sf_buf_show(&shown, part);
+        sf_free(part);
+        i += length;
+    }
+    sf_status status = sf_output_write(output, &shown, diag);
+    sf_buf_free(&shown);
+    return status;
 }

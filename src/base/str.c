@@ -25,6 +25,54 @@ int sf_utf8_length(sf_str text)
     return length;
 }
 
+/* Marks, embeddings, overrides and isolates (Unicode, annex 9). */
+static bool turns_direction(uint32_t c)
+{
+    return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
+uint32_t sf_utf8_code(const char *at, int length)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    uint32_t c = length == 1 ? byte[0] : byte[0] & (0x7fu >> length);
+    for (int i = 1; i < length; i++)
+        c = c << 6 | (byte[i] & 0x3f);
+    return c;
+}
+
+int sf_shown_length(sf_str text)
+{
+    int length = sf_utf8_length(text);
+    uint32_t c = length > 0 ? sf_utf8_code(text.at, length) : 0;
+    bool is_control = c < 0x20 || (c >= 0x7f && c < 0xa0) || turns_direction(c);
+    return is_control ? 0 : length;
+}
+
+size_t sf_show_text(sf_str text, char *out, size_t size)
+{
+    size_t total = 0, written = 0;
+    for (size_t i = 0; i < text.length;) {
+        char escape[8];
+        int length = sf_shown_length((sf_str){text.at + i, text.length - i});
+        const char *from = text.at + i;
+        size_t count = (size_t)length;
+        if (length == 0) {
+            count = (size_t)snprintf(escape, sizeof escape, "\\x%02x", (unsigned char)*from);
+            from = escape;
+        }
+        if (written == total && total + count < size) {
+            memcpy(out + total, from, count);
+            written += count;
+        }
+        total += count;
+        i += length > 0 ? (size_t)length : 1;
+    }
+    if (size > 0)
+        out[written] = 0;
+    return total;
+}
+
 void sf_buf_free(sf_buf *buf)
 {
     sf_free(buf->text);
@@ -85,4 +133,12 @@ void sf_buf_printf(sf_buf *buf, const char *format, ...)
     va_start(args, format);
     sf_buf_vprintf(buf, format, args);
     va_end(args);
+}
+
+void sf_buf_show(sf_buf *buf, const char *text)
+{
+    sf_str all = sf_str_of(text);
+    size_t length = sf_show_text(all, NULL, 0);
+    reserve_text(buf, length);
+    buf->length += sf_show_text(all, buf->text + buf->length, length + 1);
 }

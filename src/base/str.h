@@ -45,6 +45,17 @@ static inline const char *sf_plural(uint64_t count)
  * a well-formed one (Unicode, table 3-7: no overlong forms, no surrogates). */
 int sf_utf8_length(sf_str text);
 
+/* The number of a character of `length` bytes, as sf_utf8_length gave them. */
+uint32_t sf_utf8_code(const char *at, int length);
+
+/* The number of bytes of the character that `text` begins with, if that can be shown to people as it is; 0 where it is
+ * malformed or a control character: of C0 or C1, or one that changes the direction of writing. */
+int sf_shown_length(sf_str text);
+
+/* Writes foreign text so that nothing of it moves a cursor or hides: what cannot be shown becomes "\x1b", byte by byte.
+ * As snprintf: returns the length that all of it has, and writes as much as there is room for. */
+size_t sf_show_text(sf_str text, char *out, size_t size);
+
 /* The arguments of "%.*s", for messages: cut off after 1000 bytes. */
 #define SF_STR_ARGS(s) (int)((s).length > 1000 ? 1000 : (s).length), (s).at
 
@@ -60,5 +71,6 @@ void sf_buf_puts(sf_buf *buf, const char *text);
 void sf_buf_putc(sf_buf *buf, char c);
 void sf_buf_printf(sf_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sf_buf_vprintf(sf_buf *buf, const char *format, va_list args);
+void sf_buf_show(sf_buf *buf, const char *text); /* as sf_show_text */
 
 #endif

@@ -126,6 +126,10 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
 
 /* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
  * follow; "12.3 GFLOP"; "1.20 MiB". */
+/* Foreign text, such as a name out of a file, as it may go to a terminal (base/str.h), cut off where there is no room. */
+enum { SF_CLI_SHOWN = 1000 };
+const char *sf_cli_shown(const char *text, char out[SF_CLI_SHOWN]);
+
 enum { SF_CLI_UNITS = 32 };
 const char *sf_cli_count(double value, char text[SF_CLI_UNITS]);
 const char *sf_cli_flops(double value, char text[SF_CLI_UNITS]);

@@ -74,6 +74,7 @@ static int unknown(const char *name)
 {
     const struct command *nearest = NULL;
     size_t least = 3;
+    char shown[SF_CLI_SHOWN];
     if (!sf_cli_speaks())
         return SF_EXIT_USAGE;
     for (int i = 0; i < COMMANDS && strlen(name) < LONGEST_NAME; i++)
@@ -81,7 +82,7 @@ static int unknown(const char *name)
             least = distance(name, commands[i].name);
             nearest = &commands[i];
         }
-    fprintf(stderr, "sheaf: there is no command '%s'", name);
+    fprintf(stderr, "sheaf: there is no command '%s'", sf_cli_shown(name, shown));
     if (nearest)
         fprintf(stderr, "; did you mean '%s'?", nearest->name);
     fprintf(stderr, "\ntry: sheaf --help\n");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "cli/cli.h"
 
 /* Seconds for other processes to make the same mistake. */
@@ -29,16 +30,23 @@ bool sf_cli_speaks(void)
     return speaks;
 }
 
+const char *sf_cli_shown(const char *text, char out[SF_CLI_SHOWN])
+{
+    sf_show_text(sf_str_of(text), out, SF_CLI_SHOWN);
+    return out;
+}
+
 int sf_cli_misuse(const char *command, const char *format, ...)
 {
     va_list args;
     if (!sf_cli_speaks())
         return SF_EXIT_USAGE;
-    fprintf(stderr, "sheaf %s: ", command);
+    char text[SF_CLI_SHOWN], shown[SF_CLI_SHOWN];
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "\ntry: sheaf %s --help\n", command);
+    fprintf(stderr, "sheaf %s: %s\ntry: sheaf %s --help\n", command, sf_cli_shown(text, shown),
+            command);
     return SF_EXIT_USAGE;
 }
 

@@ -95,7 +95,7 @@ static void print_step(struct display *display, const sf_event *at)
 static void print_start(const sf_event *at)
 {
     const sf_train_progress *how = at->train;
-    char parameters[32];
+    char parameters[32], shown[SF_CLI_SHOWN];
     sf_cli_count((double)how->parameters, parameters);
     printf("%sparameters, engine %s, %d thread%s", parameters, how->engine, how->threads,
            how->threads == 1 ? "" : "s");
@@ -103,9 +103,9 @@ static void print_start(const sf_event *at)
         printf(" on each of %d ranks", how->ranks);
     putchar('\n');
     if (*how->data)
-        printf("data: %s\n", how->data);
+        printf("data: %s\n", sf_cli_shown(how->data, shown));
     if (at->text)
-        printf("resumed from %s\n", at->text);
+        printf("resumed from %s\n", sf_cli_shown(at->text, shown));
     fflush(stdout);
 }
 
@@ -116,8 +116,9 @@ static void print_event(struct display *display, const sf_event *at)
     } else if (at->kind == SF_EVENT_STEP) {
         print_step(display, at);
     } else {
+        char shown[SF_CLI_SHOWN];
         clear_line(display);
-        printf("saved %s\n", at->text);
+        printf("saved %s\n", sf_cli_shown(at->text, shown));
         fflush(stdout);
     }
 }

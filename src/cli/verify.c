@@ -49,10 +49,11 @@ static void print_results(const sf_verify_report *report)
         printf(", %d with elements that differ by the noise of a gradient near zero", by_moment);
     printf("\n  %-10s %13s %13s  %s\n", "error", "ours", "expected", "where");
     int at = next_largest(report, -1);
+    char name[SF_CLI_SHOWN];
     for (int shown = 0; at >= 0 && shown < MOST_SHOWN; shown++) {
         const sf_difference *result = &report->results[at];
         printf("  %-10.2e %13.6g %13.6g  %s, element %" PRId64, result->error, result->ours,
-               result->theirs, result->name, result->index);
+               result->theirs, sf_cli_shown(result->name, name), result->index);
         if (report->ranks > 0)
             printf(", rank %d, step %d", result->rank, result->step);
         puts(result->error <= result->tolerance ? "" : "  WRONG");
@@ -79,8 +80,9 @@ static void print_report(const sf_verify_report *report)
     printf("verify: %s", report->passed ? "passed" : "FAILED");
     if (report->worst >= 0) {
         const sf_difference *worst = &report->results[report->worst];
-        printf(", largest error %.2e at %s (tolerance %g)", worst->error, worst->name,
-               worst->tolerance);
+        char name[SF_CLI_SHOWN];
+        printf(", largest error %.2e at %s (tolerance %g)", worst->error,
+               sf_cli_shown(worst->name, name), worst->tolerance);
     }
     if (report->nlosses > 0)
         printf(", losses within %.2e", report->loss_error);

@@ -226,7 +226,7 @@ static sf_status write_cluster(void *context)
         sf_cluster_write(job->cluster, &out);
     else
         put_cluster_text(job->cluster, &job->options, &out);
-    sf_status status = sf_output_write(job->output, &out, job->diag);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     return status;
 }

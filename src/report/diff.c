@@ -314,7 +314,7 @@ static sf_status write_diff(void *context)
         put_diff_json(d, &arguments, &nodes, &out);
     else
         put_diff_text(d, &arguments, &nodes, &out);
-    sf_status status = sf_output_write(job->output, &out, job->diag);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_arena_free(&d->arena);
     return status;

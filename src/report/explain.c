@@ -60,7 +60,7 @@ static sf_status write_explanation(void *context)
     sf_buf out = {0};
     sf_status status = explain_plan(job, &out);
     if (status == SF_OK)
-        status = sf_output_write(job->output, &out, job->e.diag);
+        status = sf_output_report(job->output, &out, job->e.diag);
     sf_buf_free(&out);
     sf_arena_free(&job->e.arena);
     return status;

@@ -227,7 +227,7 @@ static sf_status write_plan(void *context)
         put_plan_json(local, &summary, &out);
     else
         put_plan_text(local, &summary, &job->options, &out);
-    sf_status status = sf_output_write(job->output, &out, job->diag);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_local_free(local);
     return status;

@@ -33,7 +33,7 @@ static sf_status write_page(void *context)
     } else {
         sf_ops_text(&out);
     }
-    sf_status status = sf_output_write(job->output, &out, job->diag);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     return status;
 }

@@ -5,20 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
+
 enum { INDENT = 2, GAP = 2, NARROWEST = 12, READABLE = 36, LEFT_OUT = -1 };
 
-static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", PLAIN[] = "\033[0m";
+static const char BOLD[] = SF_CODE_BOLD, DIM[] = SF_CODE_DIM, PLAIN[] = SF_CODE_PLAIN;
 
 sf_table sf_table_new(sf_arena *arena, int ncolumns, const sf_column *columns)
 {
     return (sf_table){.arena = arena, .columns = columns, .ncolumns = ncolumns};
-}
-
-static void make_safe(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
 }
 
 void sf_table_add(sf_table *table, const char *format, ...)
@@ -28,9 +23,11 @@ void sf_table_add(sf_table *table, const char *format, ...)
     va_start(args, format);
     sf_buf_vprintf(&buf, format, args);
     va_end(args);
-    char *cell = sf_arena_string(table->arena, buf.text ? buf.text : "", buf.length);
+    sf_buf shown = {0};
+    sf_buf_show(&shown, buf.text ? buf.text : "");
+    char *cell = sf_arena_string(table->arena, shown.text, shown.length);
+    sf_buf_free(&shown);
     sf_buf_free(&buf);
-    make_safe(cell);
     SF_PUSH(table->arena, table->cells, table->ncells, table->capacity, cell);
 }
 
@@ -167,12 +164,12 @@ void sf_table_print(const sf_table *table, sf_style style, sf_buf *out)
 /* Appends a text, made safe, between two codes of the terminal. */
 static void put_safe(sf_buf *out, const char *before, const char *format, va_list args)
 {
+    sf_buf text = {0};
+    sf_buf_vprintf(&text, format, args);
     sf_buf_puts(out, before);
-    size_t start = out->length;
-    sf_buf_vprintf(out, format, args);
-    if (out->length > start)
-        make_safe(out->text + start);
+    sf_buf_show(out, text.text ? text.text : "");
     sf_buf_puts(out, *before ? PLAIN : "");
+    sf_buf_free(&text);
     sf_buf_putc(out, '\n');
 }
 

@@ -265,6 +265,41 @@ static void test_int(void **state)
     assert_true(value == 7);
 }
 
+/* What moves a cursor, hides or turns text is shown by its bytes; all else stays. */
+static void test_shown(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"", ""},
+        {"layer_0/w", "layer_0/w"},
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\x89", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\x89"},
+        {"\033[2J\a\n\r\t", "\\x1b[2J\\x07\\x0a\\x0d\\x09"},
+        {"\x7f", "\\x7f"},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b"
+         "31m"},
+        {"a\xe2\x80\xae"
+         "b\xe2\x81\xa6",
+         "a\\xe2\\x80\\xae"
+         "b\\xe2\\x81\\xa6"},
+        {"\xff\xc3", "\\xff\\xc3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_buf buf = {0};
+        char cut[5];
+        sf_buf_puts(&buf, "<");
+        sf_buf_show(&buf, cases[i].text);
+        assert_string_equal(buf.text + 1, cases[i].shown);
+        size_t length = sf_show_text(sf_str_of(cases[i].text), cut, sizeof cut);
+        assert_int_equal(length, strlen(cases[i].shown));
+        assert_true(strlen(cut) < sizeof cut);
+        sf_buf_free(&buf);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_read_against_strtod),
         cmocka_unit_test(test_locale_does_not_matter),
         cmocka_unit_test(test_int),
+        cmocka_unit_test(test_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,10 +74,10 @@ static void test_table(void **state)
     (void)state;
     check_table(0, "  name                      size\n"
                    "  a very long name indeed  12345\n"
-                   "  caf\xc3\xa9 ?[1m?                   7\n");
+                   "  caf\xc3\xa9 \\x1b[1m\\x0a             7\n");
     check_table(25, "  name               size\n"
                     "  a v..name indeed  12345\n"
-                    "  caf\xc3\xa9 ?[1m?            7\n");
+                    "  caf\xc3\xa9 \\x1b[1m\\x0a      7\n");
 }
 
 /* Columns go, in their order, before the name is cut beyond reading. */

@@ -448,7 +448,7 @@ def lora():
     base, lora = mlp_params(draw, 16, 64, 8), low_rank(draw)
 
     def step(base, lora, opt_state, batch):
-        loss, grads = jax.value_and_grad(lambda l: mlp_loss(adapted(base, l), batch))(lora)
+        loss, grads = jax.value_and_grad(lambda pairs: mlp_loss(adapted(base, pairs), batch))(lora)
         updates, opt_state = tx.update(grads, opt_state)
         return optax.apply_updates(lora, updates), opt_state, loss
 
@@ -465,7 +465,8 @@ def lora_returned():
     base, lora = mlp_params(draw, 16, 64, 8), low_rank(draw)
 
     def step(state, batch):
-        loss, grads = jax.value_and_grad(lambda l: mlp_loss(adapted(state["base"], l), batch))(state["lora"])
+        loss, grads = jax.value_and_grad(
+            lambda pairs: mlp_loss(adapted(state["base"], pairs), batch))(state["lora"])
         updates, opt = tx.update(grads, state["opt"])
         return dict(state, lora=optax.apply_updates(state["lora"], updates), opt=opt), loss
 

@@ -137,7 +137,7 @@ def data_class():
 
 
 @entry("state-example-libraries", {"i": "other", "opt_state": "opt_state", "batch": "batch"}
-       | {f"opt_state[0][{i}][0]": "param" for i in range(4)}, state=["opt_state"])
+       | {f"opt_state[<flat index 0>][{i}][0]": "param" for i in range(4)}, state=["opt_state"])
 def example_libraries():
     """jax.example_libraries: update(i, opt_state, batch), with the parameters inside of opt_state"""
     from jax.example_libraries import optimizers, stax
@@ -174,7 +174,7 @@ def rate_as_argument():
     return step, (params, tx.init(params), mlp_batch(draw), 1e-3)
 
 
-TRAIN_STATE = {"state": "opt_state", "state.params": "param", "batch": "batch", "rng": "key", "dropout_rng": "key"}
+TRAIN_STATE = {"state": "opt_state", "state.params": "param", "batch": "batch", "rng": "key"}
 
 
 @entry("state-trainstate", TRAIN_STATE, state=["state"], donate=True)

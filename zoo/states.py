@@ -137,7 +137,7 @@ def data_class():
 
 
 @entry("state-example-libraries", {"i": "other", "opt_state": "opt_state", "batch": "batch"}
-       | {f"opt_state[<flat index 0>][{i}][0]": "param" for i in range(4)}, state=["opt_state"])
+       | {f"opt_state[0][{i}][0]": "param" for i in range(4)}, state=["opt_state"])
 def example_libraries():
     """jax.example_libraries: update(i, opt_state, batch), with the parameters inside of opt_state"""
     from jax.example_libraries import optimizers, stax

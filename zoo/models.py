@@ -330,7 +330,7 @@ def dynamic_scale():
     return step, (state, mlp_batch(draw))
 
 
-@entry("model-dqn", {"params": "param", "target_params": "param", "opt_state": "opt_state", "batch": "batch"},
+@entry("model-dqn", {"params": "param", "target_params": "opt_state", "opt_state": "opt_state", "batch": "batch"},
        state=["params", "target_params", "opt_state"])
 def deep_q():
     """Q-learning: a second network that follows the first one slowly"""
@@ -381,7 +381,7 @@ def private_gradients():
     return step, (params, tx.init(params), mlp_batch(draw), jax.random.key(13))
 
 
-@entry("model-maml", {"params": "param", "opt_state": "opt_state", "tasks": "batch"})
+@entry("model-maml", {"params": "param", "opt_state": "opt_state", "tasks": "batch"}, recipes="dp zero")
 def meta_learning():
     """MAML: a gradient through a gradient, over eight tasks by vmap"""
     import optax

@@ -35,6 +35,11 @@ reality: all
 sweep: all
 	bench/plan_sweep $(SWEEP)
 
+# Exports some ninety small steps as people write them with JAX, and takes them through the command: zoo/README.md.
+zoo: all
+	zoo/make
+	zoo/run
+
 install: all
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -48,4 +53,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality sweep install fuzz format clean
+.PHONY: all demo check bench beside soak reality sweep zoo install fuzz format clean

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 
 sf_status sf_output_write(const sf_output *output, const sf_buf *text, sf_diag *diag)
 {
@@ -33,14 +32,10 @@ sf_status sf_output_report(const sf_output *output, const sf_buf *text, sf_diag 
         const char *at = text->text + i;
         size_t own = own_length(at), length = own > 0 ? own : strcspn(at, "\n\033");
         length = length > 0 ? length : 1;
-        char *part = sf_alloc(length + 1);
-        memcpy(part, at, length);
-        part[length] = 0;
         if (own > 0)
-            sf_buf_puts(&shown, part);
+            sf_buf_add(&shown, at, own);
         else
-            sf_buf_show(&shown, part);
-        sf_free(part);
+            sf_buf_show(&shown, (sf_str){at, length});
         i += length;
     }
     sf_status status = sf_output_write(output, &shown, diag);

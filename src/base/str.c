@@ -135,10 +135,9 @@ void sf_buf_printf(sf_buf *buf, const char *format, ...)
     va_end(args);
 }
 
-void sf_buf_show(sf_buf *buf, const char *text)
+void sf_buf_show(sf_buf *buf, sf_str text)
 {
-    sf_str all = sf_str_of(text);
-    size_t length = sf_show_text(all, NULL, 0);
+    size_t length = sf_show_text(text, NULL, 0);
     reserve_text(buf, length);
-    buf->length += sf_show_text(all, buf->text + buf->length, length + 1);
+    buf->length += sf_show_text(text, buf->text + buf->length, length + 1);
 }

@@ -71,6 +71,6 @@ void sf_buf_puts(sf_buf *buf, const char *text);
 void sf_buf_putc(sf_buf *buf, char c);
 void sf_buf_printf(sf_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sf_buf_vprintf(sf_buf *buf, const char *format, va_list args);
-void sf_buf_show(sf_buf *buf, const char *text); /* as sf_show_text */
+void sf_buf_show(sf_buf *buf, sf_str text); /* as sf_show_text */
 
 #endif

@@ -12,8 +12,7 @@
 #include "ir/graph.h"
 
 /* The user's word, or NULL: "ARGUMENT=RESULT,...", each a number or a name, or "none". Fills next and next_from of all
- * arguments; of aliases, next holds what the text said. SF_EINPUT when a result has the name and type of state but no
- * argument that it becomes can be told. */
+ * arguments; of aliases, next holds what the text said. */
 sf_status sf_link_state(sf_graph *graph, const char *state, sf_diag *diag);
 
 bool sf_any_link(const sf_graph *graph);

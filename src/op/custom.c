@@ -224,7 +224,8 @@ static sf_status eval_custom(sf_eval *eval, const sf_op *op, const sf_tensor *in
     return unknown_target(eval, op);
 }
 
-bool sf_has_meaning(const sf_graph *graph, const sf_node *node)
+/* Any other op has. */
+static bool has_meaning(const sf_graph *graph, const sf_node *node)
 {
     if (!sf_is(node, SF_OP_CUSTOM_CALL))
         return true;
@@ -242,7 +243,7 @@ static const sf_node *find_strangers(const sf_graph *graph, const sf_block *bloc
     const sf_node *first = NULL;
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = graph->nodes[block->nodes[i]], *found = NULL;
-        bool is_stranger = !sf_has_meaning(graph, node);
+        bool is_stranger = !has_meaning(graph, node);
         *count += is_stranger;
         for (uint32_t r = 0; r < node->nregions && !found; r++)
             found = find_strangers(graph, node->regions[r], count);

@@ -1,4 +1,4 @@
-/* How much is computed: by a node with what its regions hold, as often as they run; by a block; by a step. */
+/* How much is computed: by a node with what its regions hold, as often as they run, and by a step. */
 #ifndef SF_OP_FLOPS_H
 #define SF_OP_FLOPS_H
 

@@ -32,9 +32,6 @@ static inline bool sf_is_product(const sf_opdef *def)
     return def->id == SF_OP_DOT_GENERAL || def->id == SF_OP_CONVOLUTION;
 }
 
-/* Whether a custom call is one that means something here; of any other op, true. */
-bool sf_has_meaning(const sf_graph *graph, const sf_node *node);
-
 /* A warning that the step cannot be run here, where it calls what has no meaning here. */
 void sf_warn_strangers(const sf_graph *graph, sf_diag *diag);
 

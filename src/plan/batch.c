@@ -147,7 +147,7 @@ static void find_periods(follower *f, sf_value value, int dim)
     }
 }
 
-/* The best so far, if the new one is not better. */
+/* The best so far. */
 typedef struct choice {
     sf_share share;
     reach reach;

@@ -6,19 +6,6 @@
 #include "op/flops.h"
 #include "op/util.h"
 
-/* Into how many parts the node is cut: an axis that splits any of its tensors cuts it. */
-static double count_parts(const sf_mesh *mesh, const sf_layout *layouts, uint32_t ntensors)
-{
-    double parts = 1;
-    for (int axis = 0; axis < mesh->naxes; axis++)
-        for (uint32_t t = 0; t < ntensors; t++)
-            if (layouts[t].axes[axis].kind == SF_SPLIT) {
-                parts *= mesh->axes[axis].size;
-                break;
-            }
-    return parts;
-}
-
 static bool is_plain_update(const sf_node *node)
 {
     return node->phase == SF_UPDATE && node->def->factors == sf_factors_pointwise;
@@ -41,8 +28,8 @@ sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         double flops = sf_node_flops(graph, node);
-        double parts =
-            count_parts(&plan->mesh, plan->nodes[node->id], node->noperands + node->nresults);
+        sf_axes split = sf_layouts_split(plan->nodes[node->id], node->noperands + node->nresults);
+        double parts = sf_group_size(&plan->mesh, split);
         double more = parts < ranks ? flops * ranks / parts - flops : 0;
         out.once += flops;
         out.done += flops + more;

@@ -24,7 +24,7 @@ void sf_table_add(sf_table *table, const char *format, ...)
     sf_buf_vprintf(&buf, format, args);
     va_end(args);
     sf_buf shown = {0};
-    sf_buf_show(&shown, buf.text ? buf.text : "");
+    sf_buf_show(&shown, (sf_str){buf.text, buf.length});
     char *cell = sf_arena_string(table->arena, shown.text, shown.length);
     sf_buf_free(&shown);
     sf_buf_free(&buf);
@@ -167,7 +167,7 @@ static void put_safe(sf_buf *out, const char *before, const char *format, va_lis
     sf_buf text = {0};
     sf_buf_vprintf(&text, format, args);
     sf_buf_puts(out, before);
-    sf_buf_show(out, text.text ? text.text : "");
+    sf_buf_show(out, (sf_str){text.text, text.length});
     sf_buf_puts(out, *before ? PLAIN : "");
     sf_buf_free(&text);
     sf_buf_putc(out, '\n');

@@ -47,6 +47,16 @@ bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count)
     return true;
 }
 
+sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count)
+{
+    sf_axes split = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (int axis = 0; axis < SF_MAX_AXES; axis++)
+            if (layouts[i].axes[axis].kind == SF_SPLIT)
+                split |= 1u << axis;
+    return split;
+}
+
 bool sf_layout_is_partial(const sf_layout *layout)
 {
     for (int i = 0; i < SF_MAX_AXES; i++)

@@ -47,6 +47,9 @@ bool sf_layout_is_replicated(const sf_layout *layout);
 bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count); /* all of them */
 bool sf_layout_is_partial(const sf_layout *layout);
 
+/* The axes that split any of the layouts: what an op that has tensors so is cut by. */
+sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count);
+
 /* Whether the layout fits the shape; if not, `why` (may be NULL) gets a sentence part such as
  * "dimension 0 of size 10 does not split into 4 equal parts". */
 enum { SF_WHY_TEXT = 200 };

@@ -291,7 +291,7 @@ static void test_shown(void **state)
         sf_buf buf = {0};
         char cut[5];
         sf_buf_puts(&buf, "<");
-        sf_buf_show(&buf, cases[i].text);
+        sf_buf_show(&buf, sf_str_of(cases[i].text));
         assert_string_equal(buf.text + 1, cases[i].shown);
         size_t length = sf_show_text(sf_str_of(cases[i].text), cut, sizeof cut);
         assert_int_equal(length, strlen(cases[i].shown));

@@ -324,14 +324,12 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
     const sf_node_effort *whole = &efforts->nodes[node->id];
     sf_effort out = {.product = whole->product, .math = whole->math, .flops = whole->flops};
     static const sf_layout replicated;
-    sf_axes split = 0;
-    for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
+    uint32_t count = node->noperands + node->nresults;
+    sf_axes split = whole->whole ? 0 : sf_layouts_split(layouts, count);
+    for (uint32_t t = 0; t < count; t++) {
         sf_value value =
             t < node->noperands ? node->operands[t] : node->result + (t - node->noperands);
         const sf_layout *layout = whole->whole ? &replicated : &layouts[t];
-        for (int axis = 0; axis < mesh->naxes; axis++)
-            if (layout->axes[axis].kind == SF_SPLIT)
-                split |= 1u << axis;
         if (t >= 32 ? whole->charged == UINT32_MAX : whole->charged >> t & 1)
             out.bytes += sf_piece_bytes(sf_type_of(efforts->graph, value), layout, mesh);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "front/close.h"
 #include "front/normal.h"
 #include "front/phase.h"
 #include "front/scope.h"
@@ -437,6 +438,8 @@ static sf_status import_entry(struct importer *im)
     size_t nroots = sf_find_phases(im->graph, &im->scratch, &roots);
     sf_graph_unshare(im->graph);
     sf_graph_arrange(im->graph, nroots, roots);
+    sf_graph_close(im->graph);
+    sf_graph_prune(im->graph);
     sf_graph *arranged = sf_graph_clone(im->graph);
     sf_graph_free(im->graph);
     im->graph = arranged;

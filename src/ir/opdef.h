@@ -27,6 +27,16 @@ typedef enum sf_form {
     SF_FORM_PAREN,    /* op(%a, k = 2) : types */
 } sf_form;
 
+/* What an op's regions are to it. Operands behind those of its own are *given*: each region has them as its last
+ * arguments, and they are what they are in every turn and branch. Import gives regions all that they would see of
+ * the blocks around them, constants apart, which they have of their own; text has no such operands, and print
+ * leaves them out. */
+typedef enum sf_control {
+    SF_CONTROL_NONE,
+    SF_CONTROL_LOOP, /* condition and body; as many operands of its own as it has results, which it carries */
+    SF_CONTROL_BRANCH, /* one operand of its own, which says the region */
+} sf_control;
+
 /* What an absent attribute stands for. Import drops an attribute that says no more than this, so that
  * equal ops have equal attributes. */
 typedef enum sf_absent {
@@ -92,7 +102,7 @@ struct sf_opdef {
     const char *doc;     /* one sentence for docs/ops.md */
     int id;              /* SF_OP_... of the row in ops.def */
     sf_form form;
-    int min_operands, max_operands; /* max -1: any number */
+    int min_operands, max_operands; /* of its own; max -1: any number */
     int nresults;                   /* -1: as declared */
     int nregions;                   /* most it may have */
     int effect; /* the slot, counted from 1, of the attribute that says whether it does something
@@ -101,8 +111,9 @@ struct sf_opdef {
     const sf_attrdef *attrs;
     int nattrs;
     const char *group; /* the mnemonic of the struct attribute: "#stablehlo.gather" */
-    bool commutative;  /* of two operands, whose order does not matter */
-    bool declared;     /* the type of the result does not follow from the operand and is always
+    sf_control control;
+    bool commutative; /* of two operands, whose order does not matter */
+    bool declared;    /* the type of the result does not follow from the operand and is always
                           written out */
 
     /* Checks operands and attributes and gives the types of the results. Where the text declares
@@ -142,6 +153,26 @@ struct sf_opdef {
 };
 
 enum { SF_MAX_LINEAR = 4 };
+
+/* How many operands are the op's own; the others are given to its regions. */
+static inline uint32_t sf_own_operands(const sf_node *node)
+{
+    switch (node->def->control) {
+    case SF_CONTROL_LOOP:
+        return node->nresults;
+    case SF_CONTROL_BRANCH:
+        return 1;
+    case SF_CONTROL_NONE:
+        break;
+    }
+    return node->noperands;
+}
+
+/* The argument of a region that operand `operand` is; SF_NONE: the index of branches is none. */
+static inline uint32_t sf_region_argument(const sf_node *node, uint32_t operand)
+{
+    return node->def->control == SF_CONTROL_LOOP ? operand : operand - 1;
+}
 
 /* The attribute in a slot. The INT form gives `otherwise` when it is absent. */
 static inline int64_t sf_op_int(const sf_op *op, int slot, int64_t otherwise)

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "ir/opdef.h"
 
 struct printer {
     const sf_graph *graph;
     sf_buf *out;
     int indent;
+    sf_value *
+        shown; /* by value: what is written for it; what is given to a region is seen there as it is */
 };
 
 static void print_line(struct printer *p)
@@ -41,6 +44,7 @@ static void print_string(sf_buf *out, const char *text)
 
 static void print_value(struct printer *p, sf_value value)
 {
+    value = p->shown[value];
     const sf_value_info *info = &p->graph->values[value];
     if (info->node == SF_NONE) {
         sf_buf_printf(p->out, "%%arg%u", value);
@@ -399,13 +403,16 @@ static void print_location(struct printer *p, const sf_node *node)
 
 static void print_block(struct printer *p, const sf_block *block, const char *terminator);
 
-static void print_region(struct printer *p, const sf_block *block)
+static void print_region(struct printer *p, const sf_node *node, const sf_block *block)
 {
+    uint32_t own = sf_own_operands(node), narguments = block->narguments - (node->noperands - own);
+    for (uint32_t i = own; i < node->noperands; i++)
+        p->shown[block->arguments[sf_region_argument(node, i)]] = p->shown[node->operands[i]];
     sf_buf_puts(p->out, "{\n");
-    if (block->narguments) {
+    if (narguments) {
         print_line(p);
         sf_buf_puts(p->out, "^bb0(");
-        for (uint32_t i = 0; i < block->narguments; i++) {
+        for (uint32_t i = 0; i < narguments; i++) {
             if (i)
                 sf_buf_puts(p->out, ", ");
             print_value(p, block->arguments[i]);
@@ -468,7 +475,7 @@ static void print_derived_regions(struct printer *p, const sf_node *node)
 static void print_generic(struct printer *p, const sf_node *node)
 {
     sf_buf_printf(p->out, "\"%s.%s\"(", node->def->dialect, node->def->name);
-    print_values(p, node->operands, node->noperands);
+    print_values(p, node->operands, sf_own_operands(node));
     sf_buf_putc(p->out, ')');
     print_properties(p, node);
     p->indent++;
@@ -476,13 +483,13 @@ static void print_generic(struct printer *p, const sf_node *node)
         print_derived_regions(p, node);
     for (uint32_t i = 0; i < node->nregions; i++) {
         sf_buf_puts(p->out, i ? ", " : " (");
-        print_region(p, node->regions[i]);
+        print_region(p, node, node->regions[i]);
     }
     if (node->nregions)
         sf_buf_putc(p->out, ')');
     p->indent--;
     sf_buf_puts(p->out, " : (");
-    print_types(p, node->operands, node->noperands);
+    print_types(p, node->operands, sf_own_operands(node));
     sf_buf_puts(p->out, ") -> ");
     print_result_types(p, node);
 }
@@ -610,11 +617,14 @@ static void print_signature(struct printer *p)
 
 void sf_print_stablehlo(const sf_graph *graph, sf_buf *out)
 {
-    struct printer p = {graph, out, 1};
+    struct printer p = {graph, out, 1, sf_alloc(graph->nvalues * sizeof *p.shown)};
+    for (size_t v = 0; v < graph->nvalues; v++)
+        p.shown[v] = (sf_value)v;
     sf_buf_puts(out, "module @");
     print_string(out, graph->name);
     sf_buf_puts(out, " {\n");
     print_signature(&p);
     print_block(&p, graph->top, "return");
     sf_buf_puts(out, "  }\n}\n");
+    sf_free(p.shown);
 }

@@ -7,7 +7,7 @@ static sf_status check_counts(const sf_op *op, sf_diag *diag)
 {
     const sf_opdef *def = op->def;
     if (op->noperands < def->min_operands ||
-        (def->max_operands >= 0 && op->noperands > def->max_operands)) {
+        (def->max_operands >= 0 && op->noperands > def->max_operands && !def->control)) {
         const char *more = def->max_operands < 0 ? " or more" : "";
         return sf_op_fail(op, diag, "takes %d%s operands, not %d", def->min_operands, more,
                           op->noperands);

@@ -63,7 +63,7 @@ static sf_status infer_case(const sf_op *op, const sf_type **out, sf_diag *diag)
     for (int i = 0; i < op->nresults; i++)
         out[i] = sf_type_of(op->graph, op->regions[0]->results[i]);
     for (int r = 0; r < op->nregions; r++)
-        SF_TRY(sf_check_block(op, r, 0, NULL, op->nresults, out, diag));
+        SF_TRY(sf_check_block(op, r, op->noperands - 1, op->in + 1, op->nresults, out, diag));
     return SF_OK;
 }
 
@@ -73,7 +73,7 @@ static sf_status eval_case(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     /* An index that is out of range takes the last branch. */
     if (index < 0 || index >= op->nregions)
         index = op->nregions - 1;
-    return sf_eval_block(eval, op->regions[index], NULL, out);
+    return sf_eval_block(eval, op->regions[index], in + 1, out);
 }
 
 const sf_opdef sf_op_case = {
@@ -87,6 +87,7 @@ const sf_opdef sf_op_case = {
     .max_operands = 1,
     .nresults = -1,
     .nregions = INT_MAX,
+    .control = SF_CONTROL_BRANCH,
     .infer = infer_case,
     .factors = sf_factors_whole,
     .eval = eval_case,
@@ -152,7 +153,7 @@ static sf_status infer_while(const sf_op *op, const sf_type **out, sf_diag *diag
     if (op->nregions != 2)
         return SF_OP_FAIL(op, diag, "has %d regions, expected a condition and a body",
                           op->nregions);
-    if (op->nresults != op->noperands)
+    if (op->nresults > op->noperands)
         return SF_OP_FAIL(op, diag, "has %d operands but %d results", op->noperands, op->nresults);
     const sf_type *decision = sf_type_scalar(op->pool, SF_PRED);
     SF_TRY(sf_check_block(op, CONDITION, op->noperands, op->in, 1, &decision, diag));
@@ -171,12 +172,15 @@ static void copy_results(int count, sf_tensor *to, const sf_tensor *from)
 
 static sf_status eval_while(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
-    int count = op->noperands;
+    int count = op->nresults;
     sf_arena *arena = &eval->scratch;
     sf_mark mark = sf_arena_mark(arena);
     sf_tensor decision = {.type = sf_type_scalar(op->pool, SF_PRED),
                           .data = sf_arena_alloc(arena, 1)};
     sf_tensor *next = SF_ARRAY(arena, count, sf_tensor);
+    sf_tensor *arguments = SF_ARRAY(arena, op->noperands, sf_tensor);
+    for (int i = 0; i < op->noperands; i++)
+        arguments[i] = i < count ? out[i] : in[i];
     for (int i = 0; i < count; i++) {
         next[i].type = in[i].type;
         next[i].data = sf_arena_alloc(arena, (size_t)sf_type_bytes(in[i].type));
@@ -184,10 +188,10 @@ static sf_status eval_while(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     copy_results(count, out, in);
     sf_status status;
     for (;;) {
-        status = sf_eval_block(eval, op->regions[CONDITION], out, &decision);
+        status = sf_eval_block(eval, op->regions[CONDITION], arguments, &decision);
         if (status != SF_OK || sf_get_i64(&decision, 0) == 0)
             break;
-        status = sf_eval_block(eval, op->regions[BODY], out, next);
+        status = sf_eval_block(eval, op->regions[BODY], arguments, next);
         if (status != SF_OK)
             break;
         copy_results(count, out, next);
@@ -207,6 +211,7 @@ const sf_opdef sf_op_while = {
     .max_operands = -1,
     .nresults = -1,
     .nregions = 2,
+    .control = SF_CONTROL_LOOP,
     .attrs = while_attrs,
     .nattrs = 1,
     .infer = infer_while,

@@ -72,7 +72,7 @@ static double scratch_need(const sf_op *op)
     case SF_OP_TRIANGULAR_SOLVE:
         break;
     case SF_OP_WHILE: /* the next values */
-        return bytes_of_types(op->noperands, op->in);
+        return bytes_of_types(op->noperands, op->in) + (double)op->noperands * sizeof(sf_tensor);
     default: /* element by element, or row by row */
         words = 0;
     }

@@ -3,7 +3,8 @@
 #include "op/slots.h"
 #include "prog/build.h"
 
-/* The values that are inside carry the node's mark; so do captured ones once they are found. */
+/* The values that are inside carry the node's mark; so do captured ones once they are found. What is given to a
+ * region is captured, too: its arguments are no copies of it. */
 typedef struct capture {
     lowering *l;
     uint32_t mark;
@@ -22,18 +23,19 @@ static void capture_value(capture *c, sf_value value)
 static void capture_block(capture *c, const sf_block *block)
 {
     for (uint32_t i = 0; i < block->narguments; i++)
-        c->l->marks[block->arguments[i]] = c->mark;
+        if (value_of(c->l, block->arguments[i]) == block->arguments[i])
+            c->l->marks[block->arguments[i]] = c->mark;
     for (uint32_t i = 0; i < block->nnodes; i++) {
         const sf_node *node = c->l->graph->nodes[block->nodes[i]];
         for (uint32_t j = 0; j < node->nresults; j++)
             c->l->marks[node->result + j] = c->mark;
         for (uint32_t j = 0; j < node->noperands; j++)
-            capture_value(c, node->operands[j]);
+            capture_value(c, value_of(c->l, node->operands[j]));
         for (uint32_t j = 0; j < node->nregions; j++)
             capture_block(c, node->regions[j]);
     }
     for (uint32_t i = 0; i < block->nresults; i++)
-        capture_value(c, block->results[i]);
+        capture_value(c, value_of(c->l, block->results[i]));
 }
 
 uint32_t find_captured(lowering *l, const sf_node *node, sf_value **list)
@@ -85,7 +87,7 @@ static void set_body_arguments(body *b, const outside *o)
     sf_program *p = b->l.program;
     const sf_nest *nest = o->inst.nest;
     bool repeats = sf_is(b->node, SF_OP_WHILE) && b->block == b->node->regions[1];
-    uint32_t taken = b->block->narguments;
+    uint32_t taken = sf_is(b->node, SF_OP_WHILE) ? nest->noperands : 0;
     p->next = SF_ARRAY(&p->arena, taken + nest->ncaptured + b->block->nresults, uint32_t);
     for (uint32_t i = 0; i < taken; i++) {
         const sf_type *type = sf_type_of(graph, b->block->arguments[i]);
@@ -144,16 +146,16 @@ static void set_inputs(outside *o)
     lowering *l = o->l;
     const sf_node *node = o->node;
     sf_nest *nest = o->inst.nest;
-    o->inst.in = SF_ARRAY(&l->program->arena, node->noperands + o->nused, sf_view);
+    o->inst.in = SF_ARRAY(&l->program->arena, nest->noperands + o->nused, sf_view);
     o->captured = SF_ARRAY(&l->scratch, o->nused, sf_value);
-    for (uint32_t i = 0; i < node->noperands; i++)
+    for (uint32_t i = 0; i < nest->noperands; i++)
         o->inst.in[i] = contiguous(l, node->operands[i], node);
     for (uint32_t i = 0; i < o->nused; i++)
         if (!is_constant_node(l, o->used[i])) {
-            o->inst.in[node->noperands + nest->ncaptured] = *view_of(l, o->used[i]);
+            o->inst.in[nest->noperands + nest->ncaptured] = *view_of(l, o->used[i]);
             o->captured[nest->ncaptured++] = o->used[i];
         }
-    o->inst.nin = node->noperands + nest->ncaptured;
+    o->inst.nin = nest->noperands + nest->ncaptured;
 }
 
 static bool loop_hands_on(const sf_node *node, uint32_t index)
@@ -197,17 +199,27 @@ static void set_outputs(outside *o, uint32_t index)
     inst->out[inst->nout++] = new_view(l, space, bytes, index, SF_NONE);
 }
 
+/* What is given to a region stands where it stands: its arguments are other names for it. */
+static void name_given(lowering *l, const sf_node *node)
+{
+    for (uint32_t r = 0; r < node->nregions; r++)
+        for (uint32_t i = sf_own_operands(node); i < node->noperands; i++)
+            l->values[node->regions[r]->arguments[sf_region_argument(node, i)]].same =
+                value_of(l, node->operands[i]);
+}
+
 void lower_control(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
     sf_value *used;
+    name_given(l, node);
     uint32_t nused = find_captured(l, node, &used);
     for (uint32_t i = 0; i < nused; i++)
         used[i] = value_of(l, used[i]);
     outside o = {.l = l, .node = node, .nused = nused, .used = used};
     sf_nest *nest = o.inst.nest = SF_NEW(&p->arena, sf_nest);
     o.inst.kind = sf_is(node, SF_OP_WHILE) ? SF_INST_WHILE : SF_INST_CASE;
-    nest->noperands = node->noperands;
+    nest->noperands = sf_own_operands(node);
     nest->nresults = node->nresults;
     nest->trips = -1;
     if (o.inst.kind == SF_INST_WHILE && node->attrs[SF_WHILE_TRIPS])

@@ -24,7 +24,7 @@ static sf_cost cost_of_node(struct walk *walk, const sf_node *node, bool turns)
         walk->type_capacity = 2 * count;
         walk->types = SF_ARRAY(&walk->scratch, walk->type_capacity, const sf_type *);
     }
-    sf_cost cost = {.nodes = 1, .turns = turns};
+    sf_cost cost = {.nodes = 1, .turns = turns && !sf_is(node, SF_OP_CONSTANT)};
     /* What a loop or a branch moves, the ops inside read and write. */
     if (sf_is_control(node))
         return cost;

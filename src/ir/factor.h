@@ -38,6 +38,8 @@ typedef struct sf_factor {
     int64_t size;
     sf_factor_role role;
     sf_monoid monoid; /* of a reduce factor */
+    const bool *
+        partial; /* by tensor: cut by the factor, it is a partial sum, operands too. Of loops; or NULL */
 } sf_factor;
 
 enum { SF_MAX_CHAIN = 8 };
@@ -63,6 +65,22 @@ int sf_factor_add(sf_factoring *factoring, int64_t size, sf_factor_role role, sf
 
 /* Appends a factor to the chain of a dimension. */
 void sf_factor_walk(sf_factoring *factoring, int tensor, int dim, int factor);
+
+/* A piece of it is of use: its results are pieces, or partial results that others can be added to in any order. */
+bool sf_factor_can_cut(const sf_factor *factor);
+
+/* A dimension cut into blocks of `period` indices, of which each of `parts` pieces has a part: as much of a factor of
+ * its chain. False where no factor can be cut so. */
+typedef struct sf_walk_cut {
+    int at; /* dimension, or factor */
+    int64_t period;
+} sf_walk_cut;
+bool sf_cut_to_factor(const sf_factoring *factoring, int tensor, sf_walk_cut dim, int parts,
+                      sf_walk_cut *factor);
+
+/* And the way back: false where the factor does not walk the tensor, which has `rank` dimensions. */
+bool sf_cut_to_dim(const sf_factoring *factoring, int tensor, int rank, sf_walk_cut factor,
+                   sf_walk_cut *dim);
 
 /* Gives a dimension a factor of its own that cannot be split. */
 void sf_factor_whole(sf_factoring *factoring, int tensor, int dim, int64_t size);

@@ -6,6 +6,7 @@
  *     op.c       the piece of an op as nodes
  *     index.c    indices of the whole from those of a piece, and back
  *     same.c     the op itself, on pieces
+ *     region.c   loops and branches
  *     value.c    versions of values, and the collectives that make them
  *     move.c     moves between layouts as nodes
  *     emit.c     single nodes
@@ -126,6 +127,13 @@ sf_value local_embed(local_builder *b, sf_value x, const sf_type *whole, const s
 
 /* op.c */
 sf_status local_op(local_builder *b, local_node *n);
+
+/* region.c */
+sf_status local_control(local_builder *b, local_node *n);
+
+/* local.c: as sf_local_new, in this pool, with collectives numbered from `first` on. */
+sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
+                           int64_t first, sf_diag *diag, sf_local **out);
 
 /* same.c: the node on other operands, with these types, operands first; and with those of its
  * pieces. */

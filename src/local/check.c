@@ -109,7 +109,7 @@ static void visit_operands(checker *c, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++)
         visit_operand(c, node, o);
-    for (uint32_t r = 0; r < node->nregions; r++)
+    for (uint32_t r = 0; r < node->nregions && node->def->control == SF_CONTROL_NONE; r++)
         visit_check_region(c, node->regions[r]);
 }
 
@@ -400,12 +400,43 @@ static void find_piece_places(checker *c)
         c->place[c->graph->top->nodes[i]] = i;
 }
 
+/* A region takes and gives what the node around it does. */
+static sf_status check_ends(checker *c, const sf_inner *inner)
+{
+    const sf_node *node = inner->node;
+    const sf_layout *outer = c->local->plan->nodes[node->id];
+    const sf_plan *plan = inner->plan.plan;
+    uint32_t first = node->def->control == SF_CONTROL_BRANCH;
+    bool answers = node->def->control == SF_CONTROL_LOOP && inner->region == 0;
+    static const sf_layout replicated;
+    for (uint32_t i = first; i < node->noperands; i++)
+        if (!same_layout(c, &outer[i], &plan->arguments[i - first]))
+            return fail_check(c, node->operands[i], "comes into a region in another layout");
+    if (first && !same_layout(c, &outer[0], &replicated))
+        return fail_check(c, node->operands[0], "decides, and differs from rank to rank");
+    for (uint32_t i = 0; i < inner->plan.graph->top->nresults; i++)
+        if (!same_layout(c, &plan->results[i], answers ? &replicated : &outer[node->noperands + i]))
+            return fail_check(c, node->result + i, "leaves a region in another layout");
+    return SF_OK;
+}
+
+static sf_status check_inner(checker *c)
+{
+    for (size_t i = 0; i < c->local->ninner; i++) {
+        SF_TRY(check_ends(c, &c->local->inner[i]));
+        SF_TRY(sf_check_local(c->local->inner[i].local, c->diag));
+    }
+    return SF_OK;
+}
+
 sf_status sf_check_local(const sf_local *local, sf_diag *diag)
 {
     checker c = {.local = local, .graph = local->graph, .mesh = &local->plan->mesh, .diag = diag};
     c.seen = SF_ARRAY(&c.arena, local->graph->nvalues, uint32_t);
     find_piece_places(&c);
     sf_status status = check_local_graph(&c);
+    if (status == SF_OK)
+        status = check_inner(&c);
     sf_arena_free(&c.arena);
     sf_arena_free(&c.scratch);
     return status;
@@ -413,15 +444,22 @@ sf_status sf_check_local(const sf_local *local, sf_diag *diag)
 
 /* Ranks with each other */
 
-static const sf_node *next_collective(const sf_local *local, uint32_t *at)
+/* Collectives in the order in which a rank comes to them, each once. */
+typedef struct collectives {
+    sf_arena arena;
+    const sf_node **at;
+    size_t count, capacity;
+} collectives;
+
+static void list_in_order(collectives *list, const sf_graph *graph, const sf_block *block)
 {
-    const sf_block *top = local->graph->top;
-    while (*at < top->nnodes) {
-        const sf_node *node = local->graph->nodes[top->nodes[(*at)++]];
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
         if (sf_is_collective(node))
-            return node;
+            SF_PUSH(&list->arena, list->at, list->count, list->capacity, node);
+        for (uint32_t r = 0; r < node->nregions; r++)
+            list_in_order(list, graph, node->regions[r]);
     }
-    return NULL;
 }
 
 static bool same_collective(const sf_local *a, const sf_node *x, const sf_local *b,
@@ -461,13 +499,17 @@ static sf_status fail_to_match_pieces(const sf_local *a, const sf_node *x, const
 
 sf_status sf_check_match(const sf_local *a, const sf_local *b, sf_diag *diag)
 {
-    uint32_t at_a = 0, at_b = 0;
-    for (int64_t number = 0;; number++) {
-        const sf_node *x = next_collective(a, &at_a), *y = next_collective(b, &at_b);
-        if (!x && !y)
-            return SF_OK;
-        if (x && y && same_collective(a, x, b, y))
-            continue;
-        return fail_to_match_pieces(a, x, b, y, number, diag);
+    collectives of_a = {0}, of_b = {0};
+    sf_status status = SF_OK;
+    list_in_order(&of_a, a->graph, a->graph->top);
+    list_in_order(&of_b, b->graph, b->graph->top);
+    for (size_t i = 0; status == SF_OK && (i < of_a.count || i < of_b.count); i++) {
+        const sf_node *x = i < of_a.count ? of_a.at[i] : NULL;
+        const sf_node *y = i < of_b.count ? of_b.at[i] : NULL;
+        if (!x || !y || !same_collective(a, x, b, y))
+            status = fail_to_match_pieces(a, x, b, y, (int64_t)i, diag);
     }
+    sf_arena_free(&of_a.arena);
+    sf_arena_free(&of_b.arena);
+    return status;
 }

@@ -74,6 +74,17 @@ static sf_status check_barrier(local_builder *b, const local_node *n)
     return SF_OK;
 }
 
+/* What is inside follows from what goes in and out, whatever that is. */
+static sf_status check_control(local_builder *b, const local_node *n)
+{
+    int misfit = sf_region_misfit(n->node, n->layouts);
+    if (misfit < 0)
+        return SF_OK;
+    return refuse_layout(b, n, misfit,
+                         misfit < n->op.noperands ? "differs from rank to rank, and decides"
+                                                  : "is not what the operand is");
+}
+
 /* The first tensor that the strategy does not fit, or -1. */
 static int first_misfit(const local_node *n, const local_shape *shape, const sf_strategy *strategy,
                         int axis)
@@ -150,6 +161,8 @@ sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
                        n->op.def->name);
     if (n->op.def->id == SF_OP_OPTIMIZATION_BARRIER)
         return check_barrier(b, n);
+    if (n->op.def->control != SF_CONTROL_NONE)
+        return check_control(b, n);
     for (int axis = 0; axis < b->mesh->naxes; axis++)
         SF_TRY(check_axis(b, n, shape, axis));
     return SF_OK;

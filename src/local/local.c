@@ -131,20 +131,19 @@ static sf_status build_local(local_builder *b)
     return SF_OK;
 }
 
-sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
-                       sf_local **out)
+sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
+                           int64_t first, sf_diag *diag, sf_local **out)
 {
     sf_local *local = sf_alloc(sizeof *local);
     *local = (sf_local){.whole = whole, .plan = plan, .rank = rank};
-    sf_pool *pool = sf_pool_derive(whole->pool);
     local->graph = sf_graph_new(pool);
-    sf_pool_release(pool);
     local_builder b = {.local = local,
                        .whole = whole,
                        .plan = plan,
                        .mesh = &plan->mesh,
                        .rank = rank,
                        .diag = diag,
+                       .collectives = first,
                        .graph = local->graph,
                        .block = local->graph->top};
     b.ways = (sf_ways){.mesh = &plan->mesh, .arena = &b.arena};
@@ -160,10 +159,23 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
     return SF_OK;
 }
 
+sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
+                       sf_local **out)
+{
+    sf_pool *pool = sf_pool_derive(whole->pool);
+    sf_status status = local_new_within(whole, plan, rank, pool, 0, diag, out);
+    sf_pool_release(pool);
+    return status;
+}
+
 void sf_local_free(sf_local *local)
 {
     if (!local)
         return;
+    for (size_t i = 0; i < local->ninner; i++) {
+        sf_local_free(local->inner[i].local);
+        sf_region_plan_free(&local->inner[i].plan);
+    }
     sf_graph_free(local->graph);
     sf_arena_free(&local->arena);
     sf_free(local);

@@ -8,7 +8,7 @@
 #ifndef SF_LOCAL_LOCAL_H
 #define SF_LOCAL_LOCAL_H
 
-#include "plan/plan.h"
+#include "plan/region.h"
 #include "shard/reshard.h"
 
 /* What a value of the local graph is a piece of. */
@@ -18,7 +18,8 @@ typedef struct sf_piece {
     bool moved; /* not as it was made, or inside of a move */
 } sf_piece;
 
-/* What a collective moves: `count` tensors of the step, from one layout into another. */
+/* What a collective moves: `count` tensors of the step, from one layout into another; none where it stands in a
+ * region, whose own local graph has it. */
 typedef struct sf_sent {
     sf_move_kind kind;
     uint32_t count;
@@ -27,6 +28,14 @@ typedef struct sf_sent {
         sf_layout before, after;
     } * parts;
 } sf_sent;
+
+/* A region of a loop or a branch: a step of its own, and what the rank computes of it. */
+typedef struct sf_inner {
+    const sf_node *node; /* of the step */
+    uint32_t region;
+    sf_region_plan plan;
+    struct sf_local *local;
+} sf_inner;
 
 typedef struct sf_local {
     sf_arena arena;
@@ -37,6 +46,8 @@ typedef struct sf_local {
     sf_piece *pieces; /* by value of `graph` */
     sf_sent *sent;    /* collectives, by their number */
     size_t nsent, sent_capacity;
+    sf_inner *inner; /* in the order of their nodes */
+    size_t ninner, inner_capacity;
 } sf_local;
 
 /* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the

@@ -145,6 +145,9 @@ sf_status local_op(local_builder *b, local_node *n)
         return local_update(b, n);
     case SF_OP_RNG_BIT_GENERATOR:
         return random_piece(b, n);
+    case SF_OP_WHILE:
+    case SF_OP_CASE:
+        return local_control(b, n);
     default:
         return local_same_op(b, n, n->in);
     }

@@ -2,6 +2,7 @@
 #include <limits.h>
 
 #include "op/body.h"
+#include "op/nested.h"
 #include "op/slots.h"
 #include "op/util.h"
 
@@ -89,7 +90,7 @@ const sf_opdef sf_op_case = {
     .nregions = INT_MAX,
     .control = SF_CONTROL_BRANCH,
     .infer = infer_case,
-    .factors = sf_factors_whole,
+    .factors = sf_factors_nested,
     .eval = eval_case,
 };
 
@@ -215,6 +216,6 @@ const sf_opdef sf_op_while = {
     .attrs = while_attrs,
     .nattrs = 1,
     .infer = infer_while,
-    .factors = sf_factors_whole,
+    .factors = sf_factors_nested,
     .eval = eval_while,
 };

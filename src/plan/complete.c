@@ -74,6 +74,13 @@ static void find_free(completion *c)
     }
 }
 
+static void look_at_ops(completion *c)
+{
+    apply_op_pins(c);
+    c->uses = sf_uses_of(c->graph, &c->arena);
+    find_free(c);
+}
+
 /* The layouts of a value or an operand as far as earlier axes go. */
 static sf_layout *made_as(const completion *c, sf_value value)
 {
@@ -452,10 +459,9 @@ static void choose_rest(completion *c)
     }
 }
 
-static sf_status complete_axis(completion *c, const sf_names *names)
+static void begin_axis(completion *c)
 {
     size_t nvalues = c->graph->nvalues, nnodes = c->graph->nnodes;
-    sf_mark mark = sf_arena_mark(&c->arena);
     c->parts = c->plan->mesh.axes[c->axis].size;
     c->shares = SF_ARRAY(&c->arena, nvalues, sf_share);
     c->known = SF_ARRAY(&c->arena, nvalues, bool);
@@ -465,6 +471,20 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     c->queue = NULL;
     c->head = c->count = c->capacity = 0;
     c->held = SF_ARRAY(&c->arena, nvalues, held *);
+}
+
+static void end_axis(completion *c)
+{
+    choose_free(c);
+    for (uint32_t i = 0; i < c->graph->top->narguments; i++)
+        c->plan->arguments[i].axes[c->axis] = c->shares[c->graph->top->arguments[i]];
+    choose_rest(c);
+}
+
+static sf_status complete_axis(completion *c, const sf_names *names)
+{
+    sf_mark mark = sf_arena_mark(&c->arena);
+    begin_axis(c);
     SF_TRY(obey_rules(c, names));
     for (int p = c->plan->nrules; p < c->plan->npins; p++)
         if (c->plan->pins[p].axis == c->axis)
@@ -473,10 +493,7 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     list_pinned(c);
     for (int p = 0; p < c->plan->npins; p++)
         spread_pin(c, p);
-    choose_free(c);
-    for (uint32_t i = 0; i < c->graph->top->narguments; i++)
-        c->plan->arguments[i].axes[c->axis] = c->shares[c->graph->top->arguments[i]];
-    choose_rest(c);
+    end_axis(c);
     sf_arena_reset(&c->arena, mark);
     return SF_OK;
 }
@@ -524,9 +541,7 @@ static sf_status complete_plan(completion *c)
     SF_TRY(sf_rules_new(graph, &names, &plan->mesh, plan->nrules, plan->pins, &c->arena, c->diag,
                         &c->rules));
     sf_plan_mark_pins(plan, &names);
-    apply_op_pins(c);
-    c->uses = sf_uses_of(graph, &c->arena);
-    find_free(c);
+    look_at_ops(c);
     SF_TRY(c->rules.nwishes > 0 ? complete_wishes(c, &names)
                                 : complete_axes(c, &names, SF_GRANT_NONE));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
@@ -541,4 +556,52 @@ sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
     sf_status status = complete_plan(&c);
     sf_arena_free(&c.arena);
     return status;
+}
+
+/* Given ends */
+
+static bool is_handed_on(const completion *c, uint32_t argument)
+{
+    uint32_t next = c->graph->arguments[argument].next;
+    return next == SF_NONE || c->graph->top->results[next] == c->graph->top->arguments[argument];
+}
+
+static void spread_given(completion *c, bool handed_on)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (is_handed_on(c, i) == handed_on && c->shares[top->arguments[i]].kind == SF_SPLIT)
+            SF_PUSH(&c->arena, c->queue, c->count, c->capacity, top->arguments[i]);
+    spread_splits(c);
+}
+
+static void complete_given_axis(completion *c)
+{
+    const sf_block *top = c->graph->top;
+    sf_mark mark = sf_arena_mark(&c->arena);
+    begin_axis(c);
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        c->known[top->arguments[i]] = true;
+        c->shares[top->arguments[i]] = c->plan->arguments[i].axes[c->axis];
+    }
+    spread_given(c, false);
+    spread_given(c, true);
+    for (uint32_t i = 0; i < top->nresults; i++) {
+        sf_share share = c->plan->results[i].axes[c->axis];
+        if (share.kind == SF_SPLIT)
+            know_share(c, top->results[i], share);
+    }
+    spread_splits(c);
+    end_axis(c);
+    sf_arena_reset(&c->arena, mark);
+}
+
+sf_status sf_plan_complete_given(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+{
+    completion c = {.graph = graph, .plan = plan, .diag = diag};
+    look_at_ops(&c);
+    for (c.axis = 0; c.axis < plan->mesh.naxes; c.axis++)
+        complete_given_axis(&c);
+    sf_arena_free(&c.arena);
+    return SF_OK;
 }

@@ -1,11 +1,13 @@
 #include "ir/clone.h"
 
 #include "base/mem.h"
+#include "ir/opdef.h"
 
 typedef struct cloning {
     const sf_graph *from;
     sf_graph *to;
     sf_value *map;
+    bool opens; /* regions, see sf_graph_clone_turn */
     sf_arena scratch;
 } cloning;
 
@@ -18,6 +20,22 @@ static const sf_value *mapped_values(cloning *c, uint32_t count, const sf_value 
 }
 
 static void clone_block(cloning *c, const sf_block *block, sf_block *copy);
+static void clone_nodes(cloning *c, const sf_block *block, sf_block *copy);
+
+/* The region in place of its node. */
+static void open_region(cloning *c, const sf_node *node, sf_block *block)
+{
+    bool loops = node->def->control == SF_CONTROL_LOOP;
+    const sf_block *region = node->regions[loops ? 1 : 0];
+    for (uint32_t r = 1; r < node->nregions && !loops; r++)
+        if (node->regions[r]->nnodes > region->nnodes)
+            region = node->regions[r];
+    for (uint32_t i = 0; i < region->narguments; i++)
+        c->map[region->arguments[i]] = c->map[node->operands[i + !loops]];
+    clone_nodes(c, region, block);
+    for (uint32_t r = 0; r < node->nresults; r++)
+        c->map[node->result + r] = c->map[region->results[r]];
+}
 
 static void clone_node(cloning *c, const sf_node *node, sf_block *block)
 {
@@ -39,16 +57,25 @@ static void clone_node(cloning *c, const sf_node *node, sf_block *block)
         c->map[node->result + r] = added->result + r;
 }
 
+static void clone_nodes(cloning *c, const sf_block *block, sf_block *copy)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = c->from->nodes[block->nodes[i]];
+        sf_mark mark = sf_arena_mark(&c->scratch);
+        if (c->opens && node->def->control != SF_CONTROL_NONE)
+            open_region(c, node, copy);
+        else
+            clone_node(c, node, copy);
+        sf_arena_reset(&c->scratch, mark);
+    }
+}
+
 static void clone_block(cloning *c, const sf_block *block, sf_block *copy)
 {
     for (uint32_t i = 0; i < block->narguments; i++)
         c->map[block->arguments[i]] =
             sf_block_argument(c->to, copy, sf_type_of(c->from, block->arguments[i]));
-    for (uint32_t i = 0; i < block->nnodes; i++) {
-        sf_mark mark = sf_arena_mark(&c->scratch);
-        clone_node(c, c->from->nodes[block->nodes[i]], copy);
-        sf_arena_reset(&c->scratch, mark);
-    }
+    clone_nodes(c, block, copy);
     sf_block_return(c->to, copy, block->nresults,
                     mapped_values(c, block->nresults, block->results));
 }
@@ -74,9 +101,9 @@ void sf_graph_clone_head(const sf_graph *from, sf_graph *to)
             sf_arena_copy(&to->arena, from->results, from->top->nresults * sizeof *from->results);
 }
 
-sf_graph *sf_graph_clone(const sf_graph *graph)
+static sf_graph *clone_graph(const sf_graph *graph, bool opens)
 {
-    cloning c = {.from = graph, .to = sf_graph_new(graph->pool)};
+    cloning c = {.from = graph, .to = sf_graph_new(graph->pool), .opens = opens};
     sf_graph *to = c.to;
     c.map = sf_alloc(graph->nvalues * sizeof *c.map);
     clone_block(&c, graph->top, to->top);
@@ -87,6 +114,16 @@ sf_graph *sf_graph_clone(const sf_graph *graph)
     sf_free(c.map);
     sf_arena_free(&c.scratch);
     return to;
+}
+
+sf_graph *sf_graph_clone(const sf_graph *graph)
+{
+    return clone_graph(graph, false);
+}
+
+sf_graph *sf_graph_clone_turn(const sf_graph *graph)
+{
+    return clone_graph(graph, true);
 }
 
 void sf_block_uses(const sf_graph *graph, const sf_block *block, sf_see_use *see, void *context)

@@ -16,6 +16,10 @@ void sf_graph_clone_head(const sf_graph *from, sf_graph *to);
  * the node that has them. */
 sf_graph *sf_graph_clone(const sf_graph *graph);
 
+/* A graph of the same pool, arguments and results, in which a loop is one turn of its body, and of branches one runs,
+ * that with the most nodes: what ops follow which, without what decides how often. */
+sf_graph *sf_graph_clone_turn(const sf_graph *graph);
+
 /* Calls `see` for each value that the block, or what is nested in it, uses: as an operand or a result. Those that
  * it makes itself are among them; the same value may come several times. */
 typedef void sf_see_use(void *context, sf_value value);

@@ -188,9 +188,11 @@ static void choose_strategy(completion *c, const sf_node *node, sf_strategy stra
 {
     const applied *a = &c->ops[node->id];
     c->has_chosen[node->id] = true;
-    for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
-        c->plan->nodes[node->id][t].axes[c->axis] =
-            sf_strategy_share(&a->op, &a->factoring, &strategy, (int)t);
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
+        sf_share share = sf_strategy_share(&a->op, &a->factoring, &strategy, (int)t);
+        if (share.kind != SF_REPLICATED || node->def->control == SF_CONTROL_NONE)
+            c->plan->nodes[node->id][t].axes[c->axis] = share;
+    }
 }
 
 /* Lets the splits of a chosen node's tensors spread. */
@@ -221,6 +223,20 @@ static void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf
     }
 }
 
+/* A loop holds many ops: those that a split reaches run by it, beside others that run by another. */
+static bool may_run_beside(const completion *c, const sf_node *node, const sf_strategy *strategy)
+{
+    const applied *a = &c->ops[node->id];
+    const sf_layout *layouts = c->plan->nodes[node->id];
+    if (node->def->control == SF_CONTROL_NONE)
+        return false;
+    for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+        if (sf_strategy_share(&a->op, &a->factoring, strategy, (int)t).kind != SF_REPLICATED &&
+            layouts[t].axes[c->axis].kind != SF_REPLICATED)
+            return false;
+    return true;
+}
+
 static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, sf_share share)
 {
     if (sf_is_transparent(node)) {
@@ -229,8 +245,9 @@ static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, 
     }
     const applied *a = &c->ops[node->id];
     sf_strategy strategy;
-    if (!c->has_chosen[node->id] && !c->is_free[node->id] &&
+    if (!c->is_free[node->id] &&
         sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
+        (!c->has_chosen[node->id] || may_run_beside(c, node, &strategy)) &&
         strategy_fits(c, node, &strategy)) {
         choose_strategy(c, node, strategy);
         spread_from(c, node);

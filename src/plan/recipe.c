@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ir/clone.h"
 #include "ir/name.h"
+#include "ir/opdef.h"
 #include "plan/batch.h"
 #include "plan/pair.h"
 #include "plan/pin.h"
@@ -17,7 +19,8 @@
 #define NEGLIGIBLE 0.01
 
 typedef struct cook {
-    const sf_graph *graph;
+    const sf_graph *step;
+    const sf_graph *graph; /* the step, or where it has loops, one turn of them */
     const char **names; /* clean, by argument */
     sf_uses uses;
     sf_arena arena;
@@ -303,7 +306,7 @@ static sf_status fail_unknown(const char *name, sf_diag *diag)
 static bool try_recipe_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
 {
     sf_plan_free(k->plan);
-    k->plan = sf_plan_new(k->graph, mesh);
+    k->plan = sf_plan_new(k->step, mesh);
     k->plan->recipe = row->recipe.name;
     k->capacity = 0;
     for (int a = 0; a < row->naxes; a++) {
@@ -337,17 +340,27 @@ static bool try_ranks(cook *k, const struct row *row, int ranks)
     return false;
 }
 
+static bool has_regions(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++)
+        if (sf_top_node(graph, i)->def->control != SF_CONTROL_NONE)
+            return true;
+    return false;
+}
+
 sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
                          sf_diag *diag, sf_plan **out)
 {
     const struct row *row = find_row(name);
     if (!row)
         return fail_unknown(name, diag);
-    cook k = {.graph = graph, .diag = diag, .recipe = name};
-    k.names = sf_clean_names(graph, &k.arena);
-    k.uses = sf_uses_of(graph, &k.arena);
+    sf_graph *turn = has_regions(graph) ? sf_graph_clone_turn(graph) : NULL;
+    cook k = {.step = graph, .graph = turn ? turn : graph, .diag = diag, .recipe = name};
+    k.names = sf_clean_names(k.graph, &k.arena);
+    k.uses = sf_uses_of(k.graph, &k.arena);
     bool applies = mesh ? try_recipe_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
     sf_arena_free(&k.arena);
+    sf_graph_free(turn);
     if (applies) {
         *out = k.plan;
         return SF_OK;

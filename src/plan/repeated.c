@@ -1,10 +1,12 @@
 #include "plan/repeated.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/name.h"
 #include "op/flops.h"
 #include "op/util.h"
+#include "plan/region.h"
 
 static bool is_plain_update(const sf_node *node)
 {
@@ -21,32 +23,73 @@ static double count_ranks(const sf_mesh *mesh)
     return ranks;
 }
 
-sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
+typedef struct counting {
+    sf_repeated out;
+    double ranks, most, avoidable;
+} counting;
+
+static void count_block(counting *c, const sf_graph *graph, const sf_plan *plan, double times);
+
+static void count_regions(counting *c, const sf_graph *graph, const sf_plan *plan,
+                          const sf_node *node, double times)
 {
-    sf_repeated out = {0};
-    double ranks = count_ranks(&plan->mesh), most = 0, avoidable = 0;
+    sf_pool *pool = sf_pool_derive(graph->pool);
+    for (uint32_t r = 0; r < node->nregions; r++) {
+        sf_region_plan region;
+        if (sf_plan_region(graph, &plan->mesh, node, plan->nodes[node->id], r, pool, NULL,
+                           &region) != SF_OK)
+            continue;
+        count_block(c, region.graph, region.plan, times * sf_region_runs(node, r));
+        sf_region_plan_free(&region);
+    }
+    sf_pool_release(pool);
+}
+
+static void name_most(counting *c, const sf_graph *graph, const sf_node *node, double more)
+{
+    sf_buf name = {0};
+    c->most = more;
+    snprintf(c->out.most, sizeof c->out.most, "%s", sf_value_name(graph, node->result, &name));
+    sf_buf_free(&name);
+}
+
+static void count_node(counting *c, const sf_graph *graph, const sf_plan *plan, const sf_node *node,
+                       double times)
+{
+    double flops = times * sf_node_flops(graph, node);
+    sf_axes split = sf_layouts_split(plan->nodes[node->id], node->noperands + node->nresults);
+    double parts = sf_group_size(&plan->mesh, split);
+    double more = parts < c->ranks ? flops * c->ranks / parts - flops : 0;
+    c->out.once += flops;
+    c->out.done += flops + more;
+    if (is_plain_update(node))
+        return;
+    c->avoidable += more;
+    if (more > c->most && node->nresults > 0)
+        name_most(c, graph, node, more);
+}
+
+static void count_block(counting *c, const sf_graph *graph, const sf_plan *plan, double times)
+{
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        double flops = sf_node_flops(graph, node);
-        sf_axes split = sf_layouts_split(plan->nodes[node->id], node->noperands + node->nresults);
-        double parts = sf_group_size(&plan->mesh, split);
-        double more = parts < ranks ? flops * ranks / parts - flops : 0;
-        out.once += flops;
-        out.done += flops + more;
-        if (is_plain_update(node))
-            continue;
-        avoidable += more;
-        if (more > most) {
-            most = more;
-            out.most = node;
-        }
+        if (sf_is_control(node))
+            count_regions(c, graph, plan, node, times);
+        else
+            count_node(c, graph, plan, node, times);
     }
-    if (out.done > 0) {
-        out.share = (out.done - out.once) / out.done;
-        out.avoidable = avoidable / out.done;
-        out.of_most = most / out.done;
+}
+
+sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
+{
+    counting c = {.ranks = count_ranks(&plan->mesh)};
+    count_block(&c, graph, plan, 1);
+    if (c.out.done > 0) {
+        c.out.share = (c.out.done - c.out.once) / c.out.done;
+        c.out.avoidable = c.avoidable / c.out.done;
+        c.out.of_most = c.most / c.out.done;
     }
-    return out;
+    return c.out;
 }
 
 void sf_warn_repeated(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
@@ -54,11 +97,8 @@ void sf_warn_repeated(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
     sf_repeated repeated = sf_find_repeated(graph, plan);
     if (repeated.avoidable <= SF_REPEATED_MUCH)
         return;
-    sf_buf name = {0};
     sf_warn(diag, SF_NOWHERE,
             "%.0f %% of what the ranks compute is done by several of them alike, %.0f %% by %s, "
             "which is not split",
-            100 * repeated.avoidable, 100 * repeated.of_most,
-            sf_value_name(graph, repeated.most->result, &name));
-    sf_buf_free(&name);
+            100 * repeated.avoidable, 100 * repeated.of_most, repeated.most);
 }

@@ -11,11 +11,11 @@ typedef struct sf_repeated {
         share; /* of what is done, what is done again: 0 where all is split, 1 - 1 / ranks where nothing is */
     /* The same without what an update does to single elements: where state stands whole, ranks do that alike. */
     double avoidable;
-    const sf_node *most; /* the node that adds most to it; NULL: there is none */
-    double of_most;      /* its part of the share */
+    char most[160]; /* the name of the node that adds most to it; "": there is none */
+    double of_most; /* its part of the share */
 } sf_repeated;
 
-sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
+/* Loops count as often as they turn, with what is split inside (plan/region.h). */sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
 
 /* Beyond this share a plan is not what its user wants: he is warned. */
 #define SF_REPEATED_MUCH 0.1

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "local/local.h"
+#include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/repeated.h"
@@ -59,18 +60,27 @@ static traffic *find_traffic(plan_summary *summary, const sf_node *node)
     return t;
 }
 
-static void summarize_local(const sf_local *local, plan_summary *out)
+/* Those in a loop count as often as it is known to turn. */
+static void count_traffic(const sf_graph *graph, const sf_block *block, double times,
+                          plan_summary *out)
 {
-    const sf_graph *graph = local->graph, *whole = local->whole;
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = graph->nodes[graph->top->nodes[i]];
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
+        for (uint32_t r = 0; r < node->nregions; r++)
+            count_traffic(graph, node->regions[r], times * sf_region_runs(node, r), out);
         if (!sf_is_collective(node))
             continue;
         traffic *t = find_traffic(out, node);
-        t->count++;
-        t->tensors += node->noperands;
-        t->bytes += node_bytes(graph, node);
+        t->count += (int64_t)times;
+        t->tensors += (int64_t)times * node->noperands;
+        t->bytes += times * node_bytes(graph, node);
     }
+}
+
+static void summarize_local(const sf_local *local, plan_summary *out)
+{
+    const sf_graph *graph = local->graph, *whole = local->whole;
+    count_traffic(graph, graph->top, 1, out);
     for (uint32_t i = 0; i < whole->top->narguments; i++) {
         holding *h = &out->roles[whole->arguments[i].role];
         const sf_type *type = sf_argument_type(whole, i);

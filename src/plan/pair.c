@@ -45,8 +45,13 @@ static const sf_node *node_at(const finder *f, uint32_t at)
     return f->graph->nodes[f->graph->top->nodes[at]];
 }
 
-/* A parameter stays one through ops of one operand that keep its elements, or take a layer's share of
- * stacked ones. */
+/* Takes a layer's share of a stacked parameter. */
+static bool takes_layer(const sf_node *node)
+{
+    return sf_is(node, SF_OP_SLICE) || sf_is(node, SF_OP_DYNAMIC_SLICE);
+}
+
+/* A parameter stays one through ops of one operand that keep its elements, or take a layer's share. */
 static void find_parameters(finder *f)
 {
     const sf_graph *graph = f->graph;
@@ -57,9 +62,10 @@ static void find_parameters(finder *f)
             f->argument[graph->top->arguments[i]] = i;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = node_at(f, i);
-        if (node->noperands == 1 && node->nresults == 1 && node->nregions == 0 &&
-            (sf_is(node, SF_OP_SLICE) ||
-             sf_type_of(graph, node->result)->count == sf_type_of(graph, node->operands[0])->count))
+        bool is_form =
+            node->noperands == 1 && node->nresults == 1 && node->nregions == 0 &&
+            sf_type_of(graph, node->result)->count == sf_type_of(graph, node->operands[0])->count;
+        if (is_form || takes_layer(node))
             f->argument[node->result] = f->argument[node->operands[0]];
     }
 }
@@ -81,7 +87,7 @@ static int parameter_dim(const finder *f, sf_value value, sf_share share)
     while ((node = sf_maker(f->graph, value)) != NULL) {
         applied a = apply_factors(f, node);
         sf_strategy strategy;
-        if (!sf_strategy_of_split(&a.factoring, 1, share, f->parts, &strategy))
+        if (!sf_strategy_of_split(&a.factoring, (int)node->noperands, share, f->parts, &strategy))
             return -1;
         share = sf_strategy_share(&a.op, &a.factoring, &strategy, 0);
         value = node->operands[0];

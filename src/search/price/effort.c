@@ -5,6 +5,7 @@
 #include "ir/uses.h"
 #include "op/flops.h"
 #include "op/slots.h"
+#include "search/price/inner.h"
 #include "shard/strategy.h"
 #include "sim/effort.h"
 
@@ -333,7 +334,10 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
         if (t >= 32 ? whole->charged == UINT32_MAX : whole->charged >> t & 1)
             out.bytes += sf_piece_bytes(sf_type_of(efforts->graph, value), layout, mesh);
     }
-    out.flops /= sf_group_size(mesh, split);
+    if (sf_is_control(node))
+        out.flops = sf_inner_work_of(efforts->graph, node, layouts, mesh, NULL).flops;
+    else
+        out.flops /= sf_group_size(mesh, split);
     return out;
 }
 
@@ -352,6 +356,9 @@ double sf_effort_seconds(const sf_efforts *efforts, const sf_node *node, const s
 {
     static const sf_effort nothing;
     sf_effort effort = sf_effort_of(efforts, node, layouts, mesh);
+    if (sf_is_control(node))
+        return sf_costs_op(costs, &effort) +
+               sf_inner_work_of(efforts->graph, node, layouts, mesh, costs).seconds;
     if (efforts->nodes[node->id].starts)
         return sf_costs_op(costs, &effort);
     if (effort.flops == 0 && effort.bytes == 0)

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "op/flops.h"
+#include "search/price/inner.h"
 #include "search/price/move_cost.h"
 
 /* A collective on its clock. */
@@ -218,18 +220,22 @@ static void run_cut_inst(walk *w, item at)
     const sf_moves *m = w->moves;
     sf_effort joint = {.bytes = w->more[at.kind == SECOND_HALF][at.index]};
     int64_t needs = NONE;
+    double inner = 0; /* of collectives */
     for (uint32_t k = f->first_of[at.index]; k < f->first_of[at.index + 1]; k++) {
         const sf_node *node = f->graph->nodes[f->nodes_of[k]];
         if (!is_in_bucket(w, at, node->id))
             continue;
         sf_effort effort = sf_effort_of(f, node, m->plan->nodes[node->id], w->mesh);
         sf_effort_join(&joint, &effort);
+        if (sf_is_control(node))
+            inner += sf_inner_work_of(f->graph, node, m->plan->nodes[node->id], w->mesh, w->costs)
+                         .seconds;
         w->is_late[node->id] = false;
         for (uint32_t r = 0; r < m->nreads[node->id]; r++)
             needs = later_step(needs, flight_behind(w, m->reads[m->first_read[node->id] + r]));
     }
     wait_for_move(w, needs);
-    add_compute(w, sf_costs_op(w->costs, &joint));
+    add_compute(w, sf_costs_op(w->costs, &joint) + inner);
 }
 
 /* Putting off: what is of the update and needs what is under way is run when that has landed; what it sends is sent

@@ -24,6 +24,9 @@ typedef struct sf_load_options {
                             that with .gz or .xz, beside the step, if it is there and has "args" */
     const char *state; /* which result becomes which argument, by hand: "ARGUMENT=RESULT,...", each
                             a number or a name; "none" for a step without state; NULL: infer */
+    int64_t
+        turns; /* how often loops turn, in what is counted and priced, where the text does not say
+                            it; 0: once. What is computed is what the text says */
 } sf_load_options;
 
 /* Reads StableHLO or HLO text, also .gz and .xz; "-" is standard input. Which of the two it is, the

@@ -105,6 +105,7 @@ static sf_status read_and_import(struct load *load)
         .most_nodes =
             load->options.most_nodes > 0 ? load->options.most_nodes : SF_MOST_NODES_DEFAULT,
         .state = load->options.state,
+        .turns = load->options.turns,
     };
     SF_TRY(read_texts(load, &import));
     load->pool = sf_pool_new();

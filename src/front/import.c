@@ -331,6 +331,8 @@ static sf_status import_loop(struct importer *im, const sf_node *node, const sf_
                              int64_t trips)
 {
     const sf_attr **attrs = copy_attrs(im, node);
+    if (trips < 0 && im->options->turns > 0)
+        trips = im->options->turns;
     attrs[SF_WHILE_TRIPS] = trips >= 0 ? sf_attr_int(im->graph->pool, trips) : NULL;
     return import_with(im, node, scope, attrs);
 }

@@ -17,6 +17,7 @@ typedef struct sf_import_options {
     const char *sidecar; /* text of NAME.json, or NULL */
     const char *sidecar_file;
     const char *state; /* links by hand, see front/state.h, or NULL */
+    int64_t turns;     /* of loops whose number cannot be known; 0: not known */
 } sf_import_options;
 
 enum { SF_UNROLL_DEFAULT = 256, SF_UNROLL_OPS = 100000, SF_MOST_NODES_DEFAULT = 4000000 };

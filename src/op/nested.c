@@ -58,7 +58,8 @@ typedef struct nesting {
 
     uint32_t seed;
     int64_t size;   /* of the factor: what can be cut wherever it came */
-    bool is_undone; /* the cut is not to be had everywhere */
+    bool is_undone; /* the cut is not to be had everywhere, */
+    bool may_undo;  /* which is no reason to stop */
     sf_value *queue;
     size_t head, count, capacity;
 } nesting;
@@ -297,7 +298,7 @@ static void bring_cut(nesting *n, uint32_t index, int tensor, sf_walk_cut cut)
 
 static void spread_cuts(nesting *n)
 {
-    while (n->head < n->count && !n->is_undone) {
+    while (n->head < n->count && (n->may_undo || !n->is_undone)) {
         sf_value value = n->queue[n->head++];
         const nested_value *v = value_at(n, value);
         sf_walk_cut cut = v->cut;
@@ -480,6 +481,13 @@ static void record_factor(nesting *n)
         n->out->factors[factor].partial = partial;
 }
 
+/* It is another from turn to turn: what flows through the loop. */
+static bool is_changed(const nesting *n, const nested_tie *tie)
+{
+    return tie->carried &&
+           n->op->regions[1]->results[tie->operand] != n->op->regions[1]->arguments[tie->operand];
+}
+
 static void try_seed(nesting *n, const nested_tie *tie, int dim)
 {
     int tensor = tie->operand >= 0 ? tie->operand : n->op->noperands + tie->result;
@@ -493,7 +501,7 @@ static void try_seed(nesting *n, const nested_tie *tie, int dim)
     for (uint32_t b = tie->first; b != SF_NONE; b = n->bonds[b].next_of_tie)
         cut_value(n, n->bonds[b].value, (sf_walk_cut){dim, size});
     spread_cuts(n);
-    if (!n->is_undone && n->size > 1)
+    if ((n->may_undo || !n->is_undone) && n->size > 1)
         record_factor(n);
 }
 
@@ -508,16 +516,24 @@ static void give_up_rest(nesting *n)
     }
 }
 
+static void try_seeds(nesting *n, bool may_undo)
+{
+    n->may_undo = may_undo;
+    for (size_t t = 0; t < n->nties; t++) {
+        const nested_tie *tie = &n->ties[t];
+        int rank =
+            tie->operand >= 0 ? n->op->in[tie->operand]->rank : n->op->out[tie->result]->rank;
+        for (int d = 0; d < rank && (!may_undo || is_changed(n, tie)); d++)
+            try_seed(n, tie, d);
+    }
+}
+
 void sf_factors_nested(const sf_op *op, sf_factoring *out)
 {
     nesting n = {.op = op, .out = out};
     look_into_regions(&n);
-    for (size_t t = 0; t < n.nties; t++) {
-        const nested_tie *tie = &n.ties[t];
-        int rank = tie->operand >= 0 ? op->in[tie->operand]->rank : op->out[tie->result]->rank;
-        for (int d = 0; d < rank; d++)
-            try_seed(&n, &n.ties[t], d);
-    }
+    try_seeds(&n, false);
+    try_seeds(&n, true);
     give_up_rest(&n);
     sf_arena_free(&n.arena);
 }

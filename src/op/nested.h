@@ -8,7 +8,8 @@
  * comes out at other operands and at results: these dimensions, together, are walked by one factor. A gradient that
  * a loop adds up from pieces is a partial sum from its first turn on.
  *
- * A cut that somewhere inside would have to be undone is no factor. Partial sums that are not carried, but needed, are:
+ * A cut that somewhere inside would have to be undone is no factor, unless it is of what flows through a loop, turn by
+ * turn: a sequence, say, that attention needs all of. Partial sums that are not carried, but needed, are no obstacle:
  * the regions reduce them. */
 void sf_factors_nested(const sf_op *op, sf_factoring *out);
 

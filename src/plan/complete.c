@@ -7,6 +7,7 @@
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/op.h"
+#include "op/scanned.h"
 #include "plan/rules.h"
 #include "shard/strategy.h"
 
@@ -184,13 +185,33 @@ static bool strategy_fits(const completion *c, const sf_node *node, const sf_str
     return true;
 }
 
+/* What a loop takes slice by slice, such as the parameters of its layers, or makes so, such as their gradients, stays
+ * in the pieces that it is said to be wanted in: each turn gathers, or reduces, its own slice. */
+static void keep_scanned(completion *c, const sf_node *node, uint32_t operand)
+{
+    sf_layout *layouts = c->plan->nodes[node->id];
+    bool carried = operand < node->nresults && node->def->control == SF_CONTROL_LOOP;
+    bool sums = layouts[operand].axes[c->axis].kind == SF_PARTIAL;
+    sf_value value = sums ? node->result + operand : node->operands[operand];
+    bool is_said = c->pin[value] >= 0 || !sf_maker(c->graph, value);
+    sf_share share = is_said && c->known[value] ? c->shares[value] : (sf_share){0};
+    if (layouts[operand].axes[c->axis].kind == SF_SPLIT || share.kind != SF_SPLIT ||
+        !sf_is_scanned(c->graph, node, operand, share.dim) ||
+        !share_fits_value(c, &layouts[operand], sf_type_of(c->graph, value), share, NULL))
+        return;
+    layouts[operand].axes[c->axis] = share;
+    if (carried)
+        layouts[node->noperands + operand].axes[c->axis] = share;
+}
+
 static void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy)
 {
     const applied *a = &c->ops[node->id];
+    bool nests = node->def->control != SF_CONTROL_NONE;
     c->has_chosen[node->id] = true;
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         sf_share share = sf_strategy_share(&a->op, &a->factoring, &strategy, (int)t);
-        if (share.kind != SF_REPLICATED || node->def->control == SF_CONTROL_NONE)
+        if (share.kind != SF_REPLICATED || !nests)
             c->plan->nodes[node->id][t].axes[c->axis] = share;
     }
 }
@@ -473,6 +494,8 @@ static void choose_rest(completion *c)
             pass_partials(c, node);
         else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])
             choose_strategy(c, node, strategy);
+        for (uint32_t o = 0; node->def->control != SF_CONTROL_NONE && o < node->noperands; o++)
+            keep_scanned(c, node, o);
     }
 }
 
@@ -577,17 +600,23 @@ sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
 
 /* Given ends */
 
-static bool is_handed_on(const completion *c, uint32_t argument)
+/* What flows through a loop, what it is only given, and what it takes or makes in slices. */
+enum { FLOWS, GIVEN, SCANNED };
+
+static int kind_of_argument(const completion *c, uint32_t argument)
 {
+    const sf_block *top = c->graph->top;
     uint32_t next = c->graph->arguments[argument].next;
-    return next == SF_NONE || c->graph->top->results[next] == c->graph->top->arguments[argument];
+    if (sf_is_scanned_in(c->graph, top, argument, -1))
+        return SCANNED;
+    return next == SF_NONE || top->results[next] == top->arguments[argument] ? GIVEN : FLOWS;
 }
 
-static void spread_given(completion *c, bool handed_on)
+static void spread_given(completion *c, int kind)
 {
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->narguments; i++)
-        if (is_handed_on(c, i) == handed_on && c->shares[top->arguments[i]].kind == SF_SPLIT)
+        if (c->shares[top->arguments[i]].kind == SF_SPLIT && kind_of_argument(c, i) == kind)
             SF_PUSH(&c->arena, c->queue, c->count, c->capacity, top->arguments[i]);
     spread_splits(c);
 }
@@ -601,8 +630,8 @@ static void complete_given_axis(completion *c)
         c->known[top->arguments[i]] = true;
         c->shares[top->arguments[i]] = c->plan->arguments[i].axes[c->axis];
     }
-    spread_given(c, false);
-    spread_given(c, true);
+    for (int kind = FLOWS; kind <= SCANNED; kind++)
+        spread_given(c, kind);
     for (uint32_t i = 0; i < top->nresults; i++) {
         sf_share share = c->plan->results[i].axes[c->axis];
         if (share.kind == SF_SPLIT)

@@ -21,7 +21,7 @@
 typedef struct cook {
     const sf_graph *step;
     const sf_graph *graph; /* the step, or where it has loops, one turn of them */
-    const char **names; /* clean, by argument */
+    const char **names;    /* clean, by argument */
     sf_uses uses;
     sf_arena arena;
     sf_plan *plan;

@@ -15,7 +15,8 @@ typedef struct sf_repeated {
     double of_most; /* its part of the share */
 } sf_repeated;
 
-/* Loops count as often as they turn, with what is split inside (plan/region.h). */sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
+/* Loops count as often as they turn, with what is split inside (plan/region.h). */ sf_repeated
+sf_find_repeated(const sf_graph *graph, const sf_plan *plan);
 
 /* Beyond this share a plan is not what its user wants: he is warned. */
 #define SF_REPEATED_MUCH 0.1

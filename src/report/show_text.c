@@ -253,11 +253,15 @@ static void show_remarks(struct page *page)
     if (!summary->loops && !summary->branches)
         return;
     sf_buf_putc(page->out, '\n');
-    if (summary->loops)
+    if (summary->total.turns)
         sf_remark(page->out, page->style,
                   "x ?: holds a loop whose number of turns is not known; its body is counted once "
                   "(%" PRId64 " in all)",
                   summary->loops);
+    else if (summary->loops)
+        sf_remark(page->out, page->style, "%" PRId64 " loop%s counted as often as %s",
+                  summary->loops, summary->loops == 1 ? " is" : "s are",
+                  summary->loops == 1 ? "it turns" : "they turn");
     if (summary->branches)
         sf_remark(page->out, page->style,
                   "%" PRId64 " choice%s between branches: every branch is counted",

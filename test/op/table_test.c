@@ -126,7 +126,8 @@ static void check_walks(const sf_op *op, const sf_factoring *f)
         CHECK(op, in_operand || in_result, "factor %d walks nothing", k);
         if (f->factors[k].role == SF_REDUCE)
             CHECK(op, !in_result && f->factors[k].monoid != SF_MONOID_NONE, "factor %d", k);
-        if (f->factors[k].role == SF_MAP || f->factors[k].role == SF_WINDOW)
+        /* A loop may be cut along what it is given, and reduce inside. */
+        if ((f->factors[k].role == SF_MAP || f->factors[k].role == SF_WINDOW) && !op->def->control)
             CHECK(op, in_result, "map factor %d is in no result", k);
     }
 }
@@ -270,7 +271,8 @@ static void check_op(const sf_op *op)
     sf_diag_free(diag);
     sf_op_factors(op, &arena, &f);
     check_walks(op, &f);
-    for (int k = 0; k < f.nfactors; k++)
+    /* Pieces of loops and branches are made of those of the ops inside: local/ joins them. */
+    for (int k = 0; k < f.nfactors && op->def->control == SF_CONTROL_NONE; k++)
         for (int ways = 2; ways <= 3; ways++)
             if (f.factors[k].role != SF_WHOLE && f.factors[k].size >= ways)
                 check_split(op, &f, k, ways, in, out);

@@ -15,8 +15,7 @@ static double collective_seconds(const counting *c, const sf_moves *moves)
     double seconds = 0;
     for (size_t i = 0; i < moves->nmoves; i++) {
         const sf_moving *move = &moves->moves[i];
-        const sf_bucket *bucket =
-            move->bucket == SF_NONE ? NULL : &moves->buckets[move->bucket];
+        const sf_bucket *bucket = move->bucket == SF_NONE ? NULL : &moves->buckets[move->bucket];
         if (sf_is_local_move(move->kind) || (bucket && bucket->last != i))
             continue;
         seconds += sf_costs_collective(c->costs, sf_move_collective(move->kind), move->axes,
@@ -40,8 +39,7 @@ static void count_region(counting *c, const sf_region_plan *region, double times
         if (sf_is_control(node))
             count_control(c, graph, node, layouts, times);
         else
-            c->work.flops +=
-                times * sf_node_flops(graph, node) / sf_group_size(c->mesh, split);
+            c->work.flops += times * sf_node_flops(graph, node) / sf_group_size(c->mesh, split);
     }
     if (c->costs && sf_moves_of(graph, region->plan, &arena, NULL, &moves) == SF_OK)
         c->work.seconds += times * collective_seconds(c, moves);

@@ -118,30 +118,36 @@ double sf_exchange_bytes(const sf_inst *inst)
     return bytes;
 }
 
-static double body_seconds(const sf_program *body, const sf_costs *costs)
+static void add_body(const sf_program *body, const sf_costs *costs, double times, sf_inst_time *out)
 {
-    double seconds = 0;
     for (size_t i = 0; i < body->ninsts; i++) {
         const sf_inst *inst = &body->insts[i];
-        seconds += inst->kind == SF_INST_COMM
-                       ? sf_costs_collective(costs, inst->exchange->kind, inst->exchange->axes,
-                                             sf_exchange_bytes(inst))
-                       : sf_inst_seconds(inst, costs);
+        if (inst->kind != SF_INST_COMM) {
+            sf_inst_time time = sf_inst_seconds(inst, costs);
+            out->compute += times * time.compute;
+            out->waits += times * time.waits;
+            out->bytes += times * time.bytes;
+            continue;
+        }
+        double bytes = sf_exchange_bytes(inst);
+        out->waits +=
+            times * sf_costs_collective(costs, inst->exchange->kind, inst->exchange->axes, bytes);
+        out->bytes += times * bytes;
     }
-    return seconds;
 }
 
-double sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
+sf_inst_time sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
 {
+    sf_inst_time out = {0};
     if (inst->kind == SF_INST_COMM)
-        return 0;
+        return out;
     if (inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE) {
         bool turns = inst->kind == SF_INST_WHILE && inst->nest->trips >= 0;
-        double seconds = 0;
         for (uint32_t i = 0; i < inst->nest->nbodies; i++)
-            seconds += body_seconds(inst->nest->bodies[i], costs);
-        return turns ? seconds * (double)inst->nest->trips : seconds;
+            add_body(inst->nest->bodies[i], costs, turns ? (double)inst->nest->trips : 1, &out);
+        return out;
     }
     sf_effort effort = sf_inst_effort(inst);
-    return sf_costs_op(costs, &effort);
+    out.compute = sf_costs_op(costs, &effort);
+    return out;
 }

@@ -12,6 +12,7 @@ typedef struct walk {
     uint32_t *sent;    /* collectives, in order */
     uint32_t nsent;
     double now, compute; /* on the first stream: the time, and what was spent in instructions */
+    double traffic;      /* of collectives in loops and branches */
 } walk;
 
 /* Collectives that go on while the first stream waits are exposed. They end in order. */
@@ -62,9 +63,10 @@ static void run_insts(walk *w)
         }
         wait_for_inst_events(w, inst);
         w->insts[i].start = w->now;
-        double seconds = sf_inst_seconds(inst, w->costs);
-        w->now += seconds;
-        w->compute += seconds;
+        sf_inst_time time = sf_inst_seconds(inst, w->costs);
+        w->now += time.compute + time.waits;
+        w->compute += time.compute;
+        w->traffic += time.bytes;
         w->insts[i].end = w->now;
     }
     if (w->nsent > 0)
@@ -83,6 +85,7 @@ static void add_up_clocks(walk *w, sf_simulation *out)
         out->hidden += (1 - drag) * hidden;
         out->traffic += t->bytes;
     }
+    out->traffic += w->traffic;
     out->seconds = w->now;
     out->compute = w->compute;
     out->exposed = w->now - w->compute;

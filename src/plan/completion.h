@@ -1,0 +1,78 @@
+/* Completion while it goes on: what the files behind plan/complete.h share.
+ *
+ *     complete.c  pins, axis by axis; regions, whose ends are given
+ *     hold.c      products that a pin decides
+ *     spread.c    splits, from op to op
+ *     rest.c      what no split has reached: constants, and partial sums
+ */
+#ifndef SF_PLAN_COMPLETION_H
+#define SF_PLAN_COMPLETION_H
+
+#include "ir/uses.h"
+#include "op/op.h"
+#include "plan/complete.h"
+#include "plan/rules.h"
+#include "shard/strategy.h"
+
+/* What is known of a node before any axis is looked at. */
+typedef struct applied {
+    sf_op op;
+    sf_factoring factoring;
+} applied;
+
+/* A product that a pinned value decides, see hold_product. */
+typedef struct held {
+    const sf_node *node;
+    struct held *next; /* another that the same value decides */
+} held;
+
+typedef struct completion {
+    const sf_graph *graph;
+    sf_plan *plan;
+    sf_diag *diag;
+    sf_arena arena;
+    applied *ops; /* by node id */
+    sf_uses uses;
+    bool *is_free; /* by node id: depends on constants alone */
+    sf_rules rules;
+    int grant; /* of wishes, see plan/rules.h */
+
+    int axis, parts;  /* of the axis at hand: */
+    sf_fixed fixed;   /* by rules */
+    sf_share *shares; /* by value: what it should be, where `known` */
+    bool *known;
+    int *pin;         /* by value: the pin that `shares` is from, or -1 */
+    sf_value *of_pin; /* by pin: the values that are split by it, as a list, */
+    sf_value *next;   /* which goes on here, by value */
+    bool *has_chosen; /* by node id: plan->nodes is filled for this axis */
+    held **held;      /* by value: the products that it decides */
+    sf_value *queue;
+    size_t head, count, capacity;
+} completion;
+
+/* spread.c: the layout of a value as far as earlier axes go, and whether it fits with a share of this one. */
+sf_layout *made_as(const completion *c, sf_value value);
+bool share_fits_value(const completion *c, const sf_layout *earlier, const sf_type *type,
+                      sf_share share, char *why);
+
+/* Says what a value should be, unless that is known; a split will spread. */
+void know_share(completion *c, sf_value value, sf_share share);
+
+bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy);
+void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy);
+
+/* Lets the splits of a chosen node's tensors spread; of one tensor through a transparent node; all that are queued. */
+void spread_from(completion *c, const sf_node *node);
+void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share share);
+void spread_splits(completion *c);
+
+/* hold.c */
+void hold_products(completion *c);
+void list_pinned(completion *c);
+void spread_pin(completion *c, int pin);
+
+/* rest.c */
+void choose_free(completion *c);
+void choose_rest(completion *c);
+
+#endif

@@ -161,6 +161,13 @@ static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
               sf_explain_peak(e));
 }
 
+/* Of what is inside of a loop, the step says nothing. */
+static const char *layout_of_move(sf_explanation *e, const sf_priced_move *move,
+                                  const sf_layout *layout)
+{
+    return move->inner ? "inside" : sf_explain_layout(e, move->value, layout);
+}
+
 static void put_moves(sf_explanation *e, const sf_names *names, const matches *m, sf_buf *out)
 {
     static const sf_column columns[] = {
@@ -180,8 +187,8 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
         sf_table_add(&table, "%s", sf_move_kind_name(move->kind));
         sf_table_add(&table, "%s", sf_axes_text(&e->plan->mesh, move->axes, axes));
         sf_table_add(&table, "%s", sf_phase_name(move->phase));
-        sf_table_add(&table, "%s", sf_explain_layout(e, move->value, &move->before));
-        sf_table_add(&table, "%s", sf_explain_layout(e, move->value, &move->after));
+        sf_table_add(&table, "%s", layout_of_move(e, move, &move->before));
+        sf_table_add(&table, "%s", layout_of_move(e, move, &move->after));
         sf_table_add(&table, "%s", sf_text_bytes(move->bytes).at);
         sf_table_add(&table, "%s", sf_text_seconds(move->seconds).at);
         sf_table_add(&table, "%s", sf_text_seconds(move->exposed).at);
@@ -270,8 +277,8 @@ static void put_json_moves(sf_explanation *e, const sf_names *names, const match
         sf_json_add_string(json, "kind", sf_move_kind_name(move->kind));
         sf_json_add_string(json, "axes", sf_axes_text(&e->plan->mesh, move->axes, axes));
         sf_json_add_string(json, "phase", sf_phase_name(move->phase));
-        sf_json_add_string(json, "from", sf_explain_layout(e, move->value, &move->before));
-        sf_json_add_string(json, "to", sf_explain_layout(e, move->value, &move->after));
+        sf_json_add_string(json, "from", layout_of_move(e, move, &move->before));
+        sf_json_add_string(json, "to", layout_of_move(e, move, &move->after));
         sf_json_add_double(json, "bytes", move->bytes);
         sf_json_add_double(json, "seconds", move->seconds);
         sf_json_add_double(json, "exposed", move->exposed);

@@ -1,5 +1,6 @@
 #include "search/price/price.h"
 
+#include "sim/effort.h"
 #include "sim/sim.h"
 
 const char *sf_memory_kind_name(sf_memory_kind kind)
@@ -133,6 +134,40 @@ static void show_exchange(const pricing *p, const sf_inst *inst, const sf_timing
     }
 }
 
+/* Inside, collectives are waited for where they stand. */
+static void show_inner(const pricing *p, const sf_costs *costs, const sf_inst *inst,
+                       sf_priced_move move, double times, sf_see_move *see, void *context)
+{
+    bool turns = inst->kind == SF_INST_WHILE && inst->nest->trips >= 0;
+    times *= turns ? (double)inst->nest->trips : 1;
+    for (uint32_t b = 0; b < inst->nest->nbodies; b++)
+        for (size_t i = 0; i < inst->nest->bodies[b]->ninsts; i++) {
+            const sf_inst *at = &inst->nest->bodies[b]->insts[i];
+            if (sf_body_count(at) > 0)
+                show_inner(p, costs, at, move, times, see, context);
+            if (at->kind != SF_INST_COMM)
+                continue;
+            double bytes = sf_exchange_bytes(at);
+            move.kind = p->local->sent[at->exchange->number].kind;
+            move.axes = at->exchange->axes;
+            move.bytes = times * bytes;
+            move.seconds = move.exposed =
+                times * sf_costs_collective(costs, at->exchange->kind, at->exchange->axes, bytes);
+            see(context, &move);
+        }
+}
+
+static void show_inner_of(const pricing *p, const sf_costs *costs, const sf_inst *inst,
+                          sf_see_move *see, void *context)
+{
+    sf_origin origin = origin_in_step(p, inst);
+    if (origin.node == SF_NONE)
+        return;
+    sf_priced_move move = {
+        .value = p->graph->nodes[origin.node]->result, .phase = origin.phase, .inner = true};
+    show_inner(p, costs, inst, move, 1, see, context);
+}
+
 sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
                         sf_diag *diag, sf_costs **out)
 {
@@ -159,6 +194,8 @@ void sf_price_local(const sf_local *local, const sf_target *target, const sf_cos
     for (size_t i = 0; see && i < p.program->ninsts; i++)
         if (p.program->insts[i].kind == SF_INST_COMM)
             show_exchange(&p, &p.program->insts[i], &sim.insts[i], see, context);
+        else if (sf_body_count(&p.program->insts[i]) > 0)
+            show_inner_of(&p, costs, &p.program->insts[i], see, context);
     close_pricing(&p);
 }
 

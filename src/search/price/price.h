@@ -43,6 +43,8 @@ typedef struct sf_priced_move {
     sf_phase phase;
     double bytes, seconds, exposed;
     sf_layout before, after;
+    bool
+        inner; /* it is of a tensor inside of a loop or branch, of which `value` is a result; as often as that runs */
 } sf_priced_move;
 typedef void sf_see_move(void *context, const sf_priced_move *move);
 

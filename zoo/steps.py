@@ -6,6 +6,7 @@ import accumulation  # noqa: F401
 import loops  # noqa: F401
 import models  # noqa: F401
 import attention  # noqa: F401
+import jumps  # noqa: F401
 from entry import ENTRIES
 
 

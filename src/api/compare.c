@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK = 1024 };
+/* Elements at a time; and how many there are at least of what can be called stale. */
+enum { CHUNK = 1024, LEAST_STATE = 4 };
 
 double sf_relative_error(double ours, double theirs, double scale)
 {
@@ -38,11 +39,6 @@ double sf_tolerance_of(const sf_graph *graph, double given)
     return sf_is_narrow(graph) ? 5e-2 : 1e-4;
 }
 
-double sf_noise_of(const sf_graph *graph)
-{
-    return sf_is_narrow(graph) ? 8 * 0x1p-9 : 8 * 0x1p-24;
-}
-
 /* A sum of squares of what is finite. */
 struct squares {
     double sum;
@@ -62,116 +58,42 @@ static double mean(const struct squares *squares)
     return squares->count ? sqrt(squares->sum / (double)squares->count) : 0;
 }
 
-static double largest_update(const sf_comparison *in, const sf_tensor *results)
-{
-    const sf_graph *graph = in->graph;
-    double largest = 0;
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_argument *argument = &graph->arguments[i];
-        if (argument->role != SF_ROLE_PARAM || argument->next == SF_NONE)
-            continue;
-        const sf_tensor *before = &in->arguments[i], *after = &results[argument->next];
-        if (before->type->count != after->type->count)
-            continue;
-        for (int64_t k = 0; k < before->type->count; k++) {
-            double update = fabs(sf_get_f64(after, k) - sf_get_f64(before, k));
-            if (isfinite(update) && update > largest)
-                largest = update;
-        }
-    }
-    return largest;
-}
-
-struct excuses {
-    const sf_comparison *in;
-    sf_moments moments;
-    const sf_tensor **before; /* by result: the weight that it replaces, or NULL */
-    double update;            /* the largest of any weight, in the run where that is smaller */
-    size_t *first; /* of the moments by result, then the next one, counted from 1; 0 ends */
-    size_t *next;
-    bool *is_state;
+/* What a result was before the step, where it is state. */
+struct before {
+    const sf_tensor *tensor; /* or NULL */
+    bool is_weight;
 };
 
-static void prepare(const sf_comparison *in, sf_arena *arena, struct excuses *out)
+/* By result. */
+static struct before *find_before(const sf_comparison *in, sf_arena *arena)
 {
-    uint32_t nresults = in->graph->top->nresults;
-    *out = (struct excuses){.in = in};
-    sf_moments_find(in->graph, in->theirs, in->noise, arena, &out->moments);
-    /* An element that is wrong in one of the runs must not excuse itself. */
-    out->update = fmin(largest_update(in, in->ours), largest_update(in, in->theirs));
-    out->before = SF_ARRAY(arena, nresults, const sf_tensor *);
+    struct before *before = SF_ARRAY(arena, in->graph->top->nresults, struct before);
     for (uint32_t i = 0; i < in->graph->top->narguments; i++) {
         const sf_argument *argument = &in->graph->arguments[i];
-        if (argument->role == SF_ROLE_PARAM && argument->next != SF_NONE &&
+        if (argument->next != SF_NONE &&
             in->arguments[i].type->count == in->theirs[argument->next].type->count)
-            out->before[argument->next] = &in->arguments[i];
+            before[argument->next] =
+                (struct before){&in->arguments[i], argument->role == SF_ROLE_PARAM};
     }
-    out->first = SF_ARRAY(arena, nresults, size_t);
-    out->next = SF_ARRAY(arena, out->moments.count + 1, size_t);
-    out->is_state = SF_ARRAY(arena, nresults, bool);
-    for (size_t i = 0; i < out->moments.count; i++) {
-        const sf_moment *moment = &out->moments.at[i];
-        out->next[i + 1] = out->first[moment->weight];
-        out->first[moment->weight] = i + 1;
-        out->first[moment->state] = i + 1;
-        out->is_state[moment->state] = true;
-    }
-}
-
-static bool is_noise(const struct excuses *excuses, size_t moment, double ours, double theirs)
-{
-    double level = excuses->moments.noise[excuses->moments.at[moment].family];
-    return fabs(ours) <= level && fabs(theirs) <= level;
-}
-
-/* How far a weight may differ because its moments do. Adam's update is a moment divided by the root
- * of another, so its relative error is at most the sum of theirs; and no error makes more of two
- * updates than their two sizes. The moments themselves are judged where it is their turn. */
-static double explained(const struct excuses *excuses, size_t moment, int64_t index)
-{
-    double most = 0;
-    for (; moment; moment = excuses->next[moment]) {
-        uint32_t state = excuses->moments.at[moment - 1].state;
-        double error = sf_relative_error(sf_get_f64(&excuses->in->ours[state], index),
-                                         sf_get_f64(&excuses->in->theirs[state], index), 0);
-        if (error > most)
-            most = error;
-    }
-    return 2 * excuses->update * (most < 1 ? most : 1);
-}
-
-static bool is_excused(const struct excuses *excuses, uint32_t result, int64_t index, double ours,
-                       double theirs)
-{
-    size_t moment = excuses->first[result];
-    if (moment == 0)
-        return false;
-    if (excuses->is_state[result])
-        return is_noise(excuses, moment - 1, ours, theirs);
-    return fabs(ours - theirs) <= explained(excuses, moment, index);
-}
-
-/* What rounding does to a weight: two units in the last place, since optimizers add up to two terms
- * to it, or what is nothing against the largest update of all. */
-static double rounding(const struct excuses *excuses, sf_dtype dtype, double value, double before)
-{
-    double units = ldexp(fmax(fabs(value), fabs(before)), 1 - sf_dtype_get(dtype)->mantissa);
-    return fmax(units, excuses->in->noise * excuses->update);
+    return before;
 }
 
 /* One tensor as it is compared: chunks of it, and the sizes that errors are relative to. */
 struct floats {
-    const sf_tensor *theirs, *before; /* `before` is NULL unless this is a weight */
+    const sf_tensor *theirs;
+    struct before before;
     const void *ours;
     double a[CHUNK], b[CHUNK], c[CHUNK];
     double scale, change; /* quadratic means of what is expected, and of its change */
+    double allowed;       /* how much larger the error of an element may be than the tolerance */
 };
 
 static void load_chunk(struct floats *floats, int64_t first, int64_t length)
 {
     sf_load_f64s(floats->theirs->type->dtype, floats->theirs->data, first, length, floats->b);
-    if (floats->before)
-        sf_load_f64s(floats->before->type->dtype, floats->before->data, first, length, floats->c);
+    const sf_tensor *before = floats->before.tensor;
+    if (before)
+        sf_load_f64s(before->type->dtype, before->data, first, length, floats->c);
 }
 
 static int64_t shorter(int64_t length)
@@ -179,16 +101,20 @@ static int64_t shorter(int64_t length)
     return length < CHUNK ? length : CHUNK;
 }
 
-static void measure_floats(struct floats *floats)
+static void measure_floats(const sf_comparison *in, uint32_t result, struct before before,
+                           struct floats *floats)
 {
     struct squares values = {0}, changes = {0};
+    floats->theirs = &in->theirs[result];
+    floats->before = before;
+    floats->allowed = in->on_average ? SF_LARGEST_TO_MEAN : 1;
     int64_t count = floats->theirs->type->count;
     for (int64_t first = 0; first < count; first += CHUNK) {
         int64_t length = shorter(count - first);
         load_chunk(floats, first, length);
         for (int64_t i = 0; i < length; i++) {
             add_square(&values, floats->b[i]);
-            if (floats->before)
+            if (before.is_weight)
                 add_square(&changes, floats->b[i] - floats->c[i]);
         }
     }
@@ -196,25 +122,73 @@ static void measure_floats(struct floats *floats)
     floats->change = mean(&changes);
 }
 
-/* The error of element i of the chunk, relative to its value, and to its change if that is less. */
-static double error_of(const struct excuses *excuses, const struct floats *floats, int64_t i)
+/* What a difference of element i of the chunk is relative to: the value, or, of a weight, the change, if that is
+ * less. But two units in the last place of a weight are rounding, since optimizers add up to two terms to it. */
+static double size_of(const struct floats *floats, int64_t i, double difference)
+{
+    double size = fmax(fabs(floats->b[i]), floats->scale);
+    if (!floats->before.is_weight)
+        return size;
+    double most = fmax(fabs(floats->b[i]), fabs(floats->c[i]));
+    if (difference <= ldexp(most, 1 - sf_dtype_get(floats->theirs->type->dtype)->mantissa))
+        return size;
+    return fmin(size, fmax(fabs(floats->b[i] - floats->c[i]), floats->change));
+}
+
+/* The error of element i of the chunk, relative to what is allowed of an element. */
+static double error_of(const struct floats *floats, int64_t i)
 {
     double ours = floats->a[i], theirs = floats->b[i];
-    double error = sf_relative_error(ours, theirs, floats->scale);
-    if (!floats->before || error == 0 || isinf(error))
-        return error;
-    double before = floats->c[i];
-    if (fabs(ours - theirs) <= rounding(excuses, floats->theirs->type->dtype, theirs, before))
+    if (ours == theirs || (isnan(ours) && isnan(theirs)))
         return 0;
-    double size = fmax(fabs(theirs - before), floats->change);
-    return fmax(error, fabs(ours - theirs) / size);
+    double difference = fabs(ours - theirs);
+    if (!isfinite(difference))
+        return (double)INFINITY;
+    return difference / size_of(floats, i, difference) / floats->allowed;
 }
 
 /* The quadratic mean of the differences, relative to that of what is expected. */
 static double mean_error(const struct floats *floats, const struct squares *differences)
 {
-    double size = floats->before ? fmin(floats->scale, floats->change) : floats->scale;
+    double size = floats->before.is_weight ? fmin(floats->scale, floats->change) : floats->scale;
     return differences->sum > 0 ? mean(differences) / size : 0;
+}
+
+/* Noise moves this element past the tolerance. */
+static void count_unstable(double error, double tolerance, sf_unstable *out)
+{
+    out->count += error > tolerance;
+    out->largest = fmax(out->largest, error);
+}
+
+static void find_unstable_floats(const sf_comparison *in, uint32_t result, struct before before,
+                                 sf_unstable *out)
+{
+    struct floats floats;
+    measure_floats(in, result, before, &floats);
+    for (int64_t first = 0; first < floats.theirs->type->count; first += CHUNK) {
+        int64_t length = shorter(floats.theirs->type->count - first);
+        load_chunk(&floats, first, length);
+        for (int64_t i = 0; i < length; i++) {
+            double far = (double)out->at[first + i];
+            double error = far > 0 ? far / size_of(&floats, i, far) / floats.allowed : 0;
+            count_unstable(error, in->tolerance, out);
+        }
+    }
+}
+
+void sf_find_unstable(const sf_comparison *in, float *const *spread, sf_arena *arena,
+                      sf_unstable *out)
+{
+    const struct before *before = find_before(in, arena);
+    for (uint32_t i = 0; i < in->graph->top->nresults; i++) {
+        const sf_type *type = in->theirs[i].type;
+        out[i] = (sf_unstable){.at = spread[i]};
+        if (sf_is_float(type->dtype))
+            find_unstable_floats(in, i, before[i], &out[i]);
+        for (int64_t k = 0; k < type->count && !sf_is_float(type->dtype); k++)
+            count_unstable((double)spread[i][k], 0, &out[i]);
+    }
 }
 
 static sf_runs whole_of(const sf_type *type)
@@ -224,81 +198,158 @@ static sf_runs whole_of(const sf_type *type)
     return sf_runs_of(&layout, &mesh, 0, type);
 }
 
-/* A comparison of floats as it goes. */
+/* The worst element so far. */
+struct worst {
+    double error;
+    int64_t index, local; /* in the whole, and in what is held */
+};
+
+static void keep_worst(struct worst *worst, double error, int64_t index, int64_t local)
+{
+    if (error > worst->error)
+        *worst = (struct worst){error, index, local};
+}
+
+/* A comparison as it goes. */
 struct walk {
-    const struct excuses *excuses;
-    uint32_t result;
+    const sf_comparison *in;
+    const sf_unstable *unstable; /* or NULL */
     struct floats floats;
     struct squares differences;
-    int64_t local; /* index of the worst element in what is held */
-    sf_difference *out;
+    double tolerance;
+    struct worst worst,
+        missed; /* of elements that count, and of those that noise may have missed */
+    int64_t nmissed, nexcused;
+    double missed_squares; /* of their differences */
+    struct worst excused;  /* of those that noise explains */
+    int64_t nheld, nsame,
+        nchanged; /* of state: elements, those that are as before, and that should not be */
 };
+
+/* Whether noise moves the element as far. */
+static bool within_spread(const struct walk *walk, int64_t index, double difference)
+{
+    if (!walk->unstable || walk->unstable->at[index] == 0)
+        return false;
+    double spread = (double)walk->unstable->at[index];
+    return isinf(spread) || difference <= SF_SPREAD_FACTOR * spread;
+}
+
+/* State that is not updated at all is not what noise does, however much that does. */
+static void watch_state(struct walk *walk, int64_t length)
+{
+    const struct floats *floats = &walk->floats;
+    if (!floats->before.tensor)
+        return;
+    walk->nheld += length;
+    for (int64_t i = 0; i < length; i++) {
+        walk->nsame += floats->a[i] == floats->c[i];
+        walk->nchanged += floats->b[i] != floats->c[i];
+    }
+}
+
+static bool is_stale(const struct walk *walk)
+{
+    return walk->nheld >= LEAST_STATE && walk->nsame == walk->nheld &&
+           4 * walk->nchanged >= 3 * walk->nheld;
+}
+
+static void excuse(struct walk *walk, double error, int64_t index, int64_t local)
+{
+    walk->nexcused++;
+    keep_worst(&walk->excused, error, index, local);
+}
+
+/* False where the element is excused, or may be: that depends on how many there are. */
+static bool judge(struct walk *walk, double error, double difference, int64_t index, int64_t local)
+{
+    if (within_spread(walk, index, difference)) {
+        if (error <= walk->tolerance)
+            keep_worst(&walk->worst, error, index, local);
+        else
+            excuse(walk, error, index, local);
+        return false;
+    }
+    if (error > walk->tolerance && walk->unstable &&
+        error <= SF_SPREAD_FACTOR * walk->unstable->largest) {
+        walk->nmissed++;
+        walk->missed_squares += difference * difference;
+        keep_worst(&walk->missed, error, index, local);
+        return false;
+    }
+    keep_worst(&walk->worst, error, index, local);
+    return true;
+}
 
 /* Elements from `first` on, which are held from `local` on. */
 static void compare_chunk(struct walk *walk, int64_t local, int64_t first, int64_t length)
 {
     struct floats *floats = &walk->floats;
-    sf_difference *out = walk->out;
-    double allowed = walk->excuses->in->on_average ? SF_LARGEST_TO_MEAN : 1;
     load_chunk(floats, first, length);
     sf_load_f64s(floats->theirs->type->dtype, floats->ours, local, length, floats->a);
     for (int64_t i = 0; i < length; i++) {
-        double error = error_of(walk->excuses, floats, i) / allowed;
-        double difference = error > 0 ? fabs(floats->a[i] - floats->b[i]) : 0;
-        if (error > 0 &&
-            is_excused(walk->excuses, walk->result, first + i, floats->a[i], floats->b[i])) {
-            out->by_moment = out->by_moment || error > out->tolerance;
-            difference = error = 0;
-        }
-        add_square(&walk->differences, difference);
-        if (error > out->error) {
-            out->error = error;
-            out->index = first + i;
-            walk->local = local + i;
-        }
+        double error = error_of(floats, i), difference = fabs(floats->a[i] - floats->b[i]);
+        bool counts = error > 0 && judge(walk, error, difference, first + i, local + i);
+        add_square(&walk->differences, counts ? difference : 0);
+    }
+    watch_state(walk, length);
+}
+
+static void compare_integers(struct walk *walk, const sf_held *held, int64_t local, int64_t first,
+                             int64_t length)
+{
+    const sf_tensor *theirs = walk->floats.theirs;
+    const sf_tensor ours = {.type = theirs->type, .data = (void *)held->data};
+    for (int64_t at = 0; at < length; at++) {
+        int64_t i = local + at, k = first + at;
+        if (sf_get_i64(&ours, i) == sf_get_i64(theirs, k))
+            continue;
+        /* Neighbours above 2^53 look the same as doubles. */
+        double error = fmax(fabs(sf_get_f64(&ours, i) - sf_get_f64(theirs, k)), 1);
+        judge(walk, error, error, k, i);
     }
 }
 
-/* Returns the index of the worst element in what is held. */
-static int64_t compare_floats(const struct excuses *excuses, uint32_t result, sf_held held,
-                              sf_difference *out)
+static bool same_bits(const sf_held *held, const sf_tensor *theirs)
 {
-    const sf_comparison *in = excuses->in;
-    struct walk walk = {.excuses = excuses, .result = result, .out = out};
-    walk.floats.theirs = &in->theirs[result];
-    walk.floats.before = excuses->before[result];
-    walk.floats.ours = held.data;
-    measure_floats(&walk.floats);
-    while (sf_runs_next(&held.runs))
-        for (int64_t at = 0; at < held.runs.count; at += CHUNK)
-            compare_chunk(&walk, held.runs.local + at, held.runs.global + at,
-                          shorter(held.runs.count - at));
-    if (in->on_average)
-        out->error = fmax(out->error, mean_error(&walk.floats, &walk.differences));
-    return walk.local;
+    size_t bytes = sf_dtype_get(theirs->type->dtype)->bytes;
+    return memcmp((const char *)held->data + (size_t)held->runs.local * bytes,
+                  (const char *)theirs->data + (size_t)held->runs.global * bytes,
+                  (size_t)held->runs.count * bytes) == 0;
 }
 
-static int64_t compare_integers(const sf_tensor *theirs, sf_held held, sf_difference *out)
+/* Noise misses an element now and then, where it moves many. */
+static void end_walk(struct walk *walk, sf_difference *out)
 {
-    const sf_tensor ours = {.type = theirs->type, .data = (void *)held.data};
-    int64_t worst = 0;
-    out->tolerance = 0;
-    while (sf_runs_next(&held.runs))
-        for (int64_t at = 0; at < held.runs.count; at++) {
-            int64_t i = held.runs.local + at, k = held.runs.global + at;
-            if (sf_get_i64(&ours, i) == sf_get_i64(theirs, k))
-                continue;
-            double error = fabs(sf_get_f64(&ours, i) - sf_get_f64(theirs, k));
-            /* Neighbours above 2^53 look the same as doubles. */
-            if (error < 1)
-                error = 1;
-            if (error > out->error) {
-                out->error = error;
-                out->index = k;
-                worst = i;
-            }
+    if (walk->nmissed <= (walk->unstable ? walk->unstable->count / SF_UNSTABLE_TO_MISSED : 0)) {
+        walk->nexcused += walk->nmissed;
+    } else {
+        keep_worst(&walk->worst, walk->missed.error, walk->missed.index, walk->missed.local);
+        walk->differences.sum += walk->missed_squares;
+    }
+    if (is_stale(walk))
+        keep_worst(&walk->worst, walk->excused.error, walk->excused.index, walk->excused.local);
+    out->excused = walk->nexcused;
+    out->unstable = walk->unstable ? walk->unstable->count : 0;
+    out->error = walk->worst.error;
+    if (walk->in->on_average && sf_is_float(walk->floats.theirs->type->dtype))
+        out->error = fmax(out->error, mean_error(&walk->floats, &walk->differences));
+}
+
+static void walk_held(struct walk *walk, sf_held held, sf_difference *out)
+{
+    bool is_float = sf_is_float(walk->floats.theirs->type->dtype);
+    walk->floats.ours = held.data;
+    while (sf_runs_next(&held.runs)) {
+        out->differs = out->differs || !same_bits(&held, walk->floats.theirs);
+        for (int64_t at = 0; at < held.runs.count; at += CHUNK) {
+            int64_t length = shorter(held.runs.count - at);
+            if (is_float)
+                compare_chunk(walk, held.runs.local + at, held.runs.global + at, length);
+            else
+                compare_integers(walk, &held, held.runs.local + at, held.runs.global + at, length);
         }
-    return worst;
+    }
 }
 
 const char *sf_result_name(const sf_graph *graph, uint32_t result, sf_arena *arena)
@@ -322,36 +373,48 @@ double sf_badness(const sf_difference *difference)
     return difference->tolerance > 0 ? difference->error / difference->tolerance : (double)INFINITY;
 }
 
-static void compare_result(const struct excuses *excuses, uint32_t i, sf_difference *out)
+static void compare_result(const sf_comparison *in, uint32_t i, struct before before,
+                           sf_difference *out)
 {
-    const sf_comparison *in = excuses->in;
     const sf_tensor *theirs = &in->theirs[i];
     sf_held held = in->held ? in->held[i] : (sf_held){whole_of(theirs->type), in->ours[i].data};
-    out->index = held.runs.global; /* of the first element */
-    int64_t at = sf_is_float(theirs->type->dtype) ? compare_floats(excuses, i, held, out)
-                                                  : compare_integers(theirs, held, out);
+    struct walk walk = {.in = in,
+                        .unstable = in->unstable ? &in->unstable[i] : NULL,
+                        .floats.theirs = theirs,
+                        .worst.index = held.runs.global}; /* of the first element */
+    if (sf_is_float(theirs->type->dtype))
+        measure_floats(in, i, before, &walk.floats);
+    walk.tolerance = out->tolerance = sf_is_float(theirs->type->dtype) ? in->tolerance : 0;
+    walk_held(&walk, held, out);
+    end_walk(&walk, out);
+    out->index = walk.worst.index;
     if (theirs->type->count == 0)
         return;
     const sf_tensor ours = {.type = theirs->type, .data = (void *)held.data};
-    out->ours = sf_get_f64(&ours, at);
+    out->ours = sf_get_f64(&ours, walk.worst.local);
     out->theirs = sf_get_f64(theirs, out->index);
-    out->is_weight = excuses->before[i] != NULL;
+    out->is_weight = before.is_weight;
     if (out->is_weight)
-        out->before = sf_get_f64(excuses->before[i], out->index);
+        out->before = sf_get_f64(before.tensor, out->index);
 }
 
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out)
 {
-    struct excuses excuses;
-    prepare(comparison, arena, &excuses);
+    const struct before *before = find_before(comparison, arena);
     int worst = -1;
     for (uint32_t i = 0; i < comparison->graph->top->nresults; i++) {
-        out[i] = (sf_difference){.name = sf_result_name(comparison->graph, i, arena),
-                                 .tolerance = comparison->tolerances ? comparison->tolerances[i]
-                                                                     : comparison->tolerance};
-        compare_result(&excuses, i, &out[i]);
+        out[i] = (sf_difference){.name = sf_result_name(comparison->graph, i, arena)};
+        compare_result(comparison, i, before[i], &out[i]);
         if (worst < 0 || sf_badness(&out[i]) > sf_badness(&out[worst]))
             worst = (int)i;
     }
     return worst;
+}
+
+bool sf_all_hold(const sf_graph *graph, const sf_difference *differences)
+{
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        if (!sf_difference_holds(&differences[i]))
+            return false;
+    return true;
 }

@@ -2,7 +2,8 @@
 #ifndef SF_API_COMPARE_H
 #define SF_API_COMPARE_H
 
-#include "api/moments.h"
+#include "ir/graph.h"
+#include "ir/tensor.h"
 #include "shard/runs.h"
 #include "sheaf/eval.h"
 
@@ -12,23 +13,37 @@ typedef struct sf_held {
     const void *data;
 } sf_held;
 
+/* What noise does to a result (api/spread.h). */
+typedef struct sf_unstable {
+    const float *at; /* the spread of each element */
+    int64_t count;   /* elements that noise moves past the tolerance */
+    double largest;  /* error that noise makes */
+} sf_unstable;
+
 typedef struct sf_comparison {
     const sf_graph *graph;
     const sf_tensor *arguments;     /* of the step, whole */
     const sf_tensor *ours, *theirs; /* results of it, whole */
     const sf_held *held; /* by result: what is compared instead of all of `ours`; or NULL */
     double tolerance;
-    const double *tolerances; /* by result, instead; or NULL */
-    double noise;             /* see moments.h */
-    bool on_average;          /* judge tensors by quadratic means, single elements less strictly */
+    const sf_unstable *unstable; /* by result; or NULL: there was no noise */
+    bool on_average; /* judge tensors by quadratic means, single elements less strictly */
 } sf_comparison;
 
 /* How many times more an element may differ than its tensor on average. */
 enum { SF_LARGEST_TO_MEAN = 5 };
 
+/* How many times its spread an element may differ, and a loss, where it is by chance in which step runs part; and of how
+ * many elements that noise moves there may be one that noise has missed. */
+enum { SF_SPREAD_FACTOR = 2, SF_LOSS_SPREAD_FACTOR = 8, SF_UNSTABLE_TO_MISSED = 16 };
+
 /* Fills one difference for each result, as include/sheaf/eval.h describes them; names live in the
  * arena. Returns the worst one, -1 when there are no results. */
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out);
+
+/* One for each result, from the spread of its elements; neither `ours` nor `held` is looked at. */
+void sf_find_unstable(const sf_comparison *comparison, float *const *spread, sf_arena *arena,
+                      sf_unstable *out);
 
 /* The result's own name, that of the argument it becomes, or its number. Lives in the arena. */
 const char *sf_result_name(const sf_graph *graph, uint32_t result, sf_arena *arena);
@@ -39,6 +54,9 @@ double sf_badness(const sf_difference *difference);
 /* Whether a difference is within its tolerance. */
 bool sf_difference_holds(const sf_difference *difference);
 
+/* Whether all of them are, one for each result. */
+bool sf_all_hold(const sf_graph *graph, const sf_difference *differences);
+
 /* |ours - theirs| / max(|theirs|, scale); 0 when both are the same infinity or both NaN, an
  * infinity when only one is. */
 double sf_relative_error(double ours, double theirs, double scale);
@@ -48,9 +66,5 @@ bool sf_is_narrow(const sf_graph *graph);
 
 /* What a result may differ by: as given, or, for 0, what rounding does to a step of its kind. */
 double sf_tolerance_of(const sf_graph *graph, double given);
-
-/* Rounding errors of sums, as a fraction of the largest gradient: eight units in the last place of
- * float32 or bfloat16. In float32, gradients that are not zero are far above it. */
-double sf_noise_of(const sf_graph *graph);
 
 #endif

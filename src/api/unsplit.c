@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "ir/name.h"
 #include "train/init.h"
@@ -46,14 +45,20 @@ static sf_status start_from_file(sf_unsplit *run, const char *file, sf_diag *dia
     return SF_OK;
 }
 
-static sf_status start_as_training(sf_unsplit *run, const char *init, const char *data,
-                                   sf_diag *diag)
+static sf_status draw_state(sf_unsplit *run, sf_arena *arena, sf_diag *diag)
+{
+    const char **names = sf_clean_names(run->graph, arena);
+    sf_pieces pieces = sf_pieces_whole(run->graph, arena);
+    sf_holder holder = {.tensors = run->split};
+    sf_init_rules rules;
+    SF_TRY(sf_init_parse(run->init, arena, diag, &rules));
+    return sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, &holder, diag);
+}
+
+static sf_status start_as_training(sf_unsplit *run, const char *data, sf_diag *diag)
 {
     const sf_graph *graph = run->graph;
     const char **names = sf_clean_names(graph, &run->arena);
-    sf_pieces pieces = sf_pieces_whole(graph, &run->arena);
-    sf_holder holder = {.tensors = run->split};
-    sf_init_rules rules;
     sf_data_options options = {.source = data ? data : "synthetic", .seed = run->seed};
     bool any = false;
     run->wanted = SF_ARRAY(&run->arena, graph->top->narguments, bool);
@@ -62,21 +67,21 @@ static sf_status start_as_training(sf_unsplit *run, const char *init, const char
             !sf_argument_is_kept(&graph->arguments[i]) && graph->arguments[i].role != SF_ROLE_KEY;
         any = any || run->wanted[i];
     }
-    SF_TRY(sf_init_parse(init, &run->arena, diag, &rules));
-    SF_TRY(sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, &holder, diag));
+    SF_TRY(draw_state(run, &run->arena, diag));
     if (!any)
         options.source = NULL;
     return sf_data_open(graph, (const char *const *)names, run->wanted, &options, diag, &run->data);
 }
 
-sf_status sf_unsplit_open(const sf_graph *graph, const char *file, const char *init,
-                          const char *data, sf_diag *diag, sf_unsplit *out)
+sf_status sf_unsplit_open(const sf_graph *graph, const sf_verify_options *options, sf_diag *diag,
+                          sf_unsplit *out)
 {
-    *out = (sf_unsplit){.graph = graph};
+    *out = (sf_unsplit){.graph = graph, .init = options->init, .seed = options->seed};
     SF_TRY(sf_find_loss(graph, diag, &out->loss));
     SF_TRY(sf_check_state(graph, diag));
     make_tensors(out);
-    SF_TRY(file ? start_from_file(out, file, diag) : start_as_training(out, init, data, diag));
+    SF_TRY(options->against ? start_from_file(out, options->against, diag)
+                            : start_as_training(out, options->data, diag));
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].next != SF_NONE)
             copy_tensor(&out->split[i], &out->own[i]);
@@ -122,6 +127,16 @@ void sf_unsplit_follow(sf_unsplit *run, const sf_tensor *results)
     follow(run->graph, results, run->split);
 }
 
+sf_status sf_unsplit_restart(sf_unsplit *run, sf_arena *scratch, sf_diag *diag)
+{
+    if (!run->has_file)
+        return draw_state(run, scratch, diag);
+    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
+        if (run->graph->arguments[i].next != SF_NONE)
+            copy_tensor(&run->replay.arguments[i], &run->split[i]);
+    return SF_OK;
+}
+
 /* The results, which may be the engine's arguments now. */
 static sf_status take_results(const sf_unsplit *run, sf_tensor *out, sf_diag *diag)
 {
@@ -130,25 +145,7 @@ static sf_status take_results(const sf_unsplit *run, sf_tensor *out, sf_diag *di
     return SF_OK;
 }
 
-/* Every float by a unit in the last place, up or down. */
-static void shake(const sf_tensor *tensor, uint64_t seed)
-{
-    enum { CHUNK = 1024 };
-    double values[CHUNK];
-    sf_dtype dtype = tensor->type->dtype;
-    if (!sf_is_float(dtype))
-        return;
-    double unit = ldexp(1, -sf_dtype_get(dtype)->mantissa);
-    for (int64_t first = 0; first < tensor->type->count; first += CHUNK) {
-        int64_t rest = tensor->type->count - first, length = rest < CHUNK ? rest : CHUNK;
-        sf_load_f64s(dtype, tensor->data, first, length, values);
-        for (int64_t i = 0; i < length; i++)
-            values[i] *= sf_hash_mix(seed, (uint64_t)(first + i)) & 1 ? 1 + unit : 1 - unit;
-        sf_store_f64s(dtype, tensor->data, first, length, values);
-    }
-}
-
-static sf_status evaluate_unsplit(const sf_unsplit *run, const sf_tensor *arguments, bool shaken,
+static sf_status evaluate_unsplit(const sf_unsplit *run, const sf_tensor *arguments,
                                   sf_tensor *results, sf_diag *diag)
 {
     sf_engine *engine = run->runner.engine;
@@ -156,8 +153,6 @@ static sf_status evaluate_unsplit(const sf_unsplit *run, const sf_tensor *argume
         sf_tensor to;
         SF_TRY(sf_engine_lend(engine, i, true, diag, &to));
         copy_tensor(&arguments[i], &to);
-        if (shaken)
-            shake(&to, i);
         SF_TRY(sf_engine_give_back(engine, i, diag));
     }
     SF_TRY(sf_engine_step(engine, diag));
@@ -178,38 +173,14 @@ static double go_on(const sf_unsplit *run, const sf_tensor *results, const sf_te
     return loss;
 }
 
-static sf_status step_shaken(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
-{
-    SF_TRY(evaluate_unsplit(run, run->split, true, results, diag));
-    keep_results(run, results, run->shaken);
-    if (!same)
-        SF_TRY(evaluate_unsplit(run, run->drifted, false, results, diag));
-    run->drifted_loss = go_on(run, results, run->drifted);
-    return SF_OK;
-}
-
 static sf_status step_both(sf_unsplit *run, bool same, sf_tensor *results, sf_diag *diag)
 {
-    SF_TRY(evaluate_unsplit(run, run->split, false, results, diag));
+    SF_TRY(evaluate_unsplit(run, run->split, results, diag));
     keep_results(run, results, run->theirs);
     if (!same)
-        SF_TRY(evaluate_unsplit(run, run->own, false, results, diag));
+        SF_TRY(evaluate_unsplit(run, run->own, results, diag));
     run->own_loss = go_on(run, results, run->own);
-    return run->shakes ? step_shaken(run, same, results, diag) : SF_OK;
-}
-
-void sf_unsplit_shake(sf_unsplit *run)
-{
-    const sf_block *top = run->graph->top;
-    run->shakes = true;
-    run->shaken = SF_ARRAY(&run->arena, top->nresults, sf_tensor);
-    run->drifted = SF_ARRAY(&run->arena, top->narguments, sf_tensor);
-    for (uint32_t i = 0; i < top->nresults; i++)
-        run->shaken[i] = new_tensor(&run->arena, run->theirs[i].type);
-    for (uint32_t i = 0; i < top->narguments; i++)
-        run->drifted[i] = run->graph->arguments[i].next == SF_NONE
-                              ? run->split[i]
-                              : new_tensor(&run->arena, run->split[i].type);
+    return SF_OK;
 }
 
 sf_status sf_unsplit_step(sf_unsplit *run, bool same, sf_diag *diag)

@@ -2,6 +2,7 @@
 #ifndef SF_API_VERIFY_H
 #define SF_API_VERIFY_H
 
+#include "local/local.h"
 #include "plan/plan.h"
 #include "sheaf/eval.h"
 
@@ -12,10 +13,20 @@ typedef struct sf_owned_report {
 } sf_owned_report;
 
 /* Sets `passed`; SF_EWRONG with a message when a result or a loss is past its tolerance. */
-sf_status sf_judge(sf_verify_report *report, double loss_tolerance, sf_diag *diag);
+sf_status sf_judge(sf_verify_report *report, sf_diag *diag);
 
-/* sf_verify_plan with a reference of its own, whose arguments and results have the same types. */
-sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, const sf_plan *plan,
-                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out);
+/* What sf_verify_plan does, and what tests make of it. */
+typedef struct sf_trial {
+    const sf_graph
+        *reference; /* runs unsplit; its arguments and results have the types of the other's */
+    const sf_graph *graph;
+    const sf_plan *plan;
+    /* Or NULL: changes what a rank runs, as a mistake would. */
+    void (*spoil)(void *context, sf_local *local, int rank);
+    void *context;
+} sf_trial;
+
+sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *options, sf_diag *diag,
+                          sf_verify_report **out);
 
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "api/compare.h"
+#include "api/findings.h"
 #include "api/options.h"
+#include "api/spread.h"
 #include "api/unsplit.h"
 #include "api/verify.h"
 #include "api/world.h"
@@ -20,17 +22,9 @@
 /* A shrunk step is tried for fewer: every step is judged by itself. */
 enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };
 
-/* A shrunk step may be badly conditioned, so what is allowed follows from what rounding does to it: this
- * many times the effect of one unit in the last place of the arguments, because every op rounds; and never
- * so much that a forgotten sum, or a piece in the wrong place, which show in the first digit, would pass. */
-#define NOISE_FACTOR 16
-#define MOST_TOLERANCE 0.1
-#define MOST_LOSS_TOLERANCE 0.05
-
 /* What the ranks of this process share. */
 struct shared {
-    const sf_graph *graph, *reference;
-    const sf_plan *plan;
+    sf_trial trial;
     sf_verify_options options;
     sf_diag *diag;
     sf_threads *pool;        /* of the unsplit run */
@@ -38,8 +32,9 @@ struct shared {
     sf_unsplit unsplit;      /* the leader writes, the others read after the next agreement */
     const sf_program *first; /* the leader's, of its split run, written like `unsplit` */
     sf_tensor *ours;         /* results of the last step, put together from all ranks */
-    double *tolerances;      /* of the last step by result, written like `unsplit` */
-    double loss_noise;       /* the largest so far */
+    sf_spread spread;        /* of the step at hand, written like `unsplit` */
+    sf_unstable *unstable;   /* by result, from the spread */
+    double *loss_spread;     /* by step, relative; likewise */
     int steps;
     sf_owned_report *out; /* the leader fills it in */
 };
@@ -56,12 +51,13 @@ struct rank {
     sf_runner runner;
     sf_held *held;        /* by result */
     sf_difference *worst; /* by result, of the steps so far */
-    double loss_error;
+    int nlosses;
+    double *losses, *expected;
 };
 
 static const sf_layout *result_layout(const struct rank *r, uint32_t result)
 {
-    return &r->shared->plan->results[result];
+    return &r->shared->trial.plan->results[result];
 }
 
 static sf_status agree(struct rank *r, sf_status status, const char *what)
@@ -72,20 +68,22 @@ static sf_status agree(struct rank *r, sf_status status, const char *what)
 static sf_status start_unsplit(struct rank *r)
 {
     struct shared *shared = r->shared;
-    sf_runner_options options = {.engine = shared->options.engine,
-                                 .with = {.pool = shared->pool, .memory = shared->memory}};
-    return sf_runner_open(shared->reference, &options, r->diag, &shared->unsplit.runner);
+    return sf_runner_open(shared->trial.reference, &shared->spread.options, r->diag,
+                          &shared->unsplit.runner);
 }
 
 static sf_status start_split(struct rank *r)
 {
     struct shared *shared = r->shared;
     sf_runner_options options = {
-        .mesh = &shared->plan->mesh,
+        .mesh = &shared->trial.plan->mesh,
         .rank = r->pieces.rank,
         .check = shared->options.check,
         .with = {.pool = r->pool, .memory = shared->memory, .comm = r->comm}};
-    SF_TRY(sf_local_new(shared->graph, shared->plan, r->pieces.rank, r->diag, &r->local));
+    SF_TRY(
+        sf_local_new(shared->trial.graph, shared->trial.plan, r->pieces.rank, r->diag, &r->local));
+    if (shared->trial.spoil)
+        shared->trial.spoil(shared->trial.context, r->local, r->pieces.rank);
     SF_TRY(sf_runner_open(r->local->graph, &options, r->diag, &r->runner));
     if (r->leads)
         shared->first = r->runner.program;
@@ -105,10 +103,11 @@ static sf_status cut_argument(const struct rank *r, uint32_t argument)
 static sf_status get_ready(struct rank *r)
 {
     struct shared *shared = r->shared;
-    const sf_block *top = shared->graph->top;
+    const sf_block *top = shared->trial.graph->top;
     SF_TRY(agree(r, r->leads ? start_unsplit(r) : SF_OK, "starting the unsplit run"));
     int rank = sf_comm_rank(r->comm);
-    r->pieces = (sf_pieces){shared->graph, shared->plan->mesh, rank, shared->plan->arguments};
+    r->pieces = (sf_pieces){shared->trial.graph, shared->trial.plan->mesh, rank,
+                            shared->trial.plan->arguments};
     SF_TRY(agree(r, start_split(r), "starting the split run"));
     if (shared->options.check)
         SF_TRY(sf_program_match(shared->first, r->runner.program, r->diag));
@@ -116,12 +115,14 @@ static sf_status get_ready(struct rank *r)
         SF_TRY(cut_argument(r, i));
     r->held = SF_ARRAY(&r->arena, top->nresults, sf_held);
     r->worst = SF_ARRAY(&r->arena, top->nresults, sf_difference);
+    r->losses = SF_ARRAY(&r->arena, shared->steps, double);
+    r->expected = SF_ARRAY(&r->arena, shared->steps, double);
     return SF_OK;
 }
 
 static sf_status run_split(struct rank *r)
 {
-    const sf_graph *graph = r->shared->graph;
+    const sf_graph *graph = r->shared->trial.graph;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].next == SF_NONE)
             SF_TRY(cut_argument(r, i));
@@ -136,20 +137,10 @@ static sf_status run_split(struct rank *r)
     return SF_OK;
 }
 
-static sf_status all_ranks(struct rank *r, sf_transfer *transfer)
-{
-    int size = sf_comm_size(r->comm), *ranks = SF_ARRAY(&r->scratch, size, int);
-    sf_group *world;
-    for (int i = 0; i < size; i++)
-        ranks[i] = i;
-    SF_TRY(sf_comm_group(r->comm, ranks, size, r->diag, &world));
-    return sf_comm_run(world, transfer, r->diag);
-}
-
 static sf_status put_together(struct rank *r)
 {
-    const sf_graph *graph = r->shared->graph;
-    sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->plan->results};
+    const sf_graph *graph = r->shared->trial.graph;
+    sf_pieces results = {graph, r->pieces.mesh, r->pieces.rank, r->shared->trial.plan->results};
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
         const sf_tensor *whole = &r->shared->ours[i];
         SF_TRY(sf_pieces_join(&results, i, r->held[i].data, whole->type, whole->data, r->comm,
@@ -158,71 +149,73 @@ static sf_status put_together(struct rank *r)
     return SF_OK;
 }
 
-static double loss_tolerance_of(const struct shared *shared)
-{
-    if (shared->options.loss_tolerance > 0)
-        return shared->options.loss_tolerance;
-    double least = sf_is_narrow(shared->graph) ? 2e-2 : 1e-5;
-    return fmax(least, fmin(NOISE_FACTOR * shared->loss_noise, MOST_LOSS_TOLERANCE));
-}
-
 static sf_comparison comparison_of(const struct shared *shared)
 {
     return (sf_comparison){
-        .graph = shared->graph,
+        .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = sf_tolerance_of(shared->graph, shared->options.tolerance),
-        .noise = sf_noise_of(shared->graph),
-        .on_average = sf_is_narrow(shared->graph),
+        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance),
+        .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
+        .on_average = sf_is_narrow(shared->trial.graph),
     };
 }
 
-/* What rounding does to the step at hand, and so what is allowed. */
-static void measure_noise(struct rank *r)
+/* The leader: another pair of noisy runs from the state at hand. */
+static sf_status add_noise(struct rank *r)
 {
     struct shared *shared = r->shared;
-    uint32_t count = shared->graph->top->nresults;
-    if (!shared->unsplit.shakes)
-        return;
+    SF_TRY(
+        sf_spread_widen(&shared->spread, shared->unsplit.split, shared->unsplit.theirs, r->diag));
     sf_comparison comparison = comparison_of(shared);
-    comparison.ours = shared->unsplit.shaken;
-    sf_difference *differences = SF_ARRAY(&r->scratch, count, sf_difference);
-    sf_compare(&comparison, &r->scratch, differences);
-    for (uint32_t i = 0; i < count; i++)
-        shared->tolerances[i] =
-            fmax(comparison.tolerance, fmin(NOISE_FACTOR * differences[i].error, MOST_TOLERANCE));
-    double noise =
-        sf_relative_error(shared->unsplit.drifted_loss, shared->unsplit.own_loss, 0x1p-126);
-    shared->loss_noise = fmax(shared->loss_noise, noise);
+    sf_find_unstable(&comparison, shared->spread.at, &r->scratch, shared->unstable);
+    return SF_OK;
+}
+
+/* Of all ranks, each with what it holds. What differs past the tolerance is looked at with noise, until that explains
+ * it or has been tried often enough; where nothing does, there is none. */
+static sf_status compare_held(struct rank *r, sf_difference *differences)
+{
+    struct shared *shared = r->shared;
+    for (int pairs = 0;; pairs++) {
+        sf_comparison comparison = comparison_of(shared);
+        comparison.ours = shared->ours;
+        comparison.held = r->held;
+        sf_compare(&comparison, &r->scratch, differences);
+        bool more = !sf_all_hold(shared->trial.graph, differences) && pairs < SF_SPREAD_PAIRS &&
+                    !(shared->options.tolerance > 0);
+        SF_TRY(sf_agree_any(r->comm, SF_OK, "comparing results", r->diag, &more));
+        if (!more)
+            return SF_OK;
+        SF_TRY(agree(r, r->leads ? add_noise(r) : SF_OK, "a step with noise"));
+    }
+}
+
+static void keep_worst(struct rank *r, sf_difference *differences, int step)
+{
+    for (uint32_t i = 0; i < r->shared->trial.graph->top->nresults; i++) {
+        differences[i].step = step;
+        if (step == 0)
+            r->worst[i] = differences[i];
+        sf_keep_worse(&r->worst[i], &differences[i]);
+    }
 }
 
 static sf_status compare(struct rank *r, int step)
 {
     const struct shared *shared = r->shared;
-    uint32_t count = shared->graph->top->nresults;
-    sf_comparison comparison = comparison_of(shared);
-    comparison.ours = shared->ours;
-    comparison.held = r->held;
-    comparison.tolerances = shared->tolerances;
+    uint32_t count = shared->trial.graph->top->nresults;
     sf_difference *differences = SF_ARRAY(&r->scratch, count, sf_difference);
-    sf_compare(&comparison, &r->scratch, differences);
-    for (uint32_t i = 0; i < count; i++) {
-        bool excused = differences[i].by_moment || r->worst[i].by_moment;
-        differences[i].step = step;
-        if (step == 0 || sf_badness(&differences[i]) > sf_badness(&r->worst[i]))
-            r->worst[i] = differences[i];
-        r->worst[i].by_moment = excused;
-    }
     sf_tensor loss;
+    SF_TRY(compare_held(r, differences));
+    keep_worst(r, differences, step);
     SF_TRY(sf_engine_see(r->runner.engine, shared->unsplit.loss, r->diag, &loss));
-    double ours = sf_get_f64(&loss, 0);
-    double error = sf_relative_error(ours, shared->unsplit.own_loss, 0x1p-126);
-    if (!(error <= r->loss_error))
-        r->loss_error = error;
+    r->losses[step] = sf_get_f64(&loss, 0);
+    r->expected[step] = shared->unsplit.own_loss;
+    r->nlosses = step + 1;
     if (r->leads) {
-        shared->out->report.losses[step] = ours;
-        shared->out->report.expected_losses[step] = shared->unsplit.own_loss;
+        shared->out->report.losses[step] = r->losses[step];
+        shared->out->report.expected_losses[step] = r->expected[step];
     }
     return SF_OK;
 }
@@ -252,10 +245,10 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
     SF_TRY(agree(r, status, "the batch of a step"));
     SF_TRY(agree(r, run_split(r), "a step"));
     SF_TRY(put_together(r));
-    if (r->leads)
+    if (r->leads) {
+        sf_spread_clear(&shared->spread);
         status = sf_unsplit_step(&shared->unsplit, step == 0, r->diag);
-    if (r->leads && status == SF_OK)
-        measure_noise(r);
+    }
     SF_TRY(agree(r, status, "the step of the unsplit run"));
     SF_TRY(agree(r, compare(r, step), "comparing results"));
     if (r->leads)
@@ -263,77 +256,55 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
     return tell_step(r, step, stop);
 }
 
-/* A difference as it goes to the other ranks. */
-enum { ERROR, INDEX, OURS, THEIRS, BEFORE, TOLERANCE, BY_MOMENT, STEP, FIELDS };
-
-static void pack(const sf_difference *from, double *to)
+/* The leader: the spread of losses of runs that have noise in every step. */
+static sf_status spread_losses(struct rank *r, sf_tensor *results)
 {
-    to[ERROR] = from->error;
-    to[INDEX] = (double)from->index;
-    to[OURS] = from->ours;
-    to[THEIRS] = from->theirs;
-    to[BEFORE] = from->before;
-    to[TOLERANCE] = from->tolerance;
-    to[BY_MOMENT] = from->by_moment;
-    to[STEP] = from->step;
-}
-
-static void unpack(const double *from, sf_difference *to)
-{
-    to->error = from[ERROR];
-    to->index = (int64_t)from[INDEX];
-    to->ours = from[OURS];
-    to->theirs = from[THEIRS];
-    to->before = from[BEFORE];
-    to->tolerance = from[TOLERANCE];
-    to->by_moment = from[BY_MOMENT] != 0;
-    to->step = (int)from[STEP];
-}
-
-/* What all ranks found: for each result what is worst, of equals on the first rank. */
-static void merge(const struct rank *r, const double *found, size_t each)
-{
-    sf_verify_report *report = &r->shared->out->report;
-    for (int rank = 0; rank < report->ranks; rank++) {
-        const double *at = found + (size_t)rank * each;
-        for (int i = 0; i < report->nresults; i++) {
-            sf_difference *worst = &report->results[i];
-            sf_difference next = {.name = worst->name, .rank = rank};
-            next.is_weight = r->worst[i].is_weight;
-            unpack(at + (size_t)i * FIELDS, &next);
-            next.by_moment = next.by_moment || worst->by_moment;
-            if (rank == 0 || sf_badness(&next) > sf_badness(worst))
-                *worst = next;
-            worst->by_moment = next.by_moment;
+    struct shared *shared = r->shared;
+    for (int run = 0; run < 2 * SF_SPREAD_PAIRS; run++) {
+        SF_TRY(sf_unsplit_restart(&shared->unsplit, &r->scratch, r->diag));
+        for (int step = 0; step < r->nlosses; step++) {
+            SF_TRY(sf_unsplit_batch(&shared->unsplit, step, r->diag));
+            SF_TRY(sf_spread_run(&shared->spread, shared->unsplit.split, run, results, r->diag));
+            double loss = sf_get_f64(&results[shared->unsplit.loss], 0);
+            double error = sf_relative_error(loss, r->expected[step], 0x1p-126);
+            shared->loss_spread[step] = fmax(shared->loss_spread[step], error);
+            sf_unsplit_follow(&shared->unsplit, results);
         }
-        if (!(at[each - 1] <= report->loss_error))
-            report->loss_error = at[each - 1];
     }
-    for (int i = 0; i < report->nresults; i++)
-        if (report->worst < 0 ||
-            sf_badness(&report->results[i]) > sf_badness(&report->results[report->worst]))
-            report->worst = i;
+    return SF_OK;
+}
+
+static sf_finding worst_loss(const struct rank *r)
+{
+    const struct shared *shared = r->shared;
+    double given = shared->options.loss_tolerance;
+    double plain = given > 0 ? given : sf_is_narrow(shared->trial.graph) ? 2e-2 : 1e-5;
+    return sf_worst_loss(r->nlosses, r->losses, r->expected, shared->loss_spread, plain);
+}
+
+static sf_status judge_losses(struct rank *r, sf_finding *out)
+{
+    const struct shared *shared = r->shared;
+    *out = worst_loss(r);
+    bool noise = out->error > out->tolerance && !(shared->options.loss_tolerance > 0);
+    SF_TRY(sf_agree_any(r->comm, SF_OK, "comparing losses", r->diag, &noise));
+    if (!noise)
+        return SF_OK;
+    sf_tensor *results = SF_ARRAY(&r->scratch, shared->trial.graph->top->nresults, sf_tensor);
+    SF_TRY(agree(r, r->leads ? spread_losses(r, results) : SF_OK, "runs with noise"));
+    *out = worst_loss(r);
+    return SF_OK;
 }
 
 static sf_status share_findings(struct rank *r)
 {
-    uint32_t count = r->shared->graph->top->nresults;
-    size_t each = (size_t)count * FIELDS + 1;
-    double *mine = SF_ARRAY(&r->scratch, each, double);
-    double *found = SF_ARRAY(&r->scratch, each * (size_t)sf_comm_size(r->comm), double);
-    for (uint32_t i = 0; i < count; i++)
-        pack(&r->worst[i], mine + (size_t)i * FIELDS);
-    mine[each - 1] = r->loss_error;
-    sf_transfer_part part = {.in = mine, .out = found, .count = (int64_t)each};
-    sf_transfer gather = {.kind = SF_ALL_GATHER,
-                          .dtype = SF_F64,
-                          .nparts = 1,
-                          .parts = &part,
-                          .what = "what the ranks found"};
-    SF_TRY(all_ranks(r, &gather));
-    if (r->leads)
-        merge(r, found, each);
-    return SF_OK;
+    sf_finding loss;
+    SF_TRY(judge_losses(r, &loss));
+    sf_verify_report *report = r->leads ? &r->shared->out->report : NULL;
+    if (report)
+        report->noisy_runs = r->shared->spread.runs;
+    return sf_findings_share(r->comm, r->shared->trial.graph->top->nresults, r->worst, loss,
+                             &r->scratch, r->diag, report);
 }
 
 static sf_status verify_rank(struct rank *r)
@@ -348,6 +319,12 @@ static sf_status verify_rank(struct rank *r)
     return share_findings(r);
 }
 
+static void close_unsplit(struct shared *shared)
+{
+    sf_runner_close(&shared->unsplit.runner);
+    sf_spread_close(&shared->spread);
+}
+
 static sf_status guarded_rank(void *context)
 {
     struct rank *r = context;
@@ -355,7 +332,7 @@ static sf_status guarded_rank(void *context)
     sf_runner_close(&r->runner);
     sf_local_free(r->local);
     if (r->leads)
-        sf_runner_close(&r->shared->unsplit.runner);
+        close_unsplit(r->shared);
     sf_arena_free(&r->arena);
     sf_arena_free(&r->scratch);
     return status;
@@ -387,20 +364,20 @@ static sf_status choose_steps(struct shared *shared)
     return SF_OK;
 }
 
-/* Before anything is drawn: the unsplit step and the ranks run beside each other. */
+/* Before anything is drawn: the unsplit step, the same with noise, and the ranks are there beside each other. */
 static sf_status check_size(struct shared *shared)
 {
-    const sf_block *top = shared->graph->top;
+    const sf_block *top = shared->trial.graph->top;
     int64_t bytes = 0;
     for (uint32_t i = 0; i < top->narguments; i++)
-        bytes += sf_type_bytes(sf_type_of(shared->graph, top->arguments[i]));
-    shared->memory = sf_rank_memory(0, sf_plan_ranks(shared->plan) + 1);
+        bytes += sf_type_bytes(sf_type_of(shared->trial.graph, top->arguments[i]));
+    shared->memory = sf_rank_memory(0, sf_plan_ranks(shared->trial.plan) + 2);
     if (shared->memory == 0 || bytes <= shared->memory)
         return SF_OK;
     sf_fail(shared->diag, SF_ENOMEM, SF_NOWHERE,
             "the arguments of the step alone are %" PRId64
             " bytes; the unsplit step and each of %d ranks can have %" PRId64 " here",
-            bytes, sf_plan_ranks(shared->plan), shared->memory);
+            bytes, sf_plan_ranks(shared->trial.plan), shared->memory);
     return sf_hint(shared->diag, "--shrink compares at reduced dimensions");
 }
 
@@ -408,19 +385,20 @@ static sf_status check_size(struct shared *shared)
 static sf_status prepare(void *context)
 {
     struct shared *shared = context;
-    uint32_t count = shared->graph->top->nresults;
-    SF_TRY(sf_plan_expect(shared->plan, shared->graph, shared->diag));
+    uint32_t count = shared->trial.graph->top->nresults;
+    SF_TRY(sf_plan_expect(shared->trial.plan, shared->trial.graph, shared->diag));
     SF_TRY(check_size(shared));
-    SF_TRY(sf_unsplit_open(shared->reference, shared->options.against, shared->options.init,
-                           shared->options.data, shared->diag, &shared->unsplit));
+    SF_TRY(
+        sf_unsplit_open(shared->trial.reference, &shared->options, shared->diag, &shared->unsplit));
     SF_TRY(choose_steps(shared));
-    if (shared->options.shrunk && !(shared->options.tolerance > 0)) {
-        shared->tolerances = SF_ARRAY(&shared->unsplit.arena, count, double);
-        sf_unsplit_shake(&shared->unsplit);
-    }
+    sf_runner_options options = {.engine = shared->options.engine,
+                                 .with = {.pool = shared->pool, .memory = shared->memory}};
+    sf_spread_init(shared->trial.reference, &options, &shared->unsplit.arena, &shared->spread);
+    shared->unstable = SF_ARRAY(&shared->unsplit.arena, count, sf_unstable);
+    shared->loss_spread = SF_ARRAY(&shared->unsplit.arena, shared->steps, double);
     shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
     for (uint32_t i = 0; i < count; i++) {
-        const sf_type *type = sf_result_type(shared->graph, i);
+        const sf_type *type = sf_result_type(shared->trial.graph, i);
         shared->ours[i] = (sf_tensor){
             .type = type,
             .data = sf_arena_alloc(&shared->unsplit.arena, (size_t)sf_type_bytes(type))};
@@ -432,9 +410,9 @@ static sf_status prepare(void *context)
                            .worst = -1,
                            .losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
-                           .ranks = sf_plan_ranks(shared->plan)};
+                           .ranks = sf_plan_ranks(shared->trial.plan)};
     for (uint32_t i = 0; i < count; i++)
-        out->report.results[i].name = sf_result_name(shared->graph, i, &out->arena);
+        out->report.results[i].name = sf_result_name(shared->trial.graph, i, &out->arena);
     return SF_OK;
 }
 
@@ -452,14 +430,13 @@ static sf_status run_ranks(struct shared *shared, sf_verify_report **out)
     }
     *out = report;
     /* One of several processes says it for all. */
-    return sf_judge(report, loss_tolerance_of(shared), report->rank == 0 ? shared->diag : NULL);
+    return sf_judge(report, report->rank == 0 ? shared->diag : NULL);
 }
 
-sf_status sf_verify_split(const sf_graph *reference, const sf_graph *graph, const sf_plan *plan,
-                          const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
+sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *options, sf_diag *diag,
+                          sf_verify_report **out)
 {
-    struct shared shared = {
-        .graph = graph, .reference = reference, .plan = plan, .options = *options, .diag = diag};
+    struct shared shared = {.trial = *trial, .options = *options, .diag = diag};
     *out = NULL;
     if (options->tolerance < 0 || options->loss_tolerance < 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
@@ -481,5 +458,6 @@ sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
     sf_verify_options own;
     *out = NULL;
     SF_TRY(sf_options_take(options, &own, sizeof own, diag));
-    return sf_verify_split(graph, graph, plan, &own, diag, out);
+    sf_trial trial = {.reference = graph, .graph = graph, .plan = plan};
+    return sf_verify_trial(&trial, &own, diag, out);
 }

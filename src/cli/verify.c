@@ -38,15 +38,10 @@ static int next_largest(const sf_verify_report *report, int below)
 
 static void print_results(const sf_verify_report *report)
 {
-    int by_moment = 0;
-    for (int i = 0; i < report->nresults; i++)
-        by_moment += report->results[i].by_moment;
     printf("results: %d compared", report->nresults);
     if (report->ranks > 0)
         printf(" in %d step%s on %d rank%s", report->nlosses, report->nlosses == 1 ? "" : "s",
                report->ranks, report->ranks == 1 ? "" : "s");
-    if (by_moment > 0)
-        printf(", %d with elements that differ by the noise of a gradient near zero", by_moment);
     printf("\n  %-10s %13s %13s  %s\n", "error", "ours", "expected", "where");
     int at = next_largest(report, -1);
     char name[SF_CLI_SHOWN];
@@ -61,29 +56,80 @@ static void print_results(const sf_verify_report *report)
     }
 }
 
+static int64_t count_unstable(const sf_verify_report *report, int *results)
+{
+    int64_t elements = 0;
+    *results = 0;
+    for (int i = 0; i < report->nresults; i++) {
+        elements += report->results[i].unstable;
+        *results += report->results[i].unstable > 0;
+    }
+    return elements;
+}
+
+static void print_unstable(const sf_verify_report *report)
+{
+    int results, shown = 0;
+    int64_t elements = count_unstable(report, &results);
+    char name[SF_CLI_SHOWN];
+    if (elements == 0)
+        return;
+    printf("unstable: %" PRId64
+           " element%s of %d result%s, which noise of the size of rounding moves "
+           "past the tolerance\n  %-10s %13s  %s\n",
+           elements, elements == 1 ? "" : "s", results, results == 1 ? "" : "s", "elements",
+           "excused", "where");
+    /* Those first that something is excused of. */
+    for (int i = 0; i < 2 * report->nresults && shown < MOST_SHOWN; i++) {
+        const sf_difference *result = &report->results[i % report->nresults];
+        if (result->unstable == 0 || (result->excused > 0) != (i < report->nresults))
+            continue;
+        printf("  %-10" PRId64 " %13" PRId64 "  %s\n", result->unstable, result->excused,
+               sf_cli_shown(result->name, name));
+        shown++;
+    }
+    if (shown < results)
+        printf("  and %d more\n", results - shown);
+}
+
 static void print_losses(const sf_verify_report *report)
 {
     printf("losses: %d compared\n  %-10s %13s %13s  %s\n", report->nlosses, "error", "ours",
            "expected", "step");
     for (int i = 0; i < report->nlosses; i++) {
-        double expected = report->expected_losses[i];
-        printf("  %-10.2e %13.9g %13.9g  %d\n", fabs(report->losses[i] - expected) / fabs(expected),
-               report->losses[i], expected, i);
+        double ours = report->losses[i], expected = report->expected_losses[i];
+        double error = ours == expected ? 0 : fabs(ours - expected) / fabs(expected);
+        printf("  %-10.2e %13.9g %13.9g  %d\n", error, ours, expected, i);
     }
+}
+
+/* An error of 0 may be that of elements that are excused, or of signs of zeros: only equal bits are no error. */
+static void print_worst(const sf_verify_report *report)
+{
+    const sf_difference *worst = &report->results[report->worst];
+    char name[SF_CLI_SHOWN];
+    bool differs = false;
+    for (int i = 0; i < report->nresults; i++)
+        differs = differs || report->results[i].differs;
+    if (!differs)
+        printf(", all bits equal (tolerance %g)", worst->tolerance);
+    else if (worst->error > 0)
+        printf(", largest error %.2e at %s (tolerance %g)", worst->error,
+               sf_cli_shown(worst->name, name), worst->tolerance);
+    else
+        printf(", no error but in unstable elements and signs of zeros (tolerance %g)",
+               worst->tolerance);
 }
 
 static void print_report(const sf_verify_report *report)
 {
     print_results(report);
+    print_unstable(report);
     if (report->nlosses > 0)
         print_losses(report);
     printf("verify: %s", report->passed ? "passed" : "FAILED");
-    if (report->worst >= 0) {
-        const sf_difference *worst = &report->results[report->worst];
-        char name[SF_CLI_SHOWN];
-        printf(", largest error %.2e at %s (tolerance %g)", worst->error,
-               sf_cli_shown(worst->name, name), worst->tolerance);
-    }
+    if (report->worst >= 0)
+        print_worst(report);
     if (report->nlosses > 0)
         printf(", losses within %.2e", report->loss_error);
     putchar('\n');
@@ -100,11 +146,30 @@ static void put_result(sf_json_writer *json, const sf_difference *result, bool s
     sf_json_add_double(json, "expected", result->theirs);
     if (result->is_weight)
         sf_json_add_double(json, "before", result->before);
-    sf_json_add_bool(json, "by_moment", result->by_moment);
+    sf_json_add_bool(json, "differs", result->differs);
+    sf_json_add_int(json, "unstable", result->unstable);
+    sf_json_add_int(json, "excused", result->excused);
     if (split) {
         sf_json_add_int(json, "step", result->step);
         sf_json_add_int(json, "rank", result->rank);
     }
+    sf_json_end_object(json);
+}
+
+/* Which results have unstable elements, and how many. */
+static void put_unstable(sf_json_writer *json, const sf_verify_report *report)
+{
+    int results;
+    sf_json_key(json, "unstable");
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "elements", count_unstable(report, &results));
+    sf_json_add_int(json, "noisy_runs", report->noisy_runs);
+    sf_json_key(json, "results");
+    sf_json_begin_array(json);
+    for (int i = 0; i < report->nresults; i++)
+        if (report->results[i].unstable > 0)
+            sf_json_put_string(json, report->results[i].name);
+    sf_json_end_array(json);
     sf_json_end_object(json);
 }
 
@@ -130,6 +195,7 @@ static sf_status print_verify_json(void *context)
         put_result(&json, &report->results[report->worst], report->ranks > 0);
     else
         sf_json_put_null(&json);
+    put_unstable(&json, report);
     sf_json_add_double(&json, "loss_error", report->loss_error);
     sf_json_add_double(&json, "loss_tolerance", report->loss_tolerance);
     sf_json_key(&json, "losses");
@@ -230,7 +296,7 @@ static sf_status verify_step(struct job *job, sf_diag *diag)
 int sf_cli_verify(int argc, char **argv)
 {
     struct job job = {0};
-    int64_t steps = -1, threads = 0;
+    int64_t steps = -1, threads = 0, seed = 0;
     const sf_cli_option options[] = {
         {"against", 'a', SF_CLI_TEXT, &job.options.against, "FILE",
          "safetensors with in.I, out.I, batch.K.NAME and losses; with a plan in.I and batch.K.NAME "
@@ -243,14 +309,16 @@ int sf_cli_verify(int argc, char **argv)
          "with a plan and without --against: rules for weights as of train"},
         {"data", 'd', SF_CLI_TEXT, &job.options.data, "PATH",
          "with a plan and without --against: batches as of train (default synthetic)"},
+        {"seed", 0, SF_CLI_COUNT, &seed, "S",
+         "with a plan and without --against: of weights, batches and keys (default 0)"},
         {"shrink", 0, SF_CLI_FLAG, &job.options.shrunk, NULL,
          "with a plan: make all dimensions as small as they can be, so that a large step fits"},
         {"tolerance", 't', SF_CLI_NUMBER, &job.options.tolerance, "T",
          "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
-         "bits; with --shrink more, as far as rounding matters)"},
+         "bits, and more where noise of the size of rounding does more)"},
         {"loss-tolerance", 0, SF_CLI_NUMBER, &job.options.loss_tolerance, "T",
          "largest relative error of a loss (default 1e-4, with a plan 1e-5, or 2e-2 where the step "
-         "computes in 16 bits)"},
+         "computes in 16 bits, and more where noise does more)"},
         {"steps", 'N', SF_CLI_COUNT, &steps, "N",
          "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
          "a plan 10, with --shrink 3)"},
@@ -286,8 +354,9 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "--ranks needs a --plan");
     if (job.options.shrunk && (!job.split.plan || job.options.against))
         return sf_cli_misuse("verify", "--shrink needs a --plan, and no --against");
-    if ((job.options.data || job.options.init) && (!job.split.plan || job.options.against))
-        return sf_cli_misuse("verify", "--init and --data need a --plan, and no --against");
+    if ((job.options.data || job.options.init || seed > 0) &&
+        (!job.split.plan || job.options.against))
+        return sf_cli_misuse("verify", "--init, --data and --seed need a --plan, and no --against");
     if (steps == 0 && job.split.plan)
         return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
     if (steps > INT_MAX)
@@ -297,6 +366,7 @@ int sf_cli_verify(int argc, char **argv)
     if (threads > INT_MAX)
         return sf_cli_misuse("verify", "--threads is too large");
     job.options.threads = (int)threads;
+    job.options.seed = (uint64_t)seed;
     if (isatty(STDERR_FILENO))
         job.options.listener = show_progress;
     sf_diag *diag = sf_cli_diag();

@@ -88,14 +88,13 @@ static void test_finds_wrong_runs(void **state)
     enum { CASES = sizeof cases / sizeof *cases };
     sf_graph *graph = load(NULL, NULL);
     sf_plan *plan = pin(graph, "zero1", 2);
-    /* Also where what is allowed follows from what rounding does. */
-    for (size_t run = 0; run < 2 * CASES; run++) {
-        size_t i = run % CASES;
+    for (size_t i = 0; i < CASES; i++) {
         sf_graph *other = load(cases[i].from, cases[i].to);
-        sf_verify_options options = {.against = values_file, .steps = 2, .shrunk = run >= CASES};
+        sf_verify_options options = {.against = values_file, .steps = 2};
         sf_verify_report *report;
         sf_diag *diag = sf_diag_new();
-        assert_int_equal(sf_verify_split(other, graph, plan, &options, diag, &report), SF_EWRONG);
+        sf_trial trial = {.reference = other, .graph = graph, .plan = plan};
+        assert_int_equal(sf_verify_trial(&trial, &options, diag, &report), SF_EWRONG);
         assert_false(report->passed);
         const sf_difference *worst = &report->results[report->worst];
         if (!strstr(worst->name, cases[i].worst))
@@ -149,13 +148,12 @@ static void test_shrinks(void **state)
     sf_verify_options options = {.steps = 2, .shrunk = true, .init = "normal:3"};
     sf_verify_report *report;
     assert_int_equal(sf_verify_plan(small, small_plan, &options, NULL, &report), SF_OK);
-    /* More is allowed than of other steps where rounding matters, and nowhere so much that it says nothing. */
-    bool more = false;
-    for (int i = 0; i < report->nresults; i++) {
-        more = more || report->results[i].tolerance > 1e-4;
-        assert_true(report->results[i].tolerance <= 0.1);
-    }
-    assert_true(more);
+    /* Such weights make it badly conditioned: much of it is unstable, and that is told. */
+    int64_t unstable = 0;
+    for (int i = 0; i < report->nresults; i++)
+        unstable += report->results[i].unstable;
+    assert_true(unstable > 0);
+    assert_true(report->noisy_runs > 0);
     sf_verify_free(report);
     sf_plan_free(small_plan);
     sf_graph_free(small);

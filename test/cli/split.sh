@@ -17,6 +17,21 @@ same() {
     says "verify: passed"
 }
 
+# No error is said of equal bits alone.
+cat >"$work/exact.mlir" <<'END'
+func.func public @main(%p: tensor<8xf32> loc("params"), %x: tensor<8xf32> loc("batch")) -> (tensor<8xf32> {jax.result_info = "params"}, tensor<f32> {jax.result_info = "loss"}) {
+  %h = stablehlo.constant dense<5.0e-01> : tensor<8xf32>
+  %z = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %y = stablehlo.multiply %p, %x : tensor<8xf32>
+  %q = stablehlo.multiply %y, %h : tensor<8xf32>
+  %l = stablehlo.reduce(%y init: %z) applies stablehlo.maximum across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  return %q, %l : tensor<8xf32>, tensor<f32>
+}
+END
+expect 0 pin "$work/exact.mlir" --mesh data=2 --pin 'params=S(0)@data' -o "$work/plan.json"
+expect 0 verify "$work/exact.mlir" --plan "$work/plan.json" --steps 2 --init normal:1
+says "verify: passed, all bits equal"
+
 gpt=$examples/gpt-micro.stablehlo.mlir
 io=$examples/gpt-micro.io.safetensors
 for ranks in 2 4; do
@@ -37,6 +52,16 @@ if command -v xz >/dev/null && "$bin" version --json | grep -q '"lzma": true'; t
     same "$data/gpt-bf16-micro.hlo.xz" zero3 2 3 --against "$data/gpt-bf16-micro.io.safetensors"
     expect 1 verify "$data/mlp-micro.stablehlo.mlir.xz" --plan "$work/plan.json"
     warns "another step"
+    # An update by sign, of gradients that are rounding: counted and named, for people and for machines.
+    lion=$SHEAF_SOURCE/test/data/jump/lion.stablehlo.mlir.xz
+    same "$lion" dp 2 2 --seed 3
+    says "unstable: "
+    says "['attn']['k']['bias']"
+    expect 0 verify "$lion" --plan "$work/plan.json" --steps 2 --json
+    says '"unstable": {'
+    says '"noisy_runs": 4'
+    expect 1 verify "$lion" --plan "$work/plan.json" --steps 2 --tolerance 1e-4
+    says "verify: FAILED"
 fi
 
 # Pins by hand.

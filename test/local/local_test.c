@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "api/compare.h"
 #include "api/values.h"
 #include "base/mem.h"
 #include "ir/print.h"
@@ -23,6 +22,7 @@
 #include "shard/reshard.h"
 #include "shard/strategy.h"
 #include "sheaf/sheaf.h"
+#include "support/judge.h"
 #include "support/ranks.h"
 #include "support/sanitized.h"
 
@@ -598,9 +598,8 @@ static void verify_plan(const step *s, const sf_plan *plan)
                            .ours = all.at + rank * nresults,
                            .theirs = s->results,
                            .tolerance = narrow ? 5e-2 : 2e-3,
-                           .noise = narrow ? 2e-2 : 5e-7,
                            .on_average = narrow};
-        int worst = sf_compare(&c, &arena, differences);
+        int worst = test_judge(&c, &arena, differences);
         if (!sf_difference_holds(&differences[worst]))
             fail_msg("%s, rank %u: %s differs by %g: %.9g, expected %.9g", s->name, rank,
                      differences[worst].name, differences[worst].error, differences[worst].ours,

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "api/compare.h"
 #include "api/values.h"
 #include "base/mem.h"
 #include "local/check.h"
@@ -21,6 +20,7 @@
 #include "search/price/move_cost.h"
 #include "sheaf/cluster.h"
 #include "sheaf/sheaf.h"
+#include "support/judge.h"
 #include "support/plans.h"
 #include "support/ranks.h"
 #include "support/sanitized.h"
@@ -409,9 +409,8 @@ static void run_plan(const step *t)
                            .ours = results[r],
                            .theirs = t->results,
                            .tolerance = narrow ? 5e-2 : 2e-3,
-                           .noise = narrow ? 2e-2 : 5e-7,
                            .on_average = narrow};
-        int worst = sf_compare(&c, &arena, differences);
+        int worst = test_judge(&c, &arena, differences);
         if (!sf_difference_holds(&differences[worst]))
             fail_msg("%s, rank %d: %s differs by %g", t->name, r, differences[worst].name,
                      differences[worst].error);

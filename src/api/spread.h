@@ -1,0 +1,43 @@
+/* How far rounding may move the results of a step: what noisy runs (api/noise.h) of it have come to.
+ *
+ * Runs come in pairs of opposite noise. The spread of an element is the farthest that any run had it from where it is
+ * without noise; an infinity where one of them had no finite number. */
+#ifndef SF_API_SPREAD_H
+#define SF_API_SPREAD_H
+
+#include "ir/tensor.h"
+#include "run/runner.h"
+
+/* Of a step, most pairs of runs. */
+enum { SF_SPREAD_PAIRS = 2 };
+
+typedef struct sf_spread {
+    const sf_graph *step;
+    float **at;   /* by result and element */
+    int pairs;    /* that are in it */
+    int64_t runs; /* noisy ones so far, of all steps */
+
+    /* Of whom runs the noisy step; opened when it is first wanted. */
+    sf_runner_options options;
+    sf_graph *noisy;
+    sf_runner runner;
+} sf_spread;
+
+/* `options` are those of the unsplit run. What is borrowed by the other functions lives in the arena. */
+void sf_spread_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
+                    sf_spread *out);
+void sf_spread_close(sf_spread *spread);
+
+/* Runs the noisy step, which stands for run number `run`, counted from 0, of those that differ in their noise: 2 k and
+ * 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
+sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, sf_tensor *results,
+                        sf_diag *diag);
+
+/* Another step follows. */
+void sf_spread_clear(sf_spread *spread);
+
+/* Widens the spread by another pair of runs; `expected` are the results without noise. */
+sf_status sf_spread_widen(sf_spread *spread, const sf_tensor *arguments, const sf_tensor *expected,
+                          sf_diag *diag);
+
+#endif

@@ -1,0 +1,10 @@
+/* Comparing as `sheaf verify` does: with noise, where that is needed. */
+#ifndef TEST_SUPPORT_JUDGE_H
+#define TEST_SUPPORT_JUDGE_H
+
+#include "api/compare.h"
+
+/* As sf_compare. */
+int test_judge(sf_comparison *comparison, sf_arena *arena, sf_difference *out);
+
+#endif

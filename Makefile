@@ -35,7 +35,11 @@ reality: all
 sweep: all
 	bench/plan_sweep $(SWEEP)
 
-# Exports some ninety small steps as people write them with JAX, and takes them through the command: zoo/README.md.
+# How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
+alarms: all
+	build/test/api/alarms_test --all
+
+# Exports some hundred small steps as people write them with JAX, and takes them through the command: zoo/README.md.
 zoo: all
 	zoo/make
 	zoo/run
@@ -53,4 +57,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality sweep zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality sweep alarms zoo install fuzz format clean

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "front/batch_norm.h"
 #include "op/eval.h"
 #include "op/slots.h"
 
@@ -24,8 +25,8 @@ static const sf_node *maker_if(const sf_emitter *emitter, sf_value value, sf_opc
     return node && sf_is(node, code) ? node : NULL;
 }
 
-static sf_value add_one(sf_emitter *emitter, sf_opcode code, uint32_t noperands,
-                        const sf_value *operands, const sf_attr *const *attrs, const sf_type *type)
+sf_value sf_emit_one(sf_emitter *emitter, sf_opcode code, uint32_t noperands,
+                     const sf_value *operands, const sf_attr *const *attrs, const sf_type *type)
 {
     sf_node_spec spec = {
         .def = sf_opdef_get(code),
@@ -42,12 +43,12 @@ static sf_value add_one(sf_emitter *emitter, sf_opcode code, uint32_t noperands,
 
 static sf_value add_constant(sf_emitter *emitter, const sf_attr *value)
 {
-    return add_one(emitter, SF_OP_CONSTANT, 0, NULL, &value, value->dense.type);
+    return sf_emit_one(emitter, SF_OP_CONSTANT, 0, NULL, &value, value->dense.type);
 }
 
 static sf_value add_reshape(sf_emitter *emitter, sf_value operand, const sf_type *type)
 {
-    return add_one(emitter, SF_OP_RESHAPE, 1, &operand, NULL, type);
+    return sf_emit_one(emitter, SF_OP_RESHAPE, 1, &operand, NULL, type);
 }
 
 /* A rule looks at a node before it is added. It may change the spec and return false, or give the
@@ -57,7 +58,7 @@ typedef bool rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out);
 static bool square_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
     sf_value twice[2] = {spec->operands[0], spec->operands[0]};
-    *out = add_one(emitter, SF_OP_MULTIPLY, 2, twice, NULL, spec->types[0]);
+    *out = sf_emit_one(emitter, SF_OP_MULTIPLY, 2, twice, NULL, spec->types[0]);
     return true;
 }
 
@@ -110,7 +111,7 @@ static bool broadcast_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
     sf_value operand =
         add_reshape(emitter, spec->operands[0], sf_type_get(pool, from->dtype, kept, kept_sizes));
     const sf_attr *attr = sf_attr_ints(pool, kept, kept_dims);
-    *out = add_one(emitter, SF_OP_BROADCAST_IN_DIM, 1, &operand, &attr, to);
+    *out = sf_emit_one(emitter, SF_OP_BROADCAST_IN_DIM, 1, &operand, &attr, to);
     return true;
 }
 
@@ -132,7 +133,7 @@ static bool transpose_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
         composed[i] = before->attrs[SF_TRANSPOSE_PERMUTATION]->ints[order->ints[i]];
     if (before) {
         const sf_attr *attr = sf_attr_ints(emitter->graph->pool, order->count, composed);
-        *out = add_one(emitter, SF_OP_TRANSPOSE, 1, before->operands, &attr, spec->types[0]);
+        *out = sf_emit_one(emitter, SF_OP_TRANSPOSE, 1, before->operands, &attr, spec->types[0]);
     } else if (in_order)
         *out = add_reshape(emitter, spec->operands[0], spec->types[0]);
     else if (constant && constant->splat)
@@ -152,9 +153,9 @@ static bool iota_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     if (type->rank < 2)
         return false;
     const sf_attr *zero = sf_attr_int(pool, 0), *dims = sf_attr_ints(pool, 1, &dim);
-    sf_value counter = add_one(emitter, SF_OP_IOTA, 0, NULL, &zero,
-                               sf_type_get(pool, type->dtype, 1, &type->dims[dim]));
-    *out = add_one(emitter, SF_OP_BROADCAST_IN_DIM, 1, &counter, &dims, type);
+    sf_value counter = sf_emit_one(emitter, SF_OP_IOTA, 0, NULL, &zero,
+                                   sf_type_get(pool, type->dtype, 1, &type->dims[dim]));
+    *out = sf_emit_one(emitter, SF_OP_BROADCAST_IN_DIM, 1, &counter, &dims, type);
     return true;
 }
 
@@ -374,11 +375,20 @@ static bool compare_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return false;
 }
 
+static bool batch_norm_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    sf_emit_batch_norm(emitter, spec, out);
+    return true;
+}
+
 static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_ADD] = neutral_rule,
     [SF_OP_SUBTRACT] = neutral_rule,
     [SF_OP_MULTIPLY] = neutral_rule,
     [SF_OP_DIVIDE] = neutral_rule,
+    [SF_OP_BATCH_NORM_GRAD] = batch_norm_rule,
+    [SF_OP_BATCH_NORM_INFERENCE] = batch_norm_rule,
+    [SF_OP_BATCH_NORM_TRAINING] = batch_norm_rule,
     [SF_OP_IOTA] = iota_rule,
     [SF_OP_SQUARE] = square_rule,
     [SF_OP_RESHAPE] = reshape_rule,

@@ -31,6 +31,10 @@ typedef struct sf_emitter {
  * is how an unrolled loop learns which layer an iteration is. */
 void sf_emit(sf_emitter *emitter, const sf_node_spec *spec, sf_value *out);
 
+/* The same, of an op with one result and no regions. */
+sf_value sf_emit_one(sf_emitter *emitter, sf_opcode code, uint32_t noperands,
+                     const sf_value *operands, const sf_attr *const *attrs, const sf_type *type);
+
 /* The payload, when the value is made by a constant whose elements are known; else NULL. */
 const sf_dense *sf_constant_of(const sf_graph *graph, sf_value value);
 

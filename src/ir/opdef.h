@@ -50,6 +50,7 @@ typedef enum sf_attrtext {
     SF_AS_DEFAULT, /* 3 : i64, array<i64: 1, 2>, a string or an enumerator */
     SF_AS_BOOL,    /* true */
     SF_AS_I32,     /* 3 : i32 */
+    SF_AS_F32,     /* DENSE: 0.001 : f32 */
     SF_AS_BOOLS,   /* array<i1: true, false> */
     SF_AS_PAIRS,   /* dense<[[1, 2], [3, 4]]> : tensor<2x2xi64> */
     SF_AS_ENUMS,   /* "A,B" as [#prefix A>, #prefix B>] */

@@ -242,6 +242,11 @@ static void print_attr(struct printer *p, const sf_attrdef *def, const sf_attr *
             print_string(out, attr->text);
         break;
     case SF_ATTR_DENSE:
+        if (def->text == SF_AS_F32) {
+            print_number(out, SF_F32, attr->dense.data, 0);
+            sf_buf_puts(out, " : f32");
+            break;
+        }
         print_dense(p, &attr->dense);
         break;
     }

@@ -435,6 +435,13 @@ static void test_random_instances(void **state)
         }
 }
 
+/* Import puts something else in its place: a function, or its definition. */
+static bool is_replaced(int code)
+{
+    return code == SF_OP_CALL || code == SF_OP_BATCH_NORM_GRAD ||
+           code == SF_OP_BATCH_NORM_INFERENCE || code == SF_OP_BATCH_NORM_TRAINING;
+}
+
 static void test_every_op_was_seen(void **state)
 {
     (void)state;
@@ -442,7 +449,7 @@ static void test_every_op_was_seen(void **state)
         const sf_opdef *def = sf_opdef_get((sf_opcode)code);
         assert_int_equal(def->id, code);
         assert_non_null(def->doc);
-        if (!seen[code] && code != SF_OP_CALL) { /* has no meaning without its function */
+        if (!seen[code] && !is_replaced(code)) {
             print_error("%s.%s has no sample\n", def->dialect, def->name);
             fail();
         }

@@ -68,6 +68,8 @@ static sf_status read_slot(sf_hlo_frame *frame, const sf_attrdef *def, const sf_
     case SF_ATTR_DENSE:
         break;
     }
+    if (def->text == SF_AS_F32)
+        return sf_hlo_read_literal(frame, sf_type_scalar(pool, SF_F32), out);
     return sf_hlo_expected(&frame->scan, "no such attribute", frame->reader->diag);
 }
 

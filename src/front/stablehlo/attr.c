@@ -233,6 +233,12 @@ static sf_status parse_int_value(sf_mlir *r, bool in_dictionary, const sf_attr *
     return SF_OK;
 }
 
+static sf_status parse_real_value(sf_mlir *r, bool in_dictionary, const sf_attr **out)
+{
+    SF_TRY(sf_mlir_real(r, out));
+    return in_dictionary ? skip_type(r) : SF_OK;
+}
+
 /* `#stablehlo<precision HIGH>`, or the enumerator alone, or that in quotes. */
 static sf_status parse_enumerator(sf_mlir *r, const char *prefix, sf_str *out)
 {
@@ -316,7 +322,8 @@ static sf_status parse_attr_value(sf_mlir *r, const sf_attrdef *slot, bool in_di
     case SF_ATTR_INTS:
         return parse_ints_value(r, out);
     case SF_ATTR_DENSE:
-        return sf_mlir_dense(r, out);
+        return slot->text == SF_AS_F32 ? parse_real_value(r, in_dictionary, out)
+                                       : sf_mlir_dense(r, out);
     case SF_ATTR_TEXT:
         break;
     }

@@ -166,6 +166,9 @@ sf_status sf_mlir_result_types(sf_mlir *r);
 /* constant.c: `dense<...> : type`, with `dense` next. */
 sf_status sf_mlir_dense(sf_mlir *r, const sf_attr **out);
 
+/* `0.001`, as a scalar of f32. */
+sf_status sf_mlir_real(sf_mlir *r, const sf_attr **out);
+
 /* attr.c */
 
 /* The slot of the definition for a key of the pretty form, or for a name of the generic form that is

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "file/stored.h"
+
 sf_status sf_replay_open(const sf_graph *graph, const char *path, sf_arena *arena, sf_diag *diag,
                          sf_replay *out)
 {
@@ -42,10 +44,24 @@ static size_t match_ending(sf_str name, sf_str ending)
     }
 }
 
+/* Whether the numbers are those of the input. */
+static bool holds_input(sf_replay *replay, const sf_named_tensor *named, const sf_tensor *input)
+{
+    sf_tensor found;
+    sf_mark mark = sf_arena_mark(&replay->file.arena);
+    bool same = sf_stored_is_akin(named->tensor.type->dtype, input->type->dtype) &&
+                sf_stored_shape_fits(named->tensor.type, input->type) &&
+                sf_values_take(&replay->file, &named->tensor, "", input->type, replay->path, NULL,
+                               &found) == SF_OK &&
+                memcmp(found.data, input->data, (size_t)sf_type_bytes(input->type)) == 0;
+    sf_arena_reset(&replay->file.arena, mark);
+    return same;
+}
+
 /* The name of the batch tensor that feeds an argument: the longest one that the argument's name
  * ends with; else, where the text has no names, the one whose first batch is what the inputs hold
  * there. Empty when there is none. */
-static sf_str find_batch(const sf_replay *replay, uint32_t argument)
+static sf_str find_batch(sf_replay *replay, uint32_t argument)
 {
     static const char prefix[] = "batch.0.";
     const sf_tensor *input = &replay->arguments[argument];
@@ -61,9 +77,7 @@ static sf_str find_batch(const sf_replay *replay, uint32_t argument)
             most = length;
             best = name;
         }
-        size_t bytes = (size_t)sf_type_bytes(input->type);
-        if (sf_values_fit(named->tensor.type, input->type) &&
-            memcmp(named->tensor.data, input->data, bytes) == 0) {
+        if (holds_input(replay, named, input)) {
             same = name;
             sames++;
         }
@@ -119,10 +133,12 @@ sf_status sf_replay_batch(sf_replay *replay, int step, sf_diag *diag, bool *chan
             return sf_fail(diag, SF_EINPUT, (sf_loc){replay->path, 0, 0},
                            "there is no %s%s for the argument '%s'", name,
                            replay->batches[i].length ? "" : "NAME", graph->arguments[i].name);
-        SF_TRY(sf_values_check(batch, name, argument->type, replay->path, diag));
-        if (memcmp(argument->data, batch->data, (size_t)sf_type_bytes(argument->type)) != 0)
+        sf_tensor taken;
+        SF_TRY(
+            sf_values_take(&replay->file, batch, name, argument->type, replay->path, diag, &taken));
+        if (memcmp(argument->data, taken.data, (size_t)sf_type_bytes(argument->type)) != 0)
             *changed = true;
-        argument->data = batch->data;
+        argument->data = taken.data;
     }
     return SF_OK;
 }

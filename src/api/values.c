@@ -4,21 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "file/stored.h"
 
-bool sf_values_fit(const sf_type *stored, const sf_type *type)
+sf_status sf_values_take(sf_safetensors *file, const sf_tensor *tensor, const char *name,
+                         const sf_type *type, const char *path, sf_diag *diag, sf_tensor *out)
 {
-    return stored->dtype == type->dtype &&
-           (sf_same_shape(stored, type) || (type->rank == 0 && stored->count == 1));
-}
-
-sf_status sf_values_check(const sf_tensor *tensor, const char *name, const sf_type *type,
-                          const char *path, sf_diag *diag)
-{
-    if (sf_values_fit(tensor->type, type))
-        return SF_OK;
-    char has[SF_TYPE_TEXT], wants[SF_TYPE_TEXT];
-    return sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0}, "%s is %s, but the step has %s there",
-                   name, sf_type_text(tensor->type, has), sf_type_text(type, wants));
+    sf_stored stored = {.tensor = tensor, .name = name, .path = path};
+    return sf_stored_view(&stored, type, &file->arena, diag, out);
 }
 
 static const sf_tensor *find_input(const sf_safetensors *file, uint32_t number)
@@ -28,10 +20,17 @@ static const sf_tensor *find_input(const sf_safetensors *file, uint32_t number)
     return sf_safetensors_find(file, name);
 }
 
+static bool may_be_argument(const sf_type *stored, const sf_type *type, bool converts)
+{
+    return sf_stored_shape_fits(stored, type) &&
+           (converts ? sf_stored_is_akin(stored->dtype, type->dtype)
+                     : stored->dtype == type->dtype);
+}
+
 /* Matches arguments to inputs in order, from the front or from the back, as early as types allow;
  * false when one finds none. */
 static bool match_in_order(const sf_graph *graph, const sf_safetensors *file, uint32_t inputs,
-                           bool backwards, uint32_t *numbers)
+                           bool converts, bool backwards, uint32_t *numbers)
 {
     uint32_t arguments = graph->top->narguments, next = 0;
     for (uint32_t k = 0; k < arguments; k++) {
@@ -41,7 +40,7 @@ static bool match_in_order(const sf_graph *graph, const sf_safetensors *file, ui
             if (next == inputs)
                 return false;
             numbers[argument] = backwards ? inputs - 1 - next : next;
-            if (sf_values_fit(find_input(file, numbers[argument])->type, type))
+            if (may_be_argument(find_input(file, numbers[argument])->type, type, converts))
                 break;
         }
         next++;
@@ -62,10 +61,11 @@ static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file
     if (inputs <= arguments)
         return SF_OK;
     uint32_t *other = SF_ARRAY(scratch, arguments, uint32_t);
-    if (match_in_order(graph, file, inputs, false, numbers) &&
-        match_in_order(graph, file, inputs, true, other) &&
-        (arguments == 0 || memcmp(numbers, other, arguments * sizeof *other) == 0))
-        return SF_OK;
+    for (int converts = 0; converts < 2; converts++)
+        if (match_in_order(graph, file, inputs, converts, false, numbers) &&
+            match_in_order(graph, file, inputs, converts, true, other) &&
+            (arguments == 0 || memcmp(numbers, other, arguments * sizeof *other) == 0))
+            return SF_OK;
     return sf_fail(
         diag, SF_EINPUT, (sf_loc){path, 0, 0},
         "there are %u inputs for the %u arguments of the step, and it is not clear which "
@@ -73,12 +73,11 @@ static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file
         inputs, arguments);
 }
 
-static sf_status bind(const sf_graph *graph, const sf_safetensors *file, const char *path,
-                      sf_diag *diag, const uint32_t *numbers, sf_tensor *out)
+static sf_status bind(const sf_graph *graph, sf_safetensors *file, const char *path, sf_diag *diag,
+                      const uint32_t *numbers, sf_tensor *out)
 {
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        const sf_type *type = sf_argument_type(graph, i);
         const sf_tensor *found = find_input(file, numbers[i]);
         char name[SF_VALUE_NAME];
         snprintf(name, sizeof name, "in.%u", numbers[i]);
@@ -88,15 +87,14 @@ static sf_status bind(const sf_graph *graph, const sf_safetensors *file, const c
             status = sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0},
                              "there is neither %s nor '%s', which the step takes", name,
                              graph->arguments[i].name);
-        else if (sf_values_check(found, name, type, path, diag) != SF_OK)
+        else if (sf_values_take(file, found, name, sf_argument_type(graph, i), path, diag,
+                                &out[i]) != SF_OK)
             status = SF_EINPUT;
-        else
-            out[i] = (sf_tensor){.type = type, .data = found->data};
     }
     return status;
 }
 
-sf_status sf_values_arguments(const sf_graph *graph, const sf_safetensors *file, const char *path,
+sf_status sf_values_arguments(const sf_graph *graph, sf_safetensors *file, const char *path,
                               sf_diag *diag, sf_tensor *out)
 {
     sf_arena scratch = {0};
@@ -108,22 +106,20 @@ sf_status sf_values_arguments(const sf_graph *graph, const sf_safetensors *file,
     return status;
 }
 
-sf_status sf_values_results(const sf_graph *graph, const sf_safetensors *file, const char *path,
+sf_status sf_values_results(const sf_graph *graph, sf_safetensors *file, const char *path,
                             sf_diag *diag, sf_tensor *out)
 {
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < graph->top->nresults; i++) {
-        const sf_type *type = sf_result_type(graph, i);
         char name[SF_VALUE_NAME];
         snprintf(name, sizeof name, "out.%u", i);
         const sf_tensor *found = sf_safetensors_find(file, name);
         if (!found)
             status = sf_fail(diag, SF_EINPUT, (sf_loc){path, 0, 0},
                              "there is no %s to compare a result of the step with", name);
-        else if (sf_values_check(found, name, type, path, diag) != SF_OK)
+        else if (sf_values_take(file, found, name, sf_result_type(graph, i), path, diag, &out[i]) !=
+                 SF_OK)
             status = SF_EINPUT;
-        else
-            out[i] = (sf_tensor){.type = type, .data = found->data};
     }
     return status;
 }

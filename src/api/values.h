@@ -6,24 +6,20 @@
 #include "file/safetensors.h"
 #include "ir/graph.h"
 
-/* Finds every argument and checks its type; `path` names the file in messages. The tensors are
- * views of the file with the graph's types. `out` holds graph->top->narguments. Several that are
+/* Finds every argument and checks its type; `path` names the file in messages. The tensors have
+ * the graph's types and live as long as the file: numbers of another type are converted (file/stored.h). `out` holds graph->top->narguments. Several that are
  * missing or do not fit are reported in one go. A file that also has inputs which the step, as
  * lowered, no longer takes is matched in order by type, and refused where that leaves a choice. */
-sf_status sf_values_arguments(const sf_graph *graph, const sf_safetensors *file, const char *path,
+sf_status sf_values_arguments(const sf_graph *graph, sf_safetensors *file, const char *path,
                               sf_diag *diag, sf_tensor *out);
 
 /* The same for the results, by "out.I" alone. */
-sf_status sf_values_results(const sf_graph *graph, const sf_safetensors *file, const char *path,
+sf_status sf_values_results(const sf_graph *graph, sf_safetensors *file, const char *path,
                             sf_diag *diag, sf_tensor *out);
 
-/* Whether what is stored is of this type, whatever pools the two come from. Writers store a scalar
- * as [] or as [1]. */
-bool sf_values_fit(const sf_type *stored, const sf_type *type);
-
-/* The same with a message. */
-sf_status sf_values_check(const sf_tensor *tensor, const char *name, const sf_type *type,
-                          const char *path, sf_diag *diag);
+/* A tensor of the file as one of that type. */
+sf_status sf_values_take(sf_safetensors *file, const sf_tensor *tensor, const char *name,
+                         const sf_type *type, const char *path, sf_diag *diag, sf_tensor *out);
 
 /* Frees the data of tensors that an evaluation made. */
 void sf_values_free(uint32_t count, sf_tensor *tensors);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "file/safetensors.h"
+#include "file/stored.h"
 #include "ir/name.h"
 #include "train/data_kind.h"
 
@@ -39,9 +40,9 @@ enum { MOST_COLUMN = 256, MOST_NAME = MOST_COLUMN + 64 };
 /* Whether the tensor is one batch for the argument or has the rows of several; how many. */
 static int64_t batches_in(const sf_type *stored, const sf_type *type, bool rows)
 {
-    if (stored->dtype != type->dtype)
+    if (!sf_stored_converts(stored->dtype, type->dtype))
         return 0;
-    if (sf_same_shape(stored, type) || (type->rank == 0 && stored->count == 1))
+    if (sf_stored_shape_fits(stored, type))
         return 1;
     if (!rows || type->rank == 0 || stored->rank != type->rank || type->dims[0] == 0)
         return 0;
@@ -52,13 +53,13 @@ static int64_t batches_in(const sf_type *stored, const sf_type *type, bool rows)
 }
 
 /* The tensor for an argument: the one with the longest name that the argument's ends with, else the
- * only one of its type. */
+ * only one of its type, else the only one that can be converted to it. */
 static bool find_column(sf_data *data, const struct batch_file *file, uint32_t argument,
                         sf_str *out)
 {
     const sf_type *type = sf_data_type(data, argument);
-    size_t longest = 0, fitting = 0;
-    sf_str only = {0};
+    size_t longest = 0, fitting = 0, akin = 0;
+    sf_str only = {0}, near = {0};
     for (size_t i = 0; i < file->file.count; i++) {
         const sf_named_tensor *named = &file->file.tensors[i];
         sf_str name = named->name;
@@ -73,12 +74,19 @@ static bool find_column(sf_data *data, const struct batch_file *file, uint32_t a
             longest = strlen(clean);
             *out = name;
         }
-        if (batches_in(named->tensor.type, type, !file->numbered) > 0 && fitting++ == 0)
+        if (batches_in(named->tensor.type, type, !file->numbered) == 0)
+            continue;
+        sf_dtype dtype = named->tensor.type->dtype;
+        if (dtype == type->dtype && fitting++ == 0)
             only = name;
+        if (sf_stored_is_akin(dtype, type->dtype) && akin++ == 0)
+            near = name;
     }
     if (longest == 0 && fitting == 1)
         *out = only;
-    return longest > 0 || fitting == 1;
+    else if (longest == 0 && akin == 1)
+        *out = near;
+    return longest > 0 || fitting == 1 || akin == 1;
 }
 
 static const sf_tensor *find_tensor(const struct batch_file *file, uint32_t argument,
@@ -92,15 +100,6 @@ static const sf_tensor *find_tensor(const struct batch_file *file, uint32_t argu
     return sf_safetensors_find(&file->file, text);
 }
 
-static sf_status fail_type(const struct batch_file *file, const char *name, const sf_type *has,
-                           const sf_type *wants, sf_diag *diag)
-{
-    char a[SF_TYPE_TEXT], b[SF_TYPE_TEXT];
-    return sf_fail(diag, SF_EINPUT, (sf_loc){file->path, 0, 0},
-                   "%s is %s, but the step has %s there", name, sf_type_text(has, a),
-                   sf_type_text(wants, b));
-}
-
 /* How many batches the file has for one argument. */
 static sf_status count_column(const sf_data *data, const struct batch_file *file, uint32_t argument,
                               sf_diag *diag, int64_t *count)
@@ -109,8 +108,9 @@ static sf_status count_column(const sf_data *data, const struct batch_file *file
     const sf_type *type = sf_data_type(data, argument);
     const sf_tensor *tensor = find_tensor(file, argument, 0, name);
     *count = tensor ? batches_in(tensor->type, type, !file->numbered) : 0;
+    sf_stored stored = {.tensor = tensor, .name = name, .path = file->path};
     if (*count == 0 && tensor)
-        return fail_type(file, name, tensor->type, type, diag);
+        return sf_stored_refuse(&stored, type, diag);
     if (file->numbered)
         while (find_tensor(file, argument, *count, name))
             ++*count;
@@ -233,11 +233,12 @@ static sf_status fill_from_batches(sf_data *data, int64_t number, const sf_tenso
         if (!data->wanted[i])
             continue;
         const sf_tensor *from = find_tensor(file, i, local, name);
+        sf_stored stored = {.tensor = from ? from : to, .name = name, .path = file->path};
         if (!from || batches_in(from->type, to->type, !file->numbered) == 0)
-            return fail_type(file, name, from ? from->type : to->type, to->type, diag);
-        size_t bytes = (size_t)sf_type_bytes(to->type);
-        size_t offset = file->numbered || to->type->rank == 0 ? 0 : (size_t)local * bytes;
-        memcpy(to->data, (const char *)from->data + offset, bytes);
+            return sf_stored_refuse(&stored, to->type, diag);
+        bool is_all = file->numbered || to->type->rank == 0;
+        int64_t first = is_all ? 0 : local * to->type->count;
+        SF_TRY(sf_stored_take(&stored, first, to->type->count, to->type->dtype, to->data, 0, diag));
     }
     return SF_OK;
 }

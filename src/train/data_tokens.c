@@ -49,25 +49,36 @@ static int64_t value_at(const struct tokens *tokens, enum use use, int64_t start
     return 0;
 }
 
-static void store_token(const sf_tensor *to, int64_t index, int64_t value)
+/* False when the token is too large for the type. */
+static bool store_token(const sf_tensor *to, int64_t index, int64_t value)
 {
     if (sf_is_float(to->type->dtype))
         sf_store_f64(to->type->dtype, to->data, index, (double)value);
     else
         sf_store_i64(to->type->dtype, to->data, index, value);
+    return sf_load_i64(to->type->dtype, to->data, index) == value;
+}
+
+static sf_status refuse_token(const sf_data *data, uint32_t argument, int64_t token, sf_diag *diag)
+{
+    const char *dtype = sf_dtype_get(sf_data_type(data, argument)->dtype)->name;
+    return sf_fail(diag, SF_EINPUT, (sf_loc){data->options.source, 0, 0},
+                   "token %" PRId64 " does not fit in %s, which the argument %s has", token, dtype,
+                   data->names[argument]);
 }
 
 static sf_status fill_from_tokens(sf_data *data, int64_t number, const sf_tensor *arguments,
                                   sf_diag *diag)
 {
-    (void)diag;
     const struct tokens *tokens = data->self;
     for (int64_t row = 0; row < data->per_batch; row++) {
         int64_t window = sf_data_item(data, number * data->per_batch + row);
         for (uint32_t i = 0; i < data->graph->top->narguments; i++)
-            for (int64_t k = 0; tokens->uses[i] != USE_NONE && k < tokens->row; k++)
-                store_token(&arguments[i], row * tokens->row + k,
-                            value_at(tokens, tokens->uses[i], window * tokens->row, k));
+            for (int64_t k = 0; tokens->uses[i] != USE_NONE && k < tokens->row; k++) {
+                int64_t value = value_at(tokens, tokens->uses[i], window * tokens->row, k);
+                if (!store_token(&arguments[i], row * tokens->row + k, value))
+                    return refuse_token(data, i, value, diag);
+            }
     }
     return SF_OK;
 }

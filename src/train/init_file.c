@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "file/safetensors.h"
+#include "file/stored.h"
 #include "ir/name.h"
 #include "train/init.h"
 
@@ -57,34 +58,16 @@ static const sf_tensor *find_source(const struct source *source, const sf_argume
     return found;
 }
 
-static void convert_runs(const sf_tensor *from, const sf_tensor *to, sf_runs runs)
-{
-    enum { CHUNK = 256 };
-    double values[CHUNK];
-    while (sf_runs_next(&runs))
-        for (int64_t at = 0; at < runs.count; at += CHUNK) {
-            int64_t count = runs.count - at < CHUNK ? runs.count - at : CHUNK;
-            sf_load_f64s(from->type->dtype, from->data, runs.global + at, count, values);
-            sf_store_f64s(to->type->dtype, to->data, runs.local + at, count, values);
-        }
-}
-
 /* Cuts the piece out of the tensor of the file. */
-static sf_status copy_stored_tensor(const struct source *source, const char *name,
-                                    const sf_tensor *from, const sf_type *type, sf_runs runs,
+static sf_status copy_stored_tensor(const sf_stored *from, const sf_type *type, sf_runs runs,
                                     const sf_tensor *to, sf_diag *diag)
 {
-    bool converts = sf_is_float(from->type->dtype) && sf_is_float(type->dtype);
-    bool fits = sf_same_shape(from->type, type) || (type->rank == 0 && from->type->count == 1);
-    char has[SF_TYPE_TEXT], wants[SF_TYPE_TEXT];
-    if (!fits || (from->type->dtype != type->dtype && !converts))
-        return sf_fail(diag, SF_EINPUT, (sf_loc){source->path, 0, 0},
-                       "%s is %s, but the step has %s there", name, sf_type_text(from->type, has),
-                       sf_type_text(type, wants));
-    if (from->type->dtype == type->dtype)
-        sf_cut_piece(runs, sf_dtype_get(type->dtype)->bytes, from->data, to->data);
-    else
-        convert_runs(from, to, runs);
+    if (!sf_stored_shape_fits(from->tensor->type, type) ||
+        !sf_stored_converts(from->tensor->type->dtype, type->dtype))
+        return sf_stored_refuse(from, type, diag);
+    while (sf_runs_next(&runs))
+        SF_TRY(
+            sf_stored_take(from, runs.global, runs.count, type->dtype, to->data, runs.local, diag));
     return SF_OK;
 }
 
@@ -103,7 +86,8 @@ static sf_status take_one_argument(const sf_pieces *pieces, uint32_t index, cons
 {
     sf_tensor piece;
     SF_TRY(sf_holder_lend(holder, index, true, diag, &piece));
-    sf_status status = copy_stored_tensor(source, name, found, sf_pieces_type(pieces, index),
+    sf_stored stored = {.tensor = found, .name = name, .path = source->path, .rounds = true};
+    sf_status status = copy_stored_tensor(&stored, sf_pieces_type(pieces, index),
                                           sf_pieces_runs(pieces, index), &piece, diag);
     sf_status returned = sf_holder_give_back(holder, index, diag);
     return status == SF_OK ? returned : status;

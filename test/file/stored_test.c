@@ -47,6 +47,22 @@ static bool is_in_range(sf_dtype dtype, long double number)
     return number >= low && number < ldexpl(1, is_unsigned ? bits : bits - 1);
 }
 
+/* Of a float type of up to 16 bits, by bits. */
+static const double *all_numbers(sf_dtype dtype)
+{
+    static double *tables[SF_DTYPE_COUNT];
+    if (tables[dtype])
+        return tables[dtype];
+    uint64_t count = UINT64_C(1) << sf_dtype_get(dtype)->bits;
+    tables[dtype] = sf_arena_array(&pool->arena, (size_t)count, sizeof(double));
+    for (uint64_t bits = 0; bits < count; bits++) {
+        uint64_t storage = 0;
+        sf_store_bits(dtype, &storage, 0, bits);
+        tables[dtype][bits] = sf_load_f64(dtype, &storage, 0);
+    }
+    return tables[dtype];
+}
+
 /* Whether the type has it, by going through all that it has where they are few. */
 static bool has_number(sf_dtype dtype, long double number)
 {
@@ -56,13 +72,10 @@ static bool has_number(sf_dtype dtype, long double number)
         return isnan(number) || (long double)(float)number == number;
     if (!sf_is_float(dtype))
         return !isnan(number) && truncl(number) == number && is_in_range(dtype, number);
-    for (uint64_t bits = 0; bits < UINT64_C(1) << sf_dtype_get(dtype)->bits; bits++) {
-        uint64_t storage = 0;
-        sf_store_bits(dtype, &storage, 0, bits);
-        long double found = number_at(dtype, &storage, 0);
-        if (isnan(number) ? isnan(found) : found == number)
+    const double *all = all_numbers(dtype);
+    for (uint64_t bits = 0; bits < UINT64_C(1) << sf_dtype_get(dtype)->bits; bits++)
+        if (isnan(number) ? isnan(all[bits]) : (long double)all[bits] == number)
             return true;
-    }
     return false;
 }
 

@@ -143,26 +143,12 @@ static int compare_integer(int64_t x, int64_t y)
     return x < y ? LESS : x > y ? GREATER : EQUAL;
 }
 
-/* A number whose order among integers is the place of x in IEEE 754's total order: -NaN below all
- * numbers, -0 below +0, NaN above all. Every narrower format goes into double in that order. */
-static int64_t total_order(double x)
-{
-    int64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits < 0 ? bits ^ INT64_MAX : bits;
-}
-
 static int compare_at(const sf_tensor *in, bool total, int64_t i)
 {
     sf_dtype dtype = in->type->dtype;
-    if (sf_is_float(dtype)) {
-        double x = sf_get_f64(&in[0], i), y = sf_get_f64(&in[1], i);
-        return total ? compare_integer(total_order(x), total_order(y)) : compare_real(x, y);
-    }
-    /* Unsigned 64-bit numbers are ordered as signed ones once the top bit is flipped. */
-    uint64_t flip = dtype == SF_U64 ? UINT64_C(1) << 63 : 0;
-    return compare_integer((int64_t)((uint64_t)sf_get_i64(&in[0], i) ^ flip),
-                           (int64_t)((uint64_t)sf_get_i64(&in[1], i) ^ flip));
+    if (sf_is_float(dtype) && !total)
+        return compare_real(sf_get_f64(&in[0], i), sf_get_f64(&in[1], i));
+    return compare_integer(sf_total_order(&in[0], i), sf_total_order(&in[1], i));
 }
 
 static sf_status eval_compare(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)

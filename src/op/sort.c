@@ -243,28 +243,6 @@ static double top_k_flops(const sf_op *op)
     return sort_flops(op, op->in[0]->rank - 1);
 }
 
-/* A number whose order is the total order of the type: for floats that of the bits read as sign and
- * magnitude, so -NaN < -inf < ... < -0 < +0 < ... < inf < NaN. */
-static int64_t sort_key(const sf_tensor *tensor, int64_t index)
-{
-    sf_dtype dtype = tensor->type->dtype;
-    const sf_dtype_info *info = sf_dtype_get(dtype);
-    if (info->class == SF_UNSIGNED)
-        return (int64_t)((uint64_t)sf_get_i64(tensor, index) ^ UINT64_C(1) << 63);
-    if (info->class != SF_FLOAT)
-        return sf_get_i64(tensor, index);
-    uint64_t bits = sf_load_bits(dtype, tensor->data, index);
-    if (info->bits == info->exponent + info->mantissa)
-        return (int64_t)bits;
-    uint64_t sign = UINT64_C(1) << (info->bits - 1), magnitude = bits & (sign - 1);
-    if (!(bits & sign))
-        return (int64_t)magnitude;
-    /* Types without a negative zero keep their only NaN there. */
-    if (magnitude == 0 && isnan(sf_load_f64(dtype, tensor->data, index)))
-        return INT64_MAX;
-    return -(int64_t)magnitude - 1;
-}
-
 static bool greater_bits(void *context, int64_t a, int64_t b)
 {
     const int64_t *keys = context;
@@ -284,7 +262,7 @@ static sf_status top_k_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     int64_t *keys = SF_ARRAY(&eval->scratch, size, int64_t);
     for (int64_t row = 0; row < to->count / k; row++) {
         for (int64_t i = 0; i < size; i++)
-            keys[i] = sort_key(&in[0], row * size + i);
+            keys[i] = sf_total_order(&in[0], row * size + i);
         const int64_t *sorted = sort_indices(size, order, spare, greater_bits, keys);
         for (int64_t i = 0; i < k; i++) {
             copy_sorted_element(&in[0], row * size + sorted[i], &out[0], row * k + i);

@@ -1,5 +1,6 @@
 #include "op/util.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 #include "op/slots.h"
@@ -119,4 +120,24 @@ bool sf_op_is_exact(const sf_op *op)
 {
     int slot = op->def->id == SF_OP_DOT_GENERAL ? SF_DOT_PRECISION : SF_CONV_PRECISION;
     return strstr(sf_op_text(op, slot), "HIGH") != NULL;
+}
+
+int64_t sf_total_order(const sf_tensor *tensor, int64_t index)
+{
+    sf_dtype dtype = tensor->type->dtype;
+    const sf_dtype_info *info = sf_dtype_get(dtype);
+    if (info->class == SF_UNSIGNED)
+        return (int64_t)((uint64_t)sf_get_i64(tensor, index) ^ UINT64_C(1) << 63);
+    if (info->class != SF_FLOAT)
+        return sf_get_i64(tensor, index);
+    uint64_t bits = sf_load_bits(dtype, tensor->data, index);
+    if (info->bits == info->exponent + info->mantissa)
+        return (int64_t)bits;
+    uint64_t sign = UINT64_C(1) << (info->bits - 1), magnitude = bits & (sign - 1);
+    if (!(bits & sign))
+        return (int64_t)magnitude;
+    /* Types without a negative zero keep their only NaN there. */
+    if (magnitude == 0 && isnan(sf_load_f64(dtype, tensor->data, index)))
+        return INT64_MAX;
+    return -(int64_t)magnitude - 1;
 }

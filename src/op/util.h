@@ -45,6 +45,10 @@ bool sf_has(sf_ints list, int64_t value);
 /* The monoid in the derived slot, or SF_MONOID_NONE. */
 sf_monoid sf_op_monoid(const sf_op *op, int slot);
 
+/* A number whose order is the total order of the type: for floats that of the bits read as sign and
+ * magnitude, so -NaN < -inf < ... < -0 < +0 < ... < inf < NaN, and no two NaNs of other bits are equal. */
+int64_t sf_total_order(const sf_tensor *tensor, int64_t index);
+
 /* Of a product: the text asks for more precision than a device may round its operands to. */
 bool sf_op_is_exact(const sf_op *op);
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -394,6 +395,36 @@ static void test_literals(void **state)
     drop(&f);
 }
 
+/* Signs and payloads as XLA prints them; a payload that is none leaves the quiet one. */
+static void test_nans(void **state)
+{
+    (void)state;
+    static const struct {
+        sf_dtype dtype;
+        uint64_t bits[5];
+    } cases[] = {
+        {SF_F32, {0x7fc00000, 0xffc00000, 0x7f800001, 0xff812345, 0x7fc00000}},
+        {SF_F16, {0x7e00, 0xfe00, 0x7c01, 0xff45, 0x7e00}},
+        {SF_BF16, {0x7fc0, 0xffc0, 0x7f81, 0xffc5, 0x7fc0}},
+        {SF_F64,
+         {0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000001, 0xfff0000000012345,
+          0x7ff8000000000000}},
+        {SF_F8E5M2, {0x7e, 0xfe, 0x7d, 0xfd, 0x7e}},
+        {SF_F8E4M3FN, {0x7f, 0xff, 0x7f, 0xff, 0x7f}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 ENTRY("  ROOT n = %s[5] constant({nan, -nan, nan(0x1), -nan(0x12345), nan()})\n"),
+                 sf_dtype_get(cases[i].dtype)->hlo);
+        fixture f = read_good(text);
+        const sf_dense *dense = &attr_of(node_at(&f, 0), "value")->dense;
+        for (int k = 0; k < 5; k++)
+            assert_true(sf_load_bits(cases[i].dtype, dense->data, k) == cases[i].bits[k]);
+        drop(&f);
+    }
+}
+
 static void test_identities(void **state)
 {
     (void)state;
@@ -626,6 +657,7 @@ int main(void)
         cmocka_unit_test(test_convolution),
         cmocka_unit_test(test_packed_attributes),
         cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_nans),
         cmocka_unit_test(test_identities),
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_custom_call),

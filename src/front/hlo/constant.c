@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "front/hlo/reader.h"
 
 enum { CHUNK = 128 };
@@ -76,8 +77,8 @@ static bool fast_number(const char *at, double *out, const char **end)
     return true;
 }
 
-/* nan, nan(0x7fc00000), inf: behind the sign */
-static bool read_special(sf_hlo_scan *scan, double *out)
+/* nan, nan(0x1), inf: behind the sign. The payload of a NaN is the bits of its mantissa; 0 where none is given. */
+static bool read_special(sf_hlo_scan *scan, double *out, uint64_t *payload)
 {
     if (sf_hlo_accept_word(scan, "inf")) {
         *out = (double)INFINITY;
@@ -88,13 +89,15 @@ static bool read_special(sf_hlo_scan *scan, double *out)
     *out = (double)NAN;
     if (scan->at < scan->end && *scan->at == '(') {
         scan->at++;
-        sf_hlo_word(scan);
+        sf_str word = sf_hlo_word(scan);
+        for (size_t i = 2; i < word.length && sf_hex_digit(word.at[i]) >= 0; i++)
+            *payload = *payload << 4 | (uint64_t)sf_hex_digit(word.at[i]);
         sf_hlo_accept(scan, ')');
     }
     return true;
 }
 
-static sf_status read_real(literal *lit, double *out)
+static sf_status read_real(literal *lit, double *out, uint64_t *payload)
 {
     sf_hlo_scan *scan = &lit->frame->scan;
     bool is_negative = sf_hlo_accept(scan, '-');
@@ -104,7 +107,7 @@ static sf_status read_real(literal *lit, double *out)
     char *slow_end;
     char c = *scan->at;
     if (c == 'n' || c == 'i') {
-        if (!read_special(scan, out))
+        if (!read_special(scan, out, payload))
             return sf_hlo_expected(scan, "a number", lit->frame->reader->diag);
     } else if (fast_number(scan->at, out, &end)) {
         scan->at = end;
@@ -154,15 +157,30 @@ static sf_status read_integer(literal *lit, int64_t *out)
                    SF_STR_ARGS(word), sf_dtype_get(dtype)->hlo);
 }
 
+/* Puts the payload into the NaN that was stored last, where the type has such NaNs. */
+static void store_payload(literal *lit, uint64_t payload)
+{
+    sf_dtype dtype = lit->type->dtype;
+    flush_numbers(lit);
+    uint64_t mask = (UINT64_C(1) << sf_dtype_get(dtype)->mantissa) - 1;
+    uint64_t bits = sf_load_bits(dtype, lit->data, lit->stored - 1);
+    sf_store_bits(dtype, lit->data, lit->stored - 1, (bits & ~mask) | (payload & mask));
+    if (!isnan(sf_load_f64(dtype, lit->data, lit->stored - 1)))
+        sf_store_bits(dtype, lit->data, lit->stored - 1, bits);
+}
+
 static sf_status read_element(literal *lit)
 {
+    uint64_t payload = 0;
     if (lit->pending == CHUNK)
         flush_numbers(lit);
     if (lit->is_float)
-        SF_TRY(read_real(lit, &lit->reals[lit->pending]));
+        SF_TRY(read_real(lit, &lit->reals[lit->pending], &payload));
     else
         SF_TRY(read_integer(lit, &lit->integers[lit->pending]));
     lit->pending++;
+    if (payload)
+        store_payload(lit, payload);
     return SF_OK;
 }
 

@@ -26,11 +26,12 @@ static inline float of_bf16(uint16_t raw)
     return float32((uint32_t)raw << 16);
 }
 
-/* Rounds to even; NaN keeps its sign and upper payload and becomes quiet. */
+/* Rounds to even; NaN keeps its sign and upper payload. One that the type has stays as it is, for what only moves
+ * numbers changes no bits; others become quiet. */
 static inline uint16_t to_bf16(float x)
 {
     uint32_t bits = bits32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet = bits >> 16 | 0x40;
+    uint32_t quiet = bits >> 16 | (bits & 0xffff ? 0x40 : 0);
     return (uint16_t)((bits & ~SIGN32) > 0x7f800000 ? quiet : rounded);
 }
 
@@ -41,20 +42,20 @@ static inline float of_f16(uint16_t raw)
     uint32_t size = raw & 0x7fffU, sign = (uint32_t)(raw & 0x8000) << 16, field = size << 13;
     float normal = float32(field + ((127 - 15) << 23));
     float small = float32(field + ((127 - 14) << 23)) - 0x1p-14f;
-    float special = float32(field + ((255 - 31) << 23) + (size > 0x7c00 ? 0x400000 & ~field : 0));
+    float special = float32(field + ((255 - 31) << 23));
     float value = size < 0x400 ? small : normal;
     value = size < 0x7c00 ? value : special;
     return float32(bits32(value) | sign);
 }
 
 /* Numbers below the normal range are rounded by an addition that shifts them to the end of a float;
- * others in place, where a carry into the exponent does the right thing, up to infinity. */
+ * others in place, where a carry into the exponent does the right thing, up to infinity. A NaN as in bf16. */
 static inline uint16_t to_f16(float x)
 {
     uint32_t bits = bits32(x), size = bits & ~SIGN32, sign = bits >> 16 & 0x8000;
     uint32_t normal = (size - ((127 - 15) << 23) + 0xfff + (size >> 13 & 1)) >> 13;
     uint32_t small = bits32(float32(size) + 0.5f) - bits32(0.5f);
-    uint32_t quiet = (size >> 13 & 0x3ff) | 0x7e00;
+    uint32_t quiet = (size >> 13 & 0x3ff) | (size & 0x1fff ? 0x7e00 : 0x7c00);
     uint32_t value = size < 0x38800000 ? small : normal;
     value = size < 0x47800000 ? value : 0x7c00;
     return (uint16_t)((size > 0x7f800000 ? quiet : value) | sign);
@@ -127,16 +128,34 @@ MEMORY(F64, f64_memory, double, AS_IS, AS_IS)
 MEMORY(BF16, u16_memory, float, of_bf16, to_bf16)
 MEMORY(f16_plain, u16_memory, float, of_f16, to_f16)
 
-/* Half floats by the processor's own conversion, which gives the same bits as the plain one. */
+/* Half floats by the processor's own conversion, which gives the same bits as the plain one but for NaNs, which it makes
+ * quiet: where there is one, the plain one is taken. */
 #if defined(__F16C__)
+static inline bool has_nan(__m256 x)
+{
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+}
+
 static inline void of_f16_vector(float *out, const u16_memory *in)
 {
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const void *)in)));
+    __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const void *)in));
+    if (!has_nan(x)) {
+        _mm256_storeu_ps(out, x);
+        return;
+    }
+    for (int i = 0; i < 8; i++)
+        out[i] = of_f16(in[i]);
 }
 
 static inline __m128i to_f16_vector(const float *in)
 {
-    return _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 x = _mm256_loadu_ps(in);
+    if (!has_nan(x))
+        return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    uint16_t plain[8];
+    for (int i = 0; i < 8; i++)
+        plain[i] = to_f16(in[i]);
+    return _mm_loadu_si128((const void *)plain);
 }
 
 static void load_F16(void *dst, const void *src, int64_t stride, int64_t count)

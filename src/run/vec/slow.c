@@ -1,5 +1,6 @@
 /* Kernels that go element by element through libm or through the tables of dtype.c. */
 #include <math.h>
+#include <string.h>
 
 #include "run/vec/set.h"
 
@@ -90,6 +91,36 @@ float sf_vec_far_tan(float x)
 
 enum { CHUNK = 256 };
 
+/* The conversions of the processor make a NaN quiet. These leave its bits in place, as far as there is room for them;
+ * those of the narrow types are among the upper ones. */
+static float to_float(double value)
+{
+    if (!isnan(value))
+        return (float)value;
+    uint64_t wide;
+    memcpy(&wide, &value, sizeof wide);
+    uint32_t bits =
+        (uint32_t)(wide >> 32 & 0x80000000) | 0x7f800000 | (uint32_t)(wide >> 29 & 0x7fffff);
+    float nan;
+    memcpy(&nan, &bits, sizeof nan);
+    return isnan(nan) ? nan : (float)value;
+}
+
+/* A NaN that the type has is stored as it is; others become quiet, or the only one there is. */
+static void store_nan(sf_dtype dtype, char *dst, float value)
+{
+    const sf_dtype_info *info = sf_dtype_get(dtype);
+    uint32_t bits, low = (UINT32_C(1) << (23 - info->mantissa)) - 1;
+    memcpy(&bits, &value, sizeof bits);
+    sf_store_f64(dtype, dst, 0, (double)value);
+    uint64_t narrow = (uint64_t)(bits >> 31) << (info->bits - 1) |
+                      ((UINT64_C(1) << info->exponent) - 1) << info->mantissa |
+                      (bits & 0x7fffff) >> (23 - info->mantissa);
+    bool is_own = dtype == SF_F8E3M4 || dtype == SF_F8E4M3 || dtype == SF_F8E5M2;
+    if (is_own && (bits & low) == 0)
+        sf_store_bits(dtype, dst, 0, narrow);
+}
+
 static void load(sf_dtype dtype, float *dst, const char *src, int64_t stride, int64_t count)
 {
     double values[CHUNK];
@@ -99,8 +130,8 @@ static void load(sf_dtype dtype, float *dst, const char *src, int64_t stride, in
         if (stride == 1)
             sf_load_f64s(dtype, src, first, some, values);
         for (int64_t i = 0; i < some; i++)
-            dst[first + i] =
-                (float)(stride == 1 ? values[i] : sf_load_f64(dtype, src + (first + i) * bytes, 0));
+            dst[first + i] = to_float(
+                stride == 1 ? values[i] : sf_load_f64(dtype, src + (first + i) * bytes, 0));
     }
 }
 
@@ -114,8 +145,10 @@ static void store(sf_dtype dtype, char *dst, int64_t stride, const float *src, i
             values[i] = (double)src[first + i];
         if (stride == 1)
             sf_store_f64s(dtype, dst, first, some, values);
-        else
-            for (int64_t i = 0; i < some; i++)
+        for (int64_t i = 0; i < some; i++)
+            if (isnan(values[i]))
+                store_nan(dtype, dst + (first + i) * bytes, src[first + i]);
+            else if (stride != 1)
                 sf_store_f64(dtype, dst + (first + i) * bytes, 0, values[i]);
     }
 }

@@ -353,10 +353,14 @@ static bool select_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
     return true;
 }
 
-/* An empty configuration is none. */
+/* An empty configuration is none. How a result of the step is to be split is no op in StableHLO. */
 static bool custom_call_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 {
-    (void)emitter, (void)out;
+    (void)emitter;
+    if (strcmp(spec->attrs[SF_CUSTOM_TARGET]->text, "xla.sdy.FuncResultSharding") == 0) {
+        *out = spec->operands[0];
+        return true;
+    }
     const sf_attr **attrs = (const sf_attr **)spec->attrs; /* sf_emit's own copy */
     const sf_attr *config = attrs[SF_CUSTOM_CONFIG];
     if (config && (!*config->text || strcmp(config->text, "{}") == 0))

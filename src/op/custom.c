@@ -87,7 +87,8 @@ static const struct check {
 
 /* Annotations: they say where or how a tensor is kept, not what it is. */
 static const char *const identities[] = {
-    "Sharding", "LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice",
+    "Sharding",   "LayoutConstraint", "annotate_device_placement",
+    "MoveToHost", "MoveToDevice",     "xla.sdy.FuncResultSharding",
 };
 
 static const struct check *check_of(const sf_op *op)

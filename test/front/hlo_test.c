@@ -481,12 +481,12 @@ static void test_several_errors(void **state)
                                 "  c = f32[4]{0} add(x, nothing)\n"
                                 "  d = f32[4]{0} add(x, x), frobnicate=3\n"
                                 "  e = c64[4]{0} negate(x)\n"
-                                "  f = f32[<=4]{0} negate(x)\n"
+                                "  f = f32[4]{0} after-all(x)\n"
                                 "  g = f32[3]{0} constant({..})\n"
                                 "  h = f32[2,2]{1,0} constant({ { 1, 2 },\n"
                                 "    { 3 } })\n"
                                 "  i = f32[5]{0} add(x, x)\n"
-                                "  j = f32[4]{0} all-reduce(x), to_apply=nothing\n"
+                                "  j = f32[4]{0} domain(x), to_apply=nothing\n"
                                 "  k = s8[] constant(128)\n"
                                 "  x = f32[4]{0} negate(x)\n"
                                 "  ROOT z = f32[4]{0} add(b, c)\n"));
@@ -495,11 +495,11 @@ static void test_several_errors(void **state)
         "t.hlo:7:24: error: nothing is not defined before this",
         "t.hlo:8:28: error: the attribute frobnicate of add is not supported",
         "t.hlo:9:7: error: the type c64 is not supported",
-        "t.hlo:10:11: error: dimensions of dynamic size are not supported",
+        "t.hlo:10:17: error: the opcode after-all is not supported",
         "t.hlo:11:27: error:",
         "t.hlo:13:11: error: expected 2 elements along dimension 1, found 1",
         "t.hlo:14:3: error: stablehlo.add: result 0 is declared as tensor<5xf32>",
-        "t.hlo:15:17: error: the opcode all-reduce is not supported",
+        "t.hlo:15:17: error: the opcode domain is not supported",
         "t.hlo:16:21: error: 128 does not fit in s8",
         "t.hlo:17:3: error: x is defined twice",
     };

@@ -573,17 +573,6 @@ static const struct {
      "t.mlir:2:48: error: the type tensor<2xcomplex<f32>> is not supported\n  hint: split it into "
      "a "
      "real and an imaginary tensor before exporting"},
-    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<?xf32>", SF_EUNSUPPORTED,
-     "t.mlir:2:48: error: the type tensor<?xf32> is not supported\n  hint: export the step with "
-     "the "
-     "sizes it will be run with"},
-    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<*xf32>", SF_EUNSUPPORTED,
-     "t.mlir:2:48: error: the type tensor<*xf32> is not supported\n  hint: export the step with "
-     "the "
-     "shapes it will be run with"},
-    {"%0 = stablehlo.convert %i : (tensor<i32>) -> !stablehlo.token", SF_EUNSUPPORTED,
-     "t.mlir:2:48: error: the type !stablehlo.token is not supported\n  hint: ordered side effects "
-     "are not supported; export without them"},
     {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xindex>", SF_EUNSUPPORTED,
      "t.mlir:2:48: error: the type tensor<2xindex> is not supported\n  hint: use i32 or i64"},
     {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xf33>", SF_EINPUT,

@@ -1,5 +1,6 @@
 /* Computations and their instructions. */
 #include "front/hlo/reader.h"
+#include "op/slots.h"
 
 #include <stdlib.h>
 
@@ -62,24 +63,18 @@ static bool starts_with_one_of(sf_str name, const char *const *list)
 
 static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
 {
-    static const char *const collective[] = {
-        "all-reduce",     "all-gather",   "all-to-all", "collective",
-        "reduce-scatter", "partition-id", "replica-id", NULL};
     static const char *const complex[] = {"complex", "real", "imag", "fft", NULL};
-    static const char *const compiled[] = {"async",  "copy-",   "after-all", "add-dependency",
-                                           "infeed", "outfeed", "send",      "recv",
-                                           "domain", NULL};
+    static const char *const compiled[] = {"async",          "copy-",  "after-all",
+                                           "add-dependency", "domain", NULL};
     char word[64];
     size_t length = name.length < sizeof word ? name.length : sizeof word - 1;
     for (size_t i = 0; i < length; i++)
         word[i] = name.at[i] == '-' ? '_' : name.at[i];
+    SF_TRY(sf_hlo_end(reader, sf_refuse_op(name, loc, reader->diag)));
     sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the opcode %.*s is not supported",
             SF_STR_ARGS(name));
     const sf_opdef *near = sf_opdef_nearest((sf_str){word, length});
-    if (starts_with_one_of(name, collective))
-        sf_hint(reader->diag, "the module is already written for several devices: dump it before "
-                              "it is partitioned");
-    else if (starts_with_one_of(name, compiled))
+    if (starts_with_one_of(name, compiled))
         sf_hint(reader->diag, "dump the module before optimization");
     else if (starts_with_one_of(name, complex))
         sf_hint(reader->diag, "complex numbers are not supported");
@@ -158,6 +153,16 @@ static sf_status read_inner(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     return sf_hlo_expect(scan, ')', diag);
 }
 
+static sf_status refuse_call(sf_hlo_reader *reader, const sf_hlo_instruction *inst)
+{
+    const sf_opdef *def = inst->op->def;
+    const sf_attr *target =
+        def && def->id == SF_OP_CUSTOM_CALL ? inst->attrs[SF_CUSTOM_TARGET] : NULL;
+    if (!target)
+        return SF_OK;
+    return sf_hlo_end(reader, sf_refuse_target(sf_str_of(target->text), inst->loc, reader->diag));
+}
+
 /* [ROOT] name = shape opcode(operands), attributes */
 static sf_status read_instruction(sf_hlo_frame *frame, sf_hlo_instruction *inst)
 {
@@ -182,6 +187,7 @@ static sf_status read_instruction(sf_hlo_frame *frame, sf_hlo_instruction *inst)
     SF_TRY(read_inner(frame, inst));
     SF_TRY(sf_hlo_read_attrs(frame, inst));
     inst->is_read = true;
+    SF_TRY(refuse_call(frame->reader, inst));
     return sf_hlo_convert(frame, inst);
 }
 

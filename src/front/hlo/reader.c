@@ -3,9 +3,15 @@
 
 bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status)
 {
-    if (status != SF_OK && reader->errors++ == 0)
-        reader->status = status;
+    reader->errors += status != SF_OK;
+    reader->status = reader->status == SF_OK ? status : reader->status;
     return reader->errors < SF_HLO_MAX_ERRORS;
+}
+
+sf_status sf_hlo_end(sf_hlo_reader *reader, sf_status status)
+{
+    reader->errors += status == SF_OK ? 0 : SF_HLO_MAX_ERRORS;
+    return status;
 }
 
 bool sf_hlo_set_attr(sf_hlo_instruction *inst, const char *name, const sf_attr *value)

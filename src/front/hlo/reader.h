@@ -20,6 +20,7 @@
 #include "base/intern.h"
 #include "front/hlo/scan.h"
 #include "front/module.h"
+#include "front/refuse.h"
 #include "op/op.h"
 
 /* A type, or a tuple of shapes. */
@@ -175,6 +176,9 @@ typedef struct sf_hlo_frame {
 
 /* reader.c. Counts a failed status; true while there is room for more errors. */
 bool sf_hlo_count_error(sf_hlo_reader *reader, sf_status status);
+
+/* After this error nothing more is read. SF_OK passes. */
+sf_status sf_hlo_end(sf_hlo_reader *reader, sf_status status);
 
 /* Sets an attribute of the node by the name of its slot. False when the op has no such slot. */
 bool sf_hlo_set_attr(sf_hlo_instruction *inst, const char *name, const sf_attr *value);

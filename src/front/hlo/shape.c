@@ -9,7 +9,6 @@ static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_
     } unsupported[] = {
         {"c64", "complex numbers are not supported"},
         {"c128", "complex numbers are not supported"},
-        {"token", "tokens order effects on the outside, which a step does not have"},
         {"opaque", "dump the module before optimization"},
     };
     sf_loc loc = sf_hlo_here(scan);
@@ -17,6 +16,8 @@ static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_
     sf_str name = sf_hlo_word(scan);
     if (sf_dtype_find(SF_SPELL_HLO, name, out))
         return SF_OK;
+    if (sf_str_is(name, "token"))
+        return sf_hlo_end(reader, sf_refuse_token(name, loc, reader->diag));
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
         if (sf_str_is(name, unsupported[i].name)) {
             sf_fail(reader->diag, SF_EUNSUPPORTED, loc, "the type %s is not supported",
@@ -26,7 +27,19 @@ static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_
     return sf_hlo_expected(&before, "a type such as f32[2,3]", reader->diag);
 }
 
-static sf_status read_dims(sf_hlo_reader *reader, sf_hlo_scan *scan, int64_t *dims, int *rank)
+/* `first` is where the type begins. */
+static sf_status refuse_sizes(sf_hlo_reader *reader, const sf_hlo_scan *scan, const char *first,
+                              sf_loc loc)
+{
+    const char *end = scan->at;
+    while (end < scan->end && *end != ']' && *end != '\n')
+        end++;
+    sf_str type = {first, (size_t)(end - first) + (end < scan->end && *end == ']')};
+    return sf_hlo_end(reader, sf_refuse_dynamic(type, loc, reader->diag));
+}
+
+static sf_status read_dims(sf_hlo_reader *reader, sf_hlo_scan *scan, const char *first, sf_loc loc,
+                           int64_t *dims, int *rank)
 {
     *rank = 0;
     SF_TRY(sf_hlo_expect(scan, '[', reader->diag));
@@ -35,8 +48,7 @@ static sf_status read_dims(sf_hlo_reader *reader, sf_hlo_scan *scan, int64_t *di
     do {
         char c = sf_hlo_peek(scan);
         if (c == '<' || c == '?')
-            return sf_fail(reader->diag, SF_EUNSUPPORTED, sf_hlo_here(scan),
-                           "dimensions of dynamic size are not supported");
+            return refuse_sizes(reader, scan, first, loc);
         if (*rank == SF_MAX_RANK)
             return sf_fail(reader->diag, SF_EUNSUPPORTED, sf_hlo_here(scan),
                            "a rank above %d is not supported", SF_MAX_RANK);
@@ -83,11 +95,12 @@ static sf_status read_memory_layout(sf_hlo_reader *reader, sf_hlo_scan *scan, in
 static sf_status read_leaf(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_hlo_shape *out)
 {
     sf_loc loc = sf_hlo_here(scan);
+    const char *first = scan->at;
     sf_dtype dtype;
     int64_t dims[SF_MAX_RANK];
     int rank;
     SF_TRY(read_element_type(reader, scan, &dtype));
-    SF_TRY(read_dims(reader, scan, dims, &rank));
+    SF_TRY(read_dims(reader, scan, first, loc, dims, &rank));
     *out = (sf_hlo_shape){.nleaves = 1};
     SF_TRY(read_memory_layout(reader, scan, rank, &out->order));
     out->type = sf_type_get(reader->module->graph->pool, dtype, rank, dims);

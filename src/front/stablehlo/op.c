@@ -115,6 +115,9 @@ sf_status sf_mlir_parse_op(sf_mlir *r, sf_block *block, sf_str name, sf_loc loc,
         SF_TRY(sf_mlir_find_op(r, op.is_if ? sf_str_of("stablehlo.case") : name, loc, &op.def));
         SF_TRY(generic ? parse_generic(r, &op) : sf_mlir_pretty(r, &op));
     }
+    const sf_attr *target = op.def->id == SF_OP_CUSTOM_CALL ? op.attrs[SF_CUSTOM_TARGET] : NULL;
+    if (target)
+        SF_TRY(sf_mlir_end(r, sf_refuse_target(sf_str_of(target->text), loc, r->diag)));
     if (op.is_if)
         SF_TRY(turn_into_case(r, block, &op));
     sf_node *node;

@@ -40,6 +40,7 @@ static sf_status unknown_op(sf_mlir *r, sf_str name, sf_loc loc)
         {"cf.", "control flow is written with stablehlo.while, case and if"},
         {"scf.", "control flow is written with stablehlo.while, case and if"},
     };
+    SF_TRY(sf_mlir_end(r, sf_refuse_op(name, loc, r->diag)));
     SF_MLIR_FAIL(r, SF_EUNSUPPORTED, loc, "unknown op %.*s", SF_STR_ARGS(name));
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (foreign[i].name[strlen(foreign[i].name) - 1] == '.'

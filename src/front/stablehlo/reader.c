@@ -36,6 +36,12 @@ sf_status sf_mlir_note(sf_mlir *r, sf_status status)
     return r->errors >= SF_MLIR_MAX_ERRORS ? r->status : SF_OK;
 }
 
+sf_status sf_mlir_end(sf_mlir *r, sf_status status)
+{
+    r->errors += status == SF_OK ? 0 : SF_MLIR_MAX_ERRORS;
+    return status;
+}
+
 sf_status sf_mlir_recover(sf_mlir *r, sf_scan start, sf_status status)
 {
     SF_TRY(sf_mlir_note(r, status));

@@ -19,6 +19,7 @@
 
 #include "base/intern.h"
 #include "front/module.h"
+#include "front/refuse.h"
 #include "front/stablehlo/scan.h"
 #include "ir/opdef.h"
 
@@ -137,6 +138,9 @@ static inline sf_status sf_mlir_take(sf_mlir *r, char c)
 
 /* Counts an error that was reported. Fails when there were too many. */
 sf_status sf_mlir_note(sf_mlir *r, sf_status status);
+
+/* After this error nothing more is read. SF_OK passes. */
+sf_status sf_mlir_end(sf_mlir *r, sf_status status);
 
 /* Does that, and skips from `start`, where the op with the error began, to the next one. */
 sf_status sf_mlir_recover(sf_mlir *r, sf_scan start, sf_status status);

@@ -15,20 +15,24 @@ static const struct {
     {"complex<", "split it into a real and an imaginary tensor before exporting"},
     {"!quant.", "dequantize the model before exporting"},
     {"quant.", "dequantize the model before exporting"},
-    {"stablehlo.token", "ordered side effects are not supported; export without them"},
-    {"mhlo.token", "ordered side effects are not supported; export without them"},
     {"tuple<", "return several results instead of a tuple"},
-    {"?", "export the step with the sizes it will be run with"},
-    {"*", "export the step with the shapes it will be run with"},
     {"index", "use i32 or i64"},
-    {"stablehlo.bounds", "export the step with the sizes it will be run with"},
 };
+
+static bool has_part(sf_str text, const char *part)
+{
+    return memmem(text.at, text.length, part, strlen(part)) != NULL;
+}
 
 static sf_status fail_unsupported(sf_mlir *r, sf_loc loc, sf_str text)
 {
+    if (has_part(text, "hlo.token"))
+        return sf_mlir_end(r, sf_refuse_token(text, loc, r->diag));
+    if (sf_str_starts(text, "tensor<") &&
+        (has_part(text, "?") || has_part(text, "*") || has_part(text, "bounds")))
+        return sf_mlir_end(r, sf_refuse_dynamic(text, loc, r->diag));
     size_t kind = 0, kinds = sizeof unsupported / sizeof *unsupported;
-    while (kind < kinds &&
-           !memmem(text.at, text.length, unsupported[kind].text, strlen(unsupported[kind].text)))
+    while (kind < kinds && !has_part(text, unsupported[kind].text))
         kind++;
     unsigned bit = 1u << kind;
     r->quiet = r->refused & bit;

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What no step can have is refused by every command alike, first thing: one sentence, a hint, exit code 1, and nothing
+# is written.
+set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
+
+stablehlo() {
+    echo "func.func public @main(%w: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {"
+    echo "  $1"
+    echo "  return %y, %nothing : tensor<4xf32>, tensor<4xf32>"
+    echo "}"
+}
+stablehlo '%y = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4xf32>) -> tensor<4xf32>' >"$work/split.mlir"
+stablehlo '%y = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) : (tensor<4xf32>) -> tensor<4xf32>' >"$work/host.mlir"
+stablehlo '%y = stablehlo.convert %x : (tensor<4xf32>) -> tensor<?xf32>' >"$work/dynamic.mlir"
+printf 'HloModule m\nENTRY e {\n  x = f32[<=4] parameter(0)\n  ROOT y = f32[4] negate(z)\n}\n' >"$work/dynamic.hlo"
+echo '{}' >"$work/plan.json"
+
+for step in split.mlir host.mlir dynamic.mlir dynamic.hlo; do
+    while read -r -a command; do
+        expect 1 "${command[0]}" "$work/$step" "${command[@]:1}"
+        case $step in
+        split.*) warns "@SPMDFullToShardShape says how the step is split" ;;
+        host.*) warns "@xla_ffi_python_cpu_callback reaches outside of the step" ;;
+        dynamic.*) warns "has a size that is not known" ;;
+        esac
+        silent out
+        [ "$(wc -l <"$work/err")" -eq 2 ] || fail "$step, ${command[*]}: more than a sentence and a hint"
+        grep -q "^$work/$step:[0-9]*:[0-9]*: error: " "$work/err" || fail "$step: no place"
+    done <<END
+show
+convert
+eval
+plan --cluster 1x2xV100
+pin --recipe dp -n 2 -o $work/out.json
+run
+train --steps 1 --data synthetic
+verify --against $work/plan.json
+END
+done
+[ ! -e "$work/out.json" ] || fail "a plan was written"
+
+[ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

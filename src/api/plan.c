@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/output.h"
+#include "front/loose.h"
 #include "local/rank.h"
 #include "op/op.h"
 #include "plan/complete.h"
@@ -54,6 +55,7 @@ static sf_status make_plan(void *context)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
     if (status == SF_OK) {
         sf_warn_strangers(job->graph, job->diag);
+        sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
     }
     sf_arena_free(&arena);

@@ -5,6 +5,7 @@
 #include "api/options.h"
 #include "base/guard.h"
 #include "base/output.h"
+#include "front/loose.h"
 #include "op/op.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
@@ -76,6 +77,7 @@ static sf_status search(void *context)
     if (status == SF_OK) {
         name_origin(&job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);
+        sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
     }
     if (misfit.length > 0) {

@@ -12,6 +12,7 @@
 #include "api/verify.h"
 #include "base/guard.h"
 #include "base/mem.h"
+#include "front/loose.h"
 #include "run/runner.h"
 #include "sheaf/eval.h"
 
@@ -262,6 +263,7 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
     SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
     sf_status status = sf_guarded(verify_guarded, &job, diag);
     sf_threads_free(job.threads);
+    sf_warn_loose(graph, diag);
     if (status == SF_OK || status == SF_EWRONG)
         *out = &job.out->report;
     return status;

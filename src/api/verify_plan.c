@@ -13,6 +13,7 @@
 #include "api/world.h"
 #include "base/guard.h"
 #include "base/mem.h"
+#include "front/loose.h"
 #include "local/local.h"
 #include "prog/check.h"
 #include "run/comm/agree.h"
@@ -449,6 +450,7 @@ sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *option
         sf_unsplit_close(&shared.unsplit);
     }
     sf_threads_free(shared.pool);
+    sf_warn_loose(graph, diag);
     return status;
 }
 

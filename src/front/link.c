@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "front/growth.h"
+#include "front/role.h"
 
 static void set_next(sf_argument *argument, uint32_t result, sf_source from)
 {
@@ -353,7 +354,8 @@ static bool is_number(const sf_type *type)
 static bool reports_number(const linker *l)
 {
     for (uint32_t r = 0; r < l->graph->top->nresults; r++)
-        if (!l->taken[r] && is_number(sf_result_type(l->graph, r)))
+        if ((!l->taken[r] || l->graph->results[r].is_output) &&
+            is_number(sf_result_type(l->graph, r)))
             return true;
     return false;
 }
@@ -467,11 +469,35 @@ static void link_by_order(linker *l)
     drop_chance(l);
 }
 
+/* A key is made anew by other ops than those on elements. Where a step takes and gives as many, it gives the next ones. */
+static void link_keys(linker *l)
+{
+    const sf_block *top = l->graph->top;
+    uint32_t keys = 0, next = 0;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        keys +=
+            l->graph->arguments[i].next == SF_NONE && sf_may_be_key(sf_argument_type(l->graph, i));
+    for (uint32_t r = 0; r < top->nresults; r++)
+        keys -= !l->taken[r] && sf_may_be_key(sf_result_type(l->graph, r));
+    for (uint32_t i = 0; keys == 0 && i < top->narguments; i++) {
+        const sf_type *type = sf_argument_type(l->graph, i);
+        if (l->graph->arguments[i].next != SF_NONE || !sf_may_be_key(type))
+            continue;
+        while (next < top->nresults &&
+               (l->taken[next] || !sf_may_be_key(sf_result_type(l->graph, next))))
+            next++;
+        if (next < top->nresults && sf_result_type(l->graph, next) == type)
+            take_result(l, i, next, SF_FROM_ORDER);
+    }
+}
+
 static void infer_links(linker *l)
 {
     sf_graph *graph = l->graph;
     uint32_t *aliases = SF_ARRAY(&l->arena, graph->top->narguments, uint32_t);
     l->taken = SF_ARRAY(&l->arena, graph->top->nresults, bool);
+    for (uint32_t r = 0; r < graph->top->nresults; r++)
+        l->taken[r] = graph->results[r].is_output;
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         bool aliased = graph->arguments[i].next_from == SF_FROM_ALIAS;
         aliases[i] = aliased ? graph->arguments[i].next : SF_NONE;
@@ -482,6 +508,8 @@ static void infer_links(linker *l)
     link_by_alias(l, aliases);
     if (!sf_any_link(graph))
         link_by_order(l);
+    if (sf_any_link(graph))
+        link_keys(l);
 }
 
 sf_status sf_link_state(sf_graph *graph, const char *state, sf_diag *diag)

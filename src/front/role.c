@@ -140,7 +140,7 @@ static void set_role(const caster *c, uint32_t i, sf_role role, sf_source from)
 }
 
 /* Two words of key for threefry, four for the generators of XLA. */
-static bool may_be_key(const sf_type *type)
+bool sf_may_be_key(const sf_type *type)
 {
     return type->dtype == SF_U32 && type->rank == 1 && (type->dims[0] == 2 || type->dims[0] == 4);
 }
@@ -226,7 +226,7 @@ static void cast_argument(const caster *c, uint32_t i)
     sf_role role;
     if (argument->role_from == SF_FROM_SIDECAR)
         return;
-    if (may_be_key(sf_argument_type(c->graph, i)))
+    if (sf_may_be_key(sf_argument_type(c->graph, i)))
         set_role(c, i, SF_ROLE_KEY, SF_FROM_FLOW);
     else if (argument->next != SF_NONE && c->needed)
         set_role(c, i, is_param(c, i) ? SF_ROLE_PARAM : SF_ROLE_STATE, SF_FROM_FLOW);

@@ -56,7 +56,7 @@ static bool is_shape(const sf_json *shape)
 struct sidecar {
     sf_str text;
     const char *file;
-    const sf_json *args;
+    const sf_json *args, *outputs; /* one of them may be NULL */
     sf_diag *diag;
 };
 
@@ -93,10 +93,10 @@ static sf_status check_entry(const struct sidecar *sidecar, size_t number)
 static sf_status check_sidecar(const struct sidecar *sidecar)
 {
     sf_status status = SF_OK;
-    if (!sidecar->args)
+    if (!sidecar->args && !sidecar->outputs)
         return sf_fail(sidecar->diag, SF_EINPUT, (sf_loc){.file = sidecar->file},
-                       "this is no sidecar: it is no object with \"args\"");
-    if (sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
+                       "this is no sidecar: it is no object with \"args\" or \"outputs\"");
+    if (sidecar->args && sf_json_kind_of(sidecar->args) != SF_JSON_ARRAY)
         return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, sidecar->args),
                        "\"args\" must be an array, not %s",
                        sf_json_kind_name(sf_json_kind_of(sidecar->args)));
@@ -148,20 +148,57 @@ static sf_status assign_roles(const struct sidecar *sidecar, sf_graph *graph)
     return SF_OK;
 }
 
+/* By number or name; SF_NONE when there is none. */
+static uint32_t find_output(const sf_json *entry, const sf_graph *graph)
+{
+    int64_t number;
+    sf_str name;
+    if (sf_json_int(entry, &number))
+        return number >= 0 && number < graph->top->nresults ? (uint32_t)number : SF_NONE;
+    for (uint32_t i = 0; sf_json_string(entry, &name) && i < graph->top->nresults; i++)
+        if (sf_str_is(name, graph->results[i].name))
+            return i;
+    return SF_NONE;
+}
+
+static sf_status mark_outputs(const struct sidecar *sidecar, sf_graph *graph)
+{
+    const sf_json *outputs = sidecar->outputs;
+    if (outputs && sf_json_kind_of(outputs) != SF_JSON_ARRAY)
+        return sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, outputs),
+                       "\"outputs\" must be an array, not %s",
+                       sf_json_kind_name(sf_json_kind_of(outputs)));
+    for (size_t i = 0; i < sf_json_count(outputs); i++) {
+        const sf_json *entry = sf_json_item(outputs, i);
+        uint32_t result = find_output(entry, graph);
+        if (result == SF_NONE) {
+            sf_fail(sidecar->diag, SF_EINPUT, place_in_sidecar(sidecar, entry),
+                    "entry %zu of \"outputs\" is no result of the step", i);
+            return sf_hint(sidecar->diag, "it is the number of a result, from 0, or its name, such "
+                                          "as \"result[2]['grads']['w']\"");
+        }
+        graph->results[result].is_output = true;
+    }
+    return SF_OK;
+}
+
 sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, sf_diag *diag)
 {
-    struct sidecar sidecar = {sf_str_of(text), file, NULL, diag};
+    struct sidecar sidecar = {.text = sf_str_of(text), .file = file, .diag = diag};
     const sf_json *json;
     sf_arena arena = {0};
     sf_status status = sf_json_parse(sidecar.text, sidecar.file, &arena, &json, diag);
     if (status == SF_OK) {
         sidecar.args = sf_json_get(json, "args");
+        sidecar.outputs = sf_json_get(json, "outputs");
         status = check_sidecar(&sidecar);
     } else {
         sf_hint(diag, "if this is about something else, --sidecar none does without it");
     }
-    if (status == SF_OK)
+    if (status == SF_OK && sidecar.args)
         status = assign_roles(&sidecar, graph);
+    if (status == SF_OK)
+        status = mark_outputs(&sidecar, graph);
     sf_arena_free(&arena);
     return status;
 }

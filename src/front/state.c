@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "front/link.h"
+#include "front/loose.h"
 #include "front/role.h"
 #include "front/sidecar.h"
 #include "ir/clone.h"
@@ -184,6 +185,8 @@ sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_d
     find_loss(graph, becomes);
     bool *needed = needed_by_loss(graph, becomes);
     sf_find_roles(graph, needed, sf_any_link(graph));
+    if (!options->state)
+        sf_find_loose(graph);
     sf_free(needed);
     sf_free(becomes);
     return SF_OK;

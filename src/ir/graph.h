@@ -71,12 +71,17 @@ typedef struct sf_argument {
     uint32_t next; /* result that becomes this argument in the next step, or SF_NONE */
     sf_source next_from;
     sf_value gradient; /* of a parameter, or SF_NONE where none was found */
+    bool is_loose;     /* called state, but nothing becomes it: see front/loose.h */
 } sf_argument;
 
 typedef struct sf_result {
     const char *name; /* "" where the text has none */
     const char *sharding;
     bool is_loss;
+    bool is_output; /* somebody said that it becomes no argument */
+    bool
+        is_loose; /* looks like new state of argument `like`, but becomes none: see front/loose.h */
+    uint32_t like;
 } sf_result;
 
 struct sf_graph {

@@ -3,6 +3,7 @@
 #include "api/options.h"
 #include "base/guard.h"
 #include "base/output.h"
+#include "front/loose.h"
 #include "run/runner.h"
 
 struct job {
@@ -43,6 +44,7 @@ sf_status sf_show(const sf_graph *graph, const sf_show_options *options, const s
 {
     struct job job = {.graph = graph, .output = output, .diag = diag};
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    sf_warn_loose(graph, diag);
     return sf_guarded(write_page, &job, diag);
 }
 

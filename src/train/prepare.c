@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "front/loose.h"
 #include "ir/name.h"
 #include "op/flops.h"
 #include "run/comm/agree.h"
@@ -36,7 +37,7 @@ static sf_status check_training_graph(sf_training *run)
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         any = any || graph->arguments[i].next != SF_NONE;
     if (any)
-        return SF_OK;
+        return sf_refuse_loose(graph, run->diag);
     sf_fail(run->diag, SF_EINPUT, SF_NOWHERE,
             "no result of the step becomes an argument of the next one: there is nothing to train");
     return sf_hint(run->diag, "--state ARGUMENT=RESULT,... says which does");

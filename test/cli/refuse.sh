@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What no step can have is refused by every command alike, first thing: one sentence, a hint, exit code 1, and nothing
-# is written.
+# is written. State that would be lost is refused by train.
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 
@@ -39,5 +39,33 @@ verify --against $work/plan.json
 END
 done
 [ ! -e "$work/out.json" ] || fail "a plan was written"
+
+# State that would be lost: planned with a warning, which --strict makes a failure, but not trained.
+cat >"$work/lost.mlir" <<'END'
+func.func public @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %m: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<f32>) {
+  %g = stablehlo.multiply %x, %w : tensor<4xf32>
+  %m1 = stablehlo.add %m, %g : tensor<4xf32>
+  %w1 = stablehlo.subtract %w, %m1 : tensor<4xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %loss = stablehlo.reduce(%g init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  return %w1, %m1, %loss : tensor<4xf32>, tensor<4xf32>, tensor<f32>
+}
+END
+lost="result 1 looks like what becomes of the argument m, but is not linked to it"
+expect 0 show "$work/lost.mlir"
+warns "warning: $lost"
+expect 0 pin "$work/lost.mlir" --mesh data=2
+warns "warning: $lost"
+expect 1 pin "$work/lost.mlir" --mesh data=2 --strict
+warns "warning: $lost"
+expect 0 plan "$work/lost.mlir" --cluster 1x2xV100
+warns "warning: $lost"
+expect 1 train "$work/lost.mlir" --steps 1 --data synthetic
+warns "error: $lost"
+expect 0 train "$work/lost.mlir" --steps 1 --data synthetic --state 0=0,1=1
+echo '{"outputs": [1]}' >"$work/outputs.json"
+expect 0 train "$work/lost.mlir" --steps 1 --data synthetic --sidecar "$work/outputs.json"
+expect 0 show "$work/lost.mlir" --sidecar "$work/outputs.json"
+silent err
 
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -48,8 +48,41 @@ static bool match_in_order(const sf_graph *graph, const sf_safetensors *file, ui
     return true;
 }
 
+/* Inputs between `first` and `last` may be each argument. Where these leave a choice, a step that gives its state in the
+ * order in which it takes it says more: what becomes of a dropped argument is still among its results. Writes the
+ * answer to `first`; false when there is none. */
+static bool settle_by_results(const sf_graph *graph, const sf_safetensors *file, uint32_t *first,
+                              const uint32_t *last)
+{
+    uint32_t arguments = graph->top->narguments;
+    int64_t offset = INT64_MIN, before = -1;
+    for (uint32_t i = 0; i < arguments; i++) {
+        int64_t away = (int64_t)first[i] - graph->arguments[i].next;
+        if (graph->arguments[i].next == SF_NONE || first[i] != last[i])
+            continue;
+        if (offset != INT64_MIN && offset != away)
+            return false;
+        offset = away;
+    }
+    for (uint32_t i = 0; i < arguments; before = first[i++]) {
+        int64_t number = first[i];
+        if (first[i] != last[i]) {
+            if (graph->arguments[i].next == SF_NONE || offset == INT64_MIN)
+                return false;
+            number = graph->arguments[i].next + offset;
+        }
+        if (number <= before || number < first[i] || number > last[i])
+            return false;
+        first[i] = (uint32_t)number;
+        if (!may_be_argument(find_input(file, first[i])->type, sf_argument_type(graph, i), true))
+            return false;
+    }
+    return true;
+}
+
 /* Which in.I each argument is. JAX drops arguments that a step does not use from the text, but
- * whoever saved the inputs knew them all: then the types must leave one way to match the two. */
+ * whoever saved the inputs knew them all: then the types must leave one way to match the two, or the results must
+ * tell. */
 static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file, const char *path,
                                sf_diag *diag, uint32_t *numbers, sf_arena *scratch)
 {
@@ -64,7 +97,7 @@ static sf_status number_inputs(const sf_graph *graph, const sf_safetensors *file
     for (int converts = 0; converts < 2; converts++)
         if (match_in_order(graph, file, inputs, converts, false, numbers) &&
             match_in_order(graph, file, inputs, converts, true, other) &&
-            (arguments == 0 || memcmp(numbers, other, arguments * sizeof *other) == 0))
+            settle_by_results(graph, file, numbers, other))
             return SF_OK;
     return sf_fail(
         diag, SF_EINPUT, (sf_loc){path, 0, 0},

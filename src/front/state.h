@@ -4,6 +4,7 @@
  *     link.h      which result becomes which argument
  *     growth.h    which results are made from which arguments element by element, as new state is from the old
  *     role.h      parameters, optimizer state, batch and keys
+ *     loose.h     what looks like state, but would be lost
  *
  * Each finding keeps its source, so that it can be shown.
  */
@@ -12,7 +13,7 @@
 
 #include "front/import.h"
 
-/* Fills role, role_from, next and next_from of the graph's arguments and is_loss of its results. */
+/* Fills role, role_from, next, next_from and is_loose of the graph's arguments and is_loss and is_loose of its results. */
 sf_status sf_state_infer(sf_graph *graph, const sf_import_options *options, sf_diag *diag);
 
 #endif

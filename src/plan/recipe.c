@@ -215,16 +215,26 @@ static bool cook_megatron(cook *k, int axis)
                            parts);
 }
 
+/* Batch arguments with a second dimension have tokens there, all as many: features or pixels would be another number. */
 static bool cook_sequence(cook *k, int axis)
 {
-    bool tokens = false;
+    uint32_t tokens = SF_NONE;
+    for (uint32_t i = k->graph->top->narguments; i-- > 0;)
+        if (k->graph->arguments[i].role == SF_ROLE_BATCH && type_of_weight(k, i)->rank >= 2 &&
+            !sf_is_float(type_of_weight(k, i)->dtype))
+            tokens = i;
+    if (tokens == SF_NONE)
+        return refuse_recipe(k, "no batch argument holds tokens, integers of shape [batch, token]");
+    int64_t count = type_of_weight(k, tokens)->dims[1];
     for (uint32_t i = 0; i < k->graph->top->narguments; i++)
-        tokens = tokens ||
-                 (k->graph->arguments[i].role == SF_ROLE_BATCH && type_of_weight(k, i)->rank >= 2 &&
-                  !sf_is_float(type_of_weight(k, i)->dtype));
-    return tokens ? split_batch(k, axis, 1)
-                  : refuse_recipe(
-                        k, "no batch argument holds tokens, integers of shape [batch, token]");
+        if (k->graph->arguments[i].role == SF_ROLE_BATCH && type_of_weight(k, i)->rank >= 2 &&
+            type_of_weight(k, i)->dims[1] != count)
+            return refuse_recipe(
+                k,
+                "the second dimension of %.60s is %" PRId64 " and that of %.60s %" PRId64
+                ": they are not the tokens of one sequence",
+                k->names[tokens], count, k->names[i], type_of_weight(k, i)->dims[1]);
+    return split_batch(k, axis, 1);
 }
 
 static bool cook_expert(cook *k, int axis)

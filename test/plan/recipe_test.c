@@ -229,6 +229,44 @@ static void test_refusals(void **state)
     }
 }
 
+/* Integers of two dimensions are tokens only where all that the batch has in the second dimension are as many: columns of
+ * a table and pixels are none. */
+static void test_sequence_has_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        int ids, others;
+        bool applies;
+    } rows[] = {{8, 8, true}, {8, 4, false}, {4, 8, false}, {6, 2, false}, {4, 4, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[2000];
+        snprintf(
+            text, sizeof text,
+            "func.func public @main(%%w: tensor<f32> {tf.aliasing_output = 0 : i32} "
+            "loc(\"params['w']\"), %%i: tensor<4x%dxi32> loc(\"batch['ids']\"), %%x: "
+            "tensor<4x%dxf32> loc(\"batch['x']\")) -> (tensor<f32>, tensor<f32>) {\n"
+            "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+            "  %%f = stablehlo.convert %%i : (tensor<4x%dxi32>) -> tensor<4x%dxf32>\n"
+            "  %%a = stablehlo.reduce(%%f init: %%z) applies stablehlo.add across dimensions = "
+            "[0, 1] : (tensor<4x%dxf32>, tensor<f32>) -> tensor<f32>\n"
+            "  %%b = stablehlo.reduce(%%x init: %%z) applies stablehlo.add across dimensions = "
+            "[0, 1] : (tensor<4x%dxf32>, tensor<f32>) -> tensor<f32>\n"
+            "  %%c = stablehlo.multiply %%a, %%b : tensor<f32>\n"
+            "  %%loss = stablehlo.multiply %%c, %%w : tensor<f32>\n"
+            "  %%v = stablehlo.subtract %%w, %%c : tensor<f32>\n"
+            "  return %%v, %%loss : tensor<f32>, tensor<f32>\n}\n",
+            rows[i].ids, rows[i].others, rows[i].ids, rows[i].ids, rows[i].ids, rows[i].others);
+        sf_graph *graph = test_step_text(text);
+        test_refusal refusal;
+        sf_plan *plan = test_pin(graph, "sequence", 2, NULL, NULL, &refusal);
+        assert_int_equal(plan != NULL, rows[i].applies);
+        if (!plan)
+            assert_says(refusal, SF_EUSAGE, "they are not the tokens of one sequence");
+        sf_plan_free(plan);
+        sf_graph_free(graph);
+    }
+}
+
 /* One recipe after another on one graph, and again on another copy of it. */
 static void test_determinism(void **state)
 {
@@ -259,9 +297,13 @@ static void test_determinism(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_megatron),
-        cmocka_unit_test(test_zero),          cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_data_parallel),
+        cmocka_unit_test(test_megatron),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_sequence_has_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

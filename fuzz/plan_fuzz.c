@@ -44,10 +44,10 @@ static void read_write_read(const sf_graph *graph, sf_str text, sf_diag *diag)
     if (status != SF_OK)
         return;
     sf_buf first = {0}, second = {0};
-    sf_plan_write(plan, graph, &first);
+    sf_plan_write(plan, graph, "-", &first);
     status = sf_plan_read((sf_str){first.text, first.length}, "again", graph, diag, &again);
     SF_ASSERT(status == SF_OK);
-    sf_plan_write(again, graph, &second);
+    sf_plan_write(again, graph, "-", &second);
     SF_ASSERT(strcmp(first.text, second.text) == 0);
     if (sf_plan_ranks(plan) <= 64)
         sf_plan_check(plan, graph, 0, diag);

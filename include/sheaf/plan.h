@@ -48,9 +48,11 @@ typedef struct sf_plan_options {
     int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double
         seconds; /* stop improving then; 0: no limit. With one, the answer may differ between runs */
-    bool recipes;                         /* look at recipes alone */
-    int threads;                          /* 0: as many as the process may use */
-    const char *step_file, *cluster_name; /* kept in the plan, for sf_plan_explain; or NULL */
+    bool recipes; /* look at recipes alone */
+    int threads;  /* 0: as many as the process may use */
+    /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
+     * theirs. */
+    const char *step_file, *cluster_name;
     /* For the reason when nothing fits: JSON, docs/cli.md has the keys. NULL: it is not written. */
     const sf_output *misfit;
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
@@ -73,8 +75,9 @@ SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_show_options *options, const sf_output *output,
                                  sf_diag *diag);
 
-/* What a plan was searched with: the file of the step, and the cluster as sf_cluster_open takes it; ""
- * where the plan does not say. SF_EINPUT for what is no plan. */
+/* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
+ * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
+ * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */
 typedef struct sf_plan_origin {
     char step[4096], cluster[4096];
 } sf_plan_origin;

@@ -31,6 +31,8 @@ static sf_status open_cluster(void *context)
     sf_status status = sf_file_read(job->what, &arena, MOST_BYTES, &text, job->diag);
     if (status == SF_OK)
         status = sf_cluster_read(text, job->what, job->diag, &job->cluster);
+    if (status == SF_OK)
+        job->cluster->origin = sf_reference_of(job->what, text, &job->cluster->arena);
     sf_arena_free(&arena);
     return status;
 }

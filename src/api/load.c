@@ -115,7 +115,9 @@ static sf_status read_and_import(struct load *load)
         SF_TRY(sf_hlo_read(load->text, file, load->module, load->diag));
     else
         SF_TRY(sf_stablehlo_read(load->text, file, load->module, load->diag));
-    return sf_import(load->module, &import, load->diag, &load->graph);
+    SF_TRY(sf_import(load->module, &import, load->diag, &load->graph));
+    load->graph->origin = sf_reference_of(load->path, load->text, &load->graph->arena);
+    return SF_OK;
 }
 
 static sf_status load_guarded(void *context)

@@ -1,5 +1,6 @@
-/* What a plan was searched with, read without the step. */
+/* What a plan was made from, read without the step. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/guard.h"
@@ -11,19 +12,28 @@ struct job {
     sf_plan_origin *out;
 };
 
-static sf_status read_text(const struct job *job, const sf_json *predicted, const char *key,
-                           char *out, size_t size)
+static sf_status keep_path(const struct job *job, const char *path, char *out, size_t size)
+{
+    if (strlen(path) >= size)
+        return sf_fail(job->diag, SF_EINPUT, (sf_loc){.file = job->path},
+                       "a path in this plan is longer than %zu bytes", size - 1);
+    strcpy(out, path);
+    return SF_OK;
+}
+
+/* The file that `file` tells where to find; else what `name` says, as plans that do not know files have it. */
+static sf_status read_path(const struct job *job, sf_arena *arena, const sf_json *file,
+                           const sf_json *name, char *out, size_t size)
 {
     sf_str text;
-    out[0] = 0;
-    if (!sf_json_string(sf_json_get(predicted, key), &text))
-        return SF_OK;
-    if (text.length >= size)
-        return sf_fail(job->diag, SF_EINPUT, (sf_loc){.file = job->path},
-                       "the name of the %s is too long", key);
-    memcpy(out, text.at, text.length);
-    out[text.length] = 0;
-    return SF_OK;
+    const char *path = sf_reference_find(file, job->path, arena);
+    if (!path && sf_json_string(name, &text)) {
+        path = sf_arena_string(arena, text.at, text.length);
+        const char *beside = sf_path_beside(job->path, path, arena);
+        if (access(path, R_OK) != 0 && access(beside, R_OK) == 0)
+            path = beside;
+    }
+    return keep_path(job, path ? path : "", out, size);
 }
 
 static sf_status read_origin(struct job *job, sf_arena *arena)
@@ -34,8 +44,11 @@ static sf_status read_origin(struct job *job, sf_arena *arena)
     SF_TRY(sf_json_parse(text, job->path, arena, &root, job->diag));
     SF_TRY(sf_plan_read_format(root, job->path, job->diag));
     const sf_json *predicted = sf_json_get(root, "predicted");
-    SF_TRY(read_text(job, predicted, "step", job->out->step, sizeof job->out->step));
-    return read_text(job, predicted, "cluster", job->out->cluster, sizeof job->out->cluster);
+    SF_TRY(read_path(job, arena, sf_json_get(root, "source"), sf_json_get(predicted, "step"),
+                     job->out->step, sizeof job->out->step));
+    return read_path(job, arena, sf_json_get(predicted, "cluster_file"),
+                     sf_json_get(predicted, "cluster"), job->out->cluster,
+                     sizeof job->out->cluster);
 }
 
 static sf_status origin_guarded(void *context)

@@ -135,7 +135,8 @@ static sf_status save_plan(void *context)
     struct filing *job = context;
     sf_buf text = {0};
     SF_TRY(sf_plan_expect(job->saved, job->graph, job->diag));
-    sf_plan_write(job->saved, job->graph, &text);
+    const char *path = job->output && job->output->path ? job->output->path : "-";
+    sf_plan_write(job->saved, job->graph, path, &text);
     sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;

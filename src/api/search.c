@@ -53,14 +53,19 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
     return find_limit(options, arena, job->diag, &out->memory);
 }
 
-static void name_origin(const sf_plan_options *options, sf_plan *plan)
+static void name_origin(const sf_graph *graph, const sf_plan_options *options, sf_plan *plan)
 {
-    if (options->step_file)
+    const sf_reference *origin = &options->cluster->origin;
+    if (options->step_file && !graph->origin.path)
         plan->predicted->step =
             sf_arena_string(&plan->arena, options->step_file, strlen(options->step_file));
     if (options->cluster_name)
         plan->predicted->cluster =
             sf_arena_string(&plan->arena, options->cluster_name, strlen(options->cluster_name));
+    plan->predicted->cluster_file = *origin;
+    if (origin->path)
+        plan->predicted->cluster_file.path =
+            sf_arena_string(&plan->arena, origin->path, strlen(origin->path));
 }
 
 static sf_status search(void *context)
@@ -75,7 +80,7 @@ static sf_status search(void *context)
         status =
             sf_choose_plan(job->graph, &options, wanted ? &misfit : NULL, job->diag, &job->plan);
     if (status == SF_OK) {
-        name_origin(&job->options, job->plan);
+        name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);

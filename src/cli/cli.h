@@ -124,6 +124,10 @@ sf_status sf_cli_try_output(const char *path, const char *input, const char *oth
  * *out is for sf_plan_free, NULL after a failure. */
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out);
 
+/* Reads the step of a plan: `given` (--step), or else the one that the plan names (sf_plan_origin_of). */
+sf_status sf_cli_load_planned(const char *plan, const char *named, const char *given,
+                              const sf_load_options *load, sf_diag *diag, sf_graph **out);
+
 /* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
  * follow; "12.3 GFLOP"; "1.20 MiB". */
 /* Foreign text, such as a name out of a file, as it may go to a terminal (base/str.h), cut off where there is no room. */

@@ -30,10 +30,9 @@ static sf_status diff(const struct job *job, sf_diag *diag)
     sf_graph *graph;
     SF_TRY(sf_plan_origin_of(job->left, diag, &left));
     SF_TRY(sf_plan_origin_of(job->right, diag, &right));
-    const char *step = job->step ? job->step : *left.step ? left.step : right.step;
-    if (!*step)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "neither plan says its step: give --step");
-    SF_TRY(sf_load(step, &job->load, diag, &graph));
+    SF_TRY(sf_cli_load_planned(*left.step ? job->left : job->right,
+                               *left.step ? left.step : right.step, job->step, &job->load, diag,
+                               &graph));
     sf_status status = diff_with(job, graph, diag);
     sf_graph_free(graph);
     return status;

@@ -1,5 +1,5 @@
 /* sheaf explain: what a plan costs, where, and why. */
-#include <string.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -11,45 +11,49 @@ struct job {
     sf_show_options show;
 };
 
+/* The cluster is the one that the plan names, or, where it names none because no search made it, so many cores. */
+static sf_status open_cluster(const struct job *job, const sf_plan *plan, const char *named,
+                              sf_diag *diag, sf_cluster **out)
+{
+    char cores[32];
+    if (job->cluster)
+        return sf_cluster_open(job->cluster, diag, out);
+    if (!*named) {
+        snprintf(cores, sizeof cores, "1x%dxCPU", sf_plan_ranks(plan));
+        sf_warn(diag, (sf_loc){.file = job->plan},
+                "the plan was made for no cluster and is priced on %s; --cluster names another",
+                cores);
+        return sf_cluster_open(cores, diag, out);
+    }
+    return sf_cluster_open(named, diag, out) == SF_OK
+               ? SF_OK
+               : sf_hint(diag, "%s says so; --cluster names another", job->plan);
+}
+
 static sf_status explain_with(const struct job *job, const sf_graph *graph,
-                              const sf_cluster *cluster, sf_diag *diag)
+                              const char *cluster_name, sf_diag *diag)
 {
     sf_plan *plan;
+    sf_cluster *cluster;
     SF_TRY(sf_cli_open_plan(job->plan, graph, diag, &plan));
-    sf_status status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, NULL, diag);
+    sf_status status = open_cluster(job, plan, cluster_name, diag, &cluster);
+    if (status == SF_OK) {
+        status = sf_plan_explain(plan, graph, cluster, job->what, &job->show, NULL, diag);
+        sf_cluster_free(cluster);
+    }
     sf_plan_free(plan);
     return status;
 }
 
-/* The step and the cluster are those that the plan names, unless said otherwise. */
+/* The step is the one that the plan names, unless said otherwise. */
 static sf_status explain(const struct job *job, sf_diag *diag)
 {
     sf_plan_origin origin;
     sf_graph *graph;
-    sf_cluster *cluster;
     SF_TRY(sf_plan_origin_of(job->plan, diag, &origin));
-    const char *step = job->step ? job->step : origin.step;
-    const char *on = job->cluster ? job->cluster : origin.cluster;
-    sf_loc loc = {.file = job->plan};
-    if (!*step)
-        return sf_fail(diag, SF_EUSAGE, loc, "the plan does not say its step: give --step");
-    if (!*on)
-        return sf_fail(diag, SF_EUSAGE, loc, "the plan does not say its cluster: give --cluster");
-    if (!job->step && strcmp(step, "-") == 0)
-        return sf_fail(diag, SF_EUSAGE, loc,
-                       "the plan was made of a step from standard input: give --step");
-    sf_status status = sf_cluster_open(on, diag, &cluster);
-    if (status != SF_OK && !job->cluster)
-        return sf_hint(diag, "%s says so; --cluster names another", job->plan);
-    SF_TRY(status);
-    status = sf_load(step, &job->load, diag, &graph);
-    if (status == SF_OK) {
-        status = explain_with(job, graph, cluster, diag);
-        sf_graph_free(graph);
-    } else if (!job->step) {
-        status = sf_hint(diag, "%s says so; --step names another file", job->plan);
-    }
-    sf_cluster_free(cluster);
+    SF_TRY(sf_cli_load_planned(job->plan, origin.step, job->step, &job->load, diag, &graph));
+    sf_status status = explain_with(job, graph, origin.cluster, diag);
+    sf_graph_free(graph);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* Steps, their plans and outputs, as commands take them. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/file.h"
@@ -30,6 +31,19 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     if (status == SF_OK)
         status = open_split(split, *graph, diag, plan);
     return sf_ranks_agree(status, split->limit, diag);
+}
+
+sf_status sf_cli_load_planned(const char *plan, const char *named, const char *given,
+                              const sf_load_options *load, sf_diag *diag, sf_graph **out)
+{
+    if (given)
+        return sf_load(given, load, diag, out);
+    if (!*named || strcmp(named, "-") == 0)
+        return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = plan},
+                       "the plan does not say where its step is, which was no file: give --step");
+    if (sf_load(named, load, diag, out) == SF_OK)
+        return SF_OK;
+    return sf_hint(diag, "%s was made from this file; --step names where it is now", plan);
 }
 
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out)

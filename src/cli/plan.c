@@ -109,7 +109,6 @@ int sf_cli_plan(int argc, char **argv)
     job.plan.mesh = job.making.mesh;
     job.plan.pins = job.making.pins.at;
     job.plan.npins = job.making.pins.count;
-    job.plan.step_file = job.step;
     job.plan.cluster_name = job.cluster;
     sf_output standard = {0};
     job.plan.misfit = job.making.show.json ? &standard : NULL;

@@ -24,6 +24,7 @@
 #define SF_CLUSTER_CLUSTER_H
 
 #include "base/collective.h"
+#include "base/reference.h"
 #include "base/str.h"
 #include "cluster/curve.h"
 #include "sheaf/cluster.h"
@@ -88,7 +89,8 @@ typedef struct sf_measured {
 struct sf_cluster {
     sf_arena arena;
     const char *name;
-    const char *source; /* or "" */
+    const char *source;  /* or "" */
+    sf_reference origin; /* of its file */
     int nkinds;
     sf_device_kind *kinds;
     int nruns;

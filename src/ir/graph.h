@@ -11,6 +11,7 @@
 #ifndef SF_IR_GRAPH_H
 #define SF_IR_GRAPH_H
 
+#include "base/reference.h"
 #include "ir/attr.h"
 #include "sheaf/graph.h"
 
@@ -88,6 +89,7 @@ struct sf_graph {
     sf_arena arena;
     sf_pool *pool;
     const char *name;
+    sf_reference origin; /* of its text */
     sf_node **nodes;
     size_t nnodes, node_capacity;
     sf_value_info *values;

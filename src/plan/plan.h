@@ -38,8 +38,9 @@ typedef struct sf_alternative {
 
 /* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
-    const char *step;    /* the file of the step, "" where it is not known */
+    const char *step;    /* the file of a step whose graph does not know it (ir/graph.h), or "" */
     const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */
+    sf_reference cluster_file; /* where it is of a file */
     uint64_t cluster_hash;
     double seconds, compute, exposed, hidden, traffic;
     double bound;          /* no plan on these devices takes less */
@@ -76,9 +77,12 @@ sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *di
 /* The layout that a value is made with. */
 const sf_layout *sf_plan_layout(const sf_plan *plan, const sf_graph *graph, sf_value value);
 
-/* JSON. Reading checks everything that can be checked without the op table: names, numbers of
- * operands, that layouts fit shapes, and the hash of the step. */
-void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out);
+/* JSON. `file` is where it goes, "-" for standard output: from there, step and cluster are found again. NULL: where they
+ * are is left out, so that equal plans have equal texts. */
+void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out);
+
+/* Reading checks everything that can be checked without the op table: names, numbers of operands, that layouts fit
+ * shapes, and the hash of the step. */
 sf_status sf_plan_read(sf_str text, const char *file, const sf_graph *graph, sf_diag *diag,
                        sf_plan **out);
 

@@ -79,7 +79,7 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
     sf_json_end_array(writer);
 }
 
-void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
+void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
     sf_json_begin_object(&writer);
@@ -95,9 +95,13 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, sf_buf *out)
     for (int p = 0; p < plan->npins; p++)
         sf_json_put_string(&writer, plan->pins[p].text);
     sf_json_end_array(&writer);
+    if (file && graph->origin.path) {
+        sf_json_key(&writer, "source");
+        sf_reference_put(&graph->origin, file, &writer);
+    }
     if (plan->predicted) {
         sf_json_key(&writer, "predicted");
-        sf_prediction_put(plan->predicted, &writer);
+        sf_prediction_put(plan->predicted, file, &writer);
     }
     put_plan_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
@@ -153,15 +157,23 @@ sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *di
 static sf_status read_head(reader *r, const sf_json *root)
 {
     SF_TRY(sf_plan_read_format(root, r->file, r->diag));
-    SF_TRY(expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step"));
+    sf_status status =
+        expect_hex(r, root, "step", sf_graph_hash(r->graph), "the plan is for another step");
+    if (status != SF_OK && r->graph->origin.path)
+        return sf_hint(r->diag,
+                       "this one is %s: the plan was made from another, or it was changed, or read "
+                       "in another way",
+                       r->graph->origin.path);
+    SF_TRY(status);
     return expect_hex(r, root, "order", hash_order(r->graph),
                       "the plan is for another text of this step");
 }
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {"format", "version", "step",      "order", "recipe",
-                                        "mesh",   "pins",    "arguments", "nodes", "predicted"};
+    static const char *const known[] = {"format",    "version", "step",     "order",
+                                        "source",    "recipe",  "mesh",     "pins",
+                                        "arguments", "nodes",   "predicted"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);

@@ -34,12 +34,17 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
     sf_json_end_array(json);
 }
 
-void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json)
+void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json_writer *json)
 {
     sf_prediction copy = *predicted;
     sf_json_begin_object(json);
-    sf_json_add_string(json, "step", predicted->step);
+    if (file && *predicted->step)
+        sf_json_add_string(json, "step", predicted->step);
     sf_json_add_string(json, "cluster", predicted->cluster);
+    if (file && predicted->cluster_file.path) {
+        sf_json_key(json, "cluster_file");
+        sf_reference_put(&predicted->cluster_file, file, json);
+    }
     sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
     for (int i = 0; i < NUMBERS; i++)
         sf_json_add_double(json, numbers[i].key, *number_at_key(&copy, i));
@@ -67,6 +72,18 @@ static sf_status read_string(reader *r, const sf_json *object, const char *key, 
         return SF_JSON_FAIL(r, object, "\"predicted\" has no string \"%s\"", key);
     *out = sf_arena_string(r->arena, found.at, found.length);
     return SF_OK;
+}
+
+/* What is written of it is kept when the plan is written again. */
+static void read_cluster_file(reader *r, const sf_json *value, sf_reference *out)
+{
+    sf_str digest;
+    const char *path = sf_reference_find(value, r->file, r->arena);
+    if (path && sf_json_int(sf_json_get(value, "bytes"), &out->bytes) &&
+        sf_json_string(sf_json_get(value, "digest"), &digest)) {
+        out->path = path;
+        out->digest = strtoull(digest.at, NULL, 16);
+    }
 }
 
 static sf_status read_hash(reader *r, const sf_json *object, uint64_t *out)
@@ -113,8 +130,11 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
 {
     reader r = {text, file, arena, diag};
     sf_prediction *predicted = SF_NEW(arena, sf_prediction);
-    SF_TRY(read_string(&r, value, "step", &predicted->step));
+    predicted->step = "";
+    if (sf_json_get(value, "step"))
+        SF_TRY(read_string(&r, value, "step", &predicted->step));
     SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
+    read_cluster_file(&r, sf_json_get(value, "cluster_file"), &predicted->cluster_file);
     SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
     for (int i = 0; i < NUMBERS; i++)
         if (!sf_json_number(sf_json_get(value, numbers[i].key), number_at_key(predicted, i)) ||

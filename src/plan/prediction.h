@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "plan/plan.h"
 
-/* The value of the key "predicted". */
-void sf_prediction_put(const sf_prediction *predicted, sf_json_writer *json);
+/* The value of the key "predicted"; `file` as of sf_plan_write. */
+void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json_writer *json);
 
 /* Lives in the arena. SF_EINPUT at the place of what is missing or no number; `text` and `file` are what
  * `value` was parsed from. */

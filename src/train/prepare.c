@@ -225,7 +225,7 @@ static uint64_t hash_plan(const sf_training *run)
 {
     sf_buf text = {0};
     if (run->options.plan)
-        sf_plan_write(run->options.plan, run->graph, &text);
+        sf_plan_write(run->options.plan, run->graph, NULL, &text);
     uint64_t hash = sf_hash_bytes(0, text.text, text.length);
     sf_buf_free(&text);
     return hash;

@@ -86,10 +86,10 @@ expect 0 explain "$work/here.json" -c "$work/small.json"
 says "it does not fit: a device of this cluster has 58.6 KiB"
 expect 0 explain "$work/here.json" -c "$work/small.json" --json
 says '"fits": false'
-sed 's|"step": "[^"]*"|"step": "gone.mlir"|' "$work/here.json" >"$work/there.json"
+sed -E 's/"(path|absolute)": "[^"]*"/"\1": "gone.mlir"/' "$work/here.json" >"$work/there.json"
 expect 1 explain "$work/there.json"
 warns "gone.mlir: error: cannot open"
-warns "--step names another file"
+warns "--step names where it is now"
 
 expect 1 plan "$step" -c 1x4xV100 -m 1 --recipes
 warns "no plan was found that fits in 1 byte: "
@@ -199,8 +199,9 @@ warns "the plan is for 4 ranks, the cluster has 8"
 expect 2 explain "$work/plan.json" 'no/such/thing'
 warns "matches no argument, gradient or scope"
 "$bin" pin "$step" -r dp -n 4 -o "$work/dp.json" >/dev/null
-expect 2 explain "$work/dp.json"
-warns "the plan does not say its step"
+expect 0 explain "$work/dp.json"
+warns "the plan was made for no cluster and is priced on 1x4xCPU; --cluster names another"
+says_like "^  cluster +1x4xCPU"
 expect 0 explain "$work/dp.json" --step "$step" --cluster 1x4xV100
 expect 1 explain "$step"
 
@@ -243,8 +244,7 @@ expect 0 diff "$work/hand.json" "$work/hand.json" --json
 says '"arguments": []'
 says '"nodes": []'
 expect 0 diff "$work/dp.json" "$work/dp.json" --step "$step"
-expect 2 diff "$work/dp.json" "$work/dp.json"
-warns "neither plan says its step: give --step"
+expect 0 diff "$work/dp.json" "$work/dp.json"
 expect 1 diff "$work/dp.json" "$step"
 expect 2 diff "$work/dp.json"
 warns "OTHER is missing"

@@ -89,14 +89,14 @@ static void test_round_trip(void **state)
             sf_buf first = {0}, second = {0};
             bool predicted = plans % 2;
             plan->predicted = predicted ? &prediction : NULL;
-            sf_plan_write(plan, graph, &first);
+            sf_plan_write(plan, graph, "-", &first);
             if (read_text(graph, first.text, first.length, &again, &refusal) != SF_OK)
                 fail_msg("%s: %s", test_steps[i], refusal.text);
             check_same(graph, plan, again);
             assert_true(predicted == (again->predicted != NULL));
             if (predicted)
                 check_prediction(plan->predicted, again->predicted);
-            sf_plan_write(again, graph, &second);
+            sf_plan_write(again, graph, "-", &second);
             assert_string_equal(first.text, second.text);
             sf_buf_free(&first);
             sf_buf_free(&second);
@@ -177,7 +177,7 @@ static void test_refusals(void **state)
     sf_plan *plan = test_plan(graph, "dp", 2, NULL, NULL);
     sf_buf text = {0};
     plan->predicted = &prediction;
-    sf_plan_write(plan, graph, &text);
+    sf_plan_write(plan, graph, "-", &text);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         sf_buf changed = {0};
         replaced(text.text, changes[i].after, changes[i].from, changes[i].to, &changed);

@@ -384,7 +384,7 @@ static void test_threads(void **state)
     for (int i = 0; i < 2; i++) {
         sf_plan *plan = search_with(graph, "2x4xV100", 0, 3, 1 + 3 * i);
         assert_non_null(plan);
-        sf_plan_write(plan, graph, &texts[i]);
+        sf_plan_write(plan, graph, NULL, &texts[i]);
         sf_plan_free(plan);
     }
     assert_string_equal(texts[0].text, texts[1].text);

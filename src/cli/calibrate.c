@@ -45,18 +45,17 @@ int sf_cli_calibrate(int argc, char **argv)
     const char *output = NULL;
     int64_t ranks = UNSAID, threads = 0;
     const sf_cli_option options[] = {
-        {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
+        {SF_OPT_RANKS, &ranks,
          "how many ranks, as threads (default 1); under mpirun, its processes"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+        {SF_OPT_THREADS, &threads,
          "how many threads for all ranks together (default: as many as there are)"},
-        {"output", 'o', SF_CLI_TEXT, &output, "FILE", "where to write the cluster, as JSON"},
-        {"name", 0, SF_CLI_TEXT, &calibrate_options.name, "NAME",
-         "what it is called (default: as the host is)"},
-        {"seconds", 0, SF_CLI_NUMBER, &calibrate_options.seconds, "S",
+        {SF_OPT_OUTPUT, &output, "where to write the cluster, as JSON"},
+        {SF_OPT_NAME, &calibrate_options.name, "what it is called (default: as the host is)"},
+        {SF_OPT_SECONDS, &calibrate_options.seconds,
          "about how long to measure each curve (default 1)"},
-        {"largest", 0, SF_CLI_SIZE, &calibrate_options.largest, "SIZE",
+        {SF_OPT_LARGEST, &calibrate_options.largest,
          "bytes of the largest collective (default 64M)"},
-        {"json", 0, SF_CLI_FLAG, &show.json, NULL, "print the cluster as JSON"},
+        {SF_OPT_JSON, &show.json, "print the cluster as JSON"},
     };
     const sf_cli_command command = {
         .name = "calibrate",

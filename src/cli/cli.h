@@ -32,7 +32,7 @@ int sf_cli_train(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
 int sf_cli_version(int argc, char **argv);
 
-/* One option of a command. Its value goes to `into`, which the caller has set to the default. */
+/* What an option takes, and what it is put into. */
 typedef enum sf_cli_kind {
     SF_CLI_FLAG,   /* bool, set to true */
     SF_CLI_TEXT,   /* const char *, a view of argv */
@@ -51,13 +51,21 @@ typedef struct sf_cli_list {
     const char *at[SF_CLI_MOST_LISTED]; /* views of argv */
 } sf_cli_list;
 
+/* All options that there are: SF_OPT_STEPS and so on. */
+typedef enum sf_cli_id {
+#define SF_LETTERED(id, name, letter, kind, value) SF_OPT_##id,
+#define SF_UNLETTERED(id, name, kind, value) SF_OPT_##id,
+#include "cli/options.def"
+#undef SF_LETTERED
+#undef SF_UNLETTERED
+    SF_OPTIONS
+} sf_cli_id;
+
+/* One option of a command. Its value goes to `into`, which the caller has set to the default. */
 typedef struct sf_cli_option {
-    const char *name; /* without the dashes */
-    char letter;      /* or 0 */
-    sf_cli_kind kind;
+    sf_cli_id id;
     void *into;
-    const char *value; /* what its value is called in the help; NULL for a flag */
-    const char *help;  /* one line */
+    const char *help; /* one line */
 } sf_cli_option;
 
 /* What commands that make a plan have in common. */

@@ -22,7 +22,7 @@ int sf_cli_cluster(int argc, char **argv)
     const char *what = NULL;
     sf_show_options show_options = {0};
     const sf_cli_option options[] = {
-        {"json", 0, SF_CLI_FLAG, &show_options.json, NULL,
+        {SF_OPT_JSON, &show_options.json,
          "the cluster as a file has it: what to start one's own from"},
     };
     const sf_cli_command command = {

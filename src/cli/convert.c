@@ -18,7 +18,7 @@ int sf_cli_convert(int argc, char **argv)
     sf_load_options load = {0};
     const char *from, *to = "-";
     const sf_cli_option options[] = {
-        {"output", 'o', SF_CLI_TEXT, &to, "FILE", "where to write (default: standard output)"},
+        {SF_OPT_OUTPUT, &to, "where to write (default: standard output)"},
     };
     const sf_cli_command command = {
         .name = "convert",

@@ -42,10 +42,10 @@ int sf_cli_diff(int argc, char **argv)
 {
     struct job job = {0};
     const sf_cli_option options[] = {
-        {"step", 's', SF_CLI_TEXT, &job.step, "STEP",
+        {SF_OPT_STEP, &job.step,
          "the step (default: the file that one of the plans was made from)"},
-        {"all", 'a', SF_CLI_FLAG, &job.show.all, NULL, "every tensor, none folded with others"},
-        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "for machines"},
+        {SF_OPT_ALL, &job.show.all, "every tensor, none folded with others"},
+        {SF_OPT_JSON, &job.show.json, "for machines"},
     };
     const sf_cli_command command = {
         .name = "diff",

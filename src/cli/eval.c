@@ -19,7 +19,7 @@ static sf_status evaluate_step(const char *step, const sf_load_options *load,
     if (status == SF_OK && checks > 0 && !quiet)
         printf("%" PRId64 " check%s passed\n", checks, checks == 1 ? "" : "s");
     else if (status == SF_OK && !options->outputs)
-        printf("evaluated; --outputs FILE keeps the results\n");
+        printf("evaluated; --output FILE keeps the results\n");
     sf_graph_free(graph);
     return status;
 }
@@ -31,20 +31,20 @@ int sf_cli_eval(int argc, char **argv)
     int64_t threads = 0;
     const char *step;
     const sf_cli_option options[] = {
-        {"inputs", 'i', SF_CLI_TEXT, &eval.inputs, "FILE",
+        {SF_OPT_INPUTS, &eval.inputs,
          "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros, if all "
          "arguments are floats)"},
-        {"outputs", 'o', SF_CLI_TEXT, &eval.outputs, "FILE",
+        {SF_OPT_OUTPUT, &eval.outputs,
          "where to write the results, out.0, out.1, ..., as safetensors"},
-        {"memory", 'm', SF_CLI_SIZE, &eval.memory, "SIZE",
+        {SF_OPT_MEMORY, &eval.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
-        {"engine", 'e', SF_CLI_TEXT, &eval.engine, "ENGINE", "cpu or oracle (default oracle)"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "T",
+        {SF_OPT_ENGINE, &eval.engine, "cpu or oracle (default oracle)"},
+        {SF_OPT_THREADS, &threads,
          "threads of the engine cpu (default: as many as the process may use)"},
     };
     const sf_cli_command command = {
         .name = "eval",
-        .synopsis = "STEP [--inputs FILE] [--outputs FILE] [--memory SIZE] [--engine E]",
+        .synopsis = "STEP [--inputs FILE] [--output FILE] [--memory SIZE] [--engine E]",
         .about = "Runs a step once on this machine, with the plain reference kernels unless said "
                  "otherwise. A program that checks itself (check.expect_eq and the like) fails if "
                  "a check does not hold.",

@@ -61,12 +61,10 @@ int sf_cli_explain(int argc, char **argv)
 {
     struct job job = {0};
     const sf_cli_option options[] = {
-        {"step", 's', SF_CLI_TEXT, &job.step, "STEP",
-         "the step (default: the file that the plan was made from)"},
-        {"cluster", 'c', SF_CLI_TEXT, &job.cluster, "CLUSTER",
-         "where to price the plan (default: what it was made for)"},
-        {"all", 'a', SF_CLI_FLAG, &job.show.all, NULL, "every tensor, move and alternative"},
-        {"json", 0, SF_CLI_FLAG, &job.show.json, NULL, "for machines"},
+        {SF_OPT_STEP, &job.step, "the step (default: the file that the plan was made from)"},
+        {SF_OPT_CLUSTER, &job.cluster, "where to price the plan (default: what it was made for)"},
+        {SF_OPT_ALL, &job.show.all, "every tensor, move and alternative"},
+        {SF_OPT_JSON, &job.show.json, "for machines"},
     };
     const sf_cli_command command = {
         .name = "explain",

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 static const struct command {
@@ -29,7 +30,7 @@ static const struct command {
     {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
     {"version", "say what this build is", sf_cli_version},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands, LONGEST_NAME = 32 };
+enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *file)
 {
@@ -48,43 +49,17 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* The edit distance; both are shorter than LONGEST_NAME. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[LONGEST_NAME], n = strlen(b);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            if (diagonal + 1 < best)
-                best = diagonal + 1;
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
 static int unknown(const char *name)
 {
-    const struct command *nearest = NULL;
-    size_t least = 3;
+    sf_nearest nearest = {.text = sf_str_of(name)};
     char shown[SF_CLI_SHOWN];
     if (!sf_cli_speaks())
         return SF_EXIT_USAGE;
-    for (int i = 0; i < COMMANDS && strlen(name) < LONGEST_NAME; i++)
-        if (distance(name, commands[i].name) < least) {
-            least = distance(name, commands[i].name);
-            nearest = &commands[i];
-        }
+    for (int i = 0; i < COMMANDS; i++)
+        sf_nearest_try(&nearest, commands[i].name);
     fprintf(stderr, "sheaf: there is no command '%s'", sf_cli_shown(name, shown));
-    if (nearest)
-        fprintf(stderr, "; did you mean '%s'?", nearest->name);
+    if (nearest.best)
+        fprintf(stderr, "; did you mean '%s'?", nearest.best);
     fprintf(stderr, "\ntry: sheaf --help\n");
     return SF_EXIT_USAGE;
 }

@@ -1,4 +1,6 @@
-/* Options of a command: one table is parsed by getopt_long and printed by --help. */
+/* Options of a command: one table is parsed by getopt_long, printed by --help and told to completion. */
+#include "cli/options.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -7,37 +9,82 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/nearest.h"
 #include "base/number.h"
-#include "cli/cli.h"
 
-enum { MOST_OPTIONS = 32, FIRST_LONG = 256, HELP_COLUMN = 26, HELP_WIDTH = 80 };
+enum { FIRST_LONG = 256 };
 
-/* The table of a command with what all commands share behind it. */
-struct table {
-    int count;
-    sf_cli_option options[MOST_OPTIONS];
-    struct option longs[MOST_OPTIONS + 1];
-    char letters[3 * MOST_OPTIONS + 2];
-    int64_t unroll;
-    bool help;
+sf_cli_lister *sf_cli_list_options;
+
+static const sf_cli_spec specs[] = {
+#define SF_LETTERED(id, name, letter, kind, value) {name, #letter[0], SF_CLI_##kind, value},
+#define SF_UNLETTERED(id, name, kind, value) {name, 0, SF_CLI_##kind, value},
+#include "cli/options.def"
+#undef SF_LETTERED
+#undef SF_UNLETTERED
 };
 
-static void add_option(struct table *table, const sf_cli_option *option)
+/* A letter that two options have is declared twice here. */
+enum {
+#define SF_LETTERED(id, name, letter, kind, value) LETTER_##letter,
+#define SF_UNLETTERED(id, name, kind, value)
+#include "cli/options.def"
+#undef SF_LETTERED
+#undef SF_UNLETTERED
+    LETTERS
+};
+
+/* Letters that were those of other options up to version 0.1.0: who uses them is told, and nothing is done that they did
+ * not mean. For one version; then these are as free as others. */
+static const struct former {
+    const char *command;
+    char letter;
+    sf_cli_id now;
+} formers[] = {
+    {"show", 'd', SF_OPT_DEPTH},     {"show", 'p', SF_OPT_PROGRAM},
+    {"verify", 'a', SF_OPT_AGAINST}, {"verify", 't', SF_OPT_TOLERANCE},
+    {"verify", 'i', SF_OPT_INIT},    {"train", 'i', SF_OPT_INIT},
+    {"train", 's', SF_OPT_SAVE},     {"train", 'r', SF_OPT_RESUME},
+    {"pin", 'p', SF_OPT_PIN},        {"plan", 'p', SF_OPT_PIN},
+    {"plan", 'r', SF_OPT_RECIPES},   {"explain", 's', SF_OPT_STEP},
+    {"diff", 's', SF_OPT_STEP},
+};
+enum { FORMERS = sizeof formers / sizeof *formers };
+
+const sf_cli_spec *sf_cli_spec_of(sf_cli_id id)
 {
-    if (table->count < MOST_OPTIONS)
+    return &specs[id];
+}
+
+static const sf_cli_spec *find_former(const sf_cli_command *command, int letter)
+{
+    for (int i = 0; i < FORMERS; i++)
+        if (formers[i].letter == letter && strcmp(formers[i].command, command->name) == 0)
+            return &specs[formers[i].now];
+    return NULL;
+}
+
+char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec)
+{
+    return find_former(command, spec->letter) ? 0 : spec->letter;
+}
+
+static void add_option(sf_cli_table *table, const sf_cli_option *option)
+{
+    if (table->count < SF_CLI_MOST_OPTIONS)
         table->options[table->count++] = *option;
 }
 
-static void add_making(struct table *table, sf_cli_making *making)
+static void add_making(sf_cli_table *table, sf_cli_making *making)
 {
     const sf_cli_option shared[] = {
-        {"mesh", 'M', SF_CLI_TEXT, &making->mesh, "AXES", "the ranks, such as data=2,model=4"},
-        {"pin", 'p', SF_CLI_LIST, &making->pins, "PIN",
+        {SF_OPT_MESH, &making->mesh, "the ranks, such as data=2,model=4"},
+        {SF_OPT_PIN, &making->pins,
          "PATTERN=SHARE@AXIS, such as 'batch/*=S(0)@data'; the axis may be *, and !S(0) forbids. "
          "May be given many times, the first that matches a tensor counts"},
-        {"output", 'o', SF_CLI_TEXT, &making->output, "FILE", "where to write the plan, as JSON"},
-        {"json", 0, SF_CLI_FLAG, &making->show.json, NULL, "the summary for machines"},
-        {"strict", 0, SF_CLI_FLAG, &making->strict, NULL,
+        {SF_OPT_OUTPUT, &making->output, "where to write the plan, as JSON"},
+        {SF_OPT_JSON, &making->show.json, "the summary for machines"},
+        {SF_OPT_STRICT, &making->strict,
          "exit with 1 where there is a warning: a step that cannot be run here, a plan that "
          "repeats "
          "much of its compute"},
@@ -46,88 +93,76 @@ static void add_making(struct table *table, sf_cli_making *making)
         add_option(table, &shared[i]);
 }
 
-static void add_load(struct table *table, sf_load_options *load)
+static void add_load(sf_cli_table *table, sf_load_options *load)
 {
     const sf_cli_option shared[] = {
-        {"unroll", 0, SF_CLI_COUNT, &table->unroll, "N",
+        {SF_OPT_UNROLL, &table->unroll,
          "unroll loops of up to N iterations (0: none; default: 256, more where the body is "
          "small)"},
-        {"max-nodes", 0, SF_CLI_COUNT, &load->most_nodes, "N",
-         "refuse a step of more nodes (default 4000000)"},
-        {"sidecar", 0, SF_CLI_TEXT, &load->sidecar, "FILE",
+        {SF_OPT_MAX_NODES, &load->most_nodes, "refuse a step of more nodes (default 4000000)"},
+        {SF_OPT_SIDECAR, &load->sidecar,
          "JSON with the roles of arguments, or none (default: NAME.json beside the step, if any)"},
-        {"state", 0, SF_CLI_TEXT, &load->state, "LIST",
+        {SF_OPT_STATE, &load->state,
          "which result becomes which argument: ARGUMENT=RESULT,... or none"},
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         add_option(table, &shared[i]);
 }
 
-static void make_table(const sf_cli_command *command, struct table *table)
+static void make_table(const sf_cli_command *command, sf_cli_table *table)
 {
-    *table = (struct table){.unroll = -1};
+    *table = (sf_cli_table){.unroll = -1};
     for (int i = 0; i < command->noptions; i++)
         add_option(table, &command->options[i]);
     if (command->making)
         add_making(table, command->making);
     if (command->load)
         add_load(table, command->load);
-    add_option(table, &(sf_cli_option){"help", 'h', SF_CLI_FLAG, &table->help, NULL,
-                                       "print this and stop"});
-    char *letter = table->letters;
-    *letter++ = ':'; /* getopt then tells a missing value from an unknown option */
-    for (int i = 0; i < table->count; i++) {
-        const sf_cli_option *option = &table->options[i];
-        bool flag = option->kind == SF_CLI_FLAG;
-        int takes = flag                           ? no_argument
-                    : option->kind == SF_CLI_MAYBE ? optional_argument
-                                                   : required_argument;
-        table->longs[i] = (struct option){option->name, takes, NULL, FIRST_LONG + i};
-        if (option->letter)
-            *letter++ = option->letter;
-        for (int colons = 0; option->letter && colons < takes; colons++)
-            *letter++ = ':'; /* one for a value, two for one that may be left out */
-    }
+    add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});
 }
 
-static void print_wrapped(const char *text, size_t indent, size_t column)
+/* Names that options had before, which are still taken. */
+static const struct {
+    const char *name;
+    sf_cli_id now;
+} old_names[] = {{"outputs", SF_OPT_OUTPUT}};
+enum { OLD_NAMES = sizeof old_names / sizeof *old_names };
+
+/* The same, as getopt_long wants it. */
+struct syntax {
+    int count;
+    struct option longs[SF_CLI_MOST_OPTIONS * (1 + OLD_NAMES) + 1];
+    char letters[3 * SF_CLI_MOST_OPTIONS + 2];
+};
+
+static int takes_value(sf_cli_kind kind)
 {
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column > indent && column + 1 + word > HELP_WIDTH) {
-            printf("\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            putchar(' ');
-            column++;
-        }
-        fwrite(text, 1, word, stdout);
-        column += word;
-        text += word;
-        while (*text == ' ')
-            text++;
-    }
-    putchar('\n');
+    return kind == SF_CLI_FLAG    ? no_argument
+           : kind == SF_CLI_MAYBE ? optional_argument
+                                  : required_argument;
 }
 
-static void print_help(const sf_cli_command *command, const struct table *table)
+static void make_syntax(const sf_cli_command *command, const sf_cli_table *table,
+                        struct syntax *syntax)
 {
-    printf("usage: sheaf %s%s%s\n\n", command->name, *command->synopsis ? " " : "",
-           command->synopsis);
-    print_wrapped(command->about, 0, 0);
-    printf("\noptions:\n");
+    *syntax = (struct syntax){0};
+    char *at = syntax->letters;
+    *at++ = ':'; /* getopt then tells a missing value from an unknown option */
     for (int i = 0; i < table->count; i++) {
-        const sf_cli_option *option = &table->options[i];
-        char text[64], letter[8] = "    ";
-        if (option->letter)
-            snprintf(letter, sizeof letter, "-%c, ", option->letter);
-        int length = snprintf(text, sizeof text, "  %s--%s%s%s", letter, option->name,
-                              option->value && option->kind != SF_CLI_MAYBE ? " " : "",
-                              option->value ? option->value : "");
-        printf("%-*s", HELP_COLUMN, text);
-        if (length >= HELP_COLUMN)
-            printf("\n%*s", HELP_COLUMN, "");
-        print_wrapped(option->help, HELP_COLUMN, HELP_COLUMN);
+        const sf_cli_spec *spec = sf_cli_spec_of(table->options[i].id);
+        char letter = sf_cli_letter(command, spec);
+        int takes = takes_value(spec->kind);
+        struct option named = {spec->name, takes, NULL, FIRST_LONG + i};
+        syntax->longs[syntax->count++] = named;
+        for (int o = 0; o < OLD_NAMES; o++)
+            if (old_names[o].now == table->options[i].id) {
+                named.name = old_names[o].name;
+                syntax->longs[syntax->count++] = named;
+            }
+        if (letter)
+            *at++ = letter;
+        for (int colons = 0; letter && colons < takes; colons++)
+            *at++ = ':'; /* one for a value, two for one that may be left out */
     }
 }
 
@@ -174,9 +209,10 @@ static bool parse_number(const char *text, double *out)
 /* NULL when the value was taken, else what it should have been. */
 static const char *take(const sf_cli_option *option, const char *value)
 {
+    sf_cli_kind kind = sf_cli_spec_of(option->id)->kind;
     int64_t integer = 0;
     double number = 0;
-    switch (option->kind) {
+    switch (kind) {
     case SF_CLI_FLAG:
         *(bool *)option->into = true;
         return NULL;
@@ -192,7 +228,7 @@ static const char *take(const sf_cli_option *option, const char *value)
     case SF_CLI_INT:
         if (!sf_number_int(sf_str_of(value), &integer))
             return "an integer";
-        if (option->kind == SF_CLI_COUNT && integer < 0)
+        if (kind == SF_CLI_COUNT && integer < 0)
             return "an integer that is not negative";
         *(int64_t *)option->into = integer;
         return NULL;
@@ -214,24 +250,27 @@ static const char *take(const sf_cli_option *option, const char *value)
     return NULL;
 }
 
-static const sf_cli_option *find(const struct table *table, int code)
+/* What getopt_long found; letters that have no option here never come back from it. */
+static const sf_cli_option *find(const sf_cli_table *table, int code)
 {
     for (int i = 0; i < table->count; i++)
-        if (code == FIRST_LONG + i || (code == table->options[i].letter && code != 0))
+        if (code == FIRST_LONG + i || (code != 0 && code == specs[table->options[i].id].letter))
             return &table->options[i];
     return NULL;
 }
 
 /* An option that getopt does not know, or one whose beginning several share: which ones. */
-static int unknown_option(const sf_cli_command *command, const struct table *table,
+static int unknown_option(const sf_cli_command *command, const sf_cli_table *table,
                           const char *argument)
 {
     char list[256] = "";
     int found = 0;
     size_t used = 0, length = strcspn(argument, "=");
-    for (int i = 0; i < table->count && used < sizeof list; i++) {
-        const char *name = table->options[i].name;
-        if (length < 3 || strncmp(argument + 2, name, length - 2) != 0)
+    sf_nearest nearest = {.text = {argument + 2, length < 2 ? 0 : length - 2}};
+    for (int i = 0; i < table->count; i++) {
+        const char *name = specs[table->options[i].id].name;
+        sf_nearest_try(&nearest, name);
+        if (length < 3 || strncmp(argument + 2, name, length - 2) != 0 || used >= sizeof list)
             continue;
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s--%s", found++ ? ", " : "", name);
@@ -239,7 +278,9 @@ static int unknown_option(const sf_cli_command *command, const struct table *tab
     if (found > 1)
         return sf_cli_misuse(command->name, "%.*s is short for several options: %s", (int)length,
                              argument, list);
-    return sf_cli_misuse(command->name, "unknown option: %s", argument);
+    return nearest.best ? sf_cli_misuse(command->name, "unknown option: %s; did you mean --%s?",
+                                        argument, nearest.best)
+                        : sf_cli_misuse(command->name, "unknown option: %s", argument);
 }
 
 /* What getopt stumbled over: a letter, or else the whole argument. */
@@ -250,13 +291,27 @@ static int bad_option(const sf_cli_command *command, const char *what, char **ar
     return sf_cli_misuse(command->name, "%s: %s", what, argv[optind - 1]);
 }
 
-static bool parse_options(const sf_cli_command *command, struct table *table, int argc, char **argv,
-                          int *exit_code)
+static int unknown_letter(const sf_cli_command *command, char **argv)
 {
+    const sf_cli_spec *now = find_former(command, optopt);
+    if (!now)
+        return bad_option(command, "unknown option", argv);
+    if (now->letter)
+        return sf_cli_misuse(command->name, "-%c is not --%s any more: write -%c or --%s", optopt,
+                             now->name, now->letter, now->name);
+    return sf_cli_misuse(command->name, "-%c is not --%s any more: write --%s", optopt, now->name,
+                         now->name);
+}
+
+static bool parse_options(const sf_cli_command *command, const sf_cli_table *table, int argc,
+                          char **argv, int *exit_code)
+{
+    struct syntax syntax;
+    make_syntax(command, table, &syntax);
     opterr = 0;
     optind = 0; /* glibc and musl: start over */
     for (;;) {
-        int code = getopt_long(argc, argv, table->letters, table->longs, NULL);
+        int code = getopt_long(argc, argv, syntax.letters, syntax.longs, NULL);
         if (code == -1)
             return true;
         const sf_cli_option *option = find(table, code);
@@ -266,12 +321,12 @@ static bool parse_options(const sf_cli_command *command, struct table *table, in
         else if (!option && optopt >= FIRST_LONG)
             *exit_code = bad_option(command, "this option takes no value", argv);
         else if (!option && optopt > 0)
-            *exit_code = bad_option(command, "unknown option", argv);
+            *exit_code = unknown_letter(command, argv);
         else if (!option)
             *exit_code = unknown_option(command, table, argv[optind - 1]);
         else if (wanted)
-            *exit_code = sf_cli_misuse(command->name, "--%s wants %s, not '%s'", option->name,
-                                       wanted, optarg);
+            *exit_code = sf_cli_misuse(command->name, "--%s wants %s, not '%s'",
+                                       specs[option->id].name, wanted, optarg);
         else
             continue;
         return false;
@@ -300,12 +355,17 @@ static bool take_operands(const sf_cli_command *command, int found, char **at, c
 bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const char **operand,
                   int *exit_code)
 {
-    struct table table;
+    sf_cli_table table;
     make_table(command, &table);
+    if (sf_cli_list_options) {
+        sf_cli_list_options(command, &table);
+        *exit_code = SF_EXIT_GOOD;
+        return false;
+    }
     if (!parse_options(command, &table, argc, argv, exit_code))
         return false;
     if (table.help) {
-        print_help(command, &table);
+        sf_cli_print_help(command, &table);
         *exit_code = SF_EXIT_GOOD;
         return false;
     }

@@ -46,11 +46,10 @@ int sf_cli_pin(int argc, char **argv)
     struct job job = {0};
     int64_t ranks = 0;
     const sf_cli_option options[] = {
-        {"recipe", 'r', SF_CLI_TEXT, &job.pin.recipe, "NAME",
+        {SF_OPT_RECIPE, &job.pin.recipe,
          "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"},
-        {"ranks", 'n', SF_CLI_COUNT, &ranks, "N",
-         "with a recipe: how many ranks; the mesh follows"},
-        {"names", 0, SF_CLI_FLAG, &job.names, NULL,
+        {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
+        {SF_OPT_NAMES, &job.names,
          "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
     };
     const sf_cli_command command = {

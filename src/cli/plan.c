@@ -62,22 +62,21 @@ int sf_cli_plan(int argc, char **argv)
     struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
     const sf_cli_option options[] = {
-        {"cluster", 'c', SF_CLI_TEXT, &job.cluster, "CLUSTER",
+        {SF_OPT_CLUSTER, &job.cluster,
          "what to plan for: a name of the library, a shorthand such as 2x8xV100, or a file"},
-        {"memory", 'm', SF_CLI_SIZE, &job.plan.memory, "SIZE",
+        {SF_OPT_MEMORY, &job.plan.memory,
          "most memory of a rank, such as 12G (default: what the devices have)"},
-        {"optimize", 'O', SF_CLI_COUNT, &level, "LEVEL", "2: faster; 3: more meshes (default)"},
-        {"seconds", 's', SF_CLI_NUMBER, &job.plan.seconds, "S",
+        {SF_OPT_OPTIMIZE, &level, "2: faster; 3: more meshes (default)"},
+        {SF_OPT_SECONDS, &job.plan.seconds,
          "stop improving after so long, as soon as something fits; the answer may then differ "
          "between runs"},
-        {"recipes", 'r', SF_CLI_FLAG, &job.plan.recipes, NULL, "choose among the recipes alone"},
-        {"margin", 0, SF_CLI_SHARE, &job.plan.margin, "PERCENT",
+        {SF_OPT_RECIPES, &job.plan.recipes, "choose among the recipes alone"},
+        {SF_OPT_MARGIN, &job.plan.margin,
          "how much faster than all recipes a searched plan must be to be taken (default 1; 0: the "
          "fastest is taken)"},
-        {"compare", 0, SF_CLI_FLAG, &job.making.show.all, NULL,
+        {SF_OPT_COMPARE, &job.making.show.all,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "T",
-         "how many to search with (default: as many as there are)"},
+        {SF_OPT_THREADS, &threads, "how many to search with (default: as many as there are)"},
     };
     const sf_cli_command command = {
         .name = "plan",

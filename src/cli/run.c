@@ -2,8 +2,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/guard.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 struct job {
     sf_cli_split split;
@@ -12,6 +16,11 @@ struct job {
     double later;         /* seconds of the steps after the first */
     int64_t steps;        /* made so far */
     sf_train_progress last;
+    sf_output profile;
+    bool json;
+    struct sample {
+        double seconds, loss;
+    } * samples; /* of the steps, where they are for machines */
 };
 
 static void print_start(const sf_train_progress *at)
@@ -33,6 +42,10 @@ static void print_step(struct job *job, const sf_event *at)
     } else {
         job->later += how->seconds;
     }
+    if (job->samples)
+        job->samples[at->step - 1] = (struct sample){how->seconds, at->loss};
+    if (job->json)
+        return;
     printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * how->seconds, at->loss);
     fflush(stdout);
 }
@@ -44,25 +57,64 @@ static bool print_event(void *context, const sf_event *at)
         return true;
     job->last = *at->train;
     job->steps = at->step;
-    if (at->kind == SF_EVENT_START)
+    if (at->kind == SF_EVENT_START && !job->json)
         print_start(at->train);
     else if (at->kind == SF_EVENT_STEP)
         print_step(job, at);
     return true;
 }
 
-/* The first step warms up. */
+/* Of a step; the first one warms up. */
+static double find_seconds(const struct job *job)
+{
+    return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.seconds;
+}
+
 static void print_end(const struct job *job)
 {
     const sf_train_progress *last = &job->last;
     char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS], memory[SF_CLI_UNITS];
-    double seconds = job->steps > 1 ? job->later / (double)(job->steps - 1) : last->seconds;
+    double seconds = find_seconds(job);
     if (!(seconds > 0))
         return;
     printf("%.3f ms a step, %s%s/s, %s/s, %s%s\n", 1e3 * seconds,
            sf_cli_count(job->amount / seconds, rate), last->counts_tokens ? "tokens" : "samples",
            sf_cli_flops(job->flops / seconds, flops), sf_cli_bytes((double)last->memory, memory),
            last->ranks > 1 ? " a rank" : "");
+}
+
+static sf_status print_run_json(void *context)
+{
+    const struct job *job = context;
+    double seconds = find_seconds(job);
+    sf_buf buf = {0};
+    sf_json_writer json = {.buf = &buf, .indent = true};
+    sf_json_begin_object(&json);
+    sf_cli_put_progress(&json, &job->last);
+    sf_json_add_double(&json, "seconds", seconds);
+    sf_cli_put_speed(&json, job->amount / seconds, job->flops / seconds);
+    sf_json_key(&json, "steps");
+    sf_json_begin_array(&json);
+    for (int64_t i = 0; i < job->steps; i++) {
+        sf_json_begin_object(&json);
+        sf_json_add_double(&json, "seconds", job->samples[i].seconds);
+        sf_json_add_double(&json, "loss", job->samples[i].loss);
+        sf_json_end_object(&json);
+    }
+    sf_json_end_array(&json);
+    sf_json_end_object(&json);
+    puts(buf.text);
+    sf_buf_free(&buf);
+    return SF_OK;
+}
+
+static sf_status print_run(struct job *job, sf_diag *diag)
+{
+    if (job->json && job->steps > 0) /* of several processes, one was told */
+        return sf_guarded(print_run_json, job, diag);
+    if (!job->json)
+        print_end(job);
+    return SF_OK;
 }
 
 static sf_status run(struct job *job, sf_diag *diag)
@@ -72,10 +124,17 @@ static sf_status run(struct job *job, sf_diag *diag)
     sf_status status = sf_cli_open(&job->split, diag, &graph, &plan);
     job->options.plan = plan;
     job->options.limit = job->split.limit;
+    if (job->json && status == SF_OK) {
+        job->samples = calloc((size_t)job->options.steps, sizeof *job->samples);
+        if (!job->samples)
+            status = sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory to remember %" PRId64 " steps",
+                             job->options.steps);
+    }
     if (status == SF_OK)
         status = sf_train(graph, &job->options, diag, NULL);
     if (status == SF_OK)
-        print_end(job);
+        status = print_run(job, diag);
+    free(job->samples);
     sf_plan_free(plan);
     sf_graph_free(graph);
     return status;
@@ -86,22 +145,22 @@ int sf_cli_run(int argc, char **argv)
     struct job job = {.options = {.steps = 10, .data = "synthetic", .listener = print_event}};
     int64_t threads = 0;
     const sf_cli_option options[] = {
-        {"plan", 'p', SF_CLI_TEXT, &job.split.plan, "PLAN",
+        {SF_OPT_PLAN, &job.split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},
-        {"ranks", 'n', SF_CLI_COUNT, &job.split.ranks, "N",
-         "how many ranks there are to be: those of the plan"},
-        {"steps", 'N', SF_CLI_COUNT, &job.options.steps, "N", "how many steps (default 10)"},
-        {"data", 'd', SF_CLI_TEXT, &job.options.data, "PATH",
+        {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_STEPS, &job.options.steps, "how many steps (default 10)"},
+        {SF_OPT_DATA, &job.options.data,
          "as of train (default synthetic; synthetic:N for integers below N)"},
-        {"engine", 'e', SF_CLI_TEXT, &job.options.engine, "ENGINE", "cpu or oracle (default cpu)"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "T",
-         "threads (default: as many as the process may use)"},
-        {"memory", 'm', SF_CLI_SIZE, &job.options.memory, "SIZE",
+        {SF_OPT_ENGINE, &job.options.engine, "cpu or oracle (default cpu)"},
+        {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
+        {SF_OPT_MEMORY, &job.options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
-        {"wait", 0, SF_CLI_NUMBER, &job.split.limit, "SECONDS",
-         "how long a rank may wait for another (default 300)"},
-        {"check", 0, SF_CLI_FLAG, &job.options.check, NULL,
+        {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
+        {SF_OPT_CHECK, &job.options.check,
          "check the program before it runs: memory, order, events"},
+        {SF_OPT_PROFILE, &job.profile.path,
+         "write to this file where the time of a step goes; -: standard output"},
+        {SF_OPT_JSON, &job.json, "for machines: speed, memory, and time and loss of every step"},
     };
     const sf_cli_command command = {
         .name = "run",
@@ -119,12 +178,15 @@ int sf_cli_run(int argc, char **argv)
         return exit_code;
     if (threads > INT_MAX)
         return sf_cli_misuse("run", "--threads is too large");
+    if (job.json && job.profile.path && strcmp(job.profile.path, "-") == 0)
+        return sf_cli_misuse("run", "--json and --profile cannot both go to standard output");
     if (job.options.steps < 1)
         return sf_cli_misuse("run", "there is at least one of --steps");
     if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;
     job.options.context = &job;
+    job.options.profile = job.profile.path ? &job.profile : NULL;
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(run(&job, diag), diag);
 }

@@ -56,13 +56,11 @@ int sf_cli_show(int argc, char **argv)
     int64_t depth = 0;
     bool ops = false, program = false;
     const sf_cli_option list[] = {
-        {"all", 'a', SF_CLI_FLAG, &options.all, NULL, "every argument, op and scope, unfolded"},
-        {"depth", 'd', SF_CLI_COUNT, &depth, "N", "levels of scopes to show (default 3)"},
-        {"json", 0, SF_CLI_FLAG, &options.json, NULL, "for machines; always complete"},
-        {"program", 'p', SF_CLI_FLAG, &program, NULL,
-         "the program for one device: instructions, buffers, memory"},
-        {"ops", 0, SF_CLI_FLAG, &ops, NULL,
-         "instead of a step, the ops that are known, as Markdown"},
+        {SF_OPT_ALL, &options.all, "every argument, op and scope, unfolded"},
+        {SF_OPT_DEPTH, &depth, "levels of scopes to show (default 3)"},
+        {SF_OPT_JSON, &options.json, "for machines; always complete"},
+        {SF_OPT_PROGRAM, &program, "the program for one device: instructions, buffers, memory"},
+        {SF_OPT_OPS, &ops, "instead of a step, the ops that are known, as Markdown"},
     };
     const sf_cli_command command = {
         .name = "show",

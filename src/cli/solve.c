@@ -144,20 +144,19 @@ int sf_cli_solve(int argc, char **argv)
     int64_t threads = 0, seed = 0;
     double gap = 0;
     const sf_cli_option options[] = {
-        {"seconds", 's', SF_CLI_NUMBER, &job.solve.seconds, "T",
+        {SF_OPT_SECONDS, &job.solve.seconds,
          "stop after T seconds, reading included (default 60, unless --work is given)"},
-        {"work", 'w', SF_CLI_COUNT, &job.solve.work, "W",
+        {SF_OPT_WORK, &job.solve.work,
          "stop after W steps of work: the answer is then the same on every machine and for every "
          "number of threads"},
-        {"gap", 'g', SF_CLI_NUMBER, &gap, "PERCENT",
-         "stop once the cost is proven to be within PERCENT of the least"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "N", "threads (default: all cores)"},
-        {"seed", 0, SF_CLI_COUNT, &seed, "S", "another search for another S (default 0)"},
-        {"output", 'o', SF_CLI_TEXT, &job.output, "FILE",
+        {SF_OPT_GAP, &gap, "stop once the cost is proven to be within PERCENT of the least"},
+        {SF_OPT_THREADS, &threads, "threads (default: all cores)"},
+        {SF_OPT_SEED, &seed, "another search for another S (default 0)"},
+        {SF_OPT_OUTPUT, &job.output,
          "write the chosen strategy of each node, a JSON list; - is standard output"},
-        {"progress", 0, SF_CLI_FLAG, &job.progress, NULL,
+        {SF_OPT_PROGRESS, &job.progress,
          "print cost, bound and gap on standard error now and then, also when that is no terminal"},
-        {"json", 0, SF_CLI_FLAG, &job.json, NULL, "print the result as JSON"},
+        {SF_OPT_JSON, &job.json, "print the result as JSON"},
     };
     const sf_cli_command command = {
         .name = "solve",

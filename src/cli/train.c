@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/guard.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 /* The signal that asked to stop, or 0. */
 static volatile sig_atomic_t interrupted;
@@ -51,6 +52,8 @@ struct display {
     bool quiet;
     int64_t every; /* steps from line to line; 0: every one, on a terminal none */
     bool dirty;    /* the line that is written over holds something */
+    bool json;     /* nothing, but one object at the end */
+    sf_train_progress last;
 };
 
 static const char *time_text(double seconds, char text[32])
@@ -127,23 +130,54 @@ static bool hear_event(void *context, const sf_event *at)
 {
     struct display *display = context;
     speaks = speaks || at->rank == 0;
-    if (at->rank == 0 && !display->quiet)
+    if (at->rank == 0)
+        display->last = *at->train;
+    if (at->rank == 0 && !display->quiet && !display->json)
         print_event(display, at);
     return interrupted == 0;
 }
 
-static void print_end(struct display *display, const sf_train_report *report)
+struct ending {
+    const struct display *display;
+    const sf_train_report *report;
+};
+
+static sf_status print_train_json(void *context)
 {
+    const struct ending *ending = context;
+    const sf_train_report *report = ending->report;
+    sf_buf buf = {0};
+    sf_json_writer json = {.buf = &buf, .indent = true};
+    sf_json_begin_object(&json);
+    sf_cli_put_progress(&json, &ending->display->last);
+    sf_cli_put_speed(&json, ending->display->last.rate, ending->display->last.flops);
+    sf_json_add_int(&json, "first", report->first);
+    sf_json_add_int(&json, "step", report->step);
+    sf_json_add_double(&json, "loss", report->loss);
+    sf_json_add_double(&json, "seconds", report->seconds);
+    sf_json_add_bool(&json, "interrupted", report->interrupted);
+    sf_json_end_object(&json);
+    puts(buf.text);
+    sf_buf_free(&buf);
+    return SF_OK;
+}
+
+static sf_status print_end(struct display *display, const sf_train_report *report, sf_diag *diag)
+{
+    struct ending ending = {display, report};
     char time[32];
     clear_line(display);
     if (display->quiet || !speaks)
-        return;
+        return SF_OK;
+    if (display->json)
+        return sf_guarded(print_train_json, &ending, diag);
     if (report->step == report->first)
         printf("nothing to do: the run has made %" PRId64 " steps\n", report->step);
     else
         printf("%s after %" PRId64 " step%s in %s, loss %.6g\n",
                report->interrupted ? "stopped" : "done", report->step, report->step == 1 ? "" : "s",
                time_text(report->seconds, time), report->loss);
+    return SF_OK;
 }
 
 static sf_status train(const sf_cli_split *split, sf_train_options *options, sf_diag *diag)
@@ -160,7 +194,7 @@ static sf_status train(const sf_cli_split *split, sf_train_options *options, sf_
     if (status == SF_OK)
         status = sf_train(graph, options, diag, &report);
     if (status == SF_OK)
-        print_end(options->context, &report);
+        status = print_end(options->context, &report, diag);
     else
         clear_line(options->context);
     sf_plan_free(plan);
@@ -186,46 +220,42 @@ int sf_cli_train(int argc, char **argv)
     sf_output profile = {0};
     int64_t steps = -1, threads = 0, keep = 2, seed = -1;
     const sf_cli_option options[] = {
-        {"steps", 'N', SF_CLI_COUNT, &steps, "N", "steps in all, with those of a resumed run"},
-        {"data", 'd', SF_CLI_TEXT, &train_options.data, "PATH",
+        {SF_OPT_STEPS, &steps, "steps in all, with those of a resumed run"},
+        {SF_OPT_DATA, &train_options.data,
          "safetensors with batches, a directory of them, a file of tokens, or synthetic[:N]"},
-        {"tokens-type", 0, SF_CLI_TEXT, &train_options.tokens_type, "TYPE",
+        {SF_OPT_TOKENS_TYPE, &train_options.tokens_type,
          "u8, u16 or u32 (default: by the name of the file, else u16)"},
-        {"order", 0, SF_CLI_TEXT, &order, "ORDER",
+        {SF_OPT_ORDER, &order,
          "shuffled or sequential (default: tokens are shuffled, batches are not)"},
-        {"init", 'i', SF_CLI_TEXT, &train_options.init, "INIT",
+        {SF_OPT_INIT, &train_options.init,
          "rules such as normal:0.02,*bias=zeros, or a safetensors file or checkpoint"},
-        {"set", 0, SF_CLI_TEXT, &train_options.set, "LIST",
+        {SF_OPT_SET, &train_options.set,
          "arguments that are the same for all steps: NAME=NUMBER,..."},
-        {"seed", 0, SF_CLI_COUNT, &seed, "S", "of everything random (default 0)"},
-        {"save", 's', SF_CLI_TEXT, &train_options.save, "DIR", "where to write checkpoints"},
-        {"save-every", 0, SF_CLI_COUNT, &train_options.save_every, "N",
+        {SF_OPT_SEED, &seed, "of everything random (default 0)"},
+        {SF_OPT_SAVE, &train_options.save, "where to write checkpoints"},
+        {SF_OPT_SAVE_EVERY, &train_options.save_every,
          "steps from checkpoint to checkpoint (default 100; the last step is saved always)"},
-        {"keep", 0, SF_CLI_COUNT, &keep, "N", "checkpoints to keep (default 2; 0: all)"},
-        {"resume", 'r', SF_CLI_MAYBE, &resume, "[=DIR]",
+        {SF_OPT_KEEP, &keep, "checkpoints to keep (default 2; 0: all)"},
+        {SF_OPT_RESUME, &resume,
          "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
-        {"log", 'l', SF_CLI_TEXT, &train_options.log, "FILE",
-         "append a line of JSON per step to this file"},
-        {"profile", 0, SF_CLI_TEXT, &profile.path, "FILE",
+        {SF_OPT_LOG, &train_options.log, "append a line of JSON per step to this file"},
+        {SF_OPT_PROFILE, &profile.path,
          "write to this file where the time of a step goes; -: standard output"},
-        {"engine", 'e', SF_CLI_TEXT, &train_options.engine, "ENGINE",
-         "cpu or oracle (default cpu)"},
-        {"threads", 't', SF_CLI_COUNT, &threads, "T",
-         "threads (default: as many as the process may use)"},
-        {"plan", 'p', SF_CLI_TEXT, &split.plan, "FILE",
+        {SF_OPT_ENGINE, &train_options.engine, "cpu or oracle (default cpu)"},
+        {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
+        {SF_OPT_PLAN, &split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},
-        {"ranks", 'n', SF_CLI_COUNT, &split.ranks, "N",
-         "how many ranks there are to be: those of the plan"},
-        {"wait", 0, SF_CLI_NUMBER, &split.limit, "SECONDS",
-         "how long a rank may wait for another (default 300)"},
-        {"memory", 'm', SF_CLI_SIZE, &train_options.memory, "SIZE",
+        {SF_OPT_RANKS, &split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_WAIT, &split.limit, "how long a rank may wait for another (default 300)"},
+        {SF_OPT_MEMORY, &train_options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
-        {"check", 0, SF_CLI_FLAG, &train_options.check, NULL,
+        {SF_OPT_CHECK, &train_options.check,
          "check the program before it runs: memory, order, events"},
-        {"ignore-nan", 0, SF_CLI_FLAG, &train_options.ignore_nan, NULL,
-         "go on when the loss is no finite number"},
-        {"log-every", 0, SF_CLI_COUNT, &display.every, "N", "print a line every N steps"},
-        {"quiet", 'q', SF_CLI_FLAG, &display.quiet, NULL, "print nothing but errors"},
+        {SF_OPT_IGNORE_NAN, &train_options.ignore_nan, "go on when the loss is no finite number"},
+        {SF_OPT_LOG_EVERY, &display.every, "print a line every N steps"},
+        {SF_OPT_JSON, &display.json,
+         "for machines: no lines, but one object at the end (--log has the steps)"},
+        {SF_OPT_QUIET, &display.quiet, "print nothing but errors"},
     };
     const sf_cli_command command = {
         .name = "train",
@@ -246,6 +276,8 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--steps N is missing");
     if (threads > INT_MAX)
         return sf_cli_misuse("train", "--threads is too large");
+    if (display.json && profile.path && strcmp(profile.path, "-") == 0)
+        return sf_cli_misuse("train", "--json and --profile cannot both go to standard output");
     if (split.ranks > 0 && !split.plan)
         return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))

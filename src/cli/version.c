@@ -31,7 +31,7 @@ int sf_cli_version(int argc, char **argv)
 {
     bool json = false;
     const sf_cli_option options[] = {
-        {"json", 0, SF_CLI_FLAG, &json, NULL, "for machines"},
+        {SF_OPT_JSON, &json, "for machines"},
     };
     const sf_cli_command command = {
         .name = "version",

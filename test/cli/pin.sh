@@ -74,15 +74,15 @@ warns "does not split into 3 equal parts"
 expect 2 "$step" -M data=two
 expect 2 "$step" -M data=2,data=2
 warns "two axes"
-expect 2 "$step" -M data=2 -p 'batch/ids=S(0)@model'
+expect 2 "$step" -M data=2 -P 'batch/ids=S(0)@model'
 warns "the mesh data=2 has no axis \"model\""
-expect 2 "$step" -M data=2 -p 'batch/nothing=S(0)@data'
+expect 2 "$step" -M data=2 -P 'batch/nothing=S(0)@data'
 warns "matches no argument, gradient or scope"
-expect 2 "$step" -M data=2 -p 'batch/ids=T(0)@data'
+expect 2 "$step" -M data=2 -P 'batch/ids=T(0)@data'
 warns "T(0)"
-expect 2 "$step" -M data=2 -p 'batch/ids=P(+)@data'
+expect 2 "$step" -M data=2 -P 'batch/ids=P(+)@data'
 warns "partial values come by themselves"
-expect 2 "$step" -M data=8 -p 'batch/ids=S(0)@data'
+expect 2 "$step" -M data=8 -P 'batch/ids=S(0)@data'
 warns "batch/ids, tensor<4x"
 silent out
 

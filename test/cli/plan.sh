@@ -137,8 +137,8 @@ if "$bin" version | grep '^lzma: in' >/dev/null && [ -z "${SHEAF_SANITIZE:-}" ];
 fi
 
 # The user's mesh and pins are kept.
-expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -p 'batch/*=S(0)@data' \
-    -p 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"
+expect 0 plan "$step" -c 1x4xV100 -M data=2,model=2 -P 'batch/*=S(0)@data' \
+    -P 'layer_*/mlp/up/kernel=S(1)@model' -o "$work/hand.json"
 says_like "data=2,model=2"
 grep -qF '"params/layer_1/mlp/up/kernel": "[R, S(1)]"' "$work/hand.json" || fail "up/kernel"
 grep -qF '"batch/ids": "[S(0), R]"' "$work/hand.json" || fail "batch/ids"
@@ -260,7 +260,7 @@ expect 2 plan "$step" -c 1x4xV100 --margin -1
 expect 2 plan "$step" -c 1x4xV100 --mesh data=0
 expect 2 plan "$step" -c 1x4xV100 -M data=3
 warns "the mesh has 3 ranks and the cluster 4 devices"
-expect 2 plan "$step" -c 1x4xV100 -M data=4 -p 'nothing=S(0)@data'
+expect 2 plan "$step" -c 1x4xV100 -M data=4 -P 'nothing=S(0)@data'
 warns "matches no argument, gradient or scope"
 expect 1 plan "$work/no-such-step.mlir" -c 1x4xV100
 silent out

@@ -77,7 +77,7 @@ planned '/params/layer_0/mlp/up/kernel=R@*' '/params/*/mlp/up/kernel=S(1)@*'
 
 # The same plan from one thread and from several.
 for threads in 1 4; do
-    expect 0 plan "$step" -c "$cluster" -t "$threads" -p 'mlp/up/kernel=S(1)@*' -p 'batch/*=S(0)@data' \
+    expect 0 plan "$step" -c "$cluster" -t "$threads" -P 'mlp/up/kernel=S(1)@*' -P 'batch/*=S(0)@data' \
         -o "$work/$threads.json"
 done
 cmp -s "$work/1.json" "$work/4.json" || fail "the plan depends on the number of threads"

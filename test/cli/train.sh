@@ -58,7 +58,7 @@ expect 0 "$step" --steps 6 "${tokens[@]}" --resume="$work/a/step-000005" --save 
 expect 0 "$step" --steps 12 "${tokens[@]}" --save "$work/fork" --resume -q
 same_state "$work/fork/step-000012" "$work/a/step-000012"
 
-expect 0 "$step" --steps 13 "${tokens[@]}" --save "$work/fork" -r -q
+expect 0 "$step" --steps 13 "${tokens[@]}" --save "$work/fork" --resume -q
 [ -e "$work/fork/step-000013" ] || fail "-r is not --resume"
 
 # --resume without anything to resume starts.

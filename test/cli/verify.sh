@@ -62,11 +62,11 @@ warns "is this a safetensors file"
 # eval: results are those that verify accepts; inputs by number.
 expect 1 eval "$examples/gpt-micro.hlo"
 warns "the step needs inputs"
-expect 0 eval "$examples/gpt-micro.hlo" --inputs "$io" --outputs "$work/out.safetensors"
+expect 0 eval "$examples/gpt-micro.hlo" --inputs "$io" --output "$work/out.safetensors"
 expect 1 eval "$examples/gpt-micro.hlo" --inputs "$work/out.safetensors"
 warns "there is neither in.0"
-"$bin" eval "$examples/gpt-micro.hlo" --inputs "$io" --outputs - >"$work/out2.safetensors"
-cmp "$work/out.safetensors" "$work/out2.safetensors" || fail "eval --outputs -"
+"$bin" eval "$examples/gpt-micro.hlo" --inputs "$io" --output - >"$work/out2.safetensors"
+cmp "$work/out.safetensors" "$work/out2.safetensors" || fail "eval --output -"
 expect 1 eval "$examples/gpt-micro.hlo" --inputs "$io" --memory 1K
 warns "1024"
 warns "--memory"
@@ -93,7 +93,7 @@ func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
   return %b : tensor<3xf32>
 }
 END
-expect 0 eval "$work/zeros.mlir" --outputs "$work/ones.safetensors"
+expect 0 eval "$work/zeros.mlir" --output "$work/ones.safetensors"
 [ "$(tail -c 12 "$work/ones.safetensors" | od -An -tx1 | tr -d ' ')" = 0000803f0000803f0000803f ] ||
     fail "exp(0) is not 1"
 expect 1 eval "$work/zeros.mlir" --memory 8

@@ -1,0 +1,24 @@
+/* "Did you mean": the name that somebody who wrote another may have meant. */
+#ifndef SF_BASE_NEAREST_H
+#define SF_BASE_NEAREST_H
+
+#include "base/str.h"
+
+/* Looks at one name after the other; `best` is the nearest so far, or NULL. A zeroed one with `text` set is new.
+ *
+ *     sf_nearest nearest = {.text = written};
+ *     for (...)
+ *         sf_nearest_try(&nearest, names[i]);
+ *     if (nearest.best) ...
+ */
+typedef struct sf_nearest {
+    sf_str text;
+    const char *best;
+    size_t distance; /* of it */
+} sf_nearest;
+
+/* Near is what has the same letters in another case, or is made of at most two letters put in, left out, exchanged for
+ * others or for each other, but fewer than half of the letters that were written. */
+void sf_nearest_try(sf_nearest *nearest, const char *name);
+
+#endif

@@ -16,14 +16,14 @@ typedef struct sf_plan sf_plan;
 typedef struct sf_pin_options {
     size_t size;             /* of this struct, or 0: see sheaf.h */
     const char *mesh;        /* "data=2,model=4"; NULL with a recipe: one of `ranks` ranks */
-    const char *recipe;      /* "dp", "megatron", ...; NULL: none */
+    const char *recipe;      /* "dp", "megatron", "2d+zero1", ...; NULL: none */
     int ranks;               /* 0: those of the mesh */
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
- * that does not apply to the step is SF_EUSAGE, with the reason. */
+ * that does not apply to the step is SF_EWRONG, with the reason. */
 SF_API sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_diag *diag,
                              sf_plan **out);
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/output.h"
+#include "base/units.h"
 #include "front/loose.h"
 #include "local/rank.h"
 #include "op/op.h"
@@ -163,8 +164,8 @@ static sf_status check_bytes(const struct checking *job, const sf_local *local)
     int64_t bytes = sf_rank_bytes(local, sf_engine_target(NULL));
     if (sf_rank_fits(bytes, job->memory))
         return SF_OK;
-    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
-                   "a rank needs %" PRId64 " bytes, and there are %" PRId64, bytes, job->memory);
+    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE, "a rank needs %s, and there are %s",
+                   sf_text_bytes((double)bytes).at, sf_text_bytes((double)job->memory).at);
 }
 
 static sf_status check_plan(void *context)

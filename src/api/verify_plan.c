@@ -13,6 +13,7 @@
 #include "api/world.h"
 #include "base/guard.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "front/loose.h"
 #include "local/local.h"
 #include "prog/check.h"
@@ -375,11 +376,13 @@ static sf_status check_size(struct shared *shared)
     shared->memory = sf_rank_memory(0, sf_plan_ranks(shared->trial.plan) + 2);
     if (shared->memory == 0 || bytes <= shared->memory)
         return SF_OK;
-    sf_fail(shared->diag, SF_ENOMEM, SF_NOWHERE,
-            "the arguments of the step alone are %" PRId64
-            " bytes; the unsplit step and each of %d ranks can have %" PRId64 " here",
-            bytes, sf_plan_ranks(shared->trial.plan), shared->memory);
-    return sf_hint(shared->diag, "--shrink compares at reduced dimensions");
+    sf_fail(
+        shared->diag, SF_ENOMEM, SF_NOWHERE,
+        "the arguments of the step alone are %s; the unsplit step and each of %d ranks can have %s "
+        "here",
+        sf_text_bytes((double)bytes).at, sf_plan_ranks(shared->trial.plan),
+        sf_text_bytes((double)shared->memory).at);
+    return sf_hint(shared->diag, "the step shrunk to small dimensions can be compared instead");
 }
 
 /* All memory that ranks share, and the report. */

@@ -136,16 +136,15 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
 sf_status sf_cli_load_planned(const char *plan, const char *named, const char *given,
                               const sf_load_options *load, sf_diag *diag, sf_graph **out);
 
-/* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
- * follow; "12.3 GFLOP"; "1.20 MiB". */
 /* Foreign text, such as a name out of a file, as it may go to a terminal (base/str.h), cut off where there is no room. */
 enum { SF_CLI_SHOWN = 1000 };
 const char *sf_cli_shown(const char *text, char out[SF_CLI_SHOWN]);
 
+/* Three digits and a unit, in `text`, which is returned: "12.3 k " or "850 ", for what is counted to
+ * follow; "12.3 GFLOP". Bytes and seconds: base/units.h. */
 enum { SF_CLI_UNITS = 32 };
 const char *sf_cli_count(double value, char text[SF_CLI_UNITS]);
 const char *sf_cli_flops(double value, char text[SF_CLI_UNITS]);
-const char *sf_cli_bytes(double value, char text[SF_CLI_UNITS]);
 
 /* Messages for a new call. Ends the program when there is no memory even for that. */
 sf_diag *sf_cli_diag(void);

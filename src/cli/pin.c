@@ -47,7 +47,9 @@ int sf_cli_pin(int argc, char **argv)
     int64_t ranks = 0;
     const sf_cli_option options[] = {
         {SF_OPT_RECIPE, &job.pin.recipe,
-         "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"},
+         "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d, or several, "
+         "as in "
+         "2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
         {SF_OPT_NAMES, &job.names,
          "list what can be pinned: arguments, gradients and scopes by name; make no plan"},

@@ -63,7 +63,8 @@ int sf_cli_plan(int argc, char **argv)
     int64_t level = 3, threads = 0;
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
-         "what to plan for: a name of the library, a shorthand such as 2x8xV100, or a file"},
+         "what to plan for: a name of the library, a shorthand such as 8xH100 or 2x8xV100, or a "
+         "file"},
         {SF_OPT_MEMORY, &job.plan.memory,
          "most memory of a rank, such as 12G (default: what the devices have)"},
         {SF_OPT_OPTIMIZE, &level, "2: faster; 3: more meshes (default)"},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -73,13 +74,13 @@ static double find_seconds(const struct job *job)
 static void print_end(const struct job *job)
 {
     const sf_train_progress *last = &job->last;
-    char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS], memory[SF_CLI_UNITS];
+    char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS];
     double seconds = find_seconds(job);
     if (!(seconds > 0))
         return;
-    printf("%.3f ms a step, %s%s/s, %s/s, %s%s\n", 1e3 * seconds,
+    printf("%s a step, %s%s/s, %s/s, %s%s\n", sf_text_seconds(seconds).at,
            sf_cli_count(job->amount / seconds, rate), last->counts_tokens ? "tokens" : "samples",
-           sf_cli_flops(job->flops / seconds, flops), sf_cli_bytes((double)last->memory, memory),
+           sf_cli_flops(job->flops / seconds, flops), sf_text_bytes((double)last->memory).at,
            last->ranks > 1 ? " a rank" : "");
 }
 

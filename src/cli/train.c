@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -79,7 +80,7 @@ static void print_step(struct display *display, const sf_event *at)
 {
     const sf_train_progress *how = at->train;
     bool lasting = !display->terminal || (display->every > 0 && at->step % display->every == 0);
-    char rate[32], flops[32], memory[32], left[32];
+    char rate[32], flops[32], left[32];
     if (!display->terminal && display->every > 0 && at->step % display->every != 0 &&
         at->step != at->steps)
         return;
@@ -87,7 +88,7 @@ static void print_step(struct display *display, const sf_event *at)
     printf("step %" PRId64 "/%" PRId64 "  loss %.6g  %s%s/s  %s/s  %s  %s left", at->step,
            at->steps, at->loss, sf_cli_count(how->rate, rate),
            how->counts_tokens ? "tokens" : "samples", sf_cli_flops(how->flops, flops),
-           sf_cli_bytes((double)how->memory, memory), time_text(how->left, left));
+           sf_text_bytes((double)how->memory).at, time_text(how->left, left));
     if (lasting)
         putchar('\n');
     else

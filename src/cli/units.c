@@ -27,9 +27,3 @@ const char *sf_cli_flops(double value, char text[SF_CLI_UNITS])
     static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", NULL};
     return scaled(value, 1000, units, text);
 }
-
-const char *sf_cli_bytes(double value, char text[SF_CLI_UNITS])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
-    return scaled(value, 1024, units, text);
-}

@@ -117,9 +117,9 @@ sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
 
 /* A cluster of the library by its name, or from a shorthand,
  *
- *     NODES x DEVICES x KIND [@ [NICS x] GIGABITS G]      2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
+ *     [NODES x] DEVICES x KIND [@ [NICS x] GIGABITS G]    8xH100  2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
  *
- * without spaces. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
+ * without spaces; there is one node unless said. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
  * the links with it, and what follows @ replaces the network's NICs, whose number is 1 where it is left
  * out. SF_EUSAGE names what there is. */
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);

@@ -1,9 +1,12 @@
 #include "cluster/library.h"
 
+#include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -252,12 +255,16 @@ static bool parse_network(sf_str text, wish *out)
 
 static bool parse_wish(sf_str text, wish *out)
 {
-    if (!take_count(&text, 'x', &out->nodes) || !take_count(&text, 'x', &out->devices))
+    if (!take_count(&text, 'x', &out->nodes))
         return false;
+    if (!take_count(&text, 'x', &out->devices)) {
+        out->devices = out->nodes; /* of one node */
+        out->nodes = 1;
+    }
     const char *at = memchr(text.at, '@', text.length);
     out->kind = (sf_str){text.at, at ? (size_t)(at - text.at) : text.length};
     size_t used = out->kind.length + 1;
-    return out->kind.length > 0 &&
+    return out->kind.length > 0 && isalpha((unsigned char)out->kind.at[0]) &&
            (!at || parse_network((sf_str){text.at + used, text.length - used}, out));
 }
 
@@ -277,14 +284,58 @@ static sf_cluster *build_cluster(sf_str name, const char *source, const sf_libra
     return cluster;
 }
 
+static void list_name(sf_buf *list, sf_nearest *nearest, const char *name)
+{
+    sf_buf_printf(list, "%s%s", list->length ? ", " : "", name);
+    sf_nearest_try(nearest, name);
+}
+
+/* Says what is not there, what may have been meant, and what there is. */
+static sf_status fail_name(sf_str name, const char *what, const sf_nearest *nearest, sf_buf *list,
+                           sf_diag *diag)
+{
+    if (nearest->best)
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "\"%.*s\" is %s; did you mean \"%s\"?",
+                SF_STR_ARGS(name), what, nearest->best);
+    else
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "\"%.*s\" is %s", SF_STR_ARGS(name), what);
+    sf_status status = sf_hint(diag, "there are %s", list->text);
+    sf_buf_free(list);
+    return status;
+}
+
+/* People leave out what follows a dash, so the first words of names count as names. */
+static sf_status fail_kind(sf_str kind, sf_diag *diag)
+{
+    sf_buf list = {0};
+    sf_nearest nearest = {.text = kind};
+    char words[sizeof kinds / sizeof *kinds][32];
+    for (int i = 0; sf_library_kind_nth(i); i++) {
+        const char *name = sf_library_kind_nth(i)->kind.name;
+        snprintf(words[i], sizeof words[i], "%.*s", (int)strcspn(name, "-"), name);
+        sf_nearest_try(&nearest, words[i]);
+        list_name(&list, &nearest, name);
+    }
+    return fail_name(kind, "no kind of device", &nearest, &list, diag);
+}
+
+static sf_status fail_cluster(sf_str text, sf_diag *diag)
+{
+    sf_buf list = {0};
+    sf_nearest nearest = {.text = text};
+    for (int i = 0; sf_library_bed_nth(i); i++)
+        list_name(&list, &nearest, sf_library_bed_nth(i)->name);
+    sf_buf_puts(&list,
+                ", shorthands such as 8xH100 and 2x8xV100, and files, whose names end in .json");
+    return fail_name(text, "no cluster of the library, nor of the form NODESxDEVICESxKIND",
+                     &nearest, &list, diag);
+}
+
 static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluster **out)
 {
     const sf_library_kind *row = sf_library_kind_find(w->kind);
-    if (!row) {
-        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no kind of device \"%.*s\"",
-                SF_STR_ARGS(w->kind));
-        return sf_hint(diag, "`sheaf cluster list` shows what there is");
-    }
+    if (!row)
+        return fail_kind(w->kind, diag);
     if (w->nodes > SF_MAX_DEVICES || w->devices > SF_MAX_DEVICES / w->nodes)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices",
                        SF_MAX_DEVICES);
@@ -308,10 +359,5 @@ sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
     }
     if (parse_wish(text, &w))
         return build_wish(text, &w, diag, out);
-    sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-            "\"%.*s\" is neither a cluster of the library nor of the form NODESxDEVICESxKIND",
-            SF_STR_ARGS(text));
-    return sf_hint(diag,
-                   "such as 2x8xV100; `sheaf cluster list` shows what there is; the name of a "
-                   "file ends in .json");
+    return fail_cluster(text, diag);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/nearest.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 
@@ -90,12 +91,15 @@ static sf_status find_axis(const char *text, sf_str axis, const sf_mesh *mesh, s
     if (*out >= 0)
         return SF_OK;
     sf_buf names = {0};
+    sf_nearest nearest = {.text = axis};
     sf_mesh_print(mesh, &names);
+    for (int a = 0; a < mesh->naxes; a++)
+        sf_nearest_try(&nearest, mesh->axes[a].name);
     sf_status status =
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\": the mesh %s has no axis \"%.*s\"", text,
                 names.text, SF_STR_ARGS(axis));
     sf_buf_free(&names);
-    return status;
+    return nearest.best ? sf_hint(diag, "did you mean \"%s\"?", nearest.best) : status;
 }
 
 sf_status sf_pin_parse(const char *text, const sf_mesh *mesh, sf_arena *arena, sf_diag *diag,
@@ -213,6 +217,44 @@ const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_a
         if (sf_name_matches(pattern, named->name))
             SF_PUSH(arena, found, *count, capacity, named);
     return found;
+}
+
+static size_t count_parts(sf_str name)
+{
+    size_t parts = 1;
+    for (size_t i = 0; i < name.length; i++)
+        parts += name.at[i] == '/';
+    return parts;
+}
+
+/* Tries all runs of so many parts of a name. */
+static void try_runs(sf_nearest *nearest, const char *name, size_t parts, sf_arena *arena)
+{
+    for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+        size_t length = strlen(at), seen = 0;
+        for (size_t i = 0; at[i] && seen < parts; i++)
+            if (at[i] == '/' && ++seen == parts)
+                length = i;
+        sf_mark mark = sf_arena_mark(arena);
+        const char *before = nearest->best;
+        const char *run = sf_arena_string(arena, at, length);
+        sf_nearest_try(nearest, run);
+        if (nearest->best == before)
+            sf_arena_reset(arena, mark);
+    }
+}
+
+const char *sf_names_nearest(const sf_names *names, const char *pattern, sf_arena *arena)
+{
+    sf_str text = sf_str_of(pattern);
+    while (text.length > 0 && (text.at[0] == '/' || text.at[0] == '*'))
+        text = (sf_str){text.at + 1, text.length - 1};
+    while (text.length > 0 && strchr("/*", text.at[text.length - 1]))
+        text.length--;
+    sf_nearest nearest = {.text = text};
+    for (const sf_named *named = names->all; named; named = named->next)
+        try_runs(&nearest, named->name, count_parts(text), arena);
+    return nearest.best;
 }
 
 void sf_plan_mark_pins(sf_plan *plan, const sf_names *names)

@@ -55,6 +55,9 @@ sf_names sf_names_of(const sf_graph *graph, sf_arena *arena);
 const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_arena *arena,
                                 size_t *count);
 
+/* For a pattern that matches nothing: the names, or parts of some, that may have been meant; NULL: nothing is near. */
+const char *sf_names_nearest(const sf_names *names, const char *pattern, sf_arena *arena);
+
 /* Fills plan->pinned. */
 void sf_plan_mark_pins(sf_plan *plan, const sf_names *names);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "ir/clone.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
@@ -27,7 +28,6 @@ typedef struct cook {
     sf_plan *plan;
     size_t capacity; /* of the pins */
     sf_diag *diag;
-    const char *recipe;
     int64_t least;         /* bytes of what is split, in recipes of ZeRO */
     char why[SF_WHY_TEXT]; /* it does not apply */
 } cook;
@@ -257,97 +257,188 @@ static bool cook_expert(cook *k, int axis)
                                parts);
 }
 
+/* What a recipe does: cooks, each along an axis, one after the other. */
+enum { MOST_COOKS = 2 };
 static const struct row {
     sf_recipe recipe;
-    int naxes;
-    const char *axes[3];
-    cooking *cook[2];
+    const char *axes[MOST_COOKS + 1]; /* one of each cook, and then NULL */
+    cooking *cook[MOST_COOKS];
 } rows[] = {
-    {{"dp", "the batch over axis data"}, 1, {"data"}, {cook_dp}},
-    {{"zero1", "dp, with optimizer state in pieces"}, 1, {"data"}, {cook_zero1}},
-    {{"zero2", "zero1, with gradients in pieces"}, 1, {"data"}, {cook_zero2}},
-    {{"zero3", "zero2, with parameters in pieces"}, 1, {"data"}, {cook_zero3}},
+    {{"dp", "the batch over axis data"}, {"data"}, {cook_dp}},
+    {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {cook_zero1}},
+    {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {cook_zero2}},
+    {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {cook_zero3}},
     {{"megatron", "pairs of products by columns and rows over axis model"},
-     1,
      {"model"},
      {cook_megatron}},
-    {{"sequence", "the tokens of the batch over axis seq"}, 1, {"seq"}, {cook_sequence}},
+    {{"sequence", "the tokens of the batch over axis seq"}, {"seq"}, {cook_sequence}},
     {{"expert", "the batch and the weights of experts over axis expert"},
-     1,
      {"expert"},
      {cook_expert}},
     {{"2d", "dp over axis data and megatron over axis model"},
-     2,
      {"data", "model"},
      {cook_dp, cook_megatron}},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
+
+/* What others call them. */
+static const struct {
+    const char *name, *recipe;
+} aliases[] = {
+    {"ddp", "dp"}, {"fsdp", "zero3"}, {"tp", "megatron"}, {"sp", "sequence"}, {"ep", "expert"},
+};
+enum { ALIASES = sizeof aliases / sizeof *aliases };
 
 const sf_recipe *sf_recipe_nth(int index)
 {
     return index >= 0 && index < NROWS ? &rows[index].recipe : NULL;
 }
 
-static const struct row *find_row(const char *name)
+static const struct row *find_row(sf_str name)
 {
+    for (int i = 0; i < ALIASES; i++)
+        if (sf_str_is(name, aliases[i].name))
+            return find_row(sf_str_of(aliases[i].recipe));
     for (int i = 0; i < NROWS; i++)
-        if (strcmp(rows[i].recipe.name, name) == 0)
+        if (sf_str_is(name, rows[i].recipe.name))
             return &rows[i];
     return NULL;
 }
 
 const char *const *sf_recipe_axes(const char *name)
 {
-    return find_row(name)->axes;
+    return find_row(sf_str_of(name))->axes;
 }
 
-static sf_status fail_unknown(const char *name, sf_diag *diag)
+/* Recipes that are done together, the first the strongest: "2d+zero1". */
+enum { MOST_ROWS = 4 };
+typedef struct menu {
+    int nrows, naxes;
+    const struct row *rows[MOST_ROWS];
+    const char *axes[MOST_ROWS * MOST_COOKS]; /* all that they need */
+    char name[MOST_ROWS * 16];
+} menu;
+
+static void add_axis(menu *m, const char *axis)
+{
+    for (int a = 0; a < m->naxes; a++)
+        if (strcmp(m->axes[a], axis) == 0)
+            return;
+    m->axes[m->naxes++] = axis;
+}
+
+static void add_row(menu *m, const struct row *row)
+{
+    size_t length = strlen(m->name);
+    snprintf(m->name + length, sizeof m->name - length, "%s%s", m->nrows ? "+" : "",
+             row->recipe.name);
+    m->rows[m->nrows++] = row;
+    for (int a = 0; row->axes[a]; a++)
+        add_axis(m, row->axes[a]);
+}
+
+static sf_status fail_unknown(sf_str name, sf_diag *diag)
 {
     sf_buf list = {0};
-    for (int i = 0; i < NROWS; i++)
+    sf_nearest nearest = {.text = name};
+    for (int i = 0; i < NROWS; i++) {
         sf_buf_printf(&list, "%s%s", i ? ", " : "", rows[i].recipe.name);
-    sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%s\"", name);
-    sf_status status = sf_hint(diag, "the recipes are %s", list.text);
+        sf_nearest_try(&nearest, rows[i].recipe.name);
+    }
+    for (int i = 0; i < ALIASES; i++)
+        sf_nearest_try(&nearest, aliases[i].name);
+    if (nearest.best)
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%.*s\"; did you mean \"%s\"?",
+                SF_STR_ARGS(name), nearest.best);
+    else
+        sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no recipe \"%.*s\"", SF_STR_ARGS(name));
+    sf_status status =
+        sf_str_is(name, "search") || sf_str_is(name, "pins")
+            ? sf_hint(diag,
+                      "that is a plan of a search, which no recipe makes: search for it again")
+            : sf_hint(diag, "the recipes are %s, and several of them joined by +", list.text);
     sf_buf_free(&list);
     return status;
 }
 
+static sf_status read_menu(const char *name, sf_diag *diag, menu *out)
+{
+    *out = (menu){0};
+    for (const char *at = name;; at++) {
+        sf_str one = {at, strcspn(at, "+")};
+        const struct row *row = find_row(one);
+        if (!row)
+            return fail_unknown(one, diag);
+        if (out->nrows == MOST_ROWS)
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "more than %d recipes are joined in \"%s\"",
+                           MOST_ROWS, name);
+        add_row(out, row);
+        at += one.length;
+        if (!*at)
+            return SF_OK;
+    }
+}
+
 /* Tries one mesh; k->why says what is in the way. */
-static bool try_recipe_mesh(cook *k, const struct row *row, const sf_mesh *mesh)
+static bool try_recipe_mesh(cook *k, const menu *m, const sf_mesh *mesh)
 {
     sf_plan_free(k->plan);
     k->plan = sf_plan_new(k->step, mesh);
-    k->plan->recipe = row->recipe.name;
+    k->plan->recipe = sf_arena_string(&k->plan->arena, m->name, strlen(m->name));
     k->capacity = 0;
-    for (int a = 0; a < row->naxes; a++) {
-        int axis = sf_mesh_axis(mesh, sf_str_of(row->axes[a]));
-        if (axis < 0)
-            return refuse_recipe(k, "the mesh has no axis \"%s\"", row->axes[a]);
-        if (!row->cook[a](k, axis))
-            return false;
-    }
+    for (int r = 0; r < m->nrows; r++)
+        for (int a = 0; m->rows[r]->axes[a]; a++)
+            if (!m->rows[r]->cook[a](k, sf_mesh_axis(mesh, sf_str_of(m->rows[r]->axes[a]))))
+                return false;
     return true;
 }
 
-/* All ranks on one axis; with two axes, the more on the first the better. */
-static bool try_ranks(cook *k, const struct row *row, int ranks)
+/* Shares ranks out to the axes up to `axis`, in every way that has two or more along each: the fewer on the last ones
+ * the better. */
+static bool try_shares(cook *k, const menu *m, sf_mesh *mesh, int axis, int ranks)
 {
-    sf_mesh mesh = {.naxes = row->naxes};
-    for (int a = 0; a < row->naxes; a++)
-        mesh.axes[a].name = row->axes[a];
-    mesh.axes[0].size = ranks;
-    if (row->naxes == 1)
-        return try_recipe_mesh(k, row, &mesh);
-    refuse_recipe(k, "%d ranks are no product of two numbers above 1", ranks);
-    for (int second = 2; second < ranks; second++) {
-        if (ranks % second != 0)
-            continue;
-        mesh.axes[0].size = ranks / second;
-        mesh.axes[1].size = second;
-        if (try_recipe_mesh(k, row, &mesh))
+    if (axis == 0) {
+        mesh->axes[0].size = ranks;
+        return try_recipe_mesh(k, m, mesh);
+    }
+    for (int size = 2; size <= ranks / 2; size++) {
+        mesh->axes[axis].size = size;
+        if (ranks % size == 0 && try_shares(k, m, mesh, axis - 1, ranks / size))
             return true;
     }
     return false;
+}
+
+static bool try_ranks(cook *k, const menu *m, int ranks)
+{
+    sf_mesh mesh = {.naxes = m->naxes};
+    static const char *const numbers[] = {"no", "one number", "two numbers", "three numbers",
+                                          "four numbers"};
+    for (int a = 0; a < m->naxes; a++)
+        mesh.axes[a].name = m->axes[a];
+    refuse_recipe(k, "%d ranks are no product of %s above 1", ranks, numbers[m->naxes]);
+    return try_shares(k, m, &mesh, m->naxes - 1, ranks);
+}
+
+/* A mesh that was given must have the axes; how many ranks are along them is as it is. */
+static sf_status check_axes(const menu *m, const sf_mesh *mesh, sf_diag *diag)
+{
+    if (m->naxes > SF_MAX_AXES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "recipe %s needs %d axes, and a mesh has %d",
+                       m->name, m->naxes, SF_MAX_AXES);
+    for (int a = 0; mesh && a < m->naxes; a++) {
+        sf_buf text = {0};
+        if (sf_mesh_axis(mesh, sf_str_of(m->axes[a])) >= 0)
+            continue;
+        sf_mesh_print(mesh, &text);
+        sf_status status =
+            sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                    "recipe %s is about axis \"%s\", which the mesh %s does not have", m->name,
+                    m->axes[a], text.text);
+        sf_buf_free(&text);
+        return status;
+    }
+    return SF_OK;
 }
 
 static bool has_regions(const sf_graph *graph)
@@ -361,14 +452,14 @@ static bool has_regions(const sf_graph *graph)
 sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
                          sf_diag *diag, sf_plan **out)
 {
-    const struct row *row = find_row(name);
-    if (!row)
-        return fail_unknown(name, diag);
+    menu m;
+    SF_TRY(read_menu(name, diag, &m));
+    SF_TRY(check_axes(&m, mesh, diag));
     sf_graph *turn = has_regions(graph) ? sf_graph_clone_turn(graph) : NULL;
-    cook k = {.step = graph, .graph = turn ? turn : graph, .diag = diag, .recipe = name};
+    cook k = {.step = graph, .graph = turn ? turn : graph, .diag = diag};
     k.names = sf_clean_names(k.graph, &k.arena);
     k.uses = sf_uses_of(k.graph, &k.arena);
-    bool applies = mesh ? try_recipe_mesh(&k, row, mesh) : try_ranks(&k, row, ranks);
+    bool applies = mesh ? try_recipe_mesh(&k, &m, mesh) : try_ranks(&k, &m, ranks);
     sf_arena_free(&k.arena);
     sf_graph_free(turn);
     if (applies) {
@@ -376,5 +467,5 @@ sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, con
         return SF_OK;
     }
     sf_plan_free(k.plan);
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "recipe %s does not apply: %s", name, k.why);
+    return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "recipe %s does not apply: %s", m.name, k.why);
 }

@@ -8,6 +8,9 @@
  *     sequence  the tokens of the batch over axis seq
  *     expert    the batch and the weights of experts over axis expert
  *     2d        dp over data and megatron over model
+ *     2d+zero1  several, joined by +: the pins of all, those of the first the strongest
+ *
+ * Names that others have for them, ddp, fsdp, tp, sp and ep, are taken as well.
  *
  * Which tensors are meant is found in the graph, by role and by what is done with them, not by their
  * names. A recipe does nothing that a person could not do by writing the pins.
@@ -24,12 +27,13 @@ typedef struct sf_recipe {
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
 
-/* The axes of a recipe of that name, one or two and then NULL. */
+/* The axes of a recipe of that name, which is a single one, then NULL. */
 const char *const *sf_recipe_axes(const char *name);
 
 /* A new plan with the mesh and the pins of the recipe, not yet completed. `mesh` NULL: one of `ranks`
  * ranks that suits it. A recipe that a step has no use for, or that does not fit so many ranks, is
- * SF_EUSAGE: the message says that it does not apply, and why. */
+ * SF_EWRONG: the message says that it does not apply, and why. SF_EUSAGE for a name that is none and a mesh without its
+ * axes. */
 sf_status sf_recipe_plan(const sf_graph *graph, const char *name, int ranks, const sf_mesh *mesh,
                          sf_diag *diag, sf_plan **out);
 

@@ -173,8 +173,9 @@ static sf_status fail_match(const maker *m, const sf_pin *pin)
 {
     sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
             "pin \"%s\" matches no argument, gradient or scope of the step", pin->text);
-    return sf_hint(m->diag, "names are written as layer_0/attn/q/kernel; sheaf pin STEP --names "
-                            "lists them");
+    const char *nearest = sf_names_nearest(m->rules->names, pin->pattern, m->arena);
+    return nearest ? sf_hint(m->diag, "did you mean \"%s\"?", nearest)
+                   : sf_hint(m->diag, "names are written as layer_0/attn/q/kernel");
 }
 
 static sf_status fail_overruled(const maker *m, const sf_pin *pin, const char *name)

@@ -38,6 +38,10 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
                       sf_explain_made_for(e));
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
+    if (strstr(mesh.text, SF_IDLE_AXIS))
+        sf_buf_puts(out,
+                    "  idle     ranks along it do the same: more of them at work on one step would "
+                    "not make it faster\n");
     sf_buf_free(&mesh);
 }
 
@@ -149,6 +153,7 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
     if (!predicted || predicted->nalternatives == 0)
         return;
     sf_heading(out, style, "what the search saw");
+    bool idle = false;
     sf_table table = sf_table_new(&e->arena, 6, columns);
     for (int i = 0; i < predicted->nalternatives; i++) {
         const sf_alternative *a = &predicted->alternatives[i];
@@ -160,8 +165,11 @@ static void put_alternatives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%.1f%%", 100 * (a->seconds / predicted->seconds - 1));
         sf_table_add(&table, "%s", sf_text_bytes((double)a->memory).at);
         sf_table_add(&table, "%s", a->fits ? "yes" : "no");
+        idle = idle || strstr(a->mesh, SF_IDLE_AXIS);
     }
     sf_table_print(&table, style, out);
+    if (idle)
+        sf_remark(out, style, "along idle axes ranks do the same");
     put_passed_over(e, style, out);
 }
 

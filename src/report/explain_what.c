@@ -312,9 +312,12 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     matches m = find_matches(e, &names, what);
     others other;
     double *held;
-    if (m.count == 0)
-        return sf_fail(e->diag, SF_EUSAGE, SF_NOWHERE,
-                       "\"%s\" matches no argument, gradient or scope", what);
+    if (m.count == 0) {
+        const char *nearest = sf_names_nearest(&names, what, &e->arena);
+        sf_status status = sf_fail(e->diag, SF_EUSAGE, SF_NOWHERE,
+                                   "\"%s\" matches no argument, gradient or scope", what);
+        return nearest ? sf_hint(e->diag, "did you mean \"%s\"?", nearest) : status;
+    }
     SF_TRY(sf_find_held(e->graph, e->plan, e->target, &e->arena, e->diag, &held));
     SF_TRY(sf_explain_others(e, m.count, m.values, &other.count, &other.at));
     rows all = find_rows(e, &names, &m, held);

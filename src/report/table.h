@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/units.h"
 
 typedef struct sf_style {
     int width; /* columns of the terminal, 0 for no limit */
@@ -55,16 +56,5 @@ void sf_heading(sf_buf *out, sf_style style, const char *format, ...)
 /* Appends a remark: indented, dim on a terminal. */
 void sf_remark(sf_buf *out, sf_style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* A number as text, in a struct so that it can stand in an argument list. */
-typedef struct sf_text {
-    char at[32];
-} sf_text;
-
-sf_text sf_text_count(int64_t value);           /* 12,345 */
-sf_text sf_text_flops(double value);            /* 12.3 k, 1.50 G; counts of anything */
-sf_text sf_text_bytes(double value);            /* 512 B, 12.1 KiB */
-sf_text sf_text_seconds(double value);          /* 1.20 s, 12.3 ms, 850 us */
-sf_text sf_text_share(double part, double all); /* 12.5%; "-" of nothing */
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "op/eval.h"
 #include "run/engine/collective.h"
 #include "run/engine/kind.h"
@@ -48,9 +49,8 @@ static sf_status measure_arguments(struct oracle *oracle, int64_t memory, sf_dia
                     &oracle->held))
             return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the arguments are too large");
     if (memory > 0 && oracle->held >= memory)
-        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
-                       "the arguments need %" PRId64 " bytes, and there are %" PRId64, oracle->held,
-                       memory);
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the arguments need %s, and there are %s",
+                       sf_text_bytes((double)oracle->held).at, sf_text_bytes((double)memory).at);
     oracle->setup.limit = memory > 0 ? memory - oracle->held : 0;
     return SF_OK;
 }

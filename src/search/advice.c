@@ -5,22 +5,11 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/units.h"
 #include "local/rank.h"
 
 /* How many times the devices are thought of. */
 enum { MOST_TIMES = 64 };
-
-const char *sf_bytes_text(int64_t bytes, char text[32])
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1024 && unit < 4; unit++)
-        value /= 1024;
-    snprintf(text, 32, "%.*f %s", unit > 0 && value < 100, value,
-             bytes == 1 ? "byte" : units[unit]);
-    return text;
-}
 
 /* The advice while it is found. */
 typedef struct advisor {
@@ -173,26 +162,25 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
 static void say_kinds(const sf_price *price, sf_buf *out)
 {
     int first = 0, second = -1;
-    char text[32];
     for (int k = 1; k < SF_MEMORY_KIND_COUNT; k++)
         if (price->by_kind[k] > price->by_kind[first])
             first = k;
     for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
         if (k != first && (second < 0 || price->by_kind[k] > price->by_kind[second]))
             second = k;
-    sf_buf_printf(out, "of it %s are %s", sf_bytes_text(price->by_kind[first], text),
+    sf_buf_printf(out, "of it %s are %s", sf_text_bytes((double)price->by_kind[first]).at,
                   sf_memory_kind_name((sf_memory_kind)first));
-    sf_buf_printf(out, " and %s %s", sf_bytes_text(price->by_kind[second], text),
+    sf_buf_printf(out, " and %s %s", sf_text_bytes((double)price->by_kind[second]).at,
                   sf_memory_kind_name((sf_memory_kind)second));
 }
 
 static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
 {
-    char text[32];
-    sf_bytes_text(r->memory, text);
+    sf_text memory = sf_text_bytes((double)r->memory);
     switch (r->kind) {
     case SF_MORE_DEVICES:
-        sf_buf_printf(out, "on %d devices (%s on %s takes %s)", r->devices, r->name, r->mesh, text);
+        sf_buf_printf(out, "on %d devices (%s on %s takes %s)", r->devices, r->name, r->mesh,
+                      memory.at);
         return;
     case SF_SMALLER_BATCH:
         sf_buf_printf(out, "with a batch of %" PRId64 " instead of %" PRId64, r->batch,
@@ -204,7 +192,7 @@ static void say_remedy(const sf_advice *advice, const sf_remedy *r, sf_buf *out)
     }
     if (r->devices > advice->devices)
         sf_buf_printf(out, " and %d devices, if all of it is cut further", r->devices);
-    sf_buf_printf(out, " (about %s)", text);
+    sf_buf_printf(out, " (about %s)", memory.at);
 }
 
 void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out)

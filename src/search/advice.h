@@ -44,7 +44,4 @@ void sf_advice_text(const sf_misfit *misfit, const sf_advice *advice, sf_buf *ou
 /* All of that for machines; docs/cli.md has the keys. */
 void sf_advice_json(const sf_misfit *misfit, const sf_advice *advice, sf_buf *out);
 
-/* "1.5 GiB"; `text` is returned. */
-const char *sf_bytes_text(int64_t bytes, char text[32]);
-
 #endif

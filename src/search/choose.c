@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "local/rank.h"
 #include "search/advice.h"
 #include "search/price/estimate.h"
@@ -209,17 +210,16 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
     const sf_candidate *smallest = find_smallest(found);
     const sf_origin *peak = &smallest->lowered.peak;
     sf_misfit misfit = {k->graph, k->options, smallest};
-    char limit_text[32], least_text[32];
     sf_arena arena = {0};
     sf_advice advice;
     sf_buf text = {0};
-    sf_fail(
-        k->diag, SF_EWRONG, peak->loc,
-        "no plan was found that fits in %s: the least that a rank takes is %s, by %s on %s, with "
-        "its peak at %s in %s",
-        sf_bytes_text(k->options->memory, limit_text),
-        sf_bytes_text(smallest->lowered.memory, least_text), smallest->name, smallest->mesh,
-        peak->op, *peak->scope ? peak->scope : "no scope");
+    sf_fail(k->diag, SF_EWRONG, peak->loc,
+            "no plan was found that fits in %s: a rank of the smallest that was found takes %s, by "
+            "%s on "
+            "%s, with its peak at %s in %s",
+            sf_text_bytes((double)k->options->memory).at,
+            sf_text_bytes((double)smallest->lowered.memory).at, smallest->name, smallest->mesh,
+            peak->op, *peak->scope ? peak->scope : "no scope");
     sf_advise(&misfit, &arena, &advice);
     sf_advice_text(&misfit, &advice, &text);
     if (k->misfit)

@@ -43,37 +43,13 @@ typedef struct cook {
     sf_rules rules;
 } cook;
 
-/* Appends the pins of the other plan, on the same mesh, as the weaker ones. */
-static sf_status append_pins(sf_plan *plan, const sf_plan *other, sf_diag *diag)
-{
-    int count = plan->npins + other->npins;
-    sf_pin *pins = SF_ARRAY(&plan->arena, count, sf_pin);
-    if (plan->npins > 0)
-        memcpy(pins, plan->pins, (size_t)plan->npins * sizeof *pins);
-    for (int p = 0; p < other->npins; p++)
-        SF_TRY(sf_pin_parse(other->pins[p].text, &plan->mesh, &plan->arena, diag,
-                            &pins[plan->npins + p]));
-    plan->pins = pins;
-    plan->npins = count;
-    return SF_OK;
-}
-
 static sf_status start_known_plan(const cook *k, sf_plan **out)
 {
-    sf_plan *plan, *state;
     const sf_graph *graph = k->ground->graph;
-    if (!k->known->recipe) {
-        *out = sf_plan_new(graph, k->mesh);
-        return SF_OK;
-    }
-    SF_TRY(sf_recipe_plan(graph, k->known->recipe, 0, k->mesh, k->diag, &plan));
-    *out = plan;
-    if (!k->known->state)
-        return SF_OK;
-    SF_TRY(sf_recipe_plan(graph, k->known->state, 0, k->mesh, k->diag, &state));
-    sf_status status = append_pins(plan, state, k->diag);
-    sf_plan_free(state);
-    return status;
+    if (k->known->recipe)
+        return sf_recipe_plan(graph, k->known->name, 0, k->mesh, k->diag, out);
+    *out = sf_plan_new(graph, k->mesh);
+    return SF_OK;
 }
 
 /* Bytes of what a recipe of ZeRO splits by this pin: a gradient, a parameter or its state; 0 for others. */

@@ -14,7 +14,7 @@
 #include "search/refine.h"
 
 typedef struct sf_known {
-    const char *name;   /* for people: "2d+zero1" */
+    const char *name;   /* as sf_recipe_plan takes it: "2d+zero1" */
     const char *recipe; /* "2d"; NULL: only what the user pinned */
     const char *state;  /* a recipe of ZeRO that is added, or NULL */
 } sf_known;
@@ -26,7 +26,7 @@ const sf_known *sf_known_nth(int index);
 const sf_known *sf_known_pins(void);
 
 /* The plan on the mesh, whose axes have the names that recipes know; completed, with the pins of the
- * ground in front, and priced. SF_EUSAGE when it does not apply. */
+ * ground in front, and priced. Fails when it does not apply. */
 sf_status sf_known_plan(const sf_ground *ground, const sf_known *known, const sf_mesh *mesh,
                         const sf_costs *costs, sf_diag *diag, sf_priced *out);
 

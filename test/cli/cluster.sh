@@ -42,10 +42,10 @@ gzip -k "$work/a.json" && expect 0 cluster "$work/a.json.gz"
 
 # Wrong ones.
 expect 2 cluster 2x8
-warns "is neither a cluster of the library"
+warns "is no cluster of the library, nor of the form"
 expect 2 cluster 2x8xK80
-warns 'no kind of device "K80"'
-warns "sheaf cluster list"
+warns '"K80" is no kind of device'
+warns "there are V100-32GB-SXM2"
 silent out
 expect 2 cluster 2x8xV100 more
 expect 1 cluster "$work/none.json"

@@ -47,7 +47,7 @@ grep -q "collectives of a step" "$work/out" && fail "the summary is mixed with t
 
 # A plan is written whole or not at all.
 cp "$work/dp.json" "$work/kept.json"
-expect 2 "$step" -r expert -n 4 -o "$work/kept.json"
+expect 1 "$step" -r expert -n 4 -o "$work/kept.json"
 cmp -s "$work/dp.json" "$work/kept.json" || fail "a plan that failed was written"
 expect 1 "$step" -r dp -n 2 -o "$work/no/such/folder/plan.json"
 warns "plan.json"
@@ -67,9 +67,9 @@ expect 2 "$step" -r dp -n x
 expect 2 "$step" -r zero4 -n 2
 warns "there is no recipe \"zero4\""
 warns "dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"
-expect 2 "$step" -r expert -n 2
+expect 1 "$step" -r expert -n 2
 warns "recipe expert does not apply: "
-expect 2 "$step" -r dp -n 3
+expect 1 "$step" -r dp -n 3
 warns "does not split into 3 equal parts"
 expect 2 "$step" -M data=two
 expect 2 "$step" -M data=2,data=2

@@ -54,7 +54,7 @@ tight=1x4xV100
 expect 0 plan "$step" -c $tight -m 140K --json
 [ "$(number memory)" -le 143360 ] || fail "the plan does not fit"
 expect 1 plan "$step" -c $tight -m 1K
-warns "no plan was found that fits in 1.0 KiB: the least that a rank takes is "
+warns "no plan was found that fits in 1.00 KiB: a rank of the smallest that was found takes "
 warns "with its peak at "
 
 # That the plan can be written is tried before the search, which would find nothing here. What is there stays.
@@ -132,7 +132,7 @@ if "$bin" version | grep '^lzma: in' >/dev/null && [ -z "${SHEAF_SANITIZE:-}" ];
     expect 1 plan "$large" -c 1x8xV100 -O2 -m 400M
     warns "are activations"
     silent out
-    least=$(sed -n 's/.*the least that a rank takes is \([0-9]*\) MiB.*/\1/p' "$work/err")
+    least=$(sed -n 's/.*the smallest that was found takes \([0-9]*\)[.0-9]* MiB.*/\1/p' "$work/err")
     expect 0 plan "$large" -c 1x8xV100 -O2 -m "$((least + 1))M"
 fi
 

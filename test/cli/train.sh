@@ -177,7 +177,7 @@ warns "no parameter is called 'wtx*'"
 expect 2 "$step" --steps 1 "${tokens[@]}" --engine gpu
 warns "an engine is cpu or oracle"
 expect 1 "$step" --steps 1 "${tokens[@]}" --memory 4K
-warns "bytes"
+warns "and there are 4.00 KiB"
 
 # Token ids past the vocabulary do not crash; a loss that is no number stops the run.
 printf '%s' "$(seq 1 5000)" >"$work/big.txt"

@@ -211,7 +211,16 @@ static void test_refusals(void **state)
         {"gpt-micro", "megatron", 7, NULL, "recipe megatron does not apply: no two products"},
         {"gpt-micro", "2d", 7, NULL, "7 ranks are no product of two numbers above 1"},
         {"gpt-micro", "2d", 2, NULL, "2 ranks are no product of two numbers above 1"},
-        {"gpt-micro", "dp", 0, "model=2", "the mesh has no axis \"data\""},
+        {"gpt-micro", "2d+zero1", 7, NULL, "7 ranks are no product of two numbers above 1"},
+        {"gpt-micro", "dp+sp+tp", 4, NULL, "4 ranks are no product of three numbers above 1"},
+        {"gpt-micro", "dp+expert", 4, NULL, "recipe dp+expert does not apply: no parameter"},
+        {"gpt-micro", "ep", 4, NULL, "recipe expert does not apply: no parameter holds"},
+        {"gpt-micro", "dp", 0, "model=2",
+         "recipe dp is about axis \"data\", which the mesh model=2"},
+        {"gpt-micro", "dp+", 2, NULL, "there is no recipe \"\""},
+        {"gpt-micro", "dp+dp+dp+dp+dp", 2, NULL, "more than 4 recipes are joined"},
+        {"gpt-micro", "megatorn", 2, NULL, "did you mean \"megatron\"?"},
+        {"gpt-micro", "fspd", 2, NULL, "did you mean \"fsdp\"?"},
         {"gpt-micro", "zero9", 2, NULL, "there is no recipe \"zero9\""},
         {"gpt-micro", "dp", 0, NULL, "a recipe needs a mesh or a number of ranks"},
         {"gpt-micro", "dp", 4, "data=2", "the mesh data=2 has 2 ranks, not 4"},
@@ -224,7 +233,8 @@ static void test_refusals(void **state)
         sf_plan *plan =
             test_pin(graph, rows[i].recipe, rows[i].ranks, rows[i].mesh, NULL, &refusal);
         assert_null(plan);
-        assert_says(refusal, SF_EUSAGE, rows[i].why);
+        bool applies = !strstr(refusal.text, "does not apply");
+        assert_says(refusal, applies ? SF_EUSAGE : SF_EWRONG, rows[i].why);
         sf_graph_free(graph);
     }
 }
@@ -261,10 +271,45 @@ static void test_sequence_has_tokens(void **state)
         sf_plan *plan = test_pin(graph, "sequence", 2, NULL, NULL, &refusal);
         assert_int_equal(plan != NULL, rows[i].applies);
         if (!plan)
-            assert_says(refusal, SF_EUSAGE, "they are not the tokens of one sequence");
+            assert_says(refusal, SF_EWRONG, "they are not the tokens of one sequence");
         sf_plan_free(plan);
         sf_graph_free(graph);
     }
+}
+
+/* Names that others have, and recipes that are joined, give the plans that they should. */
+static void test_other_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *same;
+        int ranks;
+        const char *recipe; /* what the plan says */
+    } rows[] = {
+        {"ddp", "dp", 4, "dp"},
+        {"fsdp", "zero3", 2, "zero3"},
+        {"tp", "megatron", 2, "megatron"},
+        {"sp", "sequence", 2, "sequence"},
+        {"dp+tp", "2d", 4, "dp+megatron"},
+        {"2d+zero1", "2d+zero1", 4, "2d+zero1"},
+        {"2d+fsdp", "2d+zero3", 4, "2d+zero3"},
+    };
+    sf_graph *graph = test_step("gpt-micro");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_plan *plan = test_plan(graph, rows[i].name, rows[i].ranks, NULL, NULL);
+        sf_plan *same = test_plan(graph, rows[i].same, rows[i].ranks, NULL, NULL);
+        assert_string_equal(plan->recipe, rows[i].recipe);
+        same->recipe = plan->recipe;
+        sf_buf x = {0}, y = {0};
+        sf_plan_write(plan, graph, NULL, &x);
+        sf_plan_write(same, graph, NULL, &y);
+        assert_string_equal(x.text, y.text);
+        sf_buf_free(&x);
+        sf_buf_free(&y);
+        sf_plan_free(plan);
+        sf_plan_free(same);
+    }
+    sf_graph_free(graph);
 }
 
 /* One recipe after another on one graph, and again on another copy of it. */
@@ -304,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_determinism),
         cmocka_unit_test(test_sequence_has_tokens),
+        cmocka_unit_test(test_other_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

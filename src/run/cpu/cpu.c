@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "op/eval.h"
 #include "run/conv/conv.h"
 #include "run/cpu/loop.h"
@@ -598,10 +599,12 @@ static sf_status check_cpu_memory(cpu *c, int64_t limit, sf_diag *diag)
     if (limit <= 0 || memory_of(c) <= limit)
         return SF_OK;
     sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
-            "the step needs %" PRId64 " bytes (%" PRId64 " of arguments, %" PRId64
-            " between them), and there are %" PRId64,
-            memory_of(c), c->program->state_bytes, c->program->arena_bytes[SF_SPACE_DEVICE], limit);
-    return sf_hint(diag, "split it over more ranks, or its state as well (sheaf pin -r zero3)");
+            "the step needs %s (%s of arguments, %s between them), and there are %s",
+            sf_text_bytes((double)memory_of(c)).at,
+            sf_text_bytes((double)c->program->state_bytes).at,
+            sf_text_bytes((double)c->program->arena_bytes[SF_SPACE_DEVICE]).at,
+            sf_text_bytes((double)limit).at);
+    return sf_hint(diag, "split it over more ranks, or its state as well, as recipe zero3 does");
 }
 
 /* The arena keeps its first chunk, so that a step that takes no more takes no memory. */

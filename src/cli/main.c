@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 
 static const struct command {
     const char *name, *what;
@@ -28,6 +28,7 @@ static const struct command {
     {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
     {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
     {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
+    {"completion", "make a shell complete command lines", sf_cli_completion},
     {"version", "say what this build is", sf_cli_version},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -62,6 +63,21 @@ static int unknown(const char *name)
         fprintf(stderr, "; did you mean '%s'?", nearest.best);
     fprintf(stderr, "\ntry: sheaf --help\n");
     return SF_EXIT_USAGE;
+}
+
+void sf_cli_each_command(sf_cli_lister *lister)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        char name[16];
+        char *arguments[] = {name, NULL};
+        snprintf(name, sizeof name, "%s", commands[i].name);
+        if (!lister)
+            printf("%s%s", i ? " " : "", name);
+        sf_cli_list_options = lister;
+        if (lister)
+            commands[i].run(1, arguments);
+        sf_cli_list_options = NULL;
+    }
 }
 
 static int help(int argc, char **argv)

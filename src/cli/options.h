@@ -34,4 +34,7 @@ void sf_cli_print_help(const sf_cli_command *command, const sf_cli_table *table)
 typedef void sf_cli_lister(const sf_cli_command *command, const sf_cli_table *table);
 extern sf_cli_lister *sf_cli_list_options;
 
+/* Tells it of all commands; NULL: prints their names, with a space between them. */
+void sf_cli_each_command(sf_cli_lister *lister);
+
 #endif

@@ -56,7 +56,7 @@ int sf_cli_pin(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "pin",
-        .synopsis = "STEP (--recipe NAME -n N | --mesh AXES) [--pin PIN...] [-o PLAN]",
+        .synopsis = "STEP (--recipe RECIPE -n N | --mesh AXES) [--pin PIN...] [-o PLAN]",
         .about =
             "Says by hand how a step is split over ranks. What is pinned is fixed, the layouts "
             "of all other tensors follow, and the plan is checked before it is written. "

@@ -32,6 +32,7 @@ one() {
     done
 }
 one bin/sheaf 'lib*/libsheaf.a' 'lib*/libsheaf.so' 'lib*/pkgconfig/sheaf.pc' 'share/man/man1/sheaf.1' \
+    share/bash-completion/completions/sheaf share/zsh/site-functions/_sheaf share/fish/vendor_completions.d/sheaf.fish \
     include/sheaf/version.h
 for header in "$SHEAF_SOURCE"/include/sheaf/*.h; do
     one "include/sheaf/$(basename "$header")"

@@ -4,8 +4,7 @@ all:
 	scripts/build build
 
 demo:
-	scripts/install-deps
-	scripts/build build
+	scripts/install-deps --build
 	scripts/demo
 
 check:
@@ -55,6 +54,6 @@ format:
 	scripts/format
 
 clean:
-	rm -rf build build-asan build-tsan build-bare build-fuzz
+	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
 .PHONY: all demo check bench beside soak reality sweep alarms zoo install fuzz format clean

@@ -47,7 +47,8 @@ typedef struct sf_plan_options {
     double margin;
     int level; /* 2: fewer meshes, faster; 3: all; 0: 3 */
     double
-        seconds; /* stop improving then; 0: no limit. With one, the answer may differ between runs */
+        seconds; /* of the call: stop improving then; 0: no limit. Recipes are looked at in any case. With a limit,
+                       the answer may differ between runs */
     bool recipes; /* look at recipes alone */
     int threads;  /* 0: as many as the process may use */
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know

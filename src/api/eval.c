@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "op/eval.h"
 #include "op/op.h"
 #include "op/slots.h"
@@ -36,15 +37,15 @@ static sf_status make_zeros(struct job *job, int64_t limit)
             sf_fail(job->diag, SF_EINPUT, SF_NOWHERE,
                     "the step needs inputs: its argument '%s' is %s", graph->arguments[i].name,
                     sf_type_text(type, text));
-            return sf_hint(job->diag,
-                           "zeros stand in for floats alone; give --inputs FILE, safetensors "
-                           "with in.0, in.1, ...");
+            return sf_hint(
+                job->diag,
+                "zeros stand in for floats alone; option inputs names a file of safetensors "
+                "with in.0, in.1, ...");
         }
         if (!sf_add(total, sf_type_bytes(type), &total) || (limit && total > limit)) {
-            sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE,
-                    "the arguments need more than %" PRId64 " byte%s of memory", limit,
-                    sf_plural((uint64_t)limit));
-            return sf_hint(job->diag, "--memory sets the limit");
+            sf_fail(job->diag, SF_ENOMEM, SF_NOWHERE, "the arguments need more than %s of memory",
+                    sf_text_bytes((double)limit).at);
+            return sf_hint(job->diag, "option memory sets the limit");
         }
         job->arguments[i] = (sf_tensor){.type = type};
         job->arguments[i].data = sf_arena_alloc(&job->arena, (size_t)sf_type_bytes(type));
@@ -98,7 +99,7 @@ static sf_status evaluate_values(struct job *job)
     }
     sf_status status = run_once(job, limit);
     if (status == SF_ENOMEM)
-        return sf_hint(job->diag, "--memory sets the limit");
+        return sf_hint(job->diag, "option memory sets the limit");
     SF_TRY(status);
     return job->options.outputs ? write_results(job) : SF_OK;
 }

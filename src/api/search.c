@@ -4,6 +4,7 @@
 
 #include "api/options.h"
 #include "base/guard.h"
+#include "base/machine.h"
 #include "base/output.h"
 #include "front/loose.h"
 #include "op/op.h"
@@ -14,6 +15,7 @@
 struct job {
     const sf_graph *graph;
     sf_plan_options options;
+    double began;
     sf_threads *threads;
     sf_diag *diag;
     sf_plan *plan;
@@ -45,7 +47,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .pins = options->pins,
                                .margin = options->margin,
                                .level = options->level,
-                               .seconds = options->seconds,
+                               .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
                                .recipes_only = options->recipes,
                                .threads = job->threads,
                                .listener = options->listener,
@@ -110,7 +112,7 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
 sf_status sf_plan_search(const sf_graph *graph, const sf_plan_options *options, sf_diag *diag,
                          sf_plan **out)
 {
-    struct job job = {.graph = graph, .diag = diag};
+    struct job job = {.graph = graph, .diag = diag, .began = sf_now()};
     *out = NULL;
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_TRY(check_options(&job.options, diag));

@@ -192,7 +192,7 @@ sf_status sf_unsplit_step(sf_unsplit *run, bool same, sf_diag *diag)
         sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                 "the loss of the unsplit run is %g, with which nothing can be compared",
                 run->own_loss);
-        return sf_hint(diag, "--against or --data may give it better numbers");
+        return sf_hint(diag, "option against or option data may give it better numbers");
     }
     return status;
 }

@@ -1,10 +1,12 @@
 /* sheaf convert: reads a step and writes it as canonical StableHLO. */
+#include "base/diag.h"
 #include "cli/cli.h"
 
 static sf_status convert(const char *from, const sf_load_options *load, const char *to,
                          sf_diag *diag)
 {
     sf_graph *graph;
+    SF_TRY(sf_cli_try_output(to, from, load->sidecar, diag));
     sf_status status = sf_load(from, load, diag, &graph);
     if (status != SF_OK)
         return status;

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "cli/cli.h"
 
 static sf_status evaluate_step(const char *step, const sf_load_options *load,
                                const sf_eval_options *options, sf_diag *diag)
 {
     sf_graph *graph;
+    SF_TRY(sf_cli_try_output(options->outputs, step, options->inputs, diag));
     sf_status status = sf_load(step, load, diag, &graph);
     if (status != SF_OK)
         return status;

@@ -7,7 +7,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 
 /* Seconds for other processes to make the same mistake. */
 #define AGREE_LIMIT 10
@@ -50,6 +50,39 @@ int sf_cli_misuse(const char *command, const char *format, ...)
     return SF_EXIT_USAGE;
 }
 
+/* The option whose name, as the library writes it, `text` begins with: with _ for -, and nothing else behind it. */
+static const sf_cli_spec *option_at(const char *text, size_t *length)
+{
+    char name[32];
+    *length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+    if (*length >= sizeof name)
+        return NULL;
+    for (size_t i = 0; i < *length; i++)
+        name[i] = text[i] == '_' ? '-' : text[i];
+    name[*length] = 0;
+    for (int id = 0; id < SF_OPTIONS; id++)
+        if (strcmp(sf_cli_spec_of((sf_cli_id)id)->name, name) == 0)
+            return sf_cli_spec_of((sf_cli_id)id);
+    return NULL;
+}
+
+/* The library speaks of "option init", a member of a struct; here that is --init. */
+static void print_text(const char *text)
+{
+    static const char word[] = "option ";
+    for (const char *at; (at = strstr(text, word)); text = at) {
+        size_t length;
+        at += sizeof word - 1;
+        const sf_cli_spec *spec = option_at(at, &length);
+        fprintf(stderr, "%.*s", (int)(at - text - (spec ? (int)sizeof word - 1 : 0)), text);
+        if (spec) {
+            fprintf(stderr, "--%s", spec->name);
+            at += length;
+        }
+    }
+    fprintf(stderr, "%s\n", text);
+}
+
 static void print_message(const char *text, bool colour)
 {
     static const struct {
@@ -58,12 +91,13 @@ static void print_message(const char *text, bool colour)
     for (size_t i = 0; colour && i < sizeof words / sizeof *words; i++) {
         const char *at = strstr(text, words[i].word);
         if (at) {
-            fprintf(stderr, "%.*s\033[%sm%s\033[0m%s\n", (int)(at - text), text, words[i].colour,
-                    words[i].word, at + strlen(words[i].word));
+            fprintf(stderr, "%.*s\033[%sm%s\033[0m", (int)(at - text), text, words[i].colour,
+                    words[i].word);
+            print_text(at + strlen(words[i].word));
             return;
         }
     }
-    fprintf(stderr, "%s\n", text);
+    print_text(text);
 }
 
 int sf_cli_finish(sf_status status, sf_diag *diag)

@@ -1,11 +1,13 @@
 /* sheaf plan: from a step and a cluster to the best split. */
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/machine.h"
 #include "cli/cli.h"
 
 struct job {
@@ -46,10 +48,13 @@ static sf_status plan(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_cluster *cluster;
+    double began = sf_now();
     SF_TRY(sf_cli_try_output(job->making.output, job->step, job->cluster, diag));
     SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
     sf_status status = sf_load(job->step, &job->load, diag, &graph);
     if (status == SF_OK) {
+        if (job->plan.seconds > 0) /* reading counts */
+            job->plan.seconds = fmax(job->plan.seconds - (sf_now() - began), 1e-9);
         status = search(job, graph, cluster, diag);
         sf_graph_free(graph);
     }
@@ -69,8 +74,8 @@ int sf_cli_plan(int argc, char **argv)
          "most memory of a rank, such as 12G (default: what the devices have)"},
         {SF_OPT_OPTIMIZE, &level, "2: faster; 3: more meshes (default)"},
         {SF_OPT_SECONDS, &job.plan.seconds,
-         "stop improving after so long, as soon as something fits; the answer may then differ "
-         "between runs"},
+         "stop improving so long after the start, as soon as something fits; the answer may then "
+         "differ between runs"},
         {SF_OPT_RECIPES, &job.plan.recipes, "choose among the recipes alone"},
         {SF_OPT_MARGIN, &job.plan.margin,
          "how much faster than all recipes a searched plan must be to be taken (default 1; 0: the "

@@ -125,8 +125,8 @@ static sf_status fail_to_match_state(const struct sidecar *sidecar, const sf_gra
                 entry, i, name, type, entry, fits ? "name" : "shape");
     }
     return sf_hint(sidecar->diag,
-                   "it may be the sidecar of another step: --sidecar names the right "
-                   "one, --sidecar none does without");
+                   "it may be the sidecar of another step: option sidecar names the right one, "
+                   "option sidecar none does without");
 }
 
 /* Roles, in order. JAX drops arguments that a step does not use, so entries may be left over; an
@@ -193,7 +193,7 @@ sf_status sf_sidecar_read(const char *text, const char *file, sf_graph *graph, s
         sidecar.outputs = sf_json_get(json, "outputs");
         status = check_sidecar(&sidecar);
     } else {
-        sf_hint(diag, "if this is about something else, --sidecar none does without it");
+        sf_hint(diag, "if this is about something else, option sidecar none does without it");
     }
     if (status == SF_OK && sidecar.args)
         status = assign_roles(&sidecar, graph);

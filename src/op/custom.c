@@ -263,7 +263,6 @@ void sf_warn_strangers(const sf_graph *graph, sf_diag *diag)
             "this step cannot be run here: custom call @%s%s has no meaning to sheaf, so what it "
             "takes is not in any figure",
             first->attrs[SF_CUSTOM_TARGET]->text, count > 1 ? ", like others," : "");
-    sf_hint(diag, "--strict makes this an error");
 }
 
 const sf_opdef sf_op_custom_call = {

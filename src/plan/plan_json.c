@@ -149,8 +149,7 @@ sf_status sf_plan_read_format(const sf_json *root, const char *file, sf_diag *di
         return sf_fail(diag, SF_EINPUT, (sf_loc){.file = file}, "this is no plan");
     if (!sf_json_int(sf_json_get(root, "version"), &version) || version != PLAN_VERSION)
         return sf_fail(diag, SF_EUNSUPPORTED, (sf_loc){.file = file},
-                       "a plan of a version that this build does not read: make it again with "
-                       "sheaf plan or sheaf pin");
+                       "a plan of a version that this build does not read: make it again");
     return SF_OK;
 }
 
@@ -299,6 +298,44 @@ static sf_status read_node(reader *r, const sf_json *row)
     return read_layouts(r, sf_json_item(row, 3), node, node->noperands, node->nresults);
 }
 
+/* Whether the pin speaks of the tensor along this axis: the first that does decides. */
+static bool decides(const sf_pin *pin, int axis, const char *name, const sf_type *type)
+{
+    return pin->axis == axis && !pin->forbids && sf_name_matches(pin->pattern, name) &&
+           (pin->share.kind != SF_SPLIT || pin->share.dim < type->rank);
+}
+
+static bool keeps(const sf_pin *pin, sf_share share)
+{
+    bool split = share.kind == SF_SPLIT;
+    return pin->share.kind == SF_SPLIT ? split && share.dim == pin->share.dim : !split;
+}
+
+/* The first pin of an argument that its layout does not keep, or NULL. */
+static const sf_pin *find_broken(const sf_plan *plan, const sf_graph *graph,
+                                 const char *const *names)
+{
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        for (int axis = 0; axis < plan->mesh.naxes; axis++)
+            for (int p = 0; p < plan->npins; p++) {
+                if (!decides(&plan->pins[p], axis, names[i], sf_argument_type(graph, i)))
+                    continue;
+                if (!keeps(&plan->pins[p], plan->arguments[i].axes[axis]))
+                    return &plan->pins[p];
+                break;
+            }
+    return NULL;
+}
+
+/* What runs is in the layouts, and pins that these do not keep are nothing but words. */
+static void check_pins(reader *r, const sf_json *root)
+{
+    const sf_pin *broken = find_broken(r->plan, r->graph, sf_clean_names(r->graph, &r->arena));
+    if (broken)
+        sf_warn(r->diag, sf_json_loc(sf_json_get(root, "pins"), r->text, r->file),
+                "the layouts of this plan do not keep its pin \"%s\"", broken->text);
+}
+
 static sf_status read_plan(reader *r)
 {
     const sf_json *root;
@@ -321,6 +358,7 @@ static sf_status read_plan(reader *r)
         SF_TRY(read_node(r, sf_json_item(nodes, i)));
     sf_names step_names = sf_names_of(r->graph, &r->arena);
     sf_plan_mark_pins(r->plan, &step_names);
+    check_pins(r, root);
     return SF_OK;
 }
 

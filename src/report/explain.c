@@ -1,9 +1,12 @@
 #include "report/explain.h"
 
+#include <math.h>
+
 #include "api/options.h"
 #include "base/guard.h"
 #include "base/output.h"
 #include "run/runner.h"
+#include "search/search.h"
 
 static sf_explained_moves *find_kind(sf_explanation *e, const sf_priced_move *move)
 {
@@ -28,11 +31,22 @@ static void see_move(void *context, const sf_priced_move *move)
     SF_PUSH(&e->arena, e->moves, e->nmoves, e->move_capacity, *move);
 }
 
+static sf_status find_explained_bound(sf_explanation *e)
+{
+    sf_costs *costs;
+    sf_mesh all = {.naxes = 1, .axes = {{"all", e->cluster->ndevices}}};
+    SF_TRY(sf_mesh_costs(e->cluster, &all, &e->arena, e->diag, &costs));
+    const sf_efforts *efforts = sf_efforts_new(e->graph, e->target, &e->arena);
+    e->bound = fmin(sf_search_bound(efforts, costs, all.axes[0].size), e->price.seconds);
+    return SF_OK;
+}
+
 static sf_status price_plan(sf_explanation *e)
 {
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
     e->target = sf_engine_target(NULL);
-    return sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price);
+    SF_TRY(sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price));
+    return find_explained_bound(e);
 }
 
 struct job {

@@ -58,7 +58,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
     if (predicted)
         sf_buf_printf(out, "  bound    %s, which no plan on these devices is below\n",
-                      sf_text_seconds(predicted->bound).at);
+                      sf_text_seconds(e->bound).at);
 }
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
@@ -185,7 +185,7 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
                   sf_text_seconds(e->price.seconds).at, sf_text_bytes((double)e->price.memory).at,
                   sf_text_bytes(e->price.traffic).at);
     if (predicted)
-        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, predicted->bound));
+        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, e->bound));
     sf_buf_putc(out, '\n');
 }
 
@@ -235,11 +235,12 @@ static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
-static void put_json_prediction(const sf_prediction *predicted, sf_json_writer *json)
+static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
 {
-    sf_json_add_double(json, "bound", predicted->bound);
+    const sf_prediction *predicted = prediction_of(e);
+    sf_json_add_double(json, "bound", e->bound);
     sf_json_add_double(json, "margin", predicted->margin);
-    sf_json_add_double(json, "gap", gap_of(predicted->seconds, predicted->bound));
+    sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound));
     sf_json_add_int(json, "lowered_memory", predicted->memory);
     sf_json_add_int(json, "memory_limit", predicted->limit);
     sf_json_key(json, "alternatives");
@@ -281,7 +282,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     put_json_memory(e, &json);
     put_json_collectives(e, &json);
     if (prediction_of(e))
-        put_json_prediction(prediction_of(e), &json);
+        put_json_prediction(e, &json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');
 }

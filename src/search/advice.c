@@ -74,7 +74,7 @@ static bool try_devices(advisor *a, const sf_cluster *cluster)
     options.cluster = cluster;
     options.mesh = NULL;
     options.level = 2;
-    options.seconds = 1e-9;
+    options.deadline = 1e-9; /* long past */
     if (sf_search_plans(a->misfit->graph, &options, NULL, &found) == SF_OK)
         fitting = find_fitting(a, &found, &bytes);
     if (fitting)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/units.h"
 #include "local/rank.h"
 #include "search/advice.h"
@@ -294,8 +295,10 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     sf_search_options held = *options;
     bool again = true;
     sf_status status = SF_OK;
-    for (int tries = 1; again && status == SF_OK; tries++)
+    for (int tries = 1; again && status == SF_OK; tries++) {
         status = search_once(&k, &held, tries == MOST_TRIES, &again);
+        again = again && !(k.plan && options->deadline > 0 && sf_now() > options->deadline);
+    }
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

@@ -326,10 +326,11 @@ static sf_status fail_to_find(search *s)
             s->options->recipes_only ? "no recipe applies to this step on"
                                      : "nothing splits it over",
             s->options->mesh ? "this mesh" : "so many devices");
-    return sf_hint(s->diag, s->options->recipes_only
-                                ? "sheaf pin --recipe says why; without --recipes the search "
-                                  "looks at more than them"
-                                : "another number of devices may divide what the step has");
+    return sf_hint(s->diag,
+                   s->options->recipes_only
+                       ? "a plan that is pinned by one says why; without option recipes the "
+                         "search looks at more than them"
+                       : "another number of devices may divide what the step has");
 }
 
 static sf_status run_stages(search *s)
@@ -359,22 +360,21 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
     *out = (sf_found_plans){.near = s.thorough ? SF_ESTIMATE_NEAR_SMALL : SF_ESTIMATE_NEAR};
-    s.ground =
-        (sf_ground){.graph = graph,
-                    .efforts = sf_efforts_new(graph, options->target, &s.arena),
-                    .classes = &classes,
-                    .cluster = options->cluster,
-                    .memory = options->memory,
-                    .folded = true,
-                    .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
-                    .limited_work = LIMITED_WORK,
-                    .known = HUGE_VAL,
-                    .gap = SOLVER_GAP,
-                    .deadline = options->seconds > 0 ? sf_now() + options->seconds : HUGE_VAL,
-                    .asked = &s.asked,
-                    .spaces = s.spaces,
-                    .npins = options->npins,
-                    .pins = options->pins};
+    s.ground = (sf_ground){.graph = graph,
+                           .efforts = sf_efforts_new(graph, options->target, &s.arena),
+                           .classes = &classes,
+                           .cluster = options->cluster,
+                           .memory = options->memory,
+                           .folded = true,
+                           .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
+                           .limited_work = LIMITED_WORK,
+                           .known = HUGE_VAL,
+                           .gap = SOLVER_GAP,
+                           .deadline = options->deadline > 0 ? options->deadline : HUGE_VAL,
+                           .asked = &s.asked,
+                           .spaces = s.spaces,
+                           .npins = options->npins,
+                           .pins = options->pins};
     sf_status status = run_stages(&s);
     search_free(&s);
     return status;

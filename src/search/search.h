@@ -42,7 +42,7 @@ typedef struct sf_search_options {
     int64_t memory;          /* most bytes of a rank */
     double margin;           /* share by which a searched plan must be faster than all recipes */
     int level;               /* 2: fewer axes, folded; 3 */
-    double seconds;          /* stop refining then; 0: no limit */
+    double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
     sf_threads *threads;
     sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */

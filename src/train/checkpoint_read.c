@@ -167,7 +167,7 @@ static sf_status check_step_hash(const struct reading *reading, const sf_graph *
             "the checkpoint is of another step: its graph has the hash %016" PRIx64
             ", this one %016" PRIx64,
             info->graph, ours);
-    return sf_hint(reading->diag, "--init takes its weights into another step, by name");
+    return sf_hint(reading->diag, "option init takes its weights into another step, by name");
 }
 
 static bool shape_fits(const sf_json *entry, const sf_type *type)

@@ -156,7 +156,7 @@ static sf_status open_directory(sf_course *course, const char *directory, sf_dia
         return SF_OK;
     sf_fail(diag, SF_EUSAGE, (sf_loc){directory, 0, 0},
             "there are checkpoints of another run in it");
-    sf_hint(diag, "--resume goes on with that run; or save to another directory");
+    sf_hint(diag, "option resume goes on with that run; or save to another directory");
     return SF_EUSAGE;
 }
 

@@ -35,7 +35,7 @@ static sf_status open_data_source(sf_data *data, sf_diag *diag)
     struct stat info;
     if (!source) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the step takes batches, and there is no data");
-        sf_hint(diag, "--data FILE, or --data synthetic for random numbers");
+        sf_hint(diag, "option data names a file, or is synthetic for random numbers");
         return SF_EUSAGE;
     }
     if (strcmp(source, "synthetic") == 0 || strncmp(source, "synthetic:", 10) == 0)

@@ -113,8 +113,7 @@ static sf_status fail_shape(const sf_data *data, sf_diag *diag)
     sf_fail(diag, SF_EINPUT, (sf_loc){data->options.source, 0, 0},
             "the batches of this step cannot be cut from tokens: that takes one whole-number "
             "argument for the tokens, and at most one of the same shape for the labels");
-    return sf_hint(diag,
-                   "'sheaf show --all' lists the arguments; other batches come as safetensors");
+    return sf_hint(diag, "other batches come as safetensors, by the names of the arguments");
 }
 
 /* What each wanted argument gets. Without names that say so, the second of two holds the labels. */

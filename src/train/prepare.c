@@ -26,7 +26,7 @@ static sf_status check_training_options(const sf_training *run)
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "save_every is not negative");
     if (options->resume && !options->resume_from && !options->save)
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE,
-                       "resuming needs a directory: that of --save, or --resume=DIR");
+                       "resuming needs a directory: that of option save, or one of option resume");
     return SF_OK;
 }
 
@@ -40,7 +40,7 @@ static sf_status check_training_graph(sf_training *run)
         return sf_refuse_loose(graph, run->diag);
     sf_fail(run->diag, SF_EINPUT, SF_NOWHERE,
             "no result of the step becomes an argument of the next one: there is nothing to train");
-    return sf_hint(run->diag, "--state ARGUMENT=RESULT,... says which does");
+    return sf_hint(run->diag, "option state, ARGUMENT=RESULT,..., says which does");
 }
 
 /* The argument with this name: its own, a clean one, or the last parts of it. */
@@ -176,7 +176,7 @@ static sf_status open_data(sf_training *run)
         sf_fail(run->diag, SF_EINPUT, (sf_loc){run->course.resumed, 0, 0},
                 "the run had other data: \"%s\", not \"%s\"", run->course.info.data,
                 run->data.about);
-        return sf_hint(run->diag, "--init %s starts a new run from its weights",
+        return sf_hint(run->diag, "option init %s starts a new run from its weights",
                        run->course.resumed);
     }
     run->course.info.data = run->data.about;
@@ -245,11 +245,11 @@ static sf_status check_same(sf_training *run)
         {"data", hash_text(run->course.info.data)},
         {"seed", run->course.info.seed},
         {"number of steps", (uint64_t)options->steps},
-        {"start of the weights (--init)", hash_text(options->init)},
-        {"values of arguments (--set)", hash_text(options->set)},
+        {"start of the weights (option init)", hash_text(options->init)},
+        {"values of arguments (option set)", hash_text(options->set)},
         {"engine", hash_text(options->engine ? options->engine : "cpu")},
         {"way to save checkpoints", options->save ? (uint64_t)options->save_every + 1 : 0},
-        {"will to go on without a loss (--ignore-nan)", options->ignore_nan},
+        {"will to go on without a loss (option ignore_nan)", options->ignore_nan},
     };
     enum { COUNT = sizeof things / sizeof *things };
     uint64_t values[COUNT];

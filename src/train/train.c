@@ -131,8 +131,9 @@ static sf_status check_loss(const sf_training *run)
         return SF_OK;
     sf_fail(run->diag, SF_EWRONG, SF_NOWHERE, "the loss of step %" PRId64 " is %s",
             run->course.info.step, isnan(run->report.loss) ? "not a number" : "infinite");
-    sf_hint(run->diag, "a smaller learning rate or another --init may help; --ignore-nan goes "
-                       "on regardless");
+    sf_hint(run->diag,
+            "a smaller learning rate or another option init may help; option ignore_nan goes "
+            "on regardless");
     return SF_EWRONG;
 }
 

@@ -80,9 +80,23 @@ cd "$work/a" || exit 1
 sed '/"source": {/,/},/d' plans/pin.json >old-pin.json
 expect 2 explain old-pin.json
 expect 0 explain old-pin.json --step gpt-micro.hlo
+cd "$work/a" || exit 1
 sed '/"source": {/,/},/d; s/"predicted": {/&\n    "step": "gpt-micro.hlo",/' plans/plan.json >old.json
 expect 0 explain old.json
 cd / && expect 0 explain "$work/a/old.json"
+# A file is not believed: a pin that its layouts do not keep is warned of, and the bound is found again.
+cd "$work/a" || exit 1
+"$SHEAF_BIN" pin gpt-micro.hlo -r dp -n 2 -P 'mlp/up/kernel=S(1)@data' -o pinned.json >/dev/null 2>&1
+expect 0 explain "$work/a/pinned.json"
+grep -q "do not keep" "$work/err" && fail "a pin that is kept is not"
+sed 's|\("params/layer_0/mlp/up/kernel": \)"\[S(1)\]"|\1"[S(0)]"|' "$work/a/pinned.json" >"$work/a/odd.json"
+expect 0 explain "$work/a/odd.json"
+warns 'the layouts of this plan do not keep its pin "mlp/up/kernel=S(1)@data"'
+"$SHEAF_BIN" explain "$work/a/plans/plan.json" >"$work/believed" 2>/dev/null
+sed 's/"bound": [0-9.e-]*/"bound": 0.0/' "$work/a/plans/plan.json" >"$work/a/odd.json"
+expect 0 explain "$work/a/odd.json"
+cmp -s "$work/believed" "$work/out" || fail "the bound of the file is believed"
+
 # And what is written there by hand.
 sed 's/"absolute": .*/"absolute": 3,/' "$work/a/plans/pin.json" >"$work/odd.json"
 expect 2 explain "$work/odd.json"

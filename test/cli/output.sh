@@ -38,6 +38,25 @@ for packer in "cat .json sheaf" "gzip .json.gz zlib:.in" "xz .json.xz lzma:.in";
     grep -q '"role": "param"' "$work/roles" && fail "gpt-micro$ending was not found"
 done
 
+# What is read is not written over, by whatever name.
+cp "$examples/gpt-micro.hlo" "$work/step.hlo"
+cp "$examples/gpt-micro.io.safetensors" "$work/io.safetensors"
+ln -s step.hlo "$work/link.hlo"
+ln "$work/step.hlo" "$work/hard.hlo"
+cd "$work" || exit 1
+for output in step.hlo "$work/step.hlo" link.hlo hard.hlo ./step.hlo; do
+    for arguments in "convert step.hlo" "convert link.hlo" "eval step.hlo -i io.safetensors"; do
+        "$bin" $arguments -o "$output" 2>"$work/err"
+        [ $? -eq 2 ] || fail "$arguments -o $output: exit code"
+        grep -q "is read, so it cannot be the output" "$work/err" || fail "$arguments -o $output: no message"
+    done
+    cmp -s "$examples/gpt-micro.hlo" "$work/step.hlo" || fail "the step was written over"
+done
+"$bin" eval step.hlo -i io.safetensors -o io.safetensors 2>/dev/null && fail "the inputs were written over"
+cmp -s "$examples/gpt-micro.io.safetensors" "$work/io.safetensors" || fail "the inputs were written over"
+rm "$work"/*.hlo "$work/io.safetensors"
+cd - >/dev/null || exit 1
+
 # Written whole or not at all.
 echo old >"$work/kept"
 "$bin" convert "$work/nowhere" -o "$work/kept" 2>/dev/null && fail "converted nothing"

@@ -81,7 +81,7 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
     else if (near && near->hlo)
         sf_hint(reader->diag, "did you mean %s?", near->hlo);
     else
-        sf_hint(reader->diag, "'sheaf show --ops' lists the ops that are read");
+        sf_hint(reader->diag, "docs/ops.md lists the ops that are read");
     return SF_EUNSUPPORTED;
 }
 

@@ -21,7 +21,7 @@ static sf_status open_kind(const sf_program *program, const sf_engine_options *o
             return kinds[i].open(program, options, diag, engine);
     sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "this build has no engine '%s'",
             program->target->name);
-    return sf_hint(diag, "--engine oracle runs every step, slowly");
+    return sf_hint(diag, "option engine oracle runs every step, slowly");
 }
 
 sf_status sf_engine_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,

@@ -6,8 +6,6 @@
 #include "base/output.h"
 #include "cluster/cluster.h"
 
-enum { MOST_BYTES = 256 << 20 };
-
 struct opening {
     const char *what;
     sf_diag *diag;
@@ -28,7 +26,7 @@ static sf_status open_cluster(void *context)
         return sf_cluster_make(sf_str_of(job->what), job->diag, &job->cluster);
     sf_arena arena = {0};
     sf_str text;
-    sf_status status = sf_file_read(job->what, &arena, MOST_BYTES, &text, job->diag);
+    sf_status status = sf_file_read(job->what, &arena, 0, &text, job->diag);
     if (status == SF_OK)
         status = sf_cluster_read(text, job->what, job->diag, &job->cluster);
     if (status == SF_OK)

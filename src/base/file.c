@@ -5,12 +5,13 @@
  *   gzip, xz         fd ─> inflate > pieces ───> arena
  *
  * Pieces are blocks of growing size for content of unknown length; they are copied once, when the
- * length is known and the file is closed.
+ * length is known and the file is closed, and each goes as it was copied: nothing stands twice.
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,9 +24,16 @@
 #include <lzma.h>
 #endif
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 enum { INPUT_BYTES = 1 << 16, FIRST_PIECE = 1 << 16, LARGEST_PIECE = 1 << 26, MAGIC_BYTES = 6 };
+
+/* Texts pack ten to forty times smaller, and none that was met needs a tenth of this. What unpacks to more than so many
+ * times its size, past the first bytes, was made to. */
+enum { TEXT_BYTES = 1 << 30, MOST_RATIO = 200, MODEST_BYTES = 1 << 26 };
+
+static _Atomic int64_t said_limit; /* 0: nothing was said */
 
 struct piece {
     struct piece *next;
@@ -37,8 +45,10 @@ struct source {
     int fd;
     sf_loc loc;
     sf_diag *diag;
-    size_t limit; /* SIZE_MAX - 1 at most */
-    size_t total; /* bytes in the pieces */
+    size_t limit;  /* SIZE_MAX - 1 at most */
+    bool careful;  /* nobody said what to expect */
+    size_t packed; /* bytes that were read of what is compressed */
+    size_t total;  /* bytes in the pieces */
     struct piece *first, *last;
     size_t head_length; /* bytes in `input` that were read to look for a magic number */
     unsigned char input[INPUT_BYTES];
@@ -57,8 +67,37 @@ static sf_status fail_source_memory(const struct source *source)
 
 static sf_status fail_limit(const struct source *source)
 {
-    return sf_fail(source->diag, SF_ENOMEM, source->loc, "larger than the limit of %zu byte%s",
-                   source->limit, sf_plural(source->limit));
+    sf_fail(source->diag, SF_ENOMEM, source->loc, "larger than the limit of %zu byte%s",
+            source->limit, sf_plural(source->limit));
+    sf_hint(source->diag, "--max-input SIZE raises it");
+    return SF_ENOMEM;
+}
+
+static sf_status fail_ratio(const struct source *source)
+{
+    sf_fail(source->diag, SF_ENOMEM, source->loc,
+            "unpacks to more than %d times its size: %zu MiB came of %zu KiB", MOST_RATIO,
+            source->total >> 20, source->packed >> 10);
+    sf_hint(source->diag, "if it is meant to, say with --max-input how much may come of it");
+    return SF_ENOMEM;
+}
+
+void sf_file_set_limit(int64_t bytes)
+{
+    atomic_store(&said_limit, bytes > 0 ? bytes : 0);
+}
+
+/* The limit of a source for what the caller gave. */
+static void set_limits(struct source *source, size_t limit)
+{
+    int64_t said = atomic_load(&said_limit), memory = said > 0 ? 0 : sf_machine_memory();
+    size_t most = said > 0 ? (size_t)said : memory > 0 ? (size_t)memory : SIZE_MAX;
+    source->careful = said == 0;
+    if (limit == 0 && said == 0)
+        limit = most / 2 < TEXT_BYTES ? most / 2 : TEXT_BYTES;
+    else if (limit == 0 || limit == SF_FILE_MEMORY)
+        limit = most;
+    source->limit = limit < SIZE_MAX ? limit : SIZE_MAX - 1;
 }
 
 /* Up to `size` bytes, fewer at the end only. */
@@ -108,16 +147,11 @@ static sf_status take_room(struct source *source, size_t used)
 {
     source->last->length += used;
     source->total += used;
-    return source->total > source->limit ? fail_limit(source) : SF_OK;
-}
-
-static void free_pieces(struct source *source)
-{
-    while (source->first) {
-        struct piece *next = source->first->next;
-        sf_free(source->first);
-        source->first = next;
-    }
+    if (source->total > source->limit)
+        return fail_limit(source);
+    bool too_dense = source->careful && source->packed > 0 && source->total > MODEST_BYTES &&
+                     source->total / MOST_RATIO > source->packed;
+    return too_dense ? fail_ratio(source) : SF_OK;
 }
 
 static sf_status read_pieces(struct source *source)
@@ -162,9 +196,12 @@ static sf_status refill_source(struct source *source, size_t *got)
     if (source->head_length > 0) {
         *got = source->head_length;
         source->head_length = 0;
+        source->packed += *got;
         return SF_OK;
     }
-    return read_full(source, source->input, INPUT_BYTES, got);
+    SF_TRY(read_full(source, source->input, INPUT_BYTES, got));
+    source->packed += *got;
+    return SF_OK;
 }
 
 static sf_status fail_stream(const struct source *source, const char *format, const char *why)
@@ -334,6 +371,9 @@ static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
         return fail_source(source, "cannot read");
     if (S_ISDIR(info.st_mode))
         return sf_fail(source->diag, SF_EIO, source->loc, "is a directory");
+    bool is_device = S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode);
+    if (is_device && source->careful && source->limit > MODEST_BYTES)
+        source->limit = MODEST_BYTES; /* /dev/zero never ends, and nobody types as much */
     SF_TRY(read_full(source, source->input, MAGIC_BYTES, &source->head_length));
     if (source->head_length >= 2 && memcmp(source->input, "\x1f\x8b", 2) == 0)
         return read_gzip(source);
@@ -349,13 +389,22 @@ static sf_status read_any(struct source *source, sf_arena *arena, sf_str *out)
     return read_pieces(source);
 }
 
-static sf_str join_pieces(const struct source *source, sf_arena *arena)
+static void free_first_piece(struct source *source)
+{
+    struct piece *next = source->first->next;
+    sf_free(source->first);
+    source->first = next;
+}
+
+/* The arena's memory is not touched before it is written to, so at no time is there more than the content and a
+ * piece. */
+static sf_str join_pieces(struct source *source, sf_arena *arena)
 {
     char *text = sf_arena_alloc(arena, source->total + 1);
     size_t used = 0;
-    for (const struct piece *piece = source->first; piece; piece = piece->next) {
-        memcpy(text + used, piece->data, piece->length);
-        used += piece->length;
+    for (; source->first; free_first_piece(source)) {
+        memcpy(text + used, source->first->data, source->first->length);
+        used += source->first->length;
     }
     return (sf_str){text, used};
 }
@@ -368,7 +417,7 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
     source->fd = STDIN_FILENO;
     source->loc = loc;
     source->diag = diag;
-    source->limit = limit > 0 && limit < SIZE_MAX ? limit : SIZE_MAX - 1;
+    set_limits(source, limit);
     sf_mark mark = sf_arena_mark(arena);
     sf_str text = {0};
     sf_status status;
@@ -384,7 +433,8 @@ sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *
         sf_arena_reset(arena, mark);
     if (status == SF_OK)
         *out = text.at ? text : join_pieces(source, arena);
-    free_pieces(source);
+    while (source->first)
+        free_first_piece(source);
     sf_free(source);
     return status;
 }

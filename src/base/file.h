@@ -6,6 +6,7 @@
 #define SF_BASE_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -13,13 +14,19 @@
 
 /* Reads all of a file, a pipe or a device into the arena, with a zero byte behind the end; "-" is
  * standard input. gzip (of several members too) and xz (concatenated too) are known by their first
- * bytes, whatever the name, and decompressed. More than `limit` bytes after decompression are refused;
- * 0 is no limit.
+ * bytes, whatever the name, and decompressed. More than `limit` bytes after decompression are refused.
+ * 0 is the limit of texts: 1 GiB, or half of the memory that is left, if that is less. SF_FILE_MEMORY is that of tensors:
+ * all that is left. What a user said with sf_file_set_limit stands in the place of both. As long as nothing was said,
+ * a device gives 64 MiB at most, and what unpacks to more than that and to more than 200 times its size is refused.
  *
  * SF_EIO when the system cannot read it, SF_EINPUT when the compressed data is cut off or corrupt,
  * SF_ENOMEM past the limit or without memory, SF_EUNSUPPORTED for a compression that this build
  * lacks. On failure *out and the arena are as before. */
 sf_status sf_file_read(const char *path, sf_arena *arena, size_t limit, sf_str *out, sf_diag *diag);
+#define SF_FILE_MEMORY SIZE_MAX
+
+/* Of the whole process, and for any thread to call; 0: as if nothing was said. */
+void sf_file_set_limit(int64_t bytes);
 
 /* Replaces the file by `size` bytes of data. The new content is written beside it, synced and renamed
  * over it, so at any time, also after a crash, the file is wholly the old one or wholly the new one;

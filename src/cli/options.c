@@ -118,6 +118,10 @@ static void make_table(const sf_cli_command *command, sf_cli_table *table)
         add_making(table, command->making);
     if (command->load)
         add_load(table, command->load);
+    if (command->operand)
+        add_option(table, &(sf_cli_option){SF_OPT_MAX_INPUT, &table->input,
+                                           "refuse a file of more bytes, unpacked (default 1G; of "
+                                           "tensors, what fits into memory)"});
     add_option(table, &(sf_cli_option){SF_OPT_HELP, &table->help, "print this and stop"});
 }
 
@@ -371,6 +375,7 @@ bool sf_cli_parse(const sf_cli_command *command, int argc, char **argv, const ch
     }
     if (!take_operands(command, argc - optind, argv + optind, operand, exit_code))
         return false;
+    sf_limit_input(table.input);
     /* In sf_load_options 0 stands for the default. */
     if (command->load && table.unroll >= 0)
         command->load->unroll = table.unroll == 0 ? -1 : table.unroll;

@@ -20,7 +20,7 @@ enum { SF_CLI_MOST_OPTIONS = 48 };
 typedef struct sf_cli_table {
     int count;
     sf_cli_option options[SF_CLI_MOST_OPTIONS];
-    int64_t unroll;
+    int64_t unroll, input;
     bool help;
 } sf_cli_table;
 

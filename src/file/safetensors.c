@@ -295,7 +295,7 @@ sf_status sf_safetensors_read(const char *path, sf_diag *diag, sf_safetensors *o
     sf_arena arena = {0};
     sf_str bytes;
     *out = (sf_safetensors){0};
-    SF_TRY(sf_file_read(path, &arena, 0, &bytes, diag));
+    SF_TRY(sf_file_read(path, &arena, SF_FILE_MEMORY, &bytes, diag));
     *out = (sf_safetensors){.arena = arena, .pool = sf_pool_new()};
     reader in = {.out = out, .file = path, .diag = diag};
     sf_status status = parse_header(&in, bytes);

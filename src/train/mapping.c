@@ -40,7 +40,8 @@ sf_status sf_mappings_add(sf_mappings *mappings, const char *path, sf_str *out, 
     struct sf_mapping *mapping = sf_alloc_kept(sizeof *mapping);
     if (!mapping)
         return sf_fail(diag, SF_ENOMEM, loc, "no memory left to read it");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* A pipe is refused below; opening it must not wait for its other end. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     sf_status status = SF_OK;
     if (fd < 0)
         status = sf_fail(diag, SF_EIO, loc, "cannot open: %s", strerror(errno));

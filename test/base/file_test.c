@@ -334,6 +334,40 @@ static void check_bomb(compressor *compress)
     sf_arena_free(&arena);
 }
 
+/* Nobody gave a limit: 128 MiB of zeros in many members are refused by their ratio, and read once it is said how much
+ * may come. */
+static void check_ratio(compressor *compress)
+{
+    enum { MEMBERS = 128 };
+    size_t size = (size_t)1 << 20, room = size;
+    char *zeros = calloc(1, size), *data = malloc(room);
+    size_t packed = compress(zeros, size, data, room);
+    FILE *file = fopen(in_directory("bomb"), "w");
+    for (int i = 0; i < MEMBERS; i++)
+        assert_int_equal(fwrite(data, 1, packed, file), packed);
+    fclose(file);
+    free(zeros);
+    free(data);
+    size_t live = sf_mem_live();
+    sf_arena arena = {0};
+    sf_str out;
+    sf_diag *diag = sf_diag_new();
+    sf_mem_restart_peak();
+    assert_int_equal(sf_file_read(in_directory("bomb"), &arena, 0, &out, diag), SF_ENOMEM);
+    assert_non_null(strstr(sf_diag_text(diag, 0), "unpacks to more than 200 times its size"));
+    assert_true(sf_mem_live() - live < 4096); /* the message */
+    assert_true(sf_mem_peak() - live < MEMBERS * size * 3 / 2);
+    sf_file_set_limit(MEMBERS * (int64_t)size - 1);
+    assert_int_equal(sf_file_read(in_directory("bomb"), &arena, 0, &out, diag), SF_ENOMEM);
+    assert_non_null(strstr(sf_diag_text(diag, 1), "larger than the limit of 134217727 bytes"));
+    sf_file_set_limit(MEMBERS * (int64_t)size);
+    assert_int_equal(sf_file_read(in_directory("bomb"), &arena, 0, &out, diag), SF_OK);
+    assert_int_equal(out.length, MEMBERS * size);
+    sf_file_set_limit(0);
+    sf_diag_free(diag);
+    sf_arena_free(&arena);
+}
+
 static sf_status read_with(long successes)
 {
     sf_guard guard;
@@ -380,6 +414,7 @@ static void test_gzip(void **state)
     check_round_trip(gzip);
     check_damage(gzip, "gzip", 2);
     check_bomb(gzip);
+    check_ratio(gzip);
     check_no_memory(gzip);
 }
 #else
@@ -401,6 +436,7 @@ static void test_xz(void **state)
     check_round_trip(xz);
     check_damage(xz, "xz", 6);
     check_bomb(xz);
+    check_ratio(xz);
     check_no_memory(xz);
 }
 #else

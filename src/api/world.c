@@ -119,17 +119,14 @@ static void start_ranks(const sf_world *world, rank *ranks, sf_comm **comms, gat
 /* True when all are back, false when one has failed and others do not learn of it. */
 static bool await_ranks(gathering *g, double limit)
 {
-    while (g->away > 0) {
-        double deadline = g->failed + (limit > 0 ? limit : SF_COMM_LIMIT) + GRACE;
-        struct timespec until = sf_comm_timespec(deadline);
-        if (!(g->failed > 0))
-            pthread_cond_wait(&g->changed, &g->lock);
-        else if (sf_now() < deadline)
-            pthread_cond_timedwait(&g->changed, &g->lock, &until);
-        else
-            return false;
+    while (g->away > 0 && !(g->failed > 0))
+        pthread_cond_wait(&g->changed, &g->lock);
+    sf_patience patience = sf_patience_new((limit > 0 ? limit : SF_COMM_LIMIT) + GRACE);
+    while (g->away > 0 && !sf_patience_ends(&patience, sf_now())) {
+        struct timespec until = sf_patience_next(&patience);
+        pthread_cond_timedwait(&g->changed, &g->lock, &until);
     }
-    return true;
+    return g->away == 0;
 }
 
 /* A thread cannot be ended from outside, nor can what it works on be freed: the process ends. */

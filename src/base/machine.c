@@ -47,9 +47,19 @@ int64_t sf_machine_memory(void)
     return bytes;
 }
 
-double sf_now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double sf_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+double sf_thread_time(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }

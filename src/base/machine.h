@@ -11,4 +11,7 @@ int64_t sf_machine_memory(void);
 /* Seconds of a clock that never goes back, CLOCK_MONOTONIC. */
 double sf_now(void);
 
+/* Seconds that this thread has had a processor: what others took is not in it. A system call. */
+double sf_thread_time(void);
+
 #endif

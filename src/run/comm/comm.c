@@ -16,6 +16,29 @@ struct timespec sf_comm_timespec(double deadline)
     return (struct timespec){.tv_sec = seconds, .tv_nsec = rest > 999999999 ? 999999999 : rest};
 }
 
+/* Seconds between two looks, and what may count of them. */
+#define LOOK 0.1
+#define MOST_LOOK 0.25
+
+sf_patience sf_patience_new(double limit)
+{
+    return (sf_patience){.left = limit > 0 ? limit : SF_COMM_LIMIT, .looked = sf_now()};
+}
+
+bool sf_patience_ends(sf_patience *patience, double now)
+{
+    double passed = now - patience->looked;
+    patience->left -= passed < MOST_LOOK ? passed : MOST_LOOK;
+    patience->looked = now;
+    return patience->left <= 0;
+}
+
+struct timespec sf_patience_next(const sf_patience *patience)
+{
+    double some = patience->left < LOOK ? patience->left : LOOK;
+    return sf_comm_timespec(patience->looked + (some > 0 ? some : 0));
+}
+
 bool sf_comm_leads(const sf_comm *comm)
 {
     return !comm || comm->rank == 0 || !comm->kind->is_one_process;

@@ -113,4 +113,15 @@ void sf_comm_fold(const sf_combine *combine, const void *const *sources, int mem
 /* A time of sf_now, for a condition variable that goes by CLOCK_MONOTONIC. */
 struct timespec sf_comm_timespec(double deadline);
 
+/* What is left of the time that a rank waits for another. Whoever waits looks several times a second, and of what has
+ * passed since the last look no more counts than looking again can take: while this process was stopped, or had no
+ * processor, it could not have seen what others did, and that is not their fault. */
+typedef struct sf_patience {
+    double left, looked;
+} sf_patience;
+
+sf_patience sf_patience_new(double limit); /* 0: SF_COMM_LIMIT */
+bool sf_patience_ends(sf_patience *patience, double now);
+struct timespec sf_patience_next(const sf_patience *patience); /* when to look again */
+
 #endif

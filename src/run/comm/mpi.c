@@ -135,19 +135,24 @@ static void stop_mpi(sf_mpi_engine *engine)
     }
 }
 
-/* Of both, the caller holds the lock. */
+/* Of these, the caller holds the lock. */
 static void raise_flag(sf_mpi_engine *engine, bool *flag)
 {
     *flag = true;
     pthread_cond_broadcast(&engine->changed);
 }
 
+static void look_again(sf_mpi_engine *engine, const sf_patience *patience)
+{
+    struct timespec until = sf_patience_next(patience);
+    pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+}
+
 static bool await_flag(sf_mpi_engine *engine, const bool *flag, double seconds)
 {
-    double deadline = sf_now() + seconds;
-    struct timespec until = sf_comm_timespec(deadline);
-    while (!*flag && sf_now() < deadline)
-        pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+    sf_patience patience = {.left = seconds, .looked = sf_now()};
+    while (!*flag && !sf_patience_ends(&patience, sf_now()))
+        look_again(engine, &patience);
     return *flag;
 }
 
@@ -177,10 +182,9 @@ static void *run_engine(void *argument)
 /* Caller holds the lock. The thread may be held up in MPI: that is not waited for. */
 static void await_close(sf_mpi_engine *engine)
 {
-    double deadline = sf_now() + 4 * SF_MPI_TELL_LIMIT;
-    struct timespec until = sf_comm_timespec(deadline);
-    while (!atomic_load(&engine->closed) && sf_now() < deadline)
-        pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+    sf_patience patience = sf_patience_new(4 * SF_MPI_TELL_LIMIT);
+    while (!atomic_load(&engine->closed) && !sf_patience_ends(&patience, sf_now()))
+        look_again(engine, &patience);
 }
 
 /* The others did not start, or do not end; the thread stays where it is in MPI. */
@@ -277,12 +281,12 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
 {
     sf_mpi_engine *engine = &engine_memory;
     sf_flow *flow = (sf_flow *)base;
-    double deadline = sf_now() + base->group->comm->limit;
-    sf_engine_drive(engine, flow);
+    sf_patience patience = sf_patience_new(base->group->comm->limit);
+    sf_engine_drive(engine, flow, &patience);
     pthread_mutex_lock(&engine->lock);
-    struct timespec until = sf_comm_timespec(deadline);
-    while (!mpi_done(base) && !atomic_load(&engine->ending) && sf_now() < deadline)
-        pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+    while (!mpi_done(base) && !atomic_load(&engine->ending) &&
+           !sf_patience_ends(&patience, sf_now()))
+        look_again(engine, &patience);
     if (!mpi_done(base)) {
         if (!atomic_load(&engine->ending))
             give_up_flow(engine, flow);
@@ -320,10 +324,9 @@ static void mpi_free(sf_comm *comm)
     }
     engine->leaving = !atomic_load(&engine->ending);
     pthread_cond_signal(&engine->work);
-    double deadline = sf_now() + comm->limit;
-    struct timespec until = sf_comm_timespec(deadline);
-    while (!engine->left && !atomic_load(&engine->ending) && sf_now() < deadline)
-        pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+    sf_patience patience = sf_patience_new(comm->limit);
+    while (!engine->left && !atomic_load(&engine->ending) && !sf_patience_ends(&patience, sf_now()))
+        look_again(engine, &patience);
     if (!engine->left) {
         sf_engine_end(engine, true, "the others did not come to the end");
         await_close(engine);

@@ -148,9 +148,9 @@ void sf_engine_post(sf_mpi_engine *engine, sf_letter *letter);
 /* mpi_engine.c: the thread's work, until the process ends. */
 void sf_engine_serve(sf_mpi_engine *engine);
 
-/* Does the thread's work for the caller, who waits for the flow: until it is done, or nothing moves for a
- * while. Saves two changes of threads. */
-void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow);
+/* Does the thread's work for the caller, who waits for the flow: until it is done, nothing moves for a while, or his
+ * patience ends. Saves two changes of threads. */
+void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow, sf_patience *patience);
 
 /* Drops letters of worlds up to `epoch` that nobody asked for. */
 void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch);

@@ -387,26 +387,38 @@ static bool await_world(sf_mpi_engine *engine)
     return !quit;
 }
 
-/* Looks after everything once; the caller has the turn. True if something moved: a look that took long
- * moved bytes, even if nothing came to its end by it. */
-static bool look_once(sf_mpi_engine *engine, double *now)
+/* When a thread looked last: by the clock, and by the time that it has had a processor. */
+typedef struct glance {
+    double now, used;
+} glance;
+
+static glance glance_new(void)
 {
-    double before = sf_now();
+    return (glance){sf_now(), sf_thread_time()};
+}
+
+/* Looks after everything once; the caller has the turn. True if something moved: a look that took long
+ * moved bytes, even if nothing came to its end by it. Time in which others had the processor is not taken for that. */
+static bool look_once(sf_mpi_engine *engine, glance *last)
+{
     bool moved = take_starts(engine);
     moved |= read_letters(engine);
     moved |= advance_flows(engine);
     moved |= empty_outbox(engine);
     moved |= leave_world(engine);
-    *now = sf_now();
-    return moved || *now - before > LONG_LOOK;
+    glance now = glance_new();
+    moved |= now.used - last->used > LONG_LOOK;
+    *last = now;
+    return moved;
 }
 
 void sf_engine_serve(sf_mpi_engine *engine)
 {
-    double still = sf_now(), now;
+    glance last = glance_new();
+    double still = last.now;
     while (await_world(engine)) {
         pthread_mutex_lock(&engine->turn);
-        bool moved = look_once(engine, &now), ending = atomic_load(&engine->ending);
+        bool moved = look_once(engine, &last), ending = atomic_load(&engine->ending);
         bool busy = is_busy(engine);
         if (ending)
             close_world(engine);
@@ -414,9 +426,9 @@ void sf_engine_serve(sf_mpi_engine *engine)
         if (ending)
             break;
         if (moved)
-            still = now;
+            still = last.now;
         else
-            rest_engine(engine, busy, still, now);
+            rest_engine(engine, busy, still, last.now);
     }
     pthread_mutex_lock(&engine->lock);
     while (!engine->quit)
@@ -424,16 +436,18 @@ void sf_engine_serve(sf_mpi_engine *engine)
     pthread_mutex_unlock(&engine->lock);
 }
 
-void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow)
+void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow, sf_patience *patience)
 {
     if (!engine->shared)
         return;
     atomic_fetch_add(&engine->drivers, 1);
     pthread_mutex_lock(&engine->turn);
-    double now = sf_now(), still = now;
-    while (!atomic_load(&flow->done) && !atomic_load(&engine->ending) && now - still < BUSY_FOR) {
-        if (look_once(engine, &now))
-            still = now;
+    glance last = glance_new();
+    double still = last.now;
+    while (!atomic_load(&flow->done) && !atomic_load(&engine->ending) &&
+           last.now - still < BUSY_FOR && !sf_patience_ends(patience, last.now)) {
+        if (look_once(engine, &last))
+            still = last.now;
         else
             sched_yield();
     }

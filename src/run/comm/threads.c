@@ -518,7 +518,7 @@ static void yield_a_little(const request *r)
 
 static sf_status wait_locked(world *w, end *e, request *r, sf_diag *diag)
 {
-    double deadline = sf_now() + e->base.limit;
+    sf_patience patience = sf_patience_new(e->base.limit);
     while (atomic_load_explicit(&r->pending, memory_order_acquire) > 0) {
         if (atomic_load(&w->failed))
             return report_world_failure(w, &r->base, diag);
@@ -529,10 +529,11 @@ static sf_status wait_locked(world *w, end *e, request *r, sf_diag *diag)
         }
         int place = missing_rank(r);
         bool left = place >= 0 && w->ends[r->base.group->ranks[place]].left;
-        if (left || (place >= 0 && sf_now() >= deadline))
+        bool late = sf_patience_ends(&patience, sf_now());
+        if (left || (place >= 0 && late))
             return give_up_request(w, r, place, left, diag);
         e->owner_sleeps = true;
-        struct timespec until = sf_comm_timespec(deadline);
+        struct timespec until = sf_patience_next(&patience);
         if (place < 0)
             pthread_cond_wait(&e->wake_owner, &w->lock);
         else

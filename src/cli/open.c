@@ -55,6 +55,8 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
         return SF_OK;
     sf_plan_free(*out);
     *out = NULL;
+    if (status == SF_ENOMEM) /* which says nothing of the plan */
+        return status;
     return sf_fail(diag, status, (sf_loc){.file = path}, "this plan does not compute the step");
 }
 

@@ -19,11 +19,12 @@ beside: all
 	scripts/beside $(OLD)
 
 # Runs SOAK_CASES (2000 unless set) random instances of every op on the engine against the oracle; then kills
-# ranks for SOAK_SECONDS (600 unless set).
+# ranks for SOAK_SECONDS (600 unless set); then kills, stops and corrupts training at random for as long.
 soak: all
 	SHEAF_DEVICE_CASES=$${SOAK_CASES:-2000} build/test/run/cpu/device_test
 	SHEAF_BIN=build/sheaf SHEAF_SOURCE=. SHEAF_KILL_RANKS=4 SHEAF_KILL_SECONDS=$${SOAK_SECONDS:-600} \
 		test/cli/split_kill.sh || test $$? -eq 77
+	scripts/soak $${SOAK_SECONDS:-600}
 
 # Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
 reality: all

@@ -19,6 +19,7 @@
 #include "prog/check.h"
 #include "run/comm/agree.h"
 #include "run/runner.h"
+#include "sheaf/version.h"
 #include "train/pieces.h"
 
 /* A shrunk step is tried for fewer: every step is judged by itself. */
@@ -309,8 +310,25 @@ static sf_status share_findings(struct rank *r)
                              &r->scratch, r->diag, report);
 }
 
+/* Ranks on several hosts may see other files under the same names, and have other processors. */
+static sf_status check_same(struct rank *r)
+{
+    const struct shared *shared = r->shared;
+    char arithmetic[SF_ARITHMETIC], step[24], steps[24];
+    snprintf(step, sizeof step, "%016" PRIx64, sf_graph_hash(shared->graph));
+    snprintf(steps, sizeof steps, "%d", shared->steps);
+    const sf_agree_thing things[] = {
+        {"version of Sheaf", SF_VERSION},
+        {"step", step},
+        {"number of steps", steps},
+        {"vector set (SHEAF_VEC) and library", sf_engine_arithmetic(NULL, arithmetic)},
+    };
+    return sf_agree_things(r->comm, things, sizeof things / sizeof *things, r->diag);
+}
+
 static sf_status verify_rank(struct rank *r)
 {
+    SF_TRY(agree(r, check_same(r), "what to do"));
     SF_TRY(agree(r, get_ready(r), "getting ready"));
     bool stop = false;
     for (int step = 0; step < r->shared->steps && !stop; step++) {

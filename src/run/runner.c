@@ -1,9 +1,12 @@
 #include "run/runner.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "prog/check.h"
 #include "run/cpu/target.h"
+#include "run/gemm/blas.h"
+#include "run/vec/isa.h"
 
 /* The fast one first. */
 static const struct {
@@ -56,4 +59,17 @@ void sf_runner_close(sf_runner *runner)
     sf_engine_free(runner->engine);
     sf_program_free(runner->program);
     *runner = (sf_runner){0};
+}
+
+const char *sf_engine_arithmetic(const char *name, char *text)
+{
+    const char *library = sf_blas_name();
+    if (!sf_engine_target(name))
+        return "the kernels of the oracle";
+    int best = SF_ISA_COUNT - 1;
+    while (best > 0 && !sf_isa_allowed((sf_isa)best))
+        best--;
+    snprintf(text, SF_ARITHMETIC, "%s%s%s", sf_isa_name((sf_isa)best), library ? ", " : "",
+             library ? library : "");
+    return text;
 }

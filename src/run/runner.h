@@ -24,6 +24,11 @@ sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
 /* The target that programs for that engine are lowered for; NULL for the oracle. */
 const sf_target *sf_engine_target(const char *name);
 
+/* What rounds the numbers of that engine: ranks that differ in this may compute other bits from the same values.
+ * "avx512, OpenBLAS 0.3.21"; `text` has room for SF_ARITHMETIC bytes. */
+enum { SF_ARITHMETIC = 128 };
+const char *sf_engine_arithmetic(const char *name, char *text);
+
 /* The graph and the mesh are borrowed and must outlive the runner. *out is for sf_runner_close, after a failure
  * too. */
 sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,

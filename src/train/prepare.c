@@ -11,6 +11,7 @@
 #include "ir/name.h"
 #include "op/flops.h"
 #include "run/comm/agree.h"
+#include "sheaf/version.h"
 #include "train/init.h"
 #include "train/train.h"
 
@@ -216,11 +217,6 @@ static sf_status get_training_ready(sf_training *run)
     return open_data(run);
 }
 
-static uint64_t hash_text(const char *text)
-{
-    return text ? sf_hash_bytes(1, text, strlen(text)) : 0;
-}
-
 static uint64_t hash_plan(const sf_training *run)
 {
     sf_buf text = {0};
@@ -231,36 +227,45 @@ static uint64_t hash_plan(const sf_training *run)
     return hash;
 }
 
-/* Ranks on several hosts may see other files under the same names. */
+/* In `text`, which is returned. */
+enum { NUMBER_TEXT = 24 };
+
+static const char *number_text(int64_t number, char text[NUMBER_TEXT])
+{
+    snprintf(text, NUMBER_TEXT, "%" PRId64, number);
+    return text;
+}
+
+static const char *hash_text(uint64_t hash, char text[NUMBER_TEXT])
+{
+    snprintf(text, NUMBER_TEXT, "%016" PRIx64, hash);
+    return text;
+}
+
+/* Ranks on several hosts may see other files under the same names, and have other processors. */
 static sf_status check_same(sf_training *run)
 {
     const sf_train_options *options = &run->options;
-    const struct {
-        const char *what;
-        uint64_t value;
-    } things[] = {
-        {"step", run->course.info.graph},
-        {"plan", hash_plan(run)},
-        {"checkpoint to go on from", (uint64_t)run->course.info.step},
-        {"data", hash_text(run->course.info.data)},
-        {"seed", run->course.info.seed},
-        {"number of steps", (uint64_t)options->steps},
-        {"start of the weights (option init)", hash_text(options->init)},
-        {"values of arguments (option set)", hash_text(options->set)},
-        {"engine", hash_text(options->engine ? options->engine : "cpu")},
-        {"way to save checkpoints", options->save ? (uint64_t)options->save_every + 1 : 0},
-        {"will to go on without a loss (option ignore_nan)", options->ignore_nan},
+    const sf_checkpoint_info *info = &run->course.info;
+    char arithmetic[SF_ARITHMETIC], texts[7][NUMBER_TEXT];
+    const sf_agree_thing things[] = {
+        {"version of Sheaf", SF_VERSION},
+        {"step", hash_text(info->graph, texts[0])},
+        {"plan", hash_text(hash_plan(run), texts[1])},
+        {"step to go on from", number_text(info->step, texts[2])},
+        {"data", info->data},
+        {"seed", number_text((int64_t)info->seed, texts[3])},
+        {"number of steps", number_text(options->steps, texts[4])},
+        {"start of the weights (option init)", options->init},
+        {"values of arguments (option set)", options->set},
+        {"engine", options->engine ? options->engine : "cpu"},
+        {"vector set (SHEAF_VEC) and library", sf_engine_arithmetic(options->engine, arithmetic)},
+        {"save directory (option save)", options->save},
+        {"steps between checkpoints (option save_every)", number_text(options->save_every, texts[5])},
+        {"number of checkpoints (option keep)", number_text(options->keep, texts[6])},
+        {"will to go on without a loss (option ignore_nan)", options->ignore_nan ? "it" : NULL},
     };
-    enum { COUNT = sizeof things / sizeof *things };
-    uint64_t values[COUNT];
-    int other;
-    for (int i = 0; i < COUNT; i++)
-        values[i] = things[i].value;
-    SF_TRY(sf_agree_same(run->comm, values, COUNT, "whether all have the same", run->diag, &other));
-    if (other == COUNT)
-        return SF_OK;
-    sf_fail(run->diag, SF_EINPUT, SF_NOWHERE, "not all ranks have the same %s", things[other].what);
-    return sf_hint(run->diag, "ranks on several hosts need the same files and options");
+    return sf_agree_things(run->comm, things, sizeof things / sizeof *things, run->diag);
 }
 
 sf_status sf_training_prepare(sf_training *run)

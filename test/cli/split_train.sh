@@ -166,6 +166,29 @@ if [ -n "$mpi" ]; then
     refused 1 "rank 0: not all ranks have the same" mpi:1 --plan "$work/dp.json" --steps 1 \
         --data "$work/a.u16" \
         : -n 1 "$bin" train "$step" --seed 5 --plan "$work/dp.json" --steps 1 --data "$work/b.u16"
+    # Options of one rank: MESSAGE|OPTIONS OF RANK 0|OPTIONS OF RANK 1.
+    for row in "save directory (--save): rank 0 has $work/s0, rank 1 has $work/s1|--save $work/s0|--save $work/s1" \
+        "save directory (--save): rank 0 has $work/s0, rank 1 has none|--save $work/s0|" \
+        "steps between checkpoints (--save-every): rank 0 has 2, rank 1 has 3|--save-every 2|--save-every 3" \
+        "number of checkpoints (--keep): rank 0 has 4, rank 1 has 5|--keep 4|--keep 5" \
+        "seed: rank 0 has 5, rank 1 has 2||--seed 2" \
+        "number of steps: rank 0 has 1, rank 1 has 4||--steps 4" \
+        "start of the weights (--init): rank 0 has *=zeros, rank 1 has none|--init *=zeros|" \
+        "engine: rank 0 has cpu, rank 1 has oracle||--engine oracle"; do
+        IFS='|' read -r text first second <<<"$row"
+        set -f
+        # shellcheck disable=SC2086
+        refused 1 "not all ranks have the same $text" mpi:1 --plan "$work/dp.json" --steps 1 --data synthetic $first \
+            : -n 1 "$bin" train "$step" --plan "$work/dp.json" --steps 1 --data synthetic --seed 5 $second
+        set +f
+    done
+    sets=$(SHEAF_VEC=none "$bin" run "$step" --steps 1 2>&1 | sed -n 's/.*this processor has //p' | tr -d ',')
+    set -- $sets
+    if [ $# -gt 1 ]; then
+        refused 1 "not all ranks have the same vector set (SHEAF_VEC) and library: rank 0 has" mpi:1 \
+            --plan "$work/dp.json" --steps 1 --data synthetic \
+            : -n 1 env SHEAF_VEC="$1" "$bin" train "$step" --plan "$work/dp.json" --steps 1 --data synthetic --seed 5
+    fi
 fi
 
 # Asked to stop, all ranks end the step and save. mpirun passes SIGUSR1 on; interrupted itself, it gives

@@ -1,6 +1,9 @@
 #include "run/comm/agree.h"
 
+#include <string.h>
+
 #include "base/arena.h"
+#include "base/hash.h"
 
 static bool is_alone(const sf_comm *comm)
 {
@@ -100,4 +103,50 @@ sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag 
         list[r] = 0;
     list[comm ? sf_comm_rank(comm) : 0] = mine;
     return is_alone(comm) ? SF_OK : reduce_words(comm, list, size, what, diag);
+}
+
+/* The texts of all ranks, of SF_AGREE_TEXT bytes each, in the order of ranks. */
+static sf_status exchange_texts(sf_comm *comm, const char *mine, const char *what, sf_diag *diag,
+                                uint64_t *all)
+{
+    enum { WORDS = SF_AGREE_TEXT / 8 };
+    char own[SF_AGREE_TEXT] = "";
+    strncpy(own, mine ? mine : "none", sizeof own - 1);
+    memcpy(all + (ptrdiff_t)sf_comm_rank(comm) * WORDS, own, sizeof own);
+    return reduce_words(comm, all, (int64_t)sf_comm_size(comm) * WORDS, what, diag);
+}
+
+/* Which ranks differ in the thing, and what they have. */
+static sf_status tell_difference(sf_comm *comm, const sf_agree_thing *thing, uint64_t hash,
+                                 sf_arena *scratch, sf_diag *diag)
+{
+    int size = sf_comm_size(comm), odd = 1;
+    uint64_t *hashes = SF_ARRAY(scratch, size, uint64_t);
+    uint64_t *texts = SF_ARRAY(scratch, size * (SF_AGREE_TEXT / 8), uint64_t);
+    SF_TRY(sf_agree_list(comm, hash, thing->what, diag, hashes));
+    SF_TRY(exchange_texts(comm, thing->text, thing->what, diag, texts));
+    while (odd < size - 1 && hashes[odd] == hashes[0])
+        odd++;
+    const char *first = (const char *)texts, *other = first + (ptrdiff_t)odd * SF_AGREE_TEXT;
+    sf_fail(diag, SF_EINPUT, SF_NOWHERE,
+            "not all ranks have the same %s: rank 0 has %s, rank %d has %s", thing->what, first,
+            odd, other);
+    return sf_hint(diag, "ranks on several hosts need the same files and options");
+}
+
+sf_status sf_agree_things(sf_comm *comm, const sf_agree_thing *things, int count, sf_diag *diag)
+{
+    if (is_alone(comm))
+        return SF_OK;
+    sf_arena scratch = {0};
+    uint64_t *hashes = SF_ARRAY(&scratch, count, uint64_t);
+    int other;
+    for (int i = 0; i < count; i++)
+        hashes[i] = things[i].text ? sf_hash_bytes(1, things[i].text, strlen(things[i].text)) : 0;
+    sf_status status =
+        sf_agree_same(comm, hashes, count, "whether all have the same", diag, &other);
+    if (status == SF_OK && other < count)
+        status = tell_difference(comm, &things[other], hashes[other], &scratch, diag);
+    sf_arena_free(&scratch);
+    return status;
 }

@@ -20,6 +20,17 @@ sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const ch
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
                         uint64_t *list);
 
+/* Something that all ranks must have the same of, as a text; what is past SF_AGREE_TEXT bytes is compared, too, but not
+ * told. */
+typedef struct sf_agree_thing {
+    const char *what; /* "save directory" */
+    const char *text; /* or NULL: none */
+} sf_agree_thing;
+enum { SF_AGREE_TEXT = 128 };
+
+/* SF_EINPUT, on all ranks, where two of them differ: the message names them, and what each has. */
+sf_status sf_agree_things(sf_comm *comm, const sf_agree_thing *things, int count, sf_diag *diag);
+
 /* *value becomes that of the first rank. */
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);
 

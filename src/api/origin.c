@@ -21,14 +21,12 @@ static sf_status keep_path(const struct job *job, const char *path, char *out, s
     return SF_OK;
 }
 
-/* The file that `file` tells where to find; else what `name` says, as plans that do not know files have it. */
+/* The file that `file` tells where to find; else what the key says, as plans that do not know files have it. */
 static sf_status read_path(const struct job *job, sf_arena *arena, const sf_json *file,
-                           const sf_json *name, char *out, size_t size)
+                           const sf_json *predicted, const char *key, char *out, size_t size)
 {
-    sf_str text;
     const char *path = sf_reference_find(file, job->path, arena);
-    if (!path && sf_json_string(name, &text)) {
-        path = sf_arena_string(arena, text.at, text.length);
+    if (!path && (path = sf_json_path(predicted, key, arena))) {
         const char *beside = sf_path_beside(job->path, path, arena);
         if (access(path, R_OK) != 0 && access(beside, R_OK) == 0)
             path = beside;
@@ -44,10 +42,10 @@ static sf_status read_origin(struct job *job, sf_arena *arena)
     SF_TRY(sf_json_parse(text, job->path, arena, &root, job->diag));
     SF_TRY(sf_plan_read_format(root, job->path, job->diag));
     const sf_json *predicted = sf_json_get(root, "predicted");
-    SF_TRY(read_path(job, arena, sf_json_get(root, "source"), sf_json_get(predicted, "step"),
+    SF_TRY(read_path(job, arena, sf_json_get(root, "source"), predicted, "step",
                      job->out->step, sizeof job->out->step));
     return read_path(job, arena, sf_json_get(predicted, "cluster_file"),
-                     sf_json_get(predicted, "cluster"), job->out->cluster,
+                     predicted, "cluster", job->out->cluster,
                      sizeof job->out->cluster);
 }
 

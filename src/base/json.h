@@ -156,4 +156,9 @@ void sf_json_add_hex(sf_json_writer *writer, const char *key, uint64_t value);
 void sf_json_add_double(sf_json_writer *writer, const char *key, double value);
 void sf_json_add_string(sf_json_writer *writer, const char *key, const char *text);
 
+/* The name of a file, which may hold any bytes: where they are not UTF-8 a member KEY_bytes follows, with all of them in
+ * hexadecimal. Reading it gives the same bytes; NULL where there is no such string, or the digits are none. */
+void sf_json_add_path(sf_json_writer *writer, const char *key, const char *path);
+const char *sf_json_path(const sf_json *object, const char *key, sf_arena *arena);
+
 #endif

@@ -329,3 +329,47 @@ void sf_json_add_string(sf_json_writer *writer, const char *key, const char *tex
     else
         sf_json_put_null(writer);
 }
+
+enum { MOST_KEY = 64 };
+
+static const char *key_of_bytes(const char *key, char out[MOST_KEY])
+{
+    snprintf(out, MOST_KEY, "%s_bytes", key);
+    return out;
+}
+
+void sf_json_add_path(sf_json_writer *writer, const char *key, const char *path)
+{
+    char other[MOST_KEY];
+    sf_json_add_string(writer, key, path);
+    if (!path || sf_utf8_is(sf_str_of(path)))
+        return;
+    sf_buf digits = {0};
+    for (const char *at = path; *at; at++)
+        sf_buf_printf(&digits, "%02x", (unsigned char)*at);
+    sf_json_add_string(writer, key_of_bytes(key, other), digits.text);
+    sf_buf_free(&digits);
+}
+
+static int digit_value(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+const char *sf_json_path(const sf_json *object, const char *key, sf_arena *arena)
+{
+    char other[MOST_KEY];
+    sf_str text, digits;
+    if (!sf_json_string(sf_json_get(object, key), &text))
+        return NULL;
+    if (!sf_json_string(sf_json_get(object, key_of_bytes(key, other)), &digits))
+        return sf_arena_string(arena, text.at, text.length);
+    char *path = sf_arena_alloc(arena, digits.length / 2 + 1);
+    for (size_t i = 0; i + 1 < digits.length; i += 2) {
+        int high = digit_value(digits.at[i]), low = digit_value(digits.at[i + 1]);
+        if (high < 0 || low < 0 || high + low == 0)
+            return NULL;
+        path[i / 2] = (char)(high << 4 | low);
+    }
+    return digits.length % 2 == 0 ? path : NULL;
+}

@@ -72,10 +72,10 @@ void sf_reference_put(const sf_reference *origin, const char *file, sf_json_writ
     sf_json_begin_object(writer);
     if (find_directory(file, directory)) {
         put_way(directory, origin->path, &way);
-        sf_json_add_string(writer, "path", way.text);
+        sf_json_add_path(writer, "path", way.text);
         sf_buf_free(&way);
     }
-    sf_json_add_string(writer, "absolute", origin->path);
+    sf_json_add_path(writer, "absolute", origin->path);
     sf_json_add_int(writer, "bytes", origin->bytes);
     sf_json_add_hex(writer, "digest", origin->digest);
     sf_json_end_object(writer);
@@ -102,13 +102,11 @@ static bool is_still(const sf_json *value, const char *path)
 
 const char *sf_reference_find(const sf_json *value, const char *file, sf_arena *arena)
 {
-    sf_str path, absolute;
-    if (!sf_json_string(sf_json_get(value, "absolute"), &absolute))
-        return NULL;
-    const char *there = sf_arena_string(arena, absolute.at, absolute.length);
-    if (!sf_json_string(sf_json_get(value, "path"), &path))
+    const char *there = sf_json_path(value, "absolute", arena);
+    const char *path = sf_json_path(value, "path", arena);
+    if (!there || !path)
         return there;
-    const char *near = sf_path_beside(file, sf_arena_string(arena, path.at, path.length), arena);
+    const char *near = sf_path_beside(file, path, arena);
     if (access(near, R_OK) != 0)
         return there;
     bool two = access(there, R_OK) == 0 && !sf_file_is_same(near, there);

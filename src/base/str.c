@@ -32,6 +32,14 @@ static bool turns_direction(uint32_t c)
            (c >= 0x2066 && c <= 0x2069);
 }
 
+bool sf_utf8_is(sf_str text)
+{
+    for (int length; text.length > 0; text.at += length, text.length -= (size_t)length)
+        if ((length = sf_utf8_length(text)) == 0)
+            return false;
+    return true;
+}
+
 uint32_t sf_utf8_code(const char *at, int length)
 {
     const unsigned char *byte = (const unsigned char *)at;

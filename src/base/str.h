@@ -45,6 +45,8 @@ static inline const char *sf_plural(uint64_t count)
  * a well-formed one (Unicode, table 3-7: no overlong forms, no surrogates). */
 int sf_utf8_length(sf_str text);
 
+bool sf_utf8_is(sf_str text); /* all of it */
+
 /* The number of a character of `length` bytes, as sf_utf8_length gave them. */
 uint32_t sf_utf8_code(const char *at, int length);
 

@@ -70,6 +70,10 @@ void sf_pool_release(sf_pool *pool);
 /* The one copy of this text, which ends at its first zero byte if it has one. */
 const char *sf_pool_string(sf_pool *pool, sf_str text);
 
+/* The same for a name out of a text: a byte that is not UTF-8 becomes "\xff", four characters, so that names stay apart
+ * and can be written to files that hold nothing but UTF-8. */
+const char *sf_pool_name(sf_pool *pool, sf_str text);
+
 /* A scope is a path of module names: "layer_0/attn/q". The empty path is the root, NULL is never
  * used. Children know their parent; equal paths are the same pointer. */
 typedef struct sf_scope {

@@ -68,6 +68,24 @@ const char *sf_pool_string(sf_pool *pool, sf_str text)
     return sf_intern_string(&pool->tables->strings, &pool->arena, text);
 }
 
+const char *sf_pool_name(sf_pool *pool, sf_str text)
+{
+    if (!text.at || sf_utf8_is(text))
+        return sf_pool_string(pool, text);
+    sf_buf name = {0};
+    for (int length; text.length > 0; text.at += length, text.length -= (size_t)length) {
+        length = sf_utf8_length(text);
+        if (length > 0)
+            sf_buf_add(&name, text.at, (size_t)length);
+        else
+            sf_buf_printf(&name, "\\x%02x", (unsigned char)*text.at);
+        length = length > 0 ? length : 1;
+    }
+    const char *found = sf_pool_string(pool, (sf_str){name.text, name.length});
+    sf_buf_free(&name);
+    return found;
+}
+
 struct type_key {
     sf_dtype dtype;
     int rank;

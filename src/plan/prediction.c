@@ -39,8 +39,8 @@ void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json
     sf_prediction copy = *predicted;
     sf_json_begin_object(json);
     if (file && *predicted->step)
-        sf_json_add_string(json, "step", predicted->step);
-    sf_json_add_string(json, "cluster", predicted->cluster);
+        sf_json_add_path(json, "step", predicted->step);
+    sf_json_add_path(json, "cluster", predicted->cluster);
     if (file && predicted->cluster_file.path) {
         sf_json_key(json, "cluster_file");
         sf_reference_put(&predicted->cluster_file, file, json);
@@ -67,10 +67,9 @@ typedef struct reader {
 
 static sf_status read_string(reader *r, const sf_json *object, const char *key, const char **out)
 {
-    sf_str found;
-    if (!sf_json_string(sf_json_get(object, key), &found))
+    *out = sf_json_path(object, key, r->arena);
+    if (!*out)
         return SF_JSON_FAIL(r, object, "\"predicted\" has no string \"%s\"", key);
-    *out = sf_arena_string(r->arena, found.at, found.length);
     return SF_OK;
 }
 

@@ -26,7 +26,7 @@ sf_status sf_hlo_build(sf_hlo_frame *frame, const sf_hlo_instruction *inst, sf_b
     SF_TRY(sf_build(graph, block, spec, reader->diag, out));
     if (inst->path.length > 0)
         set_path(reader, (*out)->id,
-                 sf_pool_string(graph->pool, sf_hlo_unescape(&reader->arena, inst->path)));
+                 sf_pool_name(graph->pool, sf_hlo_unescape(&reader->arena, inst->path)));
     return SF_OK;
 }
 

@@ -77,7 +77,7 @@ static sf_status read_header(sf_hlo_reader *reader, sf_hlo_scan *scan)
     sf_str name = sf_hlo_name(scan);
     if (name.length == 0)
         return sf_hlo_expected(scan, "the name of the module", reader->diag);
-    reader->module->graph->name = sf_pool_string(reader->module->graph->pool, name);
+    reader->module->graph->name = sf_pool_name(reader->module->graph->pool, name);
     while (sf_hlo_accept(scan, ',')) {
         sf_str key = sf_hlo_word(scan);
         if (key.length == 0)

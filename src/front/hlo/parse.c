@@ -268,7 +268,7 @@ static void name_leaves(sf_hlo_reader *reader, const sf_hlo_shape *shape, sf_str
                         const char *sharding, sf_argument *out)
 {
     if (shape->type) {
-        out->name = sf_pool_string(reader->module->graph->pool, name);
+        out->name = sf_pool_name(reader->module->graph->pool, name);
         out->sharding = sharding;
         out->next = SF_NONE;
     }

@@ -309,7 +309,7 @@ sf_status sf_mlir_value_text(sf_mlir *r, const char **out)
         SF_TRY(sf_mlir_skip_value(r));
         text = (sf_str){first, (size_t)(r->scan.at - first)};
     }
-    *out = sf_pool_string(r->pool, text);
+    *out = sf_pool_name(r->pool, text);
     return SF_OK;
 }
 

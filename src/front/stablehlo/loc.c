@@ -67,7 +67,7 @@ static sf_status parse_name(sf_mlir *r, uint32_t *out)
         SF_TRY(skip_brackets(r, '('));
     if (name.length)
         *out = add_place(
-            r, (sf_mlir_place){.path = sf_pool_string(r->pool, name), .state = SF_PLACE_DONE});
+            r, (sf_mlir_place){.path = sf_pool_name(r->pool, name), .state = SF_PLACE_DONE});
     return SF_OK;
 }
 

@@ -72,7 +72,7 @@ static sf_status parse_module(sf_mlir *r)
     if (sf_scan_is(&r->scan, '@'))
         SF_TRY(sf_mlir_symbol(r, &name));
     if (name.length)
-        r->graph->name = sf_pool_string(r->pool, name);
+        r->graph->name = sf_pool_name(r->pool, name);
     SF_TRY(sf_mlir_skip_attributes(r));
     SF_TRY(sf_mlir_take(r, '{'));
     SF_TRY(parse_module_body(r));

@@ -49,6 +49,9 @@ sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag 
     uint64_t before = (uint64_t)(sf_comm_size(comm) - sf_comm_rank(comm));
     uint64_t own = mine != SF_OK ? before * STATUSES + (uint64_t)mine : *flag, most = own;
     sf_status status = reduce_words(comm, &most, 1, what, diag);
+    if (status != SF_OK &&
+        status != SF_EPEER) /* not even that could be said: the others must not wait for it */
+        sf_comm_abort(comm, sf_status_name(mine != SF_OK ? mine : status));
     if (status != SF_OK)
         return mine != SF_OK ? mine : status;
     *flag = most == 1;

@@ -471,7 +471,7 @@ sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *option
         sf_unsplit_close(&shared.unsplit);
     }
     sf_threads_free(shared.pool);
-    sf_warn_loose(graph, diag);
+    sf_warn_loose(trial->graph, diag);
     return status;
 }
 

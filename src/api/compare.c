@@ -78,6 +78,17 @@ static struct before *find_before(const sf_comparison *in, sf_arena *arena)
     return before;
 }
 
+/* Complex tensors are compared as twice as many floats. */
+static sf_dtype number_type(const sf_tensor *tensor)
+{
+    return sf_part_of(tensor->type->dtype);
+}
+
+static int64_t number_count(const sf_tensor *tensor)
+{
+    return tensor->type->count * sf_parts_of(tensor->type->dtype);
+}
+
 /* One tensor as it is compared: chunks of it, and the sizes that errors are relative to. */
 struct floats {
     const sf_tensor *theirs;
@@ -90,10 +101,10 @@ struct floats {
 
 static void load_chunk(struct floats *floats, int64_t first, int64_t length)
 {
-    sf_load_f64s(floats->theirs->type->dtype, floats->theirs->data, first, length, floats->b);
+    sf_load_f64s(number_type(floats->theirs), floats->theirs->data, first, length, floats->b);
     const sf_tensor *before = floats->before.tensor;
     if (before)
-        sf_load_f64s(before->type->dtype, before->data, first, length, floats->c);
+        sf_load_f64s(number_type(before), before->data, first, length, floats->c);
 }
 
 static int64_t shorter(int64_t length)
@@ -108,7 +119,7 @@ static void measure_floats(const sf_comparison *in, uint32_t result, struct befo
     floats->theirs = &in->theirs[result];
     floats->before = before;
     floats->allowed = in->on_average ? SF_LARGEST_TO_MEAN : 1;
-    int64_t count = floats->theirs->type->count;
+    int64_t count = number_count(floats->theirs);
     for (int64_t first = 0; first < count; first += CHUNK) {
         int64_t length = shorter(count - first);
         load_chunk(floats, first, length);
@@ -130,7 +141,7 @@ static double size_of(const struct floats *floats, int64_t i, double difference)
     if (!floats->before.is_weight)
         return size;
     double most = fmax(fabs(floats->b[i]), fabs(floats->c[i]));
-    if (difference <= ldexp(most, 1 - sf_dtype_get(floats->theirs->type->dtype)->mantissa))
+    if (difference <= ldexp(most, 1 - sf_dtype_get(number_type(floats->theirs))->mantissa))
         return size;
     return fmin(size, fmax(fabs(floats->b[i] - floats->c[i]), floats->change));
 }
@@ -166,8 +177,8 @@ static void find_unstable_floats(const sf_comparison *in, uint32_t result, struc
 {
     struct floats floats;
     measure_floats(in, result, before, &floats);
-    for (int64_t first = 0; first < floats.theirs->type->count; first += CHUNK) {
-        int64_t length = shorter(floats.theirs->type->count - first);
+    for (int64_t first = 0; first < number_count(floats.theirs); first += CHUNK) {
+        int64_t length = shorter(number_count(floats.theirs) - first);
         load_chunk(&floats, first, length);
         for (int64_t i = 0; i < length; i++) {
             double far = (double)out->at[first + i];
@@ -184,9 +195,9 @@ void sf_find_unstable(const sf_comparison *in, float *const *spread, sf_arena *a
     for (uint32_t i = 0; i < in->graph->top->nresults; i++) {
         const sf_type *type = in->theirs[i].type;
         out[i] = (sf_unstable){.at = spread[i]};
-        if (sf_is_float(type->dtype))
+        if (sf_is_inexact(type->dtype))
             find_unstable_floats(in, i, before[i], &out[i]);
-        for (int64_t k = 0; k < type->count && !sf_is_float(type->dtype); k++)
+        for (int64_t k = 0; k < type->count && !sf_is_inexact(type->dtype); k++)
             count_unstable((double)spread[i][k], 0, &out[i]);
     }
 }
@@ -286,7 +297,7 @@ static void compare_chunk(struct walk *walk, int64_t local, int64_t first, int64
 {
     struct floats *floats = &walk->floats;
     load_chunk(floats, first, length);
-    sf_load_f64s(floats->theirs->type->dtype, floats->ours, local, length, floats->a);
+    sf_load_f64s(number_type(floats->theirs), floats->ours, local, length, floats->a);
     for (int64_t i = 0; i < length; i++) {
         double error = error_of(floats, i), difference = fabs(floats->a[i] - floats->b[i]);
         bool counts = error > 0 && judge(walk, error, difference, first + i, local + i);
@@ -332,22 +343,25 @@ static void end_walk(struct walk *walk, sf_difference *out)
     out->excused = walk->nexcused;
     out->unstable = walk->unstable ? walk->unstable->count : 0;
     out->error = walk->worst.error;
-    if (walk->in->on_average && sf_is_float(walk->floats.theirs->type->dtype))
+    if (walk->in->on_average && sf_is_inexact(walk->floats.theirs->type->dtype))
         out->error = fmax(out->error, mean_error(&walk->floats, &walk->differences));
 }
 
 static void walk_held(struct walk *walk, sf_held held, sf_difference *out)
 {
-    bool is_float = sf_is_float(walk->floats.theirs->type->dtype);
+    sf_dtype dtype = walk->floats.theirs->type->dtype;
+    int parts = sf_parts_of(dtype);
     walk->floats.ours = held.data;
     while (sf_runs_next(&held.runs)) {
         out->differs = out->differs || !same_bits(&held, walk->floats.theirs);
-        for (int64_t at = 0; at < held.runs.count; at += CHUNK) {
-            int64_t length = shorter(held.runs.count - at);
-            if (is_float)
-                compare_chunk(walk, held.runs.local + at, held.runs.global + at, length);
+        int64_t local = held.runs.local * parts, global = held.runs.global * parts;
+        int64_t count = held.runs.count * parts;
+        for (int64_t at = 0; at < count; at += CHUNK) {
+            int64_t length = shorter(count - at);
+            if (sf_is_inexact(dtype))
+                compare_chunk(walk, local + at, global + at, length);
             else
-                compare_integers(walk, &held, held.runs.local + at, held.runs.global + at, length);
+                compare_integers(walk, &held, local + at, global + at, length);
         }
     }
 }
@@ -377,25 +391,26 @@ static void compare_result(const sf_comparison *in, uint32_t i, struct before be
                            sf_difference *out)
 {
     const sf_tensor *theirs = &in->theirs[i];
+    int parts = sf_parts_of(theirs->type->dtype);
     sf_held held = in->held ? in->held[i] : (sf_held){whole_of(theirs->type), in->ours[i].data};
     struct walk walk = {.in = in,
                         .unstable = in->unstable ? &in->unstable[i] : NULL,
                         .floats.theirs = theirs,
-                        .worst.index = held.runs.global}; /* of the first element */
-    if (sf_is_float(theirs->type->dtype))
+                        .worst.index = held.runs.global * parts}; /* of the first element */
+    if (sf_is_inexact(theirs->type->dtype))
         measure_floats(in, i, before, &walk.floats);
-    walk.tolerance = out->tolerance = sf_is_float(theirs->type->dtype) ? in->tolerance : 0;
+    walk.tolerance = out->tolerance = sf_is_inexact(theirs->type->dtype) ? in->tolerance : 0;
     walk_held(&walk, held, out);
     end_walk(&walk, out);
-    out->index = walk.worst.index;
+    out->index = walk.worst.index / parts;
     if (theirs->type->count == 0)
         return;
-    const sf_tensor ours = {.type = theirs->type, .data = (void *)held.data};
-    out->ours = sf_get_f64(&ours, walk.worst.local);
-    out->theirs = sf_get_f64(theirs, out->index);
+    sf_dtype number = number_type(theirs);
+    out->ours = sf_load_f64(number, held.data, walk.worst.local);
+    out->theirs = sf_load_f64(number, theirs->data, walk.worst.index);
     out->is_weight = before.is_weight;
     if (out->is_weight)
-        out->before = sf_get_f64(before.tensor, out->index);
+        out->before = sf_load_f64(number, before.tensor->data, walk.worst.index);
 }
 
 int sf_compare(const sf_comparison *comparison, sf_arena *arena, sf_difference *out)

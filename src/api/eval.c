@@ -33,7 +33,7 @@ static sf_status make_zeros(struct job *job, int64_t limit)
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         const sf_type *type = sf_argument_type(graph, i);
         char text[SF_TYPE_TEXT];
-        if (!sf_is_float(type->dtype)) {
+        if (!sf_is_inexact(type->dtype)) {
             sf_fail(job->diag, SF_EINPUT, SF_NOWHERE,
                     "the step needs inputs: its argument '%s' is %s", graph->arguments[i].name,
                     sf_type_text(type, text));

@@ -8,6 +8,11 @@
 
 enum { CHUNK = 1024 };
 
+static int64_t number_count(const sf_type *type)
+{
+    return type->count * sf_parts_of(type->dtype);
+}
+
 void sf_spread_init(const sf_graph *step, const sf_runner_options *options, sf_arena *arena,
                     sf_spread *out)
 {
@@ -15,7 +20,7 @@ void sf_spread_init(const sf_graph *step, const sf_runner_options *options, sf_a
     *out = (sf_spread){.step = step, .options = *options};
     out->at = SF_ARRAY(arena, count, float *);
     for (uint32_t i = 0; i < count; i++)
-        out->at[i] = SF_ARRAY(arena, sf_result_type(step, i)->count, float);
+        out->at[i] = SF_ARRAY(arena, number_count(sf_result_type(step, i)), float);
 }
 
 void sf_spread_close(sf_spread *spread)
@@ -56,7 +61,8 @@ void sf_spread_clear(sf_spread *spread)
 {
     const sf_graph *step = spread->step;
     for (uint32_t i = 0; spread->pairs > 0 && i < step->top->nresults; i++)
-        memset(spread->at[i], 0, (size_t)sf_result_type(step, i)->count * sizeof *spread->at[i]);
+        memset(spread->at[i], 0,
+               (size_t)number_count(sf_result_type(step, i)) * sizeof *spread->at[i]);
     spread->pairs = 0;
 }
 
@@ -71,11 +77,12 @@ static float distance(double noisy, double expected)
 static void widen_result(float *at, const sf_tensor *noisy, const sf_tensor *expected)
 {
     double a[CHUNK], b[CHUNK];
-    int64_t count = expected->type->count;
+    int64_t count = number_count(expected->type);
+    sf_dtype number = sf_part_of(expected->type->dtype);
     for (int64_t first = 0; first < count; first += CHUNK) {
         int64_t length = count - first < CHUNK ? count - first : CHUNK;
-        sf_load_f64s(noisy->type->dtype, noisy->data, first, length, a);
-        sf_load_f64s(expected->type->dtype, expected->data, first, length, b);
+        sf_load_f64s(number, noisy->data, first, length, a);
+        sf_load_f64s(number, expected->data, first, length, b);
         for (int64_t i = 0; i < length; i++) {
             float far = distance(a[i], b[i]);
             if (far > at[first + i])

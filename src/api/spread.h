@@ -13,7 +13,7 @@ enum { SF_SPREAD_PAIRS = 2 };
 
 typedef struct sf_spread {
     const sf_graph *step;
-    float **at;   /* by result and element */
+    float **at;   /* by result and element, of complex ones by part */
     int pairs;    /* that are in it */
     int64_t runs; /* noisy ones so far, of all steps */
 

@@ -35,7 +35,7 @@ int sf_cli_eval(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_INPUTS, &eval.inputs,
          "safetensors with in.0, in.1, ... or the names of the arguments (default: zeros, if all "
-         "arguments are floats)"},
+         "arguments are floats or complex)"},
         {SF_OPT_OUTPUT, &eval.outputs,
          "where to write the results, out.0, out.1, ..., as safetensors"},
         {SF_OPT_MEMORY, &eval.memory,

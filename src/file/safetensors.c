@@ -117,15 +117,22 @@ static sf_status read_range(const reader *in, sf_str name, const sf_json *entry,
     return SF_OK;
 }
 
+/* The bytes of one number: an element, or a part of a complex one. */
+static size_t width_of_numbers(const sf_tensor *tensor)
+{
+    return sf_dtype_get(sf_part_of(tensor->type->dtype))->bytes;
+}
+
 /* The elements where they stand in the file, or a copy in the machine's order. */
 static sf_status read_data(const reader *in, sf_str name, sf_tensor *tensor, int64_t begin)
 {
     const char *from = in->data.at + begin;
-    size_t width = sf_dtype_get(tensor->type->dtype)->bytes;
+    size_t width = width_of_numbers(tensor);
     tensor->data = (void *)(uintptr_t)from;
     if (width > 1 && big_endian()) {
-        tensor->data = sf_arena_array(&in->out->arena, (size_t)tensor->type->count, width);
-        swap_elements(tensor->data, from, tensor->type->count, width);
+        int64_t count = sf_type_bytes(tensor->type) / (int64_t)width;
+        tensor->data = sf_arena_array(&in->out->arena, (size_t)count, width);
+        swap_elements(tensor->data, from, count, width);
     }
     if (tensor->type->dtype == SF_PRED)
         for (int64_t i = 0; i < tensor->type->count; i++)
@@ -383,17 +390,18 @@ static sf_status make_header(const char *path, size_t count, const sf_named_tens
 
 static void write_data(sf_file_writer *writer, const sf_tensor *tensor, sf_diag *diag)
 {
-    size_t width = sf_dtype_get(tensor->type->dtype)->bytes;
+    size_t width = width_of_numbers(tensor);
     if (width == 1 || !big_endian()) {
         sf_file_writer_write(writer, tensor->data, (size_t)sf_type_bytes(tensor->type), diag);
         return;
     }
     char swapped[SWAP_CHUNK];
     const char *from = tensor->data;
-    for (int64_t done = 0; done < tensor->type->count;) {
+    int64_t total = sf_type_bytes(tensor->type) / (int64_t)width;
+    for (int64_t done = 0; done < total;) {
         int64_t count = SWAP_CHUNK / (int64_t)width;
-        if (count > tensor->type->count - done)
-            count = tensor->type->count - done;
+        if (count > total - done)
+            count = total - done;
         swap_elements(swapped, from + (size_t)done * width, count, width);
         sf_file_writer_write(writer, swapped, (size_t)count * width, diag);
         done += count;

@@ -442,7 +442,7 @@ static void drop_chance(linker *l)
         }
     while (first != SF_NONE && last + 1 < top->narguments && arguments[last + 1].next != SF_NONE &&
            arguments[last + 1].next == arguments[last].next + 1 &&
-           !sf_is_float(sf_argument_type(l->graph, last + 1)->dtype))
+           !sf_is_inexact(sf_argument_type(l->graph, last + 1)->dtype))
         last++;
     for (uint32_t i = 0; i < top->narguments; i++) {
         if (arguments[i].next != SF_NONE && (first == SF_NONE || i < first || i > last))

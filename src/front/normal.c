@@ -162,8 +162,11 @@ static bool iota_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
 static bool is_splat_of(const sf_emitter *emitter, sf_value value, double number)
 {
     const sf_dense *constant = sf_constant_of(emitter->graph, value);
-    return constant && constant->splat &&
-           sf_load_f64(constant->type->dtype, constant->data, 0) == number;
+    if (!constant || !constant->splat)
+        return false;
+    sf_dtype dtype = constant->type->dtype;
+    bool is_real = !sf_is_complex(dtype) || sf_load_f64(sf_part_of(dtype), constant->data, 1) == 0;
+    return is_real && sf_load_f64(dtype, constant->data, 0) == number;
 }
 
 /* x + 0, x - 0, x * 1 and x / 1 are x. For floats, x + 0 keeps a negative zero that the sum would have
@@ -385,6 +388,36 @@ static bool batch_norm_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *o
     return true;
 }
 
+/* A part of what was put together from parts is that part; a real number is its own real part, and has
+ * the imaginary part 0. */
+static bool part_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    bool is_real = spec->def->id == SF_OP_REAL;
+    const sf_node *whole = maker_if(emitter, spec->operands[0], SF_OP_COMPLEX);
+    double zero = 0;
+    if (whole)
+        *out = whole->operands[!is_real];
+    else if (sf_type_of(emitter->graph, spec->operands[0]) != spec->types[0])
+        return false;
+    else if (is_real)
+        *out = spec->operands[0];
+    else
+        *out =
+            add_constant(emitter, sf_attr_dense(emitter->graph->pool, spec->types[0], true, &zero));
+    return true;
+}
+
+/* The parts of a number, put together again. */
+static bool complex_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    const sf_node *real = maker_if(emitter, spec->operands[0], SF_OP_REAL);
+    const sf_node *imag = maker_if(emitter, spec->operands[1], SF_OP_IMAG);
+    if (!real || !imag || real->operands[0] != imag->operands[0])
+        return false;
+    *out = real->operands[0];
+    return true;
+}
+
 static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_ADD] = neutral_rule,
     [SF_OP_SUBTRACT] = neutral_rule,
@@ -410,6 +443,9 @@ static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_COMPARE] = compare_rule,
     [SF_OP_CONCATENATE] = same_type_rule,
     [SF_OP_PAD] = same_type_rule,
+    [SF_OP_REAL] = part_rule,
+    [SF_OP_IMAG] = part_rule,
+    [SF_OP_COMPLEX] = complex_rule,
 };
 
 static bool is_default(const sf_attrdef *def, const sf_attr *attr)
@@ -427,22 +463,28 @@ static bool is_default(const sf_attrdef *def, const sf_attr *attr)
     return true;
 }
 
-/* Float arithmetic whose result IEEE 754 fixes to the last bit: folding it changes nothing. */
-static bool is_exact(const sf_opdef *def)
+/* Float arithmetic whose result IEEE 754 fixes to the last bit: folding it changes nothing. Of complex
+ * numbers it fixes what is done to each part alone. */
+static bool is_exact(const sf_op *op)
 {
-    switch (def->id) {
+    bool is_complex = sf_is_complex(op->in[0]->dtype);
+    switch (op->def->id) {
     case SF_OP_ADD:
     case SF_OP_SUBTRACT:
+    case SF_OP_NEGATE:
+    case SF_OP_CONVERT:
+    case SF_OP_COMPARE:
+    case SF_OP_REAL:
+    case SF_OP_IMAG:
+    case SF_OP_COMPLEX:
+        return true;
     case SF_OP_MULTIPLY:
     case SF_OP_DIVIDE:
-    case SF_OP_NEGATE:
     case SF_OP_ABS:
     case SF_OP_SQRT:
     case SF_OP_MAXIMUM:
     case SF_OP_MINIMUM:
-    case SF_OP_CONVERT:
-    case SF_OP_COMPARE:
-        return true;
+        return !is_complex;
     default:
         return false;
     }
@@ -455,12 +497,12 @@ static bool may_fold(const sf_op *op, const sf_dense *const *in, bool *by_elemen
     if (op->noperands == 0 || op->noperands > FOLD_OPERANDS || op->nregions > 0 || def->effect ||
         op->nresults != 1 || def->id == SF_OP_OPTIMIZATION_BARRIER)
         return false;
-    bool all_splat = is_exact(def), all_small = true;
+    bool all_splat = is_exact(op), all_small = true;
     for (int i = -1; i < op->noperands; i++) {
         const sf_type *type = i < 0 ? op->out[0] : op->in[i];
         if (i >= 0 && !in[i])
             return false;
-        all_small = all_small && !sf_is_float(type->dtype) && type->count <= FOLD_COUNT;
+        all_small = all_small && !sf_is_inexact(type->dtype) && type->count <= FOLD_COUNT;
         all_splat = all_splat && (i < 0 || in[i]->splat) && sf_same_shape(type, op->out[0]);
     }
     *by_element = all_splat;
@@ -472,7 +514,7 @@ bool sf_fold(const sf_op *op, const sf_dense *const *in, const sf_attr **out)
     bool splat;
     if (!may_fold(op, in, &splat))
         return false;
-    uint64_t storage[FOLD_OPERANDS][FOLD_COUNT];
+    _Alignas(16) char storage[FOLD_OPERANDS][FOLD_COUNT * SF_ELEMENT_BYTES];
     const sf_type *types[FOLD_OPERANDS + 1];
     sf_tensor tensors[FOLD_OPERANDS], result = {0};
     sf_op scalar = *op;
@@ -480,9 +522,10 @@ bool sf_fold(const sf_op *op, const sf_dense *const *in, const sf_attr **out)
         sf_dtype dtype = op->in[i]->dtype;
         types[i] = splat ? sf_type_scalar(op->pool, dtype) : op->in[i];
         tensors[i] = (sf_tensor){.type = types[i], .data = storage[i]};
+        size_t bytes = sf_dtype_get(dtype)->bytes;
         for (int64_t j = 0; j < types[i]->count; j++)
-            sf_store_bits(dtype, storage[i], j,
-                          sf_load_bits(dtype, in[i]->data, sf_dense_at(in[i], j)));
+            memcpy(storage[i] + (size_t)j * bytes,
+                   (const char *)in[i]->data + (size_t)sf_dense_at(in[i], j) * bytes, bytes);
     }
     types[op->noperands] = splat ? sf_type_scalar(op->pool, op->out[0]->dtype) : op->out[0];
     scalar.in = types;

@@ -109,7 +109,7 @@ static size_t tree_length(const char *name)
 
 static bool is_read_float(const caster *c, uint32_t i)
 {
-    return sf_is_float(sf_argument_type(c->graph, i)->dtype) && c->needed &&
+    return sf_is_inexact(sf_argument_type(c->graph, i)->dtype) && c->needed &&
            c->needed[c->graph->top->arguments[i]];
 }
 
@@ -152,7 +152,7 @@ static bool is_param(const caster *c, uint32_t i)
 {
     const sf_type *type = sf_argument_type(c->graph, i);
     sf_role role;
-    if (!sf_is_float(type->dtype) || sf_name_has_word(c->names[i], follower_words))
+    if (!sf_is_inexact(type->dtype) || sf_name_has_word(c->names[i], follower_words))
         return false;
     if (is_read_float(c, i) && (is_in_read_tree(c, i) || c->read.count == 0))
         return true;

@@ -41,7 +41,7 @@ static bool makes_marked(const sf_graph *graph, const sf_node *node, const uint3
     bool any = false;
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
-        if (!marks[value] || (floats && !sf_is_float(sf_type_of(graph, value)->dtype)))
+        if (!marks[value] || (floats && !sf_is_inexact(sf_type_of(graph, value)->dtype)))
             continue;
         if (becomes[value] > 0)
             marks[graph->top->arguments[becomes[value] - 1]] = true;
@@ -94,7 +94,7 @@ static report look_at_report(const sf_graph *graph, const uint32_t *becomes, uin
     mark_needs(graph, becomes, true, marks);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         out.params += marks[graph->top->arguments[i]] && graph->arguments[i].next != SF_NONE &&
-                      sf_is_float(sf_argument_type(graph, i)->dtype);
+                      sf_is_inexact(sf_argument_type(graph, i)->dtype);
     memset(marks, 0, graph->nvalues * sizeof *marks);
     marks[graph->top->results[result]] = true;
     out.nodes = mark_needs(graph, becomes, false, marks);

@@ -333,6 +333,33 @@ LOOPS(bf16, uint16_t, (double)float_of_bf16(value), to_signed((double)float_of_b
 LOOPS(f32, float, (double)value, to_signed((double)value, 64), value, value)
 LOOPS(f64, double, value, to_signed(value, 64), value, value)
 
+/* Complex numbers: the real part is what is read and written. */
+typedef struct pair32 {
+    float real, imag;
+} pair32;
+typedef struct pair64 {
+    double real, imag;
+} pair64;
+
+#define PAIR_STORE_LOOP(function, pair, part, number)                                              \
+    static void function(sf_dtype dtype, char *data, int64_t count, const number *in)              \
+    {                                                                                              \
+        (void)dtype;                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            pair result = {(part)in[i], 0};                                                        \
+            memcpy(data + i * (int64_t)sizeof result, &result, sizeof result);                     \
+        }                                                                                          \
+    }
+
+#define PAIR_LOOPS(name, pair, part)                                                               \
+    LOAD_LOOP(name##_load_f64, pair, double, (double)value.real)                                   \
+    LOAD_LOOP(name##_load_i64, pair, int64_t, to_signed((double)value.real, 64))                   \
+    PAIR_STORE_LOOP(name##_store_f64, pair, part, double)                                          \
+    PAIR_STORE_LOOP(name##_store_i64, pair, part, int64_t)
+
+PAIR_LOOPS(c64, pair32, float)
+PAIR_LOOPS(c128, pair64, double)
+
 #define ROW(name)                                                                                  \
     {                                                                                              \
         name##_load_f64, name##_load_i64, name##_store_f64, name##_store_i64                       \
@@ -348,7 +375,7 @@ static const loops table[SF_DTYPE_COUNT] = {
     [SF_F8E4M3FN] = ROW(f8), [SF_F8E4M3FNUZ] = ROW(f8), [SF_F8E4M3B11FNUZ] = ROW(f8),
     [SF_F8E5M2] = ROW(f8),   [SF_F8E5M2FNUZ] = ROW(f8), [SF_F8E8M0FNU] = ROW(f8),
     [SF_F16] = ROW(f16),     [SF_BF16] = ROW(bf16),     [SF_F32] = ROW(f32),
-    [SF_F64] = ROW(f64),
+    [SF_F64] = ROW(f64),     [SF_C64] = ROW(c64),       [SF_C128] = ROW(c128),
 };
 
 static int64_t offset_of_element(sf_dtype dtype, int64_t index)
@@ -408,9 +435,9 @@ void sf_store_i64(sf_dtype dtype, void *data, int64_t index, int64_t value)
 
 double sf_round(sf_dtype dtype, double value)
 {
-    uint64_t storage;
-    sf_store_f64(dtype, &storage, 0, value);
-    return sf_load_f64(dtype, &storage, 0);
+    uint64_t storage[SF_ELEMENT_BYTES / sizeof(uint64_t)];
+    sf_store_f64(dtype, storage, 0, value);
+    return sf_load_f64(dtype, storage, 0);
 }
 
 uint64_t sf_load_bits(sf_dtype dtype, const void *data, int64_t index)

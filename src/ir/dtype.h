@@ -1,8 +1,10 @@
 /* Element types, and the numbers in them.
  *
  * One table says what every element type is: its spellings, its width and how its bits are read. The
- * rest of the code asks for the class (boolean, signed, unsigned, float) and converts through int64,
- * uint64 or double. An element narrower than a byte is stored in a byte of its own.
+ * rest of the code asks for the class (boolean, signed, unsigned, float, complex) and converts through
+ * int64, uint64 or double. An element narrower than a byte is stored in a byte of its own. A complex
+ * number is two floats, its real part and its imaginary part: n of them are 2n elements of the type of
+ * their parts, and whoever only copies, hashes, prints or compares bits can take them as those.
  */
 #ifndef SF_IR_DTYPE_H
 #define SF_IR_DTYPE_H
@@ -12,9 +14,9 @@
 
 #include "base/str.h"
 
-typedef enum sf_class { SF_BOOLEAN, SF_SIGNED, SF_UNSIGNED, SF_FLOAT } sf_class;
+typedef enum sf_class { SF_BOOLEAN, SF_SIGNED, SF_UNSIGNED, SF_FLOAT, SF_COMPLEX } sf_class;
 
-/* id, StableHLO name, HLO name, safetensors name, class, bits, exponent bits, mantissa bits.
+/* id, StableHLO name, HLO name, safetensors name, class, bits, exponent bits, mantissa bits (of a part).
  * For floats narrower than 16 bits `special` in dtype.c says how infinities and NaN are coded. */
 #define SF_DTYPES(X)                                                                               \
     X(PRED, "i1", "pred", "BOOL", SF_BOOLEAN, 1, 0, 0)                                             \
@@ -44,7 +46,9 @@ typedef enum sf_class { SF_BOOLEAN, SF_SIGNED, SF_UNSIGNED, SF_FLOAT } sf_class;
     X(F16, "f16", "f16", "F16", SF_FLOAT, 16, 5, 10)                                               \
     X(BF16, "bf16", "bf16", "BF16", SF_FLOAT, 16, 8, 7)                                            \
     X(F32, "f32", "f32", "F32", SF_FLOAT, 32, 8, 23)                                               \
-    X(F64, "f64", "f64", "F64", SF_FLOAT, 64, 11, 52)
+    X(F64, "f64", "f64", "F64", SF_FLOAT, 64, 11, 52)                                              \
+    X(C64, "complex<f32>", "c64", "C64", SF_COMPLEX, 64, 8, 23)                                    \
+    X(C128, "complex<f64>", "c128", "C128", SF_COMPLEX, 128, 11, 52)
 
 typedef enum sf_dtype {
 #define X(id, ...) SF_##id,
@@ -63,6 +67,9 @@ typedef struct sf_dtype_info {
     uint8_t exponent, mantissa;
 } sf_dtype_info;
 
+/* No element is wider. */
+enum { SF_ELEMENT_BYTES = 16 };
+
 const sf_dtype_info *sf_dtype_get(sf_dtype dtype);
 
 /* False when no element type has that name. `spelling` picks the column. */
@@ -72,6 +79,36 @@ bool sf_dtype_find(sf_spelling spelling, sf_str name, sf_dtype *out);
 static inline bool sf_is_float(sf_dtype dtype)
 {
     return sf_dtype_get(dtype)->class == SF_FLOAT;
+}
+
+static inline bool sf_is_complex(sf_dtype dtype)
+{
+    return sf_dtype_get(dtype)->class == SF_COMPLEX;
+}
+
+/* What sums are rounded in, rather than exact: floats and complex numbers. */
+static inline bool sf_is_inexact(sf_dtype dtype)
+{
+    return sf_is_float(dtype) || sf_is_complex(dtype);
+}
+
+/* The type of the parts of a complex number; any other type is its own. */
+static inline sf_dtype sf_part_of(sf_dtype dtype)
+{
+    return dtype == SF_C64 ? SF_F32 : dtype == SF_C128 ? SF_F64 : dtype;
+}
+
+/* How many elements of sf_part_of an element is: 2 or 1. */
+static inline int sf_parts_of(sf_dtype dtype)
+{
+    return sf_is_complex(dtype) ? 2 : 1;
+}
+
+/* The complex numbers with parts of that type; false where there are none. */
+static inline bool sf_complex_of(sf_dtype part, sf_dtype *out)
+{
+    *out = part == SF_F32 ? SF_C64 : SF_C128;
+    return part == SF_F32 || part == SF_F64;
 }
 
 static inline bool sf_is_unsigned(sf_dtype dtype)
@@ -90,7 +127,8 @@ double sf_round_format(double value, int exponent_bits, int mantissa_bits);
 int64_t sf_wrap(sf_dtype dtype, int64_t value);
 
 /* Element `index` of packed storage. A float type is read as double, all others as int64; the
- * `_f64` forms also convert integers, the `_i64` forms also truncate floats (saturating). */
+ * `_f64` forms also convert integers, the `_i64` forms also truncate floats (saturating). Of a complex
+ * number the real part is read, and what is stored has the imaginary part 0. */
 double sf_load_f64(sf_dtype dtype, const void *data, int64_t index);
 int64_t sf_load_i64(sf_dtype dtype, const void *data, int64_t index);
 void sf_store_f64(sf_dtype dtype, void *data, int64_t index, double value);
@@ -102,7 +140,8 @@ void sf_load_i64s(sf_dtype dtype, const void *data, int64_t first, int64_t count
 void sf_store_f64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const double *in);
 void sf_store_i64s(sf_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *in);
 
-/* The bit pattern of element `index`, and the element from a bit pattern. */
+/* The bit pattern of element `index`, and the element from a bit pattern. Of complex numbers those of
+ * their parts are asked for: an element of C128 is too wide. */
 uint64_t sf_load_bits(sf_dtype dtype, const void *data, int64_t index);
 void sf_store_bits(sf_dtype dtype, void *data, int64_t index, uint64_t bits);
 

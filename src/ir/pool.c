@@ -106,7 +106,7 @@ static bool type_equal(const void *item, const void *key)
 
 const sf_type *sf_type_get(sf_pool *pool, sf_dtype dtype, int rank, const int64_t *dims)
 {
-    if (rank < 0 || rank > SF_MAX_RANK)
+    if (rank < 0 || rank > SF_MAX_RANK + 1 - sf_parts_of(dtype))
         return NULL;
     uint64_t hash = sf_hash_mix((uint64_t)dtype, (uint64_t)rank);
     for (int i = 0; i < rank; i++)
@@ -240,8 +240,8 @@ const sf_attr *sf_attr_dense(sf_pool *pool, const sf_type *type, bool splat, con
         hash = sf_hash_mix(hash, (uint64_t)type->dims[i]);
     hash = sf_hash_mix(hash, splat);
     hash = sf_hash_mix(hash, !data);
-    for (size_t i = 0; i < count; i++)
-        hash = sf_hash_mix(hash, sf_load_bits(type->dtype, data, (int64_t)i));
+    for (size_t i = 0; i < count * (size_t)sf_parts_of(type->dtype); i++)
+        hash = sf_hash_mix(hash, sf_load_bits(sf_part_of(type->dtype), data, (int64_t)i));
     key.hash = hash;
     return intern_attr(pool, &key, count * width);
 }

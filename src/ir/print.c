@@ -115,10 +115,23 @@ static void print_number(sf_buf *out, sf_dtype dtype, const void *data, int64_t 
     }
 }
 
+static void print_element(sf_buf *out, sf_dtype dtype, const void *data, int64_t index)
+{
+    if (!sf_is_complex(dtype)) {
+        print_number(out, dtype, data, index);
+        return;
+    }
+    sf_buf_putc(out, '(');
+    print_number(out, sf_part_of(dtype), data, 2 * index);
+    sf_buf_putc(out, ',');
+    print_number(out, sf_part_of(dtype), data, 2 * index + 1);
+    sf_buf_putc(out, ')');
+}
+
 static void print_nested(sf_buf *out, const sf_dense *dense, int dim, int64_t *index)
 {
     if (dim == dense->type->rank) {
-        print_number(out, dense->type->dtype, dense->data, (*index)++);
+        print_element(out, dense->type->dtype, dense->data, (*index)++);
         return;
     }
     sf_buf_putc(out, '[');
@@ -134,9 +147,10 @@ static void print_nested(sf_buf *out, const sf_dense *dense, int dim, int64_t *i
 static void print_hex(sf_buf *out, const sf_dense *dense)
 {
     static const char digits[] = "0123456789ABCDEF";
-    sf_dtype dtype = dense->type->dtype;
+    sf_dtype dtype = sf_part_of(dense->type->dtype);
+    int64_t count = dense->type->count * sf_parts_of(dense->type->dtype);
     sf_buf_puts(out, "\"0x");
-    for (int64_t i = 0; i < dense->type->count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         uint64_t bits = sf_load_bits(dtype, dense->data, i);
         for (int byte = 0; byte < sf_dtype_get(dtype)->bytes; byte++, bits >>= 8) {
             char pair[2] = {digits[bits >> 4 & 15], digits[bits & 15]};
@@ -159,7 +173,7 @@ static void print_dense(struct printer *p, const sf_dense *dense)
     if (dense->type->count == 0 && !dense->splat)
         ; /* dense<> */
     else if (dense->splat)
-        print_number(p->out, dense->type->dtype, dense->data, 0);
+        print_element(p->out, dense->type->dtype, dense->data, 0);
     else if (dense->type->count <= FEW || sf_dtype_get(dense->type->dtype)->bits < 8)
         print_nested(p->out, dense, 0, &index);
     else

@@ -1,6 +1,22 @@
 #include "ir/tensor.h"
 
+#include <math.h>
 #include <string.h>
+
+double sf_get_part(const sf_tensor *tensor, int64_t index, int part)
+{
+    sf_dtype dtype = tensor->type->dtype;
+    if (sf_is_complex(dtype))
+        return sf_load_f64(sf_part_of(dtype), tensor->data, 2 * index + part);
+    return part == 0 ? sf_load_f64(dtype, tensor->data, index) : 0;
+}
+
+double sf_get_size(const sf_tensor *tensor, int64_t index)
+{
+    double real = sf_get_f64(tensor, index);
+    return sf_is_complex(tensor->type->dtype) ? hypot(real, sf_get_part(tensor, index, 1))
+                                              : fabs(real);
+}
 
 bool sf_next_index(int rank, const int64_t *dims, int64_t *index)
 {

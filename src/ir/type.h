@@ -20,8 +20,8 @@ typedef struct sf_type {
 
 typedef struct sf_pool sf_pool;
 
-/* NULL when the rank is above SF_MAX_RANK, a dimension is negative, or the size in bytes does not
- * fit in an int64. */
+/* NULL when the rank is above SF_MAX_RANK (of complex numbers, whose parts are a dimension of floats, one
+ * less), a dimension is negative, or the size in bytes does not fit in an int64. */
 const sf_type *sf_type_get(sf_pool *pool, sf_dtype dtype, int rank, const int64_t *dims);
 
 /* The same shape with another element type. */

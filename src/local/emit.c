@@ -110,9 +110,9 @@ static sf_value emit_splat(local_builder *b, const sf_type *type, const void *el
 
 sf_value emit_number(local_builder *b, const sf_type *type, int64_t number)
 {
-    uint64_t element = 0;
-    sf_store_i64(type->dtype, &element, 0, number);
-    return emit_splat(b, type, &element);
+    uint64_t element[SF_ELEMENT_BYTES / sizeof(uint64_t)] = {0};
+    sf_store_i64(type->dtype, element, 0, number);
+    return emit_splat(b, type, element);
 }
 
 sf_value emit_like(local_builder *b, sf_value x, int64_t number)
@@ -122,13 +122,16 @@ sf_value emit_like(local_builder *b, sf_value x, int64_t number)
 
 sf_value emit_identity(local_builder *b, sf_monoid monoid, const sf_type *type)
 {
-    uint64_t element = 0;
-    sf_word word = sf_monoid_identity(monoid, type->dtype);
-    if (sf_is_float(type->dtype))
-        sf_store_f64(type->dtype, &element, 0, word.real);
-    else
-        sf_store_i64(type->dtype, &element, 0, (int64_t)word.integer);
-    return emit_splat(b, type, &element);
+    uint64_t element[SF_ELEMENT_BYTES / sizeof(uint64_t)] = {0};
+    sf_dtype part = sf_part_of(type->dtype);
+    sf_word words[2];
+    sf_words_identity(monoid, type->dtype, words);
+    for (int i = 0; i < sf_parts_of(type->dtype); i++)
+        if (sf_is_float(part))
+            sf_store_f64(part, element, i, words[i].real);
+        else
+            sf_store_i64(part, element, i, (int64_t)words[i].integer);
+    return emit_splat(b, type, element);
 }
 
 sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,

@@ -50,6 +50,13 @@ sf_status sf_check_scalar_block(const sf_op *op, int region, int count, int nres
     return check_scalars(op, count, block->nresults, block->results, dtype, "result", diag);
 }
 
+bool sf_monoid_takes(sf_monoid monoid, sf_dtype dtype)
+{
+    bool bitwise = monoid == SF_MONOID_AND || monoid == SF_MONOID_OR || monoid == SF_MONOID_XOR;
+    bool orders = monoid == SF_MONOID_MIN || monoid == SF_MONOID_MAX;
+    return !(bitwise && sf_is_inexact(dtype)) && !(orders && sf_is_complex(dtype));
+}
+
 sf_status sf_check_body(const sf_op *op, int slot, int region, int count, sf_diag *diag)
 {
     if (!op->attrs[slot])
@@ -59,8 +66,7 @@ sf_status sf_check_body(const sf_op *op, int slot, int region, int count, sf_dia
         return SF_OP_FAIL(op, diag, "the body is no known monoid");
     if (count != 1)
         return SF_OP_FAIL(op, diag, "a monoid folds one operand, not %d", count);
-    bool bitwise = monoid == SF_MONOID_AND || monoid == SF_MONOID_OR || monoid == SF_MONOID_XOR;
-    if (bitwise && sf_is_float(op->in[0]->dtype))
+    if (!sf_monoid_takes((sf_monoid)monoid, op->in[0]->dtype))
         return SF_OP_FAIL(op, diag, "the body %s does not take %s",
                           sf_monoid_name((sf_monoid)monoid), sf_dtype_get(op->in[0]->dtype)->name);
     return SF_OK;
@@ -132,12 +138,24 @@ sf_word sf_monoid_identity(sf_monoid monoid, sf_dtype dtype)
     return real ? (sf_word){.real = -0.0} : (sf_word){.integer = 0};
 }
 
-sf_word sf_words_combine(sf_monoid monoid, sf_dtype dtype, sf_word a, sf_word b)
+void sf_words_identity(sf_monoid monoid, sf_dtype dtype, sf_word *out)
 {
-    if (sf_is_float(dtype))
-        return (sf_word){.real = sf_round(dtype, sf_combine_f64(monoid, a.real, b.real))};
-    int64_t value = sf_combine_i64(dtype, monoid, (int64_t)a.integer, (int64_t)b.integer);
-    return (sf_word){.integer = (uint64_t)value};
+    out[0] = sf_monoid_identity(monoid, sf_part_of(dtype));
+    if (sf_is_complex(dtype))
+        out[1].real = monoid == SF_MONOID_MUL ? 0 : out[0].real;
+}
+
+void sf_words_combine(sf_monoid monoid, sf_dtype dtype, sf_word *a, const sf_word *b)
+{
+    sf_dtype part = sf_part_of(dtype);
+    if (sf_is_complex(dtype) && monoid == SF_MONOID_MUL)
+        sf_words_multiply(dtype, a, b, a);
+    else if (sf_is_inexact(dtype))
+        for (int i = 0; i < sf_parts_of(dtype); i++)
+            a[i].real = sf_round(part, sf_combine_f64(monoid, a[i].real, b[i].real));
+    else
+        a->integer =
+            (uint64_t)sf_combine_i64(dtype, monoid, (int64_t)a->integer, (int64_t)b->integer);
 }
 
 sf_body sf_body_new(sf_eval *eval, const sf_op *op, int region, int count, int nresults)
@@ -148,11 +166,11 @@ sf_body sf_body_new(sf_eval *eval, const sf_op *op, int region, int count, int n
     body.results = SF_ARRAY(arena, nresults, sf_tensor);
     for (int i = 0; i < 2 * count; i++) {
         body.values[i].type = sf_type_of(op->graph, body.block->arguments[i]);
-        body.values[i].data = sf_arena_alloc(arena, sizeof(uint64_t));
+        body.values[i].data = sf_arena_alloc(arena, SF_ELEMENT_BYTES);
     }
     for (int i = 0; i < nresults; i++) {
         body.results[i].type = sf_type_of(op->graph, body.block->results[i]);
-        body.results[i].data = sf_arena_alloc(arena, sizeof(uint64_t));
+        body.results[i].data = sf_arena_alloc(arena, SF_ELEMENT_BYTES);
     }
     return body;
 }

@@ -18,6 +18,9 @@ sf_status sf_check_fold(const sf_op *op, int count, sf_diag *diag);
  * `region`. */
 sf_status sf_check_body(const sf_op *op, int slot, int region, int count, sf_diag *diag);
 
+/* Whether the monoid can combine elements of the type. */
+bool sf_monoid_takes(sf_monoid monoid, sf_dtype dtype);
+
 /* Checks a region whose arguments and results are scalars: argument i has the element type of operand
  * i % count, and so have the results; `dtype` overrides that for the results unless it is
  * SF_DTYPE_COUNT. */
@@ -30,12 +33,13 @@ sf_status sf_check_block(const sf_op *op, int region, int narguments,
                          const sf_type *const *results, sf_diag *diag);
 
 /* The value that changes nothing. For floats that is -0 for a sum, since -0 + 0 is 0. Not for
- * SF_MONOID_SECOND, which has none. */
+ * SF_MONOID_SECOND, which has none. The type is not complex; the second form takes any. */
 sf_word sf_monoid_identity(sf_monoid monoid, sf_dtype dtype);
+void sf_words_identity(sf_monoid monoid, sf_dtype dtype, sf_word *out);
 
-/* Combines words that stand for elements of the type, rounding to it: for an exact sum, that is
- * SF_F64 (see sf_sum_dtype). */
-sf_word sf_words_combine(sf_monoid monoid, sf_dtype dtype, sf_word a, sf_word b);
+/* a = a . b for words of an element of the type, rounding to it: for an exact sum, that is SF_F64 or SF_C128
+ * (see sf_sum_dtype). */
+void sf_words_combine(sf_monoid monoid, sf_dtype dtype, sf_word *a, const sf_word *b);
 
 /* A region being folded with, element by element. */
 typedef struct sf_body {

@@ -1,6 +1,7 @@
 #include "op/build.h"
 
 #include "base/mem.h"
+#include "op/body.h"
 #include "op/util.h"
 
 static sf_status check_counts(const sf_op *op, sf_diag *diag)
@@ -148,7 +149,8 @@ sf_monoid sf_monoid_of_block(const sf_graph *graph, const sf_block *block)
     bool takes_both = (node->operands[0] == first && node->operands[1] == second) ||
                       (node->operands[0] == second && node->operands[1] == first);
     for (int i = 1; takes_both && i < SF_MONOID_COUNT; i++)
-        if (monoid_ops[i] != SF_OP_COUNT && sf_is(node, monoid_ops[i]))
+        if (monoid_ops[i] != SF_OP_COUNT && sf_is(node, monoid_ops[i]) &&
+            sf_monoid_takes((sf_monoid)i, sf_type_of(graph, result)->dtype))
             return (sf_monoid)i;
     return SF_MONOID_NONE;
 }

@@ -21,6 +21,9 @@ static sf_status infer_clamp(const sf_op *op, const sf_type **out, sf_diag *diag
         if (op->in[i]->dtype != type->dtype || !scalar_or_like(op->in[i], type))
             return SF_OP_FAIL(op, diag, "a bound of type %s does not fit the operand, %s",
                               sf_type_text(op->in[i], bound), sf_type_text(type, text));
+    if (sf_is_complex(type->dtype))
+        return SF_OP_FAIL(op, diag, "not defined on elements of type %s",
+                          sf_dtype_get(type->dtype)->name);
     out[0] = type;
     return SF_OK;
 }
@@ -106,7 +109,9 @@ static bool comparison_fits(const char *type, sf_class class)
 {
     if (*type == '\0' || strcmp(type, "NOTYPE") == 0)
         return true;
-    if (strcmp(type, "FLOAT") == 0 || strcmp(type, "TOTALORDER") == 0)
+    if (strcmp(type, "FLOAT") == 0)
+        return class == SF_FLOAT || class == SF_COMPLEX;
+    if (strcmp(type, "TOTALORDER") == 0)
         return class == SF_FLOAT;
     if (strcmp(type, "SIGNED") == 0)
         return class == SF_SIGNED;
@@ -127,6 +132,9 @@ static sf_status infer_compare(const sf_op *op, const sf_type **out, sf_diag *di
     if (!comparison_fits(sf_op_text(op, SF_COMPARE_TYPE), info->class))
         return SF_OP_FAIL(op, diag, "elements of type %s have no comparison of type '%.40s'",
                           info->name, sf_op_text(op, SF_COMPARE_TYPE));
+    if (info->class == SF_COMPLEX && strcmp(sf_op_text(op, SF_COMPARE_DIRECTION), "EQ") != 0 &&
+        strcmp(sf_op_text(op, SF_COMPARE_DIRECTION), "NE") != 0)
+        return SF_OP_FAIL(op, diag, "complex numbers have no order: they are compared by EQ or NE");
     out[0] = sf_type_with(op->pool, type, SF_PRED);
     return SF_OK;
 }
@@ -143,9 +151,19 @@ static int compare_integer(int64_t x, int64_t y)
     return x < y ? LESS : x > y ? GREATER : EQUAL;
 }
 
+static int compare_complex(const sf_tensor *in, int64_t i)
+{
+    sf_complex x, y;
+    sf_complex_load(in->type->dtype, in[0].data, i, 1, &x);
+    sf_complex_load(in->type->dtype, in[1].data, i, 1, &y);
+    return x == y ? EQUAL : UNORDERED;
+}
+
 static int compare_at(const sf_tensor *in, bool total, int64_t i)
 {
     sf_dtype dtype = in->type->dtype;
+    if (sf_is_complex(dtype))
+        return compare_complex(in, i);
     if (sf_is_float(dtype) && !total)
         return compare_real(sf_get_f64(&in[0], i), sf_get_f64(&in[1], i));
     return compare_integer(sf_total_order(&in[0], i), sf_total_order(&in[1], i));

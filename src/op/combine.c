@@ -55,27 +55,50 @@ int64_t sf_combine_i64(sf_dtype dtype, sf_monoid monoid, int64_t a, int64_t b)
 
 enum { CHUNK = 512 };
 
-void sf_combine(sf_monoid monoid, sf_tensor *accumulator, const sf_tensor *other)
+static void combine_parts(sf_monoid monoid, sf_dtype dtype, int64_t total, void *into,
+                          const void *other)
 {
-    sf_dtype dtype = accumulator->type->dtype;
     union {
         double real[CHUNK];
         int64_t integer[CHUNK];
     } a, b;
-    for (int64_t first = 0; first < accumulator->type->count; first += CHUNK) {
-        int64_t left = accumulator->type->count - first, count = left < CHUNK ? left : CHUNK;
+    for (int64_t first = 0; first < total; first += CHUNK) {
+        int64_t left = total - first, count = left < CHUNK ? left : CHUNK;
         if (sf_is_float(dtype)) {
-            sf_load_f64s(dtype, accumulator->data, first, count, a.real);
-            sf_load_f64s(dtype, other->data, first, count, b.real);
+            sf_load_f64s(dtype, into, first, count, a.real);
+            sf_load_f64s(dtype, other, first, count, b.real);
             for (int64_t i = 0; i < count; i++)
                 a.real[i] = sf_combine_f64(monoid, a.real[i], b.real[i]);
-            sf_store_f64s(dtype, accumulator->data, first, count, a.real);
+            sf_store_f64s(dtype, into, first, count, a.real);
         } else {
-            sf_load_i64s(dtype, accumulator->data, first, count, a.integer);
-            sf_load_i64s(dtype, other->data, first, count, b.integer);
+            sf_load_i64s(dtype, into, first, count, a.integer);
+            sf_load_i64s(dtype, other, first, count, b.integer);
             for (int64_t i = 0; i < count; i++)
                 a.integer[i] = sf_combine_i64(dtype, monoid, a.integer[i], b.integer[i]);
-            sf_store_i64s(dtype, accumulator->data, first, count, a.integer);
+            sf_store_i64s(dtype, into, first, count, a.integer);
         }
     }
+}
+
+static void multiply_complex(sf_dtype dtype, int64_t count, void *into, const void *other)
+{
+    for (int64_t i = 0; i < count; i++) {
+        sf_complex a, b;
+        sf_complex_load(dtype, into, i, 1, &a);
+        sf_complex_load(dtype, other, i, 1, &b);
+        a = sf_complex_mul(a, b);
+        sf_complex_store(dtype, into, i, 1, &a);
+    }
+}
+
+/* The parts of complex numbers are added one by one. */
+void sf_combine(sf_monoid monoid, sf_tensor *accumulator, const sf_tensor *other)
+{
+    sf_dtype dtype = accumulator->type->dtype;
+    int64_t count = accumulator->type->count;
+    if (sf_is_complex(dtype) && monoid == SF_MONOID_MUL)
+        multiply_complex(dtype, count, accumulator->data, other->data);
+    else
+        combine_parts(monoid, sf_part_of(dtype), count * sf_parts_of(dtype), accumulator->data,
+                      other->data);
 }

@@ -162,8 +162,7 @@ static sf_status check_operands(const sf_op *op, sf_dtype dtype, sf_diag *diag)
     if (lhs->rank != rhs->rank || lhs->rank < 2)
         return SF_OP_FAIL(op, diag, "operands have ranks %d and %d, expected the same, at least 2",
                           lhs->rank, rhs->rank);
-    if ((sf_is_float(lhs->dtype) || sf_is_float(rhs->dtype)) && !sf_is_float(dtype))
-        return SF_OP_FAIL(op, diag, "a product of floats cannot be %s", sf_dtype_get(dtype)->name);
+    SF_TRY(sf_check_product(op, dtype, diag));
     SF_TRY(check_numbers(op, SF_CONV_LHS_BATCH, SF_CONV_LHS_FEATURE, SF_CONV_LHS_SPATIAL,
                          "the input", diag));
     SF_TRY(check_numbers(op, SF_CONV_RHS_INPUT, SF_CONV_RHS_OUTPUT, SF_CONV_RHS_SPATIAL,
@@ -275,7 +274,6 @@ typedef struct group {
 typedef struct job {
     conv c;
     sf_arena *arena;
-    bool real;
     sf_dtype sum; /* type of the sums */
     const sf_type *lhs_type, *rhs_type, *out_type;
     const sf_word *lhs, *rhs;
@@ -392,22 +390,24 @@ static int64_t visible_element(const job *j, const int64_t *at, int64_t *kernel,
 static void sum_position(const job *j, int64_t batch, int64_t nvisible, const int64_t *kernel,
                          const int64_t *element, sf_word *sums)
 {
-    int64_t depth = j->lhs_type->dims[j->c.lhs_feature];
+    int64_t depth = j->lhs_type->dims[j->c.lhs_feature], parts = sf_parts_of(j->sum);
     for (int g = 0; g < j->ngroups; g++) {
         const group *now = &j->groups[g];
         for (int64_t v = 0; v < nvisible; v++) {
-            const sf_word *x = j->lhs + (now->batches[batch] * j->lhs_area + element[v]) * depth;
-            const sf_word *weights = j->rhs + kernel[v] * j->channels * j->features + now->first;
+            int64_t x = (now->batches[batch] * j->lhs_area + element[v]) * depth;
+            int64_t weights = kernel[v] * j->channels * j->features + now->first;
             for (int64_t i = 0; i < j->channels; i++)
-                sf_words_add_scaled(j->sum, now->count, x[now->channels[i]],
-                                    weights + i * j->features, sums + now->first);
+                sf_words_add_scaled(j->sum, now->count, j->lhs + (x + now->channels[i]) * parts,
+                                    j->rhs + (weights + i * j->features) * parts,
+                                    sums + now->first * parts);
         }
     }
 }
 
 static sf_word *sum_all(const job *j)
 {
-    sf_word *sums = SF_ARRAY(j->arena, j->batch * j->out_area * j->features, sf_word);
+    int parts = sf_parts_of(j->sum);
+    sf_word *sums = SF_ARRAY(j->arena, j->batch * j->out_area * j->features * parts, sf_word);
     int64_t *kernel = SF_ARRAY(j->arena, j->rhs_area, int64_t);
     int64_t *element = SF_ARRAY(j->arena, j->rhs_area, int64_t);
     int64_t at[SF_MAX_RANK] = {0}, sizes[SF_MAX_RANK];
@@ -417,7 +417,7 @@ static sf_word *sum_all(const job *j)
         int64_t nvisible = visible_element(j, at, kernel, element);
         for (int64_t b = 0; b < j->batch; b++)
             sum_position(j, b, nvisible, kernel, element,
-                         sums + (b * j->out_area + x) * j->features);
+                         sums + (b * j->out_area + x) * j->features * parts);
         sf_next_index(j->c.spatial, sizes, at);
     }
     return sums;
@@ -449,12 +449,12 @@ static void store_sums(const job *j, sf_word *sums, sf_tensor *out)
         dims[i] = j->out_type->dims[order[i]];
         back[order[i]] = i;
     }
-    sf_words_store(out, j->real, sf_words_transpose(j->arena, sums, rank, dims, back));
+    sf_words_store(out, sf_words_transpose(j->arena, sums, sf_parts_of(j->sum), rank, dims, back));
 }
 
 static sf_status eval_piece(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
-    job j = {.c = conv_of(op), .arena = &eval->scratch, .real = sf_is_float(op->out[0]->dtype)};
+    job j = {.c = conv_of(op), .arena = &eval->scratch};
     j.sum = sf_product_dtype(eval, op->out[0]->dtype);
     j.lhs_type = in[0].type, j.rhs_type = in[1].type, j.out_type = out->type;
     j.lhs_area = area_of_dims(j.lhs_type, j.c.spatial, j.c.lhs_at);
@@ -466,16 +466,16 @@ static sf_status eval_piece(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     if (!look_up_windows(&j, in, out) || !look_up_groups(&j, op, in, out))
         return fail_conv_halo(eval, op);
 
-    int rank = j.lhs_type->rank, order[SF_MAX_RANK];
+    int rank = j.lhs_type->rank, parts = sf_parts_of(j.sum), order[SF_MAX_RANK];
     order[0] = j.c.lhs_batch;
     order[rank - 1] = j.c.lhs_feature;
     spatial_order(j.c.lhs_at, j.c.spatial, 1, order);
-    j.lhs = sf_words_transpose(j.arena, sf_words_load(j.arena, &in[0], j.real), rank,
+    j.lhs = sf_words_transpose(j.arena, sf_words_load(j.arena, &in[0], j.sum), parts, rank,
                                j.lhs_type->dims, order);
     order[rank - 2] = j.c.rhs_input;
     order[rank - 1] = j.c.rhs_output;
     spatial_order(j.c.rhs_at, j.c.spatial, 0, order);
-    j.rhs = sf_words_transpose(j.arena, sf_words_load(j.arena, &in[1], j.real), rank,
+    j.rhs = sf_words_transpose(j.arena, sf_words_load(j.arena, &in[1], j.sum), parts, rank,
                                j.rhs_type->dims, order);
     store_sums(&j, sum_all(&j), out);
     return SF_OK;

@@ -1,6 +1,7 @@
 /* Ops that change the type of the elements, or their precision. */
 #include <math.h>
 
+#include "op/complex.h"
 #include "op/util.h"
 
 /* The declared result, which is the only place that says the type of its elements. */
@@ -58,7 +59,8 @@ static void convert_from_float(const sf_tensor *in, sf_tensor *out)
 static void convert_from_integer(const sf_tensor *in, sf_tensor *out)
 {
     sf_dtype from = in->type->dtype, to = out->type->dtype;
-    bool to_float = sf_is_float(to), wide = sf_dtype_get(from)->bits > 32 && to != SF_F64;
+    bool to_float = sf_is_inexact(to);
+    bool wide = sf_dtype_get(from)->bits > 32 && sf_part_of(to) != SF_F64;
     if (to_float && !wide) { /* every such integer is a double, or f64 rounds it only once */
         convert_from_float(in, out);
         return;
@@ -78,12 +80,24 @@ static void convert_from_integer(const sf_tensor *in, sf_tensor *out)
     }
 }
 
+static void convert_complex(const sf_tensor *in, sf_tensor *out)
+{
+    sf_complex values[CHUNK];
+    for (int64_t first = 0; first < out->type->count; first += CHUNK) {
+        int64_t left = out->type->count - first, count = left < CHUNK ? left : CHUNK;
+        sf_complex_load(in->type->dtype, in->data, first, count, values);
+        sf_complex_store(out->type->dtype, out->data, first, count, values);
+    }
+}
+
 /* Floats become integers by truncation, within the range of the type; NaN becomes 0. Integers wrap.
- * Anything but zero is true. */
+ * Anything but zero is true. Of a complex number the real part is taken. */
 static sf_status eval_convert(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     (void)eval, (void)op;
-    if (sf_is_float(in->type->dtype))
+    if (sf_is_complex(in->type->dtype))
+        convert_complex(in, out);
+    else if (sf_is_float(in->type->dtype))
         convert_from_float(in, out);
     else
         convert_from_integer(in, out);
@@ -160,22 +174,25 @@ static void factors_bitcast_convert(const sf_op *op, sf_factoring *out)
             sf_factor_whole(out, tensor, shared, types[tensor]->dims[shared]);
 }
 
-/* The first of the narrow elements holds the lowest bits of the wide one, as XLA has it. */
+/* The first of the narrow elements holds the lowest bits of the wide one, as XLA has it. So the bits of a
+ * complex number are those of its parts, one behind the other. */
 static sf_status eval_bitcast_convert(sf_eval *eval, const sf_op *op, const sf_tensor *in,
                                       sf_tensor *out)
 {
     (void)eval, (void)op;
-    sf_dtype from = in->type->dtype, to = out->type->dtype;
+    sf_dtype from = sf_part_of(in->type->dtype), to = sf_part_of(out->type->dtype);
     int from_bits = sf_dtype_get(from)->bits, to_bits = sf_dtype_get(to)->bits;
-    int64_t ratio = bitcast_ratio(in->type, out->type);
+    int64_t count = out->type->count * sf_parts_of(out->type->dtype);
     if (from_bits > to_bits) {
-        for (int64_t i = 0; i < out->type->count; i++) {
+        int64_t ratio = from_bits / to_bits;
+        for (int64_t i = 0; i < count; i++) {
             uint64_t bits = sf_load_bits(from, in->data, i / ratio);
             sf_store_bits(to, out->data, i, bits >> (i % ratio * to_bits));
         }
         return SF_OK;
     }
-    for (int64_t i = 0; i < out->type->count; i++) {
+    int64_t ratio = to_bits / from_bits;
+    for (int64_t i = 0; i < count; i++) {
         uint64_t bits = 0;
         for (int64_t k = 0; k < ratio; k++)
             bits |= sf_load_bits(from, in->data, i * ratio + k) << (k * from_bits);

@@ -166,12 +166,26 @@ static void place_text(const sf_type *type, int64_t flat, char *text, size_t siz
 static void element_text(const sf_tensor *tensor, int64_t index, char *text, size_t size)
 {
     sf_dtype dtype = tensor->type->dtype;
-    if (sf_is_float(dtype))
+    if (sf_is_complex(dtype))
+        snprintf(text, size, "(%.17g, %.17g)", sf_get_f64(tensor, index),
+                 sf_load_f64(sf_part_of(dtype), tensor->data, 2 * index + 1));
+    else if (sf_is_float(dtype))
         snprintf(text, size, "%.17g", sf_get_f64(tensor, index));
     else if (sf_is_unsigned(dtype))
         snprintf(text, size, "%" PRIu64, sf_load_bits(dtype, tensor->data, index));
     else
         snprintf(text, size, "%" PRId64, sf_get_i64(tensor, index));
+}
+
+/* Complex numbers are as close as their parts are. */
+static bool check_holds(const struct check *check, const sf_tensor *in, int64_t index)
+{
+    sf_dtype dtype = in[0].type->dtype;
+    int parts = sf_parts_of(dtype);
+    for (int part = 0; part < parts; part++)
+        if (!check->holds(sf_part_of(dtype), in[0].data, in[1].data, parts * index + part))
+            return false;
+    return true;
 }
 
 static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *check,
@@ -180,13 +194,13 @@ static sf_status eval_check(sf_eval *eval, const sf_op *op, const struct check *
     const sf_type *type = in[0].type;
     int64_t wrong = 0, first = 0;
     for (int64_t i = type->count - 1; i >= 0; i--)
-        if (!check->holds(type->dtype, in[0].data, in[1].data, i)) {
+        if (!check_holds(check, in, i)) {
             wrong++;
             first = i;
         }
     if (wrong == 0)
         return SF_OK;
-    char place[400], actual[40], expected[40];
+    char place[400], actual[80], expected[80];
     place_text(type, first, place, sizeof place);
     element_text(&in[0], first, actual, sizeof actual);
     element_text(&in[1], first, expected, sizeof expected);

@@ -97,8 +97,7 @@ static sf_status infer_dot(const sf_op *op, const sf_type **out, sf_diag *diag)
 
     /* The result may be wider than the operands: which type is the program's choice. */
     sf_dtype dtype = op->out ? op->out[0]->dtype : lhs->dtype;
-    if ((sf_is_float(lhs->dtype) || sf_is_float(rhs->dtype)) && !sf_is_float(dtype))
-        return SF_OP_FAIL(op, diag, "a product of floats cannot be %s", sf_dtype_get(dtype)->name);
+    SF_TRY(sf_check_product(op, dtype, diag));
     out[0] = sf_type_get(op->pool, dtype, rank, dims);
     return out[0] ? SF_OK : SF_OP_FAIL(op, diag, "the result is too large");
 }
@@ -136,7 +135,7 @@ static void factors_dot(const sf_op *op, sf_factoring *out)
 
 static double flops_dot(const sf_op *op)
 {
-    double count = 2 * (double)op->out[0]->count;
+    double count = sf_flops_product(op) * (double)op->out[0]->count;
     sf_ints contracting = sf_op_ints(op, SF_DOT_LHS_CONTRACTING);
     for (int i = 0; i < contracting.count; i++)
         count *= (double)op->in[0]->dims[contracting.at[i]];
@@ -167,8 +166,8 @@ static sf_status eval_dot(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
     const sf_type *lhs = in[0].type, *rhs = in[1].type;
     if (lhs->count == 0 || rhs->count == 0)
         return SF_OK; /* empty, or sums of nothing */
-    bool real = sf_is_float(op->out[0]->dtype);
     sf_dtype sum = sf_product_dtype(eval, op->out[0]->dtype);
+    int parts = sf_parts_of(sum); /* words of an element */
     sf_arena *arena = &eval->scratch;
     sf_mark mark = sf_arena_mark(arena);
 
@@ -184,18 +183,19 @@ static sf_status eval_dot(sf_eval *eval, const sf_op *op, const sf_tensor *in, s
     int64_t batch = product_of_dims(lhs, nbatch, left), m = product_of_dims(lhs, nm, left + nbatch);
     int64_t k = product_of_dims(lhs, nk, left + nbatch + nm),
             n = product_of_dims(rhs, nn, right + nbatch + nk);
-    sf_word *a = sf_words_load(arena, &in[0], real), *b = sf_words_load(arena, &in[1], real);
-    a = sf_words_transpose(arena, a, lhs->rank, lhs->dims, left);
-    b = sf_words_transpose(arena, b, rhs->rank, rhs->dims, right);
+    sf_word *a = sf_words_load(arena, &in[0], sum), *b = sf_words_load(arena, &in[1], sum);
+    a = sf_words_transpose(arena, a, parts, lhs->rank, lhs->dims, left);
+    b = sf_words_transpose(arena, b, parts, rhs->rank, rhs->dims, right);
 
     /* Row by row of the result; each element sums over k in order. */
-    sf_word *sums = SF_ARRAY(arena, batch * m * n, sf_word);
+    sf_word *sums = SF_ARRAY(arena, batch * m * n * parts, sf_word);
     for (int64_t row = 0; row < batch * m; row++) {
-        const sf_word *rows = b + row / m * k * n;
+        const sf_word *rows = b + row / m * k * n * parts;
         for (int64_t i = 0; i < k; i++)
-            sf_words_add_scaled(sum, n, a[row * k + i], rows + i * n, sums + row * n);
+            sf_words_add_scaled(sum, n, a + (row * k + i) * parts, rows + i * n * parts,
+                                sums + row * n * parts);
     }
-    sf_words_store(&out[0], real, sums);
+    sf_words_store(&out[0], sums);
     sf_arena_reset(arena, mark);
     return SF_OK;
 }

@@ -4,7 +4,9 @@
 #include "op/pointwise.h"
 
 #define NUMBERS (SF_FLOATS | SF_INTEGERS)
+#define FIELDS (NUMBERS | SF_COMPLEXES)
 #define ALL (NUMBERS | SF_BOOLEANS)
+#define EVERY (ALL | SF_COMPLEXES)
 #define LOGICAL (SF_INTEGERS | SF_BOOLEANS)
 
 /* Whether the order of two operands matters. */
@@ -119,33 +121,57 @@ static double logistic_of(double x)
 /* A quotient of integers is not linear in the dividend. */
 static int linear_divide(const sf_op *op, uint32_t masks[])
 {
-    return sf_is_float(op->in[0]->dtype) ? sf_linear_first(op, masks) : 0;
+    return sf_is_inexact(op->in[0]->dtype) ? sf_linear_first(op, masks) : 0;
 }
 
 SF_REAL_LOOP(real_is_finite, SF_ONE_OPERAND, isfinite(x) != 0)
 SF_POINTWISE_DEF(IS_FINITE, is_finite, "stablehlo", "is_finite", "is-finite", 1, false, NULL,
-                 "Whether an element is neither infinite nor NaN.", SF_FLOATS, true, real_is_finite,
-                 NULL)
+                 "Whether an element is neither infinite nor NaN.", SF_FLOATS, SF_OUT_TRUTH,
+                 real_is_finite, NULL, NULL)
 
-SF_UNARY(ABS, abs, "stablehlo", "abs", "abs", NUMBERS, NULL, fabs(x), absolute(dtype, x),
-         "The absolute value.")
-SF_REAL_UNARY(CBRT, cbrt, "stablehlo", "cbrt", "cbrt", cbrt(x), "The cube root.")
+SF_REAL_LOOP(real_real, SF_ONE_OPERAND, x)
+SF_COMPLEX_LOOP(complex_real, SF_ONE_OPERAND, x)
+SF_POINTWISE_DEF(REAL, real, "stablehlo", "real", "real", 1, false, sf_linear_first,
+                 "The real part.", SF_FIELDS, SF_OUT_PART, real_real, complex_real, NULL)
+
+SF_REAL_LOOP(real_imag, SF_ONE_OPERAND, ((void)x, 0))
+SF_COMPLEX_LOOP(complex_imag, SF_ONE_OPERAND, sf_complex_make(sf_complex_imag(x), 0))
+SF_POINTWISE_DEF(IMAG, imag, "stablehlo", "imag", "imag", 1, false, sf_linear_first,
+                 "The imaginary part.", SF_FIELDS, SF_OUT_PART, real_imag, complex_imag, NULL)
+
+SF_COMPLEX_LOOP(complex_complex, SF_TWO_OPERANDS,
+                sf_complex_make(sf_complex_real(x), sf_complex_real(y)))
+SF_POINTWISE_DEF(COMPLEX, complex, "stablehlo", "complex", "complex", 2, false, sf_linear_all,
+                 "The complex number with these parts, the real one first.", SF_FLOATS,
+                 SF_OUT_COMPLEX, NULL, complex_complex, NULL)
+
+SF_REAL_LOOP(real_abs, SF_ONE_OPERAND, fabs(x))
+SF_COMPLEX_LOOP(complex_abs, SF_ONE_OPERAND, sf_complex_abs(x))
+SF_INTEGER_LOOP(integer_abs, SF_ONE_OPERAND, absolute(dtype, x))
+SF_POINTWISE_DEF(ABS, abs, "stablehlo", "abs", "abs", 1, false, NULL,
+                 "The absolute value; that of a complex number is real.", FIELDS, SF_OUT_PART,
+                 real_abs, complex_abs, integer_abs)
+SF_FIELD_UNARY(CBRT, cbrt, "stablehlo", "cbrt", "cbrt", cbrt(x), sf_complex_pow(x, 1.0 / 3),
+               "The cube root.")
 SF_REAL_UNARY(CEIL, ceil, "stablehlo", "ceil", "ceil", ceil(x), "The nearest integer above.")
-SF_REAL_UNARY(COSINE, cosine, "stablehlo", "cosine", "cosine", cos(x), "The cosine.")
+SF_FIELD_UNARY(COSINE, cosine, "stablehlo", "cosine", "cosine", cos(x), sf_complex_cos(x),
+               "The cosine.")
 SF_BITS_UNARY(COUNT_LEADING_ZEROS, count_leading_zeros, "stablehlo", "count_leading_zeros",
               "count-leading-zeros", SF_INTEGERS, leading_zeros(dtype, x),
               "The number of zero bits above the highest one bit.")
-SF_REAL_UNARY(EXPONENTIAL, exponential, "stablehlo", "exponential", "exponential", exp(x),
-              "The exponential function.")
-SF_REAL_UNARY(EXPONENTIAL_MINUS_ONE, exponential_minus_one, "stablehlo", "exponential_minus_one",
-              "exponential-minus-one", expm1(x), "The exponential function minus one.")
+SF_FIELD_UNARY(EXPONENTIAL, exponential, "stablehlo", "exponential", "exponential", exp(x),
+               sf_complex_exp(x), "The exponential function.")
+SF_FIELD_UNARY(EXPONENTIAL_MINUS_ONE, exponential_minus_one, "stablehlo", "exponential_minus_one",
+               "exponential-minus-one", expm1(x), sf_complex_expm1(x),
+               "The exponential function minus one.")
 SF_REAL_UNARY(FLOOR, floor, "stablehlo", "floor", "floor", floor(x), "The nearest integer below.")
-SF_REAL_UNARY(LOG, log, "stablehlo", "log", "log", log(x), "The natural logarithm.")
-SF_REAL_UNARY(LOG_PLUS_ONE, log_plus_one, "stablehlo", "log_plus_one", "log-plus-one", log1p(x),
-              "The natural logarithm of one plus the element.")
-SF_REAL_UNARY(LOGISTIC, logistic, "stablehlo", "logistic", "logistic", logistic_of(x),
-              "The logistic function, 1 / (1 + exp(-x)).")
-SF_UNARY(NEGATE, negate, "stablehlo", "negate", "negate", NUMBERS, sf_linear_first, -x, 0 - U(x),
+SF_FIELD_UNARY(LOG, log, "stablehlo", "log", "log", log(x), sf_complex_log(x),
+               "The natural logarithm.")
+SF_FIELD_UNARY(LOG_PLUS_ONE, log_plus_one, "stablehlo", "log_plus_one", "log-plus-one", log1p(x),
+               sf_complex_log1p(x), "The natural logarithm of one plus the element.")
+SF_FIELD_UNARY(LOGISTIC, logistic, "stablehlo", "logistic", "logistic", logistic_of(x),
+               sf_complex_logistic(x), "The logistic function, 1 / (1 + exp(-x)).")
+SF_UNARY(NEGATE, negate, "stablehlo", "negate", "negate", FIELDS, sf_linear_first, -x, -x, 0 - U(x),
          "The element with the opposite sign.")
 SF_BITS_UNARY(NOT, not, "stablehlo", "not", "not", LOGICAL, dtype == SF_PRED ? !x : ~x,
               "The complement, bit by bit.")
@@ -155,36 +181,45 @@ SF_REAL_UNARY(ROUND_NEAREST_AFZ, round_nearest_afz, "stablehlo", "round_nearest_
               "round-nearest-afz", round(x), "The nearest integer, halves away from zero.")
 SF_REAL_UNARY(ROUND_NEAREST_EVEN, round_nearest_even, "stablehlo", "round_nearest_even",
               "round-nearest-even", rint(x), "The nearest integer, halves to the even one.")
-SF_REAL_UNARY(RSQRT, rsqrt, "stablehlo", "rsqrt", "rsqrt", 1 / sqrt(x),
-              "The reciprocal of the square root.")
-SF_UNARY(SIGN, sign, "stablehlo", "sign", "sign", NUMBERS, NULL, sign_of(x), sign_of_int(dtype, x),
-         "Minus one, zero or one by the sign of the element; NaN and zeros stay as they are.")
-SF_REAL_UNARY(SINE, sine, "stablehlo", "sine", "sine", sin(x), "The sine.")
-SF_REAL_UNARY(SQRT, sqrt, "stablehlo", "sqrt", "sqrt", sqrt(x), "The square root.")
-SF_REAL_UNARY(TAN, tan, "stablehlo", "tan", "tan", tan(x), "The tangent.")
-SF_REAL_UNARY(TANH, tanh, "stablehlo", "tanh", "tanh", tanh(x), "The hyperbolic tangent.")
+SF_FIELD_UNARY(RSQRT, rsqrt, "stablehlo", "rsqrt", "rsqrt", 1 / sqrt(x), sf_complex_rsqrt(x),
+               "The reciprocal of the square root.")
+SF_UNARY(
+    SIGN, sign, "stablehlo", "sign", "sign", FIELDS, NULL, sign_of(x), sf_complex_sign(x),
+    sign_of_int(dtype, x),
+    "Minus one, zero or one by the sign of the element; NaN and zeros stay as they are. A complex "
+    "number divided by its absolute value.")
+SF_FIELD_UNARY(SINE, sine, "stablehlo", "sine", "sine", sin(x), sf_complex_sin(x), "The sine.")
+SF_FIELD_UNARY(SQRT, sqrt, "stablehlo", "sqrt", "sqrt", sqrt(x), sf_complex_sqrt(x),
+               "The square root.")
+SF_FIELD_UNARY(TAN, tan, "stablehlo", "tan", "tan", tan(x), sf_complex_tan(x), "The tangent.")
+SF_FIELD_UNARY(TANH, tanh, "stablehlo", "tanh", "tanh", tanh(x), sf_complex_tanh(x),
+               "The hyperbolic tangent.")
 
-SF_BINARY(ADD, add, "stablehlo", "add", "add", ALL, COMMUTING, sf_linear_all, x + y, U(x) + U(y),
-          "The sum.")
+SF_BINARY(ADD, add, "stablehlo", "add", "add", EVERY, COMMUTING, sf_linear_all, x + y, x + y,
+          U(x) + U(y), "The sum.")
 SF_BITS_BINARY(AND, and, "stablehlo", "and", "and", LOGICAL, COMMUTING, (x & y),
                "The conjunction, bit by bit.")
 SF_REAL_BINARY(ATAN2, atan2, "stablehlo", "atan2", "atan2", atan2(x, y),
                "The angle of the point (y, x) with the first axis.")
-SF_BINARY(DIVIDE, divide, "stablehlo", "divide", "divide", NUMBERS, ORDERED, linear_divide, x / y,
-          quotient_of(dtype, x, y), "The quotient; that of integers is rounded towards zero.")
-SF_BINARY(MAXIMUM, maximum, "stablehlo", "maximum", "maximum", ALL, COMMUTING, NULL,
-          sf_maximum(x, y), less_than(dtype, x, y) ? y : x, "The larger one; NaN if either is.")
-SF_BINARY(MINIMUM, minimum, "stablehlo", "minimum", "minimum", ALL, COMMUTING, NULL,
-          sf_minimum(x, y), less_than(dtype, x, y) ? x : y, "The smaller one; NaN if either is.")
-SF_BINARY(MULTIPLY, multiply, "stablehlo", "multiply", "multiply", ALL, COMMUTING, sf_linear_each,
-          (x * y), U(x) * U(y), "The product.")
+SF_BINARY(DIVIDE, divide, "stablehlo", "divide", "divide", FIELDS, ORDERED, linear_divide, x / y,
+          sf_complex_div(x, y), quotient_of(dtype, x, y),
+          "The quotient; that of integers is rounded towards zero.")
+SF_ORDERED_BINARY(MAXIMUM, maximum, "stablehlo", "maximum", "maximum", ALL, COMMUTING,
+                  sf_maximum(x, y), less_than(dtype, x, y) ? y : x,
+                  "The larger one; NaN if either is.")
+SF_ORDERED_BINARY(MINIMUM, minimum, "stablehlo", "minimum", "minimum", ALL, COMMUTING,
+                  sf_minimum(x, y), less_than(dtype, x, y) ? x : y,
+                  "The smaller one; NaN if either is.")
+SF_BINARY(MULTIPLY, multiply, "stablehlo", "multiply", "multiply", EVERY, COMMUTING, sf_linear_each,
+          (x * y), sf_complex_mul(x, y), U(x) * U(y), "The product.")
 SF_BITS_BINARY(OR, or, "stablehlo", "or", "or", LOGICAL, COMMUTING, x | y,
                "The disjunction, bit by bit.")
-SF_BINARY(POWER, power, "stablehlo", "power", "power", NUMBERS, ORDERED, NULL, pow(x, y),
-          power_of(dtype, x, y), "The first operand raised to the power of the second.")
-SF_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, ORDERED, NULL,
-          fmod(x, y), remainder_of_ints(dtype, x, y),
-          "The remainder of the division; it has the sign of the dividend.")
+SF_BINARY(POWER, power, "stablehlo", "power", "power", FIELDS, ORDERED, NULL, pow(x, y),
+          sf_complex_pow(x, y), power_of(dtype, x, y),
+          "The first operand raised to the power of the second.")
+SF_ORDERED_BINARY(REMAINDER, remainder, "stablehlo", "remainder", "remainder", NUMBERS, ORDERED,
+                  fmod(x, y), remainder_of_ints(dtype, x, y),
+                  "The remainder of the division; it has the sign of the dividend.")
 SF_BITS_BINARY(SHIFT_LEFT, shift_left, "stablehlo", "shift_left", "shift-left", SF_INTEGERS,
                ORDERED, shift_left(dtype, x, y), "The bits moved up by the second operand.")
 SF_BITS_BINARY(SHIFT_RIGHT_ARITHMETIC, shift_right_arithmetic, "stablehlo",
@@ -194,7 +229,7 @@ SF_BITS_BINARY(SHIFT_RIGHT_ARITHMETIC, shift_right_arithmetic, "stablehlo",
 SF_BITS_BINARY(SHIFT_RIGHT_LOGICAL, shift_right_logical, "stablehlo", "shift_right_logical",
                "shift-right-logical", SF_INTEGERS, ORDERED, shift_right(dtype, x, y),
                "The bits moved down by the second operand, zeros above them.")
-SF_BINARY(SUBTRACT, subtract, "stablehlo", "subtract", "subtract", NUMBERS, ORDERED, sf_linear_all,
-          x - y, U(x) - U(y), "The difference.")
+SF_BINARY(SUBTRACT, subtract, "stablehlo", "subtract", "subtract", FIELDS, ORDERED, sf_linear_all,
+          x - y, x - y, U(x) - U(y), "The difference.")
 SF_BITS_BINARY(XOR, xor, "stablehlo", "xor", "xor", LOGICAL, COMMUTING, x ^ y,
                "The exclusive or, bit by bit.")

@@ -29,7 +29,9 @@ struct sf_eval {
 /* The type that a running sum of such elements is kept in. */
 static inline sf_dtype sf_sum_dtype(const sf_eval *eval, sf_dtype dtype)
 {
-    return sf_is_float(dtype) && !eval->literal ? SF_F64 : dtype;
+    if (eval->literal || !sf_is_inexact(dtype))
+        return dtype;
+    return sf_is_complex(dtype) ? SF_C128 : SF_F64;
 }
 
 /* The same for sums of products, which hardware keeps in 32 bits at least. */

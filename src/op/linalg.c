@@ -87,10 +87,10 @@ static sf_status eval_cholesky(sf_eval *eval, const sf_op *op, const sf_tensor *
     const sf_type *type = in[0].type;
     int64_t n = type->dims[type->rank - 1], count = batch_count(type);
     bool lower = sf_op_int(op, CHOLESKY_LOWER, 0) != 0;
-    sf_word *words = sf_words_load(&eval->scratch, &in[0], true);
+    sf_word *words = sf_words_load(&eval->scratch, &in[0], SF_F64);
     for (int64_t b = 0; b < count; b++)
         factorize_matrix(words + b * n * n, n, lower ? n : 1, lower ? 1 : n);
-    sf_words_store(out, true, words);
+    sf_words_store(out, words);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
 }
@@ -209,14 +209,14 @@ static sf_status eval_solve(sf_eval *eval, const sf_op *op, const sf_tensor *in,
     int64_t n = a->dims[a->rank - 1], rows = b->dims[b->rank - 2], columns = b->dims[b->rank - 1];
     /* x a = b is a^T x^T = b^T, so a is seen transposed when one of the two asks for it. */
     bool flipped = is_transposed(op) == left;
-    const sf_word *t = sf_words_load(&eval->scratch, &in[0], true);
-    sf_word *x = sf_words_load(&eval->scratch, &in[1], true);
+    const sf_word *t = sf_words_load(&eval->scratch, &in[0], SF_F64);
+    sf_word *x = sf_words_load(&eval->scratch, &in[1], SF_F64);
     for (int64_t m = 0, count = batch_count(b); m < count; m++)
         for (int64_t i = 0; i < (left ? columns : rows); i++)
             substitute_column(t + m * n * n, n, flipped ? 1 : n, flipped ? n : 1, lower != flipped,
                               unit, x + m * rows * columns + i * (left ? 1 : columns),
                               left ? columns : 1);
-    sf_words_store(out, true, x);
+    sf_words_store(out, x);
     sf_arena_reset(&eval->scratch, mark);
     return SF_OK;
 }

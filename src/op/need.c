@@ -59,6 +59,8 @@ static double scratch_need(const sf_op *op)
 {
     double in = count_elements(op->noperands, op->in), out = count_elements(op->nresults, op->out);
     double words = sizeof(sf_word) * (in + out);
+    if (op->nresults > 0)
+        words *= sf_parts_of(op->out[0]->dtype);
     switch (op->def->id) {
     case SF_OP_CONVOLUTION: /* as they come, and in order */
         return 2 * words + sizeof(int64_t) * windows_of_conv(op);

@@ -81,9 +81,10 @@ static void result_steps(const sf_op *op, const sf_type *input, int64_t *steps)
 static void reduce_row(sf_monoid monoid, sf_dtype dtype, int64_t count, const sf_word *row,
                        int64_t step, sf_word *result)
 {
-    if (monoid != SF_MONOID_ADD || (sf_is_float(dtype) && dtype != SF_F64)) {
+    if (monoid != SF_MONOID_ADD || (sf_is_inexact(dtype) && dtype != SF_F64)) {
+        int parts = sf_parts_of(dtype);
         for (int64_t i = 0; i < count; i++)
-            result[i * step] = sf_words_combine(monoid, dtype, result[i * step], row[i]);
+            sf_words_combine(monoid, dtype, result + i * step * parts, row + i * parts);
     } else if (!sf_is_float(dtype)) {
         for (int64_t i = 0; i < count; i++)
             result[i * step].integer += row[i].integer;
@@ -116,14 +117,14 @@ static void reduce_by_monoid(sf_eval *eval, const sf_op *op, sf_monoid monoid, c
     sf_arena *arena = &eval->scratch;
     sf_dtype dtype = sf_sum_dtype(eval, in[0].type->dtype);
     const sf_type *type = in[0].type;
-    bool real = sf_is_float(type->dtype);
-    sf_word start = *sf_words_load(arena, &in[1], real);
+    int parts = sf_parts_of(dtype); /* words of an element */
+    sf_word *start = sf_words_load(arena, &in[1], dtype);
     if (!has_first(op, &in[0]))
-        start = sf_monoid_identity(monoid, type->dtype);
-    sf_word *words = sf_words_load(arena, &in[0], real);
-    sf_word *results = SF_ARRAY(arena, out->type->count, sf_word);
-    for (int64_t i = 0; i < out->type->count; i++)
-        results[i] = start;
+        sf_words_identity(monoid, type->dtype, start);
+    sf_word *words = sf_words_load(arena, &in[0], dtype);
+    sf_word *results = SF_ARRAY(arena, out->type->count * parts, sf_word);
+    for (int64_t i = 0; i < out->type->count * parts; i++)
+        results[i] = start[i % parts];
 
     int64_t steps[SF_MAX_RANK], index[SF_MAX_RANK] = {0};
     int outer = type->rank - 1;
@@ -136,10 +137,10 @@ static void reduce_by_monoid(sf_eval *eval, const sf_op *op, sf_monoid monoid, c
         int64_t to = 0;
         for (int d = 0; d < outer; d++)
             to += index[d] * steps[d];
-        reduce_row(monoid, dtype, row, words + at, row_step, results + to);
+        reduce_row(monoid, dtype, row, words + at * parts, row_step, results + to * parts);
         sf_next_index(outer, type->dims, index);
     }
-    sf_words_store(out, real, results);
+    sf_words_store(out, results);
 }
 
 static sf_status reduce_by_region(sf_eval *eval, const sf_op *op, const sf_tensor *in,

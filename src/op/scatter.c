@@ -187,10 +187,10 @@ typedef struct combining {
 static void combine_update_row(void *context, const sf_copy_list *list, int64_t to, int64_t from)
 {
     const combining *c = context;
-    for (int64_t k = 0; k < list->count; k++) {
-        sf_word *result = &c->result[to + list->to[k]];
-        *result = sf_words_combine(c->monoid, c->dtype, *result, c->updates[from + list->from[k]]);
-    }
+    int parts = sf_parts_of(c->dtype);
+    for (int64_t k = 0; k < list->count; k++)
+        sf_words_combine(c->monoid, c->dtype, c->result + (to + list->to[k]) * parts,
+                         c->updates + (from + list->from[k]) * parts);
 }
 
 typedef struct applying {
@@ -317,15 +317,14 @@ static void scatter_words(sf_eval *eval, windows *w, sf_monoid monoid, const sf_
                           sf_tensor *out)
 {
     sf_dtype dtype = out->type->dtype;
-    bool real = sf_is_float(dtype);
     combining c = {.monoid = monoid, .dtype = sf_sum_dtype(eval, dtype)};
-    c.result = sf_words_load(&eval->scratch, operand, real);
-    c.updates = sf_words_load(&eval->scratch, w->updates, real);
+    c.result = sf_words_load(&eval->scratch, operand, dtype);
+    c.updates = sf_words_load(&eval->scratch, w->updates, dtype);
     if (!holds_first(&w->indexing, w->op, w->indices))
         for (int64_t i = 0; i < out->type->count; i++)
-            c.result[i] = sf_monoid_identity(monoid, dtype);
+            sf_words_identity(monoid, dtype, c.result + i * sf_parts_of(dtype));
     each_window(eval, w, combine_update_row, &c);
-    sf_words_store(out, real, c.result);
+    sf_words_store(out, c.result);
 }
 
 static sf_status eval_scatter(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)

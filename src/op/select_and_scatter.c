@@ -70,6 +70,9 @@ static sf_status infer_select_and_scatter(const sf_op *op, const sf_type **out, 
     sf_ints sizes = sf_op_ints(op, SF_SELECT_AND_SCATTER_SIZES);
     if (source->dtype != operand->dtype || source->rank != operand->rank)
         return SF_OP_FAIL(op, diag, "operand and source differ in rank or element type");
+    if (sf_is_complex(operand->dtype))
+        return SF_OP_FAIL(op, diag, "not defined on elements of type %s",
+                          sf_dtype_get(operand->dtype)->name);
     if (init->rank != 0 || init->dtype != operand->dtype)
         return SF_OP_FAIL(op, diag, "the initial value is no scalar of the operand's type %s",
                           sf_dtype_get(operand->dtype)->name);
@@ -191,8 +194,7 @@ static sf_status keeps_selected(job *j, int64_t selected, int64_t next, bool *ou
 static sf_status scatter_source(job *j, int64_t place, int64_t source)
 {
     if (j->known) {
-        j->result[place] =
-            sf_words_combine(j->monoid, j->dtype, j->result[place], j->source[source]);
+        sf_words_combine(j->monoid, j->dtype, &j->result[place], &j->source[source]);
         return SF_OK;
     }
     sf_body_set(&j->scatter, 0, j->out, place);
@@ -266,7 +268,6 @@ static void prepare_job(job *j)
 {
     sf_arena *arena = &j->eval->scratch;
     int64_t count = j->out->type->count;
-    bool real = sf_is_float(j->dtype);
     if (!j->known) {
         j->select = sf_body_new(j->eval, j->op, SELECT_REGION, 1, 1);
         j->scatter = sf_body_new(j->eval, j->op, SCATTER_REGION, 1, 1);
@@ -275,10 +276,10 @@ static void prepare_job(job *j)
             sf_body_get(&j->scatter, 0, j->out, i);
         return;
     }
-    j->operand = sf_words_load(arena, &j->in[OPERAND], real);
-    j->source = sf_words_load(arena, &j->in[SOURCE], real);
+    j->operand = sf_words_load(arena, &j->in[OPERAND], j->dtype);
+    j->source = sf_words_load(arena, &j->in[SOURCE], j->dtype);
     j->result = SF_ARRAY(arena, count, sf_word);
-    sf_word init = *sf_words_load(arena, &j->in[INIT], real);
+    sf_word init = *sf_words_load(arena, &j->in[INIT], j->dtype);
     for (int64_t i = 0; i < count; i++)
         j->result[i] = init;
 }
@@ -297,7 +298,7 @@ static sf_status run_job(job *j)
         sf_next_index(source->rank, source->dims, at);
     }
     if (j->known)
-        sf_words_store(j->out, sf_is_float(j->dtype), j->result);
+        sf_words_store(j->out, j->result);
     return SF_OK;
 }
 

@@ -202,7 +202,7 @@ static sf_status iota_eval(sf_eval *eval, const sf_op *op, const sf_tensor *in, 
     sf_span span = sf_tensor_span(out, dim);
     for (int64_t i = 0; i < type->dims[dim]; i++) {
         int64_t number = sf_span_global(span, i);
-        if (sf_is_float(type->dtype))
+        if (sf_is_inexact(type->dtype))
             sf_store_f64(type->dtype, numbers.data, i, (double)number);
         else
             sf_store_i64(type->dtype, numbers.data, i, number);
@@ -355,15 +355,15 @@ static sf_status reshape_eval(sf_eval *eval, const sf_op *op, const sf_tensor *i
         memcpy(out->data, in[0].data, (size_t)sf_type_bytes(piece));
         return SF_OK;
     }
-    int64_t index[SF_MAX_RANK] = {0}, flat = 0;
+    int64_t index[SF_MAX_RANK] = {0}, flat = 0, bytes = sf_dtype_get(piece->dtype)->bytes;
     do {
         int64_t global = 0;
         for (int d = 0; d < piece->rank; d++)
             global = global * whole->dims[d] + sf_span_global(sf_tensor_span(out, d), index[d]);
         int64_t place = place_in_list(&in[0], op->in[0], global);
         if (place >= 0)
-            sf_store_bits(piece->dtype, out->data, flat,
-                          sf_load_bits(piece->dtype, in[0].data, place));
+            memcpy((char *)out->data + flat * bytes, (const char *)in[0].data + place * bytes,
+                   (size_t)bytes);
         flat++;
     } while (sf_next_index(piece->rank, piece->dims, index));
     return SF_OK;

@@ -213,6 +213,9 @@ static sf_status top_k_infer(const sf_op *op, const sf_type **out, sf_diag *diag
     int64_t k = sf_op_int(op, TOP_K, 0), dims[SF_MAX_RANK];
     if (in->rank == 0)
         return SF_OP_FAIL(op, diag, "the operand must have a dimension");
+    if (sf_is_complex(in->dtype))
+        return SF_OP_FAIL(op, diag, "not defined on elements of type %s",
+                          sf_dtype_get(in->dtype)->name);
     if (k < 0 || k > in->dims[in->rank - 1])
         return SF_OP_FAIL(op, diag, "the first %" PRId64 " of %" PRId64 " elements", k,
                           in->dims[in->rank - 1]);

@@ -181,16 +181,20 @@ static double log_gamma(double x)
 #define CHLO(ID, symbol, HLO, FORMULA, DOC)                                                        \
     SF_REAL_UNARY(ID, symbol, "chlo", #symbol, HLO, FORMULA, DOC)
 
-CHLO(ACOS, acos, "acos", acos(x), "The inverse of the cosine.")
-CHLO(ACOSH, acosh, "acosh", acosh(x), "The inverse of the hyperbolic cosine.")
-CHLO(ASIN, asin, "asin", asin(x), "The inverse of the sine.")
-CHLO(ASINH, asinh, "asinh", asinh(x), "The inverse of the hyperbolic sine.")
-CHLO(ATAN, atan, NULL, atan(x), "The inverse of the tangent.")
-CHLO(ATANH, atanh, "atanh", atanh(x), "The inverse of the hyperbolic tangent.")
+/* On complex numbers, too. */
+#define CHLO_FIELD(ID, symbol, HLO, FORMULA, DOC)                                                  \
+    SF_FIELD_UNARY(ID, symbol, "chlo", #symbol, HLO, FORMULA, sf_complex_##FORMULA, DOC)
+
+CHLO_FIELD(ACOS, acos, "acos", acos(x), "The inverse of the cosine.")
+CHLO_FIELD(ACOSH, acosh, "acosh", acosh(x), "The inverse of the hyperbolic cosine.")
+CHLO_FIELD(ASIN, asin, "asin", asin(x), "The inverse of the sine.")
+CHLO_FIELD(ASINH, asinh, "asinh", asinh(x), "The inverse of the hyperbolic sine.")
+CHLO_FIELD(ATAN, atan, NULL, atan(x), "The inverse of the tangent.")
+CHLO_FIELD(ATANH, atanh, "atanh", atanh(x), "The inverse of the hyperbolic tangent.")
 CHLO(BESSEL_I1E, bessel_i1e, NULL, bessel_i1e(x),
      "The modified Bessel function of the first kind and order one, times exp(-|x|).")
-SF_REAL_UNARY(CHLO_TAN, chlo_tan, "chlo", "tan", NULL, tan(x), "The tangent.")
-CHLO(COSH, cosh, "cosh", cosh(x), "The hyperbolic cosine.")
+SF_FIELD_UNARY(CHLO_TAN, chlo_tan, "chlo", "tan", NULL, tan(x), sf_complex_tan(x), "The tangent.")
+CHLO_FIELD(COSH, cosh, "cosh", cosh(x), "The hyperbolic cosine.")
 CHLO(DIGAMMA, digamma, NULL, digamma(x), "The derivative of the logarithm of the gamma function.")
 CHLO(ERF, erf, "erf", erf(x), "The error function.")
 CHLO(ERF_INV, erf_inv, NULL, erf_inv(x), "The inverse of the error function.")
@@ -198,9 +202,9 @@ CHLO(ERFC, erfc, NULL, erfc(x), "One minus the error function.")
 CHLO(LGAMMA, lgamma, NULL, log_gamma(x), "The logarithm of the absolute gamma function.")
 SF_REAL_BINARY(POLYGAMMA, polygamma, "chlo", "polygamma", NULL, polygamma(x, y),
                "The derivative of digamma of the order that the first operand says.")
-CHLO(SINH, sinh, "sinh", sinh(x), "The hyperbolic sine.")
-SF_UNARY(SQUARE, square, "chlo", "square", NULL, SF_FLOATS | SF_INTEGERS, NULL, (x * x),
-         (uint64_t)x *(uint64_t)x, "The element times itself.")
+CHLO_FIELD(SINH, sinh, "sinh", sinh(x), "The hyperbolic sine.")
+SF_UNARY(SQUARE, square, "chlo", "square", NULL, SF_FIELDS | SF_INTEGERS, NULL, (x * x),
+         sf_complex_mul(x, x), (uint64_t)x *(uint64_t)x, "The element times itself.")
 SF_REAL_BINARY(ZETA, zeta, "chlo", "zeta", NULL, zeta(x, y), "The Hurwitz zeta function.")
 
 /* The next number of the type itself, so it works on bit patterns. They are sign and magnitude, and

@@ -49,8 +49,8 @@ bool sf_keeps_sums(sf_dtype from, sf_dtype to)
         return true;
     if (a->class == SF_BOOLEAN || b->class == SF_BOOLEAN)
         return false;
-    bool floats = a->class == SF_FLOAT && b->class == SF_FLOAT;
-    bool integers = a->class != SF_FLOAT && b->class != SF_FLOAT;
+    bool floats = sf_is_inexact(from) && sf_is_inexact(to);
+    bool integers = !sf_is_inexact(from) && !sf_is_inexact(to);
     return floats || (integers && b->bits <= a->bits);
 }
 
@@ -61,6 +61,25 @@ int sf_linear_each(const sf_op *op, uint32_t masks[])
         if (sf_keeps_sums(op->in[i]->dtype, op->out[0]->dtype))
             masks[count++] = UINT32_C(1) << i;
     return count;
+}
+
+sf_status sf_check_product(const sf_op *op, sf_dtype dtype, sf_diag *diag)
+{
+    for (int i = 0; i < 2; i++) {
+        sf_dtype operand = op->in[i]->dtype;
+        if (sf_is_complex(operand) && !sf_is_complex(dtype))
+            return SF_OP_FAIL(op, diag, "a product of complex numbers cannot be %s",
+                              sf_dtype_get(dtype)->name);
+        if (sf_is_float(operand) && !sf_is_inexact(dtype))
+            return SF_OP_FAIL(op, diag, "a product of floats cannot be %s",
+                              sf_dtype_get(dtype)->name);
+    }
+    return SF_OK;
+}
+
+double sf_flops_product(const sf_op *op)
+{
+    return sf_is_complex(op->out[0]->dtype) ? 8 : 2;
 }
 
 double sf_flops_pointwise(const sf_op *op)

@@ -20,10 +20,17 @@ int sf_linear_first(const sf_op *op, uint32_t masks[]); /* {0} */
 int sf_linear_all(const sf_op *op, uint32_t masks[]);   /* all operands together */
 int sf_linear_each(const sf_op *op, uint32_t masks[]);  /* {0}, {1}: a product */
 
-/* Whether a sum of numbers of one type, as a number of another, is the sum of those. Between floats it
- * is, up to rounding. Between integers only where no bits are added: a sum that wrapped in the narrow
+/* Whether a sum of numbers of one type, as a number of another, is the sum of those. Between floats and
+ * complex numbers it is, up to rounding. Between integers only where no bits are added: a sum that wrapped in the narrow
  * type is a different number in a wide one. */
 bool sf_keeps_sums(sf_dtype from, sf_dtype to);
+
+/* Of a product of the first two operands: that its elements can be of the type. */
+sf_status sf_check_product(const sf_op *op, sf_dtype dtype, sf_diag *diag);
+
+/* What one term of a sum of products takes: a multiplication and an addition, of complex numbers four of
+ * each. */
+double sf_flops_product(const sf_op *op);
 
 /* One operation per element of the first result. */
 double sf_flops_pointwise(const sf_op *op);

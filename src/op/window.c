@@ -131,15 +131,14 @@ typedef struct job {
     sf_run *runs[SF_MAX_RANK];    /* [result position]: what its window sees, in the piece */
     int64_t window;               /* positions in a window */
     const sf_word *words;         /* of the operand */
-    sf_word init;
+    const sf_word *init;
 } job;
 
 /* What a window with that many padded positions starts from: the initial value, combined with itself
  * once for each of them. For the other monoids that changes nothing. */
-static sf_word fold_padding(const job *j, int64_t padded)
+static sf_word pad_word(const job *j, sf_word start, int64_t padded)
 {
-    bool real = sf_is_float(j->dtype);
-    sf_word start = j->init;
+    bool real = sf_is_inexact(j->dtype);
     if (padded == 0)
         return start;
     if (j->monoid == SF_MONOID_ADD && real && start.real != 0)
@@ -156,28 +155,46 @@ static sf_word fold_padding(const job *j, int64_t padded)
     return start;
 }
 
-static sf_word fold_window_row(const job *j, sf_word sum, const sf_word *row, int64_t count,
-                               int64_t step)
+static void fold_padding(const job *j, int64_t padded, sf_word *sum)
 {
-    if (j->monoid != SF_MONOID_ADD || (sf_is_float(j->dtype) && j->dtype != SF_F64)) {
+    int parts = sf_parts_of(j->dtype);
+    if (parts == 1 || j->monoid == SF_MONOID_ADD) {
+        for (int p = 0; p < parts; p++)
+            sum[p] = pad_word(j, j->init[p], padded);
+        return;
+    }
+    sf_word base[2] = {j->init[0], j->init[1]};
+    sum[0] = base[0];
+    sum[1] = base[1];
+    for (; padded > 0; padded >>= 1) {
+        if (padded & 1)
+            sf_words_multiply(j->dtype, sum, base, sum);
+        sf_words_multiply(j->dtype, base, base, base);
+    }
+}
+
+static void fold_window_row(const job *j, sf_word *sum, const sf_word *row, int64_t count,
+                            int64_t step)
+{
+    int parts = sf_parts_of(j->dtype);
+    if (j->monoid != SF_MONOID_ADD || (sf_is_inexact(j->dtype) && j->dtype != SF_F64)) {
         for (int64_t i = 0; i < count; i++)
-            sum = sf_words_combine(j->monoid, j->dtype, sum, row[i * step]);
+            sf_words_combine(j->monoid, j->dtype, sum, row + i * step * parts);
     } else if (sf_is_float(j->dtype)) {
         for (int64_t i = 0; i < count; i++)
-            sum.real += row[i * step].real;
+            sum->real += row[i * step].real;
     } else {
         for (int64_t i = 0; i < count; i++)
-            sum.integer += row[i * step].integer;
+            sum->integer += row[i * step].integer;
     }
-    return sum;
 }
 
 /* Folds the window of result position `at`. Only dimensions in which it sees several elements are
  * looped over, so that the innermost loop is a long one. */
-static sf_word fold_window(const job *j, const int64_t *at)
+static void fold_window(const job *j, const int64_t *at, sf_word *sum)
 {
     int64_t counts[SF_MAX_RANK], steps[SF_MAX_RANK], index[SF_MAX_RANK] = {0};
-    int64_t seen = 1, start = 0;
+    int64_t seen = 1, start = 0, parts = sf_parts_of(j->dtype);
     int rank = 0;
     for (int d = 0; d < j->rank; d++) {
         sf_run run = j->runs[d][at[d]];
@@ -188,18 +205,19 @@ static sf_word fold_window(const job *j, const int64_t *at)
             steps[rank++] = run.step * j->strides[d];
         }
     }
-    sf_word sum = fold_padding(j, j->window - seen);
+    fold_padding(j, j->window - seen, sum);
     if (seen == 0)
-        return sum;
-    if (rank == 0)
-        return fold_window_row(j, sum, j->words + start, 1, 0);
+        return;
+    if (rank == 0) {
+        fold_window_row(j, sum, j->words + start * parts, 1, 0);
+        return;
+    }
     do {
         int64_t offset = start;
         for (int d = 0; d < rank - 1; d++)
             offset += index[d] * steps[d];
-        sum = fold_window_row(j, sum, j->words + offset, counts[rank - 1], steps[rank - 1]);
+        fold_window_row(j, sum, j->words + offset * parts, counts[rank - 1], steps[rank - 1]);
     } while (sf_next_index(rank - 1, counts, index));
-    return sum;
 }
 
 static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_tensor *in,
@@ -207,7 +225,6 @@ static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_ten
 {
     sf_arena *arena = &eval->scratch;
     const sf_type *type = out->type;
-    bool real = sf_is_float(type->dtype);
     job j = {.monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY),
              .dtype = sf_sum_dtype(eval, type->dtype),
              .rank = type->rank};
@@ -224,15 +241,16 @@ static sf_status fold_window_monoid(sf_eval *eval, const sf_op *op, const sf_ten
                 return fail_window_halo(eval, op);
         }
     }
-    j.words = sf_words_load(arena, &in[0], real);
-    j.init = *sf_words_load(arena, &in[1], real);
-    sf_word *results = SF_ARRAY(arena, type->count, sf_word);
+    int parts = sf_parts_of(type->dtype); /* words of an element */
+    j.words = sf_words_load(arena, &in[0], type->dtype);
+    j.init = sf_words_load(arena, &in[1], type->dtype);
+    sf_word *results = SF_ARRAY(arena, type->count * parts, sf_word);
     int64_t at[SF_MAX_RANK] = {0};
     for (int64_t i = 0; i < type->count; i++) {
-        results[i] = fold_window(&j, at);
+        fold_window(&j, at, results + i * parts);
         sf_next_index(type->rank, type->dims, at);
     }
-    sf_words_store(out, real, results);
+    sf_words_store(out, results);
     return SF_OK;
 }
 

@@ -221,7 +221,7 @@ static bool cook_sequence(cook *k, int axis)
     uint32_t tokens = SF_NONE;
     for (uint32_t i = k->graph->top->narguments; i-- > 0;)
         if (k->graph->arguments[i].role == SF_ROLE_BATCH && type_of_weight(k, i)->rank >= 2 &&
-            !sf_is_float(type_of_weight(k, i)->dtype))
+            !sf_is_inexact(type_of_weight(k, i)->dtype))
             tokens = i;
     if (tokens == SF_NONE)
         return refuse_recipe(k, "no batch argument holds tokens, integers of shape [batch, token]");

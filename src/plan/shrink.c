@@ -242,7 +242,7 @@ static const sf_attr *cut_constant(shrinker *s, const sf_dense *dense, const sf_
 
 static const sf_attr *count_again(const shrinker *s, const sf_counted *counted, const sf_type *type)
 {
-    double number[1]; /* room for one element of any type */
+    double number[SF_ELEMENT_BYTES / sizeof(double)];
     int64_t count = sf_count_dims(new_type(s, counted->value), counted->dims);
     sf_store_f64(type->dtype, number, 0, (double)count);
     return sf_attr_dense(s->to->pool, type, true, number);

@@ -88,21 +88,22 @@ sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node)
     const sf_type *type = sf_type_get(p->pool, view->dtype, view->rank, view->dims);
     sf_view copy = sf_view_whole(add_buffer(l, sf_type_bytes(type), inst, SF_NONE), type);
     sf_loop *loop = SF_NEW(&p->arena, sf_loop);
-    sf_view from = sf_view_squeeze(view), to = sf_view_squeeze(&copy);
+    sf_view raw = sf_view_raw(view), raw_copy = sf_view_raw(&copy);
+    sf_view from = sf_view_squeeze(&raw), to = sf_view_squeeze(&raw_copy);
     loop->rank = from.rank ? from.rank : 1;
     loop->dims[0] = 1;
     loop->accesses = SF_ARRAY(&p->arena, 2, sf_access);
     loop->naccesses = 2;
-    loop->accesses[0].dtype = loop->accesses[1].dtype = view->dtype;
+    loop->accesses[0].dtype = loop->accesses[1].dtype = raw.dtype;
     for (int i = 0; i < from.rank; i++) {
         loop->dims[i] = from.dims[i];
         loop->accesses[0].strides[i] = from.strides[i];
         loop->accesses[1].strides[i] = to.strides[i];
     }
-    sf_vclass class = sf_vclass_of(view->dtype);
+    sf_vclass class = sf_vclass_of(raw.dtype);
     loop->steps = SF_ARRAY(&p->arena, 2, sf_loop_step);
-    loop->steps[0] = (sf_loop_step){.kind = SF_STEP_LOAD, .class = class, .dtype = view->dtype};
-    loop->steps[1] = (sf_loop_step){.kind = SF_STEP_STORE, .class = class, .dtype = view->dtype};
+    loop->steps[0] = (sf_loop_step){.kind = SF_STEP_LOAD, .class = class, .dtype = raw.dtype};
+    loop->steps[1] = (sf_loop_step){.kind = SF_STEP_STORE, .class = class, .dtype = raw.dtype};
     loop->steps[1].access = 1;
     loop->nsteps = 2;
     loop->nregisters = 1;
@@ -110,8 +111,8 @@ sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node)
     loop->is_wide[0] = class == SF_VF64 || class == SF_VI64;
     count_domain(loop, false);
     p->insts[inst].loop = loop;
-    p->insts[inst].in = sf_arena_copy(&p->arena, view, sizeof *view);
-    p->insts[inst].out = sf_arena_copy(&p->arena, &copy, sizeof copy);
+    p->insts[inst].in = sf_arena_copy(&p->arena, &raw, sizeof raw);
+    p->insts[inst].out = sf_arena_copy(&p->arena, &raw_copy, sizeof raw_copy);
     p->insts[inst].nin = p->insts[inst].nout = 1;
     return copy;
 }

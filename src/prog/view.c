@@ -116,6 +116,31 @@ static void slice_view(const sf_op *op, const sf_view *operand, sf_view *out)
     }
 }
 
+/* Every other float, from the first or from the second on. */
+static void part_view(const sf_view *operand, int part, sf_view *out)
+{
+    *out = *operand;
+    if (!sf_is_complex(operand->dtype))
+        return;
+    out->dtype = sf_part_of(operand->dtype);
+    out->offset = 2 * operand->offset + part;
+    for (int i = 0; i < out->rank; i++)
+        out->strides[i] *= 2;
+}
+
+sf_view sf_view_raw(const sf_view *view)
+{
+    sf_view out = *view;
+    if (view->dtype == SF_C64)
+        out.dtype = SF_S64;
+    if (view->dtype != SF_C128)
+        return out;
+    part_view(view, 0, &out);
+    out.dims[out.rank] = 2;
+    out.strides[out.rank++] = 1;
+    return out;
+}
+
 bool sf_is_view_op(const sf_node *node)
 {
     switch (node->def->id) {
@@ -124,6 +149,8 @@ bool sf_is_view_op(const sf_node *node)
     case SF_OP_BROADCAST_IN_DIM:
     case SF_OP_SLICE:
     case SF_OP_REVERSE:
+    case SF_OP_REAL: /* of complex numbers: import knows the parts of others */
+    case SF_OP_IMAG:
         return true;
     default:
         return false;
@@ -148,6 +175,10 @@ bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out)
         return true;
     case SF_OP_SLICE:
         slice_view(op, operand, out);
+        return true;
+    case SF_OP_REAL:
+    case SF_OP_IMAG:
+        part_view(operand, op->def->id == SF_OP_IMAG, out);
         return true;
     case SF_OP_REVERSE: {
         sf_ints dims = sf_op_ints(op, SF_REVERSE_DIMENSIONS);

@@ -24,11 +24,16 @@ int64_t sf_view_count(const sf_view *view);
 bool sf_view_is_contiguous(const sf_view *view);
 
 /* What the op makes of its first operand's view, where no element has to move: reshape (where the
- * strides allow it), transpose, broadcast_in_dim, slice, reverse. False for all others. */
+ * strides allow it), transpose, broadcast_in_dim, slice, reverse, and the parts of complex numbers. False
+ * for all others. */
 bool sf_view_of_op(const sf_op *op, const sf_view *operand, sf_view *out);
 
 /* Whether the node is one of those. */
 bool sf_is_view_op(const sf_node *node);
+
+/* The same bytes as elements that a loop can move: complex numbers are integers as wide as they are, or
+ * pairs of floats along one more dimension. */
+sf_view sf_view_raw(const sf_view *view);
 
 /* Drops dimensions of size 1. */
 sf_view sf_view_squeeze(const sf_view *view);

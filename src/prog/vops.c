@@ -142,10 +142,11 @@ static bool compare_op(const sf_node *node, const sf_dtype_info *info, sf_vop *o
 }
 
 /* Registers hold floats narrower than a float as such: all of them but the scales, whose products fall
- * below its range and are no zeros. */
+ * below its range and are no zeros. Complex numbers are no registers. */
 static bool fits_registers(sf_dtype dtype)
 {
-    return dtype == SF_PRED || (sf_dtype_get(dtype)->bits >= 8 && dtype != SF_F8E8M0FNU);
+    return dtype == SF_PRED ||
+           (sf_dtype_get(dtype)->bits >= 8 && dtype != SF_F8E8M0FNU && !sf_is_complex(dtype));
 }
 
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)

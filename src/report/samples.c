@@ -179,7 +179,10 @@ bool sf_sample(const sf_opdef *def, sf_buf *step, const char **use)
 void sf_sample_pointwise(const sf_opdef *def, sf_dtype dtype, sf_buf *step)
 {
     const char *type = sf_dtype_get(dtype)->name;
-    bool predicate = def->id == SF_OP_IS_FINITE;
+    const char *made = def->id == SF_OP_IS_FINITE ? "i1" : type;
+    sf_dtype complex;
+    if (def->id == SF_OP_COMPLEX && sf_complex_of(dtype, &complex))
+        made = sf_dtype_get(complex)->name;
     sf_buf arguments = {0}, use = {0}, operands = {0}, types = {0}, result = {0};
     for (int i = 0; i < def->min_operands; i++) {
         const char *comma = i ? ", " : "";
@@ -187,7 +190,7 @@ void sf_sample_pointwise(const sf_opdef *def, sf_dtype dtype, sf_buf *step)
         sf_buf_printf(&operands, "%s%%a%d", comma, i);
         sf_buf_printf(&types, "%stensor<3x4x%s>", comma, type);
     }
-    sf_buf_printf(&result, "tensor<3x4x%s>", predicate ? "i1" : type);
+    sf_buf_printf(&result, "tensor<3x4x%s>", made);
     sf_buf_printf(&use, "%%r = \"%s.%s\"(%s) : (%s) -> %s", def->dialect, def->name, operands.text,
                   types.text, result.text);
     put_step(step, arguments.text, use.text, "%r", result.text);

@@ -14,7 +14,7 @@ static void count_amount(sf_data *data)
         const sf_type *type = sf_data_type(data, i);
         if (!data->wanted[i] || type->rank == 0)
             continue;
-        if (!sf_is_float(type->dtype) && type->rank == 2 && !data->counts_tokens) {
+        if (!sf_is_inexact(type->dtype) && type->rank == 2 && !data->counts_tokens) {
             data->counts_tokens = true;
             data->amount = type->count;
         } else if (data->amount == 0) {

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "train/data_kind.h"
 
-/* Synthetic numbers: floats of the standard normal distribution, integers from 0 to self->below - 1. */
+/* Synthetic numbers: floats, and parts of complex numbers, of the standard normal distribution, integers from 0 to self->below - 1. */
 struct synthetic {
     int64_t below;
 };
@@ -21,12 +21,13 @@ static sf_status fill_synthetic(sf_data *data, int64_t number, const sf_tensor *
         const sf_tensor *to = &arguments[i];
         if (!data->wanted[i])
             continue;
-        bool is_float = sf_is_float(to->type->dtype);
-        for (int64_t k = 0; k < to->type->count; k++, next++) {
-            if (is_float)
-                sf_store_f64(to->type->dtype, to->data, k, sf_draw_normal(&draw, next, 0));
+        sf_dtype dtype = sf_part_of(to->type->dtype);
+        int64_t count = to->type->count * sf_parts_of(to->type->dtype);
+        for (int64_t k = 0; k < count; k++, next++) {
+            if (sf_is_float(dtype))
+                sf_store_f64(dtype, to->data, k, sf_draw_normal(&draw, next, 0));
             else
-                sf_store_i64(to->type->dtype, to->data, k,
+                sf_store_i64(dtype, to->data, k,
                              (int64_t)(sf_draw_bits(&draw, next) % (uint64_t)self->below));
         }
     }

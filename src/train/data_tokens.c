@@ -52,7 +52,7 @@ static int64_t value_at(const struct tokens *tokens, enum use use, int64_t start
 /* False when the token is too large for the type. */
 static bool store_token(const sf_tensor *to, int64_t index, int64_t value)
 {
-    if (sf_is_float(to->type->dtype))
+    if (sf_is_inexact(to->type->dtype))
         sf_store_f64(to->type->dtype, to->data, index, (double)value);
     else
         sf_store_i64(to->type->dtype, to->data, index, value);
@@ -142,8 +142,8 @@ static sf_status find_argument_uses(sf_data *data, struct tokens *tokens, sf_dia
         nlabels = nids = 1;
     }
     if (nids != 1 || nlabels > 1 || shape->count == 0 ||
-        sf_is_float(sf_data_type(data, ids[0])->dtype) ||
-        (nlabels > 0 && sf_is_float(sf_data_type(data, labels)->dtype)))
+        sf_is_inexact(sf_data_type(data, ids[0])->dtype) ||
+        (nlabels > 0 && sf_is_inexact(sf_data_type(data, labels)->dtype)))
         return fail_shape(data, diag);
     tokens->row = shape->dims[shape->rank - 1];
     data->per_batch = shape->count / tokens->row;

@@ -44,19 +44,37 @@ static double draw_one(const struct recipe *recipe, const sf_draw *draw, uint64_
     return recipe->scale;
 }
 
+/* Of a complex number both parts are drawn, so that its absolute value has the spread that is asked for; a
+ * constant is real. */
+static void draw_complex(const struct recipe *recipe, const sf_draw *draw, uint64_t index,
+                         double out[2])
+{
+    bool is_constant = recipe->kind == SF_INIT_CONSTANT;
+    double scale = is_constant ? 1 : sqrt(0.5);
+    out[0] = scale * draw_one(recipe, draw, 2 * index);
+    out[1] = is_constant ? 0 : scale * draw_one(recipe, draw, 2 * index + 1);
+}
+
 void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
                   uint64_t seed, sf_runs runs, const sf_tensor *tensor)
 {
     enum { CHUNK = 256 };
     struct recipe recipe = recipe_of(graph, index, rule);
     sf_draw draw = sf_draw_of(seed, SF_DRAW_INIT, sf_hash_bytes(0, name, strlen(name)));
-    double values[CHUNK];
+    double values[2 * CHUNK];
+    sf_dtype part = sf_part_of(tensor->type->dtype);
+    int parts = sf_parts_of(tensor->type->dtype);
     while (sf_runs_next(&runs))
         for (int64_t at = 0; at < runs.count; at += CHUNK) {
             int64_t rest = runs.count - at, count = rest < CHUNK ? rest : CHUNK;
-            for (int64_t i = 0; i < count; i++)
-                values[i] = draw_one(&recipe, &draw, (uint64_t)(runs.global + at + i));
-            sf_store_f64s(tensor->type->dtype, tensor->data, runs.local + at, count, values);
+            for (int64_t i = 0; i < count; i++) {
+                uint64_t global = (uint64_t)(runs.global + at + i);
+                if (parts == 2)
+                    draw_complex(&recipe, &draw, global, values + 2 * i);
+                else
+                    values[i] = draw_one(&recipe, &draw, global);
+            }
+            sf_store_f64s(part, tensor->data, (runs.local + at) * parts, count * parts, values);
         }
 }
 
@@ -95,7 +113,7 @@ static void init_argument(const sf_pieces *pieces, uint32_t index, const char *n
 {
     const sf_graph *graph = pieces->graph;
     const sf_argument *argument = &graph->arguments[index];
-    if (argument->role != SF_ROLE_PARAM || !sf_is_float(piece->type->dtype)) {
+    if (argument->role != SF_ROLE_PARAM || !sf_is_inexact(piece->type->dtype)) {
         fill_other(argument, seed, piece);
         return;
     }

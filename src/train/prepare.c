@@ -68,12 +68,12 @@ static sf_status fill_prepared_argument(sf_training *run, uint32_t index, double
     sf_dtype dtype = to.type->dtype;
     int64_t whole = (int64_t)fmax(-0x1p62, fmin(0x1p62, value));
     for (int64_t i = 0; i < to.type->count; i++) {
-        if (sf_is_float(dtype))
+        if (sf_is_inexact(dtype))
             sf_store_f64(dtype, to.data, i, value);
         else
             sf_store_i64(dtype, to.data, i, whole);
     }
-    bool is_kept = to.type->count == 0 || sf_is_float(dtype) ||
+    bool is_kept = to.type->count == 0 || sf_is_inexact(dtype) ||
                    ((double)whole == value && sf_load_i64(dtype, to.data, 0) == whole);
     SF_TRY(sf_holder_give_back(&holder, index, run->diag));
     if (is_kept)

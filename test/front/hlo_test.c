@@ -480,7 +480,7 @@ static void test_several_errors(void **state)
                                 "  b = f32[4]{0} add(a, x)\n"
                                 "  c = f32[4]{0} add(x, nothing)\n"
                                 "  d = f32[4]{0} add(x, x), frobnicate=3\n"
-                                "  e = c64[4]{0} negate(x)\n"
+                                "  e = opaque[4]{0} negate(x)\n"
                                 "  f = f32[4]{0} after-all(x)\n"
                                 "  g = f32[3]{0} constant({..})\n"
                                 "  h = f32[2,2]{1,0} constant({ { 1, 2 },\n"
@@ -494,7 +494,7 @@ static void test_several_errors(void **state)
         "t.hlo:5:17: error: the opcode addd is not supported",
         "t.hlo:7:24: error: nothing is not defined before this",
         "t.hlo:8:28: error: the attribute frobnicate of add is not supported",
-        "t.hlo:9:7: error: the type c64 is not supported",
+        "t.hlo:9:7: error: the type opaque is not supported",
         "t.hlo:10:17: error: the opcode after-all is not supported",
         "t.hlo:11:27: error:",
         "t.hlo:13:11: error: expected 2 elements along dimension 1, found 1",

@@ -569,10 +569,10 @@ static const struct {
      "t.mlir:2:38: error: expected an integer or a boolean, found 'x'"},
     {"%0 = stablehlo.gather %a, %i : tensor<2xf32>", SF_EINPUT,
      "t.mlir:2:8: error: stablehlo.gather is only read in the form \"stablehlo.gather\"(...)"},
-    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xcomplex<f32>>", SF_EUNSUPPORTED,
-     "t.mlir:2:48: error: the type tensor<2xcomplex<f32>> is not supported\n  hint: split it into "
-     "a "
-     "real and an imaginary tensor before exporting"},
+    {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xcomplex<f16>>", SF_EUNSUPPORTED,
+     "t.mlir:2:48: error: the type tensor<2xcomplex<f16>> is not supported\n  hint: complex "
+     "numbers "
+     "have parts of f32 or f64"},
     {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xindex>", SF_EUNSUPPORTED,
      "t.mlir:2:48: error: the type tensor<2xindex> is not supported\n  hint: use i32 or i64"},
     {"%0 = stablehlo.convert %i : (tensor<i32>) -> tensor<2xf33>", SF_EINPUT,
@@ -634,10 +634,10 @@ static void test_several_mistakes(void **state)
 {
     (void)state;
     fixture f = read_text(
-        "func.func @main(%a: tensor<2xf32>, %z: tensor<2xcomplex<f32>>) -> tensor<2xf32> {\n"
+        "func.func @main(%a: tensor<2xf32>, %z: tensor<2xcomplex<f16>>) -> tensor<2xf32> {\n"
         "  %0 = stablehlo.bad %a : tensor<2xf32>\n"
         "  %1 = stablehlo.add %0, %0 : tensor<2xf32>\n"          /* poison: silent */
-        "  %2 = stablehlo.add %z, %z : tensor<2xcomplex<f32>>\n" /* said before */
+        "  %2 = stablehlo.add %z, %z : tensor<2xcomplex<f16>>\n" /* said before */
         "  %3 = stablehlo.reduce(%a init: %a) across dimensions = [0 : (tensor<2xf32>\n"
         "   reducer(%x: tensor<f32>, %y: tensor<f32>) {\n"
         "    stablehlo.return %x : tensor<f32>\n"
@@ -655,9 +655,8 @@ static void test_several_mistakes(void **state)
         "func.func @g( {\n  return\n}\n"
         "func.func @h(%a: tensor<f32>) -> tensor<f32> {\n  return %b : tensor<f32>\n}\n");
     static const char *const expected[] = {
-        "t.mlir:1:40: error: the type tensor<2xcomplex<f32>> is not supported\n  hint: split it "
-        "into a "
-        "real and an imaginary tensor before exporting",
+        "t.mlir:1:40: error: the type tensor<2xcomplex<f16>> is not supported\n  hint: complex "
+        "numbers have parts of f32 or f64",
         "t.mlir:2:8: error: unknown op stablehlo.bad",
         "t.mlir:5:61: error: expected ']', found ':'",
         "t.mlir:11:10: error: unknown op stablehlo.nothing",

@@ -302,7 +302,8 @@ static void test_bulk(void **state)
 {
     (void)state;
     enum { COUNT = 37 };
-    char from[8 * COUNT + 1], to[8 * COUNT + 1], one[8 * COUNT + 1];
+    char from[SF_ELEMENT_BYTES * COUNT + 1], to[SF_ELEMENT_BYTES * COUNT + 1];
+    char one[SF_ELEMENT_BYTES * COUNT + 1];
     uint64_t random = 3;
     for (int i = 0; i < SF_DTYPE_COUNT; i++) {
         sf_dtype dtype = (sf_dtype)i;
@@ -323,6 +324,35 @@ static void test_bulk(void **state)
         sf_store_f64s(dtype, to + 1, 1, COUNT - 2, reals);
         assert_memory_equal(to, one, sizeof to);
     }
+}
+
+/* A complex number is its two parts. */
+static void test_complex(void **state)
+{
+    (void)state;
+    static const sf_dtype types[] = {SF_C64, SF_C128}, parts[] = {SF_F32, SF_F64};
+    for (int i = 0; i < 2; i++) {
+        sf_dtype made;
+        assert_true(sf_is_complex(types[i]) && sf_is_inexact(types[i]) && !sf_is_float(types[i]));
+        assert_int_equal(sf_part_of(types[i]), parts[i]);
+        assert_int_equal(sf_parts_of(types[i]), 2);
+        assert_true(sf_complex_of(parts[i], &made));
+        assert_int_equal(made, types[i]);
+        assert_int_equal(sf_dtype_get(types[i])->bytes, 2 * sf_dtype_get(parts[i])->bytes);
+        double storage[4] = {7, 7, 7, 7};
+        sf_store_f64(types[i], storage, 1, 2.5);
+        assert_true(sf_load_f64(parts[i], storage, 2) == 2.5);
+        assert_true(sf_load_f64(parts[i], storage, 3) == 0);
+        sf_store_f64(parts[i], storage, 3, -4);
+        assert_true(sf_load_f64(types[i], storage, 1) == 2.5);
+        assert_int_equal(sf_load_i64(types[i], storage, 1), 2);
+    }
+    for (int i = 0; i < SF_DTYPE_COUNT; i++)
+        assert_true(sf_dtype_get((sf_dtype)i)->bytes <= SF_ELEMENT_BYTES);
+    sf_dtype made;
+    assert_false(sf_complex_of(SF_BF16, &made));
+    assert_int_equal(sf_part_of(SF_S8), SF_S8);
+    assert_int_equal(sf_parts_of(SF_S8), 1);
 }
 
 static void test_reduced_formats(void **state)
@@ -357,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_to_integers),
         cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_complex),
         cmocka_unit_test(test_reduced_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,30 @@ typedef struct sample {
     ", %p, %q : (tensor<" t ">, tensor<" t ">) -> tensor<i1> stablehlo.return %s : tensor<i1> }"
 
 static const sample samples[] = {
+    /* complex */
+    {"%a: tensor<4x6xf32>, %b: tensor<4x6xf32>", "%r = stablehlo.complex %a, %b : tensor<4x6xcomplex<f32>>", "tensor<4x6xcomplex<f32>>"},
+    {"%a: tensor<4x6xcomplex<f64>>", "%r = stablehlo.real %a : (tensor<4x6xcomplex<f64>>) -> tensor<4x6xf64>", "tensor<4x6xf64>"},
+    {"%a: tensor<4x6xcomplex<f32>>", "%r = stablehlo.imag %a : (tensor<4x6xcomplex<f32>>) -> tensor<4x6xf32>", "tensor<4x6xf32>"},
+    {"%a: tensor<4x6xf32>", "%r = stablehlo.imag %a : tensor<4x6xf32>", "tensor<4x6xf32>"},
+    {"%a: tensor<4x6xcomplex<f32>>", "%r = stablehlo.abs %a : (tensor<4x6xcomplex<f32>>) -> tensor<4x6xf32>", "tensor<4x6xf32>"},
+    {"%a: tensor<4x6xcomplex<f32>>, %b: tensor<4x6xcomplex<f32>>",
+     "%r = stablehlo.compare NE, %a, %b, FLOAT : (tensor<4x6xcomplex<f32>>, tensor<4x6xcomplex<f32>>) -> tensor<4x6xi1>", "tensor<4x6xi1>"},
+    {"%a: tensor<4x6xcomplex<f32>>", "%r = stablehlo.convert %a : (tensor<4x6xcomplex<f32>>) -> tensor<4x6xbf16>", "tensor<4x6xbf16>"},
+    {"%a: tensor<9xi64>", "%r = stablehlo.convert %a : (tensor<9xi64>) -> tensor<9xcomplex<f32>>", "tensor<9xcomplex<f32>>"},
+    {"%a: tensor<9xcomplex<f64>>", "%r = stablehlo.bitcast_convert %a : (tensor<9xcomplex<f64>>) -> tensor<9x2xcomplex<f32>>", "tensor<9x2xcomplex<f32>>"},
+    {"%a: tensor<9x16xi4>", "%r = stablehlo.bitcast_convert %a : (tensor<9x16xi4>) -> tensor<9xcomplex<f32>>", "tensor<9xcomplex<f32>>"},
+    {"", "%r = stablehlo.constant dense<[[(1.0, 2.0), (0x7F800000, -0.0)], [(3.5, 4.0), (5.0, 6.0)]]> : tensor<2x2xcomplex<f32>>", "tensor<2x2xcomplex<f32>>"},
+    {"", "%r = stablehlo.constant dense<(1.5, -2.5)> : tensor<6x4xcomplex<f64>>", "tensor<6x4xcomplex<f64>>"},
+    {"", "%r = stablehlo.constant dense<\"0x0000803F000000400000404000008040\"> : tensor<2xcomplex<f32>>", "tensor<2xcomplex<f32>>"},
+    {"", "%r = stablehlo.iota dim = 1 : tensor<4x6xcomplex<f32>>", "tensor<4x6xcomplex<f32>>"},
+    {"%a: tensor<4x6xcomplex<f32>>, %b: tensor<6x5xcomplex<f32>>",
+     "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x6xcomplex<f32>>, tensor<6x5xcomplex<f32>>) -> tensor<4x5xcomplex<f32>>", "tensor<4x5xcomplex<f32>>"},
+    {"%a: tensor<4x6xf32>, %b: tensor<6x5xcomplex<f32>>",
+     "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x5xcomplex<f32>>) -> tensor<4x5xcomplex<f32>>", "tensor<4x5xcomplex<f32>>"},
+    {"%a: tensor<4x6xcomplex<f32>>, %b: tensor<complex<f32>>",
+     "%r = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [1] : (tensor<4x6xcomplex<f32>>, tensor<complex<f32>>) -> tensor<4xcomplex<f32>>", "tensor<4xcomplex<f32>>"},
+    {"%a: tensor<4x6xcomplex<f64>>, %b: tensor<complex<f64>>",
+     "%r = stablehlo.reduce(%a init: %b) applies stablehlo.multiply across dimensions = [0] : (tensor<4x6xcomplex<f64>>, tensor<complex<f64>>) -> tensor<6xcomplex<f64>>", "tensor<6xcomplex<f64>>"},
     /* choose */
     {"%a: tensor<f32>, %b: tensor<4x6xf32>, %c: tensor<f32>",
      "%r = stablehlo.clamp %a, %b, %c : (tensor<f32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>", "tensor<4x6xf32>"},

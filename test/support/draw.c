@@ -35,10 +35,10 @@ void test_shuffle(test_case *c, int count, int64_t *values)
 
 sf_dtype test_dtype(test_case *c, int classes)
 {
-    static const sf_dtype common[] = {SF_F32, SF_F32, SF_F32, SF_BF16, SF_F16,
-                                      SF_F64, SF_S32, SF_S32, SF_U32,  SF_PRED};
+    static const sf_dtype common[] = {SF_F32, SF_F32, SF_F32, SF_BF16, SF_F16, SF_F64,
+                                      SF_S32, SF_S32, SF_U32, SF_PRED, SF_C64};
     for (;;) {
-        sf_dtype dtype = test_chance(c, 60) ? common[test_pick(c, 0, 9)]
+        sf_dtype dtype = test_chance(c, 60) ? common[test_pick(c, 0, 10)]
                                             : (sf_dtype)test_pick(c, 0, SF_DTYPE_COUNT - 1);
         if (classes >> sf_dtype_get(dtype)->class & 1)
             return dtype;
@@ -48,6 +48,11 @@ sf_dtype test_dtype(test_case *c, int classes)
 sf_dtype test_any_dtype(test_case *c)
 {
     return test_dtype(c, ~0);
+}
+
+sf_dtype test_ordered_dtype(test_case *c)
+{
+    return test_dtype(c, ~(1 << SF_COMPLEX));
 }
 
 sf_dtype test_index_dtype(test_case *c)
@@ -236,11 +241,12 @@ void test_close(test_case *c, sf_block *block, sf_block *outer, uint32_t count,
 
 static void fill_wild(test_random *random, sf_tensor tensor)
 {
-    sf_dtype dtype = tensor.type->dtype;
+    sf_dtype dtype = sf_part_of(tensor.type->dtype);
+    int64_t count = tensor.type->count * sf_parts_of(tensor.type->dtype);
     static const double reals[] = {
         0, -0.0, 1, -1, 0.5, (double)INFINITY, -(double)INFINITY, (double)NAN, 1e30, -1e30, 1e-40};
     static const int64_t integers[] = {0, 1, -1, 2, INT64_MAX, INT64_MIN, 31, 32, 63, 64};
-    for (int64_t i = 0; i < tensor.type->count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         int64_t kind = test_draw(random, 0, 9);
         if (kind < 2 && sf_is_float(dtype))
             sf_store_f64(dtype, tensor.data, i, reals[test_draw(random, 0, 10)]);
@@ -265,12 +271,13 @@ static void fill_wild(test_random *random, sf_tensor tensor)
 
 static void fill(test_random *random, sf_tensor tensor, test_range range)
 {
-    sf_dtype dtype = tensor.type->dtype;
+    sf_dtype dtype = sf_part_of(tensor.type->dtype);
+    int64_t count = tensor.type->count * sf_parts_of(tensor.type->dtype);
     if (range.wild) {
         fill_wild(random, tensor);
         return;
     }
-    for (int64_t i = 0; i < tensor.type->count; i++)
+    for (int64_t i = 0; i < count; i++)
         if (sf_is_float(dtype))
             sf_store_f64(dtype, tensor.data, i,
                          (double)test_draw(random, 64 * range.low, 64 * range.high) / 64);
@@ -439,8 +446,13 @@ static sf_value neighbour(test_case *c, const sf_type *type, test_range range, i
                                         .types = {type}})
             ->result;
     }
+    if (kind == 1 && class == SF_COMPLEX) {
+        const sf_type *parts = sf_type_with(c->pool, type, sf_part_of(type->dtype));
+        sf_value real = through(c, parts, range, depth), imag = through(c, parts, range, depth);
+        return test_binary(c, SF_OP_COMPLEX, real, imag);
+    }
     sf_value a = through(c, type, range, depth), b = through(c, type, range, depth);
-    if (kind == 2) {
+    if (kind == 2 || class == SF_COMPLEX) {
         sf_value which = through(c, sf_type_with(c->pool, type, SF_PRED), test_wild, depth);
         test_spec s = {
             .op = SF_OP_SELECT, .noperands = 3, .nresults = 1, .operands = {which, a, b}};
@@ -449,10 +461,22 @@ static sf_value neighbour(test_case *c, const sf_type *type, test_range range, i
     return test_binary(c, test_chance(c, 50) ? SF_OP_MAXIMUM : SF_OP_MINIMUM, a, b);
 }
 
+/* A part of complex numbers, where there are some with such parts. */
+static sf_value part_of(test_case *c, const sf_type *type, test_range range, int depth)
+{
+    sf_dtype dtype;
+    if (!sf_complex_of(type->dtype, &dtype) || c->block != c->graph->top)
+        return reversed(c, through(c, type, range, depth));
+    sf_value whole = through(c, sf_type_with(c->pool, type, dtype), range, depth);
+    return test_unary(c, test_chance(c, 50) ? SF_OP_REAL : SF_OP_IMAG, whole);
+}
+
 static sf_value through(test_case *c, const sf_type *type, test_range range, int depth)
 {
     if (depth == 0 || test_chance(c, 25))
         return leaf(c, type, range);
+    if (test_chance(c, 10))
+        return part_of(c, type, range, depth - 1);
     switch (test_pick(c, 0, c->only_views ? 5 : 6)) {
     case 0:
     case 1:
@@ -557,7 +581,7 @@ static sf_value largest(test_case *c, sf_value value)
 static sf_value onward(test_case *c, sf_value value)
 {
     const sf_type *type = sf_type_of(c->graph, value);
-    bool is_bool = type->dtype == SF_PRED;
+    bool is_bool = type->dtype == SF_PRED, is_complex = sf_is_complex(type->dtype);
     switch (test_pick(c, 0, 7)) {
     case 0:
         return turned(c, value);
@@ -569,9 +593,11 @@ static sf_value onward(test_case *c, sf_value value)
         return spread(c, value);
     case 4:
         return reshape(c, value, reshaped(c, type));
-    case 5:
-        return largest(c, value);
+    case 5: /* complex numbers have no largest; their parts are views */
+        return is_complex ? test_unary(c, SF_OP_IMAG, value) : largest(c, value);
     case 6:
+        if (is_complex)
+            return test_unary(c, SF_OP_REAL, value);
         return test_binary(c, SF_OP_MAXIMUM, value, test_operand(c, type, test_small));
     default:
         return test_unary(c, is_bool ? SF_OP_NOT : SF_OP_NEGATE, value);

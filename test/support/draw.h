@@ -12,7 +12,7 @@
 
 enum { TEST_MOST_ARGUMENTS = 64, TEST_MOST_RESULTS = 32 };
 
-/* What an argument may hold: numbers from a range, floats in steps of 1/64 and so with few digits; or any
+/* What an argument may hold: numbers from a range, floats and parts of complex numbers in steps of 1/64 and so with few digits; or any
  * bits at all, with many zeros, infinities, NaN and extremes. */
 typedef struct test_range {
     bool wild;
@@ -66,6 +66,7 @@ void test_shuffle(test_case *c, int count, int64_t *values);
 /* A type: common ones more often. `classes` is a set of bits 1 << sf_class. */
 sf_dtype test_dtype(test_case *c, int classes);
 sf_dtype test_any_dtype(test_case *c);
+sf_dtype test_ordered_dtype(test_case *c); /* any but complex numbers */
 sf_dtype test_index_dtype(test_case *c);
 
 /* Dimensions, with a product of c->most at most. */

@@ -18,7 +18,9 @@ static void product_types(test_case *c, sf_dtype *a, sf_dtype *b, sf_dtype *out)
     if (test_chance(c, 15))
         *b = test_dtype(c, 1 << sf_dtype_get(*a)->class);
     if (test_chance(c, 20))
-        *out = sf_is_float(*a) || sf_is_float(*b) ? SF_F32 : SF_S32;
+        *out = sf_is_complex(*a) ? SF_C64 : sf_is_float(*a) ? SF_F32 : SF_S32;
+    if (sf_is_complex(*a) && test_chance(c, 15))
+        *b = test_dtype(c, 1 << SF_FLOAT);
 }
 
 /* Of factors in [-2, 2]. */
@@ -189,6 +191,8 @@ static sf_opcode draw_monoid(test_case *c, sf_dtype dtype)
 {
     static const sf_opcode ops[] = {SF_OP_ADD, SF_OP_ADD, SF_OP_MAXIMUM, SF_OP_MINIMUM,
                                     SF_OP_AND, SF_OP_OR,  SF_OP_XOR,     SF_OP_MULTIPLY};
+    if (sf_is_complex(dtype))
+        return ops[test_chance(c, 70) ? 0 : 7];
     return ops[test_pick(c, 0, sf_is_float(dtype) ? 3 : 7)];
 }
 
@@ -226,7 +230,7 @@ static sf_block *strange_body(test_case *c, int count, const sf_dtype *dtypes)
 static test_range fold_range(test_case *c, sf_opcode op, sf_dtype dtype)
 {
     bool sums = op == SF_OP_ADD || op == SF_OP_MULTIPLY;
-    return sums && sf_is_float(dtype) ? test_small : test_chance(c, 40) ? test_wild : test_small;
+    return sums && sf_is_inexact(dtype) ? test_small : test_chance(c, 40) ? test_wild : test_small;
 }
 
 static test_tolerance fold_tolerance(sf_opcode op, sf_dtype dtype, double terms)
@@ -237,7 +241,8 @@ static test_tolerance fold_tolerance(sf_opcode op, sf_dtype dtype, double terms)
 /* The operands, initial values and body of a reduction of tensors of this shape. */
 static test_tolerance fold(test_case *c, test_spec *s, const sf_type *type, double terms)
 {
-    int count = test_chance(c, 20) ? (int)test_pick(c, 1, 3) : 0;
+    bool is_ordered = !sf_is_complex(type->dtype);
+    int count = is_ordered && test_chance(c, 20) ? (int)test_pick(c, 1, 3) : 0;
     sf_dtype dtypes[3] = {type->dtype};
     sf_opcode op = draw_monoid(c, type->dtype);
     test_range range = count ? test_small : fold_range(c, op, type->dtype);
@@ -323,7 +328,7 @@ void test_draw_select_and_scatter(test_case *c)
 {
     int64_t most = c->most;
     c->most = most / 4 + 4;
-    const sf_type *type = test_type(c, test_any_dtype(c), 0, 4);
+    const sf_type *type = test_type(c, test_ordered_dtype(c), 0, 4);
     c->most = most;
     int64_t dims[SF_MAX_RANK], sizes[SF_MAX_RANK], strides[SF_MAX_RANK], padding[2 * SF_MAX_RANK],
         counts[SF_MAX_RANK];
@@ -386,7 +391,7 @@ void test_draw_scatter(test_case *c)
         test_close(c, body, outer, 1, &body->arguments[1]);
         s.regions[0] = body;
         range = test_wild;
-    } else if (kind < 8) {
+    } else if (kind < 8 || sf_is_complex(dtype)) {
         sf_opcode op = draw_monoid(c, dtype);
         s.regions[0] = monoid_body(c, op, dtype);
         range = fold_range(c, op, dtype);

@@ -18,10 +18,27 @@ static const test_tolerance exact = {0, 0};
 static bool is_exact(sf_opcode op)
 {
     static const sf_opcode ops[] = {
-        SF_OP_ABS,      SF_OP_CEIL,      SF_OP_FLOOR,      SF_OP_IS_FINITE,          SF_OP_NEGATE,
-        SF_OP_SIGN,     SF_OP_SQRT,      SF_OP_ADD,        SF_OP_ROUND_NEAREST_AFZ,  SF_OP_DIVIDE,
-        SF_OP_MAXIMUM,  SF_OP_MINIMUM,   SF_OP_SQUARE,     SF_OP_ROUND_NEAREST_EVEN, SF_OP_MULTIPLY,
-        SF_OP_SUBTRACT, SF_OP_REMAINDER, SF_OP_NEXT_AFTER,
+        SF_OP_ABS,
+        SF_OP_CEIL,
+        SF_OP_FLOOR,
+        SF_OP_IS_FINITE,
+        SF_OP_NEGATE,
+        SF_OP_SIGN,
+        SF_OP_SQRT,
+        SF_OP_ADD,
+        SF_OP_ROUND_NEAREST_AFZ,
+        SF_OP_DIVIDE,
+        SF_OP_MAXIMUM,
+        SF_OP_MINIMUM,
+        SF_OP_SQUARE,
+        SF_OP_ROUND_NEAREST_EVEN,
+        SF_OP_MULTIPLY,
+        SF_OP_SUBTRACT,
+        SF_OP_REMAINDER,
+        SF_OP_NEXT_AFTER,
+        SF_OP_REAL,
+        SF_OP_IMAG,
+        SF_OP_COMPLEX,
     };
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (ops[i] == op)
@@ -74,7 +91,7 @@ static sf_value scalar_or_like(test_case *c, const sf_type *type, test_range ran
 
 static void draw_clamp(test_case *c)
 {
-    const sf_type *type = test_type(c, test_any_dtype(c), 0, 5);
+    const sf_type *type = test_type(c, test_ordered_dtype(c), 0, 5);
     test_range range = any_range(c);
     test_spec s = {.op = c->op, .noperands = 3, .nresults = 1};
     s.operands[0] = scalar_or_like(c, type, range);
@@ -89,7 +106,8 @@ static void draw_compare(test_case *c)
     static const char *const kinds[] = {[SF_BOOLEAN] = "UNSIGNED",
                                         [SF_SIGNED] = "SIGNED",
                                         [SF_UNSIGNED] = "UNSIGNED",
-                                        [SF_FLOAT] = "FLOAT"};
+                                        [SF_FLOAT] = "FLOAT",
+                                        [SF_COMPLEX] = "FLOAT"};
     const sf_type *type = test_type(c, test_any_dtype(c), 0, 5);
     sf_class class = sf_dtype_get(type->dtype)->class;
     test_range range = any_range(c);
@@ -97,7 +115,8 @@ static void draw_compare(test_case *c)
     c->only_views = class == SF_FLOAT && test_chance(c, 25);
     if (c->only_views || test_chance(c, 50))
         test_set_text(c, &s, "compare_type", c->only_views ? "TOTALORDER" : kinds[class]);
-    test_set_text(c, &s, "comparison_direction", directions[test_pick(c, 0, 5)]);
+    test_set_text(c, &s, "comparison_direction",
+                  directions[test_pick(c, 0, class == SF_COMPLEX ? 1 : 5)]);
     s.operands[0] = test_operand(c, type, range);
     s.operands[1] = test_operand(c, type, range);
     test_finish(c, &s, exact);
@@ -125,7 +144,7 @@ static void draw_bitcast_convert(test_case *c)
         wide = a > b ? a : b;
         narrow = a > b ? b : a;
     } while (wide % narrow != 0 || narrow == 1);
-    c->only_views = sf_is_float(from);
+    c->only_views = sf_is_inexact(from);
     bool shrinks = sf_dtype_get(to)->bits == narrow && wide != narrow;
     const sf_type *large = test_type(c, shrinks ? from : to, 0, 4);
     int64_t dims[SF_MAX_RANK];
@@ -197,7 +216,7 @@ static void draw_constant(test_case *c)
 
 static void draw_iota(test_case *c)
 {
-    int numbers = 1 << SF_SIGNED | 1 << SF_UNSIGNED | 1 << SF_FLOAT;
+    int numbers = 1 << SF_SIGNED | 1 << SF_UNSIGNED | 1 << SF_FLOAT | 1 << SF_COMPLEX;
     const sf_type *type = test_type(c, test_dtype(c, numbers), 1, 5);
     test_spec s = {.op = c->op, .nresults = 1, .types = {type}};
     test_set_int(c, &s, "iota_dimension", test_pick(c, 0, type->rank - 1));
@@ -363,6 +382,7 @@ test_generator *const test_generators[SF_OP_COUNT] = {
     POINTWISE(EXPONENTIAL),
     POINTWISE(EXPONENTIAL_MINUS_ONE),
     POINTWISE(FLOOR),
+    POINTWISE(IMAG),
     POINTWISE(IS_FINITE),
     POINTWISE(LOG),
     POINTWISE(LOG_PLUS_ONE),
@@ -370,6 +390,7 @@ test_generator *const test_generators[SF_OP_COUNT] = {
     POINTWISE(NEGATE),
     POINTWISE(NOT),
     POINTWISE(POPCNT),
+    POINTWISE(REAL),
     POINTWISE(ROUND_NEAREST_AFZ),
     POINTWISE(ROUND_NEAREST_EVEN),
     POINTWISE(RSQRT),
@@ -381,6 +402,7 @@ test_generator *const test_generators[SF_OP_COUNT] = {
     POINTWISE(ADD),
     POINTWISE(AND),
     POINTWISE(ATAN2),
+    POINTWISE(COMPLEX),
     POINTWISE(DIVIDE),
     POINTWISE(MAXIMUM),
     POINTWISE(MINIMUM),

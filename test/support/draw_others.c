@@ -32,7 +32,7 @@ void test_draw_sort(test_case *c)
 {
     int64_t most = c->most;
     c->most = most / 4 + 4;
-    const sf_type *type = test_type(c, test_any_dtype(c), 1, 4);
+    const sf_type *type = test_type(c, test_ordered_dtype(c), 1, 4);
     c->most = most;
     int count = test_chance(c, 50) ? 1 : (int)test_pick(c, 2, 3);
     bool wild = test_chance(c, 40);
@@ -42,7 +42,7 @@ void test_draw_sort(test_case *c)
     c->only_views = wild;
     s.noperands = s.nresults = (uint32_t)count;
     for (int i = 1; i < count; i++)
-        dtypes[i] = test_any_dtype(c);
+        dtypes[i] = i == 1 ? test_ordered_dtype(c) : test_any_dtype(c);
     for (int i = 0; i < count; i++)
         s.operands[i] = test_operand(c, sf_type_with(c->pool, type, dtypes[i]),
                                      wild ? test_wild : (test_range){.low = -3, .high = 3});
@@ -56,7 +56,7 @@ void test_draw_sort(test_case *c)
 
 void test_draw_top_k(test_case *c)
 {
-    const sf_type *type = test_type(c, test_any_dtype(c), 1, 4);
+    const sf_type *type = test_type(c, test_ordered_dtype(c), 1, 4);
     c->only_views = true;
     test_spec s = {
         .op = c->op,
@@ -187,7 +187,7 @@ void test_draw_custom_call(test_case *c)
     test_spec s = {.op = c->op, .noperands = 1, .nresults = 1, .operands = {value}};
     test_set_text(c, &s, "call_target_name", targets[test_pick(c, 0, 4)]);
     test_finish(c, &s, exact);
-    if (c->plain || sf_is_float(type->dtype)) /* NaN is not equal to itself */
+    if (c->plain || sf_is_inexact(type->dtype)) /* NaN is not equal to itself */
         return;
     test_spec check = {.op = c->op, .noperands = 2, .operands = {value, value}};
     test_set_text(c, &check, "call_target_name", "check.expect_eq");
@@ -239,7 +239,10 @@ void test_draw_while(test_case *c)
         }
         for (int i = 1; b == 1 && i <= count; i++) {
             sf_value x = blocks[b]->arguments[i], y = test_operand(c, types[i], test_small);
-            results[i] = test_binary(c, test_chance(c, 50) ? SF_OP_MAXIMUM : SF_OP_MINIMUM, x, y);
+            sf_opcode op = sf_is_complex(types[i]->dtype) ? SF_OP_ADD
+                           : test_chance(c, 50)           ? SF_OP_MAXIMUM
+                                                          : SF_OP_MINIMUM;
+            results[i] = test_binary(c, op, x, y);
             if (types[i]->dtype != SF_PRED && test_chance(c, 50))
                 results[i] = test_unary(c, SF_OP_NEGATE, results[i]);
         }

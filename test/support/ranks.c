@@ -14,13 +14,39 @@ static sf_tensor new_tensor(const sf_type *type)
     return (sf_tensor){.type = type, .data = sf_alloc((size_t)sf_type_bytes(type))};
 }
 
+static void copy_element(sf_tensor *to, int64_t at, const sf_tensor *from, int64_t i)
+{
+    size_t width = sf_dtype_get(to->type->dtype)->bytes;
+    memcpy((char *)to->data + (size_t)at * width, (const char *)from->data + (size_t)i * width,
+           width);
+}
+
+/* The words of an element, as many as it has parts. */
+static void store_words(sf_tensor *tensor, int64_t i, const sf_word *words)
+{
+    sf_dtype part = sf_part_of(tensor->type->dtype);
+    int parts = sf_parts_of(tensor->type->dtype);
+    for (int p = 0; p < parts; p++)
+        if (sf_is_float(part))
+            sf_store_f64(part, tensor->data, i * parts + p, words[p].real);
+        else
+            sf_store_i64(part, tensor->data, i * parts + p, (int64_t)words[p].integer);
+}
+
+static void load_words(const sf_tensor *tensor, int64_t i, sf_word *words)
+{
+    for (int p = 0; p < 2; p++)
+        if (sf_is_inexact(tensor->type->dtype))
+            words[p].real = sf_get_part(tensor, i, p);
+        else
+            words[p].integer = (uint64_t)sf_get_i64(tensor, i);
+}
+
 static void store_identity(sf_tensor *tensor, int64_t i, sf_monoid monoid)
 {
-    sf_word word = sf_monoid_identity(monoid, tensor->type->dtype);
-    if (sf_is_float(tensor->type->dtype))
-        sf_store_f64(tensor->type->dtype, tensor->data, i, word.real);
-    else
-        sf_store_i64(tensor->type->dtype, tensor->data, i, (int64_t)word.integer);
+    sf_word words[2];
+    sf_words_identity(monoid, tensor->type->dtype, words);
+    store_words(tensor, i, words);
 }
 
 /* The flat index in the whole of each element of a piece. */
@@ -57,15 +83,20 @@ static void cut_element(const sf_tensor *whole, int64_t flat, const sf_layout *l
     if (place && monoid != SF_MONOID_ADD) {
         store_identity(out, i, monoid);
     } else if (!partial || monoid != SF_MONOID_ADD) {
-        sf_store_bits(dtype, out->data, i, sf_load_bits(dtype, whole->data, flat));
+        copy_element(out, i, whole, flat);
     } else {
         int64_t part = spread(dtype, flat, place);
         for (int p = 1; !place && p < sf_group_size(mesh, partial); p++)
             part -= spread(dtype, flat, p);
-        if (sf_is_float(dtype))
-            sf_store_f64(dtype, out->data, i, (double)part + (place ? 0 : sf_get_f64(whole, flat)));
-        else
-            sf_store_i64(dtype, out->data, i, part + (place ? 0 : sf_get_i64(whole, flat)));
+        sf_word words[2] = {{0}, {0}};
+        if (!place)
+            load_words(whole, flat, words);
+        for (int p = 0; p < 2; p++)
+            if (sf_is_inexact(dtype))
+                words[p].real += (double)part;
+            else
+                words[p].integer += (uint64_t)part;
+        store_words(out, i, words);
     }
 }
 
@@ -87,12 +118,15 @@ static void combine_element(sf_monoid monoid, sf_tensor *to, int64_t at, const s
                             int64_t i)
 {
     sf_dtype dtype = to->type->dtype;
-    if (sf_is_float(dtype))
-        sf_store_f64(dtype, to->data, at,
-                     sf_combine_f64(monoid, sf_get_f64(to, at), sf_get_f64(from, i)));
-    else
-        sf_store_i64(dtype, to->data, at,
-                     sf_combine_i64(dtype, monoid, sf_get_i64(to, at), sf_get_i64(from, i)));
+    sf_word a[2], b[2];
+    load_words(to, at, a);
+    load_words(from, i, b);
+    sf_words_combine(monoid,
+                     sf_is_complex(dtype) ? SF_C128
+                     : sf_is_float(dtype) ? SF_F64
+                                          : dtype,
+                     a, b);
+    store_words(to, at, a);
 }
 
 sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_mesh *mesh, int like,
@@ -117,8 +151,7 @@ sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_m
             if (written[flat])
                 combine_element(monoid, &out, flat, piece, i);
             else
-                sf_store_bits(type->dtype, out.data, flat,
-                              sf_load_bits(type->dtype, piece->data, i));
+                copy_element(&out, flat, piece, i);
             written[flat] = true;
             sf_next_index(type->rank, piece->type->dims, index);
         }
@@ -268,8 +301,7 @@ static void reduce_row(const world *w, int rank, uint32_t i, int64_t first, sf_t
             if (p)
                 combine_element(body_of(w->at[rank]), out, k, in, first + k);
             else
-                sf_store_bits(out->type->dtype, out->data, k,
-                              sf_load_bits(in->type->dtype, in->data, first + k));
+                copy_element(out, k, in, first + k);
         }
     }
 }

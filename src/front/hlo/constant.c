@@ -1,4 +1,4 @@
-/* Literals: 0.9, {1, 2}, { { 1, 2 }, { 3, 4 } }, true, nan, -inf. */
+/* Literals: 0.9, {1, 2}, { { 1, 2 }, { 3, 4 } }, (1, 2), true, nan, -inf. */
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,11 +8,12 @@
 
 enum { CHUNK = 128 };
 
-/* Elements on their way into storage. Those of a chunk are converted in one go. */
+/* Numbers on their way into storage: elements, or the parts of complex ones. Those of a chunk are
+ * converted in one go. */
 typedef struct literal {
     sf_hlo_frame *frame;
     const sf_type *type;
-    bool is_float;
+    sf_dtype number;
     char *data;
     int64_t stored;
     int pending;
@@ -24,10 +25,10 @@ typedef struct literal {
 
 static void flush_numbers(literal *lit)
 {
-    if (lit->is_float)
-        sf_store_f64s(lit->type->dtype, lit->data, lit->stored, lit->pending, lit->reals);
+    if (sf_is_float(lit->number))
+        sf_store_f64s(lit->number, lit->data, lit->stored, lit->pending, lit->reals);
     else
-        sf_store_i64s(lit->type->dtype, lit->data, lit->stored, lit->pending, lit->integers);
+        sf_store_i64s(lit->number, lit->data, lit->stored, lit->pending, lit->integers);
     lit->stored += lit->pending;
     lit->pending = 0;
 }
@@ -160,7 +161,7 @@ static sf_status read_integer(literal *lit, int64_t *out)
 /* Puts the payload into the NaN that was stored last, where the type has such NaNs. */
 static void store_payload(literal *lit, uint64_t payload)
 {
-    sf_dtype dtype = lit->type->dtype;
+    sf_dtype dtype = lit->number;
     flush_numbers(lit);
     uint64_t mask = (UINT64_C(1) << sf_dtype_get(dtype)->mantissa) - 1;
     uint64_t bits = sf_load_bits(dtype, lit->data, lit->stored - 1);
@@ -169,12 +170,12 @@ static void store_payload(literal *lit, uint64_t payload)
         sf_store_bits(dtype, lit->data, lit->stored - 1, bits);
 }
 
-static sf_status read_element(literal *lit)
+static sf_status read_number(literal *lit)
 {
     uint64_t payload = 0;
     if (lit->pending == CHUNK)
         flush_numbers(lit);
-    if (lit->is_float)
+    if (sf_is_float(lit->number))
         SF_TRY(read_real(lit, &lit->reals[lit->pending], &payload));
     else
         SF_TRY(read_integer(lit, &lit->integers[lit->pending]));
@@ -182,6 +183,19 @@ static sf_status read_element(literal *lit)
     if (payload)
         store_payload(lit, payload);
     return SF_OK;
+}
+
+static sf_status read_element(literal *lit)
+{
+    sf_hlo_scan *scan = &lit->frame->scan;
+    sf_diag *diag = lit->frame->reader->diag;
+    if (!sf_is_complex(lit->type->dtype))
+        return read_number(lit);
+    SF_TRY(sf_hlo_expect(scan, '(', diag));
+    SF_TRY(read_number(lit));
+    SF_TRY(sf_hlo_expect(scan, ',', diag));
+    SF_TRY(read_number(lit));
+    return sf_hlo_expect(scan, ')', diag);
 }
 
 /* {...} is how a printer says that it left the elements out. */
@@ -235,7 +249,7 @@ static sf_status read_nested(literal *lit)
 
 sf_status sf_hlo_read_literal(sf_hlo_frame *frame, const sf_type *type, const sf_attr **out)
 {
-    literal lit = {.frame = frame, .type = type, .is_float = sf_is_float(type->dtype)};
+    literal lit = {.frame = frame, .type = type, .number = sf_part_of(type->dtype)};
     if (accept_elided(&frame->scan)) {
         *out = sf_attr_dense(frame->reader->module->graph->pool, type, false, NULL);
         return SF_OK;

@@ -63,7 +63,6 @@ static bool starts_with_one_of(sf_str name, const char *const *list)
 
 static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
 {
-    static const char *const complex[] = {"complex", "real", "imag", "fft", NULL};
     static const char *const compiled[] = {"async",          "copy-",  "after-all",
                                            "add-dependency", "domain", NULL};
     char word[64];
@@ -76,8 +75,6 @@ static sf_status unknown_opcode(sf_hlo_reader *reader, sf_str name, sf_loc loc)
     const sf_opdef *near = sf_opdef_nearest((sf_str){word, length});
     if (starts_with_one_of(name, compiled))
         sf_hint(reader->diag, "dump the module before optimization");
-    else if (starts_with_one_of(name, complex))
-        sf_hint(reader->diag, "complex numbers are not supported");
     else if (near && near->hlo)
         sf_hint(reader->diag, "did you mean %s?", near->hlo);
     else

@@ -7,8 +7,6 @@ static sf_status read_element_type(sf_hlo_reader *reader, sf_hlo_scan *scan, sf_
     static const struct {
         const char *name, *advice;
     } unsupported[] = {
-        {"c64", "complex numbers are not supported"},
-        {"c128", "complex numbers are not supported"},
         {"opaque", "dump the module before optimization"},
     };
     sf_loc loc = sf_hlo_here(scan);

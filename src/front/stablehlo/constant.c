@@ -1,4 +1,4 @@
-/* Dense literals: `dense<[[1.0, 2.0]]>`, `dense<0>`, `dense<"0x0000803F">`.
+/* Dense literals: `dense<[[1.0, 2.0]]>`, `dense<0>`, `dense<(1.0,2.0)>`, `dense<"0x0000803F">`.
  *
  * The type stands behind the literal but says how to read it, so the reader looks for the end of the
  * literal first. Memory is taken for what the text holds, never for what the type claims: a splat of
@@ -16,17 +16,18 @@
 struct literal {
     sf_mlir *r;
     const sf_type *type;
-    const sf_dtype_info *info;
+    sf_dtype number;           /* what is read: the elements, or the parts of complex ones */
+    const sf_dtype_info *info; /* of it */
     void *data;
-    int64_t count, room; /* elements read, and what there is memory for */
+    int64_t count, room; /* numbers read, and what there is memory for */
     uint64_t few[8];     /* most literals are a single number: these need no memory */
 };
 
 /* Room for that many elements. */
 static void make_room_for_elements(struct literal *l, int64_t count)
 {
-    size_t bytes = (size_t)count * l->info->bytes;
-    l->room = count;
+    l->room = count * sf_parts_of(l->type->dtype);
+    size_t bytes = (size_t)l->room * l->info->bytes;
     l->data = bytes <= sizeof l->few ? l->few : sf_alloc(bytes);
 }
 
@@ -130,7 +131,7 @@ static sf_status parse_bits(struct literal *l)
         l->r->scan = start;
         return too_large(l);
     }
-    sf_store_bits(l->type->dtype, l->data, l->count++, (uint64_t)bits);
+    sf_store_bits(l->number, l->data, l->count++, (uint64_t)bits);
     return SF_OK;
 }
 
@@ -142,8 +143,8 @@ static sf_status parse_float(struct literal *l)
     struct decimal decimal;
     if (!split_decimal(at, &decimal))
         return sf_mlir_expected(l->r, "a number");
-    double value = convert_decimal(at, &decimal, l->type->dtype == SF_F32);
-    sf_store_f64(l->type->dtype, l->data, l->count++, value);
+    double value = convert_decimal(at, &decimal, l->number == SF_F32);
+    sf_store_f64(l->number, l->data, l->count++, value);
     l->r->scan.at = decimal.end;
     return SF_OK;
 }
@@ -176,12 +177,25 @@ static sf_status parse_integer(struct literal *l)
     return SF_OK;
 }
 
+static sf_status parse_pair_of_parts(struct literal *l)
+{
+    SF_TRY(sf_mlir_take(l->r, '('));
+    sf_scan_skip(&l->r->scan);
+    SF_TRY(parse_float(l));
+    SF_TRY(sf_mlir_take(l->r, ','));
+    sf_scan_skip(&l->r->scan);
+    SF_TRY(parse_float(l));
+    return sf_mlir_take(l->r, ')');
+}
+
 static sf_status parse_element(struct literal *l)
 {
     sf_scan_skip(&l->r->scan);
     if (l->count == l->room)
         return SF_MLIR_FAIL(l->r, SF_EINPUT, sf_mlir_here(l->r),
                             "the literal has more elements than its type");
+    if (sf_is_complex(l->type->dtype))
+        return parse_pair_of_parts(l);
     return l->info->class == SF_FLOAT ? parse_float(l) : parse_integer(l);
 }
 
@@ -239,17 +253,17 @@ static bool store_booleans(struct literal *l, sf_str digits)
 static bool store_bytes(struct literal *l, sf_str digits)
 {
     size_t width = l->info->bytes, nbytes = digits.length / 2;
-    size_t count = nbytes / width;
-    if (nbytes % width || (count != (size_t)l->type->count && count != 1))
+    size_t element = width * (size_t)sf_parts_of(l->type->dtype), count = nbytes / element;
+    if (nbytes % element || (count != (size_t)l->type->count && count != 1))
         return false;
     make_room_for_elements(l, (int64_t)count);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < (size_t)l->room; i++) {
         uint64_t bits = 0;
         for (size_t b = 0; b < width; b++)
             bits |= (uint64_t)byte_at(digits, i * width + b) << 8 * b;
         if (l->info->bits < 64)
             bits &= ((uint64_t)1 << l->info->bits) - 1;
-        sf_store_bits(l->type->dtype, l->data, l->count++, bits);
+        sf_store_bits(l->number, l->data, l->count++, bits);
     }
     return true;
 }
@@ -345,7 +359,8 @@ sf_status sf_mlir_dense(sf_mlir *r, const sf_attr **out)
     struct literal l = {.r = r};
     SF_TRY(sf_mlir_take(r, ':'));
     SF_TRY(sf_mlir_tensor_type(r, &l.type));
-    l.info = sf_dtype_get(l.type->dtype);
+    l.number = sf_part_of(l.type->dtype);
+    l.info = sf_dtype_get(l.number);
     after = r->scan;
     r->scan = body;
     l.data = l.few;
@@ -353,7 +368,7 @@ sf_status sf_mlir_dense(sf_mlir *r, const sf_attr **out)
     if (status == SF_OK)
         status = sf_mlir_take(r, '>');
     if (status == SF_OK) {
-        bool splat = l.count == 1 && l.type->count > 1;
+        bool splat = l.count == sf_parts_of(l.type->dtype) && l.type->count > 1;
         *out = sf_attr_dense(r->pool, l.type, splat, l.data);
         r->scan = after;
     }

@@ -29,10 +29,6 @@ static sf_status unknown_op(sf_mlir *r, sf_str name, sf_loc loc)
     static const struct {
         const char *name, *advice; /* a dialect ends with its dot */
     } foreign[] = {
-        {"stablehlo.complex", "complex numbers are not supported"},
-        {"stablehlo.real", "complex numbers are not supported"},
-        {"stablehlo.imag", "complex numbers are not supported"},
-        {"stablehlo.fft", "complex numbers are not supported"},
         {"mhlo.", "convert the program to StableHLO first"},
         {"vhlo.", "deserialize it with stablehlo-translate first"},
         {"sdy.", "of Shardy only meshes and sharding_constraint are read; export without it "
@@ -145,7 +141,8 @@ static sf_status parse_operand_types(sf_mlir *r, sf_mlir_op *op)
 }
 
 /* Types without an arrow: one for everything, one for each operand and each result, or, where the
- * first operand is of another type (select), one for that and one for the rest. */
+ * first operand is of another type (select), one for that and one for the rest. The one type of complex
+ * is that of the result, whose parts the operands are. */
 static sf_status spread_types(sf_mlir *r, sf_mlir_op *op, sf_loc loc)
 {
     size_t count = r->ntypes - op->types, noperands = r->noperands - op->operands;
@@ -156,7 +153,10 @@ static sf_status spread_types(sf_mlir *r, sf_mlir_op *op, sf_loc loc)
         return fail_type_count(r, op, count, loc);
     for (size_t i = 0; i < noperands; i++) {
         size_t which = by_operand ? i : first_differs && i > 0;
-        SF_TRY(check_operand(r, op, i, r->types[op->types + which], loc));
+        const sf_type *type = r->types[op->types + which];
+        if (op->def->id == SF_OP_COMPLEX)
+            type = sf_type_with(r->pool, type, sf_part_of(type->dtype));
+        SF_TRY(check_operand(r, op, i, type, loc));
     }
     if (by_operand)
         return SF_OK;

@@ -7,12 +7,12 @@
 #include "front/stablehlo/reader.h"
 
 /* What stands for each kind of type that there is in StableHLO but not here. Each is reported once:
- * a program that uses complex numbers has them everywhere. */
+ * a program that uses tokens has them everywhere. */
 static const struct {
     const char *text;
     const char *advice;
 } unsupported[] = {
-    {"complex<", "split it into a real and an imaginary tensor before exporting"},
+    {"complex<", "complex numbers have parts of f32 or f64"},
     {"!quant.", "dequantize the model before exporting"},
     {"quant.", "dequantize the model before exporting"},
     {"tuple<", "return several results instead of a tuple"},
@@ -43,7 +43,9 @@ static sf_status fail_unsupported(sf_mlir *r, sf_loc loc, sf_str text)
     if (kind < kinds)
         sf_hint(r->diag, "%s", unsupported[kind].advice);
     else
-        sf_hint(r->diag, "types are tensors of i1, i2 to i64, ui2 to ui64, bf16, f4 to f64");
+        sf_hint(r->diag,
+                "types are tensors of i1, i2 to i64, ui2 to ui64, bf16, f4 to f64, complex<f32> "
+                "and complex<f64>");
     return SF_EUNSUPPORTED;
 }
 

@@ -36,9 +36,36 @@ static bool pick_op(sf_dtype dtype, sf_monoid monoid, sf_vop *out)
     return false;
 }
 
+/* Products of complex numbers are the one thing that is not done part by part. */
+#define MULTIPLY_PAIRS(function, part)                                                             \
+    static void function(void *dst, const void *a, const void *b, const void *c, int64_t count)    \
+    {                                                                                              \
+        const part *x = a, *y = b;                                                                 \
+        part *out = dst;                                                                           \
+        (void)c;                                                                                   \
+        for (int64_t i = 0; i < 2 * count; i += 2) {                                               \
+            part real = x[i] * y[i] - x[i + 1] * y[i + 1];                                         \
+            part imag = x[i] * y[i + 1] + x[i + 1] * y[i];                                         \
+            out[i] = real;                                                                         \
+            out[i + 1] = imag;                                                                     \
+        }                                                                                          \
+    }
+MULTIPLY_PAIRS(multiply_c64, float)
+MULTIPLY_PAIRS(multiply_c128, double)
+
+static bool get_complex(sf_dtype dtype, sf_monoid monoid, sf_combine *out)
+{
+    *out = (sf_combine){.dtype = dtype,
+                        .kernel = dtype == SF_C64 ? multiply_c64 : multiply_c128,
+                        .bytes = sf_dtype_get(dtype)->bytes};
+    return monoid == SF_MONOID_MUL;
+}
+
 bool sf_combine_get(sf_dtype dtype, sf_monoid monoid, sf_combine *out)
 {
     sf_vop op;
+    if (sf_is_complex(dtype))
+        return get_complex(dtype, monoid, out);
     if (!pick_op(dtype, monoid, &op))
         return false;
     const sf_vec *vec = sf_vec_get();
@@ -65,7 +92,7 @@ static void combine_plain(const sf_combine *combine, char *dst, const char *a, c
         combine->kernel(dst, a, b, NULL, whole);
     if (whole == count)
         return;
-    alignas(64) char x[LANES * 8] = {0}, y[LANES * 8] = {0};
+    alignas(64) char x[LANES * SF_ELEMENT_BYTES] = {0}, y[LANES * SF_ELEMENT_BYTES] = {0};
     size_t done = (size_t)(whole * combine->bytes), rest = (size_t)(count * combine->bytes) - done;
     memcpy(x, a + done, rest);
     memcpy(y, b + done, rest);

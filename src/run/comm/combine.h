@@ -2,7 +2,8 @@
  *
  * Numbers are combined as the CPU engine combines them (run/vec/vec.h): floats of up to 32 bits in float,
  * rounded to their type after every step; integers wrap; for booleans `add` and `max` are or, `mul` and
- * `min` are and.
+ * `min` are and. Complex numbers are added as their parts are, so whoever asks for that asks for the type of
+ * those; here they are only multiplied.
  */
 #ifndef SF_RUN_COMM_COMBINE_H
 #define SF_RUN_COMM_COMBINE_H

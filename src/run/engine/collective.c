@@ -42,16 +42,20 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
                        sf_collective_name(exchange->kind));
     sf_group *group;
     SF_TRY(group_of_axes(c, exchange->axes, diag, &group));
+    /* Complex numbers travel as their parts, unless they are multiplied. */
+    bool as_parts = exchange->monoid != SF_MONOID_MUL;
+    sf_dtype dtype = as_parts ? sf_part_of(memory->dtype) : memory->dtype;
+    int width = as_parts ? sf_parts_of(memory->dtype) : 1;
     sf_arena scratch = {0};
     sf_transfer_part *parts = SF_ARRAY(&scratch, memory->nparts, sf_transfer_part);
     for (uint32_t i = 0; i < memory->nparts; i++) {
-        int64_t count = memory->counts[i];
+        int64_t count = memory->counts[i] * width;
         if (exchange->kind == SF_ALL_GATHER || exchange->kind == SF_ALL_TO_ALL)
             count /= exchange->size;
         parts[i] = (sf_transfer_part){.in = memory->in[i], .out = memory->out[i], .count = count};
     }
     sf_transfer transfer = {.kind = exchange->kind,
-                            .dtype = memory->dtype,
+                            .dtype = dtype,
                             .monoid = exchange->monoid,
                             .to = exchange->peer,
                             .from = exchange->peer,

@@ -49,6 +49,9 @@ static void copy_box_row(int64_t width, char *to, int64_t to_stride, const char 
     case 4:
         STRIDED(4);
         break;
+    case 16:
+        STRIDED(16);
+        break;
     default:
         STRIDED(8);
         break;

@@ -217,7 +217,7 @@ static void count_part(void *context, int part, int64_t first, int64_t end)
     sf_dtype dtype = c->out->type->dtype;
     for (int64_t row = first; row < end; row++) {
         int64_t number = row % c->size, at = row * c->inner;
-        if (sf_is_float(dtype))
+        if (sf_is_inexact(dtype))
             sf_store_f64(dtype, c->out->data, at, (double)number);
         else
             sf_store_i64(dtype, c->out->data, at, number);

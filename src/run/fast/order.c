@@ -85,7 +85,7 @@ static side side_of(const sf_op *op, sf_value value)
 /* Float types whose bits are read as sign and magnitude; integers all are. */
 static bool has_order(sf_dtype dtype)
 {
-    return !sf_is_float(dtype) || dtype == SF_F64 || dtype == SF_F32 || dtype == SF_BF16 ||
+    return !sf_is_inexact(dtype) || dtype == SF_F64 || dtype == SF_F32 || dtype == SF_BF16 ||
            dtype == SF_F16;
 }
 

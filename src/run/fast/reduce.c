@@ -245,7 +245,7 @@ static int64_t choose_reduce(const sf_op *op)
 {
     sf_pick pick;
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_BODY);
-    if (op->in[0]->count == 0 || monoid == SF_MONOID_SECOND)
+    if (op->in[0]->count == 0 || monoid == SF_MONOID_SECOND || sf_is_complex(op->in[0]->dtype))
         return SF_FAST_NONE;
     if (monoid != SF_MONOID_NONE)
         return monoid;

@@ -59,7 +59,8 @@ static int64_t choose_scatter(const sf_op *op)
         return SF_FAST_NONE;
     for (int i = input_count(op) - 1; i >= 0; i--) {
         sf_monoid monoid = monoid_of_variant(op, i);
-        if (monoid == SF_MONOID_NONE)
+        bool is_sum = monoid != SF_MONOID_SECOND;
+        if (monoid == SF_MONOID_NONE || (is_sum && sf_is_complex(op->in[i]->dtype)))
             return SF_FAST_NONE;
         variant = variant << MONOID_BITS | monoid;
     }

@@ -46,7 +46,7 @@ static int64_t choose_select(const sf_op *op)
     sf_dtype dtype = op->in[OPERAND]->dtype;
     order by = order_of_body(op);
     if (sf_op_monoid(op, SF_SELECT_AND_SCATTER_BODY) != SF_MONOID_ADD || by == NO_ORDER ||
-        dtype == SF_U32 || dtype == SF_U64 || op->in[OPERAND]->count == 0)
+        dtype == SF_U32 || dtype == SF_U64 || sf_is_complex(dtype) || op->in[OPERAND]->count == 0)
         return SF_FAST_NONE;
     return by;
 }

@@ -59,7 +59,7 @@ static int64_t choose_window(const sf_op *op)
 {
     sf_monoid monoid = sf_op_monoid(op, SF_REDUCE_WINDOW_BODY);
     if (op->nresults != 1 || monoid == SF_MONOID_NONE || op->in[0]->count == 0 ||
-        op->out[0]->count == 0)
+        sf_is_complex(op->in[0]->dtype) || op->out[0]->count == 0)
         return SF_FAST_NONE;
     return monoid;
 }
@@ -275,18 +275,15 @@ static void mend_results(const sf_op *op, sf_monoid monoid, sf_word init, sf_ten
             start.real = pow(init.real, (double)times);
         else
             for (int64_t k = 1; k < times; k++)
-                start = sf_words_combine(monoid, dtype, start, init);
-        if (real)
-            sf_store_f64(
-                dtype, out->data, i,
-                sf_words_combine(monoid, SF_F64, start, (sf_word){.real = sf_get_f64(out, i)})
-                    .real);
-        else
-            sf_store_i64(
-                dtype, out->data, i,
-                (int64_t)sf_words_combine(monoid, dtype, start,
-                                          (sf_word){.integer = (uint64_t)sf_get_i64(out, i)})
-                    .integer);
+                sf_words_combine(monoid, dtype, &start, &init);
+        if (real) {
+            sf_words_combine(monoid, SF_F64, &start, &(sf_word){.real = sf_get_f64(out, i)});
+            sf_store_f64(dtype, out->data, i, start.real);
+        } else {
+            sf_words_combine(monoid, dtype, &start,
+                             &(sf_word){.integer = (uint64_t)sf_get_i64(out, i)});
+            sf_store_i64(dtype, out->data, i, (int64_t)start.integer);
+        }
         sf_next_index(out->type->rank, out->type->dims, at);
     }
 }

@@ -80,8 +80,11 @@ static void put_element(const shape *s, int rank, int part, int64_t index, void 
 {
     uint64_t bits =
         mix(s->seed ^ mix((uint64_t)rank << 40 ^ (uint64_t)part << 32 ^ (uint64_t)index));
-    if (sf_is_float(s->dtype))
-        sf_store_f64(s->dtype, data, at, (double)(int64_t)(bits % 4001) / 1000 - 2);
+    sf_dtype number = sf_part_of(s->dtype);
+    int parts = sf_parts_of(s->dtype);
+    if (sf_is_float(number))
+        for (int p = 0; p < parts; p++, bits = mix(bits))
+            sf_store_f64(number, data, at * parts + p, (double)(int64_t)(bits % 4001) / 1000 - 2);
     else
         sf_store_i64(s->dtype, data, at, (int64_t)bits);
 }
@@ -91,8 +94,21 @@ static bool below(double a, double b)
     return a < b || (a == b && signbit(a) && !signbit(b));
 }
 
+/* In the arithmetic of the parts, step by step. */
+static void multiply_complex(sf_dtype part, void *sum, const void *next)
+{
+    double a = sf_load_f64(part, sum, 0), b = sf_load_f64(part, sum, 1);
+    double c = sf_load_f64(part, next, 0), d = sf_load_f64(part, next, 1);
+    sf_store_f64(part, sum, 0, sf_round(part, a * c) - sf_round(part, b * d));
+    sf_store_f64(part, sum, 1, sf_round(part, a * d) + sf_round(part, b * c));
+}
+
 static void combine_elements(const shape *s, void *sum, const void *next)
 {
+    if (sf_is_complex(s->dtype)) {
+        multiply_complex(sf_part_of(s->dtype), sum, next);
+        return;
+    }
     if (sf_is_float(s->dtype)) {
         double a = sf_load_f64(s->dtype, sum, 0), b = sf_load_f64(s->dtype, next, 0), c = a;
         switch ((int)s->monoid) {
@@ -159,11 +175,11 @@ static int segment_of(int64_t index, int64_t count, int members)
 static void fold_element(const shape *s, const int *ranks, int members, int segment, int part,
                          int64_t index, void *out)
 {
-    int64_t next;
+    int64_t next[2];
     put_element(s, ranks[(segment + 1) % members], part, index, out, 0);
     for (int i = 2; i <= members; i++) {
-        put_element(s, ranks[(segment + i) % members], part, index, &next, 0);
-        combine_elements(s, out, &next);
+        put_element(s, ranks[(segment + i) % members], part, index, next, 0);
+        combine_elements(s, out, next);
     }
 }
 
@@ -271,7 +287,8 @@ static sf_status start_job(job *j, sf_diag *diag)
 
 static bool same_element(sf_dtype dtype, const void *a, int64_t at, const void *b)
 {
-    if (sf_load_bits(dtype, a, at) == sf_load_bits(dtype, b, 0))
+    size_t bytes = sf_dtype_get(dtype)->bytes;
+    if (memcmp((const char *)a + (size_t)at * bytes, b, bytes) == 0)
         return true;
     return sf_is_float(dtype) && isnan(sf_load_f64(dtype, a, at)) &&
            isnan(sf_load_f64(dtype, b, 0));
@@ -280,13 +297,13 @@ static bool same_element(sf_dtype dtype, const void *a, int64_t at, const void *
 static bool check_part(const job *j, int part)
 {
     const shape *s = &j->shape;
-    int64_t bytes = sf_dtype_get(s->dtype)->bytes, count = out_count(s, part, j->members), cell;
+    int64_t bytes = sf_dtype_get(s->dtype)->bytes, count = out_count(s, part, j->members), cell[2];
     for (int64_t e = 0; e < count; e++) {
-        bool comes = want_element(s, j->ranks, j->members, j->place, part, e, &cell);
+        bool comes = want_element(s, j->ranks, j->members, j->place, part, e, cell);
         if (!comes)
-            memset(&cell, SENTINEL, sizeof cell);
-        if (!comes ? memcmp(j->out[part] + e * bytes, &cell, (size_t)bytes) != 0
-                   : !same_element(s->dtype, j->out[part], e, &cell))
+            memset(cell, SENTINEL, sizeof cell);
+        if (!comes ? memcmp(j->out[part] + e * bytes, cell, (size_t)bytes) != 0
+                   : !same_element(s->dtype, j->out[part], e, cell))
             return false;
     }
     for (int i = 0; i < GUARD; i++)
@@ -392,6 +409,8 @@ static bool has_monoid(sf_dtype dtype, sf_monoid monoid)
 {
     if (monoid == SF_MONOID_NONE || monoid == SF_MONOID_SECOND)
         return false;
+    if (sf_is_complex(dtype)) /* sums are those of the parts */
+        return monoid == SF_MONOID_MUL;
     return !sf_is_float(dtype) || monoid < SF_MONOID_AND;
 }
 

@@ -143,6 +143,9 @@ static bool same_element(const sf_tensor *a, const sf_tensor *b, int64_t i,
                          test_tolerance tolerance)
 {
     sf_dtype dtype = a->type->dtype;
+    if (sf_is_complex(dtype))
+        return is_close(sf_get_part(a, i, 0), sf_get_part(b, i, 0), tolerance) &&
+               is_close(sf_get_part(a, i, 1), sf_get_part(b, i, 1), tolerance);
     if (!sf_is_float(dtype))
         return sf_load_bits(dtype, a->data, i) == sf_load_bits(dtype, b->data, i);
     return is_close(sf_get_f64(a, i), sf_get_f64(b, i), tolerance);

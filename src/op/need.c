@@ -66,6 +66,8 @@ static double scratch_need(const sf_op *op)
         return 2 * words + sizeof(int64_t) * windows_of_conv(op);
     case SF_OP_DOT_GENERAL:
         return 2 * words;
+    case SF_OP_FFT: /* a box twice, and a line, padded to a power of two, twice */
+        return 11 * 2 * words;
     case SF_OP_REDUCE:
     case SF_OP_REDUCE_WINDOW:
     case SF_OP_SELECT_AND_SCATTER:

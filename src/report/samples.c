@@ -40,6 +40,10 @@ static const struct sample samples[] = {
     {SF_OP_CONSTANT, "", "%r = stablehlo.constant dense<1.5> : tensor<3x4xf32>", "%r",
      "tensor<3x4xf32>"},
     {SF_OP_IOTA, "", "%r = stablehlo.iota dim = 1 : tensor<3x4xi32>", "%r", "tensor<3x4xi32>"},
+    {SF_OP_FFT, "%a: tensor<3x4x8xcomplex<f32>>",
+     "%r = stablehlo.fft %a, type = FFT, length = [8] : (tensor<3x4x8xcomplex<f32>>) -> "
+     "tensor<3x4x8xcomplex<f32>>",
+     "%r", "tensor<3x4x8xcomplex<f32>>"},
     {SF_OP_RESHAPE, "%a: tensor<8x4xf32>",
      "%r = stablehlo.reshape %a : (tensor<8x4xf32>) -> tensor<2x16xf32>", "%r", "tensor<2x16xf32>"},
     {SF_OP_TRANSPOSE, "%a: tensor<3x4xf32>",

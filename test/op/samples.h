@@ -42,6 +42,8 @@ static const sample samples[] = {
      "%r = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [1] : (tensor<4x6xcomplex<f32>>, tensor<complex<f32>>) -> tensor<4xcomplex<f32>>", "tensor<4xcomplex<f32>>"},
     {"%a: tensor<4x6xcomplex<f64>>, %b: tensor<complex<f64>>",
      "%r = stablehlo.reduce(%a init: %b) applies stablehlo.multiply across dimensions = [0] : (tensor<4x6xcomplex<f64>>, tensor<complex<f64>>) -> tensor<6xcomplex<f64>>", "tensor<6xcomplex<f64>>"},
+    {"%a: tensor<6x2x8xcomplex<f32>>", "%r = stablehlo.fft %a, type = FFT, length = [8] : (tensor<6x2x8xcomplex<f32>>) -> tensor<6x2x8xcomplex<f32>>", "tensor<6x2x8xcomplex<f32>>"},
+    {"%a: tensor<6x5xf64>", "%r = stablehlo.fft %a, type = RFFT, length = [5] : (tensor<6x5xf64>) -> tensor<6x3xcomplex<f64>>", "tensor<6x3xcomplex<f64>>"},
     /* choose */
     {"%a: tensor<f32>, %b: tensor<4x6xf32>, %c: tensor<f32>",
      "%r = stablehlo.clamp %a, %b, %c : (tensor<f32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>", "tensor<4x6xf32>"},

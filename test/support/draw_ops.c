@@ -460,6 +460,7 @@ test_generator *const test_generators[SF_OP_COUNT] = {
     [SF_OP_SCATTER] = test_draw_scatter,
     [SF_OP_SORT] = test_draw_sort,
     [SF_OP_TOP_K] = test_draw_top_k,
+    [SF_OP_FFT] = test_draw_fft,
     [SF_OP_CHOLESKY] = test_draw_cholesky,
     [SF_OP_TRIANGULAR_SOLVE] = test_draw_triangular_solve,
     [SF_OP_RNG_BIT_GENERATOR] = test_draw_rng_bit_generator,

@@ -67,6 +67,29 @@ void test_draw_top_k(test_case *c)
     test_finish(c, &s, exact);
 }
 
+/* Lengths that are powers of two and others, over one to three dimensions. */
+void test_draw_fft(test_case *c)
+{
+    static const char *const kinds[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
+    int64_t kind = test_pick(c, 0, 3), length[3], dims[SF_MAX_RANK];
+    int count = (int)test_pick(c, 1, 3), batch = (int)test_pick(c, 0, 2);
+    test_dims(c, batch + count, dims);
+    for (int i = 0; i < count; i++)
+        length[i] = dims[batch + i];
+    if (kind == 3) /* half of the last one is given */
+        dims[batch + count - 1] = length[count - 1] / 2 + 1;
+    bool is_wide = test_chance(c, 50);
+    sf_dtype dtype = kind == 2 ? (is_wide ? SF_F64 : SF_F32) : is_wide ? SF_C128 : SF_C64;
+    const sf_type *type = sf_type_get(c->pool, dtype, batch + count, dims);
+    test_spec s = {.op = c->op,
+                   .noperands = 1,
+                   .nresults = 1,
+                   .operands = {test_operand(c, type, test_small)}};
+    test_set_text(c, &s, "fft_type", kinds[kind]);
+    test_set_ints(c, &s, "fft_length", count, length);
+    test_finish(c, &s, exact);
+}
+
 /* A batch of matrices with elements in [-2, 2] and a large number, exact in every type, on the diagonal. */
 static sf_value dominant(test_case *c, const sf_type *type)
 {

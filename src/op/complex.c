@@ -1,6 +1,5 @@
 #include "op/complex.h"
 
-#include <complex.h>
 #include <math.h>
 
 void sf_complex_load(sf_dtype dtype, const void *data, int64_t first, int64_t count,
@@ -27,30 +26,9 @@ void sf_complex_store(sf_dtype dtype, void *data, int64_t first, int64_t count,
         sf_store_f64(dtype, data, first + i, creal(in[i]));
 }
 
-sf_complex sf_complex_make(double real, double imag)
-{
-    return CMPLX(real, imag);
-}
-
-double sf_complex_real(sf_complex x)
-{
-    return creal(x);
-}
-
-double sf_complex_imag(sf_complex x)
-{
-    return cimag(x);
-}
-
 double sf_complex_abs(sf_complex x)
 {
     return cabs(x);
-}
-
-sf_complex sf_complex_mul(sf_complex x, sf_complex y)
-{
-    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
-    return CMPLX(a * c - b * d, a * d + b * c);
 }
 
 sf_complex sf_complex_div(sf_complex x, sf_complex y)

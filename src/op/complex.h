@@ -3,6 +3,10 @@
 #ifndef SF_OP_COMPLEX_H
 #define SF_OP_COMPLEX_H
 
+#include <complex.h>
+#undef complex /* it is the name of an op */
+#undef I
+
 #include "ir/dtype.h"
 
 typedef double _Complex sf_complex;
@@ -14,12 +18,28 @@ void sf_complex_load(sf_dtype dtype, const void *data, int64_t first, int64_t co
 void sf_complex_store(sf_dtype dtype, void *data, int64_t first, int64_t count,
                       const sf_complex *in);
 
-sf_complex sf_complex_make(double real, double imag);
-double sf_complex_real(sf_complex x);
-double sf_complex_imag(sf_complex x);
-double sf_complex_abs(sf_complex x);
+static inline sf_complex sf_complex_make(double real, double imag)
+{
+    return CMPLX(real, imag);
+}
 
-sf_complex sf_complex_mul(sf_complex x, sf_complex y);
+static inline double sf_complex_real(sf_complex x)
+{
+    return creal(x);
+}
+
+static inline double sf_complex_imag(sf_complex x)
+{
+    return cimag(x);
+}
+
+static inline sf_complex sf_complex_mul(sf_complex x, sf_complex y)
+{
+    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+    return CMPLX(a * c - b * d, a * d + b * c);
+}
+
+double sf_complex_abs(sf_complex x);
 sf_complex sf_complex_div(sf_complex x, sf_complex y);
 sf_complex sf_complex_pow(sf_complex x, sf_complex y);
 

@@ -29,7 +29,7 @@ const sf_fast *sf_fast_find(const sf_op *op, int64_t *variant)
 {
     const sf_fast *kernel = kernels[op->def->id];
     if (!kernel)
-        return NULL;
+        kernel = &sf_fast_complex;
     *variant = kernel->choose ? kernel->choose(op) : 0;
     return *variant == SF_FAST_NONE ? NULL : kernel;
 }

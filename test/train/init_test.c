@@ -164,6 +164,31 @@ static void test_distributions(void **state)
     }
 }
 
+/* Of complex numbers the absolute value has the spread, and the parts have equal shares of it. */
+static void test_complex(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    static float values[2 * COUNT], again[2 * COUNT];
+    const int64_t dims[] = {COUNT};
+    const sf_type *type = sf_type_get(graph->pool, SF_C64, 1, dims);
+    uint32_t kernel = find("params/layer_0/mlp/down/kernel");
+    double mean, deviation, most;
+    fill(kernel, (sf_init_rule){NULL, SF_INIT_NORMAL, 0.02}, 1, type, values);
+    moments(values, 2 * COUNT, &mean, &deviation, &most);
+    assert_true(fabs(deviation / (0.02 * sqrt(0.5)) - 1) < 0.01);
+    double squares[2] = {0}, product = 0;
+    for (int i = 0; i < COUNT; i++) {
+        for (int p = 0; p < 2; p++)
+            squares[p] += (double)values[2 * i + p] * (double)values[2 * i + p];
+        product += (double)values[2 * i] * (double)values[2 * i + 1];
+    }
+    assert_true(fabs(squares[0] / squares[1] - 1) < 0.03);
+    assert_true(fabs(product) < 0.02 * squares[0]);
+    fill(kernel, (sf_init_rule){NULL, SF_INIT_CONSTANT, 1.5}, 1, type, again);
+    assert_true(again[0] == 1.5f && again[1] == 0 && again[2 * COUNT - 1] == 0);
+}
+
 /* The numbers depend on seed, name and index, and on nothing else. */
 static void test_counter_based(void **state)
 {
@@ -351,12 +376,13 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean_names),   cmocka_unit_test(test_quantile),
-        cmocka_unit_test(test_permutation),   cmocka_unit_test(test_distributions),
-        cmocka_unit_test(test_counter_based), cmocka_unit_test(test_fans),
-        cmocka_unit_test(test_rules),         cmocka_unit_test(test_bad_rules),
-        cmocka_unit_test(test_random),        cmocka_unit_test(test_jax_keys),
-        cmocka_unit_test(test_pieces),        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_clean_names), cmocka_unit_test(test_quantile),
+        cmocka_unit_test(test_permutation), cmocka_unit_test(test_distributions),
+        cmocka_unit_test(test_complex),     cmocka_unit_test(test_counter_based),
+        cmocka_unit_test(test_fans),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_bad_rules),   cmocka_unit_test(test_random),
+        cmocka_unit_test(test_jax_keys),    cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

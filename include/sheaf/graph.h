@@ -62,7 +62,8 @@ enum { SF_TENSOR_DIMS = 16 };
 
 /* This struct will not grow. */
 typedef struct sf_tensor_type {
-    const char *dtype; /* as StableHLO spells it: "f32", "bf16", "i32", "ui8", "i1" */
+    const char *dtype; /* as StableHLO spells it: "f32", "bf16", "i32", "ui8", "i1",
+                          "complex<f32>", whose elements are a real and an imaginary part */
     int bytes;         /* of an element in memory; one of less than 8 bits has a byte of its own */
     int rank;          /* how many dimensions */
     int64_t count;     /* elements in all */

@@ -17,7 +17,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for file in examples/gpt-micro.stablehlo.mlir examples/gpt-micro.hlo examples/check.mlir; do
+for file in examples/{gpt-micro.stablehlo.mlir,gpt-micro.hlo,check.mlir} test/data/complex/net.{stablehlo.mlir,hlo}; do
     "$SHEAF_BIN" convert "$file" -o "$work/$(basename "$file").mlir"
 done
 if "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then

@@ -5,7 +5,7 @@
 void sf_complex_load(sf_dtype dtype, const void *data, int64_t first, int64_t count,
                      sf_complex *out)
 {
-    double *parts = (double *)out; /* a complex number is an array of its parts: C11 6.2.5 */
+    double *parts = (double *)out;
     if (sf_is_complex(dtype)) {
         sf_load_f64s(sf_part_of(dtype), data, 2 * first, 2 * count, parts);
         return;
@@ -43,7 +43,7 @@ static sf_complex power_of_zero(sf_complex y)
         return 1;
     if (creal(y) > 0)
         return 0;
-    return CMPLX((double)NAN, (double)NAN);
+    return sf_complex_make((double)NAN, (double)NAN);
 }
 
 sf_complex sf_complex_pow(sf_complex x, sf_complex y)
@@ -101,7 +101,7 @@ sf_complex sf_complex_exp(sf_complex x)
 sf_complex sf_complex_expm1(sf_complex x)
 {
     double a = creal(x), b = cimag(x), half = sin(b / 2);
-    return CMPLX(expm1(a) * cos(b) - 2 * half * half, exp(a) * sin(b));
+    return sf_complex_make(expm1(a) * cos(b) - 2 * half * half, exp(a) * sin(b));
 }
 
 sf_complex sf_complex_log(sf_complex x)
@@ -114,8 +114,8 @@ sf_complex sf_complex_log1p(sf_complex x)
 {
     double a = creal(x), b = cimag(x);
     if (fabs(a) > 0.5 || fabs(b) > 0.5)
-        return clog(CMPLX(1 + a, b));
-    return CMPLX(log1p(a * (2 + a) + b * b) / 2, atan2(b, 1 + a));
+        return clog(sf_complex_make(1 + a, b));
+    return sf_complex_make(log1p(a * (2 + a) + b * b) / 2, atan2(b, 1 + a));
 }
 
 sf_complex sf_complex_logistic(sf_complex x)
@@ -131,7 +131,7 @@ sf_complex sf_complex_rsqrt(sf_complex x)
 sf_complex sf_complex_sign(sf_complex x)
 {
     double size = cabs(x);
-    return size == 0 ? x : CMPLX(creal(x) / size, cimag(x) / size);
+    return size == 0 ? x : sf_complex_make(creal(x) / size, cimag(x) / size);
 }
 
 sf_complex sf_complex_sin(sf_complex x)

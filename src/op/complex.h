@@ -18,9 +18,14 @@ void sf_complex_load(sf_dtype dtype, const void *data, int64_t first, int64_t co
 void sf_complex_store(sf_dtype dtype, void *data, int64_t first, int64_t count,
                       const sf_complex *in);
 
+/* As C11's CMPLX, which not every compiler has: a complex number is an array of its parts (6.2.5). */
 static inline sf_complex sf_complex_make(double real, double imag)
 {
-    return CMPLX(real, imag);
+    union {
+        double parts[2];
+        sf_complex number;
+    } both = {{real, imag}};
+    return both.number;
 }
 
 static inline double sf_complex_real(sf_complex x)
@@ -36,7 +41,7 @@ static inline double sf_complex_imag(sf_complex x)
 static inline sf_complex sf_complex_mul(sf_complex x, sf_complex y)
 {
     double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
-    return CMPLX(a * c - b * d, a * d + b * c);
+    return sf_complex_make(a * c - b * d, a * d + b * c);
 }
 
 double sf_complex_abs(sf_complex x);

@@ -1,7 +1,5 @@
 /* Functions of complex numbers against what JAX computes on a CPU in double, corner cases, and the transform
  * against its definition. */
-#include <complex.h>
-#undef complex
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +10,8 @@
 
 #include "base/mem.h"
 #include "op/build.h"
+#include "op/complex.h"
 #include "op/eval.h"
-
-typedef double _Complex number;
 
 enum { POINTS = 5 };
 static const double points[POINTS][2] = {
@@ -180,11 +177,11 @@ static const struct row {
       {1.300388381146439e-06, -1.1126314313727169e-06}}},
 };
 
-static number apply(sf_opcode code, number x, number y)
+static sf_complex apply(sf_opcode code, sf_complex x, sf_complex y)
 {
     const sf_type type = {.dtype = SF_C128, .count = 1};
     const sf_type *types[] = {&type, &type, &type};
-    number data[3] = {x, y, 0};
+    sf_complex data[3] = {x, y, 0};
     const sf_opdef *def = sf_opdef_get(code);
     sf_op op = {
         .def = def, .noperands = def->min_operands, .nresults = 1, .in = types, .out = types};
@@ -199,9 +196,9 @@ static void test_functions(void **state)
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; i < POINTS; i++) {
-            number x = CMPLX(points[i][0], points[i][1]);
-            number expected = CMPLX(rows[r].expected[i][0], rows[r].expected[i][1]);
-            number got = apply(rows[r].code, x, CMPLX(second[0], second[1]));
+            sf_complex x = sf_complex_make(points[i][0], points[i][1]);
+            sf_complex expected = sf_complex_make(rows[r].expected[i][0], rows[r].expected[i][1]);
+            sf_complex got = apply(rows[r].code, x, sf_complex_make(second[0], second[1]));
             /* Near zero JAX's sinh cancels. */
             if (!(cabs(got - expected) <= 4e-15 * cabs(expected) + 5e-17))
                 fail_msg("%s of point %d is (%.17g, %.17g), expected (%.17g, %.17g)",
@@ -215,26 +212,27 @@ static void test_corners(void **state)
     (void)state;
     double inf = (double)INFINITY;
     assert_true(apply(SF_OP_POWER, 0, 0) == 1);
-    assert_true(apply(SF_OP_POWER, 0, CMPLX(2, 1)) == 0);
-    assert_true(isnan(creal(apply(SF_OP_POWER, 0, CMPLX(-1, 0)))));
+    assert_true(apply(SF_OP_POWER, 0, sf_complex_make(2, 1)) == 0);
+    assert_true(isnan(creal(apply(SF_OP_POWER, 0, sf_complex_make(-1, 0)))));
     assert_true(apply(SF_OP_SIGN, 0, 0) == 0);
-    assert_true(apply(SF_OP_SQRT, -4, 0) == CMPLX(0, 2));
-    assert_true(apply(SF_OP_SQRT, CMPLX(-4, -0.0), 0) == CMPLX(0, -2));
-    assert_true(cabs(apply(SF_OP_CBRT, -8, 0) - CMPLX(1, sqrt(3))) < 1e-15);
+    assert_true(apply(SF_OP_SQRT, -4, 0) == sf_complex_make(0, 2));
+    assert_true(apply(SF_OP_SQRT, sf_complex_make(-4, -0.0), 0) == sf_complex_make(0, -2));
+    assert_true(cabs(apply(SF_OP_CBRT, -8, 0) - sf_complex_make(1, sqrt(3))) < 1e-15);
     /* The plain formula: no search for infinities. */
-    assert_true(isnan(creal(apply(SF_OP_MULTIPLY, CMPLX(inf, 1), CMPLX(0, 1)))));
+    assert_true(
+        isnan(creal(apply(SF_OP_MULTIPLY, sf_complex_make(inf, 1), sf_complex_make(0, 1)))));
     assert_true(isinf(creal(apply(SF_OP_LOG, 0, 0))));
 }
 
 /* The transform of one line, by its definition. */
-static void transform_slowly(int64_t n, const number *x, bool inverse, number *out)
+static void transform_slowly(int64_t n, const sf_complex *x, bool inverse, sf_complex *out)
 {
     static const double pi = 3.14159265358979323846;
     for (int64_t k = 0; k < n; k++) {
         out[k] = 0;
         for (int64_t i = 0; i < n; i++) {
             double angle = (inverse ? 2 : -2) * pi * (double)(k * i % n) / (double)n;
-            out[k] += x[i] * CMPLX(cos(angle), sin(angle));
+            out[k] += x[i] * sf_complex_make(cos(angle), sin(angle));
         }
         out[k] /= inverse ? (double)n : 1;
     }
@@ -257,8 +255,8 @@ static void run_fft(sf_pool *pool, const char *kind, int64_t length, sf_dtype fr
     assert_int_equal(sf_eval_op(&op, &(sf_tensor){type, in, NULL}, out, NULL), SF_OK);
 }
 
-static void check_line(const char *what, int64_t length, int64_t count, const number *got,
-                       const number *expected)
+static void check_line(const char *what, int64_t length, int64_t count, const sf_complex *got,
+                       const sf_complex *expected)
 {
     for (int64_t i = 0; i < count; i++)
         if (!(cabs(got[i] - expected[i]) <= 1e-13 * (double)(length + 1)))
@@ -269,13 +267,13 @@ static void test_transforms(void **state)
 {
     (void)state;
     enum { MOST = 70 };
-    number x[MOST], expected[MOST], real_part[MOST];
+    sf_complex x[MOST], expected[MOST], real_part[MOST];
     double reals[MOST];
     sf_pool *pool = sf_pool_new();
     for (int64_t n = 1; n <= MOST; n++) {
         sf_tensor out;
         for (int64_t i = 0; i < n; i++) {
-            x[i] = CMPLX(sin(3.0 * (double)i + 1), cos(1.7 * (double)(i * i)));
+            x[i] = sf_complex_make(sin(3.0 * (double)i + 1), cos(1.7 * (double)(i * i)));
             real_part[i] = reals[i] = creal(x[i]);
         }
         for (int inverse = 0; inverse < 2; inverse++) {

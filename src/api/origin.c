@@ -42,11 +42,10 @@ static sf_status read_origin(struct job *job, sf_arena *arena)
     SF_TRY(sf_json_parse(text, job->path, arena, &root, job->diag));
     SF_TRY(sf_plan_read_format(root, job->path, job->diag));
     const sf_json *predicted = sf_json_get(root, "predicted");
-    SF_TRY(read_path(job, arena, sf_json_get(root, "source"), predicted, "step",
-                     job->out->step, sizeof job->out->step));
-    return read_path(job, arena, sf_json_get(predicted, "cluster_file"),
-                     predicted, "cluster", job->out->cluster,
-                     sizeof job->out->cluster);
+    SF_TRY(read_path(job, arena, sf_json_get(root, "source"), predicted, "step", job->out->step,
+                     sizeof job->out->step));
+    return read_path(job, arena, sf_json_get(predicted, "cluster_file"), predicted, "cluster",
+                     job->out->cluster, sizeof job->out->cluster);
 }
 
 static sf_status origin_guarded(void *context)

@@ -315,7 +315,7 @@ static sf_status check_same(struct rank *r)
 {
     const struct shared *shared = r->shared;
     char arithmetic[SF_ARITHMETIC], step[24], steps[24];
-    snprintf(step, sizeof step, "%016" PRIx64, sf_graph_hash(shared->graph));
+    snprintf(step, sizeof step, "%016" PRIx64, sf_graph_hash(shared->trial.graph));
     snprintf(steps, sizeof steps, "%d", shared->steps);
     const sf_agree_thing things[] = {
         {"version of Sheaf", SF_VERSION},

@@ -58,7 +58,6 @@ static const sf_tensor *find_source(const struct source *source, const sf_argume
     return found;
 }
 
-
 /* Cuts the piece out of the tensor of the file. */
 static sf_status copy_stored_tensor(const sf_stored *from, const sf_type *type, sf_runs runs,
                                     const sf_tensor *to, sf_diag *diag)

@@ -261,7 +261,8 @@ static sf_status check_same(sf_training *run)
         {"engine", options->engine ? options->engine : "cpu"},
         {"vector set (SHEAF_VEC) and library", sf_engine_arithmetic(options->engine, arithmetic)},
         {"save directory (option save)", options->save},
-        {"steps between checkpoints (option save_every)", number_text(options->save_every, texts[5])},
+        {"steps between checkpoints (option save_every)",
+         number_text(options->save_every, texts[5])},
         {"number of checkpoints (option keep)", number_text(options->keep, texts[6])},
         {"will to go on without a loss (option ignore_nan)", options->ignore_nan ? "it" : NULL},
     };

@@ -97,9 +97,9 @@ expect 0 eval "$work/zeros.mlir" --output "$work/ones.safetensors"
 [ "$(tail -c 12 "$work/ones.safetensors" | od -An -tx1 | tr -d ' ')" = 0000803f0000803f0000803f ] ||
     fail "exp(0) is not 1"
 expect 1 eval "$work/zeros.mlir" --memory 8
-warns "more than 8 bytes of memory"
+warns "more than 8 B of memory"
 warns "--memory"
 expect 1 eval "$work/zeros.mlir" --memory 1
-warns "more than 1 byte of memory"
+warns "more than 1 B of memory"
 
 [ "$failures" -eq 0 ]

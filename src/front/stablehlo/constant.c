@@ -378,8 +378,8 @@ sf_status sf_mlir_dense(sf_mlir *r, const sf_attr **out)
 
 sf_status sf_mlir_real(sf_mlir *r, const sf_attr **out)
 {
-    struct literal l = {.r = r, .type = sf_type_scalar(r->pool, SF_F32)};
-    l.info = sf_dtype_get(l.type->dtype);
+    struct literal l = {.r = r, .type = sf_type_scalar(r->pool, SF_F32), .number = SF_F32};
+    l.info = sf_dtype_get(l.number);
     make_room_for_elements(&l, 1);
     SF_TRY(parse_element(&l));
     *out = sf_attr_dense(r->pool, l.type, false, l.data);

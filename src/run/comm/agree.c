@@ -10,7 +10,8 @@ static bool is_alone(const sf_comm *comm)
     return !comm || sf_comm_size(comm) == 1;
 }
 
-/* One transfer between all ranks, in place. */
+/* One transfer between all ranks, in place. A rank that cannot even say that it has failed gives the world up: the
+ * others must not wait for it. */
 static sf_status exchange_words(sf_comm *comm, const sf_transfer *transfer, sf_diag *diag)
 {
     sf_arena scratch = {0};
@@ -21,6 +22,8 @@ static sf_status exchange_words(sf_comm *comm, const sf_transfer *transfer, sf_d
     sf_status status = sf_comm_group(comm, ranks, size, diag, &world);
     if (status == SF_OK)
         status = sf_comm_run(world, transfer, diag);
+    if (status != SF_OK && status != SF_EPEER)
+        sf_comm_abort(comm, sf_status_name(status));
     sf_arena_free(&scratch);
     return status;
 }
@@ -49,9 +52,6 @@ sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag 
     uint64_t before = (uint64_t)(sf_comm_size(comm) - sf_comm_rank(comm));
     uint64_t own = mine != SF_OK ? before * STATUSES + (uint64_t)mine : *flag, most = own;
     sf_status status = reduce_words(comm, &most, 1, what, diag);
-    if (status != SF_OK &&
-        status != SF_EPEER) /* not even that could be said: the others must not wait for it */
-        sf_comm_abort(comm, sf_status_name(mine != SF_OK ? mine : status));
     if (status != SF_OK)
         return mine != SF_OK ? mine : status;
     *flag = most == 1;

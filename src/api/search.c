@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "base/output.h"
 #include "front/loose.h"
+#include "op/flops.h"
 #include "op/op.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
@@ -84,6 +85,7 @@ static sf_status search(void *context)
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);
+        sf_warn_turns(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
     }

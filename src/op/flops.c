@@ -68,3 +68,28 @@ double sf_step_flops(const sf_graph *graph)
         flops += sf_node_flops(graph, sf_top_node(graph, i));
     return flops;
 }
+
+/* The first such loop of the block, or NULL. */
+static const sf_node *find_uncounted(const sf_graph *graph, const sf_block *block)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]], *found = NULL;
+        if (sf_is(node, SF_OP_WHILE) && sf_trips_of(node) < 0)
+            return node;
+        for (uint32_t r = 0; r < node->nregions && !found; r++)
+            found = find_uncounted(graph, node->regions[r]);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+void sf_warn_turns(const sf_graph *graph, sf_diag *diag)
+{
+    const sf_node *loop = find_uncounted(graph, graph->top);
+    if (!loop)
+        return;
+    sf_warn(diag, loop->loc,
+            "how often this loop turns is not known, so it is counted as one turn");
+    sf_hint(diag, "option turns says how often");
+}

@@ -88,7 +88,8 @@ static bool is_in_range(sf_dtype dtype, double value)
 {
     if (sf_is_float(dtype))
         return true;
-    return dtype == SF_U64 ? value >= 0 && value < 0x1p64 : value >= -0x1p63 && value < 0x1p63;
+    double end = dtype == SF_U64 ? 0x1p64 : 0x1p63, first = dtype == SF_U64 ? 0 : -end;
+    return value >= first && value < end;
 }
 
 static bool is_kept(double value, double back, bool rounds)

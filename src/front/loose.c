@@ -16,7 +16,7 @@ static bool may_be_lost_state(const sf_graph *graph, uint32_t argument)
                   (a->role_from == SF_FROM_SIDECAR || a->role_from == SF_FROM_NAME);
     if (a->next != SF_NONE || is_fed)
         return false;
-    if (!sf_is_float(type->dtype))
+    if (!sf_is_inexact(type->dtype))
         return type->rank == 0 && type->dtype != SF_PRED;
     for (uint32_t i = 0; type->rank > 0 && i < graph->top->narguments; i++)
         if (graph->arguments[i].next != SF_NONE && sf_argument_type(graph, i) == type)

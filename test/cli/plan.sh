@@ -92,7 +92,7 @@ warns "gone.mlir: error: cannot open"
 warns "--step names where it is now"
 
 expect 1 plan "$step" -c 1x4xV100 -m 1 --recipes
-warns "no plan was found that fits in 1 byte: "
+warns "no plan was found that fits in 1 B: "
 # A size has a unit in either case, and perhaps a point.
 for size in 140k 140K 0.13671875M; do
     expect 0 plan "$step" -c 1x4xV100 -m "$size" --recipes --json

@@ -9,7 +9,7 @@ cluster=2x2xV100
 # planned PIN...: a plan with these pins, in $work/p.json.
 planned() {
     local pins=()
-    for pin in "$@"; do pins+=(-p "$pin"); done
+    for pin in "$@"; do pins+=(-P "$pin"); done
     expect 0 plan "$step" -c "$cluster" "${more[@]}" "${pins[@]}" -o "$work/p.json"
 }
 
@@ -86,13 +86,13 @@ cmp -s "$work/1.json" "$work/4.json" || fail "the plan depends on the number of 
 refused() {
     local message=$1 pins=()
     shift
-    for pin in "$@"; do pins+=(-p "$pin"); done
+    for pin in "$@"; do pins+=(-P "$pin"); done
     expect 2 plan "$step" -c "$cluster" "${pins[@]}"
     warns "$message"
     silent out
 }
 refused 'matches no argument, gradient or scope' 'nothing=S(0)@*'
-warns "sheaf pin STEP --names"
+warns "names are written as"
 refused 'there is no dimension 5 in a tensor of rank 2' 'mlp/up/kernel=S(5)@*'
 refused 'there is no dimension 5 in a tensor of rank 2' 'mlp/up/kernel=S(5)@model'
 refused 'contradicts pin "batch/ids=R@*"' 'batch/ids=R@*' 'batch/ids=S(0)@data'

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/compare.h"
 #include "api/verify.h"
 #include "support/sanitized.h"
 #include "support/spoil.h"
@@ -204,8 +205,8 @@ static void try_mistakes(const struct step *step, const sf_graph *graph, const c
 static void test_mistakes(void **state)
 {
     (void)state;
-    struct rates rates = {0};
-    int made = 0, missed = 0;
+    struct rates rates[2] = {0}; /* of steps in 32 bits, and in 16 */
+    int made[2] = {0}, missed[2] = {0};
     for (int i = 0; i < (all ? STEPS : 3); i++) {
         if (!strstr(steps[i].file, only))
             continue;
@@ -213,19 +214,25 @@ static void test_mistakes(void **state)
         for (int k = 0; k < RECIPES; k++)
             if (all ? k % 4 == 0 || (k + i) % 2 == 0 : (k + i) % 4 == 0)
                 try_mistakes(&steps[i], graph, recipes[k], 2 << (i + k / 2) % 2, all ? 4 : 1,
-                             &rates);
+                             &rates[sf_is_narrow(graph)]);
         sf_graph_free(graph);
     }
     for (int i = 0; i < TEST_MISTAKES; i++) {
-        print_message("%s: %d missed of %d\n", test_mistake_name((test_mistake)i), rates.missed[i],
-                      rates.made[i]);
-        made += rates.made[i];
-        missed += rates.missed[i];
+        for (int narrow = 0; narrow < 2; narrow++) {
+            const struct rates *r = &rates[narrow];
+            print_message("%s, %d bits: %d missed of %d\n", test_mistake_name((test_mistake)i),
+                          narrow ? 16 : 32, r->missed[i], r->made[i]);
+            made[narrow] += r->made[i];
+            missed[narrow] += r->missed[i];
+        }
     }
-    print_message("mistakes missed: %d of %d (and %d that change nothing)\n", missed, made,
-                  rates.idle);
-    assert_true(*only || made >= (all ? 300 : 15));
-    assert_int_equal(missed, 0);
+    for (int narrow = 0; narrow < 2; narrow++)
+        print_message("mistakes missed, %d bits: %d of %d (and %d that change nothing)\n",
+                      narrow ? 16 : 32, missed[narrow], made[narrow], rates[narrow].idle);
+    assert_true(*only || made[0] >= (all ? 300 : 15));
+    assert_int_equal(missed[0], 0);
+    /* In 16 bits two good runs are up to 5 % apart: what does less to a step cannot be told from rounding. */
+    assert_true(50 * missed[1] <= made[1]);
 }
 
 int main(int argc, char **argv)

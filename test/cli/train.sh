@@ -188,6 +188,7 @@ says "step 1/3"
 expect 0 "$step" --steps 3 --data synthetic:32
 
 # Interrupted once: the step ends, the state is saved, and the run can go on.
+: >"$work/out"
 "$bin" train --engine "$engine" "$step" --steps 100000 "${tokens[@]}" --save "$work/int" \
     >"$work/out" 2>"$work/err" &
 pid=$!
@@ -204,7 +205,8 @@ last=$(sed -n 's/^step \([0-9]*\)\/.*/\1/p' "$work/out" | tail -n 1)
 [ "$(cat "$work/int/latest")" = "$(printf 'step-%06d' "$last")" ] || fail "saved at $last"
 expect 0 "$step" --steps $((last + 1)) "${tokens[@]}" --save "$work/int" --resume
 
-# Interrupted twice: stopped at once, in the middle of a step that takes long.
+# Interrupted twice: stopped at once, in the middle of a step that takes long. What it says is its own.
+: >"$work/out"
 "$bin" train --engine oracle "$SHEAF_SOURCE/examples/char-gpt/step.stablehlo.mlir" --steps 1000 \
     --data "$SHEAF_SOURCE/examples/char-gpt/text.txt" >"$work/out" 2>"$work/err" &
 pid=$!

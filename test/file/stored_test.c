@@ -144,7 +144,7 @@ static int draw_numbers(sf_dtype dtype, void *data)
 static void check_pair(sf_dtype from, sf_dtype to, int *taken, int *refused)
 {
     enum { MOST = 100 };
-    uint64_t data[MOST], out[MOST];
+    uint64_t data[2 * MOST], out[2 * MOST]; /* an element has up to 16 bytes */
     int count = draw_numbers(from, data);
     sf_tensor tensor = {.type = sf_type_get(pool, from, 1, (int64_t[]){count}), .data = data};
     sf_stored stored = {.tensor = &tensor, .name = "x", .path = "file"};

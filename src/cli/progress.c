@@ -1,6 +1,15 @@
 /* What commands that make steps, run and train, say of them for machines. */
 #include "cli/progress.h"
 
+#include <stdio.h>
+
+void sf_cli_keep_progress(sf_cli_progress *kept, const sf_train_progress *how)
+{
+    kept->at = *how;
+    snprintf(kept->data, sizeof kept->data, "%s", how->data ? how->data : "");
+    kept->at.data = kept->data;
+}
+
 void sf_cli_put_progress(sf_json_writer *json, const sf_train_progress *how)
 {
     sf_json_add_string(json, "engine", how->engine);

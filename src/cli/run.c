@@ -16,7 +16,7 @@ struct job {
     double amount, flops; /* of a step: tokens or samples, operations */
     double later;         /* seconds of the steps after the first */
     int64_t steps;        /* made so far */
-    sf_train_progress last;
+    sf_cli_progress last;
     sf_output profile;
     bool json;
     struct sample {
@@ -56,7 +56,7 @@ static bool print_event(void *context, const sf_event *at)
     struct job *job = context;
     if (at->rank > 0)
         return true;
-    job->last = *at->train;
+    sf_cli_keep_progress(&job->last, at->train);
     job->steps = at->step;
     if (at->kind == SF_EVENT_START && !job->json)
         print_start(at->train);
@@ -68,12 +68,12 @@ static bool print_event(void *context, const sf_event *at)
 /* Of a step; the first one warms up. */
 static double find_seconds(const struct job *job)
 {
-    return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.seconds;
+    return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.at.seconds;
 }
 
 static void print_end(const struct job *job)
 {
-    const sf_train_progress *last = &job->last;
+    const sf_train_progress *last = &job->last.at;
     char rate[SF_CLI_UNITS], flops[SF_CLI_UNITS];
     double seconds = find_seconds(job);
     if (!(seconds > 0))
@@ -91,7 +91,7 @@ static sf_status print_run_json(void *context)
     sf_buf buf = {0};
     sf_json_writer json = {.buf = &buf, .indent = true};
     sf_json_begin_object(&json);
-    sf_cli_put_progress(&json, &job->last);
+    sf_cli_put_progress(&json, &job->last.at);
     sf_json_add_double(&json, "seconds", seconds);
     sf_cli_put_speed(&json, job->amount / seconds, job->flops / seconds);
     sf_json_key(&json, "steps");

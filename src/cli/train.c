@@ -54,7 +54,7 @@ struct display {
     int64_t every; /* steps from line to line; 0: every one, on a terminal none */
     bool dirty;    /* the line that is written over holds something */
     bool json;     /* nothing, but one object at the end */
-    sf_train_progress last;
+    sf_cli_progress last;
 };
 
 static const char *time_text(double seconds, char text[32])
@@ -132,7 +132,7 @@ static bool hear_event(void *context, const sf_event *at)
     struct display *display = context;
     speaks = speaks || at->rank == 0;
     if (at->rank == 0)
-        display->last = *at->train;
+        sf_cli_keep_progress(&display->last, at->train);
     if (at->rank == 0 && !display->quiet && !display->json)
         print_event(display, at);
     return interrupted == 0;
@@ -150,8 +150,8 @@ static sf_status print_train_json(void *context)
     sf_buf buf = {0};
     sf_json_writer json = {.buf = &buf, .indent = true};
     sf_json_begin_object(&json);
-    sf_cli_put_progress(&json, &ending->display->last);
-    sf_cli_put_speed(&json, ending->display->last.rate, ending->display->last.flops);
+    sf_cli_put_progress(&json, &ending->display->last.at);
+    sf_cli_put_speed(&json, ending->display->last.at.rate, ending->display->last.at.flops);
     sf_json_add_int(&json, "first", report->first);
     sf_json_add_int(&json, "step", report->step);
     sf_json_add_double(&json, "loss", report->loss);

@@ -33,8 +33,7 @@ void sf_threads_set_grain(sf_threads *threads, int64_t grain);
 /* Runs work(context, part, first, end) for every part of [0, total): parts are contiguous, of equal
  * size up to a multiple of `grain`, at most one per thread; small totals take fewer parts. Returns when
  * all are done. Not to be called from inside of work. Idle threads spin for a short while and then
- * sleep; parts that no other thread begins in time are done by the caller, one after another, so parts must not wait for
- * each other. */
+ * sleep. */
 typedef void sf_work(void *context, int part, int64_t first, int64_t end);
 void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *work,
                     void *context);

@@ -5,10 +5,7 @@
 
 #include <cmocka.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -168,79 +165,6 @@ static void test_more_threads_than_processors(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-/* Small jobs on two threads and on one, in turn, while two other processes spin on the same two processors: two are not
- * slower. Samples are shorter than the slices of the processor, so that few of them are cut. */
-static int small_turns;
-
-static void small(void *context, int part, int64_t first, int64_t end)
-{
-    (void)context;
-    (void)part;
-    for (int64_t i = first; i < end; i++)
-        rest(small_turns);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median time of two threads over that of one. */
-static double ratio_of_small(int turns, int gap)
-{
-    enum { SAMPLES = 101, JOBS = 20 };
-    double times[2][SAMPLES];
-    sf_threads *threads[2] = {sf_threads_new(1), sf_threads_new(2)};
-    small_turns = turns;
-    for (int s = 0; s < SAMPLES; s++)
-        for (int t = 0; t < 2; t++) {
-            double start = seconds();
-            for (int job = 0; job < JOBS; job++) {
-                sf_threads_run(threads[t], 2, 1, small, NULL);
-                rest(gap);
-            }
-            times[t][s] = seconds() - start;
-        }
-    for (int t = 0; t < 2; t++) {
-        qsort(times[t], SAMPLES, sizeof **times, by_value);
-        sf_threads_free(threads[t]);
-    }
-    return times[1][SAMPLES / 2] / times[0][SAMPLES / 2];
-}
-
-static void test_small_jobs_beside_others(void **state)
-{
-    (void)state;
-    enum { OTHERS = 2 };
-    static const int turns[] = {1000, 2000, 5000}, gaps[] = {2000, 10000};
-    cpu_set_t before;
-    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    if (CPU_COUNT(&before) < 2 || test_sanitized())
-        skip();
-    keep_processors(&before, 2);
-    pid_t others[OTHERS];
-    for (int i = 0; i < OTHERS; i++)
-        if ((others[i] = fork()) == 0) {
-            alarm(60);
-            for (;;)
-                rest(1000000);
-        }
-    double worst = 0;
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 2; k++) {
-            double ratio = ratio_of_small(turns[i], gaps[k]);
-            print_message("parts of %d turns, %d between: %.2f\n", turns[i], gaps[k], ratio);
-            worst = ratio > worst ? ratio : worst;
-        }
-    for (int i = 0; i < OTHERS; i++) {
-        kill(others[i], SIGKILL);
-        waitpid(others[i], NULL, 0);
-    }
-    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-    assert_true(worst < 1.25); /* 1.01 was measured, 1.35 to 3 where the caller waits */
-}
-
 static void test_affinity(void **state)
 {
     (void)state;
@@ -265,7 +189,6 @@ int main(void)
         cmocka_unit_test(test_many_jobs),
         cmocka_unit_test(test_falling_asleep),
         cmocka_unit_test(test_more_threads_than_processors),
-        cmocka_unit_test(test_small_jobs_beside_others),
         cmocka_unit_test(test_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

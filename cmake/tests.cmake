@@ -5,6 +5,9 @@
 
 set(SF_SLOW 20)
 
+# What measures the machine runs alone.
+set(SF_ALONE api/calibrate)
+
 set(test_environment
     SHEAF_BIN=${CMAKE_BINARY_DIR}/sheaf
     SHEAF_SOURCE=${CMAKE_SOURCE_DIR}
@@ -79,6 +82,12 @@ if(SF_BASH AND cli_sources)
 elseif(cli_tests)
     message(NOTICE "no bash or no command line: the tests in test/cli are not registered")
 endif()
+
+foreach(name IN LISTS SF_ALONE)
+    if(TEST ${name})
+        set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    endif()
+endforeach()
 
 # The slowest first, so that in the end no processor waits for one that began late. test/times.txt has what they took,
 # "SECONDS NAME" by line; scripts/time-tests writes it.

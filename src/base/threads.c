@@ -1,6 +1,11 @@
-/* The pool. A job is announced by one atomic word that holds its number and how many threads take
- * part; the other fields of the job are written before it and read after it, and only by those who
- * take part, so a thread that slept through a job never looks at the next one half-written.
+/* The pool. A job is announced by one atomic word that holds its number and how many parts it has; its other fields are
+ * written before that.
+ *
+ * Part p belongs to thread p, if it comes in time. Whoever wants to do a part first claims it, by the number of the job,
+ * and only who has claimed one looks at the job; when the caller is through with his own part, he claims those that
+ * nobody has begun. So a thread that sleeps, or whose processor other programs have, holds nobody up: at worst the
+ * caller does everything, as if he were alone. A job ends when all its parts are done, so all are claimed by then, and a
+ * thread that comes late finds nothing to claim.
  */
 #include "base/threads.h"
 
@@ -8,7 +13,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "base/mem.h"
 
@@ -17,13 +21,16 @@
 enum { SPINS = 4000, MOST_THREADS = 4096, PARTS_BITS = 16, SIMPLE_GRAIN = 1 << 13 };
 
 typedef struct worker {
-    sf_threads *pool;
+    _Alignas(64) sf_threads
+        *pool; /* each in a line of its own: claims are written while others look at theirs */
     pthread_t thread;
     int index;
+    _Atomic uint64_t claimed; /* the last job whose part of this index was begun */
 } worker;
 
 struct sf_threads {
     int count, spins;
+    bool alone;      /* the caller does everything */
     int64_t simple;  /* see sf_threads_grain */
     worker *workers; /* [count]; the first is the caller and has no thread */
 
@@ -31,7 +38,7 @@ struct sf_threads {
     sf_work *work;
     void *context;
     int64_t units, grain, total;
-    _Atomic int pending; /* threads that still work, the caller not counted */
+    _Atomic int pending; /* parts that are not done, the caller's own not counted */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
@@ -92,6 +99,13 @@ static uint64_t next_job(sf_threads *pool, uint64_t seen)
     return job;
 }
 
+/* Numbers grow, so what is claimed for this job or a later one is not to be had. */
+static bool claim_part(worker *owner, uint64_t job)
+{
+    uint64_t number = job >> PARTS_BITS, last = atomic_load(&owner->claimed);
+    return last < number && atomic_compare_exchange_strong(&owner->claimed, &last, number);
+}
+
 static void *work_until_end(void *argument)
 {
     worker *self = argument;
@@ -101,7 +115,7 @@ static void *work_until_end(void *argument)
         int parts = parts_of_work(job);
         if (parts == 0)
             return NULL;
-        if (self->index >= parts)
+        if (self->index >= parts || !claim_part(self, job))
             continue;
         run_work_part(pool, self->index, parts);
         if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->sleeping)) {
@@ -112,15 +126,27 @@ static void *work_until_end(void *argument)
     }
 }
 
-static void announce_work(sf_threads *pool, int parts)
+static uint64_t announce_work(sf_threads *pool, int parts)
 {
     uint64_t number = atomic_load_explicit(&pool->job, memory_order_relaxed) >> PARTS_BITS;
-    atomic_exchange(&pool->job, (number + 1) << PARTS_BITS | (unsigned)parts);
+    uint64_t job = (number + 1) << PARTS_BITS | (unsigned)parts;
+    atomic_exchange(&pool->job, job);
     if (atomic_load(&pool->sleepers) > 0) {
         pthread_mutex_lock(&pool->mutex);
         pthread_cond_broadcast(&pool->wake);
         pthread_mutex_unlock(&pool->mutex);
     }
+    return job;
+}
+
+/* Does what nobody has begun. */
+static void do_parts_left(sf_threads *pool, uint64_t job, int parts)
+{
+    for (int p = 1; p < parts; p++)
+        if (claim_part(&pool->workers[p], job)) {
+            run_work_part(pool, p, parts);
+            atomic_fetch_sub(&pool->pending, 1);
+        }
 }
 
 static void wait_for_others(sf_threads *pool)
@@ -154,10 +180,21 @@ void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *
     threads->units = units;
     threads->grain = grain;
     threads->total = total;
+    if (threads->alone) {
+        for (int p = 0; p < parts; p++)
+            run_work_part(threads, p, parts);
+        return;
+    }
     atomic_store_explicit(&threads->pending, parts - 1, memory_order_relaxed);
-    announce_work(threads, parts);
+    uint64_t job = announce_work(threads, parts);
     run_work_part(threads, 0, parts);
+    do_parts_left(threads, job, parts);
     wait_for_others(threads);
+}
+
+void sf_threads_set_alone(sf_threads *threads, bool alone)
+{
+    threads->alone = alone;
 }
 
 /* Ends the first `started` workers and frees the pool. */
@@ -183,7 +220,8 @@ static int start_threads(sf_threads *pool)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 1; i < pool->count; i++, started++) {
         worker *w = &pool->workers[i];
-        *w = (worker){.pool = pool, .index = i};
+        w->pool = pool;
+        w->index = i;
         if (pthread_create(&w->thread, NULL, work_until_end, w) != 0)
             break;
     }

@@ -7,6 +7,7 @@
 #ifndef SF_BASE_THREADS_H
 #define SF_BASE_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -30,10 +31,13 @@ int sf_threads_count(const sf_threads *threads);
 int64_t sf_threads_grain(const sf_threads *threads);
 void sf_threads_set_grain(sf_threads *threads, int64_t grain);
 
+/* Whether the caller does all parts himself from now on. They are the same parts, so the results are the same. */
+void sf_threads_set_alone(sf_threads *threads, bool alone);
+
 /* Runs work(context, part, first, end) for every part of [0, total): parts are contiguous, of equal
  * size up to a multiple of `grain`, at most one per thread; small totals take fewer parts. Returns when
  * all are done. Not to be called from inside of work. Idle threads spin for a short while and then
- * sleep. */
+ * sleep; the caller does what they do not begin in time. */
 typedef void sf_work(void *context, int part, int64_t first, int64_t end);
 void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *work,
                     void *context);

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "op/eval.h"
 #include "run/conv/conv.h"
+#include "run/cpu/crew.h"
 #include "run/cpu/loop.h"
 #include "run/engine/collective.h"
 #include "run/engine/kind.h"
@@ -36,6 +37,7 @@ typedef struct cpu {
     const sf_program *program;
     sf_threads *threads;
     bool owns_threads;
+    sf_crew crew;
     char *scratch;
     frame top;
     void **owned; /* memory of arguments, constants and the arena */
@@ -368,7 +370,11 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
 static sf_status step_cpu(void *self, sf_diag *diag)
 {
     cpu *c = self;
+    double began = sf_now();
+    sf_threads_set_alone(c->threads, c->crew.alone);
     sf_status status = run_frame(c, &c->top, c->seconds, diag);
+    sf_threads_set_alone(c->threads, false);
+    sf_crew_learn(&c->crew, sf_now() - began);
     if (status != SF_OK)
         drop_collectives(c, diag);
     c->steps++;
@@ -667,6 +673,7 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
 {
     cpu *c = sf_alloc(sizeof *c);
     c->program = program;
+    c->crew = SF_CREW_NEW;
     c->owns_threads = !options->pool;
     c->threads = options->pool ? options->pool : sf_threads_new(options->threads);
     sf_status status = get_cpu_ready(c, options, diag);

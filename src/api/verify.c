@@ -64,7 +64,7 @@ static sf_status compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance),
+        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance, true),
         .on_average = sf_is_narrow(job->graph),
     };
     report->results = SF_ARRAY(&job->out->arena, count, sf_difference);

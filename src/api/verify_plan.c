@@ -158,7 +158,7 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance),
+        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance, false),
         .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
         .on_average = sf_is_narrow(shared->trial.graph),
     };

@@ -31,7 +31,7 @@ static void open_region(cloning *c, const sf_node *node, sf_block *block)
         if (node->regions[r]->nnodes > region->nnodes)
             region = node->regions[r];
     for (uint32_t i = 0; i < region->narguments; i++)
-        c->map[region->arguments[i]] = c->map[node->operands[i + !loops]];
+        c->map[region->arguments[i]] = c->map[node->operands[i + sf_first_entering(node)]];
     clone_nodes(c, region, block);
     for (uint32_t r = 0; r < node->nresults; r++)
         c->map[node->result + r] = c->map[region->results[r]];

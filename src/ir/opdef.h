@@ -169,10 +169,11 @@ static inline uint32_t sf_own_operands(const sf_node *node)
     return node->noperands;
 }
 
-/* The argument of a region that operand `operand` is; SF_NONE: the index of branches is none. */
-static inline uint32_t sf_region_argument(const sf_node *node, uint32_t operand)
+/* The first operand that enters the regions, as their argument 0; those behind it follow. The index of branches does
+ * not. */
+static inline uint32_t sf_first_entering(const sf_node *node)
 {
-    return node->def->control == SF_CONTROL_LOOP ? operand : operand - 1;
+    return node->def->control == SF_CONTROL_BRANCH ? 1 : 0;
 }
 
 /* The attribute in a slot. The INT form gives `otherwise` when it is absent. */

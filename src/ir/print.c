@@ -426,7 +426,7 @@ static void print_region(struct printer *p, const sf_node *node, const sf_block 
 {
     uint32_t own = sf_own_operands(node), narguments = block->narguments - (node->noperands - own);
     for (uint32_t i = own; i < node->noperands; i++)
-        p->shown[block->arguments[sf_region_argument(node, i)]] = p->shown[node->operands[i]];
+        p->shown[block->arguments[i - sf_first_entering(node)]] = p->shown[node->operands[i]];
     sf_buf_puts(p->out, "{\n");
     if (narguments) {
         print_line(p);

@@ -406,14 +406,15 @@ static sf_status check_ends(checker *c, const sf_inner *inner)
     const sf_node *node = inner->node;
     const sf_layout *outer = c->local->plan->nodes[node->id];
     const sf_plan *plan = inner->plan.plan;
-    uint32_t first = node->def->control == SF_CONTROL_BRANCH;
+    uint32_t first = sf_first_entering(node);
     bool answers = node->def->control == SF_CONTROL_LOOP && inner->region == 0;
     static const sf_layout replicated;
     for (uint32_t i = first; i < node->noperands; i++)
         if (!same_layout(c, &outer[i], &plan->arguments[i - first]))
             return fail_check(c, node->operands[i], "comes into a region in another layout");
-    if (first && !same_layout(c, &outer[0], &replicated))
-        return fail_check(c, node->operands[0], "decides, and differs from rank to rank");
+    for (uint32_t i = 0; i < first; i++)
+        if (!same_layout(c, &outer[i], &replicated))
+            return fail_check(c, node->operands[i], "decides, and differs from rank to rank");
     for (uint32_t i = 0; i < inner->plan.graph->top->nresults; i++)
         if (!same_layout(c, &plan->results[i], answers ? &replicated : &outer[node->noperands + i]))
             return fail_check(c, node->result + i, "leaves a region in another layout");

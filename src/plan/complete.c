@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "ir/name.h"
-#include "op/scanned.h"
+#include "op/control/scanned.h"
 #include "plan/completion.h"
 
 static void apply_op_pins(completion *c)

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/opdef.h"
+#include "op/flops.h"
 #include "plan/complete.h"
 
 enum { LOOP_BODY = 1 };
@@ -44,7 +45,7 @@ sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, const sf_no
                          const sf_layout *layouts, uint32_t region, sf_pool *pool, sf_diag *diag,
                          sf_region_plan *out)
 {
-    uint32_t first = node->def->control == SF_CONTROL_BRANCH;
+    uint32_t first = sf_first_entering(node);
     *out = (sf_region_plan){.graph = graph_of_region(whole, node, region, pool)};
     out->plan = sf_plan_new(out->graph, mesh);
     for (uint32_t i = first; i < node->noperands; i++)
@@ -62,6 +63,20 @@ void sf_region_plan_free(sf_region_plan *region)
     sf_plan_free(region->plan);
     sf_graph_free(region->graph);
     *region = (sf_region_plan){0};
+}
+
+void sf_plan_regions(const sf_graph *whole, const sf_mesh *mesh, const sf_node *node,
+                     const sf_layout *layouts, double times, sf_see_region *see, void *context)
+{
+    sf_pool *pool = sf_pool_derive(whole->pool);
+    for (uint32_t r = 0; r < node->nregions; r++) {
+        sf_region_plan region;
+        if (sf_plan_region(whole, mesh, node, layouts, r, pool, NULL, &region) != SF_OK)
+            continue;
+        see(context, region.graph, region.plan, times * sf_region_runs(node, r));
+        sf_region_plan_free(&region);
+    }
+    sf_pool_release(pool);
 }
 
 int sf_region_misfit(const sf_node *node, const sf_layout *layouts)

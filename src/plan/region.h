@@ -21,6 +21,12 @@ sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, const sf_no
                          sf_region_plan *out);
 void sf_region_plan_free(sf_region_plan *region);
 
+/* Shows all regions of a node that runs `times` times, each with its plan, and how often it runs: for who counts what is
+ * done inside. Who finds loops in them asks again. Regions that cannot be planned are left out. */
+typedef void sf_see_region(void *context, const sf_graph *graph, const sf_plan *plan, double times);
+void sf_plan_regions(const sf_graph *whole, const sf_mesh *mesh, const sf_node *node,
+                     const sf_layout *layouts, double times, sf_see_region *see, void *context);
+
 /* Whether the node can have these layouts: the first tensor that cannot be so, or -1. */
 int sf_region_misfit(const sf_node *node, const sf_layout *layouts);
 

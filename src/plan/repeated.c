@@ -28,23 +28,6 @@ typedef struct counting {
     double ranks, most, avoidable;
 } counting;
 
-static void count_block(counting *c, const sf_graph *graph, const sf_plan *plan, double times);
-
-static void count_regions(counting *c, const sf_graph *graph, const sf_plan *plan,
-                          const sf_node *node, double times)
-{
-    sf_pool *pool = sf_pool_derive(graph->pool);
-    for (uint32_t r = 0; r < node->nregions; r++) {
-        sf_region_plan region;
-        if (sf_plan_region(graph, &plan->mesh, node, plan->nodes[node->id], r, pool, NULL,
-                           &region) != SF_OK)
-            continue;
-        count_block(c, region.graph, region.plan, times * sf_region_runs(node, r));
-        sf_region_plan_free(&region);
-    }
-    sf_pool_release(pool);
-}
-
 static void name_most(counting *c, const sf_graph *graph, const sf_node *node, double more)
 {
     sf_buf name = {0};
@@ -69,21 +52,22 @@ static void count_node(counting *c, const sf_graph *graph, const sf_plan *plan, 
         name_most(c, graph, node, more);
 }
 
-static void count_block(counting *c, const sf_graph *graph, const sf_plan *plan, double times)
+static void count_step(void *context, const sf_graph *graph, const sf_plan *plan, double times)
 {
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         if (sf_is_control(node))
-            count_regions(c, graph, plan, node, times);
+            sf_plan_regions(graph, &plan->mesh, node, plan->nodes[node->id], times, count_step,
+                            context);
         else
-            count_node(c, graph, plan, node, times);
+            count_node(context, graph, plan, node, times);
     }
 }
 
 sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
 {
     counting c = {.ranks = count_ranks(&plan->mesh)};
-    count_block(&c, graph, plan, 1);
+    count_step(&c, graph, plan, 1);
     if (c.out.done > 0) {
         c.out.share = (c.out.done - c.out.once) / c.out.done;
         c.out.avoidable = c.avoidable / c.out.done;

@@ -1,5 +1,5 @@
 /* What no split has reached. */
-#include "op/scanned.h"
+#include "op/control/scanned.h"
 #include "plan/completion.h"
 
 /* The one split that all users want a value in; false when they differ. */

@@ -1,6 +1,6 @@
 /* Loops that stay and branches: their regions become programs. */
 #include "base/mem.h"
-#include "op/slots.h"
+#include "op/flops.h"
 #include "prog/build.h"
 
 /* The values that are inside carry the node's mark; so do captured ones once they are found. What is given to a
@@ -204,7 +204,7 @@ static void name_given(lowering *l, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nregions; r++)
         for (uint32_t i = sf_own_operands(node); i < node->noperands; i++)
-            l->values[node->regions[r]->arguments[sf_region_argument(node, i)]].same =
+            l->values[node->regions[r]->arguments[i - sf_first_entering(node)]].same =
                 value_of(l, node->operands[i]);
 }
 
@@ -221,13 +221,13 @@ void lower_control(lowering *l, const sf_node *node)
     o.inst.kind = sf_is(node, SF_OP_WHILE) ? SF_INST_WHILE : SF_INST_CASE;
     nest->noperands = sf_own_operands(node);
     nest->nresults = node->nresults;
-    nest->trips = -1;
-    if (o.inst.kind == SF_INST_WHILE && node->attrs[SF_WHILE_TRIPS])
-        nest->trips = node->attrs[SF_WHILE_TRIPS]->integer;
     set_inputs(&o);
     nest->bodies = SF_ARRAY(&p->arena, node->nregions, sf_program *);
-    for (uint32_t i = 0; i < node->nregions; i++)
+    nest->runs = SF_ARRAY(&p->arena, node->nregions, double);
+    for (uint32_t i = 0; i < node->nregions; i++) {
+        nest->runs[i] = sf_region_runs(node, i);
         nest->bodies[nest->nbodies++] = lower_body(&o, i);
+    }
     uint32_t index = add_inst(l, o.inst.kind, node);
     o.inst.raises = SF_NONE;
     o.inst.origin = p->insts[index].origin;

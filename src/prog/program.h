@@ -120,7 +120,7 @@ typedef struct sf_nest {
     bool *
         is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and `out` has
                        an empty buffer there */
-    int64_t trips; /* WHILE: how often it turns; -1: that is not known */
+    double *runs; /* by body: how often it runs when the instruction runs once (op/flops.h) */
 } sf_nest;
 
 /* What an instruction is for, in words: for messages and reports. Of a loop, the last of its nodes. */

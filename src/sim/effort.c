@@ -142,9 +142,8 @@ sf_inst_time sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
     if (inst->kind == SF_INST_COMM)
         return out;
     if (inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE) {
-        bool turns = inst->kind == SF_INST_WHILE && inst->nest->trips >= 0;
         for (uint32_t i = 0; i < inst->nest->nbodies; i++)
-            add_body(inst->nest->bodies[i], costs, turns ? (double)inst->nest->trips : 1, &out);
+            add_body(inst->nest->bodies[i], costs, inst->nest->runs[i], &out);
         return out;
     }
     sf_effort effort = sf_inst_effort(inst);

@@ -231,7 +231,7 @@ static void test_mistakes(void **state)
                       narrow ? 16 : 32, missed[narrow], made[narrow], rates[narrow].idle);
     assert_true(*only || made[0] >= (all ? 300 : test_sanitized() ? 3 : 15));
     assert_int_equal(missed[0], 0);
-    /* In 16 bits two good runs are up to 5 % apart: what does less to a step cannot be told from rounding. */
+    /* In 16 bits some do less to a step than rounding does: that cannot be told. */
     assert_true(50 * missed[1] <= made[1]);
 }
 

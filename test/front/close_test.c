@@ -13,9 +13,9 @@
 #include "ir/opdef.h"
 #include "ir/print.h"
 #include "op/build.h"
+#include "op/control/scanned.h"
 #include "op/eval.h"
 #include "op/op.h"
-#include "op/scanned.h"
 #include "sheaf/graph.h"
 
 /* A loop in a loop, and a branch in that; each sees values of all blocks around it. */

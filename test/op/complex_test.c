@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "op/build.h"
-#include "op/complex.h"
 #include "op/eval.h"
+#include "op/pointwise/complex.h"
 
 enum { POINTS = 5 };
 static const double points[POINTS][2] = {

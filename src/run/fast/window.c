@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "op/body.h"
-#include "op/sliding.h"
 #include "op/slots.h"
 #include "op/util.h"
+#include "op/window/sliding.h"
 #include "run/fast/box.h"
 #include "run/fast/fold.h"
 #include "run/fast/kind.h"

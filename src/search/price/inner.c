@@ -6,7 +6,6 @@
 typedef struct counting {
     const sf_mesh *mesh;
     const sf_costs *costs;
-    sf_pool *pool;
     sf_inner_work work;
 } counting;
 
@@ -24,38 +23,23 @@ static double collective_seconds(const counting *c, const sf_moves *moves)
     return seconds;
 }
 
-static void count_control(counting *c, const sf_graph *graph, const sf_node *node,
-                          const sf_layout *layouts, double times);
-
-static void count_region(counting *c, const sf_region_plan *region, double times)
+static void count_region(void *context, const sf_graph *graph, const sf_plan *plan, double times)
 {
-    const sf_graph *graph = region->graph;
+    counting *c = context;
     sf_arena arena = {0};
     sf_moves *moves;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        const sf_layout *layouts = region->plan->nodes[node->id];
+        const sf_layout *layouts = plan->nodes[node->id];
         sf_axes split = sf_layouts_split(layouts, node->noperands + node->nresults);
         if (sf_is_control(node))
-            count_control(c, graph, node, layouts, times);
+            sf_plan_regions(graph, c->mesh, node, layouts, times, count_region, c);
         else
             c->work.flops += times * sf_node_flops(graph, node) / sf_group_size(c->mesh, split);
     }
-    if (c->costs && sf_moves_of(graph, region->plan, &arena, NULL, &moves) == SF_OK)
+    if (c->costs && sf_moves_of(graph, plan, &arena, NULL, &moves) == SF_OK)
         c->work.seconds += times * collective_seconds(c, moves);
     sf_arena_free(&arena);
-}
-
-static void count_control(counting *c, const sf_graph *graph, const sf_node *node,
-                          const sf_layout *layouts, double times)
-{
-    for (uint32_t r = 0; r < node->nregions; r++) {
-        sf_region_plan region;
-        if (sf_plan_region(graph, c->mesh, node, layouts, r, c->pool, NULL, &region) != SF_OK)
-            continue;
-        count_region(c, &region, times * sf_region_runs(node, r));
-        sf_region_plan_free(&region);
-    }
 }
 
 sf_inner_work sf_inner_work_of(const sf_graph *graph, const sf_node *node, const sf_layout *layouts,
@@ -63,8 +47,7 @@ sf_inner_work sf_inner_work_of(const sf_graph *graph, const sf_node *node, const
 {
     if (sf_layouts_are_replicated(layouts, node->noperands + node->nresults))
         return (sf_inner_work){.flops = sf_node_flops(graph, node)};
-    counting c = {.mesh = mesh, .costs = costs, .pool = sf_pool_derive(graph->pool)};
-    count_control(&c, graph, node, layouts, 1);
-    sf_pool_release(c.pool);
+    counting c = {.mesh = mesh, .costs = costs};
+    sf_plan_regions(graph, mesh, node, layouts, 1, count_region, &c);
     return c.work;
 }

@@ -138,21 +138,20 @@ static void show_exchange(const pricing *p, const sf_inst *inst, const sf_timing
 static void show_inner(const pricing *p, const sf_costs *costs, const sf_inst *inst,
                        sf_priced_move move, double times, sf_see_move *see, void *context)
 {
-    bool turns = inst->kind == SF_INST_WHILE && inst->nest->trips >= 0;
-    times *= turns ? (double)inst->nest->trips : 1;
     for (uint32_t b = 0; b < inst->nest->nbodies; b++)
         for (size_t i = 0; i < inst->nest->bodies[b]->ninsts; i++) {
             const sf_inst *at = &inst->nest->bodies[b]->insts[i];
+            double runs = times * inst->nest->runs[b];
             if (sf_body_count(at) > 0)
-                show_inner(p, costs, at, move, times, see, context);
+                show_inner(p, costs, at, move, runs, see, context);
             if (at->kind != SF_INST_COMM)
                 continue;
             double bytes = sf_exchange_bytes(at);
             move.kind = p->local->sent[at->exchange->number].kind;
             move.axes = at->exchange->axes;
-            move.bytes = times * bytes;
+            move.bytes = runs * bytes;
             move.seconds = move.exposed =
-                times * sf_costs_collective(costs, at->exchange->kind, at->exchange->axes, bytes);
+                runs * sf_costs_collective(costs, at->exchange->kind, at->exchange->axes, bytes);
             see(context, &move);
         }
 }

@@ -1,4 +1,4 @@
-#include "op/pointwise.h"
+#include "op/pointwise/pointwise.h"
 
 sf_status sf_pointwise_infer(const sf_pointwise *row, const sf_op *op, const sf_type **out,
                              sf_diag *diag)

@@ -1,4 +1,4 @@
-#include "op/complex.h"
+#include "op/pointwise/complex.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Ops that change the type of the elements, or their precision. */
 #include <math.h>
 
-#include "op/complex.h"
+#include "op/pointwise/complex.h"
 #include "op/util.h"
 
 /* The declared result, which is the only place that says the type of its elements. */

@@ -10,7 +10,7 @@
  * part is taken. */
 #include <math.h>
 
-#include "op/complex.h"
+#include "op/pointwise/complex.h"
 #include "op/util.h"
 
 enum { FFT_TYPE, FFT_LENGTH, NATTRS };

@@ -1,7 +1,7 @@
 /* The functions of the CHLO dialect. Those that the C library lacks are computed here, to about the
  * precision of a double; formulas are named after the NIST Digital Library of Mathematical Functions
  * (DLMF). Where a function has a pole or no value, the result is what CHLO's own expansion gives. */
-#include "op/pointwise.h"
+#include "op/pointwise/pointwise.h"
 
 static const double pi = 3.14159265358979323846;
 

@@ -1,7 +1,7 @@
 /* The element-wise ops of StableHLO. Corner cases that the specification leaves open follow XLA on
  * CPU: an integer divided by zero gives all ones and leaves itself as the remainder; a shift by the
  * width or more leaves nothing but the sign. On booleans addition is "or", multiplication "and". */
-#include "op/pointwise.h"
+#include "op/pointwise/pointwise.h"
 
 #define NUMBERS (SF_FLOATS | SF_INTEGERS)
 #define FIELDS (NUMBERS | SF_COMPLEXES)

@@ -1,4 +1,4 @@
-#include "op/sliding.h"
+#include "op/window/sliding.h"
 
 #include "base/checked.h"
 #include "op/util.h"

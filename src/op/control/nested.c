@@ -1,4 +1,4 @@
-#include "op/nested.h"
+#include "op/control/nested.h"
 
 #include <string.h>
 

@@ -6,9 +6,9 @@
  * With feature groups, the output features of group g see only the input features of group g. With
  * batch groups, they see only the batch elements of group g, and the result has that many fewer.
  */
-#include "op/sliding.h"
 #include "op/slots.h"
 #include "op/util.h"
+#include "op/window/sliding.h"
 #include "op/words.h"
 
 enum { NATTRS = SF_CONV_PRECISION + 1 };

@@ -1,4 +1,4 @@
-#include "op/scanned.h"
+#include "op/control/scanned.h"
 
 #include "op/op.h"
 
@@ -49,7 +49,7 @@ bool sf_is_scanned_in(const sf_graph *graph, const sf_block *block, uint32_t arg
 
 bool sf_is_scanned(const sf_graph *graph, const sf_node *node, uint32_t operand, int dim)
 {
-    uint32_t first = node->def->control == SF_CONTROL_BRANCH;
+    uint32_t first = sf_first_entering(node);
     bool any = false;
     if (operand < first)
         return false;

@@ -1,5 +1,5 @@
 /* Partial results put together: what a monoid does to two elements, and to two tensors. */
-#include "op/pointwise.h"
+#include "op/pointwise/pointwise.h"
 
 double sf_combine_f64(sf_monoid monoid, double a, double b)
 {

@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "op/body.h"
-#include "op/sliding.h"
 #include "op/slots.h"
 #include "op/util.h"
+#include "op/window/sliding.h"
 
 enum { NATTRS = SF_REDUCE_WINDOW_BODY + 1 };
 

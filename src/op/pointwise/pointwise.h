@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-#include "op/complex.h"
+#include "op/pointwise/complex.h"
 #include "op/util.h"
 
 /* Sets of sf_class. */

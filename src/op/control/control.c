@@ -2,7 +2,7 @@
 #include <limits.h>
 
 #include "op/body.h"
-#include "op/nested.h"
+#include "op/control/nested.h"
 #include "op/slots.h"
 #include "op/util.h"
 

@@ -1,5 +1,5 @@
 /* Ops that compare elements and choose between them. */
-#include "op/pointwise.h"
+#include "op/pointwise/pointwise.h"
 #include "op/slots.h"
 
 /* An operand that is a scalar stands for a tensor of copies of it. */

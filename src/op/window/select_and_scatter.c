@@ -2,9 +2,9 @@
  * and the source's value for that window is combined into the result at that place. */
 #include "base/checked.h"
 #include "op/body.h"
-#include "op/sliding.h"
 #include "op/slots.h"
 #include "op/util.h"
+#include "op/window/sliding.h"
 
 enum { NATTRS = SF_SELECT_AND_SCATTER_BODY + 1 };
 enum { SELECT_REGION, SCATTER_REGION };

@@ -84,6 +84,12 @@ typedef struct sf_plan_origin {
 } sf_plan_origin;
 SF_API sf_status sf_plan_origin_of(const char *path, sf_diag *diag, sf_plan_origin *out);
 
+/* Reads the step of a plan: the file `step`, or, for NULL, the one that the plan was made from. It is read as it was
+ * then: which loops were unrolled, and what was said of its state and roles; but `options`, which may be NULL, come
+ * first. */
+SF_API sf_status sf_plan_load_step(const char *plan, const char *step,
+                                   const sf_load_options *options, sf_diag *diag, sf_graph **out);
+
 /* Writes in what two plans of this step differ; they are called by those names. */
 SF_API sf_status sf_plan_diff(const sf_graph *graph, const sf_plan *left, const sf_plan *right,
                               const char *left_name, const char *right_name,

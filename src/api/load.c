@@ -20,6 +20,7 @@ struct load {
     sf_load_options options;
     sf_diag *diag;
     sf_graph *graph;
+    sf_reading reading;
     sf_arena arena;
     sf_pool *pool;
     sf_module *module;
@@ -75,7 +76,8 @@ static bool is_unrelated(struct load *load, sf_str text, const char *file)
 static sf_status read_sidecar(struct load *load, sf_import_options *import)
 {
     const char *given = load->options.sidecar, *path = given;
-    if (given && strcmp(given, "none") == 0)
+    load->reading.no_sidecar = given && strcmp(given, "none") == 0;
+    if (load->reading.no_sidecar)
         return SF_OK;
     if (!given && load->path)
         path = sidecar_beside(load);
@@ -85,6 +87,8 @@ static sf_status read_sidecar(struct load *load, sf_import_options *import)
     SF_TRY(sf_file_read(path, &load->arena, 0, &text, load->diag));
     if (!given && is_unrelated(load, text, path))
         return SF_OK;
+    if (given)
+        load->reading.sidecar = sf_reference_of(given, text, &load->arena);
     import->sidecar = text.at;
     import->sidecar_file = path;
     return SF_OK;
@@ -95,6 +99,22 @@ static sf_status read_texts(struct load *load, sf_import_options *import)
     if (load->path)
         SF_TRY(sf_file_read(load->path, &load->arena, 0, &load->text, load->diag));
     return read_sidecar(load, import);
+}
+
+static const char *keep_string(struct load *load, const char *text)
+{
+    return text ? sf_arena_string(&load->graph->arena, text, strlen(text)) : NULL;
+}
+
+/* For plans, whose step is to be read in this way again. */
+static void keep_reading(struct load *load)
+{
+    sf_reading *reading = &load->graph->reading;
+    *reading = load->reading;
+    reading->unroll = load->options.unroll;
+    reading->turns = load->options.turns;
+    reading->state = keep_string(load, load->options.state);
+    reading->sidecar.path = keep_string(load, load->reading.sidecar.path);
 }
 
 static sf_status read_and_import(struct load *load)
@@ -117,6 +137,7 @@ static sf_status read_and_import(struct load *load)
         SF_TRY(sf_stablehlo_read(load->text, file, load->module, load->diag));
     SF_TRY(sf_import(load->module, &import, load->diag, &load->graph));
     load->graph->origin = sf_reference_of(load->path, load->text, &load->graph->arena);
+    keep_reading(load);
     return SF_OK;
 }
 

@@ -115,7 +115,7 @@ int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag 
 
 /* A step, and the plan that splits it, as commands that run one take them. */
 typedef struct sf_cli_split {
-    const char *step, *plan; /* paths; plan: NULL for none */
+    const char *step, *plan; /* paths; plan: NULL for none; step: NULL for that of the plan */
     sf_load_options load;
     int64_t ranks; /* how many the plan must be for; 0: any */
     double limit;  /* as of sf_train */
@@ -133,9 +133,9 @@ sf_status sf_cli_try_output(const char *path, const char *input, const char *oth
  * *out is for sf_plan_free, NULL after a failure. */
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out);
 
-/* Reads the step of a plan: `given` (--step), or else the one that the plan names (sf_plan_origin_of). */
-sf_status sf_cli_load_planned(const char *plan, const char *named, const char *given,
-                              const sf_load_options *load, sf_diag *diag, sf_graph **out);
+/* Reads the step of a plan: `given`, or, for NULL, the one that the plan was made from. */
+sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
+                              sf_diag *diag, sf_graph **out);
 
 /* Foreign text, such as a name out of a file, as it may go to a terminal (base/str.h), cut off where there is no room. */
 enum { SF_CLI_SHOWN = 1000 };

@@ -26,12 +26,10 @@ static sf_status diff_with(const struct job *job, const sf_graph *graph, sf_diag
 /* The step is the one that a plan names, unless said otherwise. */
 static sf_status diff(const struct job *job, sf_diag *diag)
 {
-    sf_plan_origin left, right;
+    sf_plan_origin left;
     sf_graph *graph;
     SF_TRY(sf_plan_origin_of(job->left, diag, &left));
-    SF_TRY(sf_plan_origin_of(job->right, diag, &right));
-    SF_TRY(sf_cli_load_planned(*left.step ? job->left : job->right,
-                               *left.step ? left.step : right.step, job->step, &job->load, diag,
+    SF_TRY(sf_cli_load_planned(*left.step ? job->left : job->right, job->step, &job->load, diag,
                                &graph));
     sf_status status = diff_with(job, graph, diag);
     sf_graph_free(graph);

@@ -51,7 +51,7 @@ static sf_status explain(const struct job *job, sf_diag *diag)
     sf_plan_origin origin;
     sf_graph *graph;
     SF_TRY(sf_plan_origin_of(job->plan, diag, &origin));
-    SF_TRY(sf_cli_load_planned(job->plan, origin.step, job->step, &job->load, diag, &graph));
+    SF_TRY(sf_cli_load_planned(job->plan, job->step, &job->load, diag, &graph));
     sf_status status = explain_with(job, graph, origin.cluster, diag);
     sf_graph_free(graph);
     return status;

@@ -6,6 +6,15 @@
 #include "base/file.h"
 #include "cli/cli.h"
 
+sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
+                              sf_diag *diag, sf_graph **out)
+{
+    sf_status status = sf_plan_load_step(plan, given, load, diag, out);
+    if (status != SF_OK && !given)
+        sf_hint(diag, "%s was made from this step; STEP or --step names where it is now", plan);
+    return status;
+}
+
 static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
                             sf_plan **out)
 {
@@ -23,27 +32,24 @@ static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf
     return sf_plan_check(*out, graph, 0, diag);
 }
 
+/* A plan that is read from standard input can be read only once, and not for how its step is read. */
+static sf_status load_step(const sf_cli_split *split, sf_diag *diag, sf_graph **out)
+{
+    if (split->plan && strcmp(split->plan, "-") != 0)
+        return sf_cli_load_planned(split->plan, split->step, &split->load, diag, out);
+    if (!split->step)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "STEP is missing, and no --plan leads to one");
+    return sf_load(split->step, &split->load, diag, out);
+}
+
 sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan)
 {
     *graph = NULL;
     *plan = NULL;
-    sf_status status = sf_load(split->step, &split->load, diag, graph);
+    sf_status status = load_step(split, diag, graph);
     if (status == SF_OK)
         status = open_split(split, *graph, diag, plan);
     return sf_ranks_agree(status, split->limit, diag);
-}
-
-sf_status sf_cli_load_planned(const char *plan, const char *named, const char *given,
-                              const sf_load_options *load, sf_diag *diag, sf_graph **out)
-{
-    if (given)
-        return sf_load(given, load, diag, out);
-    if (!*named || strcmp(named, "-") == 0)
-        return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = plan},
-                       "the plan does not say where its step is, which was no file: give --step");
-    if (sf_load(named, load, diag, out) == SF_OK)
-        return SF_OK;
-    return sf_hint(diag, "%s was made from this file; --step names where it is now", plan);
 }
 
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out)

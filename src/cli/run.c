@@ -165,11 +165,12 @@ int sf_cli_run(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "run",
-        .synopsis = "STEP [--plan PLAN] [-n N] [--steps N] [...]",
+        .synopsis = "[STEP] [--plan PLAN] [-n N] [--steps N] [...]",
         .about = "Runs a step a few times on synthetic data, from the state that training starts "
                  "from, and prints the time and the loss of every step, then speed and memory. The "
                  "first step does not count in the speed. Nothing is kept.",
         .operand = "STEP",
+        .optional = true, /* a plan leads to its own */
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .load = &job.split.load,
@@ -177,6 +178,8 @@ int sf_cli_run(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.split.step, &exit_code))
         return exit_code;
+    if (!job.split.step && !job.split.plan)
+        return sf_cli_misuse(command.name, "STEP is missing");
     if (threads > INT_MAX)
         return sf_cli_misuse("run", "--threads is too large");
     if (job.json && job.profile.path && strcmp(job.profile.path, "-") == 0)

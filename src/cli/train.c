@@ -260,12 +260,13 @@ int sf_cli_train(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "train",
-        .synopsis = "STEP --steps N [--data PATH] [--init INIT] [--save DIR] [--resume] [...]",
+        .synopsis = "[STEP] --steps N [--data PATH] [--init INIT] [--save DIR] [--resume] [...]",
         .about =
             "Runs a step again and again on batches of data; its state goes from step to step "
             "and into checkpoints. Interrupted once, it ends the step, saves and stops; "
             "interrupted twice, it stops at once. docs/training.md tells of formats and rules.",
         .operand = "STEP",
+        .optional = true, /* a plan leads to its own */
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .load = &split.load,
@@ -273,6 +274,8 @@ int sf_cli_train(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &split.step, &exit_code))
         return exit_code;
+    if (!split.step && !split.plan)
+        return sf_cli_misuse(command.name, "STEP is missing");
     if (steps < 0)
         return sf_cli_misuse("train", "--steps N is missing");
     if (threads > INT_MAX)

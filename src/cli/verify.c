@@ -331,13 +331,14 @@ int sf_cli_verify(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "verify",
-        .synopsis = "STEP (--against FILE | --plan PLAN [-n N] [--shrink]) [--tolerance T] "
+        .synopsis = "[STEP] (--against FILE | --plan PLAN [-n N] [--shrink]) [--tolerance T] "
                     "[--loss-tolerance T] "
                     "[--steps N] [--engine E] [--json]",
         .about = "Runs a step, compares every result with the one expected, then runs the steps "
                  "that follow and compares their losses. With a plan, what is expected is what the "
                  "step gives unsplit, and all results of all steps are compared, on every rank.",
         .operand = "STEP",
+        .optional = true, /* a plan leads to its own */
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .load = &job.split.load,
@@ -345,6 +346,8 @@ int sf_cli_verify(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.split.step, &exit_code))
         return exit_code;
+    if (!job.split.step && !job.split.plan)
+        return sf_cli_misuse(command.name, "STEP is missing");
     if (!job.options.against && !job.split.plan)
         return sf_cli_misuse("verify", "--against FILE or --plan PLAN is missing");
     if (job.split.ranks > 0 && !job.split.plan)

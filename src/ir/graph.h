@@ -85,11 +85,21 @@ typedef struct sf_result {
     uint32_t like;
 } sf_result;
 
+/* What was said of how to read a text, where that makes another graph of it; zeros where nothing was. As in
+ * sf_load_options, except for the sidecar, which is a file that was named. */
+typedef struct sf_reading {
+    int64_t unroll, turns;
+    const char *state;
+    bool no_sidecar;
+    sf_reference sidecar;
+} sf_reading;
+
 struct sf_graph {
     sf_arena arena;
     sf_pool *pool;
     const char *name;
     sf_reference origin; /* of its text */
+    sf_reading reading;
     sf_node **nodes;
     size_t nnodes, node_capacity;
     sf_value_info *values;

@@ -79,6 +79,28 @@ static void put_node(sf_json_writer *writer, const sf_plan *plan, const sf_graph
     sf_json_end_array(writer);
 }
 
+static void put_reading(sf_json_writer *writer, const sf_reading *reading, const char *file)
+{
+    if (!reading->unroll && !reading->turns && !reading->state && !reading->no_sidecar &&
+        !reading->sidecar.path)
+        return;
+    sf_json_key(writer, "reading");
+    sf_json_begin_object(writer);
+    if (reading->unroll)
+        sf_json_add_int(writer, "unroll", reading->unroll);
+    if (reading->turns)
+        sf_json_add_int(writer, "turns", reading->turns);
+    if (reading->state)
+        sf_json_add_string(writer, "state", reading->state);
+    if (reading->no_sidecar)
+        sf_json_add_bool(writer, "sidecar", false);
+    if (reading->sidecar.path) {
+        sf_json_key(writer, "sidecar");
+        sf_reference_put(&reading->sidecar, file, writer);
+    }
+    sf_json_end_object(writer);
+}
+
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
@@ -99,6 +121,8 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
         sf_json_key(&writer, "source");
         sf_reference_put(&graph->origin, file, &writer);
     }
+    if (file)
+        put_reading(&writer, &graph->reading, file);
     if (plan->predicted) {
         sf_json_key(&writer, "predicted");
         sf_prediction_put(plan->predicted, file, &writer);
@@ -170,9 +194,9 @@ static sf_status read_head(reader *r, const sf_json *root)
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {"format",    "version", "step",     "order",
-                                        "source",    "recipe",  "mesh",     "pins",
-                                        "arguments", "nodes",   "predicted"};
+    static const char *const known[] = {"format", "version",   "step",   "order",
+                                        "source", "reading",   "recipe", "mesh",
+                                        "pins",   "arguments", "nodes",  "predicted"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);

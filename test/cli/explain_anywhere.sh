@@ -69,11 +69,40 @@ silent out
 rm "$work/moved/gpt-micro.hlo"
 expect 1 explain "$work/moved/plans/plan.json"
 warns "elsewhere/b/gpt-micro.hlo: error: cannot open"
-warns "--step names where it is now"
+warns "STEP or --step names where it is now"
 expect 0 explain "$work/moved/plans/plan.json" --step "$examples/gpt-micro.hlo"
 "$SHEAF_BIN" pin - -r dp -n 2 -o "$work/stdin.json" <"$examples/gpt-micro.hlo" >/dev/null 2>&1
 expect 2 explain "$work/stdin.json"
 warns "the plan does not say where its step is"
+
+# A step is read as it was when the plan was made, by all who take plans, and need not be named to them.
+cp "$SHEAF_SOURCE/test/data/loops/"*.xz "$work/a"
+cd "$work/a" || exit 1
+if "$SHEAF_BIN" version --json | grep -q '"lzma": true'; then
+    step=$(ls -- *.stablehlo.mlir.xz | head -1)
+    for how in "--unroll 0" "--unroll 3" "--sidecar none" "--turns 7 --unroll 0"; do
+        # shellcheck disable=SC2086
+        expect 0 pin "$step" -r dp -n 2 $how -o plans/read.json
+        cd / || exit 1
+        for command in explain "diff $work/a/plans/read.json" "verify --steps 1 --plan" "run --steps 1 --plan"; do
+            # shellcheck disable=SC2086
+            expect 0 $command "$work/a/plans/read.json"
+        done
+        cd "$work/a" || exit 1
+        expect 0 verify "$step" --plan plans/read.json --steps 1
+    done
+    # But what is said to the command comes first.
+    expect 1 explain plans/read.json --unroll 100000
+    warns "the plan is for another step"
+fi
+expect 0 pin gpt-micro.hlo -r dp -n 2 --sidecar gpt-micro.json -o plans/read.json
+grep -q '"reading"' plans/read.json || fail "the sidecar is not told"
+expect 0 verify --plan plans/read.json --steps 1
+expect 0 pin gpt-micro.hlo -r dp -n 2 --state none -o plans/read.json
+expect 0 explain plans/read.json
+expect 1 train --plan plans/read.json --steps 1
+expect 2 run
+warns "STEP is missing"
 
 # Plans of before, which had the path as it was given, or none.
 cd "$work/a" || exit 1

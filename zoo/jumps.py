@@ -95,7 +95,7 @@ def muon():
     return transformer(lambda optax: optax.contrib.muon(1e-3))
 
 
-@entry("jump-argmax", ROLES, recipes="dp zero megatron")
+@entry("jump-argmax", ROLES, recipes="dp zero")
 def argmax():
     """an autoencoder whose code is the nearest entry of a table"""
     draw = Draw()

@@ -79,11 +79,9 @@ typedef struct sf_verify_report {
 } sf_verify_report;
 
 typedef struct sf_verify_options {
-    size_t size;         /* of this struct, or 0: see sheaf.h */
-    const char *against; /* safetensors: in.I, out.I, batch.K.NAME, losses */
-    double
-        tolerance; /* of results; 0: 1e-4, or where the step computes in 16 bits 1e-2 and, of numbers in a
-                              file, 5e-2 */
+    size_t size;           /* of this struct, or 0: see sheaf.h */
+    const char *against;   /* safetensors: in.I, out.I, batch.K.NAME, losses */
+    double tolerance;      /* of results; 0: 1e-4, or 5e-2 where the step computes in 16 bits */
     double loss_tolerance; /* of losses, relative; 0: 1e-4, or 2e-2 where it computes in 16 bits */
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     sf_listener *listener; /* told after each step; or NULL */

@@ -299,9 +299,7 @@ static sf_status calibrate_rank(void *context, sf_comm *comm, sf_diag *diag)
 static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
 {
     int started = sf_comm_mpi_size();
-    if (options->ranks < 0 || options->threads < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "numbers of ranks and threads are not negative");
+    SF_CHECK_OPTIONS(diag, {"ranks", options->ranks}, {"threads", options->threads});
     if (started > 0 && options->ranks > 0 && options->ranks != started)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "%d ranks are wanted, and mpirun started %d",
                        options->ranks, started);

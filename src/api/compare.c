@@ -32,11 +32,11 @@ bool sf_is_narrow(const sf_graph *graph)
     return false;
 }
 
-double sf_tolerance_of(const sf_graph *graph, double given, bool by_others)
+double sf_tolerance_of(const sf_graph *graph, double given)
 {
     if (given > 0)
         return given;
-    return !sf_is_narrow(graph) ? 1e-4 : by_others ? 5e-2 : 1e-2;
+    return sf_is_narrow(graph) ? 5e-2 : 1e-4;
 }
 
 /* A sum of squares of what is finite. */

@@ -64,8 +64,7 @@ double sf_relative_error(double ours, double theirs, double scale);
 /* Whether the step computes in 16 bits or fewer: there, two good runs differ far more. */
 bool sf_is_narrow(const sf_graph *graph);
 
-/* What a result may differ by without further questions: as given, or, for 0, what rounding does to a step of its kind.
- * Numbers of others, who keep more or fewer of their values in 16 bits than the text says, may differ more. */
-double sf_tolerance_of(const sf_graph *graph, double given, bool by_others);
+/* What a result may differ by without further questions: as given, or, for 0, what rounding does to a step of its kind. */
+double sf_tolerance_of(const sf_graph *graph, double given);
 
 #endif

@@ -119,8 +119,8 @@ sf_status sf_eval_file(const sf_graph *graph, const sf_eval_options *options, sf
 {
     struct job job = {.graph = graph, .diag = diag};
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
-    if (job.options.memory < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
+    SF_CHECK_OPTIONS(diag, {"memory", (double)job.options.memory},
+                     {"threads", job.options.threads});
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.threads));
     sf_status status = sf_guarded(eval_guarded, &job, diag);
     sf_threads_free(job.threads);

@@ -155,6 +155,8 @@ static sf_status run_load(struct load *load, const sf_load_options *options, sf_
 {
     *out = NULL;
     SF_TRY(sf_options_take(options, &load->options, sizeof load->options, load->diag));
+    SF_CHECK_OPTIONS(load->diag, {"turns", (double)load->options.turns},
+                     {"most_nodes", (double)load->options.most_nodes});
     SF_TRY(sf_guarded(load_guarded, load, load->diag));
     *out = load->graph;
     return SF_OK;

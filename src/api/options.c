@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* No struct of options will ever be as large. */
+enum { MOST_BYTES = 1 << 14 };
+
 static bool is_zero(const unsigned char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -17,14 +20,22 @@ sf_status sf_options_take(const void *theirs, void *ours, size_t size, sf_diag *
     if (theirs)
         memcpy(&said, theirs, sizeof said);
     size_t known = said == 0 ? size : said;
-    if (known < sizeof said)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "options of %zu bytes have no room for a size",
-                       known);
+    if (known < sizeof said || known > MOST_BYTES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there are no options of %zu bytes", known);
     if (known > size && !is_zero((const unsigned char *)theirs + size, known - size))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "the options say what this version of the library does not know");
     if (theirs)
         memcpy(ours, theirs, known < size ? known : size);
     memcpy(ours, &size, sizeof size);
+    return SF_OK;
+}
+
+sf_status sf_options_check(int count, const sf_option_number *numbers, sf_diag *diag)
+{
+    for (int i = 0; i < count; i++)
+        if (!(numbers[i].value >= 0))
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "option %s is %g, and is never negative",
+                           numbers[i].name, numbers[i].value);
     return SF_OK;
 }

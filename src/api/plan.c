@@ -69,7 +69,9 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
                       sf_plan **out)
 {
     struct pinning job = {.graph = graph, .diag = diag};
+    *out = NULL;
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins});
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

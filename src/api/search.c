@@ -104,8 +104,10 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a search needs a cluster");
     if (options->level != 0 && options->level != 2 && options->level != 3)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the level of a search is 2 or 3");
-    if (options->threads < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    if (isnan(options->margin))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "option margin is no number");
+    SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
+                     {"seconds", options->seconds}, {"npins", options->npins});
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;

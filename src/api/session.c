@@ -172,10 +172,8 @@ static sf_status open_session(sf_session *session, sf_diag *diag)
 {
     sf_session_options *options = &session->options;
     task t = {.work = open_course};
-    if (options->threads < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
-    if (options->memory < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a limit of memory is not negative");
+    SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
+                     {"limit", options->limit});
     if (options->plan) {
         int ranks = sf_plan_ranks(options->plan);
         options->memory = sf_rank_memory(options->memory, ranks);

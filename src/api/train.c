@@ -44,8 +44,9 @@ sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_di
     struct job job = {.graph = graph, .report = report};
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     options = &job.options;
-    if (options->threads < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a number of threads is not negative");
+    SF_CHECK_OPTIONS(diag, {"steps", (double)options->steps}, {"threads", options->threads},
+                     {"memory", (double)options->memory}, {"limit", options->limit},
+                     {"save_every", (double)options->save_every});
     if (!options->plan)
         return train_rank(&job, NULL, diag);
     job.options.memory = sf_rank_memory(options->memory, sf_plan_ranks(options->plan));

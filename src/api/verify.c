@@ -64,7 +64,7 @@ static sf_status compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance, true),
+        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance),
         .on_average = sf_is_narrow(job->graph),
     };
     report->results = SF_ARRAY(&job->out->arena, count, sf_difference);
@@ -258,8 +258,8 @@ sf_status sf_verify(const sf_graph *graph, const sf_verify_options *options, sf_
     options = &job.options;
     if (!options->against)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "verify needs a file to compare with");
-    if (options->tolerance < 0 || options->loss_tolerance < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
+    SF_CHECK_OPTIONS(diag, {"tolerance", options->tolerance},
+                     {"loss_tolerance", options->loss_tolerance}, {"threads", options->threads});
     SF_TRY(sf_threads_open(options->threads, diag, &job.threads));
     sf_status status = sf_guarded(verify_guarded, &job, diag);
     sf_threads_free(job.threads);

@@ -158,7 +158,7 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance, false),
+        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance),
         .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
         .on_average = sf_is_narrow(shared->trial.graph),
     };
@@ -460,8 +460,9 @@ sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *option
 {
     struct shared shared = {.trial = *trial, .options = *options, .diag = diag};
     *out = NULL;
-    if (options->tolerance < 0 || options->loss_tolerance < 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a tolerance is not negative");
+    SF_CHECK_OPTIONS(diag, {"tolerance", options->tolerance},
+                     {"loss_tolerance", options->loss_tolerance}, {"threads", options->threads},
+                     {"limit", options->limit});
     SF_TRY(sf_threads_open(options->threads, diag, &shared.pool));
     sf_status status = sf_guarded(prepare, &shared, diag);
     if (status == SF_OK) {

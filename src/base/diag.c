@@ -19,7 +19,7 @@ const char *sf_status_name(sf_status status)
         [SF_ENOMEM] = "out of memory",
         [SF_EPEER] = "lost rank",
     };
-    return names[status];
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "no status";
 }
 
 sf_diag *sf_diag_new(void)
@@ -80,12 +80,18 @@ static void add_message(sf_diag *diag, sf_status status, sf_loc loc, const char 
     diag->newest = status;
 }
 
+/* The status of the newest failure of this thread that nobody wants to read of: what follows it in code, a hint, still
+ * has to return it. */
+static _Thread_local sf_status unread;
+
 sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     if (diag)
         add_message(diag, status, loc, format, args);
+    else
+        unread = status;
     va_end(args);
     return status;
 }
@@ -101,7 +107,9 @@ void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
 
 sf_status sf_hint(sf_diag *diag, const char *format, ...)
 {
-    if (!diag || diag->count == 0)
+    if (!diag)
+        return unread;
+    if (diag->count == 0)
         return SF_EINPUT;
     if (diag->count <= SF_DIAG_KEPT) {
         sf_message *message = &diag->messages[diag->count - 1];
@@ -118,7 +126,9 @@ sf_status sf_hint(sf_diag *diag, const char *format, ...)
 
 sf_status sf_heard(sf_diag *diag)
 {
-    if (!diag || diag->count == 0)
+    if (!diag)
+        return unread;
+    if (diag->count == 0)
         return SF_EPEER;
     if (diag->count <= SF_DIAG_KEPT)
         diag->messages[diag->count - 1].heard = true;

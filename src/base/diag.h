@@ -52,7 +52,8 @@ sf_status sf_fail(sf_diag *diag, sf_status status, sf_loc loc, const char *forma
 void sf_warn(sf_diag *diag, sf_loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Adds advice to the newest message; returns its status, SF_EINPUT if there is no message. */
+/* Adds advice to the newest message; returns its status, SF_EINPUT if there is no message. Without a diag, that of the
+ * newest failure of this thread without one. */
 sf_status sf_hint(sf_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Says of the newest message that another rank has said it first; returns its status. */

@@ -313,8 +313,8 @@ int sf_cli_verify(int argc, char **argv)
         {SF_OPT_SHRINK, &job.options.shrunk,
          "with a plan: make all dimensions as small as they can be, so that a large step fits"},
         {SF_OPT_TOLERANCE, &job.options.tolerance,
-         "largest relative error of a result (default 1e-4, or in 16 bits 1e-2, against a "
-         "file 5e-2, and more where noise of the size of rounding does more)"},
+         "largest relative error of a result (default 1e-4, or 5e-2 where the step computes in 16 "
+         "bits, and more where noise of the size of rounding does more)"},
         {SF_OPT_LOSS_TOLERANCE, &job.options.loss_tolerance,
          "largest relative error of a loss (default 1e-4, with a plan 1e-5, or 2e-2 where the step "
          "computes in 16 bits, and more where noise does more)"},

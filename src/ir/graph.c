@@ -14,7 +14,7 @@ const char *sf_phase_name(sf_phase phase)
 const char *sf_role_name(sf_role role)
 {
     static const char *const names[] = {"param", "opt_state", "batch", "key", "other"};
-    return names[role];
+    return (unsigned)role < sizeof names / sizeof *names ? names[role] : "no role";
 }
 
 const char *sf_source_name(sf_source source)

@@ -87,6 +87,8 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
     struct job job = {.what = what, .output = output};
     job.e = (sf_explanation){.plan = plan, .graph = graph, .cluster = cluster, .diag = diag};
     SF_TRY(sf_options_take(options, &job.e.options, sizeof job.e.options, diag));
+    if (!cluster)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "explaining a plan needs a cluster");
     if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
                        sf_plan_ranks(plan), sf_cluster_devices(cluster));

@@ -7,17 +7,18 @@
 #include "plan/recipe.h"
 
 static const sf_known rows[] = {
-    {"dp", "dp", NULL},
-    {"zero1", "zero1", NULL},
-    {"zero2", "zero2", NULL},
-    {"zero3", "zero3", NULL},
-    {"megatron", "megatron", NULL},
-    {"sequence", "sequence", NULL},
-    {"expert", "expert", NULL},
-    {"2d", "2d", NULL},
-    {"2d+zero1", "2d", "zero1"},
-    {"2d+zero2", "2d", "zero2"},
-    {"2d+zero3", "2d", "zero3"},
+    {"dp", "dp", NULL, false},
+    {"zero1", "zero1", NULL, false},
+    {"zero1", "zero1", NULL, true},
+    {"zero2", "zero2", NULL, false},
+    {"zero3", "zero3", NULL, false},
+    {"megatron", "megatron", NULL, false},
+    {"sequence", "sequence", NULL, false},
+    {"expert", "expert", NULL, false},
+    {"2d", "2d", NULL, false},
+    {"2d+zero1", "2d", "zero1", false},
+    {"2d+zero2", "2d", "zero2", false},
+    {"2d+zero3", "2d", "zero3", false},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
@@ -28,7 +29,7 @@ const sf_known *sf_known_nth(int index)
 
 const sf_known *sf_known_pins(void)
 {
-    static const sf_known pins = {"pins", NULL, NULL};
+    static const sf_known pins = {"pins", NULL, NULL, false};
     return &pins;
 }
 
@@ -153,14 +154,13 @@ static double saved_bytes(cook *k, const sf_plan *plan)
 }
 
 /* The largest size from which on splitting is enough: what is smaller stays whole. `all`, which splits
- * everything, fits. Where nothing needs to be split, pieces of optimizer state can still save time, as less
- * is updated; those of others cannot. */
+ * everything, fits. */
 static sf_status spare_what_fits(cook *k, sf_priced *all)
 {
     int64_t *sizes;
     size_t count = find_sizes(k, all->plan, &sizes), low = 0, high = count;
     double whole = (double)all->price.memory + saved_bytes(k, all->plan);
-    if (whole <= (double)k->ground->memory && strcmp(k->known->recipe, "zero1") != 0)
+    if (whole <= (double)k->ground->memory && !k->known->spares)
         return SF_OK;
     while (low + 1 < high) {
         size_t middle = (low + high) / 2;

@@ -6,7 +6,8 @@
  *
  * Where the state of all must not be whole but the memory is not that tight, only tensors from some size on
  * are split (Rhino, section 4.4): the fewest that make it fit are searched for, and the fastest that was seen on
- * the way is the plan. For zero1, which saves time as well, that is done where all would fit, too.
+ * the way is the plan. Of zero1, which saves time as well, since less is updated, there is a second one, for which that
+ * is done where all would fit, too.
  */
 #ifndef SF_SEARCH_KNOWN_H
 #define SF_SEARCH_KNOWN_H
@@ -17,6 +18,7 @@ typedef struct sf_known {
     const char *name;   /* as sf_recipe_plan takes it: "2d+zero1" */
     const char *recipe; /* "2d"; NULL: only what the user pinned */
     const char *state;  /* a recipe of ZeRO that is added, or NULL */
+    bool spares;        /* tensors may stay whole although they need not, where that is faster */
 } sf_known;
 
 /* By number; NULL past the last. */

@@ -21,10 +21,8 @@
 static sf_status check_training_options(const sf_training *run)
 {
     const sf_train_options *options = &run->options;
-    if (options->steps < 0 || options->steps > MOST_STEPS)
-        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "there are 0 to 10^12 steps");
-    if (options->save_every < 0)
-        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "save_every is not negative");
+    if (options->steps > MOST_STEPS)
+        return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE, "there are at most 10^12 steps");
     if (options->resume && !options->resume_from && !options->save)
         return sf_fail(run->diag, SF_EUSAGE, SF_NOWHERE,
                        "resuming needs a directory: that of option save, or one of option resume");

@@ -76,6 +76,21 @@ SF_API sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph,
                                  const sf_show_options *options, const sf_output *output,
                                  sf_diag *diag);
 
+typedef struct sf_sim_options {
+    size_t size; /* of this struct, or 0: see sheaf.h */
+    /* Where to write the timeline, for Perfetto and chrome://tracing: a process for each rank, a track for each stream,
+     * memory as a counter. NULL: it is not written. */
+    const sf_output *trace;
+    int ranks; /* most ranks in the timeline, which all do the same; 0: 1 */
+} sf_sim_options;
+
+/* Simulates the program that the ranks of the plan run, on the cluster, and writes where the time of a step goes: what
+ * is computed, what is waited for, over which links, and the memory. `options` and `show` may be NULL. */
+SF_API sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph,
+                                  const sf_cluster *cluster, const sf_sim_options *options,
+                                  const sf_show_options *show, const sf_output *output,
+                                  sf_diag *diag);
+
 /* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
  * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
  * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */

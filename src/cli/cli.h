@@ -24,6 +24,7 @@ int sf_cli_convert(int argc, char **argv);
 int sf_cli_diff(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);
 int sf_cli_explain(int argc, char **argv);
+int sf_cli_sim(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
 int sf_cli_plan(int argc, char **argv);
 int sf_cli_run(int argc, char **argv);
@@ -136,6 +137,21 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
 /* Reads the step of a plan: `given`, or, for NULL, the one that the plan was made from. */
 sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
                               sf_diag *diag, sf_graph **out);
+
+/* A plan that is priced, as commands take it: its step and its cluster are those that it was made for, unless said. */
+typedef struct sf_cli_pricing {
+    const char *plan, *step, *cluster; /* step, cluster: NULL unless said */
+    sf_load_options load;
+} sf_cli_pricing;
+typedef struct sf_cli_priced {
+    sf_graph *graph;
+    sf_plan *plan;
+    sf_cluster *cluster;
+} sf_cli_priced;
+
+/* Closed in any case. */
+sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cli_priced *out);
+void sf_cli_close_priced(sf_cli_priced *priced);
 
 /* Foreign text, such as a name out of a file, as it may go to a terminal (base/str.h), cut off where there is no room. */
 enum { SF_CLI_SHOWN = 1000 };

@@ -66,6 +66,42 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
     return sf_fail(diag, status, (sf_loc){.file = path}, "this plan does not compute the step");
 }
 
+/* The plan's own, or as many cores as it has ranks. */
+static sf_status open_cluster(const sf_cli_pricing *pricing, const sf_plan *plan, const char *named,
+                              sf_diag *diag, sf_cluster **out)
+{
+    char cores[32];
+    if (pricing->cluster)
+        return sf_cluster_open(pricing->cluster, diag, out);
+    if (!*named) {
+        snprintf(cores, sizeof cores, "1x%dxCPU", sf_plan_ranks(plan));
+        sf_warn(diag, (sf_loc){.file = pricing->plan},
+                "the plan was made for no cluster and is priced on %s; --cluster names another",
+                cores);
+        return sf_cluster_open(cores, diag, out);
+    }
+    return sf_cluster_open(named, diag, out) == SF_OK
+               ? SF_OK
+               : sf_hint(diag, "%s says so; --cluster names another", pricing->plan);
+}
+
+sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cli_priced *out)
+{
+    sf_plan_origin origin;
+    *out = (sf_cli_priced){0};
+    SF_TRY(sf_plan_origin_of(pricing->plan, diag, &origin));
+    SF_TRY(sf_cli_load_planned(pricing->plan, pricing->step, &pricing->load, diag, &out->graph));
+    SF_TRY(sf_cli_open_plan(pricing->plan, out->graph, diag, &out->plan));
+    return open_cluster(pricing, out->plan, origin.cluster, diag, &out->cluster);
+}
+
+void sf_cli_close_priced(sf_cli_priced *priced)
+{
+    sf_cluster_free(priced->cluster);
+    sf_plan_free(priced->plan);
+    sf_graph_free(priced->graph);
+}
+
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag)
 {
     const char *inputs[] = {input, other};

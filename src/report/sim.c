@@ -1,0 +1,244 @@
+#include "report/sim.h"
+
+#include <stdlib.h>
+
+#include "api/options.h"
+#include "base/guard.h"
+#include "base/output.h"
+#include "run/runner.h"
+#include "sim/effort.h"
+#include "sim/trace.h"
+
+const char *sf_level_name(int level)
+{
+    static const char *const names[] = {"inside hosts", "between hosts", "between racks"};
+    return level >= 0 && level < SF_LEVELS ? names[level] : "nowhere";
+}
+
+/* Products a second of all devices together, at their peak. */
+static double peak_of_all(const sf_cluster *cluster, sf_math math)
+{
+    double all = 0;
+    for (int i = 0; i < cluster->nruns; i++) {
+        const sf_nodes *nodes = &cluster->nodes[i];
+        const sf_device_kind *kind = &cluster->kinds[nodes->kind];
+        all += (double)nodes->count * nodes->devices * kind->flops[sf_math_done(kind, math)];
+    }
+    return all;
+}
+
+/* Adds the products of a program that runs `times` times: flops, and what they take at the peak of all devices. */
+static void add_products(const sf_cluster *cluster, const sf_program *program, double times,
+                         double *flops, double *seconds)
+{
+    for (size_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        for (uint32_t b = 0; b < sf_body_count(inst); b++)
+            add_products(cluster, inst->nest->bodies[b], times * inst->nest->runs[b], flops, seconds);
+        if (inst->kind != SF_INST_DOT && inst->kind != SF_INST_CONV)
+            continue;
+        sf_effort effort = sf_inst_effort(inst);
+        double own = inst->kind == SF_INST_DOT ? sf_dot_flops(inst->dot) : sf_conv_flops(inst->conv);
+        *flops += times * own;
+        *seconds += times * own / peak_of_all(cluster, effort.math);
+    }
+}
+
+static sf_sim_comm *find_comm(sf_sim_report *r, const sf_exchange *exchange)
+{
+    for (size_t i = 0; i < r->ncomms; i++)
+        if (r->comms[i].kind == exchange->kind && r->comms[i].axes == exchange->axes)
+            return &r->comms[i];
+    sf_sim_comm comm = {.kind = exchange->kind,
+                        .axes = exchange->axes,
+                        .level = sf_costs_group_level(r->costs, exchange->axes)};
+    SF_PUSH(&r->arena, r->comms, r->ncomms, r->comm_capacity, comm);
+    return &r->comms[r->ncomms - 1];
+}
+
+static void add_comm(sf_sim_report *r, const sf_inst *inst, double times, double bytes,
+                     double seconds, double exposed)
+{
+    sf_sim_comm *comm = find_comm(r, inst->exchange);
+    comm->count += (int64_t)times;
+    comm->bytes += times * bytes;
+    comm->seconds += times * seconds;
+    comm->exposed += times * exposed;
+}
+
+/* Those in bodies are waited for where they stand. */
+static void add_inner_comms(sf_sim_report *r, const sf_inst *inst, double times)
+{
+    for (uint32_t b = 0; b < sf_body_count(inst); b++) {
+        const sf_program *body = inst->nest->bodies[b];
+        double runs = times * inst->nest->runs[b];
+        for (size_t i = 0; i < body->ninsts; i++) {
+            const sf_inst *at = &body->insts[i];
+            add_inner_comms(r, at, runs);
+            if (at->kind != SF_INST_COMM)
+                continue;
+            double bytes = sf_exchange_bytes(at);
+            double seconds =
+                sf_costs_collective(r->costs, at->exchange->kind, at->exchange->axes, bytes);
+            add_comm(r, at, runs, bytes, seconds, seconds);
+        }
+    }
+}
+
+static int most_exposed_first(const void *a, const void *b)
+{
+    const sf_sim_comm *x = a, *y = b;
+    return (x->exposed < y->exposed) - (x->exposed > y->exposed);
+}
+
+static void add_up_insts(sf_sim_report *r)
+{
+    const sf_program *p = r->program;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        const sf_timing *t = &r->sim.insts[i];
+        sf_sim_kind *kind = &r->kinds[inst->kind];
+        kind->count++;
+        kind->seconds += t->end - t->start;
+        if (inst->kind == SF_INST_COMM) {
+            add_comm(r, inst, 1, t->bytes, t->end - t->start, t->exposed);
+            continue;
+        }
+        sf_inst_time time = sf_inst_seconds(inst, r->costs);
+        kind->waits += time.waits;
+        add_inner_comms(r, inst, 1);
+    }
+    if (r->ncomms > 0)
+        qsort(r->comms, r->ncomms, sizeof *r->comms, most_exposed_first);
+}
+
+typedef struct lasting {
+    uint32_t inst;
+    double seconds;
+} lasting;
+
+static int slowest_first(const void *a, const void *b)
+{
+    const lasting *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? 1 : -1;
+    return (x->inst > y->inst) - (x->inst < y->inst);
+}
+
+static void find_slowest(sf_sim_report *r)
+{
+    const sf_program *p = r->program;
+    lasting *list = SF_ARRAY(&r->arena, p->ninsts, lasting);
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].stream == 0)
+            list[count++] = (lasting){i, r->sim.insts[i].end - r->sim.insts[i].start};
+    if (count > 0)
+        qsort(list, count, sizeof *list, slowest_first);
+    r->slowest = SF_ARRAY(&r->arena, count, uint32_t);
+    for (size_t i = 0; i < count; i++)
+        r->slowest[i] = list[i].inst;
+    r->nslowest = count;
+}
+
+double sf_sim_link_seconds(const sf_sim_report *r, int level)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < r->ncomms; i++)
+        seconds += r->comms[i].level == level ? r->comms[i].seconds : 0;
+    return seconds;
+}
+
+struct job {
+    sf_sim_report r;
+    sf_sim_options options;
+    sf_show_options show;
+    const sf_output *output;
+    sf_diag *diag;
+};
+
+static sf_status simulate(struct job *job, const sf_local *local)
+{
+    sf_sim_report *r = &job->r;
+    const sf_target *target = sf_engine_target(NULL);
+    SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, job->diag, &r->costs));
+    sf_price_local(local, target, r->costs, NULL, NULL, &r->price);
+    sf_lower_options rank = {.target = target, .mesh = &r->plan->mesh};
+    r->program = sf_lower(local->graph, &rank, NULL);
+    sf_simulate(r->program, r->costs, &r->arena, &r->sim);
+    sf_lower_options unsplit = {.target = target, .unplaced = true};
+    sf_program *whole = sf_lower(r->graph, &unsplit, NULL);
+    add_products(r->cluster, whole, 1, &r->flops, &r->best);
+    sf_program_free(whole);
+    add_up_insts(r);
+    find_slowest(r);
+    return SF_OK;
+}
+
+static sf_status write_trace(struct job *job)
+{
+    sf_buf out = {0};
+    sf_json_writer json = {.buf = &out, .indent = true};
+    int ranks = job->options.ranks > 0 ? job->options.ranks : 1;
+    sf_trace_begin(&json, "a step as simulated");
+    for (int rank = 0; rank < ranks && rank < sf_mesh_size(&job->r.plan->mesh); rank++)
+        sf_trace_put(job->r.program, job->r.sim.insts, rank, &json);
+    sf_trace_end(&json);
+    sf_buf_putc(&out, '\n');
+    sf_status status = sf_output_write(job->options.trace, &out, job->diag);
+    sf_buf_free(&out);
+    return status;
+}
+
+static sf_status write_report(struct job *job)
+{
+    sf_buf out = {0};
+    sf_style style = {.width = job->show.width, .colour = job->show.colour};
+    if (job->show.json)
+        sf_sim_json(&job->r, &out);
+    else
+        sf_sim_text(&job->r, style, job->show.all, &out);
+    sf_status status = sf_output_report(job->output, &out, job->diag);
+    sf_buf_free(&out);
+    return status;
+}
+
+static sf_status simulate_plan(struct job *job)
+{
+    sf_local *local;
+    SF_TRY(sf_plan_expect(job->r.plan, job->r.graph, job->diag));
+    SF_TRY(sf_local_new(job->r.graph, job->r.plan, 0, job->diag, &local));
+    sf_status status = simulate(job, local);
+    if (status == SF_OK && job->options.trace)
+        status = write_trace(job);
+    if (status == SF_OK)
+        status = write_report(job);
+    sf_local_free(local);
+    return status;
+}
+
+static sf_status simulate_guarded(void *context)
+{
+    struct job *job = context;
+    sf_status status = simulate_plan(job);
+    sf_program_free(job->r.program);
+    sf_arena_free(&job->r.arena);
+    return status;
+}
+
+sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
+                           const sf_sim_options *options, const sf_show_options *show,
+                           const sf_output *output, sf_diag *diag)
+{
+    struct job job = {.output = output, .diag = diag};
+    job.r = (sf_sim_report){.plan = plan, .graph = graph, .cluster = cluster};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_TRY(sf_options_take(show, &job.show, sizeof job.show, diag));
+    SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks});
+    if (!cluster)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "simulating a plan needs a cluster");
+    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
+                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
+    return sf_guarded(simulate_guarded, &job, diag);
+}

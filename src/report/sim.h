@@ -1,0 +1,57 @@
+/* What the simulator says of a plan, computed once, for text and for JSON.
+ *
+ *     sim.c       lowers and simulates the program of the first rank, and adds up
+ *     sim_text.c  for people
+ *     sim_json.c  for machines
+ */
+#ifndef SF_REPORT_SIM_H
+#define SF_REPORT_SIM_H
+
+#include "report/table.h"
+#include "search/price/price.h"
+#include "sheaf/plan.h"
+#include "sim/sim.h"
+
+/* Instructions of one kind. */
+typedef struct sf_sim_kind {
+    int64_t count;
+    double seconds, waits; /* in all, and of that for collectives inside of loops and branches */
+    double flops;          /* of products */
+} sf_sim_kind;
+
+/* Collectives of one kind along the same axes, and how far they go: sf_costs_group_level. */
+typedef struct sf_sim_comm {
+    sf_collective kind;
+    sf_axes axes;
+    int level;
+    int64_t count;
+    double bytes, seconds, exposed;
+} sf_sim_comm;
+
+typedef struct sf_sim_report {
+    const sf_plan *plan;
+    const sf_graph *graph;
+    const sf_cluster *cluster;
+    sf_costs *costs;
+    sf_program *program;
+    sf_simulation sim;
+    sf_price price;
+    double flops, best; /* of the products of the whole step, and what they take at the peak of all devices */
+    sf_sim_kind kinds[SF_INST_KIND_COUNT];
+    sf_sim_comm *comms; /* those that are waited for longest first */
+    size_t ncomms, comm_capacity;
+    uint32_t *slowest; /* instructions of the compute stream */
+    size_t nslowest;
+    sf_arena arena;
+} sf_sim_report;
+
+/* "inside hosts", ... */
+const char *sf_level_name(int level);
+
+/* Time that a link is in use, by level. */
+double sf_sim_link_seconds(const sf_sim_report *report, int level);
+
+void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
+void sf_sim_json(sf_sim_report *report, sf_buf *out);
+
+#endif

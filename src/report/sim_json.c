@@ -1,0 +1,73 @@
+#include "base/json.h"
+#include "report/sim.h"
+
+static void put_json_kinds(const sf_sim_report *r, sf_json_writer *json)
+{
+    sf_json_key(json, "instructions_by_kind");
+    sf_json_begin_object(json);
+    for (int k = 0; k < SF_INST_KIND_COUNT; k++) {
+        if (r->kinds[k].count == 0)
+            continue;
+        sf_json_key(json, sf_inst_kind_name((sf_inst_kind)k));
+        sf_json_begin_object(json);
+        sf_json_add_int(json, "count", r->kinds[k].count);
+        sf_json_add_double(json, "seconds", r->kinds[k].seconds);
+        sf_json_end_object(json);
+    }
+    sf_json_end_object(json);
+}
+
+static void put_json_comms(const sf_sim_report *r, sf_json_writer *json)
+{
+    sf_json_key(json, "communication");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < r->ncomms; i++) {
+        const sf_sim_comm *c = &r->comms[i];
+        char axes[SF_AXES_TEXT];
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "kind", sf_collective_name(c->kind));
+        sf_json_add_string(json, "axes", sf_axes_text(&r->plan->mesh, c->axes, axes));
+        sf_json_add_string(json, "link", sf_level_name(c->level));
+        sf_json_add_int(json, "count", c->count);
+        sf_json_add_double(json, "bytes", c->bytes);
+        sf_json_add_double(json, "seconds", c->seconds);
+        sf_json_add_double(json, "exposed", c->exposed);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_json_memory(const sf_sim_report *r, sf_json_writer *json)
+{
+    sf_json_add_int(json, "memory", r->price.memory);
+    sf_json_key(json, "memory_by_kind");
+    sf_json_begin_object(json);
+    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
+        sf_json_add_int(json, sf_memory_kind_name((sf_memory_kind)k), r->price.by_kind[k]);
+    sf_json_end_object(json);
+    sf_json_key(json, "peak");
+    sf_json_begin_object(json);
+    sf_peak_put(&r->price.peak, json);
+    sf_json_end_object(json);
+}
+
+void sf_sim_json(sf_sim_report *r, sf_buf *out)
+{
+    sf_json_writer json = {.buf = out, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_key(&json, "mesh");
+    sf_mesh_put_json(&r->plan->mesh, &json);
+    sf_json_add_string(&json, "cluster", r->cluster->name);
+    sf_json_add_double(&json, "seconds", r->sim.seconds);
+    sf_json_add_double(&json, "compute", r->sim.compute);
+    sf_json_add_double(&json, "exposed", r->sim.exposed);
+    sf_json_add_double(&json, "hidden", r->sim.hidden);
+    sf_json_add_double(&json, "flops", r->flops);
+    sf_json_add_double(&json, "mfu", r->sim.seconds > 0 ? r->best / r->sim.seconds : 0);
+    sf_json_add_int(&json, "instructions", (int64_t)r->program->ninsts);
+    put_json_kinds(r, &json);
+    put_json_comms(r, &json);
+    put_json_memory(r, &json);
+    sf_json_end_object(&json);
+    sf_buf_putc(out, '\n');
+}

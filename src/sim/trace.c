@@ -1,0 +1,128 @@
+#include "sim/trace.h"
+
+#include <math.h>
+
+/* Numbers of tracks: that of a stream is its own. */
+static const char *stream_name(const sf_program *p, size_t stream, char text[SF_AXES_TEXT + 16])
+{
+    char axes[SF_AXES_TEXT];
+    const sf_stream *s = &p->streams[stream];
+    if (s->kind == SF_STREAM_COMPUTE)
+        return "compute";
+    if (s->kind == SF_STREAM_COPY)
+        return "copies";
+    snprintf(text, SF_AXES_TEXT + 16, "along %s", sf_axes_text(&p->mesh, s->axes, axes));
+    return text;
+}
+
+static void begin_event(sf_json_writer *json, const char *name, const char *kind, int rank)
+{
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "name", name);
+    sf_json_add_string(json, "ph", kind);
+    sf_json_add_int(json, "pid", rank);
+}
+
+static void begin_arguments(sf_json_writer *json)
+{
+    sf_json_key(json, "args");
+    sf_json_begin_object(json);
+}
+
+static void end_event(sf_json_writer *json)
+{
+    sf_json_end_object(json);
+    sf_json_end_object(json);
+}
+
+static void name_tracks(const sf_program *p, int rank, sf_json_writer *json)
+{
+    char text[SF_AXES_TEXT + 16];
+    snprintf(text, sizeof text, "rank %d", rank);
+    begin_event(json, "process_name", "M", rank);
+    begin_arguments(json);
+    sf_json_add_string(json, "name", text);
+    end_event(json);
+    for (size_t s = 0; s < p->nstreams; s++) {
+        begin_event(json, "thread_name", "M", rank);
+        sf_json_add_int(json, "tid", (int64_t)s);
+        begin_arguments(json);
+        sf_json_add_string(json, "name", stream_name(p, s, text));
+        end_event(json);
+    }
+}
+
+static void put_time(sf_json_writer *json, const char *key, double seconds)
+{
+    sf_json_add_double(json, key, round(1e9 * seconds) / 1e3); /* to a nanosecond */
+}
+
+static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, int rank,
+                     sf_json_writer *json)
+{
+    const sf_inst *inst = &p->insts[index];
+    bool sends = inst->kind == SF_INST_COMM;
+    const char *name = sends                ? sf_collective_name(inst->exchange->kind)
+                       : *inst->origin.op ? inst->origin.op
+                                            : sf_inst_kind_name(inst->kind);
+    begin_event(json, name, "X", rank);
+    sf_json_add_string(json, "cat", sf_inst_kind_name(inst->kind));
+    sf_json_add_int(json, "tid", inst->stream);
+    put_time(json, "ts", t->start);
+    put_time(json, "dur", t->end - t->start);
+    begin_arguments(json);
+    sf_json_add_int(json, "instruction", index);
+    sf_json_add_string(json, "scope", inst->origin.scope);
+    sf_json_add_string(json, "phase", sf_phase_name(inst->origin.phase));
+    if (sends) {
+        sf_json_add_double(json, "bytes", t->bytes);
+        put_time(json, "exposed_us", t->exposed);
+    }
+    end_event(json);
+}
+
+/* What stands in memory, where that changes. */
+static void put_memory(const sf_program *p, const sf_timing *insts, int rank, sf_json_writer *json)
+{
+    sf_arena scratch = {0};
+    int64_t *live, last = -1, always = p->state_bytes + p->constant_bytes;
+    uint32_t peak;
+    sf_live_bytes(p, &scratch, &live, &peak);
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        if (p->insts[i].stream != 0 || live[i] == last)
+            continue;
+        last = live[i];
+        begin_event(json, "memory", "C", rank);
+        put_time(json, "ts", insts[i].start);
+        begin_arguments(json);
+        sf_json_add_int(json, "bytes", always + last);
+        end_event(json);
+    }
+    sf_arena_free(&scratch);
+}
+
+void sf_trace_begin(sf_json_writer *json, const char *about)
+{
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "displayTimeUnit", "ms");
+    sf_json_key(json, "otherData");
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "about", about);
+    sf_json_end_object(json);
+    sf_json_key(json, "traceEvents");
+    sf_json_begin_array(json);
+}
+
+void sf_trace_end(sf_json_writer *json)
+{
+    sf_json_end_array(json);
+    sf_json_end_object(json);
+}
+
+void sf_trace_put(const sf_program *program, const sf_timing *insts, int rank, sf_json_writer *json)
+{
+    name_tracks(program, rank, json);
+    for (uint32_t i = 0; i < program->ninsts; i++)
+        put_inst(program, i, &insts[i], rank, json);
+    put_memory(program, insts, rank, json);
+}

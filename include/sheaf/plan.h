@@ -81,7 +81,8 @@ typedef struct sf_sim_options {
     /* Where to write the timeline, for Perfetto and chrome://tracing: a process for each rank, a track for each stream,
      * memory as a counter. NULL: it is not written. */
     const sf_output *trace;
-    int ranks; /* most ranks in the timeline, which all do the same; 0: 1 */
+    int ranks;           /* most ranks in the timeline, which all do the same; 0: 1 */
+    const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
 } sf_sim_options;
 
 /* Simulates the program that the ranks of the plan run, on the cluster, and writes where the time of a step goes: what

@@ -58,6 +58,8 @@ typedef struct sf_train_options {
     bool ignore_nan; /* go on when the loss is no finite number; else that is SF_EWRONG */
     sf_listener *listener; /* or NULL. Told of every step; false: save and return */
     void *context;         /* for the listener */
+    /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */
+    const sf_output *trace;
 } sf_train_options;
 
 typedef struct sf_train_report {

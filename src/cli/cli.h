@@ -130,6 +130,9 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);
 
+/* Where the time of a step goes is written there, if it has a path: a timeline where that ends in .json, else a table. */
+void sf_cli_set_profile(const sf_output *profile, sf_train_options *options);
+
 /* Reads a plan of this step and checks that it computes the step; a message names the file of one that does not.
  * *out is for sf_plan_free, NULL after a failure. */
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out);

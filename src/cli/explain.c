@@ -17,8 +17,8 @@ static sf_status explain(const struct job *job, sf_diag *diag)
     sf_cli_priced priced;
     sf_status status = sf_cli_open_priced(&job->what, diag, &priced);
     if (status == SF_OK)
-        status = sf_plan_explain(priced.plan, priced.graph, priced.cluster, job->pattern, &job->show,
-                                 NULL, diag);
+        status = sf_plan_explain(priced.plan, priced.graph, priced.cluster, job->pattern,
+                                 &job->show, NULL, diag);
     sf_cli_close_priced(&priced);
     return status;
 }
@@ -28,7 +28,8 @@ int sf_cli_explain(int argc, char **argv)
     struct job job = {0};
     const sf_cli_option options[] = {
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
-        {SF_OPT_CLUSTER, &job.what.cluster, "where to price the plan (default: what it was made for)"},
+        {SF_OPT_CLUSTER, &job.what.cluster,
+         "where to price the plan (default: what it was made for)"},
         {SF_OPT_ALL, &job.show.all, "every tensor, move and alternative"},
         {SF_OPT_JSON, &job.show.json, "for machines"},
     };

@@ -52,6 +52,14 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     return sf_ranks_agree(status, split->limit, diag);
 }
 
+void sf_cli_set_profile(const sf_output *profile, sf_train_options *options)
+{
+    size_t length = profile->path ? strlen(profile->path) : 0;
+    bool timeline = length > 5 && strcmp(profile->path + length - 5, ".json") == 0;
+    options->trace = timeline ? profile : NULL;
+    options->profile = length > 0 && !timeline ? profile : NULL;
+}
+
 sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *diag, sf_plan **out)
 {
     *out = NULL;

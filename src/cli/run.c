@@ -160,7 +160,8 @@ int sf_cli_run(int argc, char **argv)
         {SF_OPT_CHECK, &job.options.check,
          "check the program before it runs: memory, order, events"},
         {SF_OPT_PROFILE, &job.profile.path,
-         "write to this file where the time of a step goes; -: standard output"},
+         "write to this file where the time of a step goes: a table or, to a name that ends in "
+         ".json, the timeline of the last step; -: standard output"},
         {SF_OPT_JSON, &job.json, "for machines: speed, memory, and time and loss of every step"},
     };
     const sf_cli_command command = {
@@ -190,7 +191,7 @@ int sf_cli_run(int argc, char **argv)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;
     job.options.context = &job;
-    job.options.profile = job.profile.path ? &job.profile : NULL;
+    sf_cli_set_profile(&job.profile, &job.options);
     sf_diag *diag = sf_cli_diag();
     return sf_cli_finish(run(&job, diag), diag);
 }

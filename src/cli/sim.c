@@ -6,7 +6,7 @@
 
 struct job {
     sf_cli_pricing what;
-    const char *trace;
+    const char *trace, *against;
     int64_t ranks;
     sf_show_options show;
 };
@@ -15,7 +15,8 @@ static sf_status simulate(const struct job *job, sf_diag *diag)
 {
     sf_cli_priced priced;
     sf_output trace = {.path = job->trace};
-    sf_sim_options options = {.trace = job->trace ? &trace : NULL, .ranks = (int)job->ranks};
+    sf_sim_options options = {
+        .trace = job->trace ? &trace : NULL, .ranks = (int)job->ranks, .against = job->against};
     SF_TRY(sf_cli_try_output(job->trace, job->what.plan, job->what.step, diag));
     sf_status status = sf_cli_open_priced(&job->what, diag, &priced);
     if (status == SF_OK)
@@ -31,18 +32,24 @@ int sf_cli_sim(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_TRACE, &job.trace,
          "write the timeline to this file, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
+        {SF_OPT_AGAINST, &job.against,
+         "a timeline that train --profile FILE.json wrote: both side by side, the largest "
+         "differences first"},
         {SF_OPT_RANKS, &job.ranks, "ranks in the timeline, which all do the same (default 1)"},
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
-        {SF_OPT_CLUSTER, &job.what.cluster, "where to run it (default: what the plan was made for)"},
+        {SF_OPT_CLUSTER, &job.what.cluster,
+         "where to run it (default: what the plan was made for)"},
         {SF_OPT_ALL, &job.show.all, "every instruction, the slowest first"},
         {SF_OPT_JSON, &job.show.json, "for machines"},
     };
     const sf_cli_command command = {
         .name = "sim",
-        .synopsis = "PLAN [--trace FILE] [--step STEP] [--cluster CLUSTER] [--all] [--json]",
-        .about = "Simulates the program that the ranks of a plan run, instruction by instruction, on "
-                 "a cluster: what is computed, what is waited for and over which links, and the "
-                 "memory at its peak.",
+        .synopsis = "PLAN [--trace FILE] [--against FILE] [--step STEP] [--cluster CLUSTER] "
+                    "[--all] [--json]",
+        .about =
+            "Simulates the program that the ranks of a plan run, instruction by instruction, on "
+            "a cluster: what is computed, what is waited for and over which links, and the "
+            "memory at its peak.",
         .operand = "PLAN",
         .options = options,
         .noptions = sizeof options / sizeof *options,

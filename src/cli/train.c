@@ -241,7 +241,8 @@ int sf_cli_train(int argc, char **argv)
          "go on from the latest checkpoint in DIR (default: that of --save, where there is one)"},
         {SF_OPT_LOG, &train_options.log, "append a line of JSON per step to this file"},
         {SF_OPT_PROFILE, &profile.path,
-         "write to this file where the time of a step goes; -: standard output"},
+         "write to this file where the time of a step goes: a table or, to a name that ends in "
+         ".json, the timeline of the last step; -: standard output"},
         {SF_OPT_ENGINE, &train_options.engine, "cpu or oracle (default cpu)"},
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_PLAN, &split.plan,
@@ -290,7 +291,7 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--resume needs --save DIR, or say --resume=DIR");
     train_options.steps = steps;
     train_options.threads = (int)threads;
-    train_options.profile = profile.path ? &profile : NULL;
+    sf_cli_set_profile(&profile, &train_options);
     train_options.has_seed = seed >= 0;
     train_options.seed = seed >= 0 ? (uint64_t)seed : 0;
     train_options.keep = keep == 0 ? -1 : keep;

@@ -34,11 +34,13 @@ static void add_products(const sf_cluster *cluster, const sf_program *program, d
     for (size_t i = 0; i < program->ninsts; i++) {
         const sf_inst *inst = &program->insts[i];
         for (uint32_t b = 0; b < sf_body_count(inst); b++)
-            add_products(cluster, inst->nest->bodies[b], times * inst->nest->runs[b], flops, seconds);
+            add_products(cluster, inst->nest->bodies[b], times * inst->nest->runs[b], flops,
+                         seconds);
         if (inst->kind != SF_INST_DOT && inst->kind != SF_INST_CONV)
             continue;
         sf_effort effort = sf_inst_effort(inst);
-        double own = inst->kind == SF_INST_DOT ? sf_dot_flops(inst->dot) : sf_conv_flops(inst->conv);
+        double own =
+            inst->kind == SF_INST_DOT ? sf_dot_flops(inst->dot) : sf_conv_flops(inst->conv);
         *flops += times * own;
         *seconds += times * own / peak_of_all(cluster, effort.math);
     }
@@ -172,7 +174,7 @@ static sf_status simulate(struct job *job, const sf_local *local)
     sf_program_free(whole);
     add_up_insts(r);
     find_slowest(r);
-    return SF_OK;
+    return job->options.against ? sf_sim_read_timed(r, job->options.against, job->diag) : SF_OK;
 }
 
 static sf_status write_trace(struct job *job)

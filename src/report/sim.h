@@ -1,8 +1,9 @@
 /* What the simulator says of a plan, computed once, for text and for JSON.
  *
- *     sim.c       lowers and simulates the program of the first rank, and adds up
- *     sim_text.c  for people
- *     sim_json.c  for machines
+ *     sim.c          lowers and simulates the program of the first rank, and adds up
+ *     sim_text.c     for people
+ *     sim_json.c     for machines
+ *     sim_against.c  beside a run that was timed
  */
 #ifndef SF_REPORT_SIM_H
 #define SF_REPORT_SIM_H
@@ -36,12 +37,15 @@ typedef struct sf_sim_report {
     sf_program *program;
     sf_simulation sim;
     sf_price price;
-    double flops, best; /* of the products of the whole step, and what they take at the peak of all devices */
+    double flops,
+        best; /* of the products of the whole step, and what they take at the peak of all devices */
     sf_sim_kind kinds[SF_INST_KIND_COUNT];
     sf_sim_comm *comms; /* those that are waited for longest first */
     size_t ncomms, comm_capacity;
     uint32_t *slowest; /* instructions of the compute stream */
     size_t nslowest;
+    sf_timing *timed; /* by instruction, of a run; or NULL */
+    double timed_seconds;
     sf_arena arena;
 } sf_sim_report;
 
@@ -50,6 +54,10 @@ const char *sf_level_name(int level);
 
 /* Time that a link is in use, by level. */
 double sf_sim_link_seconds(const sf_sim_report *report, int level);
+
+/* From a trace of the same program. */
+sf_status sf_sim_read_timed(sf_sim_report *report, const char *path, sf_diag *diag);
+void sf_sim_text_beside(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 
 void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 void sf_sim_json(sf_sim_report *report, sf_buf *out);

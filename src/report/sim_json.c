@@ -68,6 +68,8 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     put_json_kinds(r, &json);
     put_json_comms(r, &json);
     put_json_memory(r, &json);
+    if (r->timed)
+        sf_json_add_double(&json, "measured", r->timed_seconds);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');
 }

@@ -51,8 +51,8 @@ static void put_times(sf_sim_report *r, sf_style style, sf_buf *out)
 static void put_comms(sf_sim_report *r, sf_style style, sf_buf *out)
 {
     static const sf_column columns[] = {
-        {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS}, {"link", false, SF_STAYS},
-        {"count", true, SF_STAYS},       {"bytes", true, SF_STAYS}, {"time", true, SF_STAYS},
+        {"collective", false, SF_STAYS}, {"axes", false, SF_STAYS},  {"link", false, SF_STAYS},
+        {"count", true, SF_STAYS},       {"bytes", true, SF_STAYS},  {"time", true, SF_STAYS},
         {"hidden", true, SF_STAYS},      {"exposed", true, SF_STAYS}};
     sf_heading(out, style, "communication");
     if (r->ncomms == 0) {
@@ -103,10 +103,10 @@ static void put_sim_memory(sf_sim_report *r, sf_style style, sf_buf *out)
 
 static void put_slowest(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
 {
-    static const sf_column columns[] = {
-        {"number", true, SF_STAYS}, {"time", true, SF_STAYS},   {"share", true, SF_STAYS},
-        {"kind", false, SF_STAYS},  {"phase", false, SF_STAYS}, {"op", false, SF_STAYS},
-        {"scope", false, SF_SHRINKS}};
+    static const sf_column columns[] = {{"number", true, SF_STAYS},  {"time", true, SF_STAYS},
+                                        {"share", true, SF_STAYS},   {"kind", false, SF_STAYS},
+                                        {"phase", false, SF_STAYS},  {"op", false, SF_STAYS},
+                                        {"scope", false, SF_SHRINKS}};
     size_t count = all || r->nslowest < SLOWEST ? r->nslowest : SLOWEST;
     sf_heading(out, style, "slowest instructions");
     sf_table table = sf_table_new(&r->arena, 7, columns);
@@ -130,7 +130,10 @@ void sf_sim_text(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
     put_times(r, style, out);
     put_comms(r, style, out);
     put_sim_memory(r, style, out);
-    put_slowest(r, style, all, out);
+    if (r->timed)
+        sf_sim_text_beside(r, style, all, out);
+    else
+        put_slowest(r, style, all, out);
     sf_buf_printf(out, "\nstep %s: compute %s, exposed %s, hidden %s; memory %s",
                   sf_text_seconds(r->sim.seconds).at, sf_text_seconds(r->sim.compute).at,
                   sf_text_seconds(r->sim.exposed).at, sf_text_seconds(r->sim.hidden).at,
@@ -138,5 +141,9 @@ void sf_sim_text(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
     if (r->flops > 0)
         sf_buf_printf(out, "; %sFLOP/s, MFU %s", sf_text_flops(r->flops / r->sim.seconds).at,
                       sf_text_share(r->best, r->sim.seconds).at);
+    if (r->timed)
+        sf_buf_printf(out, "; measured %s, of which that is %s",
+                      sf_text_seconds(r->timed_seconds).at,
+                      sf_text_share(r->sim.seconds, r->timed_seconds).at);
     sf_buf_putc(out, '\n');
 }

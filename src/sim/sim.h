@@ -13,14 +13,7 @@
 
 #include "cluster/cost.h"
 #include "prog/program.h"
-
-/* An instruction on its clock, in seconds. */
-typedef struct sf_timing {
-    double start, end;
-    double
-        exposed; /* of a collective: what is waited for it, and what it takes from what is beside it */
-    double bytes; /* of a collective */
-} sf_timing;
+#include "prog/timing.h"
 
 typedef struct sf_simulation {
     double seconds;                  /* of a step: compute + exposed */

@@ -62,9 +62,9 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
 {
     const sf_inst *inst = &p->insts[index];
     bool sends = inst->kind == SF_INST_COMM;
-    const char *name = sends                ? sf_collective_name(inst->exchange->kind)
+    const char *name = sends              ? sf_collective_name(inst->exchange->kind)
                        : *inst->origin.op ? inst->origin.op
-                                            : sf_inst_kind_name(inst->kind);
+                                          : sf_inst_kind_name(inst->kind);
     begin_event(json, name, "X", rank);
     sf_json_add_string(json, "cat", sf_inst_kind_name(inst->kind));
     sf_json_add_int(json, "tid", inst->stream);

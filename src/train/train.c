@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/output.h"
 #include "run/comm/agree.h"
+#include "train/timeline.h"
 
 static int64_t count_parameters(const sf_training *run)
 {
@@ -202,6 +203,9 @@ static sf_status train(sf_training *run)
     SF_TRY(loop(run));
     run->report.seconds = sf_now() - began;
     SF_TRY(write_profile(run));
+    if (run->options.trace)
+        SF_TRY(
+            sf_timeline_write(&run->course.seat.runner, run->comm, run->options.trace, run->diag));
     return log_end(run);
 }
 

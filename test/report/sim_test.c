@@ -29,7 +29,8 @@ static bool take(void *context, const char *text, size_t length)
 static const sf_json *parse(const sf_buf *text, sf_arena *arena)
 {
     const sf_json *out;
-    assert_int_equal(sf_json_parse((sf_str){text->text, text->length}, "text", arena, &out, NULL), SF_OK);
+    assert_int_equal(sf_json_parse((sf_str){text->text, text->length}, "text", arena, &out, NULL),
+                     SF_OK);
     return out;
 }
 

@@ -33,6 +33,13 @@ typedef struct frame {
     sf_tensor *values;     /* of the program's inner graph, for the kernels of the op table */
 } frame;
 
+/* Counts what instructions take. Of a collective, that is the time to start it and the time that it was waited for. */
+typedef struct stopwatch {
+    double *seconds;  /* by instruction, over all steps */
+    sf_timing *insts; /* of the last step, */
+    double began;     /* which began then */
+} stopwatch;
+
 typedef struct cpu {
     const sf_program *program;
     sf_threads *threads;
@@ -46,8 +53,8 @@ typedef struct cpu {
     sf_eval_need need; /* of the instructions that use the kernels of the op table */
     sf_arena memory;   /* of the lists above */
     sf_collectives collectives;
-    sf_eval eval;    /* for instructions that use the kernels of the op table */
-    double *seconds; /* by instruction, over all steps */
+    sf_eval eval; /* for instructions that use the kernels of the op table */
+    stopwatch watch;
     int64_t steps;
 } cpu;
 
@@ -244,7 +251,23 @@ static sf_status start_collective(cpu *c, const frame *f, uint32_t index, sf_dia
                                &f->requests[index]);
 }
 
-static sf_status wait_for_collective(const frame *f, uint32_t index, double *seconds, sf_diag *diag)
+/* An instruction has begun and ended. */
+static void note_inst(const stopwatch *t, uint32_t index, double start, double end)
+{
+    t->seconds[index] += end - start;
+    t->insts[index] = (sf_timing){.start = start - t->began, .end = end - t->began};
+}
+
+/* A collective that had begun before was waited for. */
+static void note_wait(const stopwatch *t, uint32_t index, double start, double end)
+{
+    t->seconds[index] += end - start;
+    t->insts[index].end = end - t->began;
+    t->insts[index].exposed += end - start;
+}
+
+static sf_status wait_for_collective(const frame *f, uint32_t index, const stopwatch *watch,
+                                     sf_diag *diag)
 {
     sf_request *request = f->requests[index];
     if (!request)
@@ -252,17 +275,17 @@ static sf_status wait_for_collective(const frame *f, uint32_t index, double *sec
     double start = sf_now();
     f->requests[index] = NULL;
     sf_status status = sf_comm_wait(request, diag);
-    if (seconds)
-        seconds[index] += sf_now() - start;
+    if (watch)
+        note_wait(watch, index, start, sf_now());
     return status;
 }
 
 /* What this stream computes is done when it gets here: only collectives are waited for. */
-static sf_status wait_for_events(const frame *f, const sf_inst *inst, double *seconds,
+static sf_status wait_for_events(const frame *f, const sf_inst *inst, const stopwatch *watch,
                                  sf_diag *diag)
 {
     for (uint32_t i = 0; i < inst->nwaits; i++)
-        SF_TRY(wait_for_collective(f, f->raisers[inst->waits[i]], seconds, diag));
+        SF_TRY(wait_for_collective(f, f->raisers[inst->waits[i]], watch, diag));
     return SF_OK;
 }
 
@@ -298,19 +321,18 @@ static void drop_collectives(cpu *c, sf_diag *diag)
 
 static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag);
 
-/* `seconds`, by instruction, or NULL: nobody counts. Of a collective, the time to start it and the time that it
- * was waited for. */
-static sf_status run_frame(cpu *c, const frame *f, double *seconds, sf_diag *diag)
+/* `watch` may be NULL: nobody counts. */
+static sf_status run_frame(cpu *c, const frame *f, const stopwatch *watch, sf_diag *diag)
 {
     for (uint32_t i = 0; i < f->program->ninsts; i++) {
-        SF_TRY(wait_for_events(f, &f->program->insts[i], seconds, diag));
-        double before = seconds ? sf_now() : 0;
+        SF_TRY(wait_for_events(f, &f->program->insts[i], watch, diag));
+        double before = watch ? sf_now() : 0;
         SF_TRY(run_one_inst(c, f, i, diag));
-        if (seconds)
-            seconds[i] += sf_now() - before;
+        if (watch)
+            note_inst(watch, i, before, sf_now());
     }
     for (uint32_t i = 0; i < f->program->ninsts; i++)
-        SF_TRY(wait_for_collective(f, i, seconds, diag));
+        SF_TRY(wait_for_collective(f, i, watch, diag));
     return SF_OK;
 }
 
@@ -370,11 +392,11 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
 static sf_status step_cpu(void *self, sf_diag *diag)
 {
     cpu *c = self;
-    double began = sf_now();
+    c->watch.began = sf_now();
     sf_threads_set_alone(c->threads, c->crew.alone);
-    sf_status status = run_frame(c, &c->top, c->seconds, diag);
+    sf_status status = run_frame(c, &c->top, &c->watch, diag);
     sf_threads_set_alone(c->threads, false);
-    sf_crew_learn(&c->crew, sf_now() - began);
+    sf_crew_learn(&c->crew, sf_now() - c->watch.began);
     if (status != SF_OK)
         drop_collectives(c, diag);
     c->steps++;
@@ -641,7 +663,13 @@ static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **d
 static void print_profile(const void *self, sf_buf *out)
 {
     const cpu *c = self;
-    sf_program_profile(c->program, c->seconds, c->steps, out);
+    sf_program_profile(c->program, c->watch.seconds, c->steps, out);
+}
+
+static const sf_timing *see_timeline(const void *self)
+{
+    const cpu *c = self;
+    return c->steps > 0 ? c->watch.insts : NULL;
 }
 
 static int threads_of(const void *self)
@@ -658,6 +686,7 @@ static const sf_engine_table table = {
     .memory = memory_of,
     .threads = threads_of,
     .profile = print_profile,
+    .timeline = see_timeline,
 };
 
 static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag *diag)
@@ -687,7 +716,8 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
     open_frame(c, program, own_memory(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments,
                &c->top);
     c->scratch = own_memory(c, c->scratch_bytes);
-    c->seconds = SF_ARRAY(&c->memory, program->ninsts, double);
+    c->watch.seconds = SF_ARRAY(&c->memory, program->ninsts, double);
+    c->watch.insts = SF_ARRAY(&c->memory, program->ninsts, sf_timing);
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &program->mesh};
     reserve_arena(&c->eval.scratch, c->need.scratch);
     out->table = &table;

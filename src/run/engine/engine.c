@@ -122,6 +122,11 @@ int sf_engine_threads(const sf_engine *engine)
     return engine->table->threads(engine->self);
 }
 
+const sf_timing *sf_engine_timeline(const sf_engine *engine)
+{
+    return engine->table->timeline ? engine->table->timeline(engine->self) : NULL;
+}
+
 void sf_engine_profile(const sf_engine *engine, sf_buf *out)
 {
     if (engine->table->profile)

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "ir/tensor.h"
 #include "prog/program.h"
+#include "prog/timing.h"
 #include "run/comm/comm.h"
 
 typedef struct sf_engine sf_engine;
@@ -71,5 +72,8 @@ int sf_engine_threads(const sf_engine *engine);
 
 /* Where the time of the steps so far went: a table by instruction, the slowest first. */
 void sf_engine_profile(const sf_engine *engine, sf_buf *out);
+
+/* When the instructions of its program ran in the last step; NULL where that is not known. */
+const sf_timing *sf_engine_timeline(const sf_engine *engine);
 
 #endif

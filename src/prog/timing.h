@@ -1,0 +1,13 @@
+/* When an instruction ran: in a simulation, or in a step that was timed. */
+#ifndef SF_PROG_TIMING_H
+#define SF_PROG_TIMING_H
+
+/* In seconds from the beginning of the step. */
+typedef struct sf_timing {
+    double start, end; /* of a collective that was timed: until somebody who waited saw its end */
+    double
+        exposed; /* of a collective: what is waited for it, and what it takes from what is beside it */
+    double bytes; /* of a collective */
+} sf_timing;
+
+#endif

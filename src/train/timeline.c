@@ -1,0 +1,111 @@
+#include "train/timeline.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "sim/effort.h"
+#include "sim/trace.h"
+
+/* Numbers of an instruction, as ranks tell each other. */
+enum { START, END, EXPOSED, BYTES, FIELDS };
+
+static sf_status gather(sf_comm *comm, const double *mine, int64_t each, double *all,
+                        sf_arena *scratch, sf_diag *diag)
+{
+    int size = comm ? sf_comm_size(comm) : 1, *ranks = SF_ARRAY(scratch, size, int);
+    if (!comm) {
+        memcpy(all, mine, (size_t)each * sizeof *all);
+        return SF_OK;
+    }
+    sf_group *world;
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    SF_TRY(sf_comm_group(comm, ranks, size, diag, &world));
+    sf_transfer_part part = {.in = mine, .out = all, .count = each};
+    sf_transfer transfer = {.kind = SF_ALL_GATHER,
+                            .dtype = SF_F64,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = "when instructions ran"};
+    return sf_comm_run(world, &transfer, diag);
+}
+
+/* The most instructions that a rank has. */
+static sf_status find_most(sf_comm *comm, int size, size_t own, sf_arena *scratch, sf_diag *diag,
+                           size_t *out)
+{
+    double mine = (double)own, *all = SF_ARRAY(scratch, size, double);
+    SF_TRY(gather(comm, &mine, 1, all, scratch, diag));
+    for (int i = 0; i < size; i++)
+        mine = fmax(mine, all[i]);
+    *out = (size_t)mine;
+    return SF_OK;
+}
+
+static void pack_timings(const sf_program *p, const sf_timing *insts, double *out)
+{
+    for (size_t i = 0; i < p->ninsts; i++) {
+        double *fields = out + i * FIELDS;
+        fields[START] = insts[i].start;
+        fields[END] = insts[i].end;
+        fields[EXPOSED] = insts[i].exposed;
+        fields[BYTES] = p->insts[i].kind == SF_INST_COMM ? sf_exchange_bytes(&p->insts[i]) : 0;
+    }
+}
+
+static void put_rank(const sf_program *p, const double *packed, int rank, sf_timing *insts,
+                     sf_json_writer *json)
+{
+    for (size_t i = 0; i < p->ninsts; i++) {
+        const double *fields = packed + i * FIELDS;
+        insts[i] = (sf_timing){fields[START], fields[END], fields[EXPOSED], fields[BYTES]};
+    }
+    sf_trace_put(p, insts, rank, json);
+}
+
+static sf_status write_all(const sf_program *p, const double *all, size_t each, int size,
+                           const sf_output *output, sf_arena *scratch, sf_diag *diag)
+{
+    sf_buf text = {0};
+    sf_json_writer json = {.buf = &text, .indent = true};
+    sf_timing *insts = SF_ARRAY(scratch, p->ninsts, sf_timing);
+    sf_trace_begin(&json, "the last step of a run");
+    for (int rank = 0; rank < size; rank++)
+        put_rank(p, all + (size_t)rank * each, rank, insts, &json);
+    sf_trace_end(&json);
+    sf_buf_putc(&text, '\n');
+    sf_status status = sf_output_write(output, &text, diag);
+    sf_buf_free(&text);
+    return status;
+}
+
+static sf_status write_timeline(const sf_runner *runner, const sf_timing *insts, sf_comm *comm,
+                                const sf_output *output, sf_arena *scratch, sf_diag *diag)
+{
+    const sf_program *p = runner->program;
+    int size = comm ? sf_comm_size(comm) : 1;
+    size_t most;
+    SF_TRY(find_most(comm, size, p->ninsts, scratch, diag, &most));
+    size_t each = most * FIELDS;
+    double *mine = SF_ARRAY(scratch, each, double);
+    double *all = SF_ARRAY(scratch, each * (size_t)size, double);
+    pack_timings(p, insts, mine);
+    SF_TRY(gather(comm, mine, (int64_t)each, all, scratch, diag));
+    if (comm && sf_comm_rank(comm) != 0)
+        return SF_OK;
+    return write_all(p, all, each, size, output, scratch, diag);
+}
+
+sf_status sf_timeline_write(const sf_runner *runner, sf_comm *comm, const sf_output *output,
+                            sf_diag *diag)
+{
+    const sf_timing *insts = sf_engine_timeline(runner->engine);
+    sf_arena scratch = {0};
+    if (!runner->program || !insts)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "there is no timeline: no step was run, or engine oracle ran it");
+    sf_status status = write_timeline(runner, insts, comm, output, &scratch, diag);
+    sf_arena_free(&scratch);
+    return status;
+}

@@ -32,8 +32,22 @@ static bool turns_direction(uint32_t c)
            (c >= 0x2066 && c <= 0x2069);
 }
 
+/* How many bytes at the beginning are ASCII, in steps of eight. */
+static size_t ascii_length(sf_str text)
+{
+    size_t at = 0;
+    for (uint64_t word; at + sizeof word <= text.length; at += sizeof word) {
+        memcpy(&word, text.at + at, sizeof word);
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    return at;
+}
+
 bool sf_utf8_is(sf_str text)
 {
+    size_t plain = ascii_length(text);
+    text = (sf_str){text.at + plain, text.length - plain};
     for (int length; text.length > 0; text.at += length, text.length -= (size_t)length)
         if ((length = sf_utf8_length(text)) == 0)
             return false;

@@ -158,6 +158,16 @@ int sf_costs_group_level(const sf_costs *costs, uint32_t axes)
     return outmost;
 }
 
+uint32_t sf_costs_group_links(const sf_costs *costs, uint32_t axes)
+{
+    const sf_shapes *g = &costs->groups[axes];
+    uint32_t links = 0;
+    for (size_t i = 0; i < g->count; i++)
+        for (int l = 0; l < g->shapes[i].nlevels; l++)
+            links |= 1u << g->shapes[i].levels[l].level;
+    return links;
+}
+
 /* Ops */
 
 sf_math sf_math_done(const sf_device_kind *kind, sf_math math)

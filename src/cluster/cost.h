@@ -111,6 +111,9 @@ int sf_costs_group_size(const sf_costs *costs, uint32_t axes);
  * racks; -1 for groups of one. */
 int sf_costs_group_level(const sf_costs *costs, uint32_t axes);
 
+/* The levels whose links a collective along the axes uses: bit l stands for level l. */
+uint32_t sf_costs_group_links(const sf_costs *costs, uint32_t axes);
+
 /* What products of this math are done in on such a device: f8 falls back on f16, all others on f32. */
 sf_math sf_math_done(const sf_device_kind *kind, sf_math math);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/effort.h"
+#include "sim/links.h"
 
 typedef struct walk {
     const sf_program *p;
@@ -11,20 +12,34 @@ typedef struct walk {
     uint32_t *raisers; /* by event */
     uint32_t *sent;    /* collectives, in order */
     uint32_t nsent;
+    sf_links links;
     double now, compute; /* on the first stream: the time, and what was spent in instructions */
     double traffic;      /* of collectives in loops and branches */
 } walk;
 
-/* Collectives that go on while the first stream waits are exposed. They end in order. */
+/* The collective that ended then, of those that were sent; SF_NONE: none did. */
+static uint32_t find_ended(const walk *w, double then)
+{
+    for (uint32_t i = w->nsent; i-- > 0;)
+        if (w->insts[w->sent[i]].end == then)
+            return w->sent[i];
+    return SF_NONE;
+}
+
+/* What the first stream waits for is exposed: of the collective that it waits for, from when that began, and before, of the
+ * one that it began behind. */
 static void wait_for_inst(walk *w, uint32_t inst)
 {
     double until = w->insts[inst].end;
     if (until <= w->now)
         return;
-    for (uint32_t i = w->nsent; i-- > 0 && w->insts[w->sent[i]].end > w->now;) {
-        sf_timing *t = &w->insts[w->sent[i]];
-        if (t->start < until)
-            t->exposed += fmin(t->end, until) - fmax(t->start, w->now);
+    double from = until;
+    for (uint32_t at = inst; from > w->now && at != SF_NONE; at = find_ended(w, from)) {
+        double begin = fmin(fmax(w->insts[at].start, w->now), from);
+        w->insts[at].exposed += from - begin;
+        if (begin == from)
+            break;
+        from = begin;
     }
     w->now = until;
 }
@@ -38,15 +53,18 @@ static void wait_for_inst_events(walk *w, const sf_inst *inst)
     }
 }
 
-/* One that reads what another makes begins when that has ended, as it does anyway: they go one by one. */
 static void send_transfer(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
     sf_timing *t = &w->insts[index];
+    double ready = w->now;
+    for (uint32_t i = 0; i < inst->nwaits; i++)
+        ready = fmax(ready, w->insts[w->raisers[inst->waits[i]]].end);
     t->bytes = sf_exchange_bytes(inst);
-    t->start = w->nsent > 0 ? fmax(w->now, w->insts[w->sent[w->nsent - 1]].end) : w->now;
-    t->end = t->start +
-             sf_costs_collective(w->costs, inst->exchange->kind, inst->exchange->axes, t->bytes);
+    double seconds =
+        sf_costs_collective(w->costs, inst->exchange->kind, inst->exchange->axes, t->bytes);
+    t->start = sf_links_take(&w->links, w->costs, inst->exchange->axes, ready, seconds);
+    t->end = t->start + seconds;
     w->sent[w->nsent++] = index;
 }
 
@@ -69,8 +87,8 @@ static void run_insts(walk *w)
         w->traffic += time.bytes;
         w->insts[i].end = w->now;
     }
-    if (w->nsent > 0)
-        wait_for_inst(w, w->sent[w->nsent - 1]);
+    for (uint32_t i = 0; i < w->nsent; i++)
+        wait_for_inst(w, w->sent[i]);
 }
 
 /* What is hidden is not for nothing where it drags on what is computed beside it. */

@@ -1,10 +1,10 @@
 /* What a program takes on a cluster, without running it.
  *
- * The list is walked in order, with two clocks: what is computed goes one after the other, and so do collectives,
- * beside it. An instruction begins when the one before it has ended and the events that it waits for are there. A
- * collective begins when the instruction before it in the list has ended, and the collective before it. What is waited
- * for is exposed; the rest is hidden, and costs no more than what it drags on what is computed beside it
- * (cluster/cluster.h).
+ * The list is walked in order, with a clock for what is computed and one for each level of links (sim/links.h): what is
+ * computed goes one after the other, and collectives beside it, one after the other on each link. An instruction begins
+ * when the one before it has ended and the events that it waits for are there; a collective when the instruction before it
+ * in the list has ended, what it reads is there, and its links are free. What is waited for is exposed; the rest is
+ * hidden, and costs no more than what it drags on what is computed beside it (cluster/cluster.h).
  *
  * Memory is what stands at a time, from the lives of buffers.
  */

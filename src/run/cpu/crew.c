@@ -37,9 +37,8 @@ void sf_crew_learn(sf_crew *crew, double seconds)
     }
     const sf_trial *together = &crew->trials[false], *alone = &crew->trials[true];
     add_step(&crew->trials[crew->alone], seconds);
-    if (!crew->alone && seconds >= LARGE)
-        end_round(crew, false);
-    else if (alone->steps > 1 && usual_seconds(alone) > CLEARLY * usual_seconds(together))
+    bool large = !crew->alone && seconds >= LARGE;
+    if (large || (alone->steps > 1 && usual_seconds(alone) > CLEARLY * usual_seconds(together)))
         end_round(crew, false);
     else if (alone->steps == TRIALS)
         end_round(crew, usual_seconds(alone) < usual_seconds(together));

@@ -5,6 +5,7 @@
 #include "op/flops.h"
 #include "search/price/inner.h"
 #include "search/price/move_cost.h"
+#include "sim/links.h"
 
 /* A collective on its clock. */
 typedef struct flight {
@@ -34,8 +35,9 @@ typedef struct walk {
     const sf_costs *costs;
     sf_arena *arena;
     double now, compute; /* of what is computed: the time, and what was spent */
-    flight *flights;     /* one after the other */
+    flight *flights;     /* in the order in which they take off */
     size_t nflights, flight_capacity;
+    sf_links links;
     int64_t *by_move; /* its flight, or that of what it is cut from, NONE or UNBEGUN */
     int64_t *by_bucket;
     uint32_t *filled;      /* by bucket: members so far, */
@@ -53,18 +55,35 @@ typedef struct walk {
 
 /* Clocks */
 
-static int64_t later_step(int64_t a, int64_t b)
+static int64_t later_of(const walk *w, int64_t a, int64_t b)
 {
+    if (a >= 0 && b >= 0)
+        return w->flights[a].end > w->flights[b].end ? a : b;
     return a > b ? a : b;
 }
 
-/* Flights that go on while something is waited for are exposed. */
+/* The flight that ended then, or NONE. */
+static int64_t find_ended(const walk *w, double then)
+{
+    for (size_t i = w->nflights; i-- > 0;)
+        if (w->flights[i].end == then)
+            return (int64_t)i;
+    return NONE;
+}
+
+/* What is waited for is exposed, as in sim/sim.c. */
 static void wait_for_move(walk *w, int64_t awaited)
 {
     if (awaited < 0 || w->flights[awaited].end <= w->now)
         return;
-    for (int64_t i = awaited; i >= 0 && w->flights[i].end > w->now; i--)
-        w->flights[i].exposed += w->flights[i].end - fmax(w->flights[i].start, w->now);
+    double from = w->flights[awaited].end;
+    for (int64_t at = awaited; from > w->now && at != NONE; at = find_ended(w, from)) {
+        double begin = fmin(fmax(w->flights[at].start, w->now), from);
+        w->flights[at].exposed += from - begin;
+        if (begin == from)
+            break;
+        from = begin;
+    }
     w->now = w->flights[awaited].end;
 }
 
@@ -76,9 +95,9 @@ static void add_compute(walk *w, double seconds)
 
 static int64_t take_off(walk *w, const sf_moving *move, double bytes)
 {
-    double start = w->nflights > 0 ? fmax(w->now, w->flights[w->nflights - 1].end) : w->now;
     double seconds =
         sf_costs_collective(w->costs, sf_move_collective(move->kind), move->axes, bytes);
+    double start = sf_links_take(&w->links, w->costs, move->axes, w->now, seconds);
     flight taken = {.start = start, .end = start + seconds, .bytes = bytes};
     SF_PUSH(w->arena, w->flights, w->nflights, w->flight_capacity, taken);
     return (int64_t)w->nflights - 1;
@@ -105,7 +124,7 @@ static int64_t flight_behind(const walk *w, uint32_t version)
     if (!maker || !is_shown_by_view(w, maker))
         return NONE; /* what is computed is there by now */
     for (uint32_t r = 0; r < m->nreads[maker->id]; r++)
-        found = later_step(found, flight_behind(w, m->reads[m->first_read[maker->id] + r]));
+        found = later_of(w, found, flight_behind(w, m->reads[m->first_read[maker->id] + r]));
     return found;
 }
 
@@ -147,7 +166,7 @@ static void fill_bucket(walk *w, const sf_moving *move)
 {
     const sf_bucket *bucket = &w->moves->buckets[move->bucket];
     int64_t *needs = &w->bucket_needs[move->bucket];
-    *needs = later_step(*needs, flight_behind(w, move->from));
+    *needs = later_of(w, *needs, flight_behind(w, move->from));
     if (++w->filled[move->bucket] < bucket->count)
         return;
     wait_for_move(w, *needs);
@@ -232,7 +251,7 @@ static void run_cut_inst(walk *w, item at)
                          .seconds;
         w->is_late[node->id] = false;
         for (uint32_t r = 0; r < m->nreads[node->id]; r++)
-            needs = later_step(needs, flight_behind(w, m->reads[m->first_read[node->id] + r]));
+            needs = later_of(w, needs, flight_behind(w, m->reads[m->first_read[node->id] + r]));
     }
     wait_for_move(w, needs);
     add_compute(w, sf_costs_op(w->costs, &joint) + inner);
@@ -384,7 +403,8 @@ static void run_plan_step(walk *w)
     }
     run_queue(w, &w->updates, true);
     run_queue(w, &w->sends, true);
-    wait_for_move(w, (int64_t)w->nflights - 1);
+    for (size_t i = 0; i < w->nflights; i++)
+        wait_for_move(w, (int64_t)i);
     add_compute(w, sf_copy_seconds(w->costs, w->more[0][ninsts] / 2));
 }
 

@@ -1,0 +1,46 @@
+/* Which collectives go on at the same time: those on different links. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "sheaf/cluster.h"
+#include "sim/links.h"
+
+/* Axis 0 goes between hosts, axis 1 stays inside of them. */
+enum { BETWEEN = 1, INSIDE = 2, BOTH = 3 };
+
+static void test_links(void **state)
+{
+    (void)state;
+    static const int sizes[] = {2, 4};
+    sf_cluster *cluster;
+    sf_costs *costs;
+    sf_arena arena = {0};
+    sf_links links = {0};
+    assert_int_equal(sf_cluster_open("2x4xV100", NULL, &cluster), SF_OK);
+    assert_int_equal(sf_costs_new(cluster, 2, sizes, 0, &arena, NULL, &costs), SF_OK);
+    assert_int_equal(sf_costs_group_links(costs, BETWEEN), 2);
+    assert_int_equal(sf_costs_group_links(costs, INSIDE), 1);
+    assert_int_equal(sf_costs_group_links(costs, BOTH), 3);
+    assert_int_equal(sf_costs_group_links(costs, 0), 0);
+
+    assert_true(sf_links_take(&links, costs, INSIDE, 1, 5) == 1);
+    assert_true(sf_links_take(&links, costs, BETWEEN, 2, 10) == 2);  /* beside it */
+    assert_true(sf_links_take(&links, costs, INSIDE, 2, 1) == 6);    /* behind the first */
+    assert_true(sf_links_take(&links, costs, BOTH, 3, 1) == 12);     /* behind all */
+    assert_true(sf_links_take(&links, costs, INSIDE, 3, 1) == 13);   /* behind that */
+    assert_true(sf_links_take(&links, costs, BETWEEN, 20, 1) == 20); /* nobody is left */
+    assert_true(sf_links_take(&links, costs, 0, 4, 100) == 4);       /* needs none, */
+    assert_true(sf_links_take(&links, costs, INSIDE, 15, 1) == 15);  /* and takes none */
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_links)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

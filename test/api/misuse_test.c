@@ -111,9 +111,9 @@ static void test_plan(void **state)
         {{.cluster = cluster, .level = -7, .recipes = true}, ANY},
         {{.cluster = cluster, .level = INT_MAX, .recipes = true}, ANY},
         {{.cluster = cluster, .seconds = -1, .recipes = true}, ANY},
-        {{.cluster = cluster, .seconds = NAN, .recipes = true}, ANY},
-        {{.cluster = cluster, .margin = NAN, .recipes = true}, ANY},
-        {{.cluster = cluster, .margin = INFINITY, .recipes = true}, ANY},
+        {{.cluster = cluster, .seconds = (double)NAN, .recipes = true}, ANY},
+        {{.cluster = cluster, .margin = (double)NAN, .recipes = true}, ANY},
+        {{.cluster = cluster, .margin = (double)INFINITY, .recipes = true}, ANY},
         {{.cluster = cluster, .mesh = "data=7", .recipes = true}, ANY},
         {{.cluster = cluster, .npins = -1, .recipes = true}, ANY},
     };
@@ -151,7 +151,7 @@ static void test_train(void **state)
         {{.steps = 1, .data = "synthetic", .memory = -1}, SF_EUSAGE},
         {{.steps = 1, .data = "synthetic", .memory = 1}, SF_ENOMEM},
         {{.steps = 1, .data = "synthetic", .plan = plan, .limit = -1}, SF_EUSAGE},
-        {{.steps = 1, .data = "synthetic", .plan = plan, .limit = NAN}, SF_EUSAGE},
+        {{.steps = 1, .data = "synthetic", .plan = plan, .limit = (double)NAN}, SF_EUSAGE},
     };
     for (int i = 0; i < COUNT(rows); i++)
         check(sf_train(graph, &rows[i].options, NULL, NULL), rows[i].wanted, "sf_train", i);
@@ -166,13 +166,13 @@ static void test_verify(void **state)
         int wanted;
     } rows[] = {
         {{.steps = 1, .tolerance = -1}, SF_EUSAGE},
-        {{.steps = 1, .tolerance = NAN}, SF_EUSAGE},
+        {{.steps = 1, .tolerance = (double)NAN}, SF_EUSAGE},
         {{.steps = 1, .loss_tolerance = -1}, SF_EUSAGE},
         {{.steps = -1}, ANY},
         {{.steps = 1, .engine = ""}, SF_EUSAGE},
         {{.steps = 1, .threads = -1}, SF_EUSAGE},
         {{.steps = 1, .limit = -1}, SF_EUSAGE},
-        {{.steps = 1, .limit = NAN}, SF_EUSAGE},
+        {{.steps = 1, .limit = (double)NAN}, SF_EUSAGE},
         {{.steps = 1, .init = "nothing"}, ANY},
         {{.steps = 1, .data = ""}, ANY},
         {{.steps = 1, .against = "/nowhere"}, SF_EIO},
@@ -198,7 +198,7 @@ static void test_session(void **state)
         {{.threads = -1}, SF_EUSAGE},
         {{.memory = -1}, SF_EUSAGE},
         {{.memory = 1}, SF_ENOMEM},
-        {{.plan = plan, .limit = NAN}, SF_EUSAGE},
+        {{.plan = plan, .limit = (double)NAN}, SF_EUSAGE},
         {{0}, SF_OK},
     };
     for (int i = 0; i < COUNT(rows); i++) {
@@ -292,7 +292,7 @@ static void test_others(void **state)
     check(sf_plan_check(plan, graph, -1, NULL), ANY, "sf_plan_check", 0);
     check(sf_plan_check(plan, graph, 1, NULL), SF_EWRONG, "sf_plan_check", 1);
     check(sf_plan_explain(plan, graph, NULL, "", NULL, NULL, NULL), ANY, "sf_plan_explain", 0);
-    check(sf_ranks_agree(SF_OK, NAN, NULL), ANY, "sf_ranks_agree", 0);
+    check(sf_ranks_agree(SF_OK, (double)NAN, NULL), ANY, "sf_ranks_agree", 0);
     sf_limit_input(-1);
     sf_limit_input(0);
 }

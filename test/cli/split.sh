@@ -103,7 +103,7 @@ expect 1 verify "$examples/check.mlir" --plan "$work/plan.json"
 
 # sheaf run tries a plan at once.
 expect 0 run "$gpt" --steps 3
-says "ms a step"
+says_like "[mu]s a step"
 expect 0 run "$gpt" --plan "$work/plan.json" -n 4 --steps 2
 says "on each of 4 ranks"
 says "a rank"

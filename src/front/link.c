@@ -361,18 +361,21 @@ static bool reports_number(const linker *l)
 }
 
 /* Arguments and results in their order, as many pairs of one type as can be, those that grow counting most. The table has
- * the best that can be had from argument i and result r on. */
+ * the best that can be had from argument i and result r on. Pairs at the beginning that grow are in the best of all:
+ * whatever else one of the two could be in counts no more, and the other is then in none. So they are taken, and the table,
+ * which is quadratic, begins behind them; of most steps that is next to nothing. */
 enum { GROWING = 3, PLAIN = 1, MOST_CELLS = 1 << 26 };
 
 typedef struct alignment {
     const linker *l;
     size_t narguments, nresults;
-    uint32_t *scores; /* [narguments + 1][nresults + 1] */
+    size_t first;     /* argument and result that the table begins with */
+    uint32_t *scores; /* [narguments - first + 1][nresults - first + 1] */
 } alignment;
 
 static uint32_t *score_at(const alignment *a, size_t argument, size_t result)
 {
-    return &a->scores[argument * (a->nresults + 1) + result];
+    return &a->scores[(argument - a->first) * (a->nresults - a->first + 1) + result - a->first];
 }
 
 static uint32_t score_of_pair(const alignment *a, size_t argument, size_t result)
@@ -391,8 +394,8 @@ static uint32_t larger_of(uint32_t a, uint32_t b)
 
 static void fill_scores(const alignment *a)
 {
-    for (size_t i = a->narguments; i-- > 0;)
-        for (size_t r = a->nresults; r-- > 0;) {
+    for (size_t i = a->narguments; i-- > a->first;)
+        for (size_t r = a->nresults; r-- > a->first;) {
             uint32_t pair = score_of_pair(a, i, r);
             uint32_t skip = larger_of(*score_at(a, i + 1, r), *score_at(a, i, r + 1));
             *score_at(a, i, r) = pair ? larger_of(pair + *score_at(a, i + 1, r + 1), skip) : skip;
@@ -401,7 +404,9 @@ static void fill_scores(const alignment *a)
 
 static void take_alignment(linker *l, const alignment *a)
 {
-    for (size_t i = 0, r = 0; i < a->narguments && r < a->nresults;) {
+    for (size_t i = 0; i < a->first; i++)
+        take_result(l, (uint32_t)i, (uint32_t)i, SF_FROM_ORDER);
+    for (size_t i = a->first, r = a->first; i < a->narguments && r < a->nresults;) {
         uint32_t pair = score_of_pair(a, i, r);
         if (pair && *score_at(a, i, r) == pair + *score_at(a, i + 1, r + 1))
             take_result(l, (uint32_t)i++, (uint32_t)r++, SF_FROM_ORDER);
@@ -460,10 +465,14 @@ static void drop_chance(linker *l)
  * becomes of them is. */
 static void link_by_order(linker *l)
 {
-    alignment a = {l, l->graph->top->narguments, l->graph->top->nresults, NULL};
-    if ((a.narguments + 1) * (a.nresults + 1) > MOST_CELLS)
+    alignment a = {l, l->graph->top->narguments, l->graph->top->nresults, 0, NULL};
+    while (a.first < a.narguments && a.first < a.nresults &&
+           score_of_pair(&a, a.first, a.first) == GROWING)
+        a.first++;
+    size_t cells = (a.narguments - a.first + 1) * (a.nresults - a.first + 1);
+    if (cells > MOST_CELLS)
         return;
-    a.scores = SF_ARRAY(&l->arena, (a.narguments + 1) * (a.nresults + 1), uint32_t);
+    a.scores = SF_ARRAY(&l->arena, cells, uint32_t);
     fill_scores(&a);
     take_alignment(l, &a);
     drop_chance(l);

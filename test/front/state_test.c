@@ -260,12 +260,54 @@ static void test_calls_that_multiply(void **state)
     sf_diag_free(diag);
 }
 
+/* State that only the order tells, of so many tensors that a table of all pairs would be too large: descent on the sum
+ * of (w_i x)^2. */
+static void test_many_tensors(void **state)
+{
+    (void)state;
+    enum { COUNT = 9000 };
+    sf_buf text = {0};
+    sf_buf_puts(&text, "func.func @main(");
+    for (int i = 0; i < COUNT; i++)
+        sf_buf_printf(&text, "%%w%d: tensor<2xf32>, ", i);
+    sf_buf_puts(&text, "%x: tensor<2xf32>) -> (");
+    for (int i = 0; i < COUNT; i++)
+        sf_buf_puts(&text, "tensor<2xf32>, ");
+    sf_buf_puts(&text, "tensor<f32>) {\n  %l0 = stablehlo.constant dense<0.0> : tensor<2xf32>\n");
+    for (int i = 0; i < COUNT; i++)
+        sf_buf_printf(&text,
+                      "  %%p%d = stablehlo.multiply %%w%d, %%x : tensor<2xf32>\n"
+                      "  %%q%d = stablehlo.multiply %%p%d, %%p%d : tensor<2xf32>\n"
+                      "  %%l%d = stablehlo.add %%l%d, %%q%d : tensor<2xf32>\n"
+                      "  %%g%d = stablehlo.multiply %%p%d, %%x : tensor<2xf32>\n"
+                      "  %%n%d = stablehlo.subtract %%w%d, %%g%d : tensor<2xf32>\n",
+                      i, i, i, i, i, i + 1, i, i, i, i, i, i, i);
+    sf_buf_printf(&text,
+                  "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "  %%loss = stablehlo.reduce(%%l%d init: %%z) applies stablehlo.add across "
+                  "dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>\n",
+                  COUNT);
+    sf_buf_puts(&text, "  return ");
+    for (int i = 0; i < COUNT; i++)
+        sf_buf_printf(&text, "%%n%d, ", i);
+    sf_buf_puts(&text, "%loss : ");
+    for (int i = 0; i < COUNT; i++)
+        sf_buf_puts(&text, "tensor<2xf32>, ");
+    sf_buf_puts(&text, "tensor<f32>\n}\n");
+    sf_graph *graph;
+    assert_int_equal(sf_load_text(text.text, text.length, "many", NULL, NULL, &graph), SF_OK);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_int_equal(graph->arguments[i].next, i);
+    assert_int_equal(graph->arguments[COUNT].next, SF_NONE);
+    sf_graph_free(graph);
+    sf_buf_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_sidecar_keeps_links),
-        cmocka_unit_test(test_gradients_are_no_state),
+        cmocka_unit_test(test_many_tensors),        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_sidecar_keeps_links), cmocka_unit_test(test_gradients_are_no_state),
         cmocka_unit_test(test_calls_that_multiply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "api/compare.h"
+#include "run/comm/agree.h"
 
 /* A difference as it goes to the other ranks. */
 enum { ERROR, INDEX, OURS, THEIRS, BEFORE, TOLERANCE, UNSTABLE, EXCUSED, DIFFERS, STEP, FIELDS };
@@ -94,23 +95,6 @@ static void find_worst(sf_verify_report *report)
             report->worst = i;
 }
 
-static sf_status gather(sf_comm *comm, const double *mine, size_t each, double *found,
-                        sf_arena *scratch, sf_diag *diag)
-{
-    int size = sf_comm_size(comm), *ranks = SF_ARRAY(scratch, size, int);
-    sf_group *world;
-    for (int i = 0; i < size; i++)
-        ranks[i] = i;
-    SF_TRY(sf_comm_group(comm, ranks, size, diag, &world));
-    sf_transfer_part part = {.in = mine, .out = found, .count = (int64_t)each};
-    sf_transfer transfer = {.kind = SF_ALL_GATHER,
-                            .dtype = SF_F64,
-                            .nparts = 1,
-                            .parts = &part,
-                            .what = "what the ranks found"};
-    return sf_comm_run(world, &transfer, diag);
-}
-
 sf_status sf_findings_share(sf_comm *comm, uint32_t count, const sf_difference *mine,
                             sf_finding loss, sf_arena *scratch, sf_diag *diag,
                             sf_verify_report *report)
@@ -122,7 +106,7 @@ sf_status sf_findings_share(sf_comm *comm, uint32_t count, const sf_difference *
         pack(&mine[i], packed + (size_t)i * FIELDS);
     packed[each - LOSS_FIELDS + LOSS_ERROR] = loss.error;
     packed[each - LOSS_FIELDS + LOSS_TOLERANCE] = loss.tolerance;
-    SF_TRY(gather(comm, packed, each, found, scratch, diag));
+    SF_TRY(sf_agree_gather(comm, packed, each, "what the ranks found", diag, found));
     if (!report)
         return SF_OK;
     for (int rank = 0; rank < report->ranks; rank++)

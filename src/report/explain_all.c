@@ -7,6 +7,7 @@
 #include "local/rank.h"
 #include "plan/repeated.h"
 #include "report/explain.h"
+#include "report/memory.h"
 
 /* What is no more than this share faster is not called faster. */
 #define LEAST_GAIN 5e-4
@@ -63,23 +64,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
 {
-    static const sf_column columns[] = {
-        {"kind", false, SF_STAYS}, {"bytes", true, SF_STAYS}, {"share", true, SF_STAYS}};
-    const sf_price *price = &e->price;
-    sf_heading(out, style, "memory of a rank at its peak");
-    sf_table table = sf_table_new(&e->arena, 3, columns);
-    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
-        if (price->by_kind[k] == 0)
-            continue;
-        sf_table_add(&table, "%s", sf_memory_kind_name((sf_memory_kind)k));
-        sf_table_add(&table, "%s", sf_text_bytes((double)price->by_kind[k]).at);
-        sf_table_add(&table, "%s",
-                     sf_text_share((double)price->by_kind[k], (double)price->memory).at);
-    }
-    sf_table_add(&table, "all");
-    sf_table_add(&table, "%s", sf_text_bytes((double)price->memory).at);
-    sf_table_add(&table, "%s", sf_text_share(1, 1).at);
-    sf_table_print(&table, style, out);
+    sf_memory_text(&e->price, &e->arena, style, out);
     sf_remark(out, style, "%s", sf_explain_peak(e));
     if (prediction_of(e))
         sf_remark(out, style, "of %s that a rank may take",
@@ -202,19 +187,6 @@ void sf_explain_text(sf_explanation *e, sf_buf *out)
 
 /* JSON ------------------------------------------------------------------------------------------- */
 
-static void put_json_memory(const sf_explanation *e, sf_json_writer *json)
-{
-    sf_json_key(json, "memory_by_kind");
-    sf_json_begin_object(json);
-    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
-        sf_json_add_int(json, sf_memory_kind_name((sf_memory_kind)k), e->price.by_kind[k]);
-    sf_json_end_object(json);
-    sf_json_key(json, "peak");
-    sf_json_begin_object(json);
-    sf_peak_put(&e->price.peak, json);
-    sf_json_end_object(json);
-}
-
 static void put_json_collectives(const sf_explanation *e, sf_json_writer *json)
 {
     sf_json_key(json, "collectives");
@@ -279,7 +251,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_add_int(&json, "memory", e->price.memory);
     sf_json_add_int(&json, "device_memory", sf_costs_memory(e->costs));
     sf_json_add_bool(&json, "fits", plan_fits(e));
-    put_json_memory(e, &json);
+    sf_memory_json(&e->price, &json);
     put_json_collectives(e, &json);
     if (prediction_of(e))
         put_json_prediction(e, &json);

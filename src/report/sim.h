@@ -17,7 +17,6 @@
 typedef struct sf_sim_kind {
     int64_t count;
     double seconds, waits; /* in all, and of that for collectives inside of loops and branches */
-    double flops;          /* of products */
 } sf_sim_kind;
 
 /* Collectives of one kind along the same axes, and how far they go: sf_costs_group_level. */

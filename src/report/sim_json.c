@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "report/memory.h"
 #include "report/sim.h"
 
 static void put_json_kinds(const sf_sim_report *r, sf_json_writer *json)
@@ -37,20 +38,6 @@ static void put_json_comms(const sf_sim_report *r, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
-static void put_json_memory(const sf_sim_report *r, sf_json_writer *json)
-{
-    sf_json_add_int(json, "memory", r->price.memory);
-    sf_json_key(json, "memory_by_kind");
-    sf_json_begin_object(json);
-    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
-        sf_json_add_int(json, sf_memory_kind_name((sf_memory_kind)k), r->price.by_kind[k]);
-    sf_json_end_object(json);
-    sf_json_key(json, "peak");
-    sf_json_begin_object(json);
-    sf_peak_put(&r->price.peak, json);
-    sf_json_end_object(json);
-}
-
 void sf_sim_json(sf_sim_report *r, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
@@ -67,7 +54,8 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     sf_json_add_int(&json, "instructions", (int64_t)r->program->ninsts);
     put_json_kinds(r, &json);
     put_json_comms(r, &json);
-    put_json_memory(r, &json);
+    sf_json_add_int(&json, "memory", r->price.memory);
+    sf_memory_json(&r->price, &json);
     if (r->timed)
         sf_json_add_double(&json, "measured", r->timed_seconds);
     sf_json_end_object(&json);

@@ -1,3 +1,4 @@
+#include "report/memory.h"
 #include "report/sim.h"
 
 enum { SLOWEST = 8 };
@@ -82,19 +83,7 @@ static void put_comms(sf_sim_report *r, sf_style style, sf_buf *out)
 
 static void put_sim_memory(sf_sim_report *r, sf_style style, sf_buf *out)
 {
-    static const sf_column columns[] = {
-        {"kind", false, SF_STAYS}, {"bytes", true, SF_STAYS}, {"share", true, SF_STAYS}};
-    sf_heading(out, style, "memory of a rank at its peak");
-    sf_table table = sf_table_new(&r->arena, 3, columns);
-    for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++) {
-        if (r->price.by_kind[k] == 0)
-            continue;
-        sf_table_add(&table, "%s", sf_memory_kind_name((sf_memory_kind)k));
-        sf_table_add(&table, "%s", sf_text_bytes((double)r->price.by_kind[k]).at);
-        sf_table_add(&table, "%s",
-                     sf_text_share((double)r->price.by_kind[k], (double)r->price.memory).at);
-    }
-    sf_table_print(&table, style, out);
+    sf_memory_text(&r->price, &r->arena, style, out);
     if (*r->price.peak.op)
         sf_remark(out, style, "at %s, %s, in %s", r->price.peak.op,
                   sf_phase_name(r->price.peak.phase),

@@ -1,5 +1,7 @@
 #include "sim/links.h"
 
+#include <math.h>
+
 double sf_links_take(sf_links *links, const sf_costs *costs, uint32_t axes, double now,
                      double seconds)
 {
@@ -12,4 +14,30 @@ double sf_links_take(sf_links *links, const sf_costs *costs, uint32_t axes, doub
         if (used >> l & 1)
             links->free[l] = start + seconds;
     return start;
+}
+
+/* The one that ended then, or `none`. */
+static uint32_t find_ended(const sf_timing *all, const uint32_t *sent, size_t count, double then,
+                           uint32_t none)
+{
+    for (size_t i = count; i-- > 0;) {
+        uint32_t at = sent ? sent[i] : (uint32_t)i;
+        if (all[at].end == then)
+            return at;
+    }
+    return none;
+}
+
+double sf_wait_exposed(sf_timing *all, const uint32_t *sent, size_t count, uint32_t awaited,
+                       double now)
+{
+    double until = fmax(all[awaited].end, now), from = until;
+    for (uint32_t at = awaited; from > now; at = find_ended(all, sent, count, from, awaited)) {
+        double begin = fmin(fmax(all[at].start, now), from);
+        all[at].exposed += from - begin;
+        if (begin == from)
+            break;
+        from = begin;
+    }
+    return until;
 }

@@ -7,6 +7,7 @@
 #define SF_SIM_LINKS_H
 
 #include "cluster/cost.h"
+#include "prog/timing.h"
 
 typedef struct sf_links {
     double free[SF_LEVELS]; /* when those of a level are free again */
@@ -15,5 +16,11 @@ typedef struct sf_links {
 /* When a collective along the axes that is ready at `now` and takes so long begins; it then has its links. */
 double sf_links_take(sf_links *links, const sf_costs *costs, uint32_t axes, double now,
                      double seconds);
+
+/* Waits from `now` on for a collective, and returns when it has ended. What is waited for is exposed: of that collective,
+ * from when it began, and before, of the one that it began behind. Those that were sent are `sent`, numbers in `all`;
+ * NULL: all of them. */
+double sf_wait_exposed(sf_timing *all, const uint32_t *sent, size_t count, uint32_t awaited,
+                       double now);
 
 #endif

@@ -17,31 +17,9 @@ typedef struct walk {
     double traffic;      /* of collectives in loops and branches */
 } walk;
 
-/* The collective that ended then, of those that were sent; SF_NONE: none did. */
-static uint32_t find_ended(const walk *w, double then)
-{
-    for (uint32_t i = w->nsent; i-- > 0;)
-        if (w->insts[w->sent[i]].end == then)
-            return w->sent[i];
-    return SF_NONE;
-}
-
-/* What the first stream waits for is exposed: of the collective that it waits for, from when that began, and before, of the
- * one that it began behind. */
 static void wait_for_inst(walk *w, uint32_t inst)
 {
-    double until = w->insts[inst].end;
-    if (until <= w->now)
-        return;
-    double from = until;
-    for (uint32_t at = inst; from > w->now && at != SF_NONE; at = find_ended(w, from)) {
-        double begin = fmin(fmax(w->insts[at].start, w->now), from);
-        w->insts[at].exposed += from - begin;
-        if (begin == from)
-            break;
-        from = begin;
-    }
-    w->now = until;
+    w->now = sf_wait_exposed(w->insts, w->sent, w->nsent, inst, w->now);
 }
 
 static void wait_for_inst_events(walk *w, const sf_inst *inst)

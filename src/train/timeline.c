@@ -1,45 +1,22 @@
 #include "train/timeline.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/output.h"
+#include "run/comm/agree.h"
 #include "sim/effort.h"
 #include "sim/trace.h"
 
 /* Numbers of an instruction, as ranks tell each other. */
 enum { START, END, EXPOSED, BYTES, FIELDS };
 
-static sf_status gather(sf_comm *comm, const double *mine, int64_t each, double *all,
-                        sf_arena *scratch, sf_diag *diag)
-{
-    int size = comm ? sf_comm_size(comm) : 1, *ranks = SF_ARRAY(scratch, size, int);
-    if (!comm) {
-        memcpy(all, mine, (size_t)each * sizeof *all);
-        return SF_OK;
-    }
-    sf_group *world;
-    for (int i = 0; i < size; i++)
-        ranks[i] = i;
-    SF_TRY(sf_comm_group(comm, ranks, size, diag, &world));
-    sf_transfer_part part = {.in = mine, .out = all, .count = each};
-    sf_transfer transfer = {.kind = SF_ALL_GATHER,
-                            .dtype = SF_F64,
-                            .nparts = 1,
-                            .parts = &part,
-                            .what = "when instructions ran"};
-    return sf_comm_run(world, &transfer, diag);
-}
-
 /* The most instructions that a rank has. */
 static sf_status find_most(sf_comm *comm, int size, size_t own, sf_arena *scratch, sf_diag *diag,
                            size_t *out)
 {
-    double mine = (double)own, *all = SF_ARRAY(scratch, size, double);
-    SF_TRY(gather(comm, &mine, 1, all, scratch, diag));
+    uint64_t *all = SF_ARRAY(scratch, size, uint64_t);
+    SF_TRY(sf_agree_list(comm, own, "how long their programs are", diag, all));
+    *out = own;
     for (int i = 0; i < size; i++)
-        mine = fmax(mine, all[i]);
-    *out = (size_t)mine;
+        *out = all[i] > *out ? (size_t)all[i] : *out;
     return SF_OK;
 }
 
@@ -91,7 +68,7 @@ static sf_status write_timeline(const sf_runner *runner, const sf_timing *insts,
     double *mine = SF_ARRAY(scratch, each, double);
     double *all = SF_ARRAY(scratch, each * (size_t)size, double);
     pack_timings(p, insts, mine);
-    SF_TRY(gather(comm, mine, (int64_t)each, all, scratch, diag));
+    SF_TRY(sf_agree_gather(comm, mine, each, "when instructions ran", diag, all));
     if (comm && sf_comm_rank(comm) != 0)
         return SF_OK;
     return write_all(p, all, each, size, output, scratch, diag);

@@ -39,8 +39,22 @@ static void test_links(void **state)
     sf_cluster_free(cluster);
 }
 
+/* All that is waited for is exposed, once: of the awaited one, and of what it began behind. */
+static void test_exposed(void **state)
+{
+    (void)state;
+    sf_timing all[] = {{.start = 0, .end = 4}, {.start = 2, .end = 9}, {.start = 4, .end = 6}};
+    static const uint32_t sent[] = {0, 1, 2};
+    assert_true(sf_wait_exposed(all, sent, 3, 2, 7) == 7); /* it has ended */
+    assert_true(sf_wait_exposed(all, sent, 3, 2, 1) == 6);
+    assert_true(all[2].exposed == 2 && all[0].exposed == 3 && all[1].exposed == 0);
+    assert_true(sf_wait_exposed(all, NULL, 3, 1, 6) == 9);
+    assert_true(all[2].exposed == 2 && all[0].exposed == 3 && all[1].exposed == 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_links)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_links),
+                                       cmocka_unit_test(test_exposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,19 @@ sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t
     return exchange_words(comm, &transfer, diag);
 }
 
+sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
+                          sf_diag *diag, double *all)
+{
+    if (is_alone(comm)) {
+        memcpy(all, mine, count * sizeof *all);
+        return SF_OK;
+    }
+    sf_transfer_part part = {.in = mine, .out = all, .count = (int64_t)count};
+    sf_transfer transfer = {
+        .kind = SF_ALL_GATHER, .dtype = SF_F64, .nparts = 1, .parts = &part, .what = what};
+    return exchange_words(comm, &transfer, diag);
+}
+
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
                         uint64_t *list)
 {

@@ -20,6 +20,10 @@ sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const ch
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
                         uint64_t *list);
 
+/* all[r * count ...], room for each rank, becomes what rank r has as `mine`. */
+sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
+                          sf_diag *diag, double *all);
+
 /* Something that all ranks must have the same of, as a text; what is past SF_AGREE_TEXT bytes is compared, too, but not
  * told. */
 typedef struct sf_agree_thing {

@@ -7,12 +7,6 @@
 #include "search/price/move_cost.h"
 #include "sim/links.h"
 
-/* A collective on its clock. */
-typedef struct flight {
-    double start, end, bytes;
-    double exposed; /* what is waited for it, and what it takes from what is beside it */
-} flight;
-
 /* No flight; and one that has not begun. */
 enum { NONE = -1, UNBEGUN = -2 };
 
@@ -35,7 +29,7 @@ typedef struct walk {
     const sf_costs *costs;
     sf_arena *arena;
     double now, compute; /* of what is computed: the time, and what was spent */
-    flight *flights;     /* in the order in which they take off */
+    sf_timing *flights;  /* collectives, in the order in which they take off */
     size_t nflights, flight_capacity;
     sf_links links;
     int64_t *by_move; /* its flight, or that of what it is cut from, NONE or UNBEGUN */
@@ -62,29 +56,10 @@ static int64_t later_of(const walk *w, int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The flight that ended then, or NONE. */
-static int64_t find_ended(const walk *w, double then)
-{
-    for (size_t i = w->nflights; i-- > 0;)
-        if (w->flights[i].end == then)
-            return (int64_t)i;
-    return NONE;
-}
-
-/* What is waited for is exposed, as in sim/sim.c. */
 static void wait_for_move(walk *w, int64_t awaited)
 {
-    if (awaited < 0 || w->flights[awaited].end <= w->now)
-        return;
-    double from = w->flights[awaited].end;
-    for (int64_t at = awaited; from > w->now && at != NONE; at = find_ended(w, from)) {
-        double begin = fmin(fmax(w->flights[at].start, w->now), from);
-        w->flights[at].exposed += from - begin;
-        if (begin == from)
-            break;
-        from = begin;
-    }
-    w->now = w->flights[awaited].end;
+    if (awaited >= 0)
+        w->now = sf_wait_exposed(w->flights, NULL, w->nflights, (uint32_t)awaited, w->now);
 }
 
 static void add_compute(walk *w, double seconds)
@@ -98,7 +73,7 @@ static int64_t take_off(walk *w, const sf_moving *move, double bytes)
     double seconds =
         sf_costs_collective(w->costs, sf_move_collective(move->kind), move->axes, bytes);
     double start = sf_links_take(&w->links, w->costs, move->axes, w->now, seconds);
-    flight taken = {.start = start, .end = start + seconds, .bytes = bytes};
+    sf_timing taken = {.start = start, .end = start + seconds, .bytes = bytes};
     SF_PUSH(w->arena, w->flights, w->nflights, w->flight_capacity, taken);
     return (int64_t)w->nflights - 1;
 }
@@ -413,7 +388,7 @@ static void add_up_price(walk *w, sf_price *out)
 {
     double drag = sf_costs_drag(w->costs);
     for (size_t i = 0; i < w->nflights; i++) {
-        flight *f = &w->flights[i];
+        sf_timing *f = &w->flights[i];
         double hidden = fmax(0, f->end - f->start - f->exposed);
         f->exposed += drag * hidden;
         w->now += drag * hidden;
@@ -434,7 +409,7 @@ static void show_moves(const walk *w, sf_see_move *see, void *context)
         const sf_moving *move = &m->moves[i];
         if (sf_is_local_move(move->kind))
             continue;
-        const flight *f = &w->flights[flight_behind(w, move->to)];
+        const sf_timing *f = &w->flights[flight_behind(w, move->to)];
         double bytes = sf_larger_piece(move), part = f->bytes > 0 ? bytes / f->bytes : 1;
         sf_priced_move shown = {.value = move->value,
                                 .kind = move->kind,

@@ -20,6 +20,10 @@ typedef struct sf_pin_options {
     int ranks;               /* 0: those of the mesh */
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
+    /* What of the forward pass is computed again rather than kept for the backward pass: "layer", "cheap", "full", or
+     * scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "none": nothing. */
+    const char *recompute;
+    int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
@@ -50,7 +54,10 @@ typedef struct sf_plan_options {
         seconds; /* of the call: stop improving then; 0: no limit. Recipes are looked at in any case. With a limit,
                        the answer may differ between runs */
     bool recipes; /* look at recipes alone */
-    int threads;  /* 0: as many as the process may use */
+    /* As above, for all plans; NULL, "auto": as little as makes a plan fit that is then the fastest. */
+    const char *recompute;
+    int micro_batches; /* 0: as few as that needs; 1: none */
+    int threads;       /* 0: as many as the process may use */
     /* Kept in the plan, for sf_plan_origin_of; or NULL. The file is that of a graph that was given as text: others know
      * theirs. */
     const char *step_file, *cluster_name;

@@ -39,7 +39,7 @@ SF_API const char *sf_version(void);
 /* The most bytes that are read of one file, a pipe or a device, after decompression: beyond that reading it fails with
  * SF_ENOMEM. It holds for the whole process; any thread may set it at any time. 0, or never set: for texts 1 GiB, or half
  * of the memory that is left, if that is less; for tensors the memory that is left; for
- * a device 64 MiB; and no file may then unpack to more than both 64 MiB and 200 times its size. */
+ * a device 64 MiB; and no file may then unpack to more than both 64 MiB and 900 times its size. */
 SF_API void sf_limit_input(int64_t bytes);
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@
 #include "op/op.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
+#include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "plan/shrink.h"
 #include "run/runner.h"
@@ -54,6 +55,10 @@ static sf_status make_plan(void *context)
         status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
     if (status == SF_OK)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
+    if (status == SF_OK)
+        job->plan->micro_batches = job->options.micro_batches;
+    if (status == SF_OK)
+        status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
     if (status == SF_OK) {
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
@@ -71,7 +76,8 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
     struct pinning job = {.graph = graph, .diag = diag};
     *out = NULL;
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
-    SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins});
+    SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
+                     {"micro_batches", job.options.micro_batches});
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -50,6 +50,11 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .level = options->level,
                                .deadline = options->seconds > 0 ? job->began + options->seconds : 0,
                                .recipes_only = options->recipes,
+                               .recompute =
+                                   options->recompute && strcmp(options->recompute, "auto") != 0
+                                       ? options->recompute
+                                       : NULL,
+                               .micro_batches = options->micro_batches,
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
@@ -107,7 +112,8 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
     if (isnan(options->margin))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "option margin is no number");
     SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
-                     {"seconds", options->seconds}, {"npins", options->npins});
+                     {"seconds", options->seconds}, {"npins", options->npins},
+                     {"micro_batches", options->micro_batches});
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;

@@ -17,7 +17,7 @@
  * bytes, whatever the name, and decompressed. More than `limit` bytes after decompression are refused.
  * 0 is the limit of texts: 1 GiB, or half of the memory that is left, if that is less. SF_FILE_MEMORY is that of tensors:
  * all that is left. What a user said with sf_file_set_limit stands in the place of both. As long as nothing was said,
- * a device gives 64 MiB at most, and what unpacks to more than that and to more than 200 times its size is refused.
+ * a device gives 64 MiB at most, and what unpacks to more than that and to more than 900 times its size is refused.
  *
  * SF_EIO when the system cannot read it, SF_EINPUT when the compressed data is cut off or corrupt,
  * SF_ENOMEM past the limit or without memory, SF_EUNSUPPORTED for a compression that this build

@@ -70,6 +70,9 @@ typedef struct sf_cli_option {
     const char *help; /* one line */
 } sf_cli_option;
 
+/* Reads how many turns a batch is cut into: a number of at least 1, or auto, which is 0. */
+bool sf_cli_micro_batches(const char *text, int *out);
+
 /* What commands that make a plan have in common. */
 typedef struct sf_cli_making {
     const char *mesh, *output;

@@ -45,12 +45,18 @@ int sf_cli_pin(int argc, char **argv)
 {
     struct job job = {0};
     int64_t ranks = 0;
+    const char *micro_batches = "1";
     const sf_cli_option options[] = {
         {SF_OPT_RECIPE, &job.pin.recipe,
          "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d, or several, "
          "as in "
          "2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
+        {SF_OPT_MICRO_BATCHES, &micro_batches,
+         "turns that the batch is cut into; their gradients are added up (default 1)"},
+        {SF_OPT_RECOMPUTE, &job.pin.recompute,
+         "what is computed again rather than kept for the backward pass: none (default), layer, "
+         "cheap, full, or scopes, as in layer_?/attn"},
         {SF_OPT_NAMES, &job.names,
          "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
     };
@@ -74,6 +80,8 @@ int sf_cli_pin(int argc, char **argv)
         return sf_cli_misuse("pin", "--ranks is too large");
     if (!job.names && !job.pin.recipe && !job.making.mesh)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
+    if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
+        return sf_cli_misuse("pin", "--micro-batches is a number");
     job.pin.ranks = (int)ranks;
     job.pin.mesh = job.making.mesh;
     job.pin.pins = job.making.pins.at;

@@ -66,6 +66,7 @@ int sf_cli_plan(int argc, char **argv)
 {
     struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
+    const char *micro_batches = "auto";
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
          "what to plan for: a name of the library, a shorthand such as 8xH100 or 2x8xV100, or a "
@@ -82,6 +83,12 @@ int sf_cli_plan(int argc, char **argv)
          "fastest is taken)"},
         {SF_OPT_COMPARE, &job.making.show.all,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
+        {SF_OPT_MICRO_BATCHES, &micro_batches,
+         "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
+         "then the fastest"},
+        {SF_OPT_RECOMPUTE, &job.plan.recompute,
+         "what is computed again rather than kept for the backward pass: none, layer, cheap, full, "
+         "scopes, as in layer_?/attn, or auto (default): as little as makes a plan fit"},
         {SF_OPT_THREADS, &threads, "how many to search with (default: as many as there are)"},
     };
     const sf_cli_command command = {
@@ -105,6 +112,8 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "give a --cluster, such as 2x8xV100");
     if (level != 2 && level != 3)
         return sf_cli_misuse("plan", "the level is 2 or 3");
+    if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
+        return sf_cli_misuse("plan", "--micro-batches is a number, or auto");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
     /* In sf_plan_options 0 stands for the default. */

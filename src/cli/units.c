@@ -1,6 +1,10 @@
 /* Numbers with units. */
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 
@@ -26,4 +30,18 @@ const char *sf_cli_flops(double value, char text[SF_CLI_UNITS])
 {
     static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", NULL};
     return scaled(value, 1000, units, text);
+}
+
+bool sf_cli_micro_batches(const char *text, int *out)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    *out = 0;
+    if (strcmp(text, "auto") == 0)
+        return true;
+    if (errno || end == text || *end || number < 1 || number > INT_MAX)
+        return false;
+    *out = (int)number;
+    return true;
 }

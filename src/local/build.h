@@ -1,6 +1,7 @@
 /* The local graph while it is made: what the files behind local/local.h share.
  *
  *     local.c    the walk over the moves and nodes of the plan (plan/moves.h)
+ *     turns.c    the same along an axis of time
  *     shape.c    what nodes have in common that differ in their place alone
  *     layouts.c  whether the layouts of a node follow from its factors
  *     op.c       the piece of an op as nodes
@@ -43,6 +44,8 @@ typedef struct local_builder {
     const sf_plan *plan;
     const sf_mesh *mesh;
     int rank;
+    sf_value
+        turn; /* the coordinate along the mesh's one axis, where that is temporal; else SF_NONE */
     sf_diag *diag;
     sf_arena arena, scratch;          /* for the walk, for one node */
     sf_interner shapes;               /* of local_shape */
@@ -117,6 +120,8 @@ const sf_type *local_move_type(local_builder *b, sf_value operand,
                                const local_moving *m); /* of the result */
 sf_value local_move_behind(local_builder *b, sf_value x, const local_moving *m);
 sf_monoid local_move_monoid(const local_moving *m);
+const sf_type *local_rows(const local_builder *b, int64_t size,
+                          const sf_type *piece); /* [size, piece] */
 
 /* x where the coordinates along all axes are 0, the identity elsewhere; a constant stays one. */
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid);
@@ -131,7 +136,16 @@ sf_status local_op(local_builder *b, local_node *n);
 /* region.c */
 sf_status local_control(local_builder *b, local_node *n);
 
-/* local.c: as sf_local_new, in this pool, with collectives numbered from `first` on. */
+/* local.c: a builder that makes `local`; what the plan says, and the moves of that; then part by part. */
+void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const sf_plan *plan,
+                int rank, sf_pool *pool, int64_t first);
+sf_status local_prepare(local_builder *b);
+void local_add_arguments(local_builder *b);
+sf_status local_add_node(local_builder *b, const sf_node *node);
+void local_add_results(local_builder *b);
+void local_close(local_builder *b);
+
+/* As sf_local_new, in this pool, with collectives numbered from `first` on. */
 sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
                            int64_t first, sf_diag *diag, sf_local **out);
 
@@ -150,6 +164,10 @@ sf_status local_update(local_builder *b, local_node *n);
 
 /* emit.c: the type of a piece. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
+
+/* The turn as a scalar of the type; whether it is the first. */
+sf_value local_turn(local_builder *b, sf_dtype dtype);
+sf_value local_is_first_turn(local_builder *b);
 
 /* One node each, or none where it would change nothing. */
 sf_value emit_op(local_builder *b, sf_opcode code, uint32_t noperands, const sf_value *operands,

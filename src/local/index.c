@@ -35,9 +35,11 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
 {
     sf_digit digits[SF_MAX_DIGITS];
     int count = sf_layout_digits(layout, b->mesh, dim, size, digits), rank = 0;
-    int64_t dims[SF_MAX_DIGITS], length = 1, offset = 0;
+    int64_t dims[SF_MAX_DIGITS], length = 1, offset = 0, of_turn = 0;
     for (int i = 0; i < count; i++) {
-        if (digits[i].axis >= 0) {
+        if (digits[i].axis >= 0 && b->turn != SF_NONE) {
+            of_turn = digits[i].unit;
+        } else if (digits[i].axis >= 0) {
             offset += sf_mesh_coordinate(b->mesh, b->rank, digits[i].axis) * digits[i].unit;
         } else {
             dims[rank++] = digits[i].size;
@@ -57,7 +59,20 @@ sf_value local_positions(local_builder *b, const sf_layout *layout, int dim, int
         sum = emit_number(b, type, offset);
     else
         sum = scale_index(b, SF_OP_ADD, sum, offset);
+    if (of_turn > 0) {
+        sf_value start = scale_index(b, SF_OP_MULTIPLY, local_turn(b, dtype), of_turn);
+        sum = emit_binary(b, SF_OP_ADD, sum, emit_broadcast(b, start, type, NULL));
+    }
     return emit_reshape(b, sum, 1, &length);
+}
+
+/* The coordinate of the rank, or the turn, in the type of x. */
+static sf_value own_coordinate(local_builder *b, sf_value x, int axis)
+{
+    const sf_type *type = sf_type_of(b->graph, x);
+    if (b->turn != SF_NONE)
+        return emit_broadcast(b, local_turn(b, type->dtype), type, NULL);
+    return emit_like(b, x, sf_mesh_coordinate(b->mesh, b->rank, axis));
 }
 
 /* For places of the whole, all in [0, size): where they are in the piece, and whether it holds them. */
@@ -76,9 +91,9 @@ static void locate_places(local_builder *b, sf_value places, const sf_layout *la
                 join_values(b, SF_OP_ADD, *local, scale_index(b, SF_OP_MULTIPLY, digit, minor));
             minor *= digits[i].size;
         } else {
-            int64_t own = sf_mesh_coordinate(b->mesh, b->rank, digits[i].axis);
-            *held = join_values(b, SF_OP_AND, *held,
-                                emit_compare(b, "EQ", digit, emit_like(b, digit, own)));
+            *held =
+                join_values(b, SF_OP_AND, *held,
+                            emit_compare(b, "EQ", digit, own_coordinate(b, digit, digits[i].axis)));
         }
     }
     if (*local == SF_NONE)

@@ -60,7 +60,7 @@ static sf_status check_plan_shape(local_builder *b)
     return SF_OK;
 }
 
-static void add_local_arguments(local_builder *b)
+void local_add_arguments(local_builder *b)
 {
     const sf_graph *whole = b->whole;
     const sf_block *top = whole->top;
@@ -74,7 +74,7 @@ static void add_local_arguments(local_builder *b)
     }
 }
 
-static sf_status add_local_node(local_builder *b, const sf_node *node)
+sf_status local_add_node(local_builder *b, const sf_node *node)
 {
     sf_mark mark = sf_arena_mark(&b->scratch);
     uint32_t count = node->noperands + node->nresults;
@@ -97,7 +97,7 @@ static sf_status add_local_node(local_builder *b, const sf_node *node)
     return SF_OK;
 }
 
-static void add_results(local_builder *b)
+void local_add_results(local_builder *b)
 {
     const sf_block *top = b->whole->top;
     sf_value *results = SF_ARRAY(&b->scratch, top->nresults, sf_value);
@@ -109,7 +109,7 @@ static void add_results(local_builder *b)
         local_record(b, (sf_value)b->graph->nvalues - 1, SF_NONE, &(sf_layout){0});
 }
 
-static sf_status build_local(local_builder *b)
+sf_status local_prepare(local_builder *b)
 {
     sf_moves *moves;
     b->node_shapes = SF_ARRAY(&b->arena, b->whole->nnodes, local_shape *);
@@ -120,37 +120,55 @@ static sf_status build_local(local_builder *b)
     b->buckets = SF_ARRAY(&b->arena, moves->nbuckets, local_bucket);
     for (size_t v = 0; v < moves->nversions; v++)
         b->versions[v] = (local_version){SF_NONE, SF_NONE};
-    add_local_arguments(b);
-    for (size_t i = 0; i < moves->nsteps; i++) {
-        if (moves->steps[i].is_move)
-            local_make_move(b, moves->steps[i].index);
-        else
-            SF_TRY(add_local_node(b, b->whole->nodes[moves->steps[i].index]));
-    }
-    add_results(b);
     return SF_OK;
+}
+
+static sf_status build_local(local_builder *b)
+{
+    SF_TRY(local_prepare(b));
+    local_add_arguments(b);
+    for (size_t i = 0; i < b->moves->nsteps; i++) {
+        if (b->moves->steps[i].is_move)
+            local_make_move(b, b->moves->steps[i].index);
+        else
+            SF_TRY(local_add_node(b, b->whole->nodes[b->moves->steps[i].index]));
+    }
+    local_add_results(b);
+    return SF_OK;
+}
+
+void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const sf_plan *plan,
+                int rank, sf_pool *pool, int64_t first)
+{
+    *local = (sf_local){.step = whole, .whole = whole, .plan = plan, .rank = rank};
+    local->graph = sf_graph_new(pool);
+    b->local = local;
+    b->whole = whole;
+    b->plan = plan;
+    b->mesh = &plan->mesh;
+    b->rank = rank;
+    b->turn = SF_NONE;
+    b->collectives = first;
+    b->graph = local->graph;
+    b->block = local->graph->top;
+    b->ways = (sf_ways){.mesh = &plan->mesh, .arena = &b->arena};
+    b->inner = SF_ARRAY(&b->arena, whole->nvalues, sf_value);
+}
+
+void local_close(local_builder *b)
+{
+    sf_arena_free(&b->arena);
+    sf_arena_free(&b->scratch);
 }
 
 sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
                            int64_t first, sf_diag *diag, sf_local **out)
 {
     sf_local *local = sf_alloc(sizeof *local);
-    *local = (sf_local){.whole = whole, .plan = plan, .rank = rank};
-    local->graph = sf_graph_new(pool);
-    local_builder b = {.local = local,
-                       .whole = whole,
-                       .plan = plan,
-                       .mesh = &plan->mesh,
-                       .rank = rank,
-                       .diag = diag,
-                       .collectives = first,
-                       .graph = local->graph,
-                       .block = local->graph->top};
-    b.ways = (sf_ways){.mesh = &plan->mesh, .arena = &b.arena};
-    b.inner = SF_ARRAY(&b.arena, whole->nvalues, sf_value);
+    local_builder b = {.diag = diag};
+    local_open(&b, local, whole, plan, rank, pool, first);
     sf_status status = build_local(&b);
-    sf_arena_free(&b.arena);
-    sf_arena_free(&b.scratch);
+    local_close(&b);
     if (status != SF_OK) {
         sf_local_free(local);
         return status;
@@ -159,13 +177,56 @@ sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank,
     return SF_OK;
 }
 
+/* The step as it goes on in time, with what is computed again, and in turns. */
+static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, sf_pool *pool,
+                             sf_diag *diag, sf_timed *out)
+{
+    if ((*plan)->again) {
+        out->twinned = sf_twin_step(*whole, *plan, pool);
+        *whole = out->twinned.graph;
+        *plan = out->twinned.plan;
+    }
+    if ((*plan)->micro_batches > 1) {
+        SF_TRY(sf_turns_new(*whole, *plan, pool, diag, &out->turned));
+        *whole = out->turned.graph;
+        *plan = out->turned.plan;
+    }
+    return SF_OK;
+}
+
+static void free_timed(sf_timed *timed)
+{
+    sf_turned_free(&timed->turned);
+    sf_twinned_free(&timed->twinned);
+}
+
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
                        sf_local **out)
 {
     sf_pool *pool = sf_pool_derive(whole->pool);
-    sf_status status = local_new_within(whole, plan, rank, pool, 0, diag, out);
+    sf_timed timed = {0};
+    const sf_graph *step = whole;
+    sf_status status = put_in_time(&whole, &plan, pool, diag, &timed);
+    if (status == SF_OK)
+        status = local_new_within(whole, plan, rank, pool, 0, diag, out);
+    if (status == SF_OK) {
+        (*out)->step = step;
+        (*out)->timed = timed;
+    } else {
+        free_timed(&timed);
+    }
     sf_pool_release(pool);
     return status;
+}
+
+sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
+{
+    const sf_timed *timed = &local->timed;
+    if (whole != SF_NONE && timed->turned.graph)
+        whole = timed->turned.value_of[whole];
+    if (whole != SF_NONE && timed->twinned.graph)
+        whole = sf_twin_of_what(local->step, &timed->twinned, whole);
+    return whole;
 }
 
 void sf_local_free(sf_local *local)
@@ -177,6 +238,7 @@ void sf_local_free(sf_local *local)
         sf_region_plan_free(&local->inner[i].plan);
     }
     sf_graph_free(local->graph);
+    free_timed(&local->timed);
     sf_arena_free(&local->arena);
     sf_free(local);
 }

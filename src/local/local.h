@@ -8,6 +8,8 @@
 #ifndef SF_LOCAL_LOCAL_H
 #define SF_LOCAL_LOCAL_H
 
+#include "local/turns.h"
+#include "plan/again.h"
 #include "plan/region.h"
 #include "shard/reshard.h"
 
@@ -37,10 +39,19 @@ typedef struct sf_inner {
     struct sf_local *local;
 } sf_inner;
 
+/* A step in time: with what is computed again, and that in turns; each may be empty. */
+typedef struct sf_timed {
+    sf_twinned twinned;
+    sf_turned turned;
+} sf_timed;
+
 typedef struct sf_local {
     sf_arena arena;
-    const sf_graph *whole; /* borrowed */
-    const sf_plan *plan;   /* borrowed */
+    const sf_graph *step; /* that was given, borrowed, */
+    /* and the step that it is a part of, with its plan: the one that was given, or as that goes on in time. */
+    const sf_graph *whole;
+    const sf_plan *plan;
+    sf_timed timed; /* the owner of that */
     int rank;
     sf_graph *graph;  /* arguments and results are those of the step, in pieces */
     sf_piece *pieces; /* by value of `graph` */
@@ -60,5 +71,9 @@ typedef struct sf_local {
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
                        sf_local **out);
 void sf_local_free(sf_local *local);
+
+/* The value of the step that was given, for one of `whole`: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for
+ * what only time made. */
+sf_value sf_local_value_of_step(const sf_local *local, sf_value whole);
 
 #endif

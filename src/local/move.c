@@ -42,7 +42,7 @@ static sf_value update_in_pieces(local_builder *b, sf_value x, const sf_items *l
 }
 
 /* [size, piece], as one long row where a dimension more would be too many. */
-static const sf_type *rows_of(const local_builder *b, int64_t size, const sf_type *piece)
+const sf_type *local_rows(const local_builder *b, int64_t size, const sf_type *piece)
 {
     int64_t dims[SF_MAX_RANK] = {size, piece->count};
     int rank = 2;
@@ -59,9 +59,29 @@ static const sf_type *row_of_items(const local_builder *b, const sf_type *rows)
     return sf_type_get(b->graph->pool, rows->dtype, rows->rank - 1, rows->dims + 1);
 }
 
+/* The slice that is the turn's: where the piece begins is a value. */
+static sf_value slice_of_turn(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
+{
+    sf_pool *pool = b->graph->pool;
+    sf_value operands[1 + SF_MAX_ITEMS], zero = emit_like(b, b->turn, 0);
+    int64_t sizes[SF_MAX_ITEMS];
+    operands[0] = reshape_to_items(b, x, list);
+    for (int i = 0; i < list->count; i++) {
+        bool cut = list->at[i].kind == SF_ITEM_TARGET;
+        sizes[i] = cut ? 1 : list->at[i].size;
+        operands[1 + i] = cut ? b->turn : zero;
+    }
+    const sf_attr *attr = sf_attr_ints(pool, list->count, sizes);
+    const sf_type *type = sf_type_get(pool, sf_type_of(b->graph, x)->dtype, list->count, sizes);
+    return reshape_to(
+        b, emit_op(b, SF_OP_DYNAMIC_SLICE, 1 + (uint32_t)list->count, operands, &attr, type), to);
+}
+
 static sf_value slice_items(local_builder *b, sf_value x, const sf_items *list, const sf_type *to)
 {
     int64_t starts[SF_MAX_ITEMS], limits[SF_MAX_ITEMS];
+    if (b->turn != SF_NONE)
+        return slice_of_turn(b, x, list, to);
     for (int i = 0; i < list->count; i++) {
         bool cut = list->at[i].kind == SF_ITEM_TARGET;
         starts[i] = cut ? sf_mesh_coordinate(b->mesh, b->rank, list->at[i].axis) : 0;
@@ -74,7 +94,9 @@ static sf_value slice_items(local_builder *b, sf_value x, const sf_items *list, 
 static sf_value mask_others(local_builder *b, sf_value x, bool is_first, sf_monoid monoid)
 {
     sf_value identity = emit_identity(b, monoid, sf_type_of(b->graph, x));
-    sf_value chosen = emit_number(b, sf_type_scalar(b->graph->pool, SF_PRED), is_first);
+    sf_value chosen = b->turn != SF_NONE
+                          ? local_is_first_turn(b)
+                          : emit_number(b, sf_type_scalar(b->graph->pool, SF_PRED), is_first);
     return emit_select(b, chosen, x, identity);
 }
 
@@ -82,7 +104,7 @@ sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid
 {
     const sf_node *maker = sf_maker(b->graph, x);
     bool is_first = sf_group_place(b->mesh, axes, b->rank) == 0;
-    if (!maker || !sf_is(maker, SF_OP_CONSTANT))
+    if (!maker || !sf_is(maker, SF_OP_CONSTANT) || b->turn != SF_NONE)
         return mask_others(b, x, is_first, monoid);
     const sf_type *type = sf_type_of(b->graph, x);
     return is_first ? emit_op(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
@@ -153,10 +175,10 @@ sf_value local_move_before(local_builder *b, sf_value x, const local_moving *m)
     sf_items list = sf_items_of(m->whole, m->before, m->after, b->mesh);
     int64_t size = sf_group_size(b->mesh, m->axes);
     if (m->kind == SF_MOVE_GATHER)
-        return reshape_to(b, x, row_of_items(b, rows_of(b, size, sf_type_of(b->graph, x))));
+        return reshape_to(b, x, row_of_items(b, local_rows(b, size, sf_type_of(b->graph, x))));
     if (m->kind == SF_MOVE_SCATTER)
         return reshape_to(b, bring_to_front(b, x, &list, SF_ITEM_TARGET),
-                          rows_of(b, size, local_type(b, m->whole, m->after)));
+                          local_rows(b, size, local_type(b, m->whole, m->after)));
     if (m->kind != SF_MOVE_EXCHANGE)
         return x;
     int64_t dims[2] = {size, sf_type_of(b->graph, x)->count / size};
@@ -168,7 +190,7 @@ const sf_type *local_move_type(local_builder *b, sf_value operand, const local_m
 {
     const sf_type *type = sf_type_of(b->graph, operand);
     if (m->kind == SF_MOVE_GATHER)
-        return rows_of(b, sf_group_size(b->mesh, m->axes), type);
+        return local_rows(b, sf_group_size(b->mesh, m->axes), type);
     return m->kind == SF_MOVE_SCATTER ? row_of_items(b, type) : type;
 }
 

@@ -33,6 +33,14 @@ static sf_status constant_piece(local_builder *b, local_node *n)
     const sf_dense *dense = &n->node->attrs[SF_CONSTANT_VALUE]->dense;
     const sf_type *piece = n->types[0];
     const void *data = dense->data;
+    if (data && !dense->splat && b->turn != SF_NONE) {
+        static const sf_layout replicated;
+        const sf_attr *whole = n->node->attrs[SF_CONSTANT_VALUE];
+        local_moving m = {dense->type, &replicated, &n->layouts[0], SF_MOVE_SLICE, 1};
+        sf_value all = emit_op(b, SF_OP_CONSTANT, 0, NULL, &whole, dense->type);
+        n->out[0] = local_move_alone(b, all, &m);
+        return SF_OK;
+    }
     if (data && !dense->splat && piece->count > 0) {
         void *cut = sf_arena_alloc(&b->scratch, (size_t)sf_type_bytes(piece));
         cut_elements(b, dense, &n->layouts[0], piece, cut);
@@ -100,6 +108,9 @@ static sf_status convolution_piece(local_builder *b, local_node *n)
         for (int i = 0; i < spatial.count; i++)
             if (kernel->axes[a].kind == SF_SPLIT && kernel->axes[a].dim == spatial.at[i])
                 axes |= 1u << a;
+    if (axes && b->turn != SF_NONE)
+        return sf_fail(b->diag, SF_EUNSUPPORTED, n->node->loc,
+                       "a convolution in turns over positions of its kernel");
     if (axes) {
         n->in[1] = local_embed(b, n->in[1], n->op.in[1], kernel, axes);
         n->types[1] = sf_type_of(b->graph, n->in[1]);

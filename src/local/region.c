@@ -26,8 +26,8 @@ static sf_status add_region(local_builder *b, const local_node *n, uint32_t regi
 {
     sf_local *local = b->local;
     sf_inner inner = {.node = n->node, .region = region};
-    SF_TRY(sf_plan_region(b->whole, b->mesh, n->node, n->layouts, region, b->graph->pool, b->diag,
-                          &inner.plan));
+    SF_TRY(sf_plan_region(b->whole, b->mesh, b->plan->nodes, n->node, n->layouts, region,
+                          b->graph->pool, b->diag, &inner.plan));
     sf_status status = local_new_within(inner.plan.graph, inner.plan.plan, b->rank, b->graph->pool,
                                         b->collectives, b->diag, &inner.local);
     if (status != SF_OK) {

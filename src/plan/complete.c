@@ -220,6 +220,31 @@ static void spread_given(completion *c, int kind)
     spread_splits(c);
 }
 
+/* From the nodes that are settled to what they read and to who reads them. */
+static void spread_settled(completion *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!is_settled(c, node))
+            continue;
+        c->has_chosen[node->id] = true;
+        for (uint32_t r = 0; r < node->nresults; r++) {
+            sf_share share = c->plan->nodes[node->id][node->noperands + r].axes[c->axis];
+            c->known[node->result + r] = true;
+            c->shares[node->result + r] = share;
+            if (share.kind == SF_SPLIT)
+                SF_PUSH(&c->arena, c->queue, c->count, c->capacity, node->result + r);
+        }
+    }
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (is_settled(c, node))
+            spread_from(c, node);
+    }
+    spread_splits(c);
+}
+
 static void complete_given_axis(completion *c)
 {
     const sf_block *top = c->graph->top;
@@ -229,6 +254,7 @@ static void complete_given_axis(completion *c)
         c->known[top->arguments[i]] = true;
         c->shares[top->arguments[i]] = c->plan->arguments[i].axes[c->axis];
     }
+    spread_settled(c);
     for (int kind = FLOWS; kind <= SCANNED; kind++)
         spread_given(c, kind);
     for (uint32_t i = 0; i < top->nresults; i++) {
@@ -241,9 +267,10 @@ static void complete_given_axis(completion *c)
     sf_arena_reset(&c->arena, mark);
 }
 
-sf_status sf_plan_complete_given(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
+sf_status sf_plan_complete_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
+                                  sf_diag *diag)
 {
-    completion c = {.graph = graph, .plan = plan, .diag = diag};
+    completion c = {.graph = graph, .plan = plan, .settled = fixed, .diag = diag};
     look_at_ops(&c);
     for (c.axis = 0; c.axis < plan->mesh.naxes; c.axis++)
         complete_given_axis(&c);

@@ -23,8 +23,10 @@
  * does not come true by the other pins is granted by the first axis that can. */
 sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
 
-/* Fills in the layouts of the nodes, where those of arguments and results are given. What changes from turn to turn
- * spreads first: the data that flows through a loop, rather than what it is multiplied with. */
-sf_status sf_plan_complete_given(const sf_graph *graph, sf_plan *plan, sf_diag *diag);
+/* Fills in the layouts of the nodes, where those of arguments and results are given, and those of the nodes in `fixed`,
+ * by node. What changes from turn to turn spreads first: the data that flows through a loop, rather than what it is
+ * multiplied with. */
+sf_status sf_plan_complete_around(const sf_graph *graph, sf_plan *plan, const bool *fixed,
+                                  sf_diag *diag);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct held {
 typedef struct completion {
     const sf_graph *graph;
     sf_plan *plan;
+    const bool *settled; /* by node id: its layouts are given; or NULL */
     sf_diag *diag;
     sf_arena arena;
     applied *ops; /* by node id */
@@ -49,6 +50,11 @@ typedef struct completion {
     sf_value *queue;
     size_t head, count, capacity;
 } completion;
+
+static inline bool is_settled(const completion *c, const sf_node *node)
+{
+    return c->settled && c->settled[node->id];
+}
 
 /* spread.c: the layout of a value as far as earlier axes go, and whether it fits with a share of this one. */
 sf_layout *made_as(const completion *c, sf_value value);

@@ -10,12 +10,12 @@ static sf_layout *new_layouts(sf_plan *plan, size_t count)
 }
 
 /* `hash` is that of the graph, which takes longer to find than the rest of a plan. */
-static sf_plan *new_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
+sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
 {
     sf_plan *plan = sf_alloc(sizeof *plan);
     const sf_block *top = graph->top;
     plan->graph = hash;
-    plan->recipe = "";
+    plan->recipe = plan->recompute = "";
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
@@ -34,7 +34,7 @@ static sf_plan *new_plan(const sf_graph *graph, const sf_mesh *mesh, uint64_t ha
 
 sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh)
 {
-    return new_plan(graph, mesh, sf_graph_hash(graph));
+    return sf_plan_of(graph, mesh, sf_graph_hash(graph));
 }
 
 static void copy_layouts(sf_layout *to, const sf_layout *from, size_t count)
@@ -45,7 +45,7 @@ static void copy_layouts(sf_layout *to, const sf_layout *from, size_t count)
 
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
 {
-    sf_plan *copy = new_plan(graph, &plan->mesh, plan->graph);
+    sf_plan *copy = sf_plan_of(graph, &plan->mesh, plan->graph);
     const sf_block *top = graph->top;
     copy_layouts(copy->arguments, plan->arguments, top->narguments);
     copy_layouts(copy->results, plan->results, top->nresults);
@@ -53,6 +53,11 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
         const sf_node *node = graph->nodes[top->nodes[i]];
         copy_layouts(copy->nodes[node->id], plan->nodes[node->id],
                      node->noperands + node->nresults);
+    }
+    copy->micro_batches = plan->micro_batches;
+    if (plan->again) {
+        copy->recompute = sf_arena_string(&copy->arena, plan->recompute, strlen(plan->recompute));
+        copy->again = sf_arena_copy(&copy->arena, plan->again, graph->nnodes * sizeof *copy->again);
     }
     return copy;
 }

@@ -5,6 +5,10 @@
  * the way (shard/reshard.h), and every rank derives its own program from the plan and its number
  * (local/local.h). The layout of a state result is that of the argument it becomes.
  *
+ * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
+ * results need not be kept for the backward pass (plan/again.h); and into how many turns the batch is cut, one behind
+ * the other (local/turns.h).
+ *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
  */
@@ -56,19 +60,27 @@ struct sf_plan {
     const char *recipe; /* or "" */
     sf_mesh mesh;
     int npins;
-    sf_pin *pins;             /* those that were obeyed, the earlier the stronger */
-    int nrules;               /* the first so many are of a person: plan/rules.h holds them */
-    sf_layout *arguments;     /* by argument of the step */
-    sf_layout *results;       /* by result of the step: what it is returned as */
-    sf_layout **nodes;        /* by node id: operands, then results; NULL inside of regions */
-    int *pinned;              /* by value of the step: the first pin that matches it, or -1 */
+    sf_pin *pins;         /* those that were obeyed, the earlier the stronger */
+    int nrules;           /* the first so many are of a person: plan/rules.h holds them */
+    sf_layout *arguments; /* by argument of the step */
+    sf_layout *results;   /* by result of the step: what it is returned as */
+    sf_layout *
+        *nodes;  /* by node id: operands, then results; inside of regions NULL, but for what turns
+                                 hold (local/turns.h) */
+    int *pinned; /* by value of the step: the first pin that matches it, or -1 */
+    const char *recompute;    /* how `again` was chosen (plan/recompute.h), or "" */
+    bool *again;              /* by node: it is computed again for later phases; NULL: none is */
+    int micro_batches;        /* turns that the batch is cut into; 0 or 1: none */
     sf_prediction *predicted; /* or NULL: no search made it */
 };
 
 /* All replicated. */
 sf_plan *sf_plan_new(const sf_graph *graph, const sf_mesh *mesh);
 
-/* The same layouts; pins, recipe and prediction stay behind. */
+/* The same for a graph that stands for the step of that hash. */
+sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
+
+/* The same layouts, and the same in time; pins, recipe and prediction stay behind. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */

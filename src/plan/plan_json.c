@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
+#include "plan/again.h"
 #include "plan/pin.h"
 #include "plan/prediction.h"
 
@@ -101,6 +102,29 @@ static void put_reading(sf_json_writer *writer, const sf_reading *reading, const
     sf_json_end_object(writer);
 }
 
+/* {"by": "layer", "nodes": [[12, 40], [44, 44]]}: from the first of each to the last. */
+static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+{
+    sf_json_key(writer, "recompute");
+    sf_json_begin_object(writer);
+    sf_json_add_string(writer, "by", plan->recompute);
+    sf_json_key(writer, "nodes");
+    sf_json_begin_array(writer);
+    for (uint32_t n = 0; n < graph->nnodes; n++) {
+        uint32_t first = n;
+        while (n < graph->nnodes && plan->again[n])
+            n++;
+        if (n == first)
+            continue;
+        sf_json_begin_row(writer);
+        sf_json_put_int(writer, first);
+        sf_json_put_int(writer, n - 1);
+        sf_json_end_array(writer);
+    }
+    sf_json_end_array(writer);
+    sf_json_end_object(writer);
+}
+
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
@@ -127,6 +151,10 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
         sf_json_key(&writer, "predicted");
         sf_prediction_put(plan->predicted, file, &writer);
     }
+    if (plan->micro_batches > 1)
+        sf_json_add_int(&writer, "micro_batches", plan->micro_batches);
+    if (plan->again)
+        put_recompute(&writer, plan, graph);
     put_plan_arguments(&writer, plan, graph);
     sf_json_key(&writer, "nodes");
     sf_json_begin_array(&writer);
@@ -194,9 +222,9 @@ static sf_status read_head(reader *r, const sf_json *root)
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {"format", "version",   "step",   "order",
-                                        "source", "reading",   "recipe", "mesh",
-                                        "pins",   "arguments", "nodes",  "predicted"};
+    static const char *const known[] = {
+        "format", "version", "step",      "order", "source",    "reading",   "recipe",
+        "mesh",   "pins",    "arguments", "nodes", "predicted", "recompute", "micro_batches"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -322,6 +350,52 @@ static sf_status read_node(reader *r, const sf_json *row)
     return read_layouts(r, sf_json_item(row, 3), node, node->noperands, node->nresults);
 }
 
+static sf_status read_run_of_nodes(reader *r, const sf_json *run)
+{
+    int64_t first, last;
+    if (sf_json_kind_of(run) != SF_JSON_ARRAY || sf_json_count(run) != 2 ||
+        !sf_json_int(sf_json_item(run, 0), &first) || !sf_json_int(sf_json_item(run, 1), &last) ||
+        first < 0 || first > last || (uint64_t)last >= r->graph->nnodes)
+        return SF_JSON_FAIL(r, run, "expected [FIRST, LAST], two nodes of the step");
+    for (int64_t n = first; n <= last; n++) {
+        const sf_node *node = r->graph->nodes[n];
+        if (!r->plan->nodes[n] || !sf_can_run_again(r->graph, node))
+            return SF_JSON_FAIL(r, run, "node %" PRId64 ", %s, cannot be computed again", n,
+                                node->def->name);
+        r->plan->again[n] = true;
+    }
+    return SF_OK;
+}
+
+static sf_status read_micro_batches(reader *r, const sf_json *root)
+{
+    const sf_json *value = sf_json_get(root, "micro_batches");
+    int64_t count;
+    if (!value)
+        return SF_OK;
+    if (!sf_json_int(value, &count) || count < 1 || count > INT32_MAX)
+        return SF_JSON_FAIL(r, value, "expected a number of micro-batches");
+    r->plan->micro_batches = (int)count;
+    return SF_OK;
+}
+
+static sf_status read_recompute(reader *r, const sf_json *root)
+{
+    const sf_json *recompute = sf_json_get(root, "recompute");
+    const sf_json *nodes = sf_json_get(recompute, "nodes");
+    sf_str by;
+    if (!recompute)
+        return SF_OK;
+    if (!sf_json_string(sf_json_get(recompute, "by"), &by) ||
+        sf_json_kind_of(nodes) != SF_JSON_ARRAY)
+        return SF_JSON_FAIL(r, recompute, "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}");
+    r->plan->recompute = sf_arena_string(&r->plan->arena, by.at, by.length);
+    r->plan->again = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
+    for (size_t i = 0; i < sf_json_count(nodes); i++)
+        SF_TRY(read_run_of_nodes(r, sf_json_item(nodes, i)));
+    return SF_OK;
+}
+
 /* Whether the pin speaks of the tensor along this axis: the first that does decides. */
 static bool decides(const sf_pin *pin, int axis, const char *name, const sf_type *type)
 {
@@ -380,6 +454,8 @@ static sf_status read_plan(reader *r)
         return SF_JSON_FAIL(r, nodes ? nodes : root, "the plan has no \"nodes\"");
     for (size_t i = 0; i < sf_json_count(nodes); i++)
         SF_TRY(read_node(r, sf_json_item(nodes, i)));
+    SF_TRY(read_recompute(r, root));
+    SF_TRY(read_micro_batches(r, root));
     sf_names step_names = sf_names_of(r->graph, &r->arena);
     sf_plan_mark_pins(r->plan, &step_names);
     check_pins(r, root);

@@ -1,5 +1,7 @@
 #include "plan/region.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/opdef.h"
@@ -41,18 +43,35 @@ static sf_graph *graph_of_region(const sf_graph *whole, const sf_node *node, uin
     return graph;
 }
 
-sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, const sf_node *node,
-                         const sf_layout *layouts, uint32_t region, sf_pool *pool, sf_diag *diag,
-                         sf_region_plan *out)
+/* What is said of the nodes inside: by node of the region, whether it does. */
+static bool *take_said(sf_layout *const *said, const sf_block *block, const sf_region_plan *out)
+{
+    bool *fixed = SF_ARRAY(&out->plan->arena, out->graph->nnodes, bool);
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *copy = sf_top_node(out->graph, i);
+        const sf_layout *layouts = said ? said[block->nodes[i]] : NULL;
+        if (!layouts)
+            continue;
+        memcpy(out->plan->nodes[copy->id], layouts,
+               (copy->noperands + copy->nresults) * sizeof *layouts);
+        fixed[copy->id] = true;
+    }
+    return fixed;
+}
+
+sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, sf_layout *const *said,
+                         const sf_node *node, const sf_layout *layouts, uint32_t region,
+                         sf_pool *pool, sf_diag *diag, sf_region_plan *out)
 {
     uint32_t first = sf_first_entering(node);
     *out = (sf_region_plan){.graph = graph_of_region(whole, node, region, pool)};
-    out->plan = sf_plan_new(out->graph, mesh);
+    out->plan = sf_plan_of(out->graph, mesh, 0);
     for (uint32_t i = first; i < node->noperands; i++)
         out->plan->arguments[i - first] = layouts[i];
     for (uint32_t i = 0; is_body(node, region) && i < node->nresults; i++)
         out->plan->results[i] = layouts[node->noperands + i];
-    sf_status status = sf_plan_complete_given(out->graph, out->plan, diag);
+    bool *fixed = take_said(said, node->regions[region], out);
+    sf_status status = sf_plan_complete_around(out->graph, out->plan, fixed, diag);
     if (status != SF_OK)
         sf_region_plan_free(out);
     return status;
@@ -65,13 +84,14 @@ void sf_region_plan_free(sf_region_plan *region)
     *region = (sf_region_plan){0};
 }
 
-void sf_plan_regions(const sf_graph *whole, const sf_mesh *mesh, const sf_node *node,
-                     const sf_layout *layouts, double times, sf_see_region *see, void *context)
+void sf_plan_regions(const sf_graph *whole, const sf_mesh *mesh, sf_layout *const *said,
+                     const sf_node *node, const sf_layout *layouts, double times,
+                     sf_see_region *see, void *context)
 {
     sf_pool *pool = sf_pool_derive(whole->pool);
     for (uint32_t r = 0; r < node->nregions; r++) {
         sf_region_plan region;
-        if (sf_plan_region(whole, mesh, node, layouts, r, pool, NULL, &region) != SF_OK)
+        if (sf_plan_region(whole, mesh, said, node, layouts, r, pool, NULL, &region) != SF_OK)
             continue;
         see(context, region.graph, region.plan, times * sf_region_runs(node, r));
         sf_region_plan_free(&region);

@@ -57,8 +57,8 @@ static void count_step(void *context, const sf_graph *graph, const sf_plan *plan
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         if (sf_is_control(node))
-            sf_plan_regions(graph, &plan->mesh, node, plan->nodes[node->id], times, count_step,
-                            context);
+            sf_plan_regions(graph, &plan->mesh, plan->nodes, node, plan->nodes[node->id], times,
+                            count_step, context);
         else
             count_node(context, graph, plan, node, times);
     }

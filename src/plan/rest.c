@@ -25,7 +25,8 @@ void choose_free(completion *c)
         const applied *a = &c->ops[node->id];
         sf_share share;
         sf_strategy strategy;
-        if (c->is_free[node->id] && node->nresults == 1 && wanted_by_all(c, node->result, &share) &&
+        if (!is_settled(c, node) && c->is_free[node->id] && node->nresults == 1 &&
+            wanted_by_all(c, node->result, &share) &&
             sf_strategy_of_split(&a->factoring, (int)node->noperands, share, c->parts, &strategy) &&
             strategy_fits(c, node, &strategy))
             choose_strategy(c, node, strategy);
@@ -125,6 +126,8 @@ void choose_rest(completion *c)
     for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         sf_strategy strategy = {.kind = SF_RUN_WHOLE};
+        if (is_settled(c, node))
+            continue;
         if (sf_is_transparent(node))
             pass_partials(c, node);
         else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])

@@ -421,6 +421,14 @@ static sf_plan *build_plan(const shrinker *s)
             plan->nodes[s->nodes[node->id]][t] =
                 new_layout(s, shrunk_tensor(node, t), &from->nodes[node->id][t]);
     }
+    plan->micro_batches = from->micro_batches;
+    if (from->again) {
+        plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
+        plan->again = SF_ARRAY(&plan->arena, s->to->nnodes, bool);
+        for (uint32_t n = 0; n < s->from->nnodes; n++)
+            if (from->again[n])
+                plan->again[s->nodes[n]] = true;
+    }
     for (sf_value v = 0; from->pinned && v < s->from->nvalues; v++)
         plan->pinned[s->values[v]] = from->pinned[v];
     return plan;

@@ -78,8 +78,8 @@ void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share 
 {
     uint32_t n = node->noperands, o = tensor % n;
     sf_layout *layouts = c->plan->nodes[node->id];
-    if (layouts[o].axes[c->axis].kind != SF_REPLICATED || is_forbidden(c, node, o, share) ||
-        is_forbidden(c, node, n + o, share) ||
+    if (is_settled(c, node) || layouts[o].axes[c->axis].kind != SF_REPLICATED ||
+        is_forbidden(c, node, o, share) || is_forbidden(c, node, n + o, share) ||
         !share_fits_value(c, &layouts[o], sf_type_of(c->graph, node->operands[o]), share, NULL))
         return;
     layouts[o].axes[c->axis] = layouts[n + o].axes[c->axis] = share;
@@ -109,6 +109,8 @@ static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, 
         pass_through(c, node, tensor, share);
         return;
     }
+    if (is_settled(c, node))
+        return;
     const applied *a = &c->ops[node->id];
     sf_strategy strategy;
     if (!c->is_free[node->id] &&

@@ -9,7 +9,8 @@
  * would wait for each other. One that is taken is on its way; what it makes is there when it lands, which
  * is when so many others, of so many bytes, have been taken after it as the target says, or when the text wants
  * something of it, and not before those that were taken earlier. So there is something to compute while it is
- * on its way, and something on its way while there is something to compute. */
+ * on its way, and something on its way while there is something to compute. A gather, which is ready long before its
+ * turn, is taken when somebody waits for the one before it. */
 
 /* Bytes of a few numbers: they can wait in memory for nothing. */
 enum { SMALL = 64 };
@@ -199,10 +200,28 @@ static void land_first(order *o)
     take_gains(o, first);
 }
 
+/* Whoever waits for a collective lets the next gather go first: it is on its way while that one's result is used. */
+static void take_ahead(order *o)
+{
+    if (o->turn == o->p->ninsts || o->p->insts[o->turn].exchange->kind != SF_ALL_GATHER)
+        return;
+    const sf_inst *gather = &o->p->insts[o->turn];
+    for (uint32_t i = 0; i < gather->nin; i++) { /* a conversion, or a copy, of what it sends */
+        uint32_t maker = o->l->made[gather->in[i].buffer];
+        if (maker != ALWAYS && is_ready(o, maker) && o->p->insts[maker].kind == SF_INST_LOOP)
+            take_inst(o, maker);
+    }
+    if (is_ready(o, o->turn))
+        take_inst(o, o->turn);
+}
+
 static void take_in_turn(order *o, uint32_t index)
 {
-    while (!o->done[index] && o->waits[index] > 0)
+    while (!o->done[index] && o->waits[index] > 0) {
+        if (o->ntaken - o->nlanded == 1)
+            take_ahead(o);
         land_first(o);
+    }
     if (o->done[index])
         return;
     take_inst(o, index);

@@ -10,6 +10,7 @@
 #include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "report/table.h"
 
@@ -108,10 +109,9 @@ static bool is_used(const sf_local *local, int axis)
     return false;
 }
 
-static void put_plan_text(const sf_local *local, const plan_summary *summary,
+static void put_plan_text(const sf_local *local, const sf_plan *plan, const plan_summary *summary,
                           const sf_show_options *options, sf_buf *out)
 {
-    const sf_plan *plan = local->plan;
     sf_style style = {.width = options->width, .colour = options->colour};
     sf_arena arena = {0};
     sf_buf mesh = {0};
@@ -122,7 +122,12 @@ static void put_plan_text(const sf_local *local, const plan_summary *summary,
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
-    sf_repeated repeated = sf_find_repeated(local->whole, plan);
+    if (plan->micro_batches > 1)
+        sf_buf_printf(out, "  turns   %d micro-batches\n", plan->micro_batches);
+    if (plan->again)
+        sf_buf_printf(out, "  again   %u ops of the forward pass, by %s\n",
+                      sf_count_again(local->step, plan), plan->recompute);
+    sf_repeated repeated = sf_find_repeated(local->step, plan);
     sf_buf_printf(out, "  repeats %.1f %% of its compute\n", 100 * repeated.share);
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
         if (plan->mesh.axes[axis].size > 1 && !is_used(local, axis))
@@ -172,14 +177,22 @@ static void put_plan_text(const sf_local *local, const plan_summary *summary,
     sf_arena_free(&arena);
 }
 
-static void put_plan_json(const sf_local *local, const plan_summary *summary, sf_buf *out)
+static void put_plan_json(const sf_local *local, const sf_plan *plan, const plan_summary *summary,
+                          sf_buf *out)
 {
-    const sf_plan *plan = local->plan;
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
     sf_json_add_int(&json, "ranks", sf_mesh_size(&plan->mesh));
     sf_json_add_string(&json, "recipe", plan->recipe);
-    sf_json_add_double(&json, "repeated", sf_find_repeated(local->whole, plan).share);
+    sf_json_add_int(&json, "micro_batches", plan->micro_batches > 1 ? plan->micro_batches : 1);
+    if (plan->again) {
+        sf_json_key(&json, "recompute");
+        sf_json_begin_object(&json);
+        sf_json_add_string(&json, "by", plan->recompute);
+        sf_json_add_int(&json, "nodes", sf_count_again(local->step, plan));
+        sf_json_end_object(&json);
+    }
+    sf_json_add_double(&json, "repeated", sf_find_repeated(local->step, plan).share);
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&plan->mesh, &json);
     sf_json_key(&json, "arguments");
@@ -234,9 +247,9 @@ static sf_status write_plan(void *context)
     sf_buf out = {0};
     summarize_local(local, &summary);
     if (job->options.json)
-        put_plan_json(local, &summary, &out);
+        put_plan_json(local, job->plan, &summary, &out);
     else
-        put_plan_text(local, &summary, &job->options, &out);
+        put_plan_text(local, job->plan, &summary, &job->options, &out);
     sf_status status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_local_free(local);

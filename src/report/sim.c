@@ -68,23 +68,13 @@ static void add_comm(sf_sim_report *r, const sf_inst *inst, double times, double
     comm->exposed += times * exposed;
 }
 
-/* Those in bodies are waited for where they stand. */
-static void add_inner_comms(sf_sim_report *r, const sf_inst *inst, double times)
+static void see_comm(void *context, const sf_inst *exchange, const sf_timing *timing, double times,
+                     uint32_t within)
 {
-    for (uint32_t b = 0; b < sf_body_count(inst); b++) {
-        const sf_program *body = inst->nest->bodies[b];
-        double runs = times * inst->nest->runs[b];
-        for (size_t i = 0; i < body->ninsts; i++) {
-            const sf_inst *at = &body->insts[i];
-            add_inner_comms(r, at, runs);
-            if (at->kind != SF_INST_COMM)
-                continue;
-            double bytes = sf_exchange_bytes(at);
-            double seconds =
-                sf_costs_collective(r->costs, at->exchange->kind, at->exchange->axes, bytes);
-            add_comm(r, at, runs, bytes, seconds, seconds);
-        }
-    }
+    sf_sim_report *r = context;
+    add_comm(r, exchange, times, timing->bytes, timing->end - timing->start, timing->exposed);
+    if (r->program->insts[within].kind != SF_INST_COMM)
+        r->kinds[r->program->insts[within].kind].waits += times * timing->exposed;
 }
 
 static int most_exposed_first(const void *a, const void *b)
@@ -102,14 +92,8 @@ static void add_up_insts(sf_sim_report *r)
         sf_sim_kind *kind = &r->kinds[inst->kind];
         kind->count++;
         kind->seconds += t->end - t->start;
-        if (inst->kind == SF_INST_COMM) {
-            add_comm(r, inst, 1, t->bytes, t->end - t->start, t->exposed);
-            continue;
-        }
-        sf_inst_time time = sf_inst_seconds(inst, r->costs);
-        kind->waits += time.waits;
-        add_inner_comms(r, inst, 1);
     }
+    sf_see_exchanges(p, &r->sim, see_comm, r);
     if (r->ncomms > 0)
         qsort(r->comms, r->ncomms, sizeof *r->comms, most_exposed_first);
 }

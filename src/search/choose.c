@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "local/rank.h"
 #include "search/advice.h"
+#include "search/fit.h"
 #include "search/price/estimate.h"
 
 enum { MOST_TRIES = 4 };
@@ -15,13 +16,27 @@ enum { MOST_TRIES = 4 };
 /* Estimates of memory are held to so much of what would just fit. */
 #define SAFE 0.99
 
+/* A plan that does not fit is looked at again, to see what it takes to make it fit, where it may be faster than so much
+ * of the one that fits. */
+#define WORTH_TIME 0.97
+
 typedef struct choosing {
     const sf_graph *graph;
     const sf_search_options *options; /* as they were given */
     sf_buf *misfit;
     sf_diag *diag;
     sf_plan *plan; /* the fastest so far that fits, or NULL */
+    /* How plans may go on in time, see search/fit.h: as they are at first, then as they must to fit. */
+    const char *recompute;
+    int micro_batches;
+    double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
 } choosing;
+
+/* What is computed again and in how many turns may be chosen. */
+static bool may_take_time(const sf_search_options *options)
+{
+    return !options->recompute || options->micro_batches == 0;
+}
 
 /* Finalists -------------------------------------------------------------------------------------- */
 
@@ -42,9 +57,11 @@ static sf_status lower_candidate(const choosing *k, sf_candidate *c)
     sf_costs *costs;
     sf_status status =
         sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, k->diag, &costs);
+    sf_search_options options = *k->options;
+    options.recompute = k->recompute;
+    options.micro_batches = k->micro_batches;
     if (status == SF_OK)
-        status = sf_price_plan(k->graph, c->at.plan, k->options->target, costs, NULL, NULL, k->diag,
-                               &c->lowered);
+        status = sf_fit_in_time(k->graph, &options, costs, c->at.plan, k->diag, &c->lowered);
     c->is_lowered = status == SF_OK;
     c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
     sf_arena_free(&arena);
@@ -256,6 +273,9 @@ static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *me
     double held = (double)*memory, limit = (double)k->options->memory;
     sf_candidate *taken;
     SF_TRY(find_best_finalist(k, found, &taken));
+    for (size_t i = 0; i < found->count; i++)
+        if (!found->candidates[i].at.fits)
+            k->misfit_seconds = fmin(k->misfit_seconds, ranked_seconds(&found->candidates[i]));
     if (!taken) {
         const sf_candidate *least = find_smallest(found);
         *again = fitted && !k->plan;
@@ -270,7 +290,8 @@ static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *me
 }
 
 /* Where there is a plan, what fails is only the attempt to find a better one. */
-static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool *again)
+static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool is_final,
+                             bool *again)
 {
     sf_found_plans found;
     bool is_first = !k->plan;
@@ -282,10 +303,36 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
         status = judge_finalists(k, &found, &options->memory, again);
     *again = *again && !is_last;
     k->diag = diag;
-    if (status == SF_OK && !k->plan && !*again)
+    if (status == SF_OK && !k->plan && !*again && is_final)
         status = fail_misfit(k, &found);
     sf_found_plans_free(&found);
     return is_first ? status : SF_OK;
+}
+
+/* Searches until estimates of memory are right. */
+static sf_status search_in_space(choosing *k, sf_search_options *held, bool is_final)
+{
+    bool again = true;
+    sf_status status = SF_OK;
+    for (int tries = 1; again && status == SF_OK; tries++) {
+        status = search_once(k, held, tries == MOST_TRIES, is_final, &again);
+        again = again && !(k->plan && held->deadline > 0 && sf_now() > held->deadline);
+    }
+    return status;
+}
+
+/* What does not fit as it is may be faster than what does, even with parts of it computed again. */
+static sf_status search_in_time(choosing *k, sf_search_options *held)
+{
+    const sf_search_options *options = k->options;
+    double seconds = k->plan ? k->plan->predicted->seconds : HUGE_VAL;
+    if (k->misfit_seconds > WORTH_TIME * seconds)
+        return SF_OK;
+    k->recompute = options->recompute;
+    k->micro_batches = options->micro_batches;
+    *held = *options;
+    held->spares = true;
+    return search_in_space(k, held, true);
 }
 
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
@@ -293,12 +340,14 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
 {
     choosing k = {.graph = graph, .options = options, .misfit = misfit, .diag = diag};
     sf_search_options held = *options;
-    bool again = true;
-    sf_status status = SF_OK;
-    for (int tries = 1; again && status == SF_OK; tries++) {
-        status = search_once(&k, &held, tries == MOST_TRIES, &again);
-        again = again && !(k.plan && options->deadline > 0 && sf_now() > options->deadline);
-    }
+    bool may = may_take_time(options);
+    k.misfit_seconds = HUGE_VAL;
+    k.recompute = options->recompute ? options->recompute : "none";
+    k.micro_batches = options->micro_batches ? options->micro_batches : 1;
+    held.spares = options->recompute && strcmp(options->recompute, "none") != 0;
+    sf_status status = search_in_space(&k, &held, !may);
+    if (status == SF_OK && may)
+        status = search_in_time(&k, &held);
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

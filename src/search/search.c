@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "plan/recipe.h"
+#include "plan/recompute.h"
 #include "search/price/estimate.h"
 #include "search/run.h"
 
@@ -348,6 +349,19 @@ static sf_status run_stages(search *s)
     return SF_OK;
 }
 
+static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_options *options,
+                                      sf_arena *arena)
+{
+    sf_efforts *efforts = sf_efforts_new(graph, options->target, arena);
+    if (options->spares) {
+        sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+        if (sf_plan_recompute(graph, plan, "full", NULL) == SF_OK)
+            sf_efforts_spare(efforts, plan->again);
+        sf_plan_free(plan);
+    }
+    return efforts;
+}
+
 sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *options, sf_diag *diag,
                           sf_found_plans *out)
 {
@@ -361,7 +375,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
     sf_classes classes = sf_classes_of(graph, &s.arena);
     *out = (sf_found_plans){.near = s.thorough ? SF_ESTIMATE_NEAR_SMALL : SF_ESTIMATE_NEAR};
     s.ground = (sf_ground){.graph = graph,
-                           .efforts = sf_efforts_new(graph, options->target, &s.arena),
+                           .efforts = find_efforts(graph, options, &s.arena),
                            .classes = &classes,
                            .cluster = options->cluster,
                            .memory = options->memory,

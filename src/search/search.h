@@ -44,6 +44,11 @@ typedef struct sf_search_options {
     int level;               /* 2: fewer axes, folded; 3 */
     double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
+    /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed; turns of the
+     * batch, 0: as few. */
+    const char *recompute;
+    int micro_batches;
+    bool spares; /* estimates leave out what could be computed again: programs tell what must be */
     sf_threads *threads;
     sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */
     void *context;

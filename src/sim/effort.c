@@ -118,35 +118,8 @@ double sf_exchange_bytes(const sf_inst *inst)
     return bytes;
 }
 
-static void add_body(const sf_program *body, const sf_costs *costs, double times, sf_inst_time *out)
+double sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
 {
-    for (size_t i = 0; i < body->ninsts; i++) {
-        const sf_inst *inst = &body->insts[i];
-        if (inst->kind != SF_INST_COMM) {
-            sf_inst_time time = sf_inst_seconds(inst, costs);
-            out->compute += times * time.compute;
-            out->waits += times * time.waits;
-            out->bytes += times * time.bytes;
-            continue;
-        }
-        double bytes = sf_exchange_bytes(inst);
-        out->waits +=
-            times * sf_costs_collective(costs, inst->exchange->kind, inst->exchange->axes, bytes);
-        out->bytes += times * bytes;
-    }
-}
-
-sf_inst_time sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
-{
-    sf_inst_time out = {0};
-    if (inst->kind == SF_INST_COMM)
-        return out;
-    if (inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE) {
-        for (uint32_t i = 0; i < inst->nest->nbodies; i++)
-            add_body(inst->nest->bodies[i], costs, inst->nest->runs[i], &out);
-        return out;
-    }
     sf_effort effort = sf_inst_effort(inst);
-    out.compute = sf_costs_op(costs, &effort);
-    return out;
+    return sf_costs_op(costs, &effort);
 }

@@ -13,12 +13,7 @@ sf_effort sf_inst_effort(const sf_inst *inst);
  * sf_costs_collective takes. */
 double sf_exchange_bytes(const sf_inst *inst);
 
-/* Seconds on the slowest device. Of a loop that stays, those of its bodies for as many turns as it is known to
- * have, else one; of branches, of all. A collective inside of a body is waited for where it stands. COMM: nothing. */
-typedef struct sf_inst_time {
-    double compute;
-    double waits, bytes; /* of collectives in bodies */
-} sf_inst_time;
-sf_inst_time sf_inst_seconds(const sf_inst *inst, const sf_costs *costs);
+/* Seconds on the slowest device; of everything but COMM, WHILE and CASE. */
+double sf_inst_seconds(const sf_inst *inst, const sf_costs *costs);
 
 #endif

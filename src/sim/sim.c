@@ -13,8 +13,10 @@ typedef struct walk {
     uint32_t *sent;    /* collectives, in order */
     uint32_t nsent;
     sf_links links;
-    double now, compute; /* on the first stream: the time, and what was spent in instructions */
-    double traffic;      /* of collectives in loops and branches */
+    double now, compute;    /* on the first stream: the time, and what was spent in instructions */
+    double traffic, hidden; /* of collectives in bodies */
+    sf_simulation **bodies;
+    sf_arena *arena; /* of what stays */
 } walk;
 
 static void wait_for_inst(walk *w, uint32_t inst)
@@ -46,6 +48,21 @@ static void send_transfer(walk *w, uint32_t index)
     w->sent[w->nsent++] = index;
 }
 
+static void run_bodies(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    sf_simulation *bodies = SF_ARRAY(w->arena, inst->nest->nbodies, sf_simulation);
+    w->bodies[index] = bodies;
+    for (uint32_t b = 0; b < inst->nest->nbodies; b++) {
+        double runs = inst->nest->runs[b];
+        sf_simulate(inst->nest->bodies[b], w->costs, w->arena, &bodies[b]);
+        w->now += runs * bodies[b].seconds;
+        w->compute += runs * bodies[b].compute;
+        w->hidden += runs * bodies[b].hidden;
+        w->traffic += runs * bodies[b].traffic;
+    }
+}
+
 static void run_insts(walk *w)
 {
     const sf_program *p = w->p;
@@ -59,10 +76,13 @@ static void run_insts(walk *w)
         }
         wait_for_inst_events(w, inst);
         w->insts[i].start = w->now;
-        sf_inst_time time = sf_inst_seconds(inst, w->costs);
-        w->now += time.compute + time.waits;
-        w->compute += time.compute;
-        w->traffic += time.bytes;
+        if (sf_body_count(inst) > 0) {
+            run_bodies(w, i);
+        } else {
+            double seconds = sf_inst_seconds(inst, w->costs);
+            w->now += seconds;
+            w->compute += seconds;
+        }
         w->insts[i].end = w->now;
     }
     for (uint32_t i = 0; i < w->nsent; i++)
@@ -82,6 +102,7 @@ static void add_up_clocks(walk *w, sf_simulation *out)
         out->traffic += t->bytes;
     }
     out->traffic += w->traffic;
+    out->hidden += w->hidden;
     out->seconds = w->now;
     out->compute = w->compute;
     out->exposed = w->now - w->compute;
@@ -118,7 +139,9 @@ void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *are
 {
     sf_arena scratch = {0};
     *out = (sf_simulation){.insts = SF_ARRAY(arena, program->ninsts, sf_timing)};
-    walk w = {.p = program, .costs = costs, .insts = out->insts};
+    out->bodies = SF_ARRAY(arena, program->ninsts, sf_simulation *);
+    walk w = {
+        .p = program, .costs = costs, .insts = out->insts, .bodies = out->bodies, .arena = arena};
     w.raisers = SF_ARRAY(&scratch, program->nevents, uint32_t);
     w.sent = SF_ARRAY(&scratch, program->ninsts, uint32_t);
     run_insts(&w);
@@ -126,4 +149,32 @@ void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *are
     out->memory = program->state_bytes + program->constant_bytes +
                   sf_live_bytes(program, &scratch, NULL, &out->peak);
     sf_arena_free(&scratch);
+}
+
+typedef struct showing {
+    sf_see_exchange *see;
+    void *context;
+    uint32_t within; /* SF_NONE: at the top */
+} showing;
+
+static void show_exchanges(const showing *s, const sf_program *program, const sf_simulation *sim,
+                           double times)
+{
+    for (uint32_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        showing inner = *s;
+        if (s->within == SF_NONE)
+            inner.within = i;
+        if (inst->kind == SF_INST_COMM)
+            s->see(s->context, inst, &sim->insts[i], times, inner.within);
+        for (uint32_t b = 0; b < sf_body_count(inst); b++)
+            show_exchanges(&inner, inst->nest->bodies[b], &sim->bodies[i][b],
+                           times * inst->nest->runs[b]);
+    }
+}
+
+void sf_see_exchanges(const sf_program *program, const sf_simulation *sim, sf_see_exchange *see,
+                      void *context)
+{
+    show_exchanges(&(showing){see, context, SF_NONE}, program, sim, 1);
 }

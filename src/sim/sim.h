@@ -6,6 +6,9 @@
  * in the list has ended, what it reads is there, and its links are free. What is waited for is exposed; the rest is
  * hidden, and costs no more than what it drags on what is computed beside it (cluster/cluster.h).
  *
+ * A body of a loop or branch is walked like a program of its own, once, and counts as often as it runs; where that is not
+ * known, once. At its end, all that it sent has come.
+ *
  * Memory is what stands at a time, from the lives of buffers.
  */
 #ifndef SF_SIM_SIM_H
@@ -20,7 +23,9 @@ typedef struct sf_simulation {
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
-    sf_timing *insts; /* by instruction; in the arena */
+    sf_timing *insts; /* by instruction; in the arena, */
+    struct sf_simulation *
+        *bodies; /* as are those of its bodies, one run of each; NULL: it has none */
     int64_t
         memory; /* of the device at the peak: arguments, constants and what stands in the arena */
     uint32_t peak; /* the instruction at which that is */
@@ -29,6 +34,13 @@ typedef struct sf_simulation {
 /* `costs` is of the program's mesh. */
 void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *arena,
                  sf_simulation *out);
+
+/* Shows every collective: those of the program, then of bodies, each with its time in one run, how often it runs, and the
+ * instruction of the program that it is in, itself or by its body. */
+typedef void sf_see_exchange(void *context, const sf_inst *exchange, const sf_timing *timing,
+                             double times, uint32_t within);
+void sf_see_exchanges(const sf_program *program, const sf_simulation *sim, sf_see_exchange *see,
+                      void *context);
 
 /* Only the memory: by instruction, the bytes of arena buffers that live then, each rounded up as it is placed; in
  * the arena. Returns the peak, *at is where. */

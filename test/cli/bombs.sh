@@ -32,7 +32,7 @@ head -c 30000 "$work/member.gz" >"$work/cut.gz"
 
 for reader in show convert "plan -c 1x2xV100" solve; do
     within 20 400000 1 $reader "$work/bomb.gz"
-    warns "unpacks to more than 200 times its size"
+    warns "unpacks to more than 900 times its size"
     warns "--max-input"
     within 20 400000 1 $reader "$work/sparse"
     warns "larger than the limit of"

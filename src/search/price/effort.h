@@ -51,6 +51,9 @@ typedef struct sf_efforts {
 /* Lives in the arena. */
 sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena);
 
+/* As if what these nodes make, by node, were not kept for the backward pass: it is last read in the forward pass. */
+void sf_efforts_spare(sf_efforts *efforts, const bool *again);
+
 /* What a rank does for the node when its tensors have these layouts (operands, then results): an axis
  * that splits any of them cuts the flops by its size. */
 sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_layout *layouts,

@@ -33,7 +33,7 @@ static void count_region(void *context, const sf_graph *graph, const sf_plan *pl
         const sf_layout *layouts = plan->nodes[node->id];
         sf_axes split = sf_layouts_split(layouts, node->noperands + node->nresults);
         if (sf_is_control(node))
-            sf_plan_regions(graph, c->mesh, node, layouts, times, count_region, c);
+            sf_plan_regions(graph, c->mesh, plan->nodes, node, layouts, times, count_region, c);
         else
             c->work.flops += times * sf_node_flops(graph, node) / sf_group_size(c->mesh, split);
     }
@@ -48,6 +48,6 @@ sf_inner_work sf_inner_work_of(const sf_graph *graph, const sf_node *node, const
     if (sf_layouts_are_replicated(layouts, node->noperands + node->nresults))
         return (sf_inner_work){.flops = sf_node_flops(graph, node)};
     counting c = {.mesh = mesh, .costs = costs};
-    sf_plan_regions(graph, mesh, node, layouts, 1, count_region, &c);
+    sf_plan_regions(graph, mesh, NULL, node, layouts, 1, count_region, &c);
     return c.work;
 }

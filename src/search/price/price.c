@@ -134,37 +134,35 @@ static void show_exchange(const pricing *p, const sf_inst *inst, const sf_timing
     }
 }
 
-/* Inside, collectives are waited for where they stand. */
-static void show_inner(const pricing *p, const sf_costs *costs, const sf_inst *inst,
-                       sf_priced_move move, double times, sf_see_move *see, void *context)
-{
-    for (uint32_t b = 0; b < inst->nest->nbodies; b++)
-        for (size_t i = 0; i < inst->nest->bodies[b]->ninsts; i++) {
-            const sf_inst *at = &inst->nest->bodies[b]->insts[i];
-            double runs = times * inst->nest->runs[b];
-            if (sf_body_count(at) > 0)
-                show_inner(p, costs, at, move, runs, see, context);
-            if (at->kind != SF_INST_COMM)
-                continue;
-            double bytes = sf_exchange_bytes(at);
-            move.kind = p->local->sent[at->exchange->number].kind;
-            move.axes = at->exchange->axes;
-            move.bytes = runs * bytes;
-            move.seconds = move.exposed =
-                runs * sf_costs_collective(costs, at->exchange->kind, at->exchange->axes, bytes);
-            see(context, &move);
-        }
-}
+typedef struct move_viewer {
+    const pricing *p;
+    sf_see_move *see;
+    void *context;
+} move_viewer;
 
-static void show_inner_of(const pricing *p, const sf_costs *costs, const sf_inst *inst,
-                          sf_see_move *see, void *context)
+/* One inside of a loop or branch counts as a result of that, as often as it runs. */
+static void show_move(void *context, const sf_inst *exchange, const sf_timing *timing, double times,
+                      uint32_t within)
 {
-    sf_origin origin = origin_in_step(p, inst);
+    const move_viewer *v = context;
+    const pricing *p = v->p;
+    const sf_inst *at = &p->program->insts[within];
+    if (at->kind == SF_INST_COMM) {
+        show_exchange(p, exchange, timing, v->see, v->context);
+        return;
+    }
+    sf_origin origin = origin_in_step(p, at);
     if (origin.node == SF_NONE)
         return;
-    sf_priced_move move = {
-        .value = p->graph->nodes[origin.node]->result, .phase = origin.phase, .inner = true};
-    show_inner(p, costs, inst, move, 1, see, context);
+    sf_priced_move move = {.value = p->graph->nodes[origin.node]->result,
+                           .phase = origin.phase,
+                           .kind = p->local->sent[exchange->exchange->number].kind,
+                           .axes = exchange->exchange->axes,
+                           .bytes = times * timing->bytes,
+                           .seconds = times * (timing->end - timing->start),
+                           .exposed = times * timing->exposed,
+                           .inner = true};
+    v->see(v->context, &move);
 }
 
 sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
@@ -190,11 +188,8 @@ void sf_price_local(const sf_local *local, const sf_target *target, const sf_cos
                       .ncollectives = sim.ncollectives,
                       .peak = SF_NO_ORIGIN};
     price_memory(&p, &sim, out);
-    for (size_t i = 0; see && i < p.program->ninsts; i++)
-        if (p.program->insts[i].kind == SF_INST_COMM)
-            show_exchange(&p, &p.program->insts[i], &sim.insts[i], see, context);
-        else if (sf_body_count(&p.program->insts[i]) > 0)
-            show_inner_of(&p, costs, &p.program->insts[i], see, context);
+    if (see)
+        sf_see_exchanges(p.program, &sim, show_move, &(move_viewer){&p, see, context});
     close_pricing(&p);
 }
 
@@ -302,8 +297,9 @@ sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_targ
     for (size_t i = 0; i < p.program->nbuffers; i++) {
         const sf_buffer *buffer = &p.program->buffers[i];
         const sf_piece *piece = piece_of(&p, buffer);
-        if (piece && piece->whole != SF_NONE && lives_at(buffer, peak))
-            (*out)[piece->whole] += (double)buffer->bytes;
+        sf_value value = piece ? sf_local_value_of_step(local, piece->whole) : SF_NONE;
+        if (value != SF_NONE && lives_at(buffer, peak))
+            (*out)[value] += (double)buffer->bytes;
     }
     close_pricing(&p);
     sf_local_free(local);

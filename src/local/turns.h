@@ -1,0 +1,41 @@
+/* The batch in turns: micro-batches.
+ *
+ * The batch is split along a temporal axis as it would be along one of ranks: a plan for a mesh of that axis alone says
+ * for each node what a turn computes of it (plan/complete.h). Nodes that the axis splits stand in a loop; the others
+ * before it, or behind. What the turns have in parts is added up as they go (a gradient, the loss), or put side by side
+ * (what is reported of each example), and what a turn needs of the batch is cut from it by its number. So the loop
+ * computes what the step does, whatever the loss is divided by.
+ *
+ *     still nodes                 while turn < n:             still nodes: the update
+ *                                     slice of the batch
+ *                                     forward, backward
+ *                                     sums += parts
+ *
+ * Turn t has the indices t, t + n, t + 2n ... of the batch: so ranks that have parts of the batch have equal parts of
+ * each turn.
+ *
+ * Where the step needs a sum over the batch before it can go on, and that follows from the batch alone (the number of
+ * tokens that count), it is computed before the loop. Where it follows from parameters too (the loads of experts), a
+ * loop before the loop finds it. Steps that would need more of them, or all of the batch at once, are refused: they are
+ * no sums over the batch.
+ */
+#ifndef SF_LOCAL_TURNS_H
+#define SF_LOCAL_TURNS_H
+
+#include "plan/plan.h"
+
+/* The step in turns, and the plan for it: what stands in the loop is laid out on ranks as it was. */
+typedef struct sf_turned {
+    sf_graph *graph;
+    sf_plan *plan;
+    sf_value *
+        value_of; /* by value of `graph`: that of the step which it is, or is part of, or SF_NONE. In the plan's arena */
+} sf_turned;
+
+/* In plan->micro_batches turns. The graph's pool is `pool`. SF_EWRONG where the step cannot be cut so, with the op that
+ * says so. */
+sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, sf_pool *pool, sf_diag *diag,
+                       sf_turned *out);
+void sf_turned_free(sf_turned *turned);
+
+#endif

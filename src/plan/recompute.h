@@ -1,0 +1,24 @@
+/* What is computed again, by a word of the user:
+ *
+ *     none       nothing
+ *     layer      all of a layer but what leaves it. Layers are scopes that are counted, layer_0 and layer_1; where the
+ *                text has no names, what lies between the places where the forward pass is narrowest
+ *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
+ *                what looks things up. Attention scores are cheap, and chains of element-wise ops
+ *     full       layer and cheap: the most that can be had
+ *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them
+ *
+ * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces.
+ */
+#ifndef SF_PLAN_RECOMPUTE_H
+#define SF_PLAN_RECOMPUTE_H
+
+#include "plan/plan.h"
+
+/* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
+sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
+/* How many nodes are computed again. */
+uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan);
+
+#endif

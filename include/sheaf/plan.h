@@ -24,6 +24,9 @@ typedef struct sf_pin_options {
      * scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "none": nothing. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
+    /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. */
+    const char *co_shard;
+    int co_shards;
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe

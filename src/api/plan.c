@@ -46,6 +46,15 @@ static sf_status start_plan(struct pinning *job, sf_arena *arena)
     return SF_OK;
 }
 
+static void take_turns(struct pinning *job)
+{
+    const char *recipe = job->options.co_shard ? job->options.co_shard : "megatron";
+    job->plan->micro_batches = job->options.micro_batches;
+    job->plan->co_shards = job->options.co_shards;
+    if (job->plan->co_shards > 1)
+        job->plan->co_shard = sf_arena_string(&job->plan->arena, recipe, strlen(recipe));
+}
+
 static sf_status make_plan(void *context)
 {
     struct pinning *job = context;
@@ -56,7 +65,7 @@ static sf_status make_plan(void *context)
     if (status == SF_OK)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
     if (status == SF_OK)
-        job->plan->micro_batches = job->options.micro_batches;
+        take_turns(job);
     if (status == SF_OK)
         status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
     if (status == SF_OK) {
@@ -77,7 +86,8 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
     *out = NULL;
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
-                     {"micro_batches", job.options.micro_batches});
+                     {"micro_batches", job.options.micro_batches},
+                     {"co_shards", job.options.co_shards});
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

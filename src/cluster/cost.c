@@ -192,7 +192,8 @@ static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
     double memory = kind->loops.count > 0 ? sf_curve_at(&kind->loops, effort->bytes)
                                           : effort->bytes / (kind->memory_share * kind->bandwidth);
     bool in_turns = !effort->product && kind->loops.count > 0;
-    return fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
+    double seconds = fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
+    return seconds + effort->vector / kind->vector_flops;
 }
 
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort)

@@ -49,7 +49,7 @@
  * flops is what it needs to reach half of it. Anything else takes max(launch, flops / vector_flops,
  * bytes / (memory_share * bandwidth)). Measured curves count instead of the second and the third term,
  * each where it is there; where loops were measured, their flops come on top of their bytes, since processors
- * take them in turns. Where the mesh has several kinds of devices, the slowest counts.
+ * take them in turns. What follows a product element by element comes on top of it. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
 #define SF_CLUSTER_COST_H
@@ -63,6 +63,7 @@ typedef struct sf_effort {
     bool product;        /* dot, convolution: flops are those of products, in `math` */
     sf_math math;        /* what a device has no units for is done as sf_math_done says */
     double flops, bytes; /* bytes read and written in its memory */
+    double vector;       /* flops beside a product: those of what follows it element by element */
 } sf_effort;
 
 typedef enum sf_algorithm {

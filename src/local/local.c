@@ -186,8 +186,15 @@ static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, sf_po
         *whole = out->twinned.graph;
         *plan = out->twinned.plan;
     }
-    if ((*plan)->micro_batches > 1) {
-        SF_TRY(sf_turns_new(*whole, *plan, pool, diag, &out->turned));
+    const sf_plan *said = *plan;
+    if (said->co_shards > 1) {
+        SF_TRY(sf_turns_new(*whole, *plan, said->co_shard, said->co_shards, pool, diag,
+                            &out->sharded));
+        *whole = out->sharded.graph;
+        *plan = out->sharded.plan;
+    }
+    if (said->micro_batches > 1) {
+        SF_TRY(sf_turns_new(*whole, *plan, NULL, said->micro_batches, pool, diag, &out->turned));
         *whole = out->turned.graph;
         *plan = out->turned.plan;
     }
@@ -197,6 +204,7 @@ static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, sf_po
 static void free_timed(sf_timed *timed)
 {
     sf_turned_free(&timed->turned);
+    sf_turned_free(&timed->sharded);
     sf_twinned_free(&timed->twinned);
 }
 
@@ -224,9 +232,33 @@ sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
     const sf_timed *timed = &local->timed;
     if (whole != SF_NONE && timed->turned.graph)
         whole = timed->turned.value_of[whole];
+    if (whole != SF_NONE && timed->sharded.graph)
+        whole = timed->sharded.value_of[whole];
     if (whole != SF_NONE && timed->twinned.graph)
         whole = sf_twin_of_what(local->step, &timed->twinned, whole);
     return whole;
+}
+
+const sf_inner *sf_local_region(const sf_local *local, uint32_t node, uint32_t region)
+{
+    for (size_t i = 0; i < local->ninner; i++)
+        if (local->inner[i].node->id == node && local->inner[i].region == region)
+            return &local->inner[i];
+    return NULL;
+}
+
+/* A region's step is a copy of its block, in the order of that. */
+sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value value)
+{
+    const sf_graph *graph = inner->plan.graph;
+    const sf_block *block = inner->node->regions[inner->region];
+    const sf_value_info *info = &graph->values[value];
+    if (info->node == SF_NONE)
+        return info->index < block->narguments ? block->arguments[info->index] : SF_NONE;
+    for (uint32_t i = 0; i < block->nnodes; i++)
+        if (graph->top->nodes[i] == info->node)
+            return local->whole->nodes[block->nodes[i]]->result + info->index;
+    return SF_NONE;
 }
 
 void sf_local_free(sf_local *local)

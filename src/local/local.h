@@ -37,12 +37,14 @@ typedef struct sf_inner {
     uint32_t region;
     sf_region_plan plan;
     struct sf_local *local;
+    int64_t first; /* number of its first collective */
 } sf_inner;
 
-/* A step in time: with what is computed again, and that in turns; each may be empty. */
+/* A step in time: with what is computed again, that with heads or features in turns, and that with its batch in turns; each
+ * may be empty. */
 typedef struct sf_timed {
     sf_twinned twinned;
-    sf_turned turned;
+    sf_turned sharded, turned;
 } sf_timed;
 
 typedef struct sf_local {
@@ -75,5 +77,11 @@ void sf_local_free(sf_local *local);
 /* The value of the step that was given, for one of `whole`: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for
  * what only time made. */
 sf_value sf_local_value_of_step(const sf_local *local, sf_value whole);
+
+/* The region of a node of `whole`; NULL: it has none, or that is replicated. */
+const sf_inner *sf_local_region(const sf_local *local, uint32_t node, uint32_t region);
+
+/* The value of `whole` for one of the region's own step. */
+sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value value);
 
 #endif

@@ -25,7 +25,7 @@ static sf_block *copy_inner(local_builder *b, const sf_graph *graph)
 static sf_status add_region(local_builder *b, const local_node *n, uint32_t region, sf_block **out)
 {
     sf_local *local = b->local;
-    sf_inner inner = {.node = n->node, .region = region};
+    sf_inner inner = {.node = n->node, .region = region, .first = b->collectives};
     SF_TRY(sf_plan_region(b->whole, b->mesh, b->plan->nodes, n->node, n->layouts, region,
                           b->graph->pool, b->diag, &inner.plan));
     sf_status status = local_new_within(inner.plan.graph, inner.plan.plan, b->rank, b->graph->pool,

@@ -11,6 +11,8 @@
 #include "op/slots.h"
 #include "plan/batch.h"
 #include "plan/complete.h"
+#include "plan/recipe.h"
+#include "prog/view.h"
 
 enum { TIME = 0, MOST_LOOPS = 2, MOST_TRIES = 8 };
 
@@ -37,7 +39,8 @@ typedef struct turning {
     const sf_graph *step;
     const sf_plan *space; /* on ranks */
     sf_uses uses;
-    sf_plan *time; /* in turns */
+    sf_plan *time;      /* in turns */
+    const char *recipe; /* that says what turns; NULL: the batch does */
     int turns;
     sf_arena arena;
 
@@ -46,7 +49,11 @@ typedef struct turning {
     bool *blocks; /* by move: what lands there must be whole before a later loop */
     bool *weighs; /* by version: it follows from more than the batch */
     uint32_t nloops;
-    sf_value *landed; /* by move: whole, where no version stands for it; or SF_NONE */
+    uint32_t *landing_stage; /* by move: before which loop it is there at the earliest */
+    sf_value *landed;        /* by move: whole, where no version stands for it; or SF_NONE */
+
+    bool *is_added;  /* by node: a still one, in the top block */
+    uint32_t nadded; /* loops */
 
     /* Of the loop at hand. */
     bool *runs; /* by step item */
@@ -113,6 +120,7 @@ static uint32_t find_stages(turning *t)
         if (m->steps[i].is_move) {
             const sf_moving *move = &m->moves[index];
             t->stage[move->to] = t->stage[move->from] + lands(t, move);
+            t->landing_stage[index] = t->stage[move->to];
             t->weighs[move->to] = t->weighs[move->from];
             if (version_turns(t, move->to))
                 loops = later(loops, t->stage[move->to] + 1);
@@ -135,6 +143,24 @@ static uint32_t find_stages(turning *t)
             loops = later(loops, stage + 1);
     }
     return loops;
+}
+
+/* A loop of the step in which turns meet: what it makes whole of what they have in parts would be summed inside. */
+static sf_status refuse_meeting(turning *t)
+{
+    const sf_block *top = t->step->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        bool turns = node->def->control != SF_CONTROL_NONE && node_turns(t, node);
+        for (uint32_t r = 0; r < node->nresults && turns; r++)
+            if (!version_turns(t, t->b->moves->made[node->result + r]) &&
+                sf_uses_count(&t->uses, node->result + r) > 0)
+                return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                               "%s: a %s%s%s would need all turns in each of its own",
+                               t->recipe ? "co-shard" : "micro-batches", node->def->name,
+                               *node->scope->path ? " in " : "", node->scope->path);
+    }
+    return SF_OK;
 }
 
 static void find_weights(turning *t)
@@ -205,12 +231,15 @@ static sf_status refuse_blocking(turning *t, uint32_t blocking)
 {
     const sf_moving *move = &t->b->moves->moves[blocking];
     const sf_node *maker = sf_maker(t->step, move->value);
+    const sf_node *wants = move->wanted == SF_NONE ? maker : t->step->nodes[move->wanted];
     sf_buf name = {0};
+    const char *value = sf_value_name(t->step, move->value, &name);
     sf_status status = sf_fail(
-        t->b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
-        "micro-batches: %s needs all of the batch before the step can go on: the step is no "
-        "sum over parts of its batch",
-        sf_value_name(t->step, move->value, &name));
+        t->b->diag, SF_EWRONG, wants ? wants->loc : SF_NOWHERE,
+        "micro-batches: %s%s%s reads %s of the whole batch, and the step goes on from that: it is "
+        "no sum over parts of its batch",
+        wants ? wants->def->name : "a result", wants && *wants->scope->path ? " in " : "",
+        wants ? wants->scope->path : "", value);
     sf_buf_free(&name);
     return status;
 }
@@ -277,11 +306,30 @@ static sf_status pin_turns(turning *t)
     return sf_plan_add_pins(t->time, count, pins, t->b->diag);
 }
 
+/* What a recipe splits, in turns; the update works on all of it at once. */
+static sf_status plan_by_recipe(turning *t)
+{
+    const sf_block *top = t->step->top;
+    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        uint32_t count = node->noperands + node->nresults;
+        if (node->phase == SF_UPDATE && count > 0)
+            memset(t->time->nodes[node->id], 0, count * sizeof *t->time->nodes[node->id]);
+    }
+    return SF_OK;
+}
+
+static sf_status plan_batch(turning *t)
+{
+    SF_TRY(pin_turns(t));
+    return sf_plan_complete(t->step, t->time, t->b->diag);
+}
+
 static sf_status plan_turns(turning *t)
 {
     const sf_block *top = t->step->top;
-    SF_TRY(pin_turns(t));
-    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    SF_TRY(t->recipe ? plan_by_recipe(t) : plan_batch(t));
     /* Arguments come, and results go, whole. */
     memset(t->time->arguments, 0, top->narguments * sizeof *t->time->arguments);
     memset(t->time->results, 0, top->nresults * sizeof *t->time->results);
@@ -292,12 +340,15 @@ static sf_status plan_turns(turning *t)
         t->stage = SF_ARRAY(&t->arena, m->nversions, uint32_t);
         t->weighs = SF_ARRAY(&t->arena, m->nversions, bool);
         t->blocks = SF_ARRAY(&t->arena, m->nmoves, bool);
+        t->landing_stage = SF_ARRAY(&t->arena, m->nmoves, uint32_t);
         find_weights(t);
         t->nloops = find_stages(t);
         find_blocking(t);
-        SF_TRY(settle_blocking(t, &again));
+        again = false;
+        if (!t->recipe)
+            SF_TRY(settle_blocking(t, &again));
         if (!again)
-            return SF_OK;
+            return refuse_meeting(t);
     }
     return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE,
                    "micro-batches: the step cannot be brought into turns");
@@ -350,13 +401,17 @@ static sf_status settle_same(turning *t, const sf_node *node)
     if (!added || added->def != node->def || added->noperands != node->noperands ||
         added->nresults != node->nresults)
         return SF_OK;
-    for (uint32_t i = 0; i < count; i++)
-        if (!layout_in_turn(t, &t->time->nodes[node->id][i], &t->space->nodes[node->id][i],
-                            &layouts[i]))
-            return sf_fail(t->b->diag, SF_EWRONG, node->loc,
-                           "micro-batches: what a rank has of the batch does not split into %d "
-                           "equal parts",
-                           t->turns);
+    for (uint32_t i = 0; i < count; i++) {
+        if (layout_in_turn(t, &t->time->nodes[node->id][i], &t->space->nodes[node->id][i],
+                           &layouts[i]))
+            continue;
+        if (t->recipe) /* ranks and turns want the same digit: how it is laid out follows from the rest */
+            return SF_OK;
+        return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                       "micro-batches: what a rank has of the batch does not split into %d equal "
+                       "parts",
+                       t->turns);
+    }
     settle_node(t, added, layouts);
     return SF_OK;
 }
@@ -413,8 +468,8 @@ static void enter_body(turning *t)
     t->b->versions = t->body_versions;
 }
 
-/* A value of the top block, inside of the loop. */
-static sf_value give(turning *t, sf_value value, const sf_layout *layout)
+/* A value of the top block, inside of the loop: all of a value of the step. */
+static sf_value give(turning *t, sf_value value, sf_value whole, const sf_layout *layout)
 {
     for (size_t i = 0; i < t->noperands; i++)
         if (t->operands[i] == value)
@@ -422,7 +477,9 @@ static sf_value give(turning *t, sf_value value, const sf_layout *layout)
     size_t count = t->noperands;
     SF_PUSH(&t->arena, t->operands, count, t->operand_capacity, value);
     SF_PUSH(&t->arena, t->operand_layouts, t->noperands, t->layout_capacity, *layout);
-    return sf_block_argument(t->b->graph, t->body, sf_type_of(t->b->graph, value));
+    sf_value argument = sf_block_argument(t->b->graph, t->body, sf_type_of(t->b->graph, value));
+    local_record(t->b, argument, whole, &still);
+    return argument;
 }
 
 /* As it stands, so that what is gathered need not be kept from turn to turn; but sums are complete. */
@@ -432,18 +489,6 @@ static const sf_layout *layout_of_given(const turning *t, sf_value value)
     return sf_layout_is_partial(layout) ? &still : layout;
 }
 
-static void reach_version(turning *t, uint32_t version)
-{
-    uint32_t at = t->b->moves->versions[version].same;
-    if (version_turns(t, version) || t->body_versions[at].value != SF_NONE)
-        return;
-    enter_top(t);
-    sf_value value = local_value(t->b, at);
-    enter_body(t);
-    t->body_versions[at].value =
-        give(t, value, layout_of_given(t, t->b->moves->versions[at].value));
-}
-
 static void note_place(local_builder *b, const sf_node *node, sf_phase phase)
 {
     b->scope = node ? node->scope : NULL;
@@ -451,7 +496,7 @@ static void note_place(local_builder *b, const sf_node *node, sf_phase phase)
     b->phase = phase;
 }
 
-/* A barrier hands on each operand by itself, some of which turn. */
+/* A barrier hands on each operand by itself: those that turn in the loop, the others with who reads them. */
 static void add_barrier(turning *t, const sf_node *node, bool turns)
 {
     uint32_t count;
@@ -459,7 +504,8 @@ static void add_barrier(turning *t, const sf_node *node, bool turns)
     local_builder *b = t->b;
     note_place(b, node, node->phase);
     for (uint32_t r = 0; r < node->nresults; r++) {
-        if (version_turns(t, reads[r]) != turns)
+        if (version_turns(t, reads[r]) != turns ||
+            b->versions[b->moves->made[node->result + r]].value != SF_NONE)
             continue;
         sf_value value = local_value(b, reads[r]);
         value =
@@ -474,28 +520,86 @@ static void add_barrier(turning *t, const sf_node *node, bool turns)
     }
 }
 
-static sf_status add_turning_node(turning *t, const sf_node *node)
+/* A still node that only shows its operands in another way: it stands with who reads it, in the loop and outside, so that
+ * what is gathered for it need not be kept. */
+static const sf_node *view_behind(const turning *t, uint32_t version)
+{
+    const sf_value_version *v = &t->b->moves->versions[version];
+    const sf_node *maker = sf_maker(t->step, v->value);
+    bool shows = maker && (sf_is_view_op(maker) || sf_is_transparent(maker));
+    return shows && v->move == SF_NONE && !version_turns(t, version) ? maker : NULL;
+}
+
+static sf_status reach_version(turning *t, uint32_t version);
+static sf_status reach_top(turning *t, uint32_t version);
+
+/* Makes such a node here, where that was not done yet. */
+static sf_status add_view(turning *t, const sf_node *node, bool in_body)
 {
     uint32_t count;
     const uint32_t *reads = reads_of(t, node->id, &count);
     for (uint32_t r = 0; r < count; r++)
-        reach_version(t, reads[r]);
+        if (!version_turns(t, reads[r]))
+            SF_TRY(in_body ? reach_version(t, reads[r]) : reach_top(t, reads[r]));
     if (sf_is_transparent(node)) {
-        add_barrier(t, node, true);
+        add_barrier(t, node, false);
         return SF_OK;
     }
     SF_TRY(local_add_node(t->b, node));
     return settle_same(t, node);
 }
 
+static sf_status reach_top(turning *t, uint32_t version)
+{
+    uint32_t at = t->b->moves->versions[version].same;
+    const sf_node *view = view_behind(t, at);
+    return view && t->top_versions[at].value == SF_NONE ? add_view(t, view, false) : SF_OK;
+}
+
+static sf_status reach_version(turning *t, uint32_t version)
+{
+    uint32_t at = t->b->moves->versions[version].same;
+    const sf_node *view = view_behind(t, at);
+    if (version_turns(t, version) || t->body_versions[at].value != SF_NONE)
+        return SF_OK;
+    if (view)
+        return add_view(t, view, true);
+    enter_top(t);
+    sf_value value = local_value(t->b, at);
+    enter_body(t);
+    t->body_versions[at].value = give(t, value, t->b->moves->versions[at].value,
+                                      layout_of_given(t, t->b->moves->versions[at].value));
+    return SF_OK;
+}
+
+static sf_status add_turning_node(turning *t, const sf_node *node)
+{
+    uint32_t count;
+    const uint32_t *reads = reads_of(t, node->id, &count);
+    for (uint32_t r = 0; r < count; r++)
+        SF_TRY(reach_version(t, reads[r]));
+    if (sf_is_transparent(node)) {
+        add_barrier(t, node, true);
+        return SF_OK;
+    }
+    size_t inner = t->b->local->ninner;
+    SF_TRY(local_add_node(t->b, node));
+    for (; inner < t->b->local->ninner; inner++)
+        if (t->b->local->inner[inner].local->nsent > 0)
+            return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                           "%s: a %s would need all turns in each of its own",
+                           t->recipe ? "co-shard" : "micro-batches", node->def->name);
+    return settle_same(t, node);
+}
+
 /* What a turn has of a whole value. */
-static void add_turning_move(turning *t, uint32_t index)
+static sf_status add_turning_move(turning *t, uint32_t index)
 {
     const sf_moving *move = &t->b->moves->moves[index];
     if (sf_is_local_move(move->kind)) {
-        reach_version(t, move->from);
+        SF_TRY(reach_version(t, move->from));
         local_make_move(t->b, index);
-        return;
+        return SF_OK;
     }
     const sf_node *maker = sf_maker(t->step, move->value);
     local_moving m = {.whole = sf_type_of(t->step, move->value),
@@ -503,9 +607,10 @@ static void add_turning_move(turning *t, uint32_t index)
                       .after = t->b->moves->versions[move->to].layout,
                       .kind = SF_MOVE_SLICE,
                       .axes = 1u << TIME};
-    sf_value whole = give(t, t->landed[index], layout_of_given(t, move->value));
+    sf_value whole = give(t, t->landed[index], move->value, layout_of_given(t, move->value));
     note_place(t->b, maker, move->phase);
     local_set(t->b, move->to, local_move_alone(t->b, whole, &m));
+    return SF_OK;
 }
 
 /* Loops ------------------------------------------------------------------------------------------- */
@@ -601,7 +706,6 @@ static void update_landing(turning *t, landing *l)
     const sf_node *maker = sf_maker(t->step, move->value);
     local_moving m = moving_of_landing(t, l);
     sf_value before = t->body->arguments[l->argument];
-    reach_version(t, move->from);
     sf_value part = local_value(b, move->from);
     note_place(b, maker, maker ? maker->phase : SF_FORWARD);
     part = local_move_before(b, part, &m);
@@ -640,6 +744,13 @@ static void close_landing(turning *t, const landing *l, sf_value value)
         t->top_versions[move->to].raw = narrow;
 }
 
+/* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
+static uint32_t loop_of_landing(const turning *t, uint32_t index)
+{
+    bool early = t->recipe || t->blocks[index];
+    return early ? t->landing_stage[index] - 1 : t->nloops - 1;
+}
+
 /* Which of them the loop runs: what leads to what lands behind it. */
 static void find_runs(turning *t, uint32_t loop)
 {
@@ -653,8 +764,7 @@ static void find_runs(turning *t, uint32_t loop)
         if (m->steps[i].is_move) {
             const sf_moving *move = &m->moves[index];
             if (lands(t, move)) {
-                bool last = loop + 1 == t->nloops;
-                if (t->blocks[index] ? t->stage[move->to] == loop + 1 : last) {
+                if (loop_of_landing(t, index) == loop) {
                     landing l = {.move = index, .other = t->landing_of[move->from]};
                     SF_PUSH(&t->arena, t->landings, t->nlandings, t->landing_capacity, l);
                     t->landing_of[move->from] = t->nlandings;
@@ -731,7 +841,7 @@ static sf_status add_body(turning *t)
         if (!t->runs[i])
             continue;
         if (m->steps[i].is_move)
-            add_turning_move(t, m->steps[i].index);
+            SF_TRY(add_turning_move(t, m->steps[i].index));
         else
             SF_TRY(add_turning_node(t, t->step->nodes[m->steps[i].index]));
         update_landings(t, &m->steps[i]);
@@ -739,11 +849,10 @@ static sf_status add_body(turning *t)
     return SF_OK;
 }
 
-static sf_status add_loop(turning *t, uint32_t loop)
+static sf_status add_loop(turning *t)
 {
     local_builder *b = t->b;
     const sf_type *count = sf_type_scalar(b->graph->pool, SF_S32);
-    find_runs(t, loop);
     t->body = sf_block_new(b->graph);
     t->body_versions = SF_ARRAY(&t->arena, b->moves->nversions, local_version);
     for (size_t v = 0; v < b->moves->nversions; v++)
@@ -787,9 +896,8 @@ static void find_final_stages(turning *t)
             const sf_moving *move = &m->moves[index];
             if (version_turns(t, move->to))
                 continue;
-            t->stage[move->to] = !lands(t, move)    ? t->stage[move->from]
-                                 : t->blocks[index] ? t->stage[move->to]
-                                                    : t->nloops;
+            t->stage[move->to] =
+                lands(t, move) ? loop_of_landing(t, index) + 1 : t->stage[move->from];
             continue;
         }
         const sf_node *node = t->step->nodes[index];
@@ -810,25 +918,82 @@ static uint32_t stage_of_node(const turning *t, const sf_node *node)
     return node->nresults ? t->stage[t->b->moves->made[node->result]] : 0;
 }
 
-static sf_status add_still(turning *t, uint32_t stage)
+/* A still node of the top block; views are made with who reads them. */
+static bool is_still(const turning *t, const sf_step_item *item)
+{
+    if (item->is_move)
+        return false;
+    const sf_node *node = t->step->nodes[item->index];
+    return !sf_is_view_op(node) && !sf_is_transparent(node) && !node_turns(t, node);
+}
+
+static sf_status add_still(turning *t, const sf_node *node)
+{
+    uint32_t count;
+    const uint32_t *reads = reads_of(t, node->id, &count);
+    if (t->is_added[node->id])
+        return SF_OK;
+    t->is_added[node->id] = true;
+    for (uint32_t r = 0; r < count; r++)
+        SF_TRY(reach_top(t, reads[r]));
+    SF_TRY(local_add_node(t->b, node));
+    return settle_same(t, node);
+}
+
+/* What the loop at hand reads of the still nodes comes before it, wherever it stands in the step. */
+static sf_status add_before_loop(turning *t)
+{
+    const sf_moves *m = t->b->moves;
+    bool *wanted = SF_ARRAY(&t->arena, m->nversions, bool);
+    bool *before = SF_ARRAY(&t->arena, m->nsteps, bool);
+    for (size_t i = m->nsteps; i-- > 0;) {
+        uint32_t index = m->steps[i].index, count;
+        bool needs = t->runs[i];
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            needs = needs || (wanted[move->to] && !lands(t, move));
+            wanted[move->from] = wanted[move->from] || needs;
+            continue;
+        }
+        const sf_node *node = t->step->nodes[index];
+        const uint32_t *reads = reads_of(t, index, &count);
+        for (uint32_t r = 0; r < node->nresults && !node_turns(t, node); r++)
+            needs = needs || wanted[m->made[node->result + r]];
+        before[i] = needs && is_still(t, &m->steps[i]);
+        for (uint32_t r = 0; r < count && needs; r++)
+            wanted[reads[r]] = true;
+    }
+    for (size_t i = 0; i < m->nsteps; i++)
+        if (before[i])
+            SF_TRY(add_still(t, t->step->nodes[m->steps[i].index]));
+    return SF_OK;
+}
+
+/* All loops before the stage that are not there yet. */
+static sf_status add_loops(turning *t, uint32_t stage)
+{
+    for (; t->nadded < stage; t->nadded++) {
+        find_runs(t, t->nadded);
+        SF_TRY(add_before_loop(t));
+        SF_TRY(add_loop(t));
+    }
+    return SF_OK;
+}
+
+/* Still nodes in the order of the step, so that what is computed again stands late; a loop before the first that needs what
+ * it leaves. */
+static sf_status add_all(turning *t)
 {
     const sf_moves *m = t->b->moves;
     enter_top(t);
     for (size_t i = 0; i < m->nsteps; i++) {
-        const sf_node *node = t->step->nodes[m->steps[i].is_move ? 0 : m->steps[i].index];
-        if (m->steps[i].is_move)
+        if (!is_still(t, &m->steps[i]))
             continue;
-        if (sf_is_transparent(node) && node_turns(t, node)) {
-            if (stage == t->nloops)
-                add_barrier(t, node, false);
-            continue;
-        }
-        if (node_turns(t, node) || stage_of_node(t, node) != stage)
-            continue;
-        SF_TRY(local_add_node(t->b, node));
-        SF_TRY(settle_same(t, node));
+        const sf_node *node = t->step->nodes[m->steps[i].index];
+        SF_TRY(add_loops(t, stage_of_node(t, node)));
+        SF_TRY(add_still(t, node));
     }
-    return SF_OK;
+    return add_loops(t, t->nloops);
 }
 
 static void note_gradients(turning *t)
@@ -852,17 +1017,16 @@ static sf_status build_turned(turning *t)
     t->top = b->graph->top;
     t->top_versions = b->versions;
     t->runs = SF_ARRAY(&t->arena, m->nsteps, bool);
+    t->is_added = SF_ARRAY(&t->arena, t->step->nnodes, bool);
     t->landing_of = SF_ARRAY(&t->arena, m->nversions, size_t);
     t->landed = SF_ARRAY(&t->arena, m->nmoves, sf_value);
     for (size_t i = 0; i < m->nmoves; i++)
         t->landed[i] = SF_NONE;
     find_final_stages(t);
     local_add_arguments(b);
-    for (uint32_t stage = 0; stage <= t->nloops; stage++) {
-        SF_TRY(add_still(t, stage));
-        if (stage < t->nloops)
-            SF_TRY(add_loop(t, stage));
-    }
+    SF_TRY(add_all(t));
+    for (uint32_t i = 0; i < t->step->top->nresults; i++)
+        SF_TRY(reach_top(t, m->results[i]));
     local_add_results(b);
     note_gradients(t);
     return SF_OK;
@@ -898,16 +1062,30 @@ static sf_status carry_plan(turning *t, sf_turned *out)
     return SF_OK;
 }
 
-sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, sf_pool *pool, sf_diag *diag,
-                       sf_turned *out)
+static sf_status open_time(turning *t, uint64_t hash)
 {
-    sf_mesh mesh = {1, {{"time", plan->micro_batches}}};
-    sf_local *local = sf_alloc(sizeof *local);
+    const char *const *axes = t->recipe ? sf_recipe_axes(t->recipe) : NULL;
+    sf_mesh mesh = {1, {{"time", t->turns}}};
+    if (!t->recipe) {
+        t->time = sf_plan_of(t->step, &mesh, hash);
+        return SF_OK;
+    }
+    if (!axes || !axes[0] || axes[1])
+        return sf_fail(t->b->diag, SF_EUSAGE, SF_NOWHERE,
+                       "co-shard: \"%s\" is no recipe of one axis, such as megatron", t->recipe);
+    mesh.axes[0].name = axes[0];
+    return sf_recipe_plan(t->step, t->recipe, t->turns, &mesh, t->b->diag, &t->time);
+}
+
+sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const char *recipe, int turns,
+                       sf_pool *pool, sf_diag *diag, sf_turned *out)
+{
     local_builder b = {.diag = diag};
-    turning t = {.b = &b, .step = graph, .space = plan, .turns = plan->micro_batches};
-    t.time = sf_plan_of(graph, &mesh, plan->graph);
-    t.uses = sf_uses_of(graph, &t.arena);
+    turning t = {.b = &b, .step = graph, .space = plan, .recipe = recipe, .turns = turns};
     *out = (sf_turned){0};
+    SF_TRY(open_time(&t, plan->graph));
+    sf_local *local = sf_alloc(sizeof *local);
+    t.uses = sf_uses_of(graph, &t.arena);
     local_open(&b, local, graph, t.time, 0, pool, 0);
     sf_status status = build_turned(&t);
     if (status == SF_OK) {

@@ -14,6 +14,10 @@
  * Turn t has the indices t, t + n, t + 2n ... of the batch: so ranks that have parts of the batch have equal parts of
  * each turn.
  *
+ * OTHER FACTORS. What a recipe such as megatron splits over ranks, heads and features, can be split in turns as well: then
+ * there is a loop for each pair of products, and one in the backward pass, which computes again what its turn needs of the
+ * forward pass. Only one turn's part of the scores stands in memory at a time.
+ *
  * Where the step needs a sum over the batch before it can go on, and that follows from the batch alone (the number of
  * tokens that count), it is computed before the loop. Where it follows from parameters too (the loads of experts), a
  * loop before the loop finds it. Steps that would need more of them, or all of the batch at once, are refused: they are
@@ -32,10 +36,10 @@ typedef struct sf_turned {
         value_of; /* by value of `graph`: that of the step which it is, or is part of, or SF_NONE. In the plan's arena */
 } sf_turned;
 
-/* In plan->micro_batches turns. The graph's pool is `pool`. SF_EWRONG where the step cannot be cut so, with the op that
- * says so. */
-sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, sf_pool *pool, sf_diag *diag,
-                       sf_turned *out);
+/* In so many turns of the batch; or, by a recipe, of what that splits over ranks otherwise: heads and features. The
+ * graph's pool is `pool`. SF_EWRONG where the step cannot be cut so, with the op that says so. */
+sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const char *recipe, int turns,
+                       sf_pool *pool, sf_diag *diag, sf_turned *out);
 void sf_turned_free(sf_turned *turned);
 
 #endif

@@ -204,7 +204,7 @@ static sf_plan *carry_plan(const twinning *t)
     for (sf_value v = 0; v < t->from->nvalues; v++)
         if (t->map[v] != SF_NONE)
             out->pinned[t->map[v]] = plan->pinned[v];
-    out->micro_batches = plan->micro_batches;
+    sf_plan_copy_turns(plan, out);
     return out;
 }
 

@@ -15,7 +15,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
     sf_plan *plan = sf_alloc(sizeof *plan);
     const sf_block *top = graph->top;
     plan->graph = hash;
-    plan->recipe = plan->recompute = "";
+    plan->recipe = plan->recompute = plan->co_shard = "";
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
@@ -54,12 +54,19 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
         copy_layouts(copy->nodes[node->id], plan->nodes[node->id],
                      node->noperands + node->nresults);
     }
-    copy->micro_batches = plan->micro_batches;
+    sf_plan_copy_turns(plan, copy);
     if (plan->again) {
         copy->recompute = sf_arena_string(&copy->arena, plan->recompute, strlen(plan->recompute));
         copy->again = sf_arena_copy(&copy->arena, plan->again, graph->nnodes * sizeof *copy->again);
     }
     return copy;
+}
+
+void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
+{
+    to->micro_batches = from->micro_batches;
+    to->co_shards = from->co_shards;
+    to->co_shard = sf_arena_string(&to->arena, from->co_shard, strlen(from->co_shard));
 }
 
 void sf_plan_free(sf_plan *plan)

@@ -71,6 +71,8 @@ struct sf_plan {
     const char *recompute;    /* how `again` was chosen (plan/recompute.h), or "" */
     bool *again;              /* by node: it is computed again for later phases; NULL: none is */
     int micro_batches;        /* turns that the batch is cut into; 0 or 1: none */
+    const char *co_shard;     /* the recipe by which the rest is cut in turns, or "", */
+    int co_shards;            /* and into how many */
     sf_prediction *predicted; /* or NULL: no search made it */
 };
 
@@ -82,6 +84,9 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
 
 /* The same layouts, and the same in time; pins, recipe and prediction stay behind. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
+
+/* In how many turns the one is, the other is as well. */
+void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
 
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */
 sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag);

@@ -153,6 +153,13 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
     }
     if (plan->micro_batches > 1)
         sf_json_add_int(&writer, "micro_batches", plan->micro_batches);
+    if (plan->co_shards > 1) {
+        sf_json_key(&writer, "co_shard");
+        sf_json_begin_object(&writer);
+        sf_json_add_string(&writer, "by", plan->co_shard);
+        sf_json_add_int(&writer, "turns", plan->co_shards);
+        sf_json_end_object(&writer);
+    }
     if (plan->again)
         put_recompute(&writer, plan, graph);
     put_plan_arguments(&writer, plan, graph);
@@ -222,9 +229,10 @@ static sf_status read_head(reader *r, const sf_json *root)
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {
-        "format", "version", "step",      "order", "source",    "reading",   "recipe",
-        "mesh",   "pins",    "arguments", "nodes", "predicted", "recompute", "micro_batches"};
+    static const char *const known[] = {"format",    "version",       "step",    "order",
+                                        "source",    "reading",       "recipe",  "mesh",
+                                        "pins",      "arguments",     "nodes",   "predicted",
+                                        "recompute", "micro_batches", "co_shard"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -367,6 +375,21 @@ static sf_status read_run_of_nodes(reader *r, const sf_json *run)
     return SF_OK;
 }
 
+static sf_status read_co_shard(reader *r, const sf_json *root)
+{
+    const sf_json *value = sf_json_get(root, "co_shard");
+    int64_t count;
+    sf_str by;
+    if (!value)
+        return SF_OK;
+    if (!sf_json_string(sf_json_get(value, "by"), &by) ||
+        !sf_json_int(sf_json_get(value, "turns"), &count) || count < 1 || count > INT32_MAX)
+        return SF_JSON_FAIL(r, value, "expected {\"by\": RECIPE, \"turns\": NUMBER}");
+    r->plan->co_shard = sf_arena_string(&r->plan->arena, by.at, by.length);
+    r->plan->co_shards = (int)count;
+    return SF_OK;
+}
+
 static sf_status read_micro_batches(reader *r, const sf_json *root)
 {
     const sf_json *value = sf_json_get(root, "micro_batches");
@@ -456,6 +479,7 @@ static sf_status read_plan(reader *r)
         SF_TRY(read_node(r, sf_json_item(nodes, i)));
     SF_TRY(read_recompute(r, root));
     SF_TRY(read_micro_batches(r, root));
+    SF_TRY(read_co_shard(r, root));
     sf_names step_names = sf_names_of(r->graph, &r->arena);
     sf_plan_mark_pins(r->plan, &step_names);
     check_pins(r, root);

@@ -307,7 +307,8 @@ static const struct row *find_row(sf_str name)
 
 const char *const *sf_recipe_axes(const char *name)
 {
-    return find_row(sf_str_of(name))->axes;
+    const struct row *row = find_row(sf_str_of(name));
+    return row ? row->axes : NULL;
 }
 
 /* Recipes that are done together, the first the strongest: "2d+zero1". */

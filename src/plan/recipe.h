@@ -27,7 +27,7 @@ typedef struct sf_recipe {
 /* By number; NULL past the last. */
 const sf_recipe *sf_recipe_nth(int index);
 
-/* The axes of a recipe of that name, which is a single one, then NULL. */
+/* The axes of a recipe of that name, then NULL; NULL where there is no such single recipe. */
 const char *const *sf_recipe_axes(const char *name);
 
 /* A new plan with the mesh and the pins of the recipe, not yet completed. `mesh` NULL: one of `ranks`

@@ -26,6 +26,7 @@ typedef struct choosing {
     bool *is_free;   /* by node: it depends on constants alone */
     uint32_t *layer; /* by node: the part of the forward pass that it is in, or NO_LAYER */
     uint32_t nlayers;
+    uint32_t group; /* layers that are taken together */
 } choosing;
 
 static void find_free(choosing *c)
@@ -244,12 +245,39 @@ static void mark_layers(choosing *c)
     }
 }
 
+/* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */
+static void find_between(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        uint32_t last = NO_LAYER;
+        if (c->layer[node->id] != NO_LAYER || !flows_forward(c, node))
+            continue;
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
+            if (maker && c->layer[maker->id] > last)
+                last = c->layer[maker->id];
+        }
+        if (last < c->nlayers) /* behind the last layer is the loss */
+            c->layer[node->id] = last;
+    }
+}
+
+/* Layers, `group` of them taken together. */
 static void find_layers(choosing *c)
 {
+    const sf_block *top = c->graph->top;
     find_named_layers(c);
     if (c->nlayers < 2) {
         c->nlayers = 0;
         find_narrow_layers(c);
+    }
+    find_between(c);
+    for (uint32_t i = 0; i < top->nnodes && c->group > 1; i++) {
+        uint32_t *layer = &c->layer[top->nodes[i]];
+        if (*layer != NO_LAYER)
+            *layer = (*layer - 1) / c->group + 1;
     }
 }
 
@@ -269,7 +297,7 @@ static int64_t count_terms(const choosing *c, const sf_node *node)
     const sf_type *left = sf_type_of(c->graph, node->operands[0]);
     const sf_attr *dims = node->attrs[SF_DOT_LHS_CONTRACTING];
     int64_t terms = 1;
-    for (int i = 0; i < dims->count; i++)
+    for (int i = 0; dims && i < dims->count; i++)
         terms *= left->dims[dims->ints[i]];
     return terms;
 }
@@ -358,24 +386,53 @@ static sf_status mark_by_scopes(choosing *c, const char *how)
     return SF_OK;
 }
 
+/* Whether the text is the word, or the word with a number of layers behind it. */
+static bool is_word(const char *text, const char *word, uint32_t *group)
+{
+    size_t length = strlen(word);
+    char *end;
+    if (strncmp(text, word, length) != 0)
+        return false;
+    *group = 1;
+    if (text[length] == '\0')
+        return true;
+    unsigned long number = text[length] == ':' ? strtoul(text + length + 1, &end, 10) : 0;
+    *group = number > 0 && number < UINT32_MAX && *end == '\0' ? (uint32_t)number : 0;
+    return *group > 0;
+}
+
+static void open_choosing(choosing *c)
+{
+    c->uses = sf_uses_of(c->graph, &c->arena);
+    c->layer = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
+    find_free(c);
+}
+
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
 {
-    choosing c = {.graph = graph, .plan = plan, .diag = diag};
+    choosing c = {.graph = graph, .plan = plan, .diag = diag, .group = 1};
     plan->again = NULL;
     plan->recompute = "";
     if (!how || strcmp(how, "none") == 0)
         return SF_OK;
     plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
     plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
-    c.uses = sf_uses_of(graph, &c.arena);
-    c.layer = SF_ARRAY(&c.arena, graph->nnodes, uint32_t);
-    find_free(&c);
-    sf_status status = strcmp(how, "layer") == 0   ? mark_by_layer(&c)
-                       : strcmp(how, "cheap") == 0 ? mark_cheap(&c)
-                       : strcmp(how, "full") == 0  ? mark_fully(&c)
-                                                   : mark_by_scopes(&c, how);
+    open_choosing(&c);
+    sf_status status = is_word(how, "layer", &c.group)  ? mark_by_layer(&c)
+                       : is_word(how, "full", &c.group) ? mark_fully(&c)
+                       : strcmp(how, "cheap") == 0      ? mark_cheap(&c)
+                                                        : mark_by_scopes(&c, how);
     sf_arena_free(&c.arena);
     return status;
+}
+
+uint32_t sf_count_layers(const sf_graph *graph)
+{
+    choosing c = {.graph = graph, .group = 1};
+    open_choosing(&c);
+    find_layers(&c);
+    sf_arena_free(&c.arena);
+    return c.nlayers;
 }
 
 uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan)

@@ -5,7 +5,8 @@
  *                text has no names, what lies between the places where the forward pass is narrowest
  *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
  *                what looks things up. Attention scores are cheap, and chains of element-wise ops
- *     full       layer and cheap: the most that can be had
+ *     full       within layers as by layer, elsewhere as by cheap
+ *     layer:N    as layer, full:N as full, but of N layers together: less is kept, and more at once computed again
  *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them
  *
  * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces.
@@ -17,6 +18,9 @@
 
 /* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
+/* Layers that it sees in a step: what N of "full:N" may usefully be up to. */
+uint32_t sf_count_layers(const sf_graph *graph);
 
 /* How many nodes are computed again. */
 uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan);

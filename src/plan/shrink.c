@@ -421,7 +421,7 @@ static sf_plan *build_plan(const shrinker *s)
             plan->nodes[s->nodes[node->id]][t] =
                 new_layout(s, shrunk_tensor(node, t), &from->nodes[node->id][t]);
     }
-    plan->micro_batches = from->micro_batches;
+    sf_plan_copy_turns(from, plan);
     if (from->again) {
         plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
         plan->again = SF_ARRAY(&plan->arena, s->to->nnodes, bool);

@@ -115,28 +115,6 @@ typedef struct again {
     int nleaves;
 } again;
 
-static bool is_function(sf_vop op)
-{
-    switch ((int)op) {
-    case SF_VEXP:
-    case SF_VEXPM1:
-    case SF_VLOG:
-    case SF_VLOG1P:
-    case SF_VLOGISTIC:
-    case SF_VTANH:
-    case SF_VSIN:
-    case SF_VCOS:
-    case SF_VTAN:
-    case SF_VERF:
-    case SF_VCBRT:
-    case SF_VPOW:
-    case SF_VATAN2:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool add_leaf(again *a, sf_value value)
 {
     uint32_t time = time_of(a->l, value);
@@ -169,7 +147,7 @@ static bool can_compute(again *a, sf_value value)
         !has_squeezed_shape(sf_type_of(l->graph, base), a->rank, a->dims))
         return false;
     a->made[a->ops++] = base;
-    a->functions += is_function(op);
+    a->functions += sf_vop_is_function(op);
     for (uint32_t i = 0; i < node->noperands; i++)
         if (!can_compute(a, node->operands[i]))
             return false;

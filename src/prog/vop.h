@@ -7,6 +7,8 @@
 #ifndef SF_PROG_VOP_H
 #define SF_PROG_VOP_H
 
+#include <stdbool.h>
+
 #include "ir/dtype.h"
 
 typedef enum sf_vclass { SF_VF32, SF_VF64, SF_VI32, SF_VI64, SF_VCLASS_COUNT } sf_vclass;
@@ -36,6 +38,10 @@ typedef enum sf_vop {
 } sf_vop;
 
 const char *sf_vop_name(sf_vop op);
+
+/* A function of the mathematical library; and how many additions an op takes about as long as. */
+bool sf_vop_is_function(sf_vop op);
+double sf_vop_weight(sf_vop op);
 
 /* How a row, or a column, becomes one element. */
 typedef enum sf_vfold {

@@ -7,6 +7,7 @@
 #include "local/rank.h"
 #include "plan/repeated.h"
 #include "report/explain.h"
+#include "report/in_time.h"
 #include "report/memory.h"
 
 /* What is no more than this share faster is not called faster. */
@@ -39,6 +40,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
                       sf_explain_made_for(e));
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
+    sf_in_time_text(plan, e->graph, 8, out);
     if (strstr(mesh.text, SF_IDLE_AXIS))
         sf_buf_puts(out,
                     "  idle     ranks along it do the same: more of them at work on one step would "
@@ -242,6 +244,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
         sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
+    sf_in_time_json(e->plan, e->graph, &json);
     sf_json_add_double(&json, "seconds", e->price.seconds);
     sf_json_add_double(&json, "compute", e->price.compute);
     sf_json_add_double(&json, "repeated", sf_find_repeated(e->graph, e->plan).share);

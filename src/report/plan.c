@@ -10,8 +10,8 @@
 #include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/recompute.h"
 #include "plan/repeated.h"
+#include "report/in_time.h"
 #include "report/table.h"
 
 enum { MOST_KINDS = 128 };
@@ -122,11 +122,7 @@ static void put_plan_text(const sf_local *local, const sf_plan *plan, const plan
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
-    if (plan->micro_batches > 1)
-        sf_buf_printf(out, "  turns   %d micro-batches\n", plan->micro_batches);
-    if (plan->again)
-        sf_buf_printf(out, "  again   %u ops of the forward pass, by %s\n",
-                      sf_count_again(local->step, plan), plan->recompute);
+    sf_in_time_text(plan, local->step, 7, out);
     sf_repeated repeated = sf_find_repeated(local->step, plan);
     sf_buf_printf(out, "  repeats %.1f %% of its compute\n", 100 * repeated.share);
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
@@ -184,14 +180,7 @@ static void put_plan_json(const sf_local *local, const sf_plan *plan, const plan
     sf_json_begin_object(&json);
     sf_json_add_int(&json, "ranks", sf_mesh_size(&plan->mesh));
     sf_json_add_string(&json, "recipe", plan->recipe);
-    sf_json_add_int(&json, "micro_batches", plan->micro_batches > 1 ? plan->micro_batches : 1);
-    if (plan->again) {
-        sf_json_key(&json, "recompute");
-        sf_json_begin_object(&json);
-        sf_json_add_string(&json, "by", plan->recompute);
-        sf_json_add_int(&json, "nodes", sf_count_again(local->step, plan));
-        sf_json_end_object(&json);
-    }
+    sf_in_time_json(plan, local->step, &json);
     sf_json_add_double(&json, "repeated", sf_find_repeated(local->step, plan).share);
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&plan->mesh, &json);

@@ -152,7 +152,8 @@ void sf_advise(const sf_misfit *misfit, sf_arena *arena, sf_advice *out)
     if (sf_find_relief(misfit->graph, misfit->smallest->at.plan, misfit->options->target, NULL,
                        &relief) == SF_OK) {
         find_batch_dim(&a, &relief);
-        find_again(&a, &relief);
+        if (misfit->options->recompute) /* else it was tried */
+            find_again(&a, &relief);
     }
 }
 

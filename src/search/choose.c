@@ -223,6 +223,16 @@ static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidat
 
 /* Nothing fits ----------------------------------------------------------------------------------- */
 
+/* What was tried beside layouts. */
+static const char *say_tried(const sf_search_options *options)
+{
+    bool again = !options->recompute, turns = options->micro_batches == 0;
+    return again && turns ? ", not with all computed again that can be, nor with the batch in turns"
+           : again        ? ", not with all computed again that can be"
+           : turns        ? ", not with the batch in turns"
+                          : "";
+}
+
 static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
 {
     const sf_candidate *smallest = find_smallest(found);
@@ -231,13 +241,13 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
     sf_arena arena = {0};
     sf_advice advice;
     sf_buf text = {0};
-    sf_fail(k->diag, SF_EWRONG, peak->loc,
-            "no plan was found that fits in %s: a rank of the smallest that was found takes %s, by "
-            "%s on "
-            "%s, with its peak at %s in %s",
-            sf_text_bytes((double)k->options->memory).at,
-            sf_text_bytes((double)smallest->lowered.memory).at, smallest->name, smallest->mesh,
-            peak->op, *peak->scope ? peak->scope : "no scope");
+    sf_fail(
+        k->diag, SF_EWRONG, peak->loc,
+        "no plan was found that fits in %s%s: a rank of the smallest that was found takes %s, by "
+        "%s on %s, with its peak at %s in %s",
+        sf_text_bytes((double)k->options->memory).at, say_tried(k->options),
+        sf_text_bytes((double)smallest->lowered.memory).at, smallest->name, smallest->mesh,
+        peak->op, *peak->scope ? peak->scope : "no scope");
     sf_advise(&misfit, &arena, &advice);
     sf_advice_text(&misfit, &advice, &text);
     if (k->misfit)
@@ -332,6 +342,7 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
     k->micro_batches = options->micro_batches;
     *held = *options;
     held->spares = true;
+    held->level = 2; /* what more axes gain is less than what estimates do not know of time */
     return search_in_space(k, held, true);
 }
 
@@ -344,6 +355,7 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     k.misfit_seconds = HUGE_VAL;
     k.recompute = options->recompute ? options->recompute : "none";
     k.micro_batches = options->micro_batches ? options->micro_batches : 1;
+    held.impatient = may;
     held.spares = options->recompute && strcmp(options->recompute, "none") != 0;
     sf_status status = search_in_space(&k, &held, !may);
     if (status == SF_OK && may)

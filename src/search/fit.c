@@ -1,5 +1,7 @@
 #include "search/fit.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +9,11 @@
 #include "op/flops.h"
 #include "plan/recompute.h"
 
-/* How finely it is looked for how much must be computed again; turns are no more than so many. */
-enum { PARTS = 64, MOST_TURNS = 64 };
+/* It is looked for how much must be computed again down to such a part of it; turns are no more than so many. */
+enum { FINEST = 512, MOST_TURNS = 64 };
+
+/* Small steps are soon lowered: so often, to improve on what is found. */
+enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 
 typedef struct ranked_node {
     uint32_t node;
@@ -24,11 +29,13 @@ typedef struct fitting {
     sf_arena arena;
     ranked_node *ranked; /* what can be computed again, what gains most for its time first */
     size_t count;
-    size_t until[PARTS + 1]; /* by part: so many of them */
+    uint32_t nlayers; /* of the step */
+    sf_price tried;   /* the last */
     /* The best so far. */
     bool has_best, fits;
     sf_price price;
-    int part, turns;
+    bool *again; /* or NULL */
+    int turns;
 } fitting;
 
 static int by_ratio(const void *a, const void *b)
@@ -52,34 +59,25 @@ static ranked_node rank_node(const fitting *f, const sf_node *node)
     return (ranked_node){node->id, made > 0 ? seconds / made : 0, made};
 }
 
-/* Ranks what the plan marks, and cuts that into parts of equal bytes. */
+/* Ranks what the plan marks. */
 static void rank_marked(fitting *f)
 {
     const sf_block *top = f->graph->top;
-    double all = 0, sum = 0;
+    f->count = 0;
     f->ranked = SF_ARRAY(&f->arena, top->nnodes, ranked_node);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(f->graph, i);
-        if (!f->plan->again[node->id])
-            continue;
-        f->ranked[f->count] = rank_node(f, node);
-        all += f->ranked[f->count++].bytes;
+        if (f->plan->again[node->id])
+            f->ranked[f->count++] = rank_node(f, node);
     }
     if (f->count > 0)
         qsort(f->ranked, f->count, sizeof *f->ranked, by_ratio);
-    for (size_t i = 0, part = 0; i < f->count; i++) {
-        sum += f->ranked[i].bytes;
-        while (part < PARTS && sum * PARTS >= (double)part * all)
-            f->until[part++] = i;
-    }
-    f->until[0] = 0;
-    f->until[PARTS] = f->count;
 }
 
-static void mark_part(fitting *f, int part)
+static void mark_first(fitting *f, size_t count)
 {
     memset(f->plan->again, 0, f->graph->nnodes * sizeof *f->plan->again);
-    for (size_t i = 0; i < f->until[part]; i++)
+    for (size_t i = 0; i < count; i++)
         f->plan->again[f->ranked[i].node] = true;
 }
 
@@ -90,42 +88,75 @@ static bool is_better_fit(const fitting *f, bool fits, const sf_price *price)
     return fits ? price->seconds < f->price.seconds : price->memory < f->price.memory;
 }
 
-/* Prices the plan with so many parts of what can be computed again, in so many turns. */
-static sf_status try_time(fitting *f, int part, int turns, bool *fits)
+/* Prices the plan with what is marked computed again, in so many turns. */
+static sf_status try_marked(fitting *f, bool *again, int turns, bool *fits)
 {
     sf_price price;
-    bool *again = f->plan->again;
-    f->plan->micro_batches = turns;
-    if (part > 0 && again)
-        mark_part(f, part);
-    else
-        f->plan->again = NULL;
-    sf_status status = sf_price_plan(f->graph, f->plan, f->options->target, f->costs, NULL, NULL,
-                                     turns > 1 ? NULL : f->diag, &price);
-    f->plan->again = again;
+    sf_plan *plan = f->plan;
+    bool *marked = plan->again;
     *fits = false;
-    if (status != SF_OK)
-        return status;
+    plan->again = again;
+    plan->micro_batches = turns;
+    sf_status status = sf_price_plan(f->graph, plan, f->options->target, f->costs, NULL, NULL,
+                                     turns > 1 ? NULL : f->diag, &price);
+    plan->again = marked;
+    SF_TRY(status);
+    f->tried = price;
     *fits = sf_rank_fits(price.memory, f->options->memory);
     if (is_better_fit(f, *fits, &price)) {
         f->has_best = true;
         f->fits = *fits;
         f->price = price;
-        f->part = part;
         f->turns = turns;
+        f->again = again ? sf_arena_copy(&f->arena, again, f->graph->nnodes * sizeof *again) : NULL;
+    }
+    return SF_OK;
+}
+
+/* The same with the first of what can be computed again. */
+static sf_status try_first(fitting *f, size_t count, int turns, bool *fits)
+{
+    if (count > 0)
+        mark_first(f, count);
+    return try_marked(f, count > 0 ? f->plan->again : NULL, turns, fits);
+}
+
+/* Marks what can be computed again, where the user leaves that open with so many layers together. */
+static sf_status mark_group(fitting *f, uint32_t group)
+{
+    const char *said = f->options->recompute;
+    char how[32];
+    snprintf(how, sizeof how, "full:%" PRIu32, group);
+    SF_TRY(sf_plan_recompute(f->graph, f->plan, said ? said : how, f->diag));
+    if (f->plan->again)
+        rank_marked(f);
+    return SF_OK;
+}
+
+/* All of each layer, and where that is not enough, more layers together, as long as that helps. */
+static sf_status find_group(fitting *f, int turns, bool *fits)
+{
+    int64_t before = INT64_MAX;
+    *fits = false;
+    for (uint32_t group = 1; !*fits && group <= f->nlayers / 2 + 1; group *= 2) {
+        SF_TRY(mark_group(f, group));
+        SF_TRY(try_first(f, f->count, turns, fits));
+        if (f->tried.memory >= before)
+            break;
+        before = f->tried.memory;
     }
     return SF_OK;
 }
 
 /* As little computed again as fits with so many turns: *fits. */
-static sf_status find_part(fitting *f, int turns, bool *fits)
+static sf_status find_least(fitting *f, int turns, bool *fits)
 {
-    bool enough;
-    int low = 0, high = PARTS;
-    SF_TRY(try_time(f, PARTS, turns, fits));
-    while (*fits && high - low > 1) {
-        int middle = (low + high) / 2;
-        SF_TRY(try_time(f, middle, turns, &enough));
+    SF_TRY(find_group(f, turns, fits));
+    size_t low = 0, high = f->count;
+    while (*fits && high - low > f->count / FINEST + 1) {
+        size_t middle = (low + high) / 2;
+        bool enough;
+        SF_TRY(try_first(f, middle, turns, &enough));
         if (enough)
             high = middle;
         else
@@ -134,14 +165,45 @@ static sf_status find_part(fitting *f, int turns, bool *fits)
     return SF_OK;
 }
 
-/* More turns until it fits: first by themselves, then with all that can be computed again. A step that cannot be cut is
- * left as it is. */
+/* Keeps after all what need not be computed again for it to fit: what takes the most time first, many nodes at once, then
+ * fewer, as long as there are tries. */
+static sf_status keep_more(fitting *f)
+{
+    int tries = f->graph->nnodes <= SMALL_STEP ? MANY_TRIES : 0;
+    uint32_t *marked = SF_ARRAY(&f->arena, f->count, uint32_t), count = 0;
+    bool fits;
+    if (!f->fits || !f->again || f->options->recompute)
+        return SF_OK;
+    for (size_t i = f->count; i-- > 0;)
+        if (f->again[f->ranked[i].node])
+            marked[count++] = f->ranked[i].node;
+    for (uint32_t chunk = count / 2; chunk > 0 && tries > 0; chunk /= 2)
+        for (uint32_t first = 0; first < count && tries > 0; first += chunk) {
+            bool *again = sf_arena_copy(&f->arena, f->again, f->graph->nnodes * sizeof *again);
+            bool any = false;
+            for (uint32_t i = first; i < first + chunk && i < count; i++) {
+                any = any || again[marked[i]];
+                again[marked[i]] = false;
+            }
+            tries -= any;
+            if (any)
+                SF_TRY(try_marked(f, again, f->turns, &fits));
+        }
+    return SF_OK;
+}
+
+/* More turns until it fits, as long as they help: by themselves, or with what can be computed again. A step that cannot be
+ * cut is left as it is. */
 static void find_turns(fitting *f, bool again)
 {
     bool fits = false;
-    for (int turns = 2; turns <= MOST_TURNS && !fits; turns *= 2)
-        if ((again ? find_part(f, turns, &fits) : try_time(f, 0, turns, &fits)) != SF_OK)
+    int64_t before = INT64_MAX;
+    for (int turns = 2; turns <= MOST_TURNS && !fits; turns *= 2) {
+        if ((again ? find_least(f, turns, &fits) : try_first(f, 0, turns, &fits)) != SF_OK ||
+            f->tried.memory >= before)
             return;
+        before = f->tried.memory;
+    }
 }
 
 /* What the user leaves open is tried, from what costs least on. */
@@ -150,11 +212,11 @@ static sf_status find_fit(fitting *f)
     const sf_search_options *o = f->options;
     bool is_free = !o->recompute, fits;
     int turns = o->micro_batches > 1 ? o->micro_batches : 1;
-    SF_TRY(try_time(f, is_free ? 0 : PARTS, turns, &fits));
+    SF_TRY(try_first(f, is_free ? 0 : f->count, turns, &fits));
     if (fits || (!is_free && o->micro_batches))
         return SF_OK;
     if (is_free)
-        SF_TRY(find_part(f, turns, &fits));
+        SF_TRY(find_least(f, turns, &fits));
     if (o->micro_batches)
         return SF_OK;
     find_turns(f, !is_free);
@@ -167,17 +229,18 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                          const sf_costs *costs, sf_plan *plan, sf_diag *diag, sf_price *out)
 {
     fitting f = {.graph = graph, .options = options, .costs = costs, .plan = plan, .diag = diag};
-    SF_TRY(sf_plan_recompute(graph, plan, options->recompute ? options->recompute : "full", diag));
-    if (plan->again)
-        rank_marked(&f);
-    sf_status status = find_fit(&f);
+    f.nlayers = options->recompute ? 0 : sf_count_layers(graph);
+    sf_status status = mark_group(&f, 1);
+    if (status == SF_OK)
+        status = find_fit(&f);
+    if (status == SF_OK)
+        status = keep_more(&f);
     if (status == SF_OK) {
         *out = f.price;
         plan->micro_batches = f.turns;
-        if (f.part > 0 && plan->again)
-            mark_part(&f, f.part);
-        else
-            plan->again = NULL;
+        plan->again =
+            f.again ? sf_arena_copy(&plan->arena, f.again, graph->nnodes * sizeof *plan->again)
+                    : NULL;
         plan->recompute = !plan->again ? "" : options->recompute ? plan->recompute : "auto";
     }
     sf_arena_free(&f.arena);

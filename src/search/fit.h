@@ -2,8 +2,8 @@
  *
  * Either costs time: what is computed again runs twice, and turns have smaller products and send more often. So a plan
  * that fits stays as it is. Else the ways to make it fit are tried, each with its program: nodes computed again, those
- * first that take the least time for the bytes that they make, until it fits; turns, 2, 4 and so on; and both. The
- * fastest that fits is taken.
+ * first that take the least time for the bytes that they make, until it fits, within layers, then within 2 of them, 4 and
+ * so on; turns, 2, 4 and so on; and both. The fastest that fits is taken.
  */
 #ifndef SF_SEARCH_FIT_H
 #define SF_SEARCH_FIT_H

@@ -12,6 +12,9 @@
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
 enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 
+/* More than so many times the memory that there is: no search among layouts gets that down. */
+#define NO_ROOM 1.5
+
 /* For the solver, each time: about half a second, after which it has the best that it will find and goes
  * on to prove it. */
 #define SOLVER_WORK INT64_C(4000000)
@@ -285,6 +288,16 @@ static sf_status try_groups(search *s, int idle)
     return settle_guess(s);
 }
 
+/* Whether to look no further: recipes were found, and all of them take far more than there is. */
+static bool has_no_room(const search *s)
+{
+    bool any = !s->options->impatient || s->found->count == 0;
+    for (size_t i = 0; i < s->found->count; i++)
+        any = any ||
+              (double)s->found->candidates[i].at.price.memory <= NO_ROOM * (double)s->ground.memory;
+    return !any;
+}
+
 static sf_status try_cluster(search *s)
 {
     int idle = 1;
@@ -292,6 +305,8 @@ static sf_status try_cluster(search *s)
     if (meshes.all.count == 0)
         return search_fail_meshes(s);
     SF_TRY(price_recipes(s, &meshes.all));
+    if (has_no_room(s))
+        return SF_OK;
     if (s->nnames == 0 && !sf_ground_is_over(&s->ground))
         SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
     if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
@@ -311,7 +326,7 @@ static sf_status try_searched_mesh(search *s)
     SF_TRY(search_check_pins(s, &mesh, s->diag));
     SF_TRY(price_recipes(s, &only));
     SF_TRY(price_combined(s, &only));
-    if (s->options->recipes_only)
+    if (s->options->recipes_only || has_no_room(s))
         return SF_OK;
     SF_TRY(make_spaces(s, &only));
     begin_refining(s, MANY_ROUNDS);
@@ -381,7 +396,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                            .memory = options->memory,
                            .folded = true,
                            .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
-                           .limited_work = LIMITED_WORK,
+                           .limited_work = options->spares ? LIMITED_WORK / 8 : LIMITED_WORK,
                            .known = HUGE_VAL,
                            .gap = SOLVER_GAP,
                            .deadline = options->deadline > 0 ? options->deadline : HUGE_VAL,

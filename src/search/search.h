@@ -48,6 +48,8 @@ typedef struct sf_search_options {
      * batch, 0: as few. */
     const char *recompute;
     int micro_batches;
+    bool
+        impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares; /* estimates leave out what could be computed again: programs tell what must be */
     sf_threads *threads;
     sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */

@@ -50,7 +50,7 @@ static void add_loop_effort(const sf_inst *inst, const sf_loop *loop, sf_effort 
             out->flops += all;
             break;
         case SF_STEP_OP:
-            out->flops += step->is_row ? rows : all;
+            out->flops += (step->is_row ? rows : all) * sf_vop_weight(step->op);
             break;
         case SF_STEP_CONSTANT:
         case SF_STEP_ROUND:
@@ -100,8 +100,11 @@ sf_effort sf_inst_effort(const sf_inst *inst)
         add_product(inst, &effort);
     if (inst->kind == SF_INST_CALL)
         add_call(inst, &effort);
+    sf_effort loop = {0};
     if (inst->loop)
-        add_loop_effort(inst, inst->loop, &effort);
+        add_loop_effort(inst, inst->loop, &loop);
+    effort.bytes += loop.bytes;
+    *(effort.product ? &effort.vector : &effort.flops) += loop.flops;
     return effort;
 }
 

@@ -164,7 +164,8 @@ static double worst_prediction(bool *calm)
     *calm = true;
     for (int i = 0; i < SIZES; i++) {
         double n = (double)size_of_product(i), after = seconds_of_product(size_of_product(i));
-        sf_effort effort = {true, SF_MATH_F32, 2 * n * n * n, 1};
+        sf_effort effort = {
+            .product = true, .math = SF_MATH_F32, .flops = 2 * n * n * n, .bytes = 1};
         worst = fmax(worst, fabs(2 * sf_costs_op(costs, &effort) / (before[i] + after) - 1));
         *calm = *calm && fabs(after / before[i] - 1) < 0.15;
     }

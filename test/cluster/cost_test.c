@@ -278,7 +278,7 @@ static void check_work(const sf_costs *costs)
         for (int m = 0; m < SF_MATH_COUNT; m++) {
             double before = 0;
             for (double amount = 0; amount < 1e16; amount = 3 * amount + 1) {
-                sf_effort work = {product == 1, (sf_math)m, amount, amount / 100};
+                sf_effort work = {product == 1, (sf_math)m, amount, amount / 100, 0};
                 double seconds = sf_costs_op(costs, &work);
                 assert_true(isfinite(seconds) && seconds > 0 && seconds >= before);
                 before = seconds;
@@ -346,15 +346,17 @@ static void test_work(void **state)
     sf_device_kind *kind = &cluster->kinds[0];
     sf_arena arena = {0};
     sf_costs *costs = lay(cluster, &arena, 0, NULL);
-    sf_effort nothing = {0}, product = {true, SF_MATH_F16, 1e12, 1};
+    sf_effort nothing = {0}, product = {true, SF_MATH_F16, 1e12, 1, 0};
     assert_close(sf_costs_op(costs, &nothing), kind->launch);
     assert_close(sf_costs_op(costs, &product), kind->ramp + 1e12 / (0.8 * 125e12));
-    sf_effort copy = {false, SF_MATH_F32, 1, 9e9};
+    sf_effort copy = {false, SF_MATH_F32, 1, 9e9, 0};
     assert_close(sf_costs_op(costs, &copy), 9e9 / (0.88 * 900e9));
-    sf_effort loop = {false, SF_MATH_F32, 15.7e12, 1};
+    sf_effort loop = {false, SF_MATH_F32, 15.7e12, 1, 0};
+    sf_effort both = {true, SF_MATH_F16, 1e12, 1, 15.7e12}; /* what follows comes on top */
     assert_close(sf_costs_op(costs, &loop), 1);
+    assert_close(sf_costs_op(costs, &both), 1 + sf_costs_op(costs, &product));
     /* Half of the share at f0. */
-    sf_effort half = {true, SF_MATH_F32, kind->ramp * 0.8 * 15.7e12, 1};
+    sf_effort half = {true, SF_MATH_F32, kind->ramp * 0.8 * 15.7e12, 1, 0};
     assert_close(half.flops / sf_costs_op(costs, &half), 0.4 * 15.7e12);
     /* V100 has units for f16 only. */
     assert_int_equal(sf_math_done(kind, SF_MATH_F8), SF_MATH_F16);
@@ -400,14 +402,14 @@ static void test_real_device(void **state)
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
         for (int p = 0; p < 6; p++) {
             double n = measured[i].products[p].n;
-            sf_effort effort = {true, measured[i].math, 2 * n * n * n, 1};
+            sf_effort effort = {true, measured[i].math, 2 * n * n * n, 1, 0};
             double ratio = 1e6 * sf_costs_op(costs, &effort) / measured[i].products[p].us;
             if (fabs(ratio - 1) > measured[i].within)
                 fail_msg("%s, %.0f: %.2f of what it took", sf_math_name(measured[i].math), n,
                          ratio);
         }
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-        sf_effort effort = {false, SF_MATH_F32, sums[i].bytes / 12, sums[i].bytes};
+        sf_effort effort = {false, SF_MATH_F32, sums[i].bytes / 12, sums[i].bytes, 0};
         assert_true(fabs(1e6 * sf_costs_op(costs, &effort) / sums[i].us - 1) < 0.3);
     }
     sf_arena_free(&arena);
@@ -456,7 +458,7 @@ static void test_measured(void **state)
             assert_close(found,
                          known ? 1e-2 : sf_costs_collective(without, (sf_collective)k, axes, 1e6));
         }
-    sf_effort product = {true, SF_MATH_BF16, 1e6, 1}, loop = {false, SF_MATH_F32, 1e8, 1e6};
+    sf_effort product = {true, SF_MATH_BF16, 1e6, 1, 0}, loop = {false, SF_MATH_F32, 1e8, 1e6, 0};
     assert_close(sf_costs_op(with, &product), 1e-2);
     assert_close(sf_costs_op(with, &loop), 1e-2 + 1e8 / plain->kinds[0].vector_flops);
     sf_arena_free(&arena);

@@ -35,9 +35,11 @@ static void check_lift(const sf_graph *graph, const sf_plan *plan, const sf_mesh
     assert_true(sf_mesh_cuts(mesh, &plan->mesh, axis));
     sf_plan *lifted = sf_plan_lift(plan, graph, mesh, axis);
     sf_price before = price_of(graph, plan, cluster), after = price_of(graph, lifted, cluster);
-    /* Slices are one for each axis, and exchanges go along one axis at a time: a little more or less. */
+    /* Slices are one for each axis, exchanges go along one axis at a time, and where there are two gathers the second can
+     * go ahead: a little more or less. */
     assert_true(fabs((double)(before.memory - after.memory)) <= 0.05 * (double)before.memory);
-    assert_true(fabs(before.seconds - after.seconds) <= 0.1 * before.seconds);
+    if (!(fabs(before.seconds - after.seconds) <= 0.15 * before.seconds))
+        fail_msg("%s: %g s before, %g s lifted", plan->recipe, before.seconds, after.seconds);
     sf_diag *diag = sf_diag_new();
     sf_local *local = test_local(graph, lifted, 5);
     if (sf_check_local(local, diag) != SF_OK)

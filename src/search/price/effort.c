@@ -343,12 +343,18 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
 
 void sf_effort_join(sf_effort *to, const sf_effort *more)
 {
-    to->flops += more->flops;
     to->bytes += more->bytes;
-    if (more->product) {
+    to->vector += more->vector;
+    if (more->product && !to->product) {
+        to->vector += to->flops;
+        to->flops = 0;
         to->product = true;
         to->math = more->math;
     }
+    if (to->product && !more->product)
+        to->vector += more->flops;
+    else
+        to->flops += more->flops;
 }
 
 double sf_effort_seconds(const sf_efforts *efforts, const sf_node *node, const sf_layout *layouts,

@@ -28,16 +28,24 @@ void sf_peak_put(const sf_origin *peak, sf_json_writer *json)
 
 /* A rank's program, and what it was lowered from. */
 typedef struct pricing {
-    const sf_graph *graph;
+    const sf_graph *graph; /* the step that was given */
     const sf_local *local;
     sf_program *program;
     sf_arena arena;
     bool *gradient; /* by value of the step */
 } pricing;
 
+/* A program that is priced: that of the rank, or the body of a loop that time made, which stands for the step as well. */
+typedef struct priced_program {
+    const pricing *p;
+    const sf_local *local; /* what it was lowered from */
+    const sf_program *program;
+    const sf_inner *inner; /* the region that it is, or NULL */
+} priced_program;
+
 static pricing open_pricing(const sf_local *local, const sf_target *target)
 {
-    const sf_graph *graph = local->whole;
+    const sf_graph *graph = local->step;
     pricing p = {.graph = graph, .local = local};
     sf_lower_options options = {.target = target, .mesh = &local->plan->mesh};
     p.program = sf_lower(local->graph, &options, NULL);
@@ -56,27 +64,44 @@ static void close_pricing(pricing *p)
 
 /* Memory */
 
-/* What the buffer holds a piece of; where lowering needed one for itself, what the instruction makes that begins
- * with it. NULL: nothing. */
-static const sf_piece *piece_of(const pricing *p, const sf_buffer *buffer)
+static priced_program whole_program(const pricing *p)
 {
-    sf_value value = buffer->value;
-    if (value == SF_NONE && buffer->first != SF_NONE) {
-        uint32_t node = p->program->insts[buffer->first].origin.node;
-        const sf_node *maker = node == SF_NONE ? NULL : p->local->graph->nodes[node];
-        value = maker && maker->nresults > 0 ? maker->result : SF_NONE;
-    }
-    return value == SF_NONE ? NULL : &p->local->pieces[value];
+    return (priced_program){.p = p, .local = p->local, .program = p->program};
 }
 
-static sf_memory_kind kind_of_buffer(const pricing *p, const sf_buffer *buffer)
+/* The value of the step for one of what the program was lowered from; SF_NONE: none. */
+static sf_value value_of_step(const priced_program *at, sf_value whole)
 {
-    const sf_piece *piece = piece_of(p, buffer);
+    if (whole != SF_NONE && at->inner)
+        whole = sf_inner_value(at->p->local, at->inner, whole);
+    return sf_local_value_of_step(at->p->local, whole);
+}
+
+/* What the node of an instruction makes a piece of. Nodes inside of regions are only words. */
+static const sf_piece *piece_of_node(const priced_program *at, uint32_t node)
+{
+    const sf_node *maker = node == SF_NONE || at->inner ? NULL : at->local->graph->nodes[node];
+    return maker && maker->nresults > 0 ? &at->local->pieces[maker->result] : NULL;
+}
+
+/* What the buffer holds a piece of; where lowering needed one for itself, what the instruction makes that begins
+ * with it. NULL: nothing. */
+static const sf_piece *piece_of(const priced_program *at, const sf_buffer *buffer)
+{
+    if (buffer->value == SF_NONE && buffer->first != SF_NONE)
+        return piece_of_node(at, at->program->insts[buffer->first].origin.node);
+    return buffer->value == SF_NONE || at->inner ? NULL : &at->local->pieces[buffer->value];
+}
+
+static sf_memory_kind kind_of_buffer(const priced_program *at, const sf_buffer *buffer)
+{
+    const sf_piece *piece = piece_of(at, buffer);
     if (buffer->home == SF_HOME_CONSTANT)
         return SF_MEMORY_BATCH;
     if (buffer->home == SF_HOME_ARGUMENT)
-        return sf_memory_kind_of(p->graph->arguments[buffer->argument].role);
-    if (piece && piece->whole != SF_NONE && p->gradient[piece->whole])
+        return sf_memory_kind_of(at->p->graph->arguments[buffer->argument].role);
+    sf_value value = piece ? value_of_step(at, piece->whole) : SF_NONE;
+    if (value != SF_NONE && at->p->gradient[value])
         return SF_MEMORY_GRADIENT;
     return piece && piece->moved ? SF_MEMORY_MOVED : SF_MEMORY_ACTIVATION;
 }
@@ -87,26 +112,50 @@ static bool lives_at(const sf_buffer *buffer, uint32_t inst)
                                              (buffer->last >= inst || buffer->is_result));
 }
 
-/* As of the step: that what the instruction makes is a piece of. */
-static sf_origin origin_in_step(const pricing *p, const sf_inst *inst)
+/* As of the step: that what the instruction makes is a piece of. Where that is the loop that time made, what is done at
+ * the peak of its body. */
+static sf_origin origin_in_step(const priced_program *at, const sf_inst *inst)
 {
     sf_origin origin = inst->origin;
-    const sf_node *node = origin.node == SF_NONE ? NULL : p->local->graph->nodes[origin.node];
-    sf_value whole = node && node->nresults > 0 ? p->local->pieces[node->result].whole : SF_NONE;
-    origin.node = whole == SF_NONE ? SF_NONE : p->graph->values[whole].node;
+    const sf_piece *piece = piece_of_node(at, origin.node);
+    sf_value value = piece ? value_of_step(at, piece->whole) : SF_NONE;
+    origin.node = value == SF_NONE ? SF_NONE : at->p->graph->values[value].node;
+    return origin;
+}
+
+static bool is_of_time(const priced_program *at, const sf_inst *inst)
+{
+    const sf_timed *timed = &at->local->timed;
+    return sf_body_count(inst) > 0 && (timed->turned.graph || timed->sharded.graph) &&
+           origin_in_step(at, inst).node == SF_NONE;
+}
+
+static sf_origin find_peak(const priced_program *at, uint32_t inst)
+{
+    const sf_inst *peak = &at->program->insts[inst];
+    if (!is_of_time(at, peak))
+        return origin_in_step(at, peak);
+    sf_arena arena = {0};
+    const sf_program *body = peak->nest->bodies[peak->nest->nbodies - 1];
+    uint32_t inside;
+    sf_live_bytes(body, &arena, NULL, &inside);
+    sf_arena_free(&arena);
+    sf_origin origin = body->ninsts > 0 ? body->insts[inside].origin : peak->origin;
+    origin.node = SF_NONE;
     return origin;
 }
 
 static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *out)
 {
     const sf_program *program = p->program;
+    priced_program at = whole_program(p);
     int64_t held = 0;
     out->memory = sf_program_bytes(program);
     if (program->ninsts > 0)
-        out->peak = origin_in_step(p, &program->insts[sim->peak]);
+        out->peak = find_peak(&at, sim->peak);
     for (size_t i = 0; i < program->nbuffers; i++)
         if (lives_at(&program->buffers[i], sim->peak)) {
-            out->by_kind[kind_of_buffer(p, &program->buffers[i])] += program->buffers[i].bytes;
+            out->by_kind[kind_of_buffer(&at, &program->buffers[i])] += program->buffers[i].bytes;
             held += program->buffers[i].bytes;
         }
     out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
@@ -114,55 +163,90 @@ static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *o
 
 /* Collectives */
 
-static void show_exchange(const pricing *p, const sf_inst *inst, const sf_timing *timing,
-                          sf_see_move *see, void *context)
-{
-    const sf_sent *sent = &p->local->sent[inst->exchange->number];
-    for (uint32_t i = 0; i < sent->count; i++) {
-        sf_priced_move move = {.value = sent->parts[i].value,
-                               .kind = sent->kind,
-                               .axes = inst->exchange->axes,
-                               .phase = inst->origin.phase,
-                               .before = sent->parts[i].before,
-                               .after = sent->parts[i].after};
-        int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
-        move.bytes = (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
-        double part = timing->bytes > 0 ? move.bytes / timing->bytes : 1;
-        move.seconds = part * (timing->end - timing->start);
-        move.exposed = part * timing->exposed;
-        see(context, &move);
-    }
-}
-
 typedef struct move_viewer {
     const pricing *p;
     sf_see_move *see;
     void *context;
 } move_viewer;
 
-/* One inside of a loop or branch counts as a result of that, as often as it runs. */
-static void show_move(void *context, const sf_inst *exchange, const sf_timing *timing, double times,
-                      uint32_t within)
+static void show_parts(const move_viewer *v, const priced_program *at, const sf_sent *sent,
+                       const sf_inst *inst, const sf_timing *timing, double times)
 {
-    const move_viewer *v = context;
-    const pricing *p = v->p;
-    const sf_inst *at = &p->program->insts[within];
-    if (at->kind == SF_INST_COMM) {
-        show_exchange(p, exchange, timing, v->see, v->context);
-        return;
+    for (uint32_t i = 0; i < sent->count; i++) {
+        sf_value value = value_of_step(at, sent->parts[i].value);
+        if (value == SF_NONE)
+            continue;
+        sf_priced_move move = {.value = value,
+                               .kind = sent->kind,
+                               .axes = inst->exchange->axes,
+                               .phase = inst->origin.phase,
+                               .before = sent->parts[i].before,
+                               .after = sent->parts[i].after};
+        int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
+        move.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
+        double part = timing->bytes > 0 ? move.bytes / timing->bytes : times;
+        move.seconds = part * (timing->end - timing->start);
+        move.exposed = part * timing->exposed;
+        v->see(v->context, &move);
     }
-    sf_origin origin = origin_in_step(p, at);
-    if (origin.node == SF_NONE)
-        return;
-    sf_priced_move move = {.value = p->graph->nodes[origin.node]->result,
-                           .phase = origin.phase,
-                           .kind = p->local->sent[exchange->exchange->number].kind,
+}
+
+/* One inside of a loop or branch of the step counts as a result of that, as often as it runs. */
+static void show_inside(const move_viewer *v, sf_value value, sf_move_kind kind,
+                        const sf_inst *exchange, const sf_timing *timing, double times)
+{
+    sf_priced_move move = {.value = value,
+                           .phase = exchange->origin.phase,
+                           .kind = kind,
                            .axes = exchange->exchange->axes,
                            .bytes = times * timing->bytes,
                            .seconds = times * (timing->end - timing->start),
                            .exposed = times * timing->exposed,
                            .inner = true};
-    v->see(v->context, &move);
+    if (value != SF_NONE)
+        v->see(v->context, &move);
+}
+
+/* The region of `local` that has the collective of that number. */
+static const sf_inner *find_inner(const sf_local *local, int64_t number)
+{
+    for (size_t i = 0; i < local->ninner; i++) {
+        const sf_inner *inner = &local->inner[i];
+        if (number >= inner->first && number < inner->first + (int64_t)inner->local->nsent)
+            return inner;
+    }
+    return NULL;
+}
+
+static void show_move(void *context, const sf_inst *exchange, const sf_timing *timing, double times,
+                      uint32_t within)
+{
+    const move_viewer *v = context;
+    const pricing *p = v->p;
+    priced_program at = whole_program(p);
+    const sf_inst *outer = &p->program->insts[within];
+    int64_t number = exchange->exchange->number;
+    const sf_sent *sent = &p->local->sent[number];
+    if (outer->kind == SF_INST_COMM) {
+        show_parts(v, &at, sent, exchange, timing, times);
+        return;
+    }
+    if (!is_of_time(&at, outer)) {
+        const sf_piece *piece = piece_of_node(&at, outer->origin.node);
+        show_inside(v, piece ? value_of_step(&at, piece->whole) : SF_NONE, sent->kind, exchange,
+                    timing, times);
+        return;
+    }
+    at.inner = find_inner(p->local, number);
+    if (!at.inner)
+        return;
+    const sf_sent *own = &at.inner->local->sent[number - at.inner->first];
+    const sf_inner *deeper = find_inner(at.inner->local, number);
+    if (deeper)
+        show_inside(v, value_of_step(&at, deeper->node->result), sent->kind, exchange, timing,
+                    times);
+    else
+        show_parts(v, &at, own, exchange, timing, times);
 }
 
 sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
@@ -242,11 +326,12 @@ static gap *find_gaps(pricing *p, uint32_t turn)
 static int64_t find_peak_bytes(pricing *p, uint32_t kinds, const gap *gaps)
 {
     const sf_program *program = p->program;
+    priced_program at = whole_program(p);
     int64_t *change = SF_ARRAY(&p->arena, program->ninsts + 2, int64_t), always = 0, held = 0,
             most = 0;
     for (size_t i = 0; i < program->nbuffers; i++) {
         const sf_buffer *buffer = &program->buffers[i];
-        sf_memory_kind kind = kind_of_buffer(p, buffer);
+        sf_memory_kind kind = kind_of_buffer(&at, buffer);
         if (!(kinds >> kind & 1))
             continue;
         if (buffer->home != SF_HOME_ARENA) {
@@ -292,12 +377,13 @@ sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_targ
     uint32_t peak;
     SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
     pricing p = open_pricing(local, target);
+    priced_program at = whole_program(&p);
     *out = SF_ARRAY(arena, graph->nvalues, double);
     sf_live_bytes(p.program, &p.arena, NULL, &peak);
     for (size_t i = 0; i < p.program->nbuffers; i++) {
         const sf_buffer *buffer = &p.program->buffers[i];
-        const sf_piece *piece = piece_of(&p, buffer);
-        sf_value value = piece ? sf_local_value_of_step(local, piece->whole) : SF_NONE;
+        const sf_piece *piece = piece_of(&at, buffer);
+        sf_value value = piece ? value_of_step(&at, piece->whole) : SF_NONE;
         if (value != SF_NONE && lives_at(buffer, peak))
             (*out)[value] += (double)buffer->bytes;
     }

@@ -1,0 +1,49 @@
+#include "report/in_time.h"
+
+#include "op/flops.h"
+#include "plan/recompute.h"
+
+/* Of all that the step computes, what is computed again. */
+static double share_again(const sf_plan *plan, const sf_graph *graph)
+{
+    double again = 0, all = sf_step_flops(graph);
+    for (uint32_t i = 0; plan->again && i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        again += plan->again[node->id] ? sf_node_flops(graph, node) : 0;
+    }
+    return all > 0 ? again / all : 0;
+}
+
+void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out)
+{
+    if (plan->micro_batches > 1)
+        sf_buf_printf(out, "  %-*s %d micro-batches, whose gradients are added up\n", width,
+                      "turns", plan->micro_batches);
+    if (plan->co_shards > 1)
+        sf_buf_printf(out, "  %-*s %d, of what %s splits, one behind the other in each rank\n",
+                      width, "shards", plan->co_shards, plan->co_shard);
+    if (plan->again)
+        sf_buf_printf(
+            out, "  %-*s %u ops of the forward pass, by %s: %.1f %% of the step's compute\n", width,
+            "again", sf_count_again(graph, plan), plan->recompute, 100 * share_again(plan, graph));
+}
+
+void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json)
+{
+    sf_json_add_int(json, "micro_batches", plan->micro_batches > 1 ? plan->micro_batches : 1);
+    if (plan->co_shards > 1) {
+        sf_json_key(json, "co_shard");
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "by", plan->co_shard);
+        sf_json_add_int(json, "turns", plan->co_shards);
+        sf_json_end_object(json);
+    }
+    if (!plan->again)
+        return;
+    sf_json_key(json, "recompute");
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "by", plan->recompute);
+    sf_json_add_int(json, "nodes", sf_count_again(graph, plan));
+    sf_json_add_double(json, "share", share_again(plan, graph));
+    sf_json_end_object(json);
+}

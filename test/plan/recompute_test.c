@@ -1,0 +1,233 @@
+/* What is computed again: which nodes a word means, that the step with twins is the step, to the last bit, and that a step
+ * which is not is found. */
+#include "plan/recompute.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "op/build.h"
+#include "op/eval.h"
+#include "op/op.h"
+#include "plan/again.h"
+#include "support/plans.h"
+
+static const char *const words[] = {"layer", "cheap", "full"};
+enum { WORDS = sizeof words / sizeof *words };
+
+static sf_plan *plan_again(const sf_graph *graph, const char *recipe, const char *how)
+{
+    sf_plan *plan = test_plan(graph, recipe, recipe ? 2 : 1, recipe ? NULL : "data=1", NULL);
+    sf_diag *diag = sf_diag_new();
+    if (sf_plan_recompute(graph, plan, how, diag) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return plan;
+}
+
+static const char *step_with_layers(int index)
+{
+    static const char *const names[] = {"gpt-micro", "gpt-bf16-micro", "moe-micro", NULL};
+    return names[index];
+}
+
+/* Later phases read no marked node, the forward pass no twin, and each node has at most one. */
+static void check_readers(const sf_graph *graph, const sf_plan *plan, const sf_twinned *t)
+{
+    const sf_block *top = t->graph->top;
+    uint32_t *seen = sf_alloc((graph->nnodes + 1) * sizeof *seen);
+    bool *is_twin = sf_alloc((t->graph->nnodes + 1) * sizeof *is_twin);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->graph, i);
+        uint32_t origin = t->node_of[node->id];
+        if (origin != SF_NONE)
+            is_twin[node->id] = seen[origin]++ > 0;
+        assert_true(origin == SF_NONE || seen[origin] <= 1u + plan->again[origin]);
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(t->graph, node->operands[o]);
+            uint32_t made = maker ? t->node_of[maker->id] : SF_NONE;
+            if (made == SF_NONE)
+                continue;
+            bool late = node->phase != SF_FORWARD && origin != SF_NONE;
+            assert_false(late && plan->again[made] && !is_twin[maker->id]);
+            assert_false(node->phase == SF_FORWARD && is_twin[maker->id]);
+        }
+    }
+    sf_free(seen);
+    sf_free(is_twin);
+}
+
+static void test_twins_stand_for_what_is_marked(void **state)
+{
+    (void)state;
+    for (int s = 0; step_with_layers(s); s++)
+        for (int w = 0; w < WORDS; w++) {
+            sf_graph *graph = test_step(step_with_layers(s));
+            sf_plan *plan = plan_again(graph, "megatron", words[w]);
+            assert_true(sf_count_again(graph, plan) > 10);
+            sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+            assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+            assert_int_equal(sf_graph_verify(t.graph, NULL), SF_OK);
+            check_readers(graph, plan, &t);
+            sf_twinned_free(&t);
+            sf_plan_free(plan);
+            sf_graph_free(graph);
+        }
+}
+
+/* What a plan makes in parts would have to be reduced again. */
+static void test_parts_are_kept(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    sf_plan *plan = plan_again(graph, "megatron", "full");
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t r = 0; r < node->nresults && plan->again[node->id]; r++)
+            assert_false(sf_layout_is_partial(&plan->nodes[node->id][node->noperands + r]));
+    }
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+static void test_bits_are_the_same(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    uint32_t narguments = graph->top->narguments, nresults = graph->top->nresults;
+    sf_tensor *arguments = sf_alloc(narguments * sizeof *arguments);
+    sf_tensor *expected = sf_alloc(nresults * sizeof *expected);
+    sf_tensor *ours = sf_alloc(nresults * sizeof *ours);
+    for (uint32_t i = 0; i < narguments; i++) {
+        const sf_type *type = sf_argument_type(graph, i);
+        arguments[i] = (sf_tensor){.type = type, .data = sf_alloc((size_t)sf_type_bytes(type))};
+        for (int64_t j = 0; j < type->count; j++)
+            if (sf_is_float(type->dtype))
+                sf_store_f64(type->dtype, arguments[i].data, j, (double)((j * 11 + i) % 17) / 64);
+            else
+                sf_store_i64(type->dtype, arguments[i].data, j, (j * 5 + 1) % 16);
+    }
+    assert_int_equal(sf_eval_graph(graph, arguments, expected, 0, NULL), SF_OK);
+    for (int w = 0; w < WORDS; w++) {
+        sf_plan *plan = plan_again(graph, NULL, words[w]);
+        sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+        assert_int_equal(sf_eval_graph(t.graph, arguments, ours, 0, NULL), SF_OK);
+        for (uint32_t r = 0; r < nresults; r++) {
+            assert_memory_equal(ours[r].data, expected[r].data,
+                                (size_t)sf_type_bytes(expected[r].type));
+            sf_free(ours[r].data);
+        }
+        sf_twinned_free(&t);
+        sf_plan_free(plan);
+    }
+    for (uint32_t i = 0; i < narguments; i++)
+        sf_free(arguments[i].data);
+    for (uint32_t r = 0; r < nresults; r++)
+        sf_free(expected[r].data);
+    sf_free(arguments);
+    sf_free(expected);
+    sf_free(ours);
+    sf_graph_free(graph);
+}
+
+/* A twin of something else is found, wherever it is. */
+static void test_wrong_twins_are_found(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    sf_plan *plan = plan_again(graph, NULL, "full");
+    sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+    uint32_t found = 0, tried = 0;
+    for (uint32_t i = 0; i < t.graph->top->nnodes; i++) {
+        sf_node *node = sf_top_node(t.graph, i);
+        if (t.node_of[node->id] == SF_NONE || node->noperands == 0)
+            continue;
+        sf_value kept = node->operands[0];
+        const sf_node *origin = graph->nodes[t.node_of[node->id]];
+        sf_value other = origin->operands[0] == graph->top->arguments[0]
+                             ? t.graph->top->arguments[1]
+                             : t.graph->top->arguments[0];
+        node->operands[0] = other;
+        tried++;
+        found += sf_check_twins(graph, &t, NULL) == SF_EWRONG;
+        node->operands[0] = kept;
+    }
+    assert_true(tried > 100);
+    assert_int_equal(found, tried);
+    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+    sf_twinned_free(&t);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    sf_plan *layer = plan_again(graph, NULL, "layer"), *full = plan_again(graph, NULL, "full");
+    sf_plan *scope = plan_again(graph, NULL, "layer_0"), *none = plan_again(graph, NULL, "none");
+    assert_null(none->again);
+    assert_true(sf_count_again(graph, scope) > 0);
+    assert_true(sf_count_again(graph, scope) < sf_count_again(graph, layer));
+    assert_true(sf_count_again(graph, layer) <= sf_count_again(graph, full));
+    for (uint32_t n = 0; n < graph->nnodes; n++) {
+        if (scope->again[n])
+            assert_non_null(strstr(graph->nodes[n]->scope->path, "layer_0"));
+        if (layer->again[n])
+            assert_non_null(strstr(graph->nodes[n]->scope->path, "layer_"));
+        assert_false(layer->again[n] && graph->nodes[n]->phase != SF_FORWARD);
+    }
+    assert_int_equal(sf_plan_recompute(graph, none, "layr", NULL), SF_EUSAGE);
+    sf_plan_free(layer);
+    sf_plan_free(full);
+    sf_plan_free(scope);
+    sf_plan_free(none);
+    sf_graph_free(graph);
+}
+
+/* Without names, layers are what lies between narrow places: here three products, each with its square. */
+static void test_layers_without_names(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "func.func @main(%w: tensor<8x8xf32>, %x: tensor<4x8xf32>) -> (tensor<8x8xf32>, "
+        "tensor<f32>) {\n"
+        "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, "
+        "tensor<8x8xf32>) -> tensor<4x8xf32>\n"
+        "  %b = stablehlo.tanh %a : tensor<4x8xf32>\n"
+        "  %c = stablehlo.dot_general %b, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, "
+        "tensor<8x8xf32>) -> tensor<4x8xf32>\n"
+        "  %d = stablehlo.tanh %c : tensor<4x8xf32>\n"
+        "  %e = stablehlo.multiply %d, %d : tensor<4x8xf32>\n"
+        "  %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, "
+        "1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<f32>\n"
+        "  %f = stablehlo.multiply %d, %c : tensor<4x8xf32>\n"
+        "  %g = stablehlo.dot_general %b, %f, contracting_dims = [0] x [0] : (tensor<4x8xf32>, "
+        "tensor<4x8xf32>) -> tensor<8x8xf32>\n"
+        "  %new = stablehlo.subtract %w, %g : tensor<8x8xf32>\n"
+        "  return %new, %loss : tensor<8x8xf32>, tensor<f32>\n}\n";
+    sf_graph *graph = test_step_text(text);
+    sf_plan *plan = plan_again(graph, NULL, "layer");
+    assert_true(sf_count_again(graph, plan) > 0);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twins_stand_for_what_is_marked),
+        cmocka_unit_test(test_parts_are_kept),
+        cmocka_unit_test(test_bits_are_the_same),
+        cmocka_unit_test(test_wrong_twins_are_found),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_layers_without_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

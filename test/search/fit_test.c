@@ -1,0 +1,220 @@
+/* Plans that are made to fit in time: they keep to the limit, take no more than they must, and are near the best that any
+ * choice of nodes could give, which small steps are tried for one by one. */
+#include "search/fit.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "local/rank.h"
+#include "plan/again.h"
+#include "run/runner.h"
+#include "sheaf/sheaf.h"
+#include "support/plans.h"
+
+/* A chain of products, each behind a tanh, whose gradients need what every one of them made. */
+static sf_graph *make_chain(int layers, int batch, int width)
+{
+    sf_buf t = {0};
+    sf_buf_printf(&t, "func.func @main(");
+    for (int l = 0; l < layers; l++)
+        sf_buf_printf(&t, "%%w%d: tensor<%dx%dxf32>, ", l, width, width);
+    sf_buf_printf(&t, "%%x: tensor<%dx%dxf32>) -> (", batch, width);
+    for (int l = 0; l < layers; l++)
+        sf_buf_printf(&t, "tensor<%dx%dxf32>, ", width, width);
+    sf_buf_printf(&t, "tensor<f32>) {\n  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n");
+    for (int l = 0; l < layers; l++) {
+        char in[16] = "x";
+        if (l > 0)
+            snprintf(in, sizeof in, "h%d", l - 1);
+        sf_buf_printf(&t,
+                      "  %%p%d = stablehlo.dot_general %%%s, %%w%d, contracting_dims = [1] x [0] : "
+                      "(tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+                      "  %%h%d = stablehlo.tanh %%p%d : tensor<%dx%dxf32>\n",
+                      l, in, l, batch, width, width, width, batch, width, l, l, batch, width);
+    }
+    sf_buf_printf(&t,
+                  "  %%q = stablehlo.multiply %%h%d, %%h%d : tensor<%dx%dxf32>\n"
+                  "  %%loss = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across "
+                  "dimensions = [0, 1] : (tensor<%dx%dxf32>, tensor<f32>) -> tensor<f32>\n",
+                  layers - 1, layers - 1, batch, width, batch, width);
+    for (int l = layers - 1; l >= 0; l--) {
+        char out[16], in[16] = "x";
+        snprintf(out, sizeof out, l == layers - 1 ? "h%d" : "c%d", l);
+        if (l > 0)
+            snprintf(in, sizeof in, "h%d", l - 1);
+        sf_buf_printf(&t,
+                      "  %%s%d = stablehlo.multiply %%h%d, %%h%d : tensor<%dx%dxf32>\n"
+                      "  %%d%d = stablehlo.multiply %%%s, %%s%d : tensor<%dx%dxf32>\n"
+                      "  %%g%d = stablehlo.dot_general %%%s, %%d%d, contracting_dims = [0] x [0] : "
+                      "(tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+                      "  %%n%d = stablehlo.subtract %%w%d, %%g%d : tensor<%dx%dxf32>\n",
+                      l, l, l, batch, width, l, out, l, batch, width, l, in, l, batch, width, batch,
+                      width, width, width, l, l, l, width, width);
+        if (l > 0)
+            sf_buf_printf(&t,
+                          "  %%c%d = stablehlo.dot_general %%d%d, %%w%d, contracting_dims = [1] x "
+                          "[1] : (tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n",
+                          l - 1, l, l, batch, width, width, width, batch, width);
+    }
+    sf_buf_printf(&t, "  return ");
+    for (int l = 0; l < layers; l++)
+        sf_buf_printf(&t, "%%n%d, ", l);
+    sf_buf_printf(&t, "%%loss : ");
+    for (int l = 0; l < layers; l++)
+        sf_buf_printf(&t, "tensor<%dx%dxf32>, ", width, width);
+    sf_buf_printf(&t, "tensor<f32>\n}\n");
+    sf_graph *graph = test_step_text(t.text);
+    sf_buf_free(&t);
+    return graph;
+}
+
+typedef struct ground {
+    sf_graph *graph;
+    sf_plan *plan;
+    sf_cluster *cluster;
+    sf_costs *costs;
+    sf_arena arena;
+    sf_search_options options;
+} ground;
+
+static ground open_ground(sf_graph *graph, const char *cluster)
+{
+    ground g = {.graph = graph, .plan = test_plan(graph, NULL, 1, "data=1", NULL)};
+    assert_int_equal(sf_cluster_open(cluster, NULL, &g.cluster), SF_OK);
+    assert_int_equal(sf_mesh_costs(g.cluster, &g.plan->mesh, &g.arena, NULL, &g.costs), SF_OK);
+    g.options = (sf_search_options){.cluster = g.cluster,
+                                    .target = sf_engine_target(NULL),
+                                    .memory = INT64_MAX,
+                                    .micro_batches = 1};
+    return g;
+}
+
+static void close_ground(ground *g)
+{
+    sf_plan_free(g->plan);
+    sf_cluster_free(g->cluster);
+    sf_graph_free(g->graph);
+    sf_arena_free(&g->arena);
+}
+
+static sf_price price_again(const ground *g, bool *again)
+{
+    sf_price price;
+    g->plan->again = again;
+    g->plan->micro_batches = 1;
+    assert_int_equal(
+        sf_price_plan(g->graph, g->plan, g->options.target, g->costs, NULL, NULL, NULL, &price),
+        SF_OK);
+    return price;
+}
+
+static sf_price fit(ground *g, int64_t limit)
+{
+    sf_price price;
+    g->options.memory = limit;
+    assert_int_equal(sf_fit_in_time(g->graph, &g->options, g->costs, g->plan, NULL, &price), SF_OK);
+    return price;
+}
+
+enum { MOST_NODES = 14, LIMITS = 8 };
+
+/* All choices of nodes, under limits from what nothing computed again takes down to the least there is. */
+static void test_greedy_beside_exact(void **state)
+{
+    (void)state;
+    double worst = 1, sum = 0;
+    int count = 0, missed = 0;
+    for (int layers = 3; layers <= 5; layers++) {
+        ground g = open_ground(make_chain(layers, 256, 32), "1x1xCPU");
+        uint32_t nodes[MOST_NODES], n = 0;
+        for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
+            const sf_node *node = sf_top_node(g.graph, i);
+            if (sf_can_run_again(g.graph, node) && n < MOST_NODES)
+                nodes[n++] = node->id;
+        }
+        uint32_t all = 1u << n;
+        sf_price *prices = sf_alloc(all * sizeof *prices);
+        bool *again = sf_alloc(g.graph->nnodes * sizeof *again);
+        int64_t least = INT64_MAX;
+        for (uint32_t set = 0; set < all; set++) {
+            for (uint32_t i = 0; i < n; i++)
+                again[nodes[i]] = set >> i & 1;
+            prices[set] = price_again(&g, again);
+            least = prices[set].memory < least ? prices[set].memory : least;
+        }
+        for (int i = 0; i <= LIMITS; i++) {
+            int64_t limit = least + (prices[0].memory - least) * i / LIMITS;
+            double best = HUGE_VAL;
+            for (uint32_t set = 0; set < all; set++)
+                if (prices[set].memory <= limit)
+                    best = fmin(best, prices[set].seconds);
+            sf_price ours = fit(&g, limit);
+            count++;
+            if (ours.memory > limit) {
+                missed++;
+                continue;
+            }
+            assert_true(ours.seconds >= best * 0.999999);
+            worst = fmax(worst, ours.seconds / best);
+            sum += ours.seconds / best;
+        }
+        sf_free(prices);
+        sf_free(again);
+        g.plan->again = NULL;
+        close_ground(&g);
+    }
+    printf("%d limits: %d not met, of the others the worst takes %.3f of the best, the mean %.3f\n",
+           count, missed, worst, sum / (count - missed));
+    assert_true(worst < 1.15);
+    assert_true(missed <= count / 4);
+}
+
+/* On a real step: what fits is left as it is, and below that less memory never takes less time. */
+static void test_limits_are_kept(void **state)
+{
+    (void)state;
+    ground g = open_ground(test_step("gpt-micro"), "1x1xV100");
+    sf_price as_is = fit(&g, INT64_MAX);
+    assert_null(g.plan->again);
+    g.options.recompute = "full";
+    sf_price full = fit(&g, INT64_MAX);
+    g.options.recompute = NULL;
+    double before = 0;
+    for (int i = 8; i >= 0; i--) {
+        int64_t limit = full.memory + (as_is.memory - full.memory) * i / 8;
+        sf_price price = fit(&g, limit);
+        assert_true(sf_rank_fits(price.memory, limit));
+        assert_true(price.seconds <= full.seconds * 1.001);
+        assert_true(price.seconds >= before * 0.98);
+        before = price.seconds;
+    }
+    /* Less than that takes turns. */
+    g.options.micro_batches = 0;
+    sf_price turns = fit(&g, full.memory - 1);
+    assert_true(turns.memory < full.memory);
+    assert_true(g.plan->micro_batches > 1);
+    /* What was said is done, and nothing else. */
+    g.options.recompute = "layer";
+    g.options.micro_batches = 2;
+    fit(&g, 1);
+    assert_int_equal(g.plan->micro_batches, 2);
+    assert_string_equal(g.plan->recompute, "layer");
+    close_ground(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greedy_beside_exact),
+        cmocka_unit_test(test_limits_are_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -496,27 +496,23 @@ static void note_place(local_builder *b, const sf_node *node, sf_phase phase)
     b->phase = phase;
 }
 
-/* A barrier hands on each operand by itself: those that turn in the loop, the others with who reads them. */
-static void add_barrier(turning *t, const sf_node *node, bool turns)
+/* A barrier hands on each operand by itself. */
+static void add_barrier(turning *t, const sf_node *node, uint32_t result)
 {
-    uint32_t count;
-    const uint32_t *reads = reads_of(t, node->id, &count);
     local_builder *b = t->b;
+    uint32_t count, made = b->moves->made[node->result + result];
+    const uint32_t *reads = reads_of(t, node->id, &count);
+    if (b->versions[made].value != SF_NONE)
+        return;
+    sf_value value = local_value(b, reads[result]);
     note_place(b, node, node->phase);
-    for (uint32_t r = 0; r < node->nresults; r++) {
-        if (version_turns(t, reads[r]) != turns ||
-            b->versions[b->moves->made[node->result + r]].value != SF_NONE)
-            continue;
-        sf_value value = local_value(b, reads[r]);
-        value =
-            emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &value, NULL, sf_type_of(b->graph, value));
-        local_set(b, b->moves->made[node->result + r], value);
-        sf_layout layouts[2];
-        const sf_layout *given = t->space->nodes[node->id];
-        if (layout_in_turn(t, &t->time->nodes[node->id][r], &given[r], &layouts[0])) {
-            layouts[1] = layouts[0];
-            settle_node(t, sf_maker(b->graph, value), layouts);
-        }
+    value = emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &value, NULL, sf_type_of(b->graph, value));
+    local_set(b, made, value);
+    sf_layout layouts[2];
+    if (layout_in_turn(t, &t->time->nodes[node->id][result], &t->space->nodes[node->id][result],
+                       &layouts[0])) {
+        layouts[1] = layouts[0];
+        settle_node(t, sf_maker(b->graph, value), layouts);
     }
 }
 
@@ -533,16 +529,16 @@ static const sf_node *view_behind(const turning *t, uint32_t version)
 static sf_status reach_version(turning *t, uint32_t version);
 static sf_status reach_top(turning *t, uint32_t version);
 
-/* Makes such a node here, where that was not done yet. */
-static sf_status add_view(turning *t, const sf_node *node, bool in_body)
+/* Makes such a node here; of a barrier, what is asked for. */
+static sf_status add_view(turning *t, const sf_node *node, uint32_t version, bool in_body)
 {
-    uint32_t count;
+    uint32_t count, result = t->b->moves->versions[version].value - node->result;
     const uint32_t *reads = reads_of(t, node->id, &count);
     for (uint32_t r = 0; r < count; r++)
-        if (!version_turns(t, reads[r]))
+        if (!sf_is_transparent(node) || r == result)
             SF_TRY(in_body ? reach_version(t, reads[r]) : reach_top(t, reads[r]));
     if (sf_is_transparent(node)) {
-        add_barrier(t, node, false);
+        add_barrier(t, node, result);
         return SF_OK;
     }
     SF_TRY(local_add_node(t->b, node));
@@ -553,7 +549,7 @@ static sf_status reach_top(turning *t, uint32_t version)
 {
     uint32_t at = t->b->moves->versions[version].same;
     const sf_node *view = view_behind(t, at);
-    return view && t->top_versions[at].value == SF_NONE ? add_view(t, view, false) : SF_OK;
+    return view && t->top_versions[at].value == SF_NONE ? add_view(t, view, at, false) : SF_OK;
 }
 
 static sf_status reach_version(turning *t, uint32_t version)
@@ -563,7 +559,7 @@ static sf_status reach_version(turning *t, uint32_t version)
     if (version_turns(t, version) || t->body_versions[at].value != SF_NONE)
         return SF_OK;
     if (view)
-        return add_view(t, view, true);
+        return add_view(t, view, at, true);
     enter_top(t);
     sf_value value = local_value(t->b, at);
     enter_body(t);
@@ -576,12 +572,13 @@ static sf_status add_turning_node(turning *t, const sf_node *node)
 {
     uint32_t count;
     const uint32_t *reads = reads_of(t, node->id, &count);
+    for (uint32_t r = 0; r < node->nresults && sf_is_transparent(node); r++)
+        if (version_turns(t, reads[r]) && t->body_versions[reads[r]].value != SF_NONE)
+            add_barrier(t, node, r);
+    if (sf_is_transparent(node))
+        return SF_OK;
     for (uint32_t r = 0; r < count; r++)
         SF_TRY(reach_version(t, reads[r]));
-    if (sf_is_transparent(node)) {
-        add_barrier(t, node, true);
-        return SF_OK;
-    }
     size_t inner = t->b->local->ninner;
     SF_TRY(local_add_node(t->b, node));
     for (; inner < t->b->local->ninner; inner++)
@@ -744,6 +741,14 @@ static void close_landing(turning *t, const landing *l, sf_value value)
         t->top_versions[move->to].raw = narrow;
 }
 
+/* A node that is wanted wants what it reads, a barrier only what it hands on to who wants it. */
+static void want_read(const turning *t, const sf_node *node, uint32_t operand, uint32_t version,
+                      bool *wanted)
+{
+    bool wants = !sf_is_transparent(node) || wanted[t->b->moves->made[node->result + operand]];
+    wanted[version] = wanted[version] || wants;
+}
+
 /* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
 static uint32_t loop_of_landing(const turning *t, uint32_t index)
 {
@@ -785,7 +790,7 @@ static void find_runs(turning *t, uint32_t loop)
             t->runs[i] = t->runs[i] || (wanted[m->made[node->result + r]] &&
                                         version_turns(t, m->made[node->result + r]));
         for (uint32_t r = 0; r < count && t->runs[i]; r++)
-            wanted[reads[r]] = true;
+            want_read(t, node, r, reads[r], wanted);
     }
 }
 
@@ -961,7 +966,7 @@ static sf_status add_before_loop(turning *t)
             needs = needs || wanted[m->made[node->result + r]];
         before[i] = needs && is_still(t, &m->steps[i]);
         for (uint32_t r = 0; r < count && needs; r++)
-            wanted[reads[r]] = true;
+            want_read(t, node, r, reads[r], wanted);
     }
     for (size_t i = 0; i < m->nsteps; i++)
         if (before[i])

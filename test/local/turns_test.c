@@ -98,6 +98,12 @@ static const turned_case cases[] = {
               "stablehlo.reduce(%q init: %five) applies stablehlo.add across dimensions = [0, 1] "
               ": (tensor<16x4xf32>, tensor<f32>) -> tensor<f32>\n" GRADIENT("p") UPDATE TAIL,
      1},
+    {"a barrier over what turns and what does not",
+     HEAD BODY "  %b:2 = stablehlo.optimization_barrier %p, %w : tensor<16x4xf32>, "
+               "tensor<8x4xf32>\n" EACH("multiply", "q", "b#0", "b#0") SUM("loss", "q")
+                   GRADIENT("b#0") "  %d = stablehlo.multiply %g, %b#1 : tensor<8x4xf32>\n"
+                                   "  %new = stablehlo.subtract %w, %d : tensor<8x4xf32>\n" TAIL,
+     1},
     {"rows that are looked up",
      HEAD BODY
      "  %index = stablehlo.reshape %ids : (tensor<16xi32>) -> tensor<16x1xi32>\n"

@@ -42,8 +42,12 @@ static void search(finding *f, const char *cluster_name, int level, int64_t memo
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
     assert_int_equal(sf_cluster_open(cluster_name, diag, &cluster), SF_OK);
-    sf_plan_options options = {
-        .cluster = cluster, .memory = memory, .margin = margin, .level = level};
+    sf_plan_options options = {.cluster = cluster,
+                               .memory = memory,
+                               .margin = margin,
+                               .level = level,
+                               .recompute = "none",
+                               .micro_batches = 1}; /* in space alone */
     sf_plan_free(f->plan);
     sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
     if (status != SF_OK && status != SF_EWRONG)
@@ -201,8 +205,9 @@ static void test_strong_scaling(void **state)
     unload(&f);
 }
 
-/* Less memory: ZeRO, on the large tensors alone, and on no more of them than is needed. With sanitizers,
- * test/cli/plan.sh does the like for a smaller step. */
+/* Less memory: ZeRO, on the large tensors alone, and never on fewer of them with less memory. (Gathers go on beside what is
+ * computed, so to split all of them costs little more than to split some.) With sanitizers, test/cli/plan.sh does the
+ * like for a smaller step. */
 static void test_less_memory(void **state)
 {
     (void)state;
@@ -231,7 +236,7 @@ static void test_less_memory(void **state)
         seconds = f.plan->predicted->seconds;
     }
     assert_int_equal(params[0].count, 0);
-    assert_true(params[1].count > 0 && params[2].count > params[1].count && params[2].count < 36);
+    assert_true(params[1].count > 0 && params[2].count >= params[1].count);
     unload(&f);
 }
 

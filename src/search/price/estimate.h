@@ -4,7 +4,7 @@
  * TIME. The instructions of the unsplit program (search/price/effort.h) run in their order, each cut as the plan cuts
  * its nodes. Between them stand the moves of the plan (plan/moves.h), as they do in the local graph: those that start
  * early behind the instruction that makes their operand, others before the one that reads them first; where that is
- * the same, the instruction becomes two. The update waits for no collective as long as there is something else to do.
+ * the same, the instruction becomes two. A gather goes ahead while the one before it is used. The update waits for no collective as long as there is something else to do.
  * Two clocks as in sim/sim.h. Copies around collectives count (search/price/move_cost.h).
  *
  * MEMORY. Arguments stand for the whole step, every other stored value as long as in the unsplit program, and moved

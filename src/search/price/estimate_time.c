@@ -330,10 +330,28 @@ static uint32_t moment_made(const walk *w, sf_value value)
     return made > 0 ? sf_moment(made - 1, second ? SF_BEHIND_ALL : SF_BEHIND) : 0;
 }
 
+/* Gathers, while moments are found: where the one before is wanted, and the one at hand, which may be of several moves. */
+typedef struct gathers {
+    uint32_t before, now;
+    uint32_t bucket; /* of the one at hand, or SF_NONE */
+} gathers;
+
+/* A gather goes ahead: while what the one before it brought is used. */
+static uint32_t moment_ahead(gathers *g, const sf_moving *move, uint32_t behind, uint32_t wanted)
+{
+    if (move->bucket == SF_NONE || move->bucket != g->bucket) {
+        g->before = g->now;
+        g->bucket = move->bucket;
+    }
+    g->now = wanted;
+    return behind <= g->before && g->before < wanted ? g->before : wanted;
+}
+
 /* One that starts early stands behind what makes its operand, another before who wants it first. */
 static void find_moments(walk *w)
 {
     const sf_moves *m = w->moves;
+    gathers ahead = {.bucket = SF_NONE};
     uint32_t *moments = w->moments = SF_ARRAY(w->arena, m->nmoves, uint32_t);
     for (size_t i = 0; i < m->nmoves; i++) {
         const sf_moving *move = &m->moves[i];
@@ -341,6 +359,8 @@ static void find_moments(walk *w)
         uint32_t behind = from->move != SF_NONE ? moments[from->move] : moment_made(w, move->value);
         uint32_t wanted = sf_moment(inst_of_reader(w, move), SF_BEFORE);
         moments[i] = sf_starts_early(move) || wanted < behind ? behind : wanted;
+        if (move->kind == SF_MOVE_GATHER && moments[i] == wanted)
+            moments[i] = moment_ahead(&ahead, move, behind, wanted);
     }
 }
 

@@ -1,7 +1,7 @@
 /* The local graph while it is made: what the files behind local/local.h share.
  *
  *     local.c    the walk over the moves and nodes of the plan (plan/moves.h)
- *     turns.c    the same along an axis of time
+ *     turning.h  the same along an axis of time
  *     shape.c    what nodes have in common that differ in their place alone
  *     layouts.c  whether the layouts of a node follow from its factors
  *     op.c       the piece of an op as nodes
@@ -164,6 +164,9 @@ sf_status local_update(local_builder *b, local_node *n);
 
 /* emit.c: the type of a piece. */
 const sf_type *local_type(const local_builder *b, const sf_type *whole, const sf_layout *layout);
+
+/* New nodes stand where that node does, or nowhere, in this phase. */
+void local_note_place(local_builder *b, const sf_node *node, sf_phase phase);
 
 /* The turn as a scalar of the type; whether it is the first. */
 sf_value local_turn(local_builder *b, sf_dtype dtype);

@@ -1,0 +1,130 @@
+#include <string.h>
+
+#include "local/turning.h"
+#include "plan/complete.h"
+
+/* The share of a dimension from which the turns took a digit. */
+static bool share_in_turn(const turning *t, sf_share turn, sf_share *share, int parts)
+{
+    int64_t unit = turn.period / t->turns;
+    if (share->kind != SF_SPLIT || turn.kind != SF_SPLIT || turn.dim != share->dim ||
+        share->period <= unit)
+        return true;
+    if (share->period / parts % turn.period != 0)
+        return false;
+    share->period /= t->turns;
+    return true;
+}
+
+/* How a rank has what a turn has of a tensor; false where the two do not go together. */
+bool turn_layout(const turning *t, const sf_layout *time, const sf_layout *space, sf_layout *out)
+{
+    const sf_mesh *mesh = &t->space->mesh;
+    *out = *space;
+    for (int a = 0; a < mesh->naxes; a++)
+        if (!share_in_turn(t, time->axes[TURN_AXIS], &out->axes[a], mesh->axes[a].size))
+            return false;
+    return true;
+}
+
+void turn_settle(turning *t, const sf_node *node, const sf_layout *layouts)
+{
+    turn_settled s = {.node = node->id};
+    s.layouts =
+        sf_arena_copy(&t->arena, layouts, (node->noperands + node->nresults) * sizeof *layouts);
+    SF_PUSH(&t->arena, t->settled, t->nsettled, t->settled_capacity, s);
+}
+
+/* What was just added for a node of the step: where it is the same op, it is laid out like it. */
+sf_status turn_settle_same(turning *t, const sf_node *node)
+{
+    uint32_t count = node->noperands + node->nresults;
+    sf_layout *layouts = SF_ARRAY(&t->arena, count, sf_layout);
+    if (node->nresults == 0)
+        return SF_OK;
+    sf_value value = t->b->versions[t->b->moves->made[node->result]].value;
+    const sf_node *added = sf_maker(t->b->graph, value);
+    if (!added || added->def != node->def || added->noperands != node->noperands ||
+        added->nresults != node->nresults)
+        return SF_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        if (turn_layout(t, &t->time->nodes[node->id][i], &t->space->nodes[node->id][i],
+                        &layouts[i]))
+            continue;
+        if (t->recipe) /* ranks and turns want the same digit: how it is laid out follows from the rest */
+            return SF_OK;
+        return sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                       "micro-batches: what a rank has of the batch does not split into %d equal "
+                       "parts",
+                       t->turns);
+    }
+    turn_settle(t, added, layouts);
+    return SF_OK;
+}
+
+/* How all who read a sum behind the loop want it, where that is in pieces; else as it is made. */
+static sf_layout layout_of_sum(const turning *t, sf_value value)
+{
+    sf_layout made = *sf_plan_layout(t->space, t->step, value), wanted = made;
+    uint32_t readers = 0;
+    for (uint32_t u = t->uses.first[value]; u < t->uses.first[value + 1]; u++) {
+        sf_value_use use = t->uses.at[u];
+        if (use.node == SF_NONE || use.operand == SF_NONE)
+            return made;
+        const sf_layout *want = &t->space->nodes[use.node][use.operand];
+        if (sf_layout_is_partial(want) || (readers++ > 0 && !sf_layout_equal(want, &wanted)))
+            return made;
+        wanted = *want;
+    }
+    const sf_type *type = sf_type_of(t->step, value);
+    const sf_mesh *mesh = &t->space->mesh;
+    return sf_piece_bytes(type, &wanted, mesh) < sf_piece_bytes(type, &made, mesh) ? wanted : made;
+}
+
+/* How a value stands that leaves the loop, in each turn and behind it. Sums that are wanted in pieces are held so, and
+ * reduced in each turn: who splits gradients has no room for whole ones. */
+sf_layout turn_landing_layout(const turning *t, const turn_landing *l)
+{
+    const sf_moving *move = &t->b->moves->moves[l->move];
+    sf_layout out =
+        l->is_sum ? layout_of_sum(t, move->value) : *sf_plan_layout(t->space, t->step, move->value);
+    sf_layout piece;
+    if (l->is_sum || !turn_layout(t, t->b->moves->versions[move->from].layout, &out, &piece))
+        return l->is_sum ? out : turn_still;
+    const sf_type *type = sf_type_of(t->step, move->value);
+    if (l->type->rank != type->rank + 1)
+        return turn_still;
+    for (int a = 0; a < t->space->mesh.naxes; a++)
+        if (piece.axes[a].kind == SF_SPLIT)
+            piece.axes[a].dim++;
+    return piece;
+}
+
+sf_status turn_carry_plan(turning *t, sf_turned *out)
+{
+    const sf_plan *from = t->space;
+    const sf_graph *graph = out->graph = t->b->local->graph;
+    t->b->local->graph = NULL;
+    const sf_block *top = graph->top;
+    sf_plan *plan = out->plan = sf_plan_of(graph, &from->mesh, from->graph);
+    bool *fixed = SF_ARRAY(&t->arena, graph->nnodes, bool);
+    if (top->narguments)
+        memcpy(plan->arguments, from->arguments, top->narguments * sizeof *plan->arguments);
+    if (top->nresults)
+        memcpy(plan->results, from->results, top->nresults * sizeof *plan->results);
+    for (size_t i = 0; i < t->nsettled; i++) {
+        const sf_node *node = graph->nodes[t->settled[i].node];
+        plan->nodes[node->id] =
+            sf_arena_copy(&plan->arena, t->settled[i].layouts,
+                          (node->noperands + node->nresults) * sizeof(sf_layout));
+        fixed[node->id] = true;
+    }
+    SF_TRY(sf_plan_complete_around(graph, plan, fixed, t->b->diag));
+    out->value_of = SF_ARRAY(&plan->arena, graph->nvalues, sf_value);
+    for (sf_value v = 0; v < graph->nvalues; v++) {
+        out->value_of[v] = v < t->b->npieces ? t->b->local->pieces[v].whole : SF_NONE;
+        if (out->value_of[v] != SF_NONE)
+            plan->pinned[v] = from->pinned[out->value_of[v]];
+    }
+    return SF_OK;
+}

@@ -52,7 +52,8 @@ static sf_status eval_node(sf_eval *eval, const sf_node *node)
         SF_TRY(allocate_tensor(eval, &eval->values[node->result + i], op.out[i], node->loc));
     sf_tensor *out = &eval->values[node->result];
     const sf_eval_setup *setup = &eval->setup;
-    sf_status status = setup->collective && sf_is_collective(node)
+    bool is_exchange = sf_is_collective(node) || sf_is_message(node);
+    sf_status status = setup->collective && is_exchange
                            ? setup->collective(setup->context, node, in, out, eval->diag)
                            : node->def->eval(eval, &op, in, out);
     sf_arena_reset(&eval->scratch, mark);

@@ -101,6 +101,11 @@ const sf_opdef *sf_opdef_of_collective(sf_collective kind)
     return collectives[kind] == SF_OP_COUNT ? NULL : sf_opdef_get(collectives[kind]);
 }
 
+bool sf_is_message(const sf_node *node)
+{
+    return sf_is(node, SF_OP_SEND) || sf_is(node, SF_OP_RECEIVE);
+}
+
 bool sf_is_collective(const sf_node *node)
 {
     return sf_op_collective(node->def) != SF_COLLECTIVE_COUNT;

@@ -388,13 +388,14 @@ static sf_status check_races(checking *c)
 
 /* Collectives */
 
-/* Ranks tell by the number which one they are at. */
+/* Ranks tell by the number which one they are at. Messages of a pair come in their order: who sends, and who receives,
+ * count for themselves. */
 static sf_status check_numbers(const checking *c)
 {
     const sf_program *p = c->p;
     int64_t last = -1;
     for (uint32_t i = 0; i < p->ninsts; i++) {
-        if (p->insts[i].kind != SF_INST_COMM)
+        if (p->insts[i].kind != SF_INST_COMM || sf_is_one_way(p->insts[i].exchange))
             continue;
         int64_t number = p->insts[i].exchange->number;
         if (number <= last)

@@ -230,6 +230,18 @@ static bool part_fits(const sf_exchange *x, const sf_view *in, const sf_view *ou
     return before == after && (x->kind != SF_ALL_TO_ALL || before % x->size == 0);
 }
 
+/* One end of it: an operand, or a result. */
+static sf_status check_message(const sf_program *p, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &p->insts[index];
+    bool sends = inst->exchange->to >= 0;
+    const sf_view *part = sends ? inst->in : inst->out;
+    if ((inst->exchange->to < 0) == (inst->exchange->from < 0) || inst->nin != sends ||
+        inst->nout != !sends || !sf_view_is_contiguous(part))
+        return sf_inst_fail(p, index, diag, "is no message of one tensor");
+    return SF_OK;
+}
+
 static sf_status check_exchange(const sf_program *p, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &p->insts[index];
@@ -241,8 +253,11 @@ static sf_status check_exchange(const sf_program *p, uint32_t index, sf_diag *di
         return sf_inst_fail(p, index, diag, "is along no axes of the mesh");
     if (stream->kind != SF_STREAM_COMM || stream->axes != x->axes)
         return sf_inst_fail(p, index, diag, "is on a stream of other axes");
-    if (x->kind == SF_PERMUTE && (x->peer < 0 || x->peer >= x->size))
-        return sf_inst_fail(p, index, diag, "goes to place %d in a group of %d", x->peer, x->size);
+    if (x->kind == SF_PERMUTE && (x->to >= x->size || x->from >= x->size))
+        return sf_inst_fail(p, index, diag, "goes to place %d in a group of %d",
+                            x->to >= 0 ? x->to : x->from, x->size);
+    if (sf_is_one_way(x))
+        return check_message(p, index, diag);
     if (inst->nin != inst->nout || inst->nin == 0)
         return sf_inst_fail(p, index, diag, "has %u operands and %u results", inst->nin,
                             inst->nout);

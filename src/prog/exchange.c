@@ -2,9 +2,21 @@
 #include "op/slots.h"
 #include "prog/program.h"
 
+static void set_ends(const sf_node *node, const sf_mesh *mesh, int rank, sf_exchange *out)
+{
+    int peer = 0;
+    if (sf_is_message(node))
+        peer = (int)node->attrs[SF_MESSAGE_PEER]->integer;
+    else if (mesh && out->axes >> mesh->naxes == 0)
+        peer = sf_group_swapped(mesh, out->axes, rank);
+    out->to = sf_is(node, SF_OP_RECEIVE) ? -1 : peer;
+    out->from = sf_is(node, SF_OP_SEND) ? -1 : peer;
+}
+
 sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank)
 {
-    sf_exchange exchange = {.kind = sf_op_collective(node->def),
+    sf_exchange exchange = {.kind =
+                                sf_is_message(node) ? SF_PERMUTE : sf_op_collective(node->def),
                             .axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer,
                             .size = (int)node->attrs[SF_COLLECTIVE_SIZE]->integer,
                             .number = node->attrs[SF_COLLECTIVE_NUMBER]->integer,
@@ -13,7 +25,14 @@ sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank)
         exchange.what = node->attrs[SF_COLLECTIVE_WHAT]->text;
     if (exchange.kind == SF_ALL_REDUCE || exchange.kind == SF_REDUCE_SCATTER)
         exchange.monoid = (sf_monoid)node->attrs[SF_COLLECTIVE_BODY]->integer;
-    if (exchange.kind == SF_PERMUTE && mesh && exchange.axes >> mesh->naxes == 0)
-        exchange.peer = sf_group_swapped(mesh, exchange.axes, rank);
+    if (exchange.kind == SF_PERMUTE)
+        set_ends(node, mesh, rank, &exchange);
     return exchange;
+}
+
+const char *sf_exchange_name(const sf_exchange *exchange)
+{
+    if (sf_is_one_way(exchange))
+        return exchange->to >= 0 ? "send" : "receive";
+    return sf_collective_name(exchange->kind);
 }

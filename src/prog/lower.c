@@ -122,7 +122,7 @@ static void lower_node(lowering *l, const sf_node *node)
         lower_conv(l, node);
     else if (sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE))
         lower_control(l, node);
-    else if (sf_is_collective(node))
+    else if (sf_is_collective(node) || sf_is_message(node))
         lower_exchange(l, node);
     else
         lower_call(l, node);

@@ -36,7 +36,7 @@ static bool same_collective(const sf_inst *a, const sf_inst *b)
 
 static const char *kind_of(const sf_inst *inst)
 {
-    return inst ? sf_collective_name(inst->exchange->kind) : "none";
+    return inst ? sf_exchange_name(inst->exchange) : "none";
 }
 
 static const char *what_of(const sf_inst *inst)

@@ -55,7 +55,7 @@ static void print_inst(sf_buf *out, const sf_program *p, uint32_t index, int dep
     if (inst->kind == SF_INST_CALL)
         sf_buf_printf(out, " %s", inst->call->op.def->name);
     if (inst->kind == SF_INST_COMM)
-        sf_buf_printf(out, " %s", sf_collective_name(inst->exchange->kind));
+        sf_buf_printf(out, " %s", sf_exchange_name(inst->exchange));
     if (inst->kind == SF_INST_DOT)
         sf_buf_printf(out, " %" PRId64 "x%" PRId64 "x%" PRId64, inst->dot->m, inst->dot->n,
                       inst->dot->k);

@@ -102,12 +102,22 @@ typedef struct sf_exchange {
     sf_axes axes; /* of the mesh: the group */
     int size;     /* of the group */
     sf_monoid monoid;
-    int peer;         /* PERMUTE: the place in the group that it goes to, and comes from */
+    int to, from;     /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */
     int64_t number;   /* the same on all ranks, and rising */
     const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
 } sf_exchange;
 
-/* What a collective of a graph is, for a rank of the mesh. `what` lives as long as the graph's pool. */
+/* A message: one sends, one receives, and it is no matter of the others of the group. Those of a pair, in one direction,
+ * are numbered for themselves. */
+static inline bool sf_is_one_way(const sf_exchange *exchange)
+{
+    return exchange->kind == SF_PERMUTE && (exchange->to < 0 || exchange->from < 0);
+}
+
+/* "all_reduce", "send", ... */
+const char *sf_exchange_name(const sf_exchange *exchange);
+
+/* What a collective or a message of a graph is, for a rank of the mesh. `what` lives as long as the graph's pool. */
 sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank);
 
 /* WHILE, CASE. `out` ends with the arena that the bodies share; in a WHILE the answer of the condition stands

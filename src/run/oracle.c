@@ -62,15 +62,20 @@ static sf_status run_collective(void *context, const sf_node *node, const sf_ten
     sf_arena scratch = {0};
     char **from = SF_ARRAY(&scratch, node->noperands, char *);
     char **to = SF_ARRAY(&scratch, node->nresults, char *);
-    int64_t *counts = SF_ARRAY(&scratch, node->nresults, int64_t);
-    for (uint32_t i = 0; i < node->noperands; i++)
+    uint32_t nparts = node->nresults > 0 ? node->nresults : node->noperands;
+    int64_t *counts = SF_ARRAY(&scratch, nparts, int64_t);
+    for (uint32_t i = 0; i < node->noperands; i++) {
         from[i] = in[i].data;
+        counts[i < nparts ? i : 0] = in[i].type->count;
+    }
     for (uint32_t i = 0; i < node->nresults; i++) {
         to[i] = out[i].data;
         counts[i] = out[i].type->count;
     }
     sf_exchange exchange = sf_exchange_of(node, oracle->mesh, oracle->rank);
-    sf_collective_memory memory = {out[0].type->dtype, node->nresults, counts, from, to};
+    const sf_tensor *first = node->nresults > 0 ? out : in;
+    sf_collective_memory memory = {first->type->dtype, nparts, counts,
+                                   node->noperands > 0 ? from : NULL, node->nresults > 0 ? to : NULL};
     sf_request *request;
     sf_status status =
         sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, &request);

@@ -116,8 +116,9 @@ static double larger_of(double a, double b)
 double sf_exchange_bytes(const sf_inst *inst)
 {
     double bytes = 0;
-    for (uint32_t i = 0; i < inst->nin; i++)
-        bytes += larger_of(view_bytes(&inst->in[i]), view_bytes(&inst->out[i]));
+    for (uint32_t i = 0; i < inst->nin || i < inst->nout; i++) /* a message has one end */
+        bytes += larger_of(i < inst->nin ? view_bytes(&inst->in[i]) : 0,
+                           i < inst->nout ? view_bytes(&inst->out[i]) : 0);
     return bytes;
 }
 

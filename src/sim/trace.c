@@ -62,7 +62,7 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
 {
     const sf_inst *inst = &p->insts[index];
     bool sends = inst->kind == SF_INST_COMM;
-    const char *name = sends              ? sf_collective_name(inst->exchange->kind)
+    const char *name = sends              ? sf_exchange_name(inst->exchange)
                        : *inst->origin.op ? inst->origin.op
                                           : sf_inst_kind_name(inst->kind);
     begin_event(json, name, "X", rank);

@@ -115,7 +115,7 @@ static uint64_t hash_kind(const sf_inst *inst)
         return sf_hash_mix(hash, (uint64_t)(uintptr_t)inst->dot);
     const sf_exchange *x = inst->exchange;
     hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)x->kind), x->axes);
-    hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)x->size), (uint64_t)x->peer);
+    hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)x->size), (uint64_t)x->to);
     return sf_hash_mix(sf_hash_mix(hash, (uint64_t)x->monoid), (uint64_t)x->number);
 }
 

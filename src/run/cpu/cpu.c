@@ -242,11 +242,12 @@ static sf_status run_call(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 static sf_status start_collective(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &f->program->insts[index];
-    sf_collective_memory memory = {.dtype = inst->out[0].dtype,
-                                   .nparts = inst->nout,
+    bool gives = inst->nout > 0; /* a message that is sent does not */
+    sf_collective_memory memory = {.dtype = gives ? inst->out[0].dtype : inst->in[0].dtype,
+                                   .nparts = gives ? inst->nout : inst->nin,
                                    .counts = f->operands[index].counts,
-                                   .in = f->pointers[index].in,
-                                   .out = f->pointers[index].out};
+                                   .in = inst->nin > 0 ? f->pointers[index].in : NULL,
+                                   .out = gives ? f->pointers[index].out : NULL};
     return sf_collective_start(&c->collectives, inst->exchange, &memory, inst->origin.loc, diag,
                                &f->requests[index]);
 }
@@ -482,9 +483,11 @@ static void list_operands(cpu *c, frame *f)
             list_call(c, f, i);
         if (inst->kind != SF_INST_COMM)
             continue;
-        f->operands[i].counts = SF_ARRAY(&c->memory, inst->nout, int64_t);
-        for (uint32_t j = 0; j < inst->nout; j++)
-            f->operands[i].counts[j] = sf_view_count(&inst->out[j]);
+        const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
+        uint32_t nparts = inst->nout > 0 ? inst->nout : inst->nin;
+        f->operands[i].counts = SF_ARRAY(&c->memory, nparts, int64_t);
+        for (uint32_t j = 0; j < nparts; j++)
+            f->operands[i].counts[j] = sf_view_count(&parts[j]);
     }
 }
 

@@ -19,6 +19,17 @@ static sf_status group_of_axes(sf_collectives *c, sf_axes axes, sf_diag *diag, s
     return SF_OK;
 }
 
+/* Those who send each other messages, in one direction: so each pair has its own order, whatever others do. */
+static sf_status pair_of(sf_collectives *c, const sf_exchange *exchange, sf_diag *diag,
+                         sf_group **out)
+{
+    int rank = sf_comm_rank(c->comm);
+    bool sends = exchange->to >= 0;
+    int peer = sf_group_member(c->mesh, exchange->axes, rank, sends ? exchange->to : exchange->from);
+    int ranks[2] = {sends ? rank : peer, sends ? peer : rank};
+    return sf_comm_group(c->comm, ranks, 2, diag, out);
+}
+
 /* A group of one: the operands are the results. */
 static void copy_parts(const sf_collective_memory *memory)
 {
@@ -40,8 +51,10 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
     if (!c->comm || exchange->axes >> c->mesh->naxes)
         return sf_fail(diag, SF_EUSAGE, loc, "the %s needs the ranks of its group",
                        sf_collective_name(exchange->kind));
+    bool one_way = sf_is_one_way(exchange);
     sf_group *group;
-    SF_TRY(group_of_axes(c, exchange->axes, diag, &group));
+    SF_TRY(one_way ? pair_of(c, exchange, diag, &group)
+                   : group_of_axes(c, exchange->axes, diag, &group));
     /* Complex numbers travel as their parts, unless they are multiplied. */
     bool as_parts = exchange->monoid != SF_MONOID_MUL;
     sf_dtype dtype = as_parts ? sf_part_of(memory->dtype) : memory->dtype;
@@ -52,13 +65,15 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
         int64_t count = memory->counts[i] * width;
         if (exchange->kind == SF_ALL_GATHER || exchange->kind == SF_ALL_TO_ALL)
             count /= exchange->size;
-        parts[i] = (sf_transfer_part){.in = memory->in[i], .out = memory->out[i], .count = count};
+        parts[i] = (sf_transfer_part){.in = memory->in ? memory->in[i] : NULL,
+                                      .out = memory->out ? memory->out[i] : NULL,
+                                      .count = count};
     }
     sf_transfer transfer = {.kind = exchange->kind,
                             .dtype = dtype,
                             .monoid = exchange->monoid,
-                            .to = exchange->peer,
-                            .from = exchange->peer,
+                            .to = one_way && exchange->to >= 0 ? 1 : exchange->to,
+                            .from = one_way && exchange->from >= 0 ? 0 : exchange->from,
                             .nparts = (int)memory->nparts,
                             .parts = parts,
                             .what = exchange->what};

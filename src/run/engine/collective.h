@@ -17,7 +17,7 @@ typedef struct sf_collectives {
 typedef struct sf_collective_memory {
     sf_dtype dtype;
     uint32_t nparts;
-    const int64_t *counts; /* elements of the results */
+    const int64_t *counts; /* elements of the results; of what is sent, where there are none */
     char *const *in, *const *out;
 } sf_collective_memory;
 

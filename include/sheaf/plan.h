@@ -27,6 +27,10 @@ typedef struct sf_pin_options {
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. */
     const char *co_shard;
     int co_shards;
+    /* A pipeline: "4" stages, or the scopes that begin all but the first of them, "layer_3,layer_6"; NULL: none. Its schedule
+     * is a name, "1f1b", or a file with a table of tasks; NULL: 1f1b. The groups of devices that run the stages stand along
+     * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/pipelines.md describes it. */
+    const char *stages, *schedule;
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe

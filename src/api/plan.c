@@ -11,6 +11,7 @@
 #include "local/rank.h"
 #include "op/op.h"
 #include "plan/complete.h"
+#include "plan/pipeline_by.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
@@ -22,28 +23,93 @@ struct pinning {
     const sf_graph *graph;
     sf_pin_options options;
     sf_diag *diag;
+    sf_pipeline pipeline; /* where stages are asked for */
     sf_plan *plan;
 };
+
+/* The mesh with the axis of groups before its own. */
+static sf_status put_pipe_before(const sf_mesh *mesh, uint32_t groups, sf_diag *diag, sf_mesh *out)
+{
+    if (mesh->naxes == SF_MAX_AXES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a mesh has at most %d axes", SF_MAX_AXES);
+    *out = (sf_mesh){1 + mesh->naxes, {{SF_PIPE_AXIS, (int)groups}}};
+    memcpy(out->axes + 1, mesh->axes, (size_t)mesh->naxes * sizeof *mesh->axes);
+    return SF_OK;
+}
+
+/* A mesh with an axis for the groups of a pipeline: that which the recipe wants for the ranks of a group comes behind it.
+ * The names of its axes are the recipe's, or the arena's. */
+static sf_status find_mesh_of_groups(struct pinning *job, uint32_t groups, sf_arena *arena,
+                                     sf_mesh *out)
+{
+    const sf_pin_options *options = &job->options;
+    int ranks = options->ranks / (int)groups;
+    sf_mesh none = {0};
+    if (options->ranks % (int)groups != 0)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                       "%d ranks do not make %u equal groups for the stages", options->ranks,
+                       groups);
+    if (!options->recipe || ranks == 0)
+        return put_pipe_before(&none, groups, job->diag, out);
+    sf_plan *one;
+    SF_TRY(sf_recipe_plan(job->graph, options->recipe, ranks, NULL, job->diag, &one));
+    for (int a = 0; a < one->mesh.naxes; a++)
+        one->mesh.axes[a].name =
+            sf_arena_string(arena, one->mesh.axes[a].name, strlen(one->mesh.axes[a].name));
+    sf_status status = put_pipe_before(&one->mesh, groups, job->diag, out);
+    sf_plan_free(one);
+    return status;
+}
+
+static sf_status find_mesh(struct pinning *job, sf_arena *arena, sf_mesh *out)
+{
+    const sf_pin_options *options = &job->options;
+    if (!options->mesh)
+        return find_mesh_of_groups(job, job->pipeline.schedule.pipe.ngroups, arena, out);
+    if (sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, out) != SF_OK)
+        return SF_EUSAGE;
+    if (options->ranks && options->ranks != sf_mesh_size(out))
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the mesh %s has %d ranks, not %d",
+                       options->mesh, sf_mesh_size(out), options->ranks);
+    return SF_OK;
+}
 
 static sf_status start_plan(struct pinning *job, sf_arena *arena)
 {
     const sf_pin_options *options = &job->options;
-    sf_mesh mesh;
-    if (options->mesh && sf_mesh_parse(sf_str_of(options->mesh), arena, job->diag, &mesh) != SF_OK)
-        return SF_EUSAGE;
-    if (options->mesh && options->ranks && options->ranks != sf_mesh_size(&mesh))
-        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the mesh %s has %d ranks, not %d",
-                       options->mesh, sf_mesh_size(&mesh), options->ranks);
-    if (options->recipe && !options->mesh && options->ranks < 1)
+    sf_mesh mesh = {0};
+    if (options->mesh || options->stages)
+        SF_TRY(find_mesh(job, arena, &mesh));
+    else if (options->recipe && options->ranks < 1)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
                        "a recipe needs a mesh or a number of ranks");
-    if (options->recipe)
+    job->pipeline.axis = sf_mesh_axis(&mesh, sf_str_of(SF_PIPE_AXIS));
+    if (options->recipe && !(options->stages && mesh.naxes == 1))
         return sf_recipe_plan(job->graph, options->recipe, options->ranks,
-                              options->mesh ? &mesh : NULL, job->diag, &job->plan);
-    if (!options->mesh)
+                              mesh.naxes > 0 ? &mesh : NULL, job->diag, &job->plan);
+    if (mesh.naxes == 0)
         return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "pins need a mesh");
     job->plan = sf_plan_new(job->graph, &mesh);
     return SF_OK;
+}
+
+/* A name, or a file with a table. */
+static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
+{
+    const sf_pin_options *options = &job->options;
+    sf_pipeline_wish wish = {.stages = options->stages,
+                             .schedule = options->schedule,
+                             .turns = (uint32_t)options->micro_batches};
+    sf_schedule table;
+    if (options->schedule && sf_file_is_same(options->schedule, options->schedule)) {
+        sf_str text;
+        SF_TRY(sf_file_read(options->schedule, arena, 0, &text, job->diag));
+        SF_TRY(sf_schedule_read(text, options->schedule, arena, &table, job->diag));
+        wish.table = &table;
+        if (wish.turns <= 1)
+            wish.turns = table.pipe.nturns;
+    }
+    return sf_pipeline_by(job->graph, &wish, arena, job->diag, &job->pipeline);
 }
 
 static void take_turns(struct pinning *job)
@@ -59,13 +125,17 @@ static sf_status make_plan(void *context)
 {
     struct pinning *job = context;
     sf_arena arena = {0};
-    sf_status status = start_plan(job, &arena);
+    sf_status status = job->options.stages ? find_pipeline(job, &arena) : SF_OK;
+    if (status == SF_OK)
+        status = start_plan(job, &arena);
     if (status == SF_OK)
         status = sf_plan_add_pins(job->plan, job->options.npins, job->options.pins, job->diag);
     if (status == SF_OK)
         status = sf_plan_complete(job->graph, job->plan, job->diag);
     if (status == SF_OK)
         take_turns(job);
+    if (status == SF_OK && job->options.stages)
+        status = sf_plan_set_pipeline(job->plan, job->graph, &job->pipeline, job->diag);
     if (status == SF_OK)
         status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
     if (status == SF_OK) {
@@ -175,28 +245,17 @@ struct checking {
     sf_diag *diag;
 };
 
-static sf_status check_bytes(const struct checking *job, const sf_local *local)
-{
-    if (job->memory == 0)
-        return SF_OK;
-    int64_t bytes = sf_rank_bytes(local, sf_engine_target(NULL));
-    if (sf_rank_fits(bytes, job->memory))
-        return SF_OK;
-    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE, "a rank needs %s, and there are %s",
-                   sf_text_bytes((double)bytes).at, sf_text_bytes((double)job->memory).at);
-}
-
 static sf_status check_plan(void *context)
 {
     const struct checking *job = context;
-    sf_local *first;
+    int64_t bytes;
     SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
-    SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &first));
-    sf_status status = sf_check_ranks(first, NULL, job->diag);
-    if (status == SF_OK)
-        status = check_bytes(job, first);
-    sf_local_free(first);
-    return status;
+    SF_TRY(sf_check_plan(job->graph, job->plan, NULL, sf_engine_target(NULL),
+                         job->memory > 0 ? &bytes : NULL, job->diag));
+    if (job->memory == 0 || sf_rank_fits(bytes, job->memory))
+        return SF_OK;
+    return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE, "a rank needs %s, and there are %s",
+                   sf_text_bytes((double)bytes).at, sf_text_bytes((double)job->memory).at);
 }
 
 sf_status sf_plan_check(const sf_plan *plan, const sf_graph *graph, int64_t memory, sf_diag *diag)

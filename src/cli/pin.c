@@ -67,6 +67,12 @@ int sf_cli_pin(int argc, char **argv)
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into; their gradients are added up (default 1)"},
+        {SF_OPT_STAGES, &job.pin.stages,
+         "a pipeline of so many stages, or of stages that begin with these scopes, as in "
+         "layer_4,layer_8"},
+        {SF_OPT_SCHEDULE, &job.pin.schedule,
+         "the order of a pipeline: 1f1b (default), gpipe, interleaved:N, ..., or a file with a "
+         "table of tasks"},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits"},
@@ -94,7 +100,7 @@ int sf_cli_pin(int argc, char **argv)
         return exit_code;
     if (ranks > INT_MAX)
         return sf_cli_misuse("pin", "--ranks is too large");
-    if (!job.names && !job.pin.recipe && !job.making.mesh)
+    if (!job.names && !job.pin.recipe && !job.making.mesh && !job.pin.stages)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
         return sf_cli_misuse("pin", "--micro-batches is a number");

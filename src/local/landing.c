@@ -63,6 +63,8 @@ static sf_value add_part(turning *t, const turn_landing *l, sf_value sum, sf_val
     sf_value wide = emit_convert(b, part, l->type->dtype);
     if (wide != part)
         turn_settle(t, sf_maker(b->graph, wide), layouts);
+    if (sum == SF_NONE)
+        return wide;
     sf_value out = emit_binary(b, opcode_of(monoid_of(t, l)), sum, wide);
     turn_settle(t, sf_maker(b->graph, out), layouts);
     return out;
@@ -95,6 +97,13 @@ sf_value turn_landing_add(turning *t, const turn_landing *l, sf_value so_far, sf
     local_note_place(b, maker, maker ? maker->phase : SF_FORWARD);
     part = local_move_before(b, part, &m);
     return l->is_sum ? add_part(t, l, so_far, part) : put_part(t, l, so_far, part, turn);
+}
+
+sf_value turn_landing_join(turning *t, const turn_landing *l, sf_value sum, sf_value part)
+{
+    const sf_moving *move = &t->b->moves->moves[l->move];
+    local_note_place(t->b, sf_maker(t->step, move->value), move->phase);
+    return add_part(t, l, sum, part);
 }
 
 sf_value turn_landing_end(turning *t, const turn_landing *l, sf_value value)

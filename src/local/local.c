@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "ir/clone.h"
+#include "local/pipe.h"
 
 static sf_status check_argument_layout(local_builder *b, uint32_t i)
 {
@@ -177,10 +178,55 @@ sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank,
     return SF_OK;
 }
 
-/* The step as it goes on in time, with what is computed again, and in turns. */
-static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, sf_pool *pool,
+/* The pipeline of a step with twins: they are where what they are twins of is; what hands on what is kept, anywhere. */
+static sf_pipeline pipeline_of_twins(const sf_pipeline *of, const sf_twinned *twinned,
+                                     sf_arena *arena)
+{
+    size_t count = twinned->graph->nnodes;
+    sf_pipeline out = *of;
+    out.stages.of_node = SF_ARRAY(arena, count, uint32_t);
+    out.stages.anywhere = SF_ARRAY(arena, count, bool);
+    for (uint32_t i = 0; i < twinned->graph->top->nnodes; i++) {
+        uint32_t node = twinned->graph->top->nodes[i], origin = twinned->node_of[node];
+        out.stages.of_node[node] = origin == SF_NONE ? 0 : of->stages.of_node[origin];
+        out.stages.anywhere[node] = origin == SF_NONE || of->stages.anywhere[origin];
+    }
+    return out;
+}
+
+/* The layouts of a plan within a group: what it holds, it has. */
+static sf_plan *plan_within_group(const sf_plan *plan, const sf_graph *graph, int axis)
+{
+    sf_plan *out = sf_plan_copy(plan, graph);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        out->arguments[i].axes[axis] = (sf_share){0};
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        out->results[i].axes[axis] = (sf_share){0};
+    memcpy(out->pinned, plan->pinned, graph->nvalues * sizeof *out->pinned);
+    return out;
+}
+
+static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
+                               const sf_pipeline *pipeline, int rank, sf_pool *pool, sf_diag *diag,
+                               sf_timed *out)
+{
+    sf_arena arena = {0};
+    sf_pipeline own = *pipeline;
+    uint32_t group = (uint32_t)sf_mesh_coordinate(&plan->mesh, rank, pipeline->axis);
+    if (out->twinned.graph)
+        own = pipeline_of_twins(pipeline, &out->twinned, &arena);
+    sf_plan *within = plan_within_group(plan, whole, pipeline->axis);
+    sf_status status = sf_pipe_step_new(whole, within, &own, group, pool, diag, &out->turned);
+    sf_plan_free(within);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* The step as it goes on in time, with what is computed again, and in turns; of a pipeline, what the rank's group runs. */
+static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, int rank, sf_pool *pool,
                              sf_diag *diag, sf_timed *out)
 {
+    const sf_pipeline *pipeline = (*plan)->pipeline;
     if ((*plan)->again) {
         out->twinned = sf_twin_step(*whole, *plan, pool);
         *whole = out->twinned.graph;
@@ -193,7 +239,11 @@ static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, sf_po
         *whole = out->sharded.graph;
         *plan = out->sharded.plan;
     }
-    if (said->micro_batches > 1) {
+    if (pipeline) {
+        SF_TRY(put_in_stages(*whole, *plan, pipeline, rank, pool, diag, out));
+        *whole = out->turned.graph;
+        *plan = out->turned.plan;
+    } else if (said->micro_batches > 1) {
         SF_TRY(sf_turns_new(*whole, *plan, NULL, said->micro_batches, pool, diag, &out->turned));
         *whole = out->turned.graph;
         *plan = out->turned.plan;
@@ -214,7 +264,7 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
     sf_pool *pool = sf_pool_derive(whole->pool);
     sf_timed timed = {0};
     const sf_graph *step = whole;
-    sf_status status = put_in_time(&whole, &plan, pool, diag, &timed);
+    sf_status status = put_in_time(&whole, &plan, rank, pool, diag, &timed);
     if (status == SF_OK)
         status = local_new_within(whole, plan, rank, pool, 0, diag, out);
     if (status == SF_OK) {

@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "local/check.h"
+#include "local/messages.h"
 #include "prog/program.h"
 
 int64_t sf_rank_bytes(const sf_local *local, const sf_target *target)
@@ -85,4 +86,35 @@ sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *di
             SF_TRY(check_rank(&others[i]));
         }
     return SF_OK;
+}
+
+/* Locals of the first rank of each group, as far as they could be made. */
+static sf_status check_groups(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
+                              const sf_target *target, int64_t *bytes, sf_diag *diag,
+                              sf_local **locals)
+{
+    int count = sf_plan_groups(plan);
+    for (int g = 0; g < count; g++) {
+        SF_TRY(sf_local_new(graph, plan, sf_plan_group_rank(plan, g), diag, &locals[g]));
+        SF_TRY(sf_check_ranks(locals[g], threads, diag));
+        int64_t own = bytes ? sf_rank_bytes(locals[g], target) : 0;
+        if (bytes && own > *bytes)
+            *bytes = own;
+    }
+    return sf_check_messages(count, locals, diag);
+}
+
+sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
+                        const sf_target *target, int64_t *bytes, sf_diag *diag)
+{
+    sf_arena arena = {0};
+    int count = sf_plan_groups(plan);
+    sf_local **locals = SF_ARRAY(&arena, count, sf_local *);
+    if (bytes)
+        *bytes = 0;
+    sf_status status = check_groups(graph, plan, threads, target, bytes, diag, locals);
+    for (int g = 0; g < count; g++)
+        sf_local_free(locals[g]);
+    sf_arena_free(&arena);
+    return status;
 }

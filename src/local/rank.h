@@ -15,6 +15,11 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
     return bytes <= memory;
 }
 
+/* Checks the ranks of all groups of a plan as below, and that those of different groups send and receive the same
+ * (local/messages.h); *bytes, where it is not NULL, is what a rank takes at most. */
+sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
+                        const sf_target *target, int64_t *bytes, sf_diag *diag);
+
 /* Checks the first rank (local/check.h), and others that stand for all against it: ranks differ in their coordinates
  * alone, so along each axis it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
  * says what is wrong with one of them. */

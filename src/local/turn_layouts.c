@@ -62,6 +62,25 @@ sf_status turn_settle_same(turning *t, const sf_node *node)
     return SF_OK;
 }
 
+void turn_add_barrier(turning *t, const sf_node *node, uint32_t result)
+{
+    local_builder *b = t->b;
+    uint32_t count, made = b->moves->made[node->result + result];
+    const uint32_t *reads = turn_reads(t, node->id, &count);
+    if (b->versions[made].value != SF_NONE)
+        return;
+    sf_value value = local_value(b, reads[result]);
+    local_note_place(b, node, node->phase);
+    value = emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &value, NULL, sf_type_of(b->graph, value));
+    local_set(b, made, value);
+    sf_layout layouts[2];
+    if (turn_layout(t, &t->time->nodes[node->id][result], &t->space->nodes[node->id][result],
+                    &layouts[0])) {
+        layouts[1] = layouts[0];
+        turn_settle(t, sf_maker(b->graph, value), layouts);
+    }
+}
+
 /* How all who read a sum behind the loop want it, where that is in pieces; else as it is made. */
 static sf_layout layout_of_sum(const turning *t, sf_value value)
 {
@@ -100,6 +119,18 @@ sf_layout turn_landing_layout(const turning *t, const turn_landing *l)
     return piece;
 }
 
+/* What other groups hold is empty here. */
+static void empty_others(const turning *t, sf_plan *plan)
+{
+    for (uint32_t i = 0; i < t->step->top->narguments; i++) {
+        if (t->held[i])
+            continue;
+        plan->arguments[i] = turn_still;
+        if (t->step->arguments[i].next != SF_NONE)
+            plan->results[t->step->arguments[i].next] = turn_still;
+    }
+}
+
 sf_status turn_carry_plan(turning *t, sf_turned *out)
 {
     const sf_plan *from = t->space;
@@ -112,6 +143,8 @@ sf_status turn_carry_plan(turning *t, sf_turned *out)
         memcpy(plan->arguments, from->arguments, top->narguments * sizeof *plan->arguments);
     if (top->nresults)
         memcpy(plan->results, from->results, top->nresults * sizeof *plan->results);
+    if (t->held)
+        empty_others(t, plan);
     for (size_t i = 0; i < t->nsettled; i++) {
         const sf_node *node = graph->nodes[t->settled[i].node];
         plan->nodes[node->id] =

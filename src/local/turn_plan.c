@@ -232,10 +232,36 @@ static sf_status plan_by_recipe(turning *t)
     return SF_OK;
 }
 
+/* What a turn has in parts, and another stage reads, is added up first: so it goes there once, and not in every turn. */
+static void settle_crossing(turning *t)
+{
+    const sf_block *top = t->step->top;
+    bool *settled = SF_ARRAY(&t->arena, t->step->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(t->step, i);
+        sf_layout *layouts = t->time->nodes[node->id];
+        for (uint32_t o = 0; o < node->noperands && !settled[node->id]; o++) {
+            const sf_node *maker = sf_maker(t->step, node->operands[o]);
+            if (!maker || layouts[o].axes[TURN_AXIS].kind != SF_PARTIAL)
+                continue;
+            bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
+                           t->stages->of_node[maker->id] != t->stages->of_node[node->id];
+            settled[node->id] = crosses || settled[maker->id];
+        }
+        if (settled[node->id])
+            memset(layouts, 0, (node->noperands + node->nresults) * sizeof *layouts);
+    }
+}
+
 static sf_status plan_batch(turning *t)
 {
+    if (t->turns == 1)
+        return SF_OK;
     SF_TRY(pin_turns(t));
-    return sf_plan_complete(t->step, t->time, t->b->diag);
+    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    if (t->stages)
+        settle_crossing(t);
+    return SF_OK;
 }
 
 sf_status turn_plan(turning *t)

@@ -12,6 +12,7 @@
 #include "ir/uses.h"
 #include "local/build.h"
 #include "local/turns.h"
+#include "plan/stage.h"
 
 /* The one axis of the mesh of time. */
 enum { TURN_AXIS = 0 };
@@ -41,6 +42,10 @@ typedef struct turning {
     const char *recipe; /* that says what turns; NULL: the batch does */
     int turns;
     sf_arena arena;
+
+    /* Of a pipeline; else NULL. */
+    const sf_stages *stages; /* of the step's nodes */
+    bool *held;              /* by argument: it stands here */
 
     /* By version: a still one is there behind so many loops; one that turns is made in the loop behind these, or later. */
     uint32_t *behind;
@@ -90,17 +95,22 @@ bool turn_layout(const turning *t, const sf_layout *time, const sf_layout *space
 void turn_settle(turning *t, const sf_node *node, const sf_layout *layouts);
 sf_status turn_settle_same(turning *t, const sf_node *node);
 
+/* What a barrier hands on: each operand by itself. */
+void turn_add_barrier(turning *t, const sf_node *node, uint32_t result);
+
 /* How a value stands that leaves the turns, in each of them and behind. */
 sf_layout turn_landing_layout(const turning *t, const turn_landing *l);
 
 /* The plan for what was built: layouts that were settled, and what follows from them. */
 sf_status turn_carry_plan(turning *t, sf_turned *out);
 
-/* landing.c: what lands by a move; what it is before the first turn; with one turn more, whose number is `turn`; and what
- * is left of it, in the type of the step. */
+/* landing.c: what lands by a move; what it is before the first turn; with one turn more, whose number is `turn` (a sum may
+ * begin with SF_NONE, and asks for no number); with a part of a sum that is in the type of the step; and what is left of
+ * it, in that type. */
 turn_landing turn_land(const turning *t, uint32_t move);
 sf_value turn_landing_start(turning *t, const turn_landing *l);
 sf_value turn_landing_add(turning *t, const turn_landing *l, sf_value so_far, sf_value turn);
+sf_value turn_landing_join(turning *t, const turn_landing *l, sf_value sum, sf_value part);
 sf_value turn_landing_end(turning *t, const turn_landing *l, sf_value value);
 local_moving turn_landing_move(const turning *t, const turn_landing *l);
 

@@ -76,26 +76,6 @@ static const sf_layout *layout_of_given(const looping *o, sf_value value)
     return sf_layout_is_partial(layout) ? &turn_still : layout;
 }
 
-/* A barrier hands on each operand by itself. */
-static void add_barrier(looping *o, const sf_node *node, uint32_t result)
-{
-    local_builder *b = o->t->b;
-    uint32_t count, made = b->moves->made[node->result + result];
-    const uint32_t *reads = turn_reads(o->t, node->id, &count);
-    if (b->versions[made].value != SF_NONE)
-        return;
-    sf_value value = local_value(b, reads[result]);
-    local_note_place(b, node, node->phase);
-    value = emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &value, NULL, sf_type_of(b->graph, value));
-    local_set(b, made, value);
-    sf_layout layouts[2];
-    if (turn_layout(o->t, &o->t->time->nodes[node->id][result],
-                    &o->t->space->nodes[node->id][result], &layouts[0])) {
-        layouts[1] = layouts[0];
-        turn_settle(o->t, sf_maker(b->graph, value), layouts);
-    }
-}
-
 /* A still node that only shows its operands in another way: it stands with who reads it, in the loop and outside, so that
  * what is gathered for it need not be kept. */
 static const sf_node *view_behind(const looping *o, uint32_t version)
@@ -118,7 +98,7 @@ static sf_status add_view(looping *o, const sf_node *node, uint32_t version, boo
         if (!sf_is_transparent(node) || r == result)
             SF_TRY(in_body ? reach_version(o, reads[r]) : reach_top(o, reads[r]));
     if (sf_is_transparent(node)) {
-        add_barrier(o, node, result);
+        turn_add_barrier(o->t, node, result);
         return SF_OK;
     }
     SF_TRY(local_add_node(o->t->b, node));
@@ -154,7 +134,7 @@ static sf_status add_turning_node(looping *o, const sf_node *node)
     const uint32_t *reads = turn_reads(o->t, node->id, &count);
     for (uint32_t r = 0; r < node->nresults && sf_is_transparent(node); r++)
         if (turns_version(o->t, reads[r]) && o->body_versions[reads[r]].value != SF_NONE)
-            add_barrier(o, node, r);
+            turn_add_barrier(o->t, node, r);
     if (sf_is_transparent(node))
         return SF_OK;
     for (uint32_t r = 0; r < count; r++)

@@ -55,6 +55,8 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
                      node->noperands + node->nresults);
     }
     sf_plan_copy_turns(plan, copy);
+    if (plan->pipeline)
+        copy->pipeline = sf_pipeline_copy(plan->pipeline, graph, &copy->arena);
     if (plan->again) {
         copy->recompute = sf_arena_string(&copy->arena, plan->recompute, strlen(plan->recompute));
         copy->again = sf_arena_copy(&copy->arena, plan->again, graph->nnodes * sizeof *copy->again);
@@ -67,6 +69,61 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
     to->micro_batches = from->micro_batches;
     to->co_shards = from->co_shards;
     to->co_shard = sf_arena_string(&to->arena, from->co_shard, strlen(from->co_shard));
+}
+
+static bool uses_axis(const sf_plan *plan, const sf_graph *graph, int axis)
+{
+    const sf_block *top = graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
+            return true;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+            if (plan->nodes[node->id][t].axes[axis].kind != SF_REPLICATED)
+                return true;
+    }
+    return false;
+}
+
+sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
+                               sf_diag *diag)
+{
+    const sf_mesh *mesh = &plan->mesh;
+    int axis = pipeline->axis;
+    if (axis < 0 || axis >= mesh->naxes ||
+        (uint32_t)mesh->axes[axis].size != pipeline->schedule.pipe.ngroups)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "the mesh has no axis of %u groups for the stages",
+                       pipeline->schedule.pipe.ngroups);
+    if (uses_axis(plan, graph, axis))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "along axis %s stand the stages, but something is split along it",
+                       mesh->axes[axis].name);
+    plan->pipeline = sf_pipeline_copy(pipeline, graph, &plan->arena);
+    plan->micro_batches = (int)pipeline->schedule.pipe.nturns;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        uint32_t holder = sf_pipeline_holder(pipeline, graph, i);
+        if (holder == SF_NONE)
+            continue;
+        plan->arguments[i].axes[axis] = (sf_share){.kind = SF_AT, .dim = (int)holder};
+        if (graph->arguments[i].next != SF_NONE)
+            plan->results[graph->arguments[i].next].axes[axis] = plan->arguments[i].axes[axis];
+    }
+    return SF_OK;
+}
+
+int sf_plan_groups(const sf_plan *plan)
+{
+    return plan->pipeline ? plan->mesh.axes[plan->pipeline->axis].size : 1;
+}
+
+int sf_plan_group_rank(const sf_plan *plan, int group)
+{
+    int stride = 1;
+    for (int a = plan->mesh.naxes - 1; plan->pipeline && a > plan->pipeline->axis; a--)
+        stride *= plan->mesh.axes[a].size;
+    return group * stride;
 }
 
 void sf_plan_free(sf_plan *plan)

@@ -6,8 +6,8 @@
  * (local/local.h). The layout of a state result is that of the argument it becomes.
  *
  * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
- * results need not be kept for the backward pass (plan/again.h); and into how many turns the batch is cut, one behind
- * the other (local/turns.h).
+ * results need not be kept for the backward pass (plan/again.h); into how many turns the batch is cut, one behind
+ * the other (local/turns.h); and which groups of ranks run which stages of it, and when (plan/pipeline.h).
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "ir/graph.h"
+#include "plan/pipeline.h"
 #include "shard/layout.h"
 #include "sheaf/plan.h"
 
@@ -73,6 +74,7 @@ struct sf_plan {
     int micro_batches;        /* turns that the batch is cut into; 0 or 1: none */
     const char *co_shard;     /* the recipe by which the rest is cut in turns, or "", */
     int co_shards;            /* and into how many */
+    sf_pipeline *pipeline;    /* or NULL: each rank has a part in every node */
     sf_prediction *predicted; /* or NULL: no search made it */
 };
 
@@ -87,6 +89,15 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
 /* In how many turns the one is, the other is as well. */
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
+
+/* Puts the plan in stages along an axis of its mesh, along which nothing is split yet: the pipeline is that of the graph,
+ * and is copied. State is then in the group of its stage. */
+sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
+                               sf_diag *diag);
+
+/* Ranks of a group run one program, but for their coordinates: how many groups there are, and the first rank of each. */
+int sf_plan_groups(const sf_plan *plan);
+int sf_plan_group_rank(const sf_plan *plan, int group);
 
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */
 sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag);

@@ -9,6 +9,7 @@
 #include "ir/opdef.h"
 #include "plan/again.h"
 #include "plan/pin.h"
+#include "plan/pipeline_json.h"
 #include "plan/prediction.h"
 
 enum { PLAN_VERSION = 2 };
@@ -153,6 +154,8 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
     }
     if (plan->micro_batches > 1)
         sf_json_add_int(&writer, "micro_batches", plan->micro_batches);
+    if (plan->pipeline)
+        sf_pipeline_put(plan->pipeline, graph, &plan->mesh, &writer);
     if (plan->co_shards > 1) {
         sf_json_key(&writer, "co_shard");
         sf_json_begin_object(&writer);
@@ -229,10 +232,10 @@ static sf_status read_head(reader *r, const sf_json *root)
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {"format",    "version",       "step",    "order",
-                                        "source",    "reading",       "recipe",  "mesh",
-                                        "pins",      "arguments",     "nodes",   "predicted",
-                                        "recompute", "micro_batches", "co_shard"};
+    static const char *const known[] = {"format",    "version",       "step",     "order",
+                                        "source",    "reading",       "recipe",   "mesh",
+                                        "pins",      "arguments",     "nodes",    "predicted",
+                                        "recompute", "micro_batches", "co_shard", "pipeline"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -300,6 +303,14 @@ static uint32_t find_name(const char *const *names, uint32_t count, sf_str name,
     return SF_NONE;
 }
 
+/* Where state stands follows from the pipeline. */
+static void drop_places(sf_layout *layout)
+{
+    for (int a = 0; a < SF_MAX_AXES; a++)
+        if (layout->axes[a].kind == SF_AT)
+            layout->axes[a] = (sf_share){0};
+}
+
 /* Names are found as they are, or else as the other texts of a step spell them. */
 static sf_status read_arguments(reader *r, const sf_json *root)
 {
@@ -321,6 +332,7 @@ static sf_status read_arguments(reader *r, const sf_json *root)
             return SF_JSON_FAIL(r, value, "the step has no argument \"%.*s\"", SF_STR_ARGS(name));
         from = at;
         SF_TRY(read_layout_text(r, value, sf_argument_type(r->graph, at), &r->plan->arguments[at]));
+        drop_places(&r->plan->arguments[at]);
         if (sf_layout_is_partial(&r->plan->arguments[at]))
             return SF_JSON_FAIL(r, value, "argument %s cannot be partial", names[at]);
         if (r->graph->arguments[at].next != SF_NONE)
@@ -480,6 +492,9 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_recompute(r, root));
     SF_TRY(read_micro_batches(r, root));
     SF_TRY(read_co_shard(r, root));
+    if (sf_json_get(root, "pipeline"))
+        SF_TRY(sf_pipeline_get(sf_json_get(root, "pipeline"), r->text, r->file, r->graph, r->diag,
+                               r->plan));
     sf_names step_names = sf_names_of(r->graph, &r->arena);
     sf_plan_mark_pins(r->plan, &step_names);
     check_pins(r, root);

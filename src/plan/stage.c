@@ -14,8 +14,7 @@ bool sf_is_handed_in(const sf_argument *argument)
     return argument->role == SF_ROLE_OTHER && argument->next == SF_NONE;
 }
 
-/* What takes so much time that two stages should not both do it. */
-static bool is_dear(const sf_node *node)
+bool sf_is_dear(const sf_node *node)
 {
     switch (node->def->id) {
     case SF_OP_DOT_GENERAL:
@@ -37,7 +36,7 @@ bool *sf_find_anywhere(const sf_graph *graph, sf_arena *arena)
     bool *anywhere = SF_ARRAY(arena, graph->nnodes, bool);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        bool all = !is_dear(node);
+        bool all = !sf_is_dear(node);
         for (uint32_t o = 0; o < node->noperands && all; o++) {
             const sf_value_info *info = &graph->values[node->operands[o]];
             all = info->node == SF_NONE ? sf_is_handed_in(&graph->arguments[info->index])
@@ -46,6 +45,22 @@ bool *sf_find_anywhere(const sf_graph *graph, sf_arena *arena)
         anywhere[node->id] = all;
     }
     return anywhere;
+}
+
+bool *sf_find_moving(const sf_graph *graph, sf_arena *arena)
+{
+    const sf_block *top = graph->top;
+    bool *moving = SF_ARRAY(arena, graph->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t o = 0; o < node->noperands && !moving[node->id]; o++) {
+            const sf_value_info *info = &graph->values[node->operands[o]];
+            moving[node->id] = info->node == SF_NONE
+                                   ? sf_is_handed_in(&graph->arguments[info->index])
+                                   : moving[info->node];
+        }
+    }
+    return moving;
 }
 
 /* The forward pass */

@@ -8,6 +8,7 @@ typedef struct checking {
     const sf_stages *stages;
     sf_diag *diag;
     sf_uses uses;
+    const bool *moving; /* by node */
     uint32_t *seen
         [2]; /* by stage: the value that was last found there, plus one; forward, and behind it */
     sf_stage_census census;
@@ -62,14 +63,21 @@ static bool mark(checking *c, int when, uint32_t stage, sf_value value)
     return is_new;
 }
 
+/* Whether it is sent in every turn. */
+static bool is_moving(const checking *c, sf_value value)
+{
+    const sf_node *maker = sf_maker(c->graph, value);
+    return maker && c->moving[maker->id];
+}
+
 static void count_forward_use(checking *c, sf_value value, uint32_t from, uint32_t to)
 {
-    bool is_argument = sf_maker(c->graph, value) == NULL;
+    bool moves = is_moving(c, value);
     int64_t bytes = sf_type_bytes(sf_type_of(c->graph, value));
     if (!mark(c, AT_FORWARD, to, value) || from == to)
         return;
-    c->census.skips += !is_argument && to > from + 1;
-    *(is_argument ? &c->census.step_bytes : &c->census.forward_bytes) += bytes;
+    c->census.skips += moves && to > from + 1;
+    *(moves ? &c->census.forward_bytes : &c->census.step_bytes) += bytes;
 }
 
 static void count_later_use(checking *c, sf_value value, const sf_node *reader)
@@ -80,7 +88,7 @@ static void count_later_use(checking *c, sf_value value, const sf_node *reader)
     bool had = c->seen[AT_FORWARD][to] == value + 1;
     if (from == to || had || !mark(c, AT_LATER, to, value))
         return;
-    if (reader->phase == SF_UPDATE || !maker)
+    if (reader->phase == SF_UPDATE || !is_moving(c, value))
         c->census.step_bytes += bytes;
     else if (maker->phase == SF_BACKWARD)
         c->census.backward_bytes += bytes;
@@ -184,6 +192,7 @@ sf_status sf_stages_check(const sf_graph *graph, const sf_stages *stages, sf_dia
     sf_arena arena = {0};
     checking c = {.graph = graph, .stages = stages, .diag = diag};
     c.uses = sf_uses_of(graph, &arena);
+    c.moving = sf_find_moving(graph, &arena);
     for (int when = 0; when < 2; when++)
         c.seen[when] = SF_ARRAY(&arena, stages->count, uint32_t);
     sf_status status = check_all(&c);

@@ -89,7 +89,7 @@ static demands find_demands(const sf_staging *s)
 typedef struct descent {
     sf_staging *s;
     uint32_t *low;  /* by node: no earlier stage */
-    bool *is_bound; /* by node: a gradient, which is where `low` says */
+    bool *is_bound; /* by node: a gradient, which the stage `low` reads in the end */
     int64_t *width; /* by node: bytes that a stage must be sent to have what it makes */
 } descent;
 
@@ -228,6 +228,15 @@ static int64_t count_sent(const descent *d, const sf_node *node, uint32_t stage)
     return bytes;
 }
 
+/* Whether all that the node reads of the forward pass is at hand in the stage. */
+static bool has_kept(const sf_staging *s, const sf_node *node, uint32_t stage)
+{
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if (reads_forward(s, node->operands[o]) && !is_at_hand(s, node->operands[o], stage))
+            return false;
+    return true;
+}
+
 /* Moves the node down to the last stage that reads it, where less is sent then. */
 static void sink(descent *d, const sf_node *node)
 {
@@ -235,7 +244,7 @@ static void sink(descent *d, const sf_node *node)
     uint32_t now = s->stage[node->id], to = d->low[node->id];
     int64_t makes = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
-        bool is_read = false;
+        bool is_read = d->is_bound[node->id];
         for (uint32_t u = s->uses.first[node->result + r]; u < s->uses.first[node->result + r + 1];
              u++) {
             uint32_t reader = s->uses.at[u].node;
@@ -246,7 +255,8 @@ static void sink(descent *d, const sf_node *node)
         }
         makes += is_read ? bytes_of(s, node->result + r) : 0;
     }
-    if (to < now && count_sent(d, node, to) - count_sent(d, node, now) < makes)
+    if (to < now && has_kept(s, node, to) &&
+        count_sent(d, node, to) - count_sent(d, node, now) < makes)
         s->stage[node->id] = to;
 }
 
@@ -262,12 +272,11 @@ void sf_stage_backward(sf_staging *s)
         const sf_node *node = sf_top_node(s->graph, i);
         if (!is_backward(s, node))
             continue;
-        uint32_t low = d.low[node->id], high = d.is_bound[node->id] ? low : find_high(s, node);
-        s->stage[node->id] = find_at_hand(s, node, low, high);
+        s->stage[node->id] = find_at_hand(s, node, d.low[node->id], find_high(s, node));
         d.width[node->id] = find_width(&d, node);
     }
     for (uint32_t i = top->nnodes; i-- > 0;)
-        if (is_backward(s, sf_top_node(s->graph, i)) && !d.is_bound[top->nodes[i]])
+        if (is_backward(s, sf_top_node(s->graph, i)) && !sf_is_dear(sf_top_node(s->graph, i)))
             sink(&d, sf_top_node(s->graph, i));
 }
 

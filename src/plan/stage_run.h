@@ -29,6 +29,9 @@ static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value
     return maker && !s->anywhere[maker->id] ? maker : NULL;
 }
 
+/* What takes so much time that two stages should not both do it, nor another than its forward node's. */
+bool sf_is_dear(const sf_node *node);
+
 /* The stages of backward nodes, then those of update nodes, and the owners of what they read. */
 void sf_stage_backward(sf_staging *s);
 void sf_stage_updates(sf_staging *s);

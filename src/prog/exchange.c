@@ -15,8 +15,7 @@ static void set_ends(const sf_node *node, const sf_mesh *mesh, int rank, sf_exch
 
 sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank)
 {
-    sf_exchange exchange = {.kind =
-                                sf_is_message(node) ? SF_PERMUTE : sf_op_collective(node->def),
+    sf_exchange exchange = {.kind = sf_is_message(node) ? SF_PERMUTE : sf_op_collective(node->def),
                             .axes = (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer,
                             .size = (int)node->attrs[SF_COLLECTIVE_SIZE]->integer,
                             .number = node->attrs[SF_COLLECTIVE_NUMBER]->integer,

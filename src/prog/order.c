@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "prog/build.h"
 
 /* The order of the text is a good one, except that it leaves all updates to the end, with every gradient
@@ -248,6 +250,62 @@ static void take_small(order *o)
             take_inst(o, i);
 }
 
+/* Receives */
+
+static bool is_receive(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_COMM && sf_is_one_way(inst->exchange) && inst->exchange->from >= 0;
+}
+
+typedef struct starting {
+    uint32_t key, old;
+} starting;
+
+static int compare_starting(const void *a, const void *b)
+{
+    const starting *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->old > y->old) - (x->old < y->old);
+}
+
+/* A receive stands where it is first needed, so that nothing that waits for it has come before what is sent until then.
+ * It needs nothing but a place: so it begins together with those that are received before it, beside what uses those. */
+static void start_receives_early(order *o)
+{
+    uint32_t count = o->count, *to = SF_ARRAY(&o->l->scratch, count, uint32_t);
+    starting *list = SF_ARRAY(&o->l->scratch, count, starting);
+    sf_inst *insts = SF_ARRAY(&o->p->arena, count, sf_inst);
+    uint32_t before = 0, last = 0; /* where receives begin, and where those at hand stand */
+    for (uint32_t i = 0; i < count; i++) {
+        bool receives = is_receive(&o->ordered[i]);
+        list[i] = (starting){2 * i + 1, i};
+        if (receives)
+            list[i].key = 2 * before;
+        last = receives ? i + 1 : last;
+        if (o->ordered[i].kind != SF_INST_COMM && last > 0) {
+            before = last;
+            last = 0;
+        }
+    }
+    qsort(list, count, sizeof *list, compare_starting);
+    for (uint32_t i = 0; i < count; i++) {
+        insts[i] = o->ordered[list[i].old];
+        to[list[i].old] = i;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        o->position[i] = to[o->position[i]];
+    o->ordered = insts;
+}
+
+static bool receives_any(const order *o)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        if (is_receive(&o->ordered[i]))
+            return true;
+    return false;
+}
+
 /* What was made, and by which instruction, is known by its new place. */
 static void follow_order(const order *o)
 {
@@ -280,6 +338,8 @@ void order_insts(lowering *l)
     take_small(&o);
     for (uint32_t i = 0; i < ninsts; i++)
         take_in_turn(&o, i);
+    if (receives_any(&o))
+        start_receives_early(&o);
     p->insts = o.ordered;
     p->inst_capacity = ninsts;
     follow_order(&o);

@@ -102,7 +102,8 @@ typedef struct sf_exchange {
     sf_axes axes; /* of the mesh: the group */
     int size;     /* of the group */
     sf_monoid monoid;
-    int to, from;     /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */
+    int to,
+        from; /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */
     int64_t number;   /* the same on all ranks, and rising */
     const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
 } sf_exchange;

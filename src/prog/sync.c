@@ -3,7 +3,8 @@
  * An instruction of another stream than the first begins when what stands before it in the list, on the first, is
  * done: it waits for the last of these. Until somebody waits for it, it is open. Whoever writes what an open one
  * reads or writes, or reads what it writes, waits for it; when that is done on the first stream, everybody
- * behind it is done with it, too.
+ * behind it is done with it, too. What a message sends would stand for ever, as nobody needs anything of it: it is waited
+ * for when the next one to the same rank has begun.
  */
 #include "prog/build.h"
 
@@ -21,6 +22,9 @@ typedef struct syncing {
     bool *open;         /* by instruction */
     uint32_t *waited; /* by stream: the instruction of the first that it has waited for, plus one */
     size_t waits_capacity; /* of the instruction at hand */
+    uint32_t *sending;     /* by place in the group: the last message there, plus one */
+    uint32_t *due;         /* messages that the next instruction of the first stream waits for */
+    uint32_t ndue;
 } syncing;
 
 static uint32_t event_of(sf_program *p, uint32_t index)
@@ -66,6 +70,26 @@ static void open_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     s->touched[buffer] = t;
 }
 
+/* Messages that have been followed by others to the same rank. */
+static void note_message(syncing *s, uint32_t index)
+{
+    const sf_exchange *exchange = s->p->insts[index].exchange;
+    uint32_t *before = &s->sending[exchange->to];
+    if (*before > 0 && s->open[*before - 1])
+        s->due[s->ndue++] = *before - 1;
+    *before = index + 1;
+}
+
+static void wait_for_messages(syncing *s, sf_inst *inst)
+{
+    for (uint32_t i = 0; i < s->ndue; i++) {
+        if (s->open[s->due[i]])
+            wait_for_open(s, inst, s->due[i]);
+        s->open[s->due[i]] = false;
+    }
+    s->ndue = 0;
+}
+
 static void sync_inst(syncing *s, uint32_t index, uint32_t last)
 {
     sf_inst *inst = &s->p->insts[index];
@@ -80,8 +104,12 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
         wait_at(s, index, inst->in[i].buffer, false);
     for (uint32_t i = 0; i < inst->nout; i++)
         wait_at(s, index, inst->out[i].buffer, true);
-    if (inst->stream == 0)
+    if (inst->stream == 0) {
+        wait_for_messages(s, inst);
         return;
+    }
+    if (sf_is_one_way(inst->exchange) && inst->exchange->to >= 0)
+        note_message(s, index);
     s->open[index] = true;
     for (uint32_t i = 0; i < inst->nin; i++)
         open_at(s, index, inst->in[i].buffer, false);
@@ -116,6 +144,8 @@ void sync_insts(sf_program *p)
     s.touched = SF_ARRAY(&s.scratch, p->nbuffers, touching *);
     s.open = SF_ARRAY(&s.scratch, p->ninsts, bool);
     s.waited = SF_ARRAY(&s.scratch, p->nstreams, uint32_t);
+    s.sending = SF_ARRAY(&s.scratch, sf_mesh_size(&p->mesh) + 1, uint32_t);
+    s.due = SF_ARRAY(&s.scratch, p->ninsts, uint32_t);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         sync_inst(&s, i, last);
         if (p->insts[i].stream == 0)

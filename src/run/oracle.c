@@ -75,7 +75,8 @@ static sf_status run_collective(void *context, const sf_node *node, const sf_ten
     sf_exchange exchange = sf_exchange_of(node, oracle->mesh, oracle->rank);
     const sf_tensor *first = node->nresults > 0 ? out : in;
     sf_collective_memory memory = {first->type->dtype, nparts, counts,
-                                   node->noperands > 0 ? from : NULL, node->nresults > 0 ? to : NULL};
+                                   node->noperands > 0 ? from : NULL,
+                                   node->nresults > 0 ? to : NULL};
     sf_request *request;
     sf_status status =
         sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, &request);

@@ -70,11 +70,7 @@ static sf_status lower_candidate(const choosing *k, sf_candidate *c)
 
 static sf_status check_chosen_plan(const choosing *k, const sf_plan *plan)
 {
-    sf_local *first;
-    SF_TRY(sf_local_new(k->graph, plan, 0, k->diag, &first));
-    sf_status status = sf_check_ranks(first, k->options->threads, k->diag);
-    sf_local_free(first);
-    return status;
+    return sf_check_plan(k->graph, plan, k->options->threads, k->options->target, NULL, k->diag);
 }
 
 static double estimated_seconds(const sf_candidate *c)

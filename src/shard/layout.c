@@ -47,6 +47,15 @@ bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count)
     return true;
 }
 
+bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank)
+{
+    for (int a = 0; a < mesh->naxes; a++)
+        if (layout->axes[a].kind == SF_AT &&
+            layout->axes[a].dim != sf_mesh_coordinate(mesh, rank, a))
+            return false;
+    return true;
+}
+
 sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count)
 {
     sf_axes split = 0;
@@ -121,6 +130,8 @@ static bool share_fits(sf_share share, int parts, int rank, const int64_t *dims,
     if (share.kind == SF_PARTIAL && !monoid_symbol(share.monoid))
         return refuse_share(why, "values cannot be partial by \"%s\"",
                             sf_monoid_name(share.monoid));
+    if (share.kind == SF_AT && (share.dim < 0 || share.dim >= parts))
+        return refuse_share(why, "there is no rank %d along an axis of %d", share.dim, parts);
     return share.kind != SF_SPLIT || split_fits(share, parts, rank, dims, why);
 }
 
@@ -293,6 +304,8 @@ void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, con
             sf_buf_putc(out, 'R');
         else if (share.kind == SF_PARTIAL)
             sf_buf_printf(out, "P(%s)", monoid_symbol(share.monoid));
+        else if (share.kind == SF_AT)
+            sf_buf_printf(out, "At(%d)", share.dim);
         else if (share.period == sf_layout_period(layout, mesh, a, share.dim, dims[share.dim]))
             sf_buf_printf(out, "S(%d)", share.dim);
         else
@@ -360,6 +373,12 @@ static bool take_dim_share(sf_str *text, sf_share *out)
             return false;
         if (!take_share_word(text, ")"))
             return false;
+    } else if (take_share_word(text, "At")) {
+        if (!take_share_word(text, "(") || !take_axis_number(text, INT_MAX, &dim) ||
+            !take_share_word(text, ")"))
+            return false;
+        share.kind = SF_AT;
+        share.dim = (int)dim;
     } else if (take_share_word(text, "P")) {
         share.kind = SF_PARTIAL;
         if (!take_share_word(text, "(") || !take_monoid(text, &share.monoid) ||

@@ -6,6 +6,7 @@
  *     S(dim)        equal parts of a dimension, in order
  *     S(dim, P)     equal parts of every block of P indices: a strided split
  *     P(+)          values that must still be combined, here by addition
+ *     At(k)         rank k has it, the others nothing: state of a pipeline (plan/pipeline.h); no value inside of a step is so
  *
  * An index g of the dimension belongs to coordinate g % P / (P / n), where n is the size of the
  * axis. That is one digit of g in a mixed radix: it counts in units of P / n up to P. S(dim) is the
@@ -25,12 +26,12 @@
 #include "ir/factor.h"
 #include "shard/mesh.h"
 
-typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL } sf_share_kind;
+typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL, SF_AT } sf_share_kind;
 
 typedef struct sf_share {
     sf_share_kind kind;
     sf_monoid monoid; /* of PARTIAL */
-    int dim;          /* of SPLIT */
+    int dim;          /* of SPLIT; of AT, the coordinate */
     int64_t period;   /* of SPLIT: P */
 } sf_share;
 
@@ -46,6 +47,9 @@ uint64_t sf_layout_hash(const sf_layout *layout);
 bool sf_layout_is_replicated(const sf_layout *layout);
 bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count); /* all of them */
 bool sf_layout_is_partial(const sf_layout *layout);
+
+/* Whether the rank has any of what the layout says: it is where AT says along all axes. */
+bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank);
 
 /* The axes that split any of the layouts: what an op that has tensors so is cut by. */
 sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count);

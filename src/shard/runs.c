@@ -20,6 +20,8 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
 {
     sf_runs runs = {.count = 1, .left = 1};
     int64_t stride = 1;
+    if (!sf_layout_is_held(layout, mesh, rank))
+        return (sf_runs){0};
     for (int d = type->rank - 1; d >= 0; d--) {
         sf_digit digits[SF_MAX_DIGITS];
         int count = sf_layout_digits(layout, mesh, d, type->dims[d], digits);

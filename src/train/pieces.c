@@ -42,17 +42,21 @@ sf_runs sf_pieces_runs(const sf_pieces *pieces, uint32_t argument)
 bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument)
 {
     for (int a = 0; a < pieces->mesh.naxes; a++)
-        if (pieces->layouts[argument].axes[a].kind == SF_SPLIT && pieces->mesh.axes[a].size > 1)
+        if ((pieces->layouts[argument].axes[a].kind == SF_SPLIT ||
+             pieces->layouts[argument].axes[a].kind == SF_AT) &&
+            pieces->mesh.axes[a].size > 1)
             return true;
     return false;
 }
 
 bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument)
 {
-    for (int a = 0; a < pieces->mesh.naxes; a++)
-        if (pieces->layouts[argument].axes[a].kind != SF_SPLIT &&
-            sf_mesh_coordinate(&pieces->mesh, pieces->rank, a) != 0)
+    for (int a = 0; a < pieces->mesh.naxes; a++) {
+        sf_share share = pieces->layouts[argument].axes[a];
+        int first = share.kind == SF_AT ? share.dim : 0;
+        if (share.kind != SF_SPLIT && sf_mesh_coordinate(&pieces->mesh, pieces->rank, a) != first)
             return false;
+    }
     return true;
 }
 

@@ -25,7 +25,8 @@ static sf_status pair_of(sf_collectives *c, const sf_exchange *exchange, sf_diag
 {
     int rank = sf_comm_rank(c->comm);
     bool sends = exchange->to >= 0;
-    int peer = sf_group_member(c->mesh, exchange->axes, rank, sends ? exchange->to : exchange->from);
+    int peer =
+        sf_group_member(c->mesh, exchange->axes, rank, sends ? exchange->to : exchange->from);
     int ranks[2] = {sends ? rank : peer, sends ? peer : rank};
     return sf_comm_group(c->comm, ranks, 2, diag, out);
 }

@@ -200,6 +200,14 @@ bool sf_name_matches(const char *pattern, const char *name)
     return false;
 }
 
+bool sf_scope_matches(const char *pattern, const sf_scope *scope)
+{
+    for (; scope->parent; scope = scope->parent)
+        if (sf_name_matches(pattern, scope->path))
+            return true;
+    return false;
+}
+
 const char *sf_value_name(const sf_graph *graph, sf_value value, sf_buf *buf)
 {
     const sf_node *maker = sf_maker(graph, value);

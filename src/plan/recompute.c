@@ -345,15 +345,6 @@ static sf_status mark_fully(choosing *c)
     return SF_OK;
 }
 
-/* The whole path, or its last parts, or what stands above it. */
-static bool is_in_scope(const sf_scope *scope, const char *pattern)
-{
-    for (; scope->parent; scope = scope->parent)
-        if (sf_name_matches(pattern, scope->path))
-            return true;
-    return false;
-}
-
 static sf_status mark_scope(choosing *c, const char *pattern)
 {
     const sf_block *top = c->graph->top;
@@ -361,7 +352,7 @@ static sf_status mark_scope(choosing *c, const char *pattern)
     c->nlayers++;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (node->phase != SF_FORWARD || !is_in_scope(node->scope, pattern))
+        if (node->phase != SF_FORWARD || !sf_scope_matches(pattern, node->scope))
             continue;
         c->layer[node->id] = c->nlayers;
         found = true;

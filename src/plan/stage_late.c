@@ -43,8 +43,8 @@ static uint32_t join_readers(const sf_staging *s, const demands *d, const sf_nod
     uint32_t one = SF_NONE, several = SF_NONE;
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
-        for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
-            uint32_t reader = s->uses.at[u].node;
+        for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             uint32_t demand = reader == SF_NONE ? SF_NONE : d->of_node[reader];
             if (is_stage(demand))
                 one = join_demands(one, demand);
@@ -89,7 +89,7 @@ static demands find_demands(const sf_staging *s)
 typedef struct descent {
     sf_staging *s;
     uint32_t *low;  /* by node: no earlier stage */
-    bool *is_bound; /* by node: a gradient, which is where `low` says */
+    bool *is_bound; /* by node: a gradient, which the stage `low` reads in the end */
     int64_t *width; /* by node: bytes that a stage must be sent to have what it makes */
 } descent;
 
@@ -125,7 +125,7 @@ static void bind_gradients(descent *d, const demands *wanted)
     for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(s->graph, i);
         for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_staged_maker(s, node->operands[o]);
+            const sf_node *maker = sf_staged_maker(s, sf_read_of(s, node, o));
             if (!maker || !is_backward(s, maker))
                 continue;
             if (is_backward(s, node))
@@ -143,7 +143,7 @@ static uint32_t find_high(const sf_staging *s, const sf_node *node)
 {
     uint32_t high = s->count - 1;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        const sf_node *maker = sf_staged_maker(s, node->operands[o]);
+        const sf_node *maker = sf_staged_maker(s, sf_read_of(s, node, o));
         if (maker && is_backward(s, maker) && s->stage[maker->id] < high)
             high = s->stage[maker->id];
     }
@@ -156,8 +156,8 @@ static uint32_t find_at_hand(sf_staging *s, const sf_node *node, uint32_t low, u
     for (uint32_t t = low; t <= high; t++)
         s->tally[t] = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
-        for (uint32_t k = s->hand.first[v]; k < s->hand.first[v + 1]; k++)
+        sf_value v = sf_read_of(s, node, o);
+        for (uint32_t k = s->hand.first[v]; k < s->hand.end[v]; k++)
             if (s->hand.at[k] >= low && s->hand.at[k] <= high)
                 s->tally[s->hand.at[k]] += bytes_of(s, v);
     }
@@ -170,7 +170,7 @@ static uint32_t find_at_hand(sf_staging *s, const sf_node *node, uint32_t low, u
 
 static bool reads_forward(const sf_staging *s, sf_value value)
 {
-    return s->hand.first[value] < s->hand.first[value + 1];
+    return s->hand.first[value] < s->hand.end[value];
 }
 
 /* What is sent instead of what the node makes: that, or what it is made of. */
@@ -180,12 +180,13 @@ static int64_t find_width(const descent *d, const sf_node *node)
     for (uint32_t r = 0; r < node->nresults; r++)
         makes += bytes_of(d->s, node->result + r);
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(d->s, node, o);
         const sf_node *maker = sf_staged_maker(d->s, v);
         if (reads_forward(d->s, v))
             return makes;
         if (maker)
-            reads += sf_uses_count(&d->s->uses, v) == 1 ? d->width[maker->id] : bytes_of(d->s, v);
+            reads +=
+                sf_uses_count(&d->s->flow.uses, v) == 1 ? d->width[maker->id] : bytes_of(d->s, v);
     }
     return reads < makes ? reads : makes;
 }
@@ -193,8 +194,8 @@ static int64_t find_width(const descent *d, const sf_node *node)
 /* Whether the backward pass of the stage has the value for another reader than `node`. */
 static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, const sf_node *node)
 {
-    for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
-        uint32_t reader = s->uses.at[u].node;
+    for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+        uint32_t reader = s->flow.uses.at[u].node;
         if (reader != SF_NONE && reader != node->id && s->stage[reader] == stage &&
             is_backward(s, s->graph->nodes[reader]))
             return true;
@@ -204,7 +205,7 @@ static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, cons
 
 static bool is_at_hand(const sf_staging *s, sf_value value, uint32_t stage)
 {
-    for (uint32_t k = s->hand.first[value]; k < s->hand.first[value + 1]; k++)
+    for (uint32_t k = s->hand.first[value]; k < s->hand.end[value]; k++)
         if (s->hand.at[k] == stage)
             return true;
     return false;
@@ -216,16 +217,26 @@ static int64_t count_sent(const descent *d, const sf_node *node, uint32_t stage)
     const sf_staging *s = d->s;
     int64_t bytes = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(s, node, o);
         const sf_node *maker = sf_staged_maker(s, v);
         if (is_at_hand(s, v, stage) || !(maker || reads_forward(s, v)) ||
             (maker && is_backward(s, maker) && s->stage[maker->id] == stage) ||
             is_read_at(s, v, stage, node))
             continue;
-        bool alone = maker && is_backward(s, maker) && sf_uses_count(&s->uses, v) == 1;
+        bool alone = maker && is_backward(s, maker) && sf_uses_count(&s->flow.uses, v) == 1;
         bytes += alone ? d->width[maker->id] : bytes_of(s, v);
     }
     return bytes;
+}
+
+/* Whether all that the node reads of the forward pass is at hand in the stage. */
+static bool has_kept(const sf_staging *s, const sf_node *node, uint32_t stage)
+{
+    for (uint32_t o = 0; o < node->noperands; o++)
+        if (reads_forward(s, sf_read_of(s, node, o)) &&
+            !is_at_hand(s, sf_read_of(s, node, o), stage))
+            return false;
+    return true;
 }
 
 /* Moves the node down to the last stage that reads it, where less is sent then. */
@@ -235,10 +246,10 @@ static void sink(descent *d, const sf_node *node)
     uint32_t now = s->stage[node->id], to = d->low[node->id];
     int64_t makes = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
-        bool is_read = false;
-        for (uint32_t u = s->uses.first[node->result + r]; u < s->uses.first[node->result + r + 1];
-             u++) {
-            uint32_t reader = s->uses.at[u].node;
+        bool is_read = d->is_bound[node->id];
+        for (uint32_t u = s->flow.uses.first[node->result + r];
+             u < s->flow.uses.first[node->result + r + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             if (reader == SF_NONE || !is_backward(s, s->graph->nodes[reader]))
                 continue;
             raise(&to, s->stage[reader]);
@@ -246,7 +257,8 @@ static void sink(descent *d, const sf_node *node)
         }
         makes += is_read ? bytes_of(s, node->result + r) : 0;
     }
-    if (to < now && count_sent(d, node, to) - count_sent(d, node, now) < makes)
+    if (to < now && has_kept(s, node, to) &&
+        count_sent(d, node, to) - count_sent(d, node, now) < makes)
         s->stage[node->id] = to;
 }
 
@@ -262,12 +274,11 @@ void sf_stage_backward(sf_staging *s)
         const sf_node *node = sf_top_node(s->graph, i);
         if (!is_backward(s, node))
             continue;
-        uint32_t low = d.low[node->id], high = d.is_bound[node->id] ? low : find_high(s, node);
-        s->stage[node->id] = find_at_hand(s, node, low, high);
+        s->stage[node->id] = find_at_hand(s, node, d.low[node->id], find_high(s, node));
         d.width[node->id] = find_width(&d, node);
     }
     for (uint32_t i = top->nnodes; i-- > 0;)
-        if (is_backward(s, sf_top_node(s->graph, i)) && !d.is_bound[top->nodes[i]])
+        if (is_backward(s, sf_top_node(s->graph, i)) && !sf_is_dear(sf_top_node(s->graph, i)))
             sink(&d, sf_top_node(s->graph, i));
 }
 
@@ -278,8 +289,8 @@ static void own_backward(sf_staging *s)
     const sf_block *top = s->graph->top;
     for (uint32_t i = 0; i < top->narguments; i++) {
         sf_value v = top->arguments[i];
-        for (uint32_t u = s->uses.first[v]; u < s->uses.first[v + 1]; u++) {
-            uint32_t reader = s->uses.at[u].node;
+        for (uint32_t u = s->flow.uses.first[v]; u < s->flow.uses.first[v + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             if (s->owner[i] == SF_NONE && reader != SF_NONE &&
                 is_backward(s, s->graph->nodes[reader]) &&
                 !sf_is_handed_in(&s->graph->arguments[i]))
@@ -296,7 +307,7 @@ static uint32_t find_most(sf_staging *s, const sf_node *node)
     for (uint32_t t = 0; t < s->count; t++)
         s->tally[t] = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(s, node, o);
         const sf_node *maker = sf_staged_maker(s, v);
         uint32_t stage = maker                   ? s->stage[maker->id]
                          : sf_maker(s->graph, v) ? SF_NONE

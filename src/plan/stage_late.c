@@ -8,6 +8,8 @@
 #include "ir/opdef.h"
 #include "plan/stage_run.h"
 
+enum { VERY_MANY = 256 };
+
 /* Demands: the stage whose state a node leads to. */
 enum { OF_SEVERAL = SF_NONE - 1 };
 
@@ -191,9 +193,11 @@ static int64_t find_width(const descent *d, const sf_node *node)
     return reads < makes ? reads : makes;
 }
 
-/* Whether the backward pass of the stage has the value for another reader than `node`. */
+/* Whether the backward pass of the stage has the value for another reader than `node`. What very many read, all have. */
 static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, const sf_node *node)
 {
+    if (sf_uses_count(&s->flow.uses, value) > VERY_MANY)
+        return true;
     for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
         uint32_t reader = s->flow.uses.at[u].node;
         if (reader != SF_NONE && reader != node->id && s->stage[reader] == stage &&

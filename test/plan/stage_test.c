@@ -13,6 +13,7 @@
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/op.h"
+#include "plan/stage_flow.h"
 #include "support/indexing.h"
 #include "support/plans.h"
 
@@ -93,6 +94,40 @@ static sf_stages complete(const char *name, const sf_graph *graph, uint32_t coun
     return stages;
 }
 
+/* Parts of a step run one behind the other: F0, F1, ..., B1, B0, and what is made once per step. Each must find what it
+ * reads, whatever sf_stages_check says. */
+static void run_node(const sf_graph *graph, const sf_stages *stages, const sf_node *node,
+                     bool *done)
+{
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        const sf_node *maker = sf_maker(graph, sf_source_of(graph, node->operands[o]));
+        assert_true(!maker || stages->anywhere[maker->id] || done[maker->id]);
+    }
+    done[node->id] = true;
+}
+
+static void check_parts(const sf_graph *graph, const sf_stages *stages, sf_arena *arena)
+{
+    uint32_t count = stages->count, ran = 0;
+    bool *done = SF_ARRAY(arena, graph->nnodes, bool);
+    for (uint32_t part = 0; part <= 2 * count; part++)
+        for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+            const sf_node *node = sf_top_node(graph, i);
+            uint32_t stage = stages->of_node[node->id];
+            uint32_t own = node->phase == SF_FORWARD ? stage
+                           : node->phase == SF_UPDATE || stages->late[node->id]
+                               ? 2 * count
+                               : 2 * count - 1 - stage;
+            if (own != part || stages->anywhere[node->id])
+                continue;
+            run_node(graph, stages, node, done);
+            ran++;
+        }
+    for (uint32_t i = 0; i < graph->top->nnodes; i++)
+        ran += stages->anywhere[graph->top->nodes[i]];
+    assert_int_equal(ran, graph->top->nnodes);
+}
+
 /* What is said is what comes out, and nothing reads what a later stage makes, or an earlier one. */
 static void check_rules(const char *name, const sf_graph *graph)
 {
@@ -110,6 +145,7 @@ static void check_rules(const char *name, const sf_graph *graph)
                     said[node->id] != SF_NONE)
                     assert_int_equal(stages.of_node[node->id], said[node->id]);
             }
+            check_parts(graph, &stages, &arena);
             if (counts[k] == 1)
                 assert_int_equal(census.forward_bytes + census.backward_bytes + census.kept_bytes +
                                      census.step_bytes,

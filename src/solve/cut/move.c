@@ -4,7 +4,7 @@
 
 #include "solve/cut/run.h"
 
-enum { MOST_WALKS = 8 };
+enum { MOST_WALKS = 8, VERY_MANY = 256 };
 
 typedef struct moving {
     const sf_cut_problem *p;
@@ -18,11 +18,13 @@ typedef struct moving {
     uint32_t stamp;
 } moving;
 
-/* What it takes to send a value. */
+/* What it takes to send a value. What very many read is sent to all stages in any case. */
 static double count_value(moving *m, uint32_t v)
 {
     const sf_cut_problem *p = m->p;
     uint32_t stages = 0, stamp = ++m->stamp;
+    if (p->first[v + 1] - p->first[v] > VERY_MANY)
+        return 0;
     if (p->maker[v] != SF_NO_MAKER)
         m->seen[m->stage[p->maker[v]]] = stamp;
     for (uint32_t k = p->first[v]; k < p->first[v + 1]; k++) {

@@ -38,11 +38,11 @@ bool *sf_find_anywhere(const sf_graph *graph, sf_arena *arena)
         const sf_node *node = sf_top_node(graph, i);
         bool all = !sf_is_dear(node);
         for (uint32_t o = 0; o < node->noperands && all; o++) {
-            const sf_value_info *info = &graph->values[node->operands[o]];
+            const sf_value_info *info = &graph->values[sf_source_of(graph, node->operands[o])];
             all = info->node == SF_NONE ? sf_is_handed_in(&graph->arguments[info->index])
                                         : anywhere[info->node];
         }
-        anywhere[node->id] = all;
+        anywhere[node->id] = all || sf_hands_on(node);
     }
     return anywhere;
 }
@@ -88,12 +88,12 @@ static uint32_t find_earliest(const sf_staging *s, const sf_node *node, sf_value
 {
     uint32_t last = SF_NONE;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        const sf_node *maker = sf_staged_maker(s, node->operands[o]);
+        const sf_node *maker = sf_staged_maker(s, sf_read_of(s, node, o));
         uint32_t stage = maker ? s->stage[maker->id] : SF_NONE;
         if (stage == SF_NONE || (last != SF_NONE && stage <= last))
             continue;
         last = stage;
-        *read = node->operands[o];
+        *read = sf_read_of(s, node, o);
     }
     return last;
 }
@@ -102,8 +102,8 @@ static uint32_t find_earliest(const sf_staging *s, const sf_node *node, sf_value
 static uint32_t find_first_reader(const sf_staging *s, sf_value value)
 {
     uint32_t first = SF_NONE;
-    for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
-        uint32_t reader = s->uses.at[u].node;
+    for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+        uint32_t reader = s->flow.uses.at[u].node;
         if (reader != SF_NONE && is_forward(s, s->graph->nodes[reader]) && s->stage[reader] < first)
             first = s->stage[reader];
     }
@@ -149,33 +149,60 @@ static void own_forward(sf_staging *s)
                           : find_first_reader(s, top->arguments[i]);
 }
 
-/* Adds a stage to those of the value, the last in the list so far. */
-static void add_hand(sf_at_hand *hand, uint32_t first, uint32_t *count, uint32_t stage)
+typedef struct hand_list {
+    size_t count, capacity;
+} hand_list;
+
+/* Adds a stage to those of the value that is listed. */
+static void add_hand(sf_staging *s, hand_list *list, sf_value value, uint32_t stage)
 {
-    for (uint32_t k = first; k < *count; k++)
-        if (hand->at[k] == stage)
+    for (uint32_t k = s->hand.first[value]; k < list->count; k++)
+        if (s->hand.at[k] == stage)
             return;
-    hand->at[(*count)++] = stage;
+    SF_PUSH(s->arena, s->hand.at, list->count, list->capacity, stage);
 }
 
+/* Stages that have what the node makes have what it is made of, as it were. */
+static void add_hands_of(sf_staging *s, hand_list *list, sf_value value, const sf_node *node)
+{
+    for (uint32_t r = 0; r < node->nresults; r++)
+        for (uint32_t k = s->hand.first[node->result + r]; k < s->hand.end[node->result + r]; k++)
+            add_hand(s, list, value, s->hand.at[k]);
+}
+
+static void find_hand(sf_staging *s, hand_list *list, const bool *moving, sf_value value)
+{
+    const sf_node *maker = sf_staged_maker(s, value);
+    s->hand.first[value] = (uint32_t)list->count;
+    if (maker && maker->phase == SF_FORWARD)
+        add_hand(s, list, value, s->stage[maker->id]);
+    for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+        uint32_t reader = s->flow.uses.at[u].node;
+        if (reader == SF_NONE || !is_forward(s, s->graph->nodes[reader]))
+            continue;
+        add_hand(s, list, value, s->stage[reader]);
+        if (!moving[reader])
+            add_hands_of(s, list, value, s->graph->nodes[reader]);
+    }
+    s->hand.end[value] = (uint32_t)list->count;
+}
+
+/* From the last node to the first, so that readers come before what they read. */
 static void find_at_hand(sf_staging *s)
 {
-    const sf_graph *graph = s->graph;
-    uint32_t count = 0, nuses = s->uses.first[graph->nvalues];
-    s->hand.first = SF_ARRAY(s->arena, graph->nvalues + 1, uint32_t);
-    s->hand.at = SF_ARRAY(s->arena, nuses + graph->nvalues + 1, uint32_t);
-    for (sf_value v = 0; v < graph->nvalues; v++) {
-        uint32_t first = s->hand.first[v] = count;
-        const sf_node *maker = sf_staged_maker(s, v);
-        if (maker && maker->phase == SF_FORWARD && s->stage[maker->id] != SF_NONE)
-            add_hand(&s->hand, first, &count, s->stage[maker->id]);
-        for (uint32_t u = s->uses.first[v]; u < s->uses.first[v + 1]; u++) {
-            uint32_t reader = s->uses.at[u].node;
-            if (reader != SF_NONE && is_forward(s, graph->nodes[reader]))
-                add_hand(&s->hand, first, &count, s->stage[reader]);
-        }
+    const sf_block *top = s->graph->top;
+    const bool *moving = sf_find_moving(s->graph, s->arena);
+    hand_list list = {0};
+    s->hand.first = SF_ARRAY(s->arena, s->graph->nvalues, uint32_t);
+    s->hand.end = SF_ARRAY(s->arena, s->graph->nvalues, uint32_t);
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = sf_top_node(s->graph, i);
+        for (uint32_t r = 0; r < node->nresults && is_forward(s, node); r++)
+            find_hand(s, &list, moving, node->result + r);
     }
-    s->hand.first[graph->nvalues] = count;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (!sf_is_handed_in(&s->graph->arguments[i]))
+            find_hand(s, &list, moving, top->arguments[i]);
 }
 
 /* What is left */
@@ -183,9 +210,9 @@ static void find_at_hand(sf_staging *s)
 /* The stage of the first in order that reads it. */
 static uint32_t find_first_use(const sf_staging *s, sf_value value)
 {
-    for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++)
-        if (s->uses.at[u].node != SF_NONE)
-            return s->stage[s->uses.at[u].node];
+    for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++)
+        if (s->flow.uses.at[u].node != SF_NONE)
+            return s->stage[s->flow.uses.at[u].node];
     return SF_NONE;
 }
 
@@ -197,7 +224,7 @@ static void stage_anywhere(sf_staging *s)
         if (!s->anywhere[node->id])
             continue;
         for (uint32_t r = 0; r < node->nresults && s->stage[node->id] == SF_NONE; r++)
-            s->stage[node->id] = find_first_use(s, node->result + r);
+            s->stage[node->id] = find_first_use(s, s->flow.source[node->result + r]);
         if (s->stage[node->id] == SF_NONE)
             s->stage[node->id] = 0;
     }
@@ -225,7 +252,7 @@ sf_status sf_stages_complete(const sf_graph *graph, uint32_t count, const uint32
     sf_staging s = {.graph = graph, .arena = arena, .count = count};
     if (count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "stages: a pipeline has one stage at least");
-    s.uses = sf_uses_of(graph, arena);
+    s.flow = sf_flow_of(graph, arena);
     s.anywhere = sf_find_anywhere(graph, arena);
     s.stage = SF_ARRAY(arena, graph->nnodes, uint32_t);
     s.owner = SF_ARRAY(arena, graph->top->narguments, uint32_t);
@@ -243,6 +270,6 @@ sf_status sf_stages_complete(const sf_graph *graph, uint32_t count, const uint32
         for (uint32_t r = 0; r < node->nregions; r++)
             stage_region(&s, node->regions[r], s.stage[node->id]);
     }
-    *out = (sf_stages){count, s.stage, s.anywhere, s.owner};
+    *out = (sf_stages){count, s.stage, s.anywhere, sf_find_late(graph, arena), s.owner};
     return SF_OK;
 }

@@ -14,12 +14,13 @@
  *     parameters      are on the first stage that reads them, wherever else they are read
  *     backward pass   a node is where what it reads of the forward pass is at hand, as near to where its cotangents
  *                     come from as the parameters allow whose gradients it leads to; so it follows the node whose
- *                     gradient it computes. The sum of the gradients of a tied weight is on the stage of the weight,
- *                     unless less is sent if a later stage makes it
+ *                     gradient it computes. The sum of the gradients of a tied weight is on the stage of the weight, and
+ *                     may be made once per step
  *     updates         what leads to new state of one stage is there, as is the state itself. What leads to that of
  *                     several goes where most of what it reads is; where that does not tell, as for the norm of all
  *                     gradients, to stage 0: its gradients are ready last, and the others have come by then
- *     anywhere        what is made of constants, keys and the batch at little cost is made by each stage that reads it
+ *     anywhere        what is made of constants, keys and the batch at little cost is made by each stage that reads it;
+ *                     so are barriers of the backward pass, for what the stage reads through them (plan/stage_flow.h)
  *
  * A loop that stays is one node, and is in one stage as a whole. Names decide nothing.
  */
@@ -33,6 +34,7 @@ typedef struct sf_stages {
     uint32_t *of_node; /* by node, those in regions with the node they are in */
     bool
         *anywhere; /* by node: any stage that reads it may make it; of_node has the first of them */
+    bool *late;    /* by node of the backward pass: it may be made once per step (sf_find_late) */
     uint32_t *of_argument; /* the batch: the first stage that reads it */
 } sf_stages;
 
@@ -48,6 +50,10 @@ bool *sf_find_anywhere(const sf_graph *graph, sf_arena *arena);
 
 /* By node: whether it depends on what is handed in, and so changes from turn to turn. Lives in the arena. */
 bool *sf_find_moving(const sf_graph *graph, sf_arena *arena);
+
+/* By node of the backward pass: whether it may be made once per step, when all turns are done, of what turns have added up:
+ * the sum of the gradients of a tied weight, and what only moves gradients. Lives in the arena. */
+bool *sf_find_late(const sf_graph *graph, sf_arena *arena);
 
 /* Whether the argument is handed in with every step, to any stage that wants it. */
 bool sf_is_handed_in(const sf_argument *argument);
@@ -69,7 +75,7 @@ typedef struct sf_stage_census {
     int64_t backward_bytes; /* the same of the backward pass */
     int64_t kept_bytes;     /* of kept_elsewhere */
     int64_t
-        step_bytes; /* in updates, and of weights and what is made of them alone: once per step */
+        step_bytes; /* once per step: to updates and late sums, and of weights and what is made of them alone */
 } sf_stage_census;
 
 /* Holds an assignment to the rules above; SF_EWRONG names the first edge that breaks one. `out` may be NULL. */

@@ -1,13 +1,13 @@
 /* Holds an assignment to stages to its rules, edge by edge, and counts what crosses. */
 #include "ir/name.h"
-#include "ir/uses.h"
 #include "plan/stage.h"
+#include "plan/stage_flow.h"
 
 typedef struct checking {
     const sf_graph *graph;
     const sf_stages *stages;
     sf_diag *diag;
-    sf_uses uses;
+    sf_flow flow;
     const bool *moving; /* by node */
     uint32_t *seen
         [2]; /* by stage: the value that was last found there, plus one; forward, and behind it */
@@ -88,7 +88,7 @@ static void count_later_use(checking *c, sf_value value, const sf_node *reader)
     bool had = c->seen[AT_FORWARD][to] == value + 1;
     if (from == to || had || !mark(c, AT_LATER, to, value))
         return;
-    if (reader->phase == SF_UPDATE || !is_moving(c, value))
+    if (reader->phase == SF_UPDATE || c->stages->late[reader->id] || !is_moving(c, value))
         c->census.step_bytes += bytes;
     else if (maker->phase == SF_BACKWARD)
         c->census.backward_bytes += bytes;
@@ -106,8 +106,8 @@ static void count_value(checking *c, sf_value value)
     if (sf_maker(c->graph, value) && sf_maker(c->graph, value)->phase == SF_FORWARD)
         mark(c, AT_FORWARD, from, value);
     for (int later = 0; later < 2; later++)
-        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
-            uint32_t reader = c->uses.at[u].node;
+        for (uint32_t u = c->flow.uses.first[value]; u < c->flow.uses.first[value + 1]; u++) {
+            uint32_t reader = c->flow.uses.at[u].node;
             if (reader == SF_NONE || (c->graph->nodes[reader]->phase != SF_FORWARD) != later)
                 continue;
             uint32_t to = c->stages->of_node[reader];
@@ -171,8 +171,8 @@ static sf_status check_all(checking *c)
     }
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        for (uint32_t o = 0; o < node->noperands; o++)
-            SF_TRY(check_read(c, node, node->operands[o]));
+        for (uint32_t o = 0; o < node->noperands && !sf_hands_on(node); o++)
+            SF_TRY(check_read(c, node, c->flow.source[node->operands[o]]));
     }
     for (uint32_t i = 0; i < top->narguments; i++)
         SF_TRY(check_argument(c, i));
@@ -180,7 +180,7 @@ static sf_status check_all(checking *c)
         count_value(c, top->arguments[i]);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        for (uint32_t r = 0; r < node->nresults; r++)
+        for (uint32_t r = 0; r < node->nresults && !sf_hands_on(node); r++)
             count_value(c, node->result + r);
     }
     return SF_OK;
@@ -191,7 +191,7 @@ sf_status sf_stages_check(const sf_graph *graph, const sf_stages *stages, sf_dia
 {
     sf_arena arena = {0};
     checking c = {.graph = graph, .stages = stages, .diag = diag};
-    c.uses = sf_uses_of(graph, &arena);
+    c.flow = sf_flow_of(graph, &arena);
     c.moving = sf_find_moving(graph, &arena);
     for (int when = 0; when < 2; when++)
         c.seen[when] = SF_ARRAY(&arena, stages->count, uint32_t);

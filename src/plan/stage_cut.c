@@ -1,11 +1,9 @@
 #include "plan/stage_cut.h"
 
-#include <stdlib.h>
-
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/flops.h"
-#include "op/op.h"
+#include "plan/stage_flow.h"
 #include "solve/cut/cut.h"
 
 /* A node that takes up more of a stage's share of the time than this, and cannot be cut, is worth a warning. */
@@ -23,6 +21,7 @@ typedef struct cutting {
     double *time, *fixed, *kept;       /* by unit */
     double *bytes;                     /* by value of the problem */
     uint32_t *maker, *first, *readers; /* the same */
+    uint32_t ngroups, ngrouped, *group_first, *grouped;
 } cutting;
 
 /* Units: the forward nodes that have a stage. */
@@ -136,60 +135,11 @@ static void find_arguments(cutting *c, double turns)
     }
 }
 
-static bool is_late_barrier(const sf_node *node)
-{
-    return node->phase == SF_BACKWARD && sf_is(node, SF_OP_OPTIMIZATION_BARRIER);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* A layer that the text computes again reads all it needs through one barrier in the backward pass. If the layer is cut,
- * that is sent to the stage of the barrier: it is as a value that all nodes share which read any of it. */
-static void add_barrier(cutting *c, const sf_node *node)
-{
-    uint32_t begin = c->nreads, kept = c->nreads;
-    double bytes = 0;
-    for (uint32_t o = 0; o < node->noperands; o++) {
-        const sf_node *maker = sf_maker(c->graph, node->operands[o]);
-        if (maker && maker->phase != SF_FORWARD)
-            continue;
-        list_readers(c, node->operands[o]);
-        bytes += (double)sf_type_bytes(sf_type_of(c->graph, node->operands[o]));
-    }
-    if (c->nreads == begin)
-        return;
-    qsort(c->readers + begin, c->nreads - begin, sizeof *c->readers, by_number);
-    for (uint32_t k = begin; k < c->nreads; k++)
-        if (kept == begin || c->readers[kept - 1] != c->readers[k])
-            c->readers[kept++] = c->readers[k];
-    c->nreads = kept;
-    c->maker[c->nvalues] = SF_NO_MAKER;
-    c->bytes[c->nvalues] = bytes;
-    c->first[++c->nvalues] = c->nreads;
-}
-
-/* Readers of what barriers read, which are listed once more. */
-static size_t count_barrier_reads(const cutting *c)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        for (uint32_t o = 0; o < node->noperands && is_late_barrier(node); o++)
-            count += sf_uses_count(&c->uses, node->operands[o]);
-    }
-    return count;
-}
-
 static void find_values(cutting *c)
 {
     double turns = c->wish->turns > 0 ? c->wish->turns : 1;
     const bool *moving = sf_find_moving(c->graph, c->arena), *trained = find_trained(c);
-    size_t most = c->graph->nvalues + c->graph->top->nnodes;
-    size_t reads = c->uses.first[c->graph->nvalues] + count_barrier_reads(c);
+    size_t most = c->graph->nvalues, reads = c->uses.first[most];
     c->bytes = SF_ARRAY(c->arena, most, double);
     c->maker = SF_ARRAY(c->arena, most, uint32_t);
     c->first = SF_ARRAY(c->arena, most + 1, uint32_t);
@@ -206,9 +156,43 @@ static void find_values(cutting *c)
             add_value(c, unit, value, (has_gradient ? 2 : 1) / (moving[node->id] ? 1 : turns));
         }
     }
-    for (uint32_t i = 0; i < c->graph->top->nnodes; i++)
-        if (is_late_barrier(sf_top_node(c->graph, i)))
-            add_barrier(c, sf_top_node(c->graph, i));
+}
+
+/* Layers that the text computes again. The backward pass of such a layer begins with all of its forward pass, so it is in one
+ * stage: a group is what reads what one barrier hands on, unless other barriers hand it on, too. */
+
+static void add_group(cutting *c, const sf_node *barrier, const uint32_t *nbarriers)
+{
+    uint32_t begin = c->ngrouped;
+    for (uint32_t o = 0; o < barrier->noperands; o++) {
+        sf_value value = barrier->operands[o];
+        const sf_node *maker = sf_maker(c->graph, value);
+        if ((maker && maker->phase != SF_FORWARD) || nbarriers[value] > 1)
+            continue;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t node = c->uses.at[u].node;
+            if (node != SF_NONE && c->unit_of[node] != SF_NO_MAKER)
+                c->grouped[c->ngrouped++] = c->unit_of[node];
+        }
+    }
+    if (c->ngrouped > begin)
+        c->group_first[++c->ngroups] = c->ngrouped;
+}
+
+static void find_groups(cutting *c)
+{
+    const sf_block *top = c->graph->top;
+    uint32_t *nbarriers = SF_ARRAY(c->arena, c->graph->nvalues, uint32_t);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        for (uint32_t o = 0; o < node->noperands && sf_hands_on(node); o++)
+            nbarriers[node->operands[o]]++;
+    }
+    c->group_first = SF_ARRAY(c->arena, top->nnodes + 1, uint32_t);
+    c->grouped = SF_ARRAY(c->arena, c->uses.first[c->graph->nvalues], uint32_t);
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        if (sf_hands_on(sf_top_node(c->graph, i)))
+            add_group(c, sf_top_node(c->graph, i), nbarriers);
 }
 
 /* The result */
@@ -267,6 +251,7 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
                        c.nunits, wish->count);
     find_loads(&c);
     find_values(&c);
+    find_groups(&c);
     sf_cut_problem problem = {.nunits = c.nunits,
                               .time = c.time,
                               .fixed = c.fixed,
@@ -276,13 +261,18 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
                               .maker = c.maker,
                               .first = c.first,
                               .reader = c.readers,
+                              .ngroups = c.ngroups,
+                              .group_first = c.group_first,
+                              .grouped = c.grouped,
                               .count = wish->count,
                               .speed = wish->speed,
                               .room = wish->room,
                               .in_flight = wish->in_flight,
                               .tolerance = wish->tolerance};
     sf_cut cut;
-    if (!sf_cut_solve(&problem, arena, &cut))
+    bool found = sf_cut_solve(&problem, arena, &cut);
+    problem.ngroups = 0; /* rather a layer in two stages than none */
+    if (!found && !sf_cut_solve(&problem, arena, &cut))
         return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                        "stages: however the step is cut, one of its %u stages lacks memory",
                        wish->count);

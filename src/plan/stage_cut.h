@@ -38,7 +38,8 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
                       sf_diag *diag, sf_stage_cut *out);
 
 /* Shares out the times of all nodes of a turn to forward nodes: each backward node to one whose gradient it is part of.
- * Updates are left out. `time` and the result are by node. Lives in the arena. */
+ * Updates, and what may wait for
+ * the end of the turns as they do, are left out. `time` and the result are by node. Lives in the arena. */
 double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *arena);
 
 /* By a person: "layer_3,layer_6" begins the second stage with scope layer_3 and the third with layer_6. Patterns match as

@@ -8,6 +8,8 @@
 #include "ir/opdef.h"
 #include "plan/stage_run.h"
 
+enum { VERY_MANY = 256 };
+
 /* Demands: the stage whose state a node leads to. */
 enum { OF_SEVERAL = SF_NONE - 1 };
 
@@ -43,8 +45,8 @@ static uint32_t join_readers(const sf_staging *s, const demands *d, const sf_nod
     uint32_t one = SF_NONE, several = SF_NONE;
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
-        for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
-            uint32_t reader = s->uses.at[u].node;
+        for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             uint32_t demand = reader == SF_NONE ? SF_NONE : d->of_node[reader];
             if (is_stage(demand))
                 one = join_demands(one, demand);
@@ -125,7 +127,7 @@ static void bind_gradients(descent *d, const demands *wanted)
     for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(s->graph, i);
         for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_staged_maker(s, node->operands[o]);
+            const sf_node *maker = sf_staged_maker(s, sf_read_of(s, node, o));
             if (!maker || !is_backward(s, maker))
                 continue;
             if (is_backward(s, node))
@@ -143,7 +145,7 @@ static uint32_t find_high(const sf_staging *s, const sf_node *node)
 {
     uint32_t high = s->count - 1;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        const sf_node *maker = sf_staged_maker(s, node->operands[o]);
+        const sf_node *maker = sf_staged_maker(s, sf_read_of(s, node, o));
         if (maker && is_backward(s, maker) && s->stage[maker->id] < high)
             high = s->stage[maker->id];
     }
@@ -156,8 +158,8 @@ static uint32_t find_at_hand(sf_staging *s, const sf_node *node, uint32_t low, u
     for (uint32_t t = low; t <= high; t++)
         s->tally[t] = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
-        for (uint32_t k = s->hand.first[v]; k < s->hand.first[v + 1]; k++)
+        sf_value v = sf_read_of(s, node, o);
+        for (uint32_t k = s->hand.first[v]; k < s->hand.end[v]; k++)
             if (s->hand.at[k] >= low && s->hand.at[k] <= high)
                 s->tally[s->hand.at[k]] += bytes_of(s, v);
     }
@@ -170,7 +172,7 @@ static uint32_t find_at_hand(sf_staging *s, const sf_node *node, uint32_t low, u
 
 static bool reads_forward(const sf_staging *s, sf_value value)
 {
-    return s->hand.first[value] < s->hand.first[value + 1];
+    return s->hand.first[value] < s->hand.end[value];
 }
 
 /* What is sent instead of what the node makes: that, or what it is made of. */
@@ -180,21 +182,24 @@ static int64_t find_width(const descent *d, const sf_node *node)
     for (uint32_t r = 0; r < node->nresults; r++)
         makes += bytes_of(d->s, node->result + r);
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(d->s, node, o);
         const sf_node *maker = sf_staged_maker(d->s, v);
         if (reads_forward(d->s, v))
             return makes;
         if (maker)
-            reads += sf_uses_count(&d->s->uses, v) == 1 ? d->width[maker->id] : bytes_of(d->s, v);
+            reads +=
+                sf_uses_count(&d->s->flow.uses, v) == 1 ? d->width[maker->id] : bytes_of(d->s, v);
     }
     return reads < makes ? reads : makes;
 }
 
-/* Whether the backward pass of the stage has the value for another reader than `node`. */
+/* Whether the backward pass of the stage has the value for another reader than `node`. What very many read, all have. */
 static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, const sf_node *node)
 {
-    for (uint32_t u = s->uses.first[value]; u < s->uses.first[value + 1]; u++) {
-        uint32_t reader = s->uses.at[u].node;
+    if (sf_uses_count(&s->flow.uses, value) > VERY_MANY)
+        return true;
+    for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++) {
+        uint32_t reader = s->flow.uses.at[u].node;
         if (reader != SF_NONE && reader != node->id && s->stage[reader] == stage &&
             is_backward(s, s->graph->nodes[reader]))
             return true;
@@ -204,7 +209,7 @@ static bool is_read_at(const sf_staging *s, sf_value value, uint32_t stage, cons
 
 static bool is_at_hand(const sf_staging *s, sf_value value, uint32_t stage)
 {
-    for (uint32_t k = s->hand.first[value]; k < s->hand.first[value + 1]; k++)
+    for (uint32_t k = s->hand.first[value]; k < s->hand.end[value]; k++)
         if (s->hand.at[k] == stage)
             return true;
     return false;
@@ -216,13 +221,13 @@ static int64_t count_sent(const descent *d, const sf_node *node, uint32_t stage)
     const sf_staging *s = d->s;
     int64_t bytes = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(s, node, o);
         const sf_node *maker = sf_staged_maker(s, v);
         if (is_at_hand(s, v, stage) || !(maker || reads_forward(s, v)) ||
             (maker && is_backward(s, maker) && s->stage[maker->id] == stage) ||
             is_read_at(s, v, stage, node))
             continue;
-        bool alone = maker && is_backward(s, maker) && sf_uses_count(&s->uses, v) == 1;
+        bool alone = maker && is_backward(s, maker) && sf_uses_count(&s->flow.uses, v) == 1;
         bytes += alone ? d->width[maker->id] : bytes_of(s, v);
     }
     return bytes;
@@ -232,7 +237,8 @@ static int64_t count_sent(const descent *d, const sf_node *node, uint32_t stage)
 static bool has_kept(const sf_staging *s, const sf_node *node, uint32_t stage)
 {
     for (uint32_t o = 0; o < node->noperands; o++)
-        if (reads_forward(s, node->operands[o]) && !is_at_hand(s, node->operands[o], stage))
+        if (reads_forward(s, sf_read_of(s, node, o)) &&
+            !is_at_hand(s, sf_read_of(s, node, o), stage))
             return false;
     return true;
 }
@@ -245,9 +251,9 @@ static void sink(descent *d, const sf_node *node)
     int64_t makes = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
         bool is_read = d->is_bound[node->id];
-        for (uint32_t u = s->uses.first[node->result + r]; u < s->uses.first[node->result + r + 1];
-             u++) {
-            uint32_t reader = s->uses.at[u].node;
+        for (uint32_t u = s->flow.uses.first[node->result + r];
+             u < s->flow.uses.first[node->result + r + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             if (reader == SF_NONE || !is_backward(s, s->graph->nodes[reader]))
                 continue;
             raise(&to, s->stage[reader]);
@@ -287,8 +293,8 @@ static void own_backward(sf_staging *s)
     const sf_block *top = s->graph->top;
     for (uint32_t i = 0; i < top->narguments; i++) {
         sf_value v = top->arguments[i];
-        for (uint32_t u = s->uses.first[v]; u < s->uses.first[v + 1]; u++) {
-            uint32_t reader = s->uses.at[u].node;
+        for (uint32_t u = s->flow.uses.first[v]; u < s->flow.uses.first[v + 1]; u++) {
+            uint32_t reader = s->flow.uses.at[u].node;
             if (s->owner[i] == SF_NONE && reader != SF_NONE &&
                 is_backward(s, s->graph->nodes[reader]) &&
                 !sf_is_handed_in(&s->graph->arguments[i]))
@@ -305,7 +311,7 @@ static uint32_t find_most(sf_staging *s, const sf_node *node)
     for (uint32_t t = 0; t < s->count; t++)
         s->tally[t] = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
-        sf_value v = node->operands[o];
+        sf_value v = sf_read_of(s, node, o);
         const sf_node *maker = sf_staged_maker(s, v);
         uint32_t stage = maker                   ? s->stage[maker->id]
                          : sf_maker(s->graph, v) ? SF_NONE

@@ -2,18 +2,19 @@
 #ifndef SF_PLAN_STAGE_RUN_H
 #define SF_PLAN_STAGE_RUN_H
 
-#include "ir/uses.h"
 #include "plan/stage.h"
+#include "plan/stage_flow.h"
 
-/* Value v is at hand in the stages at[first[v]] .. at[first[v + 1]] of the forward pass: where it is made or read. */
+/* Value v is at hand in the stages at[first[v]] .. at[end[v]] of the forward pass: where it is made or read. Of what turns do
+ * not change, such as a piece of a stack of weights, also where that is which is made of it alone. */
 typedef struct sf_at_hand {
-    uint32_t *first, *at;
+    uint32_t *first, *end, *at;
 } sf_at_hand;
 
 typedef struct sf_staging {
     const sf_graph *graph;
     sf_arena *arena;
-    sf_uses uses;
+    sf_flow flow;
     uint32_t count;
     bool *anywhere;  /* by node */
     uint32_t *stage; /* by node; SF_NONE: not known yet */
@@ -21,6 +22,12 @@ typedef struct sf_staging {
     sf_at_hand hand;
     int64_t *tally; /* by stage; scratch */
 } sf_staging;
+
+/* What operand `o` of the node is. */
+static inline sf_value sf_read_of(const sf_staging *s, const sf_node *node, uint32_t o)
+{
+    return s->flow.source[node->operands[o]];
+}
 
 /* The node that makes the value and has a stage of its own; NULL for an argument and what is made anywhere. */
 static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value)

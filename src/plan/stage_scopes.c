@@ -52,7 +52,7 @@ static void stage_node(scoping *s, const sf_node *node)
     if (s->anywhere[node->id] || (own == 0 && !s->moving[node->id]))
         return;
     s->stage[node->id] = stage;
-    if (own > 0 && stage == own)
+    if (own > 0 && stage == own && s->moving[node->id])
         s->begun[own - 1] = true;
 }
 

@@ -36,6 +36,10 @@ typedef struct sf_cut_problem {
     const uint32_t *first;  /* by value: where its readers begin; nvalues + 1 */
     const uint32_t *reader; /* units, each once per value, in increasing order; never its maker */
 
+    uint32_t ngroups;            /* of units that are in one stage together */
+    const uint32_t *group_first; /* by group: where it begins; ngroups + 1 */
+    const uint32_t *grouped;     /* units */
+
     uint32_t count;          /* of stages */
     const double *speed;     /* by stage, relative; NULL: all the same */
     const double *room;      /* by stage: bytes it may hold; NULL: any */
@@ -53,7 +57,7 @@ typedef struct sf_cut {
         is_exact; /* nothing sends less within the limit, nor is more even where it sends the same */
 } sf_cut;
 
-/* Whether there is a cut whose stages have room; none is empty where there are as many units as stages. Lives in the
+/* Whether there is a cut that keeps groups together and whose stages have room; none is empty where there are as many units as stages. Lives in the
  * arena. */
 bool sf_cut_solve(const sf_cut_problem *problem, sf_arena *arena, sf_cut *out);
 

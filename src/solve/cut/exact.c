@@ -34,6 +34,18 @@ static void find_needs(closed_sets *c, sf_arena *arena)
         }
 }
 
+static bool parts_group(const closed_sets *c, uint64_t set)
+{
+    for (uint32_t g = 0; g < c->p->ngroups; g++) {
+        uint64_t all = 0;
+        for (uint32_t k = c->p->group_first[g]; k < c->p->group_first[g + 1]; k++)
+            all |= bit(c->p->grouped[k]);
+        if ((all & set) && (all & ~set))
+            return true;
+    }
+    return false;
+}
+
 static bool is_known(const closed_sets *c, uint32_t from, uint64_t set)
 {
     for (uint32_t i = from; i < c->count; i++)
@@ -99,7 +111,7 @@ static void find_chains(const closed_sets *c, aim of, double limit, chain *chain
         chains[i] = (chain){.score = {INFINITY, INFINITY}};
     chains[0].score = (sf_cut_score){0, 0};
     for (uint32_t i = 0; i < c->count; i++)
-        for (uint32_t j = 0; j <= i; j++) {
+        for (uint32_t j = 0; j <= i && !parts_group(c, c->sets[i]); j++) {
             if ((c->sets[j] & ~c->sets[i]) || (full && i == j))
                 continue;
             sf_cut_load load = {c->load[i].time - c->load[j].time,

@@ -21,6 +21,12 @@ typedef struct line_cut {
     sf_cut_load *before; /* by place: sums of what stands before it */
     double limit;
     uint32_t *low, *high; /* by border, 0 .. count: the places that it may have */
+    uint32_t *place;      /* by unit */
+    uint32_t *allowed;    /* by place: the last place up to it that parts no group; by place: */
+    uint32_t *next;       /* the first one from it on */
+    uint32_t *ends;       /* places that part no group, in order, from 0 */
+    uint32_t nends;       /* without the first */
+    bool is_full;         /* no stage may be empty */
 } line_cut;
 
 static sf_cut_load between(const line_cut *c, uint32_t from, uint32_t to)
@@ -34,6 +40,37 @@ static bool fits(const line_cut *c, uint32_t stage, uint32_t from, uint32_t to)
     return sf_cut_fits(c->p, stage, between(c, from, to), c->limit);
 }
 
+static void find_allowed(line_cut *c, sf_arena *arena)
+{
+    const sf_cut_problem *p = c->p;
+    int32_t *inside = SF_ARRAY(arena, p->nunits + 2, int32_t);
+    c->allowed = SF_ARRAY(arena, p->nunits + 1, uint32_t);
+    c->next = SF_ARRAY(arena, p->nunits + 1, uint32_t);
+    for (uint32_t g = 0; g < p->ngroups; g++) {
+        uint32_t from = UINT32_MAX, to = 0;
+        for (uint32_t k = p->group_first[g]; k < p->group_first[g + 1]; k++) {
+            uint32_t at = c->place[p->grouped[k]];
+            from = at < from ? at : from;
+            to = at > to ? at : to;
+        }
+        if (from < to) {
+            inside[from + 1]++;
+            inside[to + 1]--;
+        }
+    }
+    for (uint32_t i = 1; i <= p->nunits; i++) {
+        inside[i] += inside[i - 1];
+        c->allowed[i] = inside[i] == 0 ? i : c->allowed[i - 1];
+    }
+    for (uint32_t i = p->nunits + 1; i-- > 0;)
+        c->next[i] = c->allowed[i] == i ? i : c->next[i + 1];
+    c->ends = SF_ARRAY(arena, p->nunits + 1, uint32_t);
+    for (uint32_t i = 1; i <= p->nunits; i++)
+        if (c->allowed[i] == i)
+            c->ends[++c->nends] = i;
+    c->is_full = p->nunits >= p->count;
+}
+
 static line_cut open_line(const sf_cut_problem *problem, const uint32_t *line, sf_arena *arena)
 {
     line_cut c = {.p = problem, .line = line};
@@ -45,6 +82,10 @@ static line_cut open_line(const sf_cut_problem *problem, const uint32_t *line, s
         c.before[i + 1] =
             (sf_cut_load){last->time + unit.time, last->fixed + unit.fixed, last->kept + unit.kept};
     }
+    c.place = SF_ARRAY(arena, problem->nunits, uint32_t);
+    for (uint32_t i = 0; i < problem->nunits; i++)
+        c.place[line[i]] = i;
+    find_allowed(&c, arena);
     return c;
 }
 
@@ -59,7 +100,7 @@ static uint32_t reach(const line_cut *c, uint32_t stage, uint32_t from, uint32_t
         else
             high = middle - 1;
     }
-    return low;
+    return c->allowed[low] < from ? from : c->allowed[low];
 }
 
 static uint32_t reach_back(const line_cut *c, uint32_t stage, uint32_t to, uint32_t least)
@@ -72,24 +113,29 @@ static uint32_t reach_back(const line_cut *c, uint32_t stage, uint32_t to, uint3
         else
             low = middle + 1;
     }
-    return low;
+    return c->next[low] > to ? to : c->next[low];
 }
 
 /* Where borders may be, within the limit; false where they may be nowhere. */
 static bool find_windows(line_cut *c)
 {
-    uint32_t count = c->p->count, n = c->p->nunits;
-    bool full = n >= count; /* no stage is empty */
+    uint32_t count = c->p->count, n = c->p->nunits, ends = c->nends;
+    if (c->is_full && ends < count)
+        return false;
     c->low[0] = c->high[0] = 0;
-    for (uint32_t s = 0; s < count; s++)
-        c->high[s + 1] = reach(c, s, c->high[s], full ? n - (count - s - 1) : n);
+    for (uint32_t s = 0; s < count; s++) {
+        uint32_t most = c->is_full ? c->ends[ends - (count - s - 1)] : n;
+        c->high[s + 1] = reach(c, s, c->high[s], most);
+        if (c->is_full && c->high[s + 1] == c->high[s])
+            return false;
+    }
     if (c->high[count] < n)
         return false;
     c->low[count] = n;
     for (uint32_t s = count; s-- > 1;)
-        c->low[s] = reach_back(c, s, c->low[s + 1], full ? s : 0);
+        c->low[s] = reach_back(c, s, c->low[s + 1], c->is_full ? c->ends[s] : 0);
     for (uint32_t s = 0; s <= count; s++)
-        if (c->low[s] > c->high[s] || (full && s > 0 && c->high[s] <= c->high[s - 1]))
+        if (c->low[s] > c->high[s])
             return false;
     return true;
 }
@@ -114,9 +160,10 @@ double sf_cut_line_slowest(const sf_cut_problem *problem, const uint32_t *line, 
 }
 
 /* By place: bytes of values that are made before it and read behind it, or begin and end so. */
-static double *find_widths(const line_cut *c, const uint32_t *place, sf_arena *arena)
+static double *find_widths(const line_cut *c, sf_arena *arena)
 {
     const sf_cut_problem *p = c->p;
+    const uint32_t *place = c->place;
     double *widths = SF_ARRAY(arena, p->nunits + 2, double);
     for (uint32_t v = 0; v < p->nvalues; v++) {
         uint32_t from = p->maker[v] == SF_NO_MAKER ? UINT32_MAX : place[p->maker[v]], to = 0;
@@ -146,8 +193,9 @@ static uint32_t list_places(const line_cut *c, uint32_t border, const double *wi
         uint32_t from = low + (uint32_t)((uint64_t)size * r / ranges);
         uint32_t to = low + (uint32_t)((uint64_t)size * (r + 1) / ranges), best = from;
         for (uint32_t i = from; i < to; i++)
-            best = widths[i] < widths[best] ? i : best;
-        if (count == 0 || out[count - 1] != best)
+            if (c->allowed[i] == i && (c->allowed[best] != best || widths[i] < widths[best]))
+                best = i;
+        if (c->allowed[best] == best && (count == 0 || out[count - 1] != best))
             out[count++] = best;
     }
     if (ranges < size && out[count - 1] != c->high[border])
@@ -190,14 +238,13 @@ typedef struct state {
 static void find_best(const line_cut *c, uint32_t stage, const state *before, uint32_t nbefore,
                       growth *g, const uint32_t *first_place, state *out)
 {
-    bool full = c->p->nunits >= c->p->count;
     uint32_t at = out->place;
     g->stamp++;
     g->bytes = 0;
     out->score = (sf_cut_score){INFINITY, INFINITY};
     for (uint32_t b = nbefore; b-- > 0;) {
         uint32_t from = before[b].place;
-        if (from > out->place || (full && from == out->place))
+        if (from > out->place || (c->is_full && from == out->place))
             continue;
         if (!fits(c, stage, from, out->place))
             break;
@@ -214,8 +261,9 @@ static void find_best(const line_cut *c, uint32_t stage, const state *before, ui
     }
 }
 
-static uint32_t *find_first_places(const line_cut *c, const uint32_t *place, sf_arena *arena)
+static uint32_t *find_first_places(const line_cut *c, sf_arena *arena)
 {
+    const uint32_t *place = c->place;
     uint32_t *first = SF_ARRAY(arena, c->p->nvalues, uint32_t);
     for (uint32_t v = 0; v < c->p->nvalues; v++) {
         first[v] = UINT32_MAX;
@@ -235,11 +283,8 @@ sf_cut_score sf_cut_line(const sf_cut_problem *problem, const sf_cut_graph *grap
     c.limit = limit;
     if (!find_windows(&c))
         return (sf_cut_score){INFINITY, INFINITY};
-    uint32_t *place = SF_ARRAY(arena, problem->nunits, uint32_t);
-    for (uint32_t i = 0; i < problem->nunits; i++)
-        place[line[i]] = i;
-    double *widths = find_widths(&c, place, arena);
-    uint32_t *first_place = find_first_places(&c, place, arena);
+    double *widths = find_widths(&c, arena);
+    uint32_t *first_place = find_first_places(&c, arena);
     growth g = {.seen = SF_ARRAY(arena, problem->nvalues, uint32_t)};
     state **states = SF_ARRAY(arena, count + 1, state *);
     uint32_t *nstates = SF_ARRAY(arena, count + 1, uint32_t);

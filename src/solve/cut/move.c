@@ -4,7 +4,7 @@
 
 #include "solve/cut/run.h"
 
-enum { MOST_WALKS = 8 };
+enum { MOST_WALKS = 8, VERY_MANY = 256 };
 
 typedef struct moving {
     const sf_cut_problem *p;
@@ -13,15 +13,18 @@ typedef struct moving {
     uint32_t *stage;
     sf_cut_load *load; /* by stage */
     uint32_t *units;   /* by stage: how many */
+    bool *is_grouped;  /* by unit: it stays with its group */
     uint32_t *seen;    /* by stage: the last value that was counted there */
     uint32_t stamp;
 } moving;
 
-/* What it takes to send a value. */
+/* What it takes to send a value. What very many read is sent to all stages in any case. */
 static double count_value(moving *m, uint32_t v)
 {
     const sf_cut_problem *p = m->p;
     uint32_t stages = 0, stamp = ++m->stamp;
+    if (p->first[v + 1] - p->first[v] > VERY_MANY)
+        return 0;
     if (p->maker[v] != SF_NO_MAKER)
         m->seen[m->stage[p->maker[v]]] = stamp;
     for (uint32_t k = p->first[v]; k < p->first[v + 1]; k++) {
@@ -98,6 +101,8 @@ static bool try_move(moving *m, uint32_t unit, uint32_t to)
 static bool move_unit(moving *m, uint32_t unit)
 {
     uint32_t low, high, from = m->stage[unit];
+    if (m->is_grouped[unit])
+        return false;
     find_range(m, unit, &low, &high);
     return (high > from && try_move(m, unit, from + 1)) ||
            (low < from && try_move(m, unit, from - 1)) ||
@@ -112,6 +117,9 @@ void sf_cut_move(const sf_cut_problem *problem, const sf_cut_graph *graph, doubl
     m.load = SF_ARRAY(arena, problem->count, sf_cut_load);
     m.units = SF_ARRAY(arena, problem->count, uint32_t);
     m.seen = SF_ARRAY(arena, problem->count, uint32_t);
+    m.is_grouped = SF_ARRAY(arena, problem->nunits, bool);
+    for (uint32_t k = 0; problem->ngroups > 0 && k < problem->group_first[problem->ngroups]; k++)
+        m.is_grouped[problem->grouped[k]] = true;
     for (uint32_t u = 0; u < problem->nunits; u++) {
         m.load[stage[u]] = add_loads(m.load[stage[u]], sf_cut_load_of(problem, u), 1);
         m.units[stage[u]]++;

@@ -147,7 +147,7 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
 
 /* Check */
 
-static sf_status check_pipe(const sf_pipe *pipe, sf_diag *diag)
+sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
 {
     if (pipe->nstages == 0 || pipe->nturns == 0 || pipe->ngroups == 0)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -160,6 +160,10 @@ static sf_status check_pipe(const sf_pipe *pipe, sf_diag *diag)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
                        pipe->nstages, pipe->nturns, SF_MOST_TASKS);
+    if ((uint64_t)pipe->nedges * pipe->nturns > SF_MOST_TASKS)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                       "%" PRIu32 " edges in %" PRIu32 " turns are more than %d dependencies",
+                       pipe->nedges, pipe->nturns, SF_MOST_TASKS);
     for (uint32_t e = 0; e < pipe->nedges; e++)
         if (pipe->edges[e].from >= pipe->nstages || pipe->edges[e].to >= pipe->nstages)
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -229,21 +233,24 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
 {
     enum { SHOWN = 16 };
     sf_buf text = {0};
-    char name[32];
+    uint32_t machine =
+        times->stuck[0]
+            .machine; /* on which the task is said to be; its first, where it was waited for */
     for (uint32_t i = 0; i <= times->nstuck; i++) {
         if (i == SHOWN && times->nstuck > SHOWN) {
-            sf_buf_printf(&text, " ... (%" PRIu32 " tasks in all)", times->nstuck);
+            sf_buf_printf(&text, " others (%" PRIu32 " tasks in all)", times->nstuck);
             break;
         }
         const sf_stuck *it = &times->stuck[i % times->nstuck];
+        char name[32];
         sf_task_name(jobs->tasks[it->job], name);
-        sf_buf_printf(&text, "%s on group %d", name,
-                      __builtin_ctzll(jobs->jobs.jobs[it->job].machines));
-        if (i < times->nstuck && it->machine == SF_BY_WAIT)
-            sf_buf_puts(&text, i == 0 ? " waits for " : ", which waits for ");
-        else if (i < times->nstuck)
-            sf_buf_printf(&text, "%s stands on group %" PRIu32 " behind ", i == 0 ? "" : ", which",
-                          it->machine);
+        if (machine == SF_BY_WAIT)
+            machine = (uint32_t)__builtin_ctzll(jobs->jobs.jobs[it->job].machines);
+        sf_buf_printf(&text, "%s on group %" PRIu32, name, machine);
+        machine = it->machine;
+        if (i < times->nstuck)
+            sf_buf_printf(&text, "%s %s ", i == 0 ? "" : ", which",
+                          machine == SF_BY_WAIT ? "waits for" : "stands behind");
     }
     sf_status status =
         sf_fail(diag, SF_EINPUT, SF_NOWHERE, "the schedule never ends: %s", text.text);
@@ -253,7 +260,7 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
 
 sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag)
 {
-    SF_TRY(check_pipe(&schedule->pipe, diag));
+    SF_TRY(sf_pipe_check(&schedule->pipe, diag));
     sf_arena arena = {0};
     sf_pipe_jobs jobs;
     sf_times times;

@@ -17,6 +17,9 @@ typedef struct message {
     uint32_t version, turn;
     bool is_part;   /* of a sum that is made in several groups */
     int64_t number; /* among those between the two, in this direction */
+    uint32_t sent_at,
+        used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
+    int64_t arrived; /* messages the other way that have been used where it is sent */
     uint32_t
         next; /* that takes the same instance elsewhere, or brings another part of it, counted from 1; 0: none */
 } message;
@@ -48,9 +51,9 @@ typedef struct piping {
     uint64_t *wanted; /* by instance: the groups that need it */
     uint32_t *due;    /* by instance: the first place of this group that needs it, or NEVER */
     bool *leads;      /* by version: other stages of the backward pass follow from it */
-    uint32_t
-        *places; /* by stage, pass and turn: the place of the task in the order of this group */
-    uint32_t nplaces; /* of tasks; behind them, what follows */
+    uint32_t **
+        places; /* by group, and by stage, pass and turn: the place of the task in the order of the group */
+    uint32_t nplaces; /* of tasks of this group; behind them, what follows */
     doings *doings;   /* by place, one more than there are tasks */
 
     local_version **versions; /* by turn, and at the end, those that are still */
@@ -66,6 +69,11 @@ typedef struct piping {
     uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
     channel *channels;  /* by group that sends */
 } piping;
+
+static uint32_t first_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Where things are ------------------------------------------------------------------------------- */
 
@@ -134,19 +142,14 @@ static sf_pass pass_of(const piping *p, const sf_node *node)
     return p->pipe->splits_weights && !leads ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
-/* The place of a node that this group computes, in its own order. */
+/* The place of a node in the order of the group that computes it. */
 static uint32_t place_of(const piping *p, const sf_node *node, uint32_t turn)
 {
+    uint32_t group = host_of(p, node, turn), last = p->pipeline->schedule.ntasks[group];
     if (is_behind(p, node))
-        return p->nplaces;
+        return last;
     sf_task task = {stage_of(p, node), turns_node(p->t, node) ? turn : 0, pass_of(p, node)};
-    uint32_t place = p->places[task_index(p, task)];
-    return place == NEVER ? p->nplaces : place;
-}
-
-static uint32_t first_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
+    return first_of(p->places[group][task_index(p, task)], last);
 }
 
 /* Who needs what ---------------------------------------------------------------------------------- */
@@ -330,12 +333,16 @@ static void note_message(piping *p, message m)
         SF_PUSH(&p->t->arena, p->messages, p->nmessages, p->message_capacity, m);
 }
 
-static void note_messages(piping *p, uint32_t from, uint32_t version, uint32_t turn)
+static void note_messages(piping *p, uint32_t from, uint32_t version, uint32_t turn, uint32_t place)
 {
     uint64_t wanted = p->wanted[instance(p, version, turn)];
     for (uint32_t to = 0; to < p->pipe->ngroups; to++)
         if (wanted >> to & 1)
-            note_message(p, (message){from, to, version_same(p, version), turn, false, 0, 0});
+            note_message(p, (message){.from = from,
+                                      .to = to,
+                                      .version = version_same(p, version),
+                                      .turn = turn,
+                                      .sent_at = place});
 }
 
 /* What a group comes to: parts of sums first of what follows its tasks, then sums, then nodes. */
@@ -367,16 +374,20 @@ static int compare_comings(const void *a, const void *b)
     return order ? order : compare_numbers(x->turn, y->turn);
 }
 
-/* The places of tasks in the order of a group. */
-static void find_places(piping *p, uint32_t group)
+/* The places of tasks in the orders of all groups. */
+static void find_places(piping *p)
 {
     const sf_schedule *schedule = &p->pipeline->schedule;
     size_t count = (size_t)p->pipe->nstages * SF_PASSES * p->nturns;
-    p->nplaces = schedule->ntasks[group];
-    for (size_t i = 0; i < count; i++)
-        p->places[i] = NEVER;
-    for (uint32_t i = 0; i < p->nplaces; i++)
-        p->places[task_index(p, schedule->tasks[group][i])] = i;
+    p->places = SF_ARRAY(&p->t->arena, p->pipe->ngroups, uint32_t *);
+    for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
+        p->places[group] = SF_ARRAY(&p->t->arena, count, uint32_t);
+        for (size_t i = 0; i < count; i++)
+            p->places[group][i] = NEVER;
+        for (uint32_t i = 0; i < schedule->ntasks[group]; i++)
+            p->places[group][task_index(p, schedule->tasks[group][i])] = i;
+    }
+    p->nplaces = schedule->ntasks[p->group];
 }
 
 /* Whether the group adds up some of the turns. */
@@ -394,7 +405,7 @@ static void list_landing(piping *p, uint32_t item, uint32_t group, comings *list
     if (!turn_lands(p->t, move) || p->wanted[instance(p, move->to, 0)] == 0)
         return;
     bool is_home = host_of_landing(p, move, 0) == group;
-    coming c = {p->nplaces, is_home ? COMING_SUM : COMING_PART, item, 0};
+    coming c = {p->pipeline->schedule.ntasks[group], is_home ? COMING_SUM : COMING_PART, item, 0};
     if (is_home || has_parts(p, move, group))
         SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
@@ -418,15 +429,18 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
         for (uint32_t r = 0; r < node->nresults; r++)
-            note_messages(p, group, m->made[node->result + r], c->turn);
+            note_messages(p, group, m->made[node->result + r], c->turn, c->place);
         return;
     }
     const sf_moving *move = &m->moves[item->index];
     if (c->kind == COMING_SUM)
-        note_messages(p, group, move->to, 0);
+        note_messages(p, group, move->to, 0, c->place);
     else
-        note_message(p, (message){group, host_of_landing(p, move, 0), version_same(p, move->to), 0,
-                                  true, 0, 0});
+        note_message(p, (message){.from = group,
+                                  .to = host_of_landing(p, move, 0),
+                                  .version = version_same(p, move->to),
+                                  .is_part = true,
+                                  .sent_at = c->place});
 }
 
 /* What the group sends, in the order in which it comes to it; first its arguments. */
@@ -435,10 +449,9 @@ static void list_sent(piping *p, uint32_t group)
     const sf_moves *m = p->t->b->moves;
     const sf_block *top = p->t->step->top;
     comings list = {0};
-    find_places(p, group);
     for (uint32_t i = 0; i < top->narguments; i++)
         if (sf_pipeline_holder(p->pipeline, p->t->step, i) == group)
-            note_messages(p, group, m->made[top->arguments[i]], 0);
+            note_messages(p, group, m->made[top->arguments[i]], 0, 0);
     for (uint32_t i = 0; i < m->nsteps; i++) {
         if (m->steps[i].is_move)
             list_landing(p, i, group, &list);
@@ -451,12 +464,53 @@ static void list_sent(piping *p, uint32_t group)
         note_coming(p, group, &list.at[i]);
 }
 
+/* Where the receiver reads it at the latest for the first time; NEVER: that is not known. */
+static uint32_t find_use(const piping *p, const message *m)
+{
+    const turning *t = p->t;
+    sf_value value = t->b->moves->versions[m->version].value;
+    uint32_t place = NEVER;
+    for (uint32_t u = t->uses.first[value]; u < t->uses.first[value + 1]; u++) {
+        const sf_node *node =
+            t->uses.at[u].node == SF_NONE ? NULL : t->step->nodes[t->uses.at[u].node];
+        if (!node || t->uses.at[u].operand == SF_NONE || is_anywhere(p, node))
+            continue;
+        if (host_of(p, node, m->turn) == m->to)
+            place = first_of(place, place_of(p, node, m->turn));
+    }
+    return place;
+}
+
+/* What this group sent has arrived where the other has used it, before it sends something back. */
+static void find_arrived(piping *p)
+{
+    channel *out = SF_ARRAY(&p->t->arena, p->pipe->ngroups, channel);
+    for (uint32_t i = 0; i < p->nmessages; i++) {
+        message *m = &p->messages[i];
+        if (m->to == p->group)
+            continue;
+        channel *c = &out[m->to];
+        m->used_at = m->is_part ? NEVER : find_use(p, m);
+        SF_PUSH(&p->t->arena, c->at, c->count, c->capacity, i);
+    }
+    for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
+        const channel *in = &p->channels[group];
+        channel *back = &out[group];
+        for (size_t i = 0; i < in->count; i++) {
+            message *m = &p->messages[in->at[i]];
+            while (back->received < back->count &&
+                   p->messages[back->at[back->received]].used_at < m->sent_at)
+                back->received++;
+            m->arrived = (int64_t)back->received;
+        }
+    }
+}
+
 static void list_messages(piping *p)
 {
     int64_t *sent = SF_ARRAY(&p->t->arena, p->pipe->ngroups, int64_t);
     for (uint32_t group = 0; group < p->pipe->ngroups; group++)
         list_sent(p, group);
-    find_places(p, p->group);
     for (uint32_t i = (uint32_t)p->nmessages; i-- > 0;) {
         message *m = &p->messages[i];
         size_t at = instance(p, m->version, m->turn);
@@ -471,6 +525,7 @@ static void list_messages(piping *p)
         if (m->to == p->group)
             SF_PUSH(&p->t->arena, c->at, c->count, c->capacity, i);
     }
+    find_arrived(p);
 }
 
 /* How a value stands in a group that makes it, and in one that reads it, while it goes from one to the other: as few
@@ -514,6 +569,7 @@ static const sf_node *add_message(piping *p, const message *m, sf_opcode code, s
         [SF_COLLECTIVE_NUMBER] = sf_attr_int(pool, m->number),
         [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(what)),
         [SF_MESSAGE_PEER] = sf_attr_int(pool, operand ? m->to : m->from),
+        [SF_MESSAGE_ARRIVED] = m->arrived > 0 ? sf_attr_int(pool, m->arrived) : NULL,
     };
     sf_buf_free(&name);
     sf_node_spec spec = {.def = sf_opdef_get(code),
@@ -782,7 +838,6 @@ static void open_pipe(piping *p)
     p->landing_of = SF_ARRAY(arena, m->nversions, uint32_t);
     p->next_landing = SF_ARRAY(arena, m->nmoves, uint32_t);
     p->leads = SF_ARRAY(arena, m->nversions, bool);
-    p->places = SF_ARRAY(arena, (size_t)p->pipe->nstages * SF_PASSES * p->nturns, uint32_t);
     p->landings = SF_ARRAY(arena, m->nmoves, turn_landing);
     p->sums = SF_ARRAY(arena, m->nmoves, sf_value);
     p->versions = SF_ARRAY(arena, p->nturns + 1, local_version *);
@@ -801,7 +856,7 @@ static void open_pipe(piping *p)
         p->next_landing[i] = p->landing_of[from];
         p->landing_of[from] = i + 1;
     }
-    find_places(p, p->group);
+    find_places(p);
     p->doings = SF_ARRAY(arena, p->nplaces + 1, doings);
 }
 

@@ -5,7 +5,8 @@
  *     receive   what that rank sends
  *
  * What one rank sends another arrives in the order in which it was sent; `number` counts that, and keeps any two from being
- * merged. To split a message over ranks is to send pieces: each rank of the one stage to that in the same place of the
+ * merged. Who receives knows by that what has arrived of what it sent itself: its first `arrived` messages to that rank, so
+ * what they brought need not stand any longer. To split a message over ranks is to send pieces: each rank of the one stage to that in the same place of the
  * other.
  */
 #include "op/slots.h"
@@ -17,6 +18,7 @@ static const sf_attrdef message_attrs[SF_MESSAGE_SLOTS] = {
     [SF_COLLECTIVE_NUMBER] = {.name = "number", .kind = SF_ATTR_INT, .required = true},
     [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true},
     [SF_MESSAGE_PEER] = {.name = "peer", .kind = SF_ATTR_INT, .required = true},
+    [SF_MESSAGE_ARRIVED] = {.name = "arrived", .kind = SF_ATTR_INT},
 };
 
 static sf_status check_peer(const sf_op *op, sf_diag *diag)

@@ -85,6 +85,10 @@ enum {
     SF_COLLECTIVE_WHAT,
     SF_COLLECTIVE_BODY, /* a monoid, of reductions only */
 };
-enum { SF_MESSAGE_PEER = SF_COLLECTIVE_BODY, SF_MESSAGE_SLOTS }; /* behind those of collectives */
+enum {
+    SF_MESSAGE_PEER = SF_COLLECTIVE_BODY,
+    SF_MESSAGE_ARRIVED,
+    SF_MESSAGE_SLOTS
+}; /* behind those of collectives */
 
 #endif

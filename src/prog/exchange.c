@@ -5,9 +5,11 @@
 static void set_ends(const sf_node *node, const sf_mesh *mesh, int rank, sf_exchange *out)
 {
     int peer = 0;
-    if (sf_is_message(node))
+    if (sf_is_message(node)) {
+        const sf_attr *arrived = node->attrs[SF_MESSAGE_ARRIVED];
         peer = (int)node->attrs[SF_MESSAGE_PEER]->integer;
-    else if (mesh && out->axes >> mesh->naxes == 0)
+        out->arrived = arrived ? arrived->integer : 0;
+    } else if (mesh && out->axes >> mesh->naxes == 0)
         peer = sf_group_swapped(mesh, out->axes, rank);
     out->to = sf_is(node, SF_OP_RECEIVE) ? -1 : peer;
     out->from = sf_is(node, SF_OP_SEND) ? -1 : peer;

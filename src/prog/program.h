@@ -104,7 +104,9 @@ typedef struct sf_exchange {
     sf_monoid monoid;
     int to,
         from; /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */
-    int64_t number;   /* the same on all ranks, and rising */
+    int64_t number; /* the same on all ranks, and rising */
+    int64_t
+        arrived; /* of what is received: so many messages to who sent it have arrived there by then */
     const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
 } sf_exchange;
 

@@ -3,8 +3,8 @@
  * An instruction of another stream than the first begins when what stands before it in the list, on the first, is
  * done: it waits for the last of these. Until somebody waits for it, it is open. Whoever writes what an open one
  * reads or writes, or reads what it writes, waits for it; when that is done on the first stream, everybody
- * behind it is done with it, too. What a message sends would stand for ever, as nobody needs anything of it: it is waited
- * for when the next one to the same rank has begun.
+ * behind it is done with it, too. What a message sends would stand for ever, as nobody needs anything of it: whoever
+ * waits for what is received waits for those that have arrived by then.
  */
 #include "prog/build.h"
 
@@ -22,9 +22,10 @@ typedef struct syncing {
     bool *open;         /* by instruction */
     uint32_t *waited; /* by stream: the instruction of the first that it has waited for, plus one */
     size_t waits_capacity; /* of the instruction at hand */
-    uint32_t *sending;     /* by place in the group: the last message there, plus one */
-    uint32_t *due;         /* messages that the next instruction of the first stream waits for */
-    uint32_t ndue;
+    uint32_t **sent;       /* by place in the group: messages that were sent there, */
+    uint32_t *nsent;       /* how many, */
+    uint32_t *narrived;    /* and how many of them have been waited for */
+    size_t *sent_capacity;
 } syncing;
 
 static uint32_t event_of(sf_program *p, uint32_t index)
@@ -45,6 +46,28 @@ static void wait_for_open(syncing *s, sf_inst *inst, uint32_t other)
     inst->nwaits = (uint32_t)count;
 }
 
+static void note_sent(syncing *s, uint32_t index)
+{
+    int to = s->p->insts[index].exchange->to;
+    size_t count = s->nsent[to];
+    SF_PUSH(&s->scratch, s->sent[to], count, s->sent_capacity[to], index);
+    s->nsent[to] = (uint32_t)count;
+}
+
+/* What has arrived when the message has come, on the first stream. */
+static void wait_for_arrived(syncing *s, sf_inst *inst, const sf_exchange *received)
+{
+    uint32_t *at = &s->narrived[received->from];
+    for (; *at < s->nsent[received->from]; (*at)++) {
+        uint32_t other = s->sent[received->from][*at];
+        if (s->p->insts[other].exchange->number >= received->arrived)
+            return;
+        if (s->open[other])
+            wait_for_open(s, inst, other);
+        s->open[other] = false;
+    }
+}
+
 /* Waits for the open ones that conflict, and drops the others from the list that are open no more. */
 static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
 {
@@ -53,8 +76,11 @@ static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     while (*at) {
         uint32_t other = (*at)->inst;
         if (s->open[other] && ((*at)->writes || writes)) {
+            const sf_exchange *exchange = s->p->insts[other].exchange;
             wait_for_open(s, inst, other);
             s->open[other] = inst->stream != 0;
+            if (inst->stream == 0 && sf_is_one_way(exchange) && exchange->from >= 0)
+                wait_for_arrived(s, inst, exchange);
         }
         if (s->open[other])
             at = &(*at)->next;
@@ -68,26 +94,6 @@ static void open_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     touching *t = SF_NEW(&s->scratch, touching);
     *t = (touching){index, writes, s->touched[buffer]};
     s->touched[buffer] = t;
-}
-
-/* Messages that have been followed by others to the same rank. */
-static void note_message(syncing *s, uint32_t index)
-{
-    const sf_exchange *exchange = s->p->insts[index].exchange;
-    uint32_t *before = &s->sending[exchange->to];
-    if (*before > 0 && s->open[*before - 1])
-        s->due[s->ndue++] = *before - 1;
-    *before = index + 1;
-}
-
-static void wait_for_messages(syncing *s, sf_inst *inst)
-{
-    for (uint32_t i = 0; i < s->ndue; i++) {
-        if (s->open[s->due[i]])
-            wait_for_open(s, inst, s->due[i]);
-        s->open[s->due[i]] = false;
-    }
-    s->ndue = 0;
 }
 
 static void sync_inst(syncing *s, uint32_t index, uint32_t last)
@@ -104,12 +110,10 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
         wait_at(s, index, inst->in[i].buffer, false);
     for (uint32_t i = 0; i < inst->nout; i++)
         wait_at(s, index, inst->out[i].buffer, true);
-    if (inst->stream == 0) {
-        wait_for_messages(s, inst);
+    if (inst->stream == 0)
         return;
-    }
     if (sf_is_one_way(inst->exchange) && inst->exchange->to >= 0)
-        note_message(s, index);
+        note_sent(s, index);
     s->open[index] = true;
     for (uint32_t i = 0; i < inst->nin; i++)
         open_at(s, index, inst->in[i].buffer, false);
@@ -144,8 +148,11 @@ void sync_insts(sf_program *p)
     s.touched = SF_ARRAY(&s.scratch, p->nbuffers, touching *);
     s.open = SF_ARRAY(&s.scratch, p->ninsts, bool);
     s.waited = SF_ARRAY(&s.scratch, p->nstreams, uint32_t);
-    s.sending = SF_ARRAY(&s.scratch, sf_mesh_size(&p->mesh) + 1, uint32_t);
-    s.due = SF_ARRAY(&s.scratch, p->ninsts, uint32_t);
+    int ranks = sf_mesh_size(&p->mesh);
+    s.sent = SF_ARRAY(&s.scratch, ranks, uint32_t *);
+    s.nsent = SF_ARRAY(&s.scratch, ranks, uint32_t);
+    s.narrived = SF_ARRAY(&s.scratch, ranks, uint32_t);
+    s.sent_capacity = SF_ARRAY(&s.scratch, ranks, size_t);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         sync_inst(&s, i, last);
         if (p->insts[i].stream == 0)

@@ -5,8 +5,26 @@
 #include "sim/effort.h"
 #include "sim/links.h"
 
+/* A message, when both who sends and who receives it have come to it. */
+typedef struct meeting {
+    uint32_t send, receive; /* instructions of the two, plus one; 0: not yet */
+    double sent, received;  /* when they were ready */
+} meeting;
+
+/* Messages from one group to another, in order. */
+typedef struct channel {
+    meeting *at;
+    size_t count, capacity;
+    size_t sent, received;
+} channel;
+
 typedef struct walk {
     const sf_program *p;
+    struct walk *all; /* of the groups that exchange messages, */
+    int group, count; /* which of them this is, and how many there are; 0: it is alone */
+    channel *to;      /* by group */
+    uint32_t next;    /* instruction */
+    bool *known;      /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
     sf_timing *insts;
     uint32_t *raisers; /* by event */
@@ -33,18 +51,63 @@ static void wait_for_inst_events(walk *w, const sf_inst *inst)
     }
 }
 
+static double ready_at(const walk *w, const sf_inst *inst)
+{
+    double ready = w->now;
+    for (uint32_t i = 0; i < inst->nwaits; i++)
+        ready = fmax(ready, w->insts[w->raisers[inst->waits[i]]].end);
+    return ready;
+}
+
+/* It goes over the links of who sends, once both are ready. */
+static void meet(walk *from, walk *to, const meeting *m)
+{
+    const sf_inst *inst = &from->p->insts[m->send - 1];
+    sf_timing *sent = &from->insts[m->send - 1], *received = &to->insts[m->receive - 1];
+    double seconds =
+        sf_costs_collective(from->costs, SF_PERMUTE, inst->exchange->axes, sent->bytes);
+    double start = sf_links_take(&from->links, from->costs, inst->exchange->axes,
+                                 fmax(m->sent, m->received), seconds);
+    sent->start = received->start = start;
+    sent->end = received->end = start + seconds;
+    from->known[m->send - 1] = to->known[m->receive - 1] = true;
+}
+
+static void come_to_message(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    bool sends = inst->exchange->to >= 0;
+    int other = sends ? inst->exchange->to : inst->exchange->from;
+    w->insts[index].bytes = sf_exchange_bytes(inst);
+    w->sent[w->nsent++] = index;
+    if (other >= w->count) { /* nobody is there: as if it were sent at once */
+        w->insts[index].start = w->insts[index].end = ready_at(w, inst);
+        w->known[index] = true;
+        return;
+    }
+    walk *from = sends ? w : &w->all[other], *to = sends ? &w->all[other] : w;
+    channel *c = &from->to[to->group];
+    size_t at = sends ? c->sent++ : c->received++;
+    if (at == c->count)
+        SF_PUSH(w->arena, c->at, c->count, c->capacity, (meeting){0});
+    meeting *m = &c->at[at];
+    *(sends ? &m->send : &m->receive) = index + 1;
+    *(sends ? &m->sent : &m->received) = ready_at(w, inst);
+    if (m->send > 0 && m->receive > 0)
+        meet(from, to, m);
+}
+
 static void send_transfer(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
     sf_timing *t = &w->insts[index];
-    double ready = w->now;
-    for (uint32_t i = 0; i < inst->nwaits; i++)
-        ready = fmax(ready, w->insts[w->raisers[inst->waits[i]]].end);
+    double ready = ready_at(w, inst);
     t->bytes = sf_exchange_bytes(inst);
     double seconds =
         sf_costs_collective(w->costs, inst->exchange->kind, inst->exchange->axes, t->bytes);
     t->start = sf_links_take(&w->links, w->costs, inst->exchange->axes, ready, seconds);
     t->end = t->start + seconds;
+    w->known[index] = true;
     w->sent[w->nsent++] = index;
 }
 
@@ -63,28 +126,53 @@ static void run_bodies(walk *w, uint32_t index)
     }
 }
 
-static void run_insts(walk *w)
+/* Whether all that the instruction waits for is known to end. */
+static bool can_begin(const walk *w, const sf_inst *inst)
 {
-    const sf_program *p = w->p;
-    for (uint32_t i = 0; i < p->ninsts; i++) {
-        const sf_inst *inst = &p->insts[i];
-        if (inst->raises != SF_NONE)
-            w->raisers[inst->raises] = i;
-        if (inst->kind == SF_INST_COMM) {
-            send_transfer(w, i);
-            continue;
-        }
-        wait_for_inst_events(w, inst);
-        w->insts[i].start = w->now;
-        if (sf_body_count(inst) > 0) {
-            run_bodies(w, i);
-        } else {
-            double seconds = sf_inst_seconds(inst, w->costs);
-            w->now += seconds;
-            w->compute += seconds;
-        }
-        w->insts[i].end = w->now;
+    for (uint32_t i = 0; i < inst->nwaits; i++)
+        if (!w->known[w->raisers[inst->waits[i]]])
+            return false;
+    return true;
+}
+
+static void run_inst(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    wait_for_inst_events(w, inst);
+    w->insts[index].start = w->now;
+    if (sf_body_count(inst) > 0) {
+        run_bodies(w, index);
+    } else {
+        double seconds = sf_inst_seconds(inst, w->costs);
+        w->now += seconds;
+        w->compute += seconds;
     }
+    w->insts[index].end = w->now;
+    w->known[index] = true;
+}
+
+/* Up to the first instruction that waits for a message whose other end has not come; whether it came anywhere. */
+static bool run_insts(walk *w)
+{
+    uint32_t first = w->next;
+    for (; w->next < w->p->ninsts; w->next++) {
+        const sf_inst *inst = &w->p->insts[w->next];
+        if (!can_begin(w, inst))
+            break;
+        if (inst->raises != SF_NONE)
+            w->raisers[inst->raises] = w->next;
+        if (inst->kind != SF_INST_COMM)
+            run_inst(w, w->next);
+        else if (sf_is_one_way(inst->exchange))
+            come_to_message(w, w->next);
+        else
+            send_transfer(w, w->next);
+    }
+    return w->next > first;
+}
+
+static void wait_for_all(walk *w)
+{
     for (uint32_t i = 0; i < w->nsent; i++)
         wait_for_inst(w, w->sent[i]);
 }
@@ -134,21 +222,89 @@ int64_t sf_live_bytes(const sf_program *p, sf_arena *arena, int64_t **live, uint
     return peak;
 }
 
+/* What a group waits for that never comes. */
+static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
+{
+    for (int g = 0; g < count; g++) {
+        const walk *w = &walks[g];
+        if (w->next == w->p->ninsts)
+            continue;
+        const sf_inst *inst = &w->p->insts[w->next];
+        for (uint32_t i = 0; i < inst->nwaits; i++) {
+            uint32_t raiser = w->raisers[inst->waits[i]];
+            const sf_exchange *exchange = w->p->insts[raiser].exchange;
+            if (w->known[raiser])
+                continue;
+            bool sends = exchange->to >= 0;
+            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                           "group %d waits for ever %s group %d %s %s: they wait for each other", g,
+                           sends ? "for" : "for what", sends ? exchange->to : exchange->from,
+                           sends ? "to receive" : "sends,", exchange->what);
+        }
+    }
+    return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "groups wait for each other");
+}
+
+static sf_status run_groups(walk *walks, int count, sf_diag *diag)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int g = 0; g < count; g++)
+            again = run_insts(&walks[g]) || again;
+    }
+    for (int g = 0; g < count; g++)
+        if (walks[g].next < walks[g].p->ninsts)
+            return fail_waiting(walks, count, diag);
+    for (int g = 0; g < count; g++)
+        for (uint32_t i = 0; i < walks[g].nsent; i++)
+            if (!walks[g].known[walks[g].sent[i]])
+                return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                               "group %d: a message of %s has no other end", g,
+                               walks[g].p->insts[walks[g].sent[i]].exchange->what);
+    return SF_OK;
+}
+
+sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *costs,
+                             sf_arena *arena, sf_diag *diag, sf_simulation *out)
+{
+    sf_arena scratch = {0};
+    walk *walks = SF_ARRAY(&scratch, count, walk);
+    for (int g = 0; g < count; g++) {
+        const sf_program *p = programs[g];
+        out[g] = (sf_simulation){.insts = SF_ARRAY(arena, p->ninsts, sf_timing),
+                                 .bodies = SF_ARRAY(arena, p->ninsts, sf_simulation *)};
+        walks[g] = (walk){.p = p,
+                          .all = walks,
+                          .group = g,
+                          .count = count > 1 ? count : 0,
+                          .costs = costs,
+                          .insts = out[g].insts,
+                          .bodies = out[g].bodies,
+                          .arena = arena};
+        walks[g].to = SF_ARRAY(&scratch, count, channel);
+        walks[g].known = SF_ARRAY(&scratch, p->ninsts, bool);
+        walks[g].raisers = SF_ARRAY(&scratch, p->nevents, uint32_t);
+        walks[g].sent = SF_ARRAY(&scratch, p->ninsts, uint32_t);
+    }
+    sf_status status = run_groups(walks, count, diag);
+    for (int g = 0; g < count && status == SF_OK; g++) {
+        const sf_program *p = programs[g];
+        wait_for_all(&walks[g]);
+        add_up_clocks(&walks[g], &out[g]);
+        out[g].memory =
+            p->state_bytes + p->constant_bytes + sf_live_bytes(p, &scratch, NULL, &out[g].peak);
+    }
+    sf_arena_free(&scratch);
+    return status;
+}
+
 void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *arena,
                  sf_simulation *out)
 {
-    sf_arena scratch = {0};
-    *out = (sf_simulation){.insts = SF_ARRAY(arena, program->ninsts, sf_timing)};
-    out->bodies = SF_ARRAY(arena, program->ninsts, sf_simulation *);
-    walk w = {
-        .p = program, .costs = costs, .insts = out->insts, .bodies = out->bodies, .arena = arena};
-    w.raisers = SF_ARRAY(&scratch, program->nevents, uint32_t);
-    w.sent = SF_ARRAY(&scratch, program->ninsts, uint32_t);
-    run_insts(&w);
-    add_up_clocks(&w, out);
-    out->memory = program->state_bytes + program->constant_bytes +
-                  sf_live_bytes(program, &scratch, NULL, &out->peak);
-    sf_arena_free(&scratch);
+    sf_program *one = (sf_program *)program;
+    sf_status status = sf_simulate_groups(1, &one, costs, arena, NULL, out);
+    SF_ASSERT(status == SF_OK);
 }
 
 typedef struct showing {

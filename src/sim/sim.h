@@ -31,7 +31,13 @@ typedef struct sf_simulation {
     uint32_t peak; /* the instruction at which that is */
 } sf_simulation;
 
-/* `costs` is of the program's mesh. */
+/* Programs of groups that send each other messages (plan/pipeline.h), one of each, in their order: a message begins when
+ * who sends it and who receives it have both come to it. `costs` is of their mesh, `out` has one for each. SF_EWRONG where
+ * groups wait for each other, with the message. */
+sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *costs,
+                             sf_arena *arena, sf_diag *diag, sf_simulation *out);
+
+/* One alone; messages then take no time. */
 void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *arena,
                  sf_simulation *out);
 

@@ -1,5 +1,7 @@
 #include "plan/stage_cut.h"
 
+#include <stdlib.h>
+
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/flops.h"
@@ -14,9 +16,9 @@ typedef struct cutting {
     const sf_stage_wish *wish;
     sf_arena *arena;
     sf_uses uses;
-    const bool *anywhere;
-    uint32_t *unit_of; /* by node; SF_NO_MAKER: none */
-    uint32_t *node_of; /* by unit */
+    const bool *anywhere, *moving; /* by node */
+    uint32_t *unit_of;             /* by node; SF_NO_MAKER: none */
+    uint32_t *node_of;             /* by unit */
     uint32_t nunits, nvalues, nreads;
     double *time, *fixed, *kept;       /* by unit */
     double *bytes;                     /* by value of the problem */
@@ -24,19 +26,64 @@ typedef struct cutting {
     uint32_t ngroups, ngrouped, *group_first, *grouped;
 } cutting;
 
-/* Units: the forward nodes that have a stage. */
+/* Units */
+
+static bool has_stage(const cutting *c, uint32_t node)
+{
+    return c->graph->nodes[node]->phase == SF_FORWARD && !c->anywhere[node];
+}
+
+/* The one forward node that reads what the node makes; SF_NONE where there is none, or more. */
+static uint32_t find_only_reader(const cutting *c, const sf_node *node)
+{
+    uint32_t only = SF_NONE;
+    for (uint32_t r = 0; r < node->nresults; r++)
+        for (uint32_t u = c->uses.first[node->result + r]; u < c->uses.first[node->result + r + 1];
+             u++) {
+            uint32_t reader = c->uses.at[u].node;
+            if (reader == SF_NONE || !has_stage(c, reader) || reader == only)
+                continue;
+            if (only != SF_NONE)
+                return SF_NONE;
+            only = reader;
+        }
+    return only;
+}
+
+/* Whether the node makes something of weights alone that is no smaller than they are: a weight in another order, say. */
+static bool prepares_weights(const cutting *c, const sf_node *node)
+{
+    int64_t reads = 0, makes = 0;
+    for (uint32_t o = 0; o < node->noperands; o++)
+        reads += sf_type_bytes(sf_type_of(c->graph, node->operands[o]));
+    for (uint32_t r = 0; r < node->nresults; r++)
+        makes += sf_type_bytes(sf_type_of(c->graph, node->result + r));
+    return !c->moving[node->id] && makes >= reads;
+}
+
+/* Forward nodes that have a stage. What prepares a weight for one of them is part of it: weights should not be sent. */
 static void find_units(cutting *c)
 {
     const sf_block *top = c->graph->top;
+    uint32_t *leader = SF_ARRAY(c->arena, c->graph->nnodes, uint32_t);
     c->unit_of = SF_ARRAY(c->arena, c->graph->nnodes, uint32_t);
     c->node_of = SF_ARRAY(c->arena, top->nnodes, uint32_t);
-    for (uint32_t i = 0; i < top->nnodes; i++) {
+    for (uint32_t i = top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(c->graph, i);
-        bool is_unit = node->phase == SF_FORWARD && !c->anywhere[node->id];
-        c->unit_of[node->id] = is_unit ? c->nunits : SF_NO_MAKER;
-        if (is_unit)
-            c->node_of[c->nunits++] = node->id;
+        uint32_t reader = has_stage(c, node->id) && prepares_weights(c, node)
+                              ? find_only_reader(c, node)
+                              : SF_NONE;
+        leader[node->id] = reader == SF_NONE ? node->id : leader[reader];
+        c->unit_of[node->id] = SF_NO_MAKER;
     }
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        if (has_stage(c, top->nodes[i]) && leader[top->nodes[i]] == top->nodes[i]) {
+            c->unit_of[top->nodes[i]] = c->nunits;
+            c->node_of[c->nunits++] = top->nodes[i];
+        }
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        if (has_stage(c, top->nodes[i]))
+            c->unit_of[top->nodes[i]] = c->unit_of[leader[top->nodes[i]]];
 }
 
 /* The first node in order that reads what the node makes; SF_NONE: none. */
@@ -71,8 +118,8 @@ static void find_loads(cutting *c)
             carried[reader] += carried[node->id];
         if (unit == SF_NO_MAKER)
             continue;
-        c->time[unit] = wish->time[node->id] + carried[node->id];
-        c->kept[unit] = wish->kept ? wish->kept[node->id] : 0;
+        c->time[unit] += wish->time[node->id] + carried[node->id];
+        c->kept[unit] += wish->kept ? wish->kept[node->id] : 0;
     }
 }
 
@@ -100,16 +147,27 @@ static bool *find_trained(const cutting *c)
     return trained;
 }
 
-/* Lists the units that read the value; how many. */
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Lists the units that read the value, in order; how many. */
 static uint32_t list_readers(cutting *c, sf_value value)
 {
-    uint32_t begin = c->nreads;
+    uint32_t begin = c->nreads, kept = c->nreads;
     for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
         uint32_t node = c->uses.at[u].node;
-        uint32_t unit = node == SF_NONE ? SF_NO_MAKER : c->unit_of[node];
-        if (unit != SF_NO_MAKER && (c->nreads == begin || c->readers[c->nreads - 1] != unit))
-            c->readers[c->nreads++] = unit;
+        if (node != SF_NONE && c->unit_of[node] != SF_NO_MAKER)
+            c->readers[c->nreads++] = c->unit_of[node];
     }
+    if (c->nreads > begin)
+        qsort(c->readers + begin, c->nreads - begin, sizeof *c->readers, by_number);
+    for (uint32_t k = begin; k < c->nreads; k++)
+        if (kept == begin || c->readers[kept - 1] != c->readers[k])
+            c->readers[kept++] = c->readers[k];
+    c->nreads = kept;
     return c->nreads - begin;
 }
 
@@ -138,7 +196,7 @@ static void find_arguments(cutting *c, double turns)
 static void find_values(cutting *c)
 {
     double turns = c->wish->turns > 0 ? c->wish->turns : 1;
-    const bool *moving = sf_find_moving(c->graph, c->arena), *trained = find_trained(c);
+    const bool *trained = find_trained(c);
     size_t most = c->graph->nvalues, reads = c->uses.first[most];
     c->bytes = SF_ARRAY(c->arena, most, double);
     c->maker = SF_ARRAY(c->arena, most, uint32_t);
@@ -153,7 +211,7 @@ static void find_values(cutting *c)
                 continue;
             bool has_gradient =
                 trained[node->id] && sf_is_float(sf_type_of(c->graph, value)->dtype);
-            add_value(c, unit, value, (has_gradient ? 2 : 1) / (moving[node->id] ? 1 : turns));
+            add_value(c, unit, value, (has_gradient ? 2 : 1) / (c->moving[node->id] ? 1 : turns));
         }
     }
 }
@@ -231,8 +289,11 @@ static void put_out(const cutting *c, const sf_cut *cut, sf_stage_cut *out)
                           .is_exact = cut->is_exact};
     for (uint32_t n = 0; n < c->graph->nnodes; n++)
         out->forward[n] = SF_NONE;
-    for (uint32_t u = 0; u < c->nunits; u++)
-        out->forward[c->node_of[u]] = cut->stage[u];
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        uint32_t node = c->graph->top->nodes[i];
+        if (c->unit_of[node] != SF_NO_MAKER)
+            out->forward[node] = cut->stage[c->unit_of[node]];
+    }
 }
 
 sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena *arena,
@@ -243,6 +304,7 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "stages: a pipeline has one stage at least");
     c.uses = sf_uses_of(graph, arena);
     c.anywhere = sf_find_anywhere(graph, arena);
+    c.moving = sf_find_moving(graph, arena);
     find_units(&c);
     if (c.nunits < wish->count)
         return sf_fail(diag, SF_EWRONG, SF_NOWHERE,

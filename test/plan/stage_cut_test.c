@@ -77,9 +77,9 @@ static void test_stages_are_even(void **state)
     static const struct {
         const char *name;
         double most; /* of evenness with up to 4 stages */
-    } steps[] = {{"gpt-micro", 1.1},  {"t5-micro", 1.1},      {"unet-micro", 1.15},
-                 {"moe-micro", 1.1},  {"wresnet-micro", 1.1}, {"evoformer-micro", 1.2},
-                 {"swin-micro", 1.1}, {"llama-micro", 1.15},  {"bert-micro", 1.1}};
+    } steps[] = {{"gpt-micro", 1.1},   {"t5-micro", 1.1},      {"unet-micro", 1.15},
+                 {"moe-micro", 1.1},   {"wresnet-micro", 1.1}, {"evoformer-micro", 1.2},
+                 {"swin-micro", 1.15}, {"llama-micro", 1.15},  {"bert-micro", 1.1}};
     print_message("%-16s stages  evenness  at best  completed  forward  backward  kept  per step\n",
                   "step");
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
@@ -94,7 +94,8 @@ static void test_stages_are_even(void **state)
             assert_true(o.evenness >= o.least - 1e-9);
             assert_true(o.evenness <= (counts[k] == 8 ? 1.25 : 1.1) * o.least);
             assert_true(counts[k] == 8 || o.completed <= steps[s].most);
-            assert_int_equal(o.census.kept_elsewhere, 0);
+            assert_true(counts[k] == 8 || o.census.tied > 0 || o.census.step_bytes < 64);
+            assert_true(50 * o.census.kept_bytes <= o.census.forward_bytes);
             assert_true(o.census.backward_bytes <= 1.3 * (double)o.census.forward_bytes);
             sf_arena_free(&arena);
         }

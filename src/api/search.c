@@ -54,6 +54,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                    options->recompute && strcmp(options->recompute, "auto") != 0
                                        ? options->recompute
                                        : NULL,
+                               .as_text = !options->recompute,
                                .micro_batches = options->micro_batches,
                                .threads = job->threads,
                                .listener = options->listener,

@@ -9,7 +9,6 @@
 #include "ir/uses.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/again.h"
 #include "plan/pin.h"
 
 /* Products of no more than so many terms are cheap: the heads of attention are shorter, hidden sizes longer. */
@@ -53,9 +52,11 @@ static bool is_partial(const choosing *c, const sf_node *node)
     return false;
 }
 
+/* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
 static bool can_be_again(const choosing *c, const sf_node *node)
 {
-    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node);
+    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node) &&
+           (node->nregions == 0 || node->again);
 }
 
 /* Layers by name */
@@ -245,6 +246,17 @@ static void mark_layers(choosing *c)
     }
 }
 
+/* What the text computes again. */
+static sf_status mark_as_text(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        c->plan->again[node->id] = node->again && can_be_again(c, node);
+    }
+    return SF_OK;
+}
+
 /* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */
 static void find_between(choosing *c)
 {
@@ -315,7 +327,7 @@ static bool is_cheap(const choosing *c, const sf_node *node)
     case SF_OP_CUSTOM_CALL:
         return false;
     default:
-        return true;
+        return node->nregions == 0;
     }
 }
 
@@ -370,7 +382,7 @@ static sf_status mark_scope(choosing *c, const char *pattern)
         return SF_OK;
     return sf_fail(
         c->diag, SF_EUSAGE, SF_NOWHERE,
-        "recompute: \"%s\" is none of none, layer, cheap and full, nor a scope of the step",
+        "recompute: \"%s\" is none of none, text, layer, cheap and full, nor a scope of the step",
         pattern);
 }
 
@@ -411,19 +423,43 @@ static void open_choosing(choosing *c)
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
 {
     choosing c = {.graph = graph, .plan = plan, .diag = diag, .group = 1};
+    bool as_text = !how || strcmp(how, "text") == 0;
+    how = as_text ? "text" : how;
     plan->again = NULL;
     plan->recompute = "";
-    if (!how || strcmp(how, "none") == 0)
+    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_again(graph)))
         return SF_OK;
     plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
     plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
     open_choosing(&c);
-    sf_status status = is_word(how, "layer", &c.group)  ? mark_by_layer(&c)
-                       : is_word(how, "full", &c.group) ? mark_fully(&c)
-                       : strcmp(how, "cheap") == 0      ? mark_cheap(&c)
-                                                        : mark_by_scopes(&c, how);
+    sf_status status = as_text                           ? mark_as_text(&c)
+                       : is_word(how, "layer", &c.group) ? mark_by_layer(&c)
+                       : is_word(how, "full", &c.group)  ? mark_fully(&c)
+                       : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
+                                                         : mark_by_scopes(&c, how);
     sf_arena_free(&c.arena);
     return status;
+}
+
+bool sf_text_has_again(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->again && sf_can_run_again(graph, node))
+            return true;
+    }
+    return false;
+}
+
+sf_twinned sf_twin_as_text(const sf_graph *graph)
+{
+    sf_pool *pool = sf_pool_derive(graph->pool);
+    sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+    sf_plan_recompute(graph, plan, NULL, NULL);
+    sf_twinned twinned = sf_twin_step(graph, plan, pool);
+    sf_plan_free(plan);
+    sf_pool_release(pool);
+    return twinned;
 }
 
 uint32_t sf_count_layers(const sf_graph *graph)

@@ -1,6 +1,7 @@
 /* What is computed again, by a word of the user:
  *
  *     none       nothing
+ *     text       what the text computes again (front/again.h), as jax.checkpoint has it; it is what NULL means
  *     layer      all of a layer but what leaves it. Layers are scopes that are counted, layer_0 and layer_1; where the
  *                text has no names, what lies between the places where the forward pass is narrowest
  *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
@@ -14,10 +15,14 @@
 #ifndef SF_PLAN_RECOMPUTE_H
 #define SF_PLAN_RECOMPUTE_H
 
-#include "plan/plan.h"
+#include "plan/again.h"
 
 /* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
+/* Whether the text computes anything again, and the step on one device where it does. */
+bool sf_text_has_again(const sf_graph *graph);
+sf_twinned sf_twin_as_text(const sf_graph *graph);
 
 /* Layers that it sees in a step: what N of "full:N" may usefully be up to. */
 uint32_t sf_count_layers(const sf_graph *graph);

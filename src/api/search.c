@@ -9,6 +9,7 @@
 #include "front/loose.h"
 #include "op/flops.h"
 #include "op/op.h"
+#include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
 #include "search/choose.h"
@@ -94,6 +95,7 @@ static sf_status search(void *context)
         sf_warn_turns(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
+        sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     if (misfit.length > 0) {
         sf_status written = sf_output_write(wanted, &misfit, job->diag);

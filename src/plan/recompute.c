@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "ir/uses.h"
+#include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
 #include "plan/layers.h"
@@ -99,13 +101,59 @@ static void find_layers(choosing *c)
     c->layers = sf_find_layers(c->graph, &c->uses, c->is_free, c->group, &c->arena);
 }
 
+/* Bytes that a loop of the forward pass hands to later phases. */
+static int64_t bytes_kept_by(const choosing *c, const sf_node *loop)
+{
+    int64_t bytes = 0;
+    for (uint32_t r = 0; r < loop->nresults; r++) {
+        sf_value value = loop->result + r;
+        bool is_late = false;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            is_late = is_late || (user != SF_NONE && c->graph->nodes[user]->phase != SF_FORWARD);
+        }
+        bytes += is_late ? sf_type_bytes(sf_type_of(c->graph, value)) : 0;
+    }
+    return bytes;
+}
+
+/* The loop that keeps the most; NULL where none keeps anything. */
+static const sf_node *find_keeping_loop(const choosing *c, int64_t *bytes)
+{
+    const sf_node *most = NULL;
+    *bytes = 0;
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!sf_is(node, SF_OP_WHILE) || node->phase != SF_FORWARD ||
+            bytes_kept_by(c, node) <= *bytes)
+            continue;
+        most = node;
+        *bytes = bytes_kept_by(c, node);
+    }
+    return most;
+}
+
+static sf_status hint_at_unrolling(const sf_node *loop, sf_diag *diag)
+{
+    if (sf_trips_of(loop) >= 1)
+        return sf_hint(diag, "option unroll, of %.0f or more, takes its turns apart",
+                       sf_trips_of(loop));
+    return sf_hint(diag,
+                   "a loop whose number of turns is known can be taken apart by option unroll");
+}
+
 static sf_status mark_by_layer(choosing *c)
 {
     find_layers(c);
-    if (c->layers.count < 2)
-        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
-                       "recompute: no layers are seen in this step: neither scopes that are "
-                       "counted nor places where its forward pass is narrow");
+    if (c->layers.count < 2) {
+        int64_t bytes;
+        const sf_node *loop = find_keeping_loop(c, &bytes);
+        sf_fail(c->diag, SF_EWRONG, loop ? loop->loc : SF_NOWHERE,
+                "recompute: no layers are seen in this step: neither scopes that are counted nor "
+                "places where its forward pass is narrow%s",
+                loop ? "; this loop, which stays, is not looked into" : "");
+        return loop ? hint_at_unrolling(loop, c->diag) : SF_EWRONG;
+    }
     mark_layers(c);
     return SF_OK;
 }
@@ -266,6 +314,24 @@ sf_twinned sf_twin_as_text(const sf_graph *graph)
     sf_plan_free(plan);
     sf_pool_release(pool);
     return twinned;
+}
+
+void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
+{
+    choosing c = {.graph = graph};
+    int64_t bytes;
+    if (!plan->again || strcmp(plan->recompute, "text") == 0)
+        return;
+    c.uses = sf_uses_of(graph, &c.arena);
+    const sf_node *loop = find_keeping_loop(&c, &bytes);
+    if (loop) {
+        sf_warn(diag, loop->loc,
+                "recompute: this loop stays, and the %s of the whole step that it keeps for the "
+                "backward pass are not computed again",
+                sf_text_bytes((double)bytes).at);
+        hint_at_unrolling(loop, diag);
+    }
+    sf_arena_free(&c.arena);
 }
 
 uint32_t sf_count_layers(const sf_graph *graph)

@@ -10,7 +10,8 @@
  *     layer:N    as layer, full:N as full, but of N layers together: less is kept, and more at once computed again
  *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them
  *
- * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces.
+ * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces. So is what a loop that stays
+ * puts aside, turn by turn: another loop reads it, and nothing in one of them says what the other computes.
  */
 #ifndef SF_PLAN_RECOMPUTE_H
 #define SF_PLAN_RECOMPUTE_H
@@ -26,6 +27,9 @@ sf_twinned sf_twin_as_text(const sf_graph *graph);
 
 /* Layers that it sees in a step: what N of "full:N" may usefully be up to. */
 uint32_t sf_count_layers(const sf_graph *graph);
+
+/* A warning where a word of the user cannot act on what a loop that stays keeps for the backward pass. */
+void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag);
 
 /* How many nodes are computed again. */
 uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan);

@@ -195,7 +195,8 @@ static const char loop_again[] =
               "1] : (" T ", tensor<f32>) -> tensor<f32>\n"
               "  %p:2 = stablehlo.optimization_barrier %w, %x : " T ", " T "\n" LOOP(
                   "%g", "%p#0",
-                  "%p#1") "  %u = stablehlo.tanh %g#0 : " T "\n"
+                  "%p#1") "  %v = stablehlo.tanh %g#0 : " T "\n"
+                          "  %u = stablehlo.multiply %v, %g#0 : " T "\n"
                           "  %gw = stablehlo.dot_general %x, %u, contracting_dims = [0] x [0] : (" T
                           ", " T ") -> " T "\n"
                           "  %new = stablehlo.subtract %w, %gw : " T "\n"
@@ -256,6 +257,36 @@ static void test_loops_of_the_text(void **state)
     sf_twinned_free(&t);
     sf_plan_free(cheap);
     sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+/* What a loop hands to the backward pass stays where a word is said, and that is said. */
+static void test_loops_that_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how, *says;
+        sf_status status;
+    } cases[] = {
+        {"layer", "this loop, which stays, is not looked into", SF_EWRONG},
+        {"cheap", "the 64 B of the whole step that it keeps", SF_OK},
+        {"none", "", SF_OK},
+        {"text", "", SF_OK},
+        {NULL, "", SF_OK},
+    };
+    sf_graph *graph = test_step_text(loop_again);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_plan *plan = test_plan(graph, NULL, 1, "data=1", NULL);
+        sf_diag *diag = sf_diag_new();
+        assert_int_equal(sf_plan_recompute(graph, plan, cases[i].how, diag), cases[i].status);
+        if (cases[i].status == SF_OK)
+            sf_warn_kept_by_loops(graph, plan, diag);
+        assert_int_equal(sf_diag_count(diag), *cases[i].says != '\0');
+        if (*cases[i].says && !strstr(sf_diag_text(diag, 0), cases[i].says))
+            fail_msg("%s", sf_diag_text(diag, 0));
+        sf_diag_free(diag);
+        sf_plan_free(plan);
+    }
     sf_graph_free(graph);
 }
 
@@ -351,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_bits_are_the_same),
         cmocka_unit_test(test_wrong_twins_are_found),
         cmocka_unit_test(test_loops_of_the_text),
+        cmocka_unit_test(test_loops_that_stay),
         cmocka_unit_test(test_words_and_the_text),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_layers_without_names),

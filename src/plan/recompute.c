@@ -42,12 +42,15 @@ static void find_free(choosing *c)
     }
 }
 
-/* Part of it would have to be sent again. */
+/* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
 static bool is_partial(const choosing *c, const sf_node *node)
 {
+    const sf_mesh *mesh = &c->plan->mesh;
+    const sf_layout *layouts = &c->plan->nodes[node->id][node->noperands];
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (sf_layout_is_partial(&c->plan->nodes[node->id][node->noperands + r]))
-            return true;
+        for (int a = 0; a < mesh->naxes; a++)
+            if (layouts[r].axes[a].kind == SF_PARTIAL && mesh->axes[a].size > 1)
+                return true;
     return false;
 }
 

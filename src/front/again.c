@@ -16,10 +16,11 @@ typedef struct folded {
 typedef struct folding {
     sf_graph *from, *to; /* the same where there are no barriers to take out */
     sf_arena arena;
-    sf_value *map;   /* by value of `from`: in `to` */
-    bool *read_late; /* by value of `from`: later phases read it, or the step returns it */
-    sf_value *same;  /* by value of `to`: what stands for it */
-    folded *values;  /* by value of `to` */
+    sf_value *map;    /* by value of `from`: in `to` */
+    sf_value *before; /* by value of `from`: what it is before it went through barriers */
+    bool *read_late;  /* by value of `from`: later phases read it, or the step returns it */
+    sf_value *same;   /* by value of `to`: what stands for it */
+    folded *values;   /* by value of `to` */
 } folding;
 
 static bool is_late_barrier(const sf_node *node)
@@ -37,21 +38,23 @@ static bool has_late_barrier(const sf_graph *graph)
 
 /* Readers */
 
-/* What a value is before it went through barriers. */
-static sf_value before_barriers(const sf_graph *graph, sf_value value)
+static void find_before(folding *f)
 {
-    const sf_node *maker = sf_maker(graph, value);
-    while (maker && is_late_barrier(maker)) {
-        value = maker->operands[value - maker->result];
-        maker = sf_maker(graph, value);
+    const sf_block *top = f->from->top;
+    f->before = SF_ARRAY(&f->arena, f->from->nvalues, sf_value);
+    for (sf_value v = 0; v < f->from->nvalues; v++)
+        f->before[v] = v;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(f->from, i);
+        for (uint32_t r = 0; r < node->nresults && is_late_barrier(node); r++)
+            f->before[node->result + r] = f->before[node->operands[r]];
     }
-    return value;
 }
 
 static void note_late_use(void *context, sf_value value)
 {
     folding *f = context;
-    f->read_late[before_barriers(f->from, value)] = true;
+    f->read_late[f->before[value]] = true;
 }
 
 static void find_late_uses(folding *f)
@@ -210,6 +213,7 @@ bool sf_fold_again(sf_graph **graph, bool loops)
     bool barriers = has_late_barrier(f.from);
     if (!barriers && !loops)
         return false;
+    find_before(&f);
     find_late_uses(&f);
     f.map = SF_ARRAY(&f.arena, f.from->nvalues, sf_value);
     for (sf_value v = 0; v < f.from->nvalues; v++)

@@ -20,8 +20,8 @@ typedef struct sf_pin_options {
     int ranks;               /* 0: those of the mesh */
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
-    /* What of the forward pass is computed again rather than kept for the backward pass: "layer", "cheap", "full", or
-     * scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "none": nothing. */
+    /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "cheap", "full",
+     * or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. */
@@ -61,7 +61,8 @@ typedef struct sf_plan_options {
         seconds; /* of the call: stop improving then; 0: no limit. Recipes are looked at in any case. With a limit,
                        the answer may differ between runs */
     bool recipes; /* look at recipes alone */
-    /* As above, for all plans; NULL, "auto": as little as makes a plan fit that is then the fastest. */
+    /* As above, for all plans; "auto": as little as makes a plan fit that is then the fastest; NULL: what the text
+     * computes again where that fits, else as "auto". */
     const char *recompute;
     int micro_batches; /* 0: as few as that needs; 1: none */
     int threads;       /* 0: as many as the process may use */

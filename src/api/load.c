@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "front/import.h"
 #include "ir/print.h"
+#include "plan/recompute.h"
 #include "sheaf/graph.h"
 
 struct load {
@@ -187,7 +188,13 @@ static sf_status save(void *context)
 {
     struct save *job = context;
     sf_buf text = {0};
-    sf_print_stablehlo(job->graph, &text);
+    if (sf_text_has_again(job->graph)) {
+        sf_twinned twinned = sf_twin_as_text(job->graph);
+        sf_print_stablehlo(twinned.graph, &text);
+        sf_twinned_free(&twinned);
+    } else {
+        sf_print_stablehlo(job->graph, &text);
+    }
     sf_status status = sf_output_write(job->output, &text, job->diag);
     sf_buf_free(&text);
     return status;

@@ -142,6 +142,7 @@ static sf_status make_plan(void *context)
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
+        sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     sf_arena_free(&arena);
     if (status != SF_OK)

@@ -9,6 +9,7 @@
 #include "front/loose.h"
 #include "op/flops.h"
 #include "op/op.h"
+#include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
 #include "search/choose.h"
@@ -54,6 +55,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                    options->recompute && strcmp(options->recompute, "auto") != 0
                                        ? options->recompute
                                        : NULL,
+                               .as_text = !options->recompute,
                                .micro_batches = options->micro_batches,
                                .threads = job->threads,
                                .listener = options->listener,
@@ -93,6 +95,7 @@ static sf_status search(void *context)
         sf_warn_turns(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
+        sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     if (misfit.length > 0) {
         sf_status written = sf_output_write(wanted, &misfit, job->diag);

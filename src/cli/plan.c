@@ -87,8 +87,9 @@ int sf_cli_plan(int argc, char **argv)
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
-         "what is computed again rather than kept for the backward pass: none, layer, cheap, full, "
-         "scopes, as in layer_?/attn, or auto (default): as little as makes a plan fit"},
+         "what is computed again rather than kept for the backward pass: none, text, layer, cheap, "
+         "full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit (default: what "
+         "the step's text computes again, where that fits; else as auto)"},
         {SF_OPT_THREADS, &threads, "how many to search with (default: as many as there are)"},
     };
     const sf_cli_command command = {

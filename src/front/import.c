@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "front/again.h"
 #include "front/close.h"
 #include "front/normal.h"
 #include "front/phase.h"
@@ -22,6 +23,11 @@ enum { DEEPEST = 256, MOST_LOOPS = 8, RECENT = 4096 };
 /* Ops that may be gone through for each node that is allowed. */
 enum { WORK_OF_NODE = 4 };
 
+/* The nodes that an unrolled loop became. */
+typedef struct unrolled_loop {
+    size_t first, end;
+} unrolled_loop;
+
 struct importer {
     const sf_module *module;
     const sf_import_options *options;
@@ -37,6 +43,9 @@ struct importer {
     const sf_scope *call_site; /* of the innermost call, valid when ncalls > 0 */
     int nloops;
     int64_t iterations[MOST_LOOPS];
+    sf_arena kept; /* of what follows */
+    unrolled_loop *unrolled;
+    size_t nunrolled, unrolled_capacity;
     struct {
         const char *path; /* of the module, so equal paths are mostly the same pointer */
         const sf_scope *scope;
@@ -191,6 +200,7 @@ static sf_status unroll_loop(struct importer *im, const sf_node *node, int64_t t
     sf_emitter *emitter = &im->emitter;
     int64_t outer_length = emitter->slice_length;
     int loop = im->nloops < MOST_LOOPS ? im->nloops++ : -1;
+    unrolled_loop unrolled = {.first = im->graph->nnodes};
     for (int64_t i = 0; i < trips; i++) {
         size_t first = im->graph->nnodes;
         if (loop >= 0)
@@ -207,6 +217,8 @@ static sf_status unroll_loop(struct importer *im, const sf_node *node, int64_t t
     }
     if (loop >= 0)
         im->nloops--;
+    unrolled.end = im->graph->nnodes;
+    SF_PUSH(&im->kept, im->unrolled, im->nunrolled, im->unrolled_capacity, unrolled);
     emitter->slice_length = outer_length;
     emitter->sliced_at = -1;
     for (uint32_t j = 0; j < node->nresults; j++)
@@ -421,6 +433,16 @@ static void import_signature(struct importer *im)
     }
 }
 
+/* By node: the innermost loop of the text that it stands in, counted from 1; 0: none. */
+static uint32_t *find_places(struct importer *im)
+{
+    uint32_t *places = SF_ARRAY(&im->kept, im->graph->nnodes, uint32_t);
+    for (size_t i = im->nunrolled; i-- > 0;) /* those within come first */
+        for (size_t n = im->unrolled[i].first; n < im->unrolled[i].end; n++)
+            places[n] = (uint32_t)i + 1;
+    return places;
+}
+
 static sf_status import_entry(struct importer *im)
 {
     const sf_block *block = im->module->entry->block;
@@ -433,12 +455,15 @@ static sf_status import_entry(struct importer *im)
         results[i] = im->map[block->results[i]];
     sf_block_return(im->graph, im->graph->top, block->nresults, results);
     import_signature(im);
-    sf_graph_merge(im->graph);
+    sf_graph_merge(im->graph, find_places(im), NULL);
     sf_graph_prune(im->graph); /* what follows sees nothing unused */
     SF_TRY(sf_state_infer(im->graph, im->options, im->diag));
     sf_value *roots;
     size_t nroots = sf_find_phases(im->graph, &im->scratch, &roots);
+    if (sf_fold_again(&im->graph, im->nunrolled > 0))
+        nroots = sf_find_phases(im->graph, &im->scratch, &roots);
     sf_graph_unshare(im->graph);
+    sf_settle_again(im->graph);
     sf_graph_arrange(im->graph, nroots, roots);
     sf_graph_close(im->graph);
     sf_graph_prune(im->graph);
@@ -463,6 +488,7 @@ sf_status sf_import(const sf_module *module, const sf_import_options *options, s
     sf_trips_free(im.trips);
     sf_free(im.map);
     sf_arena_free(&im.scratch);
+    sf_arena_free(&im.kept);
     if (status != SF_OK) {
         sf_graph_free(im.graph);
         im.graph = NULL;

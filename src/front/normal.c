@@ -199,6 +199,17 @@ static bool same_type_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *ou
     return true;
 }
 
+/* To a format that has all that the type has: JAX marks so what a policy of jax.checkpoint keeps. */
+static bool precision_rule(sf_emitter *emitter, sf_node_spec *spec, sf_value *out)
+{
+    const sf_dtype_info *info = sf_dtype_get(sf_type_of(emitter->graph, spec->operands[0])->dtype);
+    if (spec->attrs[SF_PRECISION_EXPONENT]->integer < info->exponent ||
+        spec->attrs[SF_PRECISION_MANTISSA]->integer < info->mantissa)
+        return false;
+    *out = spec->operands[0];
+    return true;
+}
+
 /* Reads the starts of a dynamic slice of shape `sizes` in `whole`, clamped; false unless all are
  * constants. */
 static bool constant_starts(sf_emitter *emitter, const sf_value *starts, const sf_type *whole,
@@ -433,6 +444,7 @@ static rule *const rules[SF_OP_COUNT] = {
     [SF_OP_TRANSPOSE] = transpose_rule,
     [SF_OP_CONVERT] = same_type_rule,
     [SF_OP_BITCAST_CONVERT] = same_type_rule,
+    [SF_OP_REDUCE_PRECISION] = precision_rule,
     [SF_OP_CUSTOM_CALL] = custom_call_rule,
     [SF_OP_SLICE] = slice_rule,
     [SF_OP_DYNAMIC_SLICE] = dynamic_slice_rule,

@@ -31,7 +31,8 @@ static sf_value copy_shared_node(sf_graph *graph, sf_block *block, const sf_node
                          .attrs = node->attrs,
                          .scope = reader->scope,
                          .phase = reader->phase,
-                         .loc = node->loc};
+                         .loc = node->loc,
+                         .again = node->again};
     return sf_graph_add(graph, block, &spec)->result;
 }
 

@@ -185,6 +185,7 @@ static void arrange_nested(arranger *a, const sf_block *block)
 
 typedef struct canon {
     sf_graph *graph;
+    const uint32_t *places; /* by node, or NULL */
     const uint64_t *hashes; /* by value */
     uint32_t *level;        /* by value: how many nodes are before it, one behind the other */
     sf_value *same;         /* by value: what stands for it */
@@ -275,6 +276,11 @@ static bool same_values(const canon *c, uint32_t count, const sf_value *a, const
     return true;
 }
 
+static uint32_t place_of(const canon *c, const sf_node *node)
+{
+    return c->places && node->noperands > 0 ? c->places[node->id] : 0;
+}
+
 static bool same_computation(const canon *c, const sf_node *a, const sf_node *b)
 {
     if (a->def != b->def || a->noperands != b->noperands || a->nresults != b->nresults ||
@@ -283,6 +289,8 @@ static bool same_computation(const canon *c, const sf_node *a, const sf_node *b)
     for (int i = 0; i < a->def->nattrs; i++)
         if (a->attrs[i] != b->attrs[i])
             return false;
+    if (place_of(c, a) != place_of(c, b))
+        return false;
     for (uint32_t i = 0; i < a->nresults; i++)
         if (sf_type_of(c->graph, a->result + i) != sf_type_of(c->graph, b->result + i))
             return false;
@@ -326,6 +334,7 @@ static bool is_sought_value(const void *item, const void *key)
 static uint64_t hash_canon_node(const canon *c, const sf_node *node)
 {
     uint64_t hash = sf_hash_mix((uint64_t)node->def->id, node->nresults);
+    hash = sf_hash_mix(hash, place_of(c, node));
     for (uint32_t i = 0; i < node->noperands; i++)
         hash = sf_hash_mix(hash, node->operands[i]);
     for (int i = 0; i < node->def->nattrs; i++)
@@ -382,13 +391,13 @@ static void merge_block(canon *c, sf_block *block)
     sf_arena_free(&table);
 }
 
-void sf_graph_merge(sf_graph *graph)
+void sf_graph_merge(sf_graph *graph, const uint32_t *places, sf_value *same)
 {
-    canon c = {.graph = graph, .arranger = arranger_for(graph)};
+    canon c = {.graph = graph, .places = places, .arranger = arranger_for(graph)};
     uint64_t *hashes = sf_value_hashes(graph);
     c.hashes = hashes;
     c.level = sf_alloc(graph->nvalues * sizeof *c.level);
-    c.same = sf_alloc(graph->nvalues * sizeof *c.same);
+    c.same = same ? same : sf_alloc(graph->nvalues * sizeof *c.same);
     c.twin = sf_alloc(graph->nvalues * sizeof *c.twin);
     for (size_t v = 0; v < graph->nvalues; v++) {
         c.same[v] = (sf_value)v;
@@ -397,7 +406,8 @@ void sf_graph_merge(sf_graph *graph)
     merge_block(&c, graph->top);
     sf_arena_free(&c.arranger.arena);
     sf_free(c.twin);
-    sf_free(c.same);
+    if (!same)
+        sf_free(c.same);
     sf_free(c.level);
     sf_free(hashes);
 }

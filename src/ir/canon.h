@@ -13,8 +13,9 @@
 #include "ir/graph.h"
 
 /* What has an effect stays by itself. Nested blocks are arranged, the top block keeps its order. Of several
- * scopes the one that they have in common stays. */
-void sf_graph_merge(sf_graph *graph);
+ * scopes the one that they have in common stays. Nodes that read something are merged within one of `places` alone, by
+ * node; NULL: all are in one. `same`, by value, is filled with what stands for it; or it is NULL. */
+void sf_graph_merge(sf_graph *graph, const uint32_t *places, sf_value *same);
 
 /* Nested blocks by their results. The top block: what the roots need, root by root, then what its results need, then
  * what has an effect. Nodes with effects stay in order. Numbers stay as they were, and memory too: sf_graph_clone

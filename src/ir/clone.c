@@ -52,6 +52,7 @@ static void clone_node(cloning *c, const sf_node *node, sf_block *block)
     spec.types = types;
     spec.attrs = node->attrs;
     spec.regions = regions;
+    spec.again = node->again;
     const sf_node *added = sf_graph_add(c->to, block, &spec);
     for (uint32_t r = 0; r < node->nresults; r++)
         c->map[node->result + r] = added->result + r;

@@ -41,6 +41,7 @@ typedef struct sf_node {
     const sf_scope *scope;
     sf_phase phase;
     sf_loc loc;
+    bool again; /* the text computes it a second time, for later phases: front/again.h */
 } sf_node;
 
 typedef struct sf_value_info {
@@ -128,9 +129,11 @@ typedef struct sf_node_spec {
     const sf_scope *scope; /* NULL: the root */
     sf_phase phase;
     sf_loc loc;
+    bool again;
 } sf_node_spec;
 
-/* What makes another node of the same op, in the same place: all but operands, types, attributes and regions. */
+/* What makes another node of the same op, in the same place: all but operands, types, attributes and regions, and what the
+ * text says of when. */
 static inline sf_node_spec sf_spec_like(const sf_node *node)
 {
     return (sf_node_spec){.def = node->def,

@@ -11,7 +11,7 @@
 
 bool sf_can_run_again(const sf_graph *graph, const sf_node *node)
 {
-    return node->phase == SF_FORWARD && node->noperands > 0 && node->nregions == 0 &&
+    return node->phase == SF_FORWARD && node->noperands > 0 &&
            !sf_is(node, SF_OP_OPTIMIZATION_BARRIER) && !sf_node_has_effect(graph, node);
 }
 
@@ -105,6 +105,14 @@ static const sf_node *add_like(twinning *t, const sf_node *node, const sf_value 
     return added;
 }
 
+static sf_block **clone_regions(twinning *t, const sf_node *node)
+{
+    sf_block **regions = SF_ARRAY(&t->arena, node->nregions, sf_block *);
+    for (uint32_t r = 0; r < node->nregions; r++)
+        regions[r] = sf_block_clone(t->from, node->regions[r], t->to, t->map);
+    return regions;
+}
+
 static void add_twin(twinning *t, const sf_node *node)
 {
     sf_value *operands = SF_ARRAY(&t->arena, node->noperands, sf_value);
@@ -113,7 +121,7 @@ static void add_twin(twinning *t, const sf_node *node)
         operands[o] = is_again(t, value) ? t->twins[value]
                                          : hand_kept(t, value, &t->plan->nodes[node->id][o]);
     }
-    const sf_node *added = add_like(t, node, operands, NULL, t->phase);
+    const sf_node *added = add_like(t, node, operands, clone_regions(t, node), t->phase);
     for (uint32_t r = 0; r < node->nresults; r++)
         t->twins[node->result + r] = added->result + r;
 }
@@ -159,16 +167,13 @@ static void copy_node(twinning *t, const sf_node *node)
 {
     bool is_late = node->phase != SF_FORWARD;
     sf_value *operands = SF_ARRAY(&t->arena, node->noperands, sf_value);
-    sf_block **regions = SF_ARRAY(&t->arena, node->nregions, sf_block *);
     if (is_late)
         make_twins(t, node);
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
         operands[o] = is_late && is_again(t, value) ? t->twins[value] : t->map[value];
     }
-    for (uint32_t r = 0; r < node->nregions; r++)
-        regions[r] = sf_block_clone(t->from, node->regions[r], t->to, t->map);
-    const sf_node *added = add_like(t, node, operands, regions, node->phase);
+    const sf_node *added = add_like(t, node, operands, clone_regions(t, node), node->phase);
     for (uint32_t r = 0; r < node->nresults; r++)
         t->map[node->result + r] = added->result + r;
 }
@@ -254,33 +259,107 @@ sf_value sf_twin_of_what(const sf_graph *graph, const sf_twinned *t, sf_value va
     return origin == SF_NONE ? SF_NONE : graph->nodes[origin]->result + (value - maker->result);
 }
 
-static bool is_same_op(const sf_graph *graph, const sf_twinned *t, const sf_node *node)
+typedef struct checking {
+    const sf_graph *graph;
+    const sf_twinned *t;
+    sf_value *inner; /* by value of the twinned graph, inside of regions: that of the step */
+} checking;
+
+static sf_value what_is(const checking *c, sf_value value)
 {
-    const sf_node *origin = graph->nodes[t->node_of[node->id]];
-    if (node->def != origin->def || node->noperands != origin->noperands ||
-        node->nresults != origin->nresults || node->nregions != origin->nregions)
-        return false;
-    for (uint32_t o = 0; o < node->noperands; o++)
-        if (sf_twin_of_what(graph, t, node->operands[o]) != origin->operands[o])
+    return c->inner[value] != SF_NONE ? c->inner[value] : sf_twin_of_what(c->graph, c->t, value);
+}
+
+static bool are_same_values(const checking *c, uint32_t count, const sf_value *ours,
+                            const sf_value *theirs)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (what_is(c, ours[i]) != theirs[i])
             return false;
-    return node->def->nattrs == 0 ||
-           memcmp(node->attrs, origin->attrs, (size_t)node->def->nattrs * sizeof *node->attrs) == 0;
+    return true;
+}
+
+static bool is_same_type(const checking *c, sf_value ours, sf_value theirs)
+{
+    return sf_type_of(c->t->graph, ours) == sf_type_of(c->graph, theirs);
+}
+
+static bool is_same_region(checking *c, const sf_block *ours, const sf_block *theirs);
+
+static bool is_same_op(checking *c, const sf_node *ours, const sf_node *theirs)
+{
+    if (ours->def != theirs->def || ours->noperands != theirs->noperands ||
+        ours->nresults != theirs->nresults || ours->nregions != theirs->nregions ||
+        !are_same_values(c, ours->noperands, ours->operands, theirs->operands))
+        return false;
+    for (int i = 0; i < ours->def->nattrs; i++)
+        if (ours->attrs[i] != theirs->attrs[i])
+            return false;
+    for (uint32_t r = 0; r < ours->nresults; r++)
+        if (!is_same_type(c, ours->result + r, theirs->result + r))
+            return false;
+    for (uint32_t r = 0; r < ours->nregions; r++)
+        if (!is_same_region(c, ours->regions[r], theirs->regions[r]))
+            return false;
+    return true;
+}
+
+/* Node by node, in the order of both. */
+static bool is_same_region(checking *c, const sf_block *ours, const sf_block *theirs)
+{
+    if (ours->narguments != theirs->narguments || ours->nnodes != theirs->nnodes ||
+        ours->nresults != theirs->nresults)
+        return false;
+    for (uint32_t i = 0; i < ours->narguments; i++) {
+        if (!is_same_type(c, ours->arguments[i], theirs->arguments[i]))
+            return false;
+        c->inner[ours->arguments[i]] = theirs->arguments[i];
+    }
+    for (uint32_t i = 0; i < ours->nnodes; i++) {
+        const sf_node *a = c->t->graph->nodes[ours->nodes[i]];
+        const sf_node *b = c->graph->nodes[theirs->nodes[i]];
+        if (!is_same_op(c, a, b))
+            return false;
+        for (uint32_t r = 0; r < a->nresults; r++)
+            c->inner[a->result + r] = b->result + r;
+    }
+    return are_same_values(c, ours->nresults, ours->results, theirs->results);
+}
+
+static bool is_of_step(checking *c, const sf_node *node)
+{
+    uint32_t origin = c->t->node_of[node->id];
+    return origin == SF_NONE ? sf_is(node, SF_OP_OPTIMIZATION_BARRIER)
+                             : is_same_op(c, node, c->graph->nodes[origin]);
+}
+
+static sf_status check_nodes(checking *c, sf_diag *diag)
+{
+    const sf_block *top = c->t->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->t->graph, i);
+        if (!is_of_step(c, node))
+            return sf_fail(diag, SF_EWRONG, node->loc,
+                           "recompute: %s in %s is not what the step has", node->def->name,
+                           node->scope->path);
+    }
+    if (top->nresults != c->graph->top->nresults)
+        return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "recompute: %u results, and the step has %u",
+                       top->nresults, c->graph->top->nresults);
+    for (uint32_t i = 0; i < top->nresults; i++)
+        if (what_is(c, top->results[i]) != c->graph->top->results[i])
+            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                           "recompute: result %u is not that of the step", i);
+    return SF_OK;
 }
 
 sf_status sf_check_twins(const sf_graph *graph, const sf_twinned *t, sf_diag *diag)
 {
-    const sf_block *top = t->graph->top;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(t->graph, i);
-        if (t->node_of[node->id] == SF_NONE ? sf_is(node, SF_OP_OPTIMIZATION_BARRIER)
-                                            : is_same_op(graph, t, node))
-            continue;
-        return sf_fail(diag, SF_EWRONG, node->loc, "recompute: %s in %s is not what the step has",
-                       node->def->name, node->scope->path);
-    }
-    for (uint32_t i = 0; i < top->nresults; i++)
-        if (sf_twin_of_what(graph, t, top->results[i]) != graph->top->results[i])
-            return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
-                           "recompute: result %u is not that of the step", i);
-    return SF_OK;
+    checking c = {.graph = graph, .t = t};
+    c.inner = sf_alloc(t->graph->nvalues * sizeof *c.inner);
+    for (sf_value v = 0; v < t->graph->nvalues; v++)
+        c.inner[v] = SF_NONE;
+    sf_status status = check_nodes(&c, diag);
+    sf_free(c.inner);
+    return status;
 }

@@ -14,7 +14,8 @@
 
 #include "plan/plan.h"
 
-/* Whether a node may be marked: it is of the forward pass, and to run it twice does nothing but take time. */
+/* Whether a node may be marked: it is of the forward pass, and to run it twice does nothing but take time. A loop may be,
+ * as a whole. */
 bool sf_can_run_again(const sf_graph *graph, const sf_node *node);
 
 /* The step with twins, and the plan for it: twins have the layouts of what they are twins of. */

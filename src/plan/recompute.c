@@ -1,21 +1,20 @@
 #include "plan/recompute.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "ir/uses.h"
+#include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/again.h"
+#include "plan/layers.h"
 #include "plan/pin.h"
 
 /* Products of no more than so many terms are cheap: the heads of attention are shorter, hidden sizes longer. */
 enum { FEW_TERMS = 256 };
-
-enum { NO_LAYER = 0 };
 
 typedef struct choosing {
     const sf_graph *graph;
@@ -23,9 +22,8 @@ typedef struct choosing {
     sf_diag *diag;
     sf_arena arena;
     sf_uses uses;
-    bool *is_free;   /* by node: it depends on constants alone */
-    uint32_t *layer; /* by node: the part of the forward pass that it is in, or NO_LAYER */
-    uint32_t nlayers;
+    bool *is_free; /* by node: it depends on constants alone */
+    sf_layers layers;
     uint32_t group; /* layers that are taken together */
 } choosing;
 
@@ -44,178 +42,23 @@ static void find_free(choosing *c)
     }
 }
 
-/* Part of it would have to be sent again. */
+/* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
 static bool is_partial(const choosing *c, const sf_node *node)
 {
+    const sf_mesh *mesh = &c->plan->mesh;
+    const sf_layout *layouts = &c->plan->nodes[node->id][node->noperands];
     for (uint32_t r = 0; r < node->nresults; r++)
-        if (sf_layout_is_partial(&c->plan->nodes[node->id][node->noperands + r]))
-            return true;
+        for (int a = 0; a < mesh->naxes; a++)
+            if (layouts[r].axes[a].kind == SF_PARTIAL && mesh->axes[a].size > 1)
+                return true;
     return false;
 }
 
+/* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
 static bool can_be_again(const choosing *c, const sf_node *node)
 {
-    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node);
-}
-
-/* Layers by name */
-
-/* "layer_" of "layer_12", or nothing. */
-static size_t stem_length(const char *name)
-{
-    size_t length = strlen(name), stem = length;
-    while (stem > 0 && isdigit((unsigned char)name[stem - 1]))
-        stem--;
-    return stem < length ? stem : SIZE_MAX;
-}
-
-typedef struct counted_scope {
-    const sf_scope *scope;
-    size_t stem;
-} counted_scope;
-
-static int by_family(const void *a, const void *b)
-{
-    const counted_scope *x = a, *y = b;
-    if (x->scope->parent != y->scope->parent)
-        return x->scope->parent->id < y->scope->parent->id ? -1 : 1;
-    if (x->stem != y->stem)
-        return x->stem < y->stem ? -1 : 1;
-    int order = strncmp(x->scope->name, y->scope->name, x->stem);
-    return order ? order : (x->scope->id > y->scope->id) - (x->scope->id < y->scope->id);
-}
-
-static bool same_family(const counted_scope *a, const counted_scope *b)
-{
-    return a->scope->parent == b->scope->parent && a->stem == b->stem &&
-           strncmp(a->scope->name, b->scope->name, a->stem) == 0;
-}
-
-/* By scope id: whether it is one of several that are counted. */
-static bool *find_counted(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    uint32_t nscopes = sf_scope_count(c->graph->pool);
-    bool *seen = SF_ARRAY(&c->arena, nscopes, bool), *counted = SF_ARRAY(&c->arena, nscopes, bool);
-    counted_scope *list = SF_ARRAY(&c->arena, nscopes, counted_scope);
-    size_t count = 0;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        for (const sf_scope *s = node->scope; node->phase == SF_FORWARD && s->parent; s = s->parent)
-            if (!seen[s->id]) {
-                seen[s->id] = true;
-                if (stem_length(s->name) != SIZE_MAX)
-                    list[count++] = (counted_scope){s, stem_length(s->name)};
-            }
-    }
-    if (count > 0)
-        qsort(list, count, sizeof *list, by_family);
-    for (size_t i = 1; i < count; i++)
-        if (same_family(&list[i - 1], &list[i]))
-            counted[list[i - 1].scope->id] = counted[list[i].scope->id] = true;
-    return counted;
-}
-
-/* The outermost of them is the layer. */
-static void find_named_layers(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    bool *counted = find_counted(c);
-    uint32_t *number = SF_ARRAY(&c->arena, sf_scope_count(c->graph->pool), uint32_t);
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        const sf_scope *layer = NULL;
-        for (const sf_scope *s = node->scope; s->parent; s = s->parent)
-            if (counted[s->id])
-                layer = s;
-        if (!layer || node->phase != SF_FORWARD)
-            continue;
-        if (!number[layer->id])
-            number[layer->id] = ++c->nlayers;
-        c->layer[node->id] = number[layer->id];
-    }
-}
-
-/* Layers by the narrowest places */
-
-static bool is_product(const sf_node *node)
-{
-    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
-}
-
-static bool flows_forward(const choosing *c, const sf_node *node)
-{
-    return node->phase == SF_FORWARD && !c->is_free[node->id];
-}
-
-/* By place in the top block: bytes that the forward pass hands over it. */
-static double *find_widths(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    double *widths = SF_ARRAY(&c->arena, top->nnodes + 1, double);
-    uint32_t *place = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
-    for (uint32_t i = 0; i < top->nnodes; i++)
-        place[top->nodes[i]] = i;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        for (uint32_t r = 0; r < node->nresults && flows_forward(c, node); r++) {
-            sf_value value = node->result + r;
-            uint32_t last = i;
-            for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
-                uint32_t user = c->uses.at[u].node;
-                if (user != SF_NONE && flows_forward(c, c->graph->nodes[user]))
-                    last = place[user];
-            }
-            double bytes = (double)sf_type_bytes(sf_type_of(c->graph, value));
-            widths[i] += bytes;
-            widths[last] -= bytes;
-        }
-    }
-    for (uint32_t i = 1; i < top->nnodes; i++)
-        widths[i] += widths[i - 1];
-    return widths;
-}
-
-/* The least width between the first product and the last. */
-static double find_least_width(const choosing *c, const double *widths)
-{
-    const sf_block *top = c->graph->top;
-    double least = 0, since = 0;
-    bool begun = false;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!flows_forward(c, node))
-            continue;
-        if (is_product(node)) { /* what was seen lies between two */
-            least = begun && since > 0 && (least == 0 || since < least) ? since : least;
-            begun = true;
-            since = 0;
-        }
-        if (begun && widths[i] > 0 && (since == 0 || widths[i] < since))
-            since = widths[i];
-    }
-    return least;
-}
-
-static void find_narrow_layers(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    double *widths = find_widths(c), least = find_least_width(c, widths);
-    bool has_product = false;
-    if (least <= 0)
-        return;
-    c->nlayers = 1;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!flows_forward(c, node))
-            continue;
-        c->layer[node->id] = c->nlayers;
-        has_product = has_product || is_product(node);
-        if (has_product && widths[i] <= 1.01 * least) {
-            c->nlayers++;
-            has_product = false;
-        }
-    }
+    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node) &&
+           (node->nregions == 0 || node->again);
 }
 
 /* Marking */
@@ -228,7 +71,7 @@ static bool leaves_layer(const choosing *c, const sf_node *node)
         for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
             uint32_t user = c->uses.at[u].node;
             if (user == SF_NONE || (c->graph->nodes[user]->phase == SF_FORWARD &&
-                                    c->layer[user] != c->layer[node->id]))
+                                    c->layers.of[user] != c->layers.of[node->id]))
                 return true;
         }
     }
@@ -240,54 +83,80 @@ static void mark_layers(choosing *c)
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        c->plan->again[node->id] =
-            c->layer[node->id] != NO_LAYER && can_be_again(c, node) && !leaves_layer(c, node);
+        c->plan->again[node->id] = c->layers.of[node->id] != SF_NO_LAYER && can_be_again(c, node) &&
+                                   !leaves_layer(c, node);
     }
 }
 
-/* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */
-static void find_between(choosing *c)
+/* What the text computes again. */
+static sf_status mark_as_text(choosing *c)
 {
     const sf_block *top = c->graph->top;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        uint32_t last = NO_LAYER;
-        if (c->layer[node->id] != NO_LAYER || !flows_forward(c, node))
-            continue;
-        for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
-            if (maker && c->layer[maker->id] > last)
-                last = c->layer[maker->id];
-        }
-        if (last < c->nlayers) /* behind the last layer is the loss */
-            c->layer[node->id] = last;
+        c->plan->again[node->id] = node->again && can_be_again(c, node);
     }
+    return SF_OK;
 }
 
-/* Layers, `group` of them taken together. */
 static void find_layers(choosing *c)
 {
-    const sf_block *top = c->graph->top;
-    find_named_layers(c);
-    if (c->nlayers < 2) {
-        c->nlayers = 0;
-        find_narrow_layers(c);
+    c->layers = sf_find_layers(c->graph, &c->uses, c->is_free, c->group, &c->arena);
+}
+
+/* Bytes that a loop of the forward pass hands to later phases. */
+static int64_t bytes_kept_by(const choosing *c, const sf_node *loop)
+{
+    int64_t bytes = 0;
+    for (uint32_t r = 0; r < loop->nresults; r++) {
+        sf_value value = loop->result + r;
+        bool is_late = false;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            is_late = is_late || (user != SF_NONE && c->graph->nodes[user]->phase != SF_FORWARD);
+        }
+        bytes += is_late ? sf_type_bytes(sf_type_of(c->graph, value)) : 0;
     }
-    find_between(c);
-    for (uint32_t i = 0; i < top->nnodes && c->group > 1; i++) {
-        uint32_t *layer = &c->layer[top->nodes[i]];
-        if (*layer != NO_LAYER)
-            *layer = (*layer - 1) / c->group + 1;
+    return bytes;
+}
+
+/* The loop that keeps the most; NULL where none keeps anything. */
+static const sf_node *find_keeping_loop(const choosing *c, int64_t *bytes)
+{
+    const sf_node *most = NULL;
+    *bytes = 0;
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!sf_is(node, SF_OP_WHILE) || node->phase != SF_FORWARD ||
+            bytes_kept_by(c, node) <= *bytes)
+            continue;
+        most = node;
+        *bytes = bytes_kept_by(c, node);
     }
+    return most;
+}
+
+static sf_status hint_at_unrolling(const sf_node *loop, sf_diag *diag)
+{
+    if (sf_trips_of(loop) >= 1)
+        return sf_hint(diag, "option unroll, of %.0f or more, takes its turns apart",
+                       sf_trips_of(loop));
+    return sf_hint(diag,
+                   "a loop whose number of turns is known can be taken apart by option unroll");
 }
 
 static sf_status mark_by_layer(choosing *c)
 {
     find_layers(c);
-    if (c->nlayers < 2)
-        return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
-                       "recompute: no layers are seen in this step: neither scopes that are "
-                       "counted nor places where its forward pass is narrow");
+    if (c->layers.count < 2) {
+        int64_t bytes;
+        const sf_node *loop = find_keeping_loop(c, &bytes);
+        sf_fail(c->diag, SF_EWRONG, loop ? loop->loc : SF_NOWHERE,
+                "recompute: no layers are seen in this step: neither scopes that are counted nor "
+                "places where its forward pass is narrow%s",
+                loop ? "; this loop, which stays, is not looked into" : "");
+        return loop ? hint_at_unrolling(loop, c->diag) : SF_EWRONG;
+    }
     mark_layers(c);
     return SF_OK;
 }
@@ -315,7 +184,7 @@ static bool is_cheap(const choosing *c, const sf_node *node)
     case SF_OP_CUSTOM_CALL:
         return false;
     default:
-        return true;
+        return node->nregions == 0;
     }
 }
 
@@ -334,12 +203,12 @@ static sf_status mark_fully(choosing *c)
 {
     const sf_block *top = c->graph->top;
     find_layers(c);
-    if (c->nlayers < 2)
+    if (c->layers.count < 2)
         return mark_cheap(c);
     mark_layers(c);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (c->layer[node->id] == NO_LAYER)
+        if (c->layers.of[node->id] == SF_NO_LAYER)
             c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
     }
     return SF_OK;
@@ -349,19 +218,19 @@ static sf_status mark_scope(choosing *c, const char *pattern)
 {
     const sf_block *top = c->graph->top;
     bool found = false;
-    c->nlayers++;
+    c->layers.count++;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         if (node->phase != SF_FORWARD || !sf_scope_matches(pattern, node->scope))
             continue;
-        c->layer[node->id] = c->nlayers;
+        c->layers.of[node->id] = c->layers.count;
         found = true;
     }
     if (found)
         return SF_OK;
     return sf_fail(
         c->diag, SF_EUSAGE, SF_NOWHERE,
-        "recompute: \"%s\" is none of none, layer, cheap and full, nor a scope of the step",
+        "recompute: \"%s\" is none of none, text, layer, cheap and full, nor a scope of the step",
         pattern);
 }
 
@@ -395,26 +264,68 @@ static bool is_word(const char *text, const char *word, uint32_t *group)
 static void open_choosing(choosing *c)
 {
     c->uses = sf_uses_of(c->graph, &c->arena);
-    c->layer = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
+    c->layers.of = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
     find_free(c);
 }
 
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
 {
     choosing c = {.graph = graph, .plan = plan, .diag = diag, .group = 1};
+    bool as_text = !how || strcmp(how, "text") == 0;
+    how = as_text ? "text" : how;
     plan->again = NULL;
     plan->recompute = "";
-    if (!how || strcmp(how, "none") == 0)
+    if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_again(graph)))
         return SF_OK;
     plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
     plan->recompute = sf_arena_string(&plan->arena, how, strlen(how));
     open_choosing(&c);
-    sf_status status = is_word(how, "layer", &c.group)  ? mark_by_layer(&c)
-                       : is_word(how, "full", &c.group) ? mark_fully(&c)
-                       : strcmp(how, "cheap") == 0      ? mark_cheap(&c)
-                                                        : mark_by_scopes(&c, how);
+    sf_status status = as_text                           ? mark_as_text(&c)
+                       : is_word(how, "layer", &c.group) ? mark_by_layer(&c)
+                       : is_word(how, "full", &c.group)  ? mark_fully(&c)
+                       : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
+                                                         : mark_by_scopes(&c, how);
     sf_arena_free(&c.arena);
     return status;
+}
+
+bool sf_text_has_again(const sf_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->again && sf_can_run_again(graph, node))
+            return true;
+    }
+    return false;
+}
+
+sf_twinned sf_twin_as_text(const sf_graph *graph)
+{
+    sf_pool *pool = sf_pool_derive(graph->pool);
+    sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+    sf_plan_recompute(graph, plan, NULL, NULL);
+    sf_twinned twinned = sf_twin_step(graph, plan, pool);
+    sf_plan_free(plan);
+    sf_pool_release(pool);
+    return twinned;
+}
+
+void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag)
+{
+    choosing c = {.graph = graph};
+    int64_t bytes;
+    if (!plan->again || strcmp(plan->recompute, "text") == 0)
+        return;
+    c.uses = sf_uses_of(graph, &c.arena);
+    const sf_node *loop = find_keeping_loop(&c, &bytes);
+    if (loop) {
+        sf_warn(diag, loop->loc,
+                "recompute: this loop stays, and the %s of the whole step that it keeps for the "
+                "backward pass are not computed again",
+                sf_text_bytes((double)bytes).at);
+        hint_at_unrolling(loop, diag);
+    }
+    sf_arena_free(&c.arena);
 }
 
 uint32_t sf_count_layers(const sf_graph *graph)
@@ -423,7 +334,7 @@ uint32_t sf_count_layers(const sf_graph *graph)
     open_choosing(&c);
     find_layers(&c);
     sf_arena_free(&c.arena);
-    return c.nlayers;
+    return c.layers.count;
 }
 
 uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan)

@@ -1,6 +1,7 @@
 /* What is computed again, by a word of the user:
  *
  *     none       nothing
+ *     text       what the text computes again (front/again.h), as jax.checkpoint has it; it is what NULL means
  *     layer      all of a layer but what leaves it. Layers are scopes that are counted, layer_0 and layer_1; where the
  *                text has no names, what lies between the places where the forward pass is narrowest
  *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
@@ -9,18 +10,26 @@
  *     layer:N    as layer, full:N as full, but of N layers together: less is kept, and more at once computed again
  *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them
  *
- * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces.
+ * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces. So is what a loop that stays
+ * puts aside, turn by turn: another loop reads it, and nothing in one of them says what the other computes.
  */
 #ifndef SF_PLAN_RECOMPUTE_H
 #define SF_PLAN_RECOMPUTE_H
 
-#include "plan/plan.h"
+#include "plan/again.h"
 
 /* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
 
+/* Whether the text computes anything again, and the step on one device where it does. */
+bool sf_text_has_again(const sf_graph *graph);
+sf_twinned sf_twin_as_text(const sf_graph *graph);
+
 /* Layers that it sees in a step: what N of "full:N" may usefully be up to. */
 uint32_t sf_count_layers(const sf_graph *graph);
+
+/* A warning where a word of the user cannot act on what a loop that stays keeps for the backward pass. */
+void sf_warn_kept_by_loops(const sf_graph *graph, const sf_plan *plan, sf_diag *diag);
 
 /* How many nodes are computed again. */
 uint32_t sf_count_again(const sf_graph *graph, const sf_plan *plan);

@@ -20,7 +20,7 @@ static sf_status write_page(void *context)
     sf_buf out = {0};
     if (job->program) {
         sf_lower_options options = {.target = sf_engine_target(NULL)};
-        sf_program *program = sf_lower(job->graph, &options, NULL);
+        sf_program *program = sf_lower_as_text(job->graph, &options);
         sf_program_print(program, &out);
         sf_program_free(program);
     } else if (job->graph) {

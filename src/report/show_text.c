@@ -8,7 +8,7 @@
 #include "ir/opdef.h"
 #include "report/show.h"
 
-enum { LARGEST_SHOWN = 5, OPS_SHOWN = 10, DEPTH_SHOWN = 3 };
+enum { LARGEST_SHOWN = 5, OPS_SHOWN = 10, DEPTH_SHOWN = 3, SCOPES_SHOWN = 3 };
 
 struct page {
     const sf_summary *summary;
@@ -46,6 +46,26 @@ static void print_table(struct page *page, const sf_table *table)
     sf_table_print(table, page->style, page->out);
 }
 
+/* What the text computes again, and where: "... 213 ops ..., in layer_0, layer_1: 23.1% of the flops". */
+static const char *again_text(struct page *page)
+{
+    const sf_summary *summary = page->summary;
+    uint32_t count = summary->nagain_in;
+    sf_buf buf = {0};
+    sf_buf_printf(&buf, "the text computes %s ops of the forward pass again",
+                  sf_text_count(summary->again.nodes).at);
+    for (uint32_t i = 0; i < count && count <= SCOPES_SHOWN; i++)
+        sf_buf_printf(&buf, "%s%s", i ? ", " : ", in ", summary->again_in[i]->name);
+    if (count > SCOPES_SHOWN)
+        sf_buf_printf(&buf, ", in %s .. %s (%" PRIu32 " scopes)", summary->again_in[0]->name,
+                      summary->again_in[count - 1]->name, count);
+    sf_buf_printf(&buf, ": %s of the flops",
+                  sf_text_share(summary->again.flops, summary->total.flops).at);
+    const char *text = sf_arena_string(&page->arena, buf.text, buf.length);
+    sf_buf_free(&buf);
+    return text;
+}
+
 static void show_head(struct page *page)
 {
     static const sf_column columns[] = {{"", false, SF_STAYS}, {"", false, SF_STAYS}};
@@ -65,6 +85,10 @@ static void show_head(struct page *page)
     sf_table_add(&table, "cost");
     sf_table_add(&table, "%s flops, %s read and written, unfused",
                  sf_text_flops(summary->total.flops).at, sf_text_bytes(summary->total.bytes).at);
+    if (summary->again.nodes) {
+        sf_table_add(&table, "again");
+        sf_table_add(&table, "%s", again_text(page));
+    }
     print_table(page, &table);
 }
 

@@ -57,6 +57,35 @@ static void walk_block(struct walk *walk, const sf_block *block, bool turns, dou
     }
 }
 
+static void add_costs(const struct walk *walk, const sf_node *node, sf_cost *to)
+{
+    sf_cost_add(to, &walk->costs[node->id]);
+    for (uint32_t r = 0; r < node->nregions; r++)
+        for (uint32_t i = 0; i < node->regions[r]->nnodes; i++)
+            add_costs(walk, walk->summary->graph->nodes[node->regions[r]->nodes[i]], to);
+}
+
+static void sum_again(struct walk *walk)
+{
+    sf_summary *summary = walk->summary;
+    const sf_graph *graph = summary->graph;
+    bool *seen = SF_ARRAY(&walk->scratch, sf_scope_count(graph->pool), bool);
+    size_t count = 0, capacity = 0;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        const sf_scope *scope = node->scope;
+        if (!node->again)
+            continue;
+        add_costs(walk, node, &summary->again);
+        while (scope->depth > 1)
+            scope = scope->parent;
+        if (scope->parent && !seen[scope->id])
+            SF_PUSH(&summary->arena, summary->again_in, count, capacity, scope);
+        seen[scope->id] = true;
+    }
+    summary->nagain_in = (uint32_t)count;
+}
+
 static int by_cost(const void *left, const void *right)
 {
     const sf_op_cost *a = left, *b = right;
@@ -146,6 +175,7 @@ void sf_summarize(const sf_graph *graph, const char *file, sf_summary *out)
     struct walk walk = {.summary = out};
     walk.costs = SF_ARRAY(&walk.scratch, graph->nnodes, sf_cost);
     walk_block(&walk, graph->top, false, 1);
+    sum_again(&walk);
     list_ops(&walk);
     list_largest(&walk);
     sum_tensors(out);

@@ -56,7 +56,10 @@ typedef struct sf_summary {
     sf_scope_cost *scopes; /* a scope before those below it; siblings in order of the step, numbered
                                ones together. The first is the root */
     uint32_t nscopes;
-    int64_t loops, branches; /* `while` and `case` nodes that stayed */
+    int64_t loops, branches;   /* `while` and `case` nodes that stayed */
+    sf_cost again;             /* what the text computes a second time, counted once in `total`, */
+    const sf_scope **again_in; /* and the outermost scopes that it is in, in order of the step */
+    uint32_t nagain_in;
 } sf_summary;
 
 /* The graph outlives the summary. */

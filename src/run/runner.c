@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/recompute.h"
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/gemm/blas.h"
@@ -38,6 +39,16 @@ const sf_target *sf_engine_target(const char *name)
     return found < ENGINES ? engines[found].target : NULL;
 }
 
+sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options)
+{
+    if (!sf_text_has_again(graph))
+        return sf_lower(graph, options, NULL);
+    sf_twinned twinned = sf_twin_as_text(graph);
+    sf_program *program = sf_lower(twinned.graph, options, NULL);
+    sf_twinned_free(&twinned);
+    return program;
+}
+
 sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
                          sf_runner *out)
 {
@@ -48,7 +59,7 @@ sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options
     if (!target)
         return sf_engine_open_oracle(graph, options->mesh, &options->with, diag, &out->engine);
     sf_lower_options lower = {.target = target, .mesh = options->mesh, .rank = options->rank};
-    out->program = sf_lower(graph, &lower, NULL);
+    out->program = sf_lower_as_text(graph, &lower);
     if (options->check)
         SF_TRY(sf_program_check(out->program, diag));
     return sf_engine_open(out->program, &options->with, diag, &out->engine);

@@ -29,6 +29,10 @@ const sf_target *sf_engine_target(const char *name);
 enum { SF_ARITHMETIC = 128 };
 const char *sf_engine_arithmetic(const char *name, char *text);
 
+/* The program of a graph. Where that is a step whose text computes something again (plan/recompute.h), it does; local
+ * graphs have that from their plan. */
+sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options);
+
 /* The graph and the mesh are borrowed and must outlive the runner. *out is for sf_runner_close, after a failure
  * too. */
 sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,

@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "base/units.h"
 #include "local/rank.h"
+#include "plan/recompute.h"
 #include "search/advice.h"
 #include "search/fit.h"
 #include "search/price/estimate.h"
@@ -349,10 +350,11 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     sf_search_options held = *options;
     bool may = may_take_time(options);
     k.misfit_seconds = HUGE_VAL;
-    k.recompute = options->recompute ? options->recompute : "none";
+    k.recompute = options->recompute ? options->recompute : options->as_text ? "text" : "none";
     k.micro_batches = options->micro_batches ? options->micro_batches : 1;
     held.impatient = may;
-    held.spares = options->recompute && strcmp(options->recompute, "none") != 0;
+    held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
+                                                   : strcmp(k.recompute, "none") != 0;
     sf_status status = search_in_space(&k, &held, !may);
     if (status == SF_OK && may)
         status = search_in_time(&k, &held);

@@ -44,9 +44,10 @@ typedef struct sf_search_options {
     int level;               /* 2: fewer axes, folded; 3 */
     double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
-    /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed; turns of the
-     * batch, 0: as few. */
+    /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed, or, `as_text`,
+     * what the text computes again, as long as that fits; turns of the batch, 0: as few. */
     const char *recompute;
+    bool as_text;
     int micro_batches;
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */

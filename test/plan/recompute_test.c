@@ -165,6 +165,161 @@ static void test_wrong_twins_are_found(void **state)
     sf_graph_free(graph);
 }
 
+/* The text computes a loop again: twice the loop until something has settled, of a step whose gradient reads what it
+ * ends at. */
+#define T "tensor<4x4xf32>"
+#define LOOP(out, w, x)                                                                            \
+    "  " out ":2 = stablehlo.while(%z = " x ", %i = %none) : " T ", tensor<i32>\n"                 \
+    "  cond {\n"                                                                                   \
+    "    %go = stablehlo.compare LT, %i, %turns : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"      \
+    "    stablehlo.return %go : tensor<i1>\n"                                                      \
+    "  } do {\n"                                                                                   \
+    "    %a = stablehlo.dot_general %z, " w ", contracting_dims = [1] x [0] : (" T ", " T          \
+    ") -> " T "\n"                                                                                 \
+    "    %b = stablehlo.tanh %a : " T "\n"                                                         \
+    "    %c = stablehlo.subtract %b, %z : " T "\n"                                                 \
+    "    %j = stablehlo.add %i, %one : tensor<i32>\n"                                              \
+    "    stablehlo.return %c, %j : " T ", tensor<i32>\n"                                           \
+    "  }\n"
+
+static const char loop_again[] =
+    "func.func @main(%w: " T ", %x: " T ", %turns: tensor<i32>) -> (" T ", tensor<f32>) {\n"
+    "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %none = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n" LOOP(
+        "%f", "%w",
+        "%x") "  %t = stablehlo.tanh %f#0 : " T "\n"
+              "  %s = stablehlo.multiply %t, %t : " T "\n"
+              "  %loss = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions "
+              "= [0, "
+              "1] : (" T ", tensor<f32>) -> tensor<f32>\n"
+              "  %p:2 = stablehlo.optimization_barrier %w, %x : " T ", " T "\n" LOOP(
+                  "%g", "%p#0",
+                  "%p#1") "  %v = stablehlo.tanh %g#0 : " T "\n"
+                          "  %u = stablehlo.multiply %v, %g#0 : " T "\n"
+                          "  %gw = stablehlo.dot_general %x, %u, contracting_dims = [0] x [0] : (" T
+                          ", " T ") -> " T "\n"
+                          "  %new = stablehlo.subtract %w, %gw : " T "\n"
+                          "  return %new, %loss : " T ", tensor<f32>\n}\n";
+
+/* Each operand and each result in turn becomes another of the block; how many were tried, and found. */
+static void spoil_block(const sf_graph *graph, sf_twinned *t, sf_block *block, int *tried,
+                        int *found)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        sf_node *node = t->graph->nodes[block->nodes[i]];
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            sf_value kept = node->operands[o];
+            node->operands[o] =
+                kept == block->arguments[0] ? block->arguments[1] : block->arguments[0];
+            ++*tried;
+            *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+            node->operands[o] = kept;
+        }
+        const sf_type *type = t->graph->values[node->result].type;
+        t->graph->values[node->result].type = sf_type_get(graph->pool, SF_F64, 0, NULL);
+        ++*tried;
+        *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+        t->graph->values[node->result].type = type;
+    }
+    for (uint32_t r = 0; r < block->nresults; r++) {
+        sf_value kept = block->results[r];
+        block->results[r] = kept == block->arguments[0] ? block->arguments[1] : block->arguments[0];
+        ++*tried;
+        *found += sf_check_twins(graph, t, NULL) == SF_EWRONG;
+        block->results[r] = kept;
+    }
+}
+
+static void test_loops_of_the_text(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step_text(loop_again);
+    sf_plan *plan = plan_again(graph, NULL, NULL), *cheap = plan_again(graph, NULL, "cheap");
+    const sf_node *loop = test_node(graph, SF_OP_WHILE, 0);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++)
+        assert_true(sf_top_node(graph, i) == loop || sf_top_node(graph, i)->nregions == 0);
+    assert_false(cheap->again[loop->id]);
+    assert_string_equal(plan->recompute, "text");
+    assert_true(plan->again[loop->id]);
+    sf_twinned t = sf_twin_step(graph, plan, graph->pool);
+    assert_int_equal(sf_graph_verify(t.graph, NULL), SF_OK);
+    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+    check_readers(graph, plan, &t);
+    int tried = 0, found = 0;
+    for (int nth = 0; nth < 2; nth++)
+        for (int r = 0; r < 2; r++)
+            spoil_block(graph, &t, test_node(t.graph, SF_OP_WHILE, nth)->regions[r], &tried,
+                        &found);
+    assert_true(tried > 20);
+    assert_int_equal(found, tried);
+    assert_int_equal(sf_check_twins(graph, &t, NULL), SF_OK);
+    sf_twinned_free(&t);
+    sf_plan_free(cheap);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
+/* What a loop hands to the backward pass stays where a word is said, and that is said. */
+static void test_loops_that_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how, *says;
+        sf_status status;
+    } cases[] = {
+        {"layer", "this loop, which stays, is not looked into", SF_EWRONG},
+        {"cheap", "the 64 B of the whole step that it keeps", SF_OK},
+        {"none", "", SF_OK},
+        {"text", "", SF_OK},
+        {NULL, "", SF_OK},
+    };
+    sf_graph *graph = test_step_text(loop_again);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_plan *plan = test_plan(graph, NULL, 1, "data=1", NULL);
+        sf_diag *diag = sf_diag_new();
+        assert_int_equal(sf_plan_recompute(graph, plan, cases[i].how, diag), cases[i].status);
+        if (cases[i].status == SF_OK)
+            sf_warn_kept_by_loops(graph, plan, diag);
+        assert_int_equal(sf_diag_count(diag), *cases[i].says != '\0');
+        if (*cases[i].says && !strstr(sf_diag_text(diag, 0), cases[i].says))
+            fail_msg("%s", sf_diag_text(diag, 0));
+        sf_diag_free(diag);
+        sf_plan_free(plan);
+    }
+    sf_graph_free(graph);
+}
+
+/* A word says what is computed again, whatever the text does. */
+static void test_words_and_the_text(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step("gpt-micro");
+    sf_plan *none = plan_again(graph, NULL, NULL), *before = plan_again(graph, NULL, "layer");
+    assert_null(none->again);
+    assert_string_equal(none->recompute, "");
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        sf_node *node = sf_top_node(graph, i);
+        node->again = sf_can_run_again(graph, node) && sf_is(node, SF_OP_MULTIPLY);
+        count += node->again;
+    }
+    sf_plan *text = plan_again(graph, NULL, NULL), *same = plan_again(graph, NULL, "text");
+    sf_plan *undone = plan_again(graph, NULL, "none"), *layer = plan_again(graph, NULL, "layer");
+    assert_true(count > 10);
+    assert_int_equal(sf_count_again(graph, text), count);
+    assert_int_equal(sf_count_again(graph, same), count);
+    assert_null(undone->again);
+    assert_memory_equal(layer->again, before->again, graph->nnodes * sizeof *layer->again);
+    sf_plan_free(none);
+    sf_plan_free(before);
+    sf_plan_free(text);
+    sf_plan_free(same);
+    sf_plan_free(undone);
+    sf_plan_free(layer);
+    sf_graph_free(graph);
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -226,6 +381,9 @@ int main(void)
         cmocka_unit_test(test_parts_are_kept),
         cmocka_unit_test(test_bits_are_the_same),
         cmocka_unit_test(test_wrong_twins_are_found),
+        cmocka_unit_test(test_loops_of_the_text),
+        cmocka_unit_test(test_loops_that_stay),
+        cmocka_unit_test(test_words_and_the_text),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_layers_without_names),
     };

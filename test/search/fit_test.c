@@ -210,11 +210,65 @@ static void test_limits_are_kept(void **state)
     close_ground(&g);
 }
 
+static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memory)
+{
+    sf_plan_options options = {.cluster = g->cluster,
+                               .recompute = recompute,
+                               .memory = memory,
+                               .micro_batches = 1,
+                               .threads = 1};
+    sf_plan *plan = NULL;
+    if (sf_plan_search(g->graph, &options, NULL, &plan) != SF_OK)
+        return NULL;
+    return plan;
+}
+
+/* What the text computes again is taken where nothing is said and it fits; what is said counts, and memory. */
+static void test_the_text_is_a_hint(void **state)
+{
+    (void)state;
+    ground g = open_ground(make_chain(6, 256, 32), "1x1xCPU");
+    int products = 0; /* of the second layer, product and tanh */
+    for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
+        sf_node *node = sf_top_node(g.graph, i);
+        products += sf_is(node, SF_OP_DOT_GENERAL);
+        node->again = sf_can_run_again(g.graph, node) && products == 2;
+    }
+    sf_plan *text = search_plan(&g, NULL, 0), *none = search_plan(&g, "none", 0);
+    sf_plan *free = search_plan(&g, "auto", 0);
+    assert_non_null(text->again);
+    assert_string_equal(text->recompute, "text");
+    assert_null(none->again);
+    assert_null(free->again); /* there is room */
+    int64_t some = text->predicted->memory, all = none->predicted->memory;
+    assert_true(some < all);
+    const struct {
+        int64_t limit;
+        const char *recompute, *by;
+    } cases[] = {
+        {all, NULL, "text"},      {some, NULL, "text"},      {some - 1, NULL, "auto"},
+        {all, "auto", ""},        {all - 1, "auto", "auto"}, {some, "text", "text"},
+        {some - 1, "text", NULL}, {all - 1, "none", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_plan *plan = search_plan(&g, cases[i].recompute, cases[i].limit);
+        if (!plan != !cases[i].by || (plan && strcmp(plan->recompute, cases[i].by) != 0))
+            fail_msg("case %zu: %s", i, plan ? plan->recompute : "nothing fits");
+        assert_true(!plan || sf_rank_fits(plan->predicted->memory, cases[i].limit));
+        sf_plan_free(plan);
+    }
+    sf_plan_free(text);
+    sf_plan_free(none);
+    sf_plan_free(free);
+    close_ground(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_beside_exact),
         cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_the_text_is_a_hint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "op/pointwise/complex.h"
+#include "op/slots.h"
 #include "op/util.h"
 
 /* The declared result, which is the only place that says the type of its elements. */
@@ -218,21 +219,21 @@ const sf_opdef sf_op_bitcast_convert = {
     .eval = eval_bitcast_convert,
 };
 
-enum { EXPONENT_BITS, MANTISSA_BITS, REDUCE_PRECISION_ATTRS };
-static const sf_attrdef reduce_precision_attrs[REDUCE_PRECISION_ATTRS] = {
-    [EXPONENT_BITS] = {.name = "exponent_bits",
-                       .kind = SF_ATTR_INT,
-                       .text = SF_AS_I32,
-                       .required = true},
-    [MANTISSA_BITS] = {.name = "mantissa_bits",
-                       .kind = SF_ATTR_INT,
-                       .text = SF_AS_I32,
-                       .required = true},
+static const sf_attrdef reduce_precision_attrs[SF_PRECISION_SLOTS] = {
+    [SF_PRECISION_EXPONENT] = {.name = "exponent_bits",
+                               .kind = SF_ATTR_INT,
+                               .text = SF_AS_I32,
+                               .required = true},
+    [SF_PRECISION_MANTISSA] = {.name = "mantissa_bits",
+                               .kind = SF_ATTR_INT,
+                               .text = SF_AS_I32,
+                               .required = true},
 };
 
 static sf_status infer_reduce_precision(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
-    int64_t exponent = sf_op_int(op, EXPONENT_BITS, 0), mantissa = sf_op_int(op, MANTISSA_BITS, 0);
+    int64_t exponent = sf_op_int(op, SF_PRECISION_EXPONENT, 0),
+            mantissa = sf_op_int(op, SF_PRECISION_MANTISSA, 0);
     if (!sf_is_float(op->in[0]->dtype))
         return SF_OP_FAIL(op, diag, "not defined on elements of type %s",
                           sf_dtype_get(op->in[0]->dtype)->name);
@@ -262,8 +263,8 @@ static sf_status eval_reduce_precision(sf_eval *eval, const sf_op *op, const sf_
 {
     (void)eval;
     sf_dtype dtype = out->type->dtype;
-    int exponent = (int)sf_op_int(op, EXPONENT_BITS, 0);
-    int mantissa = (int)sf_op_int(op, MANTISSA_BITS, 0);
+    int exponent = (int)sf_op_int(op, SF_PRECISION_EXPONENT, 0);
+    int mantissa = (int)sf_op_int(op, SF_PRECISION_MANTISSA, 0);
     for (int64_t i = 0; i < out->type->count; i++) {
         double value = reduce_one(sf_dtype_get(dtype), sf_get_f64(in, i), exponent, mantissa);
         sf_store_f64(dtype, out->data, i, value);
@@ -282,7 +283,7 @@ const sf_opdef sf_op_reduce_precision = {
     .max_operands = 1,
     .nresults = 1,
     .attrs = reduce_precision_attrs,
-    .nattrs = REDUCE_PRECISION_ATTRS,
+    .nattrs = SF_PRECISION_SLOTS,
     .infer = infer_reduce_precision,
     .factors = sf_factors_pointwise,
     .flops = sf_flops_pointwise,

@@ -1,0 +1,216 @@
+#include "plan/layers.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/name.h"
+#include "ir/opdef.h"
+#include "op/op.h"
+
+typedef struct finding {
+    const sf_graph *graph;
+    const sf_uses *uses;
+    const bool *is_free;
+    sf_arena *arena;
+    sf_layers layers;
+} finding;
+
+/* Layers by name */
+
+/* "layer_" of "layer_12", or nothing. */
+static size_t stem_length(const char *name)
+{
+    size_t length = strlen(name), stem = length;
+    while (stem > 0 && isdigit((unsigned char)name[stem - 1]))
+        stem--;
+    return stem < length ? stem : SIZE_MAX;
+}
+
+typedef struct counted_scope {
+    const sf_scope *scope;
+    size_t stem;
+} counted_scope;
+
+static int by_family(const void *a, const void *b)
+{
+    const counted_scope *x = a, *y = b;
+    if (x->scope->parent != y->scope->parent)
+        return x->scope->parent->id < y->scope->parent->id ? -1 : 1;
+    if (x->stem != y->stem)
+        return x->stem < y->stem ? -1 : 1;
+    int order = strncmp(x->scope->name, y->scope->name, x->stem);
+    return order ? order : (x->scope->id > y->scope->id) - (x->scope->id < y->scope->id);
+}
+
+static bool same_family(const counted_scope *a, const counted_scope *b)
+{
+    return a->scope->parent == b->scope->parent && a->stem == b->stem &&
+           strncmp(a->scope->name, b->scope->name, a->stem) == 0;
+}
+
+/* By scope id: whether it is one of several that are counted. */
+static bool *find_counted(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    uint32_t nscopes = sf_scope_count(c->graph->pool);
+    bool *seen = SF_ARRAY(c->arena, nscopes, bool), *counted = SF_ARRAY(c->arena, nscopes, bool);
+    counted_scope *list = SF_ARRAY(c->arena, nscopes, counted_scope);
+    size_t count = 0;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        for (const sf_scope *s = node->scope; node->phase == SF_FORWARD && s->parent; s = s->parent)
+            if (!seen[s->id]) {
+                seen[s->id] = true;
+                if (stem_length(s->name) != SIZE_MAX)
+                    list[count++] = (counted_scope){s, stem_length(s->name)};
+            }
+    }
+    if (count > 0)
+        qsort(list, count, sizeof *list, by_family);
+    for (size_t i = 1; i < count; i++)
+        if (same_family(&list[i - 1], &list[i]))
+            counted[list[i - 1].scope->id] = counted[list[i].scope->id] = true;
+    return counted;
+}
+
+/* The outermost of them is the layer. */
+static void find_named_layers(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    bool *counted = find_counted(c);
+    uint32_t *number = SF_ARRAY(c->arena, sf_scope_count(c->graph->pool), uint32_t);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        const sf_scope *layer = NULL;
+        for (const sf_scope *s = node->scope; s->parent; s = s->parent)
+            if (counted[s->id])
+                layer = s;
+        if (!layer || node->phase != SF_FORWARD)
+            continue;
+        if (!number[layer->id])
+            number[layer->id] = ++c->layers.count;
+        c->layers.of[node->id] = number[layer->id];
+    }
+}
+
+/* Layers by the narrowest places */
+
+static bool is_product(const sf_node *node)
+{
+    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
+}
+
+static bool flows_forward(const finding *c, const sf_node *node)
+{
+    return node->phase == SF_FORWARD && !c->is_free[node->id];
+}
+
+/* By place in the top block: bytes that the forward pass hands over it. */
+static double *find_widths(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    double *widths = SF_ARRAY(c->arena, top->nnodes + 1, double);
+    uint32_t *place = SF_ARRAY(c->arena, c->graph->nnodes, uint32_t);
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        place[top->nodes[i]] = i;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        for (uint32_t r = 0; r < node->nresults && flows_forward(c, node); r++) {
+            sf_value value = node->result + r;
+            uint32_t last = i;
+            for (uint32_t u = c->uses->first[value]; u < c->uses->first[value + 1]; u++) {
+                uint32_t user = c->uses->at[u].node;
+                if (user != SF_NONE && flows_forward(c, c->graph->nodes[user]))
+                    last = place[user];
+            }
+            double bytes = (double)sf_type_bytes(sf_type_of(c->graph, value));
+            widths[i] += bytes;
+            widths[last] -= bytes;
+        }
+    }
+    for (uint32_t i = 1; i < top->nnodes; i++)
+        widths[i] += widths[i - 1];
+    return widths;
+}
+
+/* The least width between the first product and the last. */
+static double find_least_width(const finding *c, const double *widths)
+{
+    const sf_block *top = c->graph->top;
+    double least = 0, since = 0;
+    bool begun = false;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!flows_forward(c, node))
+            continue;
+        if (is_product(node)) { /* what was seen lies between two */
+            least = begun && since > 0 && (least == 0 || since < least) ? since : least;
+            begun = true;
+            since = 0;
+        }
+        if (begun && widths[i] > 0 && (since == 0 || widths[i] < since))
+            since = widths[i];
+    }
+    return least;
+}
+
+static void find_narrow_layers(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    double *widths = find_widths(c), least = find_least_width(c, widths);
+    bool has_product = false;
+    if (least <= 0)
+        return;
+    c->layers.count = 1;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (!flows_forward(c, node))
+            continue;
+        c->layers.of[node->id] = c->layers.count;
+        has_product = has_product || is_product(node);
+        if (has_product && widths[i] <= 1.01 * least) {
+            c->layers.count++;
+            has_product = false;
+        }
+    }
+}
+
+/* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */
+static void find_between(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        uint32_t last = SF_NO_LAYER;
+        if (c->layers.of[node->id] != SF_NO_LAYER || !flows_forward(c, node))
+            continue;
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
+            if (maker && c->layers.of[maker->id] > last)
+                last = c->layers.of[maker->id];
+        }
+        if (last < c->layers.count) /* behind the last layer is the loss */
+            c->layers.of[node->id] = last;
+    }
+}
+
+sf_layers sf_find_layers(const sf_graph *graph, const sf_uses *uses, const bool *is_free,
+                         uint32_t group, sf_arena *arena)
+{
+    const sf_block *top = graph->top;
+    finding c = {.graph = graph, .uses = uses, .is_free = is_free, .arena = arena};
+    c.layers.of = SF_ARRAY(arena, graph->nnodes, uint32_t);
+    find_named_layers(&c);
+    if (c.layers.count < 2) {
+        c.layers.count = 0;
+        find_narrow_layers(&c);
+    }
+    find_between(&c);
+    for (uint32_t i = 0; i < top->nnodes && group > 1; i++) {
+        uint32_t *layer = &c.layers.of[top->nodes[i]];
+        if (*layer != SF_NO_LAYER)
+            *layer = (*layer - 1) / group + 1;
+    }
+    return c.layers;
+}

@@ -1,0 +1,24 @@
+/* Layers of a step: parts of its forward pass, one behind the other, that are much alike.
+ *
+ * They are scopes that are counted, layer_0 and layer_1, the outermost of those; where the text has no names, what lies
+ * between the places where the forward pass is narrowest, one product at least in each. What stands between layers, such
+ * as the sums of a residual stream, belongs to the last of those that it reads.
+ */
+#ifndef SF_PLAN_LAYERS_H
+#define SF_PLAN_LAYERS_H
+
+#include "ir/uses.h"
+
+enum { SF_NO_LAYER = 0 };
+
+typedef struct sf_layers {
+    uint32_t count; /* before any were taken together */
+    uint32_t *of;   /* by node: its layer, from 1 on, or SF_NO_LAYER */
+} sf_layers;
+
+/* `group` of them are taken together as one. is_free says, by node, what depends on constants alone and belongs nowhere.
+ * Lives in the arena. */
+sf_layers sf_find_layers(const sf_graph *graph, const sf_uses *uses, const bool *is_free,
+                         uint32_t group, sf_arena *arena);
+
+#endif

@@ -5,98 +5,39 @@
 
 #include "base/nearest.h"
 #include "base/number.h"
-
-/* What a schedule is being made with. */
-typedef struct making {
-    sf_pipe pipe;
-    sf_schedule *out;
-    uint32_t chunks;
-} making;
-
-/* The task, if there is one, at the end of the list of a group. */
-static void add(making *m, uint32_t group, uint32_t stage, uint32_t turn, sf_pass pass)
-{
-    if (sf_pipe_has(&m->pipe, stage, pass))
-        m->out->tasks[group][m->out->ntasks[group]++] = (sf_task){stage, turn, pass};
-}
-
-static void add_backward(making *m, uint32_t group, uint32_t stage, uint32_t turn)
-{
-    add(m, group, stage, turn, SF_PASS_BACKWARD);
-    add(m, group, stage, turn, SF_PASS_WEIGHTS);
-}
-
-/* Lists */
-
-static void make_gpipe(making *m)
-{
-    for (uint32_t g = 0; g < m->pipe.ngroups; g++) {
-        for (uint32_t i = 0; i < m->pipe.nturns; i++)
-            add(m, g, g, i, SF_PASS_FORWARD);
-        for (uint32_t i = 0; i < m->pipe.nturns; i++)
-            add_backward(m, g, g, i);
-    }
-}
-
-/* The kth of the passes of a group that has several stages: p turns of one chunk, then of the next; backward passes begin
- * with the last chunk (Narayanan et al., 2021, section 2.2). */
-static void add_nth(making *m, uint32_t group, uint32_t k, bool backward)
-{
-    uint32_t p = m->pipe.ngroups, v = m->chunks;
-    uint32_t chunk = k % (p * v) / p, turn = k / (p * v) * p + k % p;
-    if (backward)
-        add_backward(m, group, (v - 1 - chunk) * p + group, turn);
-    else
-        add(m, group, chunk * p + group, turn, SF_PASS_FORWARD);
-}
-
-/* With one chunk, 1f1b. */
-static void make_interleaved(making *m)
-{
-    uint32_t p = m->pipe.ngroups, v = m->chunks, total = m->pipe.nturns * v;
-    for (uint32_t g = 0; g < p; g++) {
-        uint32_t ahead = v == 1 ? p - 1 - g : 2 * (p - 1 - g) + (v - 1) * p;
-        ahead = ahead < total ? ahead : total;
-        for (uint32_t k = 0; k < ahead; k++)
-            add_nth(m, g, k, false);
-        for (uint32_t k = ahead; k < total; k++) {
-            add_nth(m, g, k, false);
-            add_nth(m, g, k - ahead, true);
-        }
-        for (uint32_t k = total - ahead; k < total; k++)
-            add_nth(m, g, k, true);
-    }
-}
-
-/* Hosts */
-
-static uint64_t host_in_turn(const making *m, uint32_t stage, uint32_t turn)
-{
-    (void)turn;
-    return UINT64_C(1) << stage % m->pipe.ngroups;
-}
+#include "plan/scheduling.h"
 
 /* Names */
 
+typedef uint64_t host_function(const sf_scheduling *s, uint32_t stage, uint32_t turn);
+
 typedef struct named {
     const char *name;
-    bool counted; /* a number stands behind it */
-    uint32_t usual, least;
+    bool counted;           /* ":V" may stand behind it */
+    uint32_t chunks, least; /* stages a group: as a rule, and the fewest that may be asked for */
     bool splits_weights;
-    void (*make)(making *m);
-    uint64_t (*hosts)(const making *m, uint32_t stage, uint32_t turn);
+    host_function *hosts;
+    sf_status (*order)(sf_scheduling *s);
 } named;
 
 static const named table[] = {
-    [SF_SCHEDULE_GPIPE] = {"gpipe", false, 1, 1, false, make_gpipe, host_in_turn},
-    [SF_SCHEDULE_1F1B] = {"1f1b", false, 1, 1, false, make_interleaved, host_in_turn},
-    [SF_SCHEDULE_INTERLEAVED] = {"interleaved", true, 2, 2, false, make_interleaved, host_in_turn},
+    [SF_SCHEDULE_GPIPE] = {"gpipe", false, 1, 1, false, sf_host_round, sf_order_gpipe},
+    [SF_SCHEDULE_1F1B] = {"1f1b", false, 1, 1, false, sf_host_round, sf_order_interleaved},
+    [SF_SCHEDULE_INTERLEAVED] = {"interleaved", true, 2, 2, false, sf_host_round,
+                                 sf_order_interleaved},
+    [SF_SCHEDULE_ZB_H1] = {"zb-h1", false, 1, 1, true, sf_host_round, sf_order_zb_h1},
+    [SF_SCHEDULE_ZB_V] = {"zb-v", false, 2, 2, true, sf_host_down_and_up, sf_order_zb_v},
+    [SF_SCHEDULE_CHIMERA] = {"chimera", false, 1, 1, false, sf_host_both_ways, sf_order_found},
+    [SF_SCHEDULE_DUALPIPE] = {"dualpipe", false, 1, 1, true, sf_host_both_ways, sf_order_found},
+    [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_found},
+    [SF_SCHEDULE_INTERLACED] = {"interlaced", false, 1, 1, false, sf_host_shared, sf_order_found},
 };
 enum { NAMES = sizeof table / sizeof *table, MOST_CHUNKS = 1024 };
 
 const char *sf_schedule_names(void)
 {
-    return "gpipe, 1f1b, interleaved:2 (stages a group)";
+    return "gpipe, 1f1b, interleaved[:CHUNKS], zb-h1, zb-v, chimera, dualpipe, 3f1b[:PASSES], "
+           "interlaced";
 }
 
 static sf_status unknown(const char *text, sf_diag *diag)
@@ -117,7 +58,7 @@ sf_status sf_schedule_parse(const char *text, sf_schedule_kind *out, sf_diag *di
         if (!sf_str_starts(all, it->name))
             continue;
         sf_str rest = {all.at + strlen(it->name), all.length - strlen(it->name)};
-        int64_t count = it->usual;
+        int64_t count = it->chunks;
         if (rest.length > 0) {
             if (rest.at[0] != ':')
                 continue;
@@ -157,23 +98,18 @@ bool sf_schedule_splits_weights(sf_schedule_kind kind)
 
 /* Making */
 
-static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag *diag)
+static uint32_t count_shared(const sf_pipe *pipe, const bool *shared)
 {
-    const char *name = table[kind.name].name;
+    uint32_t count = 0;
+    for (uint32_t s = 0; shared && s < pipe->nstages; s++)
+        count += shared[s];
+    return count;
+}
+
+static sf_status check_turns(sf_schedule_kind kind, const sf_pipe *pipe, sf_diag *diag)
+{
     uint32_t p = pipe->ngroups, m = pipe->nturns;
-    if (p == 0 || p > SF_MOST_GROUPS || m == 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "a pipeline has 1 to %d groups of devices and at least one turn",
-                       SF_MOST_GROUPS);
-    uint32_t wanted = sf_schedule_stages(kind, p);
-    if (pipe->nstages != wanted)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%s on %" PRIu32 " groups has %" PRIu32 " stages, not %" PRIu32, name, p,
-                       wanted, pipe->nstages);
-    if ((uint64_t)pipe->nstages * m > SF_MOST_TASKS / SF_PASSES)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
-                       pipe->nstages, m, SF_MOST_TASKS);
+    const char *name = table[kind.name].name;
     if (kind.name == SF_SCHEDULE_INTERLEAVED && m % p != 0) {
         sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                 "%s hands turns on in rounds of as many as there are groups: %" PRIu32
@@ -181,42 +117,87 @@ static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, sf_di
                 name, m, p);
         return sf_hint(diag, "take %" PRIu32 " turns, or the schedule 1f1b", (m / p + 1) * p);
     }
+    if (table[kind.name].hosts == sf_host_both_ways && m < 2)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s goes both ways, so it needs at least two turns", name);
     return SF_OK;
 }
 
-static void set_hosts(making *m, const named *it, sf_arena *arena)
+static sf_status check_numbers(sf_schedule_kind kind, const sf_pipe *pipe, const bool *shared,
+                               sf_diag *diag)
 {
-    uint64_t *hosts = SF_ARRAY(arena, (size_t)m->pipe.nstages * m->pipe.nturns, uint64_t);
-    for (uint32_t s = 0; s < m->pipe.nstages; s++)
-        for (uint32_t i = 0; i < m->pipe.nturns; i++)
-            hosts[(size_t)s * m->pipe.nturns + i] = it->hosts(m, s, i);
-    m->pipe.hosts = hosts;
+    const char *name = table[kind.name].name;
+    uint32_t p = pipe->ngroups, m = pipe->nturns, nshared = count_shared(pipe, shared);
+    if (p == 0 || p > SF_MOST_GROUPS || m == 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "a pipeline has 1 to %d groups of devices and at least one turn",
+                       SF_MOST_GROUPS);
+    if (nshared > 0 && kind.name != SF_SCHEDULE_INTERLACED)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s has no stages that all groups share; interlaced has", name);
+    uint32_t wanted = sf_schedule_stages(kind, p);
+    if (pipe->nstages - nshared != wanted)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%s on %" PRIu32 " groups has %" PRIu32 " stages%s, not %" PRIu32, name, p,
+                       wanted, nshared ? " besides those that all share" : "",
+                       pipe->nstages - nshared);
+    if ((uint64_t)pipe->nstages * m > SF_MOST_TASKS / SF_PASSES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
+                       pipe->nstages, m, SF_MOST_TASKS);
+    for (uint32_t e = 0; e < pipe->nedges; e++)
+        if (pipe->edges[e].from >= pipe->edges[e].to || pipe->edges[e].to >= pipe->nstages)
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                           "stages must be numbered so that edges go to higher ones: %" PRIu32
+                           " to %" PRIu32 " does not",
+                           pipe->edges[e].from, pipe->edges[e].to);
+    return check_turns(kind, pipe, diag);
+}
+
+static void set_hosts(sf_scheduling *s, host_function *host)
+{
+    uint64_t *hosts = SF_ARRAY(s->arena, (size_t)s->pipe.nstages * s->pipe.nturns, uint64_t);
+    for (uint32_t stage = 0; stage < s->pipe.nstages; stage++)
+        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+            hosts[(size_t)stage * s->pipe.nturns + i] = host(s, stage, i);
+    s->pipe.hosts = hosts;
 }
 
 /* Room for all tasks of each group. */
-static void set_lists(making *m, sf_arena *arena)
+static void set_lists(sf_scheduling *s)
 {
     uint32_t counts[SF_MOST_GROUPS] = {0};
-    for (size_t i = 0; i < (size_t)m->pipe.nstages * m->pipe.nturns; i++)
-        for (uint64_t rest = m->pipe.hosts[i]; rest; rest &= rest - 1)
+    for (size_t i = 0; i < (size_t)s->pipe.nstages * s->pipe.nturns; i++)
+        for (uint64_t rest = s->pipe.hosts[i]; rest; rest &= rest - 1)
             counts[__builtin_ctzll(rest)] += SF_PASSES;
-    m->out->ntasks = SF_ARRAY(arena, m->pipe.ngroups, uint32_t);
-    m->out->tasks = SF_ARRAY(arena, m->pipe.ngroups, sf_task *);
-    for (uint32_t g = 0; g < m->pipe.ngroups; g++)
-        m->out->tasks[g] = SF_ARRAY(arena, counts[g], sf_task);
+    s->out->ntasks = SF_ARRAY(s->arena, s->pipe.ngroups, uint32_t);
+    s->out->tasks = SF_ARRAY(s->arena, s->pipe.ngroups, sf_task *);
+    for (uint32_t g = 0; g < s->pipe.ngroups; g++)
+        s->out->tasks[g] = SF_ARRAY(s->arena, counts[g], sf_task);
+}
+
+static const bool *share_ends(const sf_pipe *pipe, sf_arena *arena)
+{
+    bool *shared = SF_ARRAY(arena, pipe->nstages + 1, bool);
+    if (pipe->nstages > 0)
+        shared[0] = shared[pipe->nstages - 1] = true;
+    return shared;
 }
 
 sf_status sf_schedule_make(sf_schedule_kind kind, const sf_pipe *pipe, const bool *shared,
                            sf_arena *arena, sf_schedule *out, sf_diag *diag)
 {
-    (void)shared;
     const named *it = &table[kind.name];
-    SF_TRY(check_numbers(kind, pipe, diag));
-    making m = {.pipe = *pipe, .out = out, .chunks = kind.chunks};
-    m.pipe.splits_weights |= it->splits_weights;
-    set_hosts(&m, it, arena);
-    set_lists(&m, arena);
-    it->make(&m);
-    out->pipe = m.pipe;
+    if (kind.name == SF_SCHEDULE_INTERLACED && !shared)
+        shared = share_ends(pipe, arena);
+    SF_TRY(check_numbers(kind, pipe, shared, diag));
+    sf_scheduling s = {*pipe, shared, kind.chunks, out, arena, diag};
+    s.pipe.splits_weights |= it->splits_weights;
+    if (kind.name != SF_SCHEDULE_INTERLACED)
+        s.shared = NULL;
+    set_hosts(&s, it->hosts);
+    set_lists(&s);
+    SF_TRY(it->order(&s));
+    out->pipe = s.pipe;
     return sf_schedule_check(out, diag);
 }

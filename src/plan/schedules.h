@@ -6,13 +6,14 @@
  *     interleaved:V   V p                  group s mod p             the same by chunks of V, as Megatron does
  *     zb-h1           p                    group s                   1f1b, W where there would be a gap; memory as 1f1b
  *     zb-v            2 p                  down the groups and up    the same without a gap where F, B and W take the same
- *     chimera         p                    s, or p - 1 - s           the first half of the turns goes down the groups, the
- *                                                                    other half up
- *     dualpipe        p                    as chimera                the same, W apart, with twice the turns in flight
- *     3f1b            3 p                  group s mod p             passes of recycling: only the last has a backward pass
+ *     chimera         p                    s, or p - 1 - s           half of the turns go down the groups, the others up
+ *     dualpipe        p                    as chimera                the same with W apart, and one turn more in flight
+ *     3f1b:V          V p                  group s mod p             passes of recycling: only the last has a backward pass
  *     interlaced      p, and shared ones   group s; shared: all      1f1b, with stages on all groups between the others
  *
- * They are for stages of one size; for others, plan/arrange.h searches.
+ * The first five have closed forms. Of the others the hosts, what may be in flight and the order of turns are given, and the
+ * search of plan/arrange.h completes that, for stages of one size with a backward pass twice as long as the forward pass. For
+ * stages that differ, the search itself is better.
  */
 #ifndef SF_PLAN_SCHEDULES_H
 #define SF_PLAN_SCHEDULES_H
@@ -23,11 +24,17 @@ typedef enum sf_schedule_name {
     SF_SCHEDULE_GPIPE,
     SF_SCHEDULE_1F1B,
     SF_SCHEDULE_INTERLEAVED,
+    SF_SCHEDULE_ZB_H1,
+    SF_SCHEDULE_ZB_V,
+    SF_SCHEDULE_CHIMERA,
+    SF_SCHEDULE_DUALPIPE,
+    SF_SCHEDULE_3F1B,
+    SF_SCHEDULE_INTERLACED,
 } sf_schedule_name;
 
 typedef struct sf_schedule_kind {
     sf_schedule_name name;
-    uint32_t chunks; /* stages a group; forward passes of 3f1b */
+    uint32_t chunks; /* stages a group; of 3f1b, forward passes */
 } sf_schedule_kind;
 
 /* Reads "1f1b", "interleaved:2". SF_EUSAGE where there is no such schedule, with a list of those that there are. */

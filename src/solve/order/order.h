@@ -36,7 +36,7 @@ typedef struct sf_jobs {
     uint32_t njobs, nmachines, nwaits;
     const sf_job *jobs;
     const sf_wait *waits;
-    const int64_t *limits; /* of memory, by machine; NULL: none */
+    const int64_t *limits; /* of memory, by machine, not negative; NULL: none */
 
     /* Filled by sf_jobs_index: waits by the job that waits, and by the one that is waited for. */
     const uint32_t *first_in, *in;   /* [njobs + 1] into in[nwaits] */

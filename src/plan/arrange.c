@@ -3,13 +3,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool same_in_all_turns(const sf_pipe *pipe)
+/* After how many turns hosts are the same again, and all is done as often: 1 or 2; 0 if neither. */
+static uint32_t find_period(const sf_pipe *pipe)
 {
-    for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t i = 1; i < pipe->nturns; i++)
-            if (sf_pipe_hosts(pipe, s, i) != sf_pipe_hosts(pipe, s, 0))
-                return false;
-    return true;
+    for (uint32_t period = 1; period <= 2; period++) {
+        bool same = pipe->nturns % period == 0;
+        for (uint32_t s = 0; s < pipe->nstages && same; s++)
+            for (uint32_t i = period; i < pipe->nturns && same; i++)
+                same = sf_pipe_hosts(pipe, s, i) == sf_pipe_hosts(pipe, s, i - period);
+        if (same)
+            return period;
+    }
+    return 0;
 }
 
 static void add(sf_pipe_jobs *jobs, sf_wait *waits, sf_task before, sf_task after)
@@ -62,8 +67,7 @@ sf_status sf_arrange(const sf_pipe *pipe, const sf_pipe_costs *costs,
     sf_jobs_index(&jobs->jobs, arena);
 
     sf_queues known;
-    sf_order_options order = {.nkinds = same_in_all_turns(pipe) ? jobs->nkinds : 0,
-                              .work = options->work};
+    sf_order_options order = {.nkinds = find_period(pipe) * jobs->nkinds, .work = options->work};
     if (options->known) {
         known = sf_schedule_queues(options->known, jobs, arena);
         order.known = &known;

@@ -229,21 +229,24 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
 {
     enum { SHOWN = 16 };
     sf_buf text = {0};
-    char name[32];
+    uint32_t machine =
+        times->stuck[0]
+            .machine; /* on which the task is said to be; its first, where it was waited for */
     for (uint32_t i = 0; i <= times->nstuck; i++) {
         if (i == SHOWN && times->nstuck > SHOWN) {
-            sf_buf_printf(&text, " ... (%" PRIu32 " tasks in all)", times->nstuck);
+            sf_buf_printf(&text, " others (%" PRIu32 " tasks in all)", times->nstuck);
             break;
         }
         const sf_stuck *it = &times->stuck[i % times->nstuck];
+        char name[32];
         sf_task_name(jobs->tasks[it->job], name);
-        sf_buf_printf(&text, "%s on group %d", name,
-                      __builtin_ctzll(jobs->jobs.jobs[it->job].machines));
-        if (i < times->nstuck && it->machine == SF_BY_WAIT)
-            sf_buf_puts(&text, i == 0 ? " waits for " : ", which waits for ");
-        else if (i < times->nstuck)
-            sf_buf_printf(&text, "%s stands on group %" PRIu32 " behind ", i == 0 ? "" : ", which",
-                          it->machine);
+        if (machine == SF_BY_WAIT)
+            machine = (uint32_t)__builtin_ctzll(jobs->jobs.jobs[it->job].machines);
+        sf_buf_printf(&text, "%s on group %" PRIu32, name, machine);
+        machine = it->machine;
+        if (i < times->nstuck)
+            sf_buf_printf(&text, "%s %s ", i == 0 ? "" : ", which",
+                          machine == SF_BY_WAIT ? "waits for" : "stands behind");
     }
     sf_status status =
         sf_fail(diag, SF_EINPUT, SF_NOWHERE, "the schedule never ends: %s", text.text);

@@ -229,7 +229,8 @@ static sf_status find_sizes(const reading *r, sf_pipe *pipe)
                        r->nstages, r->nturns, r->ntasks);
     for (uint32_t g = 0; g < r->ngroups; g++)
         if (r->lists[g].count == 0)
-            return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, r->lists[g].line, 0},
+            return sf_fail(r->diag, SF_EINPUT,
+                           (sf_loc){r->file, r->lists[g].line, r->lists[g].line > 0},
                            "group %" PRIu32 " has no tasks", g);
     return SF_OK;
 }
@@ -238,7 +239,7 @@ static sf_status find_edges(const reading *r, sf_pipe *pipe)
 {
     for (size_t e = 0; e < r->nedges; e++)
         if (r->edges[e].from >= r->nstages || r->edges[e].to >= r->nstages)
-            return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, r->edge_line, 0},
+            return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, r->edge_line, 1},
                            "the edge %" PRIu32 ">%" PRIu32 " is to or from a stage without tasks",
                            r->edges[e].from, r->edges[e].to);
     pipe->edges = r->edge_line ? r->edges : sf_pipe_chain(r->nstages, r->arena);

@@ -6,7 +6,7 @@
  *     interleaved:V   V p                  group s mod p             the same by chunks of V, as Megatron does
  *     zb-h1           p                    group s                   1f1b, W where there would be a gap; memory as 1f1b
  *     zb-v            2 p                  down the groups and up    the same without a gap where F, B and W take the same
- *     chimera         p                    s, or p - 1 - s           half of the turns go down the groups, the others up
+ *     chimera         p                    s, or p - 1 - s           even turns go down the groups, odd ones up
  *     dualpipe        p                    as chimera                the same with W apart, and one turn more in flight
  *     3f1b:V          V p                  group s mod p             passes of recycling: only the last has a backward pass
  *     interlaced      p, and shared ones   group s; shared: all      1f1b, with stages on all groups between the others

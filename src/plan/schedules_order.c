@@ -30,8 +30,7 @@ uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t tu
 
 uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t turn)
 {
-    bool down = turn < (s->pipe.nturns + 1) / 2;
-    return UINT64_C(1) << (down ? stage : s->pipe.ngroups - 1 - stage);
+    return UINT64_C(1) << (turn % 2 == 0 ? stage : s->pipe.ngroups - 1 - stage);
 }
 
 uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t turn)

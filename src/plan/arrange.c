@@ -57,6 +57,7 @@ sf_status sf_arrange(const sf_pipe *pipe, const sf_pipe_costs *costs,
                      const sf_arrange_options *options, sf_arena *arena, sf_arranged *out,
                      sf_diag *diag)
 {
+    SF_TRY(sf_pipe_check(pipe, diag));
     sf_pipe_jobs *jobs = &out->jobs;
     uint32_t more = pipe->nstages * pipe->nturns * SF_PASSES + options->nfixed;
     sf_pipe_make_jobs(pipe, costs, more, arena, jobs);

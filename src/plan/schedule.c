@@ -147,7 +147,7 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
 
 /* Check */
 
-static sf_status check_pipe(const sf_pipe *pipe, sf_diag *diag)
+sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
 {
     if (pipe->nstages == 0 || pipe->nturns == 0 || pipe->ngroups == 0)
         return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -160,6 +160,10 @@ static sf_status check_pipe(const sf_pipe *pipe, sf_diag *diag)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                        "%" PRIu32 " stages in %" PRIu32 " turns are more than %d tasks",
                        pipe->nstages, pipe->nturns, SF_MOST_TASKS);
+    if ((uint64_t)pipe->nedges * pipe->nturns > SF_MOST_TASKS)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                       "%" PRIu32 " edges in %" PRIu32 " turns are more than %d dependencies",
+                       pipe->nedges, pipe->nturns, SF_MOST_TASKS);
     for (uint32_t e = 0; e < pipe->nedges; e++)
         if (pipe->edges[e].from >= pipe->nstages || pipe->edges[e].to >= pipe->nstages)
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -256,7 +260,7 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
 
 sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag)
 {
-    SF_TRY(check_pipe(&schedule->pipe, diag));
+    SF_TRY(sf_pipe_check(&schedule->pipe, diag));
     sf_arena arena = {0};
     sf_pipe_jobs jobs;
     sf_times times;

@@ -44,7 +44,7 @@ typedef struct sf_stage_edge {
     uint32_t from, to;
 } sf_stage_edge;
 
-/* At least one stage, turn and group; at most SF_MOST_GROUPS groups and SF_MOST_TASKS tasks. */
+/* At least one stage, turn and group; at most SF_MOST_GROUPS groups, SF_MOST_TASKS tasks, and as many times an edge and a turn. */
 typedef struct sf_pipe {
     uint32_t nstages, nturns, ngroups;
     bool splits_weights;
@@ -113,7 +113,10 @@ sf_queues sf_schedule_queues(const sf_schedule *schedule, const sf_pipe_jobs *jo
 void sf_schedule_of_queues(const sf_pipe *pipe, const sf_pipe_jobs *jobs, const sf_queues *queues,
                            sf_arena *arena, sf_schedule *out);
 
-/* Every task stands once on each of its hosts and nowhere else, and no task waits for itself by way of others, be it for
+/* Numbers, edges and hosts are as said above. SF_EINPUT or SF_EUNSUPPORTED otherwise. */
+sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag);
+
+/* The above, and: every task stands once on each of its hosts and nowhere else, and no task waits for itself by way of others, be it for
  * data or for its place in a list. SF_EINPUT otherwise, with the tasks named. */
 sf_status sf_schedule_check(const sf_schedule *schedule, sf_diag *diag);
 

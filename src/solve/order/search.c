@@ -1,5 +1,7 @@
 #include "solve/order/search.h"
 
+#include <string.h>
+
 #include "solve/order/exact.h"
 #include "solve/order/list.h"
 #include "solve/order/polish.h"
@@ -56,6 +58,19 @@ static void offer(searching *s, const sf_queues *queues, sf_mark mark)
     s->out->found = true;
     s->out->queues = *queues;
     s->out->times = times;
+}
+
+/* A copy: queues are polished in place. */
+static void offer_known(searching *s)
+{
+    const sf_queues *known = s->options->known;
+    sf_mark mark = sf_arena_mark(s->arena);
+    sf_queues copy = sf_queues_new(s->jobs, s->arena);
+    for (uint32_t m = 0; m < s->jobs->nmachines; m++) {
+        copy.counts[m] = known->counts[m];
+        memcpy(copy.jobs[m], known->jobs[m], known->counts[m] * sizeof *copy.jobs[m]);
+    }
+    offer(s, &copy, mark);
 }
 
 /* Nothing is left to be gained in time. */
@@ -201,6 +216,18 @@ static void try_exact(searching *s)
     s->out->proven |= exact.proven && s->out->found && s->out->times.fits;
 }
 
+/* Where nothing fits, something that shows what does not. */
+static void try_without_limits(searching *s)
+{
+    sf_jobs jobs = *s->jobs;
+    sf_queues queues;
+    sf_mark mark = sf_arena_mark(s->arena);
+    jobs.limits = NULL;
+    if (sf_list_schedule(&jobs, &(sf_list_options){.urgency = s->tails, .window = 1}, s->arena,
+                         &queues))
+        offer(s, &queues, mark);
+}
+
 void sf_order_search(const sf_jobs *jobs, const sf_order_options *options, sf_arena *arena,
                      sf_order_result *out)
 {
@@ -215,7 +242,7 @@ void sf_order_search(const sf_jobs *jobs, const sf_order_options *options, sf_ar
         return;
     out->bound = sf_jobs_bound(jobs, arena);
     if (options->known)
-        offer(&s, options->known, sf_arena_mark(arena));
+        offer_known(&s);
     try_urgencies(&s);
     try_repeats(&s);
     if (out->found && !is_done(&s)) {
@@ -225,5 +252,7 @@ void sf_order_search(const sf_jobs *jobs, const sf_order_options *options, sf_ar
     }
     if (jobs->njobs <= FEW_JOBS && !is_done(&s))
         try_exact(&s);
+    if (!out->found)
+        try_without_limits(&s);
     out->proven |= is_done(&s);
 }

@@ -1,0 +1,53 @@
+/* Read a schedule. One that is refused has a message; one that is taken runs to its end, can be drawn, and its text reads back as
+ * the same text. */
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/schedule.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_and_write(sf_str text, sf_diag *diag, sf_arena *arena)
+{
+    sf_schedule schedule, again;
+    if (sf_schedule_read(text, "fuzz", arena, &schedule, diag) != SF_OK) {
+        SF_ASSERT(sf_diag_count(diag) == 1);
+        return;
+    }
+    SF_ASSERT(sf_diag_count(diag) == 0);
+    sf_buf written = {0}, rewritten = {0};
+    sf_schedule_write(&schedule, &written);
+    sf_str view = {written.text, written.length};
+    SF_ASSERT(sf_schedule_read(view, "written", arena, &again, diag) == SF_OK);
+    sf_schedule_write(&again, &rewritten);
+    SF_ASSERT(strcmp(written.text, rewritten.text) == 0);
+
+    int64_t *time = SF_ARRAY(arena, (size_t)schedule.pipe.nstages * SF_PASSES, int64_t);
+    for (size_t i = 0; i < (size_t)schedule.pipe.nstages * SF_PASSES; i++)
+        time[i] = (int64_t)(i % 3);
+    sf_pipe_jobs jobs;
+    sf_times times;
+    sf_schedule_time(&schedule, &(sf_pipe_costs){.time = time}, arena, &jobs, &times);
+    SF_ASSERT(times.nstuck == 0);
+    rewritten.length = 0;
+    sf_schedule_draw(&schedule, &jobs, &times, 60, &rewritten);
+    sf_buf_free(&written);
+    sf_buf_free(&rewritten);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_arena arena = {0};
+    sf_guard guard;
+    sf_guard_enter(&guard);
+    if (setjmp(guard.target) == 0) {
+        read_and_write((sf_str){(const char *)data, size}, diag, &arena);
+        sf_guard_leave(&guard);
+        sf_arena_free(&arena);
+    }
+    sf_diag_free(diag);
+    return 0;
+}

@@ -30,6 +30,7 @@ static const named table[] = {
     [SF_SCHEDULE_CHIMERA] = {"chimera", false, 1, 1, false, sf_host_both_ways, sf_order_found},
     [SF_SCHEDULE_DUALPIPE] = {"dualpipe", false, 1, 1, true, sf_host_both_ways, sf_order_found},
     [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_found},
+    [SF_SCHEDULE_SEARCH] = {"search", true, 1, 1, false, sf_host_round, sf_order_found},
     [SF_SCHEDULE_INTERLACED] = {"interlaced", false, 1, 1, false, sf_host_shared, sf_order_found},
 };
 enum { NAMES = sizeof table / sizeof *table, MOST_CHUNKS = 1024 };
@@ -37,7 +38,7 @@ enum { NAMES = sizeof table / sizeof *table, MOST_CHUNKS = 1024 };
 const char *sf_schedule_names(void)
 {
     return "gpipe, 1f1b, interleaved[:CHUNKS], zb-h1, zb-v, chimera, dualpipe, 3f1b[:PASSES], "
-           "interlaced";
+           "interlaced, search[:CHUNKS]";
 }
 
 static sf_status unknown(const char *text, sf_diag *diag)

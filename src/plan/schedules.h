@@ -10,10 +10,12 @@
  *     dualpipe        p                    as chimera                the same with W apart, and one turn more in flight
  *     3f1b:V          V p                  group s mod p             passes of recycling: only the last has a backward pass
  *     interlaced      p, and shared ones   group s; shared: all      1f1b, with stages on all groups between the others
+ *     search:V        V p                  group s mod p             whatever the search finds
  *
  * The first five have closed forms. Of the others the hosts, what may be in flight and the order of turns are given, and the
  * search of plan/arrange.h completes that, for stages of one size with a backward pass twice as long as the forward pass. For
- * stages that differ, the search itself is better.
+ * stages that differ, sf_arrange with what they take is better: on the hosts of a schedule that was made, with that as what is
+ * known.
  */
 #ifndef SF_PLAN_SCHEDULES_H
 #define SF_PLAN_SCHEDULES_H
@@ -30,6 +32,7 @@ typedef enum sf_schedule_name {
     SF_SCHEDULE_DUALPIPE,
     SF_SCHEDULE_3F1B,
     SF_SCHEDULE_INTERLACED,
+    SF_SCHEDULE_SEARCH,
 } sf_schedule_name;
 
 typedef struct sf_schedule_kind {

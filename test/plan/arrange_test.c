@@ -110,6 +110,56 @@ static void test_the_search_is_as_good_as_named_schedules_on_their_own(void **st
     }
 }
 
+/* nnScaler, section 8.1. A table of embeddings in the first and the last stage makes those slow; cut over all groups it does not.
+ * What it takes together is the same. */
+static void test_interlaced_beats_1f1b_where_a_table_is_large(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= 8; p *= 2) {
+        sf_arena arena = {0};
+        setting interlaced = set("interlaced", p, 4 * p, (times_of){8, 8, 8, 4}, &arena);
+        setting plain = set("1f1b", p, 4 * p, (times_of){8, 8, 8, 0}, &arena);
+        int64_t *time = (int64_t *)plain.costs.time;
+        for (uint32_t s = 0; s < p; s += p - 1) {
+            time[s * SF_PASSES] += 4 * p;
+            time[s * SF_PASSES + 1] += 8 * p;
+        }
+        sf_pipe_jobs jobs;
+        sf_schedule_time(&plain.schedule, &plain.costs, &arena, &jobs, &plain.times);
+        print_message("  p %u: 1f1b %" PRId64 ", interlaced %" PRId64 "\n", p, plain.times.makespan,
+                      interlaced.times.makespan);
+        assert_true(interlaced.times.makespan < plain.times.makespan);
+        sf_arena_free(&arena);
+    }
+}
+
+/* As above, section 4.2: three forward passes of a turn, one after another, as 1f1b takes them when they are one stage a group. */
+static void test_3f1b_beats_one_turn_after_another(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= 8; p *= 2) {
+        sf_arena arena = {0};
+        sf_diag *diag = sf_diag_new();
+        setting it = set("3f1b", p, 4 * p, (times_of){1, 1, 1, 0}, &arena);
+        sf_task(*fixed)[2] = sf_arena_array(&arena, 4 * p - 1, sizeof *fixed);
+        for (uint32_t i = 0; i + 1 < 4 * p;
+             i++) { /* pass 1 of a turn behind pass 3 of the one before */
+            fixed[i][0] = (sf_task){2 * p, i, SF_PASS_FORWARD};
+            fixed[i][1] = (sf_task){0, i + 1, SF_PASS_FORWARD};
+        }
+        sf_arrange_options options = {.nfixed = 4 * p - 1, .fixed = (const sf_task(*)[2])fixed};
+        sf_arranged naive;
+        it.costs.limits = NULL;
+        assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &naive, diag),
+                         SF_OK);
+        print_message("  p %u: one turn after another %" PRId64 ", 3f1b %" PRId64 "\n", p,
+                      naive.times.makespan, it.times.makespan);
+        assert_true(it.times.makespan < naive.times.makespan);
+        sf_diag_free(diag);
+        sf_arena_free(&arena);
+    }
+}
+
 /* What is fixed stays, also where it costs time; what contradicts itself is refused. */
 static void test_what_is_fixed_stays(void **state)
 {
@@ -216,6 +266,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_search_is_as_good_as_named_schedules_on_their_own),
+        cmocka_unit_test(test_interlaced_beats_1f1b_where_a_table_is_large),
+        cmocka_unit_test(test_3f1b_beats_one_turn_after_another),
         cmocka_unit_test(test_what_is_fixed_stays),
         cmocka_unit_test(test_too_little_memory_is_told),
         cmocka_unit_test(test_the_search_is_better_where_stages_differ),

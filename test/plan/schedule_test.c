@@ -244,9 +244,9 @@ static void test_schedules_that_are_found_are_as_good_as_they_should_be(void **s
 
 /* Names */
 
-static const char *const names[] = {"gpipe", "1f1b",   "interleaved:2", "interleaved:3",
-                                    "zb-h1", "zb-v",   "chimera",       "dualpipe",
-                                    "3f1b",  "3f1b:2", "interlaced"};
+static const char *const names[] = {
+    "gpipe",    "1f1b", "interleaved:2", "interleaved:3", "zb-h1",    "zb-v",    "chimera",
+    "dualpipe", "3f1b", "3f1b:2",        "interlaced",    "search:1", "search:2"};
 
 static void test_names_are_read_and_written(void **state)
 {
@@ -255,6 +255,8 @@ static void test_names_are_read_and_written(void **state)
         char text[32];
         sf_schedule_kind_text(kind_of(names[i]), text);
         assert_string_equal(text, i == 8 ? "3f1b:3" : names[i]);
+        text[strcspn(text, ":")] = 0;
+        assert_non_null(strstr(sf_schedule_names(), text));
     }
     assert_int_equal(kind_of("interleaved").chunks, 2);
     static const struct {

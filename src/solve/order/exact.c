@@ -30,7 +30,7 @@ typedef struct search {
 
     uint64_t set[2];
     uint32_t missing[SF_MOST_EXACT];
-    int64_t start[SF_MOST_EXACT], end[SF_MOST_EXACT];
+    int64_t end[SF_MOST_EXACT]; /* of those that were put */
     int64_t free_at[SF_MOST_MACHINES], used[SF_MOST_MACHINES], left[SF_MOST_MACHINES];
     uint32_t order[SF_MOST_EXACT], norder;
     uint32_t best[SF_MOST_EXACT];
@@ -222,7 +222,6 @@ static void visit(search *s, int64_t last)
         uint64_t machines = s->jobs->jobs[job].machines;
         int64_t were_free[SF_MOST_MACHINES];
         memcpy(were_free, s->free_at, sizeof were_free);
-        s->start[job] = choices[i].start;
         s->end[job] = choices[i].start + s->jobs->jobs[job].time;
         for (uint64_t rest = machines; rest; rest &= rest - 1)
             s->free_at[__builtin_ctzll(rest)] = s->end[job];

@@ -159,8 +159,13 @@ bool sf_list_schedule(const sf_jobs *jobs, const sf_list_options *options, sf_ar
     while (l->first_turn < l->nturns && l->left[l->first_turn] == 0)
         l->first_turn++;
     uint32_t ndone = 0;
-    for (uint32_t next; ndone < jobs->njobs && (next = choose(l)) != UINT32_MAX; ndone++)
+    uint64_t looked = 0;
+    for (uint32_t next; ndone < jobs->njobs && (next = choose(l)) != UINT32_MAX; ndone++) {
+        looked += 2 * (uint64_t)l->nwaiting;
         put(l, next);
+    }
+    if (options->looked)
+        *options->looked += looked;
     *out = l->queues;
     return ndone == jobs->njobs;
 }

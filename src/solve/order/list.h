@@ -17,7 +17,8 @@ typedef struct sf_list_options {
         *urgency; /* by job; the highest first, then the lowest turn, then the lowest id */
     bool
         patient; /* a machine may stay idle for a more urgent job that can start before another has ended */
-    uint32_t window; /* 0: none */
+    uint32_t window;  /* 0: none */
+    uint64_t *looked; /* or NULL: jobs that were looked at are added to it */
 } sf_list_options;
 
 /* False where it got stuck. All jobs are in the queues otherwise, within their limits, and waits are kept. */

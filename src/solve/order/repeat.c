@@ -113,9 +113,8 @@ static bool is_free(const repeating *r, const circle *c, int64_t slot, int64_t t
     return time <= r->period;
 }
 
-static void lay(const repeating *r, circle *c, int64_t slot, int64_t time)
+static void lay(circle *c, int64_t slot, int64_t time)
 {
-    (void)r;
     uint32_t at = c->narcs++;
     for (; at > 0 && c->arcs[at - 1].slot > slot; at--)
         c->arcs[at] = c->arcs[at - 1];
@@ -167,7 +166,7 @@ static bool try_slot(repeating *r, uint32_t kind, int64_t slot)
     bool good = true;
     for (uint64_t rest = it->machines; rest; rest &= rest - 1) {
         uint32_t m = (uint32_t)__builtin_ctzll(rest);
-        lay(r, &r->circles[m], slot, it->time);
+        lay(&r->circles[m], slot, it->time);
         good = good && has_room(r, m, shortest_left(r, m, kind));
     }
     for (uint64_t rest = it->machines; rest && !good; rest &= rest - 1)
@@ -283,7 +282,7 @@ static void settle_shared(repeating *r)
         if ((it->machines & (it->machines - 1)) != 0 && it->time > 0) {
             r->slots[r->shuffled[i]] = at;
             for (uint64_t rest = it->machines; rest; rest &= rest - 1)
-                lay(r, &r->circles[__builtin_ctzll(rest)], at, it->time);
+                lay(&r->circles[__builtin_ctzll(rest)], at, it->time);
         }
         at += it->time;
     }

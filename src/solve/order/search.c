@@ -6,15 +6,21 @@
 #include "solve/order/list.h"
 #include "solve/order/polish.h"
 #include "solve/order/repeat.h"
+#include "solve/search/dice.h"
 
-enum { FEW_JOBS = 40, URGENCIES = 4 };
+enum {
+    FEW_JOBS = 40,
+    URGENCIES = 4,
+    LOOKS = 16, /* to look at so many jobs takes as long as to time one */
+};
 
 typedef struct searching {
     const sf_jobs *jobs;
     const sf_order_options *options;
     const int64_t *tails;
     sf_order_result *out;
-    uint64_t work; /* left */
+    uint64_t work;    /* left, in jobs of queues that are timed */
+    int64_t *urgency; /* room for it */
     sf_arena *arena;
 } searching;
 
@@ -38,11 +44,15 @@ static bool is_better(const sf_jobs *jobs, const sf_times *a, const sf_times *b)
     return a->makespan != b->makespan ? a->makespan < b->makespan : more < 0;
 }
 
-static bool spend(searching *s, uint64_t work)
+static void spend(searching *s, uint64_t work)
 {
-    bool left = s->work > 0;
     s->work = s->work > work ? s->work - work : 0;
-    return left;
+}
+
+/* Something is known, and no work is left to better it. */
+static bool is_over(const searching *s)
+{
+    return s->out->found && s->work == 0;
 }
 
 /* Takes queues that were made since the mark, or gives their memory back. */
@@ -152,23 +162,26 @@ static bool list_in_window(searching *s, sf_list_options options, sf_queues *que
     uint32_t nturns = 0;
     for (uint32_t j = 0; j < s->jobs->njobs; j++)
         nturns = s->jobs->jobs[j].turn >= nturns ? s->jobs->jobs[j].turn + 1 : nturns;
-    for (uint32_t window = nturns; window > 0; window /= 2) {
-        /* Of each kind, one job at a time can start. */
-        uint32_t rivals = s->options->nkinds ? s->options->nkinds : 64;
-        spend(s, (uint64_t)s->jobs->njobs * (1 + rivals / 8));
+    for (uint32_t window = nturns; window > 0 && !is_over(s); window /= 2) {
+        uint64_t looked = 0;
         options.window = window == nturns ? 0 : window;
-        if (sf_list_schedule(s->jobs, &options, s->arena, queues))
+        options.looked = &looked;
+        bool good = sf_list_schedule(s->jobs, &options, s->arena, queues);
+        spend(s, s->jobs->njobs + looked / LOOKS);
+        if (good)
             return true;
     }
     return false;
 }
 
-static void try_lists(searching *s, const int64_t *urgency)
+/* By s->urgency. */
+static void try_lists(searching *s)
 {
-    for (int patient = 0; patient < 2; patient++) {
+    for (int patient = 0; patient < 2 && !is_over(s); patient++) {
         sf_queues queues;
         sf_mark mark = sf_arena_mark(s->arena);
-        if (list_in_window(s, (sf_list_options){.urgency = urgency, .patient = patient}, &queues))
+        sf_list_options options = {.urgency = s->urgency, .patient = patient};
+        if (list_in_window(s, options, &queues))
             offer(s, &queues, mark);
         else
             sf_arena_reset(s->arena, mark);
@@ -177,11 +190,27 @@ static void try_lists(searching *s, const int64_t *urgency)
 
 static void try_urgencies(searching *s)
 {
-    for (int which = 0; which < URGENCIES; which++) {
-        int64_t *urgency = SF_ARRAY(s->arena, s->jobs->njobs + 1, int64_t);
+    for (int which = 0; which < URGENCIES && !is_over(s); which++) {
         for (uint32_t j = 0; j < s->jobs->njobs; j++)
-            urgency[j] = urgency_of(s, j, which);
-        try_lists(s, urgency);
+            s->urgency[j] = urgency_of(s, j, which);
+        try_lists(s);
+    }
+}
+
+/* Jobs a little more or less urgent than that: often it is all that is missing. */
+static void try_noise(searching *s)
+{
+    enum { TRIES = 100 };
+    sf_dice dice = {1};
+    int64_t longest = 0;
+    for (uint32_t j = 0; j < s->jobs->njobs; j++)
+        longest = s->tails[j] > longest ? s->tails[j] : longest;
+    uint32_t most = longest / 8 >= UINT32_MAX ? UINT32_MAX : (uint32_t)(longest / 8) + 1;
+    uint64_t kept = s->work / 2; /* for what comes behind */
+    for (int i = 0; i < TRIES && s->work > kept && !is_done(s); i++) {
+        for (uint32_t j = 0; j < s->jobs->njobs; j++)
+            s->urgency[j] = urgency_of(s, j, i % URGENCIES) + sf_dice_below(&dice, most);
+        try_lists(s);
     }
 }
 
@@ -189,18 +218,22 @@ static void try_urgencies(searching *s)
  * middle would have them, but none waits where it could start. */
 static void try_repeats(searching *s)
 {
-    enum { MOST = 16 };
+    enum {
+        MOST = 16,
+        MOST_KINDS = 1024
+    }; /* the time that it takes grows with the square of kinds */
     sf_repeat ways[MOST];
+    if (s->options->nkinds > MOST_KINDS || is_over(s))
+        return;
     uint32_t tries = s->options->nkinds > 64 ? 8 : s->options->nkinds > 24 ? 40 : 200;
     uint32_t n = sf_repeat_find(s->jobs, s->options->nkinds, tries, MOST, s->arena, ways);
-    for (uint32_t i = 0; i < n && spend(s, 1); i++) {
+    for (uint32_t i = 0; i < n && !is_over(s); i++) {
         sf_mark mark = sf_arena_mark(s->arena);
         sf_queues queues = sf_queues_by_start(s->jobs, ways[i].start, s->arena);
         offer(s, &queues, mark);
-        int64_t *urgency = SF_ARRAY(s->arena, s->jobs->njobs + 1, int64_t);
         for (uint32_t j = 0; j < s->jobs->njobs; j++)
-            urgency[j] = -ways[i].start[j];
-        try_lists(s, urgency);
+            s->urgency[j] = -ways[i].start[j];
+        try_lists(s);
     }
 }
 
@@ -236,15 +269,17 @@ void sf_order_search(const sf_jobs *jobs, const sf_order_options *options, sf_ar
                    .options = options,
                    .tails = sf_jobs_tails(jobs, arena),
                    .out = out,
-                   .work = options->work ? options->work : 1 << 24,
+                   .work = options->work ? options->work : 1 << 23,
                    .arena = arena};
     if (!s.tails || jobs->njobs == 0)
         return;
+    s.urgency = SF_ARRAY(arena, jobs->njobs, int64_t);
     out->bound = sf_jobs_bound(jobs, arena);
     if (options->known)
         offer_known(&s);
     try_urgencies(&s);
     try_repeats(&s);
+    try_noise(&s);
     if (out->found && !is_done(&s)) {
         uint64_t evaluations = s.work / 2 / jobs->njobs;
         sf_queues_polish(jobs, &out->queues, &out->times,

@@ -10,7 +10,7 @@ typedef struct sf_order_options {
     uint32_t
         nkinds; /* jobs are turns of so many kinds (solve/order/repeat.h); 0: not known to be */
     const sf_queues *known; /* or NULL */
-    uint64_t work;          /* jobs looked at, roughly; 0: 2^24, at most a few seconds */
+    uint64_t work;          /* jobs of queues timed, roughly; 0: 2^23, a second or two */
 } sf_order_options;
 
 typedef struct sf_order_result {

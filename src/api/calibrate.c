@@ -116,6 +116,29 @@ static double last_rate(const sf_curve *curve)
     return curve->amounts[curve->count - 1] / curve->seconds[curve->count - 1];
 }
 
+static sf_status measure_passes(struct rank *r, sf_device_kind *kind)
+{
+    sf_pass_costs costs;
+    SF_TRY(sf_measure_passes(&r->meter, &costs));
+    kind->divide = costs.divide;
+    kind->function = costs.function;
+    kind->fold = costs.fold;
+    kind->strided = costs.strided;
+    kind->run = costs.run;
+    return SF_OK;
+}
+
+static sf_status measure_convolutions(struct rank *r, sf_device_kind *kind)
+{
+    sf_conv_costs costs;
+    SF_TRY(sf_measure_convolutions(&r->meter, &costs));
+    kind->convolutions = costs.curve;
+    kind->pack = costs.pack;
+    kind->pack_across = costs.pack_across;
+    kind->pack_run = costs.pack_run;
+    return SF_OK;
+}
+
 static sf_status measure_device(struct rank *r, sf_device_kind *kind)
 {
     static const struct {
@@ -136,6 +159,10 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
     SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
     kind->bandwidth = last_rate(&kind->loops);
     SF_TRY(sf_measure_launch(&r->meter, &kind->launch));
+    SF_TRY(announce_curve(r, "passes over elements"));
+    SF_TRY(measure_passes(r, kind));
+    SF_TRY(announce_curve(r, "convolutions"));
+    SF_TRY(measure_convolutions(r, kind));
     SF_TRY(announce_curve(r, "kernels beside collectives"));
     return sf_measure_drag(&r->meter, &kind->drag);
 }
@@ -167,6 +194,7 @@ static sf_status make_device(struct rank *r)
     kind->name = "CPU";
     kind->source = cluster->source;
     kind->product_share = kind->memory_share = 1;
+    kind->threads = sf_threads_count(r->threads);
     SF_TRY(find_memory(r, &kind->memory));
     return measure_device(r, kind);
 }

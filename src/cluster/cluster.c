@@ -104,7 +104,14 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
         hash = hash_double(hash, kind->flops[m]);
         hash = hash_curve(hash, &kind->products[m]);
     }
-    return hash_curve(hash, &kind->loops);
+    if (kind->threads > 0)
+        hash = hash_double(hash, kind->threads);
+    hash = hash_curve(hash, &kind->loops);
+    const double later[] = {kind->divide, kind->function, kind->fold,        kind->strided,
+                            kind->run,    kind->pack,     kind->pack_across, kind->pack_run};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        hash = later[i] > 0 ? hash_double(sf_hash_mix(hash, i), later[i]) : hash;
+    return kind->convolutions.count > 0 ? hash_curve(hash, &kind->convolutions) : hash;
 }
 
 /* Of one node of the run. */

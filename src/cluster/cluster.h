@@ -55,9 +55,15 @@ typedef struct sf_device_kind {
     double memory_share;      /* of the bandwidth that long loops reach, 0 to 1 */
     double ramp;              /* seconds that a product loses before all units are busy */
     double launch;            /* the least seconds that any op takes */
-    double drag; /* seconds that kernels lose for a second of a collective beside them */
+    double threads; /* of a rank on a processor, a whole number; 0: not known, or it is none */
+    double drag;    /* seconds that kernels lose for a second of a collective beside them */
     sf_curve products[SF_MATH_COUNT]; /* measured: seconds by flops */
     sf_curve loops;                   /* measured: seconds by bytes read and written */
+    sf_curve convolutions;            /* measured: seconds by flops, in f32, without packing */
+
+    /* Measured, seconds for an element or a run (cluster/cost.h); 0: they were not. */
+    double divide, function, fold, strided, run;
+    double pack, pack_across, pack_run;
 } sf_device_kind;
 
 typedef struct sf_link {

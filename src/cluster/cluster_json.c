@@ -26,7 +26,16 @@ static const struct {
     {"memory_share", offsetof(sf_device_kind, memory_share), LEAST_NUMBER, 1, false},
     {"ramp", offsetof(sf_device_kind, ramp), 0, MOST_NUMBER, false},
     {"launch", offsetof(sf_device_kind, launch), 0, MOST_NUMBER, false},
+    {"threads", offsetof(sf_device_kind, threads), 0, SF_MAX_DEVICES, true},
     {"drag", offsetof(sf_device_kind, drag), 0, 1, true},
+    {"divide", offsetof(sf_device_kind, divide), 0, MOST_NUMBER, true},
+    {"function", offsetof(sf_device_kind, function), 0, MOST_NUMBER, true},
+    {"fold", offsetof(sf_device_kind, fold), 0, MOST_NUMBER, true},
+    {"strided", offsetof(sf_device_kind, strided), 0, MOST_NUMBER, true},
+    {"run", offsetof(sf_device_kind, run), 0, MOST_NUMBER, true},
+    {"pack", offsetof(sf_device_kind, pack), 0, MOST_NUMBER, true},
+    {"pack_across", offsetof(sf_device_kind, pack_across), 0, MOST_NUMBER, true},
+    {"pack_run", offsetof(sf_device_kind, pack_run), 0, MOST_NUMBER, true},
 };
 enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
 
@@ -77,6 +86,8 @@ static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind
     }
     if (kind->loops.count > 0)
         put_curve(json, "loops", &kind->loops);
+    if (kind->convolutions.count > 0)
+        put_curve(json, "convolutions", &kind->convolutions);
 }
 
 static void put_device(sf_json_writer *json, sf_device_kind kind)
@@ -322,14 +333,18 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
     }
     if (sf_json_get(device, "loops"))
         SF_TRY(get_curve(r, device, "loops", &out->loops));
+    if (sf_json_get(device, "convolutions"))
+        SF_TRY(get_curve(r, device, "convolutions", &out->convolutions));
     return SF_OK;
 }
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
     static const char *const keys[] = {
-        "name",         "source", "memory", "flops", "vector_flops", "bandwidth", "product_share",
-        "memory_share", "ramp",   "launch", "drag",  "products",     "loops",     NULL};
+        "name",          "source",       "memory",       "flops",       "vector_flops", "bandwidth",
+        "product_share", "memory_share", "ramp",         "launch",      "threads",      "drag",
+        "products",      "loops",        "convolutions", "divide",      "function",     "fold",
+        "strided",       "run",          "pack",         "pack_across", "pack_run",     NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));

@@ -177,23 +177,43 @@ sf_math sf_math_done(const sf_device_kind *kind, sf_math math)
     return math == SF_MATH_F8 ? sf_math_done(kind, SF_MATH_F16) : SF_MATH_F32;
 }
 
+static double packing_seconds(const sf_device_kind *kind, const sf_packing *packing)
+{
+    return packing->elements * kind->pack + packing->across * kind->pack_across +
+           packing->runs * kind->pack_run;
+}
+
 static double product_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
     sf_math math = sf_math_done(kind, effort->math);
+    double batches = fmax(1, effort->batches), packing = packing_seconds(kind, &effort->packing);
+    if (effort->packing.runs > 0 && kind->convolutions.count > 0 && math == SF_MATH_F32)
+        return sf_curve_at(&kind->convolutions, effort->flops) + packing;
     if (kind->products[math].count > 0)
-        return sf_curve_at(&kind->products[math], effort->flops);
+        return batches * sf_curve_at(&kind->products[math], effort->flops / batches) + packing;
     return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
+}
+
+/* `flops` where passes were not counted, or not measured. */
+static double passes_seconds(const sf_device_kind *kind, const sf_effort *effort, double flops)
+{
+    const sf_passes *p = &effort->passes;
+    if (!effort->counted || kind->fold == 0)
+        return flops / kind->vector_flops;
+    return (p->light + p->copies) / kind->vector_flops + p->divides * kind->divide +
+           p->functions * kind->function + p->folds * kind->fold + p->strided * kind->strided +
+           p->runs * kind->run;
 }
 
 static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
-    double compute =
-        effort->product ? product_seconds(kind, effort) : effort->flops / kind->vector_flops;
+    double compute = effort->product ? product_seconds(kind, effort)
+                                     : passes_seconds(kind, effort, effort->flops);
     double memory = kind->loops.count > 0 ? sf_curve_at(&kind->loops, effort->bytes)
                                           : effort->bytes / (kind->memory_share * kind->bandwidth);
     bool in_turns = !effort->product && kind->loops.count > 0;
     double seconds = fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
-    return seconds + effort->vector / kind->vector_flops;
+    return effort->product ? seconds + passes_seconds(kind, effort, effort->vector) : seconds;
 }
 
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
@@ -210,6 +230,14 @@ double sf_costs_drag(const sf_costs *costs)
     for (int i = 0; i < costs->nkinds; i++)
         most = fmax(most, costs->kinds[i]->drag);
     return most;
+}
+
+int sf_costs_threads(const sf_costs *costs)
+{
+    double most = 0;
+    for (int i = 0; i < costs->nkinds; i++)
+        most = fmax(most, costs->kinds[i]->threads);
+    return (int)most;
 }
 
 int64_t sf_costs_memory(const sf_costs *costs)

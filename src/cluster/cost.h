@@ -49,7 +49,9 @@
  * flops is what it needs to reach half of it. Anything else takes max(launch, flops / vector_flops,
  * bytes / (memory_share * bandwidth)). Measured curves count instead of the second and the third term,
  * each where it is there; where loops were measured, their flops come on top of their bytes, since processors
- * take them in turns. What follows a product element by element comes on top of it. Where the mesh has several kinds of devices, the slowest counts.
+ * take them in turns. Batched products take what one of them takes, as often as there are. Where passes over
+ * elements were measured, a loop takes its bytes and its passes; where convolutions were, one takes its curve and its
+ * packing. What follows a product element by element comes on top of it. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
 #define SF_CLUSTER_COST_H
@@ -58,12 +60,32 @@
 
 enum { SF_COSTS_AXES = 4 };
 
-/* What an op, or a fused group of ops, does on one device. */
+/* What a loop over elements does, pass by pass. In elements, but for runs. */
+typedef struct sf_passes {
+    double light, divides,
+        functions; /* ops: of one instruction or few; divisions and roots; exp and the like */
+    double folds;
+    double copies;  /* to and from registers, of what is in a cache */
+    double strided; /* to and from memory, not side by side */
+    double runs;    /* stretches that are one kernel call each; rows that are folded */
+} sf_passes;
+
+/* What a convolution does before it multiplies: elements that are brought into order, those of a window side by side
+ * or, as in gradients of kernels, across; and the runs that they stand in. */
+typedef struct sf_packing {
+    double elements, across, runs;
+} sf_packing;
+
+/* What an op, or a fused group of ops, does on one device. What was not counted is 0. */
 typedef struct sf_effort {
     bool product;        /* dot, convolution: flops are those of products, in `math` */
     sf_math math;        /* what a device has no units for is done as sf_math_done says */
     double flops, bytes; /* bytes read and written in its memory */
     double vector;       /* flops beside a product: those of what follows it element by element */
+    double batches;      /* equal products that the flops are of; 0 is 1 */
+    bool counted;        /* `passes` says what its loop does */
+    sf_passes passes;
+    sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;
 
 typedef enum sf_algorithm {
@@ -101,6 +123,9 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
 
 /* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
 double sf_costs_drag(const sf_costs *costs);
+
+/* Threads that a rank has on the device that has most of them; 0 where that is not known. */
+int sf_costs_threads(const sf_costs *costs);
 
 /* Bytes of memory of the device of the mesh that has the least. */
 int64_t sf_costs_memory(const sf_costs *costs);

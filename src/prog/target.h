@@ -5,6 +5,8 @@
 
 #include "ir/opdef.h"
 
+struct sf_program;
+
 typedef struct sf_target {
     const char *name;
 
@@ -35,6 +37,9 @@ typedef struct sf_target {
     /* The engine's kernel for an op that is no loop, product or convolution, on contiguous tensors, and the
      * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
     const void *(*kernel)(const sf_op *op, int64_t *variant);
+
+    /* Bytes that the engine reserves beside the program, with so many threads: memory that kernels work in. */
+    int64_t (*scratch)(const struct sf_program *program, int threads);
 } sf_target;
 
 enum { SF_MOST_AGAIN = 32 };

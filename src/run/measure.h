@@ -35,6 +35,21 @@ sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out);
 /* Elements of f32 that are multiplied in a second, in cache. */
 sf_status sf_measure_vector(const sf_meter *meter, double *out);
 
+/* What loops of the engine take beside reading and writing memory: seconds for an element or a run, as cluster/cost.h
+ * has them. */
+typedef struct sf_pass_costs {
+    double divide, function, fold, strided, run;
+} sf_pass_costs;
+sf_status sf_measure_passes(const sf_meter *meter, sf_pass_costs *out);
+
+/* Convolutions of f32 images: seconds by flops without packing, and those of an element and a run that are packed
+ * (cluster/cost.h). */
+typedef struct sf_conv_costs {
+    sf_curve curve;
+    double pack, pack_across, pack_run;
+} sf_conv_costs;
+sf_status sf_measure_convolutions(const sf_meter *meter, sf_conv_costs *out);
+
 /* Seconds that kernels lose for a second of a collective beside them, 0 to 1; 0 where there is one rank. */
 sf_status sf_measure_drag(const sf_meter *meter, double *out);
 

@@ -21,45 +21,111 @@ static double view_bytes(const sf_view *view)
     return distinct_elements(view->rank, view->dims, view->strides) * element_width(view->dtype);
 }
 
-/* A product that stands in a register when its epilogue reads it is not read from memory. */
-static void add_loop_effort(const sf_inst *inst, const sf_loop *loop, sf_effort *out)
+/* Loops */
+
+static double row_count(const sf_loop *loop)
 {
-    double rows = (double)loop->rows, all = rows * (double)loop->columns;
+    return (double)loop->rows;
+}
+
+static double element_count(const sf_loop *loop)
+{
+    return row_count(loop) * (double)loop->columns;
+}
+
+/* Stretches with one stride that an access is walked in; one for all rows where they follow each other. */
+static double count_runs(const sf_loop *loop, const sf_access *access)
+{
+    int last = loop->rank - 1;
+    double runs = row_count(loop);
+    if (access->is_row)
+        return loop->split <= 1 ? 0 : runs;
+    if (last < loop->split)
+        return 0;
+    if (last == loop->split) {
+        int64_t across = loop->split > 0 ? access->strides[loop->split - 1] : 0;
+        bool follow = across == access->strides[last] * loop->dims[last];
+        return loop->split == 0 || (loop->split == 1 && follow) ? 0 : runs;
+    }
+    for (int d = loop->split; d < last; d++)
+        runs *= (double)loop->dims[d];
+    return runs;
+}
+
+/* What repeats, or stands in a register when an epilogue reads it, is copied within a cache. */
+static void add_access(const sf_loop *loop, const sf_access *access, bool in_register,
+                       sf_effort *out)
+{
+    int rank = access->is_row ? loop->split : loop->rank;
+    double all = access->is_row ? row_count(loop) : element_count(loop);
+    double distinct = distinct_elements(rank, loop->dims, access->strides);
+    int64_t stride = rank > 0 ? access->strides[rank - 1] : 0;
+    if (!in_register)
+        out->bytes += distinct * element_width(access->dtype);
+    if (in_register || distinct < all)
+        out->passes.copies += all;
+    if (stride != 0 && stride != 1)
+        out->passes.strided += all;
+    out->passes.runs += count_runs(loop, access);
+}
+
+static void add_op(sf_vop op, double elements, sf_effort *out)
+{
+    double weight = sf_vop_weight(op);
+    out->flops += elements * weight;
+    *(sf_vop_is_function(op) ? &out->passes.functions
+      : weight > 1           ? &out->passes.divides
+                             : &out->passes.light) += elements;
+}
+
+static void add_step(const sf_inst *inst, const sf_loop *loop, const sf_loop_step *step,
+                     sf_effort *out)
+{
+    const sf_access *access = &loop->accesses[step->access];
+    double all = step->is_row ? row_count(loop) : element_count(loop);
     bool follows = inst->kind != SF_INST_LOOP;
-    for (uint32_t i = 0; i < loop->nsteps; i++) {
-        const sf_loop_step *step = &loop->steps[i];
-        const sf_access *access = &loop->accesses[step->access];
-        int rank = access->is_row ? loop->split : loop->rank;
-        switch (step->kind) {
-        case SF_STEP_LOAD:
-            if (!follows || inst->in[access->view].buffer != inst->out[0].buffer)
-                out->bytes += distinct_elements(rank, loop->dims, access->strides) *
-                              element_width(access->dtype);
-            break;
-        case SF_STEP_STORE:
-            if (!follows || inst->out[access->view].buffer != inst->out[0].buffer)
-                out->bytes += distinct_elements(rank, loop->dims, access->strides) *
-                              element_width(access->dtype);
-            break;
-        case SF_STEP_GATHER:
-            out->flops += all;
-            out->bytes +=
-                (step->is_scalar ? 1 : (double)loop->columns) * element_width(access->dtype);
-            break;
-        case SF_STEP_FOLD:
-            out->flops += all;
-            break;
-        case SF_STEP_OP:
-            out->flops += (step->is_row ? rows : all) * sf_vop_weight(step->op);
-            break;
-        case SF_STEP_CONSTANT:
-        case SF_STEP_ROUND:
-        case SF_STEP_CONVERT:
-        case SF_STEP_EXPAND:
-            break;
-        }
+    switch (step->kind) {
+    case SF_STEP_LOAD:
+        add_access(loop, access, follows && inst->in[access->view].buffer == inst->out[0].buffer,
+                   out);
+        break;
+    case SF_STEP_STORE:
+        add_access(loop, access, follows && inst->out[access->view].buffer == inst->out[0].buffer,
+                   out);
+        break;
+    case SF_STEP_GATHER:
+        out->flops += element_count(loop);
+        *(step->is_scalar ? &out->passes.folds : &out->passes.light) += element_count(loop);
+        out->passes.runs += step->is_scalar ? 0 : row_count(loop);
+        out->bytes += (step->is_scalar ? 1 : (double)loop->columns) * element_width(access->dtype);
+        break;
+    case SF_STEP_FOLD:
+        out->flops += element_count(loop);
+        out->passes.folds += element_count(loop);
+        out->passes.runs += row_count(loop);
+        break;
+    case SF_STEP_OP:
+        add_op(step->op, all, out);
+        break;
+    case SF_STEP_EXPAND:
+    case SF_STEP_ROUND:
+    case SF_STEP_CONVERT:
+        out->passes.copies += all;
+        break;
+    case SF_STEP_CONSTANT:
+        break;
     }
 }
+
+static sf_effort loop_effort(const sf_inst *inst)
+{
+    sf_effort effort = {.counted = inst->loop != NULL};
+    for (uint32_t i = 0; inst->loop && i < inst->loop->nsteps; i++)
+        add_step(inst, inst->loop, &inst->loop->steps[i], &effort);
+    return effort;
+}
+
+/* Products */
 
 static sf_math math_of(sf_dtype dtype, bool exact)
 {
@@ -74,12 +140,77 @@ static sf_math math_of(sf_dtype dtype, bool exact)
     return dtype == SF_F32 && !exact ? SF_MATH_TF32 : SF_MATH_F32;
 }
 
+/* Every window sees just the element of its own number: a product of the tensors as they stand. */
+static bool is_plain(const sf_conv *conv)
+{
+    for (int d = 0; d < conv->spatial; d++) {
+        const sf_conv_dim *dim = &conv->space[d];
+        if (dim->window != 1 || dim->stride != 1 || dim->low != 0 || dim->base != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Of what the windows see, the part that is no zero between spread elements: the rest is never multiplied. */
+static double seen_part(const sf_conv *conv)
+{
+    double part = 1;
+    for (int d = 0; d < conv->spatial; d++) {
+        const sf_conv_dim *dim = &conv->space[d];
+        if (dim->base > 1 && dim->stride == 1 && dim->dilation == 1)
+            part /= (double)dim->base;
+    }
+    return part;
+}
+
+/* How many elements that windows see lie side by side: channels of one, or else what many windows see in one place. */
+static double run_length(const sf_conv *conv, bool *across)
+{
+    double length = conv->lhs_feature == 1 ? (double)conv->channels : 1, within = length;
+    if (conv->lhs_batch == 1 && (double)conv->batch > length)
+        length = (double)conv->batch;
+    for (int d = 0; d < conv->spatial; d++) {
+        const sf_conv_dim *dim = &conv->space[d];
+        if (dim->lhs_stride == 1 && dim->stride == 1 && dim->base == 1 && (double)dim->out > length)
+            length = (double)dim->out;
+    }
+    *across = length > within;
+    return length;
+}
+
+/* What each window sees is written out side by side, and so is the kernel. */
+static sf_packing packing_of(const sf_conv *conv)
+{
+    double rows = (double)conv->batch, steps = (double)conv->channels;
+    double groups = (double)conv->feature_groups * (double)conv->batch_groups;
+    if (is_plain(conv))
+        return (sf_packing){0};
+    for (int d = 0; d < conv->spatial; d++) {
+        rows *= (double)conv->space[d].out;
+        steps *= (double)conv->space[d].window;
+    }
+    bool is_across;
+    double windows = groups * rows * steps * seen_part(conv);
+    double runs = windows / run_length(conv, &is_across);
+    double kernel = steps * (double)conv->features;
+    return is_across ? (sf_packing){kernel, windows, runs}
+                     : (sf_packing){kernel + windows, 0, runs};
+}
+
 static void add_product(const sf_inst *inst, sf_effort *out)
 {
-    bool is_dot = inst->kind == SF_INST_DOT;
     out->product = true;
-    out->math = math_of(inst->in[0].dtype, is_dot ? inst->dot->exact : inst->conv->exact);
-    out->flops += is_dot ? sf_dot_flops(inst->dot) : sf_conv_flops(inst->conv);
+    if (inst->kind == SF_INST_DOT) {
+        out->math = math_of(inst->in[0].dtype, inst->dot->exact);
+        out->flops += sf_dot_flops(inst->dot);
+        out->batches = 1;
+        for (int d = 0; d < inst->dot->nbatch; d++)
+            out->batches *= (double)inst->dot->batch[d];
+    } else {
+        out->math = math_of(inst->in[0].dtype, inst->conv->exact);
+        out->flops += sf_conv_flops(inst->conv) * seen_part(inst->conv);
+        out->packing = packing_of(inst->conv);
+    }
     for (int i = 0; i < 2; i++)
         out->bytes += view_bytes(&inst->in[i]);
     out->bytes += view_bytes(&inst->out[0]);
@@ -95,16 +226,14 @@ static void add_call(const sf_inst *inst, sf_effort *out)
 
 sf_effort sf_inst_effort(const sf_inst *inst)
 {
-    sf_effort effort = {0};
-    if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV)
+    sf_effort effort = loop_effort(inst);
+    if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) {
+        effort.vector = effort.flops;
+        effort.flops = 0;
         add_product(inst, &effort);
+    }
     if (inst->kind == SF_INST_CALL)
         add_call(inst, &effort);
-    sf_effort loop = {0};
-    if (inst->loop)
-        add_loop_effort(inst, inst->loop, &loop);
-    effort.bytes += loop.bytes;
-    *(effort.product ? &effort.vector : &effort.flops) += loop.flops;
     return effort;
 }
 

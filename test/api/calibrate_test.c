@@ -52,6 +52,8 @@ static void check_device(const sf_device_kind *kind)
     assert_true(kind->memory > 1 << 20);
     assert_true(kind->launch > 1e-8 && kind->launch < 1);
     assert_true(kind->drag >= 0 && kind->drag <= 1);
+    assert_true(kind->threads >= 1 && kind->convolutions.count > 1);
+    assert_true(kind->divide > 0 && kind->function > 0 && kind->fold > 0 && kind->pack >= 0);
 }
 
 static void check_reads_back(const sf_cluster *cluster)
@@ -219,7 +221,7 @@ static void test_options(void **state)
                                     .context = &calls};
     assert_int_equal(sf_calibrate(&options, NULL, &cluster), SF_OK);
     assert_string_equal(cluster->name, "mine");
-    assert_int_equal(calls, 6 + SF_COLLECTIVE_COUNT); /* rank 0 only */
+    assert_int_equal(calls, 8 + SF_COLLECTIVE_COUNT); /* rank 0 only */
     sf_cluster_free(cluster);
 }
 

@@ -227,6 +227,9 @@ static void test_wrong_files(void **state)
         {"\"product_share\": 0.5", "\"product_share\": 1.5", "of at most 1"},
         {"\"ramp\": 0", "\"ramp\": -1", "\"ramp\" is a non-negative number"},
         {"\"drag\": 0.25", "\"drag\": 2", "\"drag\" is a non-negative number of at most 1"},
+        {"\"drag\": 0.25", "\"threads\": -1", "\"threads\" is a non-negative number"},
+        {"\"drag\": 0.25", "\"pack_run\": -1", "\"pack_run\" is a non-negative number"},
+        {"\"loops\": [[64, 1e-6]]", "\"convolutions\": []", "an array of 1 to 64 items"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[]", "an array of 1 to 64 items"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[1e3]]", "a point of a curve"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[0, 1]]", "a point of a curve"},
@@ -261,6 +264,32 @@ static void test_wrong_files(void **state)
     }
 }
 
+/* What calibration finds out about a device is kept as it is. */
+static void test_measured_device(void **state)
+{
+    (void)state;
+    char *text = edited("\"drag\": 0.25",
+                        "\"threads\": 4, \"divide\": 1e-9, \"function\": 2e-9, \"fold\": 3e-9, "
+                        "\"strided\": 4e-9, \"run\": 5e-9, \"pack\": 6e-9, \"pack_across\": 7e-9, "
+                        "\"pack_run\": 8e-9, \"convolutions\": [[1e3, 1e-6], [1e6, 1e-3]]");
+    sf_cluster *cluster, *again;
+    sf_buf out = {0};
+    assert_int_equal(read(text, NULL, &cluster), SF_OK);
+    const sf_device_kind *a = &cluster->kinds[0];
+    const double numbers[] = {a->divide, a->function, a->fold,        a->strided,
+                              a->run,    a->pack,     a->pack_across, a->pack_run};
+    for (int i = 0; i < 8; i++)
+        assert_true(numbers[i] > (i + 0.99) * 1e-9 && numbers[i] < (i + 1.01) * 1e-9);
+    assert_true(a->threads == 4 && a->convolutions.count == 2 && cluster->kinds[1].fold == 0);
+    sf_cluster_write(cluster, &out);
+    assert_int_equal(read(out.text, NULL, &again), SF_OK);
+    assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));
+    sf_buf_free(&out);
+    sf_cluster_free(again);
+    sf_cluster_free(cluster);
+    free(text);
+}
+
 /* Whatever costs depend on changes the hash; names do not, nor does the way equal nodes are written. */
 static void test_hash(void **state)
 {
@@ -278,6 +307,16 @@ static void test_hash(void **state)
         {"\"product_share\": 0.5", "\"product_share\": 0.6", false},
         {"\"ramp\": 0", "\"ramp\": 1e-9", false},
         {"\"drag\": 0.25", "\"drag\": 0.5", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"threads\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"divide\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"function\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"fold\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"strided\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"run\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"pack\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"pack_across\": 3", false},
+        {"\"drag\": 0.25", "\"drag\": 0.25, \"pack_run\": 3", false},
+        {"\"loops\"", "\"convolutions\": [[64, 1e-6]], \"loops\"", false},
         {"[1e9, 1]", "[1e9, 2]", false},
         {"[[64, 1e-6]]", "[[65, 1e-6]]", false},
         {"\"count\": 2", "\"count\": 3", false},
@@ -321,7 +360,7 @@ int main(void)
         cmocka_unit_test(test_shorthands),   cmocka_unit_test(test_bad_shorthands),
         cmocka_unit_test(test_library_rows), cmocka_unit_test(test_read),
         cmocka_unit_test(test_round_trips),  cmocka_unit_test(test_wrong_files),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_hash),         cmocka_unit_test(test_measured_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

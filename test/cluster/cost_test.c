@@ -278,7 +278,10 @@ static void check_work(const sf_costs *costs)
         for (int m = 0; m < SF_MATH_COUNT; m++) {
             double before = 0;
             for (double amount = 0; amount < 1e16; amount = 3 * amount + 1) {
-                sf_effort work = {product == 1, (sf_math)m, amount, amount / 100, 0};
+                sf_effort work = {.product = product == 1,
+                                  .math = (sf_math)m,
+                                  .flops = amount,
+                                  .bytes = amount / 100};
                 double seconds = sf_costs_op(costs, &work);
                 assert_true(isfinite(seconds) && seconds > 0 && seconds >= before);
                 before = seconds;
@@ -346,23 +349,74 @@ static void test_work(void **state)
     sf_device_kind *kind = &cluster->kinds[0];
     sf_arena arena = {0};
     sf_costs *costs = lay(cluster, &arena, 0, NULL);
-    sf_effort nothing = {0}, product = {true, SF_MATH_F16, 1e12, 1, 0};
+    sf_effort nothing = {0},
+              product = {.product = true, .math = SF_MATH_F16, .flops = 1e12, .bytes = 1};
     assert_close(sf_costs_op(costs, &nothing), kind->launch);
     assert_close(sf_costs_op(costs, &product), kind->ramp + 1e12 / (0.8 * 125e12));
-    sf_effort copy = {false, SF_MATH_F32, 1, 9e9, 0};
+    sf_effort copy = {.product = false, .math = SF_MATH_F32, .flops = 1, .bytes = 9e9};
     assert_close(sf_costs_op(costs, &copy), 9e9 / (0.88 * 900e9));
-    sf_effort loop = {false, SF_MATH_F32, 15.7e12, 1, 0};
-    sf_effort both = {true, SF_MATH_F16, 1e12, 1, 15.7e12}; /* what follows comes on top */
+    sf_effort loop = {.product = false, .math = SF_MATH_F32, .flops = 15.7e12, .bytes = 1};
+    sf_effort both = {.product = true,
+                      .math = SF_MATH_F16,
+                      .flops = 1e12,
+                      .bytes = 1,
+                      .vector = 15.7e12}; /* what follows comes on top */
     assert_close(sf_costs_op(costs, &loop), 1);
     assert_close(sf_costs_op(costs, &both), 1 + sf_costs_op(costs, &product));
     /* Half of the share at f0. */
-    sf_effort half = {true, SF_MATH_F32, kind->ramp * 0.8 * 15.7e12, 1, 0};
+    sf_effort half = {
+        .product = true, .math = SF_MATH_F32, .flops = kind->ramp * 0.8 * 15.7e12, .bytes = 1};
     assert_close(half.flops / sf_costs_op(costs, &half), 0.4 * 15.7e12);
     /* V100 has units for f16 only. */
     assert_int_equal(sf_math_done(kind, SF_MATH_F8), SF_MATH_F16);
     assert_int_equal(sf_math_done(kind, SF_MATH_BF16), SF_MATH_F32);
     assert_int_equal(sf_math_done(kind, SF_MATH_TF32), SF_MATH_F32);
     assert_int_equal(sf_math_done(kind, SF_MATH_F16), SF_MATH_F16);
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
+/* What was measured of passes, batches and convolutions counts where it is there, and only there. */
+static void test_measured_work(void **state)
+{
+    (void)state;
+    static const double flops[] = {1e3, 1e6}, seconds[] = {1e-6, 1e-3}, slower[] = {2e-6, 2e-3};
+    sf_cluster *cluster = make("1x1xCPU-core");
+    sf_device_kind *kind = &cluster->kinds[0];
+    sf_arena arena = {0};
+    sf_costs *costs = lay(cluster, &arena, 0, NULL);
+    sf_effort loop = {.flops = 5e9, .counted = true};
+    loop.passes = (sf_passes){1, 2, 3, 4, 5, 6, 7};
+    sf_effort plain = loop;
+    plain.counted = false;
+    assert_close(sf_costs_op(costs, &loop), sf_costs_op(costs, &plain));
+    kind->vector_flops = 1;
+    kind->divide = 10;
+    kind->function = 100;
+    kind->fold = 1000;
+    kind->strided = 1e4;
+    kind->run = 1e5;
+    assert_close(sf_costs_op(costs, &loop), (1 + 5) + 20 + 300 + 4e3 + 6e4 + 7e5);
+    assert_close(sf_costs_op(costs, &plain), 5e9);
+    sf_effort product = {.product = true, .math = SF_MATH_F32, .flops = 1e6, .batches = 1000};
+    kind->launch = 0;
+    kind->products[SF_MATH_F32] = (sf_curve){2, flops, seconds};
+    assert_close(sf_costs_op(costs, &product), 1000 * 1e-6);
+    product.batches = 1;
+    assert_close(sf_costs_op(costs, &product), 1e-3);
+    sf_effort with_loop = loop;
+    with_loop.product = true;
+    with_loop.math = SF_MATH_F32;
+    with_loop.flops = 1e6;
+    with_loop.vector = 5e9;
+    assert_close(sf_costs_op(costs, &with_loop), 1e-3 + sf_costs_op(costs, &loop));
+    product.packing = (sf_packing){1, 2, 3};
+    assert_close(sf_costs_op(costs, &product), 1e-3);
+    kind->convolutions = (sf_curve){2, flops, slower};
+    kind->pack = 1;
+    kind->pack_across = 10;
+    kind->pack_run = 100;
+    assert_close(sf_costs_op(costs, &product), 2e-3 + 1 + 20 + 300);
     sf_arena_free(&arena);
     sf_cluster_free(cluster);
 }
@@ -402,14 +456,18 @@ static void test_real_device(void **state)
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
         for (int p = 0; p < 6; p++) {
             double n = measured[i].products[p].n;
-            sf_effort effort = {true, measured[i].math, 2 * n * n * n, 1, 0};
+            sf_effort effort = {
+                .product = true, .math = measured[i].math, .flops = 2 * n * n * n, .bytes = 1};
             double ratio = 1e6 * sf_costs_op(costs, &effort) / measured[i].products[p].us;
             if (fabs(ratio - 1) > measured[i].within)
                 fail_msg("%s, %.0f: %.2f of what it took", sf_math_name(measured[i].math), n,
                          ratio);
         }
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-        sf_effort effort = {false, SF_MATH_F32, sums[i].bytes / 12, sums[i].bytes, 0};
+        sf_effort effort = {.product = false,
+                            .math = SF_MATH_F32,
+                            .flops = sums[i].bytes / 12,
+                            .bytes = sums[i].bytes};
         assert_true(fabs(1e6 * sf_costs_op(costs, &effort) / sums[i].us - 1) < 0.3);
     }
     sf_arena_free(&arena);
@@ -458,7 +516,8 @@ static void test_measured(void **state)
             assert_close(found,
                          known ? 1e-2 : sf_costs_collective(without, (sf_collective)k, axes, 1e6));
         }
-    sf_effort product = {true, SF_MATH_BF16, 1e6, 1, 0}, loop = {false, SF_MATH_F32, 1e8, 1e6, 0};
+    sf_effort product = {.product = true, .math = SF_MATH_BF16, .flops = 1e6, .bytes = 1},
+              loop = {.product = false, .math = SF_MATH_F32, .flops = 1e8, .bytes = 1e6};
     assert_close(sf_costs_op(with, &product), 1e-2);
     assert_close(sf_costs_op(with, &loop), 1e-2 + 1e8 / plain->kinds[0].vector_flops);
     sf_arena_free(&arena);
@@ -525,9 +584,9 @@ int main(void)
         cmocka_unit_test(test_three_levels),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
         cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
-        cmocka_unit_test(test_real_device),    cmocka_unit_test(test_curve),
-        cmocka_unit_test(test_measured),       cmocka_unit_test(test_wrong_meshes),
-        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_real_device),
+        cmocka_unit_test(test_curve),          cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_wrong_meshes),   cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

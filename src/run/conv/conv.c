@@ -152,6 +152,7 @@ static void store_sums_at(const void *context, int64_t group, int64_t i, int64_t
 static bool as_gemm(const sf_conv_plan *plan, sf_gemm *out)
 {
     const sf_conv_job *c = plan->conv;
+    enum { FEW_ROWS = 64 }; /* a product of fewer takes less time than to pack the kernel for it */
     sf_conv_place merged[2] = {{.size = 1}, {.size = 1}};
     int count = 0;
     for (int d = 0; d < c->g.spatial; d++) {
@@ -173,7 +174,7 @@ static bool as_gemm(const sf_conv_plan *plan, sf_gemm *out)
         else
             return false;
     }
-    if (count == 2 && plan->groups > 1)
+    if (count == 2 && (plan->groups > 1 || merged[0].size < FEW_ROWS))
         return false;
     bool groups = plan->groups > 1;
     *out = (sf_gemm){.batches = groups ? plan->groups : merged[1].size,

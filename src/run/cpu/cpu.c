@@ -7,13 +7,12 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "op/eval.h"
-#include "run/conv/conv.h"
 #include "run/cpu/crew.h"
-#include "run/cpu/loop.h"
+#include "run/cpu/product.h"
+#include "run/cpu/scratch.h"
 #include "run/engine/collective.h"
 #include "run/engine/kind.h"
 #include "run/fast/fast.h"
-#include "run/gemm/gemm.h"
 
 /* The tensors of a CALL, and how many elements the results of a COMM have. */
 typedef struct operands {
@@ -49,9 +48,8 @@ typedef struct cpu {
     frame top;
     void **owned; /* memory of arguments, constants and the arena */
     size_t nowned, owned_capacity;
-    int64_t scratch_bytes;
-    sf_eval_need need; /* of the instructions that use the kernels of the op table */
-    sf_arena memory;   /* of the lists above */
+    sf_cpu_scratch reserved;
+    sf_arena memory; /* of the lists above */
     sf_collectives collectives;
     sf_eval eval; /* for instructions that use the kernels of the op table */
     stopwatch watch;
@@ -68,134 +66,7 @@ static bool has_bodies(const sf_inst *inst)
     return inst->kind == SF_INST_WHILE || inst->kind == SF_INST_CASE;
 }
 
-/* Products */
-
-static sf_gemm gemm_of(const cpu *c, const sf_inst *inst, const sf_pointers *at)
-{
-    const sf_dot *dot = inst->dot;
-    return (sf_gemm){
-        .batches = 1,
-        .m = dot->m,
-        .n = dot->n,
-        .k = dot->k,
-        .a = {at->in ? at->in[0] : NULL, inst->in[0].dtype, 0, dot->a_row, dot->a_column},
-        .b = {at->in ? at->in[1] : NULL, inst->in[1].dtype, 0, dot->b_row, dot->b_column},
-        .c = {at->out ? at->out[0] : NULL, inst->out[0].dtype, 0, dot->c_row, dot->c_column},
-        .scratch = c->scratch,
-    };
-}
-
-/* Batches of one stride in all three matrices go to the library as one; the others are walked. */
-static int inner_batches(const sf_dot *dot, int64_t *count)
-{
-    int at = dot->nbatch;
-    *count = 1;
-    while (at > 0) {
-        int d = at - 1;
-        bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
-                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at] &&
-                                             dot->c_batch[d] == dot->c_batch[at] * dot->batch[at]);
-        if (!follows)
-            break;
-        *count *= dot->batch[d];
-        at = d;
-    }
-    return at;
-}
-
-static void run_dot(cpu *c, const sf_inst *inst, const sf_pointers *at, sf_epilogue *epilogue)
-{
-    const sf_dot *dot = inst->dot;
-    if (sf_view_count(&inst->out[0]) == 0) /* a walk over no batches would still begin */
-        return;
-    sf_gemm gemm = gemm_of(c, inst, at);
-    gemm.epilogue = epilogue;
-    int outer = inner_batches(dot, &gemm.batches);
-    if (dot->nbatch > 0) {
-        gemm.a.batch = dot->a_batch[dot->nbatch - 1];
-        gemm.b.batch = dot->b_batch[dot->nbatch - 1];
-        gemm.c.batch = dot->c_batch[dot->nbatch - 1];
-    }
-    int64_t index[SF_MAX_RANK] = {0};
-    int64_t a_width = sf_dtype_get(gemm.a.dtype)->bytes,
-            b_width = sf_dtype_get(gemm.b.dtype)->bytes;
-    int64_t c_width = sf_dtype_get(gemm.c.dtype)->bytes;
-    do {
-        int64_t x = 0, y = 0, z = 0;
-        for (int d = 0; d < outer; d++) {
-            x += index[d] * dot->a_batch[d];
-            y += index[d] * dot->b_batch[d];
-            z += index[d] * dot->c_batch[d];
-        }
-        gemm.a.data = at->in[0] + x * a_width;
-        gemm.b.data = at->in[1] + y * b_width;
-        gemm.c.data = at->out[0] + z * c_width;
-        if (epilogue)
-            epilogue->first = z / sf_dot_columns(dot);
-        sf_gemm_run(&gemm, c->threads);
-    } while (sf_next_index(outer, dot->batch, index));
-}
-
-static void run_conv(cpu *c, const sf_inst *inst, const sf_pointers *at, sf_epilogue *epilogue)
-{
-    sf_conv_job job = {.g = *inst->conv,
-                       .lhs = at->in[0],
-                       .rhs = at->in[1],
-                       .out = at->out[0],
-                       .epilogue = epilogue,
-                       .scratch = c->scratch};
-    sf_conv_run(&job, c->threads);
-}
-
-/* A multiple of 64. */
-static int64_t product_scratch(const cpu *c, const sf_inst *inst)
-{
-    int threads = sf_threads_count(c->threads);
-    int64_t bytes;
-    if (inst->kind == SF_INST_CONV) {
-        sf_conv_job job = {.g = *inst->conv};
-        bytes = sf_conv_scratch(&job, threads);
-    } else {
-        sf_gemm gemm = gemm_of(c, inst, &(sf_pointers){0});
-        inner_batches(inst->dot, &gemm.batches);
-        bytes = sf_gemm_scratch(&gemm, threads);
-    }
-    return (bytes + 63) / 64 * 64;
-}
-
-static void run_piece(const void *context, int part, int64_t row, int64_t rows, int64_t column,
-                      int64_t columns)
-{
-    sf_loop_piece(context, part, row, rows, column, columns);
-}
-
-/* A product, with the loop behind it if it has one; the loop's scratch follows that of the product. */
-static void run_product(cpu *c, const sf_inst *inst, const sf_pointers *at)
-{
-    enum { STEP_WORK = 8 }; /* a step of a loop costs as much as some multiplications */
-    void (*multiply)(cpu *, const sf_inst *, const sf_pointers *, sf_epilogue *) =
-        inst->kind == SF_INST_DOT ? run_dot : run_conv;
-    if (!inst->loop) {
-        multiply(c, inst, at, NULL);
-        return;
-    }
-    sf_loop_job job = sf_loop_begin(inst->loop, *at, c->scratch + product_scratch(c, inst),
-                                    sf_threads_count(c->threads));
-    sf_epilogue epilogue = {.run = run_piece,
-                            .context = &job,
-                            .whole_rows = sf_loop_wants_rows(inst->loop),
-                            .work = STEP_WORK * inst->loop->nsteps};
-    multiply(c, inst, at, &epilogue);
-    sf_loop_end(&job);
-}
-
 /* Calls */
-
-/* The result is written over this operand, which the kernels of the op table read to the end. */
-static bool stands_in_place(const sf_inst *inst, uint32_t operand)
-{
-    return operand < inst->nout && inst->in[operand].buffer == inst->out[operand].buffer;
-}
 
 /* By the kernel of the op table, on whole contiguous tensors. */
 static sf_status run_reference(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
@@ -213,7 +84,7 @@ static sf_status run_reference(cpu *c, const frame *f, uint32_t index, sf_diag *
     c->eval.diag = diag;
     for (uint32_t i = 0; i < noperands; i++) {
         in[i] = at->in[i];
-        if (stands_in_place(inst, i))
+        if (sf_stands_in_place(inst, i))
             in[i].data = sf_arena_copy(scratch, in[i].data, (size_t)sf_type_bytes(call->op.in[i]));
     }
     for (uint32_t i = 0; i < inst->nout; i++)
@@ -374,7 +245,7 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
         return SF_OK;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        run_product(c, inst, at);
+        sf_product_run(inst, at, c->scratch, c->threads);
         return SF_OK;
     case SF_INST_WHILE:
         return run_while(c, inst, at, f->bodies[index], diag);
@@ -537,58 +408,11 @@ static void free_values(const frame *f)
             free_values(&f->bodies[i][j]);
 }
 
-static int64_t call_scratch(cpu *c, const sf_inst *inst, int threads)
-{
-    const sf_call *call = inst->call;
-    if (call->kernel)
-        return sf_fast_scratch(call->kernel, &call->op, call->variant, threads);
-    sf_eval_need need = sf_eval_needs(&call->op);
-    need.scratch += (int64_t)((size_t)call->op.noperands * sizeof(sf_tensor)) + 64;
-    for (int i = 0; i < call->op.noperands; i++)
-        if (stands_in_place(inst, (uint32_t)i))
-            need.scratch += sf_type_bytes(call->op.in[i]) + 64;
-    if (need.scratch > c->need.scratch)
-        c->need.scratch = need.scratch;
-    c->need.values += need.values;
-    return 0;
-}
-
-static int64_t scratch_of_all(cpu *c, const sf_program *p);
-
-static int64_t most_scratch(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t scratch_of(cpu *c, const sf_inst *inst)
-{
-    int threads = sf_threads_count(c->threads);
-    if (has_bodies(inst)) {
-        int64_t most = 0;
-        for (uint32_t i = 0; i < inst->nest->nbodies; i++)
-            most = most_scratch(most, scratch_of_all(c, inst->nest->bodies[i]));
-        return most;
-    }
-    if (inst->kind == SF_INST_COMM)
-        return 0;
-    if (inst->kind == SF_INST_CALL)
-        return call_scratch(c, inst, threads);
-    return (inst->loop ? sf_loop_scratch(inst->loop, threads) : 0) +
-           (inst->kind == SF_INST_LOOP ? 0 : product_scratch(c, inst));
-}
-
-static int64_t scratch_of_all(cpu *c, const sf_program *p)
-{
-    int64_t most = 0;
-    for (size_t i = 0; i < p->ninsts; i++)
-        most = most_scratch(most, scratch_of(c, &p->insts[i]));
-    return most;
-}
-
 static int64_t memory_of(const void *self)
 {
     const cpu *c = self;
-    return sf_program_bytes(c->program) + c->scratch_bytes + c->need.scratch + c->need.values;
+    return sf_program_bytes(c->program) +
+           sf_cpu_scratch_bytes(c->program, sf_threads_count(c->threads));
 }
 
 /* Opening and closing */
@@ -623,7 +447,7 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
 
 static sf_status check_cpu_memory(cpu *c, int64_t limit, sf_diag *diag)
 {
-    c->scratch_bytes = scratch_of_all(c, c->program);
+    c->reserved = sf_cpu_scratch_of(c->program, sf_threads_count(c->threads));
     if (limit <= 0 || memory_of(c) <= limit)
         return SF_OK;
     sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
@@ -715,11 +539,11 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
         arguments[i] = own_memory(c, program->buffers[i].bytes);
     open_frame(c, program, own_memory(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments,
                &c->top);
-    c->scratch = own_memory(c, c->scratch_bytes);
+    c->scratch = own_memory(c, c->reserved.kernels);
     c->watch.seconds = SF_ARRAY(&c->memory, program->ninsts, double);
     c->watch.insts = SF_ARRAY(&c->memory, program->ninsts, sf_timing);
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &program->mesh};
-    reserve_arena(&c->eval.scratch, c->need.scratch);
+    reserve_arena(&c->eval.scratch, c->reserved.need.scratch);
     out->table = &table;
     out->self = c;
     return SF_OK;

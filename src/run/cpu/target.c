@@ -1,5 +1,6 @@
 #include "run/cpu/target.h"
 
+#include "run/cpu/scratch.h"
 #include "run/fast/fast.h"
 
 /* Floats of one type, with a result of that type or, of narrow ones, of float. */
@@ -30,4 +31,5 @@ const sf_target sf_target_cpu = {
     .align = 64,
     .multiplies = multiplies_types,
     .kernel = find_kernel,
+    .scratch = sf_cpu_scratch_bytes,
 };

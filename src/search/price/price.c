@@ -6,7 +6,7 @@
 const char *sf_memory_kind_name(sf_memory_kind kind)
 {
     static const char *const names[] = {"parameters",  "optimizer state", "batch", "gradients",
-                                        "activations", "moved versions",  "gaps"};
+                                        "activations", "moved versions",  "gaps",  "scratch"};
     return names[kind];
 }
 
@@ -145,7 +145,7 @@ static sf_origin find_peak(const priced_program *at, uint32_t inst)
     return origin;
 }
 
-static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *out)
+static void price_memory(const pricing *p, const sf_simulation *sim, int threads, sf_price *out)
 {
     const sf_program *program = p->program;
     priced_program at = whole_program(p);
@@ -159,6 +159,9 @@ static void price_memory(const pricing *p, const sf_simulation *sim, sf_price *o
             held += program->buffers[i].bytes;
         }
     out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
+    if (threads > 0)
+        out->by_kind[SF_MEMORY_SCRATCH] = program->target->scratch(program, threads);
+    out->memory += out->by_kind[SF_MEMORY_SCRATCH];
 }
 
 /* Collectives */
@@ -271,7 +274,7 @@ void sf_price_local(const sf_local *local, const sf_target *target, const sf_cos
                       .traffic = sim.traffic,
                       .ncollectives = sim.ncollectives,
                       .peak = SF_NO_ORIGIN};
-    price_memory(&p, &sim, out);
+    price_memory(&p, &sim, sf_costs_threads(costs), out);
     if (see)
         sf_see_exchanges(p.program, &sim, show_move, &(move_viewer){&p, see, context});
     close_pricing(&p);

@@ -17,7 +17,8 @@ typedef enum sf_memory_kind {
     SF_MEMORY_GRADIENT,
     SF_MEMORY_ACTIVATION, /* all other values that are stored */
     SF_MEMORY_MOVED, /* versions in other layouts: gathered parameters, ...; and copies for collectives */
-    SF_MEMORY_GAPS, /* between what is held, where nothing fits */
+    SF_MEMORY_GAPS,    /* between what is held, where nothing fits */
+    SF_MEMORY_SCRATCH, /* what kernels work in, where it is known how many threads there are */
     SF_MEMORY_KIND_COUNT
 } sf_memory_kind;
 const char *sf_memory_kind_name(sf_memory_kind kind);
@@ -30,7 +31,7 @@ typedef struct sf_price {
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
-    int64_t memory;                        /* of a rank: arguments, constants and the arena */
+    int64_t memory; /* of a rank: arguments, constants, the arena and scratch */
     int64_t by_kind[SF_MEMORY_KIND_COUNT]; /* at the peak */
     sf_origin peak; /* what is done at the peak, of the step, whose words it borrows */
 } sf_price;

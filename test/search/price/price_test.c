@@ -15,6 +15,7 @@
 #include "op/slots.h"
 #include "plan/recipe.h"
 #include "prog/check.h"
+#include "run/engine/engine.h"
 #include "run/runner.h"
 #include "shard/strategy.h"
 #include "sheaf/sheaf.h"
@@ -188,6 +189,41 @@ static void check_memory(const sf_local *local, const sf_price *p, const char *w
         fail_msg("%s: memory of %.0f bytes is priced, the program takes %.0f", what,
                  (double)p->memory, (double)real);
     sf_program_free(program);
+}
+
+/* Where it is known how many threads a rank has, what the engine reserves is known, too. */
+static void test_scratch(void **state)
+{
+    (void)state;
+    int64_t most = 0;
+    for (int i = 0; test_steps[i]; i++) {
+        fixture f;
+        open_fixture(&f, test_step(test_steps[i]), "1x2xCPU-core");
+        for (int threads = 1; threads <= 3; threads++) {
+            test_refusal refusal;
+            sf_engine *engine;
+            sf_plan *plan = test_pin(f.graph, "dp", 2, NULL, NULL, &refusal);
+            if (!plan)
+                continue;
+            f.cluster->kinds[0].threads = threads;
+            sf_price p = price(&f, plan, NULL, NULL);
+            sf_local *local = test_local(f.graph, plan, 0);
+            sf_lower_options options = {.target = sf_engine_target(NULL), .mesh = &plan->mesh};
+            sf_program *program = sf_lower(local->graph, &options, NULL);
+            sf_engine_options with = {.threads = threads};
+            assert_int_equal(sf_engine_open(program, &with, f.diag, &engine), SF_OK);
+            assert_int_equal(p.memory, sf_engine_memory(engine));
+            assert_int_equal(p.memory, sf_program_bytes(program) + p.by_kind[SF_MEMORY_SCRATCH]);
+            if (p.by_kind[SF_MEMORY_SCRATCH] > most)
+                most = p.by_kind[SF_MEMORY_SCRATCH];
+            sf_engine_free(engine);
+            sf_program_free(program);
+            sf_local_free(local);
+            sf_plan_free(plan);
+        }
+        close_fixture(&f);
+    }
+    assert_true(most > 0);
 }
 
 static void check_plan(fixture *f, const sf_plan *plan, const margins *most, const char *what)
@@ -604,10 +640,11 @@ static void test_files(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recipes),          cmocka_unit_test(test_large_steps),
-        cmocka_unit_test(test_searched),         cmocka_unit_test(test_any_plan),
-        cmocka_unit_test(test_beside),           cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_queue_and_bucket), cmocka_unit_test(test_relief),
+        cmocka_unit_test(test_recipes),     cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_large_steps), cmocka_unit_test(test_searched),
+        cmocka_unit_test(test_any_plan),    cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_gather),      cmocka_unit_test(test_queue_and_bucket),
+        cmocka_unit_test(test_relief),
     };
     const struct CMUnitTest of_files[] = {cmocka_unit_test(test_files)};
     nfiles = argc - 1;

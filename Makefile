@@ -26,8 +26,12 @@ soak: all
 		test/cli/split_kill.sh || test $$? -eq 77
 	scripts/soak $${SOAK_SECONDS:-600}
 
-# Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
+# What is simulated beside what is measured, on ranks of this machine: REALITY="--ranks 1 --models unet-mini" for less.
 reality: all
+	bench/reality $(REALITY)
+
+# Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
+hosts: all
 	scripts/reality
 
 # Plans the large steps on three clusters with loose and tight memory, and fails where the search missed a plan:
@@ -57,4 +61,4 @@ format:
 clean:
 	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality hosts sweep alarms zoo install fuzz format clean

@@ -28,7 +28,7 @@ static void ask(const sf_cluster *cluster)
             SF_ASSERT(isfinite(large) && small >= 0 && large >= small * (1 - 1e-9));
         }
     for (int m = 0; m < SF_MATH_COUNT; m++) {
-        sf_effort effort = {true, (sf_math)m, 1e9, 1e6, 0};
+        sf_effort effort = {.product = true, .math = (sf_math)m, .flops = 1e9, .bytes = 1e6};
         SF_ASSERT(isfinite(sf_costs_op(costs, &effort)));
     }
     sf_arena_free(&arena);

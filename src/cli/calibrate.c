@@ -61,6 +61,7 @@ int sf_cli_calibrate(int argc, char **argv)
         .name = "calibrate",
         .synopsis = "[-n RANKS] [-o FILE]",
         .about = "Measures this machine: products by size and type, loops over elements, "
+                 "convolutions, "
                  "collectives by size in groups of every shape, with all ranks at work at the same "
                  "time. What it writes is a cluster whose curves count instead of formulas. Under "
                  "mpirun it measures the hosts and the network between them.",

@@ -200,20 +200,23 @@ static double (*find_changes(walk *w, const sf_program *p,
     return change;
 }
 
+/* A collective is begun where what was computed before it ended. */
 static void add_points(walk *w, const sf_program *p, const sf_simulation *sim,
                        const sf_memory_kind *kinds)
 {
     double(*change)[SF_MEMORY_KIND_COUNT] = find_changes(w, p, kinds);
-    double held[SF_MEMORY_KIND_COUNT] = {0};
+    double held[SF_MEMORY_KIND_COUNT] = {0}, now = 0;
     w->turned = 0;
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
+        now = inst->stream == 0 ? sim->insts[i].start : now;
         for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
             held[k] += change[i][k];
         if (inst->kind == SF_INST_WHILE && inst->nest->nbodies == 2 && sim->bodies[i])
-            add_turn_points(w, inst, sim->bodies[i], kinds, p, sim->insts[i].start, held);
-        else if (inst->stream == 0)
-            add_point(w, sim->insts[i].start, held);
+            add_turn_points(w, inst, sim->bodies[i], kinds, p, now, held);
+        else
+            add_point(w, now, held);
+        now = inst->stream == 0 ? sim->insts[i].end : now;
     }
 }
 

@@ -73,18 +73,21 @@ static bool scatters_gradients(const sf_page *page, sf_axes axes)
     return pieces > whole;
 }
 
-/* State in pieces along axes that split the batch: most of it, by bytes. */
+/* State in pieces along axes that split the batch: most of it, by bytes. A recipe says which it is; else 2 is where
+ * gradients go straight to their pieces. */
 static void add_zero(sf_page *page)
 {
-    const sf_mesh *mesh = &page->sim.plan->mesh;
+    const sf_plan *plan = page->sim.plan;
+    const char *named = strstr(plan->recipe, "zero");
     sf_axes data = 0;
-    for (int a = 0; a < mesh->naxes; a++)
-        if (mesh->axes[a].size > 1 && is_axis(mesh->axes[a].name, "data"))
+    for (int a = 0; a < plan->mesh.naxes; a++)
+        if (plan->mesh.axes[a].size > 1 && is_axis(plan->mesh.axes[a].name, "data"))
             data |= 1u << a;
     if (share_split(page, SF_ROLE_PARAM, data) > 0.5)
         add_word(page, "ZeRO-3");
     else if (share_split(page, SF_ROLE_STATE, data) > 0.5)
-        add_word(page, scatters_gradients(page, data) ? "ZeRO-2" : "ZeRO-1");
+        add_word(page,
+                 (named ? named[4] == '2' : scatters_gradients(page, data)) ? "ZeRO-2" : "ZeRO-1");
 }
 
 void sf_page_find_words(sf_page *page)

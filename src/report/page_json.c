@@ -352,11 +352,8 @@ static void put_others(sf_page *page, const char *key, const sf_page_other *othe
 static void put_measured(const sf_page *page, sf_json_writer *json)
 {
     const sf_sim_report *r = &page->sim;
-    double timed[SF_INST_KIND_COUNT] = {0};
     if (!r->timed)
         return;
-    for (uint32_t i = 0; i < r->program->ninsts; i++)
-        timed[r->program->insts[i].kind] += r->timed[i].end - r->timed[i].start;
     sf_json_key(json, "measured");
     sf_json_begin_array(json);
     for (int k = 0; k < SF_INST_KIND_COUNT; k++) {
@@ -365,7 +362,7 @@ static void put_measured(const sf_page *page, sf_json_writer *json)
         sf_json_begin_object(json);
         sf_json_add_string(json, "kind", sf_inst_kind_name((sf_inst_kind)k));
         sf_json_add_double(json, "simulated", r->kinds[k].seconds);
-        sf_json_add_double(json, "measured", timed[k]);
+        sf_json_add_double(json, "measured", r->timed_kinds[k]);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);

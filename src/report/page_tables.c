@@ -1,7 +1,6 @@
 /* Tables of a page, as HTML: what it says to those who run no scripts, and what charts stand beside. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -402,58 +401,36 @@ static void put_kinds_measured(const sf_page *page, sf_buf *out)
 {
     static const char *const titles[] = {"what", "#simulated", "#measured", "#of measured", NULL};
     const sf_sim_report *r = &page->sim;
-    double timed[SF_INST_KIND_COUNT] = {0}, waits = 0;
-    for (uint32_t i = 0; i < r->program->ninsts; i++) {
-        timed[r->program->insts[i].kind] += length_of(&r->timed[i]);
-        waits += r->program->insts[i].kind == SF_INST_COMM ? r->timed[i].exposed : 0;
-    }
     begin_table(out, "By kind of instruction", titles);
     for (int k = 0; k < SF_INST_KIND_COUNT; k++)
         if (r->kinds[k].count > 0 && k != SF_INST_COMM) {
             sf_buf_puts(out, "<tr>");
             put_word(out, sf_inst_kind_name((sf_inst_kind)k));
-            put_beside(out, r->kinds[k].seconds, timed[k]);
+            put_beside(out, r->kinds[k].seconds, r->timed_kinds[k]);
             sf_buf_puts(out, "</tr>\n");
         }
     sf_buf_puts(out, "<tr><td>waiting</td>");
-    put_beside(out, r->sim.exposed, waits);
+    put_beside(out, r->sim.exposed, r->timed_waits);
     sf_buf_puts(out, "</tr>\n<tr class=\"sum\"><td>step</td>");
     put_beside(out, r->sim.seconds, r->timed_seconds);
     sf_buf_puts(out, "</tr>\n");
     end_table(out);
 }
 
-typedef struct difference {
-    uint32_t inst;
-    double seconds;
-} difference;
-
-static int largest_first(const void *a, const void *b)
-{
-    double left = fabs(((const difference *)a)->seconds),
-           right = fabs(((const difference *)b)->seconds);
-    return (left < right) - (left > right);
-}
-
-static void put_differences(sf_page *page, sf_buf *out)
+static void put_differences(const sf_page *page, sf_buf *out)
 {
     static const char *const titles[] = {"op",        "phase",        "module", "#simulated",
                                          "#measured", "#of measured", NULL};
-    sf_sim_report *r = &page->sim;
-    size_t count = r->program->ninsts;
-    difference *list = SF_ARRAY(&r->arena, count, difference);
-    for (uint32_t i = 0; i < count; i++)
-        list[i] = (difference){i, length_of(&r->timed[i]) - length_of(&r->sim.insts[i])};
-    if (count > 0)
-        qsort(list, count, sizeof *list, largest_first);
+    const sf_sim_report *r = &page->sim;
     begin_table(out, "Largest differences", titles);
-    for (size_t i = 0; i < count && i < MOST_DIFFERENCES; i++) {
-        const sf_origin *origin = &r->program->insts[list[i].inst].origin;
+    for (size_t i = 0; i < r->program->ninsts && i < MOST_DIFFERENCES; i++) {
+        uint32_t at = r->differing[i];
+        const sf_origin *origin = &r->program->insts[at].origin;
         sf_buf_puts(out, "<tr>");
         put_word(out, origin->op);
         put_word(out, sf_phase_name(origin->phase));
         put_word(out, origin->scope);
-        put_beside(out, length_of(&r->sim.insts[list[i].inst]), length_of(&r->timed[list[i].inst]));
+        put_beside(out, length_of(&r->sim.insts[at]), length_of(&r->timed[at]));
         sf_buf_puts(out, "</tr>\n");
     }
     end_table(out);

@@ -44,7 +44,8 @@ typedef struct sf_sim_report {
     uint32_t *slowest; /* instructions of the compute stream */
     size_t nslowest;
     sf_timing *timed; /* by instruction, of a run; or NULL */
-    double timed_seconds;
+    double timed_seconds, timed_waits, timed_kinds[SF_INST_KIND_COUNT];
+    uint32_t *differing; /* all instructions, those whose time differs most first */
     sf_arena arena;
 } sf_sim_report;
 

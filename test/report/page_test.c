@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 typedef struct setting {
@@ -245,11 +246,46 @@ static void what_is_wrong_is_refused(void **state)
     sf_graph_free(graph);
 }
 
+/* Memory runs out, at one allocation after the other: that is said, nothing is written, and nothing is left. */
+static void memory_may_run_out(void **state)
+{
+    sf_graph *graph;
+    sf_plan *plan;
+    sf_cluster *cluster;
+    sf_status status = SF_ENOMEM;
+    sf_report_options options = {.threads = 1};
+    (void)state;
+    assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
+                     SF_OK);
+    assert_int_equal(
+        sf_pin_step(graph, &(sf_pin_options){.recipe = "zero1", .ranks = 2}, NULL, &plan), SF_OK);
+    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
+    for (long successes = 0; status != SF_OK; successes += 1 + successes / 12) {
+        sf_buf text = {0};
+        sf_output output = {.write = take, .context = &text};
+        size_t before = sf_mem_live();
+        sf_diag *diag = sf_diag_new();
+        sf_mem_fail_after(successes);
+        status = sf_plan_report(plan, graph, cluster, &options, &output, diag);
+        sf_mem_fail_after(-1);
+        assert_true(status == SF_OK || status == SF_ENOMEM);
+        assert_true(status == SF_OK || sf_diag_count(diag) > 0);
+        assert_int_equal(text.length > 0, status == SF_OK);
+        sf_diag_free(diag);
+        sf_buf_free(&text);
+        assert_int_equal(sf_mem_live(), before);
+    }
+    sf_cluster_free(cluster);
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_the_whole),
         cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

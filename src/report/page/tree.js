@@ -111,7 +111,7 @@ function paintTree(used) {
     else openRows(scopes[0], 0, list);
     treeBody.replaceChildren(...list);
     treeFound.textContent = !wanted ? '' : list.length > MOST_FOUND ? `the first ${MOST_FOUND} rows` : `${list.length} rows`;
-    if (used && used.toggle) used.toggle.focus();
+    if (used && used.toggle) used.toggle.focus({ preventScroll: true });
 }
 
 function startTree() {

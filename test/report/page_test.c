@@ -254,6 +254,7 @@ static void memory_may_run_out(void **state)
     sf_cluster *cluster;
     sf_status status = SF_ENOMEM;
     sf_report_options options = {.threads = 1};
+    size_t at_first = sf_mem_live();
     (void)state;
     assert_int_equal(sf_load("test/data/micro/mlp-micro.stablehlo.mlir.xz", NULL, NULL, &graph),
                      SF_OK);
@@ -278,6 +279,7 @@ static void memory_may_run_out(void **state)
     sf_cluster_free(cluster);
     sf_plan_free(plan);
     sf_graph_free(graph);
+    assert_int_equal(sf_mem_live(), at_first);
 }
 
 int main(void)

@@ -126,7 +126,7 @@ function drawSpan(context, row, i, x, end, top, last) {
 
 function drawSpanName(context, name, x, right, top) {
     const room = Math.floor((right - x - 8) / 6);
-    context.fillStyle = '#fff';
+    context.fillStyle = colour('on-bar');
     context.textAlign = 'left';
     context.fillText(name.length > room ? name.slice(0, Math.max(room - 1, 1)) + '…' : name, x + 4, top + ROW / 2);
 }
@@ -204,6 +204,7 @@ function choose(found) {
     chosen.row = found.row;
     chosen.span = found.span;
     const { group } = found.row;
+    held = helds.find((each) => each.group === group) || held;
     byId('span-said').textContent = spanTitle(found) + ': ' + spanPairs(found).map((pair) => pair.join(' ')).join(', ');
     if (group.start[found.span] < view.from || group.end[found.span] > view.to) {
         const width = Math.max(view.to - view.from, (group.end[found.span] - group.start[found.span]) * 1.5);
@@ -252,12 +253,18 @@ function stepFound() {
 
 const HELD = 190;
 
-/** Groups whose memory is known; their kinds, the one that changes least at the bottom. */
-const heldGroup = groups.find((group) => group.memory.at.length > 0);
-const heldKinds = heldGroup ? KINDS.filter((kind) => heldGroup.memory.kinds[kind]) : [];
-const heldTimes = heldGroup ? heldGroup.memory.at.map((at) => at * 1e-9) : [];
-const heldSums = heldTimes.map((_, i) => heldKinds.reduce((sum, kind) => sum + heldGroup.memory.kinds[kind][i], 0));
-const heldPeak = Math.max(data.memory.peak, ...heldSums);
+/** The memory of a group: its kinds, in the order of KINDS, when it changes, and how much it is in all. */
+function readHeld(group) {
+    const kinds = KINDS.filter((kind) => group.memory.kinds[kind]);
+    const times = group.memory.at.map((at) => at * 1e-9);
+    const sums = times.map((_, i) => kinds.reduce((sum, kind) => sum + group.memory.kinds[kind][i], 0));
+    return { group, kinds, times, sums, peak: sums.reduce((most, sum) => Math.max(most, sum), 0) };
+}
+
+/** That of the first group, until an instruction of another is chosen. All have one scale. */
+const helds = groups.filter((group) => group.memory.at.length > 0).map(readHeld);
+let held = helds[0];
+const heldPeak = helds.reduce((most, each) => Math.max(most, each.peak), data.memory.peak);
 const showsLimit = data.memory.limit <= 2.5 * heldPeak;
 const heldTop = 1.08 * (showsLimit ? Math.max(heldPeak, data.memory.limit) : heldPeak);
 
@@ -278,17 +285,17 @@ function drawHeldAxis(context, width) {
 
 /** The area of a kind on top of those below it: steps from point to point. */
 function drawKind(context, kind, below, x, y) {
-    const bytes = heldGroup.memory.kinds[kind];
-    const edge = (i) => (i + 1 < heldTimes.length ? heldTimes[i + 1] : data.time.seconds);
+    const { times } = held, bytes = held.group.memory.kinds[kind];
+    const edge = (i) => (i + 1 < times.length ? times[i + 1] : data.time.seconds);
     context.fillStyle = colour('k' + KINDS.indexOf(kind));
     context.beginPath();
     for (let i = 0; i < bytes.length; i++) {
-        context.lineTo(x(heldTimes[i]), y(below[i] + bytes[i]));
+        context.lineTo(x(times[i]), y(below[i] + bytes[i]));
         context.lineTo(x(edge(i)), y(below[i] + bytes[i]));
     }
     for (let i = bytes.length; i-- > 0;) {
         context.lineTo(x(edge(i)), y(below[i]));
-        context.lineTo(x(heldTimes[i]), y(below[i]));
+        context.lineTo(x(times[i]), y(below[i]));
         below[i] += bytes[i];
     }
     context.fill();
@@ -315,34 +322,40 @@ function drawLimit(context, width, y) {
 let heldAt = -1;
 function paintHeld() {
     const { context, width } = openCanvas(heldCanvas, HELD);
-    if (!heldGroup) return;
+    if (!held) return;
     const scale = timeScale(width), x = (time) => GUTTER + (time - view.from) * scale;
     drawTimeAxis(context, width, HELD, false);
-    const y = drawHeldAxis(context, width), below = new Float64Array(heldTimes.length);
+    const y = drawHeldAxis(context, width), below = new Float64Array(held.times.length);
     context.save();
     context.beginPath();
     context.rect(GUTTER, 0, width - GUTTER - 8, HELD);
     context.clip();
-    for (const kind of heldKinds) drawKind(context, kind, below, x, y);
+    for (const kind of held.kinds) drawKind(context, kind, below, x, y);
     if (heldAt >= 0) {
+        const at = Math.round(x(held.times[heldAt])) + 0.5;
         context.strokeStyle = colour('ink');
         context.lineWidth = 1;
         context.beginPath();
-        context.moveTo(Math.round(x(heldTimes[heldAt])) + 0.5, 0);
-        context.lineTo(Math.round(x(heldTimes[heldAt])) + 0.5, HELD);
+        context.moveTo(at, 0);
+        context.lineTo(at, HELD);
         context.stroke();
     }
     context.restore();
     drawLimit(context, width, y);
+    if (helds.length > 1) {
+        context.textAlign = 'left';
+        context.fillStyle = colour('dim');
+        context.fillText(headText(held.group), GUTTER + 6, 12);
+    }
 }
 
 function showHeld(event) {
     const time = timeAt(heldCanvas, event.offsetX);
-    heldAt = heldTimes.findLastIndex((at) => at <= time);
+    heldAt = held ? held.times.findLastIndex((at) => at <= time) : -1;
     paint();
     if (heldAt < 0) { hideTip(); return; }
-    const pairs = heldKinds.map((kind) => [kind, bytesText(heldGroup.memory.kinds[kind][heldAt])]).reverse();
-    showTip(event.clientX, event.clientY, `${bytesText(heldSums[heldAt])} at ${secondsText(heldTimes[heldAt])}`, pairs);
+    const pairs = held.kinds.map((kind) => [kind, bytesText(held.group.memory.kinds[kind][heldAt])]).reverse();
+    showTip(event.clientX, event.clientY, `${bytesText(held.sums[heldAt])} at ${secondsText(held.times[heldAt])}`, pairs);
 }
 
 /* Hands ---------------------------------------------------------------------------------------------- */

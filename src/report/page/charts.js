@@ -12,8 +12,8 @@ const mostSent = Math.max(0, ...[...cells.values()].map((cell) => cell.bytes));
 const leastSent = Math.min(mostSent, ...[...cells.values()].map((cell) => cell.bytes));
 const MATRIX = 26;
 
-/** How dark a cell is: from little to much, by powers. */
-function darkness(bytes) {
+/** How strong a cell is: from little to much, by powers. */
+function strength(bytes) {
     return mostSent > leastSent ? 0.3 + 0.7 * Math.log(bytes / leastSent) / Math.log(mostSent / leastSent) : 1;
 }
 
@@ -43,7 +43,7 @@ function paintMatrix() {
     }
     const gap = size > 8 ? 1 : 0;
     for (const { row, column, level, bytes } of cells.values()) {
-        context.globalAlpha = darkness(bytes);
+        context.globalAlpha = strength(bytes);
         context.fillStyle = colour('l' + level);
         context.fillRect(MATRIX + column * size, MATRIX + row * size, size - gap, size - gap);
     }
@@ -55,7 +55,7 @@ function startMatrix() {
     const levels = [...new Set([...cells.values()].map((cell) => cell.level))].sort();
     byId('traffic').hidden = false;
     byId('matrix-key').append(
-        make('span', {}, `from row to column, ${traffic.ranks_in_row === 1 ? 'by rank' : traffic.hosts ? 'by host' : 'by group of ranks'}; rings of collectives; darker is more`),
+        make('span', {}, `from row to column, ${traffic.ranks_in_row === 1 ? 'by rank' : traffic.hosts ? 'by host' : 'by group of ranks'}; rings of collectives; stronger is more`),
         ...levels.map((level) => make('span', {}, make('i', { class: 'dot l' + level }), traffic.levels[level])));
     byId('traffic').style.maxWidth = traffic.rows * 72 + MATRIX + 8 + 'px';
     painters.push(paintMatrix);
@@ -74,7 +74,7 @@ function startMatrix() {
 
 /* Time against memory -------------------------------------------------------------------------------- */
 
-const WIDE = 560, HIGH = 340, LEFT = 62, BOTTOM = 36, RIGHT = 16, TOP = 16;
+const WIDE = 560, HIGH = 340, LEFT = 62, BOTTOM = 36, RIGHT = 16, TOP = 26;
 const WAYS = { none: 'k0', cheap: 'k3', layer: 'k4', full: 'k5' };
 const shades = (way) => `var(--${WAYS[way] || 'ink'})`;
 
@@ -94,7 +94,7 @@ function drawFrontierAxes(svg, x, y) {
         makeSvg('line', { class: 'axis', x1: LEFT, x2: WIDE - RIGHT, y1: y(tick), y2: y(tick) }),
         makeSvg('text', { x: LEFT - 8, y: y(tick) + 4, 'text-anchor': 'end' }, secondsText(tick)));
     svg.append(makeSvg('text', { x: WIDE - RIGHT, y: HIGH - 6, 'text-anchor': 'end' }, 'memory of a rank'),
-        makeSvg('text', { x: LEFT + 6, y: TOP + 10 }, 'step'));
+        makeSvg('text', { x: LEFT - 8, y: 14, 'text-anchor': 'end' }, 'step'));
 }
 
 const pathOf = (points, x, y) => points.map((p, i) => `${i ? 'L' : 'M'}${x(p.memory)} ${y(p.seconds)}`).join('');

@@ -107,6 +107,21 @@ SF_API sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph,
                                   const sf_show_options *show, const sf_output *output,
                                   sf_diag *diag);
 
+typedef struct sf_report_options {
+    size_t size;         /* of this struct, or 0: see sheaf.h */
+    const char *title;   /* NULL: the name of the step */
+    const char *against; /* a timeline of the same plan, from a run: both side by side; or NULL */
+    bool json;           /* only the data: docs/report.md has its keys */
+    int threads;         /* 0: as many as the process may use */
+} sf_report_options;
+
+/* Writes a page about the plan, as it runs on the cluster: one file of HTML that needs nothing else. It has the plan in
+ * words, the timeline of a rank and its memory, who sends how much to whom, costs and layouts by module, what the plan
+ * would take with other recompute and micro-batches, and what recipes take. `options` may be NULL. */
+SF_API sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph,
+                                const sf_cluster *cluster, const sf_report_options *options,
+                                const sf_output *output, sf_diag *diag);
+
 /* What a plan was made from: the file of the step, and the cluster as sf_cluster_open takes it; "" where the plan does
  * not say. A file is looked for where it was beside the plan, then where it was: the one that is there, and of two the
  * one that is unchanged. Where there is none, it is the path that it had. SF_EINPUT for what is no plan. */

@@ -25,6 +25,7 @@ int sf_cli_diff(int argc, char **argv);
 int sf_cli_eval(int argc, char **argv);
 int sf_cli_explain(int argc, char **argv);
 int sf_cli_sim(int argc, char **argv);
+int sf_cli_report(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
 int sf_cli_plan(int argc, char **argv);
 int sf_cli_run(int argc, char **argv);

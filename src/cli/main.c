@@ -25,6 +25,7 @@ static const struct command {
     {"plan", "find the best split of a step over a cluster", sf_cli_plan},
     {"explain", "say what a plan costs, where, and why", sf_cli_explain},
     {"sim", "simulate a plan: where the time of a step goes", sf_cli_sim},
+    {"report", "write a page about a plan, for a browser", sf_cli_report},
     {"diff", "say in what two plans differ", sf_cli_diff},
     {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
     {"calibrate", "measure this machine, for plans", sf_cli_calibrate},

@@ -24,10 +24,18 @@ const char *sf_source_name(sf_source source)
     return names[source];
 }
 
+/* The graph goes with its guard; its pool may be that of one that stays. */
+static void forget_graph(void *memory)
+{
+    sf_graph *graph = memory;
+    graph->pool->references--;
+}
+
 sf_graph *sf_graph_new(sf_pool *pool)
 {
     sf_graph *graph = sf_alloc(sizeof *graph);
     graph->pool = sf_pool_retain(pool);
+    sf_mem_undo(graph, forget_graph);
     graph->name = "step";
     graph->top = sf_block_new(graph);
     return graph;

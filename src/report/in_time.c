@@ -3,8 +3,7 @@
 #include "op/flops.h"
 #include "plan/recompute.h"
 
-/* Of all that the step computes, what is computed again. */
-static double share_again(const sf_plan *plan, const sf_graph *graph)
+double sf_share_again(const sf_plan *plan, const sf_graph *graph)
 {
     double again = 0, all = sf_step_flops(graph);
     for (uint32_t i = 0; plan->again && i < graph->top->nnodes; i++) {
@@ -23,9 +22,10 @@ void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_b
         sf_buf_printf(out, "  %-*s %d, of what %s splits, one behind the other in each rank\n",
                       width, "shards", plan->co_shards, plan->co_shard);
     if (plan->again)
-        sf_buf_printf(
-            out, "  %-*s %u ops of the forward pass, by %s: %.1f %% of the step's compute\n", width,
-            "again", sf_count_again(graph, plan), plan->recompute, 100 * share_again(plan, graph));
+        sf_buf_printf(out,
+                      "  %-*s %u ops of the forward pass, by %s: %.1f %% of the step's compute\n",
+                      width, "again", sf_count_again(graph, plan), plan->recompute,
+                      100 * sf_share_again(plan, graph));
 }
 
 void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json)
@@ -44,6 +44,6 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
     sf_json_begin_object(json);
     sf_json_add_string(json, "by", plan->recompute);
     sf_json_add_int(json, "nodes", sf_count_again(graph, plan));
-    sf_json_add_double(json, "share", share_again(plan, graph));
+    sf_json_add_double(json, "share", sf_share_again(plan, graph));
     sf_json_end_object(json);
 }

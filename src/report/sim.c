@@ -135,6 +135,24 @@ double sf_sim_link_seconds(const sf_sim_report *r, int level)
     return seconds;
 }
 
+sf_status sf_sim_fill(sf_sim_report *r, const sf_local *local, sf_see_move *see, void *context,
+                      sf_diag *diag)
+{
+    const sf_target *target = sf_engine_target(NULL);
+    SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, diag, &r->costs));
+    sf_price_local(local, target, r->costs, see, context, &r->price);
+    sf_lower_options rank = {.target = target, .mesh = &r->plan->mesh};
+    r->program = sf_lower(local->graph, &rank, NULL);
+    sf_simulate(r->program, r->costs, &r->arena, &r->sim);
+    sf_lower_options unsplit = {.target = target, .unplaced = true};
+    sf_program *whole = sf_lower(r->graph, &unsplit, NULL);
+    add_products(r->cluster, whole, 1, &r->flops, &r->best);
+    sf_program_free(whole);
+    add_up_insts(r);
+    find_slowest(r);
+    return SF_OK;
+}
+
 struct job {
     sf_sim_report r;
     sf_sim_options options;
@@ -145,20 +163,9 @@ struct job {
 
 static sf_status simulate(struct job *job, const sf_local *local)
 {
-    sf_sim_report *r = &job->r;
-    const sf_target *target = sf_engine_target(NULL);
-    SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, job->diag, &r->costs));
-    sf_price_local(local, target, r->costs, NULL, NULL, &r->price);
-    sf_lower_options rank = {.target = target, .mesh = &r->plan->mesh};
-    r->program = sf_lower(local->graph, &rank, NULL);
-    sf_simulate(r->program, r->costs, &r->arena, &r->sim);
-    sf_lower_options unsplit = {.target = target, .unplaced = true};
-    sf_program *whole = sf_lower(r->graph, &unsplit, NULL);
-    add_products(r->cluster, whole, 1, &r->flops, &r->best);
-    sf_program_free(whole);
-    add_up_insts(r);
-    find_slowest(r);
-    return job->options.against ? sf_sim_read_timed(r, job->options.against, job->diag) : SF_OK;
+    SF_TRY(sf_sim_fill(&job->r, local, NULL, NULL, job->diag));
+    return job->options.against ? sf_sim_read_timed(&job->r, job->options.against, job->diag)
+                                : SF_OK;
 }
 
 static sf_status write_trace(struct job *job)

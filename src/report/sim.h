@@ -44,9 +44,15 @@ typedef struct sf_sim_report {
     uint32_t *slowest; /* instructions of the compute stream */
     size_t nslowest;
     sf_timing *timed; /* by instruction, of a run; or NULL */
-    double timed_seconds;
+    double timed_seconds, timed_waits, timed_kinds[SF_INST_KIND_COUNT];
+    uint32_t *differing; /* all instructions, those whose time differs most first */
     sf_arena arena;
 } sf_sim_report;
+
+/* Lowers and simulates the first rank, of which `local` is, and adds up: all but what was timed. `see` as of
+ * sf_price_local. The caller frees the program and the arena. */
+sf_status sf_sim_fill(sf_sim_report *report, const sf_local *local, sf_see_move *see, void *context,
+                      sf_diag *diag);
 
 /* "inside hosts", ... */
 const char *sf_level_name(int level);

@@ -57,54 +57,9 @@ static sf_status read_events(reader *in, sf_sim_report *r, const sf_json *root)
     return SF_OK;
 }
 
-sf_status sf_sim_read_timed(sf_sim_report *r, const char *path, sf_diag *diag)
-{
-    reader in = {.file = path, .diag = diag};
-    const sf_json *root;
-    SF_TRY(sf_file_read(path, &r->arena, 0, &in.text, diag));
-    SF_TRY(sf_json_parse(in.text, path, &r->arena, &root, diag));
-    r->timed = SF_ARRAY(&r->arena, r->program->ninsts, sf_timing);
-    return read_events(&in, r, root);
-}
-
 static double length_of(const sf_timing *t)
 {
     return t->end - t->start;
-}
-
-static void add_beside(sf_table *table, const char *what, double simulated, double timed)
-{
-    sf_table_add(table, "%s", what);
-    sf_table_add(table, "%s", sf_text_seconds(simulated).at);
-    sf_table_add(table, "%s", sf_text_seconds(timed).at);
-    sf_table_add(table, "%s", timed > 0 ? sf_text_share(simulated, timed).at : "-");
-}
-
-static double timed_waits(const sf_sim_report *r)
-{
-    double waits = 0;
-    for (uint32_t i = 0; i < r->program->ninsts; i++)
-        waits += r->program->insts[i].kind == SF_INST_COMM ? r->timed[i].exposed : 0;
-    return waits;
-}
-
-static void put_kinds_beside(sf_sim_report *r, sf_style style, sf_buf *out)
-{
-    static const sf_column columns[] = {{"what", false, SF_STAYS},
-                                        {"simulated", true, SF_STAYS},
-                                        {"measured", true, SF_STAYS},
-                                        {"of measured", true, SF_STAYS}};
-    double timed[SF_INST_KIND_COUNT] = {0};
-    for (uint32_t i = 0; i < r->program->ninsts; i++)
-        timed[r->program->insts[i].kind] += length_of(&r->timed[i]);
-    sf_table table = sf_table_new(&r->arena, 4, columns);
-    for (int k = 0; k < SF_INST_KIND_COUNT; k++)
-        if (r->kinds[k].count > 0 && k != SF_INST_COMM)
-            add_beside(&table, sf_inst_kind_name((sf_inst_kind)k), r->kinds[k].seconds, timed[k]);
-    add_beside(&table, "waiting", r->sim.exposed, timed_waits(r));
-    add_beside(&table, "step", r->sim.seconds, r->timed_seconds);
-    sf_heading(out, style, "simulated beside measured");
-    sf_table_print(&table, style, out);
 }
 
 typedef struct difference {
@@ -119,26 +74,81 @@ static int largest_first(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
+static void find_differing(sf_sim_report *r)
+{
+    size_t count = r->program->ninsts;
+    difference *list = SF_ARRAY(&r->arena, count, difference);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = (difference){i, length_of(&r->timed[i]) - length_of(&r->sim.insts[i])};
+    if (count > 0)
+        qsort(list, count, sizeof *list, largest_first);
+    r->differing = SF_ARRAY(&r->arena, count, uint32_t);
+    for (size_t i = 0; i < count; i++)
+        r->differing[i] = list[i].inst;
+}
+
+static void add_up_timed(sf_sim_report *r)
+{
+    for (uint32_t i = 0; i < r->program->ninsts; i++) {
+        sf_inst_kind kind = r->program->insts[i].kind;
+        r->timed_kinds[kind] += length_of(&r->timed[i]);
+        r->timed_waits += kind == SF_INST_COMM ? r->timed[i].exposed : 0;
+    }
+}
+
+sf_status sf_sim_read_timed(sf_sim_report *r, const char *path, sf_diag *diag)
+{
+    reader in = {.file = path, .diag = diag};
+    const sf_json *root;
+    SF_TRY(sf_file_read(path, &r->arena, 0, &in.text, diag));
+    SF_TRY(sf_json_parse(in.text, path, &r->arena, &root, diag));
+    r->timed = SF_ARRAY(&r->arena, r->program->ninsts, sf_timing);
+    SF_TRY(read_events(&in, r, root));
+    add_up_timed(r);
+    find_differing(r);
+    return SF_OK;
+}
+
+static void add_beside(sf_table *table, const char *what, double simulated, double timed)
+{
+    sf_table_add(table, "%s", what);
+    sf_table_add(table, "%s", sf_text_seconds(simulated).at);
+    sf_table_add(table, "%s", sf_text_seconds(timed).at);
+    sf_table_add(table, "%s", timed > 0 ? sf_text_share(simulated, timed).at : "-");
+}
+
+static void put_kinds_beside(sf_sim_report *r, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {{"what", false, SF_STAYS},
+                                        {"simulated", true, SF_STAYS},
+                                        {"measured", true, SF_STAYS},
+                                        {"of measured", true, SF_STAYS}};
+    sf_table table = sf_table_new(&r->arena, 4, columns);
+    for (int k = 0; k < SF_INST_KIND_COUNT; k++)
+        if (r->kinds[k].count > 0 && k != SF_INST_COMM)
+            add_beside(&table, sf_inst_kind_name((sf_inst_kind)k), r->kinds[k].seconds,
+                       r->timed_kinds[k]);
+    add_beside(&table, "waiting", r->sim.exposed, r->timed_waits);
+    add_beside(&table, "step", r->sim.seconds, r->timed_seconds);
+    sf_heading(out, style, "simulated beside measured");
+    sf_table_print(&table, style, out);
+}
+
 void sf_sim_text_beside(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
 {
     static const sf_column columns[] = {{"number", true, SF_STAYS},   {"simulated", true, SF_STAYS},
                                         {"measured", true, SF_STAYS}, {"kind", false, SF_STAYS},
                                         {"phase", false, SF_STAYS},   {"op", false, SF_STAYS},
                                         {"scope", false, SF_SHRINKS}};
-    size_t count = r->program->ninsts;
-    difference *list = SF_ARRAY(&r->arena, count, difference);
     put_kinds_beside(r, style, out);
-    for (uint32_t i = 0; i < count; i++)
-        list[i] = (difference){i, length_of(&r->timed[i]) - length_of(&r->sim.insts[i])};
-    if (count > 0)
-        qsort(list, count, sizeof *list, largest_first);
     sf_heading(out, style, "largest differences");
     sf_table table = sf_table_new(&r->arena, 7, columns);
-    for (size_t i = 0; i < count && (all || i < LARGEST); i++) {
-        const sf_inst *inst = &r->program->insts[list[i].inst];
-        sf_table_add(&table, "%u", list[i].inst);
-        sf_table_add(&table, "%s", sf_text_seconds(length_of(&r->sim.insts[list[i].inst])).at);
-        sf_table_add(&table, "%s", sf_text_seconds(length_of(&r->timed[list[i].inst])).at);
+    for (size_t i = 0; i < r->program->ninsts && (all || i < LARGEST); i++) {
+        uint32_t at = r->differing[i];
+        const sf_inst *inst = &r->program->insts[at];
+        sf_table_add(&table, "%u", at);
+        sf_table_add(&table, "%s", sf_text_seconds(length_of(&r->sim.insts[at])).at);
+        sf_table_add(&table, "%s", sf_text_seconds(length_of(&r->timed[at])).at);
         sf_table_add(&table, "%s", sf_inst_kind_name(inst->kind));
         sf_table_add(&table, "%s", sf_phase_name(inst->origin.phase));
         sf_table_add(&table, "%s", inst->origin.op);

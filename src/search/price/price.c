@@ -43,17 +43,21 @@ typedef struct priced_program {
     const sf_inner *inner; /* the region that it is, or NULL */
 } priced_program;
 
-static pricing open_pricing(const sf_local *local, const sf_target *target)
+static pricing pricing_of(const sf_local *local, sf_program *program)
 {
     const sf_graph *graph = local->step;
-    pricing p = {.graph = graph, .local = local};
-    sf_lower_options options = {.target = target, .mesh = &local->plan->mesh};
-    p.program = sf_lower(local->graph, &options, NULL);
+    pricing p = {.graph = graph, .local = local, .program = program};
     p.gradient = SF_ARRAY(&p.arena, graph->nvalues, bool);
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].gradient != SF_NONE)
             p.gradient[graph->arguments[i].gradient] = true;
     return p;
+}
+
+static pricing open_pricing(const sf_local *local, const sf_target *target)
+{
+    sf_lower_options options = {.target = target, .mesh = &local->plan->mesh};
+    return pricing_of(local, sf_lower(local->graph, &options, NULL));
 }
 
 static void close_pricing(pricing *p)
@@ -104,6 +108,17 @@ static sf_memory_kind kind_of_buffer(const priced_program *at, const sf_buffer *
     if (value != SF_NONE && at->p->gradient[value])
         return SF_MEMORY_GRADIENT;
     return piece && piece->moved ? SF_MEMORY_MOVED : SF_MEMORY_ACTIVATION;
+}
+
+sf_memory_kind *sf_find_buffer_kinds(const sf_local *local, sf_program *program, sf_arena *arena)
+{
+    pricing p = pricing_of(local, program);
+    priced_program at = whole_program(&p);
+    sf_memory_kind *kinds = SF_ARRAY(arena, program->nbuffers, sf_memory_kind);
+    for (size_t i = 0; i < program->nbuffers; i++)
+        kinds[i] = kind_of_buffer(&at, &program->buffers[i]);
+    sf_arena_free(&p.arena);
+    return kinds;
 }
 
 static bool lives_at(const sf_buffer *buffer, uint32_t inst)

@@ -65,6 +65,9 @@ sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_tar
                         const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
                         sf_price *out);
 
+/* By buffer of the program that `local` was lowered to: what it holds. In the arena. */
+sf_memory_kind *sf_find_buffer_kinds(const sf_local *local, sf_program *program, sf_arena *arena);
+
 /* What could be less, in bytes of a rank at the respective peaks. */
 typedef struct sf_relief {
     int64_t state; /* of all but batch and activations: what no smaller batch takes away */

@@ -17,6 +17,7 @@
 #include "plan/repeated.h"
 #include "plan/shrink.h"
 #include "run/runner.h"
+#include "search/price/groups.h"
 #include "sheaf/plan.h"
 
 struct pinning {
@@ -246,6 +247,18 @@ struct checking {
     sf_diag *diag;
 };
 
+/* Groups of a pipeline do not wait for each other for ever. */
+static sf_status check_ends(const struct checking *job)
+{
+    sf_group_runs runs;
+    if (!job->plan->pipeline)
+        return SF_OK;
+    sf_status status =
+        sf_group_runs_new(job->graph, job->plan, sf_engine_target(NULL), NULL, job->diag, &runs);
+    sf_group_runs_free(&runs);
+    return status;
+}
+
 static sf_status check_plan(void *context)
 {
     const struct checking *job = context;
@@ -253,6 +266,7 @@ static sf_status check_plan(void *context)
     SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
     SF_TRY(sf_check_plan(job->graph, job->plan, NULL, sf_engine_target(NULL),
                          job->memory > 0 ? &bytes : NULL, job->diag));
+    SF_TRY(check_ends(job));
     if (job->memory == 0 || sf_rank_fits(bytes, job->memory))
         return SF_OK;
     return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE, "a rank needs %s, and there are %s",

@@ -113,6 +113,16 @@ static uint32_t host_of(const piping *p, const sf_node *node, uint32_t turn)
     return group_of_bits(sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? turn : 0));
 }
 
+/* A few numbers that every update waits for, learning rates and corrections, are computed first. */
+static bool is_small(const piping *p, const sf_node *node)
+{
+    enum { SMALL = 64 };
+    int64_t bytes = 0;
+    for (uint32_t r = 0; r < node->nresults; r++)
+        bytes += sf_type_bytes(sf_type_of(p->t->step, node->result + r));
+    return bytes <= SMALL;
+}
+
 /* Behind the sums of turns: it is no part of any task. */
 static bool is_behind(const piping *p, const sf_node *node)
 {
@@ -123,7 +133,7 @@ static bool is_behind(const piping *p, const sf_node *node)
     for (uint32_t r = 0; r < count; r++)
         if (p->t->behind[version_same(p, reads[r])] > 0)
             return true;
-    return node->phase == SF_UPDATE;
+    return node->phase == SF_UPDATE && !is_small(p, node);
 }
 
 static size_t task_index(const piping *p, sf_task task)
@@ -148,6 +158,8 @@ static uint32_t place_of(const piping *p, const sf_node *node, uint32_t turn)
     uint32_t group = host_of(p, node, turn), last = p->pipeline->schedule.ntasks[group];
     if (is_behind(p, node))
         return last;
+    if (node->phase == SF_UPDATE && !turns_node(p->t, node))
+        return 0;
     sf_task task = {stage_of(p, node), turns_node(p->t, node) ? turn : 0, pass_of(p, node)};
     return first_of(p->places[group][task_index(p, task)], last);
 }

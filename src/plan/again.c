@@ -25,6 +25,7 @@ typedef struct handed {
 typedef struct twinning {
     const sf_graph *from;
     const sf_plan *plan;
+    const bool *again; /* by node of the step: it has a twin */
     sf_graph *to;
     sf_plan *out;        /* once all nodes are there */
     sf_arena arena;      /* of what follows */
@@ -56,7 +57,7 @@ static void note_node(twinning *t, const sf_node *added, uint32_t origin, sf_lay
 static bool is_again(const twinning *t, sf_value value)
 {
     const sf_node *maker = sf_maker(t->from, value);
-    return maker && t->plan->again[maker->id];
+    return maker && t->again[maker->id];
 }
 
 /* Twins */
@@ -213,10 +214,27 @@ static sf_plan *carry_plan(const twinning *t)
     return out;
 }
 
+/* What another stage of a pipeline reads is there, where it came: who reads it keeps it, and does not have it sent again. */
+static const bool *find_again(const sf_graph *graph, const sf_plan *plan, sf_arena *arena)
+{
+    bool *again = sf_arena_copy(arena, plan->again, graph->nnodes * sizeof *again);
+    const sf_stages *stages = plan->pipeline ? &plan->pipeline->stages : NULL;
+    for (uint32_t i = 0; stages && i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t o = 0; o < node->noperands && !stages->anywhere[node->id]; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            if (maker && stages->of_node[maker->id] != stages->of_node[node->id])
+                again[maker->id] = again[maker->id] && stages->anywhere[maker->id];
+        }
+    }
+    return again;
+}
+
 sf_twinned sf_twin_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool)
 {
     const sf_block *top = graph->top;
     twinning t = {.from = graph, .plan = plan, .to = sf_graph_new(pool)};
+    t.again = find_again(graph, plan, &t.arena);
     t.map = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.twins = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.kept = SF_ARRAY(&t.arena, graph->nvalues, handed *);

@@ -116,6 +116,21 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
     return sf_schedule_check(out, diag);
 }
 
+/* Stages that several groups run together would need collectives between groups. */
+static sf_status refuse_shared(const sf_pipe *pipe, sf_diag *diag)
+{
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        for (uint32_t t = 0; t < pipe->nturns; t++) {
+            uint64_t hosts = sf_pipe_hosts(pipe, s, t);
+            if (hosts & (hosts - 1))
+                return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                               "stage %u is run by several groups together: such schedules can be "
+                               "drawn and timed, but not run yet",
+                               s);
+        }
+    return SF_OK;
+}
+
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
                            uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
                            sf_arena *arena, sf_diag *diag, sf_pipeline *out)
@@ -124,11 +139,13 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
     *out = (sf_pipeline){.name = ""};
     SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
     sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
-    if (!choice->name)
-        return take_table(choice->table, &pipe, arena, diag, &out->schedule);
+    if (!choice->name) {
+        SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
+        return refuse_shared(&out->schedule.pipe, diag);
+    }
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
     SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
     out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
-    return SF_OK;
+    return refuse_shared(&out->schedule.pipe, diag);
 }

@@ -98,11 +98,11 @@ struct job {
     const sf_output *output;
 };
 
-static sf_status fill_page(struct job *job, const sf_local *local)
+static sf_status fill_page(struct job *job)
 {
     sf_page *page = &job->page;
     sf_sim_report *r = &page->sim;
-    SF_TRY(sf_sim_fill(r, local, see_move, page, page->diag));
+    SF_TRY(sf_sim_fill(r, see_move, page, page->diag));
     if (job->options.against)
         SF_TRY(sf_sim_read_timed(r, job->options.against, page->diag));
     sf_summarize(r->graph, NULL, &page->summary);
@@ -113,7 +113,7 @@ static sf_status fill_page(struct job *job, const sf_local *local)
     page->peak = find_peak(page);
     SF_TRY(find_bound(page));
     sf_page_find_words(page);
-    sf_page_find_spans(page, local);
+    sf_page_find_spans(page);
     sf_page_find_traffic(page);
     SF_TRY(sf_page_find_scopes(page));
     return sf_page_find_others(page);
@@ -135,16 +135,12 @@ static sf_status report_plan(void *context)
 {
     struct job *job = context;
     sf_page *page = &job->page;
-    sf_local *local;
     SF_TRY(sf_plan_expect(page->sim.plan, page->sim.graph, page->diag));
-    SF_TRY(sf_local_new(page->sim.graph, page->sim.plan, 0, page->diag, &local));
-    sf_status status = fill_page(job, local);
+    sf_status status = fill_page(job);
     if (status == SF_OK)
         status = write_page(job);
-    sf_program_free(page->sim.program);
     sf_summary_free(&page->summary);
-    sf_arena_free(&page->sim.arena);
-    sf_local_free(local);
+    sf_sim_close(&page->sim);
     return status;
 }
 

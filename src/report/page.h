@@ -111,7 +111,7 @@ typedef struct sf_page {
 } sf_page;
 
 void sf_page_find_words(sf_page *page);
-void sf_page_find_spans(sf_page *page, const sf_local *local);
+void sf_page_find_spans(sf_page *page);
 void sf_page_find_traffic(sf_page *page);
 sf_status sf_page_find_scopes(sf_page *page);
 sf_status sf_page_find_others(sf_page *page);

@@ -253,16 +253,32 @@ static sf_rank_group *add_group(sf_page *page, const char *name, int ranks, bool
     return &page->groups[page->ngroups - 1];
 }
 
-void sf_page_find_spans(sf_page *page, const sf_local *local)
+static const char *name_of_group(sf_page *page, int group)
+{
+    sf_buf text = {0};
+    if (!page->sim.plan->pipeline)
+        return "simulated";
+    sf_buf_printf(&text, "group %d", group);
+    const char *name = sf_page_shown(page, text.text);
+    sf_buf_free(&text);
+    return name;
+}
+
+void sf_page_find_spans(sf_page *page)
 {
     sf_sim_report *r = &page->sim;
-    int ranks = sf_mesh_size(&r->plan->mesh);
-    walk w = {.page = page, .group = add_group(page, "simulated", ranks, false)};
-    const sf_memory_kind *kinds = sf_find_buffer_kinds(local, r->program, &r->arena);
-    add_spans(&w, r->program, r->sim.insts, r->sim.bodies, 0);
-    settle_spans(w.group, r->sim.seconds);
-    add_points(&w, r->program, &r->sim, kinds);
-    thin_points(w.group, r->sim.seconds);
+    int ranks = sf_mesh_size(&r->plan->mesh) / r->runs.count;
+    walk w = {.page = page};
+    for (int g = 0; g < r->runs.count; g++) {
+        const sf_rank_run *run = &r->runs.at[g];
+        w.group = add_group(page, name_of_group(page, g), ranks, false);
+        w.group->first = run->rank;
+        const sf_memory_kind *kinds = sf_find_buffer_kinds(run->local, run->program, &r->arena);
+        add_spans(&w, run->program, run->sim.insts, run->sim.bodies, 0);
+        settle_spans(w.group, run->sim.seconds);
+        add_points(&w, run->program, &run->sim, kinds);
+        thin_points(w.group, run->sim.seconds);
+    }
     if (!r->timed)
         return;
     w.group = add_group(page, "measured", 1, true);

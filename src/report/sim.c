@@ -135,15 +135,16 @@ double sf_sim_link_seconds(const sf_sim_report *r, int level)
     return seconds;
 }
 
-sf_status sf_sim_fill(sf_sim_report *r, const sf_local *local, sf_see_move *see, void *context,
-                      sf_diag *diag)
+sf_status sf_sim_fill(sf_sim_report *r, sf_see_move *see, void *context, sf_diag *diag)
 {
     const sf_target *target = sf_engine_target(NULL);
     SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, diag, &r->costs));
-    sf_price_local(local, target, r->costs, see, context, &r->price);
-    sf_lower_options rank = {.target = target, .mesh = &r->plan->mesh};
-    r->program = sf_lower(local->graph, &rank, NULL);
-    sf_simulate(r->program, r->costs, &r->arena, &r->sim);
+    SF_TRY(sf_group_runs_new(r->graph, r->plan, target, r->costs, diag, &r->runs));
+    sf_price_groups(&r->runs, r->costs, see, context, &r->price);
+    r->program = r->runs.at[r->runs.busiest].program;
+    r->sim = r->runs.at[r->runs.busiest].sim;
+    r->sim.seconds = r->runs.seconds;
+    r->sim.exposed = r->sim.seconds - r->sim.compute;
     sf_lower_options unsplit = {.target = target, .unplaced = true};
     sf_program *whole = sf_lower(r->graph, &unsplit, NULL);
     add_products(r->cluster, whole, 1, &r->flops, &r->best);
@@ -151,6 +152,12 @@ sf_status sf_sim_fill(sf_sim_report *r, const sf_local *local, sf_see_move *see,
     add_up_insts(r);
     find_slowest(r);
     return SF_OK;
+}
+
+void sf_sim_close(sf_sim_report *r)
+{
+    sf_group_runs_free(&r->runs);
+    sf_arena_free(&r->arena);
 }
 
 struct job {
@@ -161,21 +168,16 @@ struct job {
     sf_diag *diag;
 };
 
-static sf_status simulate(struct job *job, const sf_local *local)
-{
-    SF_TRY(sf_sim_fill(&job->r, local, NULL, NULL, job->diag));
-    return job->options.against ? sf_sim_read_timed(&job->r, job->options.against, job->diag)
-                                : SF_OK;
-}
-
 static sf_status write_trace(struct job *job)
 {
     sf_buf out = {0};
     sf_json_writer json = {.buf = &out, .indent = true};
     int ranks = job->options.ranks > 0 ? job->options.ranks : 1;
     sf_trace_begin(&json, "a step as simulated");
-    for (int rank = 0; rank < ranks && rank < sf_mesh_size(&job->r.plan->mesh); rank++)
-        sf_trace_put(job->r.program, job->r.sim.insts, rank, &json);
+    for (int rank = 0; rank < ranks && rank < sf_mesh_size(&job->r.plan->mesh); rank++) {
+        const sf_rank_run *run = &job->r.runs.at[sf_group_of_rank(job->r.plan, rank)];
+        sf_trace_put(run->program, run->sim.insts, rank, &json);
+    }
     sf_trace_end(&json);
     sf_buf_putc(&out, '\n');
     sf_status status = sf_output_write(job->options.trace, &out, job->diag);
@@ -198,24 +200,20 @@ static sf_status write_report(struct job *job)
 
 static sf_status simulate_plan(struct job *job)
 {
-    sf_local *local;
     SF_TRY(sf_plan_expect(job->r.plan, job->r.graph, job->diag));
-    SF_TRY(sf_local_new(job->r.graph, job->r.plan, 0, job->diag, &local));
-    sf_status status = simulate(job, local);
-    if (status == SF_OK && job->options.trace)
-        status = write_trace(job);
-    if (status == SF_OK)
-        status = write_report(job);
-    sf_local_free(local);
-    return status;
+    SF_TRY(sf_sim_fill(&job->r, NULL, NULL, job->diag));
+    if (job->options.against)
+        SF_TRY(sf_sim_read_timed(&job->r, job->options.against, job->diag));
+    if (job->options.trace)
+        SF_TRY(write_trace(job));
+    return write_report(job);
 }
 
 static sf_status simulate_guarded(void *context)
 {
     struct job *job = context;
     sf_status status = simulate_plan(job);
-    sf_program_free(job->r.program);
-    sf_arena_free(&job->r.arena);
+    sf_sim_close(&job->r);
     return status;
 }
 

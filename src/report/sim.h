@@ -2,6 +2,7 @@
  *
  *     sim.c          lowers and simulates the program of the first rank, and adds up
  *     sim_text.c     for people
+ *     sim_groups.c   the groups of a pipeline, for people
  *     sim_json.c     for machines
  *     sim_against.c  beside a run that was timed
  */
@@ -33,8 +34,9 @@ typedef struct sf_sim_report {
     const sf_graph *graph;
     const sf_cluster *cluster;
     sf_costs *costs;
-    sf_program *program;
-    sf_simulation sim;
+    sf_group_runs runs;
+    sf_program *program; /* of the busiest group, */
+    sf_simulation sim;   /* and its simulation */
     sf_price price;
     double flops,
         best; /* of the products of the whole step, and what they take at the peak of all devices */
@@ -49,10 +51,10 @@ typedef struct sf_sim_report {
     sf_arena arena;
 } sf_sim_report;
 
-/* Lowers and simulates the first rank, of which `local` is, and adds up: all but what was timed. `see` as of
- * sf_price_local. The caller frees the program and the arena. */
-sf_status sf_sim_fill(sf_sim_report *report, const sf_local *local, sf_see_move *see, void *context,
-                      sf_diag *diag);
+/* Lowers and simulates the first rank of each group, and adds up: all but what was timed. `see` as of sf_price_plan. To be
+ * closed, after a failure too. */
+sf_status sf_sim_fill(sf_sim_report *report, sf_see_move *see, void *context, sf_diag *diag);
+void sf_sim_close(sf_sim_report *report);
 
 /* "inside hosts", ... */
 const char *sf_level_name(int level);
@@ -63,6 +65,9 @@ double sf_sim_link_seconds(const sf_sim_report *report, int level);
 /* From a trace of the same program. */
 sf_status sf_sim_read_timed(sf_sim_report *report, const char *path, sf_diag *diag);
 void sf_sim_text_beside(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
+
+/* Of a pipeline. */
+void sf_sim_text_groups(sf_sim_report *report, sf_style style, sf_buf *out);
 
 void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 void sf_sim_json(sf_sim_report *report, sf_buf *out);

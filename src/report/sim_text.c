@@ -8,8 +8,9 @@ static void put_head(const sf_sim_report *r, sf_style style, sf_buf *out)
     sf_buf mesh = {0};
     sf_mesh_print(&r->plan->mesh, &mesh);
     sf_heading(out, style, "program");
-    sf_buf_printf(out, "  mesh     %s, %d ranks, which all do the same\n", mesh.text,
-                  sf_mesh_size(&r->plan->mesh));
+    sf_buf_printf(out, "  mesh     %s, %d ranks, %s\n", mesh.text, sf_mesh_size(&r->plan->mesh),
+                  r->plan->pipeline ? "of which those of the busiest group are shown"
+                                    : "which all do the same");
     sf_buf_printf(out, "  cluster  %s\n", r->cluster->name);
     sf_buf_printf(out, "  length   %s instructions on %s streams\n",
                   sf_text_count((int64_t)r->program->ninsts).at,
@@ -115,6 +116,7 @@ static void put_slowest(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
 
 void sf_sim_text(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
 {
+    sf_sim_text_groups(r, style, out);
     put_head(r, style, out);
     put_times(r, style, out);
     put_comms(r, style, out);

@@ -64,10 +64,12 @@ static void meet(walk *from, walk *to, const meeting *m)
 {
     const sf_inst *inst = &from->p->insts[m->send - 1];
     sf_timing *sent = &from->insts[m->send - 1], *received = &to->insts[m->receive - 1];
-    double seconds =
-        sf_costs_collective(from->costs, SF_PERMUTE, inst->exchange->axes, sent->bytes);
-    double start = sf_links_take(&from->links, from->costs, inst->exchange->axes,
-                                 fmax(m->sent, m->received), seconds);
+    double start = fmax(m->sent, m->received), seconds = 0;
+    if (from->costs) {
+        sf_axes axes = inst->exchange->axes;
+        seconds = sf_costs_collective(from->costs, SF_PERMUTE, axes, sent->bytes);
+        start = sf_links_take(&from->links, from->costs, axes, start, seconds);
+    }
     sent->start = received->start = start;
     sent->end = received->end = start + seconds;
     from->known[m->send - 1] = to->known[m->receive - 1] = true;
@@ -101,11 +103,14 @@ static void send_transfer(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
     sf_timing *t = &w->insts[index];
-    double ready = ready_at(w, inst);
+    double seconds = 0;
+    t->start = ready_at(w, inst);
     t->bytes = sf_exchange_bytes(inst);
-    double seconds =
-        sf_costs_collective(w->costs, inst->exchange->kind, inst->exchange->axes, t->bytes);
-    t->start = sf_links_take(&w->links, w->costs, inst->exchange->axes, ready, seconds);
+    if (w->costs) {
+        sf_axes axes = inst->exchange->axes;
+        seconds = sf_costs_collective(w->costs, inst->exchange->kind, axes, t->bytes);
+        t->start = sf_links_take(&w->links, w->costs, axes, t->start, seconds);
+    }
     t->end = t->start + seconds;
     w->known[index] = true;
     w->sent[w->nsent++] = index;
@@ -143,7 +148,7 @@ static void run_inst(walk *w, uint32_t index)
     if (sf_body_count(inst) > 0) {
         run_bodies(w, index);
     } else {
-        double seconds = sf_inst_seconds(inst, w->costs);
+        double seconds = w->costs ? sf_inst_seconds(inst, w->costs) : 0;
         w->now += seconds;
         w->compute += seconds;
     }
@@ -180,7 +185,7 @@ static void wait_for_all(walk *w)
 /* What is hidden is not for nothing where it drags on what is computed beside it. */
 static void add_up_clocks(walk *w, sf_simulation *out)
 {
-    double drag = sf_costs_drag(w->costs);
+    double drag = w->costs ? sf_costs_drag(w->costs) : 0;
     for (uint32_t i = 0; i < w->nsent; i++) {
         sf_timing *t = &w->insts[w->sent[i]];
         double hidden = fmax(0, t->end - t->start - t->exposed);

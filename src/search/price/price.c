@@ -1,5 +1,7 @@
 #include "search/price/price.h"
 
+#include <string.h>
+
 #include "sim/effort.h"
 #include "sim/sim.h"
 
@@ -276,34 +278,51 @@ sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena
     return sf_costs_new(cluster, mesh->naxes, sizes, 0, arena, diag, out);
 }
 
-void sf_price_local(const sf_local *local, const sf_target *target, const sf_costs *costs,
-                    sf_see_move *see, void *context, sf_price *out)
+/* Messages are between groups, and no moves of the plan. */
+static void show_collective(void *context, const sf_inst *exchange, const sf_timing *timing,
+                            double times, uint32_t within)
 {
-    pricing p = open_pricing(local, target);
-    sf_simulation sim;
-    sf_simulate(p.program, costs, &p.arena, &sim);
-    *out = (sf_price){.seconds = sim.seconds,
-                      .compute = sim.compute,
-                      .exposed = sim.exposed,
-                      .hidden = sim.hidden,
-                      .traffic = sim.traffic,
-                      .ncollectives = sim.ncollectives,
+    if (!sf_is_one_way(exchange->exchange))
+        show_move(context, exchange, timing, times, within);
+}
+
+void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
+                     void *context, sf_price *out)
+{
+    const sf_rank_run *busiest = &runs->at[runs->busiest];
+    const sf_simulation *sim = &busiest->sim;
+    *out = (sf_price){.seconds = runs->seconds,
+                      .compute = sim->compute,
+                      .exposed = runs->seconds - sim->compute,
+                      .hidden = sim->hidden,
+                      .traffic = sim->traffic,
+                      .ncollectives = sim->ncollectives,
                       .peak = SF_NO_ORIGIN};
-    price_memory(&p, &sim, sf_costs_threads(costs), out);
-    if (see)
-        sf_see_exchanges(p.program, &sim, show_move, &(move_viewer){&p, see, context});
-    close_pricing(&p);
+    for (int g = 0; g < runs->count; g++) {
+        pricing p = pricing_of(runs->at[g].local, runs->at[g].program);
+        sf_price memory = {.peak = SF_NO_ORIGIN};
+        price_memory(&p, &runs->at[g].sim, sf_costs_threads(costs), &memory);
+        if (g == 0 || memory.memory > out->memory) {
+            out->memory = memory.memory;
+            out->peak = memory.peak;
+            memcpy(out->by_kind, memory.by_kind, sizeof out->by_kind);
+        }
+        if (see && g == runs->busiest)
+            sf_see_exchanges(p.program, sim, show_collective, &(move_viewer){&p, see, context});
+        sf_arena_free(&p.arena);
+    }
 }
 
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                         const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
                         sf_price *out)
 {
-    sf_local *local;
-    SF_TRY(sf_local_new(graph, plan, 0, diag, &local));
-    sf_price_local(local, target, costs, see, context, out);
-    sf_local_free(local);
-    return SF_OK;
+    sf_group_runs runs;
+    sf_status status = sf_group_runs_new(graph, plan, target, costs, diag, &runs);
+    if (status == SF_OK)
+        sf_price_groups(&runs, costs, see, context, out);
+    sf_group_runs_free(&runs);
+    return status;
 }
 
 /* Relief */

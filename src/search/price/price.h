@@ -1,13 +1,13 @@
-/* The price of a plan: what its program takes on a cluster. The plan is lowered for the first rank, and the program
- * simulated (sim/sim.h), so what is priced is what runs.
+/* The price of a plan: what its program takes on a cluster. The plan is lowered for the first rank of each group, and the
+ * programs are simulated (search/price/groups.h), so what is priced is what runs.
  */
 #ifndef SF_SEARCH_PRICE_PRICE_H
 #define SF_SEARCH_PRICE_PRICE_H
 
 #include "base/json.h"
 #include "cluster/cost.h"
-#include "local/local.h"
 #include "prog/program.h"
+#include "search/price/groups.h"
 #include "shard/reshard.h"
 
 typedef enum sf_memory_kind {
@@ -56,9 +56,10 @@ void sf_peak_put(const sf_origin *peak, sf_json_writer *json);
 sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,
                         sf_diag *diag, sf_costs **out);
 
-/* `local` is that of the first rank, `costs` of the plan's mesh. `see` may be NULL. */
-void sf_price_local(const sf_local *local, const sf_target *target, const sf_costs *costs,
-                    sf_see_move *see, void *context, sf_price *out);
+/* Of groups that were run on `costs`: time and collectives of the busiest, waiting for the others being exposed; the memory of
+ * the one that takes most. `see` may be NULL. */
+void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
+                     void *context, sf_price *out);
 
 /* The same, of the plan. SF_EINPUT where it is none of this graph. */
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,

@@ -1,0 +1,114 @@
+/* The groups of a pipeline: what each takes, and who is busy when. */
+#include <string.h>
+
+#include "report/sim.h"
+
+enum { WIDTH = 100, MOST_ROWS = 64 };
+
+/* What of a group's time goes to waiting for messages. */
+static double waits_for_messages(const sf_rank_run *run)
+{
+    double waits = 0;
+    for (uint32_t i = 0; i < run->program->ninsts; i++) {
+        const sf_inst *inst = &run->program->insts[i];
+        if (inst->kind == SF_INST_COMM && sf_is_one_way(inst->exchange))
+            waits += run->sim.insts[i].exposed;
+    }
+    return waits;
+}
+
+static const char *stages_of_group(sf_sim_report *r, int group)
+{
+    const sf_pipeline *pipeline = r->plan->pipeline;
+    sf_buf text = {0};
+    for (uint32_t s = 0; s < pipeline->stages.count; s++)
+        for (uint32_t t = 0; t < pipeline->schedule.pipe.nturns; t++)
+            if (sf_pipe_hosts(&pipeline->schedule.pipe, s, t) >> group & 1) {
+                sf_buf_printf(&text, "%s%u", text.length ? "," : "", s);
+                break;
+            }
+    const char *kept = sf_arena_string(&r->arena, text.text ? text.text : "", text.length);
+    sf_buf_free(&text);
+    return kept;
+}
+
+static void put_group_table(sf_sim_report *r, sf_style style, sf_buf *out)
+{
+    static const sf_column columns[] = {{"group", true, SF_STAYS},    {"ranks", false, SF_STAYS},
+                                        {"stages", false, SF_STAYS},  {"compute", true, SF_STAYS},
+                                        {"messages", true, SF_STAYS}, {"ends", true, SF_STAYS},
+                                        {"memory", true, SF_STAYS}};
+    int per_group = sf_mesh_size(&r->plan->mesh) / r->runs.count;
+    sf_table table = sf_table_new(&r->arena, 7, columns);
+    for (int g = 0; g < r->runs.count; g++) {
+        const sf_rank_run *run = &r->runs.at[g];
+        sf_table_add(&table, "%d", g);
+        sf_table_add(&table, per_group > 1 ? "%d and %d more" : "%d", run->rank, per_group - 1);
+        sf_table_add(&table, "%s", stages_of_group(r, g));
+        sf_table_add(&table, "%s", sf_text_seconds(run->sim.compute).at);
+        sf_table_add(&table, "%s", sf_text_seconds(waits_for_messages(run)).at);
+        sf_table_add(&table, "%s", sf_text_seconds(run->sim.seconds).at);
+        sf_table_add(&table, "%s", sf_text_bytes((double)sf_program_bytes(run->program)).at);
+    }
+    sf_table_print(&table, style, out);
+}
+
+/* A letter for the phase that has most of a column. */
+static void draw_group(const sf_rank_run *run, double seconds, char row[WIDTH + 1])
+{
+    static const char letters[SF_PHASE_COUNT] = {
+        [SF_FORWARD] = 'F', [SF_BACKWARD] = 'b', [SF_UPDATE] = 'u'};
+    double share[WIDTH][SF_PHASE_COUNT] = {{0}};
+    for (uint32_t i = 0; i < run->program->ninsts; i++) {
+        const sf_inst *inst = &run->program->insts[i];
+        const sf_timing *t = &run->sim.insts[i];
+        if (inst->stream != 0 || !(seconds > 0))
+            continue;
+        double from = t->start / seconds * WIDTH, to = t->end / seconds * WIDTH;
+        for (int c = (int)from; c < WIDTH && c < to; c++) {
+            double first = c > from ? c : from, last = c + 1 < to ? c + 1 : to;
+            share[c][inst->origin.phase] += last - first;
+        }
+    }
+    for (int c = 0; c < WIDTH; c++) {
+        double busy = 0;
+        int most = 0;
+        for (int p = 0; p < SF_PHASE_COUNT; p++) {
+            busy += share[c][p];
+            most = share[c][p] > share[c][most] ? p : most;
+        }
+        row[c] = busy < 0.5 ? '.' : letters[most];
+    }
+    row[WIDTH] = '\0';
+}
+
+static void put_timeline(const sf_sim_report *r, sf_style style, sf_buf *out)
+{
+    char row[WIDTH + 1];
+    sf_heading(out, style, "who is busy when");
+    for (int g = 0; g < r->runs.count && g < MOST_ROWS; g++) {
+        draw_group(&r->runs.at[g], r->runs.seconds, row);
+        sf_buf_printf(out, "  %2d |%s|\n", g, row);
+    }
+    sf_remark(out, style, "F forward, b backward, u update, . idle");
+}
+
+void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
+{
+    double busy = 0;
+    if (!r->plan->pipeline)
+        return;
+    sf_heading(out, style, "pipeline");
+    sf_buf_printf(out, "  stages    %u, in %d groups of ranks\n", r->plan->pipeline->stages.count,
+                  r->runs.count);
+    sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
+                  *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",
+                  r->plan->pipeline->schedule.pipe.nturns);
+    for (int g = 0; g < r->runs.count; g++)
+        busy += r->runs.at[g].sim.compute;
+    sf_buf_printf(
+        out, "  idle      %s of the groups' time\n\n",
+        sf_text_share(r->runs.seconds * r->runs.count - busy, r->runs.seconds * r->runs.count).at);
+    put_group_table(r, style, out);
+    put_timeline(r, style, out);
+}

@@ -1,0 +1,32 @@
+/* The groups of a plan, each with the program of its first rank, simulated together. A plan without a pipeline has one. */
+#ifndef SF_SEARCH_PRICE_GROUPS_H
+#define SF_SEARCH_PRICE_GROUPS_H
+
+#include "local/local.h"
+#include "sim/sim.h"
+
+typedef struct sf_rank_run {
+    int rank; /* the first of the group */
+    sf_local *local;
+    sf_program *program;
+    sf_simulation sim;
+} sf_rank_run;
+
+typedef struct sf_group_runs {
+    sf_arena arena;
+    int count;
+    sf_rank_run *at;
+    int busiest;    /* that computes longest */
+    double seconds; /* of a step: until the last has ended */
+} sf_group_runs;
+
+/* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EWRONG
+ * where groups would wait for each other. */
+sf_status sf_group_runs_new(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                            const sf_costs *costs, sf_diag *diag, sf_group_runs *out);
+void sf_group_runs_free(sf_group_runs *runs);
+
+/* The group of a rank. */
+int sf_group_of_rank(const sf_plan *plan, int rank);
+
+#endif

@@ -254,7 +254,7 @@ sf_value sf_twin_of_what(const sf_graph *graph, const sf_twinned *t, sf_value va
     return origin == SF_NONE ? SF_NONE : graph->nodes[origin]->result + (value - maker->result);
 }
 
-static bool is_same_op(const sf_graph *graph, const sf_twinned *t, const sf_node *node)
+static bool is_like_origin(const sf_graph *graph, const sf_twinned *t, const sf_node *node)
 {
     const sf_node *origin = graph->nodes[t->node_of[node->id]];
     if (node->def != origin->def || node->noperands != origin->noperands ||
@@ -273,7 +273,7 @@ sf_status sf_check_twins(const sf_graph *graph, const sf_twinned *t, sf_diag *di
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->graph, i);
         if (t->node_of[node->id] == SF_NONE ? sf_is(node, SF_OP_OPTIMIZATION_BARRIER)
-                                            : is_same_op(graph, t, node))
+                                            : is_like_origin(graph, t, node))
             continue;
         return sf_fail(diag, SF_EWRONG, node->loc, "recompute: %s in %s is not what the step has",
                        node->def->name, node->scope->path);

@@ -23,26 +23,11 @@ typedef struct choosing {
     sf_diag *diag;
     sf_arena arena;
     sf_uses uses;
-    bool *is_free;   /* by node: it depends on constants alone */
+    bool *is_fixed;  /* by node: sf_find_fixed */
     uint32_t *layer; /* by node: the part of the forward pass that it is in, or NO_LAYER */
     uint32_t nlayers;
     uint32_t group; /* layers that are taken together */
 } choosing;
-
-static void find_free(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        bool all = node->nregions == 0;
-        for (uint32_t o = 0; o < node->noperands && all; o++) {
-            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
-            all = maker && c->is_free[maker->id];
-        }
-        c->is_free[node->id] = all;
-    }
-}
 
 /* Part of it would have to be sent again. */
 static bool is_partial(const choosing *c, const sf_node *node)
@@ -55,7 +40,7 @@ static bool is_partial(const choosing *c, const sf_node *node)
 
 static bool can_be_again(const choosing *c, const sf_node *node)
 {
-    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node);
+    return sf_can_run_again(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node);
 }
 
 /* Layers by name */
@@ -145,7 +130,7 @@ static bool is_product(const sf_node *node)
 
 static bool flows_forward(const choosing *c, const sf_node *node)
 {
-    return node->phase == SF_FORWARD && !c->is_free[node->id];
+    return node->phase == SF_FORWARD && !c->is_fixed[node->id];
 }
 
 /* By place in the top block: bytes that the forward pass hands over it. */
@@ -345,15 +330,6 @@ static sf_status mark_fully(choosing *c)
     return SF_OK;
 }
 
-/* The whole path, or its last parts, or what stands above it. */
-static bool is_in_scope(const sf_scope *scope, const char *pattern)
-{
-    for (; scope->parent; scope = scope->parent)
-        if (sf_name_matches(pattern, scope->path))
-            return true;
-    return false;
-}
-
 static sf_status mark_scope(choosing *c, const char *pattern)
 {
     const sf_block *top = c->graph->top;
@@ -361,7 +337,7 @@ static sf_status mark_scope(choosing *c, const char *pattern)
     c->nlayers++;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (node->phase != SF_FORWARD || !is_in_scope(node->scope, pattern))
+        if (node->phase != SF_FORWARD || !sf_name_is_in(pattern, node->scope->path))
             continue;
         c->layer[node->id] = c->nlayers;
         found = true;
@@ -405,7 +381,7 @@ static void open_choosing(choosing *c)
 {
     c->uses = sf_uses_of(c->graph, &c->arena);
     c->layer = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
-    find_free(c);
+    c->is_fixed = sf_find_fixed(c->graph, &c->arena);
 }
 
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)

@@ -112,7 +112,7 @@ typedef struct difference {
     double seconds;
 } difference;
 
-static int largest_first(const void *a, const void *b)
+static int by_difference(const void *a, const void *b)
 {
     const difference *x = a, *y = b;
     double left = fabs(x->seconds), right = fabs(y->seconds);
@@ -131,7 +131,7 @@ void sf_sim_text_beside(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
     for (uint32_t i = 0; i < count; i++)
         list[i] = (difference){i, length_of(&r->timed[i]) - length_of(&r->sim.insts[i])};
     if (count > 0)
-        qsort(list, count, sizeof *list, largest_first);
+        qsort(list, count, sizeof *list, by_difference);
     sf_heading(out, style, "largest differences");
     sf_table table = sf_table_new(&r->arena, 7, columns);
     for (size_t i = 0; i < count && (all || i < LARGEST); i++) {

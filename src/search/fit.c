@@ -17,7 +17,7 @@ enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 
 typedef struct ranked_node {
     uint32_t node;
-    double ratio, bytes; /* of all ranks together */
+    double ratio; /* seconds of it for the bytes that it makes */
 } ranked_node;
 
 typedef struct fitting {
@@ -56,7 +56,7 @@ static ranked_node rank_node(const fitting *f, const sf_node *node)
         made += (double)sf_type_bytes(sf_type_of(f->graph, node->result + r));
     effort.bytes = effort.product ? made : 0; /* others run in one loop with what reads them */
     double seconds = sf_costs_op(f->costs, &effort);
-    return (ranked_node){node->id, made > 0 ? seconds / made : 0, made};
+    return (ranked_node){node->id, made > 0 ? seconds / made : 0};
 }
 
 /* Ranks what the plan marks. */
@@ -134,7 +134,7 @@ static sf_status mark_group(fitting *f, uint32_t group)
 }
 
 /* All of each layer, and where that is not enough, more layers together, as long as that helps. */
-static sf_status find_group(fitting *f, int turns, bool *fits)
+static sf_status group_layers(fitting *f, int turns, bool *fits)
 {
     int64_t before = INT64_MAX;
     *fits = false;
@@ -151,7 +151,7 @@ static sf_status find_group(fitting *f, int turns, bool *fits)
 /* As little computed again as fits with so many turns: *fits. */
 static sf_status find_least(fitting *f, int turns, bool *fits)
 {
-    SF_TRY(find_group(f, turns, fits));
+    SF_TRY(group_layers(f, turns, fits));
     size_t low = 0, high = f->count;
     while (*fits && high - low > f->count / FINEST + 1) {
         size_t middle = (low + high) / 2;

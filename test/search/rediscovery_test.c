@@ -47,7 +47,8 @@ static void search(finding *f, const char *cluster_name, int level, int64_t memo
                                .margin = margin,
                                .level = level,
                                .recompute = "none",
-                               .micro_batches = 1}; /* in space alone */
+                               .micro_batches = 1,
+                               .co_shards = 1}; /* in space alone */
     sf_plan_free(f->plan);
     sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
     if (status != SF_OK && status != SF_EWRONG)

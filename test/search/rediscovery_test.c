@@ -229,7 +229,8 @@ static void test_less_memory(void **state)
         assert_true(f.plan->predicted->memory <= limits[i] << 20);
         assert_true(f.plan->predicted->seconds >= seconds / (1 + 1.2 * SF_PLAN_MARGIN));
         assert_true(params[i].smallest_split >= params[i].largest / SMALL);
-        assert_true(opt[i].smallest_split >= opt[i].largest / SMALL);
+        /* A recipe leaves small state whole; a search may split it as well, which costs nothing. */
+        assert_true(!*f.plan->recipe || opt[i].smallest_split >= opt[i].largest / SMALL);
         int64_t bytes = params[i].bytes + opt[i].bytes;
         assert_true(i == 0 || params[i].bytes >= params[i - 1].bytes);
         assert_true(bytes >= before);

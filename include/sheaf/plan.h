@@ -73,6 +73,8 @@ typedef struct sf_plan_options {
     const sf_output *misfit;
     sf_listener *listener; /* told now and then, on the thread of the caller; or NULL */
     void *context;         /* for the listener */
+    const char *co_shard;  /* as above, for all plans */
+    int co_shards;         /* 0: as few as make a plan fit that is then the fastest; 1: none */
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its

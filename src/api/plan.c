@@ -115,11 +115,8 @@ static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
 
 static void take_turns(struct pinning *job)
 {
-    const char *recipe = job->options.co_shard ? job->options.co_shard : "megatron";
     job->plan->micro_batches = job->options.micro_batches;
-    job->plan->co_shards = job->options.co_shards;
-    if (job->plan->co_shards > 1)
-        job->plan->co_shard = sf_arena_string(&job->plan->arena, recipe, strlen(recipe));
+    sf_plan_co_shard(job->plan, job->options.co_shard, job->options.co_shards);
 }
 
 static sf_status make_plan(void *context)

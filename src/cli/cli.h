@@ -74,6 +74,10 @@ typedef struct sf_cli_option {
 /* Reads how many turns a batch is cut into: a number of at least 1, or auto, which is 0. */
 bool sf_cli_micro_batches(const char *text, int *out);
 
+/* Reads how many turns heads and features are cut into, or what a recipe splits: none, 4, megatron:4, or auto, which is 0.
+ * *by is `recipe`, which has so many bytes, or NULL. */
+bool sf_cli_co_shard(const char *text, char *recipe, size_t size, const char **by, int *out);
+
 /* What commands that make a plan have in common. */
 typedef struct sf_cli_making {
     const char *mesh, *output;

@@ -41,23 +41,11 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     return status;
 }
 
-/* "4", or "megatron:4". */
-static bool take_co_shard(const char *text, char *recipe, size_t size, sf_pin_options *pin)
-{
-    const char *colon = strchr(text, ':');
-    size_t length = colon ? (size_t)(colon - text) : 0;
-    if (length >= size)
-        return false;
-    snprintf(recipe, size, "%.*s", (int)length, text);
-    pin->co_shard = colon ? recipe : NULL;
-    return sf_cli_micro_batches(colon ? colon + 1 : text, &pin->co_shards) && pin->co_shards > 0;
-}
-
 int sf_cli_pin(int argc, char **argv)
 {
     struct job job = {0};
     int64_t ranks = 0;
-    const char *micro_batches = "1", *co_shard = NULL;
+    const char *micro_batches = "1", *co_shard = "none";
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_RECIPE, &job.pin.recipe,
@@ -104,8 +92,9 @@ int sf_cli_pin(int argc, char **argv)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
         return sf_cli_misuse("pin", "--micro-batches is a number");
-    if (co_shard && !take_co_shard(co_shard, recipe, sizeof recipe, &job.pin))
-        return sf_cli_misuse("pin", "--co-shard is a number, or RECIPE:NUMBER");
+    if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.pin.co_shard, &job.pin.co_shards) ||
+        job.pin.co_shards == 0)
+        return sf_cli_misuse("pin", "--co-shard is a number, RECIPE:NUMBER, or none");
     job.pin.ranks = (int)ranks;
     job.pin.mesh = job.making.mesh;
     job.pin.pins = job.making.pins.at;

@@ -66,7 +66,8 @@ int sf_cli_plan(int argc, char **argv)
 {
     struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
-    const char *micro_batches = "auto";
+    const char *micro_batches = "auto", *co_shard = "auto";
+    char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
          "what to plan for: a name of the library, a shorthand such as 8xH100 or 2x8xV100, or a "
@@ -86,6 +87,9 @@ int sf_cli_plan(int argc, char **argv)
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
+        {SF_OPT_CO_SHARD, &co_shard,
+         "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
+         "splits; none; or auto (default): where a plan does not fit otherwise, or is faster so"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
          "what is computed again rather than kept for the backward pass: none, text, layer, cheap, "
          "full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit (default: what "
@@ -115,6 +119,10 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
         return sf_cli_misuse("plan", "--micro-batches is a number, or auto");
+    if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))
+        return sf_cli_misuse("plan", "--co-shard is a number, RECIPE:NUMBER, none, or auto");
+    if (job.plan.co_shards > 1 && job.plan.micro_batches > 1)
+        return sf_cli_misuse("plan", "--co-shard and --micro-batches do not go together");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
     /* In sf_plan_options 0 stands for the default. */

@@ -32,6 +32,21 @@ const char *sf_cli_flops(double value, char text[SF_CLI_UNITS])
     return scaled(value, 1000, units, text);
 }
 
+bool sf_cli_co_shard(const char *text, char *recipe, size_t size, const char **by, int *out)
+{
+    const char *colon = strchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : 0;
+    *by = NULL;
+    *out = 1;
+    if (strcmp(text, "none") == 0)
+        return true;
+    if (length >= size || (colon && (length == 0 || strcmp(colon + 1, "auto") == 0)))
+        return false;
+    snprintf(recipe, size, "%.*s", (int)length, text);
+    *by = colon ? recipe : NULL;
+    return sf_cli_micro_batches(colon ? colon + 1 : text, out);
+}
+
 bool sf_cli_micro_batches(const char *text, int *out)
 {
     char *end;

@@ -129,3 +129,12 @@ sf_node *sf_graph_add(sf_graph *graph, sf_block *block, const sf_node_spec *spec
     block->nnodes = (uint32_t)count;
     return node;
 }
+
+int64_t sf_count_parameters(const sf_graph *graph)
+{
+    int64_t count = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].role == SF_ROLE_PARAM)
+            count += sf_argument_type(graph, i)->count;
+    return count;
+}

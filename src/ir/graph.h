@@ -163,6 +163,9 @@ static inline const sf_type *sf_result_type(const sf_graph *graph, uint32_t inde
     return sf_type_of(graph, graph->top->results[index]);
 }
 
+/* Numbers in all parameters. */
+int64_t sf_count_parameters(const sf_graph *graph);
+
 /* Node `at` of the top block. */
 static inline sf_node *sf_top_node(const sf_graph *graph, uint32_t at)
 {

@@ -165,8 +165,8 @@ bool sf_argument_is_kept(const sf_argument *argument)
            argument->role == SF_ROLE_STATE;
 }
 
-/* Star and question mark, by going back to the last star. */
-static bool pattern_matches(const char *pattern, const char *text)
+/* Star and question mark, by going back to the last star. `within`: parts of the text may be left. */
+static bool pattern_matches(const char *pattern, const char *text, bool within)
 {
     const char *star = NULL, *back = NULL;
     while (*text) {
@@ -176,6 +176,8 @@ static bool pattern_matches(const char *pattern, const char *text)
         } else if (*pattern == '?' || *pattern == *text) {
             pattern++;
             text++;
+        } else if (within && *pattern == 0 && *text == '/') {
+            return true;
         } else if (star) {
             pattern = star + 1;
             text = ++back;
@@ -188,24 +190,27 @@ static bool pattern_matches(const char *pattern, const char *text)
     return *pattern == 0;
 }
 
-bool sf_name_matches(const char *pattern, const char *name)
+/* From the start of the name on, or from that of any of its parts. */
+static bool matches_parts(const char *pattern, const char *name, bool within)
 {
     if (*pattern == '/')
-        return pattern_matches(pattern + 1, name);
+        return pattern_matches(pattern + 1, name, within);
     for (const char *at = name; at; at = strchr(at, '/')) {
         at += *at == '/';
-        if (pattern_matches(pattern, at))
+        if (pattern_matches(pattern, at, within))
             return true;
     }
     return false;
 }
 
-bool sf_scope_matches(const char *pattern, const sf_scope *scope)
+bool sf_name_matches(const char *pattern, const char *name)
 {
-    for (; scope->parent; scope = scope->parent)
-        if (sf_name_matches(pattern, scope->path))
-            return true;
-    return false;
+    return matches_parts(pattern, name, false);
+}
+
+bool sf_name_is_in(const char *pattern, const char *name)
+{
+    return *name && matches_parts(pattern, name, true);
 }
 
 const char *sf_value_name(const sf_graph *graph, sf_value value, sf_buf *buf)

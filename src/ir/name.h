@@ -39,8 +39,8 @@ bool sf_name_ends(const char *name, const char *ending);
  * parts of it; behind a slash, the whole name only. */
 bool sf_name_matches(const char *pattern, const char *name);
 
-/* Whether it matches the path of the scope or of one that the scope is in. */
-bool sf_scope_matches(const char *pattern, const sf_scope *scope);
+/* Whether it matches the name, or what that is in: "attn" has "layer_0/attn/dot_general" in it. */
+bool sf_name_is_in(const char *pattern, const char *name);
 
 /* The last part. */
 const char *sf_name_last(const char *name);

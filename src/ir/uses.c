@@ -57,3 +57,18 @@ sf_uses sf_uses_of(const sf_graph *graph, sf_arena *arena)
     visit_uses(graph, &uses, list_use);
     return uses;
 }
+
+bool *sf_find_fixed(const sf_graph *graph, sf_arena *arena)
+{
+    bool *is_fixed = SF_ARRAY(arena, graph->nnodes, bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        bool all = node->nregions == 0;
+        for (uint32_t o = 0; all && o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            all = maker && is_fixed[maker->id];
+        }
+        is_fixed[node->id] = all;
+    }
+    return is_fixed;
+}

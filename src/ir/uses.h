@@ -1,4 +1,4 @@
-/* Who uses the values of a step's top block. */
+/* Who uses the values of a step's top block, and what follows from constants. */
 #ifndef SF_IR_USES_H
 #define SF_IR_USES_H
 
@@ -17,6 +17,9 @@ typedef struct sf_uses {
 
 /* Lives in the arena. */
 sf_uses sf_uses_of(const sf_graph *graph, sf_arena *arena);
+
+/* By node of the top block: whether it depends on constants alone. Lives in the arena. */
+bool *sf_find_fixed(const sf_graph *graph, sf_arena *arena);
 
 static inline uint32_t sf_uses_count(const sf_uses *uses, sf_value value)
 {

@@ -289,14 +289,6 @@ sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
     return whole;
 }
 
-const sf_inner *sf_local_region(const sf_local *local, uint32_t node, uint32_t region)
-{
-    for (size_t i = 0; i < local->ninner; i++)
-        if (local->inner[i].node->id == node && local->inner[i].region == region)
-            return &local->inner[i];
-    return NULL;
-}
-
 /* A region's step is a copy of its block, in the order of that. */
 sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value value)
 {

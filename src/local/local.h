@@ -78,9 +78,6 @@ void sf_local_free(sf_local *local);
  * what only time made. */
 sf_value sf_local_value_of_step(const sf_local *local, sf_value whole);
 
-/* The region of a node of `whole`; NULL: it has none, or that is replicated. */
-const sf_inner *sf_local_region(const sf_local *local, uint32_t node, uint32_t region);
-
 /* The value of `whole` for one of the region's own step. */
 sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value value);
 

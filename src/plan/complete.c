@@ -22,25 +22,11 @@ static void apply_op_pins(completion *c)
     }
 }
 
-static void find_free(completion *c)
-{
-    c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
-    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        bool all = node->nregions == 0;
-        for (uint32_t o = 0; all && o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
-            all = maker && c->is_free[maker->id];
-        }
-        c->is_free[node->id] = all;
-    }
-}
-
 static void look_at_ops(completion *c)
 {
     apply_op_pins(c);
     c->uses = sf_uses_of(c->graph, &c->arena);
-    find_free(c);
+    c->is_fixed = sf_find_fixed(c->graph, &c->arena);
 }
 
 /* Where a pin gives no period: all of the dimension, or the unit of the innermost earlier axis. */

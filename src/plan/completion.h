@@ -34,7 +34,7 @@ typedef struct completion {
     sf_arena arena;
     applied *ops; /* by node id */
     sf_uses uses;
-    bool *is_free; /* by node id: depends on constants alone */
+    bool *is_fixed; /* by node id: sf_find_fixed */
     sf_rules rules;
     int grant; /* of wishes, see plan/rules.h */
 

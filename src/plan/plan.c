@@ -64,6 +64,14 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
     return copy;
 }
 
+void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards)
+{
+    const char *name = shards <= 1 ? "" : recipe ? recipe : "megatron";
+    plan->co_shards = shards;
+    if (strcmp(plan->co_shard, name) != 0)
+        plan->co_shard = sf_arena_string(&plan->arena, name, strlen(name));
+}
+
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
 {
     to->micro_batches = from->micro_batches;

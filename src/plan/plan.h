@@ -87,6 +87,9 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
 /* The same layouts, and the same in time; pins, recipe and prediction stay behind. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
+/* Has what a recipe of one axis splits, NULL: heads and features, in so many turns inside of each rank; 1: in none. */
+void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards);
+
 /* In how many turns the one is, the other is as well. */
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
 

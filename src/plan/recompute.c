@@ -22,25 +22,10 @@ typedef struct choosing {
     sf_diag *diag;
     sf_arena arena;
     sf_uses uses;
-    bool *is_free; /* by node: it depends on constants alone */
+    bool *is_fixed; /* by node: sf_find_fixed */
     sf_layers layers;
     uint32_t group; /* layers that are taken together */
 } choosing;
-
-static void find_free(choosing *c)
-{
-    const sf_block *top = c->graph->top;
-    c->is_free = SF_ARRAY(&c->arena, c->graph->nnodes, bool);
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        bool all = node->nregions == 0;
-        for (uint32_t o = 0; o < node->noperands && all; o++) {
-            const sf_node *maker = sf_maker(c->graph, node->operands[o]);
-            all = maker && c->is_free[maker->id];
-        }
-        c->is_free[node->id] = all;
-    }
-}
 
 /* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
 static bool is_partial(const choosing *c, const sf_node *node)
@@ -57,7 +42,7 @@ static bool is_partial(const choosing *c, const sf_node *node)
 /* A loop takes long, and what it makes is mostly all that its backward pass reads: only the text may want it. */
 static bool can_be_again(const choosing *c, const sf_node *node)
 {
-    return sf_can_run_again(c->graph, node) && !c->is_free[node->id] && !is_partial(c, node) &&
+    return sf_can_run_again(c->graph, node) && !c->is_fixed[node->id] && !is_partial(c, node) &&
            (node->nregions == 0 || node->again);
 }
 
@@ -101,7 +86,7 @@ static sf_status mark_as_text(choosing *c)
 
 static void find_layers(choosing *c)
 {
-    c->layers = sf_find_layers(c->graph, &c->uses, c->is_free, c->group, &c->arena);
+    c->layers = sf_find_layers(c->graph, &c->uses, c->is_fixed, c->group, &c->arena);
 }
 
 /* Bytes that a loop of the forward pass hands to later phases. */
@@ -221,7 +206,7 @@ static sf_status mark_scope(choosing *c, const char *pattern)
     c->layers.count++;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (node->phase != SF_FORWARD || !sf_scope_matches(pattern, node->scope))
+        if (node->phase != SF_FORWARD || !sf_name_is_in(pattern, node->scope->path))
             continue;
         c->layers.of[node->id] = c->layers.count;
         found = true;
@@ -265,7 +250,7 @@ static void open_choosing(choosing *c)
 {
     c->uses = sf_uses_of(c->graph, &c->arena);
     c->layers.of = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
-    find_free(c);
+    c->is_fixed = sf_find_fixed(c->graph, &c->arena);
 }
 
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)

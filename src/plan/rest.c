@@ -25,7 +25,7 @@ void choose_free(completion *c)
         const applied *a = &c->ops[node->id];
         sf_share share;
         sf_strategy strategy;
-        if (!is_settled(c, node) && c->is_free[node->id] && node->nresults == 1 &&
+        if (!is_settled(c, node) && c->is_fixed[node->id] && node->nresults == 1 &&
             wanted_by_all(c, node->result, &share) &&
             sf_strategy_of_split(&a->factoring, (int)node->noperands, share, c->parts, &strategy) &&
             strategy_fits(c, node, &strategy))

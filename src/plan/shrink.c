@@ -436,15 +436,6 @@ static sf_plan *build_plan(const shrinker *s)
 
 /* "1024 -> 16 (params/wte/embedding), ..., 353 M parameters -> 12 k" */
 
-static int64_t count_parameters(const sf_graph *graph)
-{
-    int64_t count = 0;
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        if (graph->arguments[i].role == SF_ROLE_PARAM)
-            count += sf_argument_type(graph, i)->count;
-    return count;
-}
-
 static const char *tell_sizes(shrinker *s)
 {
     int64_t told[MOST_TOLD][2];
@@ -467,8 +458,8 @@ static const char *tell_sizes(shrinker *s)
                           new->dims[d], d, names[i]);
         }
     }
-    sf_buf_printf(&text, "%" PRId64 " -> %" PRId64 " parameters", count_parameters(s->from),
-                  count_parameters(s->to));
+    sf_buf_printf(&text, "%" PRId64 " -> %" PRId64 " parameters", sf_count_parameters(s->from),
+                  sf_count_parameters(s->to));
     const char *about = sf_arena_string(&s->to->arena, text.text, text.length);
     sf_buf_free(&text);
     return about;

@@ -113,7 +113,7 @@ static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, 
         return;
     const applied *a = &c->ops[node->id];
     sf_strategy strategy;
-    if (!c->is_free[node->id] &&
+    if (!c->is_fixed[node->id] &&
         sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
         (!c->has_chosen[node->id] || may_run_beside(c, node, &strategy)) &&
         strategy_fits(c, node, &strategy)) {

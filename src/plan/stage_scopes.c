@@ -32,7 +32,7 @@ static uint32_t split_patterns(scoping *s, const char *scopes, sf_arena *arena)
 static uint32_t find_stage(scoping *s, const sf_node *node)
 {
     for (uint32_t p = s->npatterns; p-- > 0;)
-        if (sf_scope_matches(s->patterns[p], node->scope)) {
+        if (sf_name_is_in(s->patterns[p], node->scope->path)) {
             s->found[p] = true;
             return p + 1;
         }

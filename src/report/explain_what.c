@@ -15,30 +15,20 @@ typedef struct matches {
     bool *is_match; /* by value */
 } matches;
 
-/* The name, or what it is in. */
-static bool is_in_scope(const char *name, const char *what, const char *inside)
-{
-    return *name && (sf_name_matches(what, name) || sf_name_matches(inside, name));
-}
-
 /* Named tensors; and by scope what is computed there, in any phase. */
 static matches find_matches(sf_explanation *e, const sf_names *names, const char *what)
 {
     matches m = {.is_match = SF_ARRAY(&e->arena, e->graph->nvalues, bool)};
-    sf_buf inside = {0};
-    sf_buf_printf(&inside, "%s/*", what);
     for (sf_value v = 0; v < e->graph->nvalues; v++) {
         const sf_node *node = sf_maker(e->graph, v);
         const char *scope = node ? node->scope->path : "";
         /* Values inside of loops have no layout of their own. */
         if (node && !e->plan->nodes[node->id])
             continue;
-        m.is_match[v] = is_in_scope(names->values[v], what, inside.text) ||
-                        is_in_scope(scope, what, inside.text);
+        m.is_match[v] = sf_name_is_in(what, names->values[v]) || sf_name_is_in(what, scope);
         if (m.is_match[v])
             SF_PUSH(&e->arena, m.values, m.count, m.capacity, v);
     }
-    sf_buf_free(&inside);
     return m;
 }
 

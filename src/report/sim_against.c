@@ -67,7 +67,7 @@ typedef struct difference {
     double seconds;
 } difference;
 
-static int largest_first(const void *a, const void *b)
+static int by_difference(const void *a, const void *b)
 {
     const difference *x = a, *y = b;
     double left = fabs(x->seconds), right = fabs(y->seconds);
@@ -81,7 +81,7 @@ static void find_differing(sf_sim_report *r)
     for (uint32_t i = 0; i < count; i++)
         list[i] = (difference){i, length_of(&r->timed[i]) - length_of(&r->sim.insts[i])};
     if (count > 0)
-        qsort(list, count, sizeof *list, largest_first);
+        qsort(list, count, sizeof *list, by_difference);
     r->differing = SF_ARRAY(&r->arena, count, uint32_t);
     for (size_t i = 0; i < count; i++)
         r->differing[i] = list[i].inst;

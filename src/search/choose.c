@@ -1,4 +1,5 @@
 #include "search/choose.h"
+#include <stdio.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,14 +30,14 @@ typedef struct choosing {
     sf_plan *plan; /* the fastest so far that fits, or NULL */
     /* How plans may go on in time, see search/fit.h: as they are at first, then as they must to fit. */
     const char *recompute;
-    int micro_batches;
+    int micro_batches, co_shards;
     double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
 static bool may_take_time(const sf_search_options *options)
 {
-    return !options->recompute || options->micro_batches == 0;
+    return !options->recompute || options->micro_batches == 0 || options->co_shards == 0;
 }
 
 /* Finalists -------------------------------------------------------------------------------------- */
@@ -52,18 +53,22 @@ static double ranked_seconds(const sf_candidate *c)
     return c->handicap * price_of_candidate(c)->seconds;
 }
 
-static sf_status lower_candidate(const choosing *k, sf_candidate *c)
+/* To be faster than `best`, or NULL. */
+static sf_status lower_candidate(const choosing *k, sf_candidate *c, const sf_candidate *best,
+                                 sf_diag *diag)
 {
     sf_arena arena = {0};
     sf_costs *costs;
-    sf_status status =
-        sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, k->diag, &costs);
+    double worth = best ? ranked_seconds(best) / c->handicap : HUGE_VAL;
+    sf_status status = sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, diag, &costs);
     sf_search_options options = *k->options;
     options.recompute = k->recompute;
     options.micro_batches = k->micro_batches;
+    options.co_shards = k->co_shards;
     if (status == SF_OK)
-        status = sf_fit_in_time(k->graph, &options, costs, c->at.plan, k->diag, &c->lowered);
+        status = sf_fit_in_time(k->graph, &options, costs, worth, c->at.plan, diag, &c->lowered);
     c->is_lowered = status == SF_OK;
+    c->is_out = !c->is_lowered;
     c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
     sf_arena_free(&arena);
     return status;
@@ -89,7 +94,7 @@ static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candida
         most = fmax(found->near * estimated_seconds(best), ranked_seconds(best));
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *c = &found->candidates[i];
-        if (!c->at.plan || c->is_lowered || estimated_seconds(c) > most)
+        if (!c->at.plan || c->is_lowered || c->is_out || estimated_seconds(c) > most)
             continue;
         if (!next || (c->at.fits != next->at.fits ? c->at.fits
                                                   : estimated_seconds(c) < estimated_seconds(next)))
@@ -98,17 +103,37 @@ static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candida
     return next;
 }
 
-/* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. */
+/* What a program tells of a plan it tells of all that are the same. */
+static void tell_same(sf_found_plans *found, const sf_candidate *lowered)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        sf_candidate *c = &found->candidates[i];
+        if (c == lowered || c->is_lowered || !sf_candidates_are_same(c, lowered))
+            continue;
+        c->is_lowered = true;
+        c->lowered = lowered->lowered;
+        c->at.fits = lowered->at.fits;
+    }
+}
+
+/* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. Where none can go on in time as
+ * the user wants, why the last of them cannot. */
 static sf_status find_best_finalist(const choosing *k, sf_found_plans *found, sf_candidate **out)
 {
-    sf_candidate *c;
+    sf_candidate *c, *cannot = NULL;
+    bool any = false;
     *out = NULL;
     while ((c = next_finalist(found, *out))) {
-        SF_TRY(lower_candidate(k, c));
+        if (lower_candidate(k, c, *out, NULL) != SF_OK) {
+            cannot = c;
+            continue;
+        }
+        any = true;
+        tell_same(found, c);
         if (c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out)))
             *out = c;
     }
-    return SF_OK;
+    return any || !cannot ? SF_OK : lower_candidate(k, cannot, NULL, k->diag);
 }
 
 /* The finalist that takes the least. All have been lowered where none fits. */
@@ -117,7 +142,7 @@ static sf_candidate *find_smallest(const sf_found_plans *found)
     sf_candidate *least = NULL;
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *c = &found->candidates[i];
-        if (c->is_lowered && (!least || c->lowered.memory < least->lowered.memory))
+        if (c->is_lowered && c->at.plan && (!least || c->lowered.memory < least->lowered.memory))
             least = c;
     }
     return least;
@@ -221,13 +246,21 @@ static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidat
 /* Nothing fits ----------------------------------------------------------------------------------- */
 
 /* What was tried beside layouts. */
-static const char *say_tried(const sf_search_options *options)
+static void say_tried(const sf_search_options *options, sf_buf *out)
 {
-    bool again = !options->recompute, turns = options->micro_batches == 0;
-    return again && turns ? ", not with all computed again that can be, nor with the batch in turns"
-           : again        ? ", not with all computed again that can be"
-           : turns        ? ", not with the batch in turns"
-                          : "";
+    const struct {
+        bool tried;
+        const char *how;
+    } ways[] = {
+        {!options->recompute, "all computed again that can be"},
+        {!options->micro_batches && options->co_shards <= 1, "the batch in turns"},
+        {!options->co_shards && options->micro_batches <= 1, "heads and features in turns"}};
+    const char *word = "not";
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].tried) {
+            sf_buf_printf(out, ", %s with %s", word, ways[i].how);
+            word = "nor";
+        }
 }
 
 static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
@@ -237,12 +270,13 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
     sf_misfit misfit = {k->graph, k->options, smallest};
     sf_arena arena = {0};
     sf_advice advice;
-    sf_buf text = {0};
+    sf_buf text = {0}, tried = {0};
+    say_tried(k->options, &tried);
     sf_fail(
         k->diag, SF_EWRONG, peak->loc,
         "no plan was found that fits in %s%s: a rank of the smallest that was found takes %s, by "
         "%s on %s, with its peak at %s in %s",
-        sf_text_bytes((double)k->options->memory).at, say_tried(k->options),
+        sf_text_bytes((double)k->options->memory).at, tried.length > 0 ? tried.text : "",
         sf_text_bytes((double)smallest->lowered.memory).at, smallest->name, smallest->mesh,
         peak->op, *peak->scope ? peak->scope : "no scope");
     sf_advise(&misfit, &arena, &advice);
@@ -251,6 +285,7 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
         sf_advice_json(&misfit, &advice, k->misfit);
     sf_status status = sf_hint(k->diag, "%s", text.text);
     sf_buf_free(&text);
+    sf_buf_free(&tried);
     sf_arena_free(&arena);
     return status;
 }
@@ -337,6 +372,7 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
         return SF_OK;
     k->recompute = options->recompute;
     k->micro_batches = options->micro_batches;
+    k->co_shards = options->co_shards;
     *held = *options;
     held->spares = true;
     held->level = 2; /* what more axes gain is less than what estimates do not know of time */
@@ -352,9 +388,11 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     k.misfit_seconds = HUGE_VAL;
     k.recompute = options->recompute ? options->recompute : options->as_text ? "text" : "none";
     k.micro_batches = options->micro_batches ? options->micro_batches : 1;
+    k.co_shards = options->co_shards ? options->co_shards : 1;
     held.impatient = may;
     held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
                                                    : strcmp(k.recompute, "none") != 0;
+    held.spares = held.spares || options->co_shards > 1;
     sf_status status = search_in_space(&k, &held, !may);
     if (status == SF_OK && may)
         status = search_in_time(&k, &held);

@@ -9,16 +9,28 @@
 #include "op/flops.h"
 #include "plan/recompute.h"
 
-/* It is looked for how much must be computed again down to such a part of it; turns are no more than so many. */
-enum { FINEST = 512, MOST_TURNS = 64 };
+/* It is looked for how much must be computed again down to such a part of it, or until so much of the memory is used;
+ * turns are no more than so many, of the batch
+ * and of heads and features. */
+enum { FINEST = 256, MOST_TURNS = 64, MOST_SHARDS = 16 };
+#define FULL 0.99
+
+/* Turns, whose programs are long, are tried where a plan that fits takes so much longer than as it is, at least. */
+#define MUCH_LONGER 1.05
 
 /* Small steps are soon lowered: so often, to improve on what is found. */
 enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 
 typedef struct ranked_node {
     uint32_t node;
-    double ratio, bytes; /* of all ranks together */
+    double ratio; /* seconds of it for the bytes that it makes */
 } ranked_node;
+
+/* How a plan goes on in time. */
+typedef struct way {
+    bool *again; /* by node, or NULL */
+    int turns, shards;
+} way;
 
 typedef struct fitting {
     const sf_graph *graph;
@@ -30,12 +42,15 @@ typedef struct fitting {
     ranked_node *ranked; /* what can be computed again, what gains most for its time first */
     size_t count;
     uint32_t nlayers; /* of the step */
+    double worth;     /* seconds from which on nobody wants to know how a plan can be made to fit */
+    way asked;        /* of the user, or what goes on as it would: not in turns */
+    way at;           /* that is tried now */
+    double unlimited; /* seconds of the plan as it is asked for */
     sf_price tried;   /* the last */
     /* The best so far. */
     bool has_best, fits;
     sf_price price;
-    bool *again; /* or NULL */
-    int turns;
+    way best;
 } fitting;
 
 static int by_ratio(const void *a, const void *b)
@@ -56,7 +71,7 @@ static ranked_node rank_node(const fitting *f, const sf_node *node)
         made += (double)sf_type_bytes(sf_type_of(f->graph, node->result + r));
     effort.bytes = effort.product ? made : 0; /* others run in one loop with what reads them */
     double seconds = sf_costs_op(f->costs, &effort);
-    return (ranked_node){node->id, made > 0 ? seconds / made : 0, made};
+    return (ranked_node){node->id, made > 0 ? seconds / made : 0};
 }
 
 /* Ranks what the plan marks. */
@@ -88,17 +103,26 @@ static bool is_better_fit(const fitting *f, bool fits, const sf_price *price)
     return fits ? price->seconds < f->price.seconds : price->memory < f->price.memory;
 }
 
-/* Prices the plan with what is marked computed again, in so many turns. */
-static sf_status try_marked(fitting *f, bool *again, int turns, bool *fits)
+static void put_in_way(sf_plan *plan, const sf_search_options *options, const way *w)
+{
+    plan->again = w->again;
+    plan->micro_batches = w->turns;
+    sf_plan_co_shard(plan, options->co_shard, w->shards);
+}
+
+/* Prices the plan with this computed again, in the turns that are tried now. Why it cannot be in turns of which nobody
+ * asked is not told. */
+static sf_status try_marked(fitting *f, bool *again, bool *fits)
 {
     sf_price price;
     sf_plan *plan = f->plan;
     bool *marked = plan->again;
+    bool is_asked = f->at.turns == f->asked.turns && f->at.shards == f->asked.shards;
     *fits = false;
-    plan->again = again;
-    plan->micro_batches = turns;
+    f->at.again = again;
+    put_in_way(plan, f->options, &f->at);
     sf_status status = sf_price_plan(f->graph, plan, f->options->target, f->costs, NULL, NULL,
-                                     turns > 1 ? NULL : f->diag, &price);
+                                     is_asked ? f->diag : NULL, &price);
     plan->again = marked;
     SF_TRY(status);
     f->tried = price;
@@ -107,18 +131,19 @@ static sf_status try_marked(fitting *f, bool *again, int turns, bool *fits)
         f->has_best = true;
         f->fits = *fits;
         f->price = price;
-        f->turns = turns;
-        f->again = again ? sf_arena_copy(&f->arena, again, f->graph->nnodes * sizeof *again) : NULL;
+        f->best = f->at;
+        if (again)
+            f->best.again = sf_arena_copy(&f->arena, again, f->graph->nnodes * sizeof *again);
     }
     return SF_OK;
 }
 
 /* The same with the first of what can be computed again. */
-static sf_status try_first(fitting *f, size_t count, int turns, bool *fits)
+static sf_status try_first(fitting *f, size_t count, bool *fits)
 {
     if (count > 0)
         mark_first(f, count);
-    return try_marked(f, count > 0 ? f->plan->again : NULL, turns, fits);
+    return try_marked(f, count > 0 ? f->plan->again : NULL, fits);
 }
 
 /* Marks what can be computed again, where the user leaves that open with so many layers together. */
@@ -134,13 +159,13 @@ static sf_status mark_group(fitting *f, uint32_t group)
 }
 
 /* All of each layer, and where that is not enough, more layers together, as long as that helps. */
-static sf_status find_group(fitting *f, int turns, bool *fits)
+static sf_status group_layers(fitting *f, bool *fits)
 {
     int64_t before = INT64_MAX;
     *fits = false;
     for (uint32_t group = 1; !*fits && group <= f->nlayers / 2 + 1; group *= 2) {
         SF_TRY(mark_group(f, group));
-        SF_TRY(try_first(f, f->count, turns, fits));
+        SF_TRY(try_first(f, f->count, fits));
         if (f->tried.memory >= before)
             break;
         before = f->tried.memory;
@@ -148,19 +173,22 @@ static sf_status find_group(fitting *f, int turns, bool *fits)
     return SF_OK;
 }
 
-/* As little computed again as fits with so many turns: *fits. */
-static sf_status find_least(fitting *f, int turns, bool *fits)
+/* As little computed again as fits: *fits. */
+static sf_status find_least(fitting *f, bool *fits)
 {
-    SF_TRY(find_group(f, turns, fits));
+    SF_TRY(group_layers(f, fits));
     size_t low = 0, high = f->count;
-    while (*fits && high - low > f->count / FINEST + 1) {
+    bool is_full = false;
+    while (*fits && !is_full && high - low > f->count / FINEST + 1) {
         size_t middle = (low + high) / 2;
         bool enough;
-        SF_TRY(try_first(f, middle, turns, &enough));
+        SF_TRY(try_first(f, middle, &enough));
         if (enough)
             high = middle;
         else
             low = middle;
+        is_full = enough && f->graph->nnodes > SMALL_STEP &&
+                  (double)f->tried.memory > FULL * (double)f->options->memory;
     }
     return SF_OK;
 }
@@ -172,14 +200,15 @@ static sf_status keep_more(fitting *f)
     int tries = f->graph->nnodes <= SMALL_STEP ? MANY_TRIES : 0;
     uint32_t *marked = SF_ARRAY(&f->arena, f->count, uint32_t), count = 0;
     bool fits;
-    if (!f->fits || !f->again || f->options->recompute)
+    if (!f->fits || !f->best.again || f->options->recompute)
         return SF_OK;
+    f->at = f->best;
     for (size_t i = f->count; i-- > 0;)
-        if (f->again[f->ranked[i].node])
+        if (f->best.again[f->ranked[i].node])
             marked[count++] = f->ranked[i].node;
     for (uint32_t chunk = count / 2; chunk > 0 && tries > 0; chunk /= 2)
         for (uint32_t first = 0; first < count && tries > 0; first += chunk) {
-            bool *again = sf_arena_copy(&f->arena, f->again, f->graph->nnodes * sizeof *again);
+            bool *again = sf_arena_copy(&f->arena, f->best.again, f->graph->nnodes * sizeof *again);
             bool any = false;
             for (uint32_t i = first; i < first + chunk && i < count; i++) {
                 any = any || again[marked[i]];
@@ -187,48 +216,81 @@ static sf_status keep_more(fitting *f)
             }
             tries -= any;
             if (any)
-                SF_TRY(try_marked(f, again, f->turns, &fits));
+                SF_TRY(try_marked(f, again, &fits));
         }
     return SF_OK;
 }
 
-/* More turns until it fits, as long as they help: by themselves, or with what can be computed again. A step that cannot be
- * cut is left as it is. */
-static void find_turns(fitting *f, bool again)
+/* More turns, *turns of what is tried, until it fits, as long as they help: by themselves, or with what can be computed
+ * again. A step that cannot be cut so is left as it is. */
+static void find_turns(fitting *f, int *turns, int most, bool again)
 {
     bool fits = false;
     int64_t before = INT64_MAX;
-    for (int turns = 2; turns <= MOST_TURNS && !fits; turns *= 2) {
-        if ((again ? find_least(f, turns, &fits) : try_first(f, 0, turns, &fits)) != SF_OK ||
-            f->tried.memory >= before)
-            return;
+    for (*turns = 2; *turns <= most && !fits; *turns *= 2) {
+        if ((again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK ||
+            f->tried.memory >= before || (f->fits && f->tried.seconds >= f->price.seconds))
+            break;
         before = f->tried.memory;
     }
+    *turns = 1;
 }
 
-/* What the user leaves open is tried, from what costs least on. */
+/* In turns: by themselves, and, where nothing else fits, with what can be computed again. No turns make a plan faster
+ * than it is without a limit. */
+static void find_in_turns(fitting *f, int *turns, int most)
+{
+    bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SMALL_STEP;
+    if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited)
+        return;
+    find_turns(f, turns, most, !is_free);
+    if (is_free && !f->fits)
+        find_turns(f, turns, most, true);
+}
+
+/* What the user leaves open is tried, from what costs least on. Turns of the batch and of heads and features do not go
+ * together. */
 static sf_status find_fit(fitting *f)
 {
     const sf_search_options *o = f->options;
     bool is_free = !o->recompute, fits;
-    int turns = o->micro_batches > 1 ? o->micro_batches : 1;
-    SF_TRY(try_first(f, is_free ? 0 : f->count, turns, &fits));
-    if (fits || (!is_free && o->micro_batches))
+    SF_TRY(try_first(f, is_free ? 0 : f->count, &fits));
+    f->unlimited = f->price.seconds;
+    if (fits || f->unlimited > f->worth)
         return SF_OK;
     if (is_free)
-        SF_TRY(find_least(f, turns, &fits));
-    if (o->micro_batches)
-        return SF_OK;
-    find_turns(f, !is_free);
-    if (is_free && !f->fits)
-        find_turns(f, true);
+        SF_TRY(find_least(f, &fits));
+    if (!o->micro_batches && f->asked.shards == 1)
+        find_in_turns(f, &f->at.turns, MOST_TURNS);
+    if (!o->co_shards && f->asked.turns == 1)
+        find_in_turns(f, &f->at.shards, MOST_SHARDS);
     return SF_OK;
 }
 
-sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, sf_plan *plan, sf_diag *diag, sf_price *out)
+static void take_best_way(fitting *f)
 {
-    fitting f = {.graph = graph, .options = options, .costs = costs, .plan = plan, .diag = diag};
+    sf_plan *plan = f->plan;
+    const char *marked = plan->recompute;
+    put_in_way(plan, f->options, &f->best);
+    if (plan->again)
+        plan->again =
+            sf_arena_copy(&plan->arena, plan->again, f->graph->nnodes * sizeof *plan->again);
+    plan->recompute = !plan->again ? "" : f->options->recompute ? marked : "auto";
+}
+
+sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
+                         const sf_costs *costs, double worth, sf_plan *plan, sf_diag *diag,
+                         sf_price *out)
+{
+    fitting f = {.graph = graph,
+                 .options = options,
+                 .costs = costs,
+                 .plan = plan,
+                 .diag = diag,
+                 .worth = worth,
+                 .asked = {.turns = options->micro_batches > 1 ? options->micro_batches : 1,
+                           .shards = options->co_shards > 1 ? options->co_shards : 1}};
+    f.at = f.asked;
     f.nlayers = options->recompute ? 0 : sf_count_layers(graph);
     sf_status status = mark_group(&f, 1);
     if (status == SF_OK)
@@ -237,11 +299,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
         status = keep_more(&f);
     if (status == SF_OK) {
         *out = f.price;
-        plan->micro_batches = f.turns;
-        plan->again =
-            f.again ? sf_arena_copy(&plan->arena, f.again, graph->nnodes * sizeof *plan->again)
-                    : NULL;
-        plan->recompute = !plan->again ? "" : options->recompute ? plan->recompute : "auto";
+        take_best_way(&f);
     }
     sf_arena_free(&f.arena);
     return status;

@@ -231,13 +231,22 @@ static bool may_win(const search *s, const sf_candidate *candidate)
            candidate->at.price.seconds <= s->found->near * best;
 }
 
+/* Whether a candidate before it, which is no worse, is the same plan. */
+static bool is_repeated(const sf_found_plans *found, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (sf_candidates_are_same(&found->candidates[i], &found->candidates[at]))
+            return true;
+    return false;
+}
+
 /* Sorts, and lets go of the plans of all but the finalists. */
 static void rank_candidates(search *s)
 {
     sf_found_plans *found = s->found;
     size_t finalists = s->thorough ? SF_SMALL_FINALISTS : SF_FINALISTS;
     bool has_recipe = false;
-    size_t hopefuls = 0;
+    size_t hopefuls = 0, first = 0;
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
     for (size_t i = 0; i < found->count; i++) {
@@ -246,11 +255,20 @@ static void rank_candidates(search *s)
         bool is_hopeful = candidate->at.plan && hopefuls < finalists && may_be_best(s, candidate);
         has_recipe = has_recipe || is_best_recipe;
         hopefuls += is_hopeful;
-        if (i < finalists || is_best_recipe || is_hopeful || may_win(s, candidate))
+        bool is_first = first < finalists && !is_repeated(found, i);
+        first += is_first;
+        if (is_first || is_best_recipe || is_hopeful || may_win(s, candidate))
             continue;
         sf_plan_free(candidate->at.plan);
         candidate->at.plan = NULL;
     }
+}
+
+bool sf_candidates_are_same(const sf_candidate *a, const sf_candidate *b)
+{
+    const sf_price *x = &a->at.price, *y = &b->at.price;
+    return x->seconds == y->seconds && x->memory == y->memory && x->traffic == y->traffic &&
+           strcmp(a->mesh, b->mesh) == 0;
 }
 
 double search_best_seconds(const search *s)

@@ -8,7 +8,8 @@
 #include "plan/pin.h"
 #include "search/price/estimate.h"
 
-enum { MOST_TRIES = 5 };
+/* To keep to a limit of memory; fewer where programs tell how much must be computed again. */
+enum { MOST_TRIES = 5, MOST_SPARED_TRIES = 3 };
 
 /* Guesses of what is exposed that differ by less are one. */
 #define SAME_GUESS 0.1
@@ -169,18 +170,20 @@ static sf_status try_guess(refiner *r, int axis, const hiding *guess, double roo
                            bool *improved)
 {
     double most = (double)r->ground->memory * room, limit = 0;
-    for (int tries = 0; tries < MOST_TRIES; tries++) {
+    int most_tries = r->ground->efforts->spare ? MOST_SPARED_TRIES : MOST_TRIES;
+    for (int tries = 0; tries < most_tries; tries++) {
         sf_priced found = {0};
         sf_axis_result result;
         SF_TRY(solve_axis(r, axis, guess, (int64_t)limit, &found, &result));
-        double memory = (double)found.price.memory, seconds = found.price.seconds;
+        double memory = (double)found.price.memory;
+        double least = found.price.seconds - found.price.again; /* within a limit it may be none */
         *exposed = found.exposed < 0 ? guess->exposed : found.exposed;
         if ((room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
             take_refined(r, axis, &found);
             *improved = true;
         }
         sf_plan_free(found.plan);
-        if (!result.feasible || memory <= most || (room <= 1 && seconds > r->ground->known))
+        if (!result.feasible || memory <= most || (room <= 1 && least > r->ground->known))
             return SF_OK;
         limit = limit > 0 ? fmin(0.995 * limit, most - (memory - (double)result.memory)) : most;
         if (limit < 1)

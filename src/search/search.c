@@ -7,6 +7,7 @@
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "search/price/estimate.h"
+#include "search/price/spare.h"
 #include "search/run.h"
 
 /* Of each number of axes; and where recipes alone are to tell how many groups there should be. */
@@ -371,7 +372,7 @@ static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_opt
     if (options->spares) {
         sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
         if (sf_plan_recompute(graph, plan, "full", NULL) == SF_OK)
-            sf_efforts_spare(efforts, plan->again);
+            sf_efforts_spare(efforts, plan->again, options->memory, arena);
         sf_plan_free(plan);
     }
     return efforts;
@@ -388,7 +389,9 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .idle = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
-    *out = (sf_found_plans){.near = s.thorough ? SF_ESTIMATE_NEAR_SMALL : SF_ESTIMATE_NEAR};
+    *out = (sf_found_plans){.near = s.thorough        ? SF_ESTIMATE_NEAR_SMALL
+                                    : options->spares ? SF_ESTIMATE_NEAR_SPARED
+                                                      : SF_ESTIMATE_NEAR};
     s.ground = (sf_ground){.graph = graph,
                            .efforts = find_efforts(graph, options, &s.arena),
                            .classes = &classes,

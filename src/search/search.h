@@ -45,10 +45,13 @@ typedef struct sf_search_options {
     double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
     /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed, or, `as_text`,
-     * what the text computes again, as long as that fits; turns of the batch, 0: as few. */
+     * what the text computes again, as long as that fits; turns of the batch, 0: as few; and of what a recipe splits, NULL:
+     * heads and features. */
     const char *recompute;
     bool as_text;
     int micro_batches;
+    const char *co_shard;
+    int co_shards;
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares; /* estimates leave out what could be computed again: programs tell what must be */
@@ -63,10 +66,14 @@ typedef struct sf_candidate {
     sf_priced at;     /* an estimate; the plan is there for finalists alone */
     bool is_lowered;  /* search/choose.h has priced it by its program: */
     sf_price lowered;
+    bool is_out;     /* it cannot go on in time as it is asked to */
     double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
 } sf_candidate;
 
-/* Finalists are so many, the best; of the recipes that fit the best, and those that are near the first
+/* Whether they are one plan, as far as estimates tell: searches that start differently end alike. */
+bool sf_candidates_are_same(const sf_candidate *a, const sf_candidate *b);
+
+/* Finalists are so many that differ, the best; of the recipes that fit the best, and those that are near the first
  * (`near`); and as many that are faster than the first, and may fit although they are not expected to
  * (SF_ESTIMATE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4, SF_SMALL_FINALISTS = 24 /* of a small step, which is soon lowered */ };

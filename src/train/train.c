@@ -12,15 +12,6 @@
 #include "run/comm/agree.h"
 #include "train/timeline.h"
 
-static int64_t count_parameters(const sf_training *run)
-{
-    int64_t count = 0;
-    for (uint32_t i = 0; i < run->graph->top->narguments; i++)
-        if (run->graph->arguments[i].role == SF_ROLE_PARAM)
-            count += sf_pieces_type(&run->course.seat.pieces, i)->count;
-    return count;
-}
-
 static sf_train_progress progress_of(const sf_training *run, double seconds)
 {
     sf_train_progress progress = {
@@ -28,7 +19,7 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->course.info.step),
         .memory = sf_engine_memory(run->course.seat.runner.engine),
-        .parameters = count_parameters(run),
+        .parameters = sf_count_parameters(run->course.seat.pieces.graph),
         .threads = sf_engine_threads(run->course.seat.runner.engine),
         .ranks = sf_mesh_size(&run->course.seat.pieces.mesh),
         .engine = run->options.engine,

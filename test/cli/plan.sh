@@ -3,7 +3,7 @@
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 # Layouts alone: nothing computed again, no turns.
-in_space="--recompute none --micro-batches 1"
+in_space="--recompute none --micro-batches 1 --co-shard none"
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 

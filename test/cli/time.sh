@@ -79,11 +79,31 @@ expect 0 plan "$step" -c 1x1xCPU --memory $limit --micro-batches 1 -o fits.json
 says_like "^  again .*by auto"
 [ "$(memory fits.json)" -le "$limit" ] || fail "a plan that should fit takes more"
 expect 0 verify --plan fits.json --steps 2
-expect 0 plan "$step" -c 1x1xCPU --memory $limit --recompute none -o fits.json
+expect 0 plan "$step" -c 1x1xCPU --memory $limit --recompute none --co-shard none -o fits.json
 says_like "^  turns "
 [ "$(memory fits.json)" -le "$limit" ] || fail "a plan in turns that should fit takes more"
-expect 1 plan "$step" -c 1x1xCPU --memory $limit --recompute none --micro-batches 1
+expect 1 plan "$step" -c 1x1xCPU --memory $limit --recompute none --micro-batches 1 --co-shard none
 warns "no plan was found that fits"
+grep -q "in turns" err && fail "turns are said to have been tried"
+
+# Heads and features in turns: where nothing else may be done, as asked, and refused.
+shards=$(memory shards.json)
+expect 0 plan "$step" -c 1x1xCPU --memory $shards --recompute none --micro-batches 1 -o fits.json
+says_like "^  shards +2, of what megatron splits"
+[ "$(memory fits.json)" -le "$shards" ] || fail "a plan with heads in turns that should fit takes more"
+expect 0 verify --plan fits.json --steps 2
+expect 0 plan "$step" -c 1x2xCPU --co-shard sequence:2
+says_like "^  shards +2, of what sequence splits"
+expect 2 plan "$step" -c 1x2xCPU --co-shard foo:2
+warns '"foo" is no recipe of one axis'
+expect 1 plan "$step" -c 1x2xCPU --co-shard 7
+for wrong in 0 x : :2 megatron: megatron:auto "2 --micro-batches 2"; do
+    expect 2 plan "$step" -c 1x2xCPU --co-shard $wrong
+done
+expect 2 pin "$step" -r dp -n 2 --co-shard auto
+expect 1 plan "$step" -c 1x1xCPU --memory 1K
+warns "not with all computed again that can be, nor with the batch in turns, nor with heads and features in turns"
+
 expect 0 plan "$step" -c 1x2xCPU
 expect 0 plan "$step" -c 1x2xCPU --micro-batches 2 --recompute layer -o said.json
 says_like "^  turns +2"

@@ -93,7 +93,8 @@ static ground open_ground(sf_graph *graph, const char *cluster)
     g.options = (sf_search_options){.cluster = g.cluster,
                                     .target = sf_engine_target(NULL),
                                     .memory = INT64_MAX,
-                                    .micro_batches = 1};
+                                    .micro_batches = 1,
+                                    .co_shards = 1};
     return g;
 }
 
@@ -120,7 +121,8 @@ static sf_price fit(ground *g, int64_t limit)
 {
     sf_price price;
     g->options.memory = limit;
-    assert_int_equal(sf_fit_in_time(g->graph, &g->options, g->costs, g->plan, NULL, &price), SF_OK);
+    assert_int_equal(
+        sf_fit_in_time(g->graph, &g->options, g->costs, HUGE_VAL, g->plan, NULL, &price), SF_OK);
     return price;
 }
 
@@ -263,12 +265,61 @@ static void test_the_text_is_a_hint(void **state)
     close_ground(&g);
 }
 
+/* Heads and features in turns, where nothing else may be done or they were asked for. */
+static void test_shards(void **state)
+{
+    (void)state;
+    ground g = open_ground(test_step("gpt-micro"), "1x1xV100");
+    g.options.recompute = "none";
+    sf_price as_is = fit(&g, INT64_MAX);
+    g.options.co_shards = 2;
+    sf_price sharded = fit(&g, INT64_MAX);
+    assert_int_equal(g.plan->co_shards, 2);
+    assert_string_equal(g.plan->co_shard, "megatron");
+    assert_true(sharded.memory < as_is.memory);
+    g.options.co_shards = 1;
+    assert_false(sf_rank_fits(fit(&g, sharded.memory).memory, sharded.memory));
+    g.options.co_shards = 0;
+    assert_int_equal(fit(&g, sharded.memory).memory, sharded.memory);
+    assert_int_equal(g.plan->co_shards, 2);
+    assert_int_equal(g.plan->micro_batches, 1);
+    /* What fits as it is stays so. */
+    assert_int_equal(fit(&g, as_is.memory).memory, as_is.memory);
+    assert_int_equal(g.plan->co_shards, 1);
+    assert_string_equal(g.plan->co_shard, "");
+    /* By another recipe. */
+    g.options.co_shard = "sequence";
+    g.options.co_shards = 2;
+    fit(&g, INT64_MAX);
+    assert_string_equal(g.plan->co_shard, "sequence");
+    close_ground(&g);
+}
+
+/* A plan that is slower as it is than what is known is not made to fit. */
+static void test_worth(void **state)
+{
+    (void)state;
+    ground g = open_ground(test_step("gpt-micro"), "1x1xV100");
+    sf_price as_is = fit(&g, INT64_MAX), price;
+    for (int i = 0; i < 2; i++) {
+        double worth = as_is.seconds * (i == 0 ? 0.999 : 1.001);
+        g.options.memory = as_is.memory - 1;
+        assert_int_equal(sf_fit_in_time(g.graph, &g.options, g.costs, worth, g.plan, NULL, &price),
+                         SF_OK);
+        assert_int_equal(price.memory < as_is.memory, i == 1);
+        assert_int_equal(g.plan->again != NULL, i == 1);
+    }
+    close_ground(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_beside_exact),
         cmocka_unit_test(test_limits_are_kept),
         cmocka_unit_test(test_the_text_is_a_hint),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_worth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,29 +371,3 @@ double sf_effort_seconds(const sf_efforts *efforts, const sf_node *node, const s
         return 0;
     return sf_costs_op(costs, &effort) - sf_costs_op(costs, &nothing);
 }
-
-void sf_efforts_spare(sf_efforts *efforts, const bool *again)
-{
-    const sf_graph *graph = efforts->graph;
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        if (!again[node->id])
-            continue;
-        for (uint32_t r = 0; r < node->nresults; r++) {
-            sf_value value = node->result + r;
-            if (efforts->place[value] == value)
-                efforts->last[value] = efforts->made[value];
-        }
-    }
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        uint32_t inst = efforts->nodes[node->id].inst;
-        for (uint32_t o = 0; o < node->noperands && node->phase == SF_FORWARD && inst != SF_NONE;
-             o++) {
-            sf_value place = efforts->place[node->operands[o]];
-            const sf_node *maker = place == SF_NONE ? NULL : sf_maker(graph, place);
-            if (maker && again[maker->id] && efforts->last[place] < inst)
-                efforts->last[place] = inst;
-        }
-    }
-}

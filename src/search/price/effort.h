@@ -46,13 +46,11 @@ typedef struct sf_efforts {
         *last; /* and the last that reads what stands in its memory. ninsts: a result of the step */
     bool *gradient; /* by value: of a parameter */
     bool *slack;    /* by value: made in the backward pass, and only the update waits for it */
+    struct sf_spare *spare; /* what can be computed again, and is left out of `last`; or NULL */
 } sf_efforts;
 
 /* Lives in the arena. */
 sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena);
-
-/* As if what these nodes make, by node, were not kept for the backward pass: it is last read in the forward pass. */
-void sf_efforts_spare(sf_efforts *efforts, const bool *again);
 
 /* What a rank does for the node when its tensors have these layouts (operands, then results): an axis
  * that splits any of them cuts the flops by its size. */

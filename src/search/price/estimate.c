@@ -2,6 +2,7 @@
 
 #include "search/price/estimate_memory.h"
 #include "search/price/estimate_time.h"
+#include "search/price/spare.h"
 
 sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
                            sf_see_move *see, void *context, sf_diag *diag, sf_price *out)
@@ -14,6 +15,11 @@ sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const
         const uint32_t *moments =
             sf_estimate_time(efforts, moves, costs, &arena, see, context, out);
         sf_estimate_memory(efforts, moves, moments, &arena, out);
+        if (efforts->spare) {
+            out->again = sf_spare_seconds(efforts, moves, moments, costs, out->memory, &arena);
+            out->compute += out->again;
+            out->seconds += out->again;
+        }
     }
     sf_arena_free(&arena);
     return status;

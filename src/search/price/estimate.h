@@ -4,7 +4,8 @@
  * TIME. The instructions of the unsplit program (search/price/effort.h) run in their order, each cut as the plan cuts
  * its nodes. Between them stand the moves of the plan (plan/moves.h), as they do in the local graph: those that start
  * early behind the instruction that makes their operand, others before the one that reads them first; where that is
- * the same, the instruction becomes two. A gather goes ahead while the one before it is used. The update waits for no collective as long as there is something else to do.
+ * the same, the instruction becomes two; a gather goes ahead (search/price/moments.h). The update waits for no
+ * collective as long as there is something else to do.
  * Two clocks as in sim/sim.h. Copies around collectives count (search/price/move_cost.h).
  *
  * MEMORY. Arguments stand for the whole step, every other stored value as long as in the unsplit program, and moved
@@ -23,6 +24,7 @@
 /* Of plans whose estimates of time are as near as this, either may be the faster; of small steps, where latencies
  * count for more and the next instruction is often not the one that the estimate thinks of. */
 #define SF_ESTIMATE_NEAR 1.05
+#define SF_ESTIMATE_NEAR_SPARED 1.1 /* where it is estimated what makes them fit, too */
 #define SF_ESTIMATE_NEAR_SMALL 1.3
 
 /* `costs` is of the plan's mesh. `see` may be NULL. SF_EINPUT where a layout cannot become another. */

@@ -1,7 +1,7 @@
 #include "search/price/estimate_memory.h"
 
 #include "op/op.h"
-#include "search/price/estimate_time.h"
+#include "search/price/moments.h"
 #include "search/price/move_cost.h"
 
 static uint32_t later_moment(uint32_t a, uint32_t b)

@@ -4,6 +4,7 @@
 
 #include "op/flops.h"
 #include "search/price/inner.h"
+#include "search/price/moments.h"
 #include "search/price/move_cost.h"
 #include "sim/links.h"
 
@@ -40,11 +41,11 @@ typedef struct walk {
     bool *is_cut;          /* by instruction: it has a second half */
     double *
         more[2]; /* by instruction, of each half: bytes that moves make it read and write besides */
-    uint32_t *moments; /* by move */
-    bool *is_late;     /* by node: it is put off */
-    queue updates;     /* instructions, and what goes with them; */
-    queue sends;       /* collectives of the update, */
-    size_t nearlier;   /* which wait until so many others have been sent */
+    const uint32_t *moments; /* by move */
+    bool *is_late;           /* by node: it is put off */
+    queue updates;           /* instructions, and what goes with them; */
+    queue sends;             /* collectives of the update, */
+    size_t nearlier;         /* which wait until so many others have been sent */
 } walk;
 
 /* Clocks */
@@ -116,18 +117,13 @@ static bool is_there(const walk *w, uint32_t version)
 
 /* Moves */
 
-static uint32_t inst_of_reader(const walk *w, const sf_moving *move)
-{
-    return move->wanted == SF_NONE ? w->efforts->ninsts : w->efforts->nodes[move->wanted].inst;
-}
-
 /* What a collective sends is copied when it is made, what it leaves where it is first read. */
 static void copy_around(walk *w, const sf_moving *move)
 {
     sf_copies copies = sf_copies_of(w->efforts, w->moves, move);
     add_compute(w, sf_copy_seconds(w->costs, copies.before));
     bool second = move->wanted != SF_NONE && w->is_second[move->wanted];
-    w->more[second][inst_of_reader(w, move)] += 2 * copies.behind;
+    w->more[second][sf_reading_inst(w->efforts, move)] += 2 * copies.behind;
 }
 
 /* Whether it is sent before all that the update sends, as ranks send in the order of the text. */
@@ -322,48 +318,6 @@ static void come_to(walk *w, item at)
 
 /* The step */
 
-static uint32_t moment_made(const walk *w, sf_value value)
-{
-    const sf_node *maker = sf_maker(w->efforts->graph, value);
-    uint32_t made = w->efforts->made[value];
-    bool second = maker && w->is_second[maker->id];
-    return made > 0 ? sf_moment(made - 1, second ? SF_BEHIND_ALL : SF_BEHIND) : 0;
-}
-
-/* Gathers, while moments are found: where the one before is wanted, and the one at hand, which may be of several moves. */
-typedef struct gathers {
-    uint32_t before, now;
-    uint32_t bucket; /* of the one at hand, or SF_NONE */
-} gathers;
-
-/* A gather goes ahead: while what the one before it brought is used. */
-static uint32_t moment_ahead(gathers *g, const sf_moving *move, uint32_t behind, uint32_t wanted)
-{
-    if (move->bucket == SF_NONE || move->bucket != g->bucket) {
-        g->before = g->now;
-        g->bucket = move->bucket;
-    }
-    g->now = wanted;
-    return behind <= g->before && g->before < wanted ? g->before : wanted;
-}
-
-/* One that starts early stands behind what makes its operand, another before who wants it first. */
-static void find_moments(walk *w)
-{
-    const sf_moves *m = w->moves;
-    gathers ahead = {.bucket = SF_NONE};
-    uint32_t *moments = w->moments = SF_ARRAY(w->arena, m->nmoves, uint32_t);
-    for (size_t i = 0; i < m->nmoves; i++) {
-        const sf_moving *move = &m->moves[i];
-        const sf_value_version *from = &m->versions[m->versions[move->from].same];
-        uint32_t behind = from->move != SF_NONE ? moments[from->move] : moment_made(w, move->value);
-        uint32_t wanted = sf_moment(inst_of_reader(w, move), SF_BEFORE);
-        moments[i] = sf_starts_early(move) || wanted < behind ? behind : wanted;
-        if (move->kind == SF_MOVE_GATHER && moments[i] == wanted)
-            moments[i] = moment_ahead(&ahead, move, behind, wanted);
-    }
-}
-
 /* Moves by moment: those of moment t are moves[first[t]] .. moves[first[t + 1]]. */
 typedef struct timeline {
     uint32_t *first, *moves;
@@ -483,7 +437,7 @@ const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *move
     for (uint32_t i = 0; i < efforts->ninsts; i++)
         cut_inst(&w, i);
     store_moved(&w);
-    find_moments(&w);
+    w.moments = sf_find_moments(efforts, moves, w.is_second, arena);
     run_plan_step(&w);
     add_up_price(&w, out);
     if (see)

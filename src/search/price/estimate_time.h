@@ -6,14 +6,6 @@
 #include "search/price/effort.h"
 #include "search/price/price.h"
 
-/* Moments, of which each instruction has some: before it; behind it; and behind its second half, where a move cuts it
- * in two. */
-enum { SF_BEFORE, SF_BEHIND, SF_BEHIND_ALL, SF_MOMENTS };
-static inline uint32_t sf_moment(uint32_t inst, uint32_t part)
-{
-    return inst * SF_MOMENTS + part;
-}
-
 /* Sets all but memory, and shows each tensor that a collective moves; `see` may be NULL. Returns, by move, when it
  * takes place; in the arena. */
 const uint32_t *sf_estimate_time(const sf_efforts *efforts, const sf_moves *moves,

@@ -29,6 +29,7 @@ sf_memory_kind sf_memory_kind_of(sf_role role);
 typedef struct sf_price {
     double seconds;                  /* of a step: compute + exposed */
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
+    double again;                    /* of compute, in an estimate: what it takes to make it fit */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
     int64_t memory; /* of a rank: arguments, constants, the arena and scratch */

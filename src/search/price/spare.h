@@ -1,0 +1,28 @@
+/* What plans take that are made to fit by computing again what would be kept for the backward pass (search/fit.h), as far
+ * as estimates can tell.
+ *
+ * Memory is that without all that could be computed again: the least. Time is that of computing again what a plan has
+ * too much: nodes of the forward pass, those first that take the least for the bytes that they would keep. What stands
+ * there while a layer is computed again is not counted, so a plan may need more of it.
+ */
+#ifndef SF_SEARCH_PRICE_SPARE_H
+#define SF_SEARCH_PRICE_SPARE_H
+
+#include "plan/moves.h"
+#include "search/price/effort.h"
+#include "search/price/price.h"
+
+typedef struct sf_spare {
+    int64_t memory;    /* that plans are to fit in */
+    const bool *again; /* by node: it can be computed again */
+    uint32_t *kept;    /* by value: efforts->last as if nothing were */
+} sf_spare;
+
+/* Lets estimates leave out what these nodes, by node, make for the backward pass. Lives in the arena. */
+void sf_efforts_spare(sf_efforts *efforts, const bool *again, int64_t memory, sf_arena *arena);
+
+/* Seconds that computing again adds to the plan of the moves, which takes `spared` bytes with all that could be. */
+double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
+                        const sf_costs *costs, int64_t spared, sf_arena *arena);
+
+#endif

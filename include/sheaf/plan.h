@@ -75,6 +75,9 @@ typedef struct sf_plan_options {
     void *context;         /* for the listener */
     const char *co_shard;  /* as above, for all plans */
     int co_shards;         /* 0: as few as make a plan fit that is then the fastest; 1: none */
+    /* A pipeline of so many stages; 0: of as many as are good, or none; 1: none. And its schedule, "1f1b"; NULL: any. */
+    int stages;
+    const char *schedule;
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its

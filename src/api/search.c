@@ -59,6 +59,8 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .micro_batches = options->micro_batches,
                                .co_shard = options->co_shard,
                                .co_shards = options->co_shards,
+                               .stages = options->stages,
+                               .schedule = options->schedule,
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
@@ -118,7 +120,8 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "option margin is no number");
     SF_CHECK_OPTIONS(diag, {"threads", options->threads}, {"memory", (double)options->memory},
                      {"seconds", options->seconds}, {"npins", options->npins},
-                     {"micro_batches", options->micro_batches}, {"co_shards", options->co_shards});
+                     {"stages", options->stages}, {"micro_batches", options->micro_batches},
+                     {"co_shards", options->co_shards});
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;

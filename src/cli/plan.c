@@ -66,7 +66,7 @@ int sf_cli_plan(int argc, char **argv)
 {
     struct job job = {.plan = {.margin = SF_PLAN_MARGIN}};
     int64_t level = 3, threads = 0;
-    const char *micro_batches = "auto", *co_shard = "auto";
+    const char *micro_batches = "auto", *co_shard = "auto", *stages = "auto";
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
@@ -87,6 +87,9 @@ int sf_cli_plan(int argc, char **argv)
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
+        {SF_OPT_STAGES, &stages,
+         "a pipeline of so many stages; 1: none; or auto (default): where it is faster"},
+        {SF_OPT_SCHEDULE, &job.plan.schedule, "the order of a pipeline: 1f1b, gpipe, zb-h1, ..."},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits; none; or auto (default): where a plan does not fit otherwise, or is faster so"},
@@ -119,6 +122,8 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
         return sf_cli_misuse("plan", "--micro-batches is a number, or auto");
+    if (!sf_cli_micro_batches(stages, &job.plan.stages))
+        return sf_cli_misuse("plan", "--stages is a number, or auto");
     if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))
         return sf_cli_misuse("plan", "--co-shard is a number, RECIPE:NUMBER, none, or auto");
     if (job.plan.co_shards > 1 && job.plan.micro_batches > 1)

@@ -1,5 +1,4 @@
 #include "search/choose.h"
-#include <stdio.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "plan/recompute.h"
 #include "search/advice.h"
 #include "search/fit.h"
+#include "search/pipes.h"
 #include "search/price/estimate.h"
 
 enum { MOST_TRIES = 4 };
@@ -364,7 +364,7 @@ static sf_status search_in_space(choosing *k, sf_search_options *held, bool is_f
 }
 
 /* What does not fit as it is may be faster than what does, even with parts of it computed again. */
-static sf_status search_in_time(choosing *k, sf_search_options *held)
+static sf_status search_in_time(choosing *k, sf_search_options *held, bool is_final)
 {
     const sf_search_options *options = k->options;
     double seconds = k->plan ? k->plan->predicted->seconds : HUGE_VAL;
@@ -376,7 +376,63 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
     *held = *options;
     held->spares = true;
     held->level = 2; /* what more axes gain is less than what estimates do not know of time */
-    return search_in_space(k, held, true);
+    return search_in_space(k, held, is_final);
+}
+
+/* What is expected of a plan in stages, beside what else was looked at. */
+static void predict_staged(const choosing *k, const sf_price *price, sf_plan *plan)
+{
+    sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
+    const sf_prediction *known = k->plan ? k->plan->predicted : NULL;
+    *predicted = (sf_prediction){.step = "",
+                                 .cluster = "",
+                                 .cluster_hash = sf_cluster_hash(k->options->cluster),
+                                 .seconds = price->seconds,
+                                 .compute = price->compute,
+                                 .exposed = price->exposed,
+                                 .hidden = price->hidden,
+                                 .traffic = price->traffic,
+                                 .bound = known ? fmin(known->bound, price->seconds) : 0,
+                                 .memory = price->memory,
+                                 .limit = k->options->memory,
+                                 .margin = k->options->margin};
+    for (int i = 0; known && i < known->nalternatives; i++) {
+        sf_alternative *to;
+        if (i == 0)
+            predicted->alternatives = SF_ARRAY(&plan->arena, known->nalternatives, sf_alternative);
+        to = &predicted->alternatives[predicted->nalternatives++];
+        *to = known->alternatives[i];
+        to->name = keep_text(plan, to->name);
+        to->mesh = keep_text(plan, to->mesh);
+    }
+    plan->predicted = predicted;
+}
+
+/* In stages, where that is faster than the best so far, or nothing else fits. */
+static sf_status search_in_stages(choosing *k)
+{
+    sf_plan *plan;
+    sf_price price;
+    double worth = k->plan ? k->plan->predicted->seconds : HUGE_VAL;
+    sf_status status = sf_search_pipes(k->graph, k->options, worth,
+                                       k->options->stages > 1 ? k->diag : NULL, &plan, &price);
+    if (!plan)
+        return k->plan ? SF_OK : status;
+    status = sf_check_plan(k->graph, plan, k->options->threads, k->options->target, NULL, k->diag);
+    if (status != SF_OK) {
+        sf_plan_free(plan);
+        return status;
+    }
+    predict_staged(k, &price, plan);
+    sf_plan_free(k->plan);
+    k->plan = plan;
+    return SF_OK;
+}
+
+static sf_status fail_stages(const choosing *k)
+{
+    return sf_fail(k->diag, SF_EWRONG, SF_NOWHERE, "no plan in %d stages was found that fits in %s",
+                   k->options->stages, sf_text_bytes((double)k->options->memory).at);
 }
 
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
@@ -393,9 +449,14 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
                                                    : strcmp(k.recompute, "none") != 0;
     held.spares = held.spares || options->co_shards > 1;
-    sf_status status = search_in_space(&k, &held, !may);
-    if (status == SF_OK && may)
-        status = search_in_time(&k, &held);
+    bool staged = options->stages != 1 && sf_may_pipe(options), only = options->stages > 1;
+    sf_status status = only ? SF_OK : search_in_space(&k, &held, !may && !staged);
+    if (status == SF_OK && may && !only)
+        status = search_in_time(&k, &held, !staged);
+    if (status == SF_OK && staged)
+        status = search_in_stages(&k);
+    if (status == SF_OK && !k.plan && staged)
+        status = only ? fail_stages(&k) : search_in_space(&k, &held, true);
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

@@ -52,6 +52,8 @@ typedef struct sf_search_options {
     int micro_batches;
     const char *co_shard;
     int co_shards;
+    int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
+    const char *schedule; /* of it; NULL: any */
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares; /* estimates leave out what could be computed again: programs tell what must be */

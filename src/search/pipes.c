@@ -1,0 +1,269 @@
+#include "search/pipes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "local/rank.h"
+#include "plan/complete.h"
+#include "plan/pipeline_by.h"
+#include "plan/recipe.h"
+#include "plan/recompute.h"
+#include "plan/schedules.h"
+#include "search/price/estimate.h"
+
+/* So many are lowered, and only what may be faster than so much of what is known. */
+enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64 };
+#define WORTH_STAGES 0.98
+
+typedef struct prospect {
+    int groups;
+    uint32_t stages, turns;
+    const char *recipe; /* or NULL: groups of one */
+    const char *schedule;
+    sf_mesh mesh;
+    double seconds; /* about */
+} prospect;
+
+typedef struct piping {
+    const sf_graph *graph;
+    const sf_search_options *options;
+    sf_diag *diag;
+    sf_arena arena;
+    const sf_efforts *efforts;
+    prospect *list;
+    size_t count, capacity;
+    double worth;
+    sf_plan *best;
+    sf_price price;
+    sf_status why; /* the last was not made */
+} piping;
+
+bool sf_may_pipe(const sf_search_options *options)
+{
+    bool asked = options->stages > 1 || options->schedule;
+    if (!asked && options->micro_batches == 1)
+        return false;
+    return options->cluster->ndevices > 1 && !options->mesh && options->npins == 0 &&
+           options->co_shards <= 1 && (asked || !options->recipes_only);
+}
+
+static bool is_over(const piping *p)
+{
+    return p->options->deadline > 0 && sf_now() > p->options->deadline;
+}
+
+/* The plan without stages, on a mesh whose first axis does nothing. */
+static sf_status make_unstaged(const piping *p, const prospect *c, sf_diag *diag, sf_plan **out)
+{
+    if (!c->recipe) {
+        *out = sf_plan_new(p->graph, &c->mesh);
+        return SF_OK;
+    }
+    SF_TRY(sf_recipe_plan(p->graph, c->recipe, 0, &c->mesh, diag, out));
+    sf_status status = sf_plan_complete(p->graph, *out, diag);
+    if (status != SF_OK) {
+        sf_plan_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* Prospects -------------------------------------------------------------------------------------- */
+
+static void add_prospect(piping *p, prospect c, double unstaged)
+{
+    double filling = (double)(c.groups - 1) / (double)c.turns * c.groups / c.stages;
+    c.seconds = unstaged / c.groups * (1 + filling);
+    if (c.seconds < WORTH_STAGES * p->worth)
+        SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
+}
+
+/* With 1f1b, and, where there are many turns, with two stages a group. */
+static void add_schedules(piping *p, prospect c, double unstaged)
+{
+    const char *asked = p->options->schedule;
+    sf_schedule_kind kind;
+    const char *const names[] = {asked ? asked : "1f1b", asked ? NULL : "interleaved:2"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && names[i]; i++) {
+        if (sf_schedule_parse(names[i], &kind, NULL) != SF_OK)
+            continue;
+        c.schedule = names[i];
+        c.stages = sf_schedule_stages(kind, (uint32_t)c.groups);
+        bool wanted = !p->options->stages || (uint32_t)p->options->stages == c.stages;
+        if (wanted && (i == 0 || c.turns % (uint32_t)c.groups == 0))
+            add_prospect(p, c, unstaged);
+    }
+}
+
+static void add_turns(piping *p, const prospect *c, double unstaged)
+{
+    uint32_t asked = (uint32_t)p->options->micro_batches;
+    for (uint32_t turns = (uint32_t)c->groups; turns <= MOST_TURNS; turns *= 2) {
+        prospect with = *c;
+        with.turns = asked > 0 ? asked : turns;
+        add_schedules(p, with, unstaged);
+        if (asked > 0)
+            return;
+    }
+}
+
+static sf_status estimate_unstaged(piping *p, const prospect *c, double *out)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_plan *plan = NULL;
+    sf_price price;
+    sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, NULL, &costs);
+    if (status == SF_OK)
+        status = make_unstaged(p, c, NULL, &plan);
+    if (status == SF_OK)
+        status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
+    if (status == SF_OK)
+        *out = price.seconds;
+    sf_plan_free(plan);
+    sf_arena_free(&arena);
+    return status;
+}
+
+static void add_recipe(piping *p, int groups, int data, int model, const char *recipe)
+{
+    prospect c = {.groups = groups, .recipe = recipe, .mesh = {1, {{SF_PIPE_AXIS, groups}}}};
+    double unstaged;
+    if (data > 1)
+        c.mesh.axes[c.mesh.naxes++] = (sf_axis){"data", data};
+    if (model > 1)
+        c.mesh.axes[c.mesh.naxes++] = (sf_axis){"model", model};
+    if (estimate_unstaged(p, &c, &unstaged) == SF_OK)
+        add_turns(p, &c, unstaged);
+}
+
+static void list_prospects(piping *p)
+{
+    int devices = p->options->cluster->ndevices;
+    for (int groups = 2; groups <= devices && groups <= SF_MOST_GROUPS && !is_over(p); groups++) {
+        if (devices % groups != 0)
+            continue;
+        int inner = devices / groups;
+        if (inner == 1)
+            add_recipe(p, groups, 1, 1, NULL);
+        for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2) {
+            int data = inner / model;
+            if (inner % model != 0)
+                continue;
+            add_recipe(p, groups, data, model, model == 1 ? "dp" : data == 1 ? "megatron" : "2d");
+            if (data > 1)
+                add_recipe(p, groups, data, model, model == 1 ? "zero1" : "2d+zero1");
+        }
+    }
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const prospect *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return x->groups != y->groups ? (x->groups > y->groups) - (x->groups < y->groups)
+                                  : (x->turns > y->turns) - (x->turns < y->turns);
+}
+
+/* Plans ------------------------------------------------------------------------------------------ */
+
+static double *node_times(piping *p, const sf_plan *plan, const sf_costs *costs)
+{
+    double *times = SF_ARRAY(&p->arena, p->graph->nnodes, double);
+    for (uint32_t i = 0; i < p->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(p->graph, i);
+        times[node->id] =
+            sf_effort_seconds(p->efforts, node, plan->nodes[node->id], &plan->mesh, costs);
+    }
+    return times;
+}
+
+static sf_status stage_plan(piping *p, const prospect *c, const sf_costs *costs, sf_plan *plan)
+{
+    char stages[16];
+    sf_pipeline pipeline;
+    snprintf(stages, sizeof stages, "%u", c->stages);
+    sf_pipeline_wish wish = {.stages = stages,
+                             .schedule = c->schedule,
+                             .turns = c->turns,
+                             .time = node_times(p, plan, costs)};
+    SF_TRY(sf_pipeline_by(p->graph, &wish, &p->arena, p->diag, &pipeline));
+    pipeline.axis = 0;
+    return sf_plan_set_pipeline(plan, p->graph, &pipeline, p->diag);
+}
+
+static sf_status price_staged(const piping *p, sf_plan *plan, const sf_costs *costs,
+                              const char *recompute, sf_price *out)
+{
+    SF_TRY(sf_plan_recompute(p->graph, plan, recompute, p->diag));
+    return sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out);
+}
+
+/* As it is asked for; or as it is, and where that does not fit, with layers computed again. */
+static sf_status fit_staged(const piping *p, sf_plan *plan, const sf_costs *costs, sf_price *out)
+{
+    const char *asked = p->options->recompute;
+    SF_TRY(price_staged(p, plan, costs,
+                        asked                 ? asked
+                        : p->options->as_text ? "text"
+                                              : "none",
+                        out));
+    if (asked || sf_rank_fits(out->memory, p->options->memory))
+        return SF_OK;
+    return price_staged(p, plan, costs, "layer", out);
+}
+
+static sf_status try_prospect(piping *p, const prospect *c)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_plan *plan = NULL;
+    sf_price price;
+    sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, p->diag, &costs);
+    if (status == SF_OK)
+        status = make_unstaged(p, c, p->diag, &plan);
+    if (status == SF_OK)
+        status = stage_plan(p, c, costs, plan);
+    if (status == SF_OK)
+        status = fit_staged(p, plan, costs, &price);
+    if (status == SF_OK && sf_rank_fits(price.memory, p->options->memory) &&
+        price.seconds < p->worth) {
+        sf_plan_free(p->best);
+        p->best = plan;
+        p->price = price;
+        p->worth = price.seconds;
+        plan = NULL;
+    }
+    sf_plan_free(plan);
+    sf_arena_free(&arena);
+    return status;
+}
+
+sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
+                          sf_diag *diag, sf_plan **out, sf_price *price)
+{
+    piping p = {.graph = graph, .options = options, .worth = worth};
+    int lowered = 0;
+    p.efforts = sf_efforts_new(graph, options->target, &p.arena);
+    list_prospects(&p);
+    if (p.count > 0)
+        qsort(p.list, p.count, sizeof *p.list, by_promise);
+    for (size_t i = 0; i < p.count && lowered < MOST_LOWERED && !is_over(&p); i++) {
+        if (p.list[i].seconds > p.worth)
+            break;
+        p.why = try_prospect(&p, &p.list[i]);
+        lowered += p.why == SF_OK;
+    }
+    if (!p.best && p.count > 0 && p.why != SF_OK) { /* once more, for the message */
+        p.diag = diag;
+        p.why = try_prospect(&p, &p.list[0]);
+    }
+    *out = p.best;
+    *price = p.price;
+    sf_arena_free(&p.arena);
+    return p.best || p.count == 0 ? SF_OK : p.why;
+}

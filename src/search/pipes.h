@@ -1,0 +1,22 @@
+/* Plans in stages: pipelines whose groups split their stages as recipes do.
+ *
+ * For each number of groups that divides the devices, and each recipe on those of a group, the estimate of the unstaged plan
+ * tells about how long the staged one takes: a share of the groups, and the time that the pipeline fills and drains. Those
+ * that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
+ * that take equally long (plan/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
+ * layers are computed again.
+ */
+#ifndef SF_SEARCH_PIPES_H
+#define SF_SEARCH_PIPES_H
+
+#include "search/search.h"
+
+/* A plan in stages that fits and takes less than `worth` seconds, to be freed; *out is NULL where none was found. Options
+ * about stages, schedule and turns are obeyed; where they cannot be, the status says why the last was not made. */
+sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
+                          sf_diag *diag, sf_plan **out, sf_price *price);
+
+/* Whether the options leave room for pipelines. */
+bool sf_may_pipe(const sf_search_options *options);
+
+#endif

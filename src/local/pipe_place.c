@@ -73,7 +73,9 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn)
     if (node->phase == SF_UPDATE && !turns_node(p->t, node))
         return 0;
     sf_task task = {stage_of(p, node), turns_node(p->t, node) ? turn : 0, pass_of(p, node)};
-    return pipe_first(p->places[group][task_index(p, task)], last);
+    uint32_t place = p->places[group][task_index(p, task)];
+    task.pass = SF_PASS_FORWARD; /* there is no other, where a stage has no backward pass */
+    return pipe_first(place, place == NEVER ? p->places[group][task_index(p, task)] : last);
 }
 
 /* Sums are where their parts are made; rows of what is made anywhere, too. */

@@ -31,7 +31,7 @@ offers() { # EXPECTED WORD...
 complete -p sheaf | grep -qF -- '-F _sheaf' || fail "bash was not told"
 [ "$(complete_words sheaf "" | grep -vc -e --)" = "$(($(wc -w <<<"$commands") + 1))" ] || fail "not all commands"
 offers "plan" sheaf pl
-offers "--cluster --compare" sheaf plan x --c
+offers "--cluster --co-shard --compare" sheaf plan x --c
 offers "megatron" sheaf pin x -r m
 offers "megatron" sheaf pin x --recipe = m
 offers "cpu oracle" sheaf run x -e ""

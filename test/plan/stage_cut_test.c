@@ -124,28 +124,6 @@ static void test_borders_are_narrow(void **state)
     sf_graph_free(graph);
 }
 
-/* A layer that the text computes again stays whole, and is computed again where it is. */
-static void test_recomputed_layers_stay_whole(void **state)
-{
-    (void)state;
-    sf_graph *graph = test_step("gpt-remat-micro");
-    sf_arena arena = {0};
-    outcome o = cut_step("gpt-remat-micro", graph, 2, &arena);
-    uint32_t stage = SF_NONE;
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        if (node->phase == SF_UPDATE || o.stages.anywhere[node->id] ||
-            strncmp(node->scope->path, "layer_0/mlp", 11) != 0)
-            continue;
-        stage = stage == SF_NONE ? o.stages.of_node[node->id] : stage;
-        assert_int_equal(o.stages.of_node[node->id], stage);
-    }
-    assert_int_not_equal(stage, SF_NONE);
-    assert_int_equal(o.census.kept_elsewhere, 0);
-    sf_arena_free(&arena);
-    sf_graph_free(graph);
-}
-
 /* Faster stages get more, and stages without room less. */
 static void test_stages_get_what_suits_them(void **state)
 {
@@ -249,7 +227,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stages_are_even),
         cmocka_unit_test(test_borders_are_narrow),
-        cmocka_unit_test(test_recomputed_layers_stay_whole),
         cmocka_unit_test(test_stages_get_what_suits_them),
         cmocka_unit_test(test_loops_that_stay_are_named),
         cmocka_unit_test(test_scopes_begin_stages),

@@ -218,6 +218,7 @@ static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memo
                                .recompute = recompute,
                                .memory = memory,
                                .micro_batches = 1,
+                               .co_shards = 1,
                                .threads = 1};
     sf_plan *plan = NULL;
     if (sf_plan_search(g->graph, &options, NULL, &plan) != SF_OK)

@@ -9,6 +9,7 @@ static sf_stages copy_stages(const sf_stages *from, const sf_graph *graph, sf_ar
     sf_stages out = {.count = from->count};
     out.of_node = sf_arena_copy(arena, from->of_node, graph->nnodes * sizeof *out.of_node);
     out.anywhere = sf_arena_copy(arena, from->anywhere, graph->nnodes * sizeof *out.anywhere);
+    out.late = sf_arena_copy(arena, from->late, graph->nnodes * sizeof *out.late);
     out.of_argument =
         sf_arena_copy(arena, from->of_argument, graph->top->narguments * sizeof *out.of_argument);
     return out;

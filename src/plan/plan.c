@@ -55,13 +55,18 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
                      node->noperands + node->nresults);
     }
     sf_plan_copy_turns(plan, copy);
+    sf_plan_copy_again(plan, graph, copy);
     if (plan->pipeline)
         copy->pipeline = sf_pipeline_copy(plan->pipeline, graph, &copy->arena);
-    if (plan->again) {
-        copy->recompute = sf_arena_string(&copy->arena, plan->recompute, strlen(plan->recompute));
-        copy->again = sf_arena_copy(&copy->arena, plan->again, graph->nnodes * sizeof *copy->again);
-    }
     return copy;
+}
+
+void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to)
+{
+    if (!from->again)
+        return;
+    to->recompute = sf_arena_string(&to->arena, from->recompute, strlen(from->recompute));
+    to->again = sf_arena_copy(&to->arena, from->again, graph->nnodes * sizeof *to->again);
 }
 
 void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards)

@@ -398,6 +398,23 @@ static sf_layout new_layout(const shrinker *s, sf_value value, const sf_layout *
     return out;
 }
 
+/* The stages of the same nodes. */
+static sf_pipeline *shrunk_pipeline(const shrinker *s, sf_arena *arena)
+{
+    const sf_stages *from = &s->plan->pipeline->stages;
+    sf_pipeline *out = sf_pipeline_copy(s->plan->pipeline, s->from, arena);
+    out->stages.of_node = SF_ARRAY(arena, s->to->nnodes, uint32_t);
+    out->stages.anywhere = SF_ARRAY(arena, s->to->nnodes, bool);
+    out->stages.late = SF_ARRAY(arena, s->to->nnodes, bool);
+    for (uint32_t i = 0; i < s->from->top->nnodes; i++) {
+        uint32_t node = s->from->top->nodes[i], to = s->nodes[node];
+        out->stages.of_node[to] = from->of_node[node];
+        out->stages.anywhere[to] = from->anywhere[node];
+        out->stages.late[to] = from->late[node];
+    }
+    return out;
+}
+
 static sf_plan *build_plan(const shrinker *s)
 {
     const sf_block *top = s->from->top;
@@ -429,6 +446,8 @@ static sf_plan *build_plan(const shrinker *s)
             if (from->again[n])
                 plan->again[s->nodes[n]] = true;
     }
+    if (from->pipeline)
+        plan->pipeline = shrunk_pipeline(s, &plan->arena);
     for (sf_value v = 0; from->pinned && v < s->from->nvalues; v++)
         plan->pinned[s->values[v]] = from->pinned[v];
     return plan;

@@ -325,5 +325,7 @@ sf_plan *sf_plan_lift(const sf_plan *plan, const sf_graph *graph, const sf_mesh 
         for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
             lift_layout(&plan->nodes[node->id][t], mesh, axis, &lifted->nodes[node->id][t]);
     }
+    sf_plan_copy_turns(plan, lifted);
+    sf_plan_copy_again(plan, graph, lifted);
     return lifted;
 }

@@ -35,6 +35,23 @@ static bool is_small(const piping *p, const sf_node *node)
     return bytes <= SMALL;
 }
 
+/* Updates of which that is true, with all that they are made of: they wait for no task. */
+static void find_early(piping *p)
+{
+    const sf_graph *step = p->t->step;
+    p->early = SF_ARRAY(&p->t->arena, step->nnodes, bool);
+    for (uint32_t i = 0; i < step->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(step, i);
+        bool hands_on = sf_is_transparent(node), early = hands_on;
+        early = early || (node->phase == SF_UPDATE && is_small(p, node));
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(step, node->operands[o]);
+            early = early && (!maker || p->early[maker->id]);
+        }
+        p->early[node->id] = early || (!hands_on && pipe_is_anywhere(p, node));
+    }
+}
+
 /* Behind the sums of turns: it is no part of any task. */
 static bool is_behind(const piping *p, const sf_node *node)
 {
@@ -45,7 +62,7 @@ static bool is_behind(const piping *p, const sf_node *node)
     for (uint32_t r = 0; r < count; r++)
         if (p->t->behind[pipe_same(p, reads[r])] > 0)
             return true;
-    return node->phase == SF_UPDATE && !is_small(p, node);
+    return node->phase == SF_UPDATE && !p->early[node->id];
 }
 
 static size_t task_index(const piping *p, sf_task task)
@@ -99,7 +116,9 @@ void pipe_find_places(piping *p)
             p->places[group][task_index(p, schedule->tasks[group][i])] = i;
     }
     p->nplaces = schedule->ntasks[p->group];
+    find_early(p);
 }
+
 /* What of the backward pass other stages go on from. */
 void pipe_find_leading(piping *p)
 {

@@ -52,6 +52,7 @@ typedef struct piping {
     uint32_t group, nturns;
     uint64_t *wanted; /* by instance: the groups that need it */
     uint32_t *due;    /* by instance: the first place of this group that needs it, or NEVER */
+    bool *early;      /* by node: an update that waits for no task */
     bool *leads;      /* by version: other stages of the backward pass follow from it */
     uint32_t **
         places; /* by group, and by stage, pass and turn: the place of the task in the order of the group */

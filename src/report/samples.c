@@ -155,6 +155,14 @@ static const struct sample samples[] = {
      "%r = \"sheaf.reduce_scatter\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64}> "
      "({\n" BODY("add") "  }) : (tensor<2x3x4xf32>) -> tensor<3x4xf32>",
      "%r", "tensor<3x4xf32>"},
+    {SF_OP_SEND, "%a: tensor<3x4xf32>",
+     "\"sheaf.send\"(%a) <{axes = 1 : i64, size = 2 : i64, number = 0 : i64, peer = 1 : i64}> : "
+     "(tensor<3x4xf32>) -> ()",
+     "%a", "tensor<3x4xf32>"},
+    {SF_OP_RECEIVE, "",
+     "%r = \"sheaf.receive\"() <{axes = 1 : i64, size = 2 : i64, number = 0 : i64, peer = 0 : "
+     "i64, arrived = 0 : i64}> : () -> tensor<3x4xf32>",
+     "%r", "tensor<3x4xf32>"},
 };
 
 static void put_step(sf_buf *step, const char *arguments, const char *use, const char *results,

@@ -175,6 +175,10 @@ static const sample samples[] = {
      "%r = \"sheaf.all_to_all\"(%a) <{axes = 1 : i64, size = 1 : i64, number = 0 : i64}> : (tensor<1x24xf32>) -> tensor<1x24xf32>", "tensor<1x24xf32>"},
     {"%a: tensor<f32>",
      "%r = \"sheaf.permute\"(%a) <{axes = 3 : i64, size = 1 : i64, number = 0 : i64}> : (tensor<f32>) -> tensor<f32>", "tensor<f32>"},
+    {"%a: tensor<4x6xf32>",
+     "\"sheaf.send\"(%a) <{axes = 1 : i64, size = 1 : i64, number = 0 : i64, peer = 0 : i64}> : (tensor<4x6xf32>) -> () %r = stablehlo.negate %a : tensor<4x6xf32>", "tensor<4x6xf32>"},
+    {"%a: tensor<f32>",
+     "%r = \"sheaf.receive\"() <{axes = 1 : i64, size = 1 : i64, number = 0 : i64, peer = 0 : i64, arrived = 0 : i64}> : () -> tensor<4x6xf32>", "tensor<4x6xf32>"},
 };
 /* clang-format on */
 

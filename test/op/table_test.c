@@ -142,8 +142,9 @@ static void check_walks(const sf_op *op, const sf_factoring *f)
         CHECK(op, in_operand || in_result, "factor %d walks nothing", k);
         if (f->factors[k].role == SF_REDUCE)
             CHECK(op, !in_result && f->factors[k].monoid != SF_MONOID_NONE, "factor %d", k);
-        /* A loop may be cut along what it is given, and reduce inside. */
-        if ((f->factors[k].role == SF_MAP || f->factors[k].role == SF_WINDOW) && !op->def->control)
+        /* A loop may be cut along what it is given, and reduce inside; what is sent comes out elsewhere. */
+        if ((f->factors[k].role == SF_MAP || f->factors[k].role == SF_WINDOW) &&
+            !op->def->control && op->nresults > 0)
             CHECK(op, in_result, "map factor %d is in no result", k);
     }
 }

@@ -17,64 +17,8 @@
 #include "plan/again.h"
 #include "run/runner.h"
 #include "sheaf/sheaf.h"
+#include "support/chain.h"
 #include "support/plans.h"
-
-/* A chain of products, each behind a tanh, whose gradients need what every one of them made. */
-static sf_graph *make_chain(int layers, int batch, int width)
-{
-    sf_buf t = {0};
-    sf_buf_printf(&t, "func.func @main(");
-    for (int l = 0; l < layers; l++)
-        sf_buf_printf(&t, "%%w%d: tensor<%dx%dxf32>, ", l, width, width);
-    sf_buf_printf(&t, "%%x: tensor<%dx%dxf32>) -> (", batch, width);
-    for (int l = 0; l < layers; l++)
-        sf_buf_printf(&t, "tensor<%dx%dxf32>, ", width, width);
-    sf_buf_printf(&t, "tensor<f32>) {\n  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n");
-    for (int l = 0; l < layers; l++) {
-        char in[16] = "x";
-        if (l > 0)
-            snprintf(in, sizeof in, "h%d", l - 1);
-        sf_buf_printf(&t,
-                      "  %%p%d = stablehlo.dot_general %%%s, %%w%d, contracting_dims = [1] x [0] : "
-                      "(tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
-                      "  %%h%d = stablehlo.tanh %%p%d : tensor<%dx%dxf32>\n",
-                      l, in, l, batch, width, width, width, batch, width, l, l, batch, width);
-    }
-    sf_buf_printf(&t,
-                  "  %%q = stablehlo.multiply %%h%d, %%h%d : tensor<%dx%dxf32>\n"
-                  "  %%loss = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across "
-                  "dimensions = [0, 1] : (tensor<%dx%dxf32>, tensor<f32>) -> tensor<f32>\n",
-                  layers - 1, layers - 1, batch, width, batch, width);
-    for (int l = layers - 1; l >= 0; l--) {
-        char out[16], in[16] = "x";
-        snprintf(out, sizeof out, l == layers - 1 ? "h%d" : "c%d", l);
-        if (l > 0)
-            snprintf(in, sizeof in, "h%d", l - 1);
-        sf_buf_printf(&t,
-                      "  %%s%d = stablehlo.multiply %%h%d, %%h%d : tensor<%dx%dxf32>\n"
-                      "  %%d%d = stablehlo.multiply %%%s, %%s%d : tensor<%dx%dxf32>\n"
-                      "  %%g%d = stablehlo.dot_general %%%s, %%d%d, contracting_dims = [0] x [0] : "
-                      "(tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
-                      "  %%n%d = stablehlo.subtract %%w%d, %%g%d : tensor<%dx%dxf32>\n",
-                      l, l, l, batch, width, l, out, l, batch, width, l, in, l, batch, width, batch,
-                      width, width, width, l, l, l, width, width);
-        if (l > 0)
-            sf_buf_printf(&t,
-                          "  %%c%d = stablehlo.dot_general %%d%d, %%w%d, contracting_dims = [1] x "
-                          "[1] : (tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n",
-                          l - 1, l, l, batch, width, width, width, batch, width);
-    }
-    sf_buf_printf(&t, "  return ");
-    for (int l = 0; l < layers; l++)
-        sf_buf_printf(&t, "%%n%d, ", l);
-    sf_buf_printf(&t, "%%loss : ");
-    for (int l = 0; l < layers; l++)
-        sf_buf_printf(&t, "tensor<%dx%dxf32>, ", width, width);
-    sf_buf_printf(&t, "tensor<f32>\n}\n");
-    sf_graph *graph = test_step_text(t.text);
-    sf_buf_free(&t);
-    return graph;
-}
 
 typedef struct ground {
     sf_graph *graph;
@@ -135,7 +79,7 @@ static void test_greedy_beside_exact(void **state)
     double worst = 1, sum = 0;
     int count = 0, missed = 0;
     for (int layers = 3; layers <= 5; layers++) {
-        ground g = open_ground(make_chain(layers, 256, 32), "1x1xCPU");
+        ground g = open_ground(test_chain(layers, 256, 32, false), "1x1xCPU");
         uint32_t nodes[MOST_NODES], n = 0;
         for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(g.graph, i);
@@ -230,7 +174,7 @@ static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memo
 static void test_the_text_is_a_hint(void **state)
 {
     (void)state;
-    ground g = open_ground(make_chain(6, 256, 32), "1x1xCPU");
+    ground g = open_ground(test_chain(6, 256, 32, false), "1x1xCPU");
     int products = 0; /* of the second layer, product and tanh */
     for (uint32_t i = 0; i < g.graph->top->nnodes; i++) {
         sf_node *node = sf_top_node(g.graph, i);

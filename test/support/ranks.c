@@ -105,6 +105,10 @@ sf_tensor test_cut(const sf_tensor *whole, const sf_layout *layout, const sf_mes
 {
     int64_t dims[SF_MAX_RANK], index[SF_MAX_RANK] = {0};
     const sf_type *type = whole->type;
+    if (!sf_layout_is_held(layout, mesh, rank)) {
+        dims[0] = 0;
+        return new_tensor(sf_type_get(pool, type->dtype, 1, dims));
+    }
     sf_layout_dims(layout, mesh, type->rank, type->dims, dims);
     sf_tensor out = new_tensor(sf_type_get(pool, type->dtype, type->rank, dims));
     for (int64_t i = 0; i < out.type->count; i++) {
@@ -136,7 +140,7 @@ sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_m
     bool *written = sf_alloc((size_t)type->count);
     for (int rank = 0; rank < sf_mesh_size(mesh); rank++) {
         sf_monoid monoid = SF_MONOID_NONE;
-        bool taken = true;
+        bool taken = sf_layout_is_held(layout, mesh, rank);
         for (int a = 0; a < mesh->naxes; a++) {
             if (layout->axes[a].kind == SF_PARTIAL)
                 monoid = layout->axes[a].monoid;
@@ -162,14 +166,23 @@ sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_m
 
 /* The world in lockstep */
 
+/* What one rank has sent another and it has not received yet, in order. */
+typedef struct mail {
+    sf_tensor *at;
+    size_t count, capacity, taken;
+} mail;
+
 typedef struct world {
     sf_local *const *locals;
     int count;
     const sf_mesh *mesh;
+    mail *mail; /* by rank * count + rank that it is for */
+    sf_arena arena;
     sf_eval *evals;     /* by rank */
     uint32_t *next;     /* by rank: the next node of the top block */
     uint32_t **last;    /* by rank and value: the last node of the top block that uses it */
-    const sf_node **at; /* by rank: the collective that it has come to, or NULL */
+    const sf_node **at; /* by rank: the collective or message that it waits for, or NULL */
+    bool moved;         /* some rank has come further */
     sf_diag *diag;
 } world;
 
@@ -231,27 +244,61 @@ static sf_status run_node(sf_eval *eval, const sf_node *node)
     return status;
 }
 
-/* Runs a rank up to its next collective. */
+static sf_axes axes_of(const sf_node *node)
+{
+    return (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
+}
+
+static sf_tensor copied(const sf_tensor *tensor)
+{
+    sf_tensor copy = new_tensor(tensor->type);
+    if (copy.type->count > 0)
+        memcpy(copy.data, tensor->data, (size_t)sf_type_bytes(copy.type));
+    return copy;
+}
+
+/* Sending takes no time; what is received has been sent before. */
+static bool pass_message(world *w, int rank, const sf_node *node)
+{
+    sf_eval *eval = &w->evals[rank];
+    int place = (int)node->attrs[SF_MESSAGE_PEER]->integer;
+    int peer = sf_group_member(w->mesh, axes_of(node), rank, place);
+    if (sf_is(node, SF_OP_SEND)) {
+        mail *m = &w->mail[rank * w->count + peer];
+        SF_PUSH(&w->arena, m->at, m->count, m->capacity, copied(&eval->values[node->operands[0]]));
+        return true;
+    }
+    mail *m = &w->mail[peer * w->count + rank];
+    if (m->taken == m->count)
+        return false;
+    sf_tensor *sent = &m->at[m->taken++];
+    make_results(eval, node);
+    sf_tensor *out = &eval->values[node->result];
+    SF_ASSERT(sent->type->count == out->type->count && sent->type->dtype == out->type->dtype);
+    if (out->type->count > 0)
+        memcpy(out->data, sent->data, (size_t)sf_type_bytes(out->type));
+    sf_free(sent->data);
+    return true;
+}
+
+/* Runs a rank up to the next collective, or message that has not been sent. */
 static sf_status run_rank(world *w, int rank)
 {
     const sf_graph *graph = w->locals[rank]->graph;
     w->at[rank] = NULL;
     while (w->next[rank] < graph->top->nnodes) {
         const sf_node *node = graph->nodes[graph->top->nodes[w->next[rank]]];
-        if (sf_is_collective(node)) {
+        if (sf_is_collective(node) || (sf_is_message(node) && !pass_message(w, rank, node))) {
             w->at[rank] = node;
             return SF_OK;
         }
-        SF_TRY(run_node(&w->evals[rank], node));
+        if (!sf_is_message(node))
+            SF_TRY(run_node(&w->evals[rank], node));
         release_operands(w, rank, node, w->next[rank]);
         w->next[rank]++;
+        w->moved = true;
     }
     return SF_OK;
-}
-
-static sf_axes axes_of(const sf_node *node)
-{
-    return (sf_axes)node->attrs[SF_COLLECTIVE_AXES]->integer;
 }
 
 /* The ranks have pools of their own, so equal attributes may be two. */
@@ -262,22 +309,22 @@ static bool same_attr(const sf_attr *a, const sf_attr *b)
     return a->kind == SF_ATTR_TEXT ? strcmp(a->text, b->text) == 0 : a->integer == b->integer;
 }
 
-static sf_status check_same(world *w, int rank)
+static sf_status check_same(world *w, int first, int rank)
 {
-    const sf_node *a = w->at[0], *b = w->at[rank];
+    const sf_node *a = w->at[first], *b = w->at[rank];
     bool same = !a == !b;
     if (a && b) {
         same = a->def == b->def && a->noperands == b->noperands;
         for (int i = 0; same && i < a->def->nattrs; i++)
             same = same_attr(a->attrs[i], b->attrs[i]);
         for (uint32_t i = 0; same && i < a->noperands; i++)
-            same = sf_same_shape(sf_type_of(w->locals[0]->graph, a->operands[i]),
+            same = sf_same_shape(sf_type_of(w->locals[first]->graph, a->operands[i]),
                                  sf_type_of(w->locals[rank]->graph, b->operands[i]));
         same = same && a->attrs[SF_COLLECTIVE_SIZE]->integer == sf_group_size(w->mesh, axes_of(a));
     }
     if (same)
         return SF_OK;
-    return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank 0 comes to %s, rank %d to %s",
+    return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank %d comes to %s, rank %d to %s", first,
                    a ? a->def->name : "the end", rank, b ? b->def->name : "the end");
 }
 
@@ -360,42 +407,54 @@ static void finish_operand(world *w, int rank, uint32_t i)
     }
 }
 
-static void finish_collective(world *w, int rank)
+/* Once all ranks of the group have come to it. */
+static sf_status meet(world *w, int rank)
 {
-    for (uint32_t i = 0; i < w->at[rank]->nresults; i++)
-        finish_operand(w, rank, i);
+    sf_axes axes = axes_of(w->at[rank]);
+    int size = sf_group_size(w->mesh, axes);
+    for (int p = 0; p < size; p++) {
+        int member = sf_group_member(w->mesh, axes, rank, p);
+        if (w->at[member] && sf_is_message(w->at[member]))
+            return SF_OK;
+        SF_TRY(check_same(w, rank, member));
+    }
+    for (int p = 0; p < size; p++) {
+        int member = sf_group_member(w->mesh, axes, rank, p);
+        make_results(&w->evals[member], w->at[member]);
+        for (uint32_t i = 0; i < w->at[member]->nresults; i++)
+            finish_operand(w, member, i);
+    }
+    for (int p = 0; p < size; p++) {
+        int member = sf_group_member(w->mesh, axes, rank, p);
+        release_operands(w, member, w->at[member], w->next[member]++);
+        w->at[member] = NULL;
+    }
+    w->moved = true;
+    return SF_OK;
 }
 
 static sf_status run_world(world *w)
 {
-    for (;;) {
+    do {
+        w->moved = false;
         for (int rank = 0; rank < w->count; rank++)
             SF_TRY(run_rank(w, rank));
-        for (int rank = 1; rank < w->count; rank++)
-            SF_TRY(check_same(w, rank));
-        if (!w->at[0])
-            return SF_OK;
-        for (int rank = 0; rank < w->count; rank++) {
-            make_results(&w->evals[rank], w->at[rank]);
-            finish_collective(w, rank);
-        }
         for (int rank = 0; rank < w->count; rank++)
-            release_operands(w, rank, w->at[rank], w->next[rank]++);
-    }
-}
-
-static sf_tensor copied(const sf_tensor *tensor)
-{
-    sf_tensor copy = new_tensor(tensor->type);
-    if (copy.type->count > 0)
-        memcpy(copy.data, tensor->data, (size_t)sf_type_bytes(copy.type));
-    return copy;
+            if (w->at[rank] && sf_is_collective(w->at[rank]))
+                SF_TRY(meet(w, rank));
+    } while (w->moved);
+    for (int rank = 0; rank < w->count; rank++)
+        if (w->at[rank])
+            return sf_fail(w->diag, SF_EWRONG, SF_NOWHERE, "rank %d waits for ever for a message",
+                           rank);
+    return SF_OK;
 }
 
 sf_status test_run_ranks(sf_local *const *locals, int count, const sf_mesh *mesh,
                          sf_tensor *const *arguments, sf_tensor *const *results, sf_diag *diag)
 {
     world w = {.locals = locals, .count = count, .mesh = mesh, .diag = diag};
+    w.mail = SF_ARRAY(&w.arena, count * count, mail);
     w.evals = sf_alloc((size_t)count * sizeof *w.evals);
     w.next = sf_alloc((size_t)count * sizeof *w.next);
     w.last = sf_alloc((size_t)count * sizeof *w.last);
@@ -417,6 +476,10 @@ sf_status test_run_ranks(sf_local *const *locals, int count, const sf_mesh *mesh
         sf_eval_close(&w.evals[rank]);
         sf_free(w.last[rank]);
     }
+    for (int i = 0; i < count * count; i++)
+        for (size_t l = w.mail[i].taken; l < w.mail[i].count; l++)
+            sf_free(w.mail[i].at[l].data);
+    sf_arena_free(&w.arena);
     sf_free(w.evals);
     sf_free(w.next);
     sf_free(w.last);

@@ -1,0 +1,113 @@
+#include "support/chain.h"
+
+#include <stdio.h>
+
+#include "base/str.h"
+#include "support/plans.h"
+
+typedef struct chain {
+    int layers, weights;     /* the last layer may have the first weights */
+    char rows[32], cols[32]; /* types of what layers make, and of weights */
+    sf_buf text;
+} chain;
+
+static int weights_of(const chain *c, int layer)
+{
+    return layer < c->weights ? layer : 0;
+}
+
+/* What a layer reads. */
+static const char *input_of(int layer, char out[16])
+{
+    snprintf(out, 16, layer > 0 ? "h%d" : "x", layer - 1);
+    return out;
+}
+
+static void put_head(chain *c)
+{
+    sf_buf_printf(&c->text, "func.func @main(");
+    for (int w = 0; w < c->weights; w++)
+        sf_buf_printf(&c->text, "%%w%d: %s, ", w, c->cols);
+    sf_buf_printf(&c->text, "%%x: %s) -> (", c->rows);
+    for (int w = 0; w < c->weights; w++)
+        sf_buf_printf(&c->text, "%s, ", c->cols);
+    sf_buf_printf(&c->text,
+                  "tensor<f32>) {\n  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n");
+}
+
+static void put_forward(chain *c)
+{
+    char in[16];
+    for (int l = 0; l < c->layers; l++)
+        sf_buf_printf(&c->text,
+                      "  %%p%d = stablehlo.dot_general %%%s, %%w%d, contracting_dims = [1] x [0] : "
+                      "(%s, %s) -> %s\n"
+                      "  %%h%d = stablehlo.tanh %%p%d : %s\n",
+                      l, input_of(l, in), weights_of(c, l), c->rows, c->cols, c->rows, l, l,
+                      c->rows);
+    sf_buf_printf(&c->text,
+                  "  %%q = stablehlo.multiply %%h%d, %%h%d : %s\n"
+                  "  %%loss = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across "
+                  "dimensions = [0, 1] : (%s, tensor<f32>) -> tensor<f32>\n",
+                  c->layers - 1, c->layers - 1, c->rows, c->rows);
+}
+
+/* Behind the gradient of the last layer that has them. */
+static void put_update(chain *c, int layer)
+{
+    bool tied = c->weights < c->layers && layer == 0;
+    if (tied)
+        sf_buf_printf(&c->text, "  %%g = stablehlo.add %%g0, %%g%d : %s\n", c->layers - 1, c->cols);
+    if (layer < c->weights) {
+        char gradient[16] = "g";
+        if (!tied)
+            snprintf(gradient, sizeof gradient, "g%d", layer);
+        sf_buf_printf(&c->text, "  %%n%d = stablehlo.subtract %%w%d, %%%s : %s\n", layer, layer,
+                      gradient, c->cols);
+    }
+}
+
+static void put_backward(chain *c)
+{
+    char in[16];
+    for (int l = c->layers - 1; l >= 0; l--) {
+        sf_buf_printf(&c->text,
+                      "  %%s%d = stablehlo.multiply %%h%d, %%h%d : %s\n"
+                      "  %%d%d = stablehlo.multiply %%%s%d, %%s%d : %s\n"
+                      "  %%g%d = stablehlo.dot_general %%%s, %%d%d, contracting_dims = [0] x [0] : "
+                      "(%s, %s) -> %s\n",
+                      l, l, l, c->rows, l, l == c->layers - 1 ? "h" : "c", l, l, c->rows, l,
+                      input_of(l, in), l, c->rows, c->rows, c->cols);
+        put_update(c, l);
+        if (l > 0)
+            sf_buf_printf(&c->text,
+                          "  %%c%d = stablehlo.dot_general %%d%d, %%w%d, contracting_dims = [1] x "
+                          "[1] : (%s, %s) -> %s\n",
+                          l - 1, l, weights_of(c, l), c->rows, c->cols, c->rows);
+    }
+}
+
+static void put_results(chain *c)
+{
+    sf_buf_printf(&c->text, "  return ");
+    for (int w = 0; w < c->weights; w++)
+        sf_buf_printf(&c->text, "%%n%d, ", w);
+    sf_buf_printf(&c->text, "%%loss : ");
+    for (int w = 0; w < c->weights; w++)
+        sf_buf_printf(&c->text, "%s, ", c->cols);
+    sf_buf_printf(&c->text, "tensor<f32>\n}\n");
+}
+
+sf_graph *test_chain(int layers, int batch, int width, bool tied)
+{
+    chain c = {.layers = layers, .weights = tied ? layers - 1 : layers};
+    snprintf(c.rows, sizeof c.rows, "tensor<%dx%dxf32>", batch, width);
+    snprintf(c.cols, sizeof c.cols, "tensor<%dx%dxf32>", width, width);
+    put_head(&c);
+    put_forward(&c);
+    put_backward(&c);
+    put_results(&c);
+    sf_graph *graph = test_step_text(c.text.text);
+    sf_buf_free(&c.text);
+    return graph;
+}

@@ -1,0 +1,11 @@
+/* A training step of equal layers: the least that has everything a pipeline needs. */
+#ifndef TEST_SUPPORT_CHAIN_H
+#define TEST_SUPPORT_CHAIN_H
+
+#include "ir/graph.h"
+
+/* A chain of products, each behind a tanh, whose gradients need what every one of them made; the loss is a sum of squares.
+ * `tied`: the last layer has the weights of the first. */
+sf_graph *test_chain(int layers, int batch, int width, bool tied);
+
+#endif

@@ -124,6 +124,9 @@ static sf_status make_plan(void *context)
     struct pinning *job = context;
     sf_arena arena = {0};
     sf_status status = job->options.stages ? find_pipeline(job, &arena) : SF_OK;
+    if (job->options.schedule && !job->options.stages)
+        status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                         "a schedule is the order of stages: give --stages, too");
     if (status == SF_OK)
         status = start_plan(job, &arena);
     if (status == SF_OK)

@@ -13,12 +13,16 @@ static bool is_plain_update(const sf_node *node)
     return node->phase == SF_UPDATE && node->def->factors == sf_factors_pointwise;
 }
 
-/* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. */
-static double count_ranks(const sf_mesh *mesh)
+/* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. Groups of a
+ * pipeline do different things. */
+static double count_ranks(const sf_plan *plan)
 {
+    const sf_mesh *mesh = &plan->mesh;
+    int groups = plan->pipeline ? plan->pipeline->axis : -1;
     double ranks = 1;
     for (int axis = 0; axis < mesh->naxes; axis++)
-        if (strncmp(mesh->axes[axis].name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) != 0)
+        if (axis != groups &&
+            strncmp(mesh->axes[axis].name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) != 0)
             ranks *= mesh->axes[axis].size;
     return ranks;
 }
@@ -66,7 +70,7 @@ static void count_step(void *context, const sf_graph *graph, const sf_plan *plan
 
 sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
 {
-    counting c = {.ranks = count_ranks(&plan->mesh)};
+    counting c = {.ranks = count_ranks(plan)};
     count_step(&c, graph, plan, 1);
     if (c.out.done > 0) {
         c.out.share = (c.out.done - c.out.once) / c.out.done;

@@ -69,18 +69,18 @@ static void count_traffic(const sf_graph *graph, const sf_block *block, double t
         const sf_node *node = graph->nodes[block->nodes[i]];
         for (uint32_t r = 0; r < node->nregions; r++)
             count_traffic(graph, node->regions[r], times * sf_region_runs(node, r), out);
-        if (!sf_is_collective(node))
+        if (!sf_is_collective(node) && !sf_is_message(node))
             continue;
         traffic *t = find_traffic(out, node);
         t->count += (int64_t)times;
-        t->tensors += (int64_t)times * node->noperands;
+        t->tensors += (int64_t)times * (node->noperands > 0 ? node->noperands : node->nresults);
         t->bytes += times * node_bytes(graph, node);
     }
 }
 
 static void summarize_local(const sf_local *local, plan_summary *out)
 {
-    const sf_graph *graph = local->graph, *whole = local->whole;
+    const sf_graph *graph = local->graph, *whole = local->step;
     count_traffic(graph, graph->top, 1, out);
     for (uint32_t i = 0; i < whole->top->narguments; i++) {
         holding *h = &out->roles[whole->arguments[i].role];
@@ -93,10 +93,12 @@ static void summarize_local(const sf_local *local, plan_summary *out)
     }
 }
 
-static bool is_used(const sf_local *local, int axis)
+static bool is_used(const sf_local *local, const sf_plan *of, int axis)
 {
     const sf_graph *whole = local->whole;
     const sf_plan *plan = local->plan;
+    if (of->pipeline && of->pipeline->axis == axis)
+        return true;
     for (uint32_t i = 0; i < whole->top->narguments; i++)
         if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
             return true;
@@ -122,11 +124,16 @@ static void put_plan_text(const sf_local *local, const sf_plan *plan, const plan
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
+    if (plan->pipeline)
+        sf_buf_printf(out, "  stages  %u, %s, in %d groups of ranks, of which the first is shown\n",
+                      plan->pipeline->stages.count,
+                      *plan->pipeline->name ? plan->pipeline->name : "by a table of tasks",
+                      sf_plan_groups(plan));
     sf_in_time_text(plan, local->step, 7, out);
     sf_repeated repeated = sf_find_repeated(local->step, plan);
     sf_buf_printf(out, "  repeats %.1f %% of its compute\n", 100 * repeated.share);
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
-        if (plan->mesh.axes[axis].size > 1 && !is_used(local, axis))
+        if (plan->mesh.axes[axis].size > 1 && !is_used(local, plan, axis))
             sf_buf_printf(out, "  note    axis %s splits nothing: its ranks all do the same\n",
                           plan->mesh.axes[axis].name);
     sf_buf_free(&mesh);

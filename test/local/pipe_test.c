@@ -19,7 +19,11 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "op/slots.h"
+#include "plan/pipeline_by.h"
+#include "run/runner.h"
+#include "search/price/groups.h"
 #include "sheaf/sheaf.h"
+#include "solve/search/dice.h"
 #include "support/chain.h"
 #include "support/plans.h"
 #include "support/ranks.h"
@@ -384,6 +388,74 @@ static void test_wrong_messages_are_found(void **state)
     assert_true(mutants > 1000);
 }
 
+/* Mutants of schedules ------------------------------------------------------------------------- */
+
+static void spoil_schedule(sf_schedule *s, sf_dice *dice)
+{
+    uint32_t g = sf_dice_below(dice, s->pipe.ngroups), h = sf_dice_below(dice, s->pipe.ngroups);
+    sf_task *a = &s->tasks[g][sf_dice_below(dice, s->ntasks[g])];
+    uint32_t k = sf_dice_below(dice, 4) ? g : h; /* mostly the same group: others are refused */
+    sf_task *b = &s->tasks[k][sf_dice_below(dice, s->ntasks[k])];
+    sf_task was = *a;
+    *a = *b;
+    *b = was;
+}
+
+/* Whether groups of the plan come to an end when each does one thing after the other. */
+static void check_ends(const sf_graph *graph, const sf_plan *plan, const char *text)
+{
+    sf_group_runs runs;
+    sf_diag *diag = sf_diag_new();
+    if (sf_group_runs_new(graph, plan, sf_engine_target(NULL), NULL, diag, &runs) != SF_OK)
+        fail_msg("%s\n%s", sf_diag_text(diag, 0), text);
+    sf_group_runs_free(&runs);
+    sf_diag_free(diag);
+}
+
+/* Tasks that change places: the schedule is refused, or the losses are right and no group waits for ever. */
+static void test_spoiled_schedules(void **state)
+{
+    (void)state;
+    enum { MUTANTS = 500 };
+    static const char *const names[] = {"gpipe", "1f1b", "zb-h1", "chimera"};
+    step s = open_step(test_chain(8, 16, 4, true));
+    sf_dice dice = {17};
+    int refused = 0;
+    for (int i = 0; i < MUTANTS; i++) {
+        sf_arena arena = {0};
+        sf_buf text = {0};
+        sf_diag *diag = sf_diag_new();
+        sf_plan *plan = must_pin(
+            s.graph,
+            &(sf_pin_options){.stages = "4", .schedule = names[i % 4], .micro_batches = 4});
+        sf_pipeline *pipeline = sf_pipeline_copy(plan->pipeline, s.graph, &arena);
+        for (int times = i % 3; times >= 0; times--)
+            spoil_schedule(&pipeline->schedule, &dice);
+        sf_schedule_write(&pipeline->schedule, &text);
+        sf_pipeline_wish wish = {
+            .stages = "4", .table = &pipeline->schedule, .turns = pipeline->schedule.pipe.nturns};
+        sf_pipeline made;
+        sf_plan_free(plan);
+        if (sf_pipeline_by(s.graph, &wish, &arena, diag, &made) != SF_OK) {
+            refused++;
+        } else {
+            made.axis = 0;
+            snprintf(s.name, sizeof s.name, "mutant %d", i);
+            plan = test_plan(s.graph, NULL, 4, "pipe=4", NULL);
+            assert_int_equal(sf_plan_set_pipeline(plan, s.graph, &made, diag), SF_OK);
+            check_ends(s.graph, plan, text.text);
+            check_runs(&s, plan);
+            sf_plan_free(plan);
+        }
+        sf_diag_free(diag);
+        sf_buf_free(&text);
+        sf_arena_free(&arena);
+    }
+    print_message("%d of %d schedules refused\n", refused, MUTANTS);
+    assert_true(refused > MUTANTS / 10 && refused < MUTANTS * 9 / 10);
+    close_step(&s);
+}
+
 /* Steps of models ------------------------------------------------------------------------------- */
 
 static void verify_micro(const char *name, const sf_graph *graph, const sf_pin_options *options)
@@ -446,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_state_stands_in_one_group),
         cmocka_unit_test(test_sums_are_sent_once),
         cmocka_unit_test(test_wrong_messages_are_found),
+        cmocka_unit_test(test_spoiled_schedules),
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_models_are_split_in_groups),
     };

@@ -105,6 +105,9 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
 int sf_plan_groups(const sf_plan *plan);
 int sf_plan_group_rank(const sf_plan *plan, int group);
 
+/* Groups of a pipeline stand along the axis. */
+bool sf_plan_pipes(const sf_plan *plan, int axis);
+
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */
 sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag);
 

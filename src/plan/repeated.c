@@ -14,12 +14,18 @@ static bool is_plain_update(const sf_node *node)
 }
 
 /* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. */
-static double count_ranks(const sf_mesh *mesh)
+static bool is_idle(const sf_axis *axis)
+{
+    return strncmp(axis->name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) == 0;
+}
+
+/* Who would do the same where nothing is split. Groups of a pipeline have stages of their own. */
+static double count_ranks(const sf_plan *plan)
 {
     double ranks = 1;
-    for (int axis = 0; axis < mesh->naxes; axis++)
-        if (strncmp(mesh->axes[axis].name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) != 0)
-            ranks *= mesh->axes[axis].size;
+    for (int axis = 0; axis < plan->mesh.naxes; axis++)
+        if (!is_idle(&plan->mesh.axes[axis]) && !sf_plan_pipes(plan, axis))
+            ranks *= plan->mesh.axes[axis].size;
     return ranks;
 }
 
@@ -66,7 +72,7 @@ static void count_step(void *context, const sf_graph *graph, const sf_plan *plan
 
 sf_repeated sf_find_repeated(const sf_graph *graph, const sf_plan *plan)
 {
-    counting c = {.ranks = count_ranks(&plan->mesh)};
+    counting c = {.ranks = count_ranks(plan)};
     count_step(&c, graph, plan, 1);
     if (c.out.done > 0) {
         c.out.share = (c.out.done - c.out.once) / c.out.done;

@@ -138,6 +138,10 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
 {
     sf_pipe pipe;
     *out = (sf_pipeline){.name = ""};
+    if (nturns < 2)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "a pipeline works on 2 micro-batches or more (--micro-batches): with one, "
+                       "each group of devices would wait for all the others");
     SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
     sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
     if (!choice->name) {

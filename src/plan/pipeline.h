@@ -39,7 +39,7 @@ typedef struct sf_schedule_choice {
 } sf_schedule_choice;
 
 /* Makes the pipeline of a graph: `forward` says the stages of the nodes of its forward pass (plan/stage.h). In the arena.
- * SF_EUSAGE where the schedule does not suit the stages, turns or groups. */
+ * SF_EUSAGE where the schedule does not suit the stages, turns or groups, or there are fewer than two turns. */
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
                            uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
                            sf_arena *arena, sf_diag *diag, sf_pipeline *out);

@@ -17,9 +17,9 @@ void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_b
 {
     const sf_pipeline *pipeline = plan->pipeline;
     if (pipeline)
-        sf_buf_printf(out, "  %-*s %u, by %s, in %d groups of ranks\n", width, "stages",
+        sf_buf_printf(out, "  %-*s %u, by %s, in %d group%s of ranks\n", width, "stages",
                       pipeline->stages.count, *pipeline->name ? pipeline->name : "a table",
-                      sf_plan_groups(plan));
+                      sf_plan_groups(plan), sf_plural((uint64_t)sf_plan_groups(plan)));
     if (plan->micro_batches > 1)
         sf_buf_printf(out, "  %-*s %d micro-batches, whose gradients are added up\n", width,
                       "turns", plan->micro_batches);

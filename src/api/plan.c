@@ -124,7 +124,10 @@ static sf_status make_plan(void *context)
     struct pinning *job = context;
     sf_arena arena = {0};
     sf_status status = SF_OK;
-    if (job->options.stages)
+    if (job->options.stages && job->options.co_shards > 1)
+        status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                         "stages do not go together with heads and features in turns (co-shard)");
+    else if (job->options.stages)
         status = find_pipeline(job, &arena);
     else if (job->options.schedule)
         status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,

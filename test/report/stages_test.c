@@ -244,8 +244,45 @@ static void all_say_the_same(void **state)
     sf_graph_free(graph);
 }
 
+static const sf_json *simulate(const sf_graph *graph, const setting *s, sf_arena *arena)
+{
+    sf_buf text = {0};
+    sf_output output = {.write = take, .context = &text};
+    sf_show_options show = {.json = true};
+    sf_cluster *cluster;
+    sf_plan *plan = pin(graph, s);
+    assert_int_equal(sf_cluster_open(s->cluster, NULL, &cluster), SF_OK);
+    assert_int_equal(sf_plan_simulate(plan, graph, cluster, NULL, &show, &output, NULL), SF_OK);
+    sf_cluster_free(cluster);
+    sf_plan_free(plan);
+    return parse(&text, arena);
+}
+
+/* With 1f1b as many turns are in flight however many there are, so more turns take less memory: gradients of turns are
+ * added up as they come. */
+static void turns_take_no_memory(void **state)
+{
+    sf_graph *graph;
+    double before[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    (void)state;
+    assert_int_equal(sf_load("examples/char-gpt/step.stablehlo.mlir", NULL, NULL, &graph), SF_OK);
+    for (int turns = 4; turns <= 16; turns *= 2) {
+        sf_arena arena = {0};
+        setting s = {"4", "1f1b", NULL, 4, 0, turns, "1x4xCPU"};
+        const sf_json *groups = part(part(simulate(graph, &s, &arena), "pipeline"), "groups");
+        for (size_t g = 0; g < 4; g++) {
+            double memory = number(sf_json_item(groups, g), "memory");
+            assert_true(memory < 0.9 * before[g]);
+            before[g] = memory;
+        }
+        sf_arena_free(&arena);
+    }
+    sf_graph_free(graph);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_say_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_say_the_same),
+                                       cmocka_unit_test(turns_take_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

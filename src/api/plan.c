@@ -123,10 +123,15 @@ static sf_status make_plan(void *context)
 {
     struct pinning *job = context;
     sf_arena arena = {0};
-    sf_status status = job->options.stages ? find_pipeline(job, &arena) : SF_OK;
-    if (job->options.schedule && !job->options.stages)
+    sf_status status = SF_OK;
+    if (job->options.stages && job->options.co_shards > 1)
         status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
-                         "a schedule is the order of stages: give --stages, too");
+                         "stages do not go together with heads and features in turns (co-shard)");
+    else if (job->options.stages)
+        status = find_pipeline(job, &arena);
+    else if (job->options.schedule)
+        status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                         "a schedule is of a pipeline: say its --stages, too");
     if (status == SF_OK)
         status = start_plan(job, &arena);
     if (status == SF_OK)

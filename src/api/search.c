@@ -11,6 +11,7 @@
 #include "op/op.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
+#include "plan/schedules.h"
 #include "run/runner.h"
 #include "search/choose.h"
 
@@ -122,6 +123,9 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
                      {"seconds", options->seconds}, {"npins", options->npins},
                      {"stages", options->stages}, {"micro_batches", options->micro_batches},
                      {"co_shards", options->co_shards});
+    sf_schedule_kind kind;
+    if (options->schedule)
+        SF_TRY(sf_schedule_parse(options->schedule, &kind, diag));
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;

@@ -157,6 +157,18 @@ static void bring_reads(piping *p, uint32_t count, const uint32_t *reads, uint32
     enter_turn(p, turn, turns);
 }
 
+/* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
+ * are turns. */
+static sf_value hold_sum(piping *p, const turn_landing *l, sf_value sum)
+{
+    local_builder *b = p->t->b;
+    sf_layout layout = turn_landing_layout(p->t, l), layouts[2] = {layout, layout};
+    sf_value held =
+        emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &sum, NULL, sf_type_of(b->graph, sum));
+    turn_settle(p->t, sf_maker(b->graph, held), layouts);
+    return held;
+}
+
 /* The part of a turn in what its results add up to. */
 static void land_version(piping *p, uint32_t version, uint32_t turn)
 {
@@ -174,6 +186,8 @@ static void land_version(piping *p, uint32_t version, uint32_t turn)
         sf_value number =
             l->is_sum ? SF_NONE : emit_number(b, sf_type_scalar(b->graph->pool, SF_S32), turn);
         *sum = turn_landing_add(p->t, l, *sum, number);
+        if (l->is_sum)
+            *sum = hold_sum(p, l, *sum);
     }
 }
 

@@ -11,7 +11,7 @@
  *
  *     nodes of a stage       stand in the tasks of it; still ones in the first; updates behind all tasks
  *     anywhere               what costs little, barriers, pieces of the batch: where they are read, before who reads them
- *     sums over turns        grow where their parts are made, and go once to who wants them
+ *     sums over turns        grow where their parts are made, turn by turn, and go once to who wants them
  *     state                  stands in one group; in the others its arguments are empty
  *     messages               of two groups, in one direction, arrive in the order of the tasks of who sends
  */

@@ -84,11 +84,13 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
     to->co_shard = sf_arena_string(&to->arena, from->co_shard, strlen(from->co_shard));
 }
 
+/* At: that it was in stages before does not matter. */
 static bool uses_axis(const sf_plan *plan, const sf_graph *graph, int axis)
 {
     const sf_block *top = graph->top;
     for (uint32_t i = 0; i < top->narguments; i++)
-        if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
+        if (plan->arguments[i].axes[axis].kind != SF_REPLICATED &&
+            plan->arguments[i].axes[axis].kind != SF_AT)
             return true;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
@@ -129,6 +131,11 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
 int sf_plan_groups(const sf_plan *plan)
 {
     return plan->pipeline ? plan->mesh.axes[plan->pipeline->axis].size : 1;
+}
+
+bool sf_plan_pipes(const sf_plan *plan, int axis)
+{
+    return plan->pipeline && plan->pipeline->axis == axis;
 }
 
 int sf_plan_group_rank(const sf_plan *plan, int group)

@@ -96,14 +96,17 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
 /* What the one computes again, the other does as well; both are for the graph. */
 void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to);
 
-/* Puts the plan in stages along an axis of its mesh, along which nothing is split yet: the pipeline is that of the graph,
- * and is copied. State is then in the group of its stage. */
+/* Puts the plan in stages along an axis of its mesh, along which nothing is split: the pipeline is that of the graph,
+ * and is copied; one that the plan has is replaced. State is then in the group of its stage. */
 sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
                                sf_diag *diag);
 
 /* Ranks of a group run one program, but for their coordinates: how many groups there are, and the first rank of each. */
 int sf_plan_groups(const sf_plan *plan);
 int sf_plan_group_rank(const sf_plan *plan, int group);
+
+/* Groups of a pipeline stand along the axis. */
+bool sf_plan_pipes(const sf_plan *plan, int axis);
 
 /* SF_EUSAGE where the plan is for another step. Hashes the graph. */
 sf_status sf_plan_expect(const sf_plan *plan, const sf_graph *graph, sf_diag *diag);

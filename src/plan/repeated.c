@@ -13,17 +13,19 @@ static bool is_plain_update(const sf_node *node)
     return node->phase == SF_UPDATE && node->def->factors == sf_factors_pointwise;
 }
 
-/* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. Groups of a
- * pipeline do different things. */
+/* Ranks along an axis that is called idle are there to do the same as others: where more would not be faster. */
+static bool is_idle(const sf_axis *axis)
+{
+    return strncmp(axis->name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) == 0;
+}
+
+/* Who would do the same where nothing is split. Groups of a pipeline have stages of their own. */
 static double count_ranks(const sf_plan *plan)
 {
-    const sf_mesh *mesh = &plan->mesh;
-    int groups = plan->pipeline ? plan->pipeline->axis : -1;
     double ranks = 1;
-    for (int axis = 0; axis < mesh->naxes; axis++)
-        if (axis != groups &&
-            strncmp(mesh->axes[axis].name, SF_IDLE_AXIS, strlen(SF_IDLE_AXIS)) != 0)
-            ranks *= mesh->axes[axis].size;
+    for (int axis = 0; axis < plan->mesh.naxes; axis++)
+        if (!is_idle(&plan->mesh.axes[axis]) && !sf_plan_pipes(plan, axis))
+            ranks *= plan->mesh.axes[axis].size;
     return ranks;
 }
 

@@ -1,4 +1,4 @@
-/* Compute that a plan does not split: every rank along an axis does all of it. */
+/* Compute that a plan does not split: every rank along an axis does all of it. Along the axis of a pipeline nothing is. */
 #ifndef SF_PLAN_REPEATED_H
 #define SF_PLAN_REPEATED_H
 

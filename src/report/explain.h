@@ -65,7 +65,7 @@ typedef struct sf_other_layout {
     int64_t memory;
 } sf_other_layout;
 
-/* Of up to four arguments and gradients among the values and of two that products make, or else of another,
+/* None for a plan in stages: estimates know no groups. Of up to four arguments and gradients among the values and of two that products make, or else of another,
  * along each axis; in the arena, the fastest of each first. */
 sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
                             size_t *nothers, sf_other_layout **out);

@@ -25,6 +25,11 @@ static bool plan_fits(const sf_explanation *e)
     return prediction_of(e) || sf_rank_fits(e->price.memory, sf_costs_memory(e->costs));
 }
 
+static sf_messages messages_of(const sf_explanation *e)
+{
+    return (sf_messages){e->price.nmessages, e->price.message_bytes};
+}
+
 /* Text ------------------------------------------------------------------------------------------- */
 
 static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
@@ -85,6 +90,7 @@ static void put_plan_collectives(sf_explanation *e, sf_style style, sf_buf *out)
     sf_heading(out, style, "collectives of a step");
     if (e->nkinds == 0) {
         sf_remark(out, style, "none");
+        sf_messages_text(e->plan, messages_of(e), style, out);
         return;
     }
     sf_table table = sf_table_new(&e->arena, 7, columns);
@@ -100,6 +106,7 @@ static void put_plan_collectives(sf_explanation *e, sf_style style, sf_buf *out)
         sf_table_add(&table, "%s", sf_text_seconds(k->exposed).at);
     }
     sf_table_print(&table, style, out);
+    sf_messages_text(e->plan, messages_of(e), style, out);
 }
 
 /* The first of its name, so the best: alternatives are sorted. */
@@ -256,6 +263,7 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_add_bool(&json, "fits", plan_fits(e));
     sf_memory_json(&e->price, &json);
     put_json_collectives(e, &json);
+    sf_messages_json(e->plan, messages_of(e), &json);
     if (prediction_of(e))
         put_json_prediction(e, &json);
     sf_json_end_object(&json);

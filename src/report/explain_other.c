@@ -178,6 +178,10 @@ sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *val
                .classes = &classes,
                .value_exposed = SF_ARRAY(&e->arena, e->graph->nvalues, uint8_t)};
     sf_price price;
+    *nothers = 0;
+    *out = NULL;
+    if (e->plan->pipeline)
+        return SF_OK;
     e->efforts = sf_efforts_new(e->graph, e->target, &e->arena);
     SF_TRY(sf_estimate_slack(e->efforts, e->plan, e->costs, e->diag, t.value_exposed, &t.exposed,
                              &price));

@@ -15,6 +15,11 @@ double sf_share_again(const sf_plan *plan, const sf_graph *graph)
 
 void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out)
 {
+    const sf_pipeline *pipeline = plan->pipeline;
+    if (pipeline)
+        sf_buf_printf(out, "  %-*s %u, by %s, in %d group%s of ranks\n", width, "stages",
+                      pipeline->stages.count, *pipeline->name ? pipeline->name : "a table",
+                      sf_plan_groups(plan), sf_plural((uint64_t)sf_plan_groups(plan)));
     if (plan->micro_batches > 1)
         sf_buf_printf(out, "  %-*s %d micro-batches, whose gradients are added up\n", width,
                       "turns", plan->micro_batches);
@@ -38,6 +43,14 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
         sf_json_add_int(json, "turns", plan->co_shards);
         sf_json_end_object(json);
     }
+    if (plan->pipeline) {
+        sf_json_key(json, "pipeline");
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "schedule", plan->pipeline->name);
+        sf_json_add_int(json, "stages", plan->pipeline->stages.count);
+        sf_json_add_int(json, "groups", sf_plan_groups(plan));
+        sf_json_end_object(json);
+    }
     if (!plan->again)
         return;
     sf_json_key(json, "recompute");
@@ -45,5 +58,23 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
     sf_json_add_string(json, "by", plan->recompute);
     sf_json_add_int(json, "nodes", sf_count_again(graph, plan));
     sf_json_add_double(json, "share", sf_share_again(plan, graph));
+    sf_json_end_object(json);
+}
+
+void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out)
+{
+    if (plan->pipeline)
+        sf_remark(out, style, "between groups: %s messages of %s, of the group that has most",
+                  sf_text_count(most.count).at, sf_text_bytes(most.bytes).at);
+}
+
+void sf_messages_json(const sf_plan *plan, sf_messages most, sf_json_writer *json)
+{
+    if (!plan->pipeline)
+        return;
+    sf_json_key(json, "messages");
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "count", most.count);
+    sf_json_add_double(json, "bytes", most.bytes);
     sf_json_end_object(json);
 }

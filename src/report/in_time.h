@@ -1,15 +1,26 @@
-/* What a plan does in time, in words: what is computed again, and in how many turns. */
+/* What a plan does in time, in words: in stages, in how many turns, and what is computed again. */
 #ifndef SF_REPORT_IN_TIME_H
 #define SF_REPORT_IN_TIME_H
 
 #include "base/json.h"
 #include "plan/plan.h"
+#include "report/table.h"
 
-/* A line for each, its label so wide; nothing where there is nothing to say. */
+/* What a group of a pipeline sends others, and receives from them, in a step. */
+typedef struct sf_messages {
+    int64_t count;
+    double bytes;
+} sf_messages;
+
 /* Of all that the step computes, what is computed again. */
 double sf_share_again(const sf_plan *plan, const sf_graph *graph);
 
+/* A line for each, its label so wide; nothing where there is nothing to say. */
 void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out);
 void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json);
+
+/* Of the group that has most; nothing where the plan has no groups. */
+void sf_messages_text(const sf_plan *plan, sf_messages most, sf_style style, sf_buf *out);
+void sf_messages_json(const sf_plan *plan, sf_messages most, sf_json_writer *json);
 
 #endif

@@ -9,7 +9,7 @@
  *     page_json.c     the data
  *     page_html.c     the page around it: tables that are readable without scripts, and page/, which is embedded
  *
- * Ranks that do the same are one group. A plan without stages has one group; one with stages will have one for each.
+ * Ranks that do the same are one group. A plan without stages has one group; of a pipeline each of its groups is one.
  * What was measured is a group of its own.
  */
 #ifndef SF_REPORT_PAGE_H
@@ -39,6 +39,8 @@ typedef struct sf_page_held {
 typedef struct sf_rank_group {
     const char *name;
     int first, count; /* ranks */
+    uint32_t nstages; /* of a pipeline */
+    const uint32_t *stages;
     bool measured;
     sf_stream *streams; /* the first is that of compute */
     size_t nstreams, stream_capacity;

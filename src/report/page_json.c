@@ -202,6 +202,15 @@ static void put_held(const sf_rank_group *g, sf_json_writer *json)
     sf_json_end_object(json);
 }
 
+static void put_stages(const sf_rank_group *g, sf_json_writer *json)
+{
+    sf_json_key(json, "stages");
+    sf_json_begin_row(json);
+    for (uint32_t s = 0; s < g->nstages; s++)
+        sf_json_put_int(json, g->stages[s]);
+    sf_json_end_array(json);
+}
+
 static void put_groups(texts *t, sf_json_writer *json)
 {
     sf_page *page = t->page;
@@ -214,6 +223,8 @@ static void put_groups(texts *t, sf_json_writer *json)
         sf_json_add_int(json, "first", g->first);
         sf_json_add_int(json, "ranks", g->count);
         sf_json_add_bool(json, "measured", g->measured);
+        if (g->nstages > 0)
+            put_stages(g, json);
         sf_json_key(json, "streams");
         sf_json_begin_row(json);
         for (size_t s = 0; s < g->nstreams; s++)
@@ -237,7 +248,7 @@ static void put_collectives(const sf_page *page, sf_json_writer *json)
         const sf_sim_comm *c = &r->comms[i];
         char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "kind", sf_collective_name(c->kind));
+        sf_json_add_string(json, "kind", c->name);
         sf_json_add_string(json, "axes", sf_axes_text(&r->plan->mesh, c->axes, axes));
         sf_json_add_int(json, "level", c->level);
         sf_json_add_int(json, "count", c->count);

@@ -64,6 +64,32 @@ static sf_status make_recipe(const trial *t, sf_plan **out)
     return sf_plan_complete(r->graph, *out, t->diag);
 }
 
+/* The same stages in other turns. A table is of its own turns alone. */
+static sf_status set_turns_of_pipeline(const trial *t, sf_plan *plan)
+{
+    const sf_graph *graph = t->page->sim.graph;
+    const sf_pipeline *from = t->page->sim.plan->pipeline;
+    const sf_schedule_choice choice = {.name = from->name};
+    uint32_t turns = (uint32_t)t->other->micro_batches;
+    sf_arena arena = {0};
+    sf_pipeline pipeline;
+    if (turns == from->schedule.pipe.nturns)
+        return SF_OK;
+    if (!*from->name)
+        return sf_fail(t->diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                       "the table of the pipeline is for %u micro-batches",
+                       from->schedule.pipe.nturns);
+    sf_status status = sf_pipeline_make(graph, from->stages.count, from->stages.of_node,
+                                        (uint32_t)sf_plan_groups(plan), turns, &choice, &arena,
+                                        t->diag, &pipeline);
+    if (status == SF_OK) {
+        pipeline.axis = from->axis;
+        status = sf_plan_set_pipeline(plan, graph, &pipeline, t->diag);
+    }
+    sf_arena_free(&arena);
+    return status;
+}
+
 static sf_status make_in_time(const trial *t, sf_plan **out)
 {
     const sf_sim_report *r = &t->page->sim;
@@ -71,6 +97,8 @@ static sf_status make_in_time(const trial *t, sf_plan **out)
     (*out)->again = NULL;
     (*out)->recompute = "";
     (*out)->micro_batches = t->other->micro_batches;
+    if (r->plan->pipeline)
+        SF_TRY(set_turns_of_pipeline(t, *out));
     return sf_plan_recompute(r->graph, *out, t->other->recompute, t->diag);
 }
 

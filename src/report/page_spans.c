@@ -37,7 +37,7 @@ static void add_span(walk *w, const sf_program *p, uint32_t index, const sf_timi
     sf_page_span span = {.stream = stream_of(w, &p->streams[inst->stream]),
                          .start = offset + t->start,
                          .length = fmax(t->end - t->start, 0),
-                         .name = sends              ? sf_collective_name(inst->exchange->kind)
+                         .name = sends              ? sf_exchange_name(inst->exchange)
                                  : *inst->origin.op ? inst->origin.op
                                                     : sf_inst_kind_name(inst->kind),
                          .scope = inst->origin.scope,
@@ -273,7 +273,10 @@ void sf_page_find_spans(sf_page *page)
         const sf_rank_run *run = &r->runs.at[g];
         w.group = add_group(page, name_of_group(page, g), ranks, false);
         w.group->first = run->rank;
+        if (r->plan->pipeline)
+            w.group->stages = sf_sim_stages(r, g, &w.group->nstages);
         const sf_memory_kind *kinds = sf_find_buffer_kinds(run->local, run->program, &r->arena);
+        stream_of(&w, &run->program->streams[0]);
         add_spans(&w, run->program, run->sim.insts, run->sim.bodies, 0);
         settle_spans(w.group, run->sim.seconds);
         add_points(&w, run->program, &run->sim, kinds);

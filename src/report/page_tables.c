@@ -223,7 +223,7 @@ void sf_page_put_traffic(sf_page *page, sf_buf *out)
         const sf_sim_comm *c = &r->comms[i];
         char axes[SF_AXES_TEXT];
         sf_buf_puts(out, "<tr>");
-        put_word(out, sf_collective_name(c->kind));
+        put_word(out, c->name);
         put_word(out, sf_axes_text(&r->plan->mesh, c->axes, axes));
         put_word(out, sf_level_name(c->level));
         put_number(out, sf_text_count(c->count));

@@ -38,13 +38,50 @@ static double ring_share(sf_collective kind, int members)
     return kind == SF_ALL_REDUCE ? 2 * others : kind == SF_BROADCAST ? 1 : others;
 }
 
-static void add_from(matrix *m, const sf_sim_comm *comm, int rank)
+/* What ranks that run one program send in the same way. */
+typedef struct flow {
+    sf_collective kind;
+    sf_axes axes;
+    int to; /* of messages: the place in the group; else -1 */
+    double bytes;
+} flow;
+
+typedef struct flows {
+    sf_arena *arena;
+    flow *at;
+    size_t count, capacity;
+} flows;
+
+/* A message counts where it is sent. */
+static void see_flow(void *context, const sf_inst *inst, const sf_timing *timing, double times,
+                     uint32_t within)
+{
+    flows *f = context;
+    const sf_exchange *exchange = inst->exchange;
+    bool is_message = sf_is_one_way(exchange);
+    flow new_flow = {exchange->kind, exchange->axes, is_message ? exchange->to : -1,
+                     times * timing->bytes};
+    (void)within;
+    if (is_message && exchange->to < 0)
+        return;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->at[i].kind == new_flow.kind && f->at[i].axes == new_flow.axes &&
+            f->at[i].to == new_flow.to) {
+            f->at[i].bytes += new_flow.bytes;
+            return;
+        }
+    SF_PUSH(f->arena, f->at, f->count, f->capacity, new_flow);
+}
+
+static void add_from(matrix *m, const flow *comm, int rank)
 {
     const sf_mesh *mesh = &m->page->sim.plan->mesh;
     int members = sf_group_size(mesh, comm->axes), place = sf_group_place(mesh, comm->axes, rank);
     if (members < 2)
         return;
-    if (comm->kind == SF_PERMUTE) {
+    if (comm->to >= 0) {
+        add_flow(m, rank, sf_group_member(mesh, comm->axes, rank, comm->to), comm->bytes);
+    } else if (comm->kind == SF_PERMUTE) {
         int peer = sf_group_swapped(mesh, comm->axes, rank);
         add_flow(m, rank, sf_group_member(mesh, comm->axes, rank, peer), comm->bytes);
     } else if (comm->kind == SF_ALL_TO_ALL) {
@@ -85,9 +122,13 @@ void sf_page_find_traffic(sf_page *page)
     for (size_t i = 0; i < cells; i++)
         t->levels[i] = -1;
     matrix m = {page, t, SF_ARRAY(&r->arena, (size_t)ranks * SF_LEVELS, double)};
-    for (size_t c = 0; c < r->ncomms; c++)
+    for (int g = 0; g < r->runs.count; g++) {
+        flows f = {.arena = &r->arena};
+        sf_see_exchanges(r->runs.at[g].program, &r->runs.at[g].sim, see_flow, &f);
         for (int rank = 0; rank < ranks; rank++)
-            add_from(&m, &r->comms[c], rank);
+            for (size_t i = 0; i < f.count && sf_group_of_rank(r->plan, rank) == g; i++)
+                add_from(&m, &f.at[i], rank);
+    }
     for (int rank = 0; rank < ranks; rank++)
         for (int l = 0; l < SF_LEVELS; l++)
             if (m.sent[rank * SF_LEVELS + l] > t->sent[l])

@@ -33,6 +33,7 @@ typedef struct holding {
 typedef struct plan_summary {
     traffic traffic[MOST_KINDS];
     int nkinds;
+    sf_messages messages;
     holding roles[SF_ROLE_COUNT];
 } plan_summary;
 
@@ -69,36 +70,79 @@ static void count_traffic(const sf_graph *graph, const sf_block *block, double t
         const sf_node *node = graph->nodes[block->nodes[i]];
         for (uint32_t r = 0; r < node->nregions; r++)
             count_traffic(graph, node->regions[r], times * sf_region_runs(node, r), out);
-        if (!sf_is_collective(node) && !sf_is_message(node))
+        if (sf_is_message(node)) {
+            out->messages.count++;
+            out->messages.bytes += node_bytes(graph, node);
+        }
+        if (!sf_is_collective(node) || sf_is_message(node))
             continue;
         traffic *t = find_traffic(out, node);
         t->count += (int64_t)times;
-        t->tensors += (int64_t)times * (node->noperands > 0 ? node->noperands : node->nresults);
+        t->tensors += (int64_t)times * node->noperands;
         t->bytes += times * node_bytes(graph, node);
     }
 }
 
-static void summarize_local(const sf_local *local, plan_summary *out)
+/* What a group of a pipeline does not hold is empty there: neither it nor a piece of it. */
+static void count_arguments(const sf_local *local, plan_summary *out)
 {
-    const sf_graph *graph = local->graph, *whole = local->step;
-    count_traffic(graph, graph->top, 1, out);
-    for (uint32_t i = 0; i < whole->top->narguments; i++) {
-        holding *h = &out->roles[whole->arguments[i].role];
-        const sf_type *type = sf_argument_type(whole, i);
+    const sf_graph *step = local->step, *graph = local->graph;
+    for (uint32_t i = 0; i < step->top->narguments; i++) {
+        holding *h = &out->roles[step->arguments[i].role];
+        const sf_type *type = sf_argument_type(step, i);
         const sf_type *piece = sf_argument_type(graph, i);
         h->tensors++;
-        h->split += piece->count != type->count;
+        h->split += piece->count != type->count && piece->count > 0;
         h->whole += (double)sf_type_bytes(type);
         h->piece += (double)sf_type_bytes(piece);
     }
 }
 
-static bool is_used(const sf_local *local, const sf_plan *of, int axis)
+static double bytes_moved(const plan_summary *summary)
+{
+    double bytes = summary->messages.bytes;
+    for (int i = 0; i < summary->nkinds; i++)
+        bytes += summary->traffic[i].bytes;
+    return bytes;
+}
+
+static double bytes_held(const plan_summary *summary)
+{
+    double bytes = 0;
+    for (int r = 0; r < SF_ROLE_COUNT; r++)
+        bytes += summary->roles[r].piece;
+    return bytes;
+}
+
+/* Takes in another group: what is moved is of the one that moves most, what is held of the one that holds most, and
+ * tensors that are split are counted in whichever has them. */
+static void add_group(plan_summary *all, const plan_summary *group)
+{
+    bool holds_more = bytes_held(group) > bytes_held(all);
+    for (int r = 0; r < SF_ROLE_COUNT; r++) {
+        bool state = r == SF_ROLE_PARAM || r == SF_ROLE_STATE;
+        all->roles[r].split =
+            state ? all->roles[r].split + group->roles[r].split : group->roles[r].split;
+        if (holds_more)
+            all->roles[r].piece = group->roles[r].piece;
+    }
+    if (bytes_moved(group) <= bytes_moved(all))
+        return;
+    memcpy(all->traffic, group->traffic, sizeof all->traffic);
+    all->nkinds = group->nkinds;
+    all->messages = group->messages;
+}
+
+static void summarize_local(const sf_local *local, plan_summary *out)
+{
+    count_traffic(local->graph, local->graph->top, 1, out);
+    count_arguments(local, out);
+}
+
+static bool is_used(const sf_local *local, int axis)
 {
     const sf_graph *whole = local->whole;
     const sf_plan *plan = local->plan;
-    if (of->pipeline && of->pipeline->axis == axis)
-        return true;
     for (uint32_t i = 0; i < whole->top->narguments; i++)
         if (plan->arguments[i].axes[axis].kind != SF_REPLICATED)
             return true;
@@ -124,16 +168,11 @@ static void put_plan_text(const sf_local *local, const sf_plan *plan, const plan
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe  %s\n", plan->recipe);
     sf_buf_printf(out, "  pins    %d\n", plan->npins);
-    if (plan->pipeline)
-        sf_buf_printf(out, "  stages  %u, %s, in %d groups of ranks, of which the first is shown\n",
-                      plan->pipeline->stages.count,
-                      *plan->pipeline->name ? plan->pipeline->name : "by a table of tasks",
-                      sf_plan_groups(plan));
     sf_in_time_text(plan, local->step, 7, out);
     sf_repeated repeated = sf_find_repeated(local->step, plan);
     sf_buf_printf(out, "  repeats %.1f %% of its compute\n", 100 * repeated.share);
     for (int axis = 0; axis < plan->mesh.naxes; axis++)
-        if (plan->mesh.axes[axis].size > 1 && !is_used(local, plan, axis))
+        if (plan->mesh.axes[axis].size > 1 && !is_used(local, axis) && !sf_plan_pipes(plan, axis))
             sf_buf_printf(out, "  note    axis %s splits nothing: its ranks all do the same\n",
                           plan->mesh.axes[axis].name);
     sf_buf_free(&mesh);
@@ -177,6 +216,7 @@ static void put_plan_text(const sf_local *local, const sf_plan *plan, const plan
         sf_remark(out, style, "none");
     else
         sf_table_print(&collectives, style, out);
+    sf_messages_text(plan, summary->messages, style, out);
     sf_arena_free(&arena);
 }
 
@@ -221,6 +261,7 @@ static void put_plan_json(const sf_local *local, const sf_plan *plan, const plan
         sf_json_end_object(&json);
     }
     sf_json_end_array(&json);
+    sf_messages_json(plan, summary->messages, &json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');
 }
@@ -233,20 +274,37 @@ struct job {
     sf_diag *diag;
 };
 
+/* The groups behind the first. */
+static sf_status summarize_others(const struct job *job, plan_summary *out)
+{
+    for (int g = 1; g < sf_plan_groups(job->plan); g++) {
+        sf_local *local;
+        plan_summary group = {0};
+        SF_TRY(sf_local_new(job->graph, job->plan, sf_plan_group_rank(job->plan, g), job->diag,
+                            &local));
+        summarize_local(local, &group);
+        add_group(out, &group);
+        sf_local_free(local);
+    }
+    return SF_OK;
+}
+
 static sf_status write_plan(void *context)
 {
     struct job *job = context;
     sf_local *local;
-    SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
-    SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
     plan_summary summary = {0};
     sf_buf out = {0};
+    SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
+    SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
     summarize_local(local, &summary);
+    sf_status status = summarize_others(job, &summary);
     if (job->options.json)
         put_plan_json(local, job->plan, &summary, &out);
     else
         put_plan_text(local, job->plan, &summary, &job->options, &out);
-    sf_status status = sf_output_report(job->output, &out, job->diag);
+    if (status == SF_OK)
+        status = sf_output_report(job->output, &out, job->diag);
     sf_buf_free(&out);
     sf_local_free(local);
     return status;

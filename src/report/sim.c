@@ -1,6 +1,7 @@
 #include "report/sim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/options.h"
 #include "base/guard.h"
@@ -48,10 +49,11 @@ static void add_products(const sf_cluster *cluster, const sf_program *program, d
 
 static sf_sim_comm *find_comm(sf_sim_report *r, const sf_exchange *exchange)
 {
+    const char *name = sf_is_one_way(exchange) ? "message" : sf_collective_name(exchange->kind);
     for (size_t i = 0; i < r->ncomms; i++)
-        if (r->comms[i].kind == exchange->kind && r->comms[i].axes == exchange->axes)
+        if (strcmp(r->comms[i].name, name) == 0 && r->comms[i].axes == exchange->axes)
             return &r->comms[i];
-    sf_sim_comm comm = {.kind = exchange->kind,
+    sf_sim_comm comm = {.name = name,
                         .axes = exchange->axes,
                         .level = sf_costs_group_level(r->costs, exchange->axes)};
     SF_PUSH(&r->arena, r->comms, r->ncomms, r->comm_capacity, comm);

@@ -2,7 +2,7 @@
  *
  *     sim.c          lowers and simulates the program of the first rank, and adds up
  *     sim_text.c     for people
- *     sim_groups.c   the groups of a pipeline, for people
+ *     sim_groups.c   the groups of a pipeline, for both
  *     sim_json.c     for machines
  *     sim_against.c  beside a run that was timed
  */
@@ -22,7 +22,7 @@ typedef struct sf_sim_kind {
 
 /* Collectives of one kind along the same axes, and how far they go: sf_costs_group_level. */
 typedef struct sf_sim_comm {
-    sf_collective kind;
+    const char *name; /* "all_reduce"; or "message", of those between groups */
     sf_axes axes;
     int level;
     int64_t count;
@@ -66,8 +66,16 @@ double sf_sim_link_seconds(const sf_sim_report *report, int level);
 sf_status sf_sim_read_timed(sf_sim_report *report, const char *path, sf_diag *diag);
 void sf_sim_text_beside(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 
-/* Of a pipeline. */
+/* Of a pipeline: stages that a group has, in the arena, and what of its time it waits for messages. */
+uint32_t *sf_sim_stages(sf_sim_report *report, int group, uint32_t *count);
+double sf_sim_message_waits(const sf_rank_run *run);
+
+/* The share of all groups' time in which they compute nothing. */
+double sf_sim_idle(const sf_sim_report *report);
+
+/* Nothing where there is no pipeline. */
 void sf_sim_text_groups(sf_sim_report *report, sf_style style, sf_buf *out);
+void sf_sim_json_groups(sf_sim_report *report, sf_json_writer *json);
 
 void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 void sf_sim_json(sf_sim_report *report, sf_buf *out);

@@ -1,12 +1,12 @@
 /* The groups of a pipeline: what each takes, and who is busy when. */
+#include "base/json.h"
 #include <string.h>
 
 #include "report/sim.h"
 
 enum { WIDTH = 100, MOST_ROWS = 64 };
 
-/* What of a group's time goes to waiting for messages. */
-static double waits_for_messages(const sf_rank_run *run)
+double sf_sim_message_waits(const sf_rank_run *run)
 {
     double waits = 0;
     for (uint32_t i = 0; i < run->program->ninsts; i++) {
@@ -17,16 +17,39 @@ static double waits_for_messages(const sf_rank_run *run)
     return waits;
 }
 
-static const char *stages_of_group(sf_sim_report *r, int group)
+static bool hosts_stage(const sf_pipe *pipe, int group, uint32_t stage)
+{
+    for (uint32_t t = 0; t < pipe->nturns; t++)
+        if (sf_pipe_hosts(pipe, stage, t) >> group & 1)
+            return true;
+    return false;
+}
+
+uint32_t *sf_sim_stages(sf_sim_report *r, int group, uint32_t *count)
 {
     const sf_pipeline *pipeline = r->plan->pipeline;
-    sf_buf text = {0};
+    uint32_t *stages = SF_ARRAY(&r->arena, pipeline->stages.count, uint32_t);
+    *count = 0;
     for (uint32_t s = 0; s < pipeline->stages.count; s++)
-        for (uint32_t t = 0; t < pipeline->schedule.pipe.nturns; t++)
-            if (sf_pipe_hosts(&pipeline->schedule.pipe, s, t) >> group & 1) {
-                sf_buf_printf(&text, "%s%u", text.length ? "," : "", s);
-                break;
-            }
+        if (hosts_stage(&pipeline->schedule.pipe, group, s))
+            stages[(*count)++] = s;
+    return stages;
+}
+
+double sf_sim_idle(const sf_sim_report *r)
+{
+    double busy = 0, all = r->runs.seconds * r->runs.count;
+    for (int g = 0; g < r->runs.count; g++)
+        busy += r->runs.at[g].sim.compute;
+    return all > 0 ? (all - busy) / all : 0;
+}
+
+static const char *stages_of_group(sf_sim_report *r, int group)
+{
+    sf_buf text = {0};
+    uint32_t count, *stages = sf_sim_stages(r, group, &count);
+    for (uint32_t s = 0; s < count; s++)
+        sf_buf_printf(&text, "%s%u", s > 0 ? "," : "", stages[s]);
     const char *kept = sf_arena_string(&r->arena, text.text ? text.text : "", text.length);
     sf_buf_free(&text);
     return kept;
@@ -46,7 +69,7 @@ static void put_group_table(sf_sim_report *r, sf_style style, sf_buf *out)
         sf_table_add(&table, per_group > 1 ? "%d and %d more" : "%d", run->rank, per_group - 1);
         sf_table_add(&table, "%s", stages_of_group(r, g));
         sf_table_add(&table, "%s", sf_text_seconds(run->sim.compute).at);
-        sf_table_add(&table, "%s", sf_text_seconds(waits_for_messages(run)).at);
+        sf_table_add(&table, "%s", sf_text_seconds(sf_sim_message_waits(run)).at);
         sf_table_add(&table, "%s", sf_text_seconds(run->sim.seconds).at);
         sf_table_add(&table, "%s", sf_text_bytes((double)sf_program_bytes(run->program)).at);
     }
@@ -95,7 +118,6 @@ static void put_timeline(const sf_sim_report *r, sf_style style, sf_buf *out)
 
 void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
 {
-    double busy = 0;
     if (!r->plan->pipeline)
         return;
     sf_heading(out, style, "pipeline");
@@ -104,11 +126,46 @@ void sf_sim_text_groups(sf_sim_report *r, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  schedule  %s, %u micro-batches\n",
                   *r->plan->pipeline->name ? r->plan->pipeline->name : "a table",
                   r->plan->pipeline->schedule.pipe.nturns);
-    for (int g = 0; g < r->runs.count; g++)
-        busy += r->runs.at[g].sim.compute;
-    sf_buf_printf(
-        out, "  idle      %s of the groups' time\n\n",
-        sf_text_share(r->runs.seconds * r->runs.count - busy, r->runs.seconds * r->runs.count).at);
+    sf_buf_printf(out, "  idle      %s of the groups' time\n\n",
+                  sf_text_share(sf_sim_idle(r), 1).at);
     put_group_table(r, style, out);
     put_timeline(r, style, out);
+}
+
+static void put_json_group(sf_sim_report *r, int group, sf_json_writer *json)
+{
+    const sf_rank_run *run = &r->runs.at[group];
+    uint32_t count, *stages = sf_sim_stages(r, group, &count);
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "first", run->rank);
+    sf_json_add_int(json, "ranks", sf_mesh_size(&r->plan->mesh) / r->runs.count);
+    sf_json_key(json, "stages");
+    sf_json_begin_row(json);
+    for (uint32_t s = 0; s < count; s++)
+        sf_json_put_int(json, stages[s]);
+    sf_json_end_array(json);
+    sf_json_add_double(json, "compute", run->sim.compute);
+    sf_json_add_double(json, "messages", sf_sim_message_waits(run));
+    sf_json_add_double(json, "ends", run->sim.seconds);
+    sf_json_add_int(json, "memory", sf_program_bytes(run->program));
+    sf_json_end_object(json);
+}
+
+void sf_sim_json_groups(sf_sim_report *r, sf_json_writer *json)
+{
+    const sf_pipeline *pipeline = r->plan->pipeline;
+    if (!pipeline)
+        return;
+    sf_json_key(json, "pipeline");
+    sf_json_begin_object(json);
+    sf_json_add_string(json, "schedule", pipeline->name);
+    sf_json_add_int(json, "stages", pipeline->stages.count);
+    sf_json_add_int(json, "micro_batches", pipeline->schedule.pipe.nturns);
+    sf_json_add_double(json, "idle", sf_sim_idle(r));
+    sf_json_key(json, "groups");
+    sf_json_begin_array(json);
+    for (int g = 0; g < r->runs.count; g++)
+        put_json_group(r, g, json);
+    sf_json_end_array(json);
+    sf_json_end_object(json);
 }

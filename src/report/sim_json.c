@@ -26,7 +26,7 @@ static void put_json_comms(const sf_sim_report *r, sf_json_writer *json)
         const sf_sim_comm *c = &r->comms[i];
         char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "kind", sf_collective_name(c->kind));
+        sf_json_add_string(json, "kind", c->name);
         sf_json_add_string(json, "axes", sf_axes_text(&r->plan->mesh, c->axes, axes));
         sf_json_add_string(json, "link", sf_level_name(c->level));
         sf_json_add_int(json, "count", c->count);
@@ -52,6 +52,7 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     sf_json_add_double(&json, "flops", r->flops);
     sf_json_add_double(&json, "mfu", r->sim.seconds > 0 ? r->best / r->sim.seconds : 0);
     sf_json_add_int(&json, "instructions", (int64_t)r->program->ninsts);
+    sf_sim_json_groups(r, &json);
     put_json_kinds(r, &json);
     put_json_comms(r, &json);
     sf_json_add_int(&json, "memory", r->price.memory);

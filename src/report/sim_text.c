@@ -66,7 +66,7 @@ static void put_comms(sf_sim_report *r, sf_style style, sf_buf *out)
         const sf_sim_comm *c = &r->comms[i];
         char axes[SF_AXES_TEXT];
         double hidden = c->seconds > c->exposed ? c->seconds - c->exposed : 0;
-        sf_table_add(&table, "%s", sf_collective_name(c->kind));
+        sf_table_add(&table, "%s", c->name);
         sf_table_add(&table, "%s", sf_axes_text(&r->plan->mesh, c->axes, axes));
         sf_table_add(&table, "%s", sf_level_name(c->level));
         sf_table_add(&table, "%s", sf_text_count(c->count).at);

@@ -98,7 +98,7 @@ function drawTimeAxis(context, width, height, labels) {
 function headText(group) {
     if (group.measured) return 'measured, rank ' + group.first;
     const last = group.first + group.ranks - 1;
-    const stage = group.stage === undefined ? '' : `stage ${group.stage}, `;
+    const stage = group.stages ? `${group.name}, stage${group.stages.length > 1 ? 's' : ''} ${group.stages.join(', ')}: ` : '';
     return group.ranks > 1 ? `${stage}ranks ${group.first} to ${last}, which all do the same` : `${stage}rank ${group.first}`;
 }
 

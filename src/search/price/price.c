@@ -286,6 +286,23 @@ static void show_collective(void *context, const sf_inst *exchange, const sf_tim
         show_move(context, exchange, timing, times, within);
 }
 
+static void price_messages(const sf_rank_run *run, sf_price *out)
+{
+    int64_t count = 0;
+    double bytes = 0;
+    for (uint32_t i = 0; i < run->program->ninsts; i++) {
+        const sf_inst *inst = &run->program->insts[i];
+        if (inst->kind != SF_INST_COMM || !sf_is_one_way(inst->exchange))
+            continue;
+        count++;
+        bytes += run->sim.insts[i].bytes;
+    }
+    if (bytes > out->message_bytes) {
+        out->nmessages = count;
+        out->message_bytes = bytes;
+    }
+}
+
 void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
                      void *context, sf_price *out)
 {
@@ -301,6 +318,7 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
     for (int g = 0; g < runs->count; g++) {
         pricing p = pricing_of(runs->at[g].local, runs->at[g].program);
         sf_price memory = {.peak = SF_NO_ORIGIN};
+        price_messages(&runs->at[g], out);
         price_memory(&p, &runs->at[g].sim, sf_costs_threads(costs), &memory);
         if (g == 0 || memory.memory > out->memory) {
             out->memory = memory.memory;

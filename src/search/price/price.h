@@ -32,6 +32,8 @@ typedef struct sf_price {
     double again;                    /* of compute, in an estimate: what it takes to make it fit */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
+    int64_t nmessages; /* of the group of a pipeline that sends and receives most, */
+    double message_bytes;
     int64_t memory; /* of a rank: arguments, constants, the arena and scratch */
     int64_t by_kind[SF_MEMORY_KIND_COUNT]; /* at the peak */
     sf_origin peak; /* what is done at the peak, of the step, whose words it borrows */

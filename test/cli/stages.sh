@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# What the command line says of plans in stages, and what it refuses.
+set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
+step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
+cd "$work" || exit 1
+
+expect 0 pin "$step" --stages 2 --micro-batches 4 -o plan.json
+silent err
+says_like "^  stages +2, by 1f1b, in 2 groups of ranks"
+says_like "^  repeats 0.0 %"
+says_like "^  between groups: [0-9]+ messages of"
+if grep -q "splits nothing" out; then fail "the axis of a pipeline is said to do nothing"; fi
+expect 0 explain plan.json -c 1x2xCPU
+says_like "^  stages +2, by 1f1b, in 2 groups of ranks"
+says_like "^  between groups: [0-9]+ messages of"
+expect 0 explain plan.json -c 1x2xCPU 'layer_1/mlp/up/kernel'
+says "[At(1)]"
+expect 0 sim plan.json -c 1x2xCPU
+says_like "^  message +pipe "
+says_like "^   1 \|[Fbu.]+\|$"
+expect 0 report plan.json -c 1x2xCPU -o page.html
+grep -q "pp 2" page.html || fail "the page does not say pp 2"
+
+# Tables.
+printf '0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n' >table.txt
+expect 0 pin "$step" --stages 2 --schedule table.txt -o table.json
+says_like "^  stages +2, by a table"
+expect 0 report table.json -c 1x2xCPU --json
+says "the table of the pipeline is for 2 micro-batches"
+
+# What cannot be.
+expect 2 pin "$step" --stages 2
+warns "a pipeline works on 2 micro-batches or more"
+expect 2 pin "$step" --stages 1
+expect 2 pin "$step" -r dp -n 2 --schedule 1f1b
+warns "say its --stages"
+expect 2 pin "$step" --stages 2 --micro-batches 4 --co-shard 2
+warns "stages do not go together"
+expect 2 pin "$step" --stages 2 --micro-batches 4 --schedule foo
+warns "there is no schedule"
+expect 2 plan "$step" -c 1x2xCPU --stages 2 --schedule foo
+warns "there is no schedule"
+expect 2 pin "$step" --stages 2 --micro-batches 4 --schedule table.txt
+warns "the schedule is for 2 stages, 2 micro-batches"
+[ "$failures" -eq 0 ]

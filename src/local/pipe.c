@@ -142,11 +142,30 @@ static void bring_still(piping *p, uint32_t version)
         p->t->b->versions[at] = p->versions[p->nturns][at];
 }
 
-static void bring_reads(piping *p, uint32_t count, const uint32_t *reads, uint32_t turn, bool turns)
+/* What a task reads that only comes behind it, as where an update that works on turns leads to other tasks. */
+static sf_status check_there(const piping *p, uint32_t version, uint32_t turn)
+{
+    const local_builder *b = p->t->b;
+    const local_version *v = &p->versions[turns_version(p->t, version) ? turn : p->nturns][version];
+    if (v->value != SF_NONE || v->raw != SF_NONE)
+        return SF_OK;
+    sf_buf name = {0};
+    sf_value value = b->moves->versions[version].value;
+    const sf_node *maker = sf_maker(p->t->step, value);
+    sf_status status = sf_fail(b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
+                               "a pipeline cannot run this step: %s is needed before it is there",
+                               sf_value_name(p->t->step, value, &name));
+    sf_buf_free(&name);
+    return status;
+}
+
+static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, uint32_t turn,
+                             bool turns)
 {
     for (uint32_t r = 0; r < count; r++) {
         uint32_t at = pipe_same(p, reads[r]);
         receive_version(p, at, turn);
+        SF_TRY(check_there(p, at, turn));
         if (!turns || turns_version(p->t, at))
             continue;
         enter_turn(p, turn, false);
@@ -155,6 +174,7 @@ static void bring_reads(piping *p, uint32_t count, const uint32_t *reads, uint32
         bring_still(p, at);
     }
     enter_turn(p, turn, turns);
+    return SF_OK;
 }
 
 /* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
@@ -197,7 +217,7 @@ static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t turn)
     const uint32_t *reads = turn_reads(p->t, node->id, &count);
     bool turns = turns_node(p->t, node);
     const sf_moves *m = p->t->b->moves;
-    bring_reads(p, count, reads, turn, turns);
+    SF_TRY(bring_reads(p, count, reads, turn, turns));
     SF_TRY(local_add_node(p->t->b, node));
     SF_TRY(turn_settle_same(p->t, node));
     for (uint32_t r = 0; r < node->nresults; r++) {
@@ -219,13 +239,13 @@ static sf_status add_doing(piping *p, const pipe_doing *d)
             return add_doing_node(p, node, d->turn);
         const uint32_t *reads = turn_reads(p->t, node->id, &count);
         bool turns = turns_version(p->t, m->made[node->result + d->result]);
-        bring_reads(p, 1, &reads[d->result], d->turn, turns);
+        SF_TRY(bring_reads(p, 1, &reads[d->result], d->turn, turns));
         turn_add_barrier(p->t, node, d->result);
         return SF_OK;
     }
     const sf_moving *move = &m->moves[d->index];
     bool turns = turns_version(p->t, move->to);
-    bring_reads(p, 1, &move->from, d->turn, turns);
+    SF_TRY(bring_reads(p, 1, &move->from, d->turn, turns));
     local_make_move(p->t->b, d->index);
     if (turns)
         land_version(p, pipe_same(p, move->to), d->turn);
@@ -292,7 +312,7 @@ static void add_arguments(piping *p)
     }
 }
 
-static void add_results(piping *p)
+static sf_status add_results(piping *p)
 {
     local_builder *b = p->t->b;
     const sf_block *top = p->t->step->top;
@@ -304,10 +324,11 @@ static void add_results(piping *p)
             results[p->t->step->arguments[i].next] = b->graph->top->arguments[i];
     for (uint32_t i = 0; i < top->nresults; i++)
         if (results[i] == SF_NONE) {
-            bring_reads(p, 1, &b->moves->results[i], 0, false);
+            SF_TRY(bring_reads(p, 1, &b->moves->results[i], 0, false));
             results[i] = local_value(b, b->moves->results[i]);
         }
     sf_block_return(b->graph, b->graph->top, top->nresults, results);
+    return SF_OK;
 }
 
 static void find_held(piping *p)
@@ -333,6 +354,8 @@ static void open_pipe(piping *p)
     p->landing_of = SF_ARRAY(arena, m->nversions, uint32_t);
     p->next_landing = SF_ARRAY(arena, m->nmoves, uint32_t);
     p->leads = SF_ARRAY(arena, m->nversions, bool);
+    p->needed = SF_ARRAY(arena, m->nversions, bool);
+    p->early = SF_ARRAY(arena, m->nversions, bool);
     p->landings = SF_ARRAY(arena, m->nmoves, turn_landing);
     p->sums = SF_ARRAY(arena, m->nmoves, sf_value);
     p->versions = SF_ARRAY(arena, p->nturns + 1, local_version *);
@@ -364,13 +387,14 @@ static sf_status build_pipe(piping *p)
                        "takes a pass over all of them first");
     open_pipe(p);
     pipe_find_leading(p);
+    pipe_find_needed(p);
+    pipe_find_early(p);
     pipe_find_wanted(p);
     pipe_list_messages(p);
     find_held(p);
     add_arguments(p);
     SF_TRY(add_tasks(p));
-    add_results(p);
-    return SF_OK;
+    return add_results(p);
 }
 
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,

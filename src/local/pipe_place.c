@@ -35,34 +35,74 @@ static bool is_small(const piping *p, const sf_node *node)
     return bytes <= SMALL;
 }
 
-/* Updates of which that is true, with all that they are made of: they wait for no task. */
-static void find_early(piping *p)
-{
-    const sf_graph *step = p->t->step;
-    p->early = SF_ARRAY(&p->t->arena, step->nnodes, bool);
-    for (uint32_t i = 0; i < step->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(step, i);
-        bool hands_on = sf_is_transparent(node), early = hands_on;
-        early = early || (node->phase == SF_UPDATE && is_small(p, node));
-        for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(step, node->operands[o]);
-            early = early && (!maker || p->early[maker->id]);
-        }
-        p->early[node->id] = early || (!hands_on && pipe_is_anywhere(p, node));
-    }
-}
-
 /* Behind the sums of turns: it is no part of any task. */
 static bool is_behind(const piping *p, const sf_node *node)
 {
     uint32_t count;
     const uint32_t *reads = turn_reads(p->t, node->id, &count);
-    if (turns_node(p->t, node))
-        return false;
-    for (uint32_t r = 0; r < count; r++)
+    for (uint32_t r = 0; r < count && !turns_node(p->t, node); r++)
         if (p->t->behind[pipe_same(p, reads[r])] > 0)
             return true;
-    return node->phase == SF_UPDATE && !p->early[node->id];
+    return false;
+}
+
+/* Of the update, and the same in all turns: before all tasks or behind them, unless they read it. */
+static bool is_free(const piping *p, const sf_node *node)
+{
+    return node->phase == SF_UPDATE && !turns_node(p->t, node);
+}
+
+static bool any_result(const piping *p, const sf_node *node, const bool *by_version)
+{
+    for (uint32_t r = 0; r < node->nresults; r++)
+        if (by_version[pipe_same(p, p->t->b->moves->made[node->result + r])])
+            return true;
+    return false;
+}
+
+void pipe_find_needed(piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    for (size_t i = m->nsteps; i-- > 0;) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            p->needed[pipe_same(p, m->moves[index].from)] |=
+                p->needed[pipe_same(p, m->moves[index].to)];
+            continue;
+        }
+        const sf_node *node = p->t->step->nodes[index];
+        const uint32_t *reads = turn_reads(p->t, index, &count);
+        bool in_task = !pipe_is_anywhere(p, node) && !is_free(p, node) && !is_behind(p, node);
+        for (uint32_t r = 0; r < count; r++)
+            p->needed[pipe_same(p, reads[r])] |= in_task || any_result(p, node, p->needed);
+    }
+}
+
+/* What follows from arguments alone, of all that need not be made in its task. What reads something that is late is late,
+ * too, however small it is. */
+void pipe_find_early(piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    const sf_block *top = p->t->step->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        p->early[pipe_same(p, m->made[top->arguments[i]])] = true;
+    for (size_t i = 0; i < m->nsteps; i++) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            const sf_moving *move = &m->moves[index];
+            p->early[pipe_same(p, move->to)] =
+                p->early[pipe_same(p, move->from)] && !turn_lands(p->t, move);
+            continue;
+        }
+        const sf_node *node = p->t->step->nodes[index];
+        const uint32_t *reads = turn_reads(p->t, index, &count);
+        bool early = pipe_is_anywhere(p, node) ||
+                     (is_free(p, node) && (is_small(p, node) || any_result(p, node, p->needed)));
+        for (uint32_t r = 0; r < count; r++)
+            early = early && p->early[pipe_same(p, reads[r])];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            p->early[pipe_same(p, m->made[node->result + r])] = early;
+    }
 }
 
 static size_t task_index(const piping *p, sf_task task)
@@ -81,18 +121,32 @@ static sf_pass pass_of(const piping *p, const sf_node *node)
     return p->pipe->splits_weights && !leads ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
+/* The place of the node's task; of what stands still, that of the first turn that the group comes to. */
+static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t turn, sf_pass pass)
+{
+    uint32_t group = pipe_host(p, node, turn), place = NEVER;
+    sf_task task = {stage_of(p, node), turn, pass};
+    if (turns_node(p->t, node))
+        return p->places[group][task_index(p, task)];
+    for (task.turn = 0; task.turn < p->nturns; task.turn++)
+        place = pipe_first(place, p->places[group][task_index(p, task)]);
+    return place;
+}
+
 /* The place of a node in the order of the group that computes it. */
 uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn)
 {
-    uint32_t group = pipe_host(p, node, turn), last = p->pipeline->schedule.ntasks[group];
+    uint32_t last = p->pipeline->schedule.ntasks[pipe_host(p, node, turn)];
     if (is_behind(p, node))
         return last;
-    if (node->phase == SF_UPDATE && !turns_node(p->t, node))
+    if (is_free(p, node) && any_result(p, node, p->early))
         return 0;
-    sf_task task = {stage_of(p, node), turns_node(p->t, node) ? turn : 0, pass_of(p, node)};
-    uint32_t place = p->places[group][task_index(p, task)];
-    task.pass = SF_PASS_FORWARD; /* there is no other, where a stage has no backward pass */
-    return pipe_first(place, place == NEVER ? p->places[group][task_index(p, task)] : last);
+    if (is_free(p, node) && !any_result(p, node, p->needed))
+        return last;
+    uint32_t place = place_in_pass(p, node, turn, pass_of(p, node));
+    if (place == NEVER) /* there is no other, where a stage has no backward pass */
+        place = place_in_pass(p, node, turn, SF_PASS_FORWARD);
+    return pipe_first(place, last);
 }
 
 /* Sums are where their parts are made; rows of what is made anywhere, too. */
@@ -116,9 +170,7 @@ void pipe_find_places(piping *p)
             p->places[group][task_index(p, schedule->tasks[group][i])] = i;
     }
     p->nplaces = schedule->ntasks[p->group];
-    find_early(p);
 }
-
 /* What of the backward pass other stages go on from. */
 void pipe_find_leading(piping *p)
 {

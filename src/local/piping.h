@@ -52,8 +52,9 @@ typedef struct piping {
     uint32_t group, nturns;
     uint64_t *wanted; /* by instance: the groups that need it */
     uint32_t *due;    /* by instance: the first place of this group that needs it, or NEVER */
-    bool *early;      /* by node: an update that waits for no task */
     bool *leads;      /* by version: other stages of the backward pass follow from it */
+    bool *needed;     /* by version: tasks read it, or what follows from it */
+    bool *early;      /* by version: it is there before all tasks */
     uint32_t **
         places; /* by group, and by stage, pass and turn: the place of the task in the order of the group */
     uint32_t nplaces;    /* of tasks of this group; behind them, what follows */
@@ -106,6 +107,8 @@ uint32_t pipe_landing_host(const piping *p, const sf_moving *move, uint32_t turn
 /* The places of tasks in the orders of all groups; what of the backward pass other stages go on from. */
 void pipe_find_places(piping *p);
 void pipe_find_leading(piping *p);
+void pipe_find_needed(piping *p);
+void pipe_find_early(piping *p);
 
 /* pipe_wants.c: `wanted`, `due` and `doings`. */
 void pipe_find_wanted(piping *p);

@@ -429,6 +429,18 @@ static sf_status search_in_stages(choosing *k)
     return SF_OK;
 }
 
+/* What was asked for beside stages, and does not go with them. */
+static sf_status refuse_stages(const choosing *k)
+{
+    const sf_search_options *o = k->options;
+    const char *why = o->cluster->ndevices < 2 ? "the cluster has one device"
+                      : o->mesh                ? "the mesh is given; it follows from the stages"
+                      : o->npins > 0           ? "there are pins; sheaf pin --stages takes them"
+                                               : "heads or features are in turns, too (--co-shard)";
+    return sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan in %d stages is searched for: %s",
+                   o->stages, why);
+}
+
 static sf_status fail_stages(const choosing *k)
 {
     return sf_fail(k->diag, SF_EWRONG, SF_NOWHERE, "no plan in %d stages was found that fits in %s",
@@ -450,6 +462,8 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
                                                    : strcmp(k.recompute, "none") != 0;
     held.spares = held.spares || options->co_shards > 1;
     bool staged = options->stages != 1 && sf_may_pipe(options), only = options->stages > 1;
+    if (only && !staged)
+        return refuse_stages(&k);
     sf_status status = only ? SF_OK : search_in_space(&k, &held, !may && !staged);
     if (status == SF_OK && may && !only)
         status = search_in_time(&k, &held, !staged);

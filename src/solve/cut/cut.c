@@ -154,13 +154,13 @@ bool sf_cut_lines(const sf_cut_problem *p, sf_arena *arena, sf_cut *out)
         (sf_cut){.stage = SF_ARRAY(arena, p->nunits, uint32_t), .least_slowest = bound_slowest(p)};
     uint32_t *lines[LINES], *trial = SF_ARRAY(arena, p->nunits, uint32_t);
     sf_cut_graph graph = sf_cut_graph_of(p, arena);
-    double slowest = INFINITY;
+    double slowest = HUGE_VAL;
     find_lines(p, &graph, arena, lines);
     for (int l = 0; l < LINES; l++)
         slowest = fmin(slowest, sf_cut_line_slowest(p, lines[l], arena));
     if (isinf(slowest))
         return false;
-    sf_cut_score best = {INFINITY, INFINITY};
+    sf_cut_score best = {HUGE_VAL, HUGE_VAL};
     out->limit = slowest * (1 + p->tolerance);
     for (int l = 0; l < LINES; l++) {
         sf_mark mark = sf_arena_mark(arena);

@@ -108,7 +108,7 @@ static void find_chains(const closed_sets *c, aim of, double limit, chain *chain
     uint32_t count = c->p->count, row = count + 1;
     bool full = c->p->nunits >= count;
     for (uint32_t i = 0; i < c->count * row; i++)
-        chains[i] = (chain){.score = {INFINITY, INFINITY}};
+        chains[i] = (chain){.score = {HUGE_VAL, HUGE_VAL}};
     chains[0].score = (sf_cut_score){0, 0};
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t j = 0; j <= i && !parts_group(c, c->sets[i]); j++) {
@@ -141,7 +141,7 @@ bool sf_cut_exactly(const sf_cut_problem *problem, sf_arena *arena, sf_cut *out)
         return false;
     chain *chains = SF_ARRAY(arena, c.count * row, chain);
     const chain *whole = &chains[(c.count - 1) * row + count];
-    find_chains(&c, THE_SLOWEST, INFINITY, chains);
+    find_chains(&c, THE_SLOWEST, HUGE_VAL, chains);
     *out = (sf_cut){.least_slowest = whole->score.slowest, .is_exact = true};
     if (isinf(whole->score.slowest))
         return true;

@@ -148,7 +148,7 @@ double sf_cut_line_slowest(const sf_cut_problem *problem, const uint32_t *line, 
         high = fmax(high, sf_cut_time(problem, s, c.before[problem->nunits].time));
     c.limit = high;
     if (!find_windows(&c))
-        return INFINITY;
+        return HUGE_VAL;
     for (int turn = 0; turn < 60 && high - low > SF_CUT_NEAR * high; turn++) {
         c.limit = (low + high) / 2;
         if (find_windows(&c))
@@ -241,7 +241,7 @@ static void find_best(const line_cut *c, uint32_t stage, const state *before, ui
     uint32_t at = out->place;
     g->stamp++;
     g->bytes = 0;
-    out->score = (sf_cut_score){INFINITY, INFINITY};
+    out->score = (sf_cut_score){HUGE_VAL, HUGE_VAL};
     for (uint32_t b = nbefore; b-- > 0;) {
         uint32_t from = before[b].place;
         if (from > out->place || (c->is_full && from == out->place))
@@ -282,7 +282,7 @@ sf_cut_score sf_cut_line(const sf_cut_problem *problem, const sf_cut_graph *grap
     c.graph = graph;
     c.limit = limit;
     if (!find_windows(&c))
-        return (sf_cut_score){INFINITY, INFINITY};
+        return (sf_cut_score){HUGE_VAL, HUGE_VAL};
     double *widths = find_widths(&c, arena);
     uint32_t *first_place = find_first_places(&c, arena);
     growth g = {.seen = SF_ARRAY(arena, problem->nvalues, uint32_t)};

@@ -40,7 +40,7 @@ static inline bool sf_cut_is_better(sf_cut_score a, sf_cut_score b)
 }
 
 /* Cuts along a line: `line` has the units in an order in which makers come first. The least time of its slowest stage,
- * or INFINITY where no cut of it has room; then the best cut within a limit, which is no less than that. */
+ * or HUGE_VAL where no cut of it has room; then the best cut within a limit, which is no less than that. */
 double sf_cut_line_slowest(const sf_cut_problem *problem, const uint32_t *line, sf_arena *arena);
 sf_cut_score sf_cut_line(const sf_cut_problem *problem, const sf_cut_graph *graph,
                          const uint32_t *line, double limit, sf_arena *arena, uint32_t *stage);

@@ -146,7 +146,7 @@ static sf_stuck reason(const timing *t, uint32_t job)
         if (!t->done[before])
             return (sf_stuck){before, SF_BY_WAIT};
     }
-    SF_ASSERT(!"a job that nothing holds back was not started");
+    SF_ASSERT(false); /* a job that nothing holds back was not started */
     return (sf_stuck){job, SF_BY_WAIT};
 }
 

@@ -443,8 +443,12 @@ static sf_status refuse_stages(const choosing *k)
 
 static sf_status fail_stages(const choosing *k)
 {
-    return sf_fail(k->diag, SF_EWRONG, SF_NOWHERE, "no plan in %d stages was found that fits in %s",
-                   k->options->stages, sf_text_bytes((double)k->options->memory).at);
+    return sf_fail(
+        k->diag, SF_EWRONG, SF_NOWHERE,
+        "no plan in %d stages was found that fits in %s: groups of devices run them, as many "
+        "as divide %d devices evenly",
+        k->options->stages, sf_text_bytes((double)k->options->memory).at,
+        k->options->cluster->ndevices);
 }
 
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,

@@ -16,6 +16,9 @@
 
 /* So many are lowered, and only what may be faster than so much of what is known. */
 enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64 };
+
+/* Nodes that are lowered, those of each turn counted: of one plan, and of all; more where pipelines are asked for. */
+enum { MOST_NODES = 300000, MOST_NODES_ASKED = 2000000 };
 #define WORTH_STAGES 0.98
 
 typedef struct prospect {
@@ -35,19 +38,37 @@ typedef struct piping {
     const sf_efforts *efforts;
     prospect *list;
     size_t count, capacity;
+    double nodes; /* that were lowered */
     double worth;
     sf_plan *best;
     sf_price price;
     sf_status why; /* the last was not made */
 } piping;
 
+static bool is_asked(const sf_search_options *options)
+{
+    return options->stages > 1 || options->schedule;
+}
+
 bool sf_may_pipe(const sf_search_options *options)
 {
-    bool asked = options->stages > 1 || options->schedule;
+    bool asked = is_asked(options);
     if (!asked && options->micro_batches == 1)
         return false;
     return options->cluster->ndevices > 1 && !options->mesh && options->npins == 0 &&
            options->co_shards <= 1 && (asked || !options->recipes_only);
+}
+
+/* All groups are lowered, each with its part of every turn. */
+static double count_nodes(const piping *p, const prospect *c)
+{
+    return (double)p->graph->nnodes * c->turns;
+}
+
+static bool is_too_large(const piping *p, const prospect *c)
+{
+    double most = is_asked(p->options) ? MOST_NODES_ASKED : MOST_NODES;
+    return count_nodes(p, c) > most || p->nodes + count_nodes(p, c) > 2 * most;
 }
 
 static bool is_over(const piping *p)
@@ -255,6 +276,9 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     for (size_t i = 0; i < p.count && lowered < MOST_LOWERED && !is_over(&p); i++) {
         if (p.list[i].seconds > p.worth)
             break;
+        if (is_too_large(&p, &p.list[i]))
+            continue;
+        p.nodes += count_nodes(&p, &p.list[i]);
         p.why = try_prospect(&p, &p.list[i]);
         lowered += p.why == SF_OK;
     }

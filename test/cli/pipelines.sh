@@ -106,6 +106,7 @@ done <<'CASES'
 2|--stages 2 -M data=2|no axis of 2 groups
 2|--stages 2 -M pipe=4|no axis of 2 groups
 2|--schedule 1f1b -r dp -n 2|--stages
+2|--stages 2 -P layer_0/mlp/up/kernel=At(1)@pipe -M pipe=2|follows from the stages
 CASES
 
 # hostile CODE MESSAGE SED: the plan with that change is refused.

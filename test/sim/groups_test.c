@@ -261,7 +261,7 @@ static void test_bubbles(void **state)
 
 /* Memory --------------------------------------------------------------------------------------- */
 
-enum { ROWS = 512, WIDTH = 8 }; /* of a turn: what it keeps is much more than its gradients are */
+enum { ROWS = 64, WIDTH = 16 }; /* of a turn */
 
 /* What stands at the peak beside arguments, by group, of four stages of equal layers. */
 static void find_peaks(const char *schedule, int turns, int64_t out[4])
@@ -281,7 +281,8 @@ static void find_peaks(const char *schedule, int turns, int64_t out[4])
     sf_graph_free(graph);
 }
 
-/* All turns are in flight under gpipe, and under 1f1b as many as there are groups from here on. */
+/* All turns are in flight under gpipe, and under 1f1b as many as there are groups from here on; gradients are added up as
+ * they come. */
 static void test_peaks(void **state)
 {
     (void)state;
@@ -294,7 +295,7 @@ static void test_peaks(void **state)
     find_peaks("1f1b", 8, few);
     find_peaks("1f1b", 16, many);
     for (int i = 0; i < 4; i++)
-        if (many[i] - few[i] >= tensor)
+        if (many[i] != few[i])
             fail_msg("1f1b, group %d: 8 turns more take %d B", i, (int)(many[i] - few[i]));
     for (int i = 1; i < 3; i++) /* the first keeps no more than the batch, which it has anyway */
         assert_true(few[i] - few[i + 1] >= tensor);

@@ -257,6 +257,12 @@ static sf_tensor copied(const sf_tensor *tensor)
     return copy;
 }
 
+/* In a group of one, nobody sends: the op says what comes of that. */
+static bool is_mailed(const sf_node *node)
+{
+    return sf_is_message(node) && node->attrs[SF_COLLECTIVE_SIZE]->integer > 1;
+}
+
 /* Sending takes no time; what is received has been sent before. */
 static bool pass_message(world *w, int rank, const sf_node *node)
 {
@@ -288,11 +294,11 @@ static sf_status run_rank(world *w, int rank)
     w->at[rank] = NULL;
     while (w->next[rank] < graph->top->nnodes) {
         const sf_node *node = graph->nodes[graph->top->nodes[w->next[rank]]];
-        if (sf_is_collective(node) || (sf_is_message(node) && !pass_message(w, rank, node))) {
+        if (sf_is_collective(node) || (is_mailed(node) && !pass_message(w, rank, node))) {
             w->at[rank] = node;
             return SF_OK;
         }
-        if (!sf_is_message(node))
+        if (!is_mailed(node))
             SF_TRY(run_node(&w->evals[rank], node));
         release_operands(w, rank, node, w->next[rank]);
         w->next[rank]++;

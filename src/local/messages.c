@@ -24,6 +24,13 @@ static const char *message_what(const sf_node *node)
     return what ? what->text : "nothing";
 }
 
+/* The tensor of the step that is on its way. */
+static sf_value message_value(const sf_local *local, sf_value value)
+{
+    sf_value whole = local->pieces[value].whole;
+    return whole == SF_NONE ? SF_NONE : sf_local_value_of_step(local, whole);
+}
+
 static bool same_message(const sf_local *a, const sf_node *sent, const sf_local *b,
                          const sf_node *received)
 {
@@ -34,7 +41,8 @@ static bool same_message(const sf_local *a, const sf_node *sent, const sf_local 
     return x->dtype == y->dtype && x->count == y->count &&
            sent->attrs[SF_COLLECTIVE_NUMBER]->integer ==
                received->attrs[SF_COLLECTIVE_NUMBER]->integer &&
-           a->pieces[sent->operands[0]].whole != SF_NONE;
+           a->pieces[sent->operands[0]].whole != SF_NONE &&
+           message_value(a, sent->operands[0]) == message_value(b, received->result);
 }
 
 static sf_status check_channel(int from, int to, sf_local *const *locals, sf_diag *diag)

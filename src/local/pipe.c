@@ -97,7 +97,9 @@ static void receive_message(piping *p, const pipe_message *m)
         local_set(b, m->version, value);
         return;
     }
-    uint32_t move = b->moves->versions[m->version].move;
+    const sf_value_version *v = &b->moves->versions[m->version];
+    uint32_t move = v->move;
+    local_record(b, value, v->value, v->layout); /* a part of it, as who sends it says, too */
     p->sums[move] = turn_landing_join(p->t, &p->landings[move], p->sums[move], value);
 }
 

@@ -59,7 +59,8 @@ static double ready_at(const walk *w, const sf_inst *inst)
     return ready;
 }
 
-/* It goes over the links of who sends, once both are ready. */
+/* It goes over the links of who sends, once both are ready. Where the one who receives comes late, others have had them
+ * before it. */
 static void meet(walk *from, walk *to, const meeting *m)
 {
     const sf_inst *inst = &from->p->insts[m->send - 1];
@@ -68,7 +69,8 @@ static void meet(walk *from, walk *to, const meeting *m)
     if (from->costs) {
         sf_axes axes = inst->exchange->axes;
         seconds = sf_costs_collective(from->costs, SF_PERMUTE, axes, sent->bytes);
-        start = sf_links_take(&from->links, from->costs, axes, start, seconds);
+        if (m->received <= m->sent)
+            start = sf_links_take(&from->links, from->costs, axes, start, seconds);
     }
     sent->start = received->start = start;
     sent->end = received->end = start + seconds;

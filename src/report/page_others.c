@@ -38,7 +38,7 @@ static sf_status price_trial(const trial *t, const sf_plan *plan)
     const sf_sim_report *r = &t->page->sim;
     sf_arena arena = {0};
     sf_costs *costs;
-    sf_price price;
+    sf_price price = {0};
     sf_status status = sf_mesh_costs(r->cluster, &plan->mesh, &arena, t->diag, &costs);
     if (status == SF_OK)
         status = sf_price_plan(r->graph, plan, sf_engine_target(NULL), costs, NULL, NULL, t->diag,

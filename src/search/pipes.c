@@ -136,7 +136,7 @@ static sf_status estimate_unstaged(piping *p, const prospect *c, double *out)
     sf_arena arena = {0};
     sf_costs *costs;
     sf_plan *plan = NULL;
-    sf_price price;
+    sf_price price = {0};
     sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, NULL, &costs);
     if (status == SF_OK)
         status = make_unstaged(p, c, NULL, &plan);
@@ -243,7 +243,7 @@ static sf_status try_prospect(piping *p, const prospect *c)
     sf_arena arena = {0};
     sf_costs *costs;
     sf_plan *plan = NULL;
-    sf_price price;
+    sf_price price = {0};
     sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, p->diag, &costs);
     if (status == SF_OK)
         status = make_unstaged(p, c, p->diag, &plan);

@@ -1,6 +1,5 @@
 #include "local/pipe.h"
 
-#include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/name.h"
 #include "local/piping.h"
@@ -380,8 +379,9 @@ static void open_pipe(piping *p)
     p->doings = SF_ARRAY(arena, p->nplaces + 1, pipe_doings);
 }
 
-static sf_status build_pipe(piping *p)
+static sf_status build_pipe(void *context)
 {
+    piping *p = context;
     SF_TRY(turn_plan(p->t));
     if (p->t->nloops > 1)
         return sf_fail(p->t->b->diag, SF_EWRONG, SF_NOWHERE,
@@ -413,19 +413,5 @@ sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_
                 .pipe = &pipeline->schedule.pipe,
                 .group = group,
                 .nturns = pipeline->schedule.pipe.nturns};
-    *out = (sf_turned){0};
-    sf_status status = turn_open(&t);
-    if (status == SF_OK) {
-        sf_local *local = sf_alloc(sizeof *local);
-        local_open(&b, local, graph, t.time, 0, pool, 0);
-        status = build_pipe(&p);
-        if (status == SF_OK)
-            status = turn_carry_plan(&t, out);
-        local_close(&b);
-        sf_local_free(local);
-    }
-    if (status != SF_OK)
-        sf_turned_free(out);
-    turn_close(&t);
-    return status;
+    return turn_build(&t, pool, build_pipe, &p, out);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/mem.h"
 #include "local/turning.h"
 #include "plan/complete.h"
 
@@ -131,7 +132,8 @@ static void empty_others(const turning *t, sf_plan *plan)
     }
 }
 
-sf_status turn_carry_plan(turning *t, sf_turned *out)
+/* The plan for what was built: layouts that were settled, and what follows from them. */
+static sf_status carry_plan(turning *t, sf_turned *out)
 {
     const sf_plan *from = t->space;
     const sf_graph *graph = out->graph = t->b->local->graph;
@@ -160,4 +162,24 @@ sf_status turn_carry_plan(turning *t, sf_turned *out)
             plan->pinned[v] = from->pinned[out->value_of[v]];
     }
     return SF_OK;
+}
+
+sf_status turn_build(turning *t, sf_pool *pool, turn_building *build, void *context, sf_turned *out)
+{
+    *out = (sf_turned){0};
+    sf_status status = turn_open(t);
+    if (status == SF_OK) {
+        sf_local *local = sf_alloc(sizeof *local);
+        local_open(t->b, local, t->step, t->time, 0, pool, 0);
+        status = build(context);
+        if (status == SF_OK)
+            status = carry_plan(t, out);
+        local_close(t->b);
+        sf_local_free(local);
+    }
+    if (status != SF_OK)
+        sf_turned_free(out);
+    sf_plan_free(t->time);
+    sf_arena_free(&t->arena);
+    return status;
 }

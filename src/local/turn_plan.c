@@ -314,9 +314,3 @@ sf_status turn_open(turning *t)
     t->uses = sf_uses_of(t->step, &t->arena);
     return SF_OK;
 }
-
-void turn_close(turning *t)
-{
-    sf_plan_free(t->time);
-    sf_arena_free(&t->arena);
-}

@@ -81,10 +81,13 @@ static inline bool turn_lands(const turning *t, const sf_moving *move)
     return turns_version(t, move->from) && !sf_is_local_move(move->kind);
 }
 
-/* turn_plan.c: the step in turns is opened, with the builder, and closed; what turns is found, and refused where it cannot
- * be. */
+/* turn_layouts.c: makes the step in turns and the plan for it; `build` fills the builder's graph. */
+typedef sf_status turn_building(void *context);
+sf_status turn_build(turning *t, sf_pool *pool, turn_building *build, void *context,
+                     sf_turned *out);
+
+/* turn_plan.c: how time is split, before anything is built; then, what turns is found, and refused where it cannot be. */
 sf_status turn_open(turning *t);
-void turn_close(turning *t);
 sf_status turn_plan(turning *t);
 bool turns_node(const turning *t, const sf_node *node);
 
@@ -100,9 +103,6 @@ void turn_add_barrier(turning *t, const sf_node *node, uint32_t result);
 
 /* How a value stands that leaves the turns, in each of them and behind. */
 sf_layout turn_landing_layout(const turning *t, const turn_landing *l);
-
-/* The plan for what was built: layouts that were settled, and what follows from them. */
-sf_status turn_carry_plan(turning *t, sf_turned *out);
 
 /* landing.c: what lands by a move; what it is before the first turn; with one turn more, whose number is `turn` (a sum may
  * begin with SF_NONE, and asks for no number); with a part of a sum that is in the type of the step; and what is left of

@@ -476,8 +476,9 @@ static void note_gradients(looping *o)
     }
 }
 
-static sf_status build_turned(looping *o)
+static sf_status build_turned(void *context)
 {
+    looping *o = context;
     local_builder *b = o->t->b;
     SF_TRY(turn_plan(o->t));
     const sf_moves *m = b->moves;
@@ -505,21 +506,7 @@ sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const char *r
     local_builder b = {.diag = diag};
     turning t = {.b = &b, .step = graph, .space = plan, .recipe = recipe, .turns = turns};
     looping o = {.t = &t};
-    *out = (sf_turned){0};
-    sf_status status = turn_open(&t);
-    if (status == SF_OK) {
-        sf_local *local = sf_alloc(sizeof *local);
-        local_open(&b, local, graph, t.time, 0, pool, 0);
-        status = build_turned(&o);
-        if (status == SF_OK)
-            status = turn_carry_plan(&t, out);
-        local_close(&b);
-        sf_local_free(local);
-    }
-    if (status != SF_OK)
-        sf_turned_free(out);
-    turn_close(&t);
-    return status;
+    return turn_build(&t, pool, build_turned, &o, out);
 }
 
 void sf_turned_free(sf_turned *turned)

@@ -1,5 +1,7 @@
 #include "front/again.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "front/normal.h"
 #include "ir/canon.h"
@@ -8,7 +10,7 @@
 
 /* What is known of the values that became one, by the value that stands for them. */
 typedef struct folded {
-    const sf_node *first; /* of those of the forward pass that compute it; or NULL */
+    const sf_node *first; /* by scope, of those of the forward pass that compute it; or NULL */
     bool late;            /* a later phase computes it */
     bool kept;            /* the text keeps it for later phases */
 } folded;
@@ -142,7 +144,8 @@ static void note_node(folding *f, const sf_node *node)
         bool computes = is_computed_by(f, stands, node);
         it->late = it->late || (computes && !is_forward);
         it->kept = it->kept || (is_forward ? f->read_late[value] : !computes);
-        if (computes && is_forward && !it->first)
+        if (computes && is_forward &&
+            (!it->first || strcmp(node->scope->path, it->first->scope->path) < 0))
             it->first = node;
     }
 }

@@ -465,6 +465,7 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     held.spares = strcmp(k.recompute, "text") == 0 ? sf_text_has_again(graph)
                                                    : strcmp(k.recompute, "none") != 0;
     held.spares = held.spares || options->co_shards > 1;
+    held.recompute = k.recompute;
     bool staged = options->stages != 1 && sf_may_pipe(options), only = options->stages > 1;
     if (only && !staged)
         return refuse_stages(&k);

@@ -371,7 +371,9 @@ static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_opt
     sf_efforts *efforts = sf_efforts_new(graph, options->target, arena);
     if (options->spares) {
         sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
-        if (sf_plan_recompute(graph, plan, "full", NULL) == SF_OK)
+        const char *how = options->recompute; /* as it is known to be; else all may be */
+        bool known = how && strcmp(how, "none") != 0;
+        if (sf_plan_recompute(graph, plan, known ? how : "full", NULL) == SF_OK)
             sf_efforts_spare(efforts, plan->again, options->memory, arena);
         sf_plan_free(plan);
     }

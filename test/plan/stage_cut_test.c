@@ -96,7 +96,7 @@ static void test_stages_are_even(void **state)
             assert_true(counts[k] == 8 || o.completed <= steps[s].most);
             assert_true(counts[k] == 8 || o.census.tied > 0 || o.census.step_bytes < 64);
             assert_true(50 * o.census.kept_bytes <= o.census.forward_bytes);
-            assert_true(o.census.backward_bytes <= 1.3 * (double)o.census.forward_bytes);
+            assert_true((double)o.census.backward_bytes <= 1.3 * (double)o.census.forward_bytes);
             sf_arena_free(&arena);
         }
         sf_graph_free(graph);

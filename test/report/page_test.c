@@ -46,7 +46,7 @@ static double number(const sf_json *object, const char *key)
 
 static double at(const sf_json *list, size_t index)
 {
-    double out = NAN;
+    double out = (double)NAN;
     assert_true(index < sf_json_count(list));
     assert_true(sf_json_number(sf_json_item(list, index), &out));
     return out;

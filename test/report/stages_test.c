@@ -56,7 +56,7 @@ static const sf_json *part(const sf_json *object, const char *key)
 
 static double number(const sf_json *object, const char *key)
 {
-    double out = NAN;
+    double out = (double)NAN;
     if (!sf_json_number(part(object, key), &out))
         fail_msg("%s is no number", key);
     return out;
@@ -64,7 +64,7 @@ static double number(const sf_json *object, const char *key)
 
 static double at(const sf_json *list, size_t index)
 {
-    double out = NAN;
+    double out = (double)NAN;
     assert_true(sf_json_number(sf_json_item(list, index), &out));
     return out;
 }
@@ -262,7 +262,7 @@ static const sf_json *simulate(const sf_graph *graph, const setting *s, sf_arena
 static void turns_take_no_memory(void **state)
 {
     sf_graph *graph;
-    double before[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    double before[4] = {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
     (void)state;
     assert_int_equal(sf_load("examples/char-gpt/step.stablehlo.mlir", NULL, NULL, &graph), SF_OK);
     for (int turns = 4; turns <= 16; turns *= 2) {

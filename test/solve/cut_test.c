@@ -160,12 +160,12 @@ static bool next_assignment(const sf_cut_problem *p, uint32_t *stage)
 static bool try_all(const sf_cut_problem *p, sf_arena *arena, double *slowest, sf_cut_score *best)
 {
     uint32_t stage[MOST_UNITS] = {0};
-    *slowest = INFINITY;
+    *slowest = HUGE_VAL;
     do {
         if (is_allowed(p, stage))
             *slowest = fmin(*slowest, sf_cut_slowest(p, stage, arena));
     } while (next_assignment(p, stage));
-    *best = (sf_cut_score){INFINITY, INFINITY};
+    *best = (sf_cut_score){HUGE_VAL, HUGE_VAL};
     memset(stage, 0, sizeof stage);
     do {
         double time = sf_cut_slowest(p, stage, arena);

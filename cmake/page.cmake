@@ -10,7 +10,7 @@ set(page_files
     sf_page_script=${page_script})
 set(page_source ${CMAKE_BINARY_DIR}/page_files.c)
 add_custom_command(OUTPUT ${page_source}
-    COMMAND ${CMAKE_COMMAND} -D OUT=${page_source} -D HEADER=report/page_html.h
+    COMMAND ${CMAKE_COMMAND} -D OUT=${page_source} -D HEADER=report/page/page_html.h
         -D "FILES=${page_files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${page_folder}/page.html ${page_folder}/page.css ${page_scripts}
         ${CMAKE_SOURCE_DIR}/cmake/embed.cmake

@@ -11,7 +11,7 @@
 #include "local/rank.h"
 #include "op/op.h"
 #include "plan/complete.h"
-#include "plan/pipeline_by.h"
+#include "plan/pipe/pipeline_by.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"

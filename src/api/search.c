@@ -9,9 +9,9 @@
 #include "front/loose.h"
 #include "op/flops.h"
 #include "op/op.h"
+#include "plan/pipe/schedules.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
-#include "plan/schedules.h"
 #include "run/runner.h"
 #include "search/choose.h"
 

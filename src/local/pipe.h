@@ -1,6 +1,6 @@
 /* The step of a group of a pipeline: what the devices at one position of it compute.
  *
- * A plan with stages (plan/pipeline.h) says which part of the step each group runs, in which turns, and in which order. The
+ * A plan with stages (plan/pipe/pipeline.h) says which part of the step each group runs, in which turns, and in which order. The
  * step of a group is made by the same builder as turns are (local/turning.h), but turn by turn: each task has its nodes, on
  * the piece of the batch that its turn has. What other groups make and this one reads is received, what they read is sent:
  *
@@ -19,7 +19,7 @@
 #define SF_LOCAL_PIPE_H
 
 #include "local/turns.h"
-#include "plan/pipeline.h"
+#include "plan/pipe/pipeline.h"
 
 /* The pipeline is about the graph, the plan as well; the batch is cut into the turns of its schedule. SF_EWRONG where the
  * step cannot be cut so, with the op that says so. */

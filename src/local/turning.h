@@ -12,7 +12,7 @@
 #include "ir/uses.h"
 #include "local/build.h"
 #include "local/turns.h"
-#include "plan/stage.h"
+#include "plan/pipe/stage.h"
 
 /* The one axis of the mesh of time. */
 enum { TURN_AXIS = 0 };

@@ -7,7 +7,7 @@
  *
  * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
  * results need not be kept for the backward pass (plan/again.h); into how many turns the batch is cut, one behind
- * the other (local/turns.h); and which groups of ranks run which stages of it, and when (plan/pipeline.h).
+ * the other (local/turns.h); and which groups of ranks run which stages of it, and when (plan/pipe/pipeline.h).
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
@@ -17,7 +17,7 @@
 
 #include "base/json.h"
 #include "ir/graph.h"
-#include "plan/pipeline.h"
+#include "plan/pipe/pipeline.h"
 #include "shard/layout.h"
 #include "sheaf/plan.h"
 

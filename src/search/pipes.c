@@ -8,10 +8,10 @@
 #include "base/machine.h"
 #include "local/rank.h"
 #include "plan/complete.h"
-#include "plan/pipeline_by.h"
+#include "plan/pipe/pipeline_by.h"
+#include "plan/pipe/schedules.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
-#include "plan/schedules.h"
 #include "search/price/estimate.h"
 
 /* So many are lowered, and only what may be faster than so much of what is known. */

@@ -3,7 +3,7 @@
  * For each number of groups that divides the devices, and each recipe on those of a group, the estimate of the unstaged plan
  * tells about how long the staged one takes: a share of the groups, and the time that the pipeline fills and drains. Those
  * that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
- * that take equally long (plan/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
+ * that take equally long (plan/pipe/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
  * layers are computed again.
  */
 #ifndef SF_SEARCH_PIPES_H

@@ -6,7 +6,7 @@
  *     S(dim)        equal parts of a dimension, in order
  *     S(dim, P)     equal parts of every block of P indices: a strided split
  *     P(+)          values that must still be combined, here by addition
- *     At(k)         rank k has it, the others nothing: state of a pipeline (plan/pipeline.h); no value inside of a step is so
+ *     At(k)         rank k has it, the others nothing: state of a pipeline (plan/pipe/pipeline.h); no value inside of a step is so
  *
  * An index g of the dimension belongs to coordinate g % P / (P / n), where n is the size of the
  * axis. That is one digit of g in a mixed radix: it counts in units of P / n up to P. S(dim) is the

@@ -19,7 +19,7 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/pipeline_by.h"
+#include "plan/pipe/pipeline_by.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
 #include "sheaf/sheaf.h"

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "cluster/cluster.h"
-#include "plan/schedules.h"
+#include "plan/pipe/schedules.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
 #include "search/price/price.h"

@@ -1,0 +1,152 @@
+#include "plan/pipe/pipeline.h"
+
+#include <string.h>
+
+#include "plan/pipe/schedules.h"
+
+static sf_stages copy_stages(const sf_stages *from, const sf_graph *graph, sf_arena *arena)
+{
+    sf_stages out = {.count = from->count};
+    out.of_node = sf_arena_copy(arena, from->of_node, graph->nnodes * sizeof *out.of_node);
+    out.anywhere = sf_arena_copy(arena, from->anywhere, graph->nnodes * sizeof *out.anywhere);
+    out.late = sf_arena_copy(arena, from->late, graph->nnodes * sizeof *out.late);
+    out.of_argument =
+        sf_arena_copy(arena, from->of_argument, graph->top->narguments * sizeof *out.of_argument);
+    return out;
+}
+
+static sf_schedule copy_schedule(const sf_schedule *from, sf_arena *arena)
+{
+    const sf_pipe *pipe = &from->pipe;
+    size_t nhosts = (size_t)pipe->nstages * pipe->nturns;
+    sf_schedule out = *from;
+    out.pipe.has_backward =
+        sf_arena_copy(arena, pipe->has_backward, pipe->nstages * sizeof *pipe->has_backward);
+    out.pipe.edges = sf_arena_copy(arena, pipe->edges, pipe->nedges * sizeof *pipe->edges);
+    out.pipe.hosts = sf_arena_copy(arena, pipe->hosts, nhosts * sizeof *pipe->hosts);
+    out.ntasks = sf_arena_copy(arena, from->ntasks, pipe->ngroups * sizeof *out.ntasks);
+    out.tasks = SF_ARRAY(arena, pipe->ngroups, sf_task *);
+    for (uint32_t g = 0; g < pipe->ngroups; g++)
+        out.tasks[g] = sf_arena_copy(arena, from->tasks[g], from->ntasks[g] * sizeof *out.tasks[g]);
+    return out;
+}
+
+sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph, sf_arena *arena)
+{
+    sf_pipeline *out = SF_NEW(arena, sf_pipeline);
+    *out = (sf_pipeline){.axis = pipeline->axis,
+                         .stages = copy_stages(&pipeline->stages, graph, arena),
+                         .schedule = copy_schedule(&pipeline->schedule, arena),
+                         .name = sf_arena_string(arena, pipeline->name, strlen(pipeline->name))};
+    return out;
+}
+
+void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+                       uint32_t ngroups, sf_arena *arena, sf_pipe *out)
+{
+    uint32_t n = stages->count, nedges = 0;
+    bool *reads = SF_ARRAY(arena, (size_t)n * n, bool), *backward = SF_ARRAY(arena, n, bool);
+    sf_stage_edge *edges = SF_ARRAY(arena, (size_t)n * n, sf_stage_edge);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t stage = stages->of_node[node->id];
+        if (stages->anywhere[node->id])
+            continue;
+        backward[stage] = backward[stage] || node->phase == SF_BACKWARD;
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            if (maker && !stages->anywhere[maker->id] && node->phase == maker->phase) {
+                uint32_t other = stages->of_node[maker->id];
+                bool ahead = node->phase == SF_FORWARD;
+                reads[ahead ? other * n + stage : stage * n + other] |= node->phase != SF_UPDATE;
+            }
+        }
+    }
+    for (uint32_t s = 0; s < n; s++)
+        for (uint32_t t = s + 1; t < n; t++)
+            if (reads[s * n + t])
+                edges[nedges++] = (sf_stage_edge){s, t};
+    *out = (sf_pipe){.nstages = n,
+                     .nturns = nturns,
+                     .ngroups = ngroups,
+                     .has_backward = backward,
+                     .nedges = nedges,
+                     .edges = edges};
+}
+
+uint32_t sf_pipe_home(const sf_pipe *pipe, uint32_t stage)
+{
+    uint64_t hosts = sf_pipe_hosts(pipe, stage, 0);
+    uint32_t group = 0;
+    while (!(hosts >> group & 1))
+        group++;
+    return group;
+}
+
+uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument)
+{
+    if (sf_is_handed_in(&graph->arguments[argument]))
+        return SF_NONE;
+    return sf_pipe_home(&pipeline->schedule.pipe, pipeline->stages.of_argument[argument]);
+}
+
+static bool same_pipe(const sf_pipe *a, const sf_pipe *b)
+{
+    return a->nstages == b->nstages && a->nturns == b->nturns && a->ngroups == b->ngroups;
+}
+
+/* A table is of the step's own edges and passes, whatever its text says of them. */
+static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_arena *arena,
+                            sf_diag *diag, sf_schedule *out)
+{
+    if (!same_pipe(&table->pipe, pipe))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "the schedule is for %u stages, %u micro-batches and %u groups of devices; "
+                       "the plan has %u, %u and %u",
+                       table->pipe.nstages, table->pipe.nturns, table->pipe.ngroups, pipe->nstages,
+                       pipe->nturns, pipe->ngroups);
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        if (table->pipe.has_backward[s] != pipe->has_backward[s])
+            return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                           "the schedule has %s backward pass of stage %u, and the step has %s",
+                           table->pipe.has_backward[s] ? "a" : "no", s,
+                           pipe->has_backward[s] ? "one" : "none");
+    *out = copy_schedule(table, arena);
+    out->pipe.nedges = pipe->nedges;
+    out->pipe.edges = pipe->edges;
+    return sf_schedule_check(out, diag);
+}
+
+/* Stages that several groups run together would need collectives between groups. */
+static sf_status refuse_shared(const sf_pipe *pipe, sf_diag *diag)
+{
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        for (uint32_t t = 0; t < pipe->nturns; t++) {
+            uint64_t hosts = sf_pipe_hosts(pipe, s, t);
+            if (hosts & (hosts - 1))
+                return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                               "stage %u is run by several groups together: such schedules can be "
+                               "drawn and timed, but not run yet",
+                               s);
+        }
+    return SF_OK;
+}
+
+sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
+                           uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
+                           sf_arena *arena, sf_diag *diag, sf_pipeline *out)
+{
+    sf_pipe pipe;
+    *out = (sf_pipeline){.name = ""};
+    SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
+    sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
+    if (!choice->name) {
+        SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
+        return refuse_shared(&out->schedule.pipe, diag);
+    }
+    sf_schedule_kind kind;
+    SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
+    SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
+    out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
+    return refuse_shared(&out->schedule.pipe, diag);
+}

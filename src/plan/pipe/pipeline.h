@@ -1,0 +1,47 @@
+/* The pipeline of a plan: which part of the step the groups of devices run, and in which order.
+ *
+ * Groups stand along one axis of the plan's mesh, and split their parts of the step over the other axes, as the layouts of
+ * the plan say; along the axis itself these say nothing. State stands in the group of its stage: in the plan, its layout has
+ * the share At(group) along the axis.
+ */
+#ifndef SF_PLAN_PIPELINE_H
+#define SF_PLAN_PIPELINE_H
+
+#include "plan/pipe/schedule.h"
+#include "plan/pipe/stage.h"
+
+/* What the axis of groups is called. */
+#define SF_PIPE_AXIS "pipe"
+
+typedef struct sf_pipeline {
+    int axis; /* of the mesh; its size is the number of groups */
+    sf_stages stages;
+    sf_schedule schedule;
+    const char *name; /* of the schedule, "1f1b"; "" where it is a table */
+} sf_pipeline;
+
+sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph, sf_arena *arena);
+
+/* What the stages need of each other in a turn, as a pipe without hosts: edges, and which have a backward pass. */
+void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+                       uint32_t ngroups, sf_arena *arena, sf_pipe *out);
+
+/* The group that holds what a stage has, whatever the turn. */
+uint32_t sf_pipe_home(const sf_pipe *pipe, uint32_t stage);
+
+/* The group that holds an argument, or SF_NONE: each has it. */
+uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument);
+
+/* A schedule by its name ("1f1b"), or as a table. */
+typedef struct sf_schedule_choice {
+    const char *name; /* NULL: as in the table */
+    const sf_schedule *table;
+} sf_schedule_choice;
+
+/* Makes the pipeline of a graph: `forward` says the stages of the nodes of its forward pass (plan/pipe/stage.h). In the arena.
+ * SF_EUSAGE where the schedule does not suit the stages, turns or groups. */
+sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
+                           uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
+                           sf_arena *arena, sf_diag *diag, sf_pipeline *out);
+
+#endif

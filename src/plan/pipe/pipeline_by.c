@@ -1,0 +1,79 @@
+#include "plan/pipe/pipeline_by.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/flops.h"
+#include "plan/pipe/schedules.h"
+#include "plan/pipe/stage_cut.h"
+
+/* Operations, and what it takes to move the results, which is all that many nodes do. */
+static const double *times_by_ops(const sf_graph *graph, sf_arena *arena)
+{
+    enum { OPS_PER_BYTE = 4 };
+    double *times = SF_ARRAY(arena, graph->nnodes, double);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        times[node->id] = sf_node_flops(graph, node);
+        for (uint32_t r = 0; r < node->nresults; r++)
+            times[node->id] +=
+                OPS_PER_BYTE * (double)sf_type_bytes(sf_type_of(graph, node->result + r));
+    }
+    return times;
+}
+
+static bool is_number(const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    *out = value <= SF_MOST_GROUPS ? (uint32_t)value : 0;
+    return *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
+                            sf_diag *diag, uint32_t *count, uint32_t **forward)
+{
+    if (!is_number(wish->stages, count))
+        return sf_cut_by_scopes(graph, wish->stages, arena, diag, forward, count);
+    if (*count == 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
+                       SF_MOST_GROUPS);
+    const double *time = wish->time ? wish->time : times_by_ops(graph, arena);
+    sf_stage_wish cut = {
+        .count = *count, .time = sf_forward_times(graph, time, arena), .turns = wish->turns};
+    sf_stage_cut found;
+    SF_TRY(sf_cut_step(graph, &cut, arena, diag, &found));
+    *forward = found.forward;
+    return SF_OK;
+}
+
+/* How many groups of devices the schedule wants for so many stages. */
+static sf_status find_groups(const char *name, uint32_t nstages, sf_diag *diag, uint32_t *out)
+{
+    sf_schedule_kind kind;
+    SF_TRY(sf_schedule_parse(name, &kind, diag));
+    for (uint32_t groups = 1; groups <= nstages && groups <= SF_MOST_GROUPS; groups++)
+        if (sf_schedule_stages(kind, groups) == nstages) {
+            *out = groups;
+            return SF_OK;
+        }
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                   "schedule %s does not run %u stages: 2 groups of devices have %u", name, nstages,
+                   sf_schedule_stages(kind, 2));
+}
+
+sf_status sf_pipeline_by(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
+                         sf_diag *diag, sf_pipeline *out)
+{
+    uint32_t count, groups = 0, *forward;
+    sf_schedule_choice choice = {.name = wish->schedule ? wish->schedule : "1f1b"};
+    SF_TRY(cut_stages(graph, wish, arena, diag, &count, &forward));
+    if (wish->table) {
+        choice = (sf_schedule_choice){.table = wish->table};
+        groups = wish->table->pipe.ngroups;
+    } else {
+        SF_TRY(find_groups(choice.name, count, diag, &groups));
+    }
+    return sf_pipeline_make(graph, count, forward, groups, wish->turns ? wish->turns : 1, &choice,
+                            arena, diag, out);
+}

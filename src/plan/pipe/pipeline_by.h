@@ -1,0 +1,19 @@
+/* A pipeline as a person asks for it: so many stages, or scopes that begin them, and a schedule by name or table. */
+#ifndef SF_PLAN_PIPELINE_BY_H
+#define SF_PLAN_PIPELINE_BY_H
+
+#include "plan/pipe/pipeline.h"
+
+typedef struct sf_pipeline_wish {
+    const char *stages;   /* "4"; or the scopes that begin all but the first, "layer_3,layer_6" */
+    const char *schedule; /* a name; NULL: 1f1b */
+    const sf_schedule *table; /* or NULL; then `schedule` says nothing */
+    uint32_t turns;           /* micro-batches; 0, 1: one */
+    const double *time;       /* by node: what it takes, in any unit; NULL: by its operations */
+} sf_pipeline_wish;
+
+/* In the arena. The axis is left to the caller. SF_EUSAGE, with what to do, where the wish cannot be. */
+sf_status sf_pipeline_by(const sf_graph *graph, const sf_pipeline_wish *wish, sf_arena *arena,
+                         sf_diag *diag, sf_pipeline *out);
+
+#endif

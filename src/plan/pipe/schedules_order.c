@@ -1,0 +1,186 @@
+#include "plan/pipe/arrange.h"
+#include "plan/pipe/scheduling.h"
+
+/* The task, if there is one, at the end of the list of a group. */
+static void add(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn, sf_pass pass)
+{
+    if (turn < s->pipe.nturns && sf_pipe_has(&s->pipe, stage, pass))
+        s->out->tasks[group][s->out->ntasks[group]++] = (sf_task){stage, turn, pass};
+}
+
+static void add_backward(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn)
+{
+    add(s, group, stage, turn, SF_PASS_BACKWARD);
+    add(s, group, stage, turn, SF_PASS_WEIGHTS);
+}
+
+/* Hosts */
+
+uint64_t sf_host_round(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+{
+    (void)turn;
+    return UINT64_C(1) << stage % s->pipe.ngroups;
+}
+
+uint64_t sf_host_down_and_up(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+{
+    (void)turn;
+    return UINT64_C(1) << (stage < s->pipe.ngroups ? stage : 2 * s->pipe.ngroups - 1 - stage);
+}
+
+uint64_t sf_host_both_ways(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+{
+    return UINT64_C(1) << (turn % 2 == 0 ? stage : s->pipe.ngroups - 1 - stage);
+}
+
+uint64_t sf_host_shared(const sf_scheduling *s, uint32_t stage, uint32_t turn)
+{
+    (void)turn;
+    uint32_t group = 0;
+    if (s->shared[stage])
+        return UINT64_MAX >> (64 - s->pipe.ngroups);
+    for (uint32_t before = 0; before < stage; before++)
+        group += !s->shared[before];
+    return UINT64_C(1) << group;
+}
+
+/* Orders in closed form */
+
+sf_status sf_order_gpipe(sf_scheduling *s)
+{
+    for (uint32_t g = 0; g < s->pipe.ngroups; g++) {
+        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+            add(s, g, g, i, SF_PASS_FORWARD);
+        for (uint32_t i = 0; i < s->pipe.nturns; i++)
+            add_backward(s, g, g, i);
+    }
+    return SF_OK;
+}
+
+/* The kth of the passes of a group that has several stages: p turns of one chunk, then of the next; backward passes begin
+ * with the last chunk (Narayanan et al., 2021, section 2.2). */
+static void add_nth(sf_scheduling *s, uint32_t group, uint32_t k, bool backward)
+{
+    uint32_t p = s->pipe.ngroups, v = s->chunks;
+    uint32_t chunk = k % (p * v) / p, turn = k / (p * v) * p + k % p;
+    if (backward)
+        add_backward(s, group, (v - 1 - chunk) * p + group, turn);
+    else
+        add(s, group, chunk * p + group, turn, SF_PASS_FORWARD);
+}
+
+sf_status sf_order_interleaved(sf_scheduling *s)
+{
+    uint32_t p = s->pipe.ngroups, v = s->chunks, total = s->pipe.nturns * v;
+    for (uint32_t g = 0; g < p; g++) {
+        uint32_t ahead = v == 1 ? p - 1 - g : 2 * (p - 1 - g) + (v - 1) * p;
+        ahead = ahead < total ? ahead : total;
+        for (uint32_t k = 0; k < ahead; k++)
+            add_nth(s, g, k, false);
+        for (uint32_t k = ahead; k < total; k++) {
+            add_nth(s, g, k, false);
+            add_nth(s, g, k - ahead, true);
+        }
+        for (uint32_t k = total - ahead; k < total; k++)
+            add_nth(s, g, k, true);
+    }
+    return SF_OK;
+}
+
+/* 1f1b, with W of group g put off by g turns: there it fills the time until the next B comes, and no group holds more than p
+ * turns, which the first one holds anyway (Qi et al., 2024, section 2.3). */
+sf_status sf_order_zb_h1(sf_scheduling *s)
+{
+    uint32_t p = s->pipe.ngroups, m = s->pipe.nturns;
+    for (uint32_t g = 0; g < p; g++) {
+        uint32_t ahead = p - 1 - g < m ? p - 1 - g : m;
+        for (uint32_t i = 0; i < ahead; i++)
+            add(s, g, g, i, SF_PASS_FORWARD);
+        for (uint32_t i = 0; i < m; i++) {
+            add(s, g, g, i + ahead, SF_PASS_FORWARD);
+            add(s, g, g, i, SF_PASS_BACKWARD);
+            if (i >= g)
+                add(s, g, g, i - g, SF_PASS_WEIGHTS);
+        }
+        for (uint32_t i = g < m ? m - g : 0; i < m; i++)
+            add(s, g, g, i, SF_PASS_WEIGHTS);
+    }
+    return SF_OK;
+}
+
+/* The two stages of a group go down the groups and up again, and take turns (Qi et al., 2024, Pipeline parallelism with
+ * controllable memory, section 3.2). Made for 2 p - 1 turns or more; of fewer, those that are not there are left out. */
+static void add_v_group(sf_scheduling *s, uint32_t g)
+{
+    uint32_t p = s->pipe.ngroups, down = g, up = 2 * p - 1 - g;
+    uint32_t m = s->pipe.nturns < 2 * p - 1 ? 2 * p - 1 : s->pipe.nturns;
+    uint32_t fd = 0, fu = 0, bd = 0, bu = 0;
+    for (uint32_t i = 0; i < 2 * (p - g) - 1; i++)
+        add(s, g, down, fd++, SF_PASS_FORWARD);
+    for (uint32_t i = 0; i < g; i++) {
+        add(s, g, up, fu++, SF_PASS_FORWARD);
+        add(s, g, down, fd++, SF_PASS_FORWARD);
+    }
+    for (uint32_t i = 0; i < p - g; i++) {
+        add(s, g, up, fu++, SF_PASS_FORWARD);
+        add_backward(s, g, up, bu++);
+    }
+    while (fu < fd || fd < m) {
+        if (fd < m)
+            add(s, g, down, fd++, SF_PASS_FORWARD);
+        add_backward(s, g, down, bd++);
+        add(s, g, up, fu++, SF_PASS_FORWARD);
+        add_backward(s, g, up, bu++);
+    }
+    uint32_t wd = bd, wu = bu;
+    for (uint32_t i = 0; i < g; i++) {
+        add(s, g, down, bd++, SF_PASS_BACKWARD);
+        add(s, g, up, bu++, SF_PASS_BACKWARD);
+    }
+    for (uint32_t i = 0; i < p - g; i++) {
+        add(s, g, down, bd++, SF_PASS_BACKWARD);
+        add(s, g, down, wd++, SF_PASS_WEIGHTS);
+    }
+    while (wu < bu)
+        add(s, g, up, wu++, SF_PASS_WEIGHTS);
+    while (wd < bd)
+        add(s, g, down, wd++, SF_PASS_WEIGHTS);
+}
+
+sf_status sf_order_zb_v(sf_scheduling *s)
+{
+    for (uint32_t g = 0; g < s->pipe.ngroups; g++)
+        add_v_group(s, g);
+    return SF_OK;
+}
+
+/* Orders that are found. A forward pass is taken to last a unit, and each half of a backward pass as well; a shared stage half
+ * of that. No group holds more turns than the first one does in 1f1b, but for one more where they go both ways with W apart, and as many
+ * again where shared stages make each turn wait for all groups. */
+sf_status sf_order_found(sf_scheduling *s)
+{
+    const sf_pipe *pipe = &s->pipe;
+    int64_t *time = SF_ARRAY(s->arena, pipe->nstages * SF_PASSES, int64_t);
+    int64_t *held = SF_ARRAY(s->arena, pipe->nstages, int64_t);
+    int64_t *limits = SF_ARRAY(s->arena, pipe->ngroups, int64_t);
+    uint32_t nheld = 0;
+    for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
+        bool shared = s->shared && s->shared[stage];
+        int64_t unit = shared ? 1 : 2;
+        time[stage * SF_PASSES + SF_PASS_FORWARD] = unit;
+        time[stage * SF_PASSES + SF_PASS_BACKWARD] = pipe->splits_weights ? unit : 2 * unit;
+        time[stage * SF_PASSES + SF_PASS_WEIGHTS] = unit;
+        held[stage] = shared || !pipe->has_backward[stage] ? 0 : 1;
+        nheld += held[stage] > 0;
+    }
+    uint32_t rounds =
+        (nheld + pipe->ngroups - 1) / pipe->ngroups; /* stages of a group that hold memory */
+    for (uint32_t g = 0; g < pipe->ngroups; g++)
+        limits[g] = (int64_t)rounds * pipe->ngroups * (s->shared ? 2 : 1) + pipe->splits_weights;
+    sf_pipe_costs costs = {.time = time, .held = held, .late = held, .limits = limits};
+    sf_arrange_options options = {0};
+    sf_arranged arranged;
+    SF_TRY(sf_arrange(pipe, &costs, &options, s->arena, &arranged, s->diag));
+    *s->out = arranged.schedule;
+    return SF_OK;
+}

@@ -1,0 +1,46 @@
+/* Completing an assignment to stages: what its parts share (plan/pipe/stage.h). */
+#ifndef SF_PLAN_STAGE_RUN_H
+#define SF_PLAN_STAGE_RUN_H
+
+#include "plan/pipe/stage.h"
+#include "plan/pipe/stage_flow.h"
+
+/* Value v is at hand in the stages at[first[v]] .. at[end[v]] of the forward pass: where it is made or read. Of what turns do
+ * not change, such as a piece of a stack of weights, also where that is which is made of it alone. */
+typedef struct sf_at_hand {
+    uint32_t *first, *end, *at;
+} sf_at_hand;
+
+typedef struct sf_staging {
+    const sf_graph *graph;
+    sf_arena *arena;
+    sf_flow flow;
+    uint32_t count;
+    bool *anywhere;  /* by node */
+    uint32_t *stage; /* by node; SF_NONE: not known yet */
+    uint32_t *owner; /* by argument; SF_NONE: not known yet */
+    sf_at_hand hand;
+    int64_t *tally; /* by stage; scratch */
+} sf_staging;
+
+/* What operand `o` of the node is. */
+static inline sf_value sf_read_of(const sf_staging *s, const sf_node *node, uint32_t o)
+{
+    return s->flow.source[node->operands[o]];
+}
+
+/* The node that makes the value and has a stage of its own; NULL for an argument and what is made anywhere. */
+static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value)
+{
+    const sf_node *maker = sf_maker(s->graph, value);
+    return maker && !s->anywhere[maker->id] ? maker : NULL;
+}
+
+/* What takes so much time that two stages should not both do it, nor another than its forward node's. */
+bool sf_is_dear(const sf_node *node);
+
+/* The stages of backward nodes, then those of update nodes, and the owners of what they read. */
+void sf_stage_backward(sf_staging *s);
+void sf_stage_updates(sf_staging *s);
+
+#endif

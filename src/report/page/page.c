@@ -1,0 +1,164 @@
+#include "report/page/page.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "api/options.h"
+#include "base/guard.h"
+#include "base/output.h"
+#include "plan/repeated.h"
+#include "run/runner.h"
+#include "search/price/effort.h"
+#include "search/search.h"
+
+const char *sf_page_shown(sf_page *page, const char *text)
+{
+    sf_buf shown = {0};
+    sf_buf_show(&shown, sf_str_of(text));
+    const char *kept =
+        sf_arena_string(&page->sim.arena, shown.text ? shown.text : "", shown.length);
+    sf_buf_free(&shown);
+    return kept;
+}
+
+const char *sf_page_layout(sf_page *page, sf_value value, const sf_layout *layout)
+{
+    const sf_type *type = sf_type_of(page->sim.graph, value);
+    sf_buf text = {0};
+    sf_layout_print(layout, &page->sim.plan->mesh, type->rank, type->dims, &text);
+    const char *kept = sf_arena_string(&page->sim.arena, text.text, text.length);
+    sf_buf_free(&text);
+    return kept;
+}
+
+const char *sf_page_stream(sf_page *page, const sf_stream *stream)
+{
+    char axes[SF_AXES_TEXT];
+    sf_buf text = {0};
+    if (stream->kind == SF_STREAM_COMPUTE)
+        return "compute";
+    if (stream->kind == SF_STREAM_COPY)
+        return "copies";
+    sf_buf_printf(&text, "along %s", sf_axes_text(&page->sim.plan->mesh, stream->axes, axes));
+    const char *kept = sf_arena_string(&page->sim.arena, text.text, text.length);
+    sf_buf_free(&text);
+    return kept;
+}
+
+static void see_move(void *context, const sf_priced_move *move)
+{
+    sf_page *page = context;
+    SF_PUSH(&page->sim.arena, page->moves, page->nmoves, page->move_capacity, *move);
+}
+
+static bool is_predicted(const sf_page *page)
+{
+    const sf_prediction *predicted = page->sim.plan->predicted;
+    return predicted && predicted->cluster_hash == sf_cluster_hash(page->sim.cluster);
+}
+
+static sf_status find_bound(sf_page *page)
+{
+    sf_sim_report *r = &page->sim;
+    sf_costs *costs;
+    sf_mesh all = {.naxes = 1, .axes = {{"all", r->cluster->ndevices}}};
+    SF_TRY(sf_mesh_costs(r->cluster, &all, &r->arena, page->diag, &costs));
+    const sf_efforts *efforts = sf_efforts_new(r->graph, sf_engine_target(NULL), &r->arena);
+    page->bound = fmin(sf_search_bound(efforts, costs, all.axes[0].size), r->price.seconds);
+    return SF_OK;
+}
+
+static const char *find_maker(sf_page *page)
+{
+    const sf_plan *plan = page->sim.plan;
+    sf_buf text = {0};
+    if (*plan->recipe)
+        sf_buf_printf(&text, "recipe %s", plan->recipe);
+    else
+        sf_buf_puts(&text, plan->predicted ? "the search" : "pins");
+    const char *kept = sf_page_shown(page, text.text);
+    sf_buf_free(&text);
+    return kept;
+}
+
+static const char *find_peak(sf_page *page)
+{
+    const sf_origin *peak = &page->sim.price.peak;
+    sf_buf text = {0};
+    sf_buf_printf(&text, "at %s, %s, in %s", peak->op, sf_phase_name(peak->phase),
+                  *peak->scope ? peak->scope : "no scope");
+    const char *kept = sf_page_shown(page, text.text);
+    sf_buf_free(&text);
+    return kept;
+}
+
+struct job {
+    sf_page page;
+    sf_report_options options;
+    const sf_output *output;
+};
+
+static sf_status fill_page(struct job *job)
+{
+    sf_page *page = &job->page;
+    sf_sim_report *r = &page->sim;
+    SF_TRY(sf_sim_fill(r, see_move, page, page->diag));
+    if (job->options.against)
+        SF_TRY(sf_sim_read_timed(r, job->options.against, page->diag));
+    sf_summarize(r->graph, NULL, &page->summary);
+    page->limit = is_predicted(page) ? r->plan->predicted->limit : sf_costs_memory(r->costs);
+    page->repeated = sf_find_repeated(r->graph, r->plan).share;
+    page->title = sf_page_shown(page, job->options.title ? job->options.title : r->graph->name);
+    page->made_by = find_maker(page);
+    page->peak = find_peak(page);
+    SF_TRY(find_bound(page));
+    sf_page_find_words(page);
+    sf_page_find_spans(page);
+    sf_page_find_traffic(page);
+    SF_TRY(sf_page_find_scopes(page));
+    return sf_page_find_others(page);
+}
+
+static sf_status write_page(struct job *job)
+{
+    sf_buf out = {0};
+    if (job->options.json)
+        sf_page_json(&job->page, true, &out);
+    else
+        sf_page_html(&job->page, &out);
+    sf_status status = sf_output_write(job->output, &out, job->page.diag);
+    sf_buf_free(&out);
+    return status;
+}
+
+static sf_status report_plan(void *context)
+{
+    struct job *job = context;
+    sf_page *page = &job->page;
+    SF_TRY(sf_plan_expect(page->sim.plan, page->sim.graph, page->diag));
+    sf_status status = fill_page(job);
+    if (status == SF_OK)
+        status = write_page(job);
+    sf_summary_free(&page->summary);
+    sf_sim_close(&page->sim);
+    return status;
+}
+
+sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph, const sf_cluster *cluster,
+                         const sf_report_options *options, const sf_output *output, sf_diag *diag)
+{
+    struct job job = {.output = output};
+    job.page = (sf_page){.diag = diag};
+    job.page.sim = (sf_sim_report){.plan = plan, .graph = graph, .cluster = cluster};
+    SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_CHECK_OPTIONS(diag, {"threads", job.options.threads});
+    if (!cluster)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a report of a plan needs a cluster");
+    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
+                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
+    SF_TRY(sf_threads_open(job.options.threads, diag, &job.page.threads));
+    sf_status status = sf_guarded(report_plan, &job, diag);
+    sf_threads_free(job.page.threads);
+    return status;
+}

@@ -186,10 +186,12 @@ static sf_pipeline pipeline_of_twins(const sf_pipeline *of, const sf_twinned *tw
     sf_pipeline out = *of;
     out.stages.of_node = SF_ARRAY(arena, count, uint32_t);
     out.stages.anywhere = SF_ARRAY(arena, count, bool);
+    out.stages.late = SF_ARRAY(arena, count, bool);
     for (uint32_t i = 0; i < twinned->graph->top->nnodes; i++) {
         uint32_t node = twinned->graph->top->nodes[i], origin = twinned->node_of[node];
         out.stages.of_node[node] = origin == SF_NONE ? 0 : of->stages.of_node[origin];
         out.stages.anywhere[node] = origin == SF_NONE || of->stages.anywhere[origin];
+        out.stages.late[node] = origin != SF_NONE && of->stages.late[origin];
     }
     return out;
 }

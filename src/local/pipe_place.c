@@ -10,19 +10,11 @@ static uint32_t stage_of(const piping *p, const sf_node *node)
     return p->pipeline->stages.of_node[node->id];
 }
 
-static uint32_t group_of_bits(uint64_t bits)
-{
-    uint32_t group = 0;
-    while (!(bits >> group & 1))
-        group++;
-    return group;
-}
-
 /* Who computes the node in the turn; still ones are in the group that holds the stage. */
 uint32_t pipe_host(const piping *p, const sf_node *node, uint32_t turn)
 {
     bool turns = turns_node(p->t, node);
-    return group_of_bits(sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? turn : 0));
+    return sf_pipe_host(p->pipe, stage_of(p, node), turns ? turn : 0);
 }
 
 /* A few numbers that every update waits for, learning rates and corrections, are computed first. */

@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-#define FAIL(r, at, ...)                                                                           \
-    sf_fail((r)->diag, SF_EINPUT, sf_json_loc((at), (r)->text, (r)->file), __VA_ARGS__)
-
 /* Nodes that are made anywhere, and those of other phases, go with their neighbours. */
 static bool says_stage(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t node)
 {
@@ -92,8 +89,8 @@ static sf_status read_stage_run(reader *r, const sf_json *run)
         !sf_json_int(sf_json_item(run, 0), &first) || !sf_json_int(sf_json_item(run, 1), &last) ||
         !sf_json_int(sf_json_item(run, 2), &stage) || first < 0 || first > last ||
         (uint64_t)last >= r->graph->nnodes || stage < 0 || stage >= r->count)
-        return FAIL(r, run,
-                    "expected [FIRST, LAST, STAGE]: two nodes of the step, and their stage");
+        return SF_JSON_FAIL(
+            r, run, "expected [FIRST, LAST, STAGE]: two nodes of the step, and their stage");
     for (int64_t n = first; n <= last; n++)
         r->forward[n] = (uint32_t)stage;
     return SF_OK;
@@ -105,9 +102,9 @@ static sf_status read_stage_nodes(reader *r, const sf_json *json)
     int64_t count;
     if (!sf_json_int(stages, &count) || count < 1 || count > SF_MOST_TASKS ||
         (uint64_t)count > r->graph->nnodes)
-        return FAIL(r, stages ? stages : json, "expected a number of stages");
+        return SF_JSON_FAIL(r, stages ? stages : json, "expected a number of stages");
     if (sf_json_kind_of(nodes) != SF_JSON_ARRAY)
-        return FAIL(r, json, "a pipeline says the stages of its \"nodes\"");
+        return SF_JSON_FAIL(r, json, "a pipeline says the stages of its \"nodes\"");
     r->count = (uint32_t)count;
     r->forward = SF_ARRAY(&r->arena, r->graph->nnodes, uint32_t);
     for (size_t n = 0; n < r->graph->nnodes; n++)
@@ -124,7 +121,7 @@ static sf_status read_table(reader *r, const sf_json *lines, sf_schedule *out)
     for (size_t i = 0; i < sf_json_count(lines) && status == SF_OK; i++) {
         sf_str line;
         if (!sf_json_string(sf_json_item(lines, i), &line))
-            status = FAIL(r, lines, "expected the lines of a table of tasks");
+            status = SF_JSON_FAIL(r, lines, "expected the lines of a table of tasks");
         else
             sf_buf_printf(&text, "%.*s\n", SF_STR_ARGS(line));
     }
@@ -145,8 +142,8 @@ static sf_status read_schedule(reader *r, const sf_json *json, sf_schedule *tabl
         return read_table(r, schedule, table);
     }
     if (!sf_json_string(schedule, &name))
-        return FAIL(r, schedule ? schedule : json,
-                    "expected the name of a schedule, or the lines of a table of tasks");
+        return SF_JSON_FAIL(r, schedule ? schedule : json,
+                            "expected the name of a schedule, or the lines of a table of tasks");
     out->name = sf_arena_string(&r->arena, name.at, name.length);
     return SF_OK;
 }
@@ -158,13 +155,13 @@ static sf_status read_pipeline(reader *r, const sf_json *json, sf_plan *plan)
     sf_pipeline pipeline;
     sf_str axis;
     if (!sf_json_string(sf_json_get(json, "axis"), &axis) || sf_mesh_axis(&plan->mesh, axis) < 0)
-        return FAIL(r, json,
-                    "a pipeline names the \"axis\" of the mesh that its groups stand along");
+        return SF_JSON_FAIL(
+            r, json, "a pipeline names the \"axis\" of the mesh that its groups stand along");
     SF_TRY(read_stage_nodes(r, json));
     SF_TRY(read_schedule(r, json, &table, &choice));
     int at = sf_mesh_axis(&plan->mesh, axis), size = plan->mesh.axes[at].size;
     if (size > SF_MOST_GROUPS)
-        return FAIL(r, json, "a pipeline has at most %d groups", SF_MOST_GROUPS);
+        return SF_JSON_FAIL(r, json, "a pipeline has at most %d groups", SF_MOST_GROUPS);
     uint32_t turns = plan->micro_batches > 1 ? (uint32_t)plan->micro_batches : 1;
     SF_TRY(sf_pipeline_make(r->graph, r->count, r->forward, (uint32_t)size, turns, &choice,
                             &r->arena, r->diag, &pipeline));

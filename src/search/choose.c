@@ -208,26 +208,25 @@ static void list_alternatives(const sf_found_plans *found, sf_plan *plan, sf_pre
     qsort(out->alternatives, (size_t)out->nalternatives, sizeof *out->alternatives, by_seconds);
 }
 
-static void predict_plan(const choosing *k, const sf_found_plans *found, const sf_candidate *chosen)
+/* Of what its programs say; alternatives are left to the caller. */
+static sf_prediction *predict_plan(const choosing *k, const sf_price *price, double bound,
+                                   sf_plan *plan)
 {
-    sf_plan *plan = chosen->at.plan;
-    const sf_price *price = &chosen->lowered;
     sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
-    *predicted =
-        (sf_prediction){.step = "",
-                        .cluster = "",
-                        .cluster_hash = sf_cluster_hash(k->options->cluster),
-                        .seconds = price->seconds,
-                        .compute = price->compute,
-                        .exposed = price->exposed,
-                        .hidden = price->hidden,
-                        .traffic = price->traffic,
-                        .bound = found->bound < price->seconds ? found->bound : price->seconds,
-                        .memory = price->memory,
-                        .limit = k->options->memory,
-                        .margin = k->options->margin};
-    list_alternatives(found, plan, predicted);
+    *predicted = (sf_prediction){.step = "",
+                                 .cluster = "",
+                                 .cluster_hash = sf_cluster_hash(k->options->cluster),
+                                 .seconds = price->seconds,
+                                 .compute = price->compute,
+                                 .exposed = price->exposed,
+                                 .hidden = price->hidden,
+                                 .traffic = price->traffic,
+                                 .bound = fmin(bound, price->seconds),
+                                 .memory = price->memory,
+                                 .limit = k->options->memory,
+                                 .margin = k->options->margin};
     plan->predicted = predicted;
+    return predicted;
 }
 
 /* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
@@ -236,7 +235,7 @@ static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidat
     if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
         return SF_OK;
     SF_TRY(check_chosen_plan(k, c->at.plan));
-    predict_plan(k, found, c);
+    list_alternatives(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
     c->at.plan = NULL;
@@ -382,30 +381,19 @@ static sf_status search_in_time(choosing *k, sf_search_options *held, bool is_fi
 /* What is expected of a plan in stages, beside what else was looked at. */
 static void predict_staged(const choosing *k, const sf_price *price, sf_plan *plan)
 {
-    sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
     const sf_prediction *known = k->plan ? k->plan->predicted : NULL;
-    *predicted = (sf_prediction){.step = "",
-                                 .cluster = "",
-                                 .cluster_hash = sf_cluster_hash(k->options->cluster),
-                                 .seconds = price->seconds,
-                                 .compute = price->compute,
-                                 .exposed = price->exposed,
-                                 .hidden = price->hidden,
-                                 .traffic = price->traffic,
-                                 .bound = known ? fmin(known->bound, price->seconds) : 0,
-                                 .memory = price->memory,
-                                 .limit = k->options->memory,
-                                 .margin = k->options->margin};
-    for (int i = 0; known && i < known->nalternatives; i++) {
-        sf_alternative *to;
-        if (i == 0)
-            predicted->alternatives = SF_ARRAY(&plan->arena, known->nalternatives, sf_alternative);
-        to = &predicted->alternatives[predicted->nalternatives++];
-        *to = known->alternatives[i];
+    sf_prediction *predicted = predict_plan(k, price, known ? known->bound : 0, plan);
+    if (!known)
+        return;
+    predicted->nalternatives = known->nalternatives;
+    predicted->alternatives =
+        sf_arena_copy(&plan->arena, known->alternatives,
+                      (size_t)known->nalternatives * sizeof *known->alternatives);
+    for (int i = 0; i < predicted->nalternatives; i++) {
+        sf_alternative *to = &predicted->alternatives[i];
         to->name = keep_text(plan, to->name);
         to->mesh = keep_text(plan, to->mesh);
     }
-    plan->predicted = predicted;
 }
 
 /* In stages, where that is faster than the best so far, or nothing else fits. */

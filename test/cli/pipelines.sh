@@ -155,4 +155,33 @@ if [ -n "$mpi" ]; then
     done
 fi
 
+# holds STEP OPTION...: such a pipeline is made, and is right.
+holds() {
+    expect 0 pin "$@" -o held.json
+    expect 0 verify "$1" --plan held.json --steps 3 --wait 60
+}
+data=$SHEAF_SOURCE/test/data
+holds "$step" --stages 1
+holds "$step" --stages layer_1 --schedule gpipe
+holds "$step" --stages 4 --micro-batches 2 --schedule interleaved
+# Small numbers that follow from large ones of the update: norms and means of weights.
+for micro in 1 2; do
+    holds "$data/jump/adafactor.stablehlo.mlir.xz" --stages 2 --micro-batches $micro
+done
+# Turns in any order.
+printf '0: F0.1 F0.0 B0.1 B0.0\n1: F1.1 B1.1 F1.0 B1.0\n' >turned.txt
+holds "$step" --stages 2 --micro-batches 2 --schedule turned.txt
+# Where the backward pass is not known as such.
+holds "$data/loops/opt-apply-if-finite.stablehlo.mlir.xz" --stages 2 --micro-batches 2
+
+# What a search for stages does not go with is said.
+expect 2 plan "$step" --cluster 4xCPU --stages 2 --mesh pipe=2,data=2
+warns "the mesh is given"
+expect 2 plan "$step" --cluster 4xCPU --stages 2 --pin 'batch/*=S(0)@data'
+warns "there are pins"
+expect 2 plan "$step" --cluster 1xCPU --stages 2
+warns "the cluster has one device"
+expect 2 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2
+warns "--co-shard"
+
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -74,9 +74,9 @@ void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t 
                      .edges = edges};
 }
 
-uint32_t sf_pipe_home(const sf_pipe *pipe, uint32_t stage)
+uint32_t sf_pipe_host(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
 {
-    uint64_t hosts = sf_pipe_hosts(pipe, stage, 0);
+    uint64_t hosts = sf_pipe_hosts(pipe, stage, turn);
     uint32_t group = 0;
     while (!(hosts >> group & 1))
         group++;
@@ -87,7 +87,7 @@ uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, 
 {
     if (sf_is_handed_in(&graph->arguments[argument]))
         return SF_NONE;
-    return sf_pipe_home(&pipeline->schedule.pipe, pipeline->stages.of_argument[argument]);
+    return sf_pipe_host(&pipeline->schedule.pipe, pipeline->stages.of_argument[argument], 0);
 }
 
 static bool same_pipe(const sf_pipe *a, const sf_pipe *b)

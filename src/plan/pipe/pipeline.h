@@ -26,8 +26,8 @@ sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph
 void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
                        uint32_t ngroups, sf_arena *arena, sf_pipe *out);
 
-/* The group that holds what a stage has, whatever the turn. */
-uint32_t sf_pipe_home(const sf_pipe *pipe, uint32_t stage);
+/* The first group that runs a stage in a turn; that of turn 0 holds what the stage has. */
+uint32_t sf_pipe_host(const sf_pipe *pipe, uint32_t stage, uint32_t turn);
 
 /* The group that holds an argument, or SF_NONE: each has it. */
 uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument);

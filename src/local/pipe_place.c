@@ -97,7 +97,7 @@ void pipe_find_early(piping *p)
     }
 }
 
-static size_t task_index(const piping *p, sf_task task)
+static size_t task_index(const piping *p, sf_stage_task task)
 {
     return ((size_t)task.stage * SF_PASSES + task.pass) * p->nturns + task.turn;
 }
@@ -117,7 +117,7 @@ static sf_pass pass_of(const piping *p, const sf_node *node)
 static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t turn, sf_pass pass)
 {
     uint32_t group = pipe_host(p, node, turn), place = NEVER;
-    sf_task task = {stage_of(p, node), turn, pass};
+    sf_stage_task task = {stage_of(p, node), turn, pass};
     if (turns_node(p->t, node))
         return p->places[group][task_index(p, task)];
     for (task.turn = 0; task.turn < p->nturns; task.turn++)

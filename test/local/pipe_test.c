@@ -393,10 +393,10 @@ static void test_wrong_messages_are_found(void **state)
 static void spoil_schedule(sf_schedule *s, sf_dice *dice)
 {
     uint32_t g = sf_dice_below(dice, s->pipe.ngroups), h = sf_dice_below(dice, s->pipe.ngroups);
-    sf_task *a = &s->tasks[g][sf_dice_below(dice, s->ntasks[g])];
+    sf_stage_task *a = &s->tasks[g][sf_dice_below(dice, s->ntasks[g])];
     uint32_t k = sf_dice_below(dice, 4) ? g : h; /* mostly the same group: others are refused */
-    sf_task *b = &s->tasks[k][sf_dice_below(dice, s->ntasks[k])];
-    sf_task was = *a;
+    sf_stage_task *b = &s->tasks[k][sf_dice_below(dice, s->ntasks[k])];
+    sf_stage_task was = *a;
     *a = *b;
     *b = was;
 }

@@ -157,13 +157,13 @@ static uint32_t host_of(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
     return group;
 }
 
-static uint32_t task_index(const sf_pipe *pipe, sf_task task)
+static uint32_t task_index(const sf_pipe *pipe, sf_stage_task task)
 {
     return (task.stage * SF_PASSES + task.pass) * pipe->nturns + task.turn;
 }
 
 /* The task that goes on from the result of another, in a chain of stages; whether another group has it. */
-static bool sends_to(const sf_pipe *pipe, sf_task task, sf_task *to)
+static bool sends_to(const sf_pipe *pipe, sf_stage_task task, sf_stage_task *to)
 {
     *to = task;
     if (task.pass == SF_PASS_FORWARD && task.stage + 1 < pipe->nstages)
@@ -178,7 +178,7 @@ static void add_receives(maker *m, const sf_schedule *s, uint32_t group, uint32_
 {
     for (uint32_t from = 0; from < s->pipe.ngroups; from++)
         for (uint32_t i = 0; i < s->ntasks[from]; i++) {
-            sf_task to;
+            sf_stage_task to;
             if (sends_to(&s->pipe, s->tasks[from][i], &to) &&
                 host_of(&s->pipe, to.stage, to.turn) == group)
                 events[task_index(&s->pipe, to)] = add_receive(m, group, from, "rows");
@@ -195,7 +195,7 @@ static void add_schedule(maker *m, const sf_schedule *s, even of, uint32_t chunk
             events[i] = SF_NONE;
         add_receives(m, s, g, events);
         for (uint32_t i = 0; i < s->ntasks[g]; i++) {
-            sf_task task = s->tasks[g][i], to;
+            sf_stage_task task = s->tasks[g][i], to;
             add_work(m, g, units[task.pass] / chunks, events[task_index(&s->pipe, task)]);
             if (sends_to(&s->pipe, task, &to))
                 add_send(m, g, host_of(&s->pipe, to.stage, to.turn), "rows");

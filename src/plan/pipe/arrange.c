@@ -17,7 +17,7 @@ static uint32_t find_period(const sf_pipe *pipe)
     return 0;
 }
 
-static void add(sf_pipe_jobs *jobs, sf_wait *waits, sf_task before, sf_task after)
+static void add(sf_pipe_jobs *jobs, sf_wait *waits, sf_stage_task before, sf_stage_task after)
 {
     waits[jobs->jobs.nwaits++] = (sf_wait){sf_job_of(jobs, before), sf_job_of(jobs, after), 0};
 }
@@ -34,7 +34,8 @@ static void keep_turns_in_order(const sf_pipe *pipe, sf_pipe_jobs *jobs, sf_wait
                 continue;
             for (sf_pass pass = SF_PASS_FORWARD; pass <= SF_PASS_WEIGHTS; pass++)
                 if (sf_pipe_has(pipe, s, pass))
-                    add(jobs, waits, (sf_task){s, before - 1, pass}, (sf_task){s, i, pass});
+                    add(jobs, waits, (sf_stage_task){s, before - 1, pass},
+                        (sf_stage_task){s, i, pass});
         }
 }
 

@@ -14,7 +14,7 @@ typedef struct sf_arrange_options {
     uint64_t work;            /* as of sf_order_options */
     uint32_t
         nfixed; /* what must stand in this order: pairs of tasks, the first before the second */
-    const sf_task (*fixed)[2];
+    const sf_stage_task (*fixed)[2];
 } sf_arrange_options;
 
 /* What is known of the result. */

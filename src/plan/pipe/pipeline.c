@@ -25,7 +25,7 @@ static sf_schedule copy_schedule(const sf_schedule *from, sf_arena *arena)
     out.pipe.edges = sf_arena_copy(arena, pipe->edges, pipe->nedges * sizeof *pipe->edges);
     out.pipe.hosts = sf_arena_copy(arena, pipe->hosts, nhosts * sizeof *pipe->hosts);
     out.ntasks = sf_arena_copy(arena, from->ntasks, pipe->ngroups * sizeof *out.ntasks);
-    out.tasks = SF_ARRAY(arena, pipe->ngroups, sf_task *);
+    out.tasks = SF_ARRAY(arena, pipe->ngroups, sf_stage_task *);
     for (uint32_t g = 0; g < pipe->ngroups; g++)
         out.tasks[g] = sf_arena_copy(arena, from->tasks[g], from->ntasks[g] * sizeof *out.tasks[g]);
     return out;

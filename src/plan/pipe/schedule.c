@@ -42,7 +42,7 @@ static void count_kinds(making *m, sf_arena *arena)
                 sf_pipe_has(m->pipe, s, pass) ? m->out->nkinds++ : UINT32_MAX;
 }
 
-static sf_job make_job(const making *m, sf_task task)
+static sf_job make_job(const making *m, sf_stage_task task)
 {
     sf_job job = {.time = cost_of(m->costs->time, task.stage * SF_PASSES + task.pass),
                   .machines = sf_pipe_hosts(m->pipe, task.stage, task.turn),
@@ -58,7 +58,7 @@ static sf_job make_job(const making *m, sf_task task)
     return job;
 }
 
-static void add_wait(making *m, sf_task before, sf_task after, int64_t delay)
+static void add_wait(making *m, sf_stage_task before, sf_stage_task after, int64_t delay)
 {
     if (!sf_pipe_has(m->pipe, before.stage, before.pass) ||
         !sf_pipe_has(m->pipe, after.stage, after.pass))
@@ -73,14 +73,18 @@ static void add_waits(making *m, uint32_t turn)
     for (uint32_t e = 0; e < pipe->nedges; e++) {
         uint32_t from = pipe->edges[e].from, to = pipe->edges[e].to;
         bool stays = sf_pipe_hosts(pipe, from, turn) == sf_pipe_hosts(pipe, to, turn);
-        add_wait(m, (sf_task){from, turn, SF_PASS_FORWARD}, (sf_task){to, turn, SF_PASS_FORWARD},
+        add_wait(m, (sf_stage_task){from, turn, SF_PASS_FORWARD},
+                 (sf_stage_task){to, turn, SF_PASS_FORWARD},
                  stays ? 0 : cost_of(m->costs->ahead, e));
-        add_wait(m, (sf_task){to, turn, SF_PASS_BACKWARD}, (sf_task){from, turn, SF_PASS_BACKWARD},
+        add_wait(m, (sf_stage_task){to, turn, SF_PASS_BACKWARD},
+                 (sf_stage_task){from, turn, SF_PASS_BACKWARD},
                  stays ? 0 : cost_of(m->costs->back, e));
     }
     for (uint32_t s = 0; s < pipe->nstages; s++) {
-        add_wait(m, (sf_task){s, turn, SF_PASS_FORWARD}, (sf_task){s, turn, SF_PASS_BACKWARD}, 0);
-        add_wait(m, (sf_task){s, turn, SF_PASS_BACKWARD}, (sf_task){s, turn, SF_PASS_WEIGHTS}, 0);
+        add_wait(m, (sf_stage_task){s, turn, SF_PASS_FORWARD},
+                 (sf_stage_task){s, turn, SF_PASS_BACKWARD}, 0);
+        add_wait(m, (sf_stage_task){s, turn, SF_PASS_BACKWARD},
+                 (sf_stage_task){s, turn, SF_PASS_WEIGHTS}, 0);
     }
 }
 
@@ -95,12 +99,12 @@ void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t
     size_t nwaits = (2 * (size_t)pipe->nedges + 2 * (size_t)pipe->nstages) * pipe->nturns;
     m.jobs = SF_ARRAY(arena, njobs, sf_job);
     m.waits = SF_ARRAY(arena, nwaits + more, sf_wait);
-    out->tasks = SF_ARRAY(arena, njobs, sf_task);
+    out->tasks = SF_ARRAY(arena, njobs, sf_stage_task);
     for (uint32_t turn = 0; turn < pipe->nturns; turn++) {
         for (uint32_t s = 0; s < pipe->nstages; s++)
             for (sf_pass pass = SF_PASS_FORWARD; pass <= SF_PASS_WEIGHTS; pass++)
                 if (sf_pipe_has(pipe, s, pass)) {
-                    sf_task task = {s, turn, pass};
+                    sf_stage_task task = {s, turn, pass};
                     out->tasks[out->jobs.njobs] = task;
                     m.jobs[out->jobs.njobs++] = make_job(&m, task);
                 }
@@ -128,10 +132,10 @@ void sf_schedule_of_queues(const sf_pipe *pipe, const sf_pipe_jobs *jobs, const 
                            sf_arena *arena, sf_schedule *out)
 {
     *out = (sf_schedule){*pipe, SF_ARRAY(arena, pipe->ngroups, uint32_t),
-                         SF_ARRAY(arena, pipe->ngroups, sf_task *)};
+                         SF_ARRAY(arena, pipe->ngroups, sf_stage_task *)};
     for (uint32_t g = 0; g < pipe->ngroups; g++) {
         out->ntasks[g] = queues->counts[g];
-        out->tasks[g] = SF_ARRAY(arena, queues->counts[g] + 1, sf_task);
+        out->tasks[g] = SF_ARRAY(arena, queues->counts[g] + 1, sf_stage_task);
         for (uint32_t i = 0; i < queues->counts[g]; i++)
             out->tasks[g][i] = jobs->tasks[queues->jobs[g][i]];
     }
@@ -188,9 +192,9 @@ static sf_status check_list(const sf_schedule *schedule, const sf_pipe_jobs *job
 {
     const sf_pipe *pipe = &schedule->pipe;
     for (uint32_t i = 0; i < schedule->ntasks[group]; i++) {
-        sf_task task = schedule->tasks[group][i];
+        sf_stage_task task = schedule->tasks[group][i];
         char name[32];
-        sf_task_name(task, name);
+        sf_stage_task_name(task, name);
         if (task.stage >= pipe->nstages || task.turn >= pipe->nturns ||
             task.pass > SF_PASS_WEIGHTS || !sf_pipe_has(pipe, task.stage, task.pass))
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
@@ -220,7 +224,7 @@ static sf_status check_lists(const sf_schedule *schedule, const sf_pipe_jobs *jo
         uint64_t missing = jobs->jobs.jobs[j].machines & ~seen[j];
         if (missing) {
             char name[32];
-            sf_task_name(jobs->tasks[j], name);
+            sf_stage_task_name(jobs->tasks[j], name);
             return sf_fail(diag, SF_EINPUT, SF_NOWHERE, "group %d does not run %s, which it hosts",
                            __builtin_ctzll(missing), name);
         }
@@ -243,7 +247,7 @@ static sf_status report_circle(const sf_pipe_jobs *jobs, const sf_times *times, 
         }
         const sf_stuck *it = &times->stuck[i % times->nstuck];
         char name[32];
-        sf_task_name(jobs->tasks[it->job], name);
+        sf_stage_task_name(jobs->tasks[it->job], name);
         if (machine == SF_BY_WAIT)
             machine = (uint32_t)__builtin_ctzll(jobs->jobs.jobs[it->job].machines);
         sf_buf_printf(&text, "%s on group %" PRIu32, name, machine);

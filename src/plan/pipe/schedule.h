@@ -35,10 +35,10 @@ enum { SF_MOST_GROUPS = SF_MOST_MACHINES, SF_MOST_TASKS = 1 << 20 };
 typedef enum sf_pass { SF_PASS_FORWARD, SF_PASS_BACKWARD, SF_PASS_WEIGHTS } sf_pass;
 enum { SF_PASSES = 3 };
 
-typedef struct sf_task {
+typedef struct sf_stage_task {
     uint32_t stage, turn;
     sf_pass pass;
-} sf_task;
+} sf_stage_task;
 
 typedef struct sf_stage_edge {
     uint32_t from, to;
@@ -57,8 +57,8 @@ typedef struct sf_pipe {
 
 typedef struct sf_schedule {
     sf_pipe pipe;
-    uint32_t *ntasks; /* by group */
-    sf_task **tasks;  /* by group, in order */
+    uint32_t *ntasks;      /* by group */
+    sf_stage_task **tasks; /* by group, in order */
 } sf_schedule;
 
 static inline bool sf_pipe_has(const sf_pipe *pipe, uint32_t stage, sf_pass pass)
@@ -92,9 +92,9 @@ typedef struct sf_pipe_costs {
  * holds its memory while it runs. */
 typedef struct sf_pipe_jobs {
     sf_jobs jobs;
-    uint32_t nkinds; /* tasks of a turn; job = turn * nkinds + kind */
-    uint32_t *kind;  /* by stage * SF_PASSES + pass; UINT32_MAX: there is none */
-    sf_task *tasks;  /* by job */
+    uint32_t nkinds;      /* tasks of a turn; job = turn * nkinds + kind */
+    uint32_t *kind;       /* by stage * SF_PASSES + pass; UINT32_MAX: there is none */
+    sf_stage_task *tasks; /* by job */
 } sf_pipe_jobs;
 
 /* `costs` may be NULL. `more` waits can be added by the caller: there is room for them behind the others, and they count
@@ -102,7 +102,7 @@ typedef struct sf_pipe_jobs {
 void sf_pipe_make_jobs(const sf_pipe *pipe, const sf_pipe_costs *costs, uint32_t more,
                        sf_arena *arena, sf_pipe_jobs *out);
 
-static inline uint32_t sf_job_of(const sf_pipe_jobs *jobs, sf_task task)
+static inline uint32_t sf_job_of(const sf_pipe_jobs *jobs, sf_stage_task task)
 {
     return task.turn * jobs->nkinds + jobs->kind[task.stage * SF_PASSES + task.pass];
 }
@@ -126,7 +126,7 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
 
 /* Text */
 
-void sf_task_name(sf_task task, char out[32]); /* "F1.0" */
+void sf_stage_task_name(sf_stage_task task, char out[32]); /* "F1.0" */
 
 void sf_schedule_write(const sf_schedule *schedule, sf_buf *out);
 

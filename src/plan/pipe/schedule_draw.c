@@ -4,7 +4,7 @@
 
 enum { LEAST_COLUMNS = 10, MOST_COLUMNS = 10000 };
 
-static char sign_of(sf_task task)
+static char sign_of(sf_stage_task task)
 {
     static const char *const first = "0aA";
     return (char)(first[task.pass] + (char)(task.turn % 10));

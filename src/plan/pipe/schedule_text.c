@@ -8,7 +8,7 @@
 
 static const char letters[] = "FBW";
 
-void sf_task_name(sf_task task, char out[32])
+void sf_stage_task_name(sf_stage_task task, char out[32])
 {
     snprintf(out, 32, "%c%" PRIu32 ".%" PRIu32,
              task.pass <= SF_PASS_WEIGHTS ? letters[task.pass] : '?', task.stage, task.turn);
@@ -34,7 +34,7 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out)
         sf_buf_printf(out, "%" PRIu32 ":", g);
         for (uint32_t i = 0; i < schedule->ntasks[g]; i++) {
             char name[32];
-            sf_task_name(schedule->tasks[g][i], name);
+            sf_stage_task_name(schedule->tasks[g][i], name);
             sf_buf_printf(out, " %s", name);
         }
         sf_buf_putc(out, '\n');
@@ -50,7 +50,7 @@ void sf_schedule_write(const sf_schedule *schedule, sf_buf *out)
 /* Reading: first all tokens with their places, then what they speak of. */
 
 typedef struct placed {
-    sf_task task;
+    sf_stage_task task;
     uint32_t line, column;
 } placed;
 
@@ -253,7 +253,7 @@ static void find_hosts(const reading *r, sf_pipe *pipe)
     uint64_t *hosts = SF_ARRAY(r->arena, (size_t)r->nstages * r->nturns, uint64_t);
     for (uint32_t g = 0; g < r->ngroups; g++)
         for (size_t i = 0; i < r->lists[g].count; i++) {
-            sf_task task = r->lists[g].tasks[i].task;
+            sf_stage_task task = r->lists[g].tasks[i].task;
             hosts[(size_t)task.stage * r->nturns + task.turn] |= UINT64_C(1) << g;
             has_backward[task.stage] |= task.pass != SF_PASS_FORWARD;
             pipe->splits_weights |= task.pass == SF_PASS_WEIGHTS;
@@ -280,11 +280,11 @@ static sf_status find_twice(const reading *r, const list *it)
     placed *sorted = sf_arena_copy(r->arena, it->tasks, it->count * sizeof *sorted);
     qsort(sorted, it->count, sizeof *sorted, by_task);
     for (size_t i = 1; i < it->count; i++) {
-        sf_task a = sorted[i - 1].task, b = sorted[i].task;
+        sf_stage_task a = sorted[i - 1].task, b = sorted[i].task;
         if (a.stage != b.stage || a.turn != b.turn || a.pass != b.pass)
             continue;
         char name[32];
-        sf_task_name(b, name);
+        sf_stage_task_name(b, name);
         return sf_fail(r->diag, SF_EINPUT, (sf_loc){r->file, sorted[i].line, sorted[i].column},
                        "%s stands at column %" PRIu32 " of this list already", name,
                        sorted[i - 1].column);
@@ -295,10 +295,10 @@ static sf_status find_twice(const reading *r, const list *it)
 static void copy_lists(const reading *r, sf_schedule *out)
 {
     out->ntasks = SF_ARRAY(r->arena, r->ngroups, uint32_t);
-    out->tasks = SF_ARRAY(r->arena, r->ngroups, sf_task *);
+    out->tasks = SF_ARRAY(r->arena, r->ngroups, sf_stage_task *);
     for (uint32_t g = 0; g < r->ngroups; g++) {
         out->ntasks[g] = (uint32_t)r->lists[g].count;
-        out->tasks[g] = SF_ARRAY(r->arena, r->lists[g].count, sf_task);
+        out->tasks[g] = SF_ARRAY(r->arena, r->lists[g].count, sf_stage_task);
         for (size_t i = 0; i < r->lists[g].count; i++)
             out->tasks[g][i] = r->lists[g].tasks[i].task;
     }

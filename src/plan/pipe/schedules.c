@@ -172,9 +172,9 @@ static void set_lists(sf_scheduling *s)
         for (uint64_t rest = s->pipe.hosts[i]; rest; rest &= rest - 1)
             counts[__builtin_ctzll(rest)] += SF_PASSES;
     s->out->ntasks = SF_ARRAY(s->arena, s->pipe.ngroups, uint32_t);
-    s->out->tasks = SF_ARRAY(s->arena, s->pipe.ngroups, sf_task *);
+    s->out->tasks = SF_ARRAY(s->arena, s->pipe.ngroups, sf_stage_task *);
     for (uint32_t g = 0; g < s->pipe.ngroups; g++)
-        s->out->tasks[g] = SF_ARRAY(s->arena, counts[g], sf_task);
+        s->out->tasks[g] = SF_ARRAY(s->arena, counts[g], sf_stage_task);
 }
 
 static const bool *share_ends(const sf_pipe *pipe, sf_arena *arena)

@@ -5,7 +5,7 @@
 static void add(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn, sf_pass pass)
 {
     if (turn < s->pipe.nturns && sf_pipe_has(&s->pipe, stage, pass))
-        s->out->tasks[group][s->out->ntasks[group]++] = (sf_task){stage, turn, pass};
+        s->out->tasks[group][s->out->ntasks[group]++] = (sf_stage_task){stage, turn, pass};
 }
 
 static void add_backward(sf_scheduling *s, uint32_t group, uint32_t stage, uint32_t turn)

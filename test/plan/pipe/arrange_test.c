@@ -141,13 +141,14 @@ static void test_3f1b_beats_one_turn_after_another(void **state)
         sf_arena arena = {0};
         sf_diag *diag = sf_diag_new();
         setting it = set("3f1b", p, 4 * p, (times_of){1, 1, 1, 0}, &arena);
-        sf_task(*fixed)[2] = sf_arena_array(&arena, 4 * p - 1, sizeof *fixed);
+        sf_stage_task(*fixed)[2] = sf_arena_array(&arena, 4 * p - 1, sizeof *fixed);
         for (uint32_t i = 0; i + 1 < 4 * p;
              i++) { /* pass 1 of a turn behind pass 3 of the one before */
-            fixed[i][0] = (sf_task){2 * p, i, SF_PASS_FORWARD};
-            fixed[i][1] = (sf_task){0, i + 1, SF_PASS_FORWARD};
+            fixed[i][0] = (sf_stage_task){2 * p, i, SF_PASS_FORWARD};
+            fixed[i][1] = (sf_stage_task){0, i + 1, SF_PASS_FORWARD};
         }
-        sf_arrange_options options = {.nfixed = 4 * p - 1, .fixed = (const sf_task(*)[2])fixed};
+        sf_arrange_options options = {.nfixed = 4 * p - 1,
+                                      .fixed = (const sf_stage_task(*)[2])fixed};
         sf_arranged naive;
         it.costs.limits = NULL;
         assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &naive, diag),
@@ -168,9 +169,9 @@ static void test_what_is_fixed_stays(void **state)
     sf_diag *diag = sf_diag_new();
     setting it = set("1f1b", 2, 3, (times_of){1, 1, 1, 0}, &arena);
     it.costs.limits = NULL;
-    const sf_task fixed[][2] = {{{0, 2, SF_PASS_FORWARD}, {0, 0, SF_PASS_BACKWARD}},
-                                {{1, 2, SF_PASS_FORWARD}, {1, 0, SF_PASS_BACKWARD}},
-                                {{1, 0, SF_PASS_BACKWARD}, {1, 1, SF_PASS_FORWARD}}};
+    const sf_stage_task fixed[][2] = {{{0, 2, SF_PASS_FORWARD}, {0, 0, SF_PASS_BACKWARD}},
+                                      {{1, 2, SF_PASS_FORWARD}, {1, 0, SF_PASS_BACKWARD}},
+                                      {{1, 0, SF_PASS_BACKWARD}, {1, 1, SF_PASS_FORWARD}}};
     sf_arrange_options options = {.nfixed = 2, .fixed = fixed};
     sf_arranged found;
     assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag),

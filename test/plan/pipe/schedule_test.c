@@ -482,7 +482,7 @@ static void test_timelines_are_drawn(void **state)
 
 /* Mutants */
 
-static bool same_task(sf_task a, sf_task b)
+static bool same_task(sf_stage_task a, sf_stage_task b)
 {
     return a.stage == b.stage && a.turn == b.turn && a.pass == b.pass;
 }
@@ -492,7 +492,7 @@ typedef struct running {
     uint32_t at[SF_MOST_GROUPS]; /* how many tasks of each list are done */
 } running;
 
-static bool is_done(const running *r, sf_task task)
+static bool is_done(const running *r, sf_stage_task task)
 {
     uint64_t hosts = sf_pipe_hosts(&r->schedule->pipe, task.stage, task.turn);
     uint32_t group = (uint32_t)__builtin_ctzll(hosts);
@@ -502,16 +502,16 @@ static bool is_done(const running *r, sf_task task)
     return !sf_pipe_has(&r->schedule->pipe, task.stage, task.pass);
 }
 
-static bool has_its_data(const running *r, sf_task task)
+static bool has_its_data(const running *r, sf_stage_task task)
 {
     const sf_pipe *pipe = &r->schedule->pipe;
     bool good = task.pass == SF_PASS_FORWARD ||
-                is_done(r, (sf_task){task.stage, task.turn, (sf_pass)(task.pass - 1)});
+                is_done(r, (sf_stage_task){task.stage, task.turn, (sf_pass)(task.pass - 1)});
     for (uint32_t e = 0; e < pipe->nedges && good; e++) {
         if (task.pass == SF_PASS_FORWARD && pipe->edges[e].to == task.stage)
-            good = is_done(r, (sf_task){pipe->edges[e].from, task.turn, SF_PASS_FORWARD});
+            good = is_done(r, (sf_stage_task){pipe->edges[e].from, task.turn, SF_PASS_FORWARD});
         if (task.pass == SF_PASS_BACKWARD && pipe->edges[e].from == task.stage)
-            good = is_done(r, (sf_task){pipe->edges[e].to, task.turn, SF_PASS_BACKWARD});
+            good = is_done(r, (sf_stage_task){pipe->edges[e].to, task.turn, SF_PASS_BACKWARD});
     }
     return good;
 }
@@ -526,7 +526,7 @@ static bool runs_to_its_end(const sf_schedule *schedule)
         for (uint32_t g = 0; g < schedule->pipe.ngroups; g++) {
             if (r.at[g] == schedule->ntasks[g])
                 continue;
-            sf_task task = schedule->tasks[g][r.at[g]];
+            sf_stage_task task = schedule->tasks[g][r.at[g]];
             uint64_t hosts = sf_pipe_hosts(&schedule->pipe, task.stage, task.turn);
             bool all = has_its_data(&r, task);
             for (uint64_t rest = hosts; rest && all; rest &= rest - 1) {
@@ -547,15 +547,15 @@ static bool runs_to_its_end(const sf_schedule *schedule)
 static void loosen(sf_schedule *schedule, sf_arena *arena)
 {
     for (uint32_t g = 0; g < schedule->pipe.ngroups; g++) {
-        sf_task *tasks = SF_ARRAY(arena, schedule->ntasks[g] + 1, sf_task);
+        sf_stage_task *tasks = SF_ARRAY(arena, schedule->ntasks[g] + 1, sf_stage_task);
         memcpy(tasks, schedule->tasks[g], schedule->ntasks[g] * sizeof *tasks);
         schedule->tasks[g] = tasks;
     }
 }
 
-static void move_task(sf_task *tasks, uint32_t from, uint32_t to)
+static void move_task(sf_stage_task *tasks, uint32_t from, uint32_t to)
 {
-    sf_task task = tasks[from];
+    sf_stage_task task = tasks[from];
     for (; from < to; from++)
         tasks[from] = tasks[from + 1];
     for (; from > to; from--)
@@ -567,7 +567,7 @@ static void move_task(sf_task *tasks, uint32_t from, uint32_t to)
 static bool mutate(sf_schedule *schedule, sf_dice *dice)
 {
     uint32_t g = sf_dice_below(dice, schedule->pipe.ngroups), n = schedule->ntasks[g];
-    sf_task *tasks = schedule->tasks[g];
+    sf_stage_task *tasks = schedule->tasks[g];
     uint32_t a = sf_dice_below(dice, n), b = sf_dice_below(dice, n);
     switch (sf_dice_below(dice, 8)) {
     case 0: /* left out */

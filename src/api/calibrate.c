@@ -152,10 +152,12 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
         sf_curve *curve = &kind->products[types[i].math];
         SF_TRY(announce_curve(r, "products of %s", sf_math_name(types[i].math)));
         SF_TRY(sf_measure_products(&r->meter, types[i].dtype, curve));
+        SF_TRY(sf_measure_batched(&r->meter, types[i].dtype, &kind->batched[types[i].math]));
         kind->flops[types[i].math] = best_rate(curve);
     }
     SF_TRY(announce_curve(r, "loops over elements"));
     SF_TRY(sf_measure_loops(&r->meter, &kind->loops));
+    SF_TRY(sf_measure_paces(&r->meter, &kind->paces));
     SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
     kind->bandwidth = last_rate(&kind->loops);
     SF_TRY(sf_measure_launch(&r->meter, &kind->launch));

@@ -111,6 +111,11 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
                             kind->run,    kind->pack,     kind->pack_across, kind->pack_run};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         hash = later[i] > 0 ? hash_double(sf_hash_mix(hash, i), later[i]) : hash;
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (kind->batched[m].count > 0)
+            hash = hash_curve(sf_hash_mix(hash, (uint64_t)m), &kind->batched[m]);
+    if (kind->paces.count > 0)
+        hash = hash_curve(sf_hash_mix(hash, (uint64_t)kind->paces.count), &kind->paces);
     return kind->convolutions.count > 0 ? hash_curve(hash, &kind->convolutions) : hash;
 }
 

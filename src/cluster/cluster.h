@@ -58,8 +58,12 @@ typedef struct sf_device_kind {
     double threads; /* of a rank on a processor, a whole number; 0: not known, or it is none */
     double drag;    /* seconds that kernels lose for a second of a collective beside them */
     sf_curve products[SF_MATH_COUNT]; /* measured: seconds by flops */
-    sf_curve loops;                   /* measured: seconds by bytes read and written */
-    sf_curve convolutions;            /* measured: seconds by flops, in f32, without packing */
+    sf_curve
+        batched[SF_MATH_COUNT]; /* measured: of a product among as many as keep `threads` busy */
+    sf_curve loops;             /* measured: seconds by bytes read and written */
+    sf_curve
+        paces; /* measured: seconds for a byte of a loop, by the bytes touched since it was last */
+    sf_curve convolutions; /* measured: seconds by flops, in f32, without packing */
 
     /* Measured, seconds for an element or a run (cluster/cost.h); 0: they were not. */
     double divide, function, fold, strided, run;

@@ -71,21 +71,30 @@ static void put_curve(sf_json_writer *json, const char *key, const sf_curve *cur
     sf_json_end_array(json);
 }
 
-static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind)
+/* By type. */
+static void put_products(sf_json_writer *json, const char *key, const sf_curve *curves)
 {
     bool any = false;
     for (int m = 0; m < SF_MATH_COUNT; m++)
-        any = any || kind->products[m].count > 0;
-    if (any) {
-        sf_json_key(json, "products");
-        sf_json_begin_object(json);
-        for (int m = 0; m < SF_MATH_COUNT; m++)
-            if (kind->products[m].count > 0)
-                put_curve(json, sf_math_name((sf_math)m), &kind->products[m]);
-        sf_json_end_object(json);
-    }
+        any = any || curves[m].count > 0;
+    if (!any)
+        return;
+    sf_json_key(json, key);
+    sf_json_begin_object(json);
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (curves[m].count > 0)
+            put_curve(json, sf_math_name((sf_math)m), &curves[m]);
+    sf_json_end_object(json);
+}
+
+static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind)
+{
+    put_products(json, "products", kind->products);
+    put_products(json, "batched", kind->batched);
     if (kind->loops.count > 0)
         put_curve(json, "loops", &kind->loops);
+    if (kind->paces.count > 0)
+        put_curve(json, "paces", &kind->paces);
     if (kind->convolutions.count > 0)
         put_curve(json, "convolutions", &kind->convolutions);
 }
@@ -322,17 +331,26 @@ static sf_status get_flops(reader *r, const sf_json *device, sf_device_kind *out
     return SF_OK;
 }
 
+static sf_status get_products(reader *r, const sf_json *device, const char *key, sf_curve *out)
+{
+    const sf_json *curves = sf_json_get(device, key);
+    if (!curves)
+        return SF_OK;
+    SF_TRY(expect_object(r, curves, key, math_keys));
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (sf_json_get(curves, math_keys[m]))
+            SF_TRY(get_curve(r, curves, math_keys[m], &out[m]));
+    return SF_OK;
+}
+
 static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    const sf_json *products = sf_json_get(device, "products");
-    if (products) {
-        SF_TRY(expect_object(r, products, "products", math_keys));
-        for (int m = 0; m < SF_MATH_COUNT; m++)
-            if (sf_json_get(products, math_keys[m]))
-                SF_TRY(get_curve(r, products, math_keys[m], &out->products[m]));
-    }
+    SF_TRY(get_products(r, device, "products", out->products));
+    SF_TRY(get_products(r, device, "batched", out->batched));
     if (sf_json_get(device, "loops"))
         SF_TRY(get_curve(r, device, "loops", &out->loops));
+    if (sf_json_get(device, "paces"))
+        SF_TRY(get_curve(r, device, "paces", &out->paces));
     if (sf_json_get(device, "convolutions"))
         SF_TRY(get_curve(r, device, "convolutions", &out->convolutions));
     return SF_OK;
@@ -340,11 +358,13 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    static const char *const keys[] = {
-        "name",          "source",       "memory",       "flops",       "vector_flops", "bandwidth",
-        "product_share", "memory_share", "ramp",         "launch",      "threads",      "drag",
-        "products",      "loops",        "convolutions", "divide",      "function",     "fold",
-        "strided",       "run",          "pack",         "pack_across", "pack_run",     NULL};
+    static const char *const keys[] = {"name",         "source",    "memory",        "flops",
+                                       "vector_flops", "bandwidth", "product_share", "memory_share",
+                                       "ramp",         "launch",    "threads",       "drag",
+                                       "products",     "batched",   "loops",         "paces",
+                                       "convolutions", "divide",    "function",      "fold",
+                                       "strided",      "run",       "pack",          "pack_across",
+                                       "pack_run",     NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));

@@ -183,6 +183,17 @@ static double packing_seconds(const sf_device_kind *kind, const sf_packing *pack
            packing->runs * kind->pack_run;
 }
 
+/* Products one after the other, each by all threads, or, where that is faster, each by one of them. */
+static double batches_seconds(const sf_device_kind *kind, sf_math math, double flops,
+                              double batches)
+{
+    double in_turns = batches * sf_curve_at(&kind->products[math], flops / batches);
+    if (kind->batched[math].count == 0 || kind->threads == 0)
+        return in_turns;
+    double rounds = ceil(batches / kind->threads) * kind->threads;
+    return fmin(in_turns, rounds * sf_curve_at(&kind->batched[math], flops / batches));
+}
+
 static double product_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
     sf_math math = sf_math_done(kind, effort->math);
@@ -190,7 +201,7 @@ static double product_seconds(const sf_device_kind *kind, const sf_effort *effor
     if (effort->packing.runs > 0 && kind->convolutions.count > 0 && math == SF_MATH_F32)
         return sf_curve_at(&kind->convolutions, effort->flops) + packing;
     if (kind->products[math].count > 0)
-        return batches * sf_curve_at(&kind->products[math], effort->flops / batches) + packing;
+        return batches_seconds(kind, math, effort->flops, batches) + packing;
     return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
 }
 
@@ -205,12 +216,47 @@ static double passes_seconds(const sf_device_kind *kind, const sf_effort *effort
            p->runs * kind->run;
 }
 
+double sf_near_distance(int step)
+{
+    const double nearest = 64 << 10;
+    return ldexp(nearest, step);
+}
+
+bool sf_costs_sees_near(const sf_costs *costs)
+{
+    for (int i = 0; i < costs->nkinds; i++)
+        if (costs->kinds[i]->paces.count > 0)
+            return true;
+    return false;
+}
+
+/* What the op's bytes take less than if all of them were far. */
+static double near_saving(const sf_device_kind *kind, const sf_effort *effort)
+{
+    const sf_curve *paces = &kind->paces;
+    double saving = 0;
+    for (int s = 0; s < SF_NEAR_STEPS && paces->count > 0; s++) {
+        double pace =
+            sf_curve_at(paces, fmin(sf_near_distance(s), paces->amounts[paces->count - 1]));
+        saving += effort->near[s] * (paces->seconds[paces->count - 1] - pace);
+    }
+    return saving;
+}
+
+/* Of the time of a product whose operands are far, that which is multiplying: at least. */
+#define LEAST_PRODUCT 0.5
+
 static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
-    double compute = effort->product ? product_seconds(kind, effort)
+    double saving = near_saving(kind, effort),
+           compute = effort->product ? product_seconds(kind, effort)
                                      : passes_seconds(kind, effort, effort->flops);
     double memory = kind->loops.count > 0 ? sf_curve_at(&kind->loops, effort->bytes)
                                           : effort->bytes / (kind->memory_share * kind->bandwidth);
+    memory =
+        fmax(memory - saving, kind->paces.count > 0 ? effort->bytes * kind->paces.seconds[0] : 0);
+    if (effort->product)
+        compute = fmax(compute - saving, LEAST_PRODUCT * compute);
     bool in_turns = !effort->product && kind->loops.count > 0;
     double seconds = fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
     return effort->product ? seconds + passes_seconds(kind, effort, effort->vector) : seconds;

@@ -49,9 +49,11 @@
  * flops is what it needs to reach half of it. Anything else takes max(launch, flops / vector_flops,
  * bytes / (memory_share * bandwidth)). Measured curves count instead of the second and the third term,
  * each where it is there; where loops were measured, their flops come on top of their bytes, since processors
- * take them in turns. Batched products take what one of them takes, as often as there are. Where passes over
+ * take them in turns. Batched products take what one of them takes, as often as there are, or, where that was measured and is less, what they
+ * take when each thread has its own. Where passes over
  * elements were measured, a loop takes its bytes and its passes; where convolutions were, one takes its curve and its
- * packing. What follows a product element by element comes on top of it. Where the mesh has several kinds of devices, the slowest counts.
+ * packing. What follows a product element by element comes on top of it. All these curves are of
+ * memory that was touched long ago; where paces were measured, what is near takes so much less. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
 #define SF_CLUSTER_COST_H
@@ -76,14 +78,20 @@ typedef struct sf_packing {
     double elements, across, runs;
 } sf_packing;
 
+/* How long ago, in bytes that were touched since: the last is farther than caches reach. */
+enum { SF_NEAR_STEPS = 12 };
+double sf_near_distance(int step);
+
 /* What an op, or a fused group of ops, does on one device. What was not counted is 0. */
 typedef struct sf_effort {
     bool product;        /* dot, convolution: flops are those of products, in `math` */
     sf_math math;        /* what a device has no units for is done as sf_math_done says */
     double flops, bytes; /* bytes read and written in its memory */
-    double vector;       /* flops beside a product: those of what follows it element by element */
-    double batches;      /* equal products that the flops are of; 0 is 1 */
-    bool counted;        /* `passes` says what its loop does */
+    double near
+        [SF_NEAR_STEPS]; /* of these, those touched last within the distance of the step, and not of the one before */
+    double vector;  /* flops beside a product: those of what follows it element by element */
+    double batches; /* equal products that the flops are of; 0 is 1 */
+    bool counted;   /* `passes` says what its loop does */
     sf_passes passes;
     sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;
@@ -120,6 +128,9 @@ double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32
 
 /* Seconds of an op on the slowest device of the mesh. */
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
+
+/* Whether it makes a difference what is near. */
+bool sf_costs_sees_near(const sf_costs *costs);
 
 /* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
 double sf_costs_drag(const sf_costs *costs);

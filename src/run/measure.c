@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 #include "run/gemm/gemm.h"
-#include "run/vec/vec.h"
+#include "run/series.h"
 
-enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 25 };
+enum { MOST_SAMPLES = 25 };
 
 /* A sample is at least this long, where the budget has room for a few: longer than what the system gives
  * one of several processes at a time, for where ranks share a processor, each has only its part of it. */
@@ -66,9 +66,10 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
     SF_TRY(work(context));
     SF_TRY(sample_calls(meter, work, context, 1, &once));
     SF_TRY(agree_on_value(meter, &once));
-    double length = budget / (2 * LEAST_SAMPLES) < SAMPLE ? budget / (2 * LEAST_SAMPLES) : SAMPLE;
+    double length =
+        budget / (2 * SF_LEAST_SAMPLES) < SAMPLE ? budget / (2 * SF_LEAST_SAMPLES) : SAMPLE;
     int calls = clamp_calls(length / once, 1, 1 << 20);
-    int count = clamp_calls(budget / (once * calls), LEAST_SAMPLES, MOST_SAMPLES);
+    int count = clamp_calls(budget / (once * calls), SF_LEAST_SAMPLES, MOST_SAMPLES);
     for (int i = 0; i < count; i++)
         SF_TRY(sample_calls(meter, work, context, calls, &samples[i]));
     qsort(samples, (size_t)count, sizeof *samples, compare_seconds);
@@ -78,40 +79,6 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
     if (spent)
         *spent = median * count * calls;
     return SF_OK;
-}
-
-/* Points of a curve as they are measured, until the time is up. */
-typedef struct series {
-    const sf_meter *meter;
-    int count, expected;
-    double spent, amounts[SF_CURVE_POINTS], seconds[SF_CURVE_POINTS];
-} series;
-
-/* *more: whether there is time for a point that takes `growth` times as long. Half of the points there
- * must be: from the first ones alone nothing can be said of larger amounts. */
-static void keep_point(series *s, double amount, double seconds, double spent, double growth,
-                       bool *more)
-{
-    SF_ASSERT(s->count < SF_CURVE_POINTS);
-    s->amounts[s->count] = amount;
-    s->seconds[s->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock may stand still */
-    s->spent += spent;
-    *more = s->count < (s->expected + 1) / 2 ||
-            s->spent + LEAST_SAMPLES * growth * seconds < 2 * s->meter->seconds;
-}
-
-static sf_status add_series_point(series *s, double amount, sf_measured_work *work, void *context,
-                                  double growth, bool *more)
-{
-    double seconds, spent;
-    SF_TRY(sf_measure(s->meter, s->meter->seconds / s->expected, work, context, &seconds, &spent));
-    keep_point(s, amount, seconds, spent, growth, more);
-    return SF_OK;
-}
-
-static sf_curve finish_series(const series *s)
-{
-    return sf_curve_fit(s->count, s->amounts, s->seconds, s->meter->arena);
 }
 
 /* Products */
@@ -130,7 +97,8 @@ typedef struct product {
 static sf_status measure_product(void *context)
 {
     product *p = context;
-    int64_t count = p->gemm.m * p->gemm.m, bytes = sf_dtype_get(p->gemm.a.dtype)->bytes;
+    int64_t count = p->gemm.batches * p->gemm.m * p->gemm.m;
+    int64_t bytes = sf_dtype_get(p->gemm.a.dtype)->bytes;
     p->at = p->at + 2 * count <= p->room ? p->at + count : 0;
     p->gemm.a.data = p->a + p->at * bytes;
     p->gemm.b.data = p->b + p->at * bytes;
@@ -154,123 +122,54 @@ static product new_product(const sf_meter *meter, sf_dtype dtype, int64_t room, 
     return p;
 }
 
-/* Matrices of n x n; sf_free(gemm.scratch). */
-static void set_size(product *p, int64_t n)
+/* So many matrices of n x n; sf_free(gemm.scratch). */
+static void set_size(product *p, int64_t batches, int64_t n)
 {
     sf_gemm *g = &p->gemm;
+    g->batches = batches;
     g->m = g->n = g->k = g->a.row = g->b.row = g->c.row = n;
+    g->a.batch = g->b.batch = g->c.batch = n * n;
     g->scratch = sf_alloc((size_t)sf_gemm_scratch(g, sf_threads_count(p->threads)) + 1);
 }
 
-sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out)
+/* Seconds of one of `batches` products, as long as these have room. */
+static sf_status measure_batches(const sf_meter *meter, sf_dtype dtype, int64_t batches,
+                                 sf_curve *out)
 {
-    series s = {.meter = meter, .expected = PRODUCTS};
+    sf_series s = {.meter = meter, .expected = PRODUCTS};
     sf_arena scratch = {0};
     product p = new_product(meter, dtype, ROOM, &scratch);
     bool more = true;
     sf_status status = SF_OK;
-    for (int64_t n = SMALLEST_PRODUCT; n <= LARGEST_PRODUCT && more && status == SF_OK; n *= 2) {
-        set_size(&p, n);
-        status = add_series_point(&s, 2.0 * (double)(n * n * n), measure_product, &p, 8, &more);
+    for (int64_t n = SMALLEST_PRODUCT;
+         n <= LARGEST_PRODUCT && batches * n * n <= ROOM && more && status == SF_OK; n *= 2) {
+        double flops = 2.0 * (double)(n * n * n);
+        set_size(&p, batches, n);
+        status = sf_series_measure(&s, flops, measure_product, &p, 8, &more);
         sf_free(p.gemm.scratch);
     }
     sf_arena_free(&scratch);
+    for (int i = 0; i < s.count; i++)
+        s.seconds[i] /= (double)batches;
     if (status == SF_OK)
-        *out = finish_series(&s);
+        *out = sf_series_fit(&s);
     return status;
 }
 
-/* Loops */
-
-enum { SMALLEST_LOOP = 256, LARGEST_LOOP = 8 << 20, LOOPS = 8, TILE = 4096, REGISTERS = 12 };
-
-typedef struct loop {
-    const sf_vec *vec;
-    sf_threads *threads;
-    const float *a, *b;
-    float *sum;
-    int64_t first, count;
-} loop;
-
-static void add_tiles(void *context, int part, int64_t first, int64_t end)
+sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out)
 {
-    (void)part;
-    const loop *l = context;
-    _Alignas(64) float x[TILE], y[TILE];
-    for (int64_t at = l->first + first; at < l->first + end; at += TILE) {
-        int64_t count = l->first + end - at < TILE ? l->first + end - at : TILE;
-        l->vec->loads[SF_F32](x, l->a + at, 1, count);
-        l->vec->loads[SF_F32](y, l->b + at, 1, count);
-        l->vec->ops[SF_VADD][SF_VF32](x, x, y, NULL, count);
-        l->vec->stores[SF_F32](l->sum + at, 1, x, count);
-    }
+    return measure_batches(meter, dtype, 1, out);
 }
 
-/* As products, on what comes next. */
-static sf_status run_loop(void *context)
+sf_status sf_measure_batched(const sf_meter *meter, sf_dtype dtype, sf_curve *out)
 {
-    loop *l = context;
-    l->first = l->first + 2 * l->count <= LARGEST_LOOP ? l->first + l->count : 0;
-    sf_threads_run(l->threads, l->count, sf_threads_grain(l->threads), add_tiles, l);
-    return SF_OK;
-}
-
-sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out)
-{
-    series s = {.meter = meter, .expected = LOOPS};
-    sf_arena scratch = {0};
-    bool more = true;
-    sf_status status = SF_OK;
-    loop l = {.vec = sf_vec_get(), .threads = meter->threads};
-    l.a = SF_ARRAY(&scratch, LARGEST_LOOP, float);
-    l.b = SF_ARRAY(&scratch, LARGEST_LOOP, float);
-    l.sum = SF_ARRAY(&scratch, LARGEST_LOOP, float);
-    for (l.count = SMALLEST_LOOP; l.count <= LARGEST_LOOP && more && status == SF_OK; l.count *= 4)
-        status =
-            add_series_point(&s, 3.0 * sizeof(float) * (double)l.count, run_loop, &l, 4, &more);
-    sf_arena_free(&scratch);
-    if (status == SF_OK)
-        *out = finish_series(&s);
-    return status;
-}
-
-/* What a fused loop does with its registers: tiles that together fill a near cache, but not the nearest, and one op
- * after the other on all of a tile. */
-static void compute_tiles(void *context, int part, int64_t first, int64_t end)
-{
-    static const sf_vop ops[] = {SF_VMUL, SF_VADD, SF_VMUL, SF_VSUB,
-                                 SF_VMUL, SF_VADD, SF_VMUL, SF_VDIV};
-    const loop *l = context;
-    float *registers = l->sum + (int64_t)part * REGISTERS * TILE;
-    for (int64_t at = first; at < end; at++)
-        l->vec->ops[ops[at % 8]][SF_VF32](registers + at % REGISTERS * TILE,
-                                          registers + (at + 1) % REGISTERS * TILE,
-                                          registers + (at + 2) % REGISTERS * TILE, NULL, TILE);
-}
-
-static sf_status run_compute(void *context)
-{
-    loop *l = context;
-    sf_threads_run(l->threads, l->count, 1, compute_tiles, l);
-    return SF_OK;
-}
-
-sf_status sf_measure_vector(const sf_meter *meter, double *out)
-{
-    enum { TIMES = 64 * REGISTERS };
+    enum { ROUNDS = 4, MOST_BATCHES = 1 << 10 };
     int threads = sf_threads_count(meter->threads);
-    int64_t room = (int64_t)threads * REGISTERS * TILE;
-    sf_arena scratch = {0};
-    loop l = {.vec = sf_vec_get(), .threads = meter->threads, .count = (int64_t)threads * TIMES};
-    double seconds;
-    l.sum = SF_ARRAY(&scratch, room, float);
-    for (int64_t i = 0; i < room; i++)
-        l.sum[i] = 1;
-    sf_status status = sf_measure(meter, meter->seconds / LOOPS, run_compute, &l, &seconds, NULL);
-    if (status == SF_OK)
-        *out = (double)(l.count * TILE) / seconds;
-    sf_arena_free(&scratch);
-    return status;
+    *out = (sf_curve){0};
+    if (threads == 1)
+        return SF_OK;
+    return measure_batches(meter, dtype, clamp_calls(ROUNDS * (double)threads, 1, MOST_BATCHES),
+                           out);
 }
 
 /* Collectives */
@@ -379,7 +278,7 @@ static sf_status open_turns(const sf_meter *meter, sf_group *group, sf_collectiv
     *t = (turns){
         .product = new_product(meter, SF_F32, TURN_ROOM, scratch),
         .exchange = {.meter = meter, .group = group, .transfer = ring_transfer(group, kind)}};
-    set_size(&t->product, TURN_PRODUCT);
+    set_size(&t->product, 1, TURN_PRODUCT);
     t->exchange.part.in = sf_arena_alloc(scratch, (size_t)largest);
     t->exchange.part.out = sf_arena_alloc(scratch, (size_t)largest);
     return sf_measure(meter, meter->seconds / COLLECTIVES, measure_product, &t->product,
@@ -413,7 +312,7 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_colle
     int size = sf_comm_group_size(group);
     int64_t blocks =
         kind == SF_ALL_GATHER || kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL ? size : 1;
-    series s = {.meter = meter, .expected = COLLECTIVES};
+    sf_series s = {.meter = meter, .expected = COLLECTIVES};
     sf_arena scratch = {0};
     bool more = true;
     turns t;
@@ -427,12 +326,12 @@ sf_status sf_measure_collective(const sf_meter *meter, sf_group *group, sf_colle
         if (part->count > 0)
             status = measure_exchange(&t, meter->seconds / COLLECTIVES, &seconds, &spent);
         if (part->count > 0 && status == SF_OK)
-            keep_point(&s, amount, seconds, spent, 4, &more);
+            sf_series_keep(&s, amount, seconds, spent, 4, &more);
     }
     sf_free(t.product.gemm.scratch);
     sf_arena_free(&scratch);
     if (status == SF_OK)
-        *out = finish_series(&s);
+        *out = sf_series_fit(&s);
     return status;
 }
 

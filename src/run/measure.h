@@ -29,8 +29,15 @@ sf_status sf_measure(const sf_meter *meter, double budget, sf_measured_work *wor
 /* Products of square matrices of the type: seconds by flops. sf_gemm_can must say that it can. */
 sf_status sf_measure_products(const sf_meter *meter, sf_dtype dtype, sf_curve *out);
 
+/* One of as many as keep all threads busy, likewise; empty where there is one thread, to which it makes no difference. */
+sf_status sf_measure_batched(const sf_meter *meter, sf_dtype dtype, sf_curve *out);
+
 /* A sum of two f32 tensors: seconds by bytes read and written. */
 sf_status sf_measure_loops(const sf_meter *meter, sf_curve *out);
+
+/* Such a sum, again and again over the same tensors: seconds for a byte by the bytes of all three, which were touched
+ * since it was last. */
+sf_status sf_measure_paces(const sf_meter *meter, sf_curve *out);
 
 /* Elements of f32 that are multiplied in a second, in cache. */
 sf_status sf_measure_vector(const sf_meter *meter, double *out);

@@ -155,14 +155,27 @@ sf_status sf_measure_passes(const sf_meter *meter, sf_pass_costs *out)
 
 /* Convolutions */
 
+enum { CONV_ROOM = 16 << 20 }; /* bytes of an operand, and of those that take turns with it */
+
 typedef struct convolving {
     sf_conv_job job;
     sf_threads *threads;
+    char *lhs, *rhs, *out; /* `copies` of each */
+    int64_t lhs_bytes, rhs_bytes, out_bytes;
+    int64_t copies, turn;
+    bool gradient;
 } convolving;
 
+/* Each time on others: as products. */
 static sf_status run_conv(void *context)
 {
-    const convolving *c = context;
+    convolving *c = context;
+    char *lhs = c->lhs + c->turn * c->lhs_bytes, *rhs = c->rhs + c->turn * c->rhs_bytes;
+    char *out = c->out + c->turn * c->out_bytes;
+    c->turn = (c->turn + 1) % c->copies;
+    c->job.lhs = lhs;
+    c->job.rhs = c->gradient ? out : rhs;
+    c->job.out = c->gradient ? rhs : out;
     sf_conv_run(&c->job, c->threads);
     return SF_OK;
 }
@@ -224,28 +237,35 @@ static sf_conv gradient_of(const images *i)
     return conv;
 }
 
+static char *new_operands(int64_t bytes, int64_t copies)
+{
+    char *memory = sf_alloc((size_t)(bytes * copies));
+    memset(memory, 0x3c, (size_t)(bytes * copies)); /* a normal number */
+    return memory;
+}
+
 static sf_status measure_images(const sf_meter *meter, const images *i, bool gradient,
                                 double *seconds)
 {
-    convolving c = {.job = {.g = gradient ? gradient_of(i) : conv_of(i)},
-                    .threads = meter->threads};
+    const int64_t width = sizeof(float);
     int64_t places = i->count * i->side * i->side, seen = i->window * i->window * i->channels;
-    float *lhs = sf_alloc((size_t)(places * i->channels) * sizeof(float));
-    float *rhs = sf_alloc((size_t)(seen * i->features) * sizeof(float));
-    float *out = sf_alloc((size_t)(places * i->features) * sizeof(float));
-    void *scratch = sf_alloc((size_t)sf_conv_scratch(&c.job, sf_threads_count(meter->threads)) + 1);
-    memset(lhs, 0x3c, (size_t)(places * i->channels) * sizeof(float));
-    memset(rhs, 0x3c, (size_t)(seen * i->features) * sizeof(float));
-    memset(out, 0x3c, (size_t)(places * i->features) * sizeof(float));
-    c.job.lhs = lhs;
-    c.job.rhs = gradient ? out : rhs;
-    c.job.out = gradient ? rhs : out;
-    c.job.scratch = scratch;
+    convolving c = {.job = {.g = gradient ? gradient_of(i) : conv_of(i)},
+                    .threads = meter->threads,
+                    .lhs_bytes = places * i->channels * width,
+                    .rhs_bytes = seen * i->features * width,
+                    .out_bytes = places * i->features * width,
+                    .gradient = gradient};
+    int64_t largest = c.lhs_bytes > c.out_bytes ? c.lhs_bytes : c.out_bytes;
+    c.copies = 1 + CONV_ROOM / (largest > c.rhs_bytes ? largest : c.rhs_bytes);
+    c.lhs = new_operands(c.lhs_bytes, c.copies);
+    c.rhs = new_operands(c.rhs_bytes, c.copies);
+    c.out = new_operands(c.out_bytes, c.copies);
+    c.job.scratch = sf_alloc((size_t)sf_conv_scratch(&c.job, sf_threads_count(meter->threads)) + 1);
     sf_status status = sf_measure(meter, meter->seconds / SHARES, run_conv, &c, seconds, NULL);
-    sf_free(scratch);
-    sf_free(out);
-    sf_free(rhs);
-    sf_free(lhs);
+    sf_free(c.job.scratch);
+    sf_free(c.out);
+    sf_free(c.rhs);
+    sf_free(c.lhs);
     return status;
 }
 

@@ -16,7 +16,7 @@ static double distinct_elements(int rank, const int64_t *dims, const int64_t *st
     return count;
 }
 
-static double view_bytes(const sf_view *view)
+double sf_view_bytes(const sf_view *view)
 {
     return distinct_elements(view->rank, view->dims, view->strides) * element_width(view->dtype);
 }
@@ -212,8 +212,8 @@ static void add_product(const sf_inst *inst, sf_effort *out)
         out->packing = packing_of(inst->conv);
     }
     for (int i = 0; i < 2; i++)
-        out->bytes += view_bytes(&inst->in[i]);
-    out->bytes += view_bytes(&inst->out[0]);
+        out->bytes += sf_view_bytes(&inst->in[i]);
+    out->bytes += sf_view_bytes(&inst->out[0]);
 }
 
 /* Where a result stands where its operand does, the rest of that is not touched: the op says how much is. */
@@ -246,13 +246,15 @@ double sf_exchange_bytes(const sf_inst *inst)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < inst->nin || i < inst->nout; i++) /* a message has one end */
-        bytes += larger_of(i < inst->nin ? view_bytes(&inst->in[i]) : 0,
-                           i < inst->nout ? view_bytes(&inst->out[i]) : 0);
+        bytes += larger_of(i < inst->nin ? sf_view_bytes(&inst->in[i]) : 0,
+                           i < inst->nout ? sf_view_bytes(&inst->out[i]) : 0);
     return bytes;
 }
 
-double sf_inst_seconds(const sf_inst *inst, const sf_costs *costs)
+double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs)
 {
     sf_effort effort = sf_inst_effort(inst);
+    for (int s = 0; near && s < SF_NEAR_STEPS; s++)
+        effort.near[s] = near->share[s] * effort.bytes;
     return sf_costs_op(costs, &effort);
 }

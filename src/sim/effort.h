@@ -4,16 +4,19 @@
 
 #include "cluster/cost.h"
 #include "prog/program.h"
+#include "sim/near.h"
 
-/* Of everything but COMM, WHILE and CASE. An element that is read again and again, because a stride is 0, counts
- * once. */
+/* That reading or writing the view touches. An element that is read again and again, because a stride is 0, counts once. */
+double sf_view_bytes(const sf_view *view);
+
+/* Of everything but COMM, WHILE and CASE; nothing is near. */
 sf_effort sf_inst_effort(const sf_inst *inst);
 
 /* Bytes that a member of the group puts into the collective or gets out of it, whichever is more: what
  * sf_costs_collective takes. */
 double sf_exchange_bytes(const sf_inst *inst);
 
-/* Seconds on the slowest device; of everything but COMM, WHILE and CASE. */
-double sf_inst_seconds(const sf_inst *inst, const sf_costs *costs);
+/* Seconds on the slowest device; of everything but COMM, WHILE and CASE. near: NULL: nothing is. */
+double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs);
 
 #endif

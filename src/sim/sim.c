@@ -26,6 +26,7 @@ typedef struct walk {
     uint32_t next;    /* instruction */
     bool *known;      /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
+    const sf_nearness *near; /* by instruction; NULL: it does not count */
     sf_timing *insts;
     uint32_t *raisers; /* by event */
     uint32_t *sent;    /* collectives, in order */
@@ -142,6 +143,12 @@ static bool can_begin(const walk *w, const sf_inst *inst)
     return true;
 }
 
+static double inst_seconds(const walk *w, uint32_t index)
+{
+    const sf_nearness *near = w->near ? &w->near[index] : NULL;
+    return w->costs ? sf_inst_seconds(&w->p->insts[index], near, w->costs) : 0;
+}
+
 static void run_inst(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
@@ -150,7 +157,7 @@ static void run_inst(walk *w, uint32_t index)
     if (sf_body_count(inst) > 0) {
         run_bodies(w, index);
     } else {
-        double seconds = w->costs ? sf_inst_seconds(inst, w->costs) : 0;
+        double seconds = inst_seconds(w, index);
         w->now += seconds;
         w->compute += seconds;
     }
@@ -292,6 +299,8 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
         walks[g].to = SF_ARRAY(&scratch, count, channel);
         walks[g].known = SF_ARRAY(&scratch, p->ninsts, bool);
         walks[g].raisers = SF_ARRAY(&scratch, p->nevents, uint32_t);
+        if (costs && sf_costs_sees_near(costs))
+            walks[g].near = sf_nearness_of(p, &scratch);
         walks[g].sent = SF_ARRAY(&scratch, p->ninsts, uint32_t);
     }
     sf_status status = run_groups(walks, count, diag);

@@ -44,9 +44,12 @@ static void check_device(const sf_device_kind *kind)
     static const sf_math measured[] = {SF_MATH_F64, SF_MATH_F32, SF_MATH_BF16, SF_MATH_F16};
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         check_curve(&kind->products[measured[i]]);
+        assert_true((kind->batched[measured[i]].count > 1) == (kind->threads > 1));
         assert_true(kind->flops[measured[i]] > 1e5 && kind->flops[measured[i]] < 1e15);
     }
     check_curve(&kind->loops);
+    check_curve(&kind->paces);
+    assert_true(kind->paces.seconds[0] > 1e-13 && kind->paces.seconds[0] < 1e-6);
     assert_true(kind->bandwidth > 1e6 && kind->bandwidth < 1e13);
     assert_true(kind->vector_flops > 1e6 && kind->vector_flops < 1e14);
     assert_true(kind->memory > 1 << 20);

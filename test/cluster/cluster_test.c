@@ -230,6 +230,8 @@ static void test_wrong_files(void **state)
         {"\"drag\": 0.25", "\"threads\": -1", "\"threads\" is a non-negative number"},
         {"\"drag\": 0.25", "\"pack_run\": -1", "\"pack_run\" is a non-negative number"},
         {"\"loops\": [[64, 1e-6]]", "\"convolutions\": []", "an array of 1 to 64 items"},
+        {"\"loops\": [[64, 1e-6]]", "\"paces\": [[1, 2], [2, 1]]", "seconds do not decrease"},
+        {"\"loops\": [[64, 1e-6]]", "\"batched\": {\"f31\": 1}", "f31"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[]", "an array of 1 to 64 items"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[1e3]]", "a point of a curve"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[0, 1]]", "a point of a curve"},
@@ -271,7 +273,9 @@ static void test_measured_device(void **state)
     char *text = edited("\"drag\": 0.25",
                         "\"threads\": 4, \"divide\": 1e-9, \"function\": 2e-9, \"fold\": 3e-9, "
                         "\"strided\": 4e-9, \"run\": 5e-9, \"pack\": 6e-9, \"pack_across\": 7e-9, "
-                        "\"pack_run\": 8e-9, \"convolutions\": [[1e3, 1e-6], [1e6, 1e-3]]");
+                        "\"pack_run\": 8e-9, \"convolutions\": [[1e3, 1e-6], [1e6, 1e-3]], "
+                        "\"paces\": [[1e3, 1e-11], [1e6, 1e-10]], "
+                        "\"batched\": {\"f32\": [[1e3, 1e-7]], \"bf16\": [[1e3, 2e-7]]}");
     sf_cluster *cluster, *again;
     sf_buf out = {0};
     assert_int_equal(read(text, NULL, &cluster), SF_OK);
@@ -281,6 +285,9 @@ static void test_measured_device(void **state)
     for (int i = 0; i < 8; i++)
         assert_true(numbers[i] > (i + 0.99) * 1e-9 && numbers[i] < (i + 1.01) * 1e-9);
     assert_true(a->threads == 4 && a->convolutions.count == 2 && cluster->kinds[1].fold == 0);
+    assert_true(a->paces.count == 2 && cluster->kinds[1].paces.count == 0);
+    assert_true(a->batched[SF_MATH_F32].count == 1 && a->batched[SF_MATH_BF16].count == 1 &&
+                a->batched[SF_MATH_F64].count == 0);
     sf_cluster_write(cluster, &out);
     assert_int_equal(read(out.text, NULL, &again), SF_OK);
     assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));
@@ -317,6 +324,9 @@ static void test_hash(void **state)
         {"\"drag\": 0.25", "\"drag\": 0.25, \"pack_across\": 3", false},
         {"\"drag\": 0.25", "\"drag\": 0.25, \"pack_run\": 3", false},
         {"\"loops\"", "\"convolutions\": [[64, 1e-6]], \"loops\"", false},
+        {"\"loops\"", "\"paces\": [[64, 1e-10]], \"loops\"", false},
+        {"\"loops\"", "\"batched\": {\"f32\": [[64, 1e-6]]}, \"loops\"", false},
+        {"\"loops\"", "\"batched\": {\"f64\": [[64, 1e-6]]}, \"loops\"", false},
         {"[1e9, 1]", "[1e9, 2]", false},
         {"[[64, 1e-6]]", "[[65, 1e-6]]", false},
         {"\"count\": 2", "\"count\": 3", false},

@@ -421,6 +421,74 @@ static void test_measured_work(void **state)
     sf_cluster_free(cluster);
 }
 
+/* Products of a batch that all threads share take as long as those of one thread each, where that is less. */
+static void test_batched(void **state)
+{
+    (void)state;
+    static const double flops[] = {1e3, 1e6}, alone[] = {1e-6, 1e-3}, among[] = {5e-7, 5e-4};
+    static const struct {
+        double batches, seconds;
+    } cases[] = {{1, 1e-6}, {2, 2e-6}, {3, 2e-6}, {4, 2e-6}, {5, 4e-6}, {400, 2e-4}};
+    sf_cluster *cluster = make("1x1xCPU-core");
+    sf_device_kind *kind = &cluster->kinds[0];
+    sf_arena arena = {0};
+    sf_costs *costs = lay(cluster, &arena, 0, NULL);
+    kind->launch = 0;
+    kind->threads = 4;
+    kind->products[SF_MATH_F32] = (sf_curve){2, flops, alone};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double batches = cases[i].batches;
+        sf_effort product = {
+            .product = true, .math = SF_MATH_F32, .flops = 1e3 * batches, .batches = batches};
+        kind->batched[SF_MATH_F32] = (sf_curve){0};
+        assert_close(sf_costs_op(costs, &product), 1e-6 * batches);
+        kind->batched[SF_MATH_F32] = (sf_curve){2, flops, among};
+        assert_close(sf_costs_op(costs, &product), cases[i].seconds);
+    }
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
+/* What is near takes less, by what was measured; never less than if all of it were nearest, and a product never less than
+ * half. */
+static void test_near(void **state)
+{
+    (void)state;
+    static const double bytes[] = {1, 1e12}, seconds[] = {4e-9, 4e3}, flops[] = {1e3},
+                        product_seconds[] = {1e-3};
+    static const double distances[] = {65536, 1 << 20, 1 << 27}, paces[] = {1e-9, 2e-9, 4e-9};
+    sf_cluster *cluster = make("1x1xCPU-core");
+    sf_device_kind *kind = &cluster->kinds[0];
+    sf_arena arena = {0};
+    sf_costs *costs = lay(cluster, &arena, 0, NULL);
+    kind->launch = 0;
+    kind->loops = (sf_curve){2, bytes, seconds};
+    sf_effort loop = {.bytes = 1e6};
+    loop.near[0] = 5e5;
+    assert_false(sf_costs_sees_near(costs));
+    assert_close(sf_costs_op(costs, &loop), 4e-3);
+    kind->paces = (sf_curve){3, distances, paces};
+    assert_true(sf_costs_sees_near(costs));
+    assert_close(sf_costs_op(costs, &loop), 5e5 * 1e-9 + 5e5 * 4e-9);
+    loop.near[4] = 5e5; /* 1 MiB */
+    assert_close(sf_costs_op(costs, &loop), 5e5 * 1e-9 + 5e5 * 2e-9);
+    loop.near[0] = 1e6;
+    loop.near[4] = 0;
+    assert_close(sf_costs_op(costs, &loop), 1e6 * 1e-9);
+    loop.near[0] = 0;
+    loop.near[SF_NEAR_STEPS - 1] = 1e6;
+    assert_close(sf_costs_op(costs, &loop), 4e-3);
+    sf_effort product = {.product = true, .math = SF_MATH_F32, .flops = 1e3, .bytes = 1e5};
+    kind->products[SF_MATH_F32] = (sf_curve){1, flops, product_seconds};
+    assert_close(sf_costs_op(costs, &product), 1e-3);
+    product.near[0] = 1e5;
+    assert_close(sf_costs_op(costs, &product), 1e-3 - 1e5 * 3e-9);
+    product.bytes = product.near[0] = 2.4e5;
+    assert_close(sf_costs_op(costs, &product), 0.5e-3);
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
 /* What an H200 took, in microseconds: products of square matrices by cuBLAS 13, and sums of two f32
  * tensors. */
 static void test_real_device(void **state)
@@ -584,7 +652,8 @@ int main(void)
         cmocka_unit_test(test_three_levels),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
         cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
-        cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_real_device),
+        cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_batched),
+        cmocka_unit_test(test_near),           cmocka_unit_test(test_real_device),
         cmocka_unit_test(test_curve),          cmocka_unit_test(test_measured),
         cmocka_unit_test(test_wrong_meshes),   cmocka_unit_test(test_speed),
     };

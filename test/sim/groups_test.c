@@ -248,7 +248,7 @@ static void test_bubbles(void **state)
                 open_programs(&m, p, &g.arena);
                 add_schedule(&m, &s, cases[c].of, cases[c].chunks);
                 sf_inst one = unit_of(&g.arena);
-                double unit = sf_inst_seconds(&one, g.costs);
+                double unit = sf_inst_seconds(&one, NULL, g.costs);
                 uint32_t work = turns * (cases[c].of.f + cases[c].of.b + cases[c].of.w);
                 double bubble = simulate(&m, p, &g) / unit - work;
                 double expected = (p - 1) * cases[c].bubble;

@@ -37,3 +37,8 @@ const char *sf_exchange_name(const sf_exchange *exchange)
         return exchange->to >= 0 ? "send" : "receive";
     return sf_collective_name(exchange->kind);
 }
+
+sf_part_origin sf_exchange_part(const sf_exchange *exchange, uint32_t part)
+{
+    return exchange->parts ? exchange->parts[part] : (sf_part_origin){exchange->number, part};
+}

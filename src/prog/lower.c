@@ -247,8 +247,25 @@ void lower_block(lowering *l, const sf_block *block)
         place_buffers(l->program);
 }
 
+/* Bodies, and the buffer that is their arena. */
+static void settle_bodies(sf_program *program, const sf_inst *inst)
+{
+    sf_view *space = &inst->out[inst->nout - 1];
+    int64_t bytes = 0;
+    for (uint32_t b = 0; b < inst->nest->nbodies; b++) {
+        sf_program *body = inst->nest->bodies[b];
+        sf_program_settle(body);
+        if (body->arena_bytes[SF_SPACE_DEVICE] > bytes)
+            bytes = body->arena_bytes[SF_SPACE_DEVICE];
+    }
+    space->dims[0] = program->buffers[space->buffer].bytes = bytes;
+}
+
 void sf_program_settle(sf_program *program)
 {
+    for (size_t i = 0; i < program->ninsts; i++)
+        if (sf_body_count(&program->insts[i]) > 0)
+            settle_bodies(program, &program->insts[i]);
     sync_insts(program);
     find_lives(program);
     place_buffers(program);

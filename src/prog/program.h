@@ -96,6 +96,12 @@ typedef struct sf_call {
     sf_value *captured; /* their views follow the operands in `in` */
 } sf_call;
 
+/* Where a part of a collective comes from: the collective of the local graph by its number, and the part of that. */
+typedef struct sf_part_origin {
+    int64_t number;
+    uint32_t part;
+} sf_part_origin;
+
 /* COMM. Part i goes from in[i] to out[i]. */
 typedef struct sf_exchange {
     sf_collective kind;
@@ -108,7 +114,11 @@ typedef struct sf_exchange {
     int64_t
         arrived; /* of what is received: so many messages to who sent it have arrived there by then */
     const char *what; /* for messages: "gradient of layer_0/attn/q/kernel" */
+    const sf_part_origin *
+        parts; /* by part, since a pass joined, parted or numbered it; NULL: its own number, in order */
 } sf_exchange;
+
+sf_part_origin sf_exchange_part(const sf_exchange *exchange, uint32_t part);
 
 /* A message: one sends, one receives, and it is no matter of the others of the group. Those of a pair, in one direction,
  * are numbered for themselves. */

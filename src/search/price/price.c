@@ -189,26 +189,26 @@ typedef struct move_viewer {
     void *context;
 } move_viewer;
 
-static void show_parts(const move_viewer *v, const priced_program *at, const sf_sent *sent,
-                       const sf_inst *inst, const sf_timing *timing, double times)
+/* Part `own` of a collective of the local graph, which is part `i` of one of the program. */
+static void show_part(const move_viewer *v, const priced_program *at, const sf_sent *sent,
+                      uint32_t own, const sf_inst *inst, uint32_t i, const sf_timing *timing,
+                      double times)
 {
-    for (uint32_t i = 0; i < sent->count; i++) {
-        sf_value value = value_of_step(at, sent->parts[i].value);
-        if (value == SF_NONE)
-            continue;
-        sf_priced_move move = {.value = value,
-                               .kind = sent->kind,
-                               .axes = inst->exchange->axes,
-                               .phase = inst->origin.phase,
-                               .before = sent->parts[i].before,
-                               .after = sent->parts[i].after};
-        int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
-        move.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
-        double part = timing->bytes > 0 ? move.bytes / timing->bytes : times;
-        move.seconds = part * (timing->end - timing->start);
-        move.exposed = part * timing->exposed;
-        v->see(v->context, &move);
-    }
+    sf_value value = own < sent->count ? value_of_step(at, sent->parts[own].value) : SF_NONE;
+    if (value == SF_NONE)
+        return;
+    sf_priced_move move = {.value = value,
+                           .kind = sent->kind,
+                           .axes = inst->exchange->axes,
+                           .phase = inst->origin.phase,
+                           .before = sent->parts[own].before,
+                           .after = sent->parts[own].after};
+    int64_t in = sf_view_count(&inst->in[i]), out = sf_view_count(&inst->out[i]);
+    move.bytes = times * (double)(in > out ? in : out) * sf_dtype_get(inst->in[i].dtype)->bytes;
+    double part = timing->bytes > 0 ? move.bytes / timing->bytes : times;
+    move.seconds = part * (timing->end - timing->start);
+    move.exposed = part * timing->exposed;
+    v->see(v->context, &move);
 }
 
 /* One inside of a loop or branch of the step counts as a result of that, as often as it runs. */
@@ -238,35 +238,45 @@ static const sf_inner *find_inner(const sf_local *local, int64_t number)
     return NULL;
 }
 
+/* One of a loop that time made: the collective is of a region, which is a step of its own. */
+static void show_part_of_time(const move_viewer *v, sf_part_origin origin, const sf_inst *exchange,
+                              uint32_t part, const sf_timing *timing, double times)
+{
+    const sf_local *local = v->p->local;
+    priced_program at = whole_program(v->p);
+    at.inner = find_inner(local, origin.number);
+    if (!at.inner)
+        return;
+    const sf_sent *own = &at.inner->local->sent[origin.number - at.inner->first];
+    const sf_inner *deeper = find_inner(at.inner->local, origin.number);
+    if (deeper && part == 0)
+        show_inside(v, value_of_step(&at, deeper->node->result), own->kind, exchange, timing,
+                    times);
+    if (!deeper)
+        show_part(v, &at, own, origin.part, exchange, part, timing, times);
+}
+
 static void show_move(void *context, const sf_inst *exchange, const sf_timing *timing, double times,
                       uint32_t within)
 {
     const move_viewer *v = context;
-    const pricing *p = v->p;
-    priced_program at = whole_program(p);
-    const sf_inst *outer = &p->program->insts[within];
-    int64_t number = exchange->exchange->number;
-    const sf_sent *sent = &p->local->sent[number];
-    if (outer->kind == SF_INST_COMM) {
-        show_parts(v, &at, sent, exchange, timing, times);
-        return;
+    const sf_local *local = v->p->local;
+    priced_program at = whole_program(v->p);
+    const sf_inst *outer = &v->p->program->insts[within];
+    bool of_time = outer->kind != SF_INST_COMM && is_of_time(&at, outer);
+    for (uint32_t i = 0; i < exchange->nout; i++) {
+        sf_part_origin origin = sf_exchange_part(exchange->exchange, i);
+        const sf_sent *sent = &local->sent[origin.number];
+        if (of_time || (outer->kind == SF_INST_COMM && sent->count == 0))
+            show_part_of_time(v, origin, exchange, i, timing, times);
+        else if (outer->kind == SF_INST_COMM)
+            show_part(v, &at, sent, origin.part, exchange, i, timing, times);
+        else if (i == 0) {
+            const sf_piece *piece = piece_of_node(&at, outer->origin.node);
+            show_inside(v, piece ? value_of_step(&at, piece->whole) : SF_NONE, sent->kind, exchange,
+                        timing, times);
+        }
     }
-    if (!is_of_time(&at, outer)) {
-        const sf_piece *piece = piece_of_node(&at, outer->origin.node);
-        show_inside(v, piece ? value_of_step(&at, piece->whole) : SF_NONE, sent->kind, exchange,
-                    timing, times);
-        return;
-    }
-    at.inner = find_inner(p->local, number);
-    if (!at.inner)
-        return;
-    const sf_sent *own = &at.inner->local->sent[number - at.inner->first];
-    const sf_inner *deeper = find_inner(at.inner->local, number);
-    if (deeper)
-        show_inside(v, value_of_step(&at, deeper->node->result), sent->kind, exchange, timing,
-                    times);
-    else
-        show_parts(v, &at, own, exchange, timing, times);
 }
 
 sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena *arena,

@@ -1,0 +1,187 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "pass/passes.h"
+
+static const sf_program_pass passes[] = {
+    {.name = "fullshard",
+     .about = "gather split state right before its first use, free it right behind the last; "
+              "reduce gradients as soon as they are complete",
+     .needs = "",
+     .provides = "gathers",
+     .aim = SF_PASS_TO_BEGIN,
+     .run = sf_pass_fullshard},
+    {.name = "prefetch",
+     .about = "start gathers as early as memory allows, joined where that is faster",
+     .needs = "gathers",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .variants = 12,
+     .options = {{"group", true, NAN, "the most that is gathered ahead; several are tried"},
+                 {"alpha", false, 1.5, "join two that take more than so many times as long alone"}},
+     .run = sf_pass_prefetch},
+    {.name = "zero3-prefetch",
+     .about = "ZeRO-3's prefetch, to compare with: a fixed number of bytes ahead",
+     .needs = "gathers",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .options = {{"bucket", true, 100e6, "bytes that are gathered ahead"}},
+     .run = sf_pass_zero3},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+const sf_program_pass *sf_pass_at(int index)
+{
+    return index >= 0 && index < PASSES ? &passes[index] : NULL;
+}
+
+/* Reading */
+
+typedef struct reading {
+    const char *text;
+    sf_arena *arena;
+    sf_diag *diag;
+    sf_pass_list *out;
+} reading;
+
+/* Up to the next of a separator; *rest is what is behind it. */
+static sf_str take_until(sf_str text, char separator, sf_str *rest)
+{
+    size_t length = 0;
+    while (length < text.length && text.at[length] != separator)
+        length++;
+    size_t past = length < text.length ? length + 1 : length;
+    *rest = (sf_str){text.at + past, text.length - past};
+    return (sf_str){text.at, length};
+}
+
+static sf_status fail_name(const reading *r, sf_str name)
+{
+    sf_nearest nearest = {.text = name};
+    for (int i = 0; i < PASSES; i++)
+        sf_nearest_try(&nearest, passes[i].name);
+    sf_status status =
+        sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "there is no pass \"%.*s\"", SF_STR_ARGS(name));
+    if (nearest.best)
+        return sf_hint(r->diag, "%s?", nearest.best);
+    sf_buf all = {0};
+    for (int i = 0; i < PASSES; i++)
+        sf_buf_printf(&all, "%s%s", i > 0 ? ", " : "", passes[i].name);
+    status = sf_hint(r->diag, "there are %s", all.text);
+    sf_buf_free(&all);
+    return status;
+}
+
+static sf_status find_pass(const reading *r, sf_str name, sf_chosen_pass *out)
+{
+    *out = (sf_chosen_pass){0};
+    for (int i = 0; i < PASSES; i++)
+        if (sf_str_is(name, passes[i].name))
+            out->pass = &passes[i];
+    if (!out->pass)
+        return fail_name(r, name);
+    for (int o = 0; o < SF_PASS_OPTIONS; o++)
+        out->options[o] = out->pass->options[o].name ? out->pass->options[o].usual : (double)NAN;
+    return SF_OK;
+}
+
+/* Digits, a point, digits; bytes with K, M, G or T. */
+static bool read_value(sf_str text, bool is_size, double *out)
+{
+    static const char units[] = "KMGT";
+    double unit = 1;
+    bool digits = false, point = false;
+    const char *at = text.length > 0 ? strchr(units, text.at[text.length - 1]) : NULL;
+    if (is_size && at && *at) {
+        text.length--;
+        for (const char *u = units; u <= at; u++)
+            unit *= 1024;
+    }
+    for (size_t i = 0; i < text.length; i++) {
+        bool is_point = text.at[i] == '.' && !point;
+        digits = digits || sf_is_digit(text.at[i]);
+        point = point || is_point;
+        if (!is_point && !sf_is_digit(text.at[i]))
+            return false;
+    }
+    *out = digits ? sf_number_double(text) * unit : 0;
+    return digits && isfinite(*out);
+}
+
+static sf_status read_option(const reading *r, sf_str text, sf_chosen_pass *out)
+{
+    sf_str value, name = take_until(text, '=', &value);
+    const sf_program_pass *pass = out->pass;
+    for (int o = 0; o < SF_PASS_OPTIONS && pass->options[o].name; o++) {
+        const sf_pass_option *option = &pass->options[o];
+        if (!sf_str_is(name, option->name))
+            continue;
+        if (read_value(value, option->is_size, &out->options[o]))
+            return SF_OK;
+        return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "pass %s: %s is %s, not \"%.*s\"",
+                       pass->name, option->name,
+                       option->is_size ? "a size, such as 64M" : "a number", SF_STR_ARGS(value));
+    }
+    sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "pass %s has no option \"%.*s\"", pass->name,
+            SF_STR_ARGS(name));
+    return sf_hint(r->diag, "sheaf passes lists the options of each: NAME:OPTION=VALUE");
+}
+
+/* Words are separated by spaces. */
+static bool has_word(const char *words, const char *word, size_t length)
+{
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        size_t own = strcspn(at, " ");
+        if (own == length && memcmp(at, word, length) == 0)
+            return true;
+        at += own;
+    }
+    return false;
+}
+
+static sf_status check_needs(const reading *r, const sf_program_pass *pass)
+{
+    for (const char *at = pass->needs; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        bool met = false;
+        for (int i = 0; i < r->out->count; i++)
+            met = met || has_word(r->out->at[i].pass->provides, at, length);
+        for (int i = 0; i < PASSES && !met; i++)
+            if (has_word(passes[i].provides, at, length))
+                return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "pass %s needs %s before it: %s,%s",
+                               pass->name, passes[i].name, passes[i].name, pass->name);
+        at += length;
+    }
+    return SF_OK;
+}
+
+static sf_status read_pass(const reading *r, sf_str text)
+{
+    sf_str rest, name = take_until(text, ':', &rest);
+    sf_pass_list *out = r->out;
+    if (out->count == SF_PASSES_MOST)
+        return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "there are at most %d passes in a list",
+                       SF_PASSES_MOST);
+    sf_chosen_pass *chosen = &out->at[out->count];
+    SF_TRY(find_pass(r, name, chosen));
+    SF_TRY(check_needs(r, chosen->pass));
+    while (rest.length > 0)
+        SF_TRY(read_option(r, take_until(rest, ':', &rest), chosen));
+    out->count++;
+    return SF_OK;
+}
+
+sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+{
+    reading r = {text, arena, diag, out};
+    sf_str rest = sf_str_of(text);
+    *out = (sf_pass_list){0};
+    if (sf_str_is(rest, "none"))
+        return SF_OK;
+    while (rest.length > 0)
+        SF_TRY(read_pass(&r, take_until(rest, ',', &rest)));
+    return SF_OK;
+}

@@ -1,0 +1,119 @@
+/* Passes: programs rewritten under a profile (DeepCompile).
+ *
+ * A pass takes the program of a rank and its profile, and changes the program: it moves, adds, joins or leaves out
+ * instructions (prog/rewrite.h). It sets no events and no places: those are found anew behind it. What it did is then
+ * held to four things, whoever wrote it; where one does not hold, the program is as it was:
+ *
+ *  - the program can be run (prog/check.h);
+ *  - it computes the same (prog/content.h), unless the pass says that it rounds differently;
+ *  - it takes no more memory than there is, or than it took;
+ *  - it is predicted to take no longer, if time is what the pass is for; or no more memory, if that is.
+ *
+ * Then the profile is taken anew for the next: the inner loop of the paper's Figure 3. sf_passes_run is that loop. Its
+ * outer loop is a list that names a pass twice.
+ *
+ * A pass is one row in list.c. It sees the program of the step at `program`, bodies inside; most work on each of these
+ * alone, which is a scope (pass/scope.h). All ranks must come to the same answer, or they would wait for each other: a
+ * pass looks at nothing that differs between ranks, and whoever runs the program compares sf_program_traffic.
+ */
+#ifndef SF_PASS_PASS_H
+#define SF_PASS_PASS_H
+
+#include "cluster/cost.h"
+#include "prog/program.h"
+#include "sim/sim.h"
+
+enum { SF_PASS_OPTIONS = 4, SF_PASSES_MOST = 32 };
+
+/* What a program takes, by the simulator. */
+typedef struct sf_profile {
+    sf_simulation sim;
+    int64_t *
+        memory; /* by instruction of the top: bytes of the device while it runs, all that stands included */
+    int64_t bytes; /* of the device: what a run takes (sf_program_bytes) */
+} sf_profile;
+
+typedef struct sf_passing {
+    sf_program *program; /* to be changed */
+    const sf_costs *costs;
+    sf_profile profile; /* of the program as it was given */
+    int64_t
+        limit; /* bytes of the device that it may take; a little less than there are where a try before took more */
+    int variant;                     /* which way to do it, below the pass's `variants` */
+    double options[SF_PASS_OPTIONS]; /* as of the pass; NAN: not said */
+    const char *file;                /* of a pass that was loaded */
+    sf_arena *scratch;
+    sf_buf *note; /* what was done, for people: a line */
+    sf_diag *diag;
+} sf_passing;
+
+typedef struct sf_pass_option {
+    const char *name; /* or NULL: there are no more */
+    bool is_size;     /* in bytes, such as 64M; else a number */
+    double usual;     /* NAN: the pass chooses */
+    const char *about;
+} sf_pass_option;
+
+typedef enum sf_pass_aim {
+    SF_PASS_FOR_TIME,
+    SF_PASS_FOR_MEMORY, /* may take longer */
+    SF_PASS_TO_BEGIN,   /* the ground for others: may take longer, and more */
+} sf_pass_aim;
+
+typedef struct sf_program_pass {
+    const char *name, *about;
+    const char *needs,
+        *provides; /* words; one that is needed was provided by a pass before. "": nothing */
+    sf_pass_aim aim;
+    bool rounds;  /* what it computes may differ in the last bits: its meaning is not compared */
+    int variants; /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    sf_pass_option options[SF_PASS_OPTIONS];
+    sf_status (*run)(sf_passing *passing);
+} sf_program_pass;
+
+/* All that there are. */
+const sf_program_pass *sf_pass_at(int index); /* NULL: there are no more */
+
+/* A pass of a list with what was said of it. */
+typedef struct sf_chosen_pass {
+    const sf_program_pass *pass;
+    double options[SF_PASS_OPTIONS];
+    const char *file; /* of a pass that was loaded, or NULL */
+} sf_chosen_pass;
+
+typedef struct sf_pass_list {
+    int count;
+    sf_chosen_pass at[SF_PASSES_MOST];
+} sf_pass_list;
+
+/* Reads "fullshard,prefetch:group=64M:alpha=1.5"; "" and "none" are none. SF_EUSAGE, with what there is, where a name or an option is not known, or a need is not met. Strings
+ * live in the arena. */
+sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out);
+
+/* What a pass did. */
+typedef struct sf_pass_outcome {
+    const char *name;
+    const char *note; /* what it did, or why it did nothing */
+    bool kept;        /* the program is as the pass left it */
+    double seconds;   /* of a step, predicted, behind it */
+    double exposed;   /* of these, waiting for collectives */
+    int64_t bytes;    /* that it takes in memory, behind it */
+    int ncollectives; /* of a step, bodies as often as they run */
+    double traffic;
+    uint32_t npoints; /* the memory curve behind it, */
+    int64_t *memory;  /* by instruction of the top, at its own peak where that has bodies */
+} sf_pass_outcome;
+
+typedef struct sf_pass_run {
+    const sf_pass_list *list;
+    const sf_costs *costs;
+    int64_t limit;   /* of the device; 0: what the slowest device of the costs has */
+    sf_arena *arena; /* of the outcomes */
+} sf_pass_run;
+
+/* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for one more than
+ * there are passes: the first is the program as it was. SF_EWRONG where a pass broke it, with what. */
+sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
+                        sf_pass_outcome *outcomes);
+
+#endif

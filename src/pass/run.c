@@ -1,0 +1,204 @@
+/* The loop of passes and profiles. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/units.h"
+#include "pass/pass.h"
+#include "prog/check.h"
+#include "prog/content.h"
+#include "prog/rewrite.h"
+
+/* Where the places of buffers leave gaps, a pass is told of less memory, and tried again. */
+enum { TRIES = 6 };
+
+typedef struct looping {
+    sf_program *p;
+    const sf_pass_run *run;
+    int64_t limit;
+    sf_diag *diag;
+    uint64_t meaning; /* of the program as it was */
+    sf_arena scratch; /* of one pass */
+} looping;
+
+/* A way in which a pass could leave the program. */
+typedef struct attempt {
+    sf_kept *kept;
+    double seconds;
+    int64_t bytes;
+    int64_t traffic;
+    const char *note;
+} attempt;
+
+static void take_profile(const looping *l, sf_arena *arena, sf_profile *out)
+{
+    uint32_t at;
+    sf_simulate(l->p, l->run->costs, arena, &out->sim);
+    sf_live_bytes(l->p, arena, &out->memory, &at);
+    for (size_t i = 0; i < l->p->ninsts; i++)
+        out->memory[i] += l->p->state_bytes + l->p->constant_bytes;
+    out->bytes = sf_program_bytes(l->p);
+}
+
+static void count_exchange(void *context, const sf_inst *exchange, const sf_timing *timing,
+                           double times, uint32_t within)
+{
+    (void)exchange, (void)timing, (void)within;
+    *(double *)context += times;
+}
+
+static void note_outcome(const looping *l, const char *name, const char *note, bool kept,
+                         sf_pass_outcome *out)
+{
+    sf_profile profile = {0};
+    sf_arena *arena = l->run->arena;
+    double count = 0;
+    take_profile(l, arena, &profile);
+    sf_see_exchanges(l->p, &profile.sim, count_exchange, &count);
+    *out = (sf_pass_outcome){.name = name,
+                             .note = sf_arena_string(arena, note, strlen(note)),
+                             .kept = kept,
+                             .seconds = profile.sim.seconds,
+                             .exposed = profile.sim.exposed,
+                             .bytes = profile.bytes,
+                             .ncollectives = (int)count,
+                             .traffic = profile.sim.traffic,
+                             .npoints = (uint32_t)l->p->ninsts,
+                             .memory = profile.memory};
+}
+
+/* What a pass left can be run, and computes what was computed before. */
+static sf_status check_left(looping *l, const sf_program_pass *pass)
+{
+    sf_program_number(l->p);
+    sf_program_settle(l->p);
+    sf_status status = sf_program_check(l->p, l->diag);
+    if (status == SF_OK && !pass->rounds && sf_program_meaning(l->p) != l->meaning)
+        status = sf_fail(l->diag, SF_EWRONG, SF_NOWHERE,
+                         "the program computes something else than before");
+    if (status == SF_EWRONG)
+        return sf_hint(l->diag, "pass %s did it; leave it out of the list", pass->name);
+    return status;
+}
+
+/* One try; *took is what the program takes then. */
+static sf_status try_pass(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                          int variant, int64_t limit, sf_buf *note)
+{
+    sf_passing passing = {.program = l->p,
+                          .costs = l->run->costs,
+                          .profile = *profile,
+                          .limit = limit,
+                          .variant = variant,
+                          .file = chosen->file,
+                          .scratch = &l->scratch,
+                          .note = note,
+                          .diag = l->diag};
+    memcpy(passing.options, chosen->options, sizeof passing.options);
+    note->length = 0;
+    SF_TRY(chosen->pass->run(&passing));
+    return check_left(l, chosen->pass);
+}
+
+/* Whether what a pass left is worth having, over what was there before or another way. */
+static bool is_better(const looping *l, const sf_program_pass *pass, const attempt *a,
+                      const attempt *than)
+{
+    bool fits = a->bytes <= l->limit, fitted = than->bytes <= l->limit;
+    if (pass->aim == SF_PASS_TO_BEGIN)
+        return true;
+    if (fits != fitted)
+        return fits;
+    if (pass->aim == SF_PASS_FOR_MEMORY || !fits)
+        return a->bytes < than->bytes || (a->bytes == than->bytes && a->seconds < than->seconds);
+    return a->seconds < than->seconds || (a->seconds == than->seconds && a->bytes < than->bytes);
+}
+
+static attempt measure(const looping *l, const char *note)
+{
+    sf_arena arena = {0};
+    sf_profile profile = {0};
+    take_profile(l, &arena, &profile);
+    attempt a = {.seconds = profile.sim.seconds, .bytes = profile.bytes, .note = note};
+    sf_arena_free(&arena);
+    return a;
+}
+
+/* One variant, told of less memory until it fits; the program is as it left it. */
+static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                             int variant, const sf_kept *before, sf_buf *note)
+{
+    int64_t limit = l->limit;
+    for (int t = 0;; t++) {
+        SF_TRY(try_pass(l, chosen, profile, variant, limit, note));
+        int64_t over = sf_program_bytes(l->p) - l->limit;
+        if (over <= 0 || t == TRIES || limit < over || profile->bytes > l->limit)
+            return SF_OK;
+        sf_program_put_back(l->p, before);
+        limit -= over + over / 4;
+    }
+}
+
+/* The best way, or none. */
+static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_buf *note, bool *kept)
+{
+    sf_profile profile = {0};
+    const sf_program_pass *pass = chosen->pass;
+    take_profile(l, &l->scratch, &profile);
+    attempt best = {.kept = sf_program_keep(l->p, &l->scratch),
+                    .seconds = profile.sim.seconds,
+                    .bytes = profile.bytes};
+    const sf_kept *before = best.kept;
+    *kept = false;
+    for (int v = 0; v < (pass->variants > 0 ? pass->variants : 1); v++) {
+        sf_buf said = {0};
+        if (v > 0)
+            sf_program_put_back(l->p, before);
+        sf_status status = try_variant(l, chosen, &profile, v, before, &said);
+        attempt a = measure(l, "");
+        if (status == SF_OK && is_better(l, pass, &a, &best)) {
+            a.note = sf_arena_string(&l->scratch, said.text ? said.text : "", said.length);
+            a.kept = sf_program_keep(l->p, &l->scratch);
+            best = a;
+            *kept = true;
+        }
+        sf_buf_free(&said);
+        SF_TRY(status);
+    }
+    sf_program_put_back(l->p, best.kept);
+    sf_buf_puts(note, *kept ? best.note : "nothing: it would take longer, or more memory");
+    return SF_OK;
+}
+
+static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
+{
+    const sf_pass_list *list = l->run->list;
+    if (outcomes)
+        note_outcome(l, "", "as lowered", true, &outcomes[0]);
+    for (int i = 0; i < list->count; i++) {
+        sf_buf note = {0};
+        bool kept;
+        l->meaning = sf_program_meaning(l->p);
+        sf_status status = run_pass(l, &list->at[i], &note, &kept);
+        if (status == SF_OK && outcomes)
+            note_outcome(l, list->at[i].file ? list->at[i].file : list->at[i].pass->name,
+                         note.text ? note.text : "", kept, &outcomes[i + 1]);
+        sf_buf_free(&note);
+        sf_arena_free(&l->scratch);
+        l->scratch = (sf_arena){0};
+        SF_TRY(status);
+    }
+    return SF_OK;
+}
+
+sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
+                        sf_pass_outcome *outcomes)
+{
+    looping l = {.p = program, .run = run, .limit = run->limit, .diag = diag};
+    if (l.limit <= 0)
+        l.limit = sf_costs_memory(run->costs);
+    sf_status status = run_list(&l, outcomes);
+    sf_arena_free(&l.scratch);
+    return status;
+}

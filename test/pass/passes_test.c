@@ -1,0 +1,148 @@
+/* What holds for every pass, on the programs of all micro steps in all recipes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pass/pass.h"
+#include "prog/check.h"
+#include "prog/content.h"
+#include "prog/rewrite.h"
+#include "sheaf/sheaf.h"
+#include "support/programs.h"
+
+static const char *const lists[] = {"fullshard", "fullshard,zero3-prefetch:bucket=2K",
+                                    "fullshard,prefetch", "fullshard,prefetch:group=3K:alpha=1.1"};
+enum { LISTS = sizeof lists / sizeof *lists };
+
+typedef struct holding {
+    sf_cluster *cluster;
+    sf_diag *diag;
+    int runs, faster;
+} holding;
+
+static sf_costs *costs_of(const holding *h, const sf_program *p, sf_arena *arena)
+{
+    int sizes[SF_MAX_AXES];
+    sf_costs *costs;
+    for (int a = 0; a < p->mesh.naxes; a++)
+        sizes[a] = p->mesh.axes[a].size;
+    assert_int_equal(sf_costs_new(h->cluster, p->mesh.naxes, sizes, 0, arena, h->diag, &costs),
+                     SF_OK);
+    return costs;
+}
+
+/* Time and memory are held to what they were and to the limit, behind each pass. */
+static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list, int64_t limit,
+                          const sf_pass_outcome *out)
+{
+    for (int i = 1; i <= list->count; i++) {
+        const sf_program_pass *pass = list->at[i - 1].pass;
+        int64_t most = out[i - 1].bytes > limit ? out[i - 1].bytes : limit;
+        bool fitted = out[i - 1].bytes <= limit;
+        if (pass->aim == SF_PASS_FOR_TIME && fitted && out[i].seconds > out[i - 1].seconds)
+            fail_msg("%s: %s takes %g s, before %g s", what, pass->name, out[i].seconds,
+                     out[i - 1].seconds);
+        if (pass->aim != SF_PASS_TO_BEGIN && out[i].bytes > most)
+            fail_msg("%s: %s takes %ld bytes, of %ld", what, pass->name, (long)out[i].bytes,
+                     (long)most);
+        h->faster += out[i].seconds < out[i - 1].seconds;
+    }
+}
+
+static void run_list(holding *h, const char *what, sf_program *p, const char *text, int64_t limit)
+{
+    sf_arena arena = {0};
+    sf_pass_list list;
+    sf_pass_outcome out[SF_PASSES_MOST + 1];
+    assert_int_equal(sf_pass_list_read(text, &arena, h->diag, &list), SF_OK);
+    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
+    uint64_t meaning = sf_program_meaning(p);
+    if (sf_passes_run(p, &run, h->diag, out) != SF_OK || sf_program_check(p, h->diag) != SF_OK)
+        fail_msg("%s, %s: %s", what, text, sf_diag_text(h->diag, 0));
+    assert_true(sf_program_meaning(p) == meaning);
+    hold_outcomes(h, what, &list, limit, out);
+    h->runs++;
+    sf_arena_free(&arena);
+}
+
+/* All lists, with all the memory that there is and with little more than there must be; the other rank comes to the same
+ * collectives. */
+static void hold(void *context, const char *what, const sf_program *program,
+                 const sf_program *other)
+{
+    holding *h = context;
+    sf_arena arena = {0};
+    if (!other)
+        return;
+    sf_program *pair[] = {(sf_program *)program, (sf_program *)other};
+    sf_kept *kept[] = {sf_program_keep(pair[0], &arena), sf_program_keep(pair[1], &arena)};
+    int64_t limit = sf_program_bytes(pair[0]) * 21 / 20;
+    for (int i = 0; i < LISTS; i++)
+        for (int tight = 0; tight < 2; tight++) {
+            for (int r = 0; r < 2; r++) {
+                sf_program_put_back(pair[r], kept[r]);
+                run_list(h, what, pair[r], lists[i], tight ? limit : INT64_MAX);
+            }
+            if (sf_program_match(pair[0], pair[1], h->diag) != SF_OK)
+                fail_msg("%s, %s: %s", what, lists[i], sf_diag_text(h->diag, 0));
+            assert_true(sf_program_traffic(pair[0]) == sf_program_traffic(pair[1]));
+        }
+    sf_arena_free(&arena);
+}
+
+static void test_all_programs(void **state)
+{
+    (void)state;
+    holding h = {.diag = sf_diag_new()};
+    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", h.diag, &h.cluster), SF_OK);
+    test_each_program(hold, &h);
+    print_message("%d runs, %d passes made a program faster\n", h.runs, h.faster);
+    assert_true(h.runs > 1000 && h.faster > 100);
+    sf_cluster_free(h.cluster);
+    sf_diag_free(h.diag);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says; /* NULL: it is good */
+    } cases[] = {
+        {"", NULL},
+        {"none", NULL},
+        {"fullshard,prefetch:group=1.5G:alpha=2,fullshard,prefetch", NULL},
+        {"prefetch", "pass prefetch needs fullshard before it"},
+        {"fullshard,prefech", "there is no pass \"prefech\""},
+        {"fullshard,", NULL},
+        {",fullshard", "there is no pass \"\""},
+        {"fullshard:group=1", "pass fullshard has no option \"group\""},
+        {"fullshard,prefetch:group=1Q", "group is a size, such as 64M, not \"1Q\""},
+        {"fullshard,prefetch:group", "group is a size"},
+        {"fullshard,prefetch:alpha=1..5", "alpha is a number"},
+        {"fullshard,prefetch:alpha=-1", "alpha is a number"},
+        {"fullshard,prefetch:alpha=", "alpha is a number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_diag *diag = sf_diag_new();
+        sf_arena arena = {0};
+        sf_pass_list list;
+        sf_status status = sf_pass_list_read(cases[i].text, &arena, diag, &list);
+        assert_int_equal(status, cases[i].says ? SF_EUSAGE : SF_OK);
+        if (cases[i].says && !strstr(sf_diag_text(diag, 0), cases[i].says))
+            fail_msg("%s: %s", cases[i].text, sf_diag_text(diag, 0));
+        sf_arena_free(&arena);
+        sf_diag_free(diag);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_all_programs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -39,6 +39,11 @@ hosts: all
 sweep: all
 	bench/plan_sweep $(SWEEP)
 
+# Plans in turns and in stages on all small steps, each made and verified: VERIFY="--mpi gpt-micro" for MPI, or less.
+verify-sweep: all
+	bench/verify_sweep --part turns $(VERIFY)
+	bench/verify_sweep --part stages $(VERIFY)
+
 # How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
 alarms: all
 	build/test/api/alarms_test --all
@@ -61,4 +66,4 @@ format:
 clean:
 	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality hosts sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality hosts sweep verify-sweep alarms zoo install fuzz format clean

@@ -13,7 +13,7 @@
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
-#include "search/choose.h"
+#include "search/parts.h"
 
 struct job {
     const sf_graph *graph;
@@ -46,6 +46,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
     *out = (sf_search_options){.cluster = options->cluster,
                                .target = sf_engine_target(NULL),
                                .mesh = mesh,
+                               .limited = options->memory > 0,
                                .npins = options->npins,
                                .pins = options->pins,
                                .margin = options->margin,
@@ -92,8 +93,8 @@ static sf_status search(void *context)
     sf_buf misfit = {0};
     sf_status status = translate(job, &arena, &options);
     if (status == SF_OK)
-        status =
-            sf_choose_plan(job->graph, &options, wanted ? &misfit : NULL, job->diag, &job->plan);
+        status = sf_choose_on_parts(job->graph, &options, wanted ? &misfit : NULL, job->diag,
+                                    &job->plan);
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);

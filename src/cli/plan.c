@@ -70,7 +70,8 @@ int sf_cli_plan(int argc, char **argv)
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster,
-         "what to plan for: a name of the library, a shorthand such as 8xH100 or 2x8xV100, or a "
+         "what to plan for: a name of the library, a shorthand such as 8xH100, 2x8xV100 or "
+         "8xA100+8xV100, or a "
          "file"},
         {SF_OPT_MEMORY, &job.plan.memory,
          "most memory of a rank, such as 12G (default: what the devices have)"},

@@ -109,7 +109,8 @@ struct sf_cluster {
     sf_link uplink;  /* lanes: of a rack, for what leaves it; only with racks */
     int nmeasured;
     sf_measured *measured;
-    int nnodes, ndevices; /* in all: at most SF_MAX_DEVICES */
+    int nnodes, ndevices;    /* in all: at most SF_MAX_DEVICES */
+    const sf_cluster *whole; /* that this is some nodes of (cluster/part.h); or NULL */
 };
 
 /* Counts nodes and devices, when all else is set: whoever makes a cluster calls it last. SF_EINPUT, at
@@ -129,7 +130,7 @@ sf_device_place sf_cluster_place(const sf_cluster *cluster, int device);
  *
  *     [NODES x] DEVICES x KIND [@ [NICS x] GIGABITS G]    8xH100  2x8xV100  4x8xH100@400G  8x1xV100S@2x25G
  *
- * without spaces; there is one node unless said. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
+ * without spaces; there is one node unless said. Several of these with + between them stand side by side: 8xA100+8xV100. The kind is a row of the library (cluster/library.h) or the beginning of one; it brings
  * the links with it, and what follows @ replaces the network's NICs, whose number is 1 where it is left
  * out. SF_EUSAGE names what there is. */
 sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out);

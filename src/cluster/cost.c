@@ -270,6 +270,14 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
     return most;
 }
 
+double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort)
+{
+    double rate = 0;
+    for (int i = 0; i < costs->nkinds; i++)
+        rate += costs->counts[i] / work_seconds(costs->kinds[i], effort);
+    return costs->size / rate;
+}
+
 double sf_costs_drag(const sf_costs *costs)
 {
     double most = 0;

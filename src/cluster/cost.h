@@ -113,6 +113,11 @@ typedef struct sf_costs sf_costs;
 sf_status sf_costs_new(const sf_cluster *cluster, int naxes, const int *sizes, int first,
                        sf_arena *arena, sf_diag *diag, sf_costs **out);
 
+/* The same for the ranks that have the coordinate `at` on the axis, which run a program of their own: ops are on their
+ * devices alone, and collectives in their groups; along sets that have the axis, as on the whole mesh. Where all nodes are
+ * the same that is `costs` itself. */
+const sf_costs *sf_costs_at(const sf_costs *costs, int axis, int at, sf_arena *arena);
+
 /* Seconds of a collective along the set of axes (bit a stands for axis a; the set is one of the mesh).
  * `bytes`, not negative, is what a member puts in or gets out, whichever is more:
  *
@@ -128,6 +133,9 @@ double sf_costs_collective_how(const sf_costs *costs, sf_collective kind, uint32
 
 /* Seconds of an op on the slowest device of the mesh. */
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
+
+/* The same of one that devices of different kinds share by their speed: `effort` is what each would have in equal parts. */
+double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort);
 
 /* Whether it makes a difference what is near. */
 bool sf_costs_sees_near(const sf_costs *costs);

@@ -21,6 +21,7 @@ typedef struct layer {
     sf_arena *arena;
     int *node_of; /* by rank */
     node *nodes;  /* from the first node of the mesh on */
+    int axis, at; /* only ranks that have this coordinate are looked at; -1: all are */
 } layer;
 
 static double share_of_link(const sf_link *link, int users)
@@ -30,14 +31,28 @@ static double share_of_link(const sf_link *link, int users)
                : link->bandwidth * (double)link->lanes / (double)users;
 }
 
-static void add_kind(sf_costs *costs, const sf_device_kind *kind)
+static void add_devices(sf_costs *costs, const sf_device_kind *kind, int count)
 {
-    for (int i = 0; i < costs->nkinds; i++)
-        if (costs->kinds[i] == kind)
-            return;
+    int i = 0;
+    while (i < costs->nkinds && costs->kinds[i] != kind)
+        i++;
+    costs->counts[i] += count;
+    if (i < costs->nkinds)
+        return;
     costs->kinds[costs->nkinds++] = kind;
     if (costs->memory > kind->memory)
         costs->memory = kind->memory;
+}
+
+/* Whether the rank, or the group of ranks along some axes that begins with it, is looked at. */
+static bool is_looked_at(const layer *on, int rank)
+{
+    if (on->axis < 0)
+        return true;
+    int stride = 1;
+    for (int a = on->costs->naxes - 1; a > on->axis; a--)
+        stride *= on->costs->sizes[a];
+    return rank / stride % on->costs->sizes[on->axis] == on->at;
 }
 
 /* What leaves a rack has passed the network of its node, so it is no faster than that. */
@@ -48,7 +63,7 @@ static void describe_nodes(layer *on, int first)
     int first_node = sf_cluster_place(cluster, first).node;
     int nnodes = sf_cluster_place(cluster, first + ranks - 1).node - first_node + 1;
     int *in_node = SF_ARRAY(on->arena, nnodes, int), *in_rack = SF_ARRAY(on->arena, nnodes, int);
-    int *runs = SF_ARRAY(on->arena, nnodes, int);
+    int *runs = SF_ARRAY(on->arena, nnodes, int), *seen = SF_ARRAY(on->arena, nnodes, int);
     on->nodes = SF_ARRAY(on->arena, nnodes, node);
     on->node_of = SF_ARRAY(on->arena, ranks, int);
     int first_rack = sf_cluster_place(cluster, first).rack;
@@ -59,12 +74,15 @@ static void describe_nodes(layer *on, int first)
         on->nodes[at].rack = place.rack - first_rack;
         runs[at] = place.run;
         in_node[at]++;
+        seen[at] += is_looked_at(on, rank);
         in_rack[place.rack - first_rack]++;
     }
     for (int i = 0; i < nnodes; i++) {
         const sf_nodes *run = &cluster->nodes[runs[i]];
         node *n = &on->nodes[i];
-        add_kind(on->costs, &cluster->kinds[run->kind]);
+        if (seen[i] > 0)
+            add_devices(on->costs, &cluster->kinds[run->kind], seen[i]);
+        on->costs->differs = on->costs->differs || runs[i] != runs[0];
         n->latency[0] = run->inside.latency;
         n->latency[1] = run->network.latency;
         n->latency[2] = fmax(run->network.latency, cluster->uplink.latency);
@@ -253,7 +271,10 @@ static void add_groups(const layer *on, uint32_t axes, int *offsets, int *bases,
     sf_costs *costs = on->costs;
     uint32_t all = (1U << costs->naxes) - 1;
     int members = list_ranks(costs, axes, offsets), ngroups = list_ranks(costs, all & ~axes, bases);
+    bool along = on->axis >= 0 && axes >> on->axis & 1;
     for (int g = 0; g < ngroups; g++) {
+        if (!along && !is_looked_at(on, bases[g]))
+            continue;
         for (int i = 0; i < members; i++)
             ranks[i] = bases[g] + offsets[i];
         add_shape(on, &costs->groups[axes], make_group_shape(on, ranks, members));
@@ -275,25 +296,40 @@ static sf_status measure_mesh(const sf_cluster *cluster, int naxes, const int *s
     return SF_OK;
 }
 
+static sf_costs *lay_mesh(const sf_cluster *cluster, const sf_costs *like, int axis, int at,
+                          sf_arena *arena)
+{
+    sf_costs *costs = SF_NEW(arena, sf_costs);
+    *costs = (sf_costs){.naxes = like->naxes,
+                        .size = like->size,
+                        .cluster = cluster,
+                        .first = like->first,
+                        .memory = INT64_MAX};
+    memcpy(costs->sizes, like->sizes, sizeof costs->sizes);
+    costs->kinds = SF_ARRAY(arena, cluster->nkinds, const sf_device_kind *);
+    costs->counts = SF_ARRAY(arena, cluster->nkinds, int);
+    layer on = {.cluster = cluster, .costs = costs, .arena = arena, .axis = axis, .at = at};
+    describe_nodes(&on, costs->first);
+    int *offsets = SF_ARRAY(arena, costs->size, int), *bases = SF_ARRAY(arena, costs->size, int);
+    int *ranks = SF_ARRAY(arena, costs->size, int);
+    for (uint32_t axes = 0; axes < 1U << costs->naxes; axes++)
+        add_groups(&on, axes, offsets, bases, ranks);
+    return costs;
+}
+
 sf_status sf_costs_new(const sf_cluster *cluster, int naxes, const int *sizes, int first,
                        sf_arena *arena, sf_diag *diag, sf_costs **out)
 {
     SF_ASSERT(naxes >= 0 && naxes <= SF_COSTS_AXES);
-    int size = 1;
-    SF_TRY(measure_mesh(cluster, naxes, sizes, first, diag, &size));
-    sf_costs *costs = SF_NEW(arena, sf_costs);
-    costs->naxes = naxes;
-    costs->size = size;
-    costs->memory = INT64_MAX;
-    costs->kinds = SF_ARRAY(arena, cluster->nkinds, const sf_device_kind *);
+    sf_costs mesh = {.naxes = naxes, .first = first};
+    SF_TRY(measure_mesh(cluster, naxes, sizes, first, diag, &mesh.size));
     if (naxes > 0)
-        memcpy(costs->sizes, sizes, (size_t)naxes * sizeof *sizes);
-    layer on = {.cluster = cluster, .costs = costs, .arena = arena};
-    describe_nodes(&on, first);
-    int *offsets = SF_ARRAY(arena, size, int), *bases = SF_ARRAY(arena, size, int);
-    int *ranks = SF_ARRAY(arena, size, int);
-    for (uint32_t axes = 0; axes < 1U << naxes; axes++)
-        add_groups(&on, axes, offsets, bases, ranks);
-    *out = costs;
+        memcpy(mesh.sizes, sizes, (size_t)naxes * sizeof *sizes);
+    *out = lay_mesh(cluster, &mesh, -1, 0, arena);
     return SF_OK;
+}
+
+const sf_costs *sf_costs_at(const sf_costs *costs, int axis, int at, sf_arena *arena)
+{
+    return costs->differs ? lay_mesh(costs->cluster, costs, axis, at, arena) : costs;
 }

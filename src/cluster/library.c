@@ -8,6 +8,9 @@
 
 #include "base/nearest.h"
 #include "base/number.h"
+#include "cluster/part.h"
+
+enum { MOST_SIDE_BY_SIDE = 16 };
 
 #define GIB (INT64_C(1) << 30)
 #define TERA 1e12
@@ -325,10 +328,17 @@ static sf_status fail_cluster(sf_str text, sf_diag *diag)
     sf_nearest nearest = {.text = text};
     for (int i = 0; sf_library_bed_nth(i); i++)
         list_name(&list, &nearest, sf_library_bed_nth(i)->name);
-    sf_buf_puts(&list,
-                ", shorthands such as 8xH100 and 2x8xV100, and files, whose names end in .json");
+    sf_buf_puts(
+        &list,
+        ", shorthands such as 8xH100, 2x8xV100 and 8xA100+8xV100, and files, whose names end "
+        "in .json");
     return fail_name(text, "no cluster of the library, nor of the form NODESxDEVICESxKIND",
                      &nearest, &list, diag);
+}
+
+static sf_status fail_devices(sf_diag *diag)
+{
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices", SF_MAX_DEVICES);
 }
 
 static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluster **out)
@@ -337,8 +347,7 @@ static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluste
     if (!row)
         return fail_kind(w->kind, diag);
     if (w->nodes > SF_MAX_DEVICES || w->devices > SF_MAX_DEVICES / w->nodes)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices",
-                       SF_MAX_DEVICES);
+        return fail_devices(diag);
     sf_link network = row->network;
     if (w->gigabits > 0)
         network = (sf_link)NICS((int)w->nics, (double)w->gigabits);
@@ -346,7 +355,8 @@ static sf_status build_wish(sf_str text, const wish *w, sf_diag *diag, sf_cluste
     return sf_cluster_finish(*out, SF_NOWHERE, diag);
 }
 
-sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
+/* One that stands by itself. */
+static sf_status make_one(sf_str text, sf_diag *diag, sf_cluster **out)
 {
     wish w = {0};
     for (int i = 0; sf_library_bed_nth(i); i++) {
@@ -360,4 +370,44 @@ sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
     if (parse_wish(text, &w))
         return build_wish(text, &w, diag, out);
     return fail_cluster(text, diag);
+}
+
+static sf_status join_all(sf_str text, int count, sf_cluster *const *parts, sf_diag *diag,
+                          sf_cluster **out)
+{
+    int64_t devices = 0;
+    for (int i = 0; i < count; i++)
+        devices += parts[i]->ndevices;
+    if (devices > SF_MAX_DEVICES)
+        return fail_devices(diag);
+    *out = sf_cluster_join(text, count, parts);
+    return sf_cluster_finish(*out, SF_NOWHERE, diag);
+}
+
+static sf_status make_side_by_side(sf_str text, sf_diag *diag, sf_cluster **out)
+{
+    sf_cluster *parts[MOST_SIDE_BY_SIDE];
+    int count = 0;
+    sf_status status = SF_OK;
+    for (sf_str rest = text, one; status == SF_OK && rest.at; count += status == SF_OK) {
+        const char *plus = memchr(rest.at, '+', rest.length);
+        one = (sf_str){rest.at, plus ? (size_t)(plus - rest.at) : rest.length};
+        rest = plus ? (sf_str){plus + 1, rest.length - one.length - 1} : (sf_str){NULL, 0};
+        status = count < MOST_SIDE_BY_SIDE
+                     ? make_one(one, diag, &parts[count])
+                     : sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                               "at most %d clusters stand side by side; a file may have more nodes",
+                               MOST_SIDE_BY_SIDE);
+    }
+    if (status == SF_OK)
+        status = join_all(text, count, parts, diag, out);
+    while (count-- > 0)
+        sf_cluster_free(parts[count]);
+    return status;
+}
+
+sf_status sf_cluster_make(sf_str text, sf_diag *diag, sf_cluster **out)
+{
+    return memchr(text.at, '+', text.length) ? make_side_by_side(text, diag, out)
+                                             : make_one(text, diag, out);
 }

@@ -33,8 +33,12 @@ typedef struct sf_shapes {
 struct sf_costs {
     int naxes, size;
     int sizes[SF_COSTS_AXES];
+    const sf_cluster *cluster;
+    int first; /* device of rank 0 */
     int nkinds;
-    const sf_device_kind **kinds; /* that the mesh has */
+    const sf_device_kind **kinds; /* that the mesh has, */
+    int *counts;                  /* and how many devices of each */
+    bool differs;                 /* it is on nodes that are not all the same */
     int64_t memory;
     sf_shapes groups[1 << SF_COSTS_AXES];
 };

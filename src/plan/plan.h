@@ -41,12 +41,22 @@ typedef struct sf_alternative {
     bool lowered; /* priced by its program; else an estimate */
 } sf_alternative;
 
+/* Devices of the cluster that a plan leaves idle. */
+typedef struct sf_idle_devices {
+    const char *nodes; /* "1", "2-4" */
+    const char *what;  /* "8 x V100-32GB-SXM2" */
+    const char *why;
+} sf_idle_devices;
+
 /* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
     const char *step;    /* the file of a step whose graph does not know it (ir/graph.h), or "" */
     const char *cluster; /* as sf_cluster_open takes it, "" where that is not known */
     sf_reference cluster_file; /* where it is of a file */
     uint64_t cluster_hash;
+    const char *nodes; /* of the cluster: those that ranks are on, in their order; "": all */
+    int nidle;
+    sf_idle_devices *idle; /* the others */
     double seconds, compute, exposed, hidden, traffic;
     double bound;          /* no plan on these devices takes less */
     double margin;         /* by which a searched plan had to be faster than all recipes */

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "cluster/part.h"
+
 enum { HEX_DIGITS = 16 };
 
 /* The numbers, which both directions need. */
@@ -34,6 +36,20 @@ static void put_alternative(const sf_alternative *alternative, sf_json_writer *j
     sf_json_end_array(json);
 }
 
+void sf_idle_put(const sf_prediction *predicted, sf_json_writer *json)
+{
+    sf_json_key(json, "idle");
+    sf_json_begin_array(json);
+    for (int i = 0; i < predicted->nidle; i++) {
+        sf_json_begin_row(json);
+        sf_json_put_string(json, predicted->idle[i].nodes);
+        sf_json_put_string(json, predicted->idle[i].what);
+        sf_json_put_string(json, predicted->idle[i].why);
+        sf_json_end_array(json);
+    }
+    sf_json_end_array(json);
+}
+
 void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json_writer *json)
 {
     sf_prediction copy = *predicted;
@@ -46,6 +62,10 @@ void sf_prediction_put(const sf_prediction *predicted, const char *file, sf_json
         sf_reference_put(&predicted->cluster_file, file, json);
     }
     sf_json_add_hex(json, "cluster_hash", predicted->cluster_hash);
+    if (*predicted->nodes)
+        sf_json_add_string(json, "nodes", predicted->nodes);
+    if (predicted->nidle > 0)
+        sf_idle_put(predicted, json);
     for (int i = 0; i < NUMBERS; i++)
         sf_json_add_double(json, numbers[i].key, *number_at_key(&copy, i));
     sf_json_add_int(json, "memory", predicted->memory);
@@ -124,6 +144,37 @@ static sf_status read_alternatives(reader *r, const sf_json *object, sf_predicti
     return SF_OK;
 }
 
+/* Neither need be there: then ranks are on all nodes. */
+static sf_status read_nodes(reader *r, const sf_json *object, sf_prediction *out)
+{
+    const sf_json *nodes = sf_json_get(object, "nodes"), *list = sf_json_get(object, "idle");
+    sf_str text;
+    out->nodes = "";
+    if (nodes && !sf_json_string(nodes, &text))
+        return SF_JSON_FAIL(r, nodes, "\"nodes\" of \"predicted\" is no string");
+    if (nodes)
+        out->nodes = sf_arena_string(r->arena, text.at, text.length);
+    if (!list)
+        return SF_OK;
+    if (sf_json_kind_of(list) != SF_JSON_ARRAY)
+        return SF_JSON_FAIL(r, list, "\"idle\" of \"predicted\" is no list");
+    out->idle = SF_ARRAY(r->arena, sf_json_count(list), sf_idle_devices);
+    for (size_t i = 0; i < sf_json_count(list); i++) {
+        const sf_json *row = sf_json_item(list, i);
+        sf_str words[3];
+        bool is_right = sf_json_kind_of(row) == SF_JSON_ARRAY && sf_json_count(row) == 3;
+        for (size_t w = 0; w < 3 && is_right; w++)
+            is_right = sf_json_string(sf_json_item(row, w), &words[w]);
+        if (!is_right)
+            return SF_JSON_FAIL(r, row, "expected [NODES, DEVICES, WHY]");
+        out->idle[out->nidle++] =
+            (sf_idle_devices){sf_arena_string(r->arena, words[0].at, words[0].length),
+                              sf_arena_string(r->arena, words[1].at, words[1].length),
+                              sf_arena_string(r->arena, words[2].at, words[2].length)};
+    }
+    return SF_OK;
+}
+
 sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file, sf_arena *arena,
                             sf_diag *diag, sf_prediction **out)
 {
@@ -135,6 +186,7 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
     SF_TRY(read_string(&r, value, "cluster", &predicted->cluster));
     read_cluster_file(&r, sf_json_get(value, "cluster_file"), &predicted->cluster_file);
     SF_TRY(read_hash(&r, value, &predicted->cluster_hash));
+    SF_TRY(read_nodes(&r, value, predicted));
     for (int i = 0; i < NUMBERS; i++)
         if (!sf_json_number(sf_json_get(value, numbers[i].key), number_at_key(predicted, i)) ||
             *number_at_key(predicted, i) < 0)
@@ -147,5 +199,26 @@ sf_status sf_prediction_get(const sf_json *value, sf_str text, const char *file,
             &r, value, "\"predicted\" has no integers \"memory\" and \"limit\" that are 0 or more");
     SF_TRY(read_alternatives(&r, value, predicted));
     *out = predicted;
+    return SF_OK;
+}
+
+bool sf_plan_is_for(const sf_plan *plan, const sf_cluster *cluster)
+{
+    return plan->predicted && plan->predicted->cluster_hash ==
+                                  sf_cluster_hash(cluster->whole ? cluster->whole : cluster);
+}
+
+sf_status sf_plan_cluster(const sf_plan *plan, const sf_cluster *cluster, sf_arena *arena,
+                          sf_diag *diag, const sf_cluster **out)
+{
+    *out = cluster;
+    if (sf_plan_is_for(plan, cluster) && *plan->predicted->nodes) {
+        sf_cluster *part;
+        SF_TRY(sf_cluster_part_of(cluster, sf_str_of(plan->predicted->nodes), arena, diag, &part));
+        *out = part;
+    }
+    if (sf_mesh_size(&plan->mesh) != (*out)->ndevices)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
+                       sf_mesh_size(&plan->mesh), (*out)->ndevices);
     return SF_OK;
 }

@@ -43,6 +43,7 @@ static sf_status find_explained_bound(sf_explanation *e)
 
 static sf_status price_plan(sf_explanation *e)
 {
+    SF_TRY(sf_plan_cluster(e->plan, e->cluster, &e->arena, e->diag, &e->cluster));
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
     e->target = sf_engine_target(NULL);
     SF_TRY(sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price));
@@ -89,8 +90,5 @@ sf_status sf_plan_explain(const sf_plan *plan, const sf_graph *graph, const sf_c
     SF_TRY(sf_options_take(options, &job.e.options, sizeof job.e.options, diag));
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "explaining a plan needs a cluster");
-    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
-                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
     return sf_guarded(write_explanation, &job, diag);
 }

@@ -10,6 +10,7 @@
 #define SF_REPORT_EXPLAIN_H
 
 #include "plan/pin.h"
+#include "plan/prediction.h"
 #include "report/table.h"
 #include "search/price/effort.h"
 #include "search/price/price.h"

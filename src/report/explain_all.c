@@ -32,6 +32,16 @@ static sf_messages messages_of(const sf_explanation *e)
 
 /* Text ------------------------------------------------------------------------------------------- */
 
+/* Where the cluster has devices that the plan leaves idle. */
+static void put_nodes(const sf_prediction *predicted, sf_buf *out)
+{
+    if (predicted && *predicted->nodes)
+        sf_buf_printf(out, "  on nodes %s\n", predicted->nodes);
+    for (int i = 0; predicted && i < predicted->nidle; i++)
+        sf_buf_printf(out, "  left out %s on nodes %s: %s\n", predicted->idle[i].what,
+                      predicted->idle[i].nodes, predicted->idle[i].why);
+}
+
 static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 {
     const sf_plan *plan = e->plan;
@@ -43,6 +53,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
     if (sf_explain_made_for(e))
         sf_buf_printf(out, "  made for %s, another cluster: what was expected there is left out\n",
                       sf_explain_made_for(e));
+    put_nodes(prediction_of(e), out);
     if (*plan->recipe)
         sf_buf_printf(out, "  recipe   %s\n", plan->recipe);
     sf_in_time_text(plan, e->graph, 8, out);
@@ -220,6 +231,8 @@ static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
 {
     const sf_prediction *predicted = prediction_of(e);
     sf_json_add_double(json, "bound", e->bound);
+    sf_json_add_string(json, "nodes", predicted->nodes);
+    sf_idle_put(predicted, json);
     sf_json_add_double(json, "margin", predicted->margin);
     sf_json_add_double(json, "gap", gap_of(predicted->seconds, e->bound));
     sf_json_add_int(json, "lowered_memory", predicted->memory);

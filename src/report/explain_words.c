@@ -5,7 +5,7 @@
 const char *sf_explain_made_for(const sf_explanation *e)
 {
     const sf_prediction *predicted = e->plan->predicted;
-    if (!predicted || predicted->cluster_hash == sf_cluster_hash(e->cluster))
+    if (!predicted || sf_plan_is_for(e->plan, e->cluster))
         return NULL;
     return *predicted->cluster ? predicted->cluster : "(unnamed)";
 }

@@ -140,6 +140,7 @@ double sf_sim_link_seconds(const sf_sim_report *r, int level)
 sf_status sf_sim_fill(sf_sim_report *r, sf_see_move *see, void *context, sf_diag *diag)
 {
     const sf_target *target = sf_engine_target(NULL);
+    SF_TRY(sf_plan_cluster(r->plan, r->cluster, &r->arena, diag, &r->cluster));
     SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, diag, &r->costs));
     SF_TRY(sf_group_runs_new(r->graph, r->plan, target, r->costs, diag, &r->runs));
     sf_price_groups(&r->runs, r->costs, see, context, &r->price);
@@ -230,8 +231,5 @@ sf_status sf_plan_simulate(const sf_plan *plan, const sf_graph *graph, const sf_
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks});
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "simulating a plan needs a cluster");
-    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
-                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
     return sf_guarded(simulate_guarded, &job, diag);
 }

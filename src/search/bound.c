@@ -31,7 +31,7 @@ double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs, int dev
     double seconds = 0;
     for (uint32_t i = 0; i < efforts->ninsts; i++) {
         sf_effort least = least_effort(efforts, i, replicated, devices);
-        seconds += least.flops > 0 || least.bytes > 0 ? sf_costs_op(costs, &least) : 0;
+        seconds += least.flops > 0 || least.bytes > 0 ? sf_costs_op_shared(costs, &least) : 0;
     }
     sf_arena_free(&arena);
     return seconds;

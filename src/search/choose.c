@@ -215,6 +215,7 @@ static sf_prediction *predict_plan(const choosing *k, const sf_price *price, dou
     sf_prediction *predicted = SF_NEW(&plan->arena, sf_prediction);
     *predicted = (sf_prediction){.step = "",
                                  .cluster = "",
+                                 .nodes = "",
                                  .cluster_hash = sf_cluster_hash(k->options->cluster),
                                  .seconds = price->seconds,
                                  .compute = price->compute,
@@ -223,7 +224,7 @@ static sf_prediction *predict_plan(const choosing *k, const sf_price *price, dou
                                  .traffic = price->traffic,
                                  .bound = fmin(bound, price->seconds),
                                  .memory = price->memory,
-                                 .limit = k->options->memory,
+                                 .limit = k->options->limited ? k->options->memory : price->room,
                                  .margin = k->options->margin};
     plan->predicted = predicted;
     return predicted;
@@ -401,7 +402,9 @@ static sf_status search_in_stages(choosing *k)
 {
     sf_plan *plan;
     sf_price price;
-    double worth = k->plan ? k->plan->predicted->seconds : HUGE_VAL;
+    double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
+    if (k->plan)
+        worth = fmin(worth, k->plan->predicted->seconds);
     sf_status status = sf_search_pipes(k->graph, k->options, worth,
                                        k->options->stages > 1 ? k->diag : NULL, &plan, &price);
     if (!plan)
@@ -454,7 +457,8 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
                                                    : strcmp(k.recompute, "none") != 0;
     held.spares = held.spares || options->co_shards > 1;
     held.recompute = k.recompute;
-    bool staged = options->stages != 1 && sf_may_pipe(options), only = options->stages > 1;
+    bool staged = options->stages != 1 && sf_may_pipe(options),
+         only = options->stages > 1 || options->only_stages;
     if (only && !staged)
         return refuse_stages(&k);
     sf_status status = only ? SF_OK : search_in_space(&k, &held, !may && !staged);

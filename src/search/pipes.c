@@ -13,6 +13,7 @@
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "search/price/estimate.h"
+#include "search/stage_loads.h"
 
 /* So many are lowered, and only what may be faster than so much of what is known. */
 enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64 };
@@ -27,7 +28,8 @@ typedef struct prospect {
     const char *recipe; /* or NULL: groups of one */
     const char *schedule;
     sf_mesh mesh;
-    double seconds; /* about */
+    const double *speeds; /* by group (search/stage_loads.h) */
+    double seconds;       /* about */
 } prospect;
 
 typedef struct piping {
@@ -96,8 +98,10 @@ static sf_status make_unstaged(const piping *p, const prospect *c, sf_diag *diag
 
 static void add_prospect(piping *p, prospect c, double unstaged)
 {
-    double filling = (double)(c.groups - 1) / (double)c.turns * c.groups / c.stages;
-    c.seconds = unstaged / c.groups * (1 + filling);
+    double filling = (double)(c.groups - 1) / (double)c.turns * c.groups / c.stages, speed = 0;
+    for (int g = 0; g < c.groups; g++)
+        speed += c.speeds[g];
+    c.seconds = unstaged / speed * (1 + filling);
     if (c.seconds < WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
@@ -131,7 +135,7 @@ static void add_turns(piping *p, const prospect *c, double unstaged)
     }
 }
 
-static sf_status estimate_unstaged(piping *p, const prospect *c, double *out)
+static sf_status estimate_unstaged(piping *p, prospect *c, double *out)
 {
     sf_arena arena = {0};
     sf_costs *costs;
@@ -142,8 +146,10 @@ static sf_status estimate_unstaged(piping *p, const prospect *c, double *out)
         status = make_unstaged(p, c, NULL, &plan);
     if (status == SF_OK)
         status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
-    if (status == SF_OK)
+    if (status == SF_OK) {
         *out = price.seconds;
+        c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
+    }
     sf_plan_free(plan);
     sf_arena_free(&arena);
     return status;
@@ -192,74 +198,99 @@ static int by_promise(const void *a, const void *b)
 
 /* Plans ------------------------------------------------------------------------------------------ */
 
-static double *node_times(piping *p, const sf_plan *plan, const sf_costs *costs)
-{
-    double *times = SF_ARRAY(&p->arena, p->graph->nnodes, double);
-    for (uint32_t i = 0; i < p->graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(p->graph, i);
-        times[node->id] =
-            sf_effort_seconds(p->efforts, node, plan->nodes[node->id], &plan->mesh, costs);
-    }
-    return times;
-}
+/* One of the ways to make a plan of a prospect. */
+typedef struct attempt {
+    const char *recompute;
+    bool limited; /* stages are cut so that they fit, by what is known before they are lowered */
+} attempt;
 
-static sf_status stage_plan(piping *p, const prospect *c, const sf_costs *costs, sf_plan *plan)
+static sf_status make_pipeline(piping *p, const prospect *c, const attempt *how,
+                               const sf_costs *costs, const sf_plan *plan, sf_pipeline *out)
 {
     char stages[16];
-    sf_pipeline pipeline;
+    sf_stage_wish loads;
     snprintf(stages, sizeof stages, "%u", c->stages);
+    sf_load_wish load = {.efforts = p->efforts,
+                         .plan = plan,
+                         .costs = costs,
+                         .schedule = c->schedule,
+                         .stages = c->stages,
+                         .groups = (uint32_t)c->groups,
+                         .turns = c->turns,
+                         .speeds = c->speeds,
+                         .limited = how->limited,
+                         .memory = p->options->limited ? p->options->memory : 0,
+                         .keeps = strcmp(how->recompute, "none") == 0};
+    SF_TRY(sf_stage_loads(&load, &p->arena, p->diag, &loads));
     sf_pipeline_wish wish = {.stages = stages,
                              .schedule = c->schedule,
                              .turns = c->turns,
-                             .time = node_times(p, plan, costs)};
-    SF_TRY(sf_pipeline_by(p->graph, &wish, &p->arena, p->diag, &pipeline));
-    pipeline.axis = 0;
-    return sf_plan_set_pipeline(plan, p->graph, &pipeline, p->diag);
+                             .time = sf_node_times(p->efforts, plan, costs, &p->arena),
+                             .loads = &loads};
+    SF_TRY(sf_pipeline_by(p->graph, &wish, &p->arena, p->diag, out));
+    out->axis = 0;
+    return SF_OK;
 }
 
-static sf_status price_staged(const piping *p, sf_plan *plan, const sf_costs *costs,
-                              const char *recompute, sf_price *out)
+/* Whether all ranks fit, each in its device or in what the user allows. */
+static bool fits_staged(const piping *p, const sf_price *price)
 {
-    SF_TRY(sf_plan_recompute(p->graph, plan, recompute, p->diag));
-    return sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out);
+    return sf_rank_fits(price->memory, p->options->limited ? p->options->memory : price->room);
 }
 
-/* As it is asked for; or as it is, and where that does not fit, with layers computed again. */
-static sf_status fit_staged(const piping *p, sf_plan *plan, const sf_costs *costs, sf_price *out)
+static sf_status price_attempt(piping *p, const prospect *c, const attempt *how,
+                               const sf_costs *costs, sf_plan *plan, sf_price *out)
 {
-    const char *asked = p->options->recompute;
-    SF_TRY(price_staged(p, plan, costs,
-                        asked                 ? asked
-                        : p->options->as_text ? "text"
-                                              : "none",
-                        out));
-    if (asked || sf_rank_fits(out->memory, p->options->memory))
-        return SF_OK;
-    return price_staged(p, plan, costs, "layer", out);
+    sf_pipeline pipeline;
+    SF_TRY(make_pipeline(p, c, how, costs, plan, &pipeline));
+    SF_TRY(sf_plan_set_pipeline(plan, p->graph, &pipeline, p->diag));
+    SF_TRY(sf_plan_recompute(p->graph, plan, how->recompute, p->diag));
+    SF_TRY(sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out));
+    p->nodes += count_nodes(p, c);
+    return SF_OK;
 }
 
-static sf_status try_prospect(piping *p, const prospect *c)
+static void take_staged(piping *p, sf_plan *plan, const sf_price *price)
 {
-    sf_arena arena = {0};
-    sf_costs *costs;
+    sf_plan_free(p->best);
+    p->best = plan;
+    p->price = *price;
+    p->worth = price->seconds;
+}
+
+/* Makes, prices and, where it is the best, keeps the plan. */
+static sf_status try_attempt(piping *p, const prospect *c, const attempt *how,
+                             const sf_costs *costs, bool *fits)
+{
     sf_plan *plan = NULL;
     sf_price price = {0};
+    sf_status status = make_unstaged(p, c, p->diag, &plan);
+    if (status == SF_OK)
+        status = price_attempt(p, c, how, costs, plan, &price);
+    *fits = status == SF_OK && fits_staged(p, &price);
+    if (*fits && price.seconds < p->worth)
+        take_staged(p, plan, &price);
+    else
+        sf_plan_free(plan);
+    return status;
+}
+
+/* As it is asked for; or as it is, and where that does not fit, in stages that are cut by memory, too, then with layers
+ * computed again. */
+static sf_status try_prospect(piping *p, const prospect *c)
+{
+    const char *asked = p->options->recompute;
+    const char *first = asked ? asked : p->options->as_text ? "text" : "none";
+    const attempt ways[] = {{first, false}, {first, true}, {"layer", false}, {"layer", true}};
+    size_t count = asked ? 2 : sizeof ways / sizeof *ways;
+    sf_arena arena = {0};
+    sf_costs *costs;
+    bool fits = false;
     sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, p->diag, &costs);
-    if (status == SF_OK)
-        status = make_unstaged(p, c, p->diag, &plan);
-    if (status == SF_OK)
-        status = stage_plan(p, c, costs, plan);
-    if (status == SF_OK)
-        status = fit_staged(p, plan, costs, &price);
-    if (status == SF_OK && sf_rank_fits(price.memory, p->options->memory) &&
-        price.seconds < p->worth) {
-        sf_plan_free(p->best);
-        p->best = plan;
-        p->price = price;
-        p->worth = price.seconds;
-        plan = NULL;
+    for (size_t i = 0; i < count && status == SF_OK && !fits; i++) {
+        sf_status tried = try_attempt(p, c, &ways[i], costs, &fits);
+        status = ways[i].limited ? status : tried; /* there may be no stages that have room */
     }
-    sf_plan_free(plan);
     sf_arena_free(&arena);
     return status;
 }
@@ -278,7 +309,6 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
             break;
         if (is_too_large(&p, &p.list[i]))
             continue;
-        p.nodes += count_nodes(&p, &p.list[i]);
         p.why = try_prospect(&p, &p.list[i]);
         lowered += p.why == SF_OK;
     }

@@ -39,7 +39,8 @@ typedef struct sf_search_options {
     const sf_mesh *mesh;     /* the only one to try, or NULL */
     int npins;
     const char *const *pins; /* without a mesh, those tried have the axes that pins name */
-    int64_t memory;          /* most bytes of a rank */
+    int64_t memory;          /* most bytes of a rank, */
+    bool limited;            /* whatever its device has; else no rank takes more than that */
     double margin;           /* share by which a searched plan must be faster than all recipes */
     int level;               /* 2: fewer axes, folded; 3 */
     double deadline;         /* of sf_now: stop refining then; 0: none */
@@ -54,6 +55,8 @@ typedef struct sf_search_options {
     int co_shards;
     int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
     const char *schedule; /* of it; NULL: any */
+    bool only_stages;     /* nothing but pipelines is looked at, */
+    double worth; /* and only what may take less than so many seconds; 0: whatever it takes */
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares; /* estimates leave out what could be computed again: programs tell what must be */

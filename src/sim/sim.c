@@ -279,7 +279,7 @@ static sf_status run_groups(walk *walks, int count, sf_diag *diag)
     return SF_OK;
 }
 
-sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *costs,
+sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_costs *const *costs,
                              sf_arena *arena, sf_diag *diag, sf_simulation *out)
 {
     sf_arena scratch = {0};
@@ -292,14 +292,14 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
                           .all = walks,
                           .group = g,
                           .count = count > 1 ? count : 0,
-                          .costs = costs,
+                          .costs = costs ? costs[g] : NULL,
                           .insts = out[g].insts,
                           .bodies = out[g].bodies,
                           .arena = arena};
         walks[g].to = SF_ARRAY(&scratch, count, channel);
         walks[g].known = SF_ARRAY(&scratch, p->ninsts, bool);
         walks[g].raisers = SF_ARRAY(&scratch, p->nevents, uint32_t);
-        if (costs && sf_costs_sees_near(costs))
+        if (costs && sf_costs_sees_near(costs[g]))
             walks[g].near = sf_nearness_of(p, &scratch);
         walks[g].sent = SF_ARRAY(&scratch, p->ninsts, uint32_t);
     }
@@ -319,7 +319,7 @@ void sf_simulate(const sf_program *program, const sf_costs *costs, sf_arena *are
                  sf_simulation *out)
 {
     sf_program *one = (sf_program *)program;
-    sf_status status = sf_simulate_groups(1, &one, costs, arena, NULL, out);
+    sf_status status = sf_simulate_groups(1, &one, costs ? &costs : NULL, arena, NULL, out);
     SF_ASSERT(status == SF_OK);
 }
 

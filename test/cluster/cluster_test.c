@@ -11,6 +11,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/library.h"
+#include "cluster/part.h"
 
 static sf_cluster *make(const char *text)
 {
@@ -79,6 +80,15 @@ static void test_bad_shorthands(void **state)
         {"2x8x-V100", "is no cluster of the library"},
         {"1048576x2xV100", "at most 1048576 devices"},
         {"9223372036854775807x9223372036854775807xV100", "at most 1048576 devices"},
+        {"+", "is no cluster of the library"},
+        {"8xA100+", "is no cluster of the library"},
+        {"+8xA100", "is no cluster of the library"},
+        {"8xA100++8xV100", "is no cluster of the library"},
+        {"8xA100+8xK80", "\"K80\" is no kind of device"},
+        {"8xA100+1048576xV100", "at most 1048576 devices"},
+        {"1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+1xV100+"
+         "1xV100+1xV100+1xV100+1xV100+1xV100",
+         "at most 16 clusters"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sf_cluster *cluster;
@@ -88,6 +98,50 @@ static void test_bad_shorthands(void **state)
             fail_msg("%s: %s", bad[i].text, sf_diag_text(diag, 0));
         sf_diag_free(diag);
     }
+}
+
+/* Clusters side by side, and parts of them. */
+static void test_side_by_side(void **state)
+{
+    (void)state;
+    sf_cluster *both = make("8xA100+2x4xV100@25G+8xA100");
+    assert_int_equal(both->nkinds, 2);
+    assert_int_equal(both->nruns, 3);
+    assert_int_equal(both->nnodes, 4);
+    assert_int_equal(both->ndevices, 24);
+    assert_string_equal(both->kinds[both->nodes[1].kind].name, "V100-32GB-SXM2");
+    assert_int_equal(both->nodes[2].kind, both->nodes[0].kind);
+    assert_true(both->nodes[1].network.bandwidth == 0.85 * 3.125e9);
+    assert_int_equal(sf_cluster_place(both, 20).node, 3);
+    static const struct {
+        const char *nodes, *same; /* as this cluster, or NULL: there is none */
+    } parts[] = {{"0", "8xA100"},
+                 {"1-2", "2x4xV100@25G"},
+                 {"2", "4xV100@25G"},
+                 {"0,3", "2x8xA100"},
+                 {"3,0", "2x8xA100"},
+                 {"1-2,0", "2x4xV100@25G+8xA100"},
+                 {"0-3", "8xA100+2x4xV100@25G+8xA100"},
+                 {"", NULL},
+                 {"4", NULL},
+                 {"0,0", NULL},
+                 {"1-2,2", NULL},
+                 {"2-1", NULL},
+                 {"-1", NULL},
+                 {"0,", "8xA100"},
+                 {"x", NULL},
+                 {"99999999999999999999", NULL}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        sf_arena arena = {0};
+        sf_cluster *part, *same = parts[i].same ? make(parts[i].same) : NULL;
+        sf_status status = sf_cluster_part_of(both, sf_str_of(parts[i].nodes), &arena, NULL, &part);
+        assert_int_equal(status, same ? SF_OK : SF_EINPUT);
+        if (same && sf_cluster_hash(part) != sf_cluster_hash(same))
+            fail_msg("nodes %s are not %s", parts[i].nodes, parts[i].same);
+        sf_cluster_free(same);
+        sf_arena_free(&arena);
+    }
+    sf_cluster_free(both);
 }
 
 static void test_library_rows(void **state)
@@ -367,10 +421,15 @@ static void test_hash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shorthands),   cmocka_unit_test(test_bad_shorthands),
-        cmocka_unit_test(test_library_rows), cmocka_unit_test(test_read),
-        cmocka_unit_test(test_round_trips),  cmocka_unit_test(test_wrong_files),
-        cmocka_unit_test(test_hash),         cmocka_unit_test(test_measured_device),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_shorthands),
+        cmocka_unit_test(test_bad_shorthands),
+        cmocka_unit_test(test_library_rows),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_measured_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,8 +207,11 @@ static double simulate(maker *m, uint32_t groups, const ground *g)
 {
     sf_simulation sims[MOST_GROUPS];
     double last = 0;
+    const sf_costs *costs[MOST_GROUPS];
     sf_diag *diag = sf_diag_new();
-    if (sf_simulate_groups((int)groups, m->programs, g->costs, m->arena, diag, sims) != SF_OK)
+    for (uint32_t i = 0; i < groups; i++)
+        costs[i] = g->costs;
+    if (sf_simulate_groups((int)groups, m->programs, costs, m->arena, diag, sims) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     for (uint32_t i = 0; i < groups; i++)
         last = fmax(last, sims[i].seconds);

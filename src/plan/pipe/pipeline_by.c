@@ -5,7 +5,6 @@
 
 #include "op/flops.h"
 #include "plan/pipe/schedules.h"
-#include "plan/pipe/stage_cut.h"
 
 /* Operations, and what it takes to move the results, which is all that many nodes do. */
 static const double *times_by_ops(const sf_graph *graph, sf_arena *arena)
@@ -39,8 +38,10 @@ static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
                        SF_MOST_GROUPS);
     const double *time = wish->time ? wish->time : times_by_ops(graph, arena);
-    sf_stage_wish cut = {
-        .count = *count, .time = sf_forward_times(graph, time, arena), .turns = wish->turns};
+    sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
+    cut.count = *count;
+    cut.time = sf_forward_times(graph, time, arena);
+    cut.turns = wish->turns;
     sf_stage_cut found;
     SF_TRY(sf_cut_step(graph, &cut, arena, diag, &found));
     *forward = found.forward;

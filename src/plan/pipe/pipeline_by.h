@@ -3,13 +3,15 @@
 #define SF_PLAN_PIPELINE_BY_H
 
 #include "plan/pipe/pipeline.h"
+#include "plan/pipe/stage_cut.h"
 
 typedef struct sf_pipeline_wish {
     const char *stages;   /* "4"; or the scopes that begin all but the first, "layer_3,layer_6" */
     const char *schedule; /* a name; NULL: 1f1b */
-    const sf_schedule *table; /* or NULL; then `schedule` says nothing */
-    uint32_t turns;           /* micro-batches; 0, 1: one */
-    const double *time;       /* by node: what it takes, in any unit; NULL: by its operations */
+    const sf_schedule *table;   /* or NULL; then `schedule` says nothing */
+    uint32_t turns;             /* micro-batches; 0, 1: one */
+    const double *time;         /* by node: what it takes, in any unit; NULL: by its operations */
+    const sf_stage_wish *loads; /* beside that, what stages can take: speed, memory; NULL: any */
 } sf_pipeline_wish;
 
 /* In the arena. The axis is left to the caller. SF_EUSAGE, with what to do, where the wish cannot be. */

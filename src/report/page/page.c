@@ -53,8 +53,7 @@ static void see_move(void *context, const sf_priced_move *move)
 
 static bool is_predicted(const sf_page *page)
 {
-    const sf_prediction *predicted = page->sim.plan->predicted;
-    return predicted && predicted->cluster_hash == sf_cluster_hash(page->sim.cluster);
+    return sf_plan_is_for(page->sim.plan, page->sim.cluster);
 }
 
 static sf_status find_bound(sf_page *page)
@@ -154,9 +153,6 @@ sf_status sf_plan_report(const sf_plan *plan, const sf_graph *graph, const sf_cl
     SF_CHECK_OPTIONS(diag, {"threads", job.options.threads});
     if (!cluster)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a report of a plan needs a cluster");
-    if (sf_plan_ranks(plan) != sf_cluster_devices(cluster))
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "the plan is for %d ranks, the cluster has %d",
-                       sf_plan_ranks(plan), sf_cluster_devices(cluster));
     SF_TRY(sf_threads_open(job.options.threads, diag, &job.page.threads));
     sf_status status = sf_guarded(report_plan, &job, diag);
     sf_threads_free(job.page.threads);

@@ -226,8 +226,7 @@ sf_status sf_page_find_others(sf_page *page)
 {
     const sf_prediction *predicted = page->sim.plan->predicted;
     SF_TRY(find_frontier(page));
-    if (predicted && predicted->nalternatives > 0 &&
-        predicted->cluster_hash == sf_cluster_hash(page->sim.cluster)) {
+    if (sf_plan_is_for(page->sim.plan, page->sim.cluster) && predicted->nalternatives > 0) {
         page->recipes_from = "what the search saw, the best of each name";
         take_alternatives(page, predicted);
         return SF_OK;

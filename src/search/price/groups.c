@@ -4,16 +4,20 @@ static sf_status run_groups(const sf_graph *graph, const sf_plan *plan, const sf
                             const sf_costs *costs, sf_diag *diag, sf_group_runs *out)
 {
     sf_program **programs = SF_ARRAY(&out->arena, out->count, sf_program *);
+    const sf_costs **own = SF_ARRAY(&out->arena, out->count, const sf_costs *);
     sf_simulation *sims = SF_ARRAY(&out->arena, out->count, sf_simulation);
     for (int g = 0; g < out->count; g++) {
         sf_rank_run *run = &out->at[g];
         run->rank = sf_plan_group_rank(plan, g);
+        own[g] = run->costs = costs && plan->pipeline
+                                  ? sf_costs_at(costs, plan->pipeline->axis, g, &out->arena)
+                                  : costs;
         SF_TRY(sf_local_new(graph, plan, run->rank, diag, &run->local));
         sf_lower_options options = {
             .target = target, .mesh = &run->local->plan->mesh, .rank = run->rank};
         programs[g] = run->program = sf_lower(run->local->graph, &options, NULL);
     }
-    SF_TRY(sf_simulate_groups(out->count, programs, costs, &out->arena, diag, sims));
+    SF_TRY(sf_simulate_groups(out->count, programs, costs ? own : NULL, &out->arena, diag, sims));
     for (int g = 0; g < out->count; g++) {
         out->at[g].sim = sims[g];
         if (sims[g].compute > sims[out->busiest].compute)

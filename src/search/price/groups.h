@@ -9,6 +9,7 @@ typedef struct sf_rank_run {
     int rank; /* the first of the group */
     sf_local *local;
     sf_program *program;
+    const sf_costs *costs; /* of its ranks */
     sf_simulation sim;
 } sf_rank_run;
 

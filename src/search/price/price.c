@@ -330,8 +330,10 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
         sf_price memory = {.peak = SF_NO_ORIGIN};
         price_messages(&runs->at[g], out);
         price_memory(&p, &runs->at[g].sim, sf_costs_threads(costs), &memory);
-        if (g == 0 || memory.memory > out->memory) {
+        memory.room = sf_costs_memory(runs->at[g].costs);
+        if (g == 0 || memory.memory - memory.room > out->memory - out->room) {
             out->memory = memory.memory;
+            out->room = memory.room;
             out->peak = memory.peak;
             memcpy(out->by_kind, memory.by_kind, sizeof out->by_kind);
         }

@@ -35,6 +35,7 @@ typedef struct sf_price {
     int64_t nmessages; /* of the group of a pipeline that sends and receives most, */
     double message_bytes;
     int64_t memory; /* of a rank: arguments, constants, the arena and scratch */
+    int64_t room;   /* of its device; where ranks differ, they are those that have the least left */
     int64_t by_kind[SF_MEMORY_KIND_COUNT]; /* at the peak */
     sf_origin peak; /* what is done at the peak, of the step, whose words it borrows */
 } sf_price;
@@ -60,7 +61,7 @@ sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena
                         sf_diag *diag, sf_costs **out);
 
 /* Of groups that were run on `costs`: time and collectives of the busiest, waiting for the others being exposed; the memory of
- * the one that takes most. `see` may be NULL. */
+ * the one that has the least left of its device. `see` may be NULL. */
 void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
                      void *context, sf_price *out);
 

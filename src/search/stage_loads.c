@@ -1,0 +1,172 @@
+#include "search/stage_loads.h"
+
+#include "ir/uses.h"
+#include "plan/pipe/schedules.h"
+
+/* Of the memory, what stages may fill by what is counted here: the rest is for what comes and goes. */
+#define FULL_STAGE 0.9
+
+double *sf_node_times(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                      sf_arena *arena)
+{
+    const sf_graph *graph = efforts->graph;
+    double *times = SF_ARRAY(arena, graph->nnodes, double);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        times[node->id] =
+            sf_effort_seconds(efforts, node, plan->nodes[node->id], &plan->mesh, costs);
+    }
+    return times;
+}
+
+static double add_up_times(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs)
+{
+    sf_arena arena = {0};
+    const double *times = sf_node_times(efforts, plan, costs, &arena);
+    double all = 0;
+    for (uint32_t n = 0; n < efforts->graph->nnodes; n++)
+        all += times[n];
+    sf_arena_free(&arena);
+    return all;
+}
+
+double *sf_group_speeds(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                        int groups, sf_arena *arena)
+{
+    double *speeds = SF_ARRAY(arena, groups, double), slowest = 0;
+    for (int g = 0; g < groups; g++) {
+        const sf_costs *own = sf_costs_at(costs, 0, g, arena);
+        speeds[g] = 1;
+        if (own == costs)
+            continue;
+        slowest = slowest > 0 ? slowest : add_up_times(efforts, plan, costs);
+        double seconds = add_up_times(efforts, plan, own);
+        speeds[g] = seconds > 0 && slowest > seconds ? slowest / seconds : 1;
+    }
+    return speeds;
+}
+
+/* Memory ------------------------------------------------------------------------------------------- */
+
+/* State and, of what is trained, a gradient. */
+static double *find_fixed(const sf_load_wish *wish, sf_arena *arena)
+{
+    const sf_graph *graph = wish->efforts->graph;
+    const sf_plan *plan = wish->plan;
+    double *fixed = SF_ARRAY(arena, graph->top->narguments, double), state = 0, trained = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        if (sf_is_handed_in(argument))
+            continue;
+        fixed[i] = sf_piece_bytes(sf_type_of(graph, graph->top->arguments[i]), &plan->arguments[i],
+                                  &plan->mesh);
+        if (argument->role == SF_ROLE_STATE)
+            state += fixed[i];
+        else if (argument->gradient != SF_NONE)
+            trained += fixed[i];
+    }
+    /* What the optimizer has is not read by the forward pass, so it is laid on the parameters it belongs to. */
+    for (uint32_t i = 0; i < graph->top->narguments && trained > 0; i++)
+        if (graph->arguments[i].role != SF_ROLE_STATE && graph->arguments[i].gradient != SF_NONE)
+            fixed[i] += fixed[i] * (1 + state / trained);
+    return fixed;
+}
+
+static bool is_read_later(const sf_graph *graph, const sf_uses *uses, sf_value value)
+{
+    for (uint32_t u = uses->first[value]; u < uses->first[value + 1]; u++)
+        if (uses->at[u].node != SF_NONE && graph->nodes[uses->at[u].node]->phase == SF_BACKWARD)
+            return true;
+    return false;
+}
+
+/* By node: bytes of a turn that the backward pass reads. */
+static double *find_kept(const sf_load_wish *wish, sf_arena *arena)
+{
+    const sf_graph *graph = wish->efforts->graph;
+    sf_uses uses = sf_uses_of(graph, arena);
+    const bool *moving = sf_find_moving(graph, arena);
+    double *kept = SF_ARRAY(arena, graph->nnodes, double);
+    for (uint32_t i = 0; i < graph->top->nnodes && wish->keeps; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->phase != SF_FORWARD || !moving[node->id])
+            continue;
+        const sf_layout *results = wish->plan->nodes[node->id] + node->noperands;
+        for (uint32_t r = 0; r < node->nresults; r++)
+            if (is_read_later(graph, &uses, node->result + r))
+                kept[node->id] += sf_piece_bytes(sf_type_of(graph, node->result + r), &results[r],
+                                                 &wish->plan->mesh) /
+                                  wish->turns;
+    }
+    return kept;
+}
+
+/* Schedules ---------------------------------------------------------------------------------------- */
+
+/* The schedule of a chain of as many stages. */
+static sf_status draft_schedule(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
+                                sf_schedule *out)
+{
+    sf_schedule_kind kind;
+    SF_TRY(sf_schedule_parse(wish->schedule, &kind, diag));
+    sf_pipe pipe = {.nstages = wish->stages,
+                    .nturns = wish->turns,
+                    .ngroups = wish->groups,
+                    .has_backward = sf_pipe_all_backward(wish->stages, arena),
+                    .nedges = wish->stages - 1,
+                    .edges = sf_pipe_chain(wish->stages, arena)};
+    return sf_schedule_make(kind, &pipe, NULL, arena, out, diag);
+}
+
+/* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
+static double count_in_flight(const sf_schedule *schedule, uint32_t stage)
+{
+    const sf_pipe *pipe = &schedule->pipe;
+    sf_pass last = pipe->splits_weights ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
+    uint32_t most = 1;
+    for (uint32_t g = 0; g < pipe->ngroups; g++) {
+        uint32_t begun = 0, ended = 0;
+        for (uint32_t i = 0; i < schedule->ntasks[g]; i++) {
+            const sf_stage_task *task = &schedule->tasks[g][i];
+            begun += task->stage == stage && task->pass == SF_PASS_FORWARD;
+            ended += task->stage == stage && task->pass == last;
+            most = begun - ended > most ? begun - ended : most;
+        }
+    }
+    return most;
+}
+
+/* How many stages share a group's memory. */
+static uint32_t count_hosted(const sf_pipe *pipe, uint32_t group)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        count += (uint32_t)(sf_pipe_hosts(pipe, s, 0) >> group & 1);
+    return count > 0 ? count : 1;
+}
+
+sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
+                         sf_stage_wish *out)
+{
+    sf_schedule draft;
+    SF_TRY(draft_schedule(wish, arena, diag, &draft));
+    double *speed = SF_ARRAY(arena, wish->stages, double);
+    double *room = SF_ARRAY(arena, wish->stages, double);
+    double *in_flight = SF_ARRAY(arena, wish->stages, double);
+    for (uint32_t s = 0; s < wish->stages; s++) {
+        uint32_t group = sf_pipe_host(&draft.pipe, s, 0);
+        double memory =
+            wish->memory > 0
+                ? (double)wish->memory
+                : (double)sf_costs_memory(sf_costs_at(wish->costs, 0, (int)group, arena));
+        speed[s] = wish->speeds[group];
+        room[s] = FULL_STAGE * memory / count_hosted(&draft.pipe, group);
+        in_flight[s] = count_in_flight(&draft, s);
+    }
+    *out = (sf_stage_wish){.speed = speed,
+                           .fixed = find_fixed(wish, arena),
+                           .kept = find_kept(wish, arena),
+                           .room = wish->limited ? room : NULL,
+                           .in_flight = in_flight};
+    return SF_OK;
+}

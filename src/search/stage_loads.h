@@ -1,0 +1,36 @@
+/* What the stages of a pipeline can take: how fast the devices of their groups are and what these have room for, against what
+ * the schedule keeps under way.
+ */
+#ifndef SF_SEARCH_STAGE_LOADS_H
+#define SF_SEARCH_STAGE_LOADS_H
+
+#include "plan/pipe/pipeline_by.h"
+#include "plan/plan.h"
+#include "search/price/effort.h"
+
+/* By group, how much faster its devices are than the slowest of the mesh, at what the plan gives them: 1 or more. Groups
+ * stand along axis 0. In the arena. */
+double *sf_group_speeds(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                        int groups, sf_arena *arena);
+
+/* By node of the step, the seconds that it takes in the plan. */
+double *sf_node_times(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                      sf_arena *arena);
+
+typedef struct sf_load_wish {
+    const sf_efforts *efforts;
+    const sf_plan *plan; /* without stages, on a mesh with groups along axis 0 */
+    const sf_costs *costs;
+    const char *schedule;
+    uint32_t stages, groups, turns;
+    const double *speeds; /* by group */
+    bool limited;         /* stages are to fit, by what is counted, */
+    int64_t memory;       /* in this for every rank; 0: in its device, */
+    bool keeps;           /* with all that the backward pass reads kept for it; else without */
+} sf_load_wish;
+
+/* For sf_pipeline_wish. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
+sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,
+                         sf_stage_wish *out);
+
+#endif

@@ -195,13 +195,6 @@ static void do_library(void *context, int part, int64_t first, int64_t end)
     }
 }
 
-/* A call of a library takes microseconds before it multiplies anything; what is smaller is done here. */
-static bool goes_to_library(const product *x)
-{
-    enum { FEW = SF_GEMM_FEW };
-    return x->g.m * x->g.n * x->g.k >= FEW && sf_blas_can(&x->g);
-}
-
 static product product_of(const sf_gemm *gemm)
 {
     product x = {.g = settle_gemm(gemm)};
@@ -212,7 +205,7 @@ static product product_of(const sf_gemm *gemm)
 int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads)
 {
     product x = product_of(gemm);
-    if (is_row(&x) || goes_to_library(&x))
+    if (is_row(&x) || sf_blas_can(&x.g))
         return 0;
     sf_blocks blocks = blocks_of_product(&x);
     return sf_blocks_scratch(&blocks, threads);
@@ -225,7 +218,7 @@ void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads)
         return;
     product x = product_of(gemm);
     bool row = is_row(&x);
-    if (!row && !goes_to_library(&x)) {
+    if (!row && !sf_blas_can(&x.g)) {
         sf_blocks blocks = blocks_of_product(&x);
         sf_blocks_run(&blocks, threads);
         return;

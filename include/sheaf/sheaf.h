@@ -25,6 +25,7 @@
 #include "sheaf/report.h"
 #include "sheaf/session.h"
 #include "sheaf/solve.h"
+#include "sheaf/space.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"
 #include "sheaf/version.h"

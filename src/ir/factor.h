@@ -19,6 +19,12 @@
 typedef enum sf_factor_role { SF_MAP, SF_REDUCE, SF_WINDOW, SF_WHOLE } sf_factor_role;
 const char *sf_factor_role_name(sf_factor_role role);
 
+/* What people call the factors of an op, by number: i, j, k, ... */
+static inline char sf_factor_letter(int factor)
+{
+    return (char)(factor < 18 ? 'i' + factor : 'a' + (factor - 18) % 8);
+}
+
 /* How partial values combine. */
 typedef enum sf_monoid {
     SF_MONOID_NONE,

@@ -5,6 +5,7 @@
 #include "ir/name.h"
 #include "local/turning.h"
 #include "plan/batch.h"
+#include "plan/choose.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
 
@@ -218,11 +219,14 @@ static sf_status pin_turns(turning *t)
     return sf_plan_add_pins(t->time, count, pins, t->b->diag);
 }
 
-/* What a recipe splits, in turns; the update works on all of it at once. */
+/* What a recipe, or a choice of factors, splits, in turns; the update works on all of it at once. */
 static sf_status plan_by_recipe(turning *t)
 {
     const sf_block *top = t->step->top;
-    SF_TRY(sf_plan_complete(t->step, t->time, t->b->diag));
+    sf_choice_list chosen = {0};
+    if (sf_is_choice_text(t->recipe))
+        SF_TRY(sf_choose_by_text(t->step, t->recipe, t->turns, &t->arena, t->b->diag, &chosen));
+    SF_TRY(sf_plan_complete_chosen(t->step, t->time, chosen.count, chosen.at, t->b->diag));
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->step, i);
         uint32_t count = node->noperands + node->nresults;
@@ -307,7 +311,7 @@ static sf_status open_recipe(turning *t, sf_mesh *mesh)
 sf_status turn_open(turning *t)
 {
     sf_mesh mesh = {1, {{"time", t->turns}}};
-    if (t->recipe)
+    if (t->recipe && !sf_is_choice_text(t->recipe))
         SF_TRY(open_recipe(t, &mesh));
     else
         t->time = sf_plan_of(t->step, &mesh, t->space->graph);

@@ -114,8 +114,10 @@ static sf_status complete_axis(completion *c, const sf_names *names)
     for (int p = c->plan->nrules; p < c->plan->npins; p++)
         if (c->plan->pins[p].axis == c->axis)
             SF_TRY(obey_pin(c, names, p));
+    SF_TRY(choose_ops(c));
     hold_products(c);
     list_pinned(c);
+    spread_chosen(c);
     for (int p = 0; p < c->plan->npins; p++)
         spread_pin(c, p);
     end_axis(c);
@@ -177,7 +179,13 @@ static sf_status complete_plan(completion *c)
 
 sf_status sf_plan_complete(const sf_graph *graph, sf_plan *plan, sf_diag *diag)
 {
-    completion c = {.graph = graph, .plan = plan, .diag = diag};
+    return sf_plan_complete_chosen(graph, plan, 0, NULL, diag);
+}
+
+sf_status sf_plan_complete_chosen(const sf_graph *graph, sf_plan *plan, size_t count,
+                                  const sf_chosen *chosen, sf_diag *diag)
+{
+    completion c = {.graph = graph, .plan = plan, .nchosen = count, .chosen = chosen, .diag = diag};
     sf_status status = complete_plan(&c);
     sf_arena_free(&c.arena);
     return status;

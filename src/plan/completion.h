@@ -30,6 +30,8 @@ typedef struct completion {
     const sf_graph *graph;
     sf_plan *plan;
     const bool *settled; /* by node id: its layouts are given; or NULL */
+    size_t nchosen;
+    const sf_chosen *chosen;
     sf_diag *diag;
     sf_arena arena;
     applied *ops; /* by node id */
@@ -72,7 +74,9 @@ void spread_from(completion *c, const sf_node *node);
 void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share share);
 void spread_splits(completion *c);
 
-/* hold.c */
+/* hold.c: ops that were chosen, then products that pins decide. */
+sf_status choose_ops(completion *c);
+void spread_chosen(completion *c);
 void hold_products(completion *c);
 void list_pinned(completion *c);
 void spread_pin(completion *c, int pin);

@@ -1,5 +1,41 @@
-/* Pinned splits: the products that they decide, and where they begin to spread. */
+/* Ops that are chosen; pinned splits: the products that they decide, and where they begin to spread. */
+#include "ir/name.h"
 #include "plan/completion.h"
+
+sf_status choose_ops(completion *c)
+{
+    for (size_t i = 0; i < c->nchosen; i++) {
+        const sf_node *node = c->graph->nodes[c->chosen[i].node];
+        if (c->chosen[i].axis != c->axis)
+            continue;
+        sf_strategy strategy = {.kind = SF_RUN_FACTOR,
+                                .factor = c->chosen[i].factor,
+                                .period =
+                                    c->ops[node->id].factoring.factors[c->chosen[i].factor].size};
+        if (!c->has_chosen[node->id] && strategy_fits(c, node, &strategy)) {
+            choose_strategy(c, node, strategy);
+            continue;
+        }
+        sf_buf name = {0};
+        sf_status status = sf_fail(
+            c->diag, SF_EUSAGE, node->loc, "%s cannot be split along %c over axis %s: %s",
+            sf_value_name(c->graph, node->result, &name), sf_factor_letter(strategy.factor),
+            c->plan->mesh.axes[c->axis].name,
+            c->has_chosen[node->id] ? "it is split along another factor over that axis already"
+                                    : "pins, or what is split over other axes, leave no room");
+        sf_buf_free(&name);
+        return status;
+    }
+    return SF_OK;
+}
+
+void spread_chosen(completion *c)
+{
+    for (size_t i = 0; i < c->nchosen; i++)
+        if (c->chosen[i].axis == c->axis)
+            spread_from(c, c->graph->nodes[c->chosen[i].node]);
+    spread_splits(c);
+}
 
 void list_pinned(completion *c)
 {

@@ -79,10 +79,11 @@ struct sf_plan {
         *nodes;  /* by node id: operands, then results; inside of regions NULL, but for what turns
                                  hold (local/turns.h) */
     int *pinned; /* by value of the step: the first pin that matches it, or -1 */
-    const char *recompute;    /* how `again` was chosen (plan/recompute.h), or "" */
-    bool *again;              /* by node: it is computed again for later phases; NULL: none is */
-    int micro_batches;        /* turns that the batch is cut into; 0 or 1: none */
-    const char *co_shard;     /* the recipe by which the rest is cut in turns, or "", */
+    const char *recompute; /* how `again` was chosen (plan/recompute.h), or "" */
+    bool *again;           /* by node: it is computed again for later phases; NULL: none is */
+    int micro_batches;     /* turns that the batch is cut into; 0 or 1: none */
+    const char *
+        co_shard; /* the recipe, or the choice of factors (plan/choose.h), by which the rest is cut in turns, or "", */
     int co_shards;            /* and into how many */
     sf_pipeline *pipeline;    /* or NULL: each rank has a part in every node */
     sf_prediction *predicted; /* or NULL: no search made it */

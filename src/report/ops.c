@@ -91,11 +91,6 @@ static bool open_example(const sf_opdef *def, const sf_buf *text, struct example
     return false;
 }
 
-static char letter_of_factor(int factor)
-{
-    return (char)(factor < 18 ? 'i' + factor : 'a' + (factor - 18) % 8);
-}
-
 static void put_walked_tensor(const sf_factoring *factoring, int tensor, int rank, sf_buf *out)
 {
     sf_buf_putc(out, '[');
@@ -105,7 +100,7 @@ static void put_walked_tensor(const sf_factoring *factoring, int tensor, int ran
         if (walk->count == 0)
             sf_buf_putc(out, '1');
         for (int f = 0; f < walk->count; f++)
-            sf_buf_putc(out, letter_of_factor(walk->factors[f]));
+            sf_buf_putc(out, sf_factor_letter(walk->factors[f]));
         sf_buf_puts(out, walk->halo ? "~" : "");
     }
     sf_buf_putc(out, ']');
@@ -127,12 +122,12 @@ static void put_factors(const sf_op *op, const sf_factoring *factoring, sf_buf *
     for (int f = 0; f < factoring->nfactors; f++) {
         const sf_factor *factor = &factoring->factors[f];
         if (factor->role == SF_REDUCE)
-            sf_buf_printf(out, "; `%c` reduces (%s)", letter_of_factor(f),
+            sf_buf_printf(out, "; `%c` reduces (%s)", sf_factor_letter(f),
                           sf_monoid_name(factor->monoid));
         else if (factor->role == SF_WINDOW)
-            sf_buf_printf(out, "; `%c` is a window", letter_of_factor(f));
+            sf_buf_printf(out, "; `%c` is a window", sf_factor_letter(f));
         else if (factor->role == SF_WHOLE)
-            sf_buf_printf(out, "; `%c` stays whole", letter_of_factor(f));
+            sf_buf_printf(out, "; `%c` stays whole", sf_factor_letter(f));
     }
 }
 

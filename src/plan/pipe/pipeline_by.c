@@ -3,23 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/flops.h"
 #include "plan/pipe/schedules.h"
-
-/* Operations, and what it takes to move the results, which is all that many nodes do. */
-static const double *times_by_ops(const sf_graph *graph, sf_arena *arena)
-{
-    enum { OPS_PER_BYTE = 4 };
-    double *times = SF_ARRAY(arena, graph->nnodes, double);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        times[node->id] = sf_node_flops(graph, node);
-        for (uint32_t r = 0; r < node->nresults; r++)
-            times[node->id] +=
-                OPS_PER_BYTE * (double)sf_type_bytes(sf_type_of(graph, node->result + r));
-    }
-    return times;
-}
+#include "plan/pipe/stage_costs.h"
 
 static bool is_number(const char *text, uint32_t *out)
 {
@@ -37,7 +22,7 @@ static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
     if (*count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
                        SF_MOST_GROUPS);
-    const double *time = wish->time ? wish->time : times_by_ops(graph, arena);
+    const double *time = wish->time ? wish->time : sf_times_by_ops(graph, arena);
     sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
     cut.count = *count;
     cut.time = sf_forward_times(graph, time, arena);

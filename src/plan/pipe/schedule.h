@@ -28,11 +28,11 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "sheaf/space.h"
 #include "solve/order/order.h"
 
 enum { SF_MOST_GROUPS = SF_MOST_MACHINES, SF_MOST_TASKS = 1 << 20 };
 
-typedef enum sf_pass { SF_PASS_FORWARD, SF_PASS_BACKWARD, SF_PASS_WEIGHTS } sf_pass;
 enum { SF_PASSES = 3 };
 
 typedef struct sf_stage_task {

@@ -171,7 +171,7 @@ static void test_what_is_fixed_stays(void **state)
     it.costs.limits = NULL;
     const sf_stage_task fixed[][2] = {{{0, 2, SF_PASS_FORWARD}, {0, 0, SF_PASS_BACKWARD}},
                                       {{1, 2, SF_PASS_FORWARD}, {1, 0, SF_PASS_BACKWARD}},
-                                      {{1, 0, SF_PASS_BACKWARD}, {1, 1, SF_PASS_FORWARD}}};
+                                      {{1, 0, SF_PASS_BACKWARD}, {1, 2, SF_PASS_FORWARD}}};
     sf_arrange_options options = {.nfixed = 2, .fixed = fixed};
     sf_arranged found;
     assert_int_equal(sf_arrange(&it.schedule.pipe, &it.costs, &options, &arena, &found, diag),

@@ -33,6 +33,7 @@ struct sf_threads {
     bool alone;      /* the caller does everything */
     int64_t simple;  /* see sf_threads_grain */
     worker *workers; /* [count]; the first is the caller and has no thread */
+    sf_lanes *lanes; /* or NULL */
 
     _Atomic uint64_t job; /* number << PARTS_BITS | parts; parts 0: end */
     sf_work *work;
@@ -192,6 +193,13 @@ void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *
     wait_for_others(threads);
 }
 
+sf_lanes *sf_threads_lanes(sf_threads *threads)
+{
+    if (!threads->lanes)
+        threads->lanes = sf_lanes_new();
+    return threads->lanes;
+}
+
 void sf_threads_set_alone(sf_threads *threads, bool alone)
 {
     threads->alone = alone;
@@ -200,6 +208,7 @@ void sf_threads_set_alone(sf_threads *threads, bool alone)
 /* Ends the first `started` workers and frees the pool. */
 static void end_threads(sf_threads *pool, int started)
 {
+    sf_lanes_free(pool->lanes);
     if (started > 0)
         announce_work(pool, 0);
     for (int i = 1; i <= started; i++)

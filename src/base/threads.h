@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/lanes.h"
 
 typedef struct sf_threads sf_threads;
 
@@ -30,6 +31,9 @@ int sf_threads_count(const sf_threads *threads);
  * what a caller makes the grain of its work from. Tests lower it, to have small work cut too. */
 int64_t sf_threads_grain(const sf_threads *threads);
 void sf_threads_set_grain(sf_threads *threads, int64_t grain);
+
+/* Lanes beside the pool, made when they are first asked for, and ended with it; NULL where there is no memory. */
+sf_lanes *sf_threads_lanes(sf_threads *threads);
 
 /* Whether the caller does all parts himself from now on. They are the same parts, so the results are the same. */
 void sf_threads_set_alone(sf_threads *threads, bool alone);

@@ -57,6 +57,9 @@ typedef struct sf_device_kind {
     double launch;            /* the least seconds that any op takes */
     double threads; /* of a rank on a processor, a whole number; 0: not known, or it is none */
     double drag;    /* seconds that kernels lose for a second of a collective beside them */
+    double host_bandwidth; /* to memory of the host, and as much from it at the same time; 0: that
+                              is its own memory, so a copy reads and writes there */
+    double host_latency;   /* of a copy */
     sf_curve products[SF_MATH_COUNT]; /* measured: seconds by flops */
     sf_curve
         batched[SF_MATH_COUNT]; /* measured: of a product among as many as keep `threads` busy */

@@ -28,6 +28,8 @@ static const struct {
     {"launch", offsetof(sf_device_kind, launch), 0, MOST_NUMBER, false},
     {"threads", offsetof(sf_device_kind, threads), 0, SF_MAX_DEVICES, true},
     {"drag", offsetof(sf_device_kind, drag), 0, 1, true},
+    {"host_bandwidth", offsetof(sf_device_kind, host_bandwidth), 0, MOST_NUMBER, true},
+    {"host_latency", offsetof(sf_device_kind, host_latency), 0, MOST_NUMBER, true},
     {"divide", offsetof(sf_device_kind, divide), 0, MOST_NUMBER, true},
     {"function", offsetof(sf_device_kind, function), 0, MOST_NUMBER, true},
     {"fold", offsetof(sf_device_kind, fold), 0, MOST_NUMBER, true},
@@ -358,13 +360,12 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    static const char *const keys[] = {"name",         "source",    "memory",        "flops",
-                                       "vector_flops", "bandwidth", "product_share", "memory_share",
-                                       "ramp",         "launch",    "threads",       "drag",
-                                       "products",     "batched",   "loops",         "paces",
-                                       "convolutions", "divide",    "function",      "fold",
-                                       "strided",      "run",       "pack",          "pack_across",
-                                       "pack_run",     NULL};
+    static const char *const keys[] = {
+        "name",          "source",         "memory",       "flops",  "vector_flops", "bandwidth",
+        "product_share", "memory_share",   "ramp",         "launch", "threads",      "drag",
+        "products",      "batched",        "loops",        "paces",  "convolutions", "divide",
+        "function",      "fold",           "strided",      "run",    "pack",         "pack_across",
+        "pack_run",      "host_bandwidth", "host_latency", NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));

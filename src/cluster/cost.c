@@ -278,6 +278,21 @@ double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort)
     return costs->size / rate;
 }
 
+static double copy_seconds(const sf_device_kind *kind, double bytes)
+{
+    if (kind->host_bandwidth > 0)
+        return kind->host_latency + bytes / kind->host_bandwidth;
+    return kind->launch + 2 * bytes / (kind->memory_share * kind->bandwidth);
+}
+
+double sf_costs_copy(const sf_costs *costs, double bytes)
+{
+    double most = 0;
+    for (int i = 0; i < costs->nkinds; i++)
+        most = fmax(most, copy_seconds(costs->kinds[i], bytes));
+    return most;
+}
+
 double sf_costs_drag(const sf_costs *costs)
 {
     double most = 0;

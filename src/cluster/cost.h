@@ -52,7 +52,8 @@
  * take them in turns. Batched products take what one of them takes, as often as there are, or, where that was measured and is less, what they
  * take when each thread has its own. Where passes over
  * elements were measured, a loop takes its bytes and its passes; where convolutions were, one takes its curve and its
- * packing. What follows a product element by element comes on top of it. All these curves are of
+ * packing. A copy between a device and its host takes host_latency + bytes / host_bandwidth, each way by itself; where
+ * the host's memory is the device's own, launch and what reads and writes in it. What follows a product element by element comes on top of it. All these curves are of
  * memory that was touched long ago; where paces were measured, what is near takes so much less. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
@@ -139,6 +140,9 @@ double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort);
 
 /* Whether it makes a difference what is near. */
 bool sf_costs_sees_near(const sf_costs *costs);
+
+/* Seconds of a copy of so many bytes between a device and its host, one way, on the device that takes longest. */
+double sf_costs_copy(const sf_costs *costs, double bytes);
 
 /* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
 double sf_costs_drag(const sf_costs *costs);

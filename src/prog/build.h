@@ -12,6 +12,7 @@
  *     reuse.c    updates in place, and operands that are changed where they stand
  *     epilogue.c which loops run behind a product, block by block
  *     sync.c     events between streams
+ *     lives.c    the lives of buffers, and what stands in memory at a time
  *     place.c    the places of buffers in the arena
  *
  * Instructions are appended in an order that is valid, so the index of an instruction is its time: a
@@ -156,8 +157,8 @@ void update_in_place(lowering *l);
 void reuse_operands(lowering *l);
 void fuse_epilogues(lowering *l);
 
-/* sync.c: events, and streams for those that have none. place.c: first, last and is_result of every buffer, for
- * which events must be set; and their places. */
+/* sync.c: events, and streams for those that have none. lives.c: first, last, is_result and gaps of every buffer, for
+ * which events must be set. place.c: their places. */
 void sync_insts(sf_program *program);
 void find_lives(sf_program *program);
 void place_buffers(sf_program *program);

@@ -61,6 +61,8 @@ static void find_ends(checking *c)
 typedef struct life {
     uint32_t buffer, first, last;
     int64_t offset, end;
+    struct life *before; /* the part of its life before a gap; NULL: there is none */
+    uint32_t nparts;     /* before this one */
 } life;
 
 static void live_at(life *l, uint32_t from, uint32_t to)
@@ -77,19 +79,38 @@ static int earlier_inst_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* By buffer, from the instructions alone. */
+/* A life is at hand; a copy fills all of the buffer, so what stood there since its last use is done with. */
+static void end_part(checking *c, life *l, uint32_t index, const sf_view *filled)
+{
+    const sf_buffer *b = &c->p->buffers[l->buffer];
+    if (sf_view_size(filled) != b->bytes || l->first == SF_NONE || l->last + 1 >= index)
+        return;
+    life *part = SF_NEW(&c->arena, life);
+    *part = *l;
+    l->before = part;
+    l->nparts++;
+    l->first = l->last = index;
+}
+
+/* By buffer, from the instructions alone. What is lent is there from the beginning. */
 static life *find_lives(checking *c)
 {
     const sf_program *p = c->p;
     life *all = SF_ARRAY(&c->arena, p->nbuffers, life);
-    for (uint32_t b = 0; b < p->nbuffers; b++)
-        all[b] =
-            (life){b, SF_NONE, 0, p->buffers[b].offset, p->buffers[b].offset + p->buffers[b].bytes};
+    for (uint32_t b = 0; b < p->nbuffers; b++) {
+        const sf_buffer *buffer = &p->buffers[b];
+        all[b] = (life){.buffer = b,
+                        .first = buffer->is_lent && p->ninsts > 0 ? 0 : SF_NONE,
+                        .offset = buffer->offset,
+                        .end = buffer->offset + buffer->bytes};
+    }
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         uint32_t end = inst->stream == 0       ? i
                        : c->ends[i] == SF_NONE ? (uint32_t)p->ninsts - 1
                                                : c->ends[i] - 1;
+        for (uint32_t j = 0; j < inst->nout && inst->kind == SF_INST_COPY; j++)
+            end_part(c, &all[inst->out[j].buffer], i, &inst->out[j]);
         for (uint32_t j = 0; j < inst->nin; j++)
             live_at(&all[inst->in[j].buffer], i, end);
         for (uint32_t j = 0; j < inst->nout; j++)
@@ -98,16 +119,29 @@ static life *find_lives(checking *c)
     return all;
 }
 
+/* Between its parts there are gaps, the last of them before the last part. */
+static bool has_gaps(const sf_buffer *buffer, const life *l)
+{
+    if (buffer->ngaps != l->nparts)
+        return false;
+    for (uint32_t g = buffer->ngaps; g-- > 0; l = l->before)
+        if (buffer->gaps[g].first != l->before->last + 1 || buffer->gaps[g].last != l->first - 1)
+            return false;
+    return buffer->first == l->first;
+}
+
 /* Whoever simulates a program, or asks what it takes, reads the lives that are announced. */
 static sf_status check_lives(checking *c, const life *all)
 {
     const sf_program *p = c->p;
     bool *is_result = SF_ARRAY(&c->arena, p->nbuffers, bool);
+    for (uint32_t b = 0; b < p->nbuffers; b++)
+        is_result[b] = p->buffers[b].is_lent;
     for (uint32_t i = 0; i < p->nresults; i++)
         is_result[p->results[i].buffer] = true;
     for (uint32_t b = 0; b < p->nbuffers; b++) {
         const sf_buffer *buffer = &p->buffers[b];
-        if (buffer->first != all[b].first || buffer->last != all[b].last ||
+        if (!has_gaps(buffer, &all[b]) || buffer->last != all[b].last ||
             buffer->is_result != is_result[b])
             return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
                            "program: buffer %u does not live when it is announced to", b);
@@ -115,19 +149,26 @@ static sf_status check_lives(checking *c, const life *all)
     return SF_OK;
 }
 
-/* Those in an arena, by their beginning; results live on. */
-static size_t list_lives(const checking *c, life *all)
+/* The parts of lives in an arena, by their beginning; results live on. */
+static size_t list_lives(checking *c, const life *all, life **out)
 {
     const sf_program *p = c->p;
-    size_t count = 0;
-    for (uint32_t i = 0; i < p->nresults; i++)
-        live_at(&all[p->results[i].buffer], all[p->results[i].buffer].first, (uint32_t)p->ninsts);
+    size_t count = 0, most = 0;
     for (uint32_t b = 0; b < p->nbuffers; b++)
-        if (p->buffers[b].home == SF_HOME_ARENA && all[b].first != SF_NONE &&
-            p->buffers[b].bytes > 0)
-            all[count++] = all[b];
+        most += all[b].nparts + 1;
+    life *list = SF_ARRAY(&c->arena, most, life);
+    for (uint32_t b = 0; b < p->nbuffers; b++) {
+        const sf_buffer *buffer = &p->buffers[b];
+        if (!sf_in_arena(buffer) || all[b].first == SF_NONE || buffer->bytes == 0)
+            continue;
+        for (const life *l = &all[b]; l; l = l->before)
+            list[count++] = *l;
+        if (buffer->is_result)
+            list[count - 1 - all[b].nparts].last = (uint32_t)p->ninsts;
+    }
     if (count > 0)
-        qsort(all, count, sizeof *all, earlier_inst_first);
+        qsort(list, count, sizeof *list, earlier_inst_first);
+    *out = list;
     return count;
 }
 
@@ -185,21 +226,23 @@ static int64_t constants_of(const sf_program *p)
 static sf_status check_peak(const checking *c, const int64_t *peaks)
 {
     const sf_program *p = c->p;
-    int64_t state = 0, constants = constants_of(p);
+    int64_t state = 0, host = 0, constants = constants_of(p);
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         if (p->arena_bytes[space] != peaks[space])
             return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
                            "program: an arena of %" PRId64 " bytes is announced, and %" PRId64
                            " are used",
                            p->arena_bytes[space], peaks[space]);
-    for (uint32_t i = 0; i < p->narguments; i++)
-        state += p->buffers[i].bytes;
+    for (uint32_t i = 0; i < p->narguments; i++) {
+        bool on_host = p->buffers[i].space == SF_SPACE_HOST;
+        *(on_host ? &host : &state) += p->buffers[i].is_lent ? 0 : p->buffers[i].bytes;
+    }
     bool is_body = !p->argument_types; /* its arguments are memory of the program around it */
-    if (!is_body && state != p->state_bytes)
+    if (!is_body && (state != p->state_bytes || host != p->host_state_bytes))
         return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
                        "program: %" PRId64
                        " bytes of arguments are announced, and there are %" PRId64,
-                       p->state_bytes, state);
+                       p->state_bytes + p->host_state_bytes, state + host);
     if (constants != p->constant_bytes)
         return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
                        "program: %" PRId64
@@ -212,9 +255,9 @@ static sf_status check_places(checking *c)
 {
     const sf_program *p = c->p;
     int64_t peaks[SF_SPACE_COUNT] = {0};
-    life *lives = find_lives(c), *living[SF_SPACE_COUNT];
-    SF_TRY(check_lives(c, lives));
-    size_t counts[SF_SPACE_COUNT] = {0}, count = list_lives(c, lives);
+    life *all = find_lives(c), *lives, *living[SF_SPACE_COUNT];
+    SF_TRY(check_lives(c, all));
+    size_t counts[SF_SPACE_COUNT] = {0}, count = list_lives(c, all, &lives);
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         living[space] = SF_ARRAY(&c->arena, count + 1, life);
     for (size_t i = 0; i < count; i++) {
@@ -243,7 +286,9 @@ static sf_status check_written(const checking *c, uint32_t index, uint32_t buffe
     const sf_buffer *b = &p->buffers[buffer];
     if (b->home == SF_HOME_CONSTANT)
         return sf_inst_fail(p, index, c->diag, "writes a constant");
-    if (b->home == SF_HOME_ARGUMENT && p->argument_types && p->next[b->argument] == SF_NONE)
+    bool brings_back = p->insts[index].kind == SF_INST_COPY && b->is_lent;
+    if (b->home == SF_HOME_ARGUMENT && p->argument_types && p->next[b->argument] == SF_NONE &&
+        !brings_back)
         return sf_inst_fail(p, index, c->diag, "writes argument %u, which has no next value",
                             b->argument);
     if (reads_buffer(&p->insts[index], buffer) && !sf_may_write_over(&p->insts[index], buffer))
@@ -414,6 +459,11 @@ static sf_status check_signature(const checking *c)
     const sf_program *p = c->p;
     if (p->nstreams == 0 || p->streams[0].kind != SF_STREAM_COMPUTE || p->narguments > p->nbuffers)
         return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE, "program: it has no stream to compute on");
+    for (uint32_t i = 0; i < p->nbuffers; i++)
+        if (p->buffers[i].is_lent &&
+            (i >= p->narguments || p->buffers[i].space != SF_SPACE_DEVICE || !p->argument_types))
+            return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,
+                           "program: buffer %u is lent, and is no argument on the device", i);
     for (uint32_t i = 0; i < p->narguments; i++) {
         if (p->buffers[i].home != SF_HOME_ARGUMENT || p->buffers[i].argument != i)
             return sf_fail(c->diag, SF_EWRONG, SF_NOWHERE,

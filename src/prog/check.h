@@ -7,6 +7,7 @@
  *  - an instruction writes what it reads only where its kind allows that;
  *  - nothing touches what an instruction of another stream is still writing, or writes what it is still reading;
  *    every event that is waited for is raised, once, by an instruction that stands before;
+ *  - nothing but copies reaches memory of the host, and what they brought there comes back before it is used;
  *  - collectives are along axes of the mesh, on the stream of these, and their numbers rise.
  *
  * It trusts no pass: lives and conflicts are found anew, from the instructions alone. What is computed it does not

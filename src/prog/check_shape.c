@@ -287,9 +287,50 @@ static sf_status check_nest(const sf_program *p, uint32_t index, sf_diag *diag)
     return SF_OK;
 }
 
+/* Copies */
+
+static bool copies_part(const sf_program *p, const sf_view *in, const sf_view *out)
+{
+    return in->dtype == out->dtype && sf_view_count(in) == sf_view_count(out) &&
+           sf_view_is_contiguous(in) && sf_view_is_contiguous(out) &&
+           p->buffers[in->buffer].space != p->buffers[out->buffer].space;
+}
+
+static sf_status check_copy(const sf_program *p, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &p->insts[index];
+    const sf_stream *stream = &p->streams[inst->stream];
+    if (inst->nin != inst->nout || inst->nin == 0)
+        return sf_inst_fail(p, index, diag, "has %u operands and %u results", inst->nin,
+                            inst->nout);
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        if (!copies_part(p, &inst->in[i], &inst->out[i]))
+            return sf_inst_fail(p, index, diag, "part %u is no copy between two spaces", i);
+        if (stream->kind != SF_STREAM_COPY || stream->to != p->buffers[inst->out[i].buffer].space)
+            return sf_inst_fail(p, index, diag, "is on a stream of copies the other way");
+    }
+    return SF_OK;
+}
+
+/* Only copies reach the host, and joins, which touch nothing. */
+static sf_status check_spaces(const sf_program *p, uint32_t index, sf_diag *diag)
+{
+    const sf_inst *inst = &p->insts[index];
+    if (inst->kind == SF_INST_COPY || inst->kind == SF_INST_JOIN)
+        return SF_OK;
+    for (uint32_t i = 0; i < inst->nin + inst->nout; i++) {
+        const sf_view *view = i < inst->nin ? &inst->in[i] : &inst->out[i - inst->nin];
+        if (p->buffers[view->buffer].space != SF_SPACE_DEVICE)
+            return sf_inst_fail(p, index, diag, "%s buffer %u, which is in memory of the host",
+                                i < inst->nin ? "reads" : "writes", view->buffer);
+    }
+    return SF_OK;
+}
+
 static sf_status check_kind(const sf_program *p, uint32_t index, sf_diag *diag)
 {
-    switch (p->insts[index].kind) {
+    const sf_inst *inst = &p->insts[index];
+    switch (inst->kind) {
     case SF_INST_LOOP:
         return SF_OK;
     case SF_INST_DOT:
@@ -303,6 +344,10 @@ static sf_status check_kind(const sf_program *p, uint32_t index, sf_diag *diag)
     case SF_INST_WHILE:
     case SF_INST_CASE:
         return check_nest(p, index, diag);
+    case SF_INST_COPY:
+        return check_copy(p, index, diag);
+    case SF_INST_JOIN:
+        return inst->nout == 0 ? SF_OK : sf_inst_fail(p, index, diag, "writes what it waits for");
     case SF_INST_KIND_COUNT:
         break;
     }
@@ -315,7 +360,7 @@ sf_status sf_check_shape(const sf_program *p, uint32_t index, sf_diag *diag)
     if (inst->stream >= p->nstreams)
         return sf_inst_fail(p, index, diag, "is of stream %u, and there are %zu", inst->stream,
                             p->nstreams);
-    if ((inst->stream == 0) != (inst->kind != SF_INST_COMM))
+    if ((inst->stream != 0) != sf_goes_beside(inst))
         return sf_inst_fail(p, index, diag, "is on a stream of another kind");
     for (uint32_t i = 0; i < inst->nin + inst->nout; i++) {
         const sf_view *view = i < inst->nin ? &inst->in[i] : &inst->out[i - inst->nin];
@@ -326,6 +371,7 @@ sf_status sf_check_shape(const sf_program *p, uint32_t index, sf_diag *diag)
                                 i < inst->nin ? "operand" : "result",
                                 i < inst->nin ? i : i - inst->nin);
     }
+    SF_TRY(check_spaces(p, index, diag));
     SF_TRY(check_kind(p, index, diag));
     return inst->loop ? check_loop(p, index, diag) : SF_OK;
 }

@@ -165,6 +165,19 @@ static void nest(following *f, const sf_inst *inst)
         write_view(f, &inst->out[i], mix(hash, i));
 }
 
+/* Whoever copies a whole buffer leaves what stood in it. */
+static void copy_parts(following *f, const sf_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->nout; i++) {
+        const sf_view *in = &inst->in[i], *out = &inst->out[i];
+        bool all = is_whole(f->p, in) && is_whole(f->p, out);
+        if (all)
+            f->held[out->buffer] = f->held[in->buffer];
+        else
+            write_view(f, out, read_view(f, in));
+    }
+}
+
 static void follow_inst(following *f, uint32_t index)
 {
     const sf_inst *inst = &f->p->insts[index];
@@ -172,6 +185,8 @@ static void follow_inst(following *f, uint32_t index)
         nest(f, inst);
     else if (inst->kind == SF_INST_COMM)
         exchange_parts(f, inst);
+    else if (inst->kind == SF_INST_COPY || inst->kind == SF_INST_JOIN)
+        copy_parts(f, inst);
     else
         compute(f, inst);
     if (!f->made)

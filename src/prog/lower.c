@@ -208,7 +208,6 @@ static void set_program_arguments(lowering *l)
         p->next[i] = l->graph->arguments[i].next;
         p->argument_types[i] = type;
         set_view(l, top->arguments[i], &view);
-        p->state_bytes += sf_type_bytes(type);
     }
 }
 

@@ -3,44 +3,6 @@
 
 #include "prog/build.h"
 
-/* The last instruction that may run before the buffers of this one are done with. */
-static uint32_t end_of_buffer(const sf_program *p, uint32_t index, const uint32_t *waiters)
-{
-    if (p->insts[index].stream == 0)
-        return index;
-    return waiters[index] == SF_NONE ? (uint32_t)p->ninsts - 1 : waiters[index] - 1;
-}
-
-static void live_until(sf_buffer *buffer, uint32_t from, uint32_t to)
-{
-    if (buffer->first == SF_NONE)
-        buffer->first = from;
-    if (buffer->last < to)
-        buffer->last = to;
-}
-
-void find_lives(sf_program *p)
-{
-    sf_arena scratch = {0};
-    const uint32_t *waiters = find_waiters(p, &scratch);
-    for (size_t i = 0; i < p->nbuffers; i++) {
-        p->buffers[i].first = SF_NONE;
-        p->buffers[i].last = 0;
-        p->buffers[i].is_result = false;
-    }
-    for (uint32_t i = 0; i < p->ninsts; i++) {
-        const sf_inst *inst = &p->insts[i];
-        uint32_t end = end_of_buffer(p, i, waiters);
-        for (uint32_t j = 0; j < inst->nin; j++)
-            live_until(&p->buffers[inst->in[j].buffer], i, end);
-        for (uint32_t j = 0; j < inst->nout; j++)
-            live_until(&p->buffers[inst->out[j].buffer], i, end);
-    }
-    for (uint32_t i = 0; i < p->nresults; i++)
-        p->buffers[p->results[i].buffer].is_result = true;
-    sf_arena_free(&scratch);
-}
-
 /* A buffer while it is placed: its bytes from offset on, its time from first to last. */
 typedef struct placed {
     int64_t bytes, offset;
@@ -60,14 +22,43 @@ static int largest_first(const void *a, const void *b)
 /* Those that stand already, by offset: when, and where. Most that are looked at live at another time, so times
  * are kept apart. */
 typedef struct standing {
+    const sf_program *p;
     struct {
         uint32_t first, last;
     } * when;
     struct {
         int64_t offset, end;
+        uint32_t buffer;
     } * where;
     size_t count;
 } standing;
+
+/* The first instruction from `from` on that is not in a gap. */
+static uint32_t behind_gap(const sf_buffer *b, uint32_t from)
+{
+    for (uint32_t g = 0; g < b->ngaps; g++)
+        if (from >= b->gaps[g].first && from <= b->gaps[g].last)
+            from = b->gaps[g].last + 1;
+    return from;
+}
+
+/* Whether two whose lives meet, seen as a whole, do so beside their gaps, too. */
+static bool meets_beside_gaps(const standing *s, size_t index, const placed *x)
+{
+    const sf_buffer *a = &s->p->buffers[x->buffer], *b = &s->p->buffers[s->where[index].buffer];
+    uint32_t last_a = x->last, last_b = s->when[index].last;
+    uint32_t at = x->first > s->when[index].first ? x->first : s->when[index].first;
+    if (a->ngaps == 0 && b->ngaps == 0)
+        return true;
+    for (;;) {
+        uint32_t next = behind_gap(b, behind_gap(a, at));
+        if (next > last_a || next > last_b)
+            return false;
+        if (next == at)
+            return true;
+        at = next;
+    }
+}
 
 /* The first gap that is large enough between those that stand in the arena at the same time; else the end of the
  * last of these. */
@@ -75,7 +66,7 @@ static int64_t find_place(const standing *s, const placed *x)
 {
     int64_t end = 0;
     for (size_t i = 0; i < s->count; i++) {
-        if (s->when[i].last < x->first || s->when[i].first > x->last)
+        if (s->when[i].last < x->first || s->when[i].first > x->last || !meets_beside_gaps(s, i, x))
             continue;
         if (s->where[i].offset - end >= x->bytes)
             break;
@@ -95,6 +86,7 @@ static void add_standing(standing *s, const placed *x)
     s->when[at].first = x->first;
     s->when[at].last = x->last;
     s->where[at].offset = x->offset;
+    s->where[at].buffer = x->buffer;
     s->where[at].end = x->offset + x->bytes;
 }
 
@@ -104,7 +96,7 @@ static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out
     size_t count = 0;
     for (uint32_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
-        if (buffer->home == SF_HOME_ARENA && buffer->space == space && buffer->first != SF_NONE &&
+        if (sf_in_arena(buffer) && buffer->space == space && buffer->first != SF_NONE &&
             buffer->bytes > 0)
             out[count++] = (placed){.bytes = (buffer->bytes + grain - 1) / grain * grain,
                                     .first = buffer->first,
@@ -120,7 +112,8 @@ static void place_in_space(sf_program *p, sf_space_kind space, sf_arena *scratch
 {
     placed *list = SF_ARRAY(scratch, p->nbuffers, placed);
     size_t count = list_buffers(p, space, list);
-    standing s = {.when = sf_arena_array(scratch, count, sizeof *s.when),
+    standing s = {.p = p,
+                  .when = sf_arena_array(scratch, count, sizeof *s.when),
                   .where = sf_arena_array(scratch, count, sizeof *s.where)};
     p->arena_bytes[space] = 0;
     for (size_t i = 0; i < count; i++) {

@@ -16,7 +16,9 @@ static void print_view(sf_buf *out, const sf_program *p, const sf_view *view)
     sf_buf_putc(out, ']');
     if (!sf_view_is_contiguous(view))
         sf_buf_putc(out, '~');
-    if (buffer->home == SF_HOME_ARENA)
+    if (buffer->space == SF_SPACE_HOST)
+        sf_buf_puts(out, "@host");
+    if (sf_in_arena(buffer))
         sf_buf_printf(out, "@%" PRId64, buffer->offset);
 }
 
@@ -91,8 +93,11 @@ void sf_program_print(const sf_program *p, sf_buf *out)
 {
     sf_buf_printf(out,
                   "program of %zu instructions: arguments %" PRId64 " bytes, arena %" PRId64
-                  " bytes, constants %" PRId64 " bytes\n",
+                  " bytes, constants %" PRId64 " bytes",
                   p->ninsts, p->state_bytes, p->arena_bytes[SF_SPACE_DEVICE], p->constant_bytes);
+    if (sf_program_host_bytes(p) > 0)
+        sf_buf_printf(out, ", host %" PRId64 " bytes", sf_program_host_bytes(p));
+    sf_buf_putc(out, '\n');
     print_insts(out, p, 0);
 }
 

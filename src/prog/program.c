@@ -5,7 +5,8 @@
 
 const char *sf_inst_kind_name(sf_inst_kind kind)
 {
-    static const char *const names[] = {"loop", "dot", "conv", "call", "comm", "while", "case"};
+    static const char *const names[] = {"loop",  "dot",  "conv", "call", "comm",
+                                        "while", "case", "copy", "join"};
     return names[kind];
 }
 
@@ -63,6 +64,11 @@ const sf_view *sf_body_argument(const sf_inst *inst, uint32_t index)
 int64_t sf_program_bytes(const sf_program *program)
 {
     return program->arena_bytes[SF_SPACE_DEVICE] + program->state_bytes + program->constant_bytes;
+}
+
+int64_t sf_program_host_bytes(const sf_program *program)
+{
+    return program->arena_bytes[SF_SPACE_HOST] + program->host_state_bytes;
 }
 
 void sf_program_free(sf_program *program)

@@ -14,6 +14,13 @@
  * before the next begins. On the others several may be under way, so whoever needs one of those to have ended
  * waits for the event that it raises at its end, on the same stream, too. The list as a whole is an order in which
  * all of it can run one by one. prog/sync.c says how events are set, prog/check.h when they suffice.
+ *
+ * SPACES. Instructions compute on the device. Memory of the host is behind it: COPY brings bytes there and back, beside
+ * what is computed, on a stream for each way. What a copy brought to the host need not stand on the device until another
+ * brings it back: in that gap its memory is free for others. JOIN waits for copies, so that the gap begins.
+ *
+ *     a3 ----- copy a3 -> b9 ----- join b9      copy b9 -> a3 ----- reads a3
+ *     stands                       |--- gap ---|              stands
  */
 #ifndef SF_PROG_PROGRAM_H
 #define SF_PROG_PROGRAM_H
@@ -31,6 +38,11 @@ typedef enum sf_space_kind {
     SF_SPACE_COUNT
 } sf_space_kind;
 
+/* From one instruction to another, both included. */
+typedef struct sf_gap {
+    uint32_t first, last;
+} sf_gap;
+
 typedef enum sf_home { SF_HOME_ARENA, SF_HOME_ARGUMENT, SF_HOME_CONSTANT } sf_home;
 
 typedef struct sf_buffer {
@@ -44,6 +56,9 @@ typedef struct sf_buffer {
     uint32_t first,
         last;       /* instructions between which its contents matter; SF_NONE: it is unused */
     bool is_result; /* its contents matter after the last instruction */
+    bool is_lent;   /* of an argument on the device: it stands in the arena, and gaps are others' */
+    uint32_t ngaps;
+    sf_gap *gaps; /* in which its contents do not matter, because a copy brings them back */
 } sf_buffer;
 
 typedef enum sf_stream_kind {
@@ -55,7 +70,8 @@ typedef enum sf_stream_kind {
 
 typedef struct sf_stream {
     sf_stream_kind kind;
-    sf_axes axes; /* COMM: of its groups */
+    sf_axes axes;     /* COMM: of its groups */
+    sf_space_kind to; /* COPY: where it brings things */
 } sf_stream;
 
 typedef enum sf_inst_kind {
@@ -66,6 +82,8 @@ typedef enum sf_inst_kind {
     SF_INST_COMM, /* a collective, on contiguous tensors; goes on beside what follows */
     SF_INST_WHILE, /* copies its operands to its results, then runs bodies[1] as long as bodies[0] says so */
     SF_INST_CASE, /* runs the body whose number its operand says, or else the last */
+    SF_INST_COPY, /* part i from in[i] to out[i], in another space; goes on beside what follows */
+    SF_INST_JOIN, /* waits for the copies that fill its operands, and does nothing */
     SF_INST_KIND_COUNT
 } sf_inst_kind;
 const char *sf_inst_kind_name(sf_inst_kind kind);
@@ -178,6 +196,12 @@ typedef struct sf_inst {
     sf_origin origin;
 } sf_inst;
 
+/* Whether it goes on beside what follows, on a stream of its own: collectives and copies do. */
+static inline bool sf_goes_beside(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_COMM || inst->kind == SF_INST_COPY;
+}
+
 /* How many results start as their operands: instructions that change a tensor rather than make one. Where result i
  * stands where operand i does, nothing is copied. */
 uint32_t sf_inst_changed(const sf_inst *inst);
@@ -209,7 +233,8 @@ typedef struct sf_program {
     size_t ninsts, inst_capacity;
     sf_view *results; /* of the block; one that becomes an argument stands there after the run */
     int64_t arena_bytes[SF_SPACE_COUNT]; /* peaks, known before any run */
-    int64_t state_bytes;                 /* of arguments */
+    int64_t state_bytes;                 /* of arguments on the device that are not lent */
+    int64_t host_state_bytes;            /* of arguments whose home is the host */
     int64_t constant_bytes;              /* with those of bodies */
 } sf_program;
 
@@ -237,8 +262,26 @@ void sf_program_free(sf_program *program);
  * that changes instructions or buffers. */
 void sf_program_settle(sf_program *program);
 
+/* Whether the buffer has a place in the arena of its space. */
+static inline bool sf_in_arena(const sf_buffer *buffer)
+{
+    return buffer->home == SF_HOME_ARENA || buffer->is_lent;
+}
+
+/* Whether its contents matter when the instruction runs; valid after sf_program_settle. */
+bool sf_buffer_lives(const sf_program *program, uint32_t buffer, uint32_t inst);
+
 /* What a run takes in memory of the device: arguments, arena and constants. */
 int64_t sf_program_bytes(const sf_program *program);
+
+/* And of the host: arguments that stand there, and what is copied there. */
+int64_t sf_program_host_bytes(const sf_program *program);
+
+/* By instruction, the bytes of buffers in the arena of the space that live then, each rounded up as it is placed; in the
+ * arena. `live` may be NULL. Returns the peak, *at is where. */
+int64_t sf_live_bytes_in(const sf_program *program, sf_space_kind space, sf_arena *arena,
+                         int64_t **live, uint32_t *at);
+int64_t sf_live_bytes(const sf_program *program, sf_arena *arena, int64_t **live, uint32_t *at);
 
 /* A line per instruction: number, stream, kind, shapes, bytes, buffers, scope. */
 void sf_program_print(const sf_program *program, sf_buf *out);

@@ -34,6 +34,8 @@ static void copy_lists(const sf_program *from, sf_arena *arena, sf_program *to)
         copy_inst(&from->insts[i], arena, &to->insts[i]);
     to->ninsts = to->inst_capacity = from->ninsts;
     to->nevents = from->nevents;
+    to->state_bytes = from->state_bytes;
+    to->host_state_bytes = from->host_state_bytes;
     to->constant_bytes = from->constant_bytes;
     memcpy(to->arena_bytes, from->arena_bytes, sizeof to->arena_bytes);
 }

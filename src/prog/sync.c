@@ -46,6 +46,11 @@ static void wait_for_open(syncing *s, sf_inst *inst, uint32_t other)
     inst->nwaits = (uint32_t)count;
 }
 
+static bool is_message(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_COMM && sf_is_one_way(inst->exchange);
+}
+
 static void note_sent(syncing *s, uint32_t index)
 {
     int to = s->p->insts[index].exchange->to;
@@ -76,11 +81,11 @@ static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     while (*at) {
         uint32_t other = (*at)->inst;
         if (s->open[other] && ((*at)->writes || writes)) {
-            const sf_exchange *exchange = s->p->insts[other].exchange;
+            const sf_inst *from = &s->p->insts[other];
             wait_for_open(s, inst, other);
             s->open[other] = inst->stream != 0;
-            if (inst->stream == 0 && sf_is_one_way(exchange) && exchange->from >= 0)
-                wait_for_arrived(s, inst, exchange);
+            if (inst->stream == 0 && is_message(from) && from->exchange->from >= 0)
+                wait_for_arrived(s, inst, from->exchange);
         }
         if (s->open[other])
             at = &(*at)->next;
@@ -112,7 +117,7 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
         wait_at(s, index, inst->out[i].buffer, true);
     if (inst->stream == 0)
         return;
-    if (sf_is_one_way(inst->exchange) && inst->exchange->to >= 0)
+    if (is_message(inst) && inst->exchange->to >= 0)
         note_sent(s, index);
     s->open[index] = true;
     for (uint32_t i = 0; i < inst->nin; i++)
@@ -123,11 +128,14 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
 
 static uint32_t stream_of(sf_program *p, const sf_inst *inst)
 {
-    sf_stream wanted = {SF_STREAM_COMPUTE, 0};
+    sf_stream wanted = {.kind = SF_STREAM_COMPUTE};
     if (inst->kind == SF_INST_COMM)
-        wanted = (sf_stream){SF_STREAM_COMM, inst->exchange->axes};
+        wanted = (sf_stream){.kind = SF_STREAM_COMM, .axes = inst->exchange->axes};
+    if (inst->kind == SF_INST_COPY)
+        wanted = (sf_stream){.kind = SF_STREAM_COPY, .to = p->buffers[inst->out[0].buffer].space};
     for (uint32_t s = 0; s < p->nstreams; s++)
-        if (p->streams[s].kind == wanted.kind && p->streams[s].axes == wanted.axes)
+        if (p->streams[s].kind == wanted.kind && p->streams[s].axes == wanted.axes &&
+            p->streams[s].to == wanted.to)
             return s;
     SF_PUSH(&p->arena, p->streams, p->nstreams, p->stream_capacity, wanted);
     return (uint32_t)p->nstreams - 1;
@@ -139,7 +147,7 @@ void sync_insts(sf_program *p)
     uint32_t last = 0; /* of the first stream, plus one */
     if (p->nstreams == 0)
         SF_PUSH(&p->arena, p->streams, p->nstreams, p->stream_capacity,
-                ((sf_stream){SF_STREAM_COMPUTE, 0}));
+                ((sf_stream){.kind = SF_STREAM_COMPUTE}));
     p->nevents = 0;
     for (size_t i = 0; i < p->ninsts; i++) {
         p->insts[i].stream = stream_of(p, &p->insts[i]);

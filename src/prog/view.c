@@ -20,6 +20,11 @@ int64_t sf_view_count(const sf_view *view)
     return count;
 }
 
+int64_t sf_view_size(const sf_view *view)
+{
+    return sf_view_count(view) * sf_dtype_get(view->dtype)->bytes;
+}
+
 bool sf_view_is_contiguous(const sf_view *view)
 {
     int64_t stride = 1;

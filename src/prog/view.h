@@ -21,6 +21,10 @@ typedef struct sf_view {
 sf_view sf_view_whole(uint32_t buffer, const sf_type *type);
 
 int64_t sf_view_count(const sf_view *view);
+
+/* Of its elements, one after the other. */
+int64_t sf_view_size(const sf_view *view);
+
 bool sf_view_is_contiguous(const sf_view *view);
 
 /* What the op makes of its first operand's view, where no element has to move: reshape (where the

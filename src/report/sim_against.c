@@ -92,7 +92,7 @@ static void add_up_timed(sf_sim_report *r)
     for (uint32_t i = 0; i < r->program->ninsts; i++) {
         sf_inst_kind kind = r->program->insts[i].kind;
         r->timed_kinds[kind] += length_of(&r->timed[i]);
-        r->timed_waits += kind == SF_INST_COMM ? r->timed[i].exposed : 0;
+        r->timed_waits += sf_goes_beside(&r->program->insts[i]) ? r->timed[i].exposed : 0;
     }
 }
 
@@ -125,7 +125,7 @@ static void put_kinds_beside(sf_sim_report *r, sf_style style, sf_buf *out)
                                         {"of measured", true, SF_STAYS}};
     sf_table table = sf_table_new(&r->arena, 4, columns);
     for (int k = 0; k < SF_INST_KIND_COUNT; k++)
-        if (r->kinds[k].count > 0 && k != SF_INST_COMM)
+        if (r->kinds[k].count > 0 && k != SF_INST_COMM && k != SF_INST_COPY)
             add_beside(&table, sf_inst_kind_name((sf_inst_kind)k), r->kinds[k].seconds,
                        r->timed_kinds[k]);
     add_beside(&table, "waiting", r->sim.exposed, r->timed_waits);

@@ -38,6 +38,20 @@ static void put_json_comms(const sf_sim_report *r, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
+static void put_json_copies(const sf_sim_report *r, sf_json_writer *json)
+{
+    if (r->sim.ncopies == 0)
+        return;
+    sf_json_key(json, "copies");
+    sf_json_begin_object(json);
+    sf_json_add_int(json, "count", r->sim.ncopies);
+    sf_json_add_double(json, "bytes", r->sim.copied);
+    sf_json_add_double(json, "seconds", r->sim.copying);
+    sf_json_add_double(json, "exposed", r->sim.copies_exposed);
+    sf_json_add_int(json, "host_memory", sf_program_host_bytes(r->program));
+    sf_json_end_object(json);
+}
+
 void sf_sim_json(sf_sim_report *r, sf_buf *out)
 {
     sf_json_writer json = {.buf = out, .indent = true};
@@ -55,6 +69,7 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     sf_sim_json_groups(r, &json);
     put_json_kinds(r, &json);
     put_json_comms(r, &json);
+    put_json_copies(r, &json);
     sf_json_add_int(&json, "memory", r->price.memory);
     sf_memory_json(&r->price, &json);
     if (r->timed)

@@ -37,7 +37,7 @@ static void put_times(sf_sim_report *r, sf_style style, sf_buf *out)
     double inside = 0;
     for (int k = 0; k < SF_INST_KIND_COUNT; k++) {
         const sf_sim_kind *kind = &r->kinds[k];
-        if (kind->count == 0 || k == SF_INST_COMM)
+        if (kind->count == 0 || k == SF_INST_COMM || k == SF_INST_COPY)
             continue;
         inside += kind->waits;
         add_share(&table, sf_inst_kind_name((sf_inst_kind)k), kind->count,
@@ -82,6 +82,20 @@ static void put_comms(sf_sim_report *r, sf_style style, sf_buf *out)
                       sf_text_share(sf_sim_link_seconds(r, level), r->sim.seconds).at);
 }
 
+/* Only where there are any. */
+static void put_copies(sf_sim_report *r, sf_style style, sf_buf *out)
+{
+    const sf_simulation *sim = &r->sim;
+    if (sim->ncopies == 0)
+        return;
+    sf_heading(out, style, "copies to and from the host");
+    sf_remark(out, style, "%s copies of %s, %s beside each other and what is computed, %s exposed",
+              sf_text_count(sim->ncopies).at, sf_text_bytes(sim->copied).at,
+              sf_text_seconds(sim->copying).at, sf_text_seconds(sim->copies_exposed).at);
+    sf_remark(out, style, "%s of memory of the host",
+              sf_text_bytes((double)sf_program_host_bytes(r->program)).at);
+}
+
 static void put_sim_memory(sf_sim_report *r, sf_style style, sf_buf *out)
 {
     sf_memory_text(&r->price, &r->arena, style, out);
@@ -120,6 +134,7 @@ void sf_sim_text(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
     put_head(r, style, out);
     put_times(r, style, out);
     put_comms(r, style, out);
+    put_copies(r, style, out);
     put_sim_memory(r, style, out);
     if (r->timed)
         sf_sim_text_beside(r, style, all, out);

@@ -251,8 +251,18 @@ double sf_exchange_bytes(const sf_inst *inst)
     return bytes;
 }
 
+double sf_copy_bytes(const sf_inst *inst)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < inst->nin; i++)
+        bytes += (double)sf_view_size(&inst->in[i]);
+    return bytes;
+}
+
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs)
 {
+    if (inst->kind == SF_INST_JOIN)
+        return 0;
     sf_effort effort = sf_inst_effort(inst);
     for (int s = 0; near && s < SF_NEAR_STEPS; s++)
         effort.near[s] = near->share[s] * effort.bytes;

@@ -9,14 +9,17 @@
 /* That reading or writing the view touches. An element that is read again and again, because a stride is 0, counts once. */
 double sf_view_bytes(const sf_view *view);
 
-/* Of everything but COMM, WHILE and CASE; nothing is near. */
+/* Of everything but COMM, COPY, WHILE and CASE; nothing is near. */
 sf_effort sf_inst_effort(const sf_inst *inst);
 
 /* Bytes that a member of the group puts into the collective or gets out of it, whichever is more: what
  * sf_costs_collective takes. */
 double sf_exchange_bytes(const sf_inst *inst);
 
-/* Seconds on the slowest device; of everything but COMM, WHILE and CASE. near: NULL: nothing is. */
+/* Bytes that a copy brings. */
+double sf_copy_bytes(const sf_inst *inst);
+
+/* Seconds on the slowest device; of everything but COMM, COPY, WHILE and CASE; a join takes none. near: NULL: nothing is. */
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs);
 
 #endif

@@ -16,6 +16,13 @@ double sf_links_take(sf_links *links, const sf_costs *costs, uint32_t axes, doub
     return start;
 }
 
+double sf_links_copy(sf_links *links, bool to_host, double now, double seconds)
+{
+    double *free = to_host ? &links->out_free : &links->in_free, start = fmax(now, *free);
+    *free = start + seconds;
+    return start;
+}
+
 /* The one that ended then, or `none`. */
 static uint32_t find_ended(const sf_timing *all, const uint32_t *sent, size_t count, double then,
                            uint32_t none)

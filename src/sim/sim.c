@@ -29,7 +29,7 @@ typedef struct walk {
     const sf_nearness *near; /* by instruction; NULL: it does not count */
     sf_timing *insts;
     uint32_t *raisers; /* by event */
-    uint32_t *sent;    /* collectives, in order */
+    uint32_t *sent;    /* collectives and copies, in order */
     uint32_t nsent;
     sf_links links;
     double now, compute;    /* on the first stream: the time, and what was spent in instructions */
@@ -119,6 +119,19 @@ static void send_transfer(walk *w, uint32_t index)
     w->sent[w->nsent++] = index;
 }
 
+static void send_copy(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    sf_timing *t = &w->insts[index];
+    bool to_host = w->p->streams[inst->stream].to == SF_SPACE_HOST;
+    t->bytes = sf_copy_bytes(inst);
+    double seconds = w->costs ? sf_costs_copy(w->costs, t->bytes) : 0;
+    t->start = sf_links_copy(&w->links, to_host, ready_at(w, inst), seconds);
+    t->end = t->start + seconds;
+    w->known[index] = true;
+    w->sent[w->nsent++] = index;
+}
+
 static void run_bodies(walk *w, uint32_t index)
 {
     const sf_inst *inst = &w->p->insts[index];
@@ -175,7 +188,9 @@ static bool run_insts(walk *w)
             break;
         if (inst->raises != SF_NONE)
             w->raisers[inst->raises] = w->next;
-        if (inst->kind != SF_INST_COMM)
+        if (inst->kind == SF_INST_COPY)
+            send_copy(w, w->next);
+        else if (inst->kind != SF_INST_COMM)
             run_inst(w, w->next);
         else if (sf_is_one_way(inst->exchange))
             come_to_message(w, w->next);
@@ -198,42 +213,24 @@ static void add_up_clocks(walk *w, sf_simulation *out)
     for (uint32_t i = 0; i < w->nsent; i++) {
         sf_timing *t = &w->insts[w->sent[i]];
         double hidden = fmax(0, t->end - t->start - t->exposed);
+        if (w->p->insts[w->sent[i]].kind == SF_INST_COPY) {
+            out->copied += t->bytes;
+            out->copying += t->end - t->start;
+            out->copies_exposed += t->exposed;
+            out->ncopies++;
+            continue;
+        }
         t->exposed += drag * hidden;
         w->now += drag * hidden;
         out->hidden += (1 - drag) * hidden;
         out->traffic += t->bytes;
+        out->ncollectives++;
     }
     out->traffic += w->traffic;
     out->hidden += w->hidden;
     out->seconds = w->now;
     out->compute = w->compute;
     out->exposed = w->now - w->compute;
-    out->ncollectives = (int)w->nsent;
-}
-
-int64_t sf_live_bytes(const sf_program *p, sf_arena *arena, int64_t **live, uint32_t *at)
-{
-    int64_t *bytes = SF_ARRAY(arena, p->ninsts + 1, int64_t), grain = p->target->align, peak = 0;
-    *at = 0;
-    for (size_t i = 0; i < p->nbuffers; i++) {
-        const sf_buffer *buffer = &p->buffers[i];
-        int64_t room = (buffer->bytes + grain - 1) / grain * grain;
-        if (buffer->home != SF_HOME_ARENA || buffer->space != SF_SPACE_DEVICE ||
-            buffer->first == SF_NONE)
-            continue;
-        bytes[buffer->first] += room;
-        bytes[buffer->is_result ? p->ninsts : buffer->last + 1] -= room;
-    }
-    for (uint32_t i = 0; i < p->ninsts; i++) {
-        bytes[i] += i > 0 ? bytes[i - 1] : 0;
-        if (bytes[i] > peak) {
-            peak = bytes[i];
-            *at = i;
-        }
-    }
-    if (live)
-        *live = bytes;
-    return peak;
 }
 
 /* What a group waits for that never comes. */
@@ -308,6 +305,9 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
         const sf_program *p = programs[g];
         wait_for_all(&walks[g]);
         add_up_clocks(&walks[g], &out[g]);
+        uint32_t at;
+        out[g].host_memory =
+            p->host_state_bytes + sf_live_bytes_in(p, SF_SPACE_HOST, &scratch, NULL, &at);
         out[g].memory =
             p->state_bytes + p->constant_bytes + sf_live_bytes(p, &scratch, NULL, &out[g].peak);
     }

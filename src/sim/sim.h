@@ -23,9 +23,14 @@ typedef struct sf_simulation {
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
+    double copied,
+        copying; /* between device and host: bytes both ways, and seconds of the copies, */
+    double copies_exposed; /* of which this much is waited for */
+    int ncopies;
     sf_timing *insts; /* by instruction; in the arena, */
     struct sf_simulation *
-        *bodies; /* as are those of its bodies, one run of each; NULL: it has none */
+        *bodies;         /* as are those of its bodies, one run of each; NULL: it has none */
+    int64_t host_memory; /* the most that stands in memory of the host */
     int64_t
         memory; /* of the device at the peak: arguments, constants and what stands in the arena */
     uint32_t peak; /* the instruction at which that is */
@@ -47,9 +52,5 @@ typedef void sf_see_exchange(void *context, const sf_inst *exchange, const sf_ti
                              double times, uint32_t within);
 void sf_see_exchanges(const sf_program *program, const sf_simulation *sim, sf_see_exchange *see,
                       void *context);
-
-/* Only the memory: by instruction, the bytes of arena buffers that live then, each rounded up as it is placed; in
- * the arena. Returns the peak, *at is where. */
-int64_t sf_live_bytes(const sf_program *program, sf_arena *arena, int64_t **live, uint32_t *at);
 
 #endif

@@ -10,7 +10,7 @@ static const char *stream_name(const sf_program *p, size_t stream, char text[SF_
     if (s->kind == SF_STREAM_COMPUTE)
         return "compute";
     if (s->kind == SF_STREAM_COPY)
-        return "copies";
+        return s->to == SF_SPACE_HOST ? "copies to the host" : "copies from the host";
     snprintf(text, SF_AXES_TEXT + 16, "along %s", sf_axes_text(&p->mesh, s->axes, axes));
     return text;
 }
@@ -61,10 +61,10 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
                      sf_json_writer *json)
 {
     const sf_inst *inst = &p->insts[index];
-    bool sends = inst->kind == SF_INST_COMM;
-    const char *name = sends              ? sf_exchange_name(inst->exchange)
-                       : *inst->origin.op ? inst->origin.op
-                                          : sf_inst_kind_name(inst->kind);
+    bool sends = sf_goes_beside(inst);
+    const char *name = inst->kind == SF_INST_COMM ? sf_exchange_name(inst->exchange)
+                       : *inst->origin.op         ? inst->origin.op
+                                                  : sf_inst_kind_name(inst->kind);
     begin_event(json, name, "X", rank);
     sf_json_add_string(json, "cat", sf_inst_kind_name(inst->kind));
     sf_json_add_int(json, "tid", inst->stream);
@@ -81,18 +81,21 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
     end_event(json);
 }
 
-/* What stands in memory, where that changes. */
-static void put_memory(const sf_program *p, const sf_timing *insts, int rank, sf_json_writer *json)
+/* What stands in memory of a space, where that changes. */
+static void put_memory(const sf_program *p, sf_space_kind space, const sf_timing *insts, int rank,
+                       sf_json_writer *json)
 {
     sf_arena scratch = {0};
-    int64_t *live, last = -1, always = p->state_bytes + p->constant_bytes;
+    bool on_host = space == SF_SPACE_HOST;
+    int64_t *live, last = -1;
+    int64_t always = on_host ? p->host_state_bytes : p->state_bytes + p->constant_bytes;
     uint32_t peak;
-    sf_live_bytes(p, &scratch, &live, &peak);
+    sf_live_bytes_in(p, space, &scratch, &live, &peak);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         if (p->insts[i].stream != 0 || live[i] == last)
             continue;
         last = live[i];
-        begin_event(json, "memory", "C", rank);
+        begin_event(json, on_host ? "memory of the host" : "memory", "C", rank);
         put_time(json, "ts", insts[i].start);
         begin_arguments(json);
         sf_json_add_int(json, "bytes", always + last);
@@ -124,5 +127,7 @@ void sf_trace_put(const sf_program *program, const sf_timing *insts, int rank, s
     name_tracks(program, rank, json);
     for (uint32_t i = 0; i < program->ninsts; i++)
         put_inst(program, i, &insts[i], rank, json);
-    put_memory(program, insts, rank, json);
+    put_memory(program, SF_SPACE_DEVICE, insts, rank, json);
+    if (sf_program_host_bytes(program) > 0)
+        put_memory(program, SF_SPACE_HOST, insts, rank, json);
 }

@@ -27,7 +27,10 @@ static void pack_timings(const sf_program *p, const sf_timing *insts, double *ou
         fields[START] = insts[i].start;
         fields[END] = insts[i].end;
         fields[EXPOSED] = insts[i].exposed;
-        fields[BYTES] = p->insts[i].kind == SF_INST_COMM ? sf_exchange_bytes(&p->insts[i]) : 0;
+        const sf_inst *inst = &p->insts[i];
+        fields[BYTES] = inst->kind == SF_INST_COMM   ? sf_exchange_bytes(inst)
+                        : inst->kind == SF_INST_COPY ? sf_copy_bytes(inst)
+                                                     : 0;
     }
 }
 

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "prog/check.h"
 #include "support/indexing.h"
+#include "support/moves.h"
 #include "support/programs.h"
 #include "support/sanitized.h"
 
@@ -64,7 +65,7 @@ static uint32_t draw(mutant *m, size_t below)
 
 enum { CELL = 64 }; /* bytes that one hash stands for: buffers stand at multiples of it */
 
-/* Cells of the arena, then of every argument and every constant. */
+/* Cells of the arenas, then of every argument and every constant. */
 typedef struct memory {
     const sf_program *p;
     sf_arena arena;
@@ -80,12 +81,16 @@ static size_t cells_of(const sf_buffer *buffer)
 static void open_memory(memory *m, const sf_program *p)
 {
     *m = (memory){.p = p};
-    size_t count = (size_t)p->arena_bytes[SF_SPACE_DEVICE] / CELL + 1;
+    size_t host = (size_t)p->arena_bytes[SF_SPACE_DEVICE] / CELL + 1;
+    size_t count = host + (size_t)p->arena_bytes[SF_SPACE_HOST] / CELL + 1;
     m->first = SF_ARRAY(&m->arena, p->nbuffers, size_t);
     for (size_t b = 0; b < p->nbuffers; b++) {
         const sf_buffer *buffer = &p->buffers[b];
-        m->first[b] = buffer->home == SF_HOME_ARENA ? (size_t)buffer->offset / CELL : count;
-        count += buffer->home == SF_HOME_ARENA ? 0 : cells_of(buffer);
+        size_t place = (size_t)buffer->offset / CELL;
+        m->first[b] = !sf_in_arena(buffer)               ? count
+                      : buffer->space == SF_SPACE_DEVICE ? place
+                                                         : host + place;
+        count += sf_in_arena(buffer) ? 0 : cells_of(buffer);
     }
     m->cells = SF_ARRAY(&m->arena, count, uint64_t);
     for (size_t b = 0; b < p->nbuffers; b++)
@@ -126,8 +131,20 @@ static bool is_inner(const sf_inst *inst, uint32_t input)
            inst->in[input].buffer == inst->out[0].buffer;
 }
 
+/* A copy brings what there is, a join does nothing. */
+static void run_copy(memory *m, const sf_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->nout; i++)
+        memcpy(&m->cells[m->first[inst->out[i].buffer]], &m->cells[m->first[inst->in[i].buffer]],
+               cells_of(&m->p->buffers[inst->out[i].buffer]) * sizeof *m->cells);
+}
+
 static void run_inst(memory *m, const sf_inst *inst)
 {
+    if (inst->kind == SF_INST_COPY || inst->kind == SF_INST_JOIN) {
+        run_copy(m, inst);
+        return;
+    }
     uint64_t hash = hash_kind(inst);
     for (uint32_t i = 0; i < inst->nin; i++)
         if (!is_inner(inst, i))
@@ -195,8 +212,8 @@ static bool overlap(const sf_program *p, uint32_t a, uint32_t b)
     const sf_buffer *x = &p->buffers[a], *y = &p->buffers[b];
     if (a == b)
         return true;
-    return x->home == SF_HOME_ARENA && y->home == SF_HOME_ARENA && x->bytes > 0 && y->bytes > 0 &&
-           x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+    return sf_in_arena(x) && sf_in_arena(y) && x->space == y->space && x->bytes > 0 &&
+           y->bytes > 0 && x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
 
 static bool conflict(const sf_program *p, const sf_inst *a, const sf_inst *b)
@@ -233,7 +250,7 @@ static bool in_arena(const sf_program *p, uint32_t buffer)
 static bool move_buffer(mutant *m)
 {
     sf_buffer *buffer = &m->p->buffers[draw(m, m->p->nbuffers)];
-    int64_t room = m->p->arena_bytes[SF_SPACE_DEVICE] - buffer->bytes;
+    int64_t room = m->p->arena_bytes[buffer->space] - buffer->bytes;
     if (!in_arena(m->p, (uint32_t)(buffer - m->p->buffers)) || room < CELL)
         return false;
     int64_t offset = (int64_t)draw(m, (size_t)(room / CELL) + 1) * CELL;
@@ -271,9 +288,8 @@ static bool read_unwritten(mutant *m)
     return true;
 }
 
-static bool drop_inst(mutant *m)
+static bool drop_nth(mutant *m, uint32_t at)
 {
-    uint32_t at = draw(m, m->p->ninsts);
     for (uint32_t w = at + 1; w < m->p->ninsts; w++) /* of its event nobody hears */
         for (uint32_t i = 0; i < m->p->insts[w].nwaits; i++)
             if (m->p->insts[w].waits[i] == m->p->insts[at].raises)
@@ -281,6 +297,12 @@ static bool drop_inst(mutant *m)
     memmove(&m->p->insts[at], &m->p->insts[at + 1], (m->p->ninsts - at - 1) * sizeof *m->p->insts);
     m->p->ninsts--;
     return true;
+}
+
+static bool drop_inst(mutant *m)
+{
+    uint32_t at = draw(m, m->p->ninsts);
+    return m->p->insts[at].kind != SF_INST_COPY && drop_nth(m, at);
 }
 
 static bool swap_insts(mutant *m)
@@ -354,7 +376,7 @@ static bool write_over(mutant *m)
 {
     uint32_t at = draw(m, m->p->ninsts);
     const sf_inst *inst = &m->p->insts[at];
-    if (inst->nin == 0 || inst->nout == 0)
+    if (inst->nin == 0 || inst->nout == 0 || inst->kind == SF_INST_COPY)
         return false;
     uint32_t in = inst->in[draw(m, inst->nin)].buffer, out = inst->out[draw(m, inst->nout)].buffer;
     if (in == out || !in_arena(m->p, in) || !in_arena(m->p, out) ||
@@ -373,7 +395,7 @@ static bool touch_under_way(mutant *m)
         return false;
     sf_inst *inst = &m->p->insts[at + 1];
     bool writes = draw(m, 2);
-    if (inst->stream != 0 || inst->nin == 0)
+    if (inst->stream != 0 || inst->nin == 0 || inst->nout == 0)
         return false;
     for (uint32_t w = 0; w < inst->nwaits; w++)
         if (inst->waits[w] == comm->raises)
@@ -509,31 +531,92 @@ static bool write_kept(mutant *m)
     return true;
 }
 
+static bool compute_on_host(mutant *m)
+{
+    sf_inst *inst = draw_inst(m);
+    uint32_t other = draw(m, m->p->nbuffers);
+    if (inst->nin == 0 || inst->kind == SF_INST_COPY || inst->kind == SF_INST_JOIN)
+        return false;
+    sf_view *view = &inst->in[draw(m, inst->nin)];
+    if (m->p->buffers[other].bytes < m->p->buffers[view->buffer].bytes ||
+        m->p->buffers[other].space == SF_SPACE_DEVICE)
+        return false;
+    view->buffer = other;
+    return true;
+}
+
+static bool change_space(mutant *m)
+{
+    sf_buffer *buffer = &m->p->buffers[draw(m, m->p->nbuffers)];
+    buffer->space = buffer->space == SF_SPACE_HOST ? SF_SPACE_DEVICE : SF_SPACE_HOST;
+    return buffer->bytes > 0 && buffer->first != SF_NONE;
+}
+
+static bool change_gap(mutant *m)
+{
+    sf_buffer *buffer = &m->p->buffers[draw(m, m->p->nbuffers)];
+    if (buffer->ngaps == 0)
+        return false;
+    sf_gap *gap = sf_arena_copy(&m->copy.arena, buffer->gaps, buffer->ngaps * sizeof *buffer->gaps);
+    buffer->gaps = gap;
+    if (draw(m, 3) == 0)
+        buffer->ngaps--;
+    else
+        *(draw(m, 2) ? &gap->first : &gap->last) += draw(m, 2) ? 1 : UINT32_MAX;
+    return true;
+}
+
+static bool lend_other(mutant *m)
+{
+    sf_buffer *buffer = &m->p->buffers[draw(m, m->p->nbuffers)];
+    buffer->is_lent = !buffer->is_lent;
+    return buffer->bytes > 0;
+}
+
+static bool drop_copy(mutant *m)
+{
+    uint32_t at = draw(m, m->p->ninsts);
+    return m->p->insts[at].kind == SF_INST_COPY && drop_nth(m, at);
+}
+
+static bool drop_join(mutant *m)
+{
+    uint32_t at = draw(m, m->p->ninsts);
+    return m->p->insts[at].kind == SF_INST_JOIN && drop_nth(m, at);
+}
+
 static const struct fault {
     const char *name;
     bool (*plant)(mutant *m);
-    bool always;  /* it is one wherever it is planted */
-    bool of_comm; /* only where there are collectives */
+    bool always;   /* it is one wherever it is planted */
+    bool of_comm;  /* only where there are collectives */
+    bool of_moves; /* only where there are moves between spaces */
 } faults[] = {
-    {"buffer moved", move_buffer, false, false},
-    {"buffer between places", misalign_buffer, true, false},
-    {"unwritten buffer read", read_unwritten, true, false},
-    {"instruction dropped", drop_inst, false, false},
-    {"instructions swapped", swap_insts, false, false},
-    {"wait removed", remove_wait, false, true},
-    {"event raised twice", raise_twice, true, true},
-    {"event never raised", raise_never, true, true},
-    {"operand written over", write_over, false, false},
-    {"collective touched under way", touch_under_way, true, true},
-    {"kind of a collective", change_kind, true, true},
-    {"axes of a collective", change_axes, true, true},
-    {"group size of a collective", change_size, true, true},
-    {"number of a collective", change_number, true, true},
-    {"part of a collective dropped", drop_part, true, true},
-    {"announced bytes", change_peak, true, false},
-    {"announced life", change_life, true, false},
-    {"view beyond its buffer", reach_beyond, true, false},
-    {"constant or argument written", write_kept, true, false},
+    {"buffer moved", move_buffer, false, false, false},
+    {"buffer between places", misalign_buffer, true, false, false},
+    {"unwritten buffer read", read_unwritten, true, false, false},
+    {"instruction dropped", drop_inst, false, false, false},
+    {"instructions swapped", swap_insts, false, false, false},
+    {"wait removed", remove_wait, false, true, false},
+    {"event raised twice", raise_twice, true, true, false},
+    {"event never raised", raise_never, true, true, false},
+    {"operand written over", write_over, false, false, false},
+    {"collective touched under way", touch_under_way, true, true, false},
+    {"kind of a collective", change_kind, true, true, false},
+    {"axes of a collective", change_axes, true, true, false},
+    {"group size of a collective", change_size, true, true, false},
+    {"number of a collective", change_number, true, true, false},
+    {"part of a collective dropped", drop_part, true, true, false},
+    {"announced bytes", change_peak, true, false, false},
+    {"announced life", change_life, true, false, false},
+    {"view beyond its buffer", reach_beyond, true, false, false},
+    {"constant or argument written", write_kept, true, false, false},
+    {"host read by what computes", compute_on_host, true, false, true},
+    {"space of a buffer", change_space, true, false, false},
+    {"announced gap", change_gap, true, false, true},
+    {"argument lent, or not", lend_other, true, false, false},
+    {"copy dropped", drop_copy, true, false, true},
+    {"join dropped", drop_join, false, false, true},
 };
 enum { FAULTS = sizeof faults / sizeof *faults, TRIES = 300 };
 
@@ -545,6 +628,7 @@ typedef struct counts {
 typedef struct breaking {
     test_random random;
     uint64_t whole; /* what the program at hand makes */
+    int moves;
     counts counts[FAULTS];
 } breaking;
 
@@ -596,22 +680,55 @@ static void break_program(void *context, const char *what, const sf_program *pro
         }
 }
 
-static void test_mutants(void **state)
+/* The same with moves between spaces, which change nothing. */
+static void break_moved(void *context, const char *what, const sf_program *program,
+                        const sf_program *other)
 {
-    (void)state;
-    static breaking b = {.random = {.key = 5}};
-    int programs = test_each_program(break_program, &b), missed = 0, drawn = 0;
+    breaking *b = context;
+    test_copy moved;
+    sf_diag *diag = sf_diag_new();
+    test_copy_program(program, &moved);
+    b->moves += test_move_buffers(&moved.p, &b->random);
+    if (is_refused(&moved.p, other, diag))
+        fail_msg("%s: %s", what, sf_diag_text(diag, 0));
+    if (hash_run(&moved.p) != hash_run(program))
+        fail_msg("%s: moves changed it", what);
+    break_program(context, what, &moved.p, other);
+    sf_diag_free(diag);
+    test_copy_free(&moved);
+}
+
+static void expect_all_refused(test_with_program *with, breaking *b)
+{
+    int programs = test_each_program(with, b), missed = 0, drawn = 0;
     print_message("%-32s %7s %7s %7s %7s\n", "fault", "mutants", "refused", "equal", "missed");
     for (int kind = 0; kind < FAULTS; kind++) {
-        const counts *n = &b.counts[kind];
+        const counts *n = &b->counts[kind];
         print_message("%-32s %7d %7d %7d %7d %s\n", faults[kind].name, n->drawn, n->refused,
                       n->equal, n->missed, n->first);
         missed += n->missed;
         drawn += n->drawn;
-        assert_true(n->drawn > (faults[kind].of_comm ? 50 : 100));
+        assert_true(n->drawn > (faults[kind].of_comm ? 50 : 100) ||
+                    (faults[kind].of_moves && b->moves == 0));
     }
     print_message("%d mutants of %d programs\n", drawn, programs);
     assert_int_equal(missed, 0);
+}
+
+static void test_mutants(void **state)
+{
+    (void)state;
+    static breaking b = {.random = {.key = 5}};
+    expect_all_refused(break_program, &b);
+}
+
+static void test_moved_mutants(void **state)
+{
+    (void)state;
+    static breaking b = {.random = {.key = 6}};
+    expect_all_refused(break_moved, &b);
+    print_message("%d moves between device and host\n", b.moves);
+    assert_true(b.moves > 1000);
 }
 
 int main(void)
@@ -619,6 +736,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_programs),
         cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_moved_mutants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

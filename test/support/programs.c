@@ -109,6 +109,8 @@ void test_copy_program(const sf_program *from, test_copy *out)
     p->insts = copy(out, p->insts, p->ninsts * sizeof *p->insts);
     p->streams = copy(out, p->streams, p->nstreams * sizeof *p->streams);
     p->stream_capacity = p->nstreams;
+    p->buffer_capacity = p->nbuffers;
+    p->inst_capacity = p->ninsts;
     for (size_t i = 0; i < p->ninsts; i++) {
         sf_inst *inst = &p->insts[i];
         inst->in = copy(out, inst->in, inst->nin * sizeof *inst->in);

@@ -38,7 +38,7 @@ const char *sf_page_stream(sf_page *page, const sf_stream *stream)
     if (stream->kind == SF_STREAM_COMPUTE)
         return "compute";
     if (stream->kind == SF_STREAM_COPY)
-        return "copies";
+        return stream->to == SF_SPACE_HOST ? "copies to the host" : "copies from the host";
     sf_buf_printf(&text, "along %s", sf_axes_text(&page->sim.plan->mesh, stream->axes, axes));
     const char *kept = sf_arena_string(&page->sim.arena, text.text, text.length);
     sf_buf_free(&text);

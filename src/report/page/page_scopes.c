@@ -31,7 +31,7 @@ static void add_times(scoping *s, const sf_program *p, const sf_simulation *sim,
         const sf_timing *t = &sim->insts[i];
         for (uint32_t b = 0; b < sf_body_count(inst); b++)
             add_times(s, inst->nest->bodies[b], &sim->bodies[i][b], times * inst->nest->runs[b]);
-        if (inst->kind == SF_INST_COMM)
+        if (sf_goes_beside(inst))
             scope->waits += times * t->exposed;
         else if (sf_body_count(inst) == 0)
             scope->seconds += times * (t->end - t->start);

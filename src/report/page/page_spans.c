@@ -22,7 +22,8 @@ static uint32_t stream_of(walk *w, const sf_stream *stream)
 {
     sf_rank_group *g = w->group;
     for (uint32_t s = 0; s < g->nstreams; s++)
-        if (g->streams[s].kind == stream->kind && g->streams[s].axes == stream->axes)
+        if (g->streams[s].kind == stream->kind && g->streams[s].axes == stream->axes &&
+            g->streams[s].to == stream->to)
             return s;
     SF_PUSH(&w->page->sim.arena, g->streams, g->nstreams, g->stream_capacity, *stream);
     return (uint32_t)g->nstreams - 1;
@@ -33,13 +34,13 @@ static void add_span(walk *w, const sf_program *p, uint32_t index, const sf_timi
 {
     sf_rank_group *g = w->group;
     const sf_inst *inst = &p->insts[index];
-    bool sends = inst->kind == SF_INST_COMM;
+    bool sends = sf_goes_beside(inst);
     sf_page_span span = {.stream = stream_of(w, &p->streams[inst->stream]),
                          .start = offset + t->start,
                          .length = fmax(t->end - t->start, 0),
-                         .name = sends              ? sf_exchange_name(inst->exchange)
-                                 : *inst->origin.op ? inst->origin.op
-                                                    : sf_inst_kind_name(inst->kind),
+                         .name = inst->kind == SF_INST_COMM ? sf_exchange_name(inst->exchange)
+                                 : *inst->origin.op         ? inst->origin.op
+                                                            : sf_inst_kind_name(inst->kind),
                          .scope = inst->origin.scope,
                          .phase = inst->origin.phase,
                          .kind = inst->kind,
@@ -168,7 +169,7 @@ static void add_turn_points(walk *w, const sf_inst *inst, const sf_simulation *b
     for (int64_t t = 0; t < turns; t++, at += bodies[1].seconds) {
         at += bodies[0].seconds;
         for (uint32_t i = 0; i < body->ninsts; i++) {
-            if (body->insts[i].kind == SF_INST_COMM)
+            if (sf_goes_beside(&body->insts[i]))
                 continue;
             for (int k = 0; k < SF_MEMORY_KIND_COUNT; k++)
                 bytes[k] = held[k];
@@ -190,11 +191,15 @@ static double (*find_changes(walk *w, const sf_program *p,
         double bytes = (double)buffer->bytes;
         if (buffer->space != SF_SPACE_DEVICE)
             continue;
-        if (buffer->home != SF_HOME_ARENA) {
+        if (!sf_in_arena(buffer))
             change[0][kinds[i]] += bytes;
-        } else if (buffer->first != SF_NONE) {
-            change[buffer->first][kinds[i]] += bytes;
-            change[buffer->is_result ? p->ninsts : buffer->last + 1][kinds[i]] -= bytes;
+        if (!sf_in_arena(buffer) || buffer->first == SF_NONE)
+            continue;
+        change[buffer->first][kinds[i]] += bytes;
+        change[buffer->is_result ? p->ninsts : buffer->last + 1][kinds[i]] -= bytes;
+        for (uint32_t g = 0; g < buffer->ngaps; g++) {
+            change[buffer->gaps[g].first][kinds[i]] -= bytes;
+            change[buffer->gaps[g].last + 1][kinds[i]] += bytes;
         }
     }
     return change;

@@ -403,7 +403,7 @@ static void put_kinds_measured(const sf_page *page, sf_buf *out)
     const sf_sim_report *r = &page->sim;
     begin_table(out, "By kind of instruction", titles);
     for (int k = 0; k < SF_INST_KIND_COUNT; k++)
-        if (r->kinds[k].count > 0 && k != SF_INST_COMM) {
+        if (r->kinds[k].count > 0 && k != SF_INST_COMM && k != SF_INST_COPY) {
             sf_buf_puts(out, "<tr>");
             put_word(out, sf_inst_kind_name((sf_inst_kind)k));
             put_beside(out, r->kinds[k].seconds, r->timed_kinds[k]);

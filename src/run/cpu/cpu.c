@@ -7,11 +7,14 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "op/eval.h"
+#include "run/cpu/copies.h"
 #include "run/cpu/crew.h"
+
 #include "run/cpu/product.h"
 #include "run/cpu/scratch.h"
 #include "run/engine/collective.h"
 #include "run/engine/kind.h"
+#include "run/engine/room.h"
 #include "run/fast/fast.h"
 
 /* The tensors of a CALL, and how many elements the results of a COMM have. */
@@ -27,6 +30,7 @@ typedef struct frame {
     sf_pointers *pointers; /* by instruction */
     operands *operands;    /* by instruction */
     sf_request **requests; /* by instruction: of a collective that is under way */
+    sf_copy **copies;      /* by instruction: of COPY */
     uint32_t *raisers;     /* by event: who raises it */
     struct frame **bodies; /* by instruction: its bodies */
     sf_tensor *values;     /* of the program's inner graph, for the kernels of the op table */
@@ -51,7 +55,9 @@ typedef struct cpu {
     sf_cpu_scratch reserved;
     sf_arena memory; /* of the lists above */
     sf_collectives collectives;
-    sf_eval eval; /* for instructions that use the kernels of the op table */
+    sf_host_link host_link;
+    sf_lanes *lanes; /* for copies, or NULL: there are none */
+    sf_eval eval;    /* for instructions that use the kernels of the op table */
     stopwatch watch;
     int64_t steps;
 } cpu;
@@ -152,13 +158,54 @@ static sf_status wait_for_collective(const frame *f, uint32_t index, const stopw
     return status;
 }
 
-/* What this stream computes is done when it gets here: only collectives are waited for. */
-static sf_status wait_for_events(const frame *f, const sf_inst *inst, const stopwatch *watch,
-                                 sf_diag *diag)
+/* Copies */
+
+static void wait_for_copy(const cpu *c, const frame *f, uint32_t index, const stopwatch *watch)
 {
-    for (uint32_t i = 0; i < inst->nwaits; i++)
-        SF_TRY(wait_for_collective(f, f->raisers[inst->waits[i]], watch, diag));
+    sf_copy *copy = f->copies[index];
+    if (!copy || !copy->open)
+        return;
+    double start = sf_now();
+    sf_copy_wait(copy, c->lanes);
+    if (!watch)
+        return;
+    note_wait(watch, index, start, sf_now());
+    watch->insts[index].start = copy->start - watch->began;
+    watch->insts[index].end = copy->end - watch->began;
+}
+
+/* It follows copies the other way by itself; collectives have been waited for. */
+static void start_copy(const cpu *c, const frame *f, uint32_t index)
+{
+    const sf_inst *inst = &f->program->insts[index];
+    sf_copy *copy = f->copies[index];
+    copy->job.nafter = 0;
+    for (uint32_t i = 0; i < inst->nwaits; i++) {
+        sf_copy *other = f->copies[f->raisers[inst->waits[i]]];
+        if (other && other->open)
+            copy->job.after[copy->job.nafter++] = &other->job;
+    }
+    sf_copy_start(copy, c->lanes, f->program->streams[inst->stream].to);
+}
+
+/* What this stream computes is done when it gets here: only what goes on beside it is waited for. */
+static sf_status wait_for_events(const cpu *c, const frame *f, const sf_inst *inst,
+                                 const stopwatch *watch, sf_diag *diag)
+{
+    for (uint32_t i = 0; i < inst->nwaits; i++) {
+        uint32_t raiser = f->raisers[inst->waits[i]];
+        SF_TRY(wait_for_collective(f, raiser, watch, diag));
+        if (inst->kind != SF_INST_COPY)
+            wait_for_copy(c, f, raiser, watch);
+    }
     return SF_OK;
+}
+
+/* At the end of a step, or after a failure: nobody may touch its memory any more. */
+static void wait_for_copies(const cpu *c, const frame *f, const stopwatch *watch)
+{
+    for (uint32_t i = 0; c->lanes && i < f->program->ninsts; i++)
+        wait_for_copy(c, f, i, watch);
 }
 
 /* After a failure: what is still under way is waited for, so that its memory is ours again. Returns whether there
@@ -197,7 +244,7 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
 static sf_status run_frame(cpu *c, const frame *f, const stopwatch *watch, sf_diag *diag)
 {
     for (uint32_t i = 0; i < f->program->ninsts; i++) {
-        SF_TRY(wait_for_events(f, &f->program->insts[i], watch, diag));
+        SF_TRY(wait_for_events(c, f, &f->program->insts[i], watch, diag));
         double before = watch ? sf_now() : 0;
         SF_TRY(run_one_inst(c, f, i, diag));
         if (watch)
@@ -205,6 +252,7 @@ static sf_status run_frame(cpu *c, const frame *f, const stopwatch *watch, sf_di
     }
     for (uint32_t i = 0; i < f->program->ninsts; i++)
         SF_TRY(wait_for_collective(f, i, watch, diag));
+    wait_for_copies(c, f, watch);
     return SF_OK;
 }
 
@@ -254,6 +302,11 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
         return run_case(c, inst, at, f->bodies[index], diag);
     case SF_INST_COMM:
         return start_collective(c, f, index, diag);
+    case SF_INST_COPY:
+        start_copy(c, f, index);
+        return SF_OK;
+    case SF_INST_JOIN: /* its events have been waited for */
+        return SF_OK;
     case SF_INST_CALL:
     case SF_INST_KIND_COUNT:
         break;
@@ -269,8 +322,10 @@ static sf_status step_cpu(void *self, sf_diag *diag)
     sf_status status = run_frame(c, &c->top, &c->watch, diag);
     sf_threads_set_alone(c->threads, false);
     sf_crew_learn(&c->crew, sf_now() - c->watch.began);
-    if (status != SF_OK)
+    if (status != SF_OK) {
         drop_collectives(c, diag);
+        wait_for_copies(c, &c->top, NULL);
+    }
     c->steps++;
     return status;
 }
@@ -292,14 +347,14 @@ static void expand_constant(const sf_dense *dense, char *to, int64_t bytes)
                (size_t)width);
 }
 
-static void place_frame(cpu *c, frame *f, char *arena, char *const *arguments)
+static void place_frame(cpu *c, frame *f, char *const *arenas, char *const *arguments)
 {
     const sf_program *p = f->program;
     f->buffers = SF_ARRAY(&c->memory, p->nbuffers, char *);
     for (size_t i = 0; i < p->nbuffers; i++) {
         const sf_buffer *buffer = &p->buffers[i];
-        if (buffer->home == SF_HOME_ARENA) {
-            f->buffers[i] = arena + buffer->offset;
+        if (sf_in_arena(buffer)) {
+            f->buffers[i] = arenas[buffer->space] + buffer->offset;
         } else if (buffer->home == SF_HOME_ARGUMENT) {
             f->buffers[i] = arguments[buffer->argument];
         } else {
@@ -348,10 +403,14 @@ static void list_operands(cpu *c, frame *f)
 {
     const sf_program *p = f->program;
     f->operands = SF_ARRAY(&c->memory, p->ninsts, operands);
+    f->copies = SF_ARRAY(&c->memory, p->ninsts, sf_copy *);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         if (inst->kind == SF_INST_CALL)
             list_call(c, f, i);
+        if (inst->kind == SF_INST_COPY)
+            f->copies[i] =
+                sf_copy_new(inst, f->pointers[i].in, f->pointers[i].out, &c->host_link, &c->memory);
         if (inst->kind != SF_INST_COMM)
             continue;
         const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
@@ -373,10 +432,11 @@ static void list_events(cpu *c, frame *f)
 }
 
 /* Everything stands where it stands for good, in bodies too. */
-static void open_frame(cpu *c, const sf_program *p, char *arena, char *const *arguments, frame *out)
+static void open_frame(cpu *c, const sf_program *p, char *const *arenas, char *const *arguments,
+                       frame *out)
 {
     out->program = p;
-    place_frame(c, out, arena, arguments);
+    place_frame(c, out, arenas, arguments);
     point_views(c, out);
     list_operands(c, out);
     list_events(c, out);
@@ -393,7 +453,8 @@ static void open_frame(cpu *c, const sf_program *p, char *arena, char *const *ar
             char **views = SF_ARRAY(&c->memory, body->narguments, char *);
             for (uint32_t k = 0; k < body->narguments; k++)
                 views[k] = out->buffers[sf_body_argument(inst, k)->buffer];
-            open_frame(c, body, out->pointers[i].out[inst->nout - 1], views, &out->bodies[i][j]);
+            char *inner[SF_SPACE_COUNT] = {out->pointers[i].out[inst->nout - 1]};
+            open_frame(c, body, inner, views, &out->bodies[i][j]);
         }
     }
 }
@@ -414,7 +475,7 @@ static void free_values(const frame *f)
 static int64_t memory_of(const void *self)
 {
     const cpu *c = self;
-    return sf_program_bytes(c->program) +
+    return sf_program_bytes(c->program) + sf_program_host_bytes(c->program) +
            sf_cpu_scratch_bytes(c->program, sf_threads_count(c->threads));
 }
 
@@ -448,18 +509,12 @@ static sf_status check_constants(const sf_program *p, sf_diag *diag)
     return SF_OK;
 }
 
-static sf_status check_cpu_memory(cpu *c, int64_t limit, sf_diag *diag)
+static bool has_copies(const sf_program *p)
 {
-    c->reserved = sf_cpu_scratch_of(c->program, sf_threads_count(c->threads));
-    if (limit <= 0 || memory_of(c) <= limit)
-        return SF_OK;
-    sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
-            "the step needs %s (%s of arguments, %s between them), and there are %s",
-            sf_text_bytes((double)memory_of(c)).at,
-            sf_text_bytes((double)c->program->state_bytes).at,
-            sf_text_bytes((double)c->program->arena_bytes[SF_SPACE_DEVICE]).at,
-            sf_text_bytes((double)limit).at);
-    return sf_hint(diag, "split it over more ranks, or its state as well, as recipe zero3 does");
+    for (size_t s = 0; s < p->nstreams; s++)
+        if (p->streams[s].kind == SF_STREAM_COPY)
+            return true;
+    return false;
 }
 
 /* The arena keeps its first chunk, so that a step that takes no more takes no memory. */
@@ -521,7 +576,14 @@ static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag
     if (!c->threads)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
     SF_TRY(check_constants(c->program, diag));
-    return check_cpu_memory(c, options->memory ? options->memory : sf_machine_memory(), diag);
+    c->lanes = has_copies(c->program) ? sf_threads_lanes(c->threads) : NULL;
+    if (has_copies(c->program) && !c->lanes)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for copies");
+    c->reserved = sf_cpu_scratch_of(c->program, sf_threads_count(c->threads));
+    sf_room room = {.memory = options->memory ? options->memory : sf_machine_memory(),
+                    .device = options->device_memory,
+                    .scratch = sf_cpu_scratch_bytes(c->program, sf_threads_count(c->threads))};
+    return sf_check_room(c->program, &room, diag);
 }
 
 sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
@@ -539,9 +601,13 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
     }
     char **arguments = SF_ARRAY(&c->memory, program->narguments, char *);
     for (uint32_t i = 0; i < program->narguments; i++)
-        arguments[i] = own_memory(c, program->buffers[i].bytes);
-    open_frame(c, program, own_memory(c, program->arena_bytes[SF_SPACE_DEVICE]), arguments,
-               &c->top);
+        if (!program->buffers[i].is_lent)
+            arguments[i] = own_memory(c, program->buffers[i].bytes);
+    char *arenas[SF_SPACE_COUNT];
+    for (int space = 0; space < SF_SPACE_COUNT; space++)
+        arenas[space] = own_memory(c, program->arena_bytes[space]);
+    c->host_link = options->host_link;
+    open_frame(c, program, arenas, arguments, &c->top);
     c->scratch = own_memory(c, c->reserved.kernels);
     c->watch.seconds = SF_ARRAY(&c->memory, program->ninsts, double);
     c->watch.insts = SF_ARRAY(&c->memory, program->ninsts, sf_timing);

@@ -36,7 +36,7 @@ static void add_program(sf_cpu_scratch *s, const sf_program *p, int threads)
         const sf_inst *inst = &p->insts[i];
         for (uint32_t b = 0; b < sf_body_count(inst); b++)
             add_program(s, inst->nest->bodies[b], threads);
-        if (inst->kind == SF_INST_COMM || sf_body_count(inst) > 0)
+        if (sf_goes_beside(inst) || inst->kind == SF_INST_JOIN || sf_body_count(inst) > 0)
             continue;
         if (inst->kind == SF_INST_CALL && !inst->call->kernel) {
             add_reference(s, inst);

@@ -17,12 +17,19 @@
 
 typedef struct sf_engine sf_engine;
 
+/* The way to the host's memory, as copies are held to it; bandwidth 0: they take what they take. */
+typedef struct sf_host_link {
+    double bandwidth, latency; /* bytes a second, each way; seconds of a copy */
+} sf_host_link;
+
 typedef struct sf_engine_options {
     int threads;      /* 0: as many as the process may use */
     sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
                          allocation (base/mem.h) owns the pool outside, for threads cannot be left */
-    int64_t memory;   /* most bytes; 0: what the machine has */
-    sf_comm *comm;    /* for collectives, borrowed; NULL: all groups are of one rank */
+    int64_t memory;   /* most bytes, of device and host; 0: what the machine has */
+    int64_t device_memory;  /* most bytes of the device alone; 0: no other limit */
+    sf_host_link host_link; /* of a device that copies between its memory and the host's */
+    sf_comm *comm;          /* for collectives, borrowed; NULL: all groups are of one rank */
 } sf_engine_options;
 
 /* An engine of the kind that the program was lowered for. The program is borrowed and must outlive the engine.

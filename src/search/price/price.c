@@ -123,10 +123,12 @@ sf_memory_kind *sf_find_buffer_kinds(const sf_local *local, sf_program *program,
     return kinds;
 }
 
-static bool lives_at(const sf_buffer *buffer, uint32_t inst)
+/* On the device. */
+static bool lives_at(const sf_program *program, size_t index, uint32_t inst)
 {
-    return buffer->home != SF_HOME_ARENA || (buffer->first != SF_NONE && buffer->first <= inst &&
-                                             (buffer->last >= inst || buffer->is_result));
+    const sf_buffer *buffer = &program->buffers[index];
+    return buffer->space == SF_SPACE_DEVICE &&
+           (!sf_in_arena(buffer) || sf_buffer_lives(program, (uint32_t)index, inst));
 }
 
 /* As of the step: that what the instruction makes is a piece of. Where that is the loop that time made, what is done at
@@ -171,7 +173,7 @@ static void price_memory(const pricing *p, const sf_simulation *sim, int threads
     if (program->ninsts > 0)
         out->peak = find_peak(&at, sim->peak);
     for (size_t i = 0; i < program->nbuffers; i++)
-        if (lives_at(&program->buffers[i], sim->peak)) {
+        if (lives_at(program, i, sim->peak)) {
             out->by_kind[kind_of_buffer(&at, &program->buffers[i])] += program->buffers[i].bytes;
             held += program->buffers[i].bytes;
         }
@@ -399,9 +401,9 @@ static int64_t find_peak_bytes(pricing *p, uint32_t kinds, const gap *gaps)
     for (size_t i = 0; i < program->nbuffers; i++) {
         const sf_buffer *buffer = &program->buffers[i];
         sf_memory_kind kind = kind_of_buffer(&at, buffer);
-        if (!(kinds >> kind & 1))
+        if (!(kinds >> kind & 1) || buffer->space != SF_SPACE_DEVICE)
             continue;
-        if (buffer->home != SF_HOME_ARENA) {
+        if (!sf_in_arena(buffer)) {
             always += buffer->bytes;
             continue;
         }
@@ -409,6 +411,10 @@ static int64_t find_peak_bytes(pricing *p, uint32_t kinds, const gap *gaps)
             continue;
         change[buffer->first] += buffer->bytes;
         change[buffer->is_result ? program->ninsts : buffer->last + 1] -= buffer->bytes;
+        for (uint32_t g = 0; g < buffer->ngaps; g++) {
+            change[buffer->gaps[g].first] -= buffer->bytes;
+            change[buffer->gaps[g].last + 1] += buffer->bytes;
+        }
         if (gaps && kind == SF_MEMORY_ACTIVATION && gaps[i].before > 0 && gaps[i].after > 0) {
             change[gaps[i].before] -= buffer->bytes;
             change[gaps[i].after] += buffer->bytes;
@@ -451,7 +457,7 @@ sf_status sf_find_held(const sf_graph *graph, const sf_plan *plan, const sf_targ
         const sf_buffer *buffer = &p.program->buffers[i];
         const sf_piece *piece = piece_of(&at, buffer);
         sf_value value = piece ? value_of_step(&at, piece->whole) : SF_NONE;
-        if (value != SF_NONE && lives_at(buffer, peak))
+        if (value != SF_NONE && lives_at(p.program, i, peak))
             (*out)[value] += (double)buffer->bytes;
     }
     close_pricing(&p);

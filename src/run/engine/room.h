@@ -1,0 +1,19 @@
+/* Whether a program fits into memory, asked before it is given any: what it announces is what it takes. */
+#ifndef SF_RUN_ENGINE_ROOM_H
+#define SF_RUN_ENGINE_ROOM_H
+
+#include "prog/program.h"
+
+typedef struct sf_room {
+    int64_t memory;  /* there is so much for device and host together; 0: no limit */
+    int64_t device;  /* and so much of the device; 0: no limit of its own */
+    int64_t scratch; /* that the engine takes beside the program, on the device */
+} sf_room;
+
+/* SF_ENOMEM, with the instruction at which most of it stands, and what that is. */
+sf_status sf_check_room(const sf_program *program, const sf_room *room, sf_diag *diag);
+
+/* The same in words, for a message when memory that was predicted is not there: "12.0 MiB of the device (...)". */
+void sf_room_text(const sf_program *program, const sf_room *room, sf_buf *out);
+
+#endif

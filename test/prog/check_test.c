@@ -522,7 +522,8 @@ static bool write_kept(mutant *m)
     const sf_buffer *buffer = &m->p->buffers[other];
     bool kept = buffer->home == SF_HOME_CONSTANT ||
                 (buffer->home == SF_HOME_ARGUMENT && m->p->next[buffer->argument] == SF_NONE);
-    if (inst->nout == 0 || !kept)
+    bool brings_back = inst->kind == SF_INST_COPY && buffer->is_lent;
+    if (inst->nout == 0 || !kept || brings_back)
         return false;
     sf_view *view = &inst->out[draw(m, inst->nout)];
     if (buffer->bytes < m->p->buffers[view->buffer].bytes || m->p->buffers[view->buffer].bytes == 0)

@@ -12,7 +12,7 @@
 #include "search/run.h"
 
 /* That run before their plans are collected: not all stand in memory at once. */
-enum { MOST_JOBS = 8 };
+enum { MOST_JOBS = 8, FEW_AXES = 2 };
 
 /* How much slower a searched plan counts for each of its axes, where there is a margin. */
 #define HANDICAP 1e-3
@@ -240,13 +240,14 @@ static bool is_repeated(const sf_found_plans *found, size_t at)
     return false;
 }
 
-/* Sorts, and lets go of the plans of all but the finalists. */
+/* Sorts, and lets go of the plans of all but the finalists. Plans of more axes do not take the place of others: estimates may
+ * be wrong, and more effort is not to end in a slower plan. */
 static void rank_candidates(search *s)
 {
     sf_found_plans *found = s->found;
     size_t finalists = s->thorough ? SF_SMALL_FINALISTS : SF_FINALISTS;
     bool has_recipe = false;
-    size_t hopefuls = 0, first = 0;
+    size_t hopefuls = 0, first[2] = {0}; /* of those of two axes at most, and of more */
     if (found->count > 1)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
     for (size_t i = 0; i < found->count; i++) {
@@ -255,8 +256,9 @@ static void rank_candidates(search *s)
         bool is_hopeful = candidate->at.plan && hopefuls < finalists && may_be_best(s, candidate);
         has_recipe = has_recipe || is_best_recipe;
         hopefuls += is_hopeful;
-        bool is_first = first < finalists && !is_repeated(found, i);
-        first += is_first;
+        size_t *more = &first[axes_of(candidate) > FEW_AXES];
+        bool is_first = *more < finalists && !is_repeated(found, i);
+        *more += is_first;
         if (is_first || is_best_recipe || is_hopeful || may_win(s, candidate))
             continue;
         sf_plan_free(candidate->at.plan);

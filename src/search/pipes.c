@@ -12,11 +12,12 @@
 #include "plan/pipe/schedules.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
+#include "search/meshes.h"
 #include "search/price/estimate.h"
 #include "search/stage_loads.h"
 
 /* So many are lowered, and only what may be faster than so much of what is known. */
-enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64 };
+enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64, MOST_LAYOUTS = 2 };
 
 /* Nodes that are lowered, those of each turn counted: of one plan, and of all; more where pipelines are asked for. */
 enum { MOST_NODES = 300000, MOST_NODES_ASKED = 2000000 };
@@ -25,12 +26,19 @@ enum { MOST_NODES = 300000, MOST_NODES_ASKED = 2000000 };
 typedef struct prospect {
     int groups;
     uint32_t stages, turns;
-    const char *recipe; /* or NULL: groups of one */
+    const char *recipe;  /* or NULL: groups of one, or */
+    const sf_plan *plan; /* searched for, without stages */
     const char *schedule;
     sf_mesh mesh;
     const double *speeds; /* by group (search/stage_loads.h) */
     double seconds;       /* about */
 } prospect;
+
+/* A batch that is not divided into so many turns and parts is not into multiples of them. */
+typedef struct refusal {
+    uint32_t turns;
+    int parts;
+} refusal;
 
 typedef struct piping {
     const sf_graph *graph;
@@ -41,10 +49,13 @@ typedef struct piping {
     prospect *list;
     size_t count, capacity;
     double nodes; /* that were lowered */
+    refusal *refused;
+    size_t nrefused, refused_capacity;
     double worth;
     sf_plan *best;
     sf_price price;
-    sf_status why; /* the last was not made */
+    prospect taken; /* that it was made of */
+    sf_status why;  /* the last was not made */
 } piping;
 
 static bool is_asked(const sf_search_options *options)
@@ -55,8 +66,6 @@ static bool is_asked(const sf_search_options *options)
 bool sf_may_pipe(const sf_search_options *options)
 {
     bool asked = is_asked(options);
-    if (!asked && options->micro_batches == 1)
-        return false;
     return options->cluster->ndevices > 1 && !options->mesh && options->npins == 0 &&
            options->co_shards <= 1 && (asked || !options->recipes_only);
 }
@@ -73,6 +82,20 @@ static bool is_too_large(const piping *p, const prospect *c)
     return count_nodes(p, c) > most || p->nodes + count_nodes(p, c) > 2 * most;
 }
 
+static int parts_of(const prospect *c)
+{
+    int data = sf_mesh_axis(&c->mesh, sf_str_of("data"));
+    return data >= 0 ? c->mesh.axes[data].size : 1;
+}
+
+static bool is_refused(const piping *p, const prospect *c)
+{
+    for (size_t i = 0; i < p->nrefused; i++)
+        if (c->turns % p->refused[i].turns == 0 && parts_of(c) % p->refused[i].parts == 0)
+            return true;
+    return false;
+}
+
 static bool is_over(const piping *p)
 {
     return p->options->deadline > 0 && sf_now() > p->options->deadline;
@@ -82,7 +105,8 @@ static bool is_over(const piping *p)
 static sf_status make_unstaged(const piping *p, const prospect *c, sf_diag *diag, sf_plan **out)
 {
     if (!c->recipe) {
-        *out = sf_plan_new(p->graph, &c->mesh);
+        *out = c->plan ? sf_plan_copy(c->plan, p->graph) : sf_plan_new(p->graph, &c->mesh);
+        (*out)->mesh.axes[0].name = SF_PIPE_AXIS;
         return SF_OK;
     }
     SF_TRY(sf_recipe_plan(p->graph, c->recipe, 0, &c->mesh, diag, out));
@@ -123,16 +147,14 @@ static void add_schedules(piping *p, prospect c, double unstaged)
     }
 }
 
-static void add_turns(piping *p, const prospect *c, double unstaged)
+/* One, which takes the least memory for what is not in the batch, or as many as groups, and more. */
+static void add_turns(piping *p, prospect c, double unstaged)
 {
-    uint32_t asked = (uint32_t)p->options->micro_batches;
-    for (uint32_t turns = (uint32_t)c->groups; turns <= MOST_TURNS; turns *= 2) {
-        prospect with = *c;
-        with.turns = asked > 0 ? asked : turns;
-        add_schedules(p, with, unstaged);
-        if (asked > 0)
-            return;
-    }
+    uint32_t groups = (uint32_t)c.groups;
+    c.turns = p->options->micro_batches > 0 ? (uint32_t)p->options->micro_batches : 1;
+    add_schedules(p, c, unstaged);
+    for (c.turns = groups; c.turns <= MOST_TURNS && !p->options->micro_batches; c.turns *= 2)
+        add_schedules(p, c, unstaged);
 }
 
 static sf_status estimate_unstaged(piping *p, prospect *c, double *out)
@@ -164,7 +186,7 @@ static void add_recipe(piping *p, int groups, int data, int model, const char *r
     if (model > 1)
         c.mesh.axes[c.mesh.naxes++] = (sf_axis){"model", model};
     if (estimate_unstaged(p, &c, &unstaged) == SF_OK)
-        add_turns(p, &c, unstaged);
+        add_turns(p, c, unstaged);
 }
 
 static void list_prospects(piping *p)
@@ -245,14 +267,20 @@ static sf_status price_attempt(piping *p, const prospect *c, const attempt *how,
     SF_TRY(make_pipeline(p, c, how, costs, plan, &pipeline));
     SF_TRY(sf_plan_set_pipeline(plan, p->graph, &pipeline, p->diag));
     SF_TRY(sf_plan_recompute(p->graph, plan, how->recompute, p->diag));
-    SF_TRY(sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out));
-    p->nodes += count_nodes(p, c);
-    return SF_OK;
+    sf_status status =
+        sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out);
+    if (status == SF_OK)
+        p->nodes += count_nodes(p, c);
+    else if (c->turns > 1)
+        SF_PUSH(&p->arena, p->refused, p->nrefused, p->refused_capacity,
+                ((refusal){c->turns, parts_of(c)}));
+    return status;
 }
 
-static void take_staged(piping *p, sf_plan *plan, const sf_price *price)
+static void take_staged(piping *p, const prospect *c, sf_plan *plan, const sf_price *price)
 {
     sf_plan_free(p->best);
+    p->taken = *c;
     p->best = plan;
     p->price = *price;
     p->worth = price->seconds;
@@ -269,7 +297,7 @@ static sf_status try_attempt(piping *p, const prospect *c, const attempt *how,
         status = price_attempt(p, c, how, costs, plan, &price);
     *fits = status == SF_OK && fits_staged(p, &price);
     if (*fits && price.seconds < p->worth)
-        take_staged(p, plan, &price);
+        take_staged(p, c, plan, &price);
     else
         sf_plan_free(plan);
     return status;
@@ -295,6 +323,36 @@ static sf_status try_prospect(piping *p, const prospect *c)
     return status;
 }
 
+/* Layouts that are searched for inside of groups, for the pipeline that turned out best by recipes: the search is for one of as
+ * many groups that all do the same, which is what a pipeline is before its stages are told apart. */
+static void search_layouts(piping *p)
+{
+    sf_search_options options = *p->options;
+    sf_found_plans found;
+    prospect c = p->taken;
+    int tried = 0;
+    if (!p->best || c.mesh.naxes == 1 || options.recipes_only || is_over(p) ||
+        !sf_meshes_can_idle(options.cluster, c.groups))
+        return;
+    options.groups = c.groups;
+    options.level = 2;
+    options.memory *= c.groups; /* of stages, each holds its own */
+    if (sf_search_plans(p->graph, &options, NULL, &found) == SF_OK)
+        for (size_t i = 0; i < found.count && tried < MOST_LAYOUTS && !is_over(p); i++) {
+            if (!found.candidates[i].at.plan)
+                continue;
+            c.recipe = NULL;
+            c.plan = found.candidates[i].at.plan;
+            c.mesh = c.plan->mesh;
+            c.mesh.axes[0].name = SF_PIPE_AXIS;
+            tried++;
+            if (!is_too_large(p, &c))
+                try_prospect(p, &c);
+        }
+    p->taken.plan = NULL;
+    sf_found_plans_free(&found);
+}
+
 sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
                           sf_diag *diag, sf_plan **out, sf_price *price)
 {
@@ -307,11 +365,12 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     for (size_t i = 0; i < p.count && lowered < MOST_LOWERED && !is_over(&p); i++) {
         if (p.list[i].seconds > p.worth)
             break;
-        if (is_too_large(&p, &p.list[i]))
+        if (is_too_large(&p, &p.list[i]) || is_refused(&p, &p.list[i]))
             continue;
         p.why = try_prospect(&p, &p.list[i]);
         lowered += p.why == SF_OK;
     }
+    search_layouts(&p);
     if (!p.best && p.count > 0 && p.why != SF_OK) { /* once more, for the message */
         p.diag = diag;
         p.why = try_prospect(&p, &p.list[0]);

@@ -1,10 +1,11 @@
-/* Plans in stages: pipelines whose groups split their stages as recipes do.
+/* Plans in stages: pipelines whose groups split their stages as recipes do, or as a search for the best of them says.
  *
  * For each number of groups that divides the devices, and each recipe on those of a group, the estimate of the unstaged plan
  * tells about how long the staged one takes: a share of the groups, and the time that the pipeline fills and drains. Those
  * that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
  * that take equally long (plan/pipe/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
- * layers are computed again.
+ * stages are cut by their memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
+ * groups are then searched for.
  */
 #ifndef SF_SEARCH_PIPES_H
 #define SF_SEARCH_PIPES_H

@@ -299,9 +299,20 @@ static bool has_no_room(const search *s)
     return !any;
 }
 
+/* With the groups that are asked for. */
+static sf_status try_asked_groups(search *s)
+{
+    s->idle = s->options->groups;
+    search_meshes meshes = search_list_meshes(s, FEW_MESHES);
+    SF_TRY(price_recipes(s, &meshes.all));
+    return try_groups(s, s->idle);
+}
+
 static sf_status try_cluster(search *s)
 {
     int idle = 1;
+    if (s->options->groups > 1)
+        return try_asked_groups(s);
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
     if (meshes.all.count == 0)
         return search_fail_meshes(s);

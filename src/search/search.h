@@ -55,6 +55,7 @@ typedef struct sf_search_options {
     int co_shards;
     int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
     const char *schedule; /* of it; NULL: any */
+    int groups;           /* that do the same are all that is looked at; 0: as many as are good */
     bool only_stages;     /* nothing but pipelines is looked at, */
     double worth; /* and only what may take less than so many seconds; 0: whatever it takes */
     bool
@@ -78,7 +79,7 @@ typedef struct sf_candidate {
 /* Whether they are one plan, as far as estimates tell: searches that start differently end alike. */
 bool sf_candidates_are_same(const sf_candidate *a, const sf_candidate *b);
 
-/* Finalists are so many that differ, the best; of the recipes that fit the best, and those that are near the first
+/* Finalists are so many that differ, the best, and of those with more than two axes as many; of the recipes that fit the best, and those that are near the first
  * (`near`); and as many that are faster than the first, and may fit although they are not expected to
  * (SF_ESTIMATE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4, SF_SMALL_FINALISTS = 24 /* of a small step, which is soon lowered */ };

@@ -21,6 +21,7 @@
 #include "sheaf/event.h"
 #include "sheaf/graph.h"
 #include "sheaf/output.h"
+#include "sheaf/pass.h"
 #include "sheaf/plan.h"
 #include "sheaf/report.h"
 #include "sheaf/session.h"

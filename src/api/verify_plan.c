@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "front/loose.h"
 #include "local/local.h"
+#include "pass/together.h"
 #include "prog/check.h"
 #include "run/comm/agree.h"
 #include "run/runner.h"
@@ -75,6 +76,12 @@ static sf_status start_unsplit(struct rank *r)
                           &shared->unsplit.runner);
 }
 
+static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
+{
+    struct rank *r = context;
+    return sf_rewrite_together(r->shared->trial.plan, r->comm, program, diag);
+}
+
 static sf_status start_split(struct rank *r)
 {
     struct shared *shared = r->shared;
@@ -82,6 +89,8 @@ static sf_status start_split(struct rank *r)
         .mesh = &shared->trial.plan->mesh,
         .rank = r->pieces.rank,
         .check = shared->options.check,
+        .rewrite = *shared->trial.plan->passes.list ? rewrite : NULL,
+        .context = r,
         .with = {.pool = r->pool, .memory = shared->memory, .comm = r->comm}};
     SF_TRY(
         sf_local_new(shared->trial.graph, shared->trial.plan, r->pieces.rank, r->diag, &r->local));

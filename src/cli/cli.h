@@ -26,6 +26,7 @@ int sf_cli_eval(int argc, char **argv);
 int sf_cli_explain(int argc, char **argv);
 int sf_cli_sim(int argc, char **argv);
 int sf_cli_report(int argc, char **argv);
+int sf_cli_passes(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
 int sf_cli_plan(int argc, char **argv);
 int sf_cli_run(int argc, char **argv);
@@ -126,14 +127,22 @@ int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag 
 typedef struct sf_cli_split {
     const char *step, *plan; /* paths; plan: NULL for none; step: NULL for that of the plan */
     sf_load_options load;
-    int64_t ranks; /* how many the plan must be for; 0: any */
-    double limit;  /* as of sf_train */
+    int64_t ranks;      /* how many the plan must be for; 0: any */
+    const char *passes; /* in place of those of the plan; NULL: those */
+    int64_t memory;     /* of a device, for these; 0: what it has */
+    double limit;       /* as of sf_train */
 } sf_cli_split;
 
 /* Reads and checks them; *plan is NULL where there is none. Processes that mpirun started must have a
  * plan, and they do this together: what one cannot read nobody runs, and it is said once. The caller frees
  * both, also after a failure. */
 sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph, sf_plan **plan);
+
+/* What --passes is, in the help of commands that have it. */
+#define SF_CLI_PASSES                                                                              \
+    "rewrite programs by these passes, as in fullshard,prefetch,unshard, or none, in place of "    \
+    "those "                                                                                       \
+    "of the plan; sheaf passes lists them"
 
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);
@@ -152,6 +161,8 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
 /* A plan that is priced, as commands take it: its step and its cluster are those that it was made for, unless said. */
 typedef struct sf_cli_pricing {
     const char *plan, *step, *cluster; /* step, cluster: NULL unless said */
+    const char *passes;                /* in place of those of the plan; NULL: those */
+    int64_t memory;                    /* of a device, for these; 0: what it has */
     sf_load_options load;
 } sf_cli_pricing;
 typedef struct sf_cli_priced {

@@ -27,6 +27,7 @@ static const struct command {
     {"sim", "simulate a plan: where the time of a step goes", sf_cli_sim},
     {"report", "write a page about a plan, for a browser", sf_cli_report},
     {"diff", "say in what two plans differ", sf_cli_diff},
+    {"passes", "list how programs of a plan can be rewritten", sf_cli_passes},
     {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
     {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
     {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},

@@ -15,6 +15,24 @@ sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load
     return status;
 }
 
+/* Costs are of the cluster that the plan was made for, if it says one. */
+static sf_status take_passes(const sf_cli_split *split, sf_plan *plan, sf_diag *diag)
+{
+    sf_plan_origin origin = {0};
+    sf_cluster *cluster = NULL;
+    sf_status status = SF_OK;
+    if (!split->passes)
+        return SF_OK;
+    if (strcmp(split->plan, "-") != 0)
+        SF_TRY(sf_plan_origin_of(split->plan, diag, &origin));
+    if (*origin.cluster)
+        status = sf_cluster_open(origin.cluster, diag, &cluster);
+    if (status == SF_OK)
+        status = sf_plan_use_passes(plan, split->passes, cluster, split->memory, diag);
+    sf_cluster_free(cluster);
+    return status;
+}
+
 static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
                             sf_plan **out)
 {
@@ -29,6 +47,7 @@ static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf
         return sf_fail(diag, SF_EUSAGE, (sf_loc){split->plan, 0, 0},
                        "the plan is for %d ranks, not for %" PRId64, sf_plan_ranks(*out),
                        split->ranks);
+    SF_TRY(take_passes(split, *out, diag));
     return sf_plan_check(*out, graph, 0, diag);
 }
 
@@ -100,7 +119,10 @@ sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cl
     SF_TRY(sf_plan_origin_of(pricing->plan, diag, &origin));
     SF_TRY(sf_cli_load_planned(pricing->plan, pricing->step, &pricing->load, diag, &out->graph));
     SF_TRY(sf_cli_open_plan(pricing->plan, out->graph, diag, &out->plan));
-    return open_cluster(pricing, out->plan, origin.cluster, diag, &out->cluster);
+    SF_TRY(open_cluster(pricing, out->plan, origin.cluster, diag, &out->cluster));
+    return pricing->passes
+               ? sf_plan_use_passes(out->plan, pricing->passes, out->cluster, pricing->memory, diag)
+               : SF_OK;
 }
 
 void sf_cli_close_priced(sf_cli_priced *priced)

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 
 struct job {
+    const char *passes;
     const char *step;
     sf_load_options load;
     sf_cli_making making;
@@ -30,7 +31,10 @@ static sf_status pin(const struct job *job, sf_diag *diag)
     }
     status = sf_pin_step(graph, &job->pin, diag, &plan);
     if (status == SF_OK) {
-        status = sf_plan_check(plan, graph, 0, diag);
+        if (job->passes)
+            status = sf_plan_use_passes(plan, job->passes, NULL, 0, diag);
+        if (status == SF_OK)
+            status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
             status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
         if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
@@ -53,6 +57,9 @@ int sf_cli_pin(int argc, char **argv)
          "as in "
          "2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
+        {SF_OPT_PASSES, &job.passes,
+         "how the programs of ranks are rewritten, as in fullshard,prefetch,unshard; sheaf passes "
+         "lists them"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into; their gradients are added up (default 1)"},
         {SF_OPT_STAGES, &job.pin.stages,

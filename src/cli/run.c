@@ -149,6 +149,7 @@ int sf_cli_run(int argc, char **argv)
         {SF_OPT_PLAN, &job.split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},
         {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
         {SF_OPT_STEPS, &job.options.steps, "how many steps (default 10)"},
         {SF_OPT_DATA, &job.options.data,
          "as of train (default synthetic; synthetic:N for integers below N)"},
@@ -187,6 +188,9 @@ int sf_cli_run(int argc, char **argv)
         return sf_cli_misuse("run", "--json and --profile cannot both go to standard output");
     if (job.options.steps < 1)
         return sf_cli_misuse("run", "there is at least one of --steps");
+    if (job.split.passes && !job.split.plan)
+        return sf_cli_misuse("run", "--passes needs a --plan");
+    job.split.memory = job.options.memory;
     if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;

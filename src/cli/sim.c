@@ -39,12 +39,16 @@ int sf_cli_sim(int argc, char **argv)
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
         {SF_OPT_CLUSTER, &job.what.cluster,
          "where to run it (default: what the plan was made for)"},
+        {SF_OPT_PASSES, &job.what.passes, SF_CLI_PASSES},
+        {SF_OPT_MEMORY, &job.what.memory,
+         "with --passes: memory of a device (default: what it has)"},
         {SF_OPT_ALL, &job.show.all, "every instruction, the slowest first"},
         {SF_OPT_JSON, &job.show.json, "for machines"},
     };
     const sf_cli_command command = {
         .name = "sim",
         .synopsis = "PLAN [--trace FILE] [--against FILE] [--step STEP] [--cluster CLUSTER] "
+                    "[--passes LIST] "
                     "[--all] [--json]",
         .about =
             "Simulates the program that the ranks of a plan run, instruction by instruction, on "

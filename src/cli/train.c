@@ -247,6 +247,7 @@ int sf_cli_train(int argc, char **argv)
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_PLAN, &split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},
+        {SF_OPT_PASSES, &split.passes, SF_CLI_PASSES},
         {SF_OPT_RANKS, &split.ranks, "how many ranks there are to be: those of the plan"},
         {SF_OPT_WAIT, &split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_MEMORY, &train_options.memory,
@@ -283,6 +284,9 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--threads is too large");
     if (display.json && profile.path && strcmp(profile.path, "-") == 0)
         return sf_cli_misuse("train", "--json and --profile cannot both go to standard output");
+    if (split.passes && !split.plan)
+        return sf_cli_misuse("train", "--passes needs a --plan");
+    split.memory = train_options.memory;
     if (split.ranks > 0 && !split.plan)
         return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))

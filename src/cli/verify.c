@@ -303,6 +303,7 @@ int sf_cli_verify(int argc, char **argv)
          "are enough, and without a file both runs start as training does"},
         {SF_OPT_PLAN, &job.split.plan,
          "compare the step split as this plan says with the step unsplit"},
+        {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
         {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
         {SF_OPT_INIT, &job.options.init,
          "with a plan and without --against: rules for weights as of train"},
@@ -350,6 +351,8 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse(command.name, "STEP is missing");
     if (!job.options.against && !job.split.plan)
         return sf_cli_misuse("verify", "--against FILE or --plan PLAN is missing");
+    if (job.split.passes && !job.split.plan)
+        return sf_cli_misuse("verify", "--passes needs a --plan");
     if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("verify", "--ranks needs a --plan");
     if (job.options.shrunk && (!job.split.plan || job.options.against))

@@ -30,6 +30,14 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .options = {{"bucket", true, 100e6, "bytes that are gathered ahead"}},
      .run = sf_pass_zero3},
+    {.name = "unshard",
+     .about = "keep what was gathered where memory is left: for the backward pass, and over "
+              "micro-batches",
+     .needs = "gathers",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .variants = 4,
+     .run = sf_pass_unshard},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -7,5 +7,6 @@
 sf_status sf_pass_fullshard(sf_passing *passing);
 sf_status sf_pass_prefetch(sf_passing *passing);
 sf_status sf_pass_zero3(sf_passing *passing);
+sf_status sf_pass_unshard(sf_passing *passing);
 
 #endif

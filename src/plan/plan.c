@@ -16,6 +16,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
     const sf_block *top = graph->top;
     plan->graph = hash;
     plan->recipe = plan->recompute = plan->co_shard = "";
+    plan->passes = (sf_plan_passes){.list = "", .cluster = ""};
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
@@ -82,6 +83,14 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
     to->micro_batches = from->micro_batches;
     to->co_shards = from->co_shards;
     to->co_shard = sf_arena_string(&to->arena, from->co_shard, strlen(from->co_shard));
+    sf_plan_set_passes(to, &from->passes);
+}
+
+void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
+{
+    plan->passes.list = sf_arena_string(&plan->arena, passes->list, strlen(passes->list));
+    plan->passes.cluster = sf_arena_string(&plan->arena, passes->cluster, strlen(passes->cluster));
+    plan->passes.memory = passes->memory;
 }
 
 /* At: that it was in stages before does not matter. */

@@ -48,6 +48,14 @@ typedef struct sf_idle_devices {
     const char *why;
 } sf_idle_devices;
 
+/* How programs of the plan are rewritten (pass/pass.h). */
+typedef struct sf_plan_passes {
+    const char *list; /* "fullshard,prefetch", or "": they are not */
+    const char *
+        cluster; /* whose costs passes go by: a name, or its file as text; "": cores of a machine */
+    int64_t memory; /* bytes of a device that there are; 0: what devices of the cluster have */
+} sf_plan_passes;
+
 /* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */
 typedef struct sf_prediction {
     const char *step;    /* the file of a step whose graph does not know it (ir/graph.h), or "" */
@@ -84,8 +92,9 @@ struct sf_plan {
     int micro_batches;     /* turns that the batch is cut into; 0 or 1: none */
     const char *
         co_shard; /* the recipe, or the choice of factors (plan/choose.h), by which the rest is cut in turns, or "", */
-    int co_shards;            /* and into how many */
-    sf_pipeline *pipeline;    /* or NULL: each rank has a part in every node */
+    int co_shards;         /* and into how many */
+    sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
+    sf_plan_passes passes;
     sf_prediction *predicted; /* or NULL: no search made it */
 };
 
@@ -101,11 +110,14 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 /* Has what a recipe of one axis splits, NULL: heads and features, in so many turns inside of each rank; 1: in none. */
 void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards);
 
-/* In how many turns the one is, the other is as well. */
+/* In how many turns the one is, and by which passes it is rewritten, the other is as well. */
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
 
 /* What the one computes again, the other does as well; both are for the graph. */
 void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to);
+
+/* Has the programs of the plan rewritten; what is said is copied. */
+void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes);
 
 /* Puts the plan in stages along an axis of its mesh, along which nothing is split: the pipeline is that of the graph,
  * and is copied; one that the plan has is replaced. State is then in the group of its stage. */

@@ -163,6 +163,14 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
         sf_json_add_int(&writer, "turns", plan->co_shards);
         sf_json_end_object(&writer);
     }
+    if (*plan->passes.list) {
+        sf_json_key(&writer, "passes");
+        sf_json_begin_object(&writer);
+        sf_json_add_string(&writer, "list", plan->passes.list);
+        sf_json_add_string(&writer, "cluster", plan->passes.cluster);
+        sf_json_add_int(&writer, "memory", plan->passes.memory);
+        sf_json_end_object(&writer);
+    }
     if (plan->again)
         put_recompute(&writer, plan, graph);
     put_plan_arguments(&writer, plan, graph);
@@ -232,10 +240,10 @@ static sf_status read_head(reader *r, const sf_json *root)
 
 static sf_status check_keys(reader *r, const sf_json *root)
 {
-    static const char *const known[] = {"format",    "version",       "step",     "order",
-                                        "source",    "reading",       "recipe",   "mesh",
-                                        "pins",      "arguments",     "nodes",    "predicted",
-                                        "recompute", "micro_batches", "co_shard", "pipeline"};
+    static const char *const known[] = {
+        "format",    "version",       "step",     "order",     "source", "reading",
+        "recipe",    "mesh",          "pins",     "arguments", "nodes",  "predicted",
+        "recompute", "micro_batches", "co_shard", "pipeline",  "passes"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -402,6 +410,24 @@ static sf_status read_co_shard(reader *r, const sf_json *root)
     return SF_OK;
 }
 
+static sf_status read_passes(reader *r, const sf_json *root)
+{
+    const sf_json *value = sf_json_get(root, "passes");
+    sf_plan_passes passes = {0};
+    sf_str list, cluster;
+    if (!value)
+        return SF_OK;
+    if (!sf_json_string(sf_json_get(value, "list"), &list) ||
+        !sf_json_string(sf_json_get(value, "cluster"), &cluster) ||
+        !sf_json_int(sf_json_get(value, "memory"), &passes.memory) || passes.memory < 0)
+        return SF_JSON_FAIL(r, value,
+                            "expected {\"list\": PASSES, \"cluster\": CLUSTER, \"memory\": BYTES}");
+    passes.list = sf_arena_string(&r->arena, list.at, list.length);
+    passes.cluster = sf_arena_string(&r->arena, cluster.at, cluster.length);
+    sf_plan_set_passes(r->plan, &passes);
+    return SF_OK;
+}
+
 static sf_status read_micro_batches(reader *r, const sf_json *root)
 {
     const sf_json *value = sf_json_get(root, "micro_batches");
@@ -492,6 +518,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_recompute(r, root));
     SF_TRY(read_micro_batches(r, root));
     SF_TRY(read_co_shard(r, root));
+    SF_TRY(read_passes(r, root));
     if (sf_json_get(root, "pipeline"))
         SF_TRY(sf_pipeline_get(sf_json_get(root, "pipeline"), r->text, r->file, r->graph, r->diag,
                                r->plan));

@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "report/memory.h"
+#include "report/passes.h"
 #include "report/sim.h"
 
 static void put_json_kinds(const sf_sim_report *r, sf_json_writer *json)
@@ -70,6 +71,7 @@ void sf_sim_json(sf_sim_report *r, sf_buf *out)
     put_json_kinds(r, &json);
     put_json_comms(r, &json);
     put_json_copies(r, &json);
+    sf_outcomes_put(&r->runs.at[r->runs.busiest], &json);
     sf_json_add_int(&json, "memory", r->price.memory);
     sf_memory_json(&r->price, &json);
     if (r->timed)

@@ -1,4 +1,5 @@
 #include "report/memory.h"
+#include "report/passes.h"
 #include "report/sim.h"
 
 enum { SLOWEST = 8 };
@@ -135,6 +136,7 @@ void sf_sim_text(sf_sim_report *r, sf_style style, bool all, sf_buf *out)
     put_times(r, style, out);
     put_comms(r, style, out);
     put_copies(r, style, out);
+    sf_outcomes_print(&r->runs.at[r->runs.busiest], style, &r->arena, out);
     put_sim_memory(r, style, out);
     if (r->timed)
         sf_sim_text_beside(r, style, all, out);

@@ -60,6 +60,8 @@ sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options
         return sf_engine_open_oracle(graph, options->mesh, &options->with, diag, &out->engine);
     sf_lower_options lower = {.target = target, .mesh = options->mesh, .rank = options->rank};
     out->program = sf_lower_as_text(graph, &lower);
+    if (options->rewrite)
+        SF_TRY(options->rewrite(options->context, out->program, diag));
     if (options->check)
         SF_TRY(sf_program_check(out->program, diag));
     return sf_engine_open(out->program, &options->with, diag, &out->engine);

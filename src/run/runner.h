@@ -15,6 +15,9 @@ typedef struct sf_runner_options {
     const sf_mesh *mesh; /* of the collectives of the graph; NULL: it has none */
     int rank;
     bool check; /* the program, with prog/check.h */
+    /* Changes the program before it is opened, or NULL; `context` is for it. */
+    sf_status (*rewrite)(void *context, sf_program *program, sf_diag *diag);
+    void *context;
     sf_engine_options with;
 } sf_runner_options;
 

@@ -1,6 +1,7 @@
 #include "train/seat.h"
 
 #include "ir/name.h"
+#include "pass/together.h"
 
 /* What this rank runs and which pieces it has. */
 static sf_status take_part(sf_seat *seat, sf_diag *diag)
@@ -19,6 +20,12 @@ static sf_status take_part(sf_seat *seat, sf_diag *diag)
     return sf_local_new(options->graph, options->plan, rank, diag, &seat->local);
 }
 
+static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
+{
+    sf_seat *seat = context;
+    return sf_rewrite_together(seat->options.plan, seat->options.comm, program, diag);
+}
+
 static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
 {
     const sf_seat_options *o = &seat->options;
@@ -26,6 +33,8 @@ static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
                                  .mesh = &seat->pieces.mesh,
                                  .rank = seat->pieces.rank,
                                  .check = o->check,
+                                 .rewrite = o->plan && *o->plan->passes.list ? rewrite : NULL,
+                                 .context = seat,
                                  .with = {.pool = o->pool, .memory = o->memory, .comm = o->comm}};
     return sf_runner_open(seat->local ? seat->local->graph : o->graph, &options, diag,
                           &seat->runner);

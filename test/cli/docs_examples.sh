@@ -98,6 +98,7 @@ document docs/splitting.md
 document docs/cluster.md
 document docs/planning.md
 document docs/time.md
+document docs/passes.md
 document docs/pipelines.md
 document docs/report.md
 [ "$failures" -eq 0 ] || {

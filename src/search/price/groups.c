@@ -1,5 +1,7 @@
 #include "search/price/groups.h"
 
+#include "pass/planned.h"
+
 static sf_status run_groups(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                             const sf_costs *costs, sf_diag *diag, sf_group_runs *out)
 {
@@ -16,6 +18,9 @@ static sf_status run_groups(const sf_graph *graph, const sf_plan *plan, const sf
         sf_lower_options options = {
             .target = target, .mesh = &run->local->plan->mesh, .rank = run->rank};
         programs[g] = run->program = sf_lower(run->local->graph, &options, NULL);
+        if (costs)
+            SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &out->arena, diag,
+                                   &run->outcomes, &run->noutcomes));
     }
     SF_TRY(sf_simulate_groups(out->count, programs, costs ? own : NULL, &out->arena, diag, sims));
     for (int g = 0; g < out->count; g++) {

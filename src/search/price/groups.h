@@ -3,6 +3,7 @@
 #define SF_SEARCH_PRICE_GROUPS_H
 
 #include "local/local.h"
+#include "pass/pass.h"
 #include "sim/sim.h"
 
 typedef struct sf_rank_run {
@@ -11,6 +12,8 @@ typedef struct sf_rank_run {
     sf_program *program;
     const sf_costs *costs; /* of its ranks */
     sf_simulation sim;
+    sf_pass_outcome *outcomes; /* of the passes of the plan, that of none first */
+    int noutcomes;
 } sf_rank_run;
 
 typedef struct sf_group_runs {

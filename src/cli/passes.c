@@ -1,0 +1,27 @@
+/* sheaf passes: how programs can be rewritten. */
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+int sf_cli_passes(int argc, char **argv)
+{
+    sf_show_options show = {0};
+    const sf_cli_option options[] = {
+        {SF_OPT_JSON, &show.json, "for machines"},
+    };
+    const sf_cli_command command = {
+        .name = "passes",
+        .synopsis = "[--json]",
+        .about = "Lists the passes that rewrite the programs of a plan under the simulator's "
+                 "profile, with their options. docs/passes.md explains them.",
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+    };
+    int exit_code;
+    const char *none = NULL;
+    if (!sf_cli_parse(&command, argc, argv, &none, &exit_code))
+        return exit_code;
+    show.colour = sf_cli_colour(STDOUT_FILENO);
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(sf_passes_show(&show, NULL, diag), diag);
+}

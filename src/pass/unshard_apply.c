@@ -1,0 +1,213 @@
+#include "pass/unsharding.h"
+
+size_t unshard_scope_of(const unsharding *u, const sf_program *program)
+{
+    size_t s = 0;
+    while (u->scopes[s].program != program)
+        s++;
+    return s;
+}
+
+/* Whether an argument of the body is the same in every turn. */
+static bool is_fixed(const sf_inst *loop, uint32_t argument)
+{
+    return argument >= loop->nest->noperands || loop->nest->is_fixed[argument];
+}
+
+/* The one that writes the buffer, which only one does; ninsts where none does. */
+static uint32_t writer_of(const sf_program *p, uint32_t buffer, uint32_t before)
+{
+    for (uint32_t i = before; i-- > 0;)
+        for (uint32_t j = 0; j < p->insts[i].nout; j++)
+            if (p->insts[i].out[j].buffer == buffer)
+                return i;
+    return (uint32_t)p->ninsts;
+}
+
+/* An argument, or what loops make of arguments, all alike in every turn. */
+static bool is_same(const unsharding *u, size_t s, const sf_view *view, uint32_t before)
+{
+    const sf_pass_scope *scope = &u->scopes[s];
+    const sf_program *p = scope->program;
+    const sf_inst *loop = &scope->outer->insts[scope->inst];
+    const sf_buffer *buffer = &p->buffers[view->buffer];
+    if (buffer->home == SF_HOME_ARGUMENT)
+        return is_fixed(loop, buffer->argument);
+    uint32_t maker = buffer->home == SF_HOME_ARENA ? writer_of(p, view->buffer, before) : SF_NONE;
+    if (maker >= p->ninsts || !u->gathers[s].is_still[maker] ||
+        p->insts[maker].kind != SF_INST_LOOP)
+        return false;
+    for (uint32_t j = 0; j < p->insts[maker].nin; j++)
+        if (!is_same(u, s, &p->insts[maker].in[j], maker))
+            return false;
+    return true;
+}
+
+bool unshard_can_hoist(const unsharding *u, size_t s, gather_part at)
+{
+    const sf_pass_scope *scope = &u->scopes[s];
+    if (!scope->outer || scope->runs <= scope->around->runs ||
+        scope->outer->insts[scope->inst].kind != SF_INST_WHILE)
+        return false;
+    return is_same(u, s, &scope->program->insts[at.inst].in[at.part], at.inst);
+}
+
+/* Hoisting */
+
+/* What goes before instructions of a program. */
+typedef struct inserting {
+    uint32_t *inst, *before;
+    size_t count, capacity;
+    size_t before_capacity;
+} inserting;
+
+static void insert(unsharding *u, inserting *at, uint32_t inst, uint32_t before)
+{
+    size_t count = at->count;
+    SF_PUSH(u->arena, at->inst, at->count, at->capacity, inst);
+    SF_PUSH(u->arena, at->before, count, at->before_capacity, before);
+}
+
+static sf_view hoist_view(unsharding *u, size_t s, const sf_view *view, uint32_t before,
+                          inserting *into);
+
+/* An instruction of the body, or a part of it, before the loop: part i goes from in[i] to a buffer of its own. */
+static sf_view hoist_inst(unsharding *u, size_t s, gather_part at, inserting *into)
+{
+    const sf_pass_scope *scope = &u->scopes[s];
+    sf_program *outer = scope->outer, *body = scope->program;
+    sf_inst inst = body->insts[at.inst];
+    bool sends = inst.kind == SF_INST_COMM;
+    uint32_t first = sends ? at.part : 0, count = sends ? 1 : inst.nin;
+    sf_view *in = SF_ARRAY(&outer->arena, count, sf_view);
+    for (uint32_t j = 0; j < count; j++)
+        in[j] = hoist_view(u, s, &inst.in[first + j], at.inst, into);
+    uint32_t results = sends ? 1 : inst.nout;
+    sf_view *out = SF_ARRAY(&outer->arena, results, sf_view);
+    for (uint32_t j = 0; j < results; j++) {
+        out[j] = inst.out[first + j];
+        out[j].buffer = sf_program_add_buffer(outer, body->buffers[out[j].buffer].bytes, SF_NONE);
+    }
+    if (sends) {
+        sf_part_origin *part = SF_NEW(&outer->arena, sf_part_origin);
+        *part = sf_exchange_part(inst.exchange, at.part);
+        inst.exchange = sf_arena_copy(&outer->arena, inst.exchange, sizeof *inst.exchange);
+        inst.exchange->parts = part;
+    }
+    inst.nin = count;
+    inst.nout = results;
+    inst.in = in;
+    inst.out = out;
+    inst.origin.node = SF_NONE;
+    insert(u, into, sf_program_add(outer, &inst), scope->inst);
+    return out[sends ? 0 : at.part];
+}
+
+/* The view of the body as one of the program around it. */
+static sf_view hoist_view(unsharding *u, size_t s, const sf_view *view, uint32_t before,
+                          inserting *into)
+{
+    const sf_pass_scope *scope = &u->scopes[s];
+    const sf_program *body = scope->program;
+    const sf_buffer *buffer = &body->buffers[view->buffer];
+    sf_view out = *view;
+    if (buffer->home == SF_HOME_ARGUMENT) {
+        out.buffer = sf_body_argument(&scope->outer->insts[scope->inst], buffer->argument)->buffer;
+        return out;
+    }
+    gather_part maker = {writer_of(body, view->buffer, before), 0};
+    while (body->insts[maker.inst].out[maker.part].buffer != view->buffer)
+        maker.part++;
+    out.buffer = hoist_inst(u, s, maker, into).buffer;
+    return out;
+}
+
+static void hoist_chosen(unsharding *u, const keeping *k, inserting *into)
+{
+    const sf_pass_scope *scope = &u->scopes[k->scope];
+    sf_program *body = scope->program;
+    sf_view seen = hoist_inst(u, k->scope, k->at[0], into);
+    uint32_t argument = sf_nest_capture(scope->outer, scope->inst, &seen);
+    for (size_t g = 0; g < k->count; g++)
+        sf_program_read_instead(body, k->at[g].inst,
+                                body->insts[k->at[g].inst].out[k->at[g].part].buffer, argument);
+}
+
+/* Leaving out */
+
+/* The collective without the parts that are gone; false: none is left. */
+static bool drop_parts(sf_program *p, sf_inst *inst, const bool *gone)
+{
+    uint32_t left = 0;
+    sf_part_origin *parts = SF_ARRAY(&p->arena, inst->nout, sf_part_origin);
+    sf_view *in = SF_ARRAY(&p->arena, inst->nout, sf_view);
+    sf_view *out = SF_ARRAY(&p->arena, inst->nout, sf_view);
+    for (uint32_t j = 0; j < inst->nout; j++) {
+        if (gone[j])
+            continue;
+        parts[left] = sf_exchange_part(inst->exchange, j);
+        in[left] = inst->in[j];
+        out[left++] = inst->out[j];
+    }
+    inst->exchange = sf_arena_copy(&p->arena, inst->exchange, sizeof *inst->exchange);
+    inst->exchange->parts = parts;
+    inst->nin = inst->nout = left;
+    inst->in = in;
+    inst->out = out;
+    return left > 0;
+}
+
+/* Loops that made what only a gather read that is gone. */
+static void drop_unread(const unsharding *u, size_t s, const inserting *added, bool *dropped,
+                        size_t count)
+{
+    const sf_program *p = u->scopes[s].program;
+    bool *read = SF_ARRAY(u->arena, p->nbuffers, bool);
+    for (size_t a = 0; a < added->count; a++)
+        for (uint32_t j = 0; j < p->insts[added->inst[a]].nin; j++)
+            read[p->insts[added->inst[a]].in[j].buffer] = true;
+    for (uint32_t i = (uint32_t)count; i-- > 0;) {
+        const sf_inst *inst = &p->insts[i];
+        bool needed = !u->gathers[s].is_still[i] || inst->kind != SF_INST_LOOP;
+        for (uint32_t j = 0; j < inst->nout; j++)
+            needed = needed || read[inst->out[j].buffer];
+        dropped[i] = dropped[i] || !needed;
+        for (uint32_t j = 0; !dropped[i] && j < inst->nin; j++)
+            read[inst->in[j].buffer] = true;
+    }
+}
+
+static void arrange(unsharding *u, size_t s, size_t count, const inserting *added)
+{
+    sf_program *p = u->scopes[s].program;
+    bool *dropped = SF_ARRAY(u->arena, count, bool);
+    uint32_t *order = SF_ARRAY(u->arena, p->ninsts, uint32_t);
+    size_t at = 0;
+    for (uint32_t i = 0; i < count; i++)
+        dropped[i] = u->gone[s][i] && !drop_parts(p, &p->insts[i], u->gone[s][i]);
+    drop_unread(u, s, added, dropped, count);
+    for (uint32_t i = 0; i < count; i++) {
+        for (size_t a = 0; a < added->count; a++)
+            if (added->before[a] == i)
+                order[at++] = added->inst[a];
+        if (!dropped[i])
+            order[at++] = i;
+    }
+    sf_program_arrange(p, order, at);
+}
+
+/* Bodies stand before what they are in, so numbers of instructions hold until their own scope is arranged. */
+void unshard_apply(unsharding *u)
+{
+    inserting *added = SF_ARRAY(u->arena, u->nscopes, inserting);
+    size_t *counts = SF_ARRAY(u->arena, u->nscopes, size_t);
+    for (size_t s = 0; s < u->nscopes; s++)
+        counts[s] = u->scopes[s].program->ninsts;
+    for (size_t i = 0; i < u->count; i++)
+        if (u->list[i].chosen)
+            hoist_chosen(u, &u->list[i],
+                         &added[unshard_scope_of(u, u->scopes[u->list[i].scope].outer)]);
+    for (size_t s = 0; s < u->nscopes; s++)
+        if (u->kept + u->hoisted > 0)
+            arrange(u, s, counts[s], &added[s]);
+}

@@ -1,0 +1,46 @@
+/* What is gathered once instead of again and again: what the files behind the pass unshard share. */
+#ifndef SF_PASS_UNSHARDING_H
+#define SF_PASS_UNSHARDING_H
+
+#include "pass/scope.h"
+#include "prog/content.h"
+#include "prog/rewrite.h"
+
+typedef struct gather_part {
+    uint32_t inst, part;
+} gather_part;
+
+/* Gathers of a scope that make the same. */
+typedef struct keeping {
+    size_t scope;
+    sf_content content;
+    gather_part *at; /* in order */
+    size_t count, capacity;
+    int64_t bytes;
+    double seconds, saving; /* of all of them together; in a step */
+    bool hoists;            /* it can go before the loop whose body the scope is */
+    bool chosen;            /* to go there */
+} keeping;
+
+typedef struct unsharding {
+    const sf_passing *passing;
+    sf_arena *arena;
+    sf_pass_scope *scopes;
+    size_t nscopes;
+    sf_gathers *gathers; /* by scope */
+    bool ***gone;        /* by scope, by instruction: by part, that it is left out; NULL: none is */
+    keeping *list;
+    size_t count, capacity;
+    size_t kept, hoisted, dropped; /* for people */
+} unsharding;
+
+/* The scope of a program. */
+size_t unshard_scope_of(const unsharding *u, const sf_program *program);
+
+/* Whether what is gathered is the same in every turn of the loop whose body the scope is. */
+bool unshard_can_hoist(const unsharding *u, size_t scope, gather_part at);
+
+/* Does what was chosen: gathers before loops, seen by their bodies; then leaves out what is gone. */
+void unshard_apply(unsharding *u);
+
+#endif

@@ -29,7 +29,7 @@ static const named table[] = {
     [SF_SCHEDULE_ZB_V] = {"zb-v", false, 2, 2, true, sf_host_down_and_up, sf_order_zb_v},
     [SF_SCHEDULE_CHIMERA] = {"chimera", false, 1, 1, false, sf_host_both_ways, sf_order_found},
     [SF_SCHEDULE_DUALPIPE] = {"dualpipe", false, 1, 1, true, sf_host_both_ways, sf_order_found},
-    [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_found},
+    [SF_SCHEDULE_3F1B] = {"3f1b", true, 3, 1, false, sf_host_round, sf_order_recycled},
     [SF_SCHEDULE_SEARCH] = {"search", true, 1, 1, false, sf_host_round, sf_order_found},
     [SF_SCHEDULE_INTERLACED] = {"interlaced", false, 1, 1, false, sf_host_shared, sf_order_found},
 };

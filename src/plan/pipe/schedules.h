@@ -12,7 +12,7 @@
  *     interlaced      p, and shared ones   group s; shared: all      1f1b, with stages on all groups between the others
  *     search:V        V p                  group s mod p             whatever the search finds
  *
- * The first five have closed forms. Of the others the hosts, what may be in flight and the order of turns are given, and the
+ * The first five have closed forms; so has the middle of 3f1b (nnScaler, table 7). Of the others the hosts, what may be in flight and the order of turns are given, and the
  * search of plan/pipe/arrange.h completes that, for stages of one size with a backward pass twice as long as the forward pass. For
  * stages that differ, sf_arrange with what they take is better: on the hosts of a schedule that was made, with that as what is
  * known.

@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "plan/pipe/arrange.h"
 #include "plan/pipe/scheduling.h"
 
@@ -156,8 +158,9 @@ sf_status sf_order_zb_v(sf_scheduling *s)
 
 /* Orders that are found. A forward pass is taken to last a unit, and each half of a backward pass as well; a shared stage half
  * of that. No group holds more turns than the first one does in 1f1b, but for one more where they go both ways with W apart, and as many
- * again where shared stages make each turn wait for all groups. */
-sf_status sf_order_found(sf_scheduling *s)
+ * again where shared stages make each turn wait for all groups. Of several forward passes, for which an order is known, what all but the
+ * last have of a backward pass takes no time. */
+static sf_status find_order(sf_scheduling *s, const sf_schedule *known)
 {
     const sf_pipe *pipe = &s->pipe;
     int64_t *time = SF_ARRAY(s->arena, pipe->nstages * SF_PASSES, int64_t);
@@ -166,11 +169,14 @@ sf_status sf_order_found(sf_scheduling *s)
     uint32_t nheld = 0;
     for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
         bool shared = s->shared && s->shared[stage];
+        bool early = known && stage + pipe->ngroups < pipe->nstages;
         int64_t unit = shared ? 1 : 2;
         time[stage * SF_PASSES + SF_PASS_FORWARD] = unit;
-        time[stage * SF_PASSES + SF_PASS_BACKWARD] = pipe->splits_weights ? unit : 2 * unit;
+        time[stage * SF_PASSES + SF_PASS_BACKWARD] = early                  ? 0
+                                                     : pipe->splits_weights ? unit
+                                                                            : 2 * unit;
         time[stage * SF_PASSES + SF_PASS_WEIGHTS] = unit;
-        held[stage] = shared || !pipe->has_backward[stage] ? 0 : 1;
+        held[stage] = shared || early || !pipe->has_backward[stage] ? 0 : 1;
         nheld += held[stage] > 0;
     }
     uint32_t rounds =
@@ -178,9 +184,72 @@ sf_status sf_order_found(sf_scheduling *s)
     for (uint32_t g = 0; g < pipe->ngroups; g++)
         limits[g] = (int64_t)rounds * pipe->ngroups * (s->shared ? 2 : 1) + pipe->splits_weights;
     sf_pipe_costs costs = {.time = time, .held = held, .late = held, .limits = limits};
-    sf_arrange_options options = {0};
+    sf_arrange_options options = {.known = known};
     sf_arranged arranged;
     SF_TRY(sf_arrange(pipe, &costs, &options, s->arena, &arranged, s->diag));
     *s->out = arranged.schedule;
     return SF_OK;
+}
+
+sf_status sf_order_found(sf_scheduling *s)
+{
+    return find_order(s, NULL);
+}
+
+/* Several forward passes, of which the last has a backward pass (nnScaler, table 7). Time is cut into periods, in which a group
+ * runs one task of each kind: the first pass of turn k, the second of turn k - d, ..., the last of turn k - (v-1) d, and the
+ * backward pass of turn k - (v-1) d - (p-1-g): group g begins a period a unit behind g - 1, and so has a backward pass in the
+ * period behind the one in which g + 1 had it. With a backward pass of two units, a period has v + 2; a forward pass is with
+ * the last group p - 1 units after the first, which is what d makes up for. With v = 1 it is 1f1b. The
+ * middle has no gap; the ends, which this leaves loose, are found by the search. */
+typedef struct slotted {
+    uint32_t period, slot;
+    sf_stage_task task;
+} slotted;
+
+static int by_slot(const void *a, const void *b)
+{
+    const slotted *x = a, *y = b;
+    if (x->period != y->period)
+        return x->period < y->period ? -1 : 1;
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static uint32_t parts_of(uint32_t count, uint32_t size)
+{
+    return (count + size - 1) / size;
+}
+
+/* When group `group` runs the pass of a stage in a turn. What earlier passes have of a backward pass, such as that of the inputs
+ * of all of them, comes when the turn is back at the first group, from the last stage to the first. */
+static slotted slot_of(const sf_scheduling *s, uint32_t group, sf_stage_task task)
+{
+    uint32_t p = s->pipe.ngroups, v = s->chunks, length = v + 2;
+    uint32_t apart = p > 1 ? parts_of(p - 1, length) : 1, last = task.turn + (v - 1) * apart;
+    uint32_t round = task.stage / p;
+    if (task.pass == SF_PASS_FORWARD)
+        return (slotted){task.turn + round * apart, round, task};
+    bool early = round + 1 < v;
+    return (slotted){last + p - 1 - (early ? 0 : group),
+                     early ? v + s->pipe.nstages - task.stage : v, task};
+}
+
+sf_status sf_order_recycled(sf_scheduling *s)
+{
+    uint32_t p = s->pipe.ngroups, m = s->pipe.nturns;
+    for (uint32_t g = 0; g < p; g++) {
+        slotted *slots = SF_ARRAY(s->arena, 2 * s->chunks * m, slotted);
+        uint32_t count = 0;
+        for (uint32_t stage = g; stage < s->pipe.nstages; stage += p)
+            for (uint32_t i = 0; i < m; i++)
+                for (sf_pass pass = SF_PASS_FORWARD; pass <= SF_PASS_BACKWARD; pass++)
+                    if (sf_pipe_has(&s->pipe, stage, pass))
+                        slots[count++] = slot_of(s, g, (sf_stage_task){stage, i, pass});
+        qsort(slots, count, sizeof *slots, by_slot);
+        for (uint32_t i = 0; i < count; i++)
+            add(s, g, slots[i].task.stage, slots[i].task.turn, slots[i].task.pass);
+    }
+    sf_schedule middle = *s->out;
+    middle.pipe = s->pipe;
+    return find_order(s, &middle);
 }

@@ -25,6 +25,7 @@ sf_status sf_order_gpipe(sf_scheduling *s);
 sf_status sf_order_interleaved(sf_scheduling *s); /* with one chunk, 1f1b */
 sf_status sf_order_zb_h1(sf_scheduling *s);
 sf_status sf_order_zb_v(sf_scheduling *s);
-sf_status sf_order_found(sf_scheduling *s); /* by the search, for stages of one size */
+sf_status sf_order_recycled(sf_scheduling *s); /* chunks are forward passes */
+sf_status sf_order_found(sf_scheduling *s);    /* by the search, for stages of one size */
 
 #endif

@@ -205,12 +205,13 @@ static void test_schedules_that_are_found_are_as_good_as_they_should_be(void **s
 {
     (void)state;
     static const found table[] = {
-        {"chimera", 2, 4, 0, 2},     {"chimera", 4, 4, 4, 4},       {"chimera", 4, 8, 4, 4},
-        {"chimera", 8, 8, 12, 8},    {"chimera", 8, 16, 12, 8},     {"dualpipe", 2, 4, 0, 3},
-        {"dualpipe", 4, 8, 1, 5},    {"dualpipe", 8, 16, 3, 9},     {"dualpipe", 8, 20, 4, 9},
-        {"3f1b", 2, 4, 3, 2},        {"3f1b", 4, 8, 9, 4},          {"3f1b", 4, 13, 9, 4},
-        {"3f1b", 8, 16, 21, 8},      {"interlaced", 2, 7, 3, 4},    {"interlaced", 4, 8, 9, 8},
-        {"interlaced", 4, 16, 9, 8}, {"interlaced", 8, 16, 21, 16},
+        {"chimera", 2, 4, 0, 2},    {"chimera", 4, 4, 4, 4},     {"chimera", 4, 8, 4, 4},
+        {"chimera", 8, 8, 12, 8},   {"chimera", 8, 16, 12, 8},   {"dualpipe", 2, 4, 0, 3},
+        {"dualpipe", 4, 8, 1, 5},   {"dualpipe", 8, 16, 3, 9},   {"dualpipe", 8, 20, 4, 9},
+        {"3f1b", 2, 4, 3, 2},       {"3f1b", 4, 8, 9, 4},        {"3f1b", 4, 13, 9, 4},
+        {"3f1b:1", 4, 8, 9, 4},     {"3f1b:2", 4, 8, 9, 4},      {"3f1b:4", 4, 8, 9, 4},
+        {"3f1b:6", 3, 9, 6, 3},     {"3f1b", 8, 16, 21, 8},      {"interlaced", 2, 7, 3, 4},
+        {"interlaced", 4, 8, 9, 8}, {"interlaced", 4, 16, 9, 8}, {"interlaced", 8, 16, 21, 16},
     };
     for (size_t i = 0; i < COUNT(table); i++) {
         const found *it = &table[i];

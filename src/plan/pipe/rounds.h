@@ -1,0 +1,22 @@
+/* Rounds: forward passes through the same layers, one after the other, of which the last alone has a backward pass, as the recycling
+ * of AlphaFold2 has them.
+ *
+ * They are recognised from the graph: weights are multiplied with as often as there are rounds, each time with something that
+ * follows from the time before; and the gradients of the step come from the last time alone.
+ */
+#ifndef SF_PLAN_ROUNDS_H
+#define SF_PLAN_ROUNDS_H
+
+#include "plan/pipe/stage_cut.h"
+
+/* How many rounds most weights are read in; 1: there is one forward pass. `of_node`, by node of the forward pass, or NULL: the
+ * round it is in, from 0 on. Lives in the arena. */
+uint32_t sf_find_rounds(const sf_graph *graph, sf_arena *arena, uint32_t **of_node);
+
+/* Cuts each of `rounds` rounds into as many stages as there are groups, all at the same weights, so that group g has stages
+ * g, g + groups, ... and a weight is on one group. `time` is by node. Fills `forward`, by node. SF_EUSAGE where the step does
+ * not have so many rounds, where gradients go through all of them, or where they cannot be cut alike. */
+sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, uint32_t groups, const double *time,
+                        sf_arena *arena, sf_diag *diag, uint32_t **forward);
+
+#endif

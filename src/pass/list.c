@@ -38,6 +38,21 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .variants = 4,
      .run = sf_pass_unshard},
+    {.name = "offload",
+     .about =
+         "what does not fit goes to memory of the host while nobody needs it, in the background",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_FOR_MEMORY,
+     .options = {{"least", true, 4096, "smaller tensors stay"}},
+     .run = sf_pass_offload},
+    {.name = "offload-all",
+     .about = "all optimizer state goes to the host and back, and is waited for: to compare with",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_FOR_MEMORY,
+     .options = {{"least", true, 4096, "smaller tensors stay"}},
+     .run = sf_pass_offload_all},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -1,0 +1,63 @@
+/* Rests of buffers, and who of them spends theirs on the host: what the passes offload and offload-all share. */
+#ifndef SF_PASS_OFFLOAD_H
+#define SF_PASS_OFFLOAD_H
+
+#include "pass/pass.h"
+
+/* From an instruction that touches a buffer to the next that does. */
+typedef struct sf_rest {
+    uint32_t buffer;
+    uint32_t before, after; /* these two; before = SF_NONE: the beginning of the step */
+    uint32_t first;         /* the instruction before which it can go: what touched it has ended */
+    int64_t bytes;          /* as it is placed */
+    double seconds;         /* of a copy */
+    bool is_state;          /* of an argument that is not touched before the update */
+    bool
+        is_housed; /* of an argument whose home is the host: it is there from `tail` on, to the next step's `after` */
+    uint32_t tail;
+    bool is_taken;  /* it is spent on the host, then: */
+    uint32_t join;  /* before which instruction its copy is waited for, */
+    uint32_t back;  /* and before which the copy back begins */
+    bool is_waited; /* nothing goes on until it is back */
+    uint32_t host;  /* the buffer there */
+} sf_rest;
+
+typedef struct sf_offload {
+    sf_program *program;
+    const sf_simulation *sim; /* of the program */
+    const sf_costs *costs;
+    int64_t limit;
+    int64_t least; /* bytes of what is worth a move */
+    int64_t
+        *curve; /* by instruction: bytes of the device that stand then, changed by what is taken */
+    bool
+        with_guests; /* who is back early would stand in the way of those who have its place meanwhile: it waits for them */
+    uint32_t *next_over,
+        *last_over; /* by instruction: where there is too much, from there on and up to there */
+    bool *is_guest; /* by buffer: it has the place of one that is away */
+    bool without_housed; /* no argument has its home on the host */
+    double queued;       /* seconds that the link to the host has at the beginning of the step */
+    sf_rest *rests;
+    size_t nrests, rest_capacity;
+    sf_arena *arena;
+} sf_offload;
+
+/* All rests of the program, which is settled, at the top. */
+void sf_offload_find(sf_offload *offload);
+
+/* Takes one: the curve is that without it, as long as it is away. */
+void sf_offload_take(sf_offload *offload, sf_rest *rest);
+
+/* Takes rests until the curve is below the limit, or nothing helps; no more than are needed. */
+void sf_offload_choose(sf_offload *offload);
+
+/* When those that are taken go, are waited for, and come back. */
+void sf_offload_schedule(sf_offload *offload);
+
+/* Copies and joins, in the program. */
+void sf_offload_insert(sf_offload *offload);
+
+/* Those that are taken; how many. In the arena. */
+size_t sf_offload_taken(sf_offload *offload, sf_rest ***out);
+
+#endif

@@ -1,0 +1,157 @@
+/* The passes: offload moves what does not fit; offload-all all state that only the update touches, and waits for it,
+ * to compare with. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/units.h"
+#include "pass/offload.h"
+#include "pass/passes.h"
+#include "prog/rewrite.h"
+
+enum { TRIES = 12 };
+
+static sf_offload offload_of(const sf_passing *passing, int64_t limit)
+{
+    sf_program *p = passing->program;
+    double least = passing->options[0];
+    sf_offload o = {.program = p,
+                    .sim = &passing->profile.sim,
+                    .costs = passing->costs,
+                    .limit = limit,
+                    .least = isnan(least) || least < 1 ? 1 : (int64_t)least,
+                    .arena = passing->scratch};
+    o.curve = SF_ARRAY(passing->scratch, p->ninsts + 1, int64_t);
+    for (size_t i = 0; i < p->ninsts; i++)
+        o.curve[i] = passing->profile.memory[i];
+    sf_offload_find(&o);
+    return o;
+}
+
+static void note_moves(const sf_passing *passing, sf_offload *o)
+{
+    sf_rest **list;
+    size_t count = sf_offload_taken(o, &list), states = 0, housed = 0;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += o->program->buffers[list[i]->buffer].bytes;
+        states += list[i]->is_state;
+        housed += list[i]->is_housed;
+    }
+    passing->note->length = 0;
+    if (count == 0)
+        sf_buf_puts(passing->note, "nothing: it fits");
+    else
+        sf_buf_printf(passing->note,
+                      "%zu tensor%s, %s, to the host and back: %zu of state, %zu between passes",
+                      count, count == 1 ? "" : "s", sf_text_bytes((double)bytes).at, states,
+                      count - states);
+    if (housed > 0)
+        sf_buf_printf(passing->note, "; %zu have their home there", housed);
+}
+
+/* A way to do it, and what came of it. */
+typedef struct way {
+    bool with_guests, without_housed;
+    bool fits;
+    int64_t bytes;
+    double seconds;
+    const sf_kept *kept;
+    const char *note;
+} way;
+
+static double seconds_of(const sf_passing *passing)
+{
+    sf_arena scratch = {0};
+    sf_simulation sim;
+    sf_simulate(passing->program, passing->costs, &scratch, &sim);
+    sf_arena_free(&scratch);
+    return sim.seconds;
+}
+
+/* Places leave gaps, and what goes later than planned stands longer: it is told of less until what it takes fits. */
+static void go_way(sf_passing *passing, const sf_kept *before, way *w)
+{
+    sf_program *p = passing->program;
+    int64_t limit = passing->limit;
+    for (int t = 0;; t++) {
+        sf_program_put_back(p, before);
+        sf_program_settle(p);
+        sf_offload o = offload_of(passing, limit);
+        o.with_guests = w->with_guests;
+        o.without_housed = w->without_housed;
+        sf_offload_choose(&o);
+        sf_offload_schedule(&o);
+        sf_offload_insert(&o);
+        note_moves(passing, &o);
+        sf_program_settle(p);
+        w->bytes = sf_program_bytes(p);
+        int64_t over = w->bytes - passing->limit;
+        w->fits = over <= 0;
+        if (w->fits || t == TRIES || limit <= over)
+            break;
+        limit -= over / 4 + 1;
+    }
+    w->seconds = seconds_of(passing);
+    w->kept = sf_program_keep(p, passing->scratch);
+    w->note = sf_arena_string(passing->scratch, passing->note->text, passing->note->length);
+}
+
+static bool is_better_way(const way *a, const way *b)
+{
+    if (a->fits != b->fits)
+        return a->fits;
+    if (!a->fits && a->bytes != b->bytes)
+        return a->bytes < b->bytes;
+    return a->seconds < b->seconds;
+}
+
+/* The first that fits without a wait is good enough. */
+sf_status sf_pass_offload(sf_passing *passing)
+{
+    way ways[] = {{.without_housed = true},
+                  {.without_housed = true, .with_guests = true},
+                  {.with_guests = true},
+                  {.with_guests = false}};
+    enum { WAYS = sizeof ways / sizeof *ways };
+    const sf_kept *before = sf_program_keep(passing->program, passing->scratch);
+    const double slack = 1.001;
+    int best = 0, count = 0;
+    for (; count < WAYS; count++) {
+        go_way(passing, before, &ways[count]);
+        best = is_better_way(&ways[count], &ways[best]) ? count : best;
+        if (ways[best].fits && ways[best].seconds <= slack * passing->profile.sim.seconds)
+            break;
+    }
+    sf_program_put_back(passing->program, ways[best].kept);
+    sf_program_settle(passing->program);
+    passing->note->length = 0;
+    sf_buf_puts(passing->note, ways[best].note);
+    return SF_OK;
+}
+
+/* The first instruction that touches any of them. */
+static uint32_t first_use(sf_rest *const *list, size_t count)
+{
+    uint32_t first = SF_NONE;
+    for (size_t i = 0; i < count; i++)
+        first = list[i]->after < first ? list[i]->after : first;
+    return first;
+}
+
+sf_status sf_pass_offload_all(sf_passing *passing)
+{
+    sf_offload o = offload_of(passing, passing->limit);
+    sf_rest **list;
+    for (size_t r = 0; r < o.nrests; r++)
+        o.rests[r].is_taken = o.rests[r].is_state && !o.rests[r].is_housed;
+    size_t count = sf_offload_taken(&o, &list);
+    uint32_t first = first_use(list, count);
+    for (size_t i = 0; i < count; i++) {
+        list[i]->join = list[i]->first;
+        list[i]->back = first;
+        list[i]->is_waited = true;
+    }
+    sf_offload_insert(&o);
+    note_moves(passing, &o);
+    return SF_OK;
+}

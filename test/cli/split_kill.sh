@@ -140,3 +140,24 @@ for victim in 1 0; do
         give_up "$latest does not load"
     echo "rank $victim stopped: over after $took s: $(grep -m 1 error: "$work/out")"
 done
+
+# A rank that hangs in a pipeline: the others wait for their neighbours, and yet it is the one that is named.
+stages=4
+"$bin" pin "$step" --stages $stages --micro-batches 4 -o "$work/pipe.json" >"$work/out" 2>&1 || give_up "pin --stages"
+for victim in 3 2 0; do
+    rm -f "$work/pipe.jsonl"
+    start mpirun -n $stages "$bin" train "$step" --plan "$work/pipe.json" --data "$io" --init "$io" --threads 1 \
+        --quiet --steps 1000000 --log "$work/pipe.jsonl" --wait $limit
+    for _ in $(seq 600); do
+        [ "$(losses "$work/pipe.jsonl" 2>/dev/null | wc -l)" -ge 5 ] && break
+        sleep 0.1
+    done
+    pid=$(process $victim)
+    [ -n "$pid" ] || give_up "no process of rank $victim"
+    kill -STOP "$pid"
+    await $((limit + 30)) "rank $victim of a pipeline hangs"
+    [ $status -ne 0 ] || give_up "a rank of a pipeline that hangs is taken for success"
+    grep -q "waited $limit s for rank $victim in .*(.*)" "$work/out" ||
+        give_up "nobody says that rank $victim of a pipeline was waited for: $(grep -m 1 error: "$work/out")"
+    echo "rank $victim of a pipeline stopped: $(grep -m 1 error: "$work/out")"
+done

@@ -282,6 +282,7 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
     sf_mpi_engine *engine = &engine_memory;
     sf_flow *flow = (sf_flow *)base;
     sf_patience patience = sf_patience_new(base->group->comm->limit);
+    atomic_store(&engine->awaited, flow);
     sf_engine_drive(engine, flow, &patience);
     pthread_mutex_lock(&engine->lock);
     while (!mpi_done(base) && !atomic_load(&engine->ending) &&
@@ -295,6 +296,7 @@ static sf_status mpi_wait(sf_request *base, sf_diag *diag)
     sf_status status = SF_OK;
     if (!atomic_load(&flow->done))
         status = report_mpi_failure(engine, base, diag);
+    atomic_store(&engine->awaited, NULL);
     pthread_mutex_unlock(&engine->lock);
     return status;
 }

@@ -29,8 +29,8 @@ typedef enum sf_letter_kind {
     SF_LETTER_ANNOUNCE,
     SF_LETTER_ABORT, /* the payload says why */
     SF_LETTER_LEAVE,
-    SF_LETTER_ASK,    /* for whom do you wait in this transfer? */
-    SF_LETTER_ANSWER, /* `tag`: that rank; -1 if it is not under way */
+    SF_LETTER_ASK,    /* for whom do you wait in this transfer, or before you come to it? */
+    SF_LETTER_ANSWER, /* `tag`: that rank; -1 for none */
 } sf_letter_kind;
 
 /* As it travels; the payload follows. */
@@ -99,6 +99,8 @@ typedef struct sf_mpi_engine {
     bool heard;          /* another rank wants it, and has said why */
     sf_flow *late;       /* it ends because this one took too long */
     atomic_bool closed;  /* it has ended; MPI is not called any more */
+    _Atomic(sf_flow *)
+        awaited; /* what the rank waits for now, or NULL: goes under the lock, so that it is not freed meanwhile */
     char reason[SF_MPI_REASON];
 
     atomic_int drivers; /* threads that want the turn, or have it, while they wait */

@@ -84,13 +84,25 @@ static void hear_abort(sf_mpi_engine *engine, const sf_letter *letter)
     pthread_mutex_unlock(&engine->lock);
 }
 
+/* Where the transfer has not begun here, as of neighbours in a pipeline, what holds this rank up is what it waits for. */
+static int rank_waited_for(sf_mpi_engine *engine, const sf_letter_head *head)
+{
+    const sf_flow *flow = find_flow(engine, head);
+    if (flow)
+        return atomic_load(&flow->waits_for);
+    pthread_mutex_lock(&engine->lock);
+    const sf_flow *awaited = atomic_load(&engine->awaited);
+    int rank = awaited ? atomic_load(&awaited->waits_for) : -1;
+    pthread_mutex_unlock(&engine->lock);
+    return rank;
+}
+
 static void answer_letter(sf_mpi_engine *engine, const sf_letter *letter)
 {
-    const sf_flow *flow = find_flow(engine, &letter->head);
     sf_letter *answer = sf_engine_new_letter(engine, SF_LETTER_ANSWER, letter->peer, 0);
     if (!answer)
         return;
-    answer->head.tag = flow ? atomic_load(&flow->waits_for) : -1;
+    answer->head.tag = rank_waited_for(engine, &letter->head);
     sf_engine_post(engine, answer);
 }
 
@@ -252,7 +264,7 @@ static int ask_rank(sf_mpi_engine *engine, const sf_flow *flow, int rank)
     return engine->answered ? engine->answer : -1;
 }
 
-/* In a ring everybody waits for the one before: follows them to the one who started it all. */
+/* In a ring everybody waits for the one before, in a pipeline for neighbours: follows them to the one who started it all. */
 static void find_culprit(sf_mpi_engine *engine)
 {
     const sf_flow *flow = engine->late;

@@ -158,6 +158,9 @@ SF_API void sf_plan_free(sf_plan *plan);
 /* How many ranks it is for. */
 SF_API int sf_plan_ranks(const sf_plan *plan);
 
+/* The seconds of a step that the search which made it expects; 0 for a plan that no search made. */
+SF_API double sf_plan_seconds(const sf_plan *plan);
+
 /* The axes of its mesh: how many, and the name and size of each; NULL and 0 for one that is not there. Ranks are
  * numbered row-major, the last axis running fastest. */
 SF_API int sf_plan_axes(const sf_plan *plan);

@@ -4,6 +4,11 @@
 #include "base/guard.h"
 #include "plan/plan.h"
 
+double sf_plan_seconds(const sf_plan *plan)
+{
+    return plan->predicted ? plan->predicted->seconds : 0;
+}
+
 int sf_plan_axes(const sf_plan *plan)
 {
     return plan->mesh.naxes;

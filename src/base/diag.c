@@ -152,8 +152,10 @@ static size_t put_message(const sf_message *message, char *out, size_t size)
 {
     const char *file = message->loc.file ? message->loc.file : "";
     char place[32] = "";
-    if (message->loc.line)
+    if (message->loc.line && message->loc.column)
         snprintf(place, sizeof place, "%u:%u:", message->loc.line, message->loc.column);
+    else if (message->loc.line)
+        snprintf(place, sizeof place, "%u:", message->loc.line);
     size_t at = add_shown(out, size, 0, file);
     at = add_shown(out, size, at, *file ? ":" : "");
     at = add_shown(out, size, at, place);

@@ -144,6 +144,23 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     "those "                                                                                       \
     "of the plan; sheaf passes lists them"
 
+/* A schedule in Lua, as commands take it. */
+typedef struct sf_cli_script {
+    const char *path;
+    bool unsafe;
+    int ranks; /* or 0 */
+} sf_cli_script;
+
+/* Whether what --schedule names is one: its name ends in .lua. */
+bool sf_cli_is_script(const char *schedule);
+
+/* Runs it, and says so on standard error. *out is for sf_primitives_free, NULL after a failure. */
+sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, sf_diag *diag,
+                            sf_primitives **out);
+
+/* Says what a schedule costs: the plan that was found with it against that without. */
+void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
+
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);
 

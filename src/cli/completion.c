@@ -28,6 +28,7 @@ static const struct meaning {
     {"[=DIR]", FOLDERS, NULL},
     {"CLUSTER", WORDS_OR_FILES, NULL},
     {"RECIPE", WORDS, NULL},
+    {"SCHEDULE", WORDS_OR_FILES, "1f1b gpipe zb-h1 zb-v chimera dualpipe"},
     {"ENGINE", WORDS, "cpu oracle"},
     {"ORDER", WORDS, "shuffled sequential"},
     {"TYPE", WORDS, "u8 u16 u32"},

@@ -13,8 +13,21 @@ struct job {
     sf_load_options load;
     sf_cli_making making;
     sf_pin_options pin;
+    sf_cli_script script;
     bool names;
 };
+
+static sf_status make_plan(const struct job *job, const sf_graph *graph, sf_diag *diag,
+                           sf_plan **out)
+{
+    sf_primitives *list;
+    if (!job->script.path)
+        return sf_pin_step(graph, &job->pin, diag, out);
+    SF_TRY(sf_cli_run_script(&job->script, graph, diag, &list));
+    sf_status status = sf_primitives_pin(list, &job->pin, diag, out);
+    sf_primitives_free(list);
+    return status;
+}
 
 static sf_status pin(const struct job *job, sf_diag *diag)
 {
@@ -29,7 +42,7 @@ static sf_status pin(const struct job *job, sf_diag *diag)
         sf_graph_free(graph);
         return status;
     }
-    status = sf_pin_step(graph, &job->pin, diag, &plan);
+    status = make_plan(job, graph, diag, &plan);
     if (status == SF_OK) {
         if (job->passes)
             status = sf_plan_use_passes(plan, job->passes, NULL, 0, diag);
@@ -67,7 +80,8 @@ int sf_cli_pin(int argc, char **argv)
          "layer_4,layer_8"},
         {SF_OPT_SCHEDULE, &job.pin.schedule,
          "the order of a pipeline: 1f1b (default), gpipe, interleaved:N, ..., or a file with a "
-         "table of tasks"},
+         "table of tasks; or a program in Lua, whose name ends in .lua"},
+        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits"},
@@ -79,11 +93,12 @@ int sf_cli_pin(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "pin",
-        .synopsis = "STEP (--recipe RECIPE -n N | --mesh AXES) [--pin PIN...] [-o PLAN]",
+        .synopsis = "STEP (--recipe RECIPE -n N | --mesh AXES | --schedule LUA) [--pin PIN...] "
+                    "[-o PLAN]",
         .about =
             "Says by hand how a step is split over ranks. What is pinned is fixed, the layouts "
             "of all other tensors follow, and the plan is checked before it is written. "
-            "docs/splitting.md explains layouts and pins.",
+            "docs/splitting.md explains layouts and pins, docs/schedules.md programs in Lua.",
         .operand = "STEP",
         .options = options,
         .noptions = sizeof options / sizeof *options,
@@ -95,7 +110,14 @@ int sf_cli_pin(int argc, char **argv)
         return exit_code;
     if (ranks > INT_MAX)
         return sf_cli_misuse("pin", "--ranks is too large");
-    if (!job.names && !job.pin.recipe && !job.making.mesh && !job.pin.stages)
+    if (sf_cli_is_script(job.pin.schedule)) {
+        job.script.path = job.pin.schedule;
+        job.script.ranks = (int)ranks;
+        job.pin.schedule = NULL;
+    }
+    if (job.script.unsafe && !job.script.path)
+        return sf_cli_misuse("pin", "--unsafe is for a --schedule in Lua");
+    if (!job.names && !job.script.path && !job.pin.recipe && !job.making.mesh && !job.pin.stages)
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
         return sf_cli_misuse("pin", "--micro-batches is a number");

@@ -15,6 +15,7 @@ struct job {
     sf_load_options load;
     sf_cli_making making;
     sf_plan_options plan;
+    sf_cli_script script;
     bool terminal;
 };
 
@@ -27,11 +28,30 @@ static bool print_progress(void *context, const sf_event *event)
     return true;
 }
 
+/* What the schedule costs is known from a second search, without it. */
+static sf_status search_with_script(struct job *job, const sf_graph *graph, sf_diag *diag,
+                                    sf_plan **out)
+{
+    sf_primitives *list;
+    sf_plan *free_plan = NULL;
+    sf_plan_options rest = job->plan;
+    rest.misfit = NULL;
+    job->script.ranks = sf_cluster_devices(job->plan.cluster);
+    SF_TRY(sf_cli_run_script(&job->script, graph, diag, &list));
+    sf_status status = sf_primitives_search(list, &job->plan, diag, out);
+    if (status == SF_OK && sf_plan_search(graph, &rest, NULL, &free_plan) == SF_OK)
+        sf_cli_say_cost(*out, free_plan);
+    sf_plan_free(free_plan);
+    sf_primitives_free(list);
+    return status;
+}
+
 static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *cluster, sf_diag *diag)
 {
     sf_plan *plan;
     job->plan.cluster = cluster;
-    sf_status status = sf_plan_search(graph, &job->plan, diag, &plan);
+    sf_status status = job->script.path ? search_with_script(job, graph, diag, &plan)
+                                        : sf_plan_search(graph, &job->plan, diag, &plan);
     if (job->terminal)
         fprintf(stderr, "\r\033[K");
     if (status != SF_OK)
@@ -90,7 +110,11 @@ int sf_cli_plan(int argc, char **argv)
          "then the fastest"},
         {SF_OPT_STAGES, &stages,
          "a pipeline of so many stages; 1: none; or auto (default): where it is faster"},
-        {SF_OPT_SCHEDULE, &job.plan.schedule, "the order of a pipeline: 1f1b, gpipe, zb-h1, ..."},
+        {SF_OPT_SCHEDULE, &job.plan.schedule,
+         "the order of a pipeline: 1f1b, gpipe, zb-h1, ...; or a program in Lua, whose name ends "
+         "in "
+         ".lua: what it says holds, the rest is searched"},
+        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits; none; or auto (default): where a plan does not fit otherwise, or is faster so"},
@@ -119,6 +143,12 @@ int sf_cli_plan(int argc, char **argv)
         return exit_code;
     if (!job.cluster)
         return sf_cli_misuse("plan", "give a --cluster, such as 2x8xV100");
+    if (sf_cli_is_script(job.plan.schedule)) {
+        job.script.path = job.plan.schedule;
+        job.plan.schedule = NULL;
+    }
+    if (job.script.unsafe && !job.script.path)
+        return sf_cli_misuse("plan", "--unsafe is for a --schedule in Lua");
     if (level != 2 && level != 3)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))

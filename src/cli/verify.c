@@ -221,6 +221,7 @@ static sf_status print_verify_json(void *context)
 
 struct job {
     sf_cli_split split;
+    sf_cli_script script;
     sf_verify_options options;
     bool json;
 };
@@ -278,10 +279,43 @@ static sf_status verify_known(const struct job *job, const sf_graph *graph, sf_d
     return printed != SF_OK ? printed : status;
 }
 
+/* With a schedule the plan is the one that it pins. */
+static sf_status verify_list(const struct job *job, const sf_primitives *list, sf_diag *diag)
+{
+    sf_verify_report *report;
+    int culprit;
+    sf_status status = sf_primitives_verify(list, &(sf_pin_options){.ranks = (int)job->split.ranks},
+                                            &job->options, diag, &report, &culprit);
+    sf_status printed = print(job, report, NULL, diag);
+    sf_verify_free(report);
+    return printed != SF_OK ? printed : status;
+}
+
+static sf_status verify_script(struct job *job, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_primitives *list = NULL;
+    job->script.ranks = (int)job->split.ranks;
+    job->options.limit = job->split.limit;
+    sf_status status = sf_load(job->split.step, &job->split.load, diag, &graph);
+    bool loaded = status == SF_OK;
+    if (loaded)
+        status = sf_cli_run_script(&job->script, graph, diag, &list);
+    status = sf_ranks_agree(status, job->split.limit, diag);
+    if (status == SF_OK)
+        status = verify_list(job, list, diag);
+    sf_primitives_free(list);
+    if (loaded)
+        sf_graph_free(graph);
+    return status;
+}
+
 static sf_status verify_step(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_plan *plan;
+    if (job->script.path)
+        return verify_script(job, diag);
     sf_status status = sf_cli_open(&job->split, diag, &graph, &plan);
     job->options.limit = job->split.limit;
     if (status == SF_OK)
@@ -305,6 +339,9 @@ int sf_cli_verify(int argc, char **argv)
          "compare the step split as this plan says with the step unsplit"},
         {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
         {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_SCHEDULE, &job.script.path,
+         "compare the step split as this program in Lua says, and name what in it is to blame"},
+        {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
         {SF_OPT_INIT, &job.options.init,
          "with a plan and without --against: rules for weights as of train"},
         {SF_OPT_DATA, &job.options.data,
@@ -332,7 +369,8 @@ int sf_cli_verify(int argc, char **argv)
     };
     const sf_cli_command command = {
         .name = "verify",
-        .synopsis = "[STEP] (--against FILE | --plan PLAN [-n N] [--shrink]) [--tolerance T] "
+        .synopsis = "[STEP] (--against FILE | --plan PLAN [-n N] [--shrink] | --schedule LUA) "
+                    "[--tolerance T] "
                     "[--loss-tolerance T] "
                     "[--steps N] [--engine E] [--json]",
         .about = "Runs a step, compares every result with the one expected, then runs the steps "
@@ -347,20 +385,24 @@ int sf_cli_verify(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.split.step, &exit_code))
         return exit_code;
-    if (!job.split.step && !job.split.plan)
+    if (!job.split.step && (!job.split.plan || job.script.path))
         return sf_cli_misuse(command.name, "STEP is missing");
-    if (!job.options.against && !job.split.plan)
-        return sf_cli_misuse("verify", "--against FILE or --plan PLAN is missing");
+    bool split = job.split.plan || job.script.path;
+    if (!job.options.against && !split)
+        return sf_cli_misuse("verify", "--against FILE, --plan PLAN or --schedule LUA is missing");
+    if (job.script.path && (job.split.plan || !sf_cli_is_script(job.script.path)))
+        return sf_cli_misuse("verify", "a --schedule is a file that ends in .lua, and no --plan");
     if (job.split.passes && !job.split.plan)
         return sf_cli_misuse("verify", "--passes needs a --plan");
-    if (job.split.ranks > 0 && !job.split.plan)
+    if (job.split.ranks > 0 && !split)
         return sf_cli_misuse("verify", "--ranks needs a --plan");
+    if (job.split.ranks > INT_MAX)
+        return sf_cli_misuse("verify", "--ranks is too large");
     if (job.options.shrunk && (!job.split.plan || job.options.against))
         return sf_cli_misuse("verify", "--shrink needs a --plan, and no --against");
-    if ((job.options.data || job.options.init || seed > 0) &&
-        (!job.split.plan || job.options.against))
+    if ((job.options.data || job.options.init || seed > 0) && (!split || job.options.against))
         return sf_cli_misuse("verify", "--init, --data and --seed need a --plan, and no --against");
-    if (steps == 0 && job.split.plan)
+    if (steps == 0 && split)
         return sf_cli_misuse("verify", "with a --plan there is at least one of --steps");
     if (steps > INT_MAX)
         return sf_cli_misuse("verify", "--steps is too large");

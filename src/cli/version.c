@@ -10,6 +10,7 @@ static const struct feature {
 } features[] = {
     {"zlib", "gzip files", SF_FEATURE_ZLIB},
     {"lzma", "xz files", SF_FEATURE_LZMA},
+    {"lua", "schedules in Lua", SF_FEATURE_LUA},
     {"blas", "matrix products by a CBLAS", SF_FEATURE_BLAS},
     {"mpi", "runs over MPI", SF_FEATURE_MPI},
     {"cuda", "runs on NVIDIA GPUs", SF_FEATURE_CUDA},

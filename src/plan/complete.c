@@ -78,7 +78,7 @@ static sf_status obey_pin(completion *c, const sf_names *names, int number)
     size_t count;
     const sf_named **found = sf_names_match(names, pin->pattern, &c->arena, &count);
     for (size_t i = 0; i < count; i++)
-        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v])
+        for (sf_value v = found[i]->first; v != SF_NONE; v = sf_named_next(names, found[i], v))
             if (!c->known[v] && !sf_is_banned(&c->fixed, v, pin->share))
                 SF_TRY(pin_value(c, names, number, v));
     return SF_OK;

@@ -44,14 +44,17 @@ static bool is_axis_name(sf_str axis)
 
 static const char *cut_pin(const char *text, pin_parts *out)
 {
-    const char *equals = strrchr(text, '='), *at = strrchr(text, '@');
+    const char *words = strstr(text, " # ");
+    const char *end = words ? words : text + strlen(text);
+    const char *equals = memrchr(text, '=', (size_t)(end - text));
+    const char *at = memrchr(text, '@', (size_t)(end - text));
     if (!equals || equals == text)
         return "no '=' behind a pattern";
     if (!at || at < equals)
         return "no '@AXIS' at the end";
     out->pattern = trim_text((sf_str){text, (size_t)(equals - text)});
     out->share = trim_text((sf_str){equals + 1, (size_t)(at - equals - 1)});
-    out->axis = trim_text(sf_str_of(at + 1));
+    out->axis = trim_text((sf_str){at + 1, (size_t)(end - at - 1)});
     out->forbids = out->share.length > 0 && out->share.at[0] == '!';
     if (out->forbids)
         out->share = trim_text((sf_str){out->share.at + 1, out->share.length - 1});
@@ -182,12 +185,13 @@ static void index_names(sf_names *names, size_t count, sf_arena *arena)
 
 sf_names sf_names_of(const sf_graph *graph, sf_arena *arena)
 {
-    sf_names names = {.values = SF_ARRAY(arena, graph->nvalues, const char *),
+    sf_names names = {.graph = graph,
+                      .values = SF_ARRAY(arena, graph->nvalues, const char *),
                       .is_scope = SF_ARRAY(arena, graph->nvalues, bool)};
     for (size_t v = 0; v < graph->nvalues; v++) {
         const sf_node *node = sf_maker(graph, (sf_value)v);
-        names.is_scope[v] = node && node->phase == SF_FORWARD;
-        names.values[v] = names.is_scope[v] ? node->scope->path : "";
+        names.is_scope[v] = node != NULL;
+        names.values[v] = node && node->phase == SF_FORWARD ? node->scope->path : "";
     }
     const char **clean = sf_clean_names(graph, arena);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
@@ -202,12 +206,58 @@ sf_names sf_names_of(const sf_graph *graph, sf_arena *arena)
     return names;
 }
 
+/* Marks the values that nodes of the phase read, or that the step returns, outside of the scopes. By value, in the
+ * arena. */
+static bool *find_read_outside(const sf_graph *graph, const char *scopes, sf_phase phase,
+                               sf_arena *arena)
+{
+    bool *outside = SF_ARRAY(arena, graph->nvalues, bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->phase != phase || sf_name_is_in(scopes, node->scope->path))
+            continue;
+        for (uint32_t o = 0; o < node->noperands; o++)
+            outside[node->operands[o]] = true;
+    }
+    for (uint32_t i = 0; i < graph->top->nresults; i++)
+        outside[graph->top->results[i]] = true;
+    return outside;
+}
+
+/* What leaves the scopes in a phase, each value by itself; gradients of parameters have names of their own. */
+static const sf_named **match_leaving(const sf_names *names, const char *scopes, sf_phase phase,
+                                      sf_arena *arena, size_t *count)
+{
+    const sf_graph *graph = names->graph;
+    const sf_named **found = NULL;
+    size_t capacity = 0;
+    bool *outside = find_read_outside(graph, scopes, phase, arena);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->phase != phase || !sf_name_is_in(scopes, node->scope->path))
+            continue;
+        for (uint32_t r = 0; r < node->nresults; r++) {
+            sf_value value = node->result + r;
+            if (!outside[value] || (*names->values[value] && !names->is_scope[value]))
+                continue;
+            sf_named *named = SF_NEW(arena, sf_named);
+            *named = (sf_named){.name = node->scope->path, .first = value, .alone = true};
+            SF_PUSH(arena, found, *count, capacity, named);
+        }
+    }
+    return found;
+}
+
 const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_arena *arena,
                                 size_t *count)
 {
     const sf_named **found = NULL;
     size_t capacity = 0;
     *count = 0;
+    if (strncmp(pattern, "out:", 4) == 0)
+        return match_leaving(names, pattern + 4, SF_FORWARD, arena, count);
+    if (strncmp(pattern, "back:", 5) == 0)
+        return match_leaving(names, pattern + 5, SF_BACKWARD, arena, count);
     if (*pattern == '/' && !strpbrk(pattern, "*?")) {
         const sf_named *named =
             sf_intern_look(&names->index, hash_of_name(pattern + 1), is_named, pattern + 1);
@@ -267,7 +317,7 @@ void sf_plan_mark_pins(sf_plan *plan, const sf_names *names)
         sf_mark mark = sf_arena_mark(&arena);
         const sf_named **found = sf_names_match(names, plan->pins[p].pattern, &arena, &count);
         for (size_t i = 0; i < count; i++)
-            for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v])
+            for (sf_value v = found[i]->first; v != SF_NONE; v = sf_named_next(names, found[i], v))
                 if (plan->pinned[v] < 0)
                     plan->pinned[v] = p;
         sf_arena_reset(&arena, mark);

@@ -7,6 +7,10 @@
  *     wte/embedding = !S(1)@model        anything but that
  *     wte/embedding = R@*                whole along every axis
  *     wte/embedding = S(0)@*             along one axis at least, and along no other dimension
+ *     out:layer_?/attn = R@model         what leaves that scope in the forward pass
+ *     back:layer_?/attn = R@model        and in the backward pass: gradients, but not those of parameters
+ *
+ * Behind " # " stand words for people, such as where a schedule says it.
  *
  * A pattern has * (any characters, slashes too) and ?. It matches the clean name of an argument
  * (ir/name.h), the scope of a node in the forward phase, or "grad/" and the name of a parameter; the
@@ -37,19 +41,27 @@ sf_status sf_plan_add_pins(sf_plan *plan, int count, const char *const *texts, s
 typedef struct sf_named {
     const char *name;
     sf_value first;
+    bool alone;            /* it is this value, and no other of the name */
     struct sf_named *next; /* another name */
 } sf_named;
 
 typedef struct sf_names {
+    const sf_graph *graph;
     const char *
         *values;    /* by value of the step: name of an argument, "grad/..." of a gradient, scope of
                             what a forward node makes; "" where there is none */
-    bool *is_scope; /* by value: the name is that of a scope, which many values share */
+    bool *is_scope; /* by value: it has no name of its own, but that of a scope, or none */
     sf_value *same; /* by value: the next of this name, or SF_NONE */
     sf_named *all;  /* a list */
     sf_interner index; /* of sf_named, by name */
 } sf_names;
 sf_names sf_names_of(const sf_graph *graph, sf_arena *arena);
+
+/* The value behind `value` of those that the name stands for, or SF_NONE. */
+static inline sf_value sf_named_next(const sf_names *names, const sf_named *named, sf_value value)
+{
+    return named->alone ? SF_NONE : names->same[value];
+}
 
 /* The names that the pattern matches: *count of them, in the arena. */
 const sf_named **sf_names_match(const sf_names *names, const char *pattern, sf_arena *arena,

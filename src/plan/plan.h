@@ -96,6 +96,8 @@ struct sf_plan {
     sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
     sf_plan_passes passes;
     sf_prediction *predicted; /* or NULL: no search made it */
+    size_t nsaid, said_capacity;
+    const char **said; /* the primitives of a schedule, in their order (plan/said.h) */
 };
 
 /* All replicated. */

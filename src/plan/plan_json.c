@@ -11,6 +11,7 @@
 #include "plan/pin.h"
 #include "plan/pipeline_json.h"
 #include "plan/prediction.h"
+#include "plan/said.h"
 
 enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"
@@ -142,6 +143,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
     for (int p = 0; p < plan->npins; p++)
         sf_json_put_string(&writer, plan->pins[p].text);
     sf_json_end_array(&writer);
+    sf_said_put(plan, &writer);
     if (file && graph->origin.path) {
         sf_json_key(&writer, "source");
         sf_reference_put(&graph->origin, file, &writer);
@@ -243,7 +245,7 @@ static sf_status check_keys(reader *r, const sf_json *root)
     static const char *const known[] = {
         "format",    "version",       "step",     "order",     "source", "reading",
         "recipe",    "mesh",          "pins",     "arguments", "nodes",  "predicted",
-        "recompute", "micro_batches", "co_shard", "pipeline",  "passes"};
+        "recompute", "micro_batches", "co_shard", "pipeline",  "passes", "schedule"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -505,6 +507,8 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_plan_mesh(r, root, &mesh));
     r->plan = sf_plan_new(r->graph, &mesh);
     SF_TRY(read_pins(r, root));
+    if (!sf_said_get(sf_json_get(root, "schedule"), r->plan))
+        return SF_JSON_FAIL(r, sf_json_get(root, "schedule"), "expected a list of primitives");
     const sf_json *predicted = sf_json_get(root, "predicted");
     if (predicted)
         SF_TRY(sf_prediction_get(predicted, r->text, r->file, &r->plan->arena, r->diag,

@@ -65,12 +65,26 @@ static bool is_about(const sf_pin *pin, int axis)
     return pin->axis == axis || pin->axis == SF_ANY_AXIS;
 }
 
-/* The first pin that bans the dimension of the value along the axis. */
+static bool is_pinned_by(const sf_rules *rules, const sf_pin *pin, sf_value value)
+{
+    sf_arena arena = {0};
+    size_t count;
+    bool is_there = false;
+    const sf_named **found = sf_names_match(rules->names, pin->pattern, &arena, &count);
+    for (size_t i = 0; i < count && !is_there; i++)
+        for (sf_value v = found[i]->first; v != SF_NONE;
+             v = sf_named_next(rules->names, found[i], v))
+            is_there = is_there || v == value;
+    sf_arena_free(&arena);
+    return is_there;
+}
+
+/* The first pin that bans the dimension of the value along the axis, for messages. */
 static int who_bans(const sf_rules *rules, sf_value value, int axis, int dim)
 {
     for (int p = 0; p < rules->npins; p++)
         if (is_about(&rules->pins[p], axis) && (bans_of_pin(&rules->pins[p]) >> dim & 1) &&
-            sf_name_matches(rules->pins[p].pattern, rules->names->values[value]))
+            is_pinned_by(rules, &rules->pins[p], value))
             return p;
     return -1;
 }
@@ -202,7 +216,7 @@ static sf_status apply_pin(maker *m, int number)
     const char *overruled = NULL;
     const sf_named **found = sf_names_match(names, pin->pattern, m->arena, &count);
     for (size_t i = 0; i < count; i++)
-        for (sf_value v = found[i]->first; v != SF_NONE; v = names->same[v]) {
+        for (sf_value v = found[i]->first; v != SF_NONE; v = sf_named_next(names, found[i], v)) {
             outcome what = apply_to_value(m, number, v);
             taken += what == TAKEN;
             if (what == OVERRULED && !overruled)

@@ -101,6 +101,7 @@ document docs/time.md
 document docs/passes.md
 document docs/pipelines.md
 document docs/report.md
+! "$binary" version | grep '^lua: in' >/dev/null || document docs/schedules.md
 [ "$failures" -eq 0 ] || {
     echo "$failures examples differ; test/cli/docs_examples.sh --update writes the real output"
     exit 1

@@ -1,0 +1,70 @@
+/* Within api/: a list of primitives, what each was found to mean, and the rules that it was held to.
+ *
+ *     what is said --(api/primitives.c)--> entry --(api/primitive_rules.c)--> kept --(api/primitive_plan.c)--> plan
+ *
+ * An entry means modules and parameters, found when it was added. What a plan needs, pins and lists of scopes, is
+ * written from the entries each time that one is made.
+ */
+#ifndef SF_API_PRIMITIVES_H
+#define SF_API_PRIMITIVES_H
+
+#include "plan/plan.h"
+#include "sheaf/primitive.h"
+
+typedef struct sf_strings {
+    size_t count, capacity;
+    const char **at;
+} sf_strings;
+
+/* A parameter: its clean name, and that without "params/", by which modules find it. */
+typedef struct sf_parameter {
+    uint32_t argument;
+    const char *name, *path;
+} sf_parameter;
+
+typedef struct sf_entry {
+    int number; /* it is undone by */
+    sf_primitive said;
+    size_t nmodules;
+    const char **modules;
+    size_t nparams;
+    const sf_parameter **params;
+    const char *text;
+} sf_entry;
+
+struct sf_primitives {
+    sf_arena arena;
+    const sf_graph *graph;
+    size_t nmodules;
+    const char **modules; /* in the order of the step */
+    size_t nparams;
+    sf_parameter *params;
+    size_t nentries, capacity;
+    sf_entry *entries;
+    int made; /* entries in all, also those that were undone */
+};
+
+/* Modules and parameters, as the public functions of these names find them. In the arena. */
+const char **sf_match_modules(const sf_primitives *list, const char *pattern, sf_arena *arena,
+                              size_t *count);
+const sf_parameter **sf_match_params(const sf_primitives *list, size_t nmodules,
+                                     const char *const *modules, const char *pattern,
+                                     sf_arena *arena, size_t *count);
+
+/* Whether ops of the forward pass stand in the module. */
+bool sf_module_computes(const sf_primitives *list, const char *module);
+
+/* Where the primitive is said. */
+sf_loc sf_said_at(const sf_primitive *said);
+
+/* The entry that sets something of the whole step, or NULL; and the mesh, where one is set. */
+const sf_entry *sf_find_setting(const sf_primitives *list, const char *name);
+bool sf_find_mesh_set(const sf_primitives *list, sf_arena *arena, sf_mesh *out);
+
+/* Holds an entry to the rules, as those before it have it. */
+sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
+
+/* Keeps what was applied in the plan. */
+void sf_primitives_keep(const sf_primitives *list, sf_plan *plan);
+
+#endif

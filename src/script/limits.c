@@ -1,0 +1,94 @@
+/* What a script may take. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "script/host.h"
+
+enum { EVERY = 1000 }; /* instructions between two looks */
+
+/* What an allocation that fails is charged: Lua looks for garbage everywhere before it gives up. */
+static const int64_t FAILED = 1000000;
+
+void sf_script_note_line(sf_script *script, lua_State *L)
+{
+    lua_Debug at;
+    for (int level = 0; lua_getstack(L, level, &at); level++)
+        if (lua_getinfo(L, "Sl", &at) && at.currentline > 0) {
+            script->line = at.currentline;
+            snprintf(script->file, sizeof script->file, "%s",
+                     *at.source == '@' ? at.source + 1 : at.short_src);
+            return;
+        }
+}
+
+static void *refuse(sf_script *script)
+{
+    script->left -= FAILED;
+    if (script->lua) /* reading where it stands allocates nothing */
+        sf_script_note_line(script, script->lua);
+    return NULL;
+}
+
+static void *allocate(void *context, void *old, size_t old_size, size_t size)
+{
+    sf_script *script = context;
+    size_t before = old ? old_size : 0;
+    if (size == 0) {
+        free(old);
+        script->used -= before;
+        return NULL;
+    }
+    if (size > before && size - before > script->limit - script->used)
+        return refuse(script);
+    void *memory = realloc(old, size);
+    if (!memory)
+        return refuse(script);
+    script->used = script->used - before + size;
+    return memory;
+}
+
+static void spend(lua_State *L, double instructions)
+{
+    sf_script *script = sf_script_of(L);
+    if (instructions > (double)script->left)
+        script->left = 0;
+    else
+        script->left -= (int64_t)instructions;
+    if (script->left <= 0)
+        luaL_error(L, "the schedule takes too long: more than %I instructions",
+                   (LUAI_UACINT)script->options.instructions);
+}
+
+/* Once all is spent it is called at every instruction, so that no error handler goes on. */
+static void count(lua_State *L, lua_Debug *at)
+{
+    (void)at;
+    sf_script *script = sf_script_of(L);
+    if (script->left <= EVERY)
+        lua_sethook(L, count, LUA_MASKCOUNT, 1);
+    spend(L, script->left <= EVERY ? 1e18 : EVERY);
+}
+
+void sf_script_charge(lua_State *L, double instructions)
+{
+    spend(L, instructions);
+}
+
+/* Only where no memory is left outside of any protected call, which does not happen; ends as the library's own. */
+static int panic(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+lua_State *sf_script_open(sf_script *script)
+{
+    lua_State *L = lua_newstate(allocate, script);
+    if (!L)
+        return NULL;
+    *(sf_script **)lua_getextraspace(L) = script;
+    lua_atpanic(L, panic);
+    lua_sethook(L, count, LUA_MASKCOUNT, EVERY);
+    script->lua = L;
+    return L;
+}

@@ -1,0 +1,289 @@
+#include "script/module.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* A module is a pattern of paths, its one user value; nothing else. */
+static const char *check_module(lua_State *L)
+{
+    luaL_checkudata(L, 1, SF_MODULE_KIND);
+    lua_getiuservalue(L, 1, 1);
+    return lua_tostring(L, -1);
+}
+
+static void push_pattern(lua_State *L, const char *pattern)
+{
+    lua_newuserdatauv(L, 0, 1);
+    lua_pushstring(L, pattern);
+    lua_setiuservalue(L, -2, 1);
+    luaL_setmetatable(L, SF_MODULE_KIND);
+}
+
+/* How many modules the pattern matches; raises an error without memory. */
+static int count_modules(lua_State *L, const char *pattern, int capacity, const char **out)
+{
+    sf_script_charge(L, 1000);
+    int count = sf_primitives_modules(sf_script_of(L)->list, pattern, capacity, out);
+    if (count < 0)
+        luaL_error(L, "not enough memory");
+    return count;
+}
+
+/* A list of paths, in memory of Lua's. */
+static const char **push_paths(lua_State *L, const char *pattern, int *count)
+{
+    *count = count_modules(L, pattern, 0, NULL);
+    const char **paths = lua_newuserdatauv(L, (size_t)*count * sizeof *paths + 1, 0);
+    *count = count_modules(L, pattern, *count, paths);
+    return paths;
+}
+
+/* The name as it is, or with its dots as slashes. */
+int sf_script_push_module(lua_State *L, const char *above, const char *name)
+{
+    const char *path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", name);
+    if (count_modules(L, path, 0, NULL) == 0 && !strchr(name, '/')) {
+        const char *slashed = luaL_gsub(L, name, ".", "/");
+        path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", slashed);
+    }
+    if (count_modules(L, path, 0, NULL) == 0) {
+        sf_script *script = sf_script_of(L);
+        sf_primitive said = {.kind = SF_PRIMITIVE_DECOMPOSE, .module = path};
+        sf_primitives_add(script->list, &said, &script->scratch, NULL); /* it says what was meant */
+        return sf_script_throw(L);
+    }
+    push_pattern(L, path);
+    return 1;
+}
+
+static int count_slashes(const char *path)
+{
+    int count = 0;
+    for (; *path; path++)
+        count += *path == '/';
+    return count;
+}
+
+int sf_script_push_modules(lua_State *L, const char *pattern, int slashes)
+{
+    int count;
+    lua_Integer kept = 0;
+    const char **paths = push_paths(L, pattern, &count);
+    lua_newtable(L);
+    for (int i = 0; i < count; i++) {
+        if (slashes >= 0 && count_slashes(paths[i]) != slashes)
+            continue;
+        push_pattern(L, paths[i]);
+        lua_rawseti(L, -2, ++kept);
+    }
+    return 1;
+}
+
+static void find_place(lua_State *L, sf_primitive *said)
+{
+    sf_script *script = sf_script_of(L);
+    script->line = 0;
+    sf_script_note_line(script, L);
+    said->file = script->line > 0 ? script->file : NULL;
+    said->line = script->line;
+}
+
+/* Primitives that were applied together: how many, and the number of the first. */
+typedef struct applied {
+    int first, count;
+} applied;
+
+int sf_script_apply(lua_State *L, sf_primitive *said, int count)
+{
+    sf_script *script = sf_script_of(L);
+    applied *all = lua_newuserdatauv(L, sizeof *all, 0);
+    luaL_setmetatable(L, SF_PRIMITIVE_KIND);
+    all->count = 0;
+    for (int i = 0; i < count; i++) {
+        int number;
+        find_place(L, &said[i]);
+        sf_script_charge(L, 1000);
+        if (sf_primitives_add(script->list, &said[i], &script->scratch, &number) != SF_OK) {
+            while (all->count > 0) /* all, or nothing */
+                sf_primitives_undo(script->list, all->first + --all->count, NULL);
+            return sf_script_throw(L);
+        }
+        all->first = all->count++ == 0 ? number : all->first;
+    }
+    return 1;
+}
+
+static int undo(lua_State *L)
+{
+    sf_script *script = sf_script_of(L);
+    applied *all = luaL_checkudata(L, 1, SF_PRIMITIVE_KIND);
+    for (; all->count > 0; all->count--)
+        if (sf_primitives_undo(script->list, all->first + all->count - 1, &script->scratch) !=
+            SF_OK)
+            return sf_script_throw(L);
+    return 0;
+}
+
+static int check_dim(lua_State *L, int at)
+{
+    lua_Integer dim = luaL_checkinteger(L, at);
+    luaL_argcheck(L, dim >= 0 && dim < 1000, at, "a dimension counts from 0");
+    return (int)dim;
+}
+
+enum { MOST_PARAMS = 64 };
+
+/* shard("kernel", 1), shard({"kernel", "bias"}, 0, "model") */
+static int shard(lua_State *L)
+{
+    sf_primitive said[MOST_PARAMS];
+    lua_Unsigned count = 1;
+    sf_primitive one = {
+        .kind = SF_PRIMITIVE_SHARD, .dim = check_dim(L, 3), .axis = luaL_optstring(L, 4, NULL)};
+    one.module = check_module(L);
+    if (lua_istable(L, 2)) {
+        count = lua_rawlen(L, 2);
+        luaL_argcheck(L, count >= 1 && count <= MOST_PARAMS, 2, "name some parameters");
+    }
+    for (lua_Unsigned i = 0; i < count; i++) {
+        if (lua_istable(L, 2))
+            lua_rawgeti(L, 2, (lua_Integer)i + 1); /* stays on the stack, and so the text lives */
+        else
+            lua_pushvalue(L, 2);
+        luaL_checkstack(L, 8, NULL);
+        luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2, "parameters go by their names");
+        said[i] = one;
+        said[i].param = lua_tostring(L, -1);
+    }
+    return sf_script_apply(L, said, (int)count);
+}
+
+/* sync("forward", "reduce_scatter", 1, "model") */
+static int sync(lua_State *L)
+{
+    sf_primitive said = {.kind = SF_PRIMITIVE_SYNC,
+                         .mode = luaL_optstring(L, 2, NULL),
+                         .op = luaL_optstring(L, 3, NULL),
+                         .axis = luaL_optstring(L, 5, NULL)};
+    if (said.op && strcmp(said.op, "reduce_scatter") == 0)
+        said.dim = check_dim(L, 4);
+    said.module = check_module(L);
+    return sf_script_apply(L, &said, 1);
+}
+
+static int apply_plain(lua_State *L, sf_primitive_kind kind)
+{
+    sf_primitive said = {.kind = kind, .module = check_module(L)};
+    return sf_script_apply(L, &said, 1);
+}
+
+static int checkpoint(lua_State *L)
+{
+    return apply_plain(L, SF_PRIMITIVE_CHECKPOINT);
+}
+
+static int pipeline_split(lua_State *L)
+{
+    return apply_plain(L, SF_PRIMITIVE_PIPELINE_SPLIT);
+}
+
+static int decompose(lua_State *L)
+{
+    return apply_plain(L, SF_PRIMITIVE_DECOMPOSE);
+}
+
+static int annotate(lua_State *L)
+{
+    sf_primitive said = {.kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
+    said.value = luaL_tolstring(L, 3, NULL);
+    said.module = check_module(L);
+    return sf_script_apply(L, &said, 1);
+}
+
+/* Those one level below. */
+static int list_children(lua_State *L)
+{
+    const char *name = luaL_optstring(L, 2, "*"), *module = check_module(L);
+    const char *below = lua_pushfstring(L, "%s/%s", module, name);
+    return sf_script_push_modules(L, below, count_slashes(module) + 1);
+}
+
+static int list_each(lua_State *L)
+{
+    return sf_script_push_modules(L, check_module(L), -1);
+}
+
+static int list_params(lua_State *L)
+{
+    const sf_primitives *list = sf_script_of(L)->list;
+    const char *module = check_module(L);
+    int count = sf_primitives_params(list, module, NULL, 0, NULL);
+    const char **names =
+        lua_newuserdatauv(L, (size_t)(count < 0 ? 0 : count) * sizeof *names + 1, 0);
+    if (count < 0 || sf_primitives_params(list, module, NULL, count, names) != count)
+        return luaL_error(L, "not enough memory");
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static int name_module(lua_State *L)
+{
+    check_module(L);
+    return 1;
+}
+
+static int count_matches(lua_State *L)
+{
+    lua_pushinteger(L, count_modules(L, check_module(L), 0, NULL));
+    return 1;
+}
+
+static int index_module(lua_State *L)
+{
+    const char *key = luaL_checkstring(L, 2);
+    lua_getmetatable(L, 1);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, -2) != LUA_TNIL)
+        return 1;
+    return sf_script_push_module(L, check_module(L), key);
+}
+
+static const luaL_Reg module_methods[] = {
+    {"shard", shard},
+    {"sync", sync},
+    {"checkpoint", checkpoint},
+    {"pipeline_split", pipeline_split},
+    {"decompose", decompose},
+    {"annotate", annotate},
+    {"children", list_children},
+    {"each", list_each},
+    {"params", list_params},
+    {"name", name_module},
+    {"__tostring", name_module},
+    {"__len", count_matches},
+    {"__index", index_module},
+    {NULL, NULL},
+};
+
+static const luaL_Reg primitive_methods[] = {{"undo", undo}, {NULL, NULL}};
+
+static void make_kind(lua_State *L, const char *kind, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, kind);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+}
+
+void sf_script_open_modules(lua_State *L)
+{
+    make_kind(L, SF_MODULE_KIND, module_methods);
+    make_kind(L, SF_PRIMITIVE_KIND, primitive_methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 2);
+}

@@ -69,7 +69,7 @@ for command in show convert eval; do
 done
 
 expect 2 verify "$step"
-warns "--against FILE or --plan PLAN is missing"
+warns "--against FILE, --plan PLAN or --schedule LUA is missing"
 expect 1 verify "$step" --against "$work/nowhere.safetensors"
 warns "nowhere.safetensors"
 expect 2 verify "$step" --against x --tolerance -1

@@ -196,11 +196,26 @@ sf_status sf_plan_complete_chosen(const sf_graph *graph, sf_plan *plan, size_t c
 /* What flows through a loop, what it is only given, and what it takes or makes in slices. */
 enum { FLOWS, GIVEN, SCANNED };
 
+/* Whether all that read the value take, or put in, slices of it; and some do. */
+static bool is_read_in_slices(const completion *c, sf_value value)
+{
+    bool any = false;
+    for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+        uint32_t reader = c->uses.at[u].node;
+        if (reader == SF_NONE || c->uses.at[u].operand == SF_NONE)
+            continue;
+        if (!sf_reads_slices(c->graph, c->graph->nodes[reader], value, -1))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 static int kind_of_argument(const completion *c, uint32_t argument)
 {
     const sf_block *top = c->graph->top;
     uint32_t next = c->graph->arguments[argument].next;
-    if (sf_is_scanned_in(c->graph, top, argument, -1))
+    if (is_read_in_slices(c, top->arguments[argument]))
         return SCANNED;
     return next == SF_NONE || top->results[next] == top->arguments[argument] ? GIVEN : FLOWS;
 }

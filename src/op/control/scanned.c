@@ -26,6 +26,12 @@ static bool reads_value(const sf_node *node, sf_value value)
     return false;
 }
 
+bool sf_reads_slices(const sf_graph *graph, const sf_node *node, sf_value value, int dim)
+{
+    return node->operands[0] == value &&
+           (takes_slice(graph, node, value, dim) || puts_slice(graph, node, value, dim));
+}
+
 enum { UNREAD, SLICED, READ };
 
 static int how_read(const sf_graph *graph, const sf_block *block, sf_value value, int dim)
@@ -35,16 +41,9 @@ static int how_read(const sf_graph *graph, const sf_block *block, sf_value value
         const sf_node *node = graph->nodes[block->nodes[i]];
         if (!reads_value(node, value))
             continue;
-        bool slices = node->operands[0] == value &&
-                      (takes_slice(graph, node, value, dim) || puts_slice(graph, node, value, dim));
-        how = slices ? SLICED : READ;
+        how = sf_reads_slices(graph, node, value, dim) ? SLICED : READ;
     }
     return how;
-}
-
-bool sf_is_scanned_in(const sf_graph *graph, const sf_block *block, uint32_t argument, int dim)
-{
-    return how_read(graph, block, block->arguments[argument], dim) == SLICED;
 }
 
 bool sf_is_scanned(const sf_graph *graph, const sf_node *node, uint32_t operand, int dim)

@@ -34,6 +34,10 @@ reality: all
 hosts: all
 	scripts/reality
 
+# Plans the models of the papers and writes docs/results.md; zoo/large exports them: RESULTS="--only rhino" for less.
+results: all
+	bench/results $(RESULTS)
+
 # Plans the large steps on three clusters with loose and tight memory, and fails where the search missed a plan:
 # SWEEP="-O2 gpt-350m" for less.
 sweep: all
@@ -66,4 +70,4 @@ format:
 clean:
 	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality hosts sweep verify-sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality hosts sweep verify-results sweep alarms zoo install fuzz format clean

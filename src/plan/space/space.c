@@ -62,7 +62,7 @@ static sf_status check_trans(const sf_space *space, const sf_said_trans *said, s
 {
     sf_ops ops;
     sf_choice_list chosen = {0};
-    if (said->parts < 1)
+    if (said->parts < 1 || said->parts > SF_MOST_TASKS)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "trans: there is no such thing as %d parts",
                        said->parts);
     if (said->where != SF_IN_SPACE && said->where != SF_IN_TIME)

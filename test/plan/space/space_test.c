@@ -253,6 +253,7 @@ static void test_what_cannot_be_is_refused(void **state)
         {1, "trans layer_0/mlp/up/dot_general j 7 space", "7 parts of it would not be equal"},
         {1, "trans layer_0 j 0 space", "0 parts"},
         {1, "trans layer_0 j -3 space", "-3 parts"},
+        {1, "trans - batch 2000000000 time", "2000000000 parts"},
         {1, "trans layer_0 fold 2 space", "there is no transformation \"fold\""},
         {1, "trans layer_0 batch 2 time", "the batch runs through all ops"},
         {1, "trans - recompute 2 time", "is not cut"},

@@ -205,15 +205,22 @@ static double product_seconds(const sf_device_kind *kind, const sf_effort *effor
     return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
 }
 
+/* How much longer it takes than if all threads, which is what was measured, had a part in it. */
+static double idle_factor(const sf_device_kind *kind, const sf_effort *effort)
+{
+    return effort->shares > 0 ? fmax(1, kind->threads / effort->shares) : 1;
+}
+
 /* `flops` where passes were not counted, or not measured. */
 static double passes_seconds(const sf_device_kind *kind, const sf_effort *effort, double flops)
 {
     const sf_passes *p = &effort->passes;
     if (!effort->counted || kind->fold == 0)
         return flops / kind->vector_flops;
-    return (p->light + p->copies) / kind->vector_flops + p->divides * kind->divide +
-           p->functions * kind->function + p->folds * kind->fold + p->strided * kind->strided +
-           p->runs * kind->run;
+    double all = (p->light + p->copies) / kind->vector_flops + p->divides * kind->divide +
+                 p->functions * kind->function + p->folds * kind->fold +
+                 p->strided * kind->strided + p->runs * kind->run;
+    return idle_factor(kind, effort) * all;
 }
 
 double sf_near_distance(int step)

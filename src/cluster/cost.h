@@ -51,8 +51,8 @@
  * each where it is there; where loops were measured, their flops come on top of their bytes, since processors
  * take them in turns. Batched products take what one of them takes, as often as there are, or, where that was measured and is less, what they
  * take when each thread has its own. Where passes over
- * elements were measured, a loop takes its bytes and its passes; where convolutions were, one takes its curve and its
- * packing. A copy between a device and its host takes host_latency + bytes / host_bandwidth, each way by itself; where
+ * elements were measured, a loop takes its bytes and its passes, which are shared by as
+ * many threads as have a part in it; where convolutions were, one takes its curve and its packing. A copy between a device and its host takes host_latency + bytes / host_bandwidth, each way by itself; where
  * the host's memory is the device's own, launch and what reads and writes in it. What follows a product element by element comes on top of it. All these curves are of
  * memory that was touched long ago; where paces were measured, what is near takes so much less. Where the mesh has several kinds of devices, the slowest counts.
  */
@@ -93,6 +93,7 @@ typedef struct sf_effort {
     double vector;  /* flops beside a product: those of what follows it element by element */
     double batches; /* equal products that the flops are of; 0 is 1 */
     bool counted;   /* `passes` says what its loop does */
+    double shares;  /* threads that have a part in the loop, of any number of them; 0: all */
     sf_passes passes;
     sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;

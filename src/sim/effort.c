@@ -1,6 +1,7 @@
 #include "sim/effort.h"
 
 #include "op/util.h"
+#include "prog/tiling.h"
 
 static double element_width(sf_dtype dtype)
 {
@@ -122,6 +123,8 @@ static sf_effort loop_effort(const sf_inst *inst)
     sf_effort effort = {.counted = inst->loop != NULL};
     for (uint32_t i = 0; inst->loop && i < inst->loop->nsteps; i++)
         add_step(inst, inst->loop, &inst->loop->steps[i], &effort);
+    if (inst->kind == SF_INST_LOOP && inst->loop) /* what follows a product goes by its threads */
+        effort.shares = (double)sf_loop_shares(inst->loop);
     return effort;
 }
 

@@ -449,6 +449,34 @@ static void test_batched(void **state)
     sf_cluster_free(cluster);
 }
 
+/* Passes of a loop are shared by as many threads as have a part in it; who is idle does not help. */
+static void test_shares(void **state)
+{
+    (void)state;
+    static const struct {
+        double threads, shares, seconds;
+    } cases[] = {{0, 1, 3e-3},  {1, 1, 3e-3},     {8, 0, 3e-3},    {8, 8, 3e-3},
+                 {8, 99, 3e-3}, {8, 2, 4 * 3e-3}, {8, 1, 8 * 3e-3}};
+    static const double bytes[] = {1, 1e12}, nothing[] = {1e-15, 1e-14};
+    sf_cluster *cluster = make("1x1xCPU-core");
+    sf_device_kind *kind = &cluster->kinds[0];
+    sf_arena arena = {0};
+    sf_costs *costs = lay(cluster, &arena, 0, NULL);
+    kind->launch = 0;
+    kind->loops = (sf_curve){2, bytes, nothing};
+    kind->fold = kind->divide = 1e-9;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kind->threads = cases[i].threads;
+        sf_effort loop = {.bytes = 1,
+                          .counted = true,
+                          .shares = cases[i].shares,
+                          .passes = {.divides = 1e6, .folds = 2e6}};
+        assert_close(sf_costs_op(costs, &loop), cases[i].seconds);
+    }
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
 /* What is near takes less, by what was measured; never less than if all of it were nearest, and a product never less than
  * half. */
 static void test_near(void **state)
@@ -653,9 +681,10 @@ int main(void)
         cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
         cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
         cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_batched),
-        cmocka_unit_test(test_near),           cmocka_unit_test(test_real_device),
-        cmocka_unit_test(test_curve),          cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_wrong_meshes),   cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_shares),         cmocka_unit_test(test_near),
+        cmocka_unit_test(test_real_device),    cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_measured),       cmocka_unit_test(test_wrong_meshes),
+        cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

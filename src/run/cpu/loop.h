@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "prog/program.h"
+#include "prog/tiling.h"
 
 /* Where the views of an instruction stand in memory: a pointer to the first element of each. */
 typedef struct sf_pointers {
@@ -14,14 +15,6 @@ typedef struct sf_pointers {
 int64_t sf_loop_scratch(const sf_loop *loop, int threads);
 
 void sf_loop_run(const sf_loop *loop, sf_pointers pointers, void *scratch, sf_threads *threads);
-
-/* How a loop is cut into tiles. */
-typedef struct sf_tiling {
-    int64_t rows, columns;     /* of a tile */
-    int64_t units;             /* of work: rows, or pieces of rows where columns are cut */
-    int64_t pieces;            /* a row is cut into; 1 when it is not */
-    int64_t register_bytes[2]; /* narrow, wide */
-} sf_tiling;
 
 /* A loop that somebody else runs piece by piece: begin, every element in one piece (of whole rows, for
  * a loop that wants these), end. Pieces of one part are run one after the other, those of different

@@ -290,7 +290,8 @@ static void set_stretch(turns *t, double seconds)
     t->products = clamp_calls(seconds / t->product_seconds, 1, 1 << 20);
 }
 
-/* Where a collective is long, nothing else counts; where it is short, so are the turns. */
+/* Where a collective is long, nothing else counts; where it is short, so are the turns. They stay within the budget: time
+ * that is spent on small collectives is not there for the large ones, which are what a step waits for. */
 static sf_status measure_exchange(turns *t, double budget, double *seconds, double *spent)
 {
     enum { LONG = 10, MOST_TURNS = 8 };
@@ -298,8 +299,8 @@ static sf_status measure_exchange(turns *t, double budget, double *seconds, doub
     SF_TRY(sf_measure(t->exchange.meter, budget / 2, run_exchange, &t->exchange, seconds, spent));
     if (*seconds > LONG * STRETCH)
         return SF_OK;
-    t->count = clamp_calls(4 * budget / shortest, 1, MOST_TURNS);
-    set_stretch(t, STRETCH);
+    t->count = clamp_calls(budget / 2 / shortest, 1, MOST_TURNS);
+    set_stretch(t, fmin(STRETCH, budget / (4 * LEAST_PAIRS)));
     SF_TRY(measure_turns(t, budget / 2, &in_turns, &budget));
     *spent += budget;
     *seconds = fmax(*seconds, in_turns);

@@ -20,13 +20,20 @@ static bool is_word(const sf_json *event, const char *key, const char *word)
     return sf_json_string(sf_json_get(event, key), &text) && sf_str_is(text, word);
 }
 
-/* The time of an instruction of rank 0; other events say nothing. */
+/* Whose program it is: the first rank of the group that is shown. */
+static int shown_rank(const sf_sim_report *r)
+{
+    return r->runs.at[r->runs.busiest].rank;
+}
+
+/* The time of an instruction of that rank; other events say nothing. */
 static sf_status read_event(reader *in, sf_sim_report *r, const sf_json *event, uint32_t *found)
 {
     const sf_json *args = sf_json_get(event, "args");
     int64_t rank = -1, index = -1;
     double start, length, exposed = 0;
-    if (!is_word(event, "ph", "X") || !sf_json_int(sf_json_get(event, "pid"), &rank) || rank != 0)
+    if (!is_word(event, "ph", "X") || !sf_json_int(sf_json_get(event, "pid"), &rank) ||
+        rank != shown_rank(r))
         return SF_OK;
     if (!sf_json_int(sf_json_get(args, "instruction"), &index) ||
         !sf_json_number(sf_json_get(event, "ts"), &start) ||
@@ -52,8 +59,8 @@ static sf_status read_events(reader *in, sf_sim_report *r, const sf_json *root)
     for (size_t i = 0; i < sf_json_count(events); i++)
         SF_TRY(read_event(in, r, sf_json_item(events, i), &found));
     if (found != r->program->ninsts)
-        return SF_JSON_FAIL(in, root, "the trace has %u instructions of rank 0, the program %zu",
-                            found, r->program->ninsts);
+        return SF_JSON_FAIL(in, root, "the trace has %u instructions of rank %d, the program %zu",
+                            found, shown_rank(r), r->program->ninsts);
     return SF_OK;
 }
 

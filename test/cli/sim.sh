@@ -50,6 +50,27 @@ says_like "of which that is 100"
 expect 0 sim plan.json --against timed.json --json
 says '"measured": '
 
+# Ranks of a pipeline have programs of their own, and the trace has each: as many events of a kind as are simulated.
+expect 0 pin "$step" --stages 2 --micro-batches 2 --schedule 1f1b -o stages.json
+expect 0 sim stages.json -c 1x2xCPU --ranks 2 --trace stages-simulated.json
+expect 0 run --plan stages.json --steps 2 --profile stages-timed.json
+# events FILE RANK: kinds and names of its instructions, in order.
+events() {
+    tr -d '\n' <"$1" | sed 's/{ *"name"/\n"name"/g' | grep "\"ph\": \"X\", *\"pid\": $2," |
+        sed 's/"ts".*"instruction"/"instruction"/; s/"bytes".*//; s/[ }]*,* *$//'
+}
+for rank in 0 1; do
+    events stages-simulated.json $rank >simulated-events
+    events stages-timed.json $rank >timed-events
+    [ -s timed-events ] || fail "no events of rank $rank of the pipeline"
+    cmp -s simulated-events timed-events || fail "rank $rank of a pipeline: the trace is of another program"
+done
+cmp -s <(events stages-timed.json 0 | sed 's/"pid": .,//') <(events stages-timed.json 1 | sed 's/"pid": .,//') &&
+    fail "both ranks of the pipeline have the same program"
+expect 0 sim stages.json -c 1x2xCPU --against stages-timed.json
+says "simulated beside measured"
+expect 0 report stages.json -c 1x2xCPU --against stages-timed.json -o stages.html
+
 # What is none, or of something else.
 expect 1 sim other.json --against timed.json
 warns "the trace"

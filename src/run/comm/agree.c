@@ -98,6 +98,21 @@ sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t
     return exchange_words(comm, &transfer, diag);
 }
 
+sf_status sf_agree_text(sf_comm *comm, int from, char *text, size_t length, const char *what,
+                        sf_diag *diag)
+{
+    if (is_alone(comm) || length == 0)
+        return SF_OK;
+    sf_transfer_part part = {.in = text, .out = text, .count = (int64_t)length};
+    sf_transfer transfer = {.kind = SF_BROADCAST,
+                            .dtype = SF_U8,
+                            .from = from,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = what};
+    return exchange_words(comm, &transfer, diag);
+}
+
 sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
                           sf_diag *diag, double *all)
 {

@@ -24,6 +24,10 @@ sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag 
 sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
                           sf_diag *diag, double *all);
 
+/* `text`, of a length that all know, becomes that of rank `from`. */
+sf_status sf_agree_text(sf_comm *comm, int from, char *text, size_t length, const char *what,
+                        sf_diag *diag);
+
 /* Something that all ranks must have the same of, as a text; what is past SF_AGREE_TEXT bytes is compared, too, but not
  * told. */
 typedef struct sf_agree_thing {

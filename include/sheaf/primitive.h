@@ -47,7 +47,7 @@ typedef struct sf_primitive {
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
-     * each as in sf_pin_options */
+     * each as in sf_pin_options; "passes", as of sf_plan_use_passes */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
     int line;

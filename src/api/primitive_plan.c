@@ -8,6 +8,7 @@
 #include "plan/pin.h"
 #include "plan/recipe.h"
 #include "plan/said.h"
+#include "sheaf/pass.h"
 
 /* What a list comes to, in the words of sf_pin_options. Lives in the arena. */
 typedef struct meaning {
@@ -138,6 +139,20 @@ struct planning {
     sf_plan *plan;
 };
 
+/* What a plan gets once it is there. */
+static sf_status finish(struct planning *job, const sf_cluster *cluster, int64_t memory)
+{
+    const sf_entry *passes = sf_find_setting(job->list, "passes");
+    sf_primitives_keep(job->list, job->plan);
+    if (!passes)
+        return SF_OK;
+    sf_status status =
+        sf_plan_use_passes(job->plan, passes->said.value, cluster, memory, job->diag);
+    if (status != SF_OK)
+        sf_plan_free(job->plan);
+    return status;
+}
+
 static sf_status take_pinned(struct planning *job, const meaning *m)
 {
     sf_pin_options *options = &job->pin;
@@ -162,7 +177,7 @@ static sf_status pin(void *context)
     if (status == SF_OK)
         status = sf_pin_step(job->list->graph, &job->pin, job->diag, &job->plan);
     if (status == SF_OK)
-        sf_primitives_keep(job->list, job->plan);
+        status = finish(job, NULL, 0);
     sf_arena_free(&m.arena);
     return status;
 }
@@ -253,7 +268,7 @@ static sf_status search(void *context)
     if (status == SF_OK)
         status = sf_plan_search(job->list->graph, &job->search, job->diag, &job->plan);
     if (status == SF_OK)
-        sf_primitives_keep(job->list, job->plan);
+        status = finish(job, job->search.cluster, job->search.memory);
     sf_arena_free(&m.arena);
     return status;
 }

@@ -222,8 +222,9 @@ static sf_status check_mesh(const sf_primitive *said, sf_diag *diag)
 
 static sf_status check_setting(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    static const char *const settings[] = {"mesh",   "recipe", "micro_batches", "recompute",
-                                           "stages", "order",  "co_shard",      NULL};
+    static const char *const settings[] = {"mesh",      "recipe", "micro_batches",
+                                           "recompute", "stages", "order",
+                                           "co_shard",  "passes", NULL};
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);

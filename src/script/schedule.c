@@ -78,6 +78,11 @@ static int set_co_shard(lua_State *L)
     return set(L, "co_shard");
 }
 
+static int set_passes(lua_State *L)
+{
+    return set(L, "passes");
+}
+
 static int list_modules(lua_State *L)
 {
     check_schedule(L);
@@ -157,6 +162,7 @@ static const luaL_Reg schedule_methods[] = {
     {"stages", set_stages},
     {"order", set_order},
     {"co_shard", set_co_shard},
+    {"passes", set_passes},
     {"modules", list_modules},
     {"children", list_top},
     {"primitives", list_primitives},

@@ -81,6 +81,18 @@ sch["layer_?.mlp.down"]:shard("kernel", 0, "model")
 sch["layer_?.mlp"]:sync("forward", "all_reduce")
 sch["layer_0"]:checkpoint()
 LUA
+cat >passes.lua <<'LUA'
+local sch = sheaf.schedule()
+sch:mesh("data=2")
+sch:recipe("zero3")
+sch:passes("fullshard,prefetch")
+LUA
+expect 0 pin $gpt --schedule passes.lua -o passes.json
+grep -q '"passes"' passes.json || fail "no passes in the plan"
+expect 0 verify --plan passes.json --steps 2
+echo "$head sch:passes('fullshrd')" >passes.lua
+expect 2 pin $gpt --schedule passes.lua
+warns "fullshrd"
 expect 0 pin $gpt --schedule all.lua -o all.json
 says "pipe=2,data=2,model=2, 8 ranks"
 expect 0 verify --plan all.json --steps 2

@@ -227,9 +227,18 @@ static sf_status take_recipe(struct planning *job, meaning *m, const char *mesh_
     return SF_OK;
 }
 
+/* The entry that says where stages begin, or how many there are. */
+static const sf_entry *find_stages(const sf_primitives *list)
+{
+    for (size_t i = 0; i < list->nentries; i++)
+        if (list->entries[i].said.kind == SF_PRIMITIVE_PIPELINE_SPLIT)
+            return &list->entries[i];
+    return sf_find_setting(list, "stages");
+}
+
 static sf_status take_stages(struct planning *job, const meaning *m)
 {
-    const sf_entry *entry = sf_find_setting(job->list, "stages");
+    const sf_entry *entry = find_stages(job->list);
     const char *theirs = job->search.stages > 0 ? "" : NULL;
     char *end;
     SF_TRY(take_text(m, "stages", m->stages, &theirs, job->diag));

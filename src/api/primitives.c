@@ -119,7 +119,7 @@ const char **sf_match_modules(const sf_primitives *list, const char *pattern, sf
     if (!pattern)
         pattern = "*";
     const char **found = match_paths(list, pattern, arena, count);
-    if (*count > 0 || strchr(pattern, '/') || !strchr(pattern, '.'))
+    if (*count > 0 || !strchr(pattern, '.'))
         return found;
     char *path = sf_arena_string(arena, pattern, strlen(pattern));
     for (char *c = path; *c; c++)

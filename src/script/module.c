@@ -38,21 +38,18 @@ static const char **push_paths(lua_State *L, const char *pattern, int *count)
     return paths;
 }
 
-/* The name as it is, or with its dots as slashes. */
+/* One that is alone goes by its own path, so that what is below it is found whatever its dots mean. */
 int sf_script_push_module(lua_State *L, const char *above, const char *name)
 {
     const char *path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", name);
-    if (count_modules(L, path, 0, NULL) == 0 && !strchr(name, '/')) {
-        const char *slashed = luaL_gsub(L, name, ".", "/");
-        path = lua_pushfstring(L, "%s%s%s", above, *above ? "/" : "", slashed);
-    }
     if (count_modules(L, path, 0, NULL) == 0) {
         sf_script *script = sf_script_of(L);
         sf_primitive said = {.kind = SF_PRIMITIVE_DECOMPOSE, .module = path};
         sf_primitives_add(script->list, &said, &script->scratch, NULL); /* it says what was meant */
         return sf_script_throw(L);
     }
-    push_pattern(L, path);
+    const char *one;
+    push_pattern(L, count_modules(L, path, 1, &one) == 1 ? one : path);
     return 1;
 }
 

@@ -41,7 +41,7 @@ sch['wte']:shard('embedding', 2)" "s.lua:2: error: wte/embedding, tensor<32x16xf
 refuse "$mesh
 sch['wte']:shard('kernel', 0)" 's.lua:2: error: wte has no parameter "kernel"; it has wte/embedding'
 refuse "$mesh
-sch['layer_0.atn']:checkpoint()" 's.lua:2: error: the step has no module "layer_0/atn"; did you mean "layer_0/attn"?'
+sch['layer_0.atn']:checkpoint()" 's.lua:2: error: the step has no module "layer_0.atn"; did you mean "layer_0/attn"?'
 refuse "$mesh
 sch:mesh('model=2')" "s.lua:2: error: mesh is said at s.lua:1: undo that first"
 refuse "$mesh
@@ -146,6 +146,8 @@ tried:undo()
 sch["wte"]:shard("embedding", 0)
 assert(#sch["layer_?.attn.?"] == 8 and #sch:children() == 6)
 assert(tostring(sch["layer_0"].attn) == "layer_0/attn")
+assert(tostring(sch["layer_0.attn"]["bqhd,bkhd->bhqk"]) == "layer_0/attn/bqhd,bkhd->bhqk")
+assert(#sch["layer_?.attn"]["?"] == 8)
 assert(sch["wte.attend"]:params()[1] == "params/wte/embedding")
 LUA
 expect 0 pin "$step" --schedule good.lua -n 2 -o good.json
@@ -193,5 +195,5 @@ printf '%s sch["layer_1"]:pipeline_split() sch:micro_batches(2) sch:order("gpipe
 expect 0 pin "$step" --schedule pipe.lua -n 2 -o pipe.json
 expect 0 verify --plan pipe.json --steps 2
 expect 1 plan "$step" --cluster 1x2xCPU --schedule pipe.lua
-warns "a search takes a number of stages"
+warns "pipe.lua:1: error: a search takes a number of stages"
 exit $((failures > 0))

@@ -78,6 +78,8 @@ typedef struct sf_plan_options {
     /* A pipeline of so many stages; 0: of as many as are good, or none; 1: none. And its schedule, "1f1b"; NULL: any. */
     int stages;
     const char *schedule;
+    /* Passes that rewrite the programs of plans (sheaf/pass.h), which are priced behind them and keep them; NULL: none. */
+    const char *passes;
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its

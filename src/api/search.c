@@ -9,11 +9,13 @@
 #include "front/loose.h"
 #include "op/flops.h"
 #include "op/op.h"
+#include "pass/pass.h"
 #include "plan/pipe/schedules.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
 #include "search/parts.h"
+#include "sheaf/pass.h"
 
 struct job {
     const sf_graph *graph;
@@ -63,9 +65,16 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .co_shards = options->co_shards,
                                .stages = options->stages,
                                .schedule = options->schedule,
+                               .passes = options->passes,
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
+    if (options->passes) {
+        sf_pass_list list;
+        SF_TRY(sf_pass_list_read(options->passes, arena, job->diag, &list));
+        if (list.count == 0)
+            out->passes = NULL;
+    }
     return find_limit(options, arena, job->diag, &out->memory);
 }
 
@@ -95,6 +104,9 @@ static sf_status search(void *context)
     if (status == SF_OK)
         status = sf_choose_on_parts(job->graph, &options, wanted ? &misfit : NULL, job->diag,
                                     &job->plan);
+    if (status == SF_OK && *job->plan->passes.list)
+        status = sf_plan_use_passes(job->plan, job->plan->passes.list, job->options.cluster,
+                                    job->plan->passes.memory, job->diag);
     if (status == SF_OK) {
         name_origin(job->graph, &job->options, job->plan);
         sf_warn_strangers(job->graph, job->diag);

@@ -105,6 +105,10 @@ int sf_cli_plan(int argc, char **argv)
          "fastest is taken)"},
         {SF_OPT_COMPARE, &job.making.show.all,
          "list all meshes and recipes that were looked at, not the best of each recipe alone"},
+        {SF_OPT_PASSES, &job.plan.passes,
+         "rewrite programs by these passes, as in fullshard,prefetch,unshard, and price plans "
+         "behind "
+         "them; sheaf passes lists them"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},

@@ -10,6 +10,7 @@ sf_emission sf_emission_of(sf_program *p, sf_arena *arena)
     e.done = SF_ARRAY(arena, p->ninsts, bool);
     e.follows = SF_ARRAY(arena, p->ninsts, uint32_t);
     e.heads = SF_ARRAY(arena, p->ninsts, uint32_t);
+    e.tails = SF_ARRAY(arena, p->ninsts, uint32_t);
     e.before = SF_ARRAY(arena, p->ninsts, uint32_t);
     e.missing = SF_ARRAY(arena, p->ninsts, uint32_t);
     e.order = SF_ARRAY(arena, p->ninsts, uint32_t);
@@ -22,10 +23,11 @@ sf_emission sf_emission_of(sf_program *p, sf_arena *arena)
 
 void sf_emit_before(sf_emission *e, uint32_t inst, uint32_t other)
 {
-    uint32_t *at = &e->heads[other];
-    while (*at != SF_NONE)
-        at = &e->follows[*at];
-    *at = inst;
+    if (e->heads[other] == SF_NONE)
+        e->heads[other] = inst;
+    else
+        e->follows[e->tails[other]] = inst;
+    e->tails[other] = inst;
     e->follows[inst] = SF_NONE;
     e->before[inst] = other;
 }

@@ -13,7 +13,7 @@ typedef struct sf_emission {
     bool *eager; /* by instruction: right behind the last that it needs */
     uint32_t *
         before; /* by instruction: it goes before that one, itself: where it stands, or when it was said to */
-    uint32_t *follows,
+    uint32_t *tails, *follows,
         *heads; /* lists of those that go before one, in the order in which they were given */
     sf_deps deps;
     uint32_t *missing; /* by instruction that is eager: what it needs that is not there */

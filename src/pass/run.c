@@ -24,11 +24,8 @@ typedef struct looping {
 
 /* A way in which a pass could leave the program. */
 typedef struct attempt {
-    sf_kept *kept;
     double seconds;
     int64_t bytes;
-    int64_t traffic;
-    const char *note;
 } attempt;
 
 static void take_profile(const looping *l, sf_arena *arena, sf_profile *out)
@@ -82,9 +79,8 @@ static sf_status check_left(looping *l, const sf_program_pass *pass)
     return status;
 }
 
-/* One try; *took is what the program takes then. */
-static sf_status try_pass(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                          int variant, int64_t limit, sf_buf *note)
+static sf_passing passing_of(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                             int variant, int64_t limit, sf_buf *note)
 {
     sf_passing passing = {.program = l->p,
                           .costs = l->run->costs,
@@ -96,7 +92,15 @@ static sf_status try_pass(looping *l, const sf_chosen_pass *chosen, const sf_pro
                           .note = note,
                           .diag = l->diag};
     memcpy(passing.options, chosen->options, sizeof passing.options);
+    return passing;
+}
+
+/* One try. */
+static sf_status try_pass(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                          int variant, int64_t limit, sf_buf *note)
+{
     note->length = 0;
+    sf_passing passing = passing_of(l, chosen, profile, variant, limit, note);
     SF_TRY(chosen->pass->run(&passing));
     return check_left(l, chosen->pass);
 }
@@ -115,12 +119,12 @@ static bool is_better(const looping *l, const sf_program_pass *pass, const attem
     return a->seconds < than->seconds || (a->seconds == than->seconds && a->bytes < than->bytes);
 }
 
-static attempt measure(const looping *l, const char *note)
+static attempt measure(const looping *l)
 {
     sf_arena arena = {0};
     sf_profile profile = {0};
     take_profile(l, &arena, &profile);
-    attempt a = {.seconds = profile.sim.seconds, .bytes = profile.bytes, .note = note};
+    attempt a = {.seconds = profile.sim.seconds, .bytes = profile.bytes};
     sf_arena_free(&arena);
     return a;
 }
@@ -140,34 +144,46 @@ static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_
     }
 }
 
+/* The way that is best, by lives alone: places are found for that one. */
+static sf_status choose_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                                const sf_kept *before, int *best)
+{
+    attempt least = {0};
+    *best = 0;
+    for (int v = 0; v < chosen->pass->variants; v++) {
+        sf_buf unheard = {0};
+        sf_passing passing = passing_of(l, chosen, profile, v, l->limit, &unheard);
+        sf_status status = chosen->pass->run(&passing);
+        sf_program_settle_lives(l->p);
+        attempt a = measure(l);
+        sf_buf_free(&unheard);
+        sf_program_put_back(l->p, before);
+        SF_TRY(status);
+        if (v > 0 && !is_better(l, chosen->pass, &a, &least))
+            continue;
+        least = a;
+        *best = v;
+    }
+    return SF_OK;
+}
+
 /* The best way, or none. */
 static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_buf *note, bool *kept)
 {
     sf_profile profile = {0};
-    const sf_program_pass *pass = chosen->pass;
+    int variant;
     take_profile(l, &l->scratch, &profile);
-    attempt best = {.kept = sf_program_keep(l->p, &l->scratch),
-                    .seconds = profile.sim.seconds,
-                    .bytes = profile.bytes};
-    const sf_kept *before = best.kept;
-    *kept = false;
-    for (int v = 0; v < (pass->variants > 0 ? pass->variants : 1); v++) {
-        sf_buf said = {0};
-        if (v > 0)
-            sf_program_put_back(l->p, before);
-        sf_status status = try_variant(l, chosen, &profile, v, before, &said);
-        attempt a = measure(l, "");
-        if (status == SF_OK && is_better(l, pass, &a, &best)) {
-            a.note = sf_arena_string(&l->scratch, said.text ? said.text : "", said.length);
-            a.kept = sf_program_keep(l->p, &l->scratch);
-            best = a;
-            *kept = true;
-        }
-        sf_buf_free(&said);
-        SF_TRY(status);
-    }
-    sf_program_put_back(l->p, best.kept);
-    sf_buf_puts(note, *kept ? best.note : "nothing: it would take longer, or more memory");
+    attempt was = {.seconds = profile.sim.seconds, .bytes = profile.bytes};
+    const sf_kept *before = sf_program_keep(l->p, &l->scratch);
+    SF_TRY(choose_variant(l, chosen, &profile, before, &variant));
+    SF_TRY(try_variant(l, chosen, &profile, variant, before, note));
+    attempt now = measure(l);
+    *kept = is_better(l, chosen->pass, &now, &was);
+    if (*kept)
+        return SF_OK;
+    sf_program_put_back(l->p, before);
+    note->length = 0;
+    sf_buf_puts(note, "nothing: it would take longer, or more memory");
     return SF_OK;
 }
 

@@ -247,27 +247,45 @@ void lower_block(lowering *l, const sf_block *block)
 }
 
 /* Bodies, and the buffer that is their arena. */
-static void settle_bodies(sf_program *program, const sf_inst *inst)
+static void settle(sf_program *program, bool places);
+
+static void settle_bodies(sf_program *program, const sf_inst *inst, bool places)
 {
     sf_view *space = &inst->out[inst->nout - 1];
     int64_t bytes = 0;
     for (uint32_t b = 0; b < inst->nest->nbodies; b++) {
         sf_program *body = inst->nest->bodies[b];
-        sf_program_settle(body);
+        settle(body, places);
         if (body->arena_bytes[SF_SPACE_DEVICE] > bytes)
             bytes = body->arena_bytes[SF_SPACE_DEVICE];
     }
     space->dims[0] = program->buffers[space->buffer].bytes = bytes;
 }
 
-void sf_program_settle(sf_program *program)
+static void settle(sf_program *program, bool places)
 {
+    sf_arena scratch = {0};
+    uint32_t at;
     for (size_t i = 0; i < program->ninsts; i++)
         if (sf_body_count(&program->insts[i]) > 0)
-            settle_bodies(program, &program->insts[i]);
+            settle_bodies(program, &program->insts[i], places);
     sync_insts(program);
     find_lives(program);
-    place_buffers(program);
+    if (places)
+        place_buffers(program);
+    else
+        program->arena_bytes[SF_SPACE_DEVICE] = sf_live_bytes(program, &scratch, NULL, &at);
+    sf_arena_free(&scratch);
+}
+
+void sf_program_settle(sf_program *program)
+{
+    settle(program, true);
+}
+
+void sf_program_settle_lives(sf_program *program)
+{
+    settle(program, false);
 }
 
 /* The trace */

@@ -262,6 +262,10 @@ void sf_program_free(sf_program *program);
  * that changes instructions or buffers. */
 void sf_program_settle(sf_program *program);
 
+/* The same without places, which take longest: the program cannot be run, but simulated. Its arena is as large as what
+ * lives at a time. */
+void sf_program_settle_lives(sf_program *program);
+
 /* Whether the buffer has a place in the arena of its space. */
 static inline bool sf_in_arena(const sf_buffer *buffer)
 {

@@ -55,9 +55,11 @@ typedef struct sf_search_options {
     int co_shards;
     int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
     const char *schedule; /* of it; NULL: any */
-    int groups;           /* that do the same are all that is looked at; 0: as many as are good */
-    bool only_stages;     /* nothing but pipelines is looked at, */
-    double worth; /* and only what may take less than so many seconds; 0: whatever it takes */
+    const char
+        *passes; /* that programs of plans that are no pipelines are priced behind; NULL: none */
+    int groups;  /* that do the same are all that is looked at; 0: as many as are good */
+    bool only_stages; /* nothing but pipelines is looked at, */
+    double worth;     /* and only what may take less than so many seconds; 0: whatever it takes */
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
     bool spares; /* estimates leave out what could be computed again: programs tell what must be */

@@ -12,6 +12,7 @@
 #include "op/op.h"
 #include "plan/complete.h"
 #include "plan/pipe/pipeline_by.h"
+#include "plan/pipe/sets.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
@@ -142,6 +143,8 @@ static sf_status make_plan(void *context)
         take_turns(job);
     if (status == SF_OK && job->options.stages)
         status = sf_plan_set_pipeline(job->plan, job->graph, &job->pipeline, job->diag);
+    if (status == SF_OK && job->options.stages)
+        status = sf_plan_split_sets(job->graph, job->plan, job->diag);
     if (status == SF_OK)
         status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
     if (status == SF_OK) {

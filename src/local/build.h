@@ -38,6 +38,12 @@ typedef struct local_bucket {
     const sf_type **types;
 } local_bucket;
 
+/* What is exchanged is so between groups of a pipeline (local/groups.h): these, along an axis of the mesh of ranks. */
+typedef struct local_between {
+    int axis;
+    uint64_t groups;
+} local_between;
+
 typedef struct local_builder {
     sf_local *local;
     const sf_graph *whole;
@@ -57,6 +63,7 @@ typedef struct local_builder {
     sf_ways ways;                   /* from whole to piece, of what is drawn whole */
     size_t npieces, piece_capacity; /* of local->pieces */
     int64_t collectives;            /* so far */
+    const local_between *between;   /* or NULL: ranks of the mesh exchange it, in buckets */
 
     /* What new nodes get. */
     sf_graph *graph;

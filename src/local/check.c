@@ -32,6 +32,12 @@ typedef struct checker {
         checked_for; /* the last op of several results that was, of the rank and of the step */
 } checker;
 
+/* A collective that moves a tensor: those between groups are ops of the step. */
+static bool is_in_move(const sf_node *node)
+{
+    return sf_is_collective(node) && !sf_is_between_groups(node);
+}
+
 /* The value of the step that a local one is a piece of, or, inside of a move, is made from; SF_NONE where
  * that cannot be said. */
 static sf_value whole_behind(const sf_local *local, sf_value value)
@@ -40,7 +46,7 @@ static sf_value whole_behind(const sf_local *local, sf_value value)
         const sf_node *node = sf_maker(local->graph, value);
         if (!node || node->noperands == 0)
             return SF_NONE;
-        value = node->operands[sf_is_collective(node) ? value - node->result : 0];
+        value = node->operands[is_in_move(node) ? value - node->result : 0];
     }
     return local->pieces[value].whole;
 }
@@ -133,7 +139,7 @@ static void find_sources(checker *c, sf_value value)
             c->sources[kept++] = from;
         if ((claims && from != value) || !node)
             continue;
-        if (!sf_is_collective(node)) {
+        if (!is_in_move(node)) {
             visit_operands(c, node);
             continue;
         }

@@ -146,11 +146,13 @@ sf_value emit_collective(local_builder *b, sf_collective kind, uint32_t count,
                          sf_monoid monoid, const char *what)
 {
     sf_pool *pool = b->graph->pool;
+    const local_between *between = b->between;
     const sf_attr *attrs[SF_COLLECTIVE_BODY + 1] = {
-        [SF_COLLECTIVE_AXES] = sf_attr_int(pool, axes),
+        [SF_COLLECTIVE_AXES] = sf_attr_int(pool, between ? 1 << between->axis : (int64_t)axes),
         [SF_COLLECTIVE_SIZE] = sf_attr_int(pool, sf_group_size(b->mesh, axes)),
         [SF_COLLECTIVE_NUMBER] = sf_attr_int(pool, b->collectives++),
         [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(what)),
+        [SF_COLLECTIVE_GROUPS] = between ? sf_attr_int(pool, (int64_t)between->groups) : NULL,
         [SF_COLLECTIVE_BODY] = sf_attr_int(pool, monoid),
     };
     sf_node_spec spec = {.def = sf_opdef_of_collective(kind),

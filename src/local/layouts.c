@@ -155,7 +155,7 @@ sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
 {
     SF_TRY(check_fits(b, n));
     sf_op_factors(&n->op, &b->arena, &shape->factoring);
-    if (sf_is_collective(n->node))
+    if (sf_is_collective(n->node) && !sf_is_between_groups(n->node))
         return sf_fail(b->diag, SF_EINPUT, n->node->loc,
                        "sheaf.%s: the step is one rank's part of a step and cannot be split again",
                        n->op.def->name);

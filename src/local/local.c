@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "ir/clone.h"
+#include "local/groups.h"
 #include "local/pipe.h"
 
 static sf_status check_argument_layout(local_builder *b, uint32_t i)
@@ -200,12 +201,31 @@ static sf_pipeline pipeline_of_twins(const sf_pipeline *of, const sf_twinned *tw
 static sf_plan *plan_within_group(const sf_plan *plan, const sf_graph *graph, int axis)
 {
     sf_plan *out = sf_plan_copy(plan, graph);
-    for (uint32_t i = 0; i < graph->top->narguments; i++)
-        out->arguments[i].axes[axis] = (sf_share){0};
-    for (uint32_t i = 0; i < graph->top->nresults; i++)
-        out->results[i].axes[axis] = (sf_share){0};
+    sf_plan_forget_axis(out, graph, axis);
     memcpy(out->pinned, plan->pinned, graph->nvalues * sizeof *out->pinned);
     return out;
+}
+
+/* Stages that several groups run together, in pieces, one set of groups after the other. */
+static sf_status cut_sets(const sf_graph **whole, const sf_plan **plan, sf_pipeline *own,
+                          uint32_t group, sf_pool *pool, sf_arena *arena, sf_diag *diag,
+                          sf_timed *out)
+{
+    uint64_t *sets = SF_ARRAY(arena, own->schedule.pipe.nstages, uint64_t);
+    uint32_t count = sf_pipeline_sets(own, sets);
+    if (count > 0)
+        out->grouped = sf_alloc(count * sizeof *out->grouped);
+    for (uint32_t i = 0; i < count; i++) {
+        sf_stages stages;
+        sf_turned *next = &out->grouped[i];
+        *next = (sf_turned){0};
+        out->ngrouped = i + 1;
+        SF_TRY(sf_groups_new(*whole, *plan, own, sets[i], group, pool, arena, diag, next, &stages));
+        own->stages = stages;
+        *whole = next->graph;
+        *plan = next->plan;
+    }
+    return SF_OK;
 }
 
 static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
@@ -217,9 +237,12 @@ static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
     uint32_t group = (uint32_t)sf_mesh_coordinate(&plan->mesh, rank, pipeline->axis);
     if (out->twinned.graph)
         own = pipeline_of_twins(pipeline, &out->twinned, &arena);
-    sf_plan *within = plan_within_group(plan, whole, pipeline->axis);
-    sf_status status = sf_pipe_step_new(whole, within, &own, group, pool, diag, &out->turned);
-    sf_plan_free(within);
+    sf_status status = cut_sets(&whole, &plan, &own, group, pool, &arena, diag, out);
+    if (status == SF_OK) {
+        sf_plan *within = plan_within_group(plan, whole, pipeline->axis);
+        status = sf_pipe_step_new(whole, within, &own, group, pool, diag, &out->turned);
+        sf_plan_free(within);
+    }
     sf_arena_free(&arena);
     return status;
 }
@@ -256,6 +279,9 @@ static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, int r
 static void free_timed(sf_timed *timed)
 {
     sf_turned_free(&timed->turned);
+    for (uint32_t i = 0; i < timed->ngrouped; i++)
+        sf_turned_free(&timed->grouped[i]);
+    sf_free(timed->grouped);
     sf_turned_free(&timed->sharded);
     sf_twinned_free(&timed->twinned);
 }
@@ -284,6 +310,8 @@ sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
     const sf_timed *timed = &local->timed;
     if (whole != SF_NONE && timed->turned.graph)
         whole = timed->turned.value_of[whole];
+    for (uint32_t i = timed->ngrouped; i-- > 0 && whole != SF_NONE;)
+        whole = timed->grouped[i].value_of[whole];
     if (whole != SF_NONE && timed->sharded.graph)
         whole = timed->sharded.value_of[whole];
     if (whole != SF_NONE && timed->twinned.graph)

@@ -41,6 +41,8 @@ static bool same_message(const sf_local *a, const sf_node *sent, const sf_local 
     return x->dtype == y->dtype && x->count == y->count &&
            sent->attrs[SF_COLLECTIVE_NUMBER]->integer ==
                received->attrs[SF_COLLECTIVE_NUMBER]->integer &&
+           sent->attrs[SF_COLLECTIVE_TURN]->integer ==
+               received->attrs[SF_COLLECTIVE_TURN]->integer &&
            a->pieces[sent->operands[0]].whole != SF_NONE &&
            message_value(a, sent->operands[0]) == message_value(b, received->result);
 }

@@ -47,6 +47,7 @@ static const sf_node *add_message(piping *p, const pipe_message *m, sf_opcode co
         [SF_COLLECTIVE_SIZE] = sf_attr_int(pool, p->pipe->ngroups),
         [SF_COLLECTIVE_NUMBER] = sf_attr_int(pool, m->number),
         [SF_COLLECTIVE_WHAT] = sf_attr_text(pool, sf_str_of(what)),
+        [SF_COLLECTIVE_TURN] = sf_attr_int(pool, m->turn),
         [SF_MESSAGE_PEER] = sf_attr_int(pool, operand ? m->to : m->from),
         [SF_MESSAGE_ARRIVED] = m->arrived > 0 ? sf_attr_int(pool, m->arrived) : NULL,
     };
@@ -212,6 +213,31 @@ static void land_version(piping *p, uint32_t version, uint32_t turn)
     }
 }
 
+/* How many collectives these groups have had. */
+static int64_t count_together(piping *p, int64_t groups)
+{
+    for (size_t i = 0; i < p->ntogether; i++)
+        if (p->together[i].groups == groups)
+            return p->together[i].count++;
+    pipe_together first = {groups, 1};
+    SF_PUSH(&p->t->arena, p->together, p->ntogether, p->together_capacity, first);
+    return 0;
+}
+
+/* What groups exchange in a turn is another thing than in the next. */
+static void number_collective(piping *p, const sf_node *node, uint32_t turn)
+{
+    sf_graph *graph = p->t->b->graph;
+    sf_value value = p->t->b->versions[p->t->b->moves->made[node->result]].value;
+    sf_node *added = graph->nodes[graph->values[value].node];
+    const sf_attr **attrs =
+        sf_arena_copy(&graph->arena, added->attrs, (size_t)added->def->nattrs * sizeof *attrs);
+    int64_t groups = attrs[SF_COLLECTIVE_GROUPS]->integer;
+    attrs[SF_COLLECTIVE_NUMBER] = sf_attr_int(graph->pool, count_together(p, groups));
+    attrs[SF_COLLECTIVE_TURN] = sf_attr_int(graph->pool, turn);
+    added->attrs = attrs;
+}
+
 static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t turn)
 {
     uint32_t count;
@@ -221,6 +247,8 @@ static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t turn)
     SF_TRY(bring_reads(p, count, reads, turn, turns));
     SF_TRY(local_add_node(p->t->b, node));
     SF_TRY(turn_settle_same(p->t, node));
+    if (sf_is_between_groups(node))
+        number_collective(p, node, turn);
     for (uint32_t r = 0; r < node->nresults; r++) {
         if (turns && turns_version(p->t, m->made[node->result + r]))
             land_version(p, pipe_same(p, m->made[node->result + r]), turn);
@@ -263,8 +291,8 @@ static void close_landings(piping *p, bool at_home)
         if (!m->steps[item].is_move || p->sums[i] == SF_NONE)
             continue;
         const sf_moving *move = &m->moves[i];
-        uint32_t home = pipe_landing_host(p, move, 0);
-        if ((home == p->group || home == SF_NONE) != at_home)
+        uint64_t home = pipe_landing_hosts(p, move, 0);
+        if ((home == 0 || (home >> p->group & 1)) != at_home)
             continue;
         if (at_home)
             receive_version(p, move->to, 0);
@@ -308,7 +336,7 @@ static void add_arguments(piping *p)
         b->graph->arguments[i].gradient = SF_NONE;
         if (p->t->held[i])
             local_set(b, b->moves->made[top->arguments[i]], argument);
-        if (p->t->held[i] && sf_pipeline_holder(p->pipeline, p->t->step, i) == p->group)
+        if (p->t->held[i] && sf_pipeline_holders(p->pipeline, p->t->step, i) != 0)
             send_version(p, b->moves->made[top->arguments[i]], 0, false);
     }
 }
@@ -337,8 +365,8 @@ static void find_held(piping *p)
     const sf_block *top = p->t->step->top;
     p->t->held = SF_ARRAY(&p->t->arena, top->narguments, bool);
     for (uint32_t i = 0; i < top->narguments; i++) {
-        uint32_t holder = sf_pipeline_holder(p->pipeline, p->t->step, i);
-        p->t->held[i] = holder == SF_NONE || holder == p->group;
+        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
+        p->t->held[i] = holders == 0 || (holders >> p->group & 1);
     }
 }
 

@@ -8,11 +8,13 @@ static void note_message(piping *p, pipe_message m)
         SF_PUSH(&p->t->arena, p->messages, p->nmessages, p->message_capacity, m);
 }
 
-static void note_messages(piping *p, uint32_t from, uint32_t version, uint32_t turn, uint32_t place)
+/* From one of those that have it to those that want it and have it not. */
+static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t turn,
+                          uint32_t place)
 {
     uint64_t wanted = p->wanted[pipe_instance(p, version, turn)];
     for (uint32_t to = 0; to < p->pipe->ngroups; to++)
-        if (wanted >> to & 1)
+        if (wanted >> to & 1 && pipe_sends(have, from, to))
             note_message(p, (pipe_message){.from = from,
                                            .to = to,
                                            .version = pipe_same(p, version),
@@ -52,7 +54,7 @@ static int compare_comings(const void *a, const void *b)
 static bool has_parts(const piping *p, const sf_moving *move, uint32_t group)
 {
     for (uint32_t turn = 0; turn < p->nturns; turn++)
-        if (pipe_landing_host(p, move, turn) == group)
+        if (pipe_landing_hosts(p, move, turn) >> group & 1)
             return true;
     return false;
 }
@@ -62,7 +64,7 @@ static void list_landing(piping *p, uint32_t item, uint32_t group, comings *list
     const sf_moving *move = &p->t->b->moves->moves[p->t->b->moves->steps[item].index];
     if (!turn_lands(p->t, move) || p->wanted[pipe_instance(p, move->to, 0)] == 0)
         return;
-    bool is_home = pipe_landing_host(p, move, 0) == group;
+    bool is_home = pipe_landing_hosts(p, move, 0) >> group & 1;
     coming c = {p->pipeline->schedule.ntasks[group], is_home ? COMING_SUM : COMING_PART, item, 0};
     if (is_home || has_parts(p, move, group))
         SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
@@ -74,9 +76,10 @@ static void list_node(piping *p, uint32_t item, uint32_t group, comings *list)
     if (pipe_is_anywhere(p, node))
         return;
     for (uint32_t turn = 0; turn < pipe_turns(p, turns_node(p->t, node)); turn++) {
-        coming c = {pipe_place(p, node, turn), COMING_NODE, item, turn};
-        if (pipe_host(p, node, turn) == group)
-            SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
+        if (!(pipe_hosts(p, node, turn) >> group & 1))
+            continue;
+        coming c = {pipe_place(p, node, turn, group), COMING_NODE, item, turn};
+        SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
     }
 }
 
@@ -87,15 +90,16 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
         for (uint32_t r = 0; r < node->nresults; r++)
-            note_messages(p, group, m->made[node->result + r], c->turn, c->place);
+            note_messages(p, group, pipe_hosts(p, node, c->turn), m->made[node->result + r],
+                          c->turn, c->place);
         return;
     }
     const sf_moving *move = &m->moves[item->index];
     if (c->kind == COMING_SUM)
-        note_messages(p, group, move->to, 0, c->place);
+        note_messages(p, group, pipe_landing_hosts(p, move, 0), move->to, 0, c->place);
     else
         note_message(p, (pipe_message){.from = group,
-                                       .to = pipe_landing_host(p, move, 0),
+                                       .to = (uint32_t)__builtin_ctzll(pipe_landing_hosts(p, move, 0)),
                                        .version = pipe_same(p, move->to),
                                        .is_part = true,
                                        .sent_at = c->place});
@@ -107,9 +111,11 @@ static void list_sent(piping *p, uint32_t group)
     const sf_moves *m = p->t->b->moves;
     const sf_block *top = p->t->step->top;
     comings list = {0};
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (sf_pipeline_holder(p->pipeline, p->t->step, i) == group)
-            note_messages(p, group, m->made[top->arguments[i]], 0, 0);
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
+        if (holders >> group & 1)
+            note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
+    }
     for (uint32_t i = 0; i < m->nsteps; i++) {
         if (m->steps[i].is_move)
             list_landing(p, i, group, &list);
@@ -133,8 +139,8 @@ static uint32_t find_use(const piping *p, const pipe_message *m)
             t->uses.at[u].node == SF_NONE ? NULL : t->step->nodes[t->uses.at[u].node];
         if (!node || t->uses.at[u].operand == SF_NONE || pipe_is_anywhere(p, node))
             continue;
-        if (pipe_host(p, node, m->turn) == m->to)
-            place = pipe_first(place, pipe_place(p, node, m->turn));
+        if (pipe_hosts(p, node, m->turn) >> m->to & 1)
+            place = pipe_first(place, pipe_place(p, node, m->turn, m->to));
     }
     return place;
 }

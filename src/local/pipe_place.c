@@ -10,11 +10,11 @@ static uint32_t stage_of(const piping *p, const sf_node *node)
     return p->pipeline->stages.of_node[node->id];
 }
 
-/* Who computes the node in the turn; still ones are in the group that holds the stage. */
-uint32_t pipe_host(const piping *p, const sf_node *node, uint32_t turn)
+/* Who computes the node in the turn; still ones are in the groups that hold the stage. */
+uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t turn)
 {
     bool turns = turns_node(p->t, node);
-    return sf_pipe_host(p->pipe, stage_of(p, node), turns ? turn : 0);
+    return sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? turn : 0);
 }
 
 /* A few numbers that every update waits for, learning rates and corrections, are computed first. */
@@ -114,9 +114,10 @@ static sf_pass pass_of(const piping *p, const sf_node *node)
 }
 
 /* The place of the node's task; of what stands still, that of the first turn that the group comes to. */
-static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t turn, sf_pass pass)
+static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t turn, sf_pass pass,
+                              uint32_t group)
 {
-    uint32_t group = pipe_host(p, node, turn), place = NEVER;
+    uint32_t place = NEVER;
     sf_stage_task task = {stage_of(p, node), turn, pass};
     if (turns_node(p->t, node))
         return p->places[group][task_index(p, task)];
@@ -125,27 +126,27 @@ static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t tur
     return place;
 }
 
-/* The place of a node in the order of the group that computes it. */
-uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn)
+/* The place of a node in the order of a group that computes it. */
+uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn, uint32_t group)
 {
-    uint32_t last = p->pipeline->schedule.ntasks[pipe_host(p, node, turn)];
+    uint32_t last = p->pipeline->schedule.ntasks[group];
     if (is_behind(p, node))
         return last;
     if (is_free(p, node) && any_result(p, node, p->early))
         return 0;
     if (is_free(p, node) && !any_result(p, node, p->needed))
         return last;
-    uint32_t place = place_in_pass(p, node, turn, pass_of(p, node));
+    uint32_t place = place_in_pass(p, node, turn, pass_of(p, node), group);
     if (place == NEVER) /* there is no other, where a stage has no backward pass */
-        place = place_in_pass(p, node, turn, SF_PASS_FORWARD);
+        place = place_in_pass(p, node, turn, SF_PASS_FORWARD, group);
     return pipe_first(place, last);
 }
 
 /* Sums are where their parts are made; rows of what is made anywhere, too. */
-uint32_t pipe_landing_host(const piping *p, const sf_moving *move, uint32_t turn)
+uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t turn)
 {
     const sf_node *maker = sf_maker(p->t->step, move->value);
-    return maker && !pipe_is_anywhere(p, maker) ? pipe_host(p, maker, turn) : SF_NONE;
+    return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, turn) : 0;
 }
 
 /* The places of tasks in the orders of all groups. */

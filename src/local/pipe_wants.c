@@ -32,9 +32,8 @@ static void want_landing(piping *p, uint32_t index)
     if (p->wanted[at] == 0)
         return;
     for (uint32_t turn = 0; turn < p->nturns; turn++) {
-        uint32_t host = pipe_landing_host(p, move, turn);
-        want(p, move->from, turn, host == SF_NONE ? p->wanted[at] : (uint64_t)1 << host,
-             p->nplaces - 1);
+        uint64_t hosts = pipe_landing_hosts(p, move, turn);
+        want(p, move->from, turn, hosts == 0 ? p->wanted[at] : hosts, p->nplaces - 1);
     }
 }
 
@@ -76,8 +75,8 @@ static void want_node(piping *p, const sf_node *node, uint32_t turn)
     if (groups == 0)
         return;
     if (!pipe_is_anywhere(p, node)) {
-        groups = (uint64_t)1 << pipe_host(p, node, turn);
-        place = pipe_place(p, node, turn);
+        groups = pipe_hosts(p, node, turn);
+        place = pipe_place(p, node, turn, p->group);
     }
     for (uint32_t r = 0; r < count; r++)
         want(p, reads[r], turn, groups, place);
@@ -85,19 +84,18 @@ static void want_node(piping *p, const sf_node *node, uint32_t turn)
         do_at(p, place, (pipe_doing){.index = node->id, .turn = turn});
 }
 
-/* Results go to every group, state to the one that holds it. */
+/* Results go to every group, state to those that hold it. */
 static void want_results(piping *p)
 {
     const sf_block *top = p->t->step->top;
-    uint64_t all = p->pipe->ngroups == 64 ? UINT64_MAX : ((uint64_t)1 << p->pipe->ngroups) - 1;
     uint64_t *groups = SF_ARRAY(&p->t->arena, top->nresults, uint64_t);
     for (uint32_t i = 0; i < top->nresults; i++)
-        groups[i] = all;
+        groups[i] = sf_all_groups(p->pipe->ngroups);
     for (uint32_t i = 0; i < top->narguments; i++) {
-        uint32_t holder = sf_pipeline_holder(p->pipeline, p->t->step, i);
+        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
         uint32_t next = p->t->step->arguments[i].next;
-        if (next != SF_NONE && holder != SF_NONE)
-            groups[next] = (uint64_t)1 << holder;
+        if (next != SF_NONE && holders != 0)
+            groups[next] = holders;
     }
     for (uint32_t i = 0; i < top->nresults; i++)
         want(p, p->t->b->moves->results[i], 0, groups[i], p->nplaces);

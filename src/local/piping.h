@@ -45,6 +45,11 @@ typedef struct pipe_doings {
     size_t count, capacity;
 } pipe_doings;
 
+/* What a set of groups does together. */
+typedef struct pipe_together {
+    int64_t groups, count;
+} pipe_together;
+
 typedef struct piping {
     turning *t;
     const sf_pipeline *pipeline;
@@ -72,7 +77,15 @@ typedef struct piping {
     uint32_t *outgoing; /* by instance: the first message that takes it elsewhere, counted from 1 */
     uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
     pipe_channel *channels; /* by group that sends */
+    pipe_together *together; /* collectives that this group has come to, by set of groups */
+    size_t ntogether, together_capacity;
 } piping;
+
+/* Of those that have something, the first sends it to who has it not. */
+static inline bool pipe_sends(uint64_t have, uint32_t from, uint32_t to)
+{
+    return !(have >> to & 1) && from == (uint32_t)__builtin_ctzll(have);
+}
 
 /* A version of a value in a turn: still ones have one for all. */
 static inline uint32_t pipe_same(const piping *p, uint32_t version)
@@ -97,12 +110,12 @@ static inline uint32_t pipe_first(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* pipe_place.c: whoever reads it makes it; who computes the node in the turn, still ones being in the group that holds the
- * stage; at which place in the order of that group; and who adds up what lands, SF_NONE: each that wants it. */
+/* pipe_place.c: whoever reads it makes it; which groups compute the node in the turn, still ones being in those that hold the
+ * stage; at which place in the order of one of them; and who adds up what lands, 0: each that wants it. */
 bool pipe_is_anywhere(const piping *p, const sf_node *node);
-uint32_t pipe_host(const piping *p, const sf_node *node, uint32_t turn);
-uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn);
-uint32_t pipe_landing_host(const piping *p, const sf_moving *move, uint32_t turn);
+uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t turn);
+uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn, uint32_t group);
+uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t turn);
 
 /* The places of tasks in the orders of all groups; what of the backward pass other stages go on from. */
 void pipe_find_places(piping *p);

@@ -52,7 +52,7 @@ sf_status turn_settle_same(turning *t, const sf_node *node)
         if (turn_layout(t, &t->time->nodes[node->id][i], &t->space->nodes[node->id][i],
                         &layouts[i]))
             continue;
-        if (t->recipe) /* ranks and turns want the same digit: how it is laid out follows from the rest */
+        if (t->recipe || t->is_of_groups) /* both want the same digit: how it is laid out follows */
             return SF_OK;
         return sf_fail(t->b->diag, SF_EWRONG, node->loc,
                        "micro-batches: what a rank has of the batch does not split into %d equal "
@@ -141,10 +141,12 @@ static sf_status carry_plan(turning *t, sf_turned *out)
     const sf_block *top = graph->top;
     sf_plan *plan = out->plan = sf_plan_of(graph, &from->mesh, from->graph);
     bool *fixed = SF_ARRAY(&t->arena, graph->nnodes, bool);
-    if (top->narguments)
-        memcpy(plan->arguments, from->arguments, top->narguments * sizeof *plan->arguments);
-    if (top->nresults)
-        memcpy(plan->results, from->results, top->nresults * sizeof *plan->results);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (!turn_layout(t, &t->time->arguments[i], &from->arguments[i], &plan->arguments[i]))
+            plan->arguments[i] = turn_still;
+    for (uint32_t i = 0; i < top->nresults; i++)
+        if (!turn_layout(t, &t->time->results[i], &from->results[i], &plan->results[i]))
+            plan->results[i] = turn_still;
     if (t->held)
         empty_others(t, plan);
     for (size_t i = 0; i < t->nsettled; i++) {

@@ -236,7 +236,8 @@ static sf_status plan_by_recipe(turning *t)
     return SF_OK;
 }
 
-/* What a turn has in parts, and another stage reads, is added up first: so it goes there once, and not in every turn. */
+/* What a turn has in parts, and another stage reads, or groups bring together, is added up first: so it goes there once, and
+ * not in every turn. */
 static void settle_crossing(turning *t)
 {
     const sf_block *top = t->step->top;
@@ -250,7 +251,7 @@ static void settle_crossing(turning *t)
                 continue;
             bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
                            t->stages->of_node[maker->id] != t->stages->of_node[node->id];
-            settled[node->id] = crosses || settled[maker->id];
+            settled[node->id] = crosses || settled[maker->id] || sf_is_between_groups(node);
         }
         if (settled[node->id])
             memset(layouts, 0, (node->noperands + node->nresults) * sizeof *layouts);
@@ -311,10 +312,12 @@ static sf_status open_recipe(turning *t, sf_mesh *mesh)
 sf_status turn_open(turning *t)
 {
     sf_mesh mesh = {1, {{"time", t->turns}}};
+    t->uses = sf_uses_of(t->step, &t->arena);
+    if (t->time)
+        return SF_OK;
     if (t->recipe && !sf_is_choice_text(t->recipe))
         SF_TRY(open_recipe(t, &mesh));
     else
         t->time = sf_plan_of(t->step, &mesh, t->space->graph);
-    t->uses = sf_uses_of(t->step, &t->arena);
     return SF_OK;
 }

@@ -5,6 +5,7 @@
  *     landing.c       what leaves the turns: sums, or rows side by side
  *     turns.c         turns as loops
  *     pipe.c          turns one by one, each part of the step in its place
+ *     groups.c        not turns, but what groups of a pipeline have of what they make together
  */
 #ifndef SF_LOCAL_TURNING_H
 #define SF_LOCAL_TURNING_H
@@ -38,8 +39,9 @@ typedef struct turning {
     const sf_graph *step;
     const sf_plan *space; /* on ranks */
     sf_uses uses;
-    sf_plan *time;      /* in turns */
+    sf_plan *time;      /* in turns; given, or made by turn_open */
     const char *recipe; /* that says what turns; NULL: the batch does */
+    bool is_of_groups;  /* the axis is none of time: groups of a pipeline stand along it (local/groups.h) */
     int turns;
     sf_arena arena;
 

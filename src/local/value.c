@@ -137,7 +137,7 @@ void local_make_move(local_builder *b, uint32_t index)
     x = local_move_before(b, x, &m);
     note_moved(b, first);
     const sf_type *type = local_move_type(b, x, &m);
-    if (move->bucket == SF_NONE)
+    if (move->bucket == SF_NONE || b->between)
         send_together(b, 1, &index, &x, &type);
     else
         join_bucket(b, index, x, type);

@@ -12,6 +12,10 @@
  *
  * Several operands travel together, which changes nothing but the time.
  *
+ * Between groups of a pipeline (local/pipe.h), they stand in the steps of the groups that run a stage together, as ops of
+ * these: `groups` is the set of places along the one axis, `size` how many they are, and `turn` says in which turn. Then
+ * ranks of a group have pieces of what is exchanged: each dimension is exchanged for itself.
+ *
  * `number` counts the collectives of a local graph. It is the same on every rank, and since no two have
  * the same, no two are ever merged: ranks that merged differently would wait for each other for ever.
  */
@@ -25,7 +29,9 @@ enum { NATTRS = SF_COLLECTIVE_BODY + 1 };
     [SF_COLLECTIVE_AXES] = {.name = "axes", .kind = SF_ATTR_INT, .required = true},                \
     [SF_COLLECTIVE_SIZE] = {.name = "size", .kind = SF_ATTR_INT, .required = true},                \
     [SF_COLLECTIVE_NUMBER] = {.name = "number", .kind = SF_ATTR_INT, .required = true},            \
-    [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true}
+    [SF_COLLECTIVE_WHAT] = {.name = "what", .kind = SF_ATTR_TEXT, .derived = true, .note = true},  \
+    [SF_COLLECTIVE_GROUPS] = {.name = "groups", .kind = SF_ATTR_INT},                              \
+    [SF_COLLECTIVE_TURN] = {.name = "turn", .kind = SF_ATTR_INT}
 
 static const sf_attrdef attrs[NATTRS] = {
     COMMON,
@@ -108,6 +114,25 @@ static sf_status infer_permute(const sf_op *op, const sf_type **out, sf_diag *di
     return check_group(op, diag);
 }
 
+/* Of those between groups: every dimension by itself, but for the rows of the members. */
+static void factors_collective(const sf_op *op, sf_factoring *out)
+{
+    if (!op->attrs[SF_COLLECTIVE_GROUPS]) {
+        sf_factors_whole(op, out);
+        return;
+    }
+    for (int i = 0; i < op->noperands; i++) {
+        const sf_type *in = op->in[i], *to = op->out[i];
+        int rows_in = in->rank > to->rank || op->def->id == SF_OP_ALL_TO_ALL;
+        int rows_out = to->rank > in->rank || op->def->id == SF_OP_ALL_TO_ALL;
+        for (int d = rows_in; d < in->rank; d++) {
+            int factor = sf_factor_add(out, in->dims[d], SF_MAP, SF_MONOID_NONE);
+            sf_factor_walk(out, i, d, factor);
+            sf_factor_walk(out, op->noperands + i, d - rows_in + rows_out, factor);
+        }
+    }
+}
+
 static int linear_sum(const sf_op *op, uint32_t masks[])
 {
     bool is_sum = sf_op_monoid(op, SF_COLLECTIVE_BODY) == SF_MONOID_ADD;
@@ -152,7 +177,7 @@ const sf_opdef sf_op_all_reduce = {
     .attrs = attrs,
     .nattrs = NATTRS,
     .infer = infer_all_reduce,
-    .factors = sf_factors_whole,
+    .factors = factors_collective,
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
@@ -170,7 +195,7 @@ const sf_opdef sf_op_all_gather = {
     .attrs = moving_attrs,
     .nattrs = SF_COLLECTIVE_BODY,
     .infer = infer_all_gather,
-    .factors = sf_factors_whole,
+    .factors = factors_collective,
     .linear = sf_linear_all,
     .eval = eval_collective,
 };
@@ -188,7 +213,7 @@ const sf_opdef sf_op_reduce_scatter = {
     .attrs = attrs,
     .nattrs = NATTRS,
     .infer = infer_reduce_scatter,
-    .factors = sf_factors_whole,
+    .factors = factors_collective,
     .linear = linear_sum,
     .flops = flops_collective,
     .eval = eval_collective,
@@ -206,7 +231,7 @@ const sf_opdef sf_op_all_to_all = {
     .attrs = moving_attrs,
     .nattrs = SF_COLLECTIVE_BODY,
     .infer = infer_all_to_all,
-    .factors = sf_factors_whole,
+    .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
 };
@@ -223,7 +248,7 @@ const sf_opdef sf_op_permute = {
     .attrs = moving_attrs,
     .nattrs = SF_COLLECTIVE_BODY,
     .infer = infer_permute,
-    .factors = sf_factors_whole,
+    .factors = factors_collective,
     .linear = sf_linear_first,
     .eval = eval_collective,
 };

@@ -37,6 +37,9 @@ void sf_warn_strangers(const sf_graph *graph, sf_diag *diag);
 
 /* One of those in op/collective.c; and which. */
 bool sf_is_collective(const sf_node *node);
+
+/* Whether it is one between groups of a pipeline: an op of the steps of these groups, no move of a tensor. */
+bool sf_is_between_groups(const sf_node *node);
 bool sf_is_message(const sf_node *node); /* a send or a receive */
 sf_collective sf_op_collective(const sf_opdef *def);
 const sf_opdef *sf_opdef_of_collective(sf_collective kind); /* NULL where there is none */

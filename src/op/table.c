@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/slots.h"
 
 #define SF_OP(id, symbol) extern const sf_opdef sf_op_##symbol;
 #include "op/ops.def"
@@ -109,4 +110,9 @@ bool sf_is_message(const sf_node *node)
 bool sf_is_collective(const sf_node *node)
 {
     return sf_op_collective(node->def) != SF_COLLECTIVE_COUNT;
+}
+
+bool sf_is_between_groups(const sf_node *node)
+{
+    return sf_is_collective(node) && node->attrs[SF_COLLECTIVE_GROUPS];
 }

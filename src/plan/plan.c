@@ -93,21 +93,48 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
     plan->passes.memory = passes->memory;
 }
 
-/* At: that it was in stages before does not matter. */
-static bool uses_axis(const sf_plan *plan, const sf_graph *graph, int axis)
+/* Whether the axis splits what does not stand on several groups; or splits it over others than these. */
+static bool uses_axis(const sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline)
 {
     const sf_block *top = graph->top;
+    int axis = pipeline->axis;
     for (uint32_t i = 0; i < top->narguments; i++)
         if (plan->arguments[i].axes[axis].kind != SF_REPLICATED &&
-            plan->arguments[i].axes[axis].kind != SF_AT)
+            !sf_is_several(sf_pipeline_holders(pipeline, graph, i)))
             return true;
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+        bool may = sf_is_several(sf_pipeline_groups(pipeline, node->id)) ||
+                   pipeline->stages.anywhere[node->id];
+        for (uint32_t t = 0; t < node->noperands + node->nresults && !may; t++)
             if (plan->nodes[node->id][t].axes[axis].kind != SF_REPLICATED)
                 return true;
     }
     return false;
+}
+
+/* What stands in all groups says nothing of them. */
+static uint64_t said_groups(const sf_pipeline *pipeline, uint64_t groups)
+{
+    return groups == sf_all_groups(pipeline->schedule.pipe.ngroups) ? 0 : groups;
+}
+
+/* State is where its stage is. */
+static sf_status place_state(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
+                             uint32_t argument, sf_diag *diag)
+{
+    uint64_t holders = sf_pipeline_holders(pipeline, graph, argument);
+    sf_layout *layout = &plan->arguments[argument];
+    sf_share *share = &layout->axes[pipeline->axis];
+    const sf_type *type = sf_argument_type(graph, argument);
+    char why[SF_WHY_TEXT];
+    share->on = said_groups(pipeline, holders);
+    if (!sf_layout_fits(layout, &plan->mesh, type->rank, type->dims, why))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "argument %s, over the groups of its stage: %s",
+                       graph->arguments[argument].name, why);
+    if (graph->arguments[argument].next != SF_NONE)
+        plan->results[graph->arguments[argument].next].axes[pipeline->axis] = *share;
+    return SF_OK;
 }
 
 sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
@@ -120,21 +147,30 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "the mesh has no axis of %u groups for the stages",
                        pipeline->schedule.pipe.ngroups);
-    if (uses_axis(plan, graph, axis))
+    if (uses_axis(plan, graph, pipeline))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "along axis %s stand the stages, but something is split along it",
                        mesh->axes[axis].name);
     plan->pipeline = sf_pipeline_copy(pipeline, graph, &plan->arena);
     plan->micro_batches = (int)pipeline->schedule.pipe.nturns;
-    for (uint32_t i = 0; i < graph->top->narguments; i++) {
-        uint32_t holder = sf_pipeline_holder(pipeline, graph, i);
-        if (holder == SF_NONE)
-            continue;
-        plan->arguments[i].axes[axis] = (sf_share){.kind = SF_AT, .dim = (int)holder};
-        if (graph->arguments[i].next != SF_NONE)
-            plan->results[graph->arguments[i].next].axes[axis] = plan->arguments[i].axes[axis];
-    }
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (!sf_is_handed_in(&graph->arguments[i]))
+            SF_TRY(place_state(plan, graph, pipeline, i, diag));
     return SF_OK;
+}
+
+void sf_plan_forget_axis(sf_plan *plan, const sf_graph *graph, int axis)
+{
+    const sf_block *top = graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        plan->arguments[i].axes[axis] = (sf_share){0};
+    for (uint32_t i = 0; i < top->nresults; i++)
+        plan->results[i].axes[axis] = (sf_share){0};
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
+            plan->nodes[node->id][t].axes[axis] = (sf_share){0};
+    }
 }
 
 int sf_plan_groups(const sf_plan *plan)

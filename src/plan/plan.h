@@ -126,6 +126,9 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes);
 sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pipeline *pipeline,
                                sf_diag *diag);
 
+/* Says nothing of an axis any more: everything is replicated along it. */
+void sf_plan_forget_axis(sf_plan *plan, const sf_graph *graph, int axis);
+
 /* Ranks of a group run one program, but for their coordinates: how many groups there are, and the first rank of each. */
 int sf_plan_groups(const sf_plan *plan);
 int sf_plan_group_rank(const sf_plan *plan, int group);

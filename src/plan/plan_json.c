@@ -317,8 +317,7 @@ static uint32_t find_name(const char *const *names, uint32_t count, sf_str name,
 static void drop_places(sf_layout *layout)
 {
     for (int a = 0; a < SF_MAX_AXES; a++)
-        if (layout->axes[a].kind == SF_AT)
-            layout->axes[a] = (sf_share){0};
+        layout->axes[a].on = 0;
 }
 
 /* Names are found as they are, or else as the other texts of a step spell them. */

@@ -22,6 +22,8 @@ sf_exchange sf_exchange_of(const sf_node *node, const sf_mesh *mesh, int rank)
                             .size = (int)node->attrs[SF_COLLECTIVE_SIZE]->integer,
                             .number = node->attrs[SF_COLLECTIVE_NUMBER]->integer,
                             .what = ""};
+    if (sf_is_between_groups(node))
+        exchange.groups = (uint64_t)node->attrs[SF_COLLECTIVE_GROUPS]->integer;
     if (node->attrs[SF_COLLECTIVE_WHAT])
         exchange.what = node->attrs[SF_COLLECTIVE_WHAT]->text;
     if (exchange.kind == SF_ALL_REDUCE || exchange.kind == SF_REDUCE_SCATTER)

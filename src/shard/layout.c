@@ -8,7 +8,8 @@
 
 bool sf_share_equal(sf_share a, sf_share b)
 {
-    return a.kind == b.kind && a.monoid == b.monoid && a.dim == b.dim && a.period == b.period;
+    return a.kind == b.kind && a.monoid == b.monoid && a.dim == b.dim && a.period == b.period &&
+           a.on == b.on;
 }
 
 bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
@@ -27,6 +28,7 @@ uint64_t sf_layout_hash(const sf_layout *layout)
         hash = sf_hash_mix(hash, (uint64_t)share->kind | (uint64_t)share->monoid << 8 |
                                      (uint64_t)share->dim << 16);
         hash = sf_hash_mix(hash, (uint64_t)share->period);
+        hash = sf_hash_mix(hash, share->on);
     }
     return hash;
 }
@@ -34,7 +36,7 @@ uint64_t sf_layout_hash(const sf_layout *layout)
 bool sf_layout_is_replicated(const sf_layout *layout)
 {
     for (int i = 0; i < SF_MAX_AXES; i++)
-        if (layout->axes[i].kind != SF_REPLICATED)
+        if (layout->axes[i].kind != SF_REPLICATED || layout->axes[i].on != 0)
             return false;
     return true;
 }
@@ -50,8 +52,7 @@ bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count)
 bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank)
 {
     for (int a = 0; a < mesh->naxes; a++)
-        if (layout->axes[a].kind == SF_AT &&
-            layout->axes[a].dim != sf_mesh_coordinate(mesh, rank, a))
+        if (!sf_share_is_held(layout->axes[a], sf_mesh_coordinate(mesh, rank, a)))
             return false;
     return true;
 }
@@ -125,14 +126,16 @@ bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
     return a.period / a_parts % b.period == 0 || b.period / b_parts % a.period == 0;
 }
 
-static bool share_fits(sf_share share, int parts, int rank, const int64_t *dims, char *why)
+static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, char *why)
 {
     if (share.kind == SF_PARTIAL && !monoid_symbol(share.monoid))
         return refuse_share(why, "values cannot be partial by \"%s\"",
                             sf_monoid_name(share.monoid));
-    if (share.kind == SF_AT && (share.dim < 0 || share.dim >= parts))
-        return refuse_share(why, "there is no rank %d along an axis of %d", share.dim, parts);
-    return share.kind != SF_SPLIT || split_fits(share, parts, rank, dims, why);
+    if (share.on != 0 && size < 64 && share.on >> size != 0)
+        return refuse_share(why, "there is no rank %d along an axis of %d",
+                            63 - __builtin_clzll(share.on), size);
+    return share.kind != SF_SPLIT ||
+           split_fits(share, sf_share_parts(share, size), rank, dims, why);
 }
 
 bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
@@ -140,7 +143,7 @@ bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
 {
     for (int a = 0; a < SF_MAX_AXES; a++) {
         sf_share share = layout->axes[a];
-        if (a >= mesh->naxes && share.kind != SF_REPLICATED)
+        if (a >= mesh->naxes && (share.kind != SF_REPLICATED || share.on != 0))
             return refuse_share(why, "the mesh has no axis %d", a);
         if (a < mesh->naxes && !share_fits(share, mesh->axes[a].size, rank, dims, why))
             return false;
@@ -148,7 +151,8 @@ bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
     for (int a = 0; a < mesh->naxes; a++) {
         for (int b = 0; b < a; b++) {
             sf_share share = layout->axes[a], other = layout->axes[b];
-            if (sf_shares_fit(share, mesh->axes[a].size, other, mesh->axes[b].size))
+            if (sf_shares_fit(share, sf_share_parts(share, mesh->axes[a].size), other,
+                              sf_share_parts(other, mesh->axes[b].size)))
                 continue;
             if (share.kind == SF_PARTIAL)
                 return refuse_share(why, "partials of %s and of %s do not go together",
@@ -166,9 +170,9 @@ int64_t sf_layout_period(const sf_layout *layout, const sf_mesh *mesh, int axis,
     int64_t period = size;
     for (int a = 0; a < axis; a++) {
         sf_share share = layout->axes[a];
-        if (share.kind == SF_SPLIT && share.dim == dim &&
-            share.period / mesh->axes[a].size < period)
-            period = share.period / mesh->axes[a].size;
+        int parts = sf_share_parts(share, mesh->axes[a].size);
+        if (share.kind == SF_SPLIT && share.dim == dim && share.period / parts < period)
+            period = share.period / parts;
     }
     return period;
 }
@@ -180,7 +184,7 @@ void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
         memcpy(out, dims, (size_t)rank * sizeof *dims);
     for (int a = 0; a < mesh->naxes; a++)
         if (layout->axes[a].kind == SF_SPLIT)
-            out[layout->axes[a].dim] /= mesh->axes[a].size;
+            out[layout->axes[a].dim] /= sf_share_parts(layout->axes[a], mesh->axes[a].size);
 }
 
 /* A digit of size 1 stands above the others with its unit: it ends where they begin. */
@@ -199,7 +203,7 @@ static int split_share_digits(const sf_layout *layout, const sf_mesh *mesh, int 
         sf_share share = layout->axes[a];
         if (share.kind != SF_SPLIT || share.dim != dim)
             continue;
-        int64_t parts = mesh->axes[a].size;
+        int64_t parts = sf_share_parts(share, mesh->axes[a].size);
         sf_digit digit = {parts, share.period / parts, a};
         int at = count++;
         for (; at > 0 && is_above(digit, digits[at - 1]); at--)
@@ -275,6 +279,11 @@ int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_me
     return count;
 }
 
+int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int axis)
+{
+    return sf_share_place(layout->axes[axis], sf_mesh_coordinate(mesh, rank, axis));
+}
+
 int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
                          int64_t size, int64_t local)
 {
@@ -283,13 +292,24 @@ int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank,
     int64_t global = 0;
     for (int i = count - 1; i >= 0; i--) {
         if (digits[i].axis >= 0) {
-            global += sf_mesh_coordinate(mesh, rank, digits[i].axis) * digits[i].unit;
+            global += sf_layout_place(layout, mesh, rank, digits[i].axis) * digits[i].unit;
         } else {
             global += local % digits[i].size * digits[i].unit;
             local /= digits[i].size;
         }
     }
     return global;
+}
+
+/* "At(0,1)"; nothing where all have it. */
+static void print_on(uint64_t on, sf_buf *out)
+{
+    const char *before = "At(";
+    for (uint64_t rest = on; rest; rest &= rest - 1) {
+        sf_buf_printf(out, "%s%d", before, __builtin_ctzll(rest));
+        before = ",";
+    }
+    sf_buf_puts(out, on ? ")" : "");
 }
 
 void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
@@ -301,15 +321,14 @@ void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, con
         sf_share share = layout->axes[a];
         sf_buf_puts(out, a ? ", " : "");
         if (share.kind == SF_REPLICATED)
-            sf_buf_putc(out, 'R');
+            sf_buf_puts(out, share.on ? "" : "R");
         else if (share.kind == SF_PARTIAL)
             sf_buf_printf(out, "P(%s)", monoid_symbol(share.monoid));
-        else if (share.kind == SF_AT)
-            sf_buf_printf(out, "At(%d)", share.dim);
         else if (share.period == sf_layout_period(layout, mesh, a, share.dim, dims[share.dim]))
             sf_buf_printf(out, "S(%d)", share.dim);
         else
             sf_buf_printf(out, "S(%d,%" PRId64 ")", share.dim, share.period);
+        print_on(share.on, out);
     }
     sf_buf_putc(out, ']');
 }
@@ -359,6 +378,21 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
     return false;
 }
 
+/* "At(0,1)", if it stands there. */
+static bool take_on(sf_str *text, uint64_t *out)
+{
+    enum { MOST = 63 };
+    int64_t at;
+    if (!take_share_word(text, "At"))
+        return true;
+    for (const char *before = "("; take_share_word(text, before); before = ",") {
+        if (!take_axis_number(text, MOST, &at))
+            return false;
+        *out |= UINT64_C(1) << at;
+    }
+    return *out != 0 && take_share_word(text, ")");
+}
+
 static bool take_dim_share(sf_str *text, sf_share *out)
 {
     sf_share share = {0};
@@ -373,20 +407,16 @@ static bool take_dim_share(sf_str *text, sf_share *out)
             return false;
         if (!take_share_word(text, ")"))
             return false;
-    } else if (take_share_word(text, "At")) {
-        if (!take_share_word(text, "(") || !take_axis_number(text, INT_MAX, &dim) ||
-            !take_share_word(text, ")"))
-            return false;
-        share.kind = SF_AT;
-        share.dim = (int)dim;
     } else if (take_share_word(text, "P")) {
         share.kind = SF_PARTIAL;
         if (!take_share_word(text, "(") || !take_monoid(text, &share.monoid) ||
             !take_share_word(text, ")"))
             return false;
-    } else if (!take_share_word(text, "R")) {
+    } else if (!take_share_word(text, "R") && !sf_str_starts(*text, "At")) {
         return false;
     }
+    if (!take_on(text, &share.on))
+        return false;
     *out = share;
     return true;
 }
@@ -434,6 +464,6 @@ double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mes
     double bytes = (double)sf_type_bytes(type);
     for (int axis = 0; axis < mesh->naxes; axis++)
         if (layout->axes[axis].kind == SF_SPLIT)
-            bytes /= mesh->axes[axis].size;
+            bytes /= sf_share_parts(layout->axes[axis], mesh->axes[axis].size);
     return bytes;
 }

@@ -6,7 +6,15 @@
  *     S(dim)        equal parts of a dimension, in order
  *     S(dim, P)     equal parts of every block of P indices: a strided split
  *     P(+)          values that must still be combined, here by addition
- *     At(k)         rank k has it, the others nothing: state of a pipeline (plan/pipe/pipeline.h); no value inside of a step is so
+ *
+ * Each of them may be said of some of the ranks along the axis alone, and the others have nothing: what stands in some of
+ * the groups of a pipeline (plan/pipe/pipeline.h). The ranks that have it count from 0, and n below is how many they are.
+ *
+ *     At(k)         rank k has it
+ *     At(0,1)       ranks 0 and 1 have the same
+ *     S(0)At(0,1)   ranks 0 and 1 have equal parts of a dimension
+ *
+ * Inside of a step, when it is cut for a rank, nothing is so any more.
  *
  * An index g of the dimension belongs to coordinate g % P / (P / n), where n is the size of the
  * axis. That is one digit of g in a mixed radix: it counts in units of P / n up to P. S(dim) is the
@@ -26,14 +34,32 @@
 #include "ir/factor.h"
 #include "shard/mesh.h"
 
-typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL, SF_AT } sf_share_kind;
+typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL } sf_share_kind;
 
 typedef struct sf_share {
     sf_share_kind kind;
     sf_monoid monoid; /* of PARTIAL */
-    int dim;          /* of SPLIT; of AT, the coordinate */
+    int dim;          /* of SPLIT */
     int64_t period;   /* of SPLIT: P */
+    uint64_t on;      /* the coordinates that have any of it, a bit each; 0: all */
 } sf_share;
+
+/* How many have a part in it along an axis of that size; which of them a coordinate is; and whether it is one. */
+static inline int sf_share_parts(sf_share share, int size)
+{
+    return share.on ? __builtin_popcountll(share.on) : size;
+}
+
+static inline int sf_share_place(sf_share share, int coordinate)
+{
+    return share.on ? __builtin_popcountll(share.on & ((UINT64_C(1) << coordinate) - 1))
+                    : coordinate;
+}
+
+static inline bool sf_share_is_held(sf_share share, int coordinate)
+{
+    return share.on == 0 || (coordinate < 64 && share.on >> coordinate & 1);
+}
 
 /* Unused fields and axes are zero; a zeroed layout is replicated. Compare with sf_layout_equal, not
  * by bytes: a share has padding. */
@@ -48,7 +74,7 @@ bool sf_layout_is_replicated(const sf_layout *layout);
 bool sf_layouts_are_replicated(const sf_layout *layouts, uint32_t count); /* all of them */
 bool sf_layout_is_partial(const sf_layout *layout);
 
-/* Whether the rank has any of what the layout says: it is where AT says along all axes. */
+/* Whether the rank has any of what the layout says. */
 bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank);
 
 /* The axes that split any of the layouts: what an op that has tensors so is cut by. */
@@ -101,11 +127,14 @@ int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_me
 /* Bytes of a rank's piece of a tensor. */
 double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh);
 
+/* Which of those that have a part in it along the axis the rank is, where it is one. */
+int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int axis);
+
 /* The index in the whole dimension of index `local` of the piece of `rank`. */
 int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
                          int64_t size, int64_t local);
 
-/* "[S(0), P(+)]"; S without a period where that is the default. A monoid is + * min max & | ^. */
+/* "[S(0), At(1)]"; S without a period where that is the default. A monoid is + * min max & | ^. */
 void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
                      sf_buf *out);
 sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,

@@ -32,7 +32,7 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
             if (digits[i].axis < 0)
                 add_level(&runs, digits[i].size, step);
             else
-                runs.global += sf_mesh_coordinate(mesh, rank, digits[i].axis) * step;
+                runs.global += sf_layout_place(layout, mesh, rank, digits[i].axis) * step;
         }
         stride *= type->dims[d];
     }

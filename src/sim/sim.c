@@ -18,11 +18,25 @@ typedef struct channel {
     size_t sent, received;
 } channel;
 
+/* A collective that some of the groups do together. */
+typedef struct gathering {
+    uint64_t groups, came;
+    uint32_t *insts; /* by group: instruction */
+    double ready;    /* all that have come */
+} gathering;
+
+/* All of them: those of one set of groups stand in order, among those of others. */
+typedef struct gatherings {
+    gathering *at;
+    size_t count, capacity;
+} gatherings;
+
 typedef struct walk {
     const sf_program *p;
     struct walk *all; /* of the groups that exchange messages, */
     int group, count; /* which of them this is, and how many there are; 0: it is alone */
     channel *to;      /* by group */
+    gatherings *together; /* of all of them */
     uint32_t next;    /* instruction */
     bool *known;      /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
@@ -100,6 +114,53 @@ static void come_to_message(walk *w, uint32_t index)
     *(sends ? &m->sent : &m->received) = ready_at(w, inst);
     if (m->send > 0 && m->receive > 0)
         meet(from, to, m);
+}
+
+/* The first of these groups that this one has not come to. */
+static gathering *next_gathering(walk *w, uint64_t groups)
+{
+    gatherings *all = w->together;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->at[i].groups == groups && !(all->at[i].came >> w->group & 1))
+            return &all->at[i];
+    gathering new = {.groups = groups, .insts = SF_ARRAY(w->arena, w->count, uint32_t)};
+    SF_PUSH(w->arena, all->at, all->count, all->capacity, new);
+    return &all->at[all->count - 1];
+}
+
+/* It begins when the last has come, over the links of all. */
+static void hold_gathering(walk *all, const gathering *g)
+{
+    const walk *first = &all[__builtin_ctzll(g->groups)];
+    double seconds = 0, start = g->ready;
+    const sf_exchange *exchange = first->p->insts[g->insts[first->group]].exchange;
+    if (first->costs)
+        seconds = sf_costs_collective(first->costs, exchange->kind, exchange->axes,
+                                      first->insts[g->insts[first->group]].bytes);
+    for (uint64_t rest = g->groups; rest && first->costs; rest &= rest - 1) {
+        walk *w = &all[__builtin_ctzll(rest)];
+        start = fmax(start, sf_links_take(&w->links, w->costs, exchange->axes, start, seconds));
+    }
+    for (uint64_t rest = g->groups; rest; rest &= rest - 1) {
+        walk *w = &all[__builtin_ctzll(rest)];
+        sf_timing *t = &w->insts[g->insts[w->group]];
+        t->start = start;
+        t->end = start + seconds;
+        w->known[g->insts[w->group]] = true;
+    }
+}
+
+static void come_to_gathering(walk *w, uint32_t index)
+{
+    const sf_inst *inst = &w->p->insts[index];
+    gathering *g = next_gathering(w, inst->exchange->groups);
+    w->insts[index].bytes = sf_exchange_bytes(inst);
+    w->sent[w->nsent++] = index;
+    g->insts[w->group] = index;
+    g->came |= UINT64_C(1) << w->group;
+    g->ready = fmax(g->ready, ready_at(w, inst));
+    if (g->came == g->groups)
+        hold_gathering(w->all, g);
 }
 
 static void send_transfer(walk *w, uint32_t index)
@@ -194,6 +255,8 @@ static bool run_insts(walk *w)
             run_inst(w, w->next);
         else if (sf_is_one_way(inst->exchange))
             come_to_message(w, w->next);
+        else if (inst->exchange->groups != 0 && w->count > 1)
+            come_to_gathering(w, w->next);
         else
             send_transfer(w, w->next);
     }
@@ -247,6 +310,11 @@ static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
             if (w->known[raiser])
                 continue;
             bool sends = exchange->to >= 0;
+            if (exchange->groups)
+                return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
+                               "group %d waits for ever for the others of its stage to come to the "
+                               "%s of %s: they wait for each other",
+                               g, sf_exchange_name(exchange), exchange->what);
             return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                            "group %d waits for ever %s group %d %s %s: they wait for each other", g,
                            sends ? "for" : "for what", sends ? exchange->to : exchange->from,
@@ -281,12 +349,14 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
 {
     sf_arena scratch = {0};
     walk *walks = SF_ARRAY(&scratch, count, walk);
+    gatherings together = {0};
     for (int g = 0; g < count; g++) {
         const sf_program *p = programs[g];
         out[g] = (sf_simulation){.insts = SF_ARRAY(arena, p->ninsts, sf_timing),
                                  .bodies = SF_ARRAY(arena, p->ninsts, sf_simulation *)};
         walks[g] = (walk){.p = p,
                           .all = walks,
+                          .together = &together,
                           .group = g,
                           .count = count > 1 ? count : 0,
                           .costs = costs ? costs[g] : NULL,

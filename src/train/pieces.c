@@ -43,7 +43,7 @@ bool sf_pieces_is_split(const sf_pieces *pieces, uint32_t argument)
 {
     for (int a = 0; a < pieces->mesh.naxes; a++)
         if ((pieces->layouts[argument].axes[a].kind == SF_SPLIT ||
-             pieces->layouts[argument].axes[a].kind == SF_AT) &&
+             pieces->layouts[argument].axes[a].on != 0) &&
             pieces->mesh.axes[a].size > 1)
             return true;
     return false;
@@ -53,8 +53,9 @@ bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument)
 {
     for (int a = 0; a < pieces->mesh.naxes; a++) {
         sf_share share = pieces->layouts[argument].axes[a];
-        int first = share.kind == SF_AT ? share.dim : 0;
-        if (share.kind != SF_SPLIT && sf_mesh_coordinate(&pieces->mesh, pieces->rank, a) != first)
+        int at = sf_mesh_coordinate(&pieces->mesh, pieces->rank, a);
+        if (!sf_share_is_held(share, at) ||
+            (share.kind != SF_SPLIT && sf_share_place(share, at) != 0))
             return false;
     }
     return true;

@@ -74,20 +74,26 @@ void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t 
                      .edges = edges};
 }
 
-uint32_t sf_pipe_host(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
-{
-    uint64_t hosts = sf_pipe_hosts(pipe, stage, turn);
-    uint32_t group = 0;
-    while (!(hosts >> group & 1))
-        group++;
-    return group;
-}
-
-uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument)
+uint64_t sf_pipeline_holders(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument)
 {
     if (sf_is_handed_in(&graph->arguments[argument]))
-        return SF_NONE;
-    return sf_pipe_host(&pipeline->schedule.pipe, pipeline->stages.of_argument[argument], 0);
+        return 0;
+    return sf_pipe_hosts(&pipeline->schedule.pipe, pipeline->stages.of_argument[argument], 0);
+}
+
+uint32_t sf_pipeline_sets(const sf_pipeline *pipeline, uint64_t *out)
+{
+    const sf_pipe *pipe = &pipeline->schedule.pipe;
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < pipe->nstages; s++) {
+        uint64_t hosts = sf_pipe_hosts(pipe, s, 0);
+        bool known = !sf_is_several(hosts);
+        for (uint32_t i = 0; i < count; i++)
+            known = known || out[i] == hosts;
+        if (!known)
+            out[count++] = hosts;
+    }
+    return count;
 }
 
 static bool same_pipe(const sf_pipe *a, const sf_pipe *b)
@@ -117,17 +123,18 @@ static sf_status take_table(const sf_schedule *table, const sf_pipe *pipe, sf_ar
     return sf_schedule_check(out, diag);
 }
 
-/* Stages that several groups run together would need collectives between groups. */
-static sf_status refuse_shared(const sf_pipe *pipe, sf_diag *diag)
+/* What a stage on several groups has is split over them, and cannot be elsewhere in another turn. */
+static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
 {
     for (uint32_t s = 0; s < pipe->nstages; s++)
-        for (uint32_t t = 0; t < pipe->nturns; t++) {
-            uint64_t hosts = sf_pipe_hosts(pipe, s, t);
-            if (hosts & (hosts - 1))
-                return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
-                               "stage %u is run by several groups together: such schedules can be "
-                               "drawn and timed, but not run yet",
-                               s);
+        for (uint32_t t = 1; t < pipe->nturns; t++) {
+            uint64_t first = sf_pipe_hosts(pipe, s, 0), hosts = sf_pipe_hosts(pipe, s, t);
+            if (hosts != first && (sf_is_several(hosts) || sf_is_several(first)))
+                return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                               "stage %u is run by several groups together, and by others in turn "
+                               "%u than in turn 0: its state is in pieces in its groups, so they "
+                               "must be the same in all turns",
+                               s, t);
         }
     return SF_OK;
 }
@@ -142,11 +149,11 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
     sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
     if (!choice->name) {
         SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
-        return refuse_shared(&out->schedule.pipe, diag);
+        return check_sets(&out->schedule.pipe, diag);
     }
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
     SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
     out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
-    return refuse_shared(&out->schedule.pipe, diag);
+    return check_sets(&out->schedule.pipe, diag);
 }

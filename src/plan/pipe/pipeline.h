@@ -1,8 +1,10 @@
 /* The pipeline of a plan: which part of the step the groups of devices run, and in which order.
  *
  * Groups stand along one axis of the plan's mesh, and split their parts of the step over the other axes, as the layouts of
- * the plan say; along the axis itself these say nothing. State stands in the group of its stage: in the plan, its layout has
- * the share At(group) along the axis.
+ * the plan say. A stage is on one group, or on a set of them that run it together: then the layouts of its nodes may split
+ * along the axis, too, over the groups of the set (sf_share.on; of all groups, nothing is said). Along the axis, all other
+ * nodes are replicated: whoever has what they make has all of it. State stands in the groups of its stage: in the plan, its
+ * layout has the share At(group) along the axis, or is split over the set.
  */
 #ifndef SF_PLAN_PIPELINE_H
 #define SF_PLAN_PIPELINE_H
@@ -26,11 +28,18 @@ sf_pipeline *sf_pipeline_copy(const sf_pipeline *pipeline, const sf_graph *graph
 void sf_pipe_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
                        uint32_t ngroups, sf_arena *arena, sf_pipe *out);
 
-/* The first group that runs a stage in a turn; that of turn 0 holds what the stage has. */
-uint32_t sf_pipe_host(const sf_pipe *pipe, uint32_t stage, uint32_t turn);
+/* The groups that hold an argument, a bit each: those that run its stage in turn 0. 0: each has it. */
+uint64_t sf_pipeline_holders(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument);
 
-/* The group that holds an argument, or SF_NONE: each has it. */
-uint32_t sf_pipeline_holder(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t argument);
+/* The sets of several groups that run stages together, each once, in the order of stages. `out` has room for as many as there
+ * are stages; returns how many there are. */
+uint32_t sf_pipeline_sets(const sf_pipeline *pipeline, uint64_t *out);
+
+/* The groups that run the stage of a node, in turn 0. */
+static inline uint64_t sf_pipeline_groups(const sf_pipeline *pipeline, uint32_t node)
+{
+    return sf_pipe_hosts(&pipeline->schedule.pipe, pipeline->stages.of_node[node], 0);
+}
 
 /* A schedule by its name ("1f1b"), or as a table. */
 typedef struct sf_schedule_choice {

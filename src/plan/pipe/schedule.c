@@ -174,7 +174,7 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
                            "an edge goes from stage %" PRIu32 " to %" PRIu32
                            ", and there are %" PRIu32,
                            pipe->edges[e].from, pipe->edges[e].to, pipe->nstages);
-    uint64_t all = pipe->ngroups == 64 ? UINT64_MAX : (UINT64_C(1) << pipe->ngroups) - 1;
+    uint64_t all = sf_all_groups(pipe->ngroups);
     for (uint32_t s = 0; s < pipe->nstages; s++)
         for (uint32_t i = 0; i < pipe->nturns; i++) {
             uint64_t hosts = sf_pipe_hosts(pipe, s, i);

@@ -67,6 +67,17 @@ static inline bool sf_pipe_has(const sf_pipe *pipe, uint32_t stage, sf_pass pass
            (pipe->has_backward[stage] && (pass == SF_PASS_BACKWARD || pipe->splits_weights));
 }
 
+/* Whether a set of groups has more than one. */
+static inline bool sf_is_several(uint64_t groups)
+{
+    return (groups & (groups - 1)) != 0;
+}
+
+static inline uint64_t sf_all_groups(uint32_t ngroups)
+{
+    return ngroups >= 64 ? UINT64_MAX : (UINT64_C(1) << ngroups) - 1;
+}
+
 static inline uint64_t sf_pipe_hosts(const sf_pipe *pipe, uint32_t stage, uint32_t turn)
 {
     return pipe->hosts[(size_t)stage * pipe->nturns + turn];

@@ -121,20 +121,26 @@ static sf_status check_ranks(const sf_comm *comm, const int *ranks, int count, s
     return SF_OK;
 }
 
-sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out)
+static sf_status find_group(sf_comm *comm, const int *ranks, int count, bool is_pair,
+                            sf_diag *diag, sf_group **out)
 {
     size_t size = (size_t)(count > 0 ? count : 0) * sizeof *ranks;
     for (sf_group *group = comm->groups; group; group = group->next)
-        if (group->count == count && memcmp(group->ranks, ranks, size) == 0)
+        if (group->count == count && group->is_pair == is_pair &&
+            memcmp(group->ranks, ranks, size) == 0)
             return *out = group, SF_OK;
     int place;
     SF_TRY(check_ranks(comm, ranks, count, diag, &place));
     sf_group *group = sf_alloc_kept(sizeof *group + size);
     if (!group)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for a group of ranks");
-    *group = (sf_group){.comm = comm, .count = count, .place = place, .ranks = (int *)(group + 1)};
+    *group = (sf_group){.comm = comm,
+                        .count = count,
+                        .place = place,
+                        .ranks = (int *)(group + 1),
+                        .is_pair = is_pair};
     memcpy(group->ranks, ranks, size);
-    group->key = hash_bytes(ranks, size);
+    group->key = hash_bytes(ranks, size) + is_pair;
     for (int i = 1; comm->hosts && i < count; i++)
         group->spans_hosts |= comm->hosts[ranks[i]] != comm->hosts[ranks[0]];
     if (comm->kind->join) {
@@ -146,6 +152,17 @@ sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *dia
     comm->groups = group;
     *out = group;
     return SF_OK;
+}
+
+sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out)
+{
+    return find_group(comm, ranks, count, false, diag, out);
+}
+
+sf_status sf_comm_pair(sf_comm *comm, int from, int to, sf_diag *diag, sf_group **out)
+{
+    int ranks[2] = {from, to};
+    return find_group(comm, ranks, 2, true, diag, out);
 }
 
 int sf_comm_group_size(const sf_group *group)

@@ -63,6 +63,10 @@ bool sf_comm_is_one_process(const sf_comm *comm); /* so that its ranks see each 
 /* The group of these ranks, in this order, to which the caller belongs. Made once, then found again;
  * owned by the comm. Making one sends nothing: members need not ask at the same time. */
 sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *diag, sf_group **out);
+
+/* A group of two for messages from the one to the other, whose order is their own: what the group of the two does
+ * together comes neither before nor behind them. */
+sf_status sf_comm_pair(sf_comm *comm, int from, int to, sf_diag *diag, sf_group **out);
 int sf_comm_group_size(const sf_group *group);
 int sf_comm_group_place(const sf_group *group);
 

@@ -55,8 +55,9 @@ struct sf_group {
     sf_group *next;
     int count, place;
     int *ranks;
+    bool is_pair; /* for messages alone */
     bool spans_hosts;
-    uint64_t key;      /* a hash of the ranks in their order */
+    uint64_t key;      /* a hash of the ranks in their order, another for a pair */
     uint64_t sequence; /* of the next transfer */
     void *own;         /* the kind's */
 };

@@ -66,6 +66,7 @@ struct meeting {
 typedef struct circle {
     struct circle *next;
     int count;
+    bool is_pair;
     int *ranks;
     meeting *meetings;
 } circle;
@@ -417,10 +418,14 @@ static sf_status threads_join(sf_group *group, sf_diag *diag)
     size_t size = (size_t)group->count * sizeof *group->ranks;
     pthread_mutex_lock(&w->lock);
     circle *c = w->circles;
-    while (c && (c->count != group->count || memcmp(c->ranks, group->ranks, size) != 0))
+    while (c && (c->count != group->count || c->is_pair != group->is_pair ||
+                 memcmp(c->ranks, group->ranks, size) != 0))
         c = c->next;
     if (!c && (c = sf_alloc_kept(sizeof *c + size))) {
-        *c = (circle){.next = w->circles, .count = group->count, .ranks = (int *)(c + 1)};
+        *c = (circle){.next = w->circles,
+                      .count = group->count,
+                      .is_pair = group->is_pair,
+                      .ranks = (int *)(c + 1)};
         memcpy(c->ranks, group->ranks, size);
         w->circles = c;
     }

@@ -19,6 +19,16 @@ static sf_status group_of_axes(sf_collectives *c, sf_axes axes, sf_diag *diag, s
     return SF_OK;
 }
 
+/* Of those along the axis, the ones that are in the set. */
+static sf_status group_of_set(sf_collectives *c, const sf_exchange *exchange, sf_diag *diag,
+                              sf_group **out)
+{
+    int rank = sf_comm_rank(c->comm), ranks[64], count = 0;
+    for (uint64_t rest = exchange->groups; rest; rest &= rest - 1)
+        ranks[count++] = sf_group_member(c->mesh, exchange->axes, rank, __builtin_ctzll(rest));
+    return sf_comm_group(c->comm, ranks, count, diag, out);
+}
+
 /* Those who send each other messages, in one direction: so each pair has its own order, whatever others do. */
 static sf_status pair_of(sf_collectives *c, const sf_exchange *exchange, sf_diag *diag,
                          sf_group **out)
@@ -27,8 +37,7 @@ static sf_status pair_of(sf_collectives *c, const sf_exchange *exchange, sf_diag
     bool sends = exchange->to >= 0;
     int peer =
         sf_group_member(c->mesh, exchange->axes, rank, sends ? exchange->to : exchange->from);
-    int ranks[2] = {sends ? rank : peer, sends ? peer : rank};
-    return sf_comm_group(c->comm, ranks, 2, diag, out);
+    return sf_comm_pair(c->comm, sends ? rank : peer, sends ? peer : rank, diag, out);
 }
 
 /* A group of one: the operands are the results. */
@@ -54,8 +63,9 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
                        sf_collective_name(exchange->kind));
     bool one_way = sf_is_one_way(exchange);
     sf_group *group;
-    SF_TRY(one_way ? pair_of(c, exchange, diag, &group)
-                   : group_of_axes(c, exchange->axes, diag, &group));
+    SF_TRY(one_way             ? pair_of(c, exchange, diag, &group)
+           : exchange->groups ? group_of_set(c, exchange, diag, &group)
+                              : group_of_axes(c, exchange->axes, diag, &group));
     /* Complex numbers travel as their parts, unless they are multiplied. */
     bool as_parts = exchange->monoid != SF_MONOID_MUL;
     sf_dtype dtype = as_parts ? sf_part_of(memory->dtype) : memory->dtype;

@@ -110,9 +110,9 @@ static sf_status place_collective(grouping *g, const sf_moving *move, sf_node *n
     const sf_node *reader = move->wanted == SF_NONE ? NULL : step->nodes[move->wanted];
     uint32_t stage = maker ? g->pipeline->stages.of_node[maker->id]
                            : g->pipeline->stages.of_argument[step->values[source].index];
-    bool inside = maker ? is_inside(g, maker)
-                        : sf_pipeline_holders(g->pipeline, step, step->values[source].index) ==
-                              g->set;
+    bool inside =
+        maker ? is_inside(g, maker)
+              : sf_pipeline_holders(g->pipeline, step, step->values[source].index) == g->set;
     if (!inside)
         return fail_outside(g, move->value);
     if (!reader || !is_inside(g, reader))

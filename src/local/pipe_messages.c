@@ -98,11 +98,12 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
     if (c->kind == COMING_SUM)
         note_messages(p, group, pipe_landing_hosts(p, move, 0), move->to, 0, c->place);
     else
-        note_message(p, (pipe_message){.from = group,
-                                       .to = (uint32_t)__builtin_ctzll(pipe_landing_hosts(p, move, 0)),
-                                       .version = pipe_same(p, move->to),
-                                       .is_part = true,
-                                       .sent_at = c->place});
+        note_message(p,
+                     (pipe_message){.from = group,
+                                    .to = (uint32_t)__builtin_ctzll(pipe_landing_hosts(p, move, 0)),
+                                    .version = pipe_same(p, move->to),
+                                    .is_part = true,
+                                    .sent_at = c->place});
 }
 
 /* What the group sends, in the order in which it comes to it; first its arguments. */

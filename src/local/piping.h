@@ -76,7 +76,7 @@ typedef struct piping {
     size_t nmessages, message_capacity;
     uint32_t *outgoing; /* by instance: the first message that takes it elsewhere, counted from 1 */
     uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
-    pipe_channel *channels; /* by group that sends */
+    pipe_channel *channels;  /* by group that sends */
     pipe_together *together; /* collectives that this group has come to, by set of groups */
     size_t ntogether, together_capacity;
 } piping;

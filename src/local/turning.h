@@ -41,7 +41,8 @@ typedef struct turning {
     sf_uses uses;
     sf_plan *time;      /* in turns; given, or made by turn_open */
     const char *recipe; /* that says what turns; NULL: the batch does */
-    bool is_of_groups;  /* the axis is none of time: groups of a pipeline stand along it (local/groups.h) */
+    bool
+        is_of_groups; /* the axis is none of time: groups of a pipeline stand along it (local/groups.h) */
     int turns;
     sf_arena arena;
 

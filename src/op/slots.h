@@ -86,7 +86,7 @@ enum {
     SF_COLLECTIVE_WHAT,
     SF_COLLECTIVE_GROUPS, /* between groups of a pipeline: a set of places along the axis */
     SF_COLLECTIVE_TURN,   /* between groups: in which turn */
-    SF_COLLECTIVE_BODY, /* a monoid, of reductions only */
+    SF_COLLECTIVE_BODY,   /* a monoid, of reductions only */
 };
 enum {
     SF_MESSAGE_PEER = SF_COLLECTIVE_BODY,

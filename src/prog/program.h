@@ -125,7 +125,8 @@ typedef struct sf_exchange {
     sf_collective kind;
     sf_axes axes; /* of the mesh: the group */
     int size;     /* of the group */
-    uint64_t groups; /* between groups of a pipeline: those along the one axis that take part; else 0 */
+    uint64_t
+        groups; /* between groups of a pipeline: those along the one axis that take part; else 0 */
     sf_monoid monoid;
     int to,
         from; /* PERMUTE: the places in the group that it goes to, and comes from; -1: nowhere */

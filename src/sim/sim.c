@@ -33,12 +33,12 @@ typedef struct gatherings {
 
 typedef struct walk {
     const sf_program *p;
-    struct walk *all; /* of the groups that exchange messages, */
-    int group, count; /* which of them this is, and how many there are; 0: it is alone */
-    channel *to;      /* by group */
+    struct walk *all;     /* of the groups that exchange messages, */
+    int group, count;     /* which of them this is, and how many there are; 0: it is alone */
+    channel *to;          /* by group */
     gatherings *together; /* of all of them */
-    uint32_t next;    /* instruction */
-    bool *known;      /* by instruction: when it ends; of messages, once both ends have come */
+    uint32_t next;        /* instruction */
+    bool *known;          /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
     const sf_nearness *near; /* by instruction; NULL: it does not count */
     sf_timing *insts;

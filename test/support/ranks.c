@@ -144,9 +144,11 @@ sf_tensor test_join(const sf_tensor *pieces, const sf_layout *layout, const sf_m
         for (int a = 0; a < mesh->naxes; a++) {
             if (layout->axes[a].kind == SF_PARTIAL)
                 monoid = layout->axes[a].monoid;
+            int at = sf_mesh_coordinate(mesh, like, a);
+            if (!sf_share_is_held(layout->axes[a], at))
+                at = __builtin_ctzll(layout->axes[a].on);
             if (layout->axes[a].kind == SF_REPLICATED)
-                taken =
-                    taken && sf_mesh_coordinate(mesh, rank, a) == sf_mesh_coordinate(mesh, like, a);
+                taken = taken && sf_mesh_coordinate(mesh, rank, a) == at;
         }
         const sf_tensor *piece = &pieces[rank];
         int64_t index[SF_MAX_RANK] = {0};

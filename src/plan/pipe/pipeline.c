@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/pipe/schedules.h"
+#include "plan/pipe/stage_costs.h"
 
 static sf_stages copy_stages(const sf_stages *from, const sf_graph *graph, sf_arena *arena)
 {
@@ -139,6 +140,60 @@ static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
     return SF_OK;
 }
 
+/* What passes of stages take, in parts of the longest, with their work shared out to their groups. */
+static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
+                                 const sf_pipe *pipe, sf_arena *arena)
+{
+    enum { LONGEST = 1000 };
+    const double *work = sf_times_by_ops(graph, arena);
+    double *sums = SF_ARRAY(arena, pipe->nstages * SF_PASSES, double), most = 0;
+    int64_t *times = SF_ARRAY(arena, pipe->nstages * SF_PASSES, int64_t);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t at = stages->of_node[node->id] * SF_PASSES + (node->phase != SF_FORWARD);
+        if (node->phase != SF_UPDATE && !stages->anywhere[node->id])
+            sums[at] += work[node->id];
+    }
+    for (uint32_t i = 0; i < pipe->nstages * SF_PASSES; i++) {
+        sums[i] /= __builtin_popcountll(sf_pipe_hosts(pipe, i / SF_PASSES, 0));
+        most = sums[i] > most ? sums[i] : most;
+    }
+    for (uint32_t i = 0; i < pipe->nstages * SF_PASSES; i++)
+        times[i] = most > 0 ? 1 + (int64_t)(LONGEST * sums[i] / most) : 1;
+    return times;
+}
+
+/* Each stage on its groups in all turns, in an order that is found. */
+static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
+                            const uint64_t *groups, sf_arena *arena, sf_diag *diag,
+                            sf_schedule *out)
+{
+    uint64_t *hosts = SF_ARRAY(arena, (size_t)pipe->nstages * pipe->nturns, uint64_t), any = 0;
+    for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nturns; i++)
+        any |= hosts[i] = groups[i / pipe->nturns];
+    pipe->hosts = hosts;
+    SF_TRY(sf_pipe_check(pipe, diag));
+    if (any != sf_all_groups(pipe->ngroups))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "group %d has no stage", __builtin_ctzll(~any));
+    return sf_schedule_find(pipe, find_times(graph, stages, pipe, arena), arena, out, diag);
+}
+
+/* The first and the last stage on all groups, the others on one each. */
+static sf_status interlace(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
+                           sf_arena *arena, sf_diag *diag, sf_schedule *out)
+{
+    uint64_t *groups = SF_ARRAY(arena, pipe->nstages, uint64_t);
+    if (pipe->nstages != pipe->ngroups + 2)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "interlaced on %u groups has %u stages, of which all share the first and "
+                       "the last, not %u",
+                       pipe->ngroups, pipe->ngroups + 2, pipe->nstages);
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        groups[s] =
+            s > 0 && s + 1 < pipe->nstages ? UINT64_C(1) << (s - 1) : sf_all_groups(pipe->ngroups);
+    return find_order(graph, stages, pipe, groups, arena, diag, out);
+}
+
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
                            uint32_t ngroups, uint32_t nturns, const sf_schedule_choice *choice,
                            sf_arena *arena, sf_diag *diag, sf_pipeline *out)
@@ -147,13 +202,18 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
     *out = (sf_pipeline){.name = ""};
     SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
     sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
+    if (choice->groups)
+        return find_order(graph, &out->stages, &pipe, choice->groups, arena, diag, &out->schedule);
     if (!choice->name) {
         SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
         return check_sets(&out->schedule.pipe, diag);
     }
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
-    SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
+    if (kind.name == SF_SCHEDULE_INTERLACED)
+        SF_TRY(interlace(graph, &out->stages, &pipe, arena, diag, &out->schedule));
+    else
+        SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
     out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
     return check_sets(&out->schedule.pipe, diag);
 }

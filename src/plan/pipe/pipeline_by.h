@@ -6,7 +6,9 @@
 #include "plan/pipe/stage_cut.h"
 
 typedef struct sf_pipeline_wish {
-    const char *stages;   /* "4"; or the scopes that begin all but the first, "layer_3,layer_6" */
+    /* "4"; the scopes that begin all but the first stage, "layer_3,layer_6"; or with the groups that each stage is on,
+     * "@0-1,layer_3@2", or without scopes, "@0-1,@2". */
+    const char *stages;
     const char *schedule; /* a name; NULL: 1f1b */
     const sf_schedule *table;   /* or NULL; then `schedule` says nothing */
     uint32_t turns;             /* micro-batches; 0, 1: one */

@@ -53,6 +53,11 @@ uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups);
 /* W is a task of its own. */
 bool sf_schedule_splits_weights(sf_schedule_kind kind);
 
+/* Makes a schedule of a pipe that has its hosts, which may be sets of groups, by the search. `time` is what tasks take, by
+ * stage * SF_PASSES + pass; NULL: stages are of one size, and those on several groups take half as long. */
+sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, sf_arena *arena,
+                           sf_schedule *out, sf_diag *diag);
+
 /* Makes the schedule of a pipe whose hosts it sets; it also sets splits_weights where it needs that. Edges go from lower
  * stages to higher ones. `shared` (by stage) may be NULL: no stage, or for interlaced the first and the last one.
  * SF_EUSAGE, with what to do, where the numbers of stages, groups or turns do not suit it. */

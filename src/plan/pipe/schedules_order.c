@@ -156,44 +156,65 @@ sf_status sf_order_zb_v(sf_scheduling *s)
     return SF_OK;
 }
 
-/* Orders that are found. A forward pass is taken to last a unit, and each half of a backward pass as well; a shared stage half
- * of that. No group holds more turns than the first one does in 1f1b, but for one more where they go both ways with W apart, and as many
- * again where shared stages make each turn wait for all groups. Of several forward passes, for which an order is known, what all but the
- * last have of a backward pass takes no time. */
-static sf_status find_order(sf_scheduling *s, const sf_schedule *known)
+/* Orders that are found */
+
+/* A forward pass is taken to last a unit, and each half of a backward pass as well; of a shared stage half of that. Of several
+ * forward passes, what all but the last have of a backward pass takes no time. */
+static const int64_t *unit_times(const sf_pipe *pipe, bool passes, sf_arena *arena)
 {
-    const sf_pipe *pipe = &s->pipe;
-    int64_t *time = SF_ARRAY(s->arena, pipe->nstages * SF_PASSES, int64_t);
-    int64_t *held = SF_ARRAY(s->arena, pipe->nstages, int64_t);
-    int64_t *limits = SF_ARRAY(s->arena, pipe->ngroups, int64_t);
-    uint32_t nheld = 0;
+    int64_t *time = SF_ARRAY(arena, pipe->nstages * SF_PASSES, int64_t);
     for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
-        bool shared = s->shared && s->shared[stage];
-        bool early = known && stage + pipe->ngroups < pipe->nstages;
-        int64_t unit = shared ? 1 : 2;
+        int64_t unit = sf_is_several(sf_pipe_hosts(pipe, stage, 0)) ? 1 : 2;
+        bool early = passes && stage + pipe->ngroups < pipe->nstages;
         time[stage * SF_PASSES + SF_PASS_FORWARD] = unit;
         time[stage * SF_PASSES + SF_PASS_BACKWARD] = early                  ? 0
                                                      : pipe->splits_weights ? unit
                                                                             : 2 * unit;
         time[stage * SF_PASSES + SF_PASS_WEIGHTS] = unit;
+    }
+    return time;
+}
+
+/* No group holds more turns than the first one does in 1f1b, but for one more where they go both ways with W apart, and as many
+ * again where stages on several groups make each turn wait for all of these. `known`: an order of several forward passes. */
+static sf_status find_order(const sf_pipe *pipe, const int64_t *time, const sf_schedule *known,
+                            sf_arena *arena, sf_schedule *out, sf_diag *diag)
+{
+    int64_t *held = SF_ARRAY(arena, pipe->nstages, int64_t);
+    int64_t *limits = SF_ARRAY(arena, pipe->ngroups, int64_t);
+    uint32_t nheld = 0;
+    bool any_shared = false;
+    for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
+        bool shared = sf_is_several(sf_pipe_hosts(pipe, stage, 0));
+        bool early = known && stage + pipe->ngroups < pipe->nstages;
         held[stage] = shared || early || !pipe->has_backward[stage] ? 0 : 1;
         nheld += held[stage] > 0;
+        any_shared = any_shared || shared;
     }
     uint32_t rounds =
         (nheld + pipe->ngroups - 1) / pipe->ngroups; /* stages of a group that hold memory */
     for (uint32_t g = 0; g < pipe->ngroups; g++)
-        limits[g] = (int64_t)rounds * pipe->ngroups * (s->shared ? 2 : 1) + pipe->splits_weights;
-    sf_pipe_costs costs = {.time = time, .held = held, .late = held, .limits = limits};
+        limits[g] = (int64_t)rounds * pipe->ngroups * (any_shared ? 2 : 1) + pipe->splits_weights;
+    sf_pipe_costs costs = {.time = time ? time : unit_times(pipe, known != NULL, arena),
+                           .held = held,
+                           .late = held,
+                           .limits = limits};
     sf_arrange_options options = {.known = known};
     sf_arranged arranged;
-    SF_TRY(sf_arrange(pipe, &costs, &options, s->arena, &arranged, s->diag));
-    *s->out = arranged.schedule;
+    SF_TRY(sf_arrange(pipe, &costs, &options, arena, &arranged, diag));
+    *out = arranged.schedule;
     return SF_OK;
+}
+
+sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, sf_arena *arena,
+                           sf_schedule *out, sf_diag *diag)
+{
+    return find_order(pipe, time, NULL, arena, out, diag);
 }
 
 sf_status sf_order_found(sf_scheduling *s)
 {
-    return find_order(s, NULL);
+    return find_order(&s->pipe, NULL, NULL, s->arena, s->out, s->diag);
 }
 
 /* Several forward passes, of which the last has a backward pass (nnScaler, table 7). Time is cut into periods, in which a group
@@ -251,5 +272,5 @@ sf_status sf_order_recycled(sf_scheduling *s)
     }
     sf_schedule middle = *s->out;
     middle.pipe = s->pipe;
-    return find_order(s, &middle);
+    return find_order(&s->pipe, NULL, &middle, s->arena, s->out, s->diag);
 }

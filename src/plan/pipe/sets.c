@@ -162,8 +162,8 @@ static void pin_batch(splitting *s)
         if (s->graph->arguments[i].role != SF_ROLE_BATCH || type->rank == 0)
             continue;
         sf_share share = sf_batch_share(s->graph, &s->uses, i, 0, parts);
-        int64_t unit = sf_layout_period(&s->plan->arguments[i], &s->plan->mesh,
-                                        s->plan->mesh.naxes, share.dim, share.period);
+        int64_t unit = sf_layout_period(&s->plan->arguments[i], &s->plan->mesh, s->plan->mesh.naxes,
+                                        share.dim, share.period);
         char text[64];
         if (share.kind != SF_SPLIT || unit % ((int64_t)parts * s->plan->micro_batches) != 0)
             continue;
@@ -187,8 +187,8 @@ static void take_node(splitting *s, const sf_node *node)
 {
     uint32_t n = node->noperands;
     for (uint32_t t = 0; t < n + node->nresults; t++) {
-        bool takes = hands_on(s, node) ? is_read_inside(s, node->result + t % n)
-                                       : s->inside[node->id];
+        bool takes =
+            hands_on(s, node) ? is_read_inside(s, node->result + t % n) : s->inside[node->id];
         if (takes)
             take_layout(s, &s->own->nodes[node->id][t], &s->plan->nodes[node->id][t]);
     }

@@ -42,6 +42,12 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
  * the end of the turns as they do, are left out. `time` and the result are by node. Lives in the arena. */
 double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *arena);
 
+/* By node: what looks up tokens of the batch in parameters, with what that is made of; and the last product that makes scores, more
+ * than it reads, with all that follows from it in the forward pass. SF_EUSAGE where the step has no such things. In the
+ * arena. */
+sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *diag, bool **first,
+                             bool **last);
+
 /* By a person: "layer_3,layer_6" begins the second stage with scope layer_3 and the third with layer_6. Patterns match as
  * those of pins do. Fills `forward`, by node, and the number of stages. SF_EUSAGE where a pattern matches nothing of
  * the forward pass, or a stage would be empty. */

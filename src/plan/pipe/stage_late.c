@@ -6,6 +6,7 @@
  * readers, so that the little is sent.
  */
 #include "ir/opdef.h"
+#include "op/op.h"
 #include "plan/pipe/stage_run.h"
 
 enum { VERY_MANY = 256 };
@@ -266,6 +267,24 @@ static void sink(descent *d, const sf_node *node)
         s->stage[node->id] = to;
 }
 
+/* The gradient of a lookup reads nothing of the forward pass but what tokens there are, which every stage knows: it is where
+ * the lookup by the same indices is. SF_NONE: it is none. */
+static uint32_t stage_of_lookup(const sf_staging *s, const sf_node *node)
+{
+    if (!sf_is(node, SF_OP_SCATTER) || node->noperands != 3)
+        return SF_NONE;
+    sf_value indices = node->operands[1];
+    for (uint32_t u = s->flow.uses.first[indices]; u < s->flow.uses.first[indices + 1]; u++) {
+        uint32_t id = s->flow.uses.at[u].node;
+        const sf_node *reader = id == SF_NONE ? NULL : s->graph->nodes[id];
+        if (reader && sf_is(reader, SF_OP_GATHER) && reader->phase == SF_FORWARD &&
+            !s->anywhere[id] && reader->operands[1] == indices &&
+            sf_type_of(s->graph, reader->operands[0]) == sf_type_of(s->graph, node->result))
+            return s->stage[id];
+    }
+    return SF_NONE;
+}
+
 void sf_stage_backward(sf_staging *s)
 {
     const sf_block *top = s->graph->top;
@@ -278,7 +297,10 @@ void sf_stage_backward(sf_staging *s)
         const sf_node *node = sf_top_node(s->graph, i);
         if (!is_backward(s, node))
             continue;
-        s->stage[node->id] = find_at_hand(s, node, d.low[node->id], find_high(s, node));
+        uint32_t high = find_high(s, node), lookup = stage_of_lookup(s, node);
+        s->stage[node->id] = lookup >= d.low[node->id] && lookup <= high
+                                 ? lookup
+                                 : find_at_hand(s, node, d.low[node->id], high);
         d.width[node->id] = find_width(&d, node);
     }
     for (uint32_t i = top->nnodes; i-- > 0;)

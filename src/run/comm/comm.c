@@ -121,8 +121,8 @@ static sf_status check_ranks(const sf_comm *comm, const int *ranks, int count, s
     return SF_OK;
 }
 
-static sf_status find_group(sf_comm *comm, const int *ranks, int count, bool is_pair,
-                            sf_diag *diag, sf_group **out)
+static sf_status find_group(sf_comm *comm, const int *ranks, int count, bool is_pair, sf_diag *diag,
+                            sf_group **out)
 {
     size_t size = (size_t)(count > 0 ? count : 0) * sizeof *ranks;
     for (sf_group *group = comm->groups; group; group = group->next)

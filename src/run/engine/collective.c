@@ -63,7 +63,7 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
                        sf_collective_name(exchange->kind));
     bool one_way = sf_is_one_way(exchange);
     sf_group *group;
-    SF_TRY(one_way             ? pair_of(c, exchange, diag, &group)
+    SF_TRY(one_way            ? pair_of(c, exchange, diag, &group)
            : exchange->groups ? group_of_set(c, exchange, diag, &group)
                               : group_of_axes(c, exchange->axes, diag, &group));
     /* Complex numbers travel as their parts, unless they are multiplied. */

@@ -12,6 +12,7 @@
 #include "plan/pipe/schedules.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
+#include "plan/sets.h"
 #include "search/meshes.h"
 #include "search/price/estimate.h"
 #include "search/stage_loads.h"
@@ -266,6 +267,7 @@ static sf_status price_attempt(piping *p, const prospect *c, const attempt *how,
     sf_pipeline pipeline;
     SF_TRY(make_pipeline(p, c, how, costs, plan, &pipeline));
     SF_TRY(sf_plan_set_pipeline(plan, p->graph, &pipeline, p->diag));
+    SF_TRY(sf_plan_split_sets(p->graph, plan, p->diag));
     SF_TRY(sf_plan_recompute(p->graph, plan, how->recompute, p->diag));
     sf_status status =
         sf_price_plan(p->graph, plan, p->options->target, costs, NULL, NULL, p->diag, out);

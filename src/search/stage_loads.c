@@ -109,6 +109,8 @@ static sf_status draft_schedule(const sf_load_wish *wish, sf_arena *arena, sf_di
 {
     sf_schedule_kind kind;
     SF_TRY(sf_schedule_parse(wish->schedule, &kind, diag));
+    if (kind.name == SF_SCHEDULE_INTERLACED) /* what all groups share is no stage of these */
+        kind.name = SF_SCHEDULE_1F1B;
     sf_pipe pipe = {.nstages = wish->stages,
                     .nturns = wish->turns,
                     .ngroups = wish->groups,
@@ -154,7 +156,7 @@ sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *dia
     double *room = SF_ARRAY(arena, wish->stages, double);
     double *in_flight = SF_ARRAY(arena, wish->stages, double);
     for (uint32_t s = 0; s < wish->stages; s++) {
-        uint32_t group = sf_pipe_host(&draft.pipe, s, 0);
+        uint32_t group = (uint32_t)__builtin_ctzll(sf_pipe_hosts(&draft.pipe, s, 0));
         double memory =
             wish->memory > 0
                 ? (double)wish->memory

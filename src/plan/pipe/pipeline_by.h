@@ -9,7 +9,7 @@ typedef struct sf_pipeline_wish {
     /* "4"; the scopes that begin all but the first stage, "layer_3,layer_6"; or with the groups that each stage is on,
      * "@0-1,layer_3@2", or without scopes, "@0-1,@2". */
     const char *stages;
-    const char *schedule; /* a name; NULL: 1f1b */
+    const char *schedule;       /* a name; NULL: 1f1b */
     const sf_schedule *table;   /* or NULL; then `schedule` says nothing */
     uint32_t turns;             /* micro-batches; 0, 1: one */
     const double *time;         /* by node: what it takes, in any unit; NULL: by its operations */

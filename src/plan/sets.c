@@ -1,4 +1,4 @@
-#include "plan/pipe/sets.h"
+#include "plan/sets.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -28,7 +28,6 @@ done <<'CASES'
 4|--stages 2 --schedule interlaced --micro-batches 2 -r megatron -n 4
 4|--stages 2 --schedule interlaced --micro-batches 2 -r zero1 -n 4
 2|--stages 2 --schedule interlaced --micro-batches 4 --recompute layer
-2|--stages @all,layer_0@0,layer_1@1,norm@all --micro-batches 2
 3|--stages @0-1,layer_1@2 --micro-batches 4
 3|--stages @0,layer_1@1-2 --micro-batches 4 --recompute layer
 3|--stages @0-1,@2 --micro-batches 2
@@ -88,7 +87,6 @@ done <<'CASES'
 --stages @0,nowhere@1|is no scope of the forward pass
 --stages @0-1,@2 --schedule 1f1b|the order is found
 --stages @0-1,@2 --schedule own.txt|a table says itself
---stages layer_0,layer_1 --schedule interlaced|interlaced on 1 groups has 3 stages
 CASES
 cat >plain.mlir <<'STEP'
 func.func @main(%w: tensor<4x4xf32>, %x: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<f32>) {

@@ -290,11 +290,11 @@ sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena
     return sf_costs_new(cluster, mesh->naxes, sizes, 0, arena, diag, out);
 }
 
-/* Messages are between groups, and no moves of the plan. */
+/* Messages, and what groups do together, are between groups, and no moves of the plan. */
 static void show_collective(void *context, const sf_inst *exchange, const sf_timing *timing,
                             double times, uint32_t within)
 {
-    if (!sf_is_one_way(exchange->exchange))
+    if (!sf_is_one_way(exchange->exchange) && exchange->exchange->groups == 0)
         show_move(context, exchange, timing, times, within);
 }
 

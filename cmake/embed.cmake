@@ -1,6 +1,9 @@
-# Writes a C file with the bytes of files: cmake -D OUT=FILE.c -D HEADER=INCLUDED -D "FILES=NAME=PATH,...;..." -P embed.cmake
-# Each name becomes `const sf_page_file NAME`, of the files one behind the other. Bytes are bytes, so neither compiler nor byte order matters.
+# Writes a C file with the bytes of files: cmake -D OUT=FILE.c -D HEADER=INCLUDED -D "FILES=NAME=PATH,...;..." -P embed.cmake, with -D TYPE=NAME where it is not that of pages
+# Each name becomes `const TYPE NAME`, of the files one behind the other. Bytes are bytes, so neither compiler nor byte order matters.
 
+if(NOT TYPE)
+    set(TYPE sf_page_file)
+endif()
 set(text "#include \"${HEADER}\"\n")
 foreach(pair IN LISTS FILES)
     string(REGEX MATCH "^([^=]+)=(.+)$" found "${pair}")
@@ -14,6 +17,6 @@ foreach(pair IN LISTS FILES)
     string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1, " bytes "${bytes}")
     string(APPEND text "\nstatic const unsigned char ${name}_bytes[] = {\n    ${bytes}};\n")
-    string(APPEND text "const sf_page_file ${name} = {${name}_bytes, sizeof ${name}_bytes};\n")
+    string(APPEND text "const ${TYPE} ${name} = {${name}_bytes, sizeof ${name}_bytes};\n")
 endforeach()
 file(WRITE ${OUT} "${text}")

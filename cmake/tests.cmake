@@ -62,6 +62,10 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
         sf_add_test(${name} ${target})
     endforeach()
+    # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
+    sf_add_test(run/cuda/device test_run_cpu_device)
+    set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
+        "${test_environment};SHEAF_CUDA=host;SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
 elseif(test_sources)
     message(NOTICE "cmocka was not found: the tests written in C are not built")
 endif()

@@ -14,7 +14,7 @@ typedef struct sf_eval_options {
                             if all arguments are floats, else an error */
     const char *outputs; /* where to write out.0, out.1, ...; NULL: nowhere */
     int64_t memory;      /* most bytes of live tensors; 0: what the machine has */
-    const char *engine;  /* "oracle" or "cpu"; NULL: "oracle" */
+    const char *engine;  /* "oracle", "cpu" or "cuda"; NULL: "oracle" */
     int threads;         /* of the engine "cpu"; 0: as many as the process may use */
 } sf_eval_options;
 
@@ -86,8 +86,9 @@ typedef struct sf_verify_options {
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     sf_listener *listener; /* told after each step; or NULL */
     void *context;         /* for the listener */
-    const char *engine;    /* "cpu" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
-    int threads;           /* of the engine "cpu"; 0: as many as the process may use */
+    const char
+        *engine; /* "cpu", "cuda" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
+    int threads; /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
         *data;     /* of a plan, without `against`: rules and data as of training; NULL: the
                                 default, "synthetic" */

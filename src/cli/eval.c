@@ -40,7 +40,7 @@ int sf_cli_eval(int argc, char **argv)
          "where to write the results, out.0, out.1, ..., as safetensors"},
         {SF_OPT_MEMORY, &eval.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
-        {SF_OPT_ENGINE, &eval.engine, "cpu or oracle (default oracle)"},
+        {SF_OPT_ENGINE, &eval.engine, "cpu, cuda or oracle (default oracle)"},
         {SF_OPT_THREADS, &threads,
          "threads of the engine cpu (default: as many as the process may use)"},
     };

@@ -6,6 +6,8 @@
 #include "plan/recompute.h"
 #include "prog/check.h"
 #include "run/cpu/target.h"
+#include "run/cuda/device.h"
+#include "run/cuda/target.h"
 #include "run/gemm/blas.h"
 #include "run/vec/isa.h"
 
@@ -13,7 +15,7 @@
 static const struct {
     const char *name;
     const sf_target *target; /* NULL: runs graphs */
-} engines[] = {{"cpu", &sf_target_cpu}, {"oracle", NULL}};
+} engines[] = {{"cpu", &sf_target_cpu}, {"cuda", &sf_target_cuda}, {"oracle", NULL}};
 enum { ENGINES = sizeof engines / sizeof *engines };
 
 static size_t find_engine(const char *name)
@@ -28,7 +30,8 @@ sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out)
 {
     size_t found = find_engine(name);
     if (found == ENGINES)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "an engine is cpu or oracle, not '%s'", name);
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "an engine is cpu, cuda or oracle, not '%s'",
+                       name);
     *out = engines[found].name;
     return SF_OK;
 }
@@ -77,8 +80,11 @@ void sf_runner_close(sf_runner *runner)
 const char *sf_engine_arithmetic(const char *name, char *text)
 {
     const char *library = sf_blas_name();
-    if (!sf_engine_target(name))
+    const sf_target *target = sf_engine_target(name ? name : engines[0].name);
+    if (!target)
         return "the kernels of the oracle";
+    if (target == &sf_target_cuda)
+        return sf_device_name();
     int best = SF_ISA_COUNT - 1;
     while (best > 0 && !sf_isa_allowed((sf_isa)best))
         best--;

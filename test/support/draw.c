@@ -621,8 +621,8 @@ void test_finish(test_case *c, const test_spec *spec, test_tolerance tolerance)
 {
     c->node = test_add(c, spec);
     for (uint32_t i = 0; i < c->node->nresults; i++) {
-        bool is_float = sf_is_float(sf_type_of(c->graph, c->node->result + i)->dtype);
-        use(c, c->node->result + i, is_float ? tolerance : (test_tolerance){0, 0});
+        bool is_rounded = sf_is_inexact(sf_type_of(c->graph, c->node->result + i)->dtype);
+        use(c, c->node->result + i, is_rounded ? tolerance : (test_tolerance){0, 0});
     }
 }
 

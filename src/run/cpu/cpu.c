@@ -13,6 +13,7 @@
 #include "run/cpu/product.h"
 #include "run/cpu/scratch.h"
 #include "run/engine/collective.h"
+#include "run/engine/constant.h"
 #include "run/engine/kind.h"
 #include "run/engine/room.h"
 #include "run/fast/fast.h"
@@ -339,14 +340,6 @@ static void *own_memory(cpu *c, int64_t bytes)
     return memory;
 }
 
-static void expand_constant(const sf_dense *dense, char *to, int64_t bytes)
-{
-    int64_t width = sf_dtype_get(dense->type->dtype)->bytes;
-    for (int64_t i = 0; i < bytes / width; i++)
-        memcpy(to + i * width, (const char *)dense->data + sf_dense_at(dense, i) * width,
-               (size_t)width);
-}
-
 static void place_frame(cpu *c, frame *f, char *const *arenas, char *const *arguments)
 {
     const sf_program *p = f->program;
@@ -359,7 +352,7 @@ static void place_frame(cpu *c, frame *f, char *const *arenas, char *const *argu
             f->buffers[i] = arguments[buffer->argument];
         } else {
             f->buffers[i] = own_memory(c, buffer->bytes);
-            expand_constant(buffer->constant, f->buffers[i], buffer->bytes);
+            sf_constant_expand(buffer->constant, f->buffers[i], buffer->bytes);
         }
     }
 }
@@ -494,21 +487,6 @@ static void close_cpu(void *self)
     sf_free(c);
 }
 
-/* Constants whose elements the text left out cannot be run. */
-static sf_status check_constants(const sf_program *p, sf_diag *diag)
-{
-    for (size_t i = 0; i < p->nbuffers; i++)
-        if (p->buffers[i].home == SF_HOME_CONSTANT && !p->buffers[i].constant->data) {
-            sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                    "the elements of a constant were left out of the text");
-            return sf_hint(diag, "print the step with its large constants");
-        }
-    for (size_t i = 0; i < p->ninsts; i++)
-        for (uint32_t j = 0; has_bodies(&p->insts[i]) && j < p->insts[i].nest->nbodies; j++)
-            SF_TRY(check_constants(p->insts[i].nest->bodies[j], diag));
-    return SF_OK;
-}
-
 static bool has_copies(const sf_program *p)
 {
     for (size_t s = 0; s < p->nstreams; s++)
@@ -575,7 +553,7 @@ static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag
 {
     if (!c->threads)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
-    SF_TRY(check_constants(c->program, diag));
+    SF_TRY(sf_constants_check(c->program, diag));
     c->lanes = has_copies(c->program) ? sf_threads_lanes(c->threads) : NULL;
     if (has_copies(c->program) && !c->lanes)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for copies");

@@ -9,9 +9,8 @@
 /* By the name of the target. */
 static const struct {
     const char *name;
-    sf_status (*open)(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
-                      sf_engine *out);
-} kinds[] = {{"cpu", sf_cpu_open}};
+    sf_engine_opener *open;
+} kinds[] = {{"cpu", sf_cpu_open}, {"cuda", sf_cuda_open}};
 
 static sf_status open_kind(const sf_program *program, const sf_engine_options *options,
                            sf_diag *diag, sf_engine *engine)

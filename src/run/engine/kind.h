@@ -28,7 +28,8 @@ struct sf_engine {
 };
 
 /* What sf_engine_open does for a program of the target of that name; leaves nothing behind when it fails. */
-sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
-                      sf_engine *out);
+typedef sf_status sf_engine_opener(const sf_program *program, const sf_engine_options *options,
+                                   sf_diag *diag, sf_engine *out);
+sf_engine_opener sf_cpu_open, sf_cuda_open;
 
 #endif

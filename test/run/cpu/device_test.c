@@ -5,6 +5,7 @@
  *     SHEAF_DEVICE_CASES=5000   instances of each op (80 unless set)
  *     SHEAF_DEVICE_SEED=7       the first seed (0 unless set)
  *     SHEAF_DEVICE_OP=pad       only this op
+ *     SHEAF_DEVICE_ENGINE=cuda  another engine than the CPU's; with SHEAF_CUDA=host on the host
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,6 +19,8 @@
 
 #include "base/mem.h"
 #include "ir/print.h"
+#include "run/cuda/device.h"
+#include "run/cuda/target.h"
 #include "run/engine/engine.h"
 #include "run/fast/kind.h"
 #include "support/draw.h"
@@ -26,10 +29,14 @@
 enum { THREADS = 2, ENGINES = 3, STEPS = 2, CASES = 80, MOST_PRINTED = 3 };
 
 static sf_threads *pools[THREADS];
+static const char *engine_name; /* NULL: the CPU's */
+static int nengines = ENGINES;
 
 static int open_pools(void **state)
 {
     (void)state;
+    engine_name = getenv("SHEAF_DEVICE_ENGINE");
+    nengines = engine_name ? 1 : ENGINES; /* the number of threads is nothing to others */
     for (int i = 0; i < THREADS; i++)
         pools[i] = sf_threads_new(i + 1);
     return 0;
@@ -96,6 +103,12 @@ static void link_state(trial *t, sf_buf *out)
         sf_buf_puts(out, t->state ? t->state : "none");
 }
 
+/* Whether the host can reach the memory of the engine. */
+static bool is_in_reach(void)
+{
+    return !engine_name || getenv("SHEAF_CUDA");
+}
+
 static bool open_trial(trial *t)
 {
     sf_buf state = {0};
@@ -109,10 +122,13 @@ static bool open_trial(trial *t)
     sf_runner_options options = {.engine = "oracle"};
     if (sf_runner_open(t->graph, &options, t->diag, &t->oracle) != SF_OK)
         REFUSE(t, "no oracle: %s\n", sf_diag_text(t->diag, 0));
-    for (int i = 0; i < ENGINES; i++) {
-        options = (sf_runner_options){.check = true, .with = {.pool = pools[i > 0]}};
+    for (int i = 0; i < nengines; i++) {
+        options = (sf_runner_options){
+            .engine = engine_name, .check = true, .with = {.pool = pools[i > 0]}};
         if (sf_runner_open(t->graph, &options, t->diag, &t->ours[i]) != SF_OK)
             REFUSE(t, "no engine: %s\n", sf_diag_text(t->diag, 0));
+        if (!is_in_reach())
+            continue;
         test_arena arena = test_find_arena(&t->ours[i]);
         if (arena.at) /* nobody may count on zeros */
             memset(arena.at, 0xff, (size_t)arena.bytes);
@@ -122,7 +138,7 @@ static bool open_trial(trial *t)
 
 static void close_trial(trial *t)
 {
-    for (int i = 0; i < ENGINES; i++)
+    for (int i = 0; i < nengines; i++)
         sf_runner_close(&t->ours[i]);
     sf_runner_close(&t->oracle);
     sf_graph_free(t->graph);
@@ -151,6 +167,11 @@ static bool same_element(const sf_tensor *a, const sf_tensor *b, int64_t i,
     return is_close(sf_get_f64(a, i), sf_get_f64(b, i), tolerance);
 }
 
+static double imaginary(const sf_tensor *tensor, int64_t i)
+{
+    return sf_is_complex(tensor->type->dtype) ? sf_get_part(tensor, i, 1) : 0;
+}
+
 /* Of several ops in a row only the type is known, and the size of the numbers. */
 static test_tolerance tolerance_of(const trial *t, uint32_t index, const sf_tensor *expected)
 {
@@ -177,8 +198,9 @@ static bool check_result(trial *t, int engine, uint32_t index)
     test_tolerance tolerance = tolerance_of(t, index, &b);
     for (int64_t i = 0; i < b.type->count; i++)
         if (!same_element(&a, &b, i, tolerance))
-            REFUSE(t, "%d threads, result %u element %d is %.17g, expected %.17g\n", threads, index,
-                   (int)i, sf_get_f64(&a, i), sf_get_f64(&b, i));
+            REFUSE(t, "%d threads, result %u element %d is %.17g %.17g, expected %.17g %.17g\n",
+                   threads, index, (int)i, sf_get_f64(&a, i), imaginary(&a, i), sf_get_f64(&b, i),
+                   imaginary(&b, i));
     if (engine == 0 || b.type->count == 0 || (engine == 1 && threads_show(t)))
         return true;
     sf_tensor before = test_result(t->ours[engine - 1].engine, index);
@@ -191,10 +213,12 @@ static bool check_result(trial *t, int engine, uint32_t index)
 /* What is no state is as it was. */
 static bool check_argument(trial *t, int engine, uint32_t index)
 {
-    sf_tensor a = test_argument(t->ours[engine].engine, index);
-    sf_tensor b = test_argument(t->oracle.engine, index);
-    if (t->graph->arguments[index].next == SF_NONE && a.type->count &&
-        memcmp(a.data, b.data, (size_t)sf_type_bytes(a.type)) != 0)
+    sf_tensor a, b = test_argument(t->oracle.engine, index);
+    if (sf_engine_lend(t->ours[engine].engine, index, false, t->diag, &a) != SF_OK)
+        REFUSE(t, "no argument: %s\n", sf_diag_text(t->diag, 0));
+    bool is_written = t->graph->arguments[index].next == SF_NONE && a.type->count &&
+                      memcmp(a.data, b.data, (size_t)sf_type_bytes(a.type)) != 0;
+    if (sf_engine_give_back(t->ours[engine].engine, index, t->diag) != SF_OK || is_written)
         REFUSE(t, "engine %d: argument %u was written\n", engine, index);
     return true;
 }
@@ -202,16 +226,15 @@ static bool check_argument(trial *t, int engine, uint32_t index)
 static bool run_step(trial *t)
 {
     const sf_block *top = t->graph->top;
-    for (int e = 0; e < ENGINES; e++)
+    for (int e = 0; e < nengines; e++)
         for (uint32_t i = 0; i < top->narguments; i++) {
             sf_tensor from = test_argument(t->oracle.engine, i);
-            if (from.type->count)
-                memcpy(test_argument(t->ours[e].engine, i).data, from.data,
-                       (size_t)sf_type_bytes(from.type));
+            if (sf_engine_write(t->ours[e].engine, i, from.data, t->diag) != SF_OK)
+                REFUSE(t, "no argument: %s\n", sf_diag_text(t->diag, 0));
         }
     if (sf_engine_step(t->oracle.engine, t->diag) != SF_OK)
         REFUSE(t, "the oracle fails: %s\n", sf_diag_text(t->diag, 0));
-    for (int e = 0; e < ENGINES; e++) {
+    for (int e = 0; e < nengines; e++) {
         if (sf_engine_step(t->ours[e].engine, t->diag) != SF_OK)
             REFUSE(t, "the engine fails: %s\n", sf_diag_text(t->diag, 0));
         for (uint32_t i = 0; i < top->nresults; i++)
@@ -239,6 +262,44 @@ static bool run_trial(trial *t)
     return true;
 }
 
+/* The kernels of a case, among those that are compiled together. */
+static void add_kernels(sf_opcode op, uint32_t seed, sf_kernels *kernels)
+{
+    trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
+    sf_buf state = {0};
+    test_case_draw(&t.c, op, seed, false, 0);
+    sf_print_stablehlo(t.c.graph, &t.text);
+    link_state(&t, &state);
+    sf_load_options load = {.unroll = t.c.random.key % 2 ? -1 : 0, .state = state.text};
+    sf_graph *graph = NULL;
+    if (sf_load_text(t.text.text, t.text.length, "case", &load, t.diag, &graph) == SF_OK) {
+        sf_lower_options options = {.target = &sf_target_cuda};
+        sf_program *program = sf_lower_as_text(graph, &options);
+        sf_write_program(kernels, program, false);
+        sf_program_free(program);
+    }
+    sf_graph_free(graph);
+    sf_buf_free(&state);
+    sf_buf_free(&t.text);
+    sf_diag_free(t.diag);
+    test_case_free(&t.c);
+}
+
+/* A compiler takes longer to start than to compile a kernel. */
+static void compile_together(long cases, long first, const char *only)
+{
+    sf_kernels kernels = {0};
+    sf_diag *diag = sf_diag_new();
+    for (int op = 0; op < SF_OP_COUNT; op++)
+        for (long i = 0; i < cases && test_can_draw((sf_opcode)op); i++)
+            if (!only || strcmp(only, sf_opdef_get((sf_opcode)op)->name) == 0)
+                add_kernels((sf_opcode)op, (uint32_t)(first + i), &kernels);
+    if (sf_host_load(&kernels, diag) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    sf_kernels_free(&kernels);
+}
+
 static bool check_case(sf_opcode op, uint32_t seed, bool print)
 {
     trial t = {.name = sf_opdef_get(op)->name, .diag = sf_diag_new()};
@@ -260,6 +321,8 @@ static void test_every_op(void **state)
     long first = from_environment("SHEAF_DEVICE_SEED", 0);
     const char *only = getenv("SHEAF_DEVICE_OP");
     int wrong = 0;
+    if (engine_name && is_in_reach())
+        compile_together(cases, first, only);
     for (int op = 0; op < SF_OP_COUNT; op++) {
         if (!test_can_draw((sf_opcode)op) ||
             (only && strcmp(only, sf_opdef_get((sf_opcode)op)->name)))

@@ -1,0 +1,352 @@
+/* The CUDA engine: runs a program on a GPU. What an instruction launches, and where everything stands, is found once, when
+ * it is opened; a step without loops and branches that the host must see becomes one graph, and is then started by one
+ * call. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/cuda/cuda.h"
+#include "run/engine/constant.h"
+#include "run/engine/kind.h"
+#include "run/engine/room.h"
+
+static sf_status own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out)
+{
+    SF_TRY(table_of(c)->alloc(c->device, bytes, diag, out));
+    SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, *out);
+    return SF_OK;
+}
+
+static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag *diag, char **out)
+{
+    if (space == SF_SPACE_DEVICE)
+        return own_memory(c, bytes, diag, out);
+    *out = sf_alloc((size_t)bytes + 1);
+    SF_PUSH(&c->memory, c->kept, c->nkept, c->kept_capacity, *out);
+    return SF_OK;
+}
+
+static bool waits_for_host(const sf_inst *inst)
+{
+    return sf_body_count(inst) > 0 || inst->kind == SF_INST_COMM || inst->kind == SF_INST_COPY ||
+           is_check(inst);
+}
+
+/* From the second step on; libraries have loaded in the first what they load. Where no graph comes about, the step is run
+ * as before. */
+static void draw_graph(cuda *c)
+{
+    sf_diag *unheard = sf_diag_new();
+    void *graph = NULL;
+    sf_status status = table_of(c)->begin(c->device, unheard);
+    if (status == SF_OK) {
+        status = sf_cuda_run(c, &c->top, unheard);
+        sf_status ended = table_of(c)->end(c->device, unheard, &graph);
+        status = status == SF_OK ? ended : status;
+    }
+    if (status == SF_OK)
+        c->graph = graph;
+    else
+        c->graph_failed = true;
+    sf_diag_free(unheard);
+}
+
+static sf_status step_cuda(void *self, sf_diag *diag)
+{
+    cuda *c = self;
+    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
+    if (can_draw && !c->graph && c->steps > 0)
+        draw_graph(c);
+    sf_status status =
+        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run(c, &c->top, diag);
+    if (status == SF_OK)
+        status = table_of(c)->wait(c->device, diag);
+    if (status != SF_OK && c->collectives.comm) {
+        const char *why = sf_diag_text(diag, 0);
+        sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+    }
+    c->steps++;
+    return status;
+}
+
+/* Placing */
+
+static sf_status place_constant(cuda *c, const sf_buffer *buffer, sf_diag *diag, char **out)
+{
+    SF_TRY(own_memory(c, buffer->bytes, diag, out));
+    char *elements = sf_alloc((size_t)buffer->bytes + 1);
+    sf_constant_expand(buffer->constant, elements, buffer->bytes);
+    sf_status status = table_of(c)->put(c->device, *out, elements, buffer->bytes, diag);
+    sf_free(elements);
+    return status;
+}
+
+static sf_status place_frame(cuda *c, frame *f, char *const *arenas, char *const *arguments,
+                             sf_diag *diag)
+{
+    const sf_program *p = f->program;
+    f->buffers = SF_ARRAY(&c->memory, p->nbuffers, char *);
+    for (size_t i = 0; i < p->nbuffers; i++) {
+        const sf_buffer *buffer = &p->buffers[i];
+        if (sf_in_arena(buffer))
+            f->buffers[i] = arenas[buffer->space] + buffer->offset;
+        else if (buffer->home == SF_HOME_ARGUMENT)
+            f->buffers[i] = arguments[buffer->argument];
+        else
+            SF_TRY(place_constant(c, buffer, diag, &f->buffers[i]));
+    }
+    return SF_OK;
+}
+
+static sf_status fail_unknown(const sf_inst *inst, sf_diag *diag)
+{
+    sf_fail(diag, SF_EUNSUPPORTED, inst->origin.loc,
+            "engine cuda has no kernel for %s with this body or of this size", inst->origin.op);
+    return sf_hint(diag, "option engine cpu runs it");
+}
+
+static void make_parts(cuda *c, const frame *f, const sf_inst *inst, made *m)
+{
+    m->in = SF_ARRAY(&c->memory, inst->nin + 1, char *);
+    m->out = SF_ARRAY(&c->memory, inst->nout + 1, char *);
+    for (uint32_t i = 0; i < inst->nin; i++)
+        m->in[i] = view_pointer(f, &inst->in[i]);
+    for (uint32_t i = 0; i < inst->nout; i++)
+        m->out[i] = view_pointer(f, &inst->out[i]);
+    if (inst->kind != SF_INST_COMM)
+        return;
+    const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
+    uint32_t nparts = inst->nout > 0 ? inst->nout : inst->nin;
+    m->counts = SF_ARRAY(&c->memory, nparts + 1, int64_t);
+    for (uint32_t i = 0; i < nparts; i++)
+        m->counts[i] = sf_view_count(&parts[i]);
+}
+
+/* What stands where, and the text of all kernels. */
+static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const *arenas,
+                            char *const *arguments, sf_diag *diag)
+{
+    f->program = p;
+    SF_TRY(place_frame(c, f, arenas, arguments, diag));
+    f->insts = SF_ARRAY(&c->memory, p->ninsts, made);
+    for (size_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i], *unknown = NULL;
+        made *m = &f->insts[i];
+        make_parts(c, f, inst, m);
+        if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV)
+            SF_TRY(table_of(c)->plan(c->device, inst, diag, &m->plan));
+        sf_write_inst(&c->module, &c->memory, inst, m->plan != NULL, &m->code, &unknown);
+        if (unknown)
+            return fail_unknown(unknown, diag);
+        if (m->code.scratch > c->scratch_bytes)
+            c->scratch_bytes = m->code.scratch;
+        uint32_t nbodies = sf_body_count(inst);
+        c->has_host_work = c->has_host_work || waits_for_host(inst);
+        m->bodies = nbodies ? SF_ARRAY(&c->memory, nbodies, frame) : NULL;
+        for (uint32_t j = 0; j < nbodies; j++) {
+            const sf_program *body = inst->nest->bodies[j];
+            char **views = SF_ARRAY(&c->memory, body->narguments, char *);
+            for (uint32_t k = 0; k < body->narguments; k++)
+                views[k] = f->buffers[sf_body_argument(inst, k)->buffer];
+            char *inner[SF_SPACE_COUNT] = {m->out[inst->nout - 1]};
+            SF_TRY(open_frame(c, &m->bodies[j], body, inner, views, diag));
+        }
+    }
+    return SF_OK;
+}
+
+static uint64_t param_value(const cuda *c, const made *m, const sf_param *param)
+{
+    switch (param->kind) {
+    case SF_PARAM_IN:
+        return (uint64_t)(uintptr_t)m->in[param->index];
+    case SF_PARAM_OUT:
+        return (uint64_t)(uintptr_t)m->out[param->index];
+    case SF_PARAM_SCRATCH:
+        return (uint64_t)(uintptr_t)(c->scratch + param->value);
+    case SF_PARAM_NUMBER:
+        break;
+    }
+    return (uint64_t)param->value;
+}
+
+static size_t number_of(const cuda *c, const sf_kernel *kernel)
+{
+    size_t i = 0;
+    while (c->module.kernels[i] != kernel)
+        i++;
+    return i;
+}
+
+/* When kernels are compiled and the scratch memory stands. */
+static void ready_frame(cuda *c, frame *f)
+{
+    for (size_t i = 0; i < f->program->ninsts; i++) {
+        made *m = &f->insts[i];
+        m->launches = SF_ARRAY(&c->memory, m->code.nlaunches, ready);
+        for (size_t j = 0; j < m->code.nlaunches; j++) {
+            const sf_launch *launch = &m->code.launches[j];
+            uint32_t nparams = launch->kernel->nparams;
+            uint64_t *values = SF_ARRAY(&c->memory, nparams, uint64_t);
+            void **params = SF_ARRAY(&c->memory, nparams, void *);
+            for (uint32_t k = 0; k < nparams; k++) {
+                values[k] = param_value(c, m, &launch->params[k]);
+                params[k] = &values[k];
+            }
+            m->launches[j] = (ready){c->functions[number_of(c, launch->kernel)], launch->blocks,
+                                     launch->threads, params};
+        }
+        for (uint32_t j = 0; j < sf_body_count(&f->program->insts[i]); j++)
+            ready_frame(c, &m->bodies[j]);
+    }
+}
+
+/* Memory that the host sees */
+
+static sf_status show_memory(cuda *c, mirror *m, uint32_t buffer, const char *from, int64_t bytes,
+                             sf_diag *diag, void **data)
+{
+    if (c->device->is_host || c->program->buffers[buffer].space == SF_SPACE_HOST) {
+        *data = (char *)from;
+        return SF_OK;
+    }
+    if (!m->data)
+        m->data = sf_alloc((size_t)bytes + 1);
+    *data = m->data;
+    return table_of(c)->get(c->device, m->data, from, bytes, diag);
+}
+
+static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
+                               void **data)
+{
+    cuda *c = self;
+    c->arguments[argument].writes = writes;
+    return show_memory(c, &c->arguments[argument], argument, c->top.buffers[argument],
+                       c->program->buffers[argument].bytes, diag, data);
+}
+
+static sf_status take_back(void *self, uint32_t argument, sf_diag *diag)
+{
+    cuda *c = self;
+    mirror *m = &c->arguments[argument];
+    sf_status status = SF_OK;
+    if (m->data && m->writes)
+        status = table_of(c)->put(c->device, c->top.buffers[argument], m->data,
+                                  c->program->buffers[argument].bytes, diag);
+    sf_free(m->data);
+    *m = (mirror){0};
+    return status;
+}
+
+static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **data)
+{
+    cuda *c = self;
+    const sf_view *view = &c->program->results[result];
+    return show_memory(c, &c->results[result], view->buffer, view_pointer(&c->top, view),
+                       view_bytes(view), diag, data);
+}
+
+static int64_t memory_of(const void *self)
+{
+    const cuda *c = self;
+    return sf_program_bytes(c->program) + sf_program_host_bytes(c->program) + c->scratch_bytes +
+           c->device->workspace;
+}
+
+static int threads_of(const void *self)
+{
+    return sf_threads_count(((const cuda *)self)->threads);
+}
+
+/* Opening and closing */
+
+static void drop_plans(cuda *c, const frame *f)
+{
+    for (size_t i = 0; f->insts && i < f->program->ninsts; i++) {
+        const made *m = &f->insts[i];
+        if (m->plan)
+            table_of(c)->drop(c->device, m->plan);
+        for (uint32_t j = 0; m->bodies && j < sf_body_count(&f->program->insts[i]); j++)
+            drop_plans(c, &m->bodies[j]);
+    }
+}
+
+static void close_cuda(void *self)
+{
+    cuda *c = self;
+    if (c->device) {
+        if (c->graph)
+            table_of(c)->forget(c->device, c->graph);
+        if (c->top.program)
+            drop_plans(c, &c->top);
+        for (size_t i = 0; i < c->nowned; i++)
+            table_of(c)->release(c->device, c->owned[i]);
+        c->device->table->close(c->device);
+    }
+    for (size_t i = 0; i < c->nkept; i++)
+        sf_free(c->kept[i]);
+    for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
+        sf_free(c->arguments[i].data);
+    for (uint32_t i = 0; c->results && i < c->program->nresults; i++)
+        sf_free(c->results[i].data);
+    if (c->owns_threads)
+        sf_threads_free(c->threads);
+    sf_kernels_free(&c->module);
+    sf_arena_free(&c->memory);
+    sf_free(c);
+}
+
+static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *diag)
+{
+    const sf_program *p = c->program;
+    char *arenas[SF_SPACE_COUNT];
+    if (!c->threads)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
+    SF_TRY(sf_constants_check(p, diag));
+    SF_TRY(sf_device_open(diag, &c->device));
+    int64_t most = options->device_memory ? options->device_memory : c->device->memory;
+    sf_room room = {.memory = options->memory, .device = most, .scratch = c->device->workspace};
+    SF_TRY(sf_check_room(p, &room, diag));
+    char **arguments = SF_ARRAY(&c->memory, p->narguments, char *);
+    for (uint32_t i = 0; i < p->narguments; i++)
+        if (!p->buffers[i].is_lent)
+            SF_TRY(own_space(c, p->buffers[i].space, p->buffers[i].bytes, diag, &arguments[i]));
+    for (int space = 0; space < SF_SPACE_COUNT; space++)
+        SF_TRY(own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag, &arenas[space]));
+    SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
+    SF_TRY(own_memory(c, c->scratch_bytes, diag, &c->scratch));
+    c->functions = SF_ARRAY(&c->memory, c->module.nkernels + 1, void *);
+    if (c->module.nkernels > 0)
+        SF_TRY(table_of(c)->compile(c->device, &c->module, c->threads, diag, c->functions));
+    ready_frame(c, &c->top);
+    c->arguments = SF_ARRAY(&c->memory, p->narguments + 1, mirror);
+    c->results = SF_ARRAY(&c->memory, p->nresults + 1, mirror);
+    c->collectives = (sf_collectives){.comm = options->comm, .mesh = &p->mesh};
+    return table_of(c)->wait(c->device, diag);
+}
+
+sf_status sf_cuda_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
+                       sf_engine *out)
+{
+    static const sf_engine_table table = {
+        .name = "cuda",
+        .close = close_cuda,
+        .lend = lend_argument,
+        .give_back = take_back,
+        .see = see_result,
+        .step = step_cuda,
+        .memory = memory_of,
+        .threads = threads_of,
+    };
+    cuda *c = sf_alloc(sizeof *c);
+    c->program = program;
+    c->owns_threads = !options->pool;
+    c->threads = options->pool ? options->pool : sf_threads_new(options->threads);
+    sf_status status = get_ready(c, options, diag);
+    if (status != SF_OK) {
+        close_cuda(c);
+        return status;
+    }
+    out->table = &table;
+    out->self = c;
+    return SF_OK;
+}

@@ -1,0 +1,85 @@
+/* The CUDA engine inside: a program in memory of a device, and what its instructions launch. */
+#ifndef SF_RUN_CUDA_CUDA_H
+#define SF_RUN_CUDA_CUDA_H
+
+#include "run/cuda/device.h"
+#include "run/engine/collective.h"
+
+/* A launch with its parameters in place. */
+typedef struct ready {
+    void *function;
+    int64_t blocks;
+    int threads;
+    void **params;
+} ready;
+
+typedef struct made {
+    sf_code code;
+    ready *launches;
+    void *plan; /* of a library, for a product */
+    char **in, **out;
+    int64_t *counts; /* of COMM: elements of its parts */
+    struct frame *bodies;
+} made;
+
+/* A program in memory: that of the step, or a body of one of its instructions. */
+typedef struct frame {
+    const sf_program *program;
+    char **buffers;
+    made *insts;
+} frame;
+
+/* A tensor of the device that the host has a copy of. */
+typedef struct mirror {
+    char *data;
+    bool writes;
+} mirror;
+
+typedef struct cuda {
+    const sf_program *program;
+    sf_device *device;
+    sf_threads *threads;
+    bool owns_threads;
+    sf_kernels module;
+    void **functions; /* by kernel */
+    frame top;
+    sf_arena memory;
+    char **owned; /* memory of the device */
+    size_t nowned, owned_capacity;
+    char **kept; /* and of the host, behind it */
+    size_t nkept, kept_capacity;
+    char *scratch;
+    int64_t scratch_bytes;
+    mirror *arguments, *results;
+    sf_collectives collectives;
+    bool has_host_work; /* something in a step waits for the host */
+    void *graph;
+    bool graph_failed;
+    int64_t steps;
+} cuda;
+
+static inline const sf_device_table *table_of(const cuda *c)
+{
+    return c->device->table;
+}
+
+static inline int64_t view_bytes(const sf_view *view)
+{
+    return sf_view_count(view) * sf_dtype_get(view->dtype)->bytes;
+}
+
+static inline char *view_pointer(const frame *f, const sf_view *view)
+{
+    return f->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
+}
+
+/* A check of a program that tests itself. */
+static inline bool is_check(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_CALL && inst->nout == 0;
+}
+
+/* Runs the instructions of a frame, in order. */
+sf_status sf_cuda_run(cuda *c, const frame *f, sf_diag *diag);
+
+#endif

@@ -1,0 +1,30 @@
+#include "run/cuda/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sf_status sf_device_open(sf_diag *diag, sf_device **out)
+{
+    const char *asked = getenv("SHEAF_CUDA");
+    if (asked && *asked && strcmp(asked, "host") != 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "SHEAF_CUDA is host or nothing, not '%s'",
+                       asked);
+    return asked && *asked ? sf_device_open_host(diag, out) : sf_device_open_gpu(diag, out);
+}
+
+const char *sf_device_name(void)
+{
+    const char *asked = getenv("SHEAF_CUDA");
+    return asked && *asked ? "kernels of a GPU, run by the host" : "a GPU";
+}
+
+bool sf_device_has_gpu(void)
+{
+    sf_diag *unheard = sf_diag_new();
+    sf_device *device;
+    bool has = sf_device_open_gpu(unheard, &device) == SF_OK;
+    if (has)
+        device->table->close(device);
+    sf_diag_free(unheard);
+    return has;
+}

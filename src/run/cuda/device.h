@@ -1,0 +1,66 @@
+/* What the cuda engine runs on: a GPU, through the libraries that its driver and toolkit bring, or the host in its place,
+ * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=host
+ * asks for that: it is slow, and for tests on machines without a GPU.
+ *
+ * All work is put on one stream, in order; copies from and to the host wait for what was put there before.
+ */
+#ifndef SF_RUN_CUDA_DEVICE_H
+#define SF_RUN_CUDA_DEVICE_H
+
+#include "base/threads.h"
+#include "run/cuda/text.h"
+
+typedef struct sf_device sf_device;
+
+typedef struct sf_device_table {
+    void (*close)(sf_device *d);
+    sf_status (*alloc)(sf_device *d, int64_t bytes, sf_diag *diag, char **out); /* zeroed */
+    void (*release)(sf_device *d, char *memory);
+    sf_status (*put)(sf_device *d, char *to, const void *from, int64_t bytes, sf_diag *diag);
+    sf_status (*get)(sf_device *d, void *to, const char *from, int64_t bytes, sf_diag *diag);
+    sf_status (*copy)(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag);
+    sf_status (*wait)(sf_device *d, sf_diag *diag);
+
+    /* Compiles all kernels; functions[i] becomes what `launch` takes for kernel i. */
+    sf_status (*compile)(sf_device *d, const sf_kernels *module, sf_threads *threads, sf_diag *diag,
+                         void **functions);
+    sf_status (*launch)(sf_device *d, void *function, int64_t blocks, int threads, void **params,
+                        sf_diag *diag);
+
+    /* How a library does a DOT or a CONV; *plan is NULL where none does, and a kernel of ours has to. */
+    sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan);
+    void (*drop)(sf_device *d, void *plan);
+    sf_status (*multiply)(sf_device *d, const void *plan, char *const *in, char *const *out,
+                          sf_diag *diag);
+
+    /* What is launched from begin to end is not run, but kept as one graph, which `replay` runs. NULL: it has none. */
+    sf_status (*begin)(sf_device *d, sf_diag *diag);
+    sf_status (*end)(sf_device *d, sf_diag *diag, void **graph);
+    sf_status (*replay)(sf_device *d, void *graph, sf_diag *diag);
+    void (*forget)(sf_device *d, void *graph);
+} sf_device_table;
+
+struct sf_device {
+    const sf_device_table *table;
+    bool is_host;      /* the host reaches its memory */
+    int64_t memory;    /* bytes that can be had; 0: not known */
+    int64_t workspace; /* bytes that its libraries work in */
+};
+
+/* The device that SHEAF_CUDA asks for, or the first GPU. Where there is none, one line says what is missing. */
+sf_status sf_device_open(sf_diag *diag, sf_device **out);
+
+/* In words, what that is: not whether it is there. */
+const char *sf_device_name(void);
+
+/* The two kinds. */
+sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);
+sf_status sf_device_open_host(sf_diag *diag, sf_device **out);
+
+/* Compiles kernels for the host, all together, so that engines which want them find them. */
+sf_status sf_host_load(const sf_kernels *module, sf_diag *diag);
+
+/* Whether there is a GPU that can be used; says nothing where there is none. */
+bool sf_device_has_gpu(void);
+
+#endif

@@ -1,0 +1,71 @@
+/* Loops being written: what the shapes of run/cuda/loop.c share. */
+#ifndef SF_RUN_CUDA_EMIT_H
+#define SF_RUN_CUDA_EMIT_H
+
+#include "run/cuda/scalar.h"
+
+enum {
+    THREADS = 256,
+    MOST_ROW_THREADS = 512,
+    MANY_BLOCKS = 528, /* that keep all of a large GPU at work */
+    SHORT_ROW = 16,    /* that a thread takes alone */
+    ENOUGH = 8192,     /* threads, before each takes several elements */
+    MOST_VECTOR = 8,
+    MOST_HELD = 16, /* sums of columns that a thread keeps to itself */
+    FINISH_COLUMNS = 32,
+    WARP = 32,
+};
+
+typedef enum shape { EACH, ROWS, COLUMNS } shape;
+
+typedef struct emitter {
+    sf_writer *w;
+    const sf_inst *inst;
+    const sf_loop *loop;
+    sf_buf *out;
+    shape shape;
+    int vector;            /* elements that a thread has beside each other */
+    const char *index;     /* type of indices */
+    uint32_t *operands[3]; /* by step: the step that makes a, b, c */
+    int *level;            /* by step: how many folds must be done before it */
+    bool *is_one;          /* by step: one variable, not one for each element of the vector */
+    bool *wanted;          /* by step: of the part that is written */
+    int64_t groups;        /* blocks that gather the same columns, */
+    int64_t all_groups;    /* and those that gather anything */
+    int64_t held;          /* vectors of a row that a thread has, where it keeps their sums */
+    int64_t *partial;      /* by step: scratch parameter of a GATHER */
+    sf_arena scratch;
+} emitter;
+
+#define PUT(...) sf_buf_printf(e->out, __VA_ARGS__)
+
+extern const char *const text_classes[]; /* by class of registers */
+
+void text_find_makers(emitter *e);
+void text_find_levels(emitter *e);
+int text_choose_vector(const emitter *e, int64_t threads);
+int64_t text_farthest(const sf_loop *loop);
+int text_out_param(const emitter *e, const sf_access *access);
+void text_constant(emitter *e, const sf_loop_step *step);
+void text_load(emitter *e, uint32_t index);
+void text_computation(emitter *e, uint32_t index);
+bool text_is_row_step(const emitter *e, uint32_t index);
+const char *text_combine_name(const sf_loop_step *step, char *text, size_t size);
+void text_identity(emitter *e, const sf_loop_step *step);
+void text_combination(emitter *e, uint32_t index, const char *variable, bool spread);
+void text_want(emitter *e, uint32_t step);
+void text_want_nothing(emitter *e);
+void text_wanted(emitter *e, bool rows_too);
+void text_indices(emitter *e, const char *from, int first, int end);
+void text_want_ends(emitter *e);
+void text_row_stores(emitter *e, const char *condition);
+bool text_is_gather(const emitter *e, uint32_t index);
+void text_gathered(emitter *e, uint32_t index, const char *at, const char *value);
+void text_add_partials(emitter *e);
+void text_finish_gathers(emitter *e, const sf_param *params);
+void text_declare_sums(emitter *e);
+void text_scalar_gathers(emitter *e);
+void text_rows(emitter *e);
+int64_t text_power_above(int64_t x, int64_t most);
+
+#endif

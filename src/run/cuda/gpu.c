@@ -1,0 +1,396 @@
+/* A GPU as a device: the driver, and NVRTC with a cache of what it compiled. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "run/cuda/device.h"
+#include "run/cuda/lt.h"
+
+enum {
+    COMPUTE_MAJOR = 75, /* attributes of a device */
+    COMPUTE_MINOR = 76,
+    CAPTURE_THREAD = 1, /* what other threads do has no part in a capture */
+    NON_BLOCKING = 1,
+    WORKSPACE = 32 << 20,
+    KERNELS_EACH = 48, /* compiled together */
+};
+
+typedef struct gpu {
+    sf_device device;
+    const sf_cuda_driver *driver;
+    const sf_cuda_compiler *compiler;
+    int ordinal;
+    void *context;
+    cu_stream stream;
+    sf_lt lt;
+    char architecture[32];
+    void **modules;
+    size_t nmodules;
+} gpu;
+
+static sf_status check(const gpu *g, int status, const char *what, sf_diag *diag)
+{
+    const char *why = NULL;
+    if (status == 0)
+        return SF_OK;
+    g->driver->error_string(status, &why);
+    return sf_fail(diag, status == 2 ? SF_ENOMEM : SF_EIO, SF_NOWHERE, "the GPU fails to %s: %s",
+                   what, why ? why : "unknown error");
+}
+
+#define TRY(call, what) SF_TRY(check(g, g->driver->call, what, diag))
+
+/* Memory */
+
+static sf_status alloc_gpu(sf_device *d, int64_t bytes, sf_diag *diag, char **out)
+{
+    gpu *g = (gpu *)d;
+    cu_pointer at = 0;
+    *out = NULL;
+    g->driver->context_set(g->context);
+    TRY(alloc(&at, bytes > 0 ? (size_t)bytes : 1), "find memory");
+    TRY(set(at, 0, bytes > 0 ? (size_t)bytes : 1, g->stream), "clear memory");
+    *out = (char *)(uintptr_t)at;
+    return SF_OK;
+}
+
+static void release_gpu(sf_device *d, char *memory)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    g->driver->release((cu_pointer)(uintptr_t)memory);
+}
+
+static sf_status wait_gpu(sf_device *d, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    TRY(stream_wait(g->stream), "end its work");
+    return SF_OK;
+}
+
+static sf_status put_gpu(sf_device *d, char *to, const void *from, int64_t bytes, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    if (bytes > 0)
+        TRY(put((cu_pointer)(uintptr_t)to, from, (size_t)bytes, g->stream), "copy from the host");
+    return wait_gpu(d, diag);
+}
+
+static sf_status get_gpu(sf_device *d, void *to, const char *from, int64_t bytes, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    if (bytes > 0)
+        TRY(get(to, (cu_pointer)(uintptr_t)from, (size_t)bytes, g->stream), "copy to the host");
+    return wait_gpu(d, diag);
+}
+
+static sf_status copy_gpu(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    if (bytes > 0)
+        TRY(copy((cu_pointer)(uintptr_t)to, (cu_pointer)(uintptr_t)from, (size_t)bytes, g->stream),
+            "copy");
+    return SF_OK;
+}
+
+/* Compiling */
+
+typedef struct binary {
+    char *bytes;
+    size_t size;
+    char *log; /* where there is no binary */
+} binary;
+
+typedef struct compiling {
+    const gpu *g;
+    const sf_kernels *module;
+    sf_buf *texts;
+    binary *binaries;
+} compiling;
+
+/* $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf; false where there is no home. */
+static bool cache_path(uint64_t hash, char *path, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[400];
+    if (cache && *cache)
+        snprintf(folder, sizeof folder, "%s", cache);
+    else if (home && *home)
+        snprintf(folder, sizeof folder, "%s/.cache", home);
+    else
+        return false;
+    mkdir(folder, 0777);
+    strncat(folder, "/sheaf", sizeof folder - strlen(folder) - 1);
+    mkdir(folder, 0777);
+    return snprintf(path, size, "%s/%016" PRIx64 ".cubin", folder, hash) < (int)size;
+}
+
+static bool read_cached(const char *path, binary *out)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+    rewind(file);
+    out->bytes = size > 0 ? sf_alloc_kept((size_t)size) : NULL;
+    out->size = out->bytes ? fread(out->bytes, 1, (size_t)size, file) : 0;
+    fclose(file);
+    bool whole = out->bytes && out->size == (size_t)size;
+    if (!whole) {
+        sf_free(out->bytes);
+        out->bytes = NULL;
+    }
+    return whole;
+}
+
+/* Under another name first: who reads it meanwhile finds all of it or nothing. */
+static void write_cached(const char *path, const binary *b)
+{
+    char other[560];
+    snprintf(other, sizeof other, "%s.%p", path, (const void *)b);
+    FILE *file = fopen(other, "wb");
+    if (!file)
+        return;
+    bool written = fwrite(b->bytes, 1, b->size, file) == b->size;
+    if (fclose(file) != 0 || !written || rename(other, path) != 0)
+        remove(other);
+}
+
+static void compile_text(const gpu *g, const char *text, binary *out)
+{
+    const sf_cuda_compiler *c = g->compiler;
+    const char *options[] = {g->architecture, "--fmad=false", "-w"};
+    void *program = NULL;
+    size_t size = 0;
+    int status = c->create(&program, text, "sheaf.cu", 0, NULL, NULL);
+    if (status == 0)
+        status = c->compile(program, 3, options);
+    if (status == 0 && c->binary_size(program, &out->size) == 0 &&
+        (out->bytes = sf_alloc_kept(out->size)) != NULL)
+        c->binary(program, out->bytes);
+    else if (c->log_size(program, &size) == 0 && (out->log = sf_alloc_kept(size + 1)) != NULL)
+        c->log(program, out->log);
+    c->destroy(&program);
+}
+
+static void compile_parts(void *context, int part, int64_t first, int64_t end)
+{
+    const compiling *job = context;
+    (void)part;
+    for (int64_t i = first; i < end; i++) {
+        const sf_buf *text = &job->texts[i];
+        int major = 0, minor = 0;
+        char path[512];
+        job->g->compiler->version(&major, &minor);
+        uint64_t hash = sf_hash_bytes((uint64_t)(major * 100 + minor), text->text, text->length);
+        hash = sf_hash_bytes(hash, job->g->architecture, strlen(job->g->architecture));
+        bool has_path = cache_path(hash, path, sizeof path);
+        if (has_path && read_cached(path, &job->binaries[i]))
+            continue;
+        compile_text(job->g, text->text, &job->binaries[i]);
+        if (has_path && job->binaries[i].bytes)
+            write_cached(path, &job->binaries[i]);
+    }
+}
+
+static sf_status load_part(gpu *g, const sf_kernels *module, const binary *b, size_t first,
+                           size_t count, void **functions, sf_diag *diag)
+{
+    if (!b->bytes)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "NVRTC does not compile a kernel: %.600s",
+                       b->log ? b->log : "it is out of memory");
+    TRY(module_load(&g->modules[g->nmodules], b->bytes), "load kernels");
+    void *loaded = g->modules[g->nmodules++];
+    for (size_t i = first; i < first + count; i++)
+        TRY(module_function(&functions[i], loaded, module->kernels[i]->name), "find a kernel");
+    return SF_OK;
+}
+
+static sf_status compile_gpu(sf_device *d, const sf_kernels *module, sf_threads *threads,
+                             sf_diag *diag, void **functions)
+{
+    gpu *g = (gpu *)d;
+    size_t total = module->nkernels, parts = (total + KERNELS_EACH - 1) / KERNELS_EACH;
+    compiling job = {.g = g, .module = module};
+    job.texts = sf_alloc((parts + 1) * sizeof *job.texts);
+    job.binaries = sf_alloc((parts + 1) * sizeof *job.binaries);
+    g->modules = sf_alloc((parts + 1) * sizeof *g->modules);
+    g->driver->context_set(g->context);
+    for (size_t i = 0; i < parts; i++) {
+        size_t first = i * KERNELS_EACH, left = total - first;
+        sf_kernels_text(module, first, left < KERNELS_EACH ? left : KERNELS_EACH, false,
+                        &job.texts[i]);
+    }
+    sf_threads_run(threads, (int64_t)parts, 1, compile_parts, &job);
+    sf_status status = SF_OK;
+    for (size_t i = 0; i < parts && status == SF_OK; i++) {
+        size_t first = i * KERNELS_EACH, left = total - first;
+        status = load_part(g, module, &job.binaries[i], first,
+                           left < KERNELS_EACH ? left : KERNELS_EACH, functions, diag);
+    }
+    for (size_t i = 0; i < parts; i++) {
+        sf_buf_free(&job.texts[i]);
+        sf_free(job.binaries[i].bytes);
+        sf_free(job.binaries[i].log);
+    }
+    sf_free(job.texts);
+    sf_free(job.binaries);
+    return status;
+}
+
+/* Work */
+
+static sf_status launch_gpu(sf_device *d, void *function, int64_t blocks, int threads,
+                            void **params, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    TRY(launch(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, g->stream, params,
+               NULL),
+        "start a kernel");
+    return SF_OK;
+}
+
+static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
+{
+    gpu *g = (gpu *)d;
+    (void)diag;
+    *plan = inst->kind == SF_INST_DOT ? sf_lt_plan_new(&g->lt, inst) : NULL;
+    return SF_OK;
+}
+
+static void drop_plan(sf_device *d, void *plan)
+{
+    (void)d;
+    sf_lt_plan_free(plan);
+}
+
+static sf_status multiply_gpu(sf_device *d, const void *plan, char *const *in, char *const *out,
+                              sf_diag *diag)
+{
+    return sf_lt_run(plan, in[0], in[1], out[0], ((gpu *)d)->stream, diag);
+}
+
+static sf_status begin_graph(sf_device *d, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    TRY(capture_begin(g->stream, CAPTURE_THREAD), "begin a graph");
+    return SF_OK;
+}
+
+static sf_status end_graph(sf_device *d, sf_diag *diag, void **graph)
+{
+    gpu *g = (gpu *)d;
+    void *drawn = NULL;
+    *graph = NULL;
+    TRY(capture_end(g->stream, &drawn), "end a graph");
+    sf_status status =
+        check(g, g->driver->graph_instantiate(graph, drawn, 0), "make a graph", diag);
+    g->driver->graph_destroy(drawn);
+    return status;
+}
+
+static sf_status replay_graph(sf_device *d, void *graph, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    TRY(graph_launch(graph, g->stream), "start a graph");
+    return SF_OK;
+}
+
+static void forget_graph(sf_device *d, void *graph)
+{
+    gpu *g = (gpu *)d;
+    g->driver->graph_exec_destroy(graph);
+}
+
+/* Opening and closing */
+
+static void close_gpu(sf_device *d)
+{
+    gpu *g = (gpu *)d;
+    if (g->context) {
+        g->driver->context_set(g->context);
+        for (size_t i = 0; i < g->nmodules; i++)
+            g->driver->module_unload(g->modules[i]);
+        if (g->lt.workspace)
+            g->driver->release((cu_pointer)(uintptr_t)g->lt.workspace);
+        if (g->lt.handle)
+            g->lt.library->destroy(g->lt.handle);
+        if (g->stream)
+            g->driver->stream_destroy(g->stream);
+        g->driver->context_release(g->ordinal);
+    }
+    sf_free(g->modules);
+    sf_free(g);
+}
+
+static sf_status open_gpu(gpu *g, sf_diag *diag)
+{
+    int device = 0, major = 0, minor = 0;
+    size_t left = 0, all = 0;
+    char *workspace;
+    SF_TRY(sf_cuda_load_driver(diag, &g->driver));
+    if (g->driver->init(0) != 0 || g->driver->device_get(&device, 0) != 0) {
+        sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
+                "engine cuda needs a GPU: the driver finds none");
+        return sf_hint(diag, "option engine cpu runs the step without one");
+    }
+    g->ordinal = device;
+    SF_TRY(sf_cuda_load_compiler(diag, &g->compiler));
+    SF_TRY(sf_cuda_load_products(diag, &g->lt.library));
+    TRY(context_retain(&g->context, device), "make a context");
+    TRY(context_set(g->context), "take its context");
+    TRY(stream_create(&g->stream, NON_BLOCKING), "make a stream");
+    g->driver->device_attribute(&major, COMPUTE_MAJOR, device);
+    g->driver->device_attribute(&minor, COMPUTE_MINOR, device);
+    snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
+    if (g->lt.library->create(&g->lt.handle) != 0)
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
+    SF_TRY(alloc_gpu(&g->device, WORKSPACE, diag, &workspace));
+    g->lt.workspace = workspace;
+    g->lt.workspace_bytes = WORKSPACE;
+    TRY(memory_info(&left, &all), "say its memory");
+    g->device.memory = (int64_t)left;
+    g->device.workspace = WORKSPACE;
+    return SF_OK;
+}
+
+sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
+{
+    static const sf_device_table table = {
+        .close = close_gpu,
+        .alloc = alloc_gpu,
+        .release = release_gpu,
+        .put = put_gpu,
+        .get = get_gpu,
+        .copy = copy_gpu,
+        .wait = wait_gpu,
+        .compile = compile_gpu,
+        .launch = launch_gpu,
+        .plan = plan_gpu,
+        .drop = drop_plan,
+        .multiply = multiply_gpu,
+        .begin = begin_graph,
+        .end = end_graph,
+        .replay = replay_graph,
+        .forget = forget_graph,
+    };
+    gpu *g = sf_alloc(sizeof *g);
+    g->device.table = &table;
+    sf_status status = open_gpu(g, diag);
+    if (status != SF_OK) {
+        close_gpu(&g->device);
+        return status;
+    }
+    *out = &g->device;
+    return SF_OK;
+}

@@ -1,0 +1,340 @@
+/* The host in the place of a GPU: the text of kernels, compiled by the compiler of the system (CC, or cc) into a library
+ * that is loaded. Threads of a block run one after the other; where a kernel has barriers, each has a stack of its own,
+ * and the next one goes on when one comes to a barrier. */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/cuda/device.h"
+
+enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
+
+typedef void entrance(void **params);
+
+typedef struct host_kernel {
+    entrance *run;
+    const struct library *library;
+    bool meets; /* has barriers */
+} host_kernel;
+
+/* Kernels that were compiled once stay loaded: their names say their text. */
+typedef struct library {
+    void *handle;
+    void (*here)(long long **block, long long **blocks, int **thread, int **threads,
+                 void (***barrier)(void));
+    struct library *next;
+} library;
+
+static library *libraries;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What kernels of a library see of themselves, in this thread. */
+typedef struct place {
+    long long *block, *blocks;
+    int *thread, *threads;
+    void (**barrier)(void);
+} place;
+
+typedef struct host {
+    sf_device device;
+    host_kernel *kernels;
+} host;
+
+/* Fibers */
+
+typedef struct fiber {
+    ucontext_t context;
+    char *stack;
+    bool done;
+} fiber;
+
+typedef struct crowd {
+    fiber *fibers;
+    ucontext_t home;
+    int now;
+    place at;
+    entrance *run;
+    void **params;
+} crowd;
+
+static _Thread_local crowd *here;
+
+static void meet(void)
+{
+    crowd *c = here;
+    swapcontext(&c->fibers[c->now].context, &c->home);
+    *c->at.thread = c->now;
+}
+
+static void run_fiber(void)
+{
+    crowd *c = here;
+    *c->at.thread = c->now;
+    c->run(c->params);
+    c->fibers[c->now].done = true;
+    swapcontext(&c->fibers[c->now].context, &c->home);
+}
+
+static void run_block(crowd *c, int threads)
+{
+    for (int i = 0; i < threads; i++) {
+        fiber *f = &c->fibers[i];
+        getcontext(&f->context);
+        f->done = false;
+        f->context.uc_stack.ss_sp = f->stack;
+        f->context.uc_stack.ss_size = STACK_BYTES;
+        f->context.uc_link = NULL;
+        makecontext(&f->context, run_fiber, 0);
+    }
+    for (int left = threads; left > 0;) {
+        left = 0;
+        for (c->now = 0; c->now < threads; c->now++) {
+            if (c->fibers[c->now].done)
+                continue;
+            swapcontext(&c->home, &c->fibers[c->now].context);
+            left += !c->fibers[c->now].done;
+        }
+    }
+}
+
+static void run_together(place at, entrance *run, int64_t blocks, int threads, void **params)
+{
+    crowd c = {.at = at, .run = run, .params = params};
+    c.fibers = sf_alloc((size_t)threads * sizeof *c.fibers);
+    char *stacks = sf_alloc((size_t)threads * STACK_BYTES);
+    for (int i = 0; i < threads; i++)
+        c.fibers[i].stack = stacks + (size_t)i * STACK_BYTES;
+    here = &c;
+    *at.barrier = meet;
+    for (*at.block = 0; *at.block < blocks; ++*at.block)
+        run_block(&c, threads);
+    here = NULL;
+    sf_free(stacks);
+    sf_free(c.fibers);
+}
+
+static void run_alone(place at, entrance *run, int64_t blocks, int threads, void **params)
+{
+    for (*at.block = 0; *at.block < blocks; ++*at.block)
+        for (*at.thread = 0; *at.thread < threads; ++*at.thread)
+            run(params);
+}
+
+static sf_status launch_host(sf_device *d, void *function, int64_t blocks, int threads,
+                             void **params, sf_diag *diag)
+{
+    (void)d, (void)diag;
+    const host_kernel *kernel = function;
+    place at;
+    kernel->library->here(&at.block, &at.blocks, &at.thread, &at.threads, &at.barrier);
+    *at.blocks = blocks;
+    *at.threads = threads;
+    if (kernel->meets)
+        run_together(at, kernel->run, blocks, threads, params);
+    else
+        run_alone(at, kernel->run, blocks, threads, params);
+    return SF_OK;
+}
+
+/* Compiling */
+
+static sf_status run_compiler(const char *source, const char *object, sf_diag *diag)
+{
+    const char *compiler = getenv("CC");
+    compiler = compiler && *compiler && !strchr(compiler, ' ') ? compiler : "cc";
+    pid_t child = fork();
+    if (child < 0)
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no compiler can be started");
+    if (child == 0) {
+        execlp(compiler, compiler, "-x", "c", "-std=gnu11", "-w", "-O0", "-ffp-contract=off",
+               "-fPIC", "-shared", "-o", object, source, "-lm", (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s does not compile the kernels in %s",
+                       compiler, source);
+    return SF_OK;
+}
+
+static sf_status load_library(const char *path, sf_diag *diag)
+{
+    library *l = sf_alloc_kept(sizeof *l);
+    void *handle = l ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!handle) {
+        sf_free(l);
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be loaded: %s", path, dlerror());
+    }
+    l->handle = handle;
+    *(void **)&l->here = dlsym(handle, "sf_here");
+    l->next = libraries;
+    libraries = l;
+    return SF_OK;
+}
+
+static sf_status build_library(const sf_buf *text, sf_diag *diag)
+{
+    const char *folder = getenv("TMPDIR");
+    char source[512], object[520];
+    snprintf(source, sizeof source, "%s/sheaf-kernels-XXXXXX", folder && *folder ? folder : "/tmp");
+    int file = mkstemp(source);
+    if (file < 0)
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no file can be made in %s",
+                       folder ? folder : "/tmp");
+    snprintf(object, sizeof object, "%s.so", source);
+    FILE *stream = fdopen(file, "w");
+    size_t written = fwrite(text->text, 1, text->length, stream);
+    bool closed = fclose(stream) == 0;
+    sf_status status = SF_OK;
+    if (written != text->length || !closed)
+        status = sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be written", source);
+    if (status == SF_OK)
+        status = run_compiler(source, object, diag);
+    if (status == SF_OK)
+        status = load_library(object, diag);
+    if (status != SF_EUNSUPPORTED) /* that one is to be looked at */
+        unlink(source);
+    unlink(object);
+    return status;
+}
+
+static bool find_loaded(const sf_kernel *kernel, host_kernel *out)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_run", kernel->name);
+    for (const library *l = libraries; l; l = l->next) {
+        *(void **)&out->run = dlsym(l->handle, name);
+        out->library = l;
+        if (out->run)
+            return true;
+    }
+    return false;
+}
+
+/* Those that are not loaded yet, together. */
+static sf_status load_kernels(const sf_kernels *module, sf_diag *diag)
+{
+    sf_kernels missing = {.has_words = module->has_words};
+    host_kernel found;
+    for (size_t i = 0; i < module->nkernels; i++)
+        if (!find_loaded(module->kernels[i], &found))
+            SF_PUSH(&missing.arena, missing.kernels, missing.nkernels, missing.capacity,
+                    module->kernels[i]);
+    sf_buf text = {0};
+    sf_status status = SF_OK;
+    if (missing.nkernels > 0) {
+        sf_kernels_text(&missing, 0, missing.nkernels, true, &text);
+        status = build_library(&text, diag);
+    }
+    sf_buf_free(&text);
+    sf_kernels_free(&missing);
+    return status;
+}
+
+sf_status sf_host_load(const sf_kernels *module, sf_diag *diag)
+{
+    pthread_mutex_lock(&lock);
+    sf_status status = load_kernels(module, diag);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static sf_status compile_host(sf_device *d, const sf_kernels *module, sf_threads *threads,
+                              sf_diag *diag, void **functions)
+{
+    (void)threads;
+    host *h = (host *)d;
+    h->kernels = sf_alloc((module->nkernels + 1) * sizeof *h->kernels);
+    SF_TRY(sf_host_load(module, diag));
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < module->nkernels; i++) {
+        const char *body = module->kernels[i]->text;
+        bool found = find_loaded(module->kernels[i], &h->kernels[i]);
+        SF_ASSERT(found);
+        h->kernels[i].meets = strstr(body, "BARRIER") || strstr(body, "BLOCK_FOLD");
+        functions[i] = &h->kernels[i];
+    }
+    pthread_mutex_unlock(&lock);
+    return SF_OK;
+}
+
+/* Memory is memory. */
+
+static sf_status alloc_host(sf_device *d, int64_t bytes, sf_diag *diag, char **out)
+{
+    (void)d, (void)diag;
+    *out = sf_alloc((size_t)bytes);
+    return SF_OK;
+}
+
+static void release_host(sf_device *d, char *memory)
+{
+    (void)d;
+    sf_free(memory);
+}
+
+static sf_status put_host(sf_device *d, char *to, const void *from, int64_t bytes, sf_diag *diag)
+{
+    (void)d, (void)diag;
+    if (bytes > 0)
+        memcpy(to, from, (size_t)bytes);
+    return SF_OK;
+}
+
+static sf_status get_host(sf_device *d, void *to, const char *from, int64_t bytes, sf_diag *diag)
+{
+    return put_host(d, to, from, bytes, diag);
+}
+
+static sf_status copy_host(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag)
+{
+    return put_host(d, to, from, bytes, diag);
+}
+
+static sf_status wait_host(sf_device *d, sf_diag *diag)
+{
+    (void)d, (void)diag;
+    return SF_OK;
+}
+
+static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
+{
+    (void)d, (void)inst, (void)diag;
+    *plan = NULL;
+    return SF_OK;
+}
+
+static void close_host(sf_device *d)
+{
+    host *h = (host *)d;
+    sf_free(h->kernels);
+    sf_free(h);
+}
+
+sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
+{
+    static const sf_device_table table = {
+        .close = close_host,
+        .alloc = alloc_host,
+        .release = release_host,
+        .put = put_host,
+        .get = get_host,
+        .copy = copy_host,
+        .wait = wait_host,
+        .compile = compile_host,
+        .launch = launch_host,
+        .plan = plan_host,
+    };
+    (void)diag;
+    host *h = sf_alloc(sizeof *h);
+    h->device = (sf_device){.table = &table, .is_host = true};
+    *out = &h->device;
+    return SF_OK;
+}

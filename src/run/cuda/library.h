@@ -1,0 +1,106 @@
+/* The libraries of a GPU, loaded when one is asked for: what is called of them, declared here, so that building needs
+ * none of their headers. Numbers are those of CUDA 12 and 13. */
+#ifndef SF_RUN_CUDA_LIBRARY_H
+#define SF_RUN_CUDA_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+typedef uint64_t cu_pointer;
+typedef struct cu_stream_ *cu_stream;
+
+/* The driver: libcuda. Functions return 0, or a number that get_error_string knows. */
+#define SF_CUDA_DRIVER(X)                                                                          \
+    X(init, "cuInit", (unsigned))                                                                  \
+    X(device_get, "cuDeviceGet", (int *, int))                                                     \
+    X(device_name, "cuDeviceGetName", (char *, int, int))                                          \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                 \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (void **, int))                                  \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int))                                      \
+    X(context_set, "cuCtxSetCurrent", (void *))                                                    \
+    X(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
+    X(alloc, "cuMemAlloc_v2", (cu_pointer *, size_t))                                              \
+    X(release, "cuMemFree_v2", (cu_pointer))                                                       \
+    X(put, "cuMemcpyHtoDAsync_v2", (cu_pointer, const void *, size_t, cu_stream))                  \
+    X(get, "cuMemcpyDtoHAsync_v2", (void *, cu_pointer, size_t, cu_stream))                        \
+    X(copy, "cuMemcpyDtoDAsync_v2", (cu_pointer, cu_pointer, size_t, cu_stream))                   \
+    X(set, "cuMemsetD8Async", (cu_pointer, unsigned char, size_t, cu_stream))                      \
+    X(module_load, "cuModuleLoadData", (void **, const void *))                                    \
+    X(module_unload, "cuModuleUnload", (void *))                                                   \
+    X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                     \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream,    \
+       void **, void **))                                                                          \
+    X(stream_create, "cuStreamCreate", (cu_stream *, unsigned))                                    \
+    X(stream_destroy, "cuStreamDestroy_v2", (cu_stream))                                           \
+    X(stream_wait, "cuStreamSynchronize", (cu_stream))                                             \
+    X(capture_begin, "cuStreamBeginCapture_v2", (cu_stream, int))                                  \
+    X(capture_end, "cuStreamEndCapture", (cu_stream, void **))                                     \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))     \
+    X(graph_launch, "cuGraphLaunch", (void *, cu_stream))                                          \
+    X(graph_destroy, "cuGraphDestroy", (void *))                                                   \
+    X(graph_exec_destroy, "cuGraphExecDestroy", (void *))                                          \
+    X(error_string, "cuGetErrorString", (int, const char **))
+
+/* The compiler: libnvrtc. */
+#define SF_CUDA_COMPILER(X)                                                                        \
+    X(version, "nvrtcVersion", (int *, int *))                                                     \
+    X(create, "nvrtcCreateProgram",                                                                \
+      (void **, const char *, const char *, int, const char *const *, const char *const *))        \
+    X(compile, "nvrtcCompileProgram", (void *, int, const char *const *))                          \
+    X(log_size, "nvrtcGetProgramLogSize", (void *, size_t *))                                      \
+    X(log, "nvrtcGetProgramLog", (void *, char *))                                                 \
+    X(binary_size, "nvrtcGetCUBINSize", (void *, size_t *))                                        \
+    X(binary, "nvrtcGetCUBIN", (void *, char *))                                                   \
+    X(destroy, "nvrtcDestroyProgram", (void **))
+
+/* Products: libcublasLt. */
+typedef struct lt_algorithm {
+    uint64_t data[8];
+} lt_algorithm;
+typedef struct lt_heuristic {
+    lt_algorithm algorithm;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+} lt_heuristic;
+
+#define SF_CUDA_PRODUCTS(X)                                                                        \
+    X(create, "cublasLtCreate", (void **))                                                         \
+    X(destroy, "cublasLtDestroy", (void *))                                                        \
+    X(product_create, "cublasLtMatmulDescCreate", (void **, int, int))                             \
+    X(product_set, "cublasLtMatmulDescSetAttribute", (void *, int, const void *, size_t))          \
+    X(product_destroy, "cublasLtMatmulDescDestroy", (void *))                                      \
+    X(layout_create, "cublasLtMatrixLayoutCreate", (void **, int, uint64_t, uint64_t, int64_t))    \
+    X(layout_set, "cublasLtMatrixLayoutSetAttribute", (void *, int, const void *, size_t))         \
+    X(layout_destroy, "cublasLtMatrixLayoutDestroy", (void *))                                     \
+    X(preference_create, "cublasLtMatmulPreferenceCreate", (void **))                              \
+    X(preference_set, "cublasLtMatmulPreferenceSetAttribute", (void *, int, const void *, size_t)) \
+    X(preference_destroy, "cublasLtMatmulPreferenceDestroy", (void *))                             \
+    X(choose, "cublasLtMatmulAlgoGetHeuristic",                                                    \
+      (void *, void *, void *, void *, void *, void *, void *, int, lt_heuristic *, int *))        \
+    X(multiply, "cublasLtMatmul",                                                                  \
+      (void *, void *, const void *, const void *, void *, const void *, void *, const void *,     \
+       const void *, void *, void *, void *, const lt_algorithm *, void *, size_t, cu_stream))
+
+#define X(member, symbol, parameters) int(*member) parameters;
+typedef struct sf_cuda_driver {
+    SF_CUDA_DRIVER(X)
+} sf_cuda_driver;
+typedef struct sf_cuda_compiler {
+    SF_CUDA_COMPILER(X)
+} sf_cuda_compiler;
+typedef struct sf_cuda_products {
+    SF_CUDA_PRODUCTS(X)
+} sf_cuda_products;
+#undef X
+
+/* Each is loaded once and stays. Where one cannot be, the message says which, and of what it is a part. */
+sf_status sf_cuda_load_driver(sf_diag *diag, const sf_cuda_driver **out);
+sf_status sf_cuda_load_compiler(sf_diag *diag, const sf_cuda_compiler **out);
+sf_status sf_cuda_load_products(sf_diag *diag, const sf_cuda_products **out);
+
+#endif

@@ -1,0 +1,203 @@
+/* Loops with folds: a block has a row. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "run/cuda/emit.h"
+
+/* Rows */
+
+/* Goes over the row and leaves, in variables fN, what the folds of this level make of it. */
+static void put_fold_pass(emitter *e, int level, const char *lane, const char *lanes, bool alone)
+{
+    const sf_loop *loop = e->loop;
+    char name[32];
+    text_want_nothing(e);
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        if (step->kind != SF_STEP_FOLD || e->level[i] != level)
+            continue;
+        text_want(e, e->operands[0][i]);
+        PUT("%s fold%u = ", text_classes[step->class], i);
+        text_identity(e, step);
+        PUT(";\n");
+    }
+    PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, lane, e->vector,
+        loop->columns, lanes, e->vector);
+    text_indices(e, "c", loop->split, loop->rank);
+    text_wanted(e, false);
+    for (uint32_t i = 0; i < loop->nsteps; i++)
+        if (loop->steps[i].kind == SF_STEP_FOLD && e->level[i] == level) {
+            snprintf(name, sizeof name, "fold%u", i);
+            text_combination(e, i, name, false);
+        }
+    PUT("}\n");
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        if (step->kind != SF_STEP_FOLD || e->level[i] != level)
+            continue;
+        text_combine_name(step, name, sizeof name);
+        if (!alone)
+            PUT("BLOCK_FOLD(%s, %s, fold%u, room);\n", text_classes[step->class], name, i);
+        PUT("%s v%u = %s(", text_classes[step->class], i, name);
+        text_constant(e, step);
+        PUT(", fold%u);\n", i);
+    }
+}
+
+/* Steps on whole rows that can be done after so many folds. Constants are known everywhere. */
+static void put_row_steps(emitter *e, int level)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        const sf_loop_step *step = &e->loop->steps[i];
+        if (e->level[i] != level || !text_is_row_step(e, i) || step->kind == SF_STEP_STORE ||
+            step->kind == SF_STEP_CONSTANT)
+            continue;
+        if (step->kind == SF_STEP_LOAD)
+            text_load(e, i);
+        else
+            text_computation(e, i);
+    }
+}
+
+static void put_last_pass(emitter *e, const char *lane, const char *lanes)
+{
+    const sf_loop *loop = e->loop;
+    bool any = false;
+    text_want_nothing(e);
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        bool ends = text_is_gather(e, i) ||
+                    (loop->steps[i].kind == SF_STEP_STORE && !text_is_row_step(e, i));
+        any = any || ends;
+        if (ends)
+            text_want(e, i);
+    }
+    if (!any)
+        return;
+    if (e->held > 0)
+        PUT("UNROLL for (int h = 0; h < %" PRId64
+            "; h++) { %s c = (%s + h * %s) * %d; if (c >= %" PRId64 ") break;\n",
+            e->held, e->index, lane, lanes, e->vector, loop->columns);
+    else
+        PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, lane, e->vector,
+            loop->columns, lanes, e->vector);
+    text_indices(e, "c", loop->split, loop->rank);
+    text_wanted(e, false);
+    for (uint32_t i = 0; i < loop->nsteps; i++)
+        if (text_is_gather(e, i)) {
+            char name[40];
+            if (loop->steps[i].is_scalar)
+                snprintf(name, sizeof name, "g%u", i);
+            else if (e->held > 0)
+                snprintf(name, sizeof name, "(g%u + h * %d)", i, e->vector);
+            else
+                snprintf(name, sizeof name, "(g%u + c)", i);
+            text_combination(e, i, name, !loop->steps[i].is_scalar);
+        }
+    PUT("}\n");
+}
+
+/* Sums that a thread cannot keep stand in scratch memory from the start, each column with the thread that has it. */
+static void declare_far_sums(emitter *e, int threads)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        const sf_loop_step *step = &e->loop->steps[i];
+        if (!text_is_gather(e, i) || step->is_scalar)
+            continue;
+        PUT("%s *g%u = (%s *)p%" PRId64 " + group * (s64)%" PRId64 ";\n", text_classes[step->class],
+            i, text_classes[step->class], e->partial[i], e->loop->columns);
+        PUT("for (s64 c = (s64)THREAD * %d; c < %" PRId64
+            "; c += %d)\nfor (int k = 0; k < %d; k++) g%u[c "
+            "+ k] = ",
+            e->vector, e->loop->columns, threads * e->vector, e->vector, i);
+        text_identity(e, step);
+        PUT(";\n");
+    }
+}
+
+static void put_kept_sums(emitter *e, int threads)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        if (!text_is_gather(e, i) || e->loop->steps[i].is_scalar)
+            continue;
+        char value[48];
+        PUT("UNROLL for (int h = 0; h < %" PRId64 "; h++) UNROLL for (int k = 0; k < %d; k++) {\n",
+            e->held, e->vector);
+        PUT("%s c = (THREAD + h * %d) * %d + k;\nif (c < %" PRId64 ") ", e->index, threads,
+            e->vector, e->loop->columns);
+        snprintf(value, sizeof value, "g%u[h * %d + k]", i, e->vector);
+        text_gathered(e, i, "c", value);
+        PUT("}\n");
+    }
+}
+
+void text_rows(emitter *e)
+{
+    const sf_loop *loop = e->loop;
+    int levels = 0;
+    bool gathers = false, gathers_columns = false;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        bool folds = loop->steps[i].kind == SF_STEP_FOLD;
+        levels = folds && e->level[i] >= levels ? e->level[i] + 1 : levels;
+        gathers = gathers || text_is_gather(e, i);
+        gathers_columns = gathers_columns || (text_is_gather(e, i) && !loop->steps[i].is_scalar);
+    }
+    bool alone = !gathers && loop->columns <= SHORT_ROW;
+    int threads = alone ? 128 : (int)text_power_above(loop->columns / e->vector, MOST_ROW_THREADS);
+    threads = threads < WARP ? WARP : threads;
+    const char *lane = alone ? "0" : "THREAD";
+    char lanes[16];
+    snprintf(lanes, sizeof lanes, "%d", alone ? 1 : threads);
+    int64_t blocks = alone ? sf_blocks_for(loop->rows, threads) : sf_blocks_for(loop->rows, 1);
+    if (gathers) {
+        int64_t vectors = (loop->columns / e->vector + threads - 1) / threads;
+        e->groups = blocks =
+            loop->rows < MANY_BLOCKS / 2 ? (loop->rows ? loop->rows : 1) : MANY_BLOCKS / 2;
+        e->held = vectors * e->vector <= MOST_HELD ? vectors : 0;
+        if (e->held == 0 && e->groups == 1)
+            e->groups =
+                2; /* sums in scratch memory want somebody to finish them; a block without rows adds none */
+        e->all_groups = blocks = e->groups;
+    }
+    text_add_partials(e);
+    sf_param *params = sf_arena_copy(&e->scratch, e->w->params, e->w->nparams * sizeof *params);
+    PUT("{\nSHARED f64 room[32];\n(void)room;\n");
+    for (uint32_t i = 0; i < loop->nsteps; i++)
+        if (loop->steps[i].kind == SF_STEP_CONSTANT)
+            text_computation(e, i);
+    if (gathers)
+        PUT("s64 group = BLOCK; (void)group;\n");
+    if (gathers && (e->held > 0 || !gathers_columns))
+        text_declare_sums(e);
+    else if (gathers) {
+        for (uint32_t i = 0; i < loop->nsteps; i++)
+            if (text_is_gather(e, i) && loop->steps[i].is_scalar) {
+                PUT("%s g%u = ", text_classes[loop->steps[i].class], i);
+                text_identity(e, &loop->steps[i]);
+                PUT(";\n");
+            }
+        declare_far_sums(e, threads);
+    }
+    if (alone)
+        PUT("for (s64 row = BLOCK * THREADS + THREAD; row < %" PRId64
+            "; row += BLOCKS * THREADS) {\n",
+            loop->rows);
+    else
+        PUT("for (s64 row = BLOCK; row < %" PRId64 "; row += BLOCKS) {\n", loop->rows);
+    text_indices(e, "row", 0, loop->split);
+    for (int level = 0; level <= levels; level++) {
+        put_row_steps(e, level);
+        if (level < levels)
+            put_fold_pass(e, level, lane, lanes, alone);
+    }
+    put_last_pass(e, lane, lanes);
+    text_row_stores(e, alone ? "" : "if (THREAD == 0) ");
+    PUT("}\n");
+    if (gathers) {
+        if (e->held > 0)
+            put_kept_sums(e, threads);
+        text_scalar_gathers(e);
+    }
+    PUT("}\n");
+    sf_write_launch(e->w, blocks, threads, false);
+    text_finish_gathers(e, params);
+}

@@ -1,0 +1,410 @@
+/* Steps of a loop as text: what each reads, and what it says. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "run/cuda/emit.h"
+
+const char *const text_classes[] = {"f32", "f64", "s32", "s64"};
+
+static int64_t width_of(sf_dtype dtype)
+{
+    return sf_dtype_get(dtype)->bytes;
+}
+
+static bool is_truth(sf_vop op)
+{
+    return op == SF_VIS_FINITE || (op >= SF_VEQ && op <= SF_VUGE);
+}
+
+/* Of the variable that a step makes. */
+static const char *variable_type(const sf_loop_step *step)
+{
+    bool is_s32 = step->kind == SF_STEP_OP && is_truth(step->op);
+    return text_classes[is_s32 ? SF_VI32 : step->class];
+}
+
+static int operand_count(const sf_loop_step *step)
+{
+    switch (step->kind) {
+    case SF_STEP_LOAD:
+    case SF_STEP_CONSTANT:
+        return 0;
+    case SF_STEP_OP:
+        return step->op >= SF_VSELECT ? 3 : step->op >= SF_VADD ? 2 : 1;
+    case SF_STEP_STORE:
+    case SF_STEP_ROUND:
+    case SF_STEP_CONVERT:
+    case SF_STEP_FOLD:
+    case SF_STEP_EXPAND:
+    case SF_STEP_GATHER:
+        break;
+    }
+    return 1;
+}
+
+/* What each step reads, and when it can be had. */
+
+void text_find_makers(emitter *e)
+{
+    const sf_loop *loop = e->loop;
+    uint32_t *made = SF_ARRAY(&e->scratch, loop->nregisters, uint32_t);
+    for (uint32_t i = 0; i < loop->nsteps; i++)
+        if (loop->steps[i].kind == SF_STEP_CONSTANT)
+            made[loop->steps[i].dst] = i;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        const uint16_t from[3] = {step->a, step->b, step->c};
+        for (int j = 0; j < operand_count(step); j++)
+            e->operands[j][i] = made[from[j]];
+        if (step->kind != SF_STEP_STORE && step->kind != SF_STEP_GATHER)
+            made[step->dst] = i;
+    }
+}
+
+void text_find_levels(emitter *e)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        const sf_loop_step *step = &e->loop->steps[i];
+        int last = e->loop->rank - 1;
+        bool one = true;
+        for (int j = 0; j < operand_count(step); j++) {
+            uint32_t from = e->operands[j][i];
+            int after = e->level[from] + (e->loop->steps[from].kind == SF_STEP_FOLD);
+            e->level[i] = after > e->level[i] ? after : e->level[i];
+            one = one && e->is_one[from];
+        }
+        if (step->kind == SF_STEP_LOAD)
+            one = e->loop->accesses[step->access].is_row ||
+                  e->loop->accesses[step->access].strides[last] == 0;
+        e->is_one[i] = e->vector == 1 || one || step->is_row || step->kind == SF_STEP_FOLD ||
+                       step->kind == SF_STEP_EXPAND;
+    }
+}
+
+/* How many neighbours a thread may take: they stand beside each other in all that is read and written, at places that
+ * are a multiple of that many. */
+static bool suits_vector(const emitter *e, int vector)
+{
+    const sf_loop *loop = e->loop;
+    int last = loop->rank - 1;
+    if (loop->dims[last] % vector != 0)
+        return false;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        bool loads = step->kind == SF_STEP_LOAD;
+        if (!loads && step->kind != SF_STEP_STORE)
+            continue;
+        const sf_access *access = &loop->accesses[step->access];
+        const sf_view *view = loads ? &e->inst->in[access->view] : &e->inst->out[access->view];
+        if (access->is_row || (access->strides[last] == 0 && loads))
+            continue;
+        if (access->strides[last] != 1 || view->offset % vector != 0 ||
+            vector * width_of(access->dtype) > 32)
+            return false;
+        for (int d = 0; d < last; d++)
+            if (access->strides[d] % vector != 0 && loop->dims[d] > 1)
+                return false;
+    }
+    return true;
+}
+
+int text_choose_vector(const emitter *e, int64_t threads)
+{
+    for (int vector = MOST_VECTOR; vector > 1; vector /= 2)
+        if (threads / vector >= ENOUGH && suits_vector(e, vector))
+            return vector;
+    return 1;
+}
+
+/* The farthest element that anything is at. */
+int64_t text_farthest(const sf_loop *loop)
+{
+    int64_t most = loop->rows * loop->columns;
+    for (uint32_t i = 0; i < loop->naccesses; i++) {
+        int64_t span = 0;
+        for (int d = 0; d < loop->rank; d++) {
+            int64_t stride = loop->accesses[i].strides[d];
+            span += (stride < 0 ? -stride : stride) * loop->dims[d];
+        }
+        most = span > most ? span : most;
+    }
+    return most;
+}
+
+/* Steps */
+
+static void put_offset(emitter *e, const sf_access *access)
+{
+    bool any = false;
+    int end = access->is_row ? e->loop->split : e->loop->rank;
+    for (int d = 0; d < end; d++) {
+        if (access->strides[d] == 0 || e->loop->dims[d] == 1)
+            continue;
+        PUT(any ? " + " : "");
+        if (access->strides[d] == 1)
+            PUT("d%d", d);
+        else
+            PUT("d%d * (%s)%" PRId64, d, e->index, access->strides[d]);
+        any = true;
+    }
+    if (!any)
+        PUT("0");
+}
+
+int text_out_param(const emitter *e, const sf_access *access)
+{
+    return (int)(e->inst->nin + access->view);
+}
+
+static void put_operand(emitter *e, uint32_t step)
+{
+    PUT(e->is_one[step] ? "v%u" : "v%u[k]", step);
+}
+
+void text_constant(emitter *e, const sf_loop_step *step)
+{
+    float narrow = (float)step->constant.real;
+    uint32_t bits32;
+    uint64_t bits64;
+    memcpy(&bits32, &narrow, sizeof bits32);
+    memcpy(&bits64, &step->constant.real, sizeof bits64);
+    if (step->class == SF_VF32)
+        PUT("float32(0x%" PRIx32 "u)", bits32);
+    else if (step->class == SF_VF64)
+        PUT("float64(0x%" PRIx64 "ull)", bits64);
+    else
+        PUT("(%s)0x%" PRIx64 "ull", text_classes[step->class], (uint64_t)step->constant.integer);
+}
+
+static void put_name(emitter *e, const char *name)
+{
+    for (; *name; name++)
+        sf_buf_putc(e->out, (char)(*name >= 'A' && *name <= 'Z' ? *name + 'a' - 'A' : *name));
+}
+
+static void put_op(emitter *e, const sf_loop_step *step)
+{
+    bool is_plain = step->op == SF_VCOPY || step->op == SF_VSELECT ||
+                    (step->op >= SF_VEQ && step->op <= SF_VGE);
+    if (is_plain) {
+        PUT("%s", sf_vop_name(step->op));
+        return;
+    }
+    put_name(e, sf_vop_name(step->op));
+    PUT("_%s", text_classes[step->class]);
+}
+
+static void put_conversion(emitter *e, const sf_loop_step *step)
+{
+    sf_vclass from = sf_vclass_of(step->dtype);
+    bool is_unsigned = sf_is_unsigned(step->dtype) && sf_dtype_get(step->dtype)->bits >= 32;
+    if (from == step->class)
+        PUT("COPY");
+    else
+        PUT("%c%s_to_%s", is_unsigned ? 'u' : text_classes[from][0], text_classes[from] + 1,
+            text_classes[step->class]);
+}
+
+/* The expression of a step that computes. */
+static void put_value(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    if (step->kind == SF_STEP_OP)
+        put_op(e, step);
+    else if (step->kind == SF_STEP_ROUND)
+        PUT("round_%s", sf_type_name(step->dtype));
+    else if (step->kind == SF_STEP_CONVERT)
+        put_conversion(e, step);
+    PUT("(");
+    for (int j = 0; j < operand_count(step); j++) {
+        PUT(j ? ", " : "");
+        put_operand(e, e->operands[j][index]);
+    }
+    PUT(")");
+}
+
+void text_load(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    const sf_access *access = &e->loop->accesses[step->access];
+    const char *type = sf_type_name(access->dtype);
+    if (e->is_one[index]) {
+        PUT("%s v%u = LOAD(%s, p%u, ", text_classes[step->class], index, type, access->view);
+        put_offset(e, access);
+        PUT(");\n");
+        return;
+    }
+    PUT("ALIGNED(16) raw_%s m%u[%d]; move_elements(m%u, (const raw_%s *)p%u + (", type, index,
+        e->vector, index, type, access->view);
+    put_offset(e, access);
+    PUT("), %" PRId64 ");\n", e->vector * width_of(access->dtype));
+    PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = get_%s(m%u[k]);\n",
+        text_classes[step->class], index, e->vector, e->vector, index, type, index);
+}
+
+static void put_store(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    const sf_access *access = &e->loop->accesses[step->access];
+    const char *type = sf_type_name(access->dtype);
+    if (access->is_row || e->vector == 1) {
+        PUT("STORE(%s, p%d, ", type, text_out_param(e, access));
+        put_offset(e, access);
+        PUT(", v%u);\n", e->operands[0][index]);
+        return;
+    }
+    PUT("ALIGNED(16) raw_%s m%u[%d]; UNROLL for (int k = 0; k < %d; k++) m%u[k] = put_%s(", type,
+        index, e->vector, e->vector, index, type);
+    put_operand(e, e->operands[0][index]);
+    PUT(");\nmove_elements((raw_%s *)p%d + (", type, text_out_param(e, access));
+    put_offset(e, access);
+    PUT("), m%u, %" PRId64 ");\n", index, e->vector * width_of(access->dtype));
+}
+
+void text_computation(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    if (e->is_one[index]) {
+        PUT("%s v%u = ", variable_type(step), index);
+        if (step->kind == SF_STEP_CONSTANT)
+            text_constant(e, step);
+        else
+            put_value(e, index);
+        PUT(";\n");
+        return;
+    }
+    PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = ", variable_type(step), index,
+        e->vector, e->vector, index);
+    put_value(e, index);
+    PUT(";\n");
+}
+
+bool text_is_row_step(const emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    if (step->kind == SF_STEP_LOAD || step->kind == SF_STEP_STORE)
+        return e->loop->accesses[step->access].is_row;
+    return step->is_row && step->kind != SF_STEP_FOLD;
+}
+
+/* Gathers and folds */
+
+const char *text_combine_name(const sf_loop_step *step, char *text, size_t size)
+{
+    static const char *const names[SF_VFOLD_COUNT] = {
+        [SF_VFOLD_SUM] = "add", [SF_VFOLD_PROD] = "mul",  [SF_VFOLD_MAX] = "max",
+        [SF_VFOLD_MIN] = "min", [SF_VFOLD_UMAX] = "umax", [SF_VFOLD_UMIN] = "umin",
+        [SF_VFOLD_AND] = "and", [SF_VFOLD_OR] = "or",     [SF_VFOLD_XOR] = "xor",
+    };
+    snprintf(text, size, "%s_%s", names[step->fold], text_classes[step->class]);
+    return text;
+}
+
+/* What changes nothing. For floats -0 would be, of a sum; but a sum is combined with its initial value, and that is 0
+ * or decides by itself. */
+void text_identity(emitter *e, const sf_loop_step *step)
+{
+    bool real = step->class == SF_VF32 || step->class == SF_VF64;
+    bool wide = step->class == SF_VF64 || step->class == SF_VI64;
+    switch (step->fold) {
+    case SF_VFOLD_PROD:
+        PUT("1");
+        return;
+    case SF_VFOLD_MAX:
+        PUT("%s", real ? (wide ? "-INF64" : "-INF32") : wide ? "(s64)SIGN64" : "(s32)SIGN32");
+        return;
+    case SF_VFOLD_MIN:
+        PUT("%s", real ? (wide ? "INF64" : "INF32") : wide ? "(s64)~SIGN64" : "(s32)~SIGN32");
+        return;
+    case SF_VFOLD_AND:
+    case SF_VFOLD_UMIN:
+        PUT("-1");
+        return;
+    case SF_VFOLD_SUM:
+        PUT("%s", real ? "-0.0f" : "0");
+        return;
+    case SF_VFOLD_OR:
+    case SF_VFOLD_XOR:
+    case SF_VFOLD_UMAX:
+    case SF_VFOLD_COUNT:
+        break;
+    }
+    PUT("0");
+}
+
+/* variable = combine(variable, operand), for each element of the vector. `spread`: one variable for each of them. */
+void text_combination(emitter *e, uint32_t index, const char *variable, bool spread)
+{
+    char name[32];
+    text_combine_name(&e->loop->steps[index], name, sizeof name);
+    uint32_t from = e->operands[0][index];
+    PUT("UNROLL for (int k = 0; k < %d; k++) %s%s = %s(%s%s, ", e->vector, variable,
+        spread ? "[k]" : "", name, variable, spread ? "[k]" : "");
+    put_operand(e, from);
+    PUT(");\n");
+}
+
+/* Parts */
+
+void text_want(emitter *e, uint32_t step)
+{
+    if (e->wanted[step])
+        return;
+    e->wanted[step] = true;
+    if (e->loop->steps[step].kind == SF_STEP_FOLD)
+        return; /* it has been done */
+    for (int j = 0; j < operand_count(&e->loop->steps[step]); j++)
+        text_want(e, e->operands[j][step]);
+}
+
+void text_want_nothing(emitter *e)
+{
+    memset(e->wanted, 0, e->loop->nsteps * sizeof *e->wanted);
+}
+
+/* Steps on elements that are wanted, stores among them. Those of rows are there before. */
+void text_wanted(emitter *e, bool rows_too)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        const sf_loop_step *step = &e->loop->steps[i];
+        if (!e->wanted[i] || (text_is_row_step(e, i) && !rows_too) || step->kind == SF_STEP_FOLD ||
+            step->kind == SF_STEP_GATHER)
+            continue;
+        if (step->kind == SF_STEP_LOAD)
+            text_load(e, i);
+        else if (step->kind != SF_STEP_STORE)
+            text_computation(e, i);
+        else if (!e->loop->accesses[step->access].is_row)
+            put_store(e, i);
+    }
+}
+
+/* `from` counts through dimensions first ... end - 1. */
+void text_indices(emitter *e, const char *from, int first, int end)
+{
+    if (first >= end)
+        return;
+    PUT("%s rest_%d = %s;\n", e->index, first, from);
+    for (int d = end - 1; d > first; d--)
+        PUT("%s d%d = rest_%d %% (%s)%" PRId64 "; rest_%d /= (%s)%" PRId64 ";\n", e->index, d,
+            first, e->index, e->loop->dims[d], first, e->index, e->loop->dims[d]);
+    PUT("%s d%d = rest_%d;\n", e->index, first, first);
+}
+
+void text_want_ends(emitter *e)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (e->loop->steps[i].kind == SF_STEP_STORE || e->loop->steps[i].kind == SF_STEP_GATHER)
+            text_want(e, i);
+}
+
+/* A row that has no element of its own stores what is one for each of its rows. */
+void text_row_stores(emitter *e, const char *condition)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (e->loop->steps[i].kind == SF_STEP_STORE &&
+            e->loop->accesses[e->loop->steps[i].access].is_row) {
+            PUT("%s", condition);
+            put_store(e, i);
+        }
+}

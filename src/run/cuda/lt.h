@@ -1,0 +1,25 @@
+/* Products by cuBLASLt. */
+#ifndef SF_RUN_CUDA_LT_H
+#define SF_RUN_CUDA_LT_H
+
+#include "prog/program.h"
+#include "run/cuda/library.h"
+
+/* A handle, and memory to work in; both borrowed by plans. */
+typedef struct sf_lt {
+    const sf_cuda_products *library;
+    void *handle;
+    void *workspace;
+    size_t workspace_bytes;
+} sf_lt;
+
+typedef struct sf_lt_plan sf_lt_plan;
+
+/* How the library does this DOT; NULL where it cannot: views that it has no layout for. */
+sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst);
+void sf_lt_plan_free(sf_lt_plan *plan);
+
+sf_status sf_lt_run(const sf_lt_plan *plan, const char *a, const char *b, char *c, cu_stream stream,
+                    sf_diag *diag);
+
+#endif

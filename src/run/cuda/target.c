@@ -1,0 +1,43 @@
+#include "run/cuda/target.h"
+
+#include "run/cuda/text.h"
+
+/* Floats of one type, with a result of that type or, of narrow ones, of float. */
+static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)
+{
+    bool is_narrow = a == SF_BF16 || a == SF_F16;
+    return a == b && (a == SF_F32 || a == SF_F64 || is_narrow) &&
+           (c == a || (c == SF_F32 && is_narrow));
+}
+
+/* Kernels are found when the engine writes their text. */
+static const void *find_kernel(const sf_op *op, int64_t *variant)
+{
+    (void)op;
+    *variant = 0;
+    return NULL;
+}
+
+static int64_t scratch_bytes(const sf_program *program, int threads)
+{
+    (void)threads;
+    return sf_cuda_scratch(program);
+}
+
+/* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Loops are not run behind
+ * products: a kernel of ours cannot follow those of a library block by block. */
+const sf_target sf_target_cuda = {
+    .name = "cuda",
+    .most_nodes = 96,
+    .longest_row = 1 << 17,
+    .most_again = 24,
+    .most_functions = 4,
+    .epilogue_columns = INT64_MAX,
+    .epilogue_rows = INT64_MAX,
+    .in_flight = 2,
+    .flight_bytes = 16 << 20,
+    .align = 256,
+    .multiplies = multiplies_types,
+    .kernel = find_kernel,
+    .scratch = scratch_bytes,
+};

@@ -1,0 +1,192 @@
+#include "run/cuda/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { MOST_BLOCKS = 1 << 20, SCRATCH_ALIGN = 256 };
+
+int sf_write_param(sf_writer *w, sf_param param)
+{
+    SF_PUSH(w->arena, w->params, w->nparams, w->param_capacity, param);
+    return (int)w->nparams - 1;
+}
+
+void sf_write_views(sf_writer *w, const sf_inst *inst)
+{
+    for (uint32_t i = 0; i < inst->nin; i++)
+        sf_write_param(w, (sf_param){.kind = SF_PARAM_IN, .index = i});
+    for (uint32_t i = 0; i < inst->nout; i++)
+        sf_write_param(w, (sf_param){.kind = SF_PARAM_OUT, .index = i});
+}
+
+int64_t sf_write_scratch(sf_writer *w, int64_t bytes)
+{
+    int64_t at = w->code->scratch;
+    w->code->scratch += (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    return at;
+}
+
+typedef struct sought {
+    const char *body;
+    size_t nparams;
+    const sf_param *params;
+} sought;
+
+static bool is_sought_kernel(const void *item, const void *key)
+{
+    const sf_kernel *kernel = item;
+    const sought *s = key;
+    if (kernel->nparams != s->nparams || strcmp(strchr(kernel->text, '{'), s->body) != 0)
+        return false;
+    for (size_t i = 0; i < s->nparams; i++)
+        if (kernel->is_number[i] != (s->params[i].kind == SF_PARAM_NUMBER))
+            return false;
+    return true;
+}
+
+static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, uint64_t hash)
+{
+    sf_kernel *kernel = SF_NEW(&m->arena, sf_kernel);
+    sf_buf text = {0};
+    char name[32];
+    int length = snprintf(name, sizeof name, "k%016" PRIx64, hash);
+    bool *is_number = SF_ARRAY(&m->arena, w->nparams, bool);
+    sf_buf_printf(&text, "KERNEL %s(", name);
+    for (size_t i = 0; i < w->nparams; i++) {
+        is_number[i] = w->params[i].kind == SF_PARAM_NUMBER;
+        sf_buf_printf(&text, "%s%s p%zu", i ? ", " : "", is_number[i] ? "s64" : "char *", i);
+    }
+    sf_buf_printf(&text, ")\n%s", w->body.text);
+    *kernel = (sf_kernel){.name = sf_arena_string(&m->arena, name, (size_t)length),
+                          .text = sf_arena_string(&m->arena, text.text, text.length),
+                          .nparams = (uint32_t)w->nparams,
+                          .is_number = is_number};
+    sf_buf_free(&text);
+    SF_PUSH(&m->arena, m->kernels, m->nkernels, m->capacity, kernel);
+    return kernel;
+}
+
+static const sf_kernel *find_kernel(sf_writer *w)
+{
+    sf_kernels *m = w->module;
+    uint64_t hash = sf_hash_bytes(w->nparams, w->body.text, w->body.length);
+    for (size_t i = 0; i < w->nparams; i++)
+        hash = sf_hash_mix(hash, w->params[i].kind == SF_PARAM_NUMBER);
+    sought key = {w->body.text, w->nparams, w->params};
+    sf_intern_slot *slot = sf_intern_find(&m->names, &m->arena, hash, is_sought_kernel, &key);
+    if (!slot->item)
+        slot->item = new_kernel(m, w, hash);
+    return slot->item;
+}
+
+void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
+{
+    w->module->has_words = w->module->has_words || words;
+    sf_launch launch = {.kernel = find_kernel(w),
+                        .blocks = blocks,
+                        .threads = threads,
+                        .params =
+                            sf_arena_copy(w->arena, w->params, w->nparams * sizeof *w->params)};
+    SF_PUSH(w->arena, w->code->launches, w->code->nlaunches, w->code->capacity, launch);
+    sf_buf_free(&w->body);
+    w->body = (sf_buf){0};
+    w->nparams = 0;
+}
+
+void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params)
+{
+    const sf_kernel *kernel = w->code->launches[w->code->nlaunches - 1].kernel;
+    sf_launch launch = {.kernel = kernel,
+                        .blocks = blocks,
+                        .threads = threads,
+                        .params =
+                            sf_arena_copy(w->arena, params, kernel->nparams * sizeof *params)};
+    SF_PUSH(w->arena, w->code->launches, w->code->nlaunches, w->code->capacity, launch);
+}
+
+static void add_file(sf_buf *out, const sf_text_file *file)
+{
+    sf_buf_add(out, (const char *)file->bytes, file->size);
+}
+
+/* The parameters of a kernel stand in an array of pointers to them, as the driver of a GPU has it. */
+static void add_entrance(const sf_kernel *kernel, sf_buf *out)
+{
+    sf_buf_printf(out, "void %s_run(void **p)\n{\n    %s(", kernel->name, kernel->name);
+    for (uint32_t i = 0; i < kernel->nparams; i++)
+        sf_buf_printf(out, "%s*(%s *)p[%u]", i ? ", " : "", kernel->is_number[i] ? "s64" : "char *",
+                      i);
+    sf_buf_puts(out, ");\n}\n");
+}
+
+void sf_kernels_text(const sf_kernels *m, size_t first, size_t count, bool host, sf_buf *out)
+{
+    add_file(out, &sf_text_base);
+    if (m->has_words)
+        add_file(out, &sf_text_words);
+    for (size_t i = first; i < first + count; i++) {
+        sf_buf_putc(out, '\n');
+        sf_buf_puts(out, m->kernels[i]->text);
+        if (host)
+            add_entrance(m->kernels[i], out);
+    }
+}
+
+void sf_kernels_free(sf_kernels *module)
+{
+    sf_arena_free(&module->arena);
+    *module = (sf_kernels){0};
+}
+
+int64_t sf_blocks_for(int64_t count, int threads)
+{
+    int64_t blocks = (count + threads - 1) / threads;
+    return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+}
+
+const char *sf_index_type(int64_t most)
+{
+    return most < INT32_MAX - (1 << 28) ? "int" : "s64";
+}
+
+void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
+                   sf_code *code, const sf_inst **unknown)
+{
+    sf_writer w = {.module = module, .code = code, .arena = arena};
+    bool known = true;
+    if ((inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) && !library)
+        sf_write_product(&w, inst);
+    if (inst->kind == SF_INST_CALL)
+        known = sf_write_call(&w, inst);
+    if (inst->kind != SF_INST_CALL && inst->loop)
+        sf_write_loop(&w, inst);
+    if (!known)
+        *unknown = inst;
+    sf_buf_free(&w.body);
+}
+
+int64_t sf_write_program(sf_kernels *module, const sf_program *p, bool library)
+{
+    const sf_inst *unknown = NULL;
+    int64_t most = 0;
+    for (size_t i = 0; i < p->ninsts; i++) {
+        sf_code code = {0};
+        sf_write_inst(module, &module->arena, &p->insts[i], library, &code, &unknown);
+        most = code.scratch > most ? code.scratch : most;
+        for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++) {
+            int64_t inner = sf_write_program(module, p->insts[i].nest->bodies[j], library);
+            most = inner > most ? inner : most;
+        }
+    }
+    return most;
+}
+
+int64_t sf_cuda_scratch(const sf_program *program)
+{
+    sf_kernels module = {0};
+    int64_t most = sf_write_program(&module, program, true);
+    sf_kernels_free(&module);
+    return most;
+}

@@ -1,0 +1,119 @@
+/* Kernels as text: CUDA C that is compiled when an engine is opened.
+ *
+ * The text of a kernel holds every size and stride as a number; where tensors stand are its parameters. So loops that do
+ * the same, layer after layer, have the same text, and equal texts are one kernel:
+ *
+ *     module      the kernels of a program, those of bodies too, each once
+ *       code      what an instruction launches, in order
+ *         launch  a kernel, blocks and threads, and what its parameters are
+ */
+#ifndef SF_RUN_CUDA_TEXT_H
+#define SF_RUN_CUDA_TEXT_H
+
+#include "base/intern.h"
+#include "prog/program.h"
+
+/* A plain file of run/cuda/text/, carried by the library. */
+typedef struct sf_text_file {
+    const unsigned char *bytes;
+    size_t size;
+} sf_text_file;
+extern const sf_text_file sf_text_base, sf_text_words;
+
+typedef struct sf_kernel {
+    const char *name; /* from its text */
+    const char *text; /* the function with its name, without what it stands on */
+    uint32_t nparams;
+    const bool *is_number; /* by parameter: an integer rather than a pointer */
+} sf_kernel;
+
+/* A zeroed one is empty. */
+typedef struct sf_kernels {
+    sf_arena arena;
+    sf_interner names;
+    sf_kernel **kernels;
+    size_t nkernels, capacity;
+    bool has_words; /* some stand on text/words.cu, too */
+} sf_kernels;
+
+typedef enum sf_param_kind {
+    SF_PARAM_IN,      /* view `index` of the instruction's `in` */
+    SF_PARAM_OUT,     /* and of `out` */
+    SF_PARAM_SCRATCH, /* `value` bytes into the scratch memory */
+    SF_PARAM_NUMBER   /* `value` itself */
+} sf_param_kind;
+
+typedef struct sf_param {
+    sf_param_kind kind;
+    uint32_t index;
+    int64_t value;
+} sf_param;
+
+typedef struct sf_launch {
+    const sf_kernel *kernel;
+    int64_t blocks;
+    int threads;
+    const sf_param *params;
+} sf_launch;
+
+typedef struct sf_code {
+    sf_launch *launches;
+    size_t nlaunches, capacity;
+    int64_t scratch; /* bytes that its kernels work in */
+} sf_code;
+
+/* One kernel being written: its parameters are called p0, p1, ... in the order in which they are added. */
+typedef struct sf_writer {
+    sf_kernels *module;
+    sf_code *code;
+    sf_buf body;
+    sf_param *params;
+    size_t nparams, param_capacity;
+    sf_arena *arena; /* of the code */
+} sf_writer;
+
+/* Adds a parameter; returns its number. */
+int sf_write_param(sf_writer *w, sf_param param);
+
+/* All views of an instruction: `in` as p0, p1, ..., then `out`. */
+void sf_write_views(sf_writer *w, const sf_inst *inst);
+
+/* Room in the scratch memory, for this instruction; returns where it begins. */
+int64_t sf_write_scratch(sf_writer *w, int64_t bytes);
+
+/* The body becomes a kernel, unless the module has it, and a launch of it with the parameters is added to the code.
+ * Body and parameters are then empty. `words`: it stands on text/words.cu. */
+void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words);
+
+/* The same launch again: another one of the last kernel, with these parameters. */
+void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params);
+
+/* The whole text of some kernels of a module. `host`: with what run/cuda/host.c calls them by. */
+void sf_kernels_text(const sf_kernels *module, size_t first, size_t count, bool host, sf_buf *out);
+
+void sf_kernels_free(sf_kernels *module);
+
+/* What loops (run/cuda/loop.c), products and convolutions (product.c) and calls (call.c) launch. */
+void sf_write_loop(sf_writer *w, const sf_inst *inst);
+void sf_write_product(sf_writer *w, const sf_inst *inst);
+
+/* False where the engine has no kernel for the call: a body of a kind that cannot be compiled. */
+bool sf_write_call(sf_writer *w, const sf_inst *inst);
+
+/* The code of an instruction; `library`: its product is done by one. NULL in *unknown, or what has no kernel. */
+void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
+                   sf_code *code, const sf_inst **unknown);
+
+/* All kernels of a program, those of bodies too; returns the most scratch memory that an instruction works in. */
+int64_t sf_write_program(sf_kernels *module, const sf_program *program, bool library);
+
+/* The most scratch memory that an instruction of a program, or of a body, works in. */
+int64_t sf_cuda_scratch(const sf_program *program);
+
+/* Blocks of 256 threads for so many elements; kernels go on until all are done. */
+int64_t sf_blocks_for(int64_t count, int threads);
+
+/* "int" where all of these offsets are small enough, else "s64". */
+const char *sf_index_type(int64_t most);
+
+#endif

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# --engine cuda: its kernels, run by the host, give JAX's results, also on two ranks; without a GPU a line says what is
+# missing.
+set -u
+. "$SHEAF_SOURCE/test/support/cli.sh"
+bin=$SHEAF_BIN
+step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
+io=$SHEAF_SOURCE/examples/gpt-micro.io.safetensors
+
+if ! nvidia-smi -L >/dev/null 2>&1; then
+    sheaf=("$bin" verify)
+    expect 1 "$step" --against "$io" --engine cuda
+    warns "engine cuda needs "
+    warns "--engine cpu runs the step without"
+fi
+sheaf=("$bin" train)
+SHEAF_CUDA=gpu expect 2 "$step" --steps 1 --data "$io" --engine cuda
+warns "SHEAF_CUDA is host or nothing, not 'gpu'"
+
+export SHEAF_CUDA=host
+sheaf=("$bin" verify)
+expect 0 "$step" --against "$io" --engine cuda
+says "verify: passed"
+says "losses: 10 compared"
+
+# A run repeats bit for bit, and goes on on another engine.
+sheaf=("$bin" train)
+for run in a b; do
+    expect 0 "$step" --steps 2 --data "$io" --init "$io" --engine cuda --save "$work/$run"
+    says "step 2/2  loss 3.80045"
+done
+cmp -s "$work/a/step-000002/state.safetensors" "$work/b/step-000002/state.safetensors" || fail "two runs differ"
+expect 0 "$step" --steps 3 --data "$io" --resume="$work/a" --save "$work/a" --engine cpu
+says "step 3/3  loss 3.8834"
+
+# Ranks exchange through the host.
+for recipe in dp megatron; do
+    "$bin" pin "$step" --recipe $recipe -n 2 -o "$work/plan.json" >/dev/null || fail "no plan"
+    expect 0 "$step" --plan "$work/plan.json" --steps 2 --data "$io" --init "$io" --engine cuda
+    says "step 2/2  loss 3.80045"
+done
+
+[ "$failures" -eq 0 ]

@@ -29,7 +29,7 @@ static const struct meaning {
     {"CLUSTER", WORDS_OR_FILES, NULL},
     {"RECIPE", WORDS, NULL},
     {"SCHEDULE", WORDS_OR_FILES, "1f1b gpipe zb-h1 zb-v chimera dualpipe"},
-    {"ENGINE", WORDS, "cpu oracle"},
+    {"ENGINE", WORDS, "cpu cuda oracle"},
     {"ORDER", WORDS, "shuffled sequential"},
     {"TYPE", WORDS, "u8 u16 u32"},
     {"LEVEL", WORDS, "2 3"},

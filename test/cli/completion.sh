@@ -34,7 +34,7 @@ offers "plan" sheaf pl
 offers "--cluster --co-shard --compare" sheaf plan x --c
 offers "megatron" sheaf pin x -r m
 offers "megatron" sheaf pin x --recipe = m
-offers "cpu oracle" sheaf run x -e ""
+offers "cpu cuda oracle" sheaf run x -e ""
 offers "slapo" sheaf plan x --cluster sl
 offers "slapo" sheaf cluster sl
 offers "bash" sheaf completion b

@@ -90,12 +90,13 @@ typedef struct sf_verify_options {
         *engine; /* "cpu", "cuda" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
     int threads; /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
-        *data;     /* of a plan, without `against`: rules and data as of training; NULL: the
+        *data;             /* of a plan, without `against`: rules and data as of training; NULL: the
                                 default, "synthetic" */
-    bool shrunk;   /* the step is one of sf_plan_shrink: fewer steps, unless said */
-    double limit;  /* of a plan: seconds that a rank may wait for another; 0: 300 */
-    bool check;    /* programs before they run, see docs/architecture.md */
-    uint64_t seed; /* of a plan, without `against`: of weights, batches and keys */
+    bool shrunk;           /* the step is one of sf_plan_shrink: fewer steps, unless said */
+    double limit;          /* of a plan: seconds that a rank may wait for another; 0: 300 */
+    bool check;            /* programs before they run, see docs/architecture.md */
+    uint64_t seed;         /* of a plan, without `against`: of weights, batches and keys */
+    int64_t device_memory; /* of a plan: as of sf_train_options */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is

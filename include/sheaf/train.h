@@ -60,6 +60,11 @@ typedef struct sf_train_options {
     void *context;         /* for the listener */
     /* For the timeline of the last step, of all ranks, as that of sf_plan_simulate; NULL: it is not written. */
     const sf_output *trace;
+    int64_t
+        device_memory; /* most bytes of a device, for arguments and all that stands between them; what is on the host
+                              is not among them (docs/offload.md). 0: no limit of its own */
+    int64_t
+        host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
 } sf_train_options;
 
 typedef struct sf_train_report {

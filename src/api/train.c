@@ -46,7 +46,9 @@ sf_status sf_train(const sf_graph *graph, const sf_train_options *options, sf_di
     options = &job.options;
     SF_CHECK_OPTIONS(diag, {"steps", (double)options->steps}, {"threads", options->threads},
                      {"memory", (double)options->memory}, {"limit", options->limit},
-                     {"save_every", (double)options->save_every});
+                     {"save_every", (double)options->save_every},
+                     {"device_memory", (double)options->device_memory},
+                     {"host_link", (double)options->host_link});
     if (!options->plan)
         return train_rank(&job, NULL, diag);
     job.options.memory = sf_rank_memory(options->memory, sf_plan_ranks(options->plan));

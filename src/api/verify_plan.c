@@ -85,13 +85,15 @@ static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
 static sf_status start_split(struct rank *r)
 {
     struct shared *shared = r->shared;
-    sf_runner_options options = {
-        .mesh = &shared->trial.plan->mesh,
-        .rank = r->pieces.rank,
-        .check = shared->options.check,
-        .rewrite = *shared->trial.plan->passes.list ? rewrite : NULL,
-        .context = r,
-        .with = {.pool = r->pool, .memory = shared->memory, .comm = r->comm}};
+    sf_runner_options options = {.mesh = &shared->trial.plan->mesh,
+                                 .rank = r->pieces.rank,
+                                 .check = shared->options.check,
+                                 .rewrite = *shared->trial.plan->passes.list ? rewrite : NULL,
+                                 .context = r,
+                                 .with = {.pool = r->pool,
+                                          .memory = shared->memory,
+                                          .device_memory = shared->options.device_memory,
+                                          .comm = r->comm}};
     SF_TRY(
         sf_local_new(shared->trial.graph, shared->trial.plan, r->pieces.rank, r->diag, &r->local));
     if (shared->trial.spoil)

@@ -161,6 +161,13 @@ sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, 
 /* Says what a schedule costs: the plan that was found with it against that without. */
 void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
 
+#define SF_CLI_DEVICE_MEMORY                                                                       \
+    "most memory of a device, such as 512M; a step that takes more is refused, and passes keep "   \
+    "to "                                                                                          \
+    "it"
+#define SF_CLI_HOST_LINK                                                                           \
+    "bytes a second of copies between device and host, such as 2G (default: what memory does)"
+
 /* Before long work: whether the output (or NULL) can be written, and is none of the files that are read (or NULL). */
 sf_status sf_cli_try_output(const char *path, const char *input, const char *other, sf_diag *diag);
 

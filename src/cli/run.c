@@ -157,6 +157,8 @@ int sf_cli_run(int argc, char **argv)
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_MEMORY, &job.options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
+        {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
+        {SF_OPT_HOST_LINK, &job.options.host_link, SF_CLI_HOST_LINK},
         {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_CHECK, &job.options.check,
          "check the program before it runs: memory, order, events"},
@@ -190,7 +192,7 @@ int sf_cli_run(int argc, char **argv)
         return sf_cli_misuse("run", "there is at least one of --steps");
     if (job.split.passes && !job.split.plan)
         return sf_cli_misuse("run", "--passes needs a --plan");
-    job.split.memory = job.options.memory;
+    job.split.memory = job.options.device_memory ? job.options.device_memory : job.options.memory;
     if (job.split.ranks > 0 && !job.split.plan)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;

@@ -252,6 +252,8 @@ int sf_cli_train(int argc, char **argv)
         {SF_OPT_WAIT, &split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_MEMORY, &train_options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
+        {SF_OPT_DEVICE_MEMORY, &train_options.device_memory, SF_CLI_DEVICE_MEMORY},
+        {SF_OPT_HOST_LINK, &train_options.host_link, SF_CLI_HOST_LINK},
         {SF_OPT_CHECK, &train_options.check,
          "check the program before it runs: memory, order, events"},
         {SF_OPT_IGNORE_NAN, &train_options.ignore_nan, "go on when the loss is no finite number"},
@@ -286,7 +288,7 @@ int sf_cli_train(int argc, char **argv)
         return sf_cli_misuse("train", "--json and --profile cannot both go to standard output");
     if (split.passes && !split.plan)
         return sf_cli_misuse("train", "--passes needs a --plan");
-    split.memory = train_options.memory;
+    split.memory = train_options.device_memory ? train_options.device_memory : train_options.memory;
     if (split.ranks > 0 && !split.plan)
         return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))

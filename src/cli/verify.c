@@ -364,6 +364,7 @@ int sf_cli_verify(int argc, char **argv)
         {SF_OPT_THREADS, &threads,
          "threads of the engine cpu (default: as many as the process may use)"},
         {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
+        {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_CHECK, &job.options.check, "check programs before they run: memory, order, events"},
         {SF_OPT_JSON, &job.json, "for machines; all results"},
     };
@@ -394,6 +395,7 @@ int sf_cli_verify(int argc, char **argv)
         return sf_cli_misuse("verify", "a --schedule is a file that ends in .lua, and no --plan");
     if (job.split.passes && !job.split.plan)
         return sf_cli_misuse("verify", "--passes needs a --plan");
+    job.split.memory = job.options.device_memory;
     if (job.split.ranks > 0 && !split)
         return sf_cli_misuse("verify", "--ranks needs a --plan");
     if (job.split.ranks > INT_MAX)

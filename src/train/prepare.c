@@ -197,6 +197,8 @@ static sf_status open_course(sf_training *run)
                                .engine = run->options.engine,
                                .pool = run->pool,
                                .memory = run->options.memory,
+                               .device_memory = run->options.device_memory,
+                               .host_link = {.bandwidth = (double)run->options.host_link},
                                .check = run->options.check};
     SF_TRY(sf_course_open(&options, run->diag, &run->course));
     run->options.engine = run->course.seat.options.engine;

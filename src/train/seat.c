@@ -35,7 +35,11 @@ static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
                                  .check = o->check,
                                  .rewrite = o->plan && *o->plan->passes.list ? rewrite : NULL,
                                  .context = seat,
-                                 .with = {.pool = o->pool, .memory = o->memory, .comm = o->comm}};
+                                 .with = {.pool = o->pool,
+                                          .memory = o->memory,
+                                          .device_memory = o->device_memory,
+                                          .host_link = o->host_link,
+                                          .comm = o->comm}};
     return sf_runner_open(seat->local ? seat->local->graph : o->graph, &options, diag,
                           &seat->runner);
 }

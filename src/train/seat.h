@@ -15,7 +15,8 @@ typedef struct sf_seat_options {
     sf_comm *comm;       /* of a split run, or NULL */
     const char *engine;  /* as sf_runner_options */
     sf_threads *pool;
-    int64_t memory;
+    int64_t memory, device_memory; /* as sf_engine_options */
+    sf_host_link host_link;
     bool check;
 } sf_seat_options;
 

@@ -73,7 +73,7 @@ void sf_room_text(const sf_program *p, const sf_room *room, sf_buf *out)
         lent += stands_at(p, b, at) ? rounded_bytes(p, &p->buffers[b]) : 0;
     sf_arena_free(&scratch);
     sf_buf_printf(out, "%s of the device (%s of arguments, %s between them",
-                  sf_text_bytes((double)(sf_program_bytes(p) + room->scratch)).at,
+                  sf_text_bytes((double)sf_program_bytes(p)).at,
                   sf_text_bytes((double)(p->state_bytes + lent)).at,
                   sf_text_bytes((double)(live - lent)).at);
     if (p->ninsts > 0) {
@@ -84,8 +84,8 @@ void sf_room_text(const sf_program *p, const sf_room *room, sf_buf *out)
     }
     add_share(out, p->arena_bytes[SF_SPACE_DEVICE] - live, "lost between these");
     add_share(out, p->constant_bytes, "of constants");
-    add_share(out, room->scratch, "for kernels");
     sf_buf_putc(out, ')');
+    add_share(out, room->scratch, "beside it for kernels");
     if (sf_program_host_bytes(p) > 0)
         sf_buf_printf(out, " and %s of the host",
                       sf_text_bytes((double)sf_program_host_bytes(p)).at);
@@ -93,8 +93,8 @@ void sf_room_text(const sf_program *p, const sf_room *room, sf_buf *out)
 
 sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
 {
-    int64_t device = sf_program_bytes(p) + room->scratch;
-    int64_t all = device + sf_program_host_bytes(p);
+    int64_t device = sf_program_bytes(p);
+    int64_t all = device + sf_program_host_bytes(p) + room->scratch;
     bool fits_device = room->device <= 0 || device <= room->device;
     if (fits_device && (room->memory <= 0 || all <= room->memory))
         return SF_OK;
@@ -103,5 +103,8 @@ sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
     sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the step needs %s, and there are %s", text.text,
             sf_text_bytes((double)(fits_device ? room->memory : room->device)).at);
     sf_buf_free(&text);
-    return sf_hint(diag, "split it over more ranks, or its state as well, as recipe zero3 does");
+    return sf_hint(
+        diag, fits_device ? "split it over more ranks, or its state as well, as recipe zero3 does"
+                          : "of a plan, --passes offload moves what does not fit to the host; or "
+                            "split it over more ranks, or its state as well, as recipe zero3 does");
 }

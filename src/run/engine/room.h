@@ -6,8 +6,8 @@
 
 typedef struct sf_room {
     int64_t memory;  /* there is so much for device and host together; 0: no limit */
-    int64_t device;  /* and so much of the device; 0: no limit of its own */
-    int64_t scratch; /* that the engine takes beside the program, on the device */
+    int64_t device;  /* and so much of the device for the program; 0: no limit of its own */
+    int64_t scratch; /* that the engine takes beside the program */
 } sf_room;
 
 /* SF_ENOMEM, with the instruction at which most of it stands, and what that is. */

@@ -190,7 +190,7 @@ static void test_refused(void **state)
     sf_program *p = test_lower_text(chain_text, NULL);
     sf_diag *diag = sf_diag_new();
     sf_engine *engine;
-    int64_t need = sf_program_bytes(p) + p->target->scratch(p, 1);
+    int64_t need = sf_program_bytes(p);
     sf_engine_options options = {.threads = 1, .device_memory = need};
     assert_int_equal(sf_engine_open(p, &options, diag, &engine), SF_OK);
     sf_engine_free(engine);

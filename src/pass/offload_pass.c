@@ -89,7 +89,7 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
         w->fits = over <= 0;
         if (w->fits || t == TRIES || limit <= over)
             break;
-        limit -= over / 4 + 1;
+        limit -= over / 4 + passing->limit / 256 + 1;
     }
     w->seconds = seconds_of(passing);
     w->kept = sf_program_keep(p, passing->scratch);

@@ -24,19 +24,20 @@ static void test_text(void **state)
         sf_layout layout;
     } good[] = {
         {"[R, R]", {{{0}}}},
-        {"[S(0), R]", {{{SF_SPLIT, 0, 0, 16}}}},
-        {"[S(0), S(0)]", {{{SF_SPLIT, 0, 0, 16}, {SF_SPLIT, 0, 0, 8}}}},
-        {"[S(0,4), S(0,16)]", {{{SF_SPLIT, 0, 0, 4}, {SF_SPLIT, 0, 0, 16}}}},
-        {"[S(0,2), S(0,16)]", {{{SF_SPLIT, 0, 0, 2}, {SF_SPLIT, 0, 0, 16}}}},
-        {"[S(1), S(1,4)]", {{{SF_SPLIT, 0, 1, 24}, {SF_SPLIT, 0, 1, 4}}}},
-        {"[P(+), S(1)]", {{{SF_PARTIAL, SF_MONOID_ADD, 0, 0}, {SF_SPLIT, 0, 1, 24}}}},
+        {"[S(0), R]", {{{SF_SPLIT, 0, 0, 16, 0}}}},
+        {"[S(0), S(0)]", {{{SF_SPLIT, 0, 0, 16, 0}, {SF_SPLIT, 0, 0, 8, 0}}}},
+        {"[S(0,4), S(0,16)]", {{{SF_SPLIT, 0, 0, 4, 0}, {SF_SPLIT, 0, 0, 16, 0}}}},
+        {"[S(0,2), S(0,16)]", {{{SF_SPLIT, 0, 0, 2, 0}, {SF_SPLIT, 0, 0, 16, 0}}}},
+        {"[S(1), S(1,4)]", {{{SF_SPLIT, 0, 1, 24, 0}, {SF_SPLIT, 0, 1, 4, 0}}}},
+        {"[P(+), S(1)]", {{{SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0}, {SF_SPLIT, 0, 1, 24, 0}}}},
         {"[P(max), P(max)]",
-         {{{SF_PARTIAL, SF_MONOID_MAX, 0, 0}, {SF_PARTIAL, SF_MONOID_MAX, 0, 0}}}},
-        {"[P(*), P(*)]", {{{SF_PARTIAL, SF_MONOID_MUL, 0, 0}, {SF_PARTIAL, SF_MONOID_MUL, 0, 0}}}},
-        {"[P(min), R]", {{{SF_PARTIAL, SF_MONOID_MIN, 0, 0}}}},
-        {"[P(&), R]", {{{SF_PARTIAL, SF_MONOID_AND, 0, 0}}}},
-        {"[P(|), R]", {{{SF_PARTIAL, SF_MONOID_OR, 0, 0}}}},
-        {"[P(^), R]", {{{SF_PARTIAL, SF_MONOID_XOR, 0, 0}}}},
+         {{{SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0}, {SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0}}}},
+        {"[P(*), P(*)]",
+         {{{SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0}, {SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0}}}},
+        {"[P(min), R]", {{{SF_PARTIAL, SF_MONOID_MIN, 0, 0, 0}}}},
+        {"[P(&), R]", {{{SF_PARTIAL, SF_MONOID_AND, 0, 0, 0}}}},
+        {"[P(|), R]", {{{SF_PARTIAL, SF_MONOID_OR, 0, 0, 0}}}},
+        {"[P(^), R]", {{{SF_PARTIAL, SF_MONOID_XOR, 0, 0, 0}}}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         sf_layout layout;
@@ -114,7 +115,7 @@ static void test_share_text(void **state)
     assert_int_equal(sf_share_parse(sf_str_of("S(0,64)"), NULL, &share), SF_OK);
     assert_true(sf_share_equal(share, split(0, 64)));
     assert_int_equal(sf_share_parse(sf_str_of("P(+)"), NULL, &share), SF_OK);
-    assert_true(sf_share_equal(share, (sf_share){SF_PARTIAL, SF_MONOID_ADD, 0, 0}));
+    assert_true(sf_share_equal(share, (sf_share){SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0}));
     static const char *const bad[] = {"",    "Q",     "RR", "S",    "S(",
                                       "S(1", "S(1,)", "P(", "P(-)", "R x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -126,10 +127,10 @@ static void test_not_a_layout_of_this_mesh(void **state)
     (void)state;
     static const int64_t dims[] = {16};
     char why[SF_WHY_TEXT];
-    sf_layout layout = {{[2] = {SF_SPLIT, 0, 0, 16}}};
+    sf_layout layout = {{[2] = {SF_SPLIT, 0, 0, 16, 0}}};
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, why));
     assert_string_equal(why, "the mesh has no axis 2");
-    layout = (sf_layout){{{SF_PARTIAL, SF_MONOID_SECOND, 0, 0}}};
+    layout = (sf_layout){{{SF_PARTIAL, SF_MONOID_SECOND, 0, 0, 0}}};
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, why));
     assert_string_equal(why, "values cannot be partial by \"second\"");
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, NULL));

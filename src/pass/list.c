@@ -20,7 +20,7 @@ static const sf_program_pass passes[] = {
      .provides = "",
      .aim = SF_PASS_FOR_TIME,
      .variants = 12,
-     .options = {{"group", true, NAN, "the most that is gathered ahead; several are tried"},
+     .options = {{"group", true, (double)NAN, "the most that is gathered ahead; several are tried"},
                  {"alpha", false, 1.5, "join two that take more than so many times as long alone"}},
      .run = sf_pass_prefetch},
     {.name = "zero3-prefetch",

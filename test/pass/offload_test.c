@@ -213,7 +213,7 @@ static void test_known(void **state)
 static double best_of_all(const holding *h, const sf_program *p, int64_t limit, int *sets)
 {
     sf_arena arena = {0};
-    double best = INFINITY;
+    double best = HUGE_VAL;
     uint32_t at;
     sf_simulation sim = simulate(h, p, &arena);
     size_t nrests = 1;

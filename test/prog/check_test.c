@@ -709,7 +709,7 @@ static void expect_all_refused(test_with_program *with, breaking *b)
                       n->equal, n->missed, n->first);
         missed += n->missed;
         drawn += n->drawn;
-        assert_true(n->drawn > (faults[kind].of_comm ? 50 : 100) ||
+        assert_true(n->drawn > (faults[kind].of_comm ? 20 : 100) ||
                     (faults[kind].of_moves && b->moves == 0));
     }
     print_message("%d mutants of %d programs\n", drawn, programs);

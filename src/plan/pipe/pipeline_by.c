@@ -196,7 +196,7 @@ static sf_status make_placed(const sf_graph *graph, const sf_pipeline_wish *wish
                              sf_diag *diag, sf_pipeline *out)
 {
     placing p = {.text = wish->stages};
-    uint32_t *forward;
+    uint32_t *forward = NULL;
     sf_status status = read_places(&p, arena, diag);
     if (status == SF_OK)
         status = cut_placed(graph, wish, &p, arena, diag, &forward);

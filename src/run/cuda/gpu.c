@@ -190,7 +190,8 @@ static void compile_parts(void *context, int part, int64_t first, int64_t end)
         int major = 0, minor = 0;
         char path[512];
         job->g->compiler->version(&major, &minor);
-        uint64_t hash = sf_hash_bytes((uint64_t)(major * 100 + minor), text->text, text->length);
+        uint64_t hash =
+            sf_hash_bytes((uint64_t)major * 100 + (uint64_t)minor, text->text, text->length);
         hash = sf_hash_bytes(hash, job->g->architecture, strlen(job->g->architecture));
         bool has_path = cache_path(hash, path, sizeof path);
         if (has_path && read_cached(path, &job->binaries[i]))

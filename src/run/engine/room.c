@@ -35,7 +35,7 @@ static uint32_t next_largest(const sf_program *p, uint32_t at, uint32_t above)
     for (uint32_t b = 0; b < p->nbuffers; b++) {
         int64_t bytes = p->buffers[b].bytes;
         bool behind = above == SF_NONE || bytes < p->buffers[above].bytes ||
-                      (bytes == p->buffers[above].bytes && b > above);
+                      (b > above && bytes == p->buffers[above].bytes);
         if (behind && stands_at(p, b, at) && (best == SF_NONE || bytes > p->buffers[best].bytes))
             best = b;
     }

@@ -82,7 +82,7 @@ warns "on rank"
 expect 2 verify "$gpt" --plan "$work/plan.json" -n 2
 warns "the plan is for 4 ranks, not for 2"
 expect 2 verify "$gpt"
-warns "--against FILE or --plan PLAN"
+warns "--against FILE, --plan PLAN or --schedule LUA"
 expect 2 verify "$gpt" --against "$io" -n 4
 warns "--ranks needs a --plan"
 expect 2 verify "$gpt" --plan "$work/plan.json" --against "$io" --shrink

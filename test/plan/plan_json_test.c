@@ -49,6 +49,7 @@ static sf_alternative alternatives[] = {{"search", "data=2,model=2", 0.1, 1000, 
 static sf_prediction prediction = {.step = "step.mlir",
                                    .cluster = "1x4xV100",
                                    .cluster_hash = 0xfedcba9876543210,
+                                   .nodes = "0-1",
                                    .seconds = 0.1,
                                    .compute = 0.07,
                                    .exposed = 0.03,
@@ -65,6 +66,7 @@ static void check_prediction(const sf_prediction *a, const sf_prediction *b)
     assert_string_equal(a->step, b->step);
     assert_string_equal(a->cluster, b->cluster);
     assert_int_equal(a->cluster_hash, b->cluster_hash);
+    assert_string_equal(a->nodes, b->nodes);
     assert_true(a->seconds == b->seconds && a->hidden == b->hidden && a->bound == b->bound);
     assert_int_equal(a->limit, b->limit);
     assert_int_equal(a->nalternatives, b->nalternatives);
@@ -149,7 +151,7 @@ static const struct {
     {"\"arguments\"", "[S(0)]", "[S(0,3)]", "[S(0,3)] is no layout of tensor<8x"},
     {"\"arguments\"", "\"[S(0)]\"", "[]", "expected a layout"},
     {"\"arguments\"", "[S(0)]", "[S(0), R]", "[S(0), R] is no layout of"},
-    {"", "\"nodes\"", "\"notes\"", "a plan has no \"notes\""},
+    {"\"arguments\"", "\"nodes\"", "\"notes\"", "a plan has no \"notes\""},
     {"\"nodes\"", "[", "[7, ", "expected [NODE, OP, [LAYOUT"},
     {"\"nodes\": [\n", "[", "[-", "the step has no such node"},
     {"\"nodes\": [\n", "[", "[1000000", "the step has no such node"},

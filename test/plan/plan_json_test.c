@@ -152,7 +152,7 @@ static const struct {
     {"\"arguments\"", "\"[S(0)]\"", "[]", "expected a layout"},
     {"\"arguments\"", "[S(0)]", "[S(0), R]", "[S(0), R] is no layout of"},
     {"\"arguments\"", "\"nodes\"", "\"notes\"", "a plan has no \"notes\""},
-    {"\"nodes\"", "[", "[7, ", "expected [NODE, OP, [LAYOUT"},
+    {"\"nodes\": [", "[", "[7, ", "expected [NODE, OP, [LAYOUT"},
     {"\"nodes\": [\n", "[", "[-", "the step has no such node"},
     {"\"nodes\": [\n", "[", "[1000000", "the step has no such node"},
     {"\"nodes\": [\n", ", \"", ", \"un", "is a "},

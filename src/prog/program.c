@@ -84,3 +84,20 @@ void sf_program_free(sf_program *program)
     sf_arena_free(&program->arena);
     sf_free(program);
 }
+
+int sf_dot_inner_batches(const sf_dot *dot, int64_t *count)
+{
+    int at = dot->nbatch;
+    *count = 1;
+    while (at > 0) {
+        int d = at - 1;
+        bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
+                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at] &&
+                                             dot->c_batch[d] == dot->c_batch[at] * dot->batch[at]);
+        if (!follows)
+            break;
+        *count *= dot->batch[d];
+        at = d;
+    }
+    return at;
+}

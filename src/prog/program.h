@@ -98,6 +98,10 @@ typedef struct sf_dot {
     bool exact; /* the text asks for more than a device may round products to */
 } sf_dot;
 
+/* From which dimension of the batch on all three matrices have one stride, so that a library takes these as one batch, of
+ * *count; those before are walked. */
+int sf_dot_inner_batches(const sf_dot *dot, int64_t *count);
+
 /* Columns of C as it lies in memory, one row behind the other and batch behind batch; 0 where it has gaps. */
 int64_t sf_dot_columns(const sf_dot *dot);
 

@@ -18,24 +18,6 @@ static sf_gemm gemm_of(const sf_inst *inst, const sf_pointers *at, char *scratch
     };
 }
 
-/* Batches of one stride in all three matrices go to the library as one; the others are walked. */
-static int inner_batches(const sf_dot *dot, int64_t *count)
-{
-    int at = dot->nbatch;
-    *count = 1;
-    while (at > 0) {
-        int d = at - 1;
-        bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
-                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at] &&
-                                             dot->c_batch[d] == dot->c_batch[at] * dot->batch[at]);
-        if (!follows)
-            break;
-        *count *= dot->batch[d];
-        at = d;
-    }
-    return at;
-}
-
 static void run_dot(const sf_inst *inst, const sf_pointers *at, sf_epilogue *epilogue,
                     char *scratch, sf_threads *threads)
 {
@@ -44,7 +26,7 @@ static void run_dot(const sf_inst *inst, const sf_pointers *at, sf_epilogue *epi
         return;
     sf_gemm gemm = gemm_of(inst, at, scratch);
     gemm.epilogue = epilogue;
-    int outer = inner_batches(dot, &gemm.batches);
+    int outer = sf_dot_inner_batches(dot, &gemm.batches);
     if (dot->nbatch > 0) {
         gemm.a.batch = dot->a_batch[dot->nbatch - 1];
         gemm.b.batch = dot->b_batch[dot->nbatch - 1];
@@ -90,7 +72,7 @@ int64_t sf_product_scratch(const sf_inst *inst, int threads)
         bytes = sf_conv_scratch(&job, threads);
     } else {
         sf_gemm gemm = gemm_of(inst, &(sf_pointers){0}, NULL);
-        inner_batches(inst->dot, &gemm.batches);
+        sf_dot_inner_batches(inst->dot, &gemm.batches);
         bytes = sf_gemm_scratch(&gemm, threads);
     }
     return (bytes + 63) / 64 * 64;

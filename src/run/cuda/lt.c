@@ -61,24 +61,6 @@ static bool lay_out(int64_t m, int64_t n, int64_t row, int64_t column, matrix *o
     return false;
 }
 
-/* Batches of one stride in all three are one call. */
-static int inner_batches(const sf_dot *dot, int64_t *count)
-{
-    int at = dot->nbatch;
-    *count = 1;
-    while (at > 0) {
-        int d = at - 1;
-        bool follows = at == dot->nbatch || (dot->a_batch[d] == dot->a_batch[at] * dot->batch[at] &&
-                                             dot->b_batch[d] == dot->b_batch[at] * dot->batch[at] &&
-                                             dot->c_batch[d] == dot->c_batch[at] * dot->batch[at]);
-        if (!follows)
-            break;
-        *count *= dot->batch[d];
-        at = d;
-    }
-    return at;
-}
-
 static bool allows_tf32(const sf_dot *dot)
 {
     const char *asked = getenv("SHEAF_TF32");
@@ -143,7 +125,7 @@ sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst)
         return NULL;
     sf_lt_plan *p = sf_alloc(sizeof *p);
     *p = (sf_lt_plan){.lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64};
-    p->outer = inner_batches(dot, &batches);
+    p->outer = sf_dot_inner_batches(dot, &batches);
     a.dtype = inst->in[0].dtype;
     b.dtype = inst->in[1].dtype;
     c.dtype = inst->out[0].dtype;

@@ -77,7 +77,7 @@ int sf_cli_pin(int argc, char **argv)
          "turns that the batch is cut into; their gradients are added up (default 1)"},
         {SF_OPT_STAGES, &job.pin.stages,
          "a pipeline of so many stages, or of stages that begin with these scopes, as in "
-         "layer_4,layer_8"},
+         "layer_4,layer_8; @ names the groups of one, as in layer_4@0-1"},
         {SF_OPT_SCHEDULE, &job.pin.schedule,
          "the order of a pipeline: 1f1b (default), gpipe, interleaved:N, ..., or a file with a "
          "table of tasks; or a program in Lua, whose name ends in .lua"},

@@ -16,7 +16,7 @@
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "plan/sets.h"
-#include "plan/shrink.h"
+#include "plan/shrink/shrink.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
 #include "sheaf/plan.h"

@@ -81,4 +81,7 @@ void sf_sim_json_groups(sf_sim_report *report, sf_json_writer *json);
 void sf_sim_text(sf_sim_report *report, sf_style style, bool all, sf_buf *out);
 void sf_sim_json(sf_sim_report *report, sf_buf *out);
 
+/* What a kind of collective takes, into the object that is open. */
+void sf_sim_put_comm(const sf_sim_report *report, const sf_sim_comm *comm, sf_json_writer *json);
+
 #endif

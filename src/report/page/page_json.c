@@ -245,16 +245,9 @@ static void put_collectives(const sf_page *page, sf_json_writer *json)
     sf_json_key(json, "collectives");
     sf_json_begin_array(json);
     for (size_t i = 0; i < r->ncomms; i++) {
-        const sf_sim_comm *c = &r->comms[i];
-        char axes[SF_AXES_TEXT];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "kind", c->name);
-        sf_json_add_string(json, "axes", sf_axes_text(&r->plan->mesh, c->axes, axes));
-        sf_json_add_int(json, "level", c->level);
-        sf_json_add_int(json, "count", c->count);
-        sf_json_add_double(json, "bytes", c->bytes);
-        sf_json_add_double(json, "seconds", c->seconds);
-        sf_json_add_double(json, "exposed", c->exposed);
+        sf_sim_put_comm(r, &r->comms[i], json);
+        sf_json_add_int(json, "level", r->comms[i].level);
         sf_json_end_object(json);
     }
     sf_json_end_array(json);

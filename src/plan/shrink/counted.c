@@ -1,4 +1,4 @@
-#include "plan/counted.h"
+#include "plan/shrink/counted.h"
 
 #include "op/op.h"
 #include "op/slots.h"

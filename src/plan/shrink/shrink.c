@@ -1,4 +1,4 @@
-#include "plan/shrink.h"
+#include "plan/shrink/shrink.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "ir/name.h"
 #include "op/build.h"
 #include "op/slots.h"
-#include "plan/counted.h"
-#include "plan/digits.h"
+#include "plan/shrink/counted.h"
+#include "plan/shrink/digits.h"
 
 enum {
     MOST_TRIES = 100, /* at nodes that turn out not to be what they are at another size */

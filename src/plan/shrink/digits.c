@@ -1,4 +1,4 @@
-#include "plan/digits.h"
+#include "plan/shrink/digits.h"
 
 #include "base/checked.h"
 

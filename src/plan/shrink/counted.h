@@ -3,8 +3,8 @@
  *     divide(reduce(x, dimension 2), 1024)                the mean over a dimension of 1024
  *     broadcast(divide(g, 1024)) into a new dimension     and its gradient
  */
-#ifndef SF_PLAN_COUNTED_H
-#define SF_PLAN_COUNTED_H
+#ifndef SF_PLAN_SHRINK_COUNTED_H
+#define SF_PLAN_SHRINK_COUNTED_H
 
 #include "ir/graph.h"
 

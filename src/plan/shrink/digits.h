@@ -7,8 +7,8 @@
  *
  *     [512, 1024] -> [4, 128, 1024] -> [4, 128, 16, 64]      512 = a b, 4 = a, 128 = b, 1024 = c d
  */
-#ifndef SF_PLAN_DIGITS_H
-#define SF_PLAN_DIGITS_H
+#ifndef SF_PLAN_SHRINK_DIGITS_H
+#define SF_PLAN_SHRINK_DIGITS_H
 
 #include "ir/graph.h"
 

@@ -1,5 +1,5 @@
 /* Digits: dimensions that are tied are made of the same ones, and keep fitting together at other sizes. */
-#include "plan/digits.h"
+#include "plan/shrink/digits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -30,6 +30,10 @@ soak: all
 reality: all
 	bench/reality $(REALITY)
 
+# What passes do on four ranks of two hosts that are network namespaces: PASSES="--only gpt-mini-64:16" for less.
+passes: all
+	bench/passes $(PASSES)
+
 # Prices of plans beside what they take, on four ranks of two hosts that are network namespaces: about 12 minutes.
 hosts: all
 	scripts/reality
@@ -70,4 +74,4 @@ format:
 clean:
 	rm -rf build build-demo build-asan build-tsan build-bare build-fuzz
 
-.PHONY: all demo check bench beside soak reality hosts sweep verify-results sweep alarms zoo install fuzz format clean
+.PHONY: all demo check bench beside soak reality passes hosts results sweep verify-sweep alarms zoo install fuzz format clean

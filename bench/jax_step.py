@@ -1,6 +1,6 @@
-"""Times a step of StableHLO text under JAX on the CPU: jax_step.py SECONDS FILE
+"""Times a step of StableHLO text under JAX: jax_step.py SECONDS FILE [cpu|gpu]
 
-The thread count is that of the process's affinity (use taskset). Prints a line of JSON: the best step in
+On the CPU, the default, the thread count is that of the process's affinity (use taskset). Prints a line of JSON: the best step in
 milliseconds, the time to compile, and the memory of arguments, results and everything between, as XLA
 planned it. Nothing is donated: the text does not say so.
 """
@@ -16,7 +16,8 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import xla_client
 from jaxlib.mlir import ir
 
-TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32, "i1": np.bool_}
+TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": jax.numpy.bfloat16,
+         "i32": np.int32, "ui32": np.uint32, "i1": np.bool_}
 
 
 def argument_types(text):
@@ -30,7 +31,7 @@ def argument(index, type_text):
     dims, name = re.match(r"tensor<((?:\d+x)*)([a-z0-9]+)>", type_text).groups()
     shape = [int(d) for d in dims.split("x") if d]
     count = np.arange(int(np.prod(shape, dtype=np.int64)))
-    if name.startswith("f"):
+    if "f" in name:
         return (0.02 * np.sin(0.1 * count + index)).astype(TYPES[name]).reshape(shape)
     return (count % 7).astype(TYPES[name]).reshape(shape)
 
@@ -44,7 +45,7 @@ def planned_mb(step):
 def main():
     seconds, path = float(sys.argv[1]), sys.argv[2]
     text = open(path).read()
-    backend = jax.extend.backend.get_backend("cpu")
+    backend = jax.extend.backend.get_backend(sys.argv[3] if len(sys.argv) > 3 else "cpu")
     types = argument_types(text)
     before = time.time()
     options = xla_client.CompileOptions()
@@ -54,7 +55,7 @@ def main():
     else:
         step = backend.compile(text, options)
     compiled = time.time() - before
-    values = [jax.device_put(argument(i, t)) for i, t in enumerate(types)]
+    values = [jax.device_put(argument(i, t), device) for i, t in enumerate(types)]
     best, steps, start = float("inf"), 0, time.time()
     while steps < 3 or time.time() - start < seconds:
         results = None  # or those of the step before would still take up memory

@@ -86,8 +86,8 @@ typedef struct sf_verify_options {
     int steps;             /* 0: as many as there are losses; negative: none, step 0 alone */
     sf_listener *listener; /* told after each step; or NULL */
     void *context;         /* for the listener */
-    const char
-        *engine; /* "cpu", "cuda" or "oracle"; NULL: "cpu". Of a plan, that of the unsplit run */
+    const char *
+        engine; /* "cpu", "cuda" or "oracle"; NULL: "cpu". Of a plan: "cuda" is that of ranks, others of the unsplit run */
     int threads; /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
         *data;             /* of a plan, without `against`: rules and data as of training; NULL: the
@@ -97,6 +97,7 @@ typedef struct sf_verify_options {
     bool check;            /* programs before they run, see docs/architecture.md */
     uint64_t seed;         /* of a plan, without `against`: of weights, batches and keys */
     int64_t device_memory; /* of a plan: as of sf_train_options */
+    const char *precision; /* as of sf_train_options; of a plan: of its ranks */
 } sf_verify_options;
 
 /* Runs step 0 and compares its results, then further steps and compares the losses. The report is

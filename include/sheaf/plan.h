@@ -31,6 +31,9 @@ typedef struct sf_pin_options {
      * is a name, "1f1b", or a file with a table of tasks; NULL: 1f1b. The groups of devices that run the stages stand along
      * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/pipelines.md describes it. */
     const char *stages, *schedule;
+    /* "full": all state in pieces, gathered when it is needed: the recipe with zero3, which is the recipe where there is none,
+     * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). NULL, "auto": as the recipe says. */
+    const char *shard_state;
 } sf_pin_options;
 
 /* Makes a plan from pins: what is pinned is fixed, the rest follows. *out is for sf_plan_free. A recipe
@@ -80,6 +83,8 @@ typedef struct sf_plan_options {
     const char *schedule;
     /* Passes that rewrite the programs of plans (sheaf/pass.h), which are priced behind them and keep them; NULL: none. */
     const char *passes;
+    /* "full": as above, of plans that have zero3 in their recipe alone. NULL, "auto": whatever is fastest. */
+    const char *shard_state;
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its

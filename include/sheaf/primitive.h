@@ -4,6 +4,8 @@
 #define SHEAF_PRIMITIVE_H
 
 #include "sheaf/eval.h"
+#include "sheaf/sketch.h"
+#include "sheaf/space.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +36,14 @@ typedef enum sf_primitive_kind {
     SF_PRIMITIVE_PIPELINE_SPLIT = 4, /* a stage begins with the module */
     SF_PRIMITIVE_DECOMPOSE = 5,      /* products and sums apart, which they are in our graphs */
     SF_PRIMITIVE_ANNOTATE = 6,       /* words, `name` and `value`, that are kept in the plan */
+    SF_PRIMITIVE_TRACE =
+        7, /* ops of the module can be found, but those in the modules `name` below it */
+    SF_PRIMITIVE_REPLACE = 8, /* other ops for subgraphs: `sketches` or `fragment`; `name` */
+    SF_PRIMITIVE_FUSE = 9,    /* subgraphs run as one loop each; `value`: by which compiler, "vm" */
+    /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then said by them. `module` is a list of ops. */
+    SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
+    SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */
+    SF_PRIMITIVE_ORDER = 12,  /* `before`, `after` */
 } sf_primitive_kind;
 
 typedef struct sf_primitive {
@@ -47,10 +57,21 @@ typedef struct sf_primitive {
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
-     * each as in sf_pin_options; "passes", as of sf_plan_use_passes */
+     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
     int line;
+    /* REPLACE, FUSE and CHECKPOINT, which may have none: numbers of sf_primitives_find */
+    const int *subgraphs;
+    int nsubgraphs;
+    /* REPLACE: what comes in the place of each subgraph: inputs and results are those of what was looked for */
+    const sf_sketch *const *sketches;
+    const char *fragment; /* or of all: a file in StableHLO, whose arguments and results they are */
+    int parts;            /* TRANS */
+    int turn;             /* ASSIGN: a micro-batch, or SF_EVERY */
+    const int *devices;
+    int ndevices;
+    const sf_task *before, *after; /* ORDER */
 } sf_primitive;
 
 /* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EWRONG, and what names
@@ -60,6 +81,37 @@ SF_API sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *prim
 
 /* Takes one back, -1: the last one. SF_EWRONG where another needs it. */
 SF_API sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag);
+
+/* Looks for a sketch among the ops of the forward pass in modules that are traced. Matches, none of which has an op of
+ * another, go by the numbers *first, *first + 1, ...; *count of them. They are of the step as it is now: a REPLACE makes another. */
+SF_API sf_status sf_primitives_find(sf_primitives *list, const char *module,
+                                    const sf_sketch *pattern, sf_diag *diag, int *first,
+                                    int *count);
+
+/* An op, as one who chooses among them sees it. This struct will not grow. */
+typedef struct sf_op_view {
+    const char *op, *scope; /* "tanh", "layer_0/mlp" */
+    sf_tensor_type type;    /* of its first result */
+} sf_op_view;
+
+/* The same by a function, which is asked for each: those that it takes and that are tied to each other are one subgraph. */
+typedef bool sf_take_op(void *context, const sf_op_view *op);
+SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
+                                          void *context, sf_diag *diag, int *first, int *count);
+
+/* What a subgraph is: how many ops, inputs and results it has; 0 where there is none of that number. */
+typedef struct sf_subgraph_view {
+    int ops, inputs, results;
+} sf_subgraph_view;
+SF_API sf_subgraph_view sf_primitives_subgraph(const sf_primitives *list, int number);
+SF_API bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index,
+                                      sf_op_view *out);
+SF_API bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
+                                         sf_tensor_type *out);
+
+/* The step as REPLACE has made it: the one that the list is of where there was none. It lives until that is undone, or the list freed;
+ * plans that the list makes are of it. */
+SF_API const sf_graph *sf_primitives_graph(const sf_primitives *list);
 
 /* How many there are, and what each says, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
 SF_API int sf_primitives_count(const sf_primitives *list);
@@ -72,7 +124,7 @@ SF_API sf_status sf_primitives_pin(const sf_primitives *list, const sf_pin_optio
 SF_API sf_status sf_primitives_search(const sf_primitives *list, const sf_plan_options *options,
                                       sf_diag *diag, sf_plan **out);
 
-/* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit, as sf_verify_plan does. Where they
+/* Runs the step as the plan of sf_primitives_pin splits it, beside the step unsplit and as it was, as sf_verify_plan does. Where they
  * differ, SF_EWRONG, and *culprit is the first primitive with which they do, found by bisection, which the message
  * names; else -1. The report is for sf_verify_free. */
 SF_API sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *options,

@@ -8,18 +8,32 @@
 extern "C" {
 #endif
 
+/* Values of variables that a program asks for: sheaf/tune.h. */
+typedef struct sf_settings sf_settings;
+
 typedef struct sf_script_options {
-    size_t size;          /* of this struct, or 0: see sheaf.h */
-    bool unsafe;          /* all of Lua's libraries: files, other programs, C modules */
-    int64_t instructions; /* the most that it may take; 0: a hundred million */
-    int64_t memory;       /* the most bytes; 0: 64 MiB */
-    int ranks;            /* sheaf.ranks; 0: nil */
+    size_t size;           /* of this struct, or 0: see sheaf.h */
+    bool unsafe;           /* all of Lua's libraries: files, other programs, C modules */
+    int64_t instructions;  /* the most that it may take; 0: a hundred million */
+    int64_t memory;        /* the most bytes; 0: 64 MiB */
+    int ranks;             /* sheaf.ranks; 0: nil */
+    sf_settings *settings; /* what tune.int and tune.choice give; NULL: first values */
 } sf_script_options;
 
 /* Runs the file, which applies primitives to the list; what it prints goes to standard error. SF_EINPUT, with file and line, for what is
  * wrong in it or goes past a limit; the list then has what was applied before. SF_EUNSUPPORTED in a build without Lua. */
 SF_API sf_status sf_script_run(const char *path, const sf_script_options *options,
                                sf_primitives *list, sf_diag *diag);
+
+/* A program that is said piece by piece: each call of sf_console_run goes on where the one before ended, with as many instructions as the
+ * options say. A piece that is an expression has its values printed. What fails changes nothing but what it did before. `name` and
+ * the list outlive it. */
+typedef struct sf_console sf_console;
+SF_API sf_status sf_console_new(const char *name, const sf_script_options *options,
+                                sf_primitives *list, sf_diag *diag, sf_console **out);
+SF_API sf_status sf_console_run(sf_console *console, const char *text, size_t length,
+                                sf_diag *diag);
+SF_API void sf_console_free(sf_console *console);
 
 #ifdef __cplusplus
 }

@@ -27,10 +27,12 @@
 #include "sheaf/report.h"
 #include "sheaf/script.h"
 #include "sheaf/session.h"
+#include "sheaf/sketch.h"
 #include "sheaf/solve.h"
 #include "sheaf/space.h"
 #include "sheaf/status.h"
 #include "sheaf/train.h"
+#include "sheaf/tune.h"
 #include "sheaf/version.h"
 
 #ifdef __cplusplus

@@ -26,6 +26,8 @@ typedef struct sf_train_progress {
     int threads;        /* of a rank */
     int ranks;
     const char *engine, *data; /* what they are, in words */
+    double
+        computed; /* of the seconds of the last step, those of its program: without what data take */
 } sf_train_progress;
 
 /* Formats, rules and the promise of resuming are described in docs/training.md. */
@@ -65,6 +67,8 @@ typedef struct sf_train_options {
                               is not among them (docs/offload.md). 0: no limit of its own */
     int64_t
         host_link; /* bytes a second that copies between device and host go at, each way; 0: as fast as they do */
+    const char *
+        precision; /* what products of f32 are computed in: "f32", "tf32" or "bf16"; NULL: "f32" (docs/gpu.md) */
 } sf_train_options;
 
 typedef struct sf_train_report {

@@ -22,8 +22,10 @@ bool sf_difference_holds(const sf_difference *difference)
     return difference->error <= difference->tolerance;
 }
 
-bool sf_is_narrow(const sf_graph *graph)
+bool sf_is_narrow(const sf_graph *graph, sf_precision precision)
 {
+    if (precision != SF_PRECISION_F32)
+        return true;
     for (size_t i = 0; i < graph->nvalues; i++) {
         sf_dtype dtype = graph->values[i].type->dtype;
         if (sf_is_float(dtype) && sf_dtype_get(dtype)->bits <= 16)
@@ -32,11 +34,11 @@ bool sf_is_narrow(const sf_graph *graph)
     return false;
 }
 
-double sf_tolerance_of(const sf_graph *graph, double given)
+double sf_tolerance_of(const sf_graph *graph, sf_precision precision, double given)
 {
     if (given > 0)
         return given;
-    return sf_is_narrow(graph) ? 5e-2 : 1e-4;
+    return sf_is_narrow(graph, precision) ? 5e-2 : 1e-4;
 }
 
 /* A sum of squares of what is finite. */

@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "run/engine/engine.h"
 #include "shard/runs.h"
 #include "sheaf/eval.h"
 
@@ -61,10 +62,11 @@ bool sf_all_hold(const sf_graph *graph, const sf_difference *differences);
  * infinity when only one is. */
 double sf_relative_error(double ours, double theirs, double scale);
 
-/* Whether the step computes in 16 bits or fewer: there, two good runs differ far more. */
-bool sf_is_narrow(const sf_graph *graph);
+/* Whether the step computes in 16 bits or fewer, or its products in fewer than those of f32: there, two good runs differ far
+ * more. */
+bool sf_is_narrow(const sf_graph *graph, sf_precision precision);
 
 /* What a result may differ by without further questions: as given, or, for 0, what rounding does to a step of its kind. */
-double sf_tolerance_of(const sf_graph *graph, double given);
+double sf_tolerance_of(const sf_graph *graph, sf_precision precision, double given);
 
 #endif

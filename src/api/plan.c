@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/options.h"
+#include "api/shard_state.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/output.h"
@@ -12,6 +13,7 @@
 #include "op/op.h"
 #include "plan/complete.h"
 #include "plan/pipe/pipeline_by.h"
+#include "plan/pipe/stacked.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
@@ -19,13 +21,15 @@
 #include "plan/shrink/shrink.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
-#include "sheaf/plan.h"
+#include "sheaf/pass.h"
 
 struct pinning {
     const sf_graph *graph;
     sf_pin_options options;
     sf_diag *diag;
-    sf_pipeline pipeline; /* where stages are asked for */
+    sf_pipeline pipeline;        /* where stages are asked for */
+    bool is_full;                /* all state is in pieces, */
+    char recipe[SF_RECIPE_TEXT]; /* by this recipe */
     sf_plan *plan;
 };
 
@@ -101,7 +105,8 @@ static sf_status find_pipeline(struct pinning *job, sf_arena *arena)
     const sf_pin_options *options = &job->options;
     sf_pipeline_wish wish = {.stages = options->stages,
                              .schedule = options->schedule,
-                             .turns = (uint32_t)options->micro_batches};
+                             .turns = (uint32_t)options->micro_batches,
+                             .again = sf_again_by(job->graph, options->recompute, arena)};
     sf_schedule table;
     if (options->schedule && sf_file_is_same(options->schedule, options->schedule)) {
         sf_str text;
@@ -118,6 +123,16 @@ static void take_turns(struct pinning *job)
 {
     job->plan->micro_batches = job->options.micro_batches;
     sf_plan_co_shard(job->plan, job->options.co_shard, job->options.co_shards);
+}
+
+static sf_status take_state(struct pinning *job)
+{
+    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &job->is_full));
+    if (!job->is_full)
+        return SF_OK;
+    SF_TRY(sf_full_state_recipe(job->options.recipe, job->diag, job->recipe));
+    job->options.recipe = job->recipe;
+    return SF_OK;
 }
 
 static sf_status make_plan(void *context)
@@ -147,10 +162,14 @@ static sf_status make_plan(void *context)
         status = sf_plan_split_sets(job->graph, job->plan, job->diag);
     if (status == SF_OK)
         status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
+    if (status == SF_OK && job->is_full)
+        sf_plan_set_passes(job->plan,
+                           &(sf_plan_passes){.list = SF_FULL_STATE_PASSES, .cluster = ""});
     if (status == SF_OK) {
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
+        sf_warn_stacked(job->graph, job->plan->pipeline, job->diag);
         sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     sf_arena_free(&arena);
@@ -168,6 +187,7 @@ sf_status sf_pin_step(const sf_graph *graph, const sf_pin_options *options, sf_d
     SF_CHECK_OPTIONS(diag, {"ranks", job.options.ranks}, {"npins", job.options.npins},
                      {"micro_batches", job.options.micro_batches},
                      {"co_shards", job.options.co_shards});
+    SF_TRY(take_state(&job));
     SF_TRY(sf_guarded(make_plan, &job, diag));
     *out = job.plan;
     return SF_OK;

@@ -5,6 +5,7 @@
 #include "api/options.h"
 #include "api/primitives.h"
 #include "base/guard.h"
+#include "pass/pass.h"
 #include "plan/pin.h"
 #include "plan/recipe.h"
 #include "plan/said.h"
@@ -68,13 +69,27 @@ static void mean_sync(meaning *m, const sf_entry *entry)
     }
 }
 
+/* "#17+18" is two ops, by their numbers. */
+static void list_nodes(const sf_primitives *list, const sf_primitive *said, sf_buf *text)
+{
+    for (int i = 0; i < said->nsubgraphs; i++) {
+        const sf_subgraph *part = &list->subgraphs[said->subgraphs[i] - 1];
+        for (int n = 0; n < part->nnodes; n++)
+            sf_buf_printf(text, "%s%s%u", n == 0 && text->length > 0 ? "," : "", n == 0 ? "#" : "+",
+                          part->nodes[n]);
+    }
+}
+
 /* Lists have commas between scopes, and some scopes have them in their names. */
 static const char *list_scopes(meaning *m, sf_primitive_kind kind)
 {
     sf_buf text = {0};
     for (size_t i = 0; i < m->list->nentries; i++) {
         const sf_entry *entry = &m->list->entries[i];
-        for (size_t s = 0; entry->said.kind == kind && s < entry->nmodules; s++) {
+        if (entry->said.kind == kind && entry->said.nsubgraphs > 0)
+            list_nodes(m->list, &entry->said, &text);
+        for (size_t s = 0;
+             entry->said.kind == kind && entry->said.nsubgraphs == 0 && s < entry->nmodules; s++) {
             sf_buf_puts(&text, text.length > 0 ? ",/" : "/");
             for (const char *c = entry->modules[s]; *c; c++)
                 sf_buf_putc(&text, *c == ',' ? '?' : *c);
@@ -139,6 +154,16 @@ struct planning {
     sf_plan *plan;
 };
 
+/* A schedule names no files that would be loaded. */
+static sf_status check_passes(const struct planning *job, const char *passes)
+{
+    sf_arena arena = {0};
+    sf_pass_list list;
+    sf_status status = sf_pass_list_read(passes, &arena, job->diag, &list);
+    sf_arena_free(&arena);
+    return status;
+}
+
 /* What a plan gets once it is there. */
 static sf_status finish(struct planning *job, const sf_cluster *cluster, int64_t memory)
 {
@@ -146,8 +171,9 @@ static sf_status finish(struct planning *job, const sf_cluster *cluster, int64_t
     sf_primitives_keep(job->list, job->plan);
     if (!passes)
         return SF_OK;
-    sf_status status =
-        sf_plan_use_passes(job->plan, passes->said.value, cluster, memory, job->diag);
+    sf_status status = check_passes(job, passes->said.value);
+    if (status == SF_OK)
+        status = sf_plan_use_passes(job->plan, passes->said.value, cluster, memory, job->diag);
     if (status != SF_OK)
         sf_plan_free(job->plan);
     return status;
@@ -172,6 +198,10 @@ static sf_status pin(void *context)
 {
     struct planning *job = context;
     meaning m = {.list = job->list};
+    if (sf_has_space(job->list)) {
+        SF_TRY(sf_pin_space(job->list, &job->pin, job->diag, &job->plan));
+        return finish(job, NULL, 0);
+    }
     find_meaning(&m, job->pin.npins, job->pin.pins);
     sf_status status = take_pinned(job, &m);
     if (status == SF_OK)
@@ -272,6 +302,11 @@ static sf_status search(void *context)
 {
     struct planning *job = context;
     meaning m = {.list = job->list};
+    if (sf_has_space(job->list))
+        return sf_fail(
+            job->diag, SF_EUNSUPPORTED, SF_NOWHERE,
+            "a space says the whole plan, but for the order of tasks, which is found: sheaf "
+            "pin makes it");
     find_meaning(&m, job->search.npins, job->search.pins);
     sf_status status = take_searched(job, &m);
     if (status == SF_OK)

@@ -6,6 +6,7 @@
 #include "api/primitives.h"
 #include "base/nearest.h"
 #include "ir/name.h"
+#include "op/util.h"
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -222,9 +223,9 @@ static sf_status check_mesh(const sf_primitive *said, sf_diag *diag)
 
 static sf_status check_setting(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    static const char *const settings[] = {"mesh",      "recipe", "micro_batches",
-                                           "recompute", "stages", "order",
-                                           "co_shard",  "passes", NULL};
+    static const char *const settings[] = {"mesh",    "recipe", "micro_batches", "recompute",
+                                           "stages",  "order",  "co_shard",      "passes",
+                                           "devices", NULL};
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);
@@ -243,7 +244,8 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
                        "the mesh is said before what is sharded over it");
     if (strcmp(said->name, "mesh") == 0)
         return check_mesh(said, diag);
-    if (strcmp(said->name, "micro_batches") == 0 || strcmp(said->name, "co_shard") == 0)
+    if (strcmp(said->name, "micro_batches") == 0 || strcmp(said->name, "co_shard") == 0 ||
+        strcmp(said->name, "devices") == 0)
         return check_number(said, diag);
     return SF_OK;
 }
@@ -258,6 +260,50 @@ static sf_status check_scope(const sf_primitives *list, const sf_entry *entry, c
     return check_computes(list, entry, diag);
 }
 
+/* A compiler that there is, and ops that one loop can hold. */
+static sf_status check_fuse(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
+{
+    const sf_primitive *said = &entry->said;
+    SF_TRY(sf_check_subgraphs(list, said, diag));
+    if (said->nsubgraphs == 0)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "fuse needs a subgraph");
+    if (said->value && strcmp(said->value, "vm") != 0)
+        return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(said),
+                       "there is one compiler, \"vm\", and none called \"%s\"", said->value);
+    for (int i = 0; i < said->nsubgraphs; i++) {
+        const sf_subgraph *part = &list->subgraphs[said->subgraphs[i] - 1];
+        for (int n = 0; n < part->nnodes; n++) {
+            const sf_node *node = part->graph->nodes[part->nodes[n]];
+            if (node->def->factors != sf_factors_pointwise && !sf_is(node, SF_OP_REDUCE) &&
+                !sf_is(node, SF_OP_BROADCAST_IN_DIM) && !sf_is(node, SF_OP_CONSTANT))
+                return sf_fail(diag, SF_EWRONG, sf_said_at(said),
+                               "%s in %s does not go into a loop over elements", node->def->name,
+                               node->scope->path);
+        }
+    }
+    return SF_OK;
+}
+
+static sf_status check_replace(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
+{
+    const sf_primitive *said = &entry->said;
+    SF_TRY(sf_check_subgraphs(list, said, diag));
+    if (said->nsubgraphs == 0)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "replace needs a subgraph");
+    if (entry->made) /* it is there already, and only checked again */
+        return SF_OK;
+    if (!said->sketches == !said->fragment)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
+                       "a subgraph is replaced by a sketch or by a file, one of them");
+    return SF_OK;
+}
+
+static sf_status check_checkpoint(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
+{
+    SF_TRY(sf_check_subgraphs(list, &entry->said, diag));
+    return check_scope(list, entry, "recompute", diag);
+}
+
 sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
     switch (entry->said.kind) {
@@ -268,11 +314,20 @@ sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, s
     case SF_PRIMITIVE_SYNC:
         return check_sync(list, entry, diag);
     case SF_PRIMITIVE_CHECKPOINT:
-        return check_scope(list, entry, "recompute", diag);
+        return check_checkpoint(list, entry, diag);
     case SF_PRIMITIVE_PIPELINE_SPLIT:
         return check_scope(list, entry, "stages", diag);
     case SF_PRIMITIVE_DECOMPOSE:
+    case SF_PRIMITIVE_TRACE:
         return check_computes(list, entry, diag);
+    case SF_PRIMITIVE_REPLACE:
+        return check_replace(list, entry, diag);
+    case SF_PRIMITIVE_FUSE:
+        return check_fuse(list, entry, diag);
+    case SF_PRIMITIVE_TRANS:
+    case SF_PRIMITIVE_ASSIGN:
+    case SF_PRIMITIVE_ORDER:
+        return sf_check_space(list, entry, diag);
     case SF_PRIMITIVE_ANNOTATE:
         return SF_OK;
     }

@@ -1,7 +1,9 @@
 /* Verifying a schedule, and finding the primitive that is to blame. */
 #include <string.h>
 
+#include "api/options.h"
 #include "api/primitives.h"
+#include "api/verify.h"
 #include "base/guard.h"
 
 struct blaming {
@@ -16,15 +18,30 @@ struct blaming {
 static sf_primitives take_first(struct blaming *job, size_t count)
 {
     sf_primitives part = *job->list;
+    part.graph = part.base;
     part.entries = SF_ARRAY(&job->arena, part.nentries + 1, sf_entry);
     part.nentries = 0;
     for (size_t i = 0; i < job->list->nentries; i++) {
         const sf_entry *entry = &job->list->entries[i];
-        bool mesh = entry->said.kind == SF_PRIMITIVE_SET && strcmp(entry->said.name, "mesh") == 0;
+        bool mesh =
+            entry->said.kind == SF_PRIMITIVE_SET &&
+            (strcmp(entry->said.name, "mesh") == 0 || strcmp(entry->said.name, "devices") == 0);
         if (i < count || mesh)
             part.entries[part.nentries++] = *entry;
+        if (i < count && entry->made)
+            part.graph = entry->made;
     }
     return part;
+}
+
+/* The step split, and as primitives have changed it, beside the one that they are of. */
+static sf_status compare(const sf_primitives *list, const sf_plan *plan,
+                         const sf_verify_options *options, sf_diag *diag, sf_verify_report **out)
+{
+    sf_verify_options own;
+    sf_plan_trial trial = {.reference = list->base, .graph = list->graph, .plan = plan};
+    SF_TRY(sf_options_take(options, &own, sizeof own, diag));
+    return sf_verify_trial(&trial, &own, diag, out);
 }
 
 /* Whether the step differs with the first so many. A part of a schedule that makes no plan is not to blame. */
@@ -35,7 +52,7 @@ static bool differs_with(struct blaming *job, size_t count)
     sf_plan *plan;
     if (sf_primitives_pin(&part, job->pin, NULL, &plan) != SF_OK)
         return false;
-    sf_status status = sf_verify_plan(job->list->graph, plan, job->verify, NULL, &report);
+    sf_status status = compare(&part, plan, job->verify, NULL, &report);
     sf_verify_free(report);
     sf_plan_free(plan);
     return status == SF_EWRONG;
@@ -84,7 +101,7 @@ sf_status sf_primitives_verify(const sf_primitives *list, const sf_pin_options *
     SF_TRY(sf_primitives_pin(list, options, diag, &plan));
     sf_status status = sf_plan_check(plan, list->graph, 0, diag);
     if (status == SF_OK) {
-        status = sf_verify_plan(list->graph, plan, verify, diag, out);
+        status = compare(list, plan, verify, diag, out);
         if (status == SF_EWRONG)
             status = name_culprit(list, options, verify, diag, culprit);
     }

@@ -2,6 +2,8 @@
  *
  *     what is said --(api/primitives.c)--> entry --(api/primitive_rules.c)--> kept --(api/primitive_plan.c)--> plan
  *
+ * api/primitive_modules.c says what the step has that an entry can mean.
+ *
  * An entry means modules and parameters, found when it was added. What a plan needs, pins and lists of scopes, is
  * written from the entries each time that one is made.
  */
@@ -30,13 +32,26 @@ typedef struct sf_entry {
     size_t nparams;
     const sf_parameter **params;
     const char *text;
+    sf_graph *made; /* REPLACE: the step behind it; or NULL */
 } sf_entry;
+
+/* Ops that were found, of one graph. */
+typedef struct sf_subgraph {
+    const sf_graph *graph;
+    int nnodes, ninputs, noutputs;
+    const uint32_t *nodes; /* in the order of the graph */
+    const sf_value *inputs, *outputs;
+    const sf_scope *scope; /* that all of them are in */
+} sf_subgraph;
 
 struct sf_primitives {
     sf_arena arena;
-    const sf_graph *graph;
+    const sf_graph *base;  /* the step that it is of */
+    const sf_graph *graph; /* the same behind the last REPLACE */
     size_t nmodules;
     const char **modules; /* in the order of the step */
+    size_t nsubgraphs, subgraph_capacity;
+    sf_subgraph *subgraphs;
     size_t nparams;
     sf_parameter *params;
     size_t nentries, capacity;
@@ -53,6 +68,23 @@ const sf_parameter **sf_match_params(const sf_primitives *list, size_t nmodules,
 
 /* Whether ops of the forward pass stand in the module. */
 bool sf_module_computes(const sf_primitives *list, const char *module);
+
+/* The modules of the graph that it has now. */
+void sf_list_modules(sf_primitives *list);
+
+/* The subgraphs of a primitive are there, and of the step as it is. */
+sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said, sf_diag *diag);
+
+/* Makes the step in which the entry has replaced what it says. */
+sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag);
+
+/* Primitives of a space: whether one is, whether there is one, what the entry is held to, and the plan that they say. */
+bool sf_is_of_space(sf_primitive_kind kind);
+bool sf_has_space(const sf_primitives *list);
+sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
+sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options, sf_diag *diag,
+                       sf_plan **out);
+void sf_describe_space(const sf_primitive *said, sf_buf *out);
 
 /* Where the primitive is said. */
 sf_loc sf_said_at(const sf_primitive *said);

@@ -92,7 +92,7 @@ int sf_graph_find_result(const sf_graph *graph, const char *name)
     return sf_find_named_result(graph, name, NULL, &found) == SF_OK ? found : -1;
 }
 
-static void describe_type(const sf_type *type, sf_tensor_type *out)
+void sf_view_type(const sf_type *type, sf_tensor_type *out)
 {
     const sf_dtype_info *dtype = sf_dtype_get(type->dtype);
     *out = (sf_tensor_type){
@@ -104,7 +104,7 @@ bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type 
 {
     if (!has_argument(graph, argument))
         return false;
-    describe_type(sf_argument_type(graph, (uint32_t)argument), out);
+    sf_view_type(sf_argument_type(graph, (uint32_t)argument), out);
     return true;
 }
 
@@ -112,7 +112,7 @@ bool sf_graph_result_type(const sf_graph *graph, int result, sf_tensor_type *out
 {
     if (!has_result(graph, result))
         return false;
-    describe_type(sf_result_type(graph, (uint32_t)result), out);
+    sf_view_type(sf_result_type(graph, (uint32_t)result), out);
     return true;
 }
 

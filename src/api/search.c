@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/options.h"
+#include "api/shard_state.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/output.h"
@@ -11,6 +12,7 @@
 #include "op/op.h"
 #include "pass/pass.h"
 #include "plan/pipe/schedules.h"
+#include "plan/pipe/stacked.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
@@ -33,6 +35,24 @@ static sf_status find_limit(const sf_plan_options *options, sf_arena *arena, sf_
     int devices = options->cluster->ndevices;
     SF_TRY(sf_costs_new(options->cluster, 1, &devices, 0, arena, diag, &costs));
     *out = options->memory > 0 ? options->memory : sf_costs_memory(costs);
+    return SF_OK;
+}
+
+/* Who says that there are to be none wants nothing moved to the host, either. */
+static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_options *out)
+{
+    sf_pass_list list;
+    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &out->full_state));
+    out->recipes_only = out->recipes_only || out->full_state;
+    if (out->full_state && !out->passes)
+        out->passes = SF_FULL_STATE_PASSES;
+    out->on_host = !out->passes;
+    if (!out->passes)
+        return SF_OK;
+    SF_TRY(sf_pass_list_load(out->passes, arena, job->diag, &list));
+    out->on_host = list.count > 0;
+    if (list.count == 0)
+        out->passes = NULL;
     return SF_OK;
 }
 
@@ -69,12 +89,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
-    if (options->passes) {
-        sf_pass_list list;
-        SF_TRY(sf_pass_list_read(options->passes, arena, job->diag, &list));
-        if (list.count == 0)
-            out->passes = NULL;
-    }
+    SF_TRY(take_passes(job, arena, out));
     return find_limit(options, arena, job->diag, &out->memory);
 }
 
@@ -113,6 +128,7 @@ static sf_status search(void *context)
         sf_warn_turns(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
+        sf_warn_stacked(job->graph, job->plan->pipeline, job->diag);
         sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     if (misfit.length > 0) {

@@ -5,6 +5,7 @@
 
 #include "api/noise.h"
 #include "base/mem.h"
+#include "run/narrow.h"
 
 enum { CHUNK = 1024 };
 
@@ -44,7 +45,10 @@ sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, 
 {
     const sf_block *top = spread->step->top;
     if (!spread->noisy) {
-        spread->noisy = sf_noisy_graph(spread->step);
+        sf_graph *narrowed =
+            spread->precision == SF_PRECISION_BF16 ? sf_narrow_products(spread->step) : NULL;
+        spread->noisy = sf_noisy_graph(narrowed ? narrowed : spread->step);
+        sf_graph_free(narrowed);
         SF_TRY(sf_runner_open(spread->noisy, &spread->options, diag, &spread->runner));
     }
     for (uint32_t i = 0; i < top->narguments; i++)

@@ -17,6 +17,9 @@ typedef struct sf_spread {
     int pairs;    /* that are in it */
     int64_t runs; /* noisy ones so far, of all steps */
 
+    sf_precision
+        precision; /* of the runs that are judged: where that is bf16, noise is of its size */
+
     /* Of whom runs the noisy step; opened when it is first wanted. */
     sf_runner_options options;
     sf_graph *noisy;

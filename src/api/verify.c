@@ -29,6 +29,7 @@ struct job {
     sf_runner runner;
     sf_threads *threads;
     sf_spread spread;
+    sf_precision precision;
 };
 
 static sf_loc place(const struct job *job)
@@ -40,7 +41,7 @@ static double loss_tolerance_of(const struct job *job)
 {
     if (job->options.loss_tolerance > 0)
         return job->options.loss_tolerance;
-    return sf_is_narrow(job->graph) ? 2e-2 : 1e-4;
+    return sf_is_narrow(job->graph, job->precision) ? 2e-2 : 1e-4;
 }
 
 /* Evaluates the step on job->replay.arguments and puts the results in job->results. */
@@ -64,8 +65,8 @@ static sf_status compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance = sf_tolerance_of(job->graph, job->options.tolerance),
-        .on_average = sf_is_narrow(job->graph),
+        .tolerance = sf_tolerance_of(job->graph, job->precision, job->options.tolerance),
+        .on_average = sf_is_narrow(job->graph, job->precision),
     };
     report->results = SF_ARRAY(&job->out->arena, count, sf_difference);
     report->nresults = (int)count;
@@ -225,10 +226,14 @@ static sf_status verify_values(struct job *job)
 
 static sf_status verify_with_engine(struct job *job)
 {
-    sf_runner_options options = {
-        .engine = job->options.engine, .check = job->options.check, .with = {.pool = job->threads}};
+    SF_TRY(sf_precision_find(job->options.precision, job->diag, &job->precision));
+    sf_runner_options options = {.engine = job->options.engine,
+                                 .check = job->options.check,
+                                 .with = {.pool = job->threads, .precision = job->precision}};
     SF_TRY(sf_runner_open(job->graph, &options, job->diag, &job->runner));
+    options.with.precision = SF_PRECISION_F32;
     sf_spread_init(job->graph, &options, &job->arena, &job->spread);
+    job->spread.precision = job->precision;
     return verify_values(job);
 }
 

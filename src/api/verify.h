@@ -16,7 +16,7 @@ typedef struct sf_owned_report {
 sf_status sf_judge(sf_verify_report *report, sf_diag *diag);
 
 /* What sf_verify_plan does, and what tests make of it. */
-typedef struct sf_trial {
+typedef struct sf_plan_trial {
     const sf_graph
         *reference; /* runs unsplit; its arguments and results have the types of the other's */
     const sf_graph *graph;
@@ -24,9 +24,9 @@ typedef struct sf_trial {
     /* Or NULL: changes what a rank runs, as a mistake would. */
     void (*spoil)(void *context, sf_local *local, int rank);
     void *context;
-} sf_trial;
+} sf_plan_trial;
 
-sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *options, sf_diag *diag,
-                          sf_verify_report **out);
+sf_status sf_verify_trial(const sf_plan_trial *trial, const sf_verify_options *options,
+                          sf_diag *diag, sf_verify_report **out);
 
 #endif

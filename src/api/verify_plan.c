@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "front/loose.h"
 #include "local/local.h"
+#include "local/rank.h"
 #include "pass/together.h"
 #include "prog/check.h"
 #include "run/comm/agree.h"
@@ -28,7 +29,7 @@ enum { DEFAULT_STEPS = 10, DEFAULT_SHRUNK_STEPS = 3 };
 
 /* What the ranks of this process share. */
 struct shared {
-    sf_trial trial;
+    sf_plan_trial trial;
     sf_verify_options options;
     sf_diag *diag;
     sf_threads *pool;        /* of the unsplit run */
@@ -40,7 +41,8 @@ struct shared {
     sf_unstable *unstable;   /* by result, from the spread */
     double *loss_spread;     /* by step, relative; likewise */
     int steps;
-    sf_owned_report *out; /* the leader fills it in */
+    sf_owned_report *out;   /* the leader fills it in */
+    sf_precision precision; /* of ranks */
 };
 
 struct rank {
@@ -82,10 +84,17 @@ static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
     return sf_rewrite_together(r->shared->trial.plan, r->comm, program, diag);
 }
 
+/* Ranks run on GPUs where that is asked for, and are then judged by the step on the CPU. */
+static bool ranks_have_gpus(const struct shared *shared)
+{
+    return shared->options.engine && strcmp(shared->options.engine, "cuda") == 0;
+}
+
 static sf_status start_split(struct rank *r)
 {
     struct shared *shared = r->shared;
-    sf_runner_options options = {.mesh = &shared->trial.plan->mesh,
+    sf_runner_options options = {.engine = ranks_have_gpus(shared) ? "cuda" : NULL,
+                                 .mesh = &shared->trial.plan->mesh,
                                  .rank = r->pieces.rank,
                                  .check = shared->options.check,
                                  .rewrite = *shared->trial.plan->passes.list ? rewrite : NULL,
@@ -93,6 +102,7 @@ static sf_status start_split(struct rank *r)
                                  .with = {.pool = r->pool,
                                           .memory = shared->memory,
                                           .device_memory = shared->options.device_memory,
+                                          .precision = shared->precision,
                                           .comm = r->comm}};
     SF_TRY(
         sf_local_new(shared->trial.graph, shared->trial.plan, r->pieces.rank, r->diag, &r->local));
@@ -102,6 +112,18 @@ static sf_status start_split(struct rank *r)
     if (r->leads)
         shared->first = r->runner.program;
     return SF_OK;
+}
+
+/* Whether the ranks would wait for each other. Groups of a pipeline have programs of their own: their messages are matched
+ * in the plan, by one for all. */
+static sf_status check_together(const struct rank *r)
+{
+    const struct shared *shared = r->shared;
+    if (sf_plan_groups(shared->trial.plan) == 1)
+        return sf_program_match(shared->first, r->runner.program, r->diag);
+    return r->leads ? sf_check_plan(shared->trial.graph, shared->trial.plan, NULL,
+                                    r->runner.program->target, NULL, r->diag)
+                    : SF_OK;
 }
 
 static sf_status cut_argument(const struct rank *r, uint32_t argument)
@@ -124,7 +146,7 @@ static sf_status get_ready(struct rank *r)
                             shared->trial.plan->arguments};
     SF_TRY(agree(r, start_split(r), "starting the split run"));
     if (shared->options.check)
-        SF_TRY(sf_program_match(shared->first, r->runner.program, r->diag));
+        SF_TRY(check_together(r));
     for (uint32_t i = 0; i < top->narguments; i++)
         SF_TRY(cut_argument(r, i));
     r->held = SF_ARRAY(&r->arena, top->nresults, sf_held);
@@ -169,9 +191,10 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = sf_tolerance_of(shared->trial.graph, shared->options.tolerance),
+        .tolerance =
+            sf_tolerance_of(shared->trial.graph, shared->precision, shared->options.tolerance),
         .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
-        .on_average = sf_is_narrow(shared->trial.graph),
+        .on_average = sf_is_narrow(shared->trial.graph, shared->precision),
     };
 }
 
@@ -292,7 +315,9 @@ static sf_finding worst_loss(const struct rank *r)
 {
     const struct shared *shared = r->shared;
     double given = shared->options.loss_tolerance;
-    double plain = given > 0 ? given : sf_is_narrow(shared->trial.graph) ? 2e-2 : 1e-5;
+    double plain = given > 0                                              ? given
+                   : sf_is_narrow(shared->trial.graph, shared->precision) ? 2e-2
+                                                                          : 1e-5;
     return sf_worst_loss(r->nlosses, r->losses, r->expected, shared->loss_spread, plain);
 }
 
@@ -424,9 +449,10 @@ static sf_status prepare(void *context)
     SF_TRY(
         sf_unsplit_open(shared->trial.reference, &shared->options, shared->diag, &shared->unsplit));
     SF_TRY(choose_steps(shared));
-    sf_runner_options options = {.engine = shared->options.engine,
+    sf_runner_options options = {.engine = ranks_have_gpus(shared) ? NULL : shared->options.engine,
                                  .with = {.pool = shared->pool, .memory = shared->memory}};
     sf_spread_init(shared->trial.reference, &options, &shared->unsplit.arena, &shared->spread);
+    shared->spread.precision = shared->precision;
     shared->unstable = SF_ARRAY(&shared->unsplit.arena, count, sf_unstable);
     shared->loss_spread = SF_ARRAY(&shared->unsplit.arena, shared->steps, double);
     shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
@@ -466,14 +492,15 @@ static sf_status run_ranks(struct shared *shared, sf_verify_report **out)
     return sf_judge(report, report->rank == 0 ? shared->diag : NULL);
 }
 
-sf_status sf_verify_trial(const sf_trial *trial, const sf_verify_options *options, sf_diag *diag,
-                          sf_verify_report **out)
+sf_status sf_verify_trial(const sf_plan_trial *trial, const sf_verify_options *options,
+                          sf_diag *diag, sf_verify_report **out)
 {
     struct shared shared = {.trial = *trial, .options = *options, .diag = diag};
     *out = NULL;
     SF_CHECK_OPTIONS(diag, {"tolerance", options->tolerance},
                      {"loss_tolerance", options->loss_tolerance}, {"threads", options->threads},
                      {"limit", options->limit});
+    SF_TRY(sf_precision_find(options->precision, diag, &shared.precision));
     SF_TRY(sf_threads_open(options->threads, diag, &shared.pool));
     sf_status status = sf_guarded(prepare, &shared, diag);
     if (status == SF_OK) {
@@ -493,6 +520,6 @@ sf_status sf_verify_plan(const sf_graph *graph, const sf_plan *plan,
     sf_verify_options own;
     *out = NULL;
     SF_TRY(sf_options_take(options, &own, sizeof own, diag));
-    sf_trial trial = {.reference = graph, .graph = graph, .plan = plan};
+    sf_plan_trial trial = {.reference = graph, .graph = graph, .plan = plan};
     return sf_verify_trial(&trial, &own, diag, out);
 }

@@ -29,10 +29,12 @@ int sf_cli_report(int argc, char **argv);
 int sf_cli_passes(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
 int sf_cli_plan(int argc, char **argv);
+int sf_cli_repl(int argc, char **argv);
 int sf_cli_run(int argc, char **argv);
 int sf_cli_show(int argc, char **argv);
 int sf_cli_solve(int argc, char **argv);
 int sf_cli_train(int argc, char **argv);
+int sf_cli_tune(int argc, char **argv);
 int sf_cli_verify(int argc, char **argv);
 int sf_cli_version(int argc, char **argv);
 
@@ -123,6 +125,13 @@ int sf_cli_finish(sf_status status, sf_diag *diag);
 /* The same; with --strict, a warning is a failure. */
 int sf_cli_finish_making(sf_status status, const sf_cli_making *making, sf_diag *diag);
 
+/* A schedule in Lua, as commands take it. */
+typedef struct sf_cli_script {
+    const char *path;
+    bool unsafe;
+    int ranks; /* or 0 */
+} sf_cli_script;
+
 /* A step, and the plan that splits it, as commands that run one take them. */
 typedef struct sf_cli_split {
     const char *step, *plan; /* paths; plan: NULL for none; step: NULL for that of the plan */
@@ -131,6 +140,8 @@ typedef struct sf_cli_split {
     const char *passes; /* in place of those of the plan; NULL: those */
     int64_t memory;     /* of a device, for these; 0: what it has */
     double limit;       /* as of sf_train */
+    sf_cli_script
+        script; /* a schedule that makes the plan, in place of a file; its ranks are those above */
 } sf_cli_split;
 
 /* Reads and checks them; *plan is NULL where there is none. Processes that mpirun started must have a
@@ -144,19 +155,26 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     "those "                                                                                       \
     "of the plan; sheaf passes lists them"
 
-/* A schedule in Lua, as commands take it. */
-typedef struct sf_cli_script {
-    const char *path;
-    bool unsafe;
-    int ranks; /* or 0 */
-} sf_cli_script;
-
 /* Whether what --schedule names is one: its name ends in .lua. */
 bool sf_cli_is_script(const char *schedule);
+
+/* Says on standard error what else it was taken for: a name, or a file with a table. NULL: nothing. */
+void sf_cli_say_schedule(const char *schedule);
+
+/* How many ranks a schedule is told of: those that are said or, under mpirun, as many as it started. */
+int sf_cli_script_ranks(int64_t said);
+
+/* What --schedule is, in the help of commands that run a step. */
+#define SF_CLI_SCHEDULE                                                                            \
+    "split the step as this program in Lua says, in place of a plan (docs/schedules.md)"
 
 /* Runs it, and says so on standard error. *out is for sf_primitives_free, NULL after a failure. */
 sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, sf_diag *diag,
                             sf_primitives **out);
+
+/* A plan names the file of its step. SF_EUSAGE, with what to do, where one is to be written and a schedule has made another step. */
+sf_status sf_cli_check_unchanged(const sf_graph *step, const sf_graph *made, const char *output,
+                                 sf_diag *diag);
 
 /* Says what a schedule costs: the plan that was found with it against that without. */
 void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
@@ -165,6 +183,9 @@ void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
     "most memory of a device, such as 512M; a step that takes more is refused, and passes keep "   \
     "to "                                                                                          \
     "it"
+#define SF_CLI_PRECISION                                                                           \
+    "what products of f32 are computed in: f32 (default), tf32 or bf16; weights and state stay "   \
+    "f32"
 #define SF_CLI_HOST_LINK                                                                           \
     "bytes a second of copies between device and host, such as 2G (default: what memory does)"
 

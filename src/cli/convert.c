@@ -1,17 +1,26 @@
 /* sheaf convert: reads a step and writes it as canonical StableHLO. */
+#include <limits.h>
+
 #include "base/diag.h"
 #include "cli/cli.h"
 
-static sf_status convert(const char *from, const sf_load_options *load, const char *to,
-                         sf_diag *diag)
+/* Of a schedule, what it replaces counts. */
+static sf_status convert(const char *from, const sf_load_options *load, const sf_cli_script *script,
+                         const char *to, sf_diag *diag)
 {
-    sf_graph *graph;
+    sf_graph *step;
+    sf_primitives *list = NULL;
     SF_TRY(sf_cli_try_output(to, from, load->sidecar, diag));
-    sf_status status = sf_load(from, load, diag, &graph);
+    sf_status status = sf_load(from, load, diag, &step);
     if (status != SF_OK)
         return status;
-    status = sf_save_stablehlo(graph, &(sf_output){.path = to}, diag);
-    sf_graph_free(graph);
+    if (script->path)
+        status = sf_cli_run_script(script, step, diag, &list);
+    if (status == SF_OK)
+        status = sf_save_stablehlo(list ? sf_primitives_graph(list) : step,
+                                   &(sf_output){.path = to}, diag);
+    sf_primitives_free(list);
+    sf_graph_free(step);
     return status;
 }
 
@@ -19,12 +28,18 @@ int sf_cli_convert(int argc, char **argv)
 {
     sf_load_options load = {0};
     const char *from, *to = "-";
+    sf_cli_script script = {0};
+    int64_t ranks = 0;
     const sf_cli_option options[] = {
         {SF_OPT_OUTPUT, &to, "where to write (default: standard output)"},
+        {SF_OPT_SCHEDULE, &script.path,
+         "a program in Lua: what it replaces is replaced in what is written"},
+        {SF_OPT_RANKS, &ranks, "sheaf.ranks of that program"},
+        {SF_OPT_UNSAFE, &script.unsafe, "let that program use files and run others"},
     };
     const sf_cli_command command = {
         .name = "convert",
-        .synopsis = "STEP [-o FILE]",
+        .synopsis = "STEP [--schedule LUA] [-o FILE]",
         .about = "Reads a step, StableHLO or HLO text, and writes it as canonical StableHLO: "
                  "calls inlined, loops with a known trip count unrolled, unused ops dropped.",
         .operand = "STEP",
@@ -35,6 +50,10 @@ int sf_cli_convert(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &from, &exit_code))
         return exit_code;
+    if (script.path ? !sf_cli_is_script(script.path) : script.unsafe || ranks > 0)
+        return sf_cli_misuse("convert",
+                             "--unsafe and --ranks need a --schedule, which ends in .lua");
+    script.ranks = (int)(ranks < INT_MAX ? ranks : INT_MAX);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(convert(from, &load, to, diag), diag);
+    return sf_cli_finish(convert(from, &load, &script, to, diag), diag);
 }

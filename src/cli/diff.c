@@ -48,8 +48,9 @@ int sf_cli_diff(int argc, char **argv)
     const sf_cli_command command = {
         .name = "diff",
         .synopsis = "PLAN OTHER [--step STEP] [--all] [--json]",
-        .about = "Says in what two plans of one step differ: mesh, what is expected of them, and "
-                 "layouts of arguments and of ops.",
+        .about =
+            "Says in what two plans of one step differ: mesh, stages, turns and what is computed "
+            "again, what is expected of them, and layouts of arguments and of ops.",
         .operand = "PLAN",
         .second = "OTHER",
         .second_into = &job.right,

@@ -23,6 +23,8 @@ static const struct command {
     {"train", "train with a step: batches in, checkpoints out", sf_cli_train},
     {"pin", "say by hand how a step is split over ranks", sf_cli_pin},
     {"plan", "find the best split of a step over a cluster", sf_cli_plan},
+    {"tune", "find the best values of variables of a schedule", sf_cli_tune},
+    {"repl", "try a schedule line by line", sf_cli_repl},
     {"explain", "say what a plan costs, where, and why", sf_cli_explain},
     {"sim", "simulate a plan: where the time of a step goes", sf_cli_sim},
     {"report", "write a page about a plan, for a browser", sf_cli_report},

@@ -8,7 +8,8 @@
 #include "cli/cli.h"
 
 struct job {
-    const char *passes;
+    const char *passes, *cluster; /* whose costs they go by, */
+    int64_t memory;               /* and so much of a device; 0: all that it has */
     const char *step;
     sf_load_options load;
     sf_cli_making making;
@@ -17,44 +18,62 @@ struct job {
     bool names;
 };
 
-static sf_status make_plan(const struct job *job, const sf_graph *graph, sf_diag *diag,
-                           sf_plan **out)
+/* The step is the one that a schedule makes of it. */
+static sf_status make_plan(const struct job *job, const sf_graph **graph, sf_diag *diag,
+                           sf_primitives **list, sf_plan **out)
 {
-    sf_primitives *list;
+    *out = NULL;
     if (!job->script.path)
-        return sf_pin_step(graph, &job->pin, diag, out);
-    SF_TRY(sf_cli_run_script(&job->script, graph, diag, &list));
-    sf_status status = sf_primitives_pin(list, &job->pin, diag, out);
-    sf_primitives_free(list);
+        return sf_pin_step(*graph, &job->pin, diag, out);
+    SF_TRY(sf_cli_run_script(&job->script, *graph, diag, list));
+    const sf_graph *step = *graph;
+    *graph = sf_primitives_graph(*list);
+    SF_TRY(sf_cli_check_unchanged(step, *graph, job->making.output, diag));
+    return sf_primitives_pin(*list, &job->pin, diag, out);
+}
+
+/* Those that are named, or that the plan has already. */
+static sf_status take_passes(const struct job *job, sf_diag *diag, sf_plan *plan)
+{
+    const char *passes = job->passes ? job->passes : sf_plan_passes_of(plan);
+    sf_cluster *cluster = NULL;
+    if (!*passes)
+        return SF_OK;
+    if (job->cluster)
+        SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
+    sf_status status = sf_plan_use_passes(plan, passes, cluster, job->memory, diag);
+    sf_cluster_free(cluster);
     return status;
 }
 
 static sf_status pin(const struct job *job, sf_diag *diag)
 {
-    sf_graph *graph;
+    sf_graph *step;
+    sf_primitives *list = NULL;
     sf_plan *plan;
     SF_TRY(sf_cli_try_output(job->making.output, job->step, NULL, diag));
-    sf_status status = sf_load(job->step, &job->load, diag, &graph);
+    sf_status status = sf_load(job->step, &job->load, diag, &step);
     if (status != SF_OK)
         return status;
     if (job->names) {
-        status = sf_pin_names(graph, NULL, diag);
-        sf_graph_free(graph);
+        status = sf_pin_names(step, NULL, diag);
+        sf_graph_free(step);
         return status;
     }
-    status = make_plan(job, graph, diag, &plan);
+    const sf_graph *graph = step;
+    status = make_plan(job, &graph, diag, &list, &plan);
     if (status == SF_OK) {
-        if (job->passes)
-            status = sf_plan_use_passes(plan, job->passes, NULL, 0, diag);
+        status = take_passes(job, diag, plan);
         if (status == SF_OK)
             status = sf_plan_check(plan, graph, 0, diag);
         if (status == SF_OK && job->making.output)
             status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
         if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
             status = sf_plan_show(plan, graph, &job->making.show, NULL, diag);
-        sf_plan_free(plan);
     }
-    sf_graph_free(graph);
+    sf_plan_free(plan);
+    sf_primitives_free(list);
+    sf_graph_free(step);
     return status;
 }
 
@@ -73,6 +92,14 @@ int sf_cli_pin(int argc, char **argv)
         {SF_OPT_PASSES, &job.passes,
          "how the programs of ranks are rewritten, as in fullshard,prefetch,unshard; sheaf passes "
          "lists them"},
+        {SF_OPT_SHARD_STATE, &job.pin.shard_state,
+         "full: all state in pieces, gathered when it is needed: zero3, with the recipe if there "
+         "is "
+         "one, and --passes fullshard,prefetch,unshard; auto (default): as the recipe says"},
+        {SF_OPT_CLUSTER, &job.cluster,
+         "whose costs passes go by, a name, a shorthand or a file (default: cores of a machine)"},
+        {SF_OPT_MEMORY, &job.memory,
+         "memory of a device that passes go by (default: what those of the cluster have)"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into; their gradients are added up (default 1)"},
         {SF_OPT_STAGES, &job.pin.stages,
@@ -115,12 +142,14 @@ int sf_cli_pin(int argc, char **argv)
         job.script.ranks = (int)ranks;
         job.pin.schedule = NULL;
     }
+    sf_cli_say_schedule(job.script.path ? NULL : job.pin.schedule);
     if (job.script.unsafe && !job.script.path)
         return sf_cli_misuse("pin", "--unsafe is for a --schedule in Lua");
-    if (!job.names && !job.script.path && !job.pin.recipe && !job.making.mesh && !job.pin.stages)
+    if (!job.names && !job.script.path && !job.pin.recipe && !job.making.mesh && !job.pin.stages &&
+        !(job.pin.shard_state && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");
     if (!sf_cli_micro_batches(micro_batches, &job.pin.micro_batches) || job.pin.micro_batches == 0)
-        return sf_cli_misuse("pin", "--micro-batches is a number");
+        return sf_cli_misuse("pin", "--micro-batches is a number of at least 1");
     if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.pin.co_shard, &job.pin.co_shards) ||
         job.pin.co_shards == 0)
         return sf_cli_misuse("pin", "--co-shard is a number, RECIPE:NUMBER, or none");

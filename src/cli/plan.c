@@ -28,39 +28,43 @@ static bool print_progress(void *context, const sf_event *event)
     return true;
 }
 
-/* What the schedule costs is known from a second search, without it. */
-static sf_status search_with_script(struct job *job, const sf_graph *graph, sf_diag *diag,
-                                    sf_plan **out)
+/* What the schedule costs is known from a second search, without it. The step becomes the one that it makes. */
+static sf_status search_with_script(struct job *job, const sf_graph **step, sf_diag *diag,
+                                    sf_primitives **kept, sf_plan **out)
 {
+    const sf_graph *graph = *step;
     sf_primitives *list;
     sf_plan *free_plan = NULL;
     sf_plan_options rest = job->plan;
     rest.misfit = NULL;
     job->script.ranks = sf_cluster_devices(job->plan.cluster);
-    SF_TRY(sf_cli_run_script(&job->script, graph, diag, &list));
+    SF_TRY(sf_cli_run_script(&job->script, graph, diag, kept));
+    list = *kept;
+    *step = sf_primitives_graph(list);
+    SF_TRY(sf_cli_check_unchanged(graph, *step, job->making.output, diag));
     sf_status status = sf_primitives_search(list, &job->plan, diag, out);
     if (status == SF_OK && sf_plan_search(graph, &rest, NULL, &free_plan) == SF_OK)
         sf_cli_say_cost(*out, free_plan);
     sf_plan_free(free_plan);
-    sf_primitives_free(list);
     return status;
 }
 
-static sf_status search(struct job *job, sf_graph *graph, const sf_cluster *cluster, sf_diag *diag)
+static sf_status search(struct job *job, const sf_graph *graph, const sf_cluster *cluster,
+                        sf_diag *diag)
 {
-    sf_plan *plan;
+    sf_plan *plan = NULL;
+    sf_primitives *list = NULL;
     job->plan.cluster = cluster;
-    sf_status status = job->script.path ? search_with_script(job, graph, diag, &plan)
+    sf_status status = job->script.path ? search_with_script(job, &graph, diag, &list, &plan)
                                         : sf_plan_search(graph, &job->plan, diag, &plan);
     if (job->terminal)
         fprintf(stderr, "\r\033[K");
-    if (status != SF_OK)
-        return status;
-    if (job->making.output)
+    if (status == SF_OK && job->making.output)
         status = sf_plan_save(plan, graph, &(sf_output){.path = job->making.output}, diag);
     if (status == SF_OK && (!job->making.output || strcmp(job->making.output, "-") != 0))
         status = sf_plan_explain(plan, graph, cluster, NULL, &job->making.show, NULL, diag);
     sf_plan_free(plan);
+    sf_primitives_free(list);
     return status;
 }
 
@@ -109,6 +113,9 @@ int sf_cli_plan(int argc, char **argv)
          "rewrite programs by these passes, as in fullshard,prefetch,unshard, and price plans "
          "behind "
          "them; sheaf passes lists them"},
+        {SF_OPT_SHARD_STATE, &job.plan.shard_state,
+         "full: all state in pieces, gathered when it is needed: recipes with zero3 alone, behind "
+         "--passes fullshard,prefetch,unshard; auto (default): whatever is fastest"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
@@ -151,14 +158,17 @@ int sf_cli_plan(int argc, char **argv)
         job.script.path = job.plan.schedule;
         job.plan.schedule = NULL;
     }
+    sf_cli_say_schedule(job.plan.schedule);
     if (job.script.unsafe && !job.script.path)
         return sf_cli_misuse("plan", "--unsafe is for a --schedule in Lua");
     if (level != 2 && level != 3)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
-        return sf_cli_misuse("plan", "--micro-batches is a number, or auto");
+        return sf_cli_misuse("plan", "--micro-batches is a number of at least 1, or auto");
     if (!sf_cli_micro_batches(stages, &job.plan.stages))
-        return sf_cli_misuse("plan", "--stages is a number, or auto");
+        return sf_cli_misuse("plan", "--stages is a number of at least 1, or auto");
+    if (job.plan.stages == 1 && job.plan.schedule)
+        return sf_cli_misuse("plan", "a --schedule is of a pipeline, which has --stages 2 or more");
     if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))
         return sf_cli_misuse("plan", "--co-shard is a number, RECIPE:NUMBER, none, or auto");
     if (job.plan.co_shards > 1 && job.plan.micro_batches > 1)

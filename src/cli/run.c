@@ -41,13 +41,13 @@ static void print_step(struct job *job, const sf_event *at)
         job->amount = how->rate * how->seconds;
         job->flops = how->flops * how->seconds;
     } else {
-        job->later += how->seconds;
+        job->later += how->computed;
     }
     if (job->samples)
-        job->samples[at->step - 1] = (struct sample){how->seconds, at->loss};
+        job->samples[at->step - 1] = (struct sample){how->computed, at->loss};
     if (job->json)
         return;
-    printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * how->seconds, at->loss);
+    printf("%6" PRId64 " %12.3f %12.6g\n", at->step, 1e3 * how->computed, at->loss);
     fflush(stdout);
 }
 
@@ -68,7 +68,7 @@ static bool print_event(void *context, const sf_event *at)
 /* Of a step; the first one warms up. */
 static double find_seconds(const struct job *job)
 {
-    return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.at.seconds;
+    return job->steps > 1 ? job->later / (double)(job->steps - 1) : job->last.at.computed;
 }
 
 static void print_end(const struct job *job)
@@ -149,6 +149,8 @@ int sf_cli_run(int argc, char **argv)
         {SF_OPT_PLAN, &job.split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},
         {SF_OPT_RANKS, &job.split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_SCHEDULE, &job.split.script.path, SF_CLI_SCHEDULE},
+        {SF_OPT_UNSAFE, &job.split.script.unsafe, "let that program use files and run others"},
         {SF_OPT_PASSES, &job.split.passes, SF_CLI_PASSES},
         {SF_OPT_STEPS, &job.options.steps, "how many steps (default 10)"},
         {SF_OPT_DATA, &job.options.data,
@@ -159,6 +161,7 @@ int sf_cli_run(int argc, char **argv)
          "most memory for tensors, such as 512M (default: what the machine has)"},
         {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_HOST_LINK, &job.options.host_link, SF_CLI_HOST_LINK},
+        {SF_OPT_PRECISION, &job.options.precision, SF_CLI_PRECISION},
         {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_CHECK, &job.options.check,
          "check the program before it runs: memory, order, events"},
@@ -170,9 +173,10 @@ int sf_cli_run(int argc, char **argv)
     const sf_cli_command command = {
         .name = "run",
         .synopsis = "[STEP] [--plan PLAN] [-n N] [--steps N] [...]",
-        .about = "Runs a step a few times on synthetic data, from the state that training starts "
-                 "from, and prints the time and the loss of every step, then speed and memory. The "
-                 "first step does not count in the speed. Nothing is kept.",
+        .about =
+            "Runs a step a few times on synthetic data, from the state that training starts "
+            "from, and prints the time and the loss of every step, then speed and memory. The "
+            "first step does not count in the speed, and making data in no time. Nothing is kept.",
         .operand = "STEP",
         .optional = true, /* a plan leads to its own */
         .options = options,
@@ -193,7 +197,11 @@ int sf_cli_run(int argc, char **argv)
     if (job.split.passes && !job.split.plan)
         return sf_cli_misuse("run", "--passes needs a --plan");
     job.split.memory = job.options.device_memory ? job.options.device_memory : job.options.memory;
-    if (job.split.ranks > 0 && !job.split.plan)
+    if (job.split.script.path && (job.split.plan || !sf_cli_is_script(job.split.script.path)))
+        return sf_cli_misuse("run", "a --schedule is a file that ends in .lua, and no --plan");
+    if (job.split.script.unsafe && !job.split.script.path)
+        return sf_cli_misuse("run", "--unsafe is for a --schedule in Lua");
+    if (job.split.ranks > 0 && !job.split.plan && !job.split.script.path)
         return sf_cli_misuse("run", "--ranks needs a --plan");
     job.options.threads = (int)threads;
     job.options.context = &job;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/cli.h"
 
@@ -10,6 +11,20 @@ bool sf_cli_is_script(const char *schedule)
 {
     size_t length = schedule ? strlen(schedule) : 0;
     return length > 4 && strcmp(schedule + length - 4, ".lua") == 0;
+}
+
+void sf_cli_say_schedule(const char *schedule)
+{
+    char name[SF_CLI_SHOWN];
+    if (schedule && sf_ranks_started() <= 1)
+        fprintf(stderr, "schedule: %s, %s\n", sf_cli_shown(schedule, name),
+                sf_file_is_same(schedule, schedule) ? "a table of tasks" : "by its name");
+}
+
+int sf_cli_script_ranks(int64_t said)
+{
+    int started = sf_ranks_started();
+    return said > 0 ? (int)said : started > 1 ? started : 0;
 }
 
 sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, sf_diag *diag,
@@ -30,6 +45,17 @@ sf_status sf_cli_run_script(const sf_cli_script *script, const sf_graph *graph, 
         fprintf(stderr, "schedule: %s, in Lua, %d primitive%s\n", sf_cli_shown(script->path, name),
                 count, count == 1 ? "" : "s");
     return SF_OK;
+}
+
+sf_status sf_cli_check_unchanged(const sf_graph *step, const sf_graph *made, const char *output,
+                                 sf_diag *diag)
+{
+    if (step == made || !output)
+        return SF_OK;
+    sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+            "the schedule replaces ops: a plan is of a step in a file, and this one is in none");
+    return sf_hint(diag,
+                   "write it first, sheaf convert STEP --schedule LUA -o FILE, then plan that");
 }
 
 void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan)

@@ -249,11 +249,14 @@ int sf_cli_train(int argc, char **argv)
          "split the step as this plan says, over threads or, under mpirun, processes"},
         {SF_OPT_PASSES, &split.passes, SF_CLI_PASSES},
         {SF_OPT_RANKS, &split.ranks, "how many ranks there are to be: those of the plan"},
+        {SF_OPT_SCHEDULE, &split.script.path, SF_CLI_SCHEDULE},
+        {SF_OPT_UNSAFE, &split.script.unsafe, "let that program use files and run others"},
         {SF_OPT_WAIT, &split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_MEMORY, &train_options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},
         {SF_OPT_DEVICE_MEMORY, &train_options.device_memory, SF_CLI_DEVICE_MEMORY},
         {SF_OPT_HOST_LINK, &train_options.host_link, SF_CLI_HOST_LINK},
+        {SF_OPT_PRECISION, &train_options.precision, SF_CLI_PRECISION},
         {SF_OPT_CHECK, &train_options.check,
          "check the program before it runs: memory, order, events"},
         {SF_OPT_IGNORE_NAN, &train_options.ignore_nan, "go on when the loss is no finite number"},
@@ -289,7 +292,11 @@ int sf_cli_train(int argc, char **argv)
     if (split.passes && !split.plan)
         return sf_cli_misuse("train", "--passes needs a --plan");
     split.memory = train_options.device_memory ? train_options.device_memory : train_options.memory;
-    if (split.ranks > 0 && !split.plan)
+    if (split.script.path && (split.plan || !sf_cli_is_script(split.script.path)))
+        return sf_cli_misuse("train", "a --schedule is a file that ends in .lua, and no --plan");
+    if (split.script.unsafe && !split.script.path)
+        return sf_cli_misuse("train", "--unsafe is for a --schedule in Lua");
+    if (split.ranks > 0 && !split.plan && !split.script.path)
         return sf_cli_misuse("train", "--ranks needs a --plan");
     if (!find_order(order, &train_options.order))
         return sf_cli_misuse("train", "--order is shuffled or sequential, not '%s'", order);

@@ -295,7 +295,7 @@ static sf_status verify_script(struct job *job, sf_diag *diag)
 {
     sf_graph *graph;
     sf_primitives *list = NULL;
-    job->script.ranks = (int)job->split.ranks;
+    job->script.ranks = sf_cli_script_ranks(job->split.ranks);
     job->options.limit = job->split.limit;
     sf_status status = sf_load(job->split.step, &job->split.load, diag, &graph);
     bool loaded = status == SF_OK;
@@ -360,11 +360,14 @@ int sf_cli_verify(int argc, char **argv)
          "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
          "a plan 10, with --shrink 3)"},
         {SF_OPT_ENGINE, &job.options.engine,
-         "cpu, cuda or oracle (default cpu); with a plan, that of the unsplit run"},
+         "cpu, cuda or oracle (default cpu); with a plan, cuda is that of the ranks, and oracle "
+         "that of "
+         "the unsplit run"},
         {SF_OPT_THREADS, &threads,
          "threads of the engine cpu (default: as many as the process may use)"},
         {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},
         {SF_OPT_DEVICE_MEMORY, &job.options.device_memory, SF_CLI_DEVICE_MEMORY},
+        {SF_OPT_PRECISION, &job.options.precision, SF_CLI_PRECISION},
         {SF_OPT_CHECK, &job.options.check, "check programs before they run: memory, order, events"},
         {SF_OPT_JSON, &job.json, "for machines; all results"},
     };

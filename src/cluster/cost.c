@@ -1,6 +1,7 @@
 /* Answers: a formula, or a look into a curve, for each shape that the groups have. */
 #include <math.h>
 
+#include "base/cut.h"
 #include "cluster/shape.h"
 
 const char *sf_algorithm_name(sf_algorithm algorithm)
@@ -179,8 +180,13 @@ sf_math sf_math_done(const sf_device_kind *kind, sf_math math)
 
 static double packing_seconds(const sf_device_kind *kind, const sf_packing *packing)
 {
-    return packing->elements * kind->pack + packing->across * kind->pack_across +
-           packing->runs * kind->pack_run;
+    sf_cut cut = {.rows = 1, .columns = 1};
+    if (packing->rows > 0 && kind->threads > 1)
+        cut = sf_cut_make(1, packing->rows, packing->features, packing->steps, SF_CUT_ROWS,
+                          SF_CUT_COLUMNS, (int)kind->threads);
+    double windows = (packing->elements - packing->kernel) * kind->pack +
+                     packing->across * kind->pack_across + packing->runs * kind->pack_run;
+    return windows * (double)cut.columns + packing->kernel * kind->pack * (double)cut.rows;
 }
 
 /* Products one after the other, each by all threads, or, where that is faster, each by one of them. */
@@ -205,10 +211,14 @@ static double product_seconds(const sf_device_kind *kind, const sf_effort *effor
     return kind->ramp + effort->flops / (kind->product_share * kind->flops[math]);
 }
 
-/* How much longer it takes than if all threads, which is what was measured, had a part in it. */
+/* How much longer it takes than if all threads, which is what was measured, had an equal part in it. */
 static double idle_factor(const sf_device_kind *kind, const sf_effort *effort)
 {
-    return effort->shares > 0 ? fmax(1, kind->threads / effort->shares) : 1;
+    if (effort->shares <= 0 || kind->threads <= 0)
+        return 1;
+    double parts = fmin(kind->threads, effort->shares), units = effort->units;
+    double largest = units > 0 ? ceil(units / parts) / units : 1 / parts;
+    return kind->threads * largest;
 }
 
 /* `flops` where passes were not counted, or not measured. */
@@ -250,6 +260,13 @@ static double near_saving(const sf_device_kind *kind, const sf_effort *effort)
     return saving;
 }
 
+/* What follows a product begins when that is done: its bytes are waited for, as those of a loop. */
+static double after_seconds(const sf_device_kind *kind, const sf_effort *effort, double memory)
+{
+    bool in_turns = kind->loops.count > 0 && effort->bytes > 0;
+    return in_turns ? memory * effort->after / effort->bytes : 0;
+}
+
 /* Of the time of a product whose operands are far, that which is multiplying: at least. */
 #define LEAST_PRODUCT 0.5
 
@@ -266,7 +283,10 @@ static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
         compute = fmax(compute - saving, LEAST_PRODUCT * compute);
     bool in_turns = !effort->product && kind->loops.count > 0;
     double seconds = fmax(kind->launch, in_turns ? compute + memory : fmax(compute, memory));
-    return effort->product ? seconds + passes_seconds(kind, effort, effort->vector) : seconds;
+    if (!effort->product)
+        return seconds;
+    return seconds + passes_seconds(kind, effort, effort->vector) +
+           after_seconds(kind, effort, memory);
 }
 
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
@@ -275,6 +295,21 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
     for (int i = 0; i < costs->nkinds; i++)
         most = fmax(most, work_seconds(costs->kinds[i], effort));
     return most;
+}
+
+int sf_costs_kinds(const sf_costs *costs)
+{
+    return costs->nkinds;
+}
+
+int sf_costs_count(const sf_costs *costs, int kind)
+{
+    return costs->counts[kind];
+}
+
+double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort)
+{
+    return work_seconds(costs->kinds[kind], effort);
 }
 
 double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort)

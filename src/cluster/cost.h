@@ -53,7 +53,7 @@
  * take when each thread has its own. Where passes over
  * elements were measured, a loop takes its bytes and its passes, which are shared by as
  * many threads as have a part in it; where convolutions were, one takes its curve and its packing. A copy between a device and its host takes host_latency + bytes / host_bandwidth, each way by itself; where
- * the host's memory is the device's own, launch and what reads and writes in it. What follows a product element by element comes on top of it. All these curves are of
+ * the host's memory is the device's own, launch and what reads and writes in it. What follows a product element by element comes on top of it, with its bytes where loops were measured. All these curves are of
  * memory that was touched long ago; where paces were measured, what is near takes so much less. Where the mesh has several kinds of devices, the slowest counts.
  */
 #ifndef SF_CLUSTER_COST_H
@@ -74,9 +74,13 @@ typedef struct sf_passes {
 } sf_passes;
 
 /* What a convolution does before it multiplies: elements that are brought into order, those of a window side by side
- * or, as in gradients of kernels, across; and the runs that they stand in. */
+ * or, as in gradients of kernels, across; and the runs that they stand in. Each thread packs what it multiplies, so what
+ * several need is packed as often: what windows see by those who have other features, and the kernel by those who have
+ * other windows. */
 typedef struct sf_packing {
     double elements, across, runs;
+    double kernel;                 /* of the elements, those of the kernel */
+    int64_t rows, features, steps; /* of the product that it becomes; 0: nothing is packed twice */
 } sf_packing;
 
 /* How long ago, in bytes that were touched since: the last is farther than caches reach. */
@@ -91,9 +95,11 @@ typedef struct sf_effort {
     double near
         [SF_NEAR_STEPS]; /* of these, those touched last within the distance of the step, and not of the one before */
     double vector;  /* flops beside a product: those of what follows it element by element */
+    double after;   /* of the bytes, those that only that reads and writes */
     double batches; /* equal products that the flops are of; 0 is 1 */
     bool counted;   /* `passes` says what its loop does */
     double shares;  /* threads that have a part in the loop, of any number of them; 0: all */
+    double units;   /* that these parts consist of; 0: they are equal */
     sf_passes passes;
     sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;
@@ -138,6 +144,11 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort);
 
 /* The same of one that devices of different kinds share by their speed: `effort` is what each would have in equal parts. */
 double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort);
+
+/* Kinds of devices that the mesh has, how many devices it has of one, and seconds of an op on one of those. */
+int sf_costs_kinds(const sf_costs *costs);
+int sf_costs_count(const sf_costs *costs, int kind);
+double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort);
 
 /* Whether it makes a difference what is near. */
 bool sf_costs_sees_near(const sf_costs *costs);

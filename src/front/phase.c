@@ -81,25 +81,41 @@ static void find_forward(flow *f)
     mark_needs(f, f->forward);
 }
 
+static bool is_branch(const sf_node *node)
+{
+    return node->def->control == SF_CONTROL_BRANCH;
+}
+
 static void note_stateful(flow *f, bool *any, sf_value value)
 {
     *any = *any || f->stateful[value];
 }
 
-/* Numbers, such as a count of steps or the scale of a loss, are no state of a parameter. */
-static void find_stateful(flow *f)
+/* Behind all nodes of a block, with those inside of branches. */
+static void pass_stateful(flow *f, const sf_block *block)
 {
-    const sf_block *top = f->graph->top;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        f->stateful[top->arguments[i]] = f->graph->arguments[i].role == SF_ROLE_STATE &&
-                                         sf_type_of(f->graph, top->arguments[i])->count > 1;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = f->graph->nodes[top->nodes[i]];
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = f->graph->nodes[block->nodes[i]];
         bool any = false;
+        for (uint32_t r = 0; r < node->nregions && is_branch(node); r++)
+            pass_stateful(f, node->regions[r]);
         visit_needs(f, node, &any, note_stateful);
         for (uint32_t r = 0; r < node->nresults; r++)
             f->stateful[node->result + r] = any && !f->forward[node->result + r];
     }
+}
+
+/* Numbers, such as a count of steps or the scale of a loss, are no state of a parameter; nor is what the loss reads, such
+ * as weights that are not trained: gradients are made from it. */
+static void find_stateful(flow *f)
+{
+    const sf_block *top = f->graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        sf_value value = top->arguments[i];
+        f->stateful[value] = f->graph->arguments[i].role == SF_ROLE_STATE && !f->forward[value] &&
+                             sf_type_of(f->graph, value)->count > 1;
+    }
+    pass_stateful(f, top);
 }
 
 static void note_level(flow *f, bool *marks, sf_value value)
@@ -110,7 +126,7 @@ static void note_level(flow *f, bool *marks, sf_value value)
         f->level[f->graph->nnodes] = f->level[maker];
 }
 
-/* The last place of `level` is scratch. */
+/* Of the top block: nodes of regions stay at 0. The last place of `level` is scratch. */
 static void find_levels(flow *f)
 {
     const sf_block *top = f->graph->top;
@@ -146,7 +162,8 @@ static void visit_value(flow *f, sf_value value, const sf_type *type, uint32_t s
     bool fits = sf_same_shape(sf_type_of(f->graph, value), type);
     if (f->stateful[value] || (fits && is_elementwise(node)))
         SF_PUSH(f->arena, f->stack, f->depth, f->capacity, value);
-    else if (fits && node->noperands > 0 && !sf_is(node, SF_OP_BROADCAST_IN_DIM))
+    else if (fits && node->noperands > 0 && f->level[node->id] > 0 &&
+             !sf_is(node, SF_OP_BROADCAST_IN_DIM))
         SF_PUSH(f->arena, f->found, f->nfound, f->found_capacity, value);
 }
 
@@ -170,6 +187,16 @@ static sf_value last_sum(const flow *f, sf_value value)
     }
 }
 
+/* What a value is made of: of a branch, what each makes of it, as where an update is left out. */
+static void visit_made_of(flow *f, sf_value value, const sf_type *type, uint32_t stamp)
+{
+    const sf_node *node = sf_maker(f->graph, value);
+    for (uint32_t r = 0; r < node->nregions && is_branch(node); r++)
+        visit_value(f, node->regions[r]->results[value - node->result], type, stamp);
+    for (uint32_t i = 0; i < node->noperands && !is_branch(node); i++)
+        visit_value(f, node->operands[i], type, stamp);
+}
+
 /* Walks back from the new parameter. */
 static void find_gradient(flow *f, uint32_t argument)
 {
@@ -178,11 +205,8 @@ static void find_gradient(flow *f, uint32_t argument)
     size_t visited = 0, kept = 0;
     f->depth = f->nfound = 0;
     visit_value(f, top->results[f->graph->arguments[argument].next], type, argument + 1);
-    while (f->depth > 0 && visited++ < MOST_VISITED) {
-        const sf_node *node = sf_maker(f->graph, f->stack[--f->depth]);
-        for (uint32_t i = 0; i < node->noperands; i++)
-            visit_value(f, node->operands[i], type, argument + 1);
-    }
+    while (f->depth > 0 && visited++ < MOST_VISITED)
+        visit_made_of(f, f->stack[--f->depth], type, argument + 1);
     if (f->depth > 0)
         return;
     for (size_t i = 0; i < f->nfound; i++) {

@@ -87,5 +87,7 @@ typedef struct sf_scope {
 const sf_scope *sf_scope_root(sf_pool *pool);
 const sf_scope *sf_scope_child(sf_pool *pool, const sf_scope *parent, sf_str name);
 uint32_t sf_scope_count(const sf_pool *pool);
+const sf_scope *sf_scope_common(const sf_scope *a,
+                                const sf_scope *b); /* the deepest that has both */
 
 #endif

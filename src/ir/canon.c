@@ -342,23 +342,12 @@ static uint64_t hash_canon_node(const canon *c, const sf_node *node)
     return node->nresults > 0 ? sf_hash_mix(hash, c->hashes[node->result]) : hash;
 }
 
-/* The scope that both are in. */
-static const sf_scope *common_scope(const sf_scope *a, const sf_scope *b)
-{
-    while (a != b) {
-        bool deeper = a->depth > b->depth;
-        a = deeper || a->depth == b->depth ? a->parent : a;
-        b = deeper ? b : b->parent;
-    }
-    return a;
-}
-
 /* The earlier of two nodes that compute the same stands for both. */
 static void merge_into(const canon *c, sf_node *first, const sf_node *node)
 {
     for (uint32_t i = 0; i < node->nresults; i++)
         c->same[node->result + i] = first->result + i;
-    first->scope = common_scope(first->scope, node->scope);
+    first->scope = sf_scope_common(first->scope, node->scope);
 }
 
 static void merge_block(canon *c, sf_block *block)

@@ -90,6 +90,14 @@ sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *
     return copy;
 }
 
+void sf_node_clone(const sf_graph *from, const sf_node *node, sf_graph *to, sf_block *block,
+                   sf_value *map)
+{
+    cloning c = {.from = from, .to = to, .map = map};
+    clone_node(&c, node, block);
+    sf_arena_free(&c.scratch);
+}
+
 void sf_graph_clone_head(const sf_graph *from, sf_graph *to)
 {
     to->name = from->name;

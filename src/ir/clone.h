@@ -9,6 +9,10 @@
  * makes, arguments included, it is filled in. */
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map);
 
+/* One node, with all that is nested in it, at the end of a block of such a graph; `map` as above. */
+void sf_node_clone(const sf_graph *from, const sf_node *node, sf_graph *to, sf_block *block,
+                   sf_value *map);
+
 /* Its name, and what is known of its arguments and results. */
 void sf_graph_clone_head(const sf_graph *from, sf_graph *to);
 

@@ -297,3 +297,13 @@ uint32_t sf_scope_count(const sf_pool *pool)
 {
     return (uint32_t)pool->tables->scopes.count + (pool->from ? sf_scope_count(pool->from) : 1);
 }
+
+const sf_scope *sf_scope_common(const sf_scope *a, const sf_scope *b)
+{
+    while (a != b)
+        if (a->depth >= b->depth)
+            a = a->parent;
+        else
+            b = b->parent;
+    return a;
+}

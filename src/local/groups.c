@@ -101,22 +101,48 @@ static sf_status fail_outside(const grouping *g, sf_value value)
     return status;
 }
 
+/* The first node of the set that reads a value, or what is made anywhere from it; NULL: none does. */
+static const sf_node *first_reader(const grouping *g, sf_value value)
+{
+    const sf_graph *step = g->t->step;
+    bool *follows = SF_ARRAY(&g->t->arena, step->nvalues, bool);
+    follows[value] = true;
+    for (uint32_t i = 0; i < step->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(step, i);
+        bool reads = false;
+        for (uint32_t o = 0; o < node->noperands; o++)
+            reads = reads || follows[node->operands[o]];
+        if (reads && is_inside(g, node))
+            return node;
+        for (uint32_t r = 0; r < node->nresults && reads && is_anywhere(g, node); r++)
+            follows[node->result + r] = true;
+    }
+    return NULL;
+}
+
+/* Whose work it is to bring a value together: who has made it, or of what is made anywhere, who reads it first. */
+static const sf_node *who_brings(const grouping *g, sf_value source)
+{
+    const sf_node *maker = sf_maker(g->t->step, source);
+    const sf_node *node = maker && is_anywhere(g, maker) ? first_reader(g, source) : maker;
+    return node && is_inside(g, node) ? node : NULL;
+}
+
 /* What is brought together belongs to those who have made it; where others read it, in the pass in which it was made. */
 static sf_status place_collective(grouping *g, const sf_moving *move, sf_node *node)
 {
     const sf_graph *step = g->t->step;
     sf_value source = sf_source_of(step, move->value);
-    const sf_node *maker = sf_maker(step, source);
+    const sf_node *brings = who_brings(g, source);
     const sf_node *reader = move->wanted == SF_NONE ? NULL : step->nodes[move->wanted];
-    uint32_t stage = maker ? g->pipeline->stages.of_node[maker->id]
-                           : g->pipeline->stages.of_argument[step->values[source].index];
-    bool inside =
-        maker ? is_inside(g, maker)
-              : sf_pipeline_holders(g->pipeline, step, step->values[source].index) == g->set;
-    if (!inside)
+    bool is_argument = !sf_maker(step, source);
+    uint32_t argument = step->values[source].index;
+    if (is_argument ? sf_pipeline_holders(g->pipeline, step, argument) != g->set : !brings)
         return fail_outside(g, move->value);
     if (!reader || !is_inside(g, reader))
-        node->phase = maker ? maker->phase : SF_FORWARD;
+        node->phase = brings ? brings->phase : SF_FORWARD;
+    uint32_t stage = is_argument ? g->pipeline->stages.of_argument[argument]
+                                 : g->pipeline->stages.of_node[brings->id];
     set_stage(g, node->id, stage, false, false);
     return SF_OK;
 }

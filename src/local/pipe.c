@@ -79,6 +79,50 @@ static void note_where(piping *p, sf_value value)
     local_note_place(p->t->b, maker, maker ? maker->phase : SF_FORWARD);
 }
 
+/* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
+ * are turns. */
+static sf_value hold_sum(piping *p, const turn_landing *l, sf_value sum)
+{
+    local_builder *b = p->t->b;
+    sf_layout layout = turn_landing_layout(p->t, l), layouts[2] = {layout, layout};
+    sf_value held =
+        emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &sum, NULL, sf_type_of(b->graph, sum));
+    turn_settle(p->t, sf_maker(b->graph, held), layouts);
+    return held;
+}
+
+/* Rows of a turn that another group makes are put beside the others where they arrive. */
+static bool lands_here(const piping *p, const sf_moving *move, bool is_received)
+{
+    uint64_t hosts = pipe_landing_hosts(p, move, 0);
+    bool is_sum = sf_is_reduction(move->kind);
+    if (p->wanted[pipe_instance(p, move->to, 0)] == 0 || (is_sum && is_received))
+        return false;
+    return is_sum || hosts == 0 || (hosts >> p->group & 1);
+}
+
+/* The part of a turn in what its results add up to. */
+static void land_version(piping *p, uint32_t version, uint32_t turn, bool is_received)
+{
+    local_builder *b = p->t->b;
+    for (uint32_t at = p->landing_of[version]; at > 0; at = p->next_landing[at - 1]) {
+        const sf_moving *move = &b->moves->moves[at - 1];
+        turn_landing *l = &p->landings[at - 1];
+        sf_value *sum = &p->sums[at - 1];
+        if (!lands_here(p, move, is_received))
+            continue;
+        if (!l->type)
+            *l = turn_land(p->t, at - 1);
+        if (*sum == SF_NONE && !l->is_sum)
+            *sum = turn_landing_start(p->t, l);
+        sf_value number =
+            l->is_sum ? SF_NONE : emit_number(b, sf_type_scalar(b->graph->pool, SF_S32), turn);
+        *sum = turn_landing_add(p->t, l, *sum, number);
+        if (l->is_sum)
+            *sum = hold_sum(p, l, *sum);
+    }
+}
+
 static sf_value receive_value(piping *p, const pipe_message *m)
 {
     local_builder *b = p->t->b;
@@ -95,6 +139,7 @@ static void receive_message(piping *p, const pipe_message *m)
     sf_value value = receive_value(p, m);
     if (!m->is_part) {
         local_set(b, m->version, value);
+        land_version(p, m->version, m->turn, true);
         return;
     }
     const sf_value_version *v = &b->moves->versions[m->version];
@@ -179,40 +224,6 @@ static sf_status bring_reads(piping *p, uint32_t count, const uint32_t *reads, u
     return SF_OK;
 }
 
-/* A sum stands in memory after each turn: parts that waited for the last one to be added up with it would be as many as there
- * are turns. */
-static sf_value hold_sum(piping *p, const turn_landing *l, sf_value sum)
-{
-    local_builder *b = p->t->b;
-    sf_layout layout = turn_landing_layout(p->t, l), layouts[2] = {layout, layout};
-    sf_value held =
-        emit_op(b, SF_OP_OPTIMIZATION_BARRIER, 1, &sum, NULL, sf_type_of(b->graph, sum));
-    turn_settle(p->t, sf_maker(b->graph, held), layouts);
-    return held;
-}
-
-/* The part of a turn in what its results add up to. */
-static void land_version(piping *p, uint32_t version, uint32_t turn)
-{
-    local_builder *b = p->t->b;
-    for (uint32_t at = p->landing_of[version]; at > 0; at = p->next_landing[at - 1]) {
-        const sf_moving *move = &b->moves->moves[at - 1];
-        turn_landing *l = &p->landings[at - 1];
-        sf_value *sum = &p->sums[at - 1];
-        if (p->wanted[pipe_instance(p, move->to, 0)] == 0)
-            continue;
-        if (!l->type)
-            *l = turn_land(p->t, at - 1);
-        if (*sum == SF_NONE && !l->is_sum)
-            *sum = turn_landing_start(p->t, l);
-        sf_value number =
-            l->is_sum ? SF_NONE : emit_number(b, sf_type_scalar(b->graph->pool, SF_S32), turn);
-        *sum = turn_landing_add(p->t, l, *sum, number);
-        if (l->is_sum)
-            *sum = hold_sum(p, l, *sum);
-    }
-}
-
 /* How many collectives these groups have had. */
 static int64_t count_together(piping *p, int64_t groups)
 {
@@ -251,7 +262,7 @@ static sf_status add_doing_node(piping *p, const sf_node *node, uint32_t turn)
         number_collective(p, node, turn);
     for (uint32_t r = 0; r < node->nresults; r++) {
         if (turns && turns_version(p->t, m->made[node->result + r]))
-            land_version(p, pipe_same(p, m->made[node->result + r]), turn);
+            land_version(p, pipe_same(p, m->made[node->result + r]), turn, false);
         if (!pipe_is_anywhere(p, node))
             send_version(p, m->made[node->result + r], turn, false);
     }
@@ -277,7 +288,7 @@ static sf_status add_doing(piping *p, const pipe_doing *d)
     SF_TRY(bring_reads(p, 1, &move->from, d->turn, turns));
     local_make_move(p->t->b, d->index);
     if (turns)
-        land_version(p, pipe_same(p, move->to), d->turn);
+        land_version(p, pipe_same(p, move->to), d->turn, false);
     return SF_OK;
 }
 
@@ -294,6 +305,8 @@ static void close_landings(piping *p, bool at_home)
         uint64_t home = pipe_landing_hosts(p, move, 0);
         if ((home == 0 || (home >> p->group & 1)) != at_home)
             continue;
+        for (uint32_t turn = 0; turn < p->nturns && !p->landings[i].is_sum; turn++)
+            receive_version(p, move->from, turn);
         if (at_home)
             receive_version(p, move->to, 0);
         enter_turn(p, 0, false);
@@ -407,14 +420,31 @@ static void open_pipe(piping *p)
     p->doings = SF_ARRAY(arena, p->nplaces + 1, pipe_doings);
 }
 
+/* What turns need of all turns would take each of them through the stages up to there twice. */
+static sf_status refuse_loops(const piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    uint32_t first = 0;
+    while (first + 1 < m->nmoves && !p->t->blocks[first])
+        first++;
+    sf_buf name = {0};
+    const sf_node *maker = sf_maker(p->t->step, m->moves[first].value);
+    sf_status status = sf_fail(
+        p->t->b->diag, SF_EWRONG, maker ? maker->loc : SF_NOWHERE,
+        "a pipeline cannot run this step: its turns go on from %s of the whole batch, which takes "
+        "a pass over all of them first",
+        sf_value_name(p->t->step, m->moves[first].value, &name));
+    sf_buf_free(&name);
+    sf_hint(p->t->b->diag, "without stages, micro-batches run that pass as a loop before the loop");
+    return status;
+}
+
 static sf_status build_pipe(void *context)
 {
     piping *p = context;
     SF_TRY(turn_plan(p->t));
     if (p->t->nloops > 1)
-        return sf_fail(p->t->b->diag, SF_EWRONG, SF_NOWHERE,
-                       "a pipeline cannot run this step: what its turns need of the whole batch "
-                       "takes a pass over all of them first");
+        return refuse_loops(p);
     open_pipe(p);
     pipe_find_leading(p);
     pipe_find_needed(p);

@@ -142,11 +142,13 @@ uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn, uint32_
     return pipe_first(place, last);
 }
 
-/* Sums are where their parts are made; rows of what is made anywhere, too. */
+/* Sums are where their parts are made, rows of all turns where those of the first are; each that wants it has what is made
+ * anywhere. */
 uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t turn)
 {
     const sf_node *maker = sf_maker(p->t->step, move->value);
-    return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, turn) : 0;
+    bool is_sum = sf_is_reduction(move->kind);
+    return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? turn : 0) : 0;
 }
 
 /* The places of tasks in the orders of all groups. */

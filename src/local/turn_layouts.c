@@ -82,10 +82,21 @@ void turn_add_barrier(turning *t, const sf_node *node, uint32_t result)
     }
 }
 
+/* Parts that are added stay parts when more is added to them. What is put together otherwise, a maximum, is reduced over
+ * ranks first: no op takes it in parts. */
+static sf_layout layout_to_join(const turning *t, sf_value value)
+{
+    sf_layout layout = *sf_plan_layout(t->space, t->step, value);
+    for (int a = 0; a < t->space->mesh.naxes; a++)
+        if (layout.axes[a].kind == SF_PARTIAL && layout.axes[a].monoid != SF_MONOID_ADD)
+            layout.axes[a] = (sf_share){0};
+    return layout;
+}
+
 /* How all who read a sum behind the loop want it, where that is in pieces; else as it is made. */
 static sf_layout layout_of_sum(const turning *t, sf_value value)
 {
-    sf_layout made = *sf_plan_layout(t->space, t->step, value), wanted = made;
+    sf_layout made = layout_to_join(t, value), wanted = made;
     uint32_t readers = 0;
     for (uint32_t u = t->uses.first[value]; u < t->uses.first[value + 1]; u++) {
         sf_value_use use = t->uses.at[u];

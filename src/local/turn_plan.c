@@ -8,6 +8,7 @@
 #include "plan/choose.h"
 #include "plan/complete.h"
 #include "plan/recipe.h"
+#include "plan/rows.h"
 
 enum { MOST_LOOPS = 2, MOST_TRIES = 8 };
 
@@ -113,6 +114,12 @@ static void find_blocking(turning *t)
     }
 }
 
+static void settle_node(turning *t, const sf_node *node)
+{
+    memset(t->time->nodes[node->id], 0,
+           (node->noperands + node->nresults) * sizeof *t->time->nodes[node->id]);
+}
+
 /* The nodes in turns that lead to what the move lands run whole instead, where they follow from the batch alone. */
 static bool settle_upstream(turning *t, uint32_t blocking)
 {
@@ -137,11 +144,64 @@ static bool settle_upstream(turning *t, uint32_t blocking)
             continue;
         for (uint32_t r = 0; r < count; r++)
             wanted[reads[r]] = true;
-        memset(t->time->nodes[index], 0,
-               (node->noperands + node->nresults) * sizeof *t->time->nodes[index]);
+        settle_node(t, node);
         any = true;
     }
     return any;
+}
+
+/* It adds up parts and leaves parts: what it makes of their sums is the same. */
+static bool is_linear_in_parts(const turning *t, const sf_node *node)
+{
+    const sf_layout *layouts = t->time->nodes[node->id];
+    for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
+        if (turns_layout(&layouts[i]) && layouts[i].axes[TURN_AXIS].kind != SF_PARTIAL)
+            return false;
+    return node->def->control == SF_CONTROL_NONE;
+}
+
+/* The nodes in turns that go on from what the move lands add up sums instead of parts, where they do nothing else. */
+static bool settle_downstream(turning *t, uint32_t blocking)
+{
+    const sf_moves *m = t->b->moves;
+    bool *follows = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
+    bool *settles = SF_ARRAY(&t->arena, t->step->nnodes, bool);
+    follows[m->moves[blocking].to] = true;
+    for (size_t i = 0; i < m->nsteps; i++) {
+        uint32_t index = m->steps[i].index, count;
+        if (m->steps[i].is_move) {
+            follows[m->moves[index].to] |= follows[m->moves[index].from];
+            continue;
+        }
+        const sf_node *node = t->step->nodes[index];
+        const uint32_t *reads = turn_reads(t, index, &count);
+        bool reached = false;
+        for (uint32_t r = 0; r < count; r++)
+            reached = reached || follows[reads[r]];
+        settles[index] = reached && turns_node(t, node);
+        if (settles[index] && !is_linear_in_parts(t, node))
+            return false;
+        any = any || settles[index];
+        for (uint32_t r = 0; r < node->nresults; r++)
+            follows[m->made[node->result + r]] = reached;
+    }
+    for (uint32_t i = 0; i < t->step->nnodes; i++)
+        if (settles[i])
+            settle_node(t, t->step->nodes[i]);
+    return any;
+}
+
+/* Which arguments were taken for the batch. */
+static void hint_batch(turning *t)
+{
+    const char **names = sf_clean_names(t->step, &t->arena);
+    sf_buf list = {0};
+    for (uint32_t i = 0; i < t->step->top->narguments; i++)
+        if (sf_has_rows(t->step, i))
+            sf_buf_printf(&list, "%s%s", list.length > 0 ? ", " : "", names[i]);
+    if (list.length > 0)
+        sf_hint(t->b->diag, "the batch is taken to be the first dimension of %s", list.text);
+    sf_buf_free(&list);
 }
 
 static sf_status refuse_blocking(turning *t, uint32_t blocking)
@@ -158,6 +218,7 @@ static sf_status refuse_blocking(turning *t, uint32_t blocking)
         wants ? wants->def->name : "a result", wants && *wants->scope->path ? " in " : "",
         wants ? wants->scope->path : "", value);
     sf_buf_free(&name);
+    hint_batch(t);
     return status;
 }
 
@@ -170,7 +231,7 @@ static sf_status settle_blocking(turning *t, bool *any)
     for (uint32_t i = 0; i < m->nmoves; i++) {
         if (!t->blocks[i])
             continue;
-        *any = settle_upstream(t, i) || *any;
+        *any = settle_upstream(t, i) || settle_downstream(t, i) || *any;
         if (first == SF_NONE ||
             (!sf_is_reduction(m->moves[i].kind) && sf_is_reduction(m->moves[first].kind)))
             first = i;
@@ -196,7 +257,7 @@ static sf_status pin_turns(turning *t)
     int count = 0;
     for (uint32_t i = 0; i < graph->top->narguments && status == SF_OK; i++) {
         const sf_type *type = sf_argument_type(graph, i);
-        if (graph->arguments[i].role != SF_ROLE_BATCH || type->rank == 0)
+        if (!sf_has_rows(graph, i))
             continue;
         sf_share share = sf_batch_share(opened, &uses, i, 0, t->turns);
         if (share.kind != SF_SPLIT) {
@@ -254,7 +315,7 @@ static void settle_crossing(turning *t)
             settled[node->id] = crosses || settled[maker->id] || sf_is_between_groups(node);
         }
         if (settled[node->id])
-            memset(layouts, 0, (node->noperands + node->nresults) * sizeof *layouts);
+            settle_node(t, node);
     }
 }
 

@@ -38,21 +38,36 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .variants = 4,
      .run = sf_pass_unshard},
+    {.name = "linger",
+     .about = "who reads a reduced gradient does so later, so that reductions go beside what is "
+              "computed",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .variants = SF_LINGER_WAYS,
+     .run = sf_pass_linger},
     {.name = "offload",
      .about =
          "what does not fit goes to memory of the host while nobody needs it, in the background",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_FOR_MEMORY,
-     .options = {{"least", true, 4096, "smaller tensors stay"}},
+     .options = {{"least", true, (double)NAN, "smaller tensors stay: 4 KiB, or what is needed"}},
      .run = sf_pass_offload},
     {.name = "offload-all",
      .about = "all optimizer state goes to the host and back, and is waited for: to compare with",
      .needs = "",
      .provides = "",
      .aim = SF_PASS_FOR_MEMORY,
-     .options = {{"least", true, 4096, "smaller tensors stay"}},
+     .options = {{"least", true, SF_OFFLOAD_LEAST, "smaller tensors stay"}},
      .run = sf_pass_offload_all},
+    {.name = "anyway",
+     .about = "keep what the list makes even where it is slower than none: to compare with",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_TO_BEGIN,
+     .is_anyway = true,
+     .run = sf_pass_anyway},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -68,6 +83,7 @@ typedef struct reading {
     sf_arena *arena;
     sf_diag *diag;
     sf_pass_list *out;
+    bool may_load; /* files */
 } reading;
 
 /* Up to the next of a separator; *rest is what is behind it. */
@@ -98,9 +114,26 @@ static sf_status fail_name(const reading *r, sf_str name)
     return status;
 }
 
+static bool is_file(sf_str name)
+{
+    return name.length > 0 && memchr(name.at, '/', name.length);
+}
+
+static sf_status load_pass(const reading *r, sf_str name, sf_chosen_pass *out)
+{
+    if (r->may_load)
+        return sf_pass_load(sf_arena_string(r->arena, name.at, name.length), r->arena, r->diag,
+                            out);
+    sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE, "pass %.*s is a file, which is not loaded from here",
+            SF_STR_ARGS(name));
+    return sf_hint(r->diag, "only --passes on the command line can name it");
+}
+
 static sf_status find_pass(const reading *r, sf_str name, sf_chosen_pass *out)
 {
     *out = (sf_chosen_pass){0};
+    if (is_file(name))
+        return load_pass(r, name, out);
     for (int i = 0; i < PASSES; i++)
         if (sf_str_is(name, passes[i].name))
             out->pass = &passes[i];
@@ -197,14 +230,23 @@ static sf_status read_pass(const reading *r, sf_str text)
     return SF_OK;
 }
 
-sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+static sf_status read_list(const reading *r)
 {
-    reading r = {text, arena, diag, out};
-    sf_str rest = sf_str_of(text);
-    *out = (sf_pass_list){0};
+    sf_str rest = sf_str_of(r->text);
+    *r->out = (sf_pass_list){0};
     if (sf_str_is(rest, "none"))
         return SF_OK;
     while (rest.length > 0)
-        SF_TRY(read_pass(&r, take_until(rest, ',', &rest)));
+        SF_TRY(read_pass(r, take_until(rest, ',', &rest)));
     return SF_OK;
+}
+
+sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+{
+    return read_list(&(reading){text, arena, diag, out, false});
+}
+
+sf_status sf_pass_list_load(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+{
+    return read_list(&(reading){text, arena, diag, out, true});
 }

@@ -10,15 +10,14 @@
 
 enum { TRIES = 12 };
 
-static sf_offload offload_of(const sf_passing *passing, int64_t limit)
+static sf_offload offload_of(const sf_passing *passing, int64_t limit, int64_t least)
 {
     sf_program *p = passing->program;
-    double least = passing->options[0];
     sf_offload o = {.program = p,
                     .sim = &passing->profile.sim,
                     .costs = passing->costs,
                     .limit = limit,
-                    .least = isnan(least) || least < 1 ? 1 : (int64_t)least,
+                    .least = least,
                     .arena = passing->scratch};
     o.curve = SF_ARRAY(passing->scratch, p->ninsts + 1, int64_t);
     for (size_t i = 0; i < p->ninsts; i++)
@@ -52,6 +51,7 @@ static void note_moves(const sf_passing *passing, sf_offload *o)
 /* A way to do it, and what came of it. */
 typedef struct way {
     bool with_guests, without_housed;
+    int64_t least;
     bool fits;
     int64_t bytes;
     double seconds;
@@ -76,7 +76,7 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
     for (int t = 0;; t++) {
         sf_program_put_back(p, before);
         sf_program_settle(p);
-        sf_offload o = offload_of(passing, limit);
+        sf_offload o = offload_of(passing, limit, w->least);
         o.with_guests = w->with_guests;
         o.without_housed = w->without_housed;
         sf_offload_choose(&o);
@@ -105,27 +105,48 @@ static bool is_better_way(const way *a, const way *b)
     return a->seconds < b->seconds;
 }
 
-/* The first that fits without a wait is good enough. */
-sf_status sf_pass_offload(sf_passing *passing)
+/* As the option says, or what is usual. */
+static int64_t said_least(const sf_passing *passing, int64_t usual)
+{
+    double said = passing->options[0];
+    return isnan(said) ? usual : said < 1 ? 1 : (int64_t)said;
+}
+
+/* All ways with tensors from a size on; the first that fits without a wait is good enough. */
+static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least)
 {
     way ways[] = {{.without_housed = true},
                   {.without_housed = true, .with_guests = true},
                   {.with_guests = true},
                   {.with_guests = false}};
     enum { WAYS = sizeof ways / sizeof *ways };
-    const sf_kept *before = sf_program_keep(passing->program, passing->scratch);
     const double slack = 1.001;
-    int best = 0, count = 0;
-    for (; count < WAYS; count++) {
-        go_way(passing, before, &ways[count]);
-        best = is_better_way(&ways[count], &ways[best]) ? count : best;
+    int best = 0;
+    for (int i = 0; i < WAYS; i++) {
+        ways[i].least = least;
+        go_way(passing, before, &ways[i]);
+        best = is_better_way(&ways[i], &ways[best]) ? i : best;
         if (ways[best].fits && ways[best].seconds <= slack * passing->profile.sim.seconds)
             break;
     }
-    sf_program_put_back(passing->program, ways[best].kept);
+    return ways[best];
+}
+
+/* Small tensors only where large ones are not enough. */
+sf_status sf_pass_offload(sf_passing *passing)
+{
+    enum { PARTS = 1024 };
+    const sf_kept *before = sf_program_keep(passing->program, passing->scratch);
+    int64_t least = said_least(passing, SF_OFFLOAD_LEAST), finer = passing->limit / PARTS + 1;
+    way best = go_all_ways(passing, before, least);
+    if (!best.fits && isnan(passing->options[0]) && finer < least) {
+        way small = go_all_ways(passing, before, finer);
+        best = is_better_way(&small, &best) ? small : best;
+    }
+    sf_program_put_back(passing->program, best.kept);
     sf_program_settle(passing->program);
     passing->note->length = 0;
-    sf_buf_puts(passing->note, ways[best].note);
+    sf_buf_puts(passing->note, best.note);
     return SF_OK;
 }
 
@@ -140,7 +161,7 @@ static uint32_t first_use(sf_rest *const *list, size_t count)
 
 sf_status sf_pass_offload_all(sf_passing *passing)
 {
-    sf_offload o = offload_of(passing, passing->limit);
+    sf_offload o = offload_of(passing, passing->limit, said_least(passing, SF_OFFLOAD_LEAST));
     sf_rest **list;
     for (size_t r = 0; r < o.nrests; r++)
         o.rests[r].is_taken = o.rests[r].is_state && !o.rests[r].is_housed;

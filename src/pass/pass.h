@@ -12,6 +12,9 @@
  * Then the profile is taken anew for the next: the inner loop of the paper's Figure 3. sf_passes_run is that loop. Its
  * outer loop is a list that names a pass twice.
  *
+ * The list as a whole is held to the same: where the program fitted without it and is slower behind it, or where it does
+ * not fit any better, it is as it was lowered. A list to compare with says "anyway".
+ *
  * A pass is one row in list.c. It sees the program of the step at `program`, bodies inside; most work on each of these
  * alone, which is a scope (pass/scope.h). All ranks must come to the same answer, or they would wait for each other: a
  * pass looks at nothing that differs between ranks, and whoever runs the program compares sf_program_traffic.
@@ -41,7 +44,7 @@ typedef struct sf_passing {
         limit; /* bytes of the device that it may take; a little less than there are where a try before took more */
     int variant;                     /* which way to do it, below the pass's `variants` */
     double options[SF_PASS_OPTIONS]; /* as of the pass; NAN: not said */
-    const char *file;                /* of a pass that was loaded */
+    const struct sf_user_pass *user; /* of a pass that was loaded */
     sf_arena *scratch;
     sf_buf *note; /* what was done, for people: a line */
     sf_diag *diag;
@@ -65,8 +68,9 @@ typedef struct sf_program_pass {
     const char *needs,
         *provides; /* words; one that is needed was provided by a pass before. "": nothing */
     sf_pass_aim aim;
-    bool rounds;  /* what it computes may differ in the last bits: its meaning is not compared */
-    int variants; /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    bool rounds;    /* what it computes may differ in the last bits: its meaning is not compared */
+    bool is_anyway; /* does nothing, but that its list is kept though it is slower than none */
+    int variants;   /* ways to do it that are tried, of which the best is taken; 0 is 1 */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
 } sf_program_pass;
@@ -78,7 +82,8 @@ const sf_program_pass *sf_pass_at(int index); /* NULL: there are no more */
 typedef struct sf_chosen_pass {
     const sf_program_pass *pass;
     double options[SF_PASS_OPTIONS];
-    const char *file; /* of a pass that was loaded, or NULL */
+    const char *file;                /* of a pass that was loaded, or NULL; */
+    const struct sf_user_pass *user; /* then it */
 } sf_chosen_pass;
 
 typedef struct sf_pass_list {
@@ -89,6 +94,9 @@ typedef struct sf_pass_list {
 /* Reads "fullshard,prefetch:group=64M:alpha=1.5"; "" and "none" are none. SF_EUSAGE, with what there is, where a name or an option is not known, or a need is not met. Strings
  * live in the arena. */
 sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out);
+
+/* The same for who may run code: a name with a slash is that of a file, which is loaded (sheaf/pass.h). */
+sf_status sf_pass_list_load(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out);
 
 /* What a pass did. */
 typedef struct sf_pass_outcome {
@@ -111,9 +119,10 @@ typedef struct sf_pass_run {
     sf_arena *arena; /* of the outcomes */
 } sf_pass_run;
 
-/* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for one more than
- * there are passes: the first is the program as it was. SF_EWRONG where a pass broke it, with what. */
+/* Runs the passes on the program, which is settled and checked behind each. `outcomes`, or NULL, has room for two more than
+ * there are passes, and *count is how many there are: the first is the program as it was, which is the last, too, where the
+ * list as a whole was given up. SF_EWRONG where a pass broke it, with what. */
 sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
-                        sf_pass_outcome *outcomes);
+                        sf_pass_outcome *outcomes, int *count);
 
 #endif

@@ -4,11 +4,20 @@
 
 #include "pass/pass.h"
 
+/* Bytes of tensors that are worth a move, usually. */
+enum { SF_OFFLOAD_LEAST = 4096 };
+
 sf_status sf_pass_fullshard(sf_passing *passing);
 sf_status sf_pass_prefetch(sf_passing *passing);
 sf_status sf_pass_zero3(sf_passing *passing);
 sf_status sf_pass_unshard(sf_passing *passing);
+enum { SF_LINGER_WAYS = 4 };
+sf_status sf_pass_linger(sf_passing *passing);
 sf_status sf_pass_offload(sf_passing *passing);
 sf_status sf_pass_offload_all(sf_passing *passing);
+sf_status sf_pass_anyway(sf_passing *passing);
+
+/* Loads the pass of a user. SF_EUSAGE where the file has none, or one of another version. */
+sf_status sf_pass_load(const char *path, sf_arena *arena, sf_diag *diag, sf_chosen_pass *out);
 
 #endif

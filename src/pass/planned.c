@@ -26,14 +26,13 @@ static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, sf_program 
                          sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count)
 {
     sf_pass_list list;
-    SF_TRY(sf_pass_list_read(plan->passes.list, arena, diag, &list));
+    SF_TRY(plan->passes.may_load ? sf_pass_list_load(plan->passes.list, arena, diag, &list)
+                                 : sf_pass_list_read(plan->passes.list, arena, diag, &list));
     sf_pass_run run = {&list, costs, plan->passes.memory, arena};
-    sf_pass_outcome *all = outcomes ? SF_ARRAY(arena, list.count + 1, sf_pass_outcome) : NULL;
-    SF_TRY(sf_passes_run(program, &run, diag, all));
-    if (outcomes) {
+    sf_pass_outcome *all = outcomes ? SF_ARRAY(arena, list.count + 2, sf_pass_outcome) : NULL;
+    SF_TRY(sf_passes_run(program, &run, diag, all, count));
+    if (outcomes)
         *outcomes = all;
-        *count = list.count + 1;
-    }
     return SF_OK;
 }
 

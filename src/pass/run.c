@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/units.h"
-#include "pass/pass.h"
+#include "pass/passes.h"
 #include "prog/check.h"
 #include "prog/content.h"
 #include "prog/rewrite.h"
@@ -87,7 +87,7 @@ static sf_passing passing_of(looping *l, const sf_chosen_pass *chosen, const sf_
                           .profile = *profile,
                           .limit = limit,
                           .variant = variant,
-                          .file = chosen->file,
+                          .user = chosen->user,
                           .scratch = &l->scratch,
                           .note = note,
                           .diag = l->diag};
@@ -187,11 +187,34 @@ static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_buf *note
     return SF_OK;
 }
 
+static bool is_kept_anyway(const sf_pass_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].pass->is_anyway)
+            return true;
+    return false;
+}
+
+/* The list as a whole: what passes lose that are the ground for others, these must win back. */
+static bool is_worth_it(const looping *l, const attempt *now, const attempt *was)
+{
+    bool fits = now->bytes <= l->limit, fitted = was->bytes <= l->limit;
+    if (fits != fitted)
+        return fits;
+    return fits ? now->seconds <= was->seconds : now->bytes <= was->bytes;
+}
+
+sf_status sf_pass_anyway(sf_passing *passing)
+{
+    sf_buf_puts(passing->note, "the list is kept, whether or not it is faster");
+    return SF_OK;
+}
+
 static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
 {
     const sf_pass_list *list = l->run->list;
     if (outcomes)
-        note_outcome(l, "", "as lowered", true, &outcomes[0]);
+        note_outcome(l, "none", "as lowered", true, &outcomes[0]);
     for (int i = 0; i < list->count; i++) {
         sf_buf note = {0};
         bool kept;
@@ -208,13 +231,34 @@ static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
     return SF_OK;
 }
 
-sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
-                        sf_pass_outcome *outcomes)
+/* All passes; then the program as it was, where they were not worth it. */
+static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outcomes, int *count)
 {
+    const sf_pass_list *list = l->run->list;
+    const sf_kept *before = sf_program_keep(l->p, arena);
+    attempt was = measure(l);
+    *count = list->count + 1;
+    SF_TRY(run_list(l, outcomes));
+    attempt now = measure(l);
+    if (is_kept_anyway(list) || is_worth_it(l, &now, &was))
+        return SF_OK;
+    sf_program_put_back(l->p, before);
+    if (outcomes)
+        note_outcome(l, "none", "as lowered: the list as a whole is slower, or larger", true,
+                     &outcomes[(*count)++]);
+    return SF_OK;
+}
+
+sf_status sf_passes_run(sf_program *program, const sf_pass_run *run, sf_diag *diag,
+                        sf_pass_outcome *outcomes, int *count)
+{
+    sf_arena arena = {0};
     looping l = {.p = program, .run = run, .limit = run->limit, .diag = diag};
+    int unheard;
     if (l.limit <= 0)
         l.limit = sf_costs_memory(run->costs);
-    sf_status status = run_list(&l, outcomes);
+    sf_status status = run_guarded(&l, &arena, outcomes, count ? count : &unheard);
     sf_arena_free(&l.scratch);
+    sf_arena_free(&arena);
     return status;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "plan/pipe/schedules.h"
+
 /* Nodes that are made anywhere, and those of other phases, go with their neighbours. */
 static bool says_stage(const sf_pipeline *pipeline, const sf_graph *graph, uint32_t node)
 {
@@ -63,10 +65,10 @@ void sf_pipeline_put(const sf_pipeline *pipeline, const sf_graph *graph, const s
     sf_json_begin_object(writer);
     sf_json_add_string(writer, "axis", mesh->axes[pipeline->axis].name);
     sf_json_add_int(writer, "stages", pipeline->stages.count);
-    if (*pipeline->name) {
+    if (*pipeline->name)
         sf_json_add_string(writer, "schedule", pipeline->name);
-    } else {
-        sf_json_key(writer, "schedule");
+    if (!*pipeline->name || sf_schedule_goes_by_times(pipeline->name)) {
+        sf_json_key(writer, *pipeline->name ? "tasks" : "schedule");
         put_table(&pipeline->schedule, writer);
     }
     put_stage_nodes(pipeline, graph, writer);
@@ -122,8 +124,10 @@ static sf_status read_table(reader *r, const sf_json *lines, sf_schedule *out)
         sf_str line;
         if (!sf_json_string(sf_json_item(lines, i), &line))
             status = SF_JSON_FAIL(r, lines, "expected the lines of a table of tasks");
-        else
-            sf_buf_printf(&text, "%.*s\n", SF_STR_ARGS(line));
+        if (status == SF_OK) {
+            sf_buf_add(&text, line.at, line.length);
+            sf_buf_putc(&text, '\n');
+        }
     }
     if (status == SF_OK)
         status = sf_schedule_read((sf_str){text.text ? text.text : "", text.length}, r->file,
@@ -135,7 +139,7 @@ static sf_status read_table(reader *r, const sf_json *lines, sf_schedule *out)
 static sf_status read_schedule(reader *r, const sf_json *json, sf_schedule *table,
                                sf_schedule_choice *out)
 {
-    const sf_json *schedule = sf_json_get(json, "schedule");
+    const sf_json *schedule = sf_json_get(json, "schedule"), *tasks = sf_json_get(json, "tasks");
     sf_str name;
     if (sf_json_kind_of(schedule) == SF_JSON_ARRAY) {
         out->table = table;
@@ -145,7 +149,10 @@ static sf_status read_schedule(reader *r, const sf_json *json, sf_schedule *tabl
         return SF_JSON_FAIL(r, schedule ? schedule : json,
                             "expected the name of a schedule, or the lines of a table of tasks");
     out->name = sf_arena_string(&r->arena, name.at, name.length);
-    return SF_OK;
+    if (!tasks)
+        return SF_OK;
+    out->table = table;
+    return read_table(r, tasks, table);
 }
 
 static sf_status read_pipeline(reader *r, const sf_json *json, sf_plan *plan)

@@ -91,6 +91,7 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
     plan->passes.list = sf_arena_string(&plan->arena, passes->list, strlen(passes->list));
     plan->passes.cluster = sf_arena_string(&plan->arena, passes->cluster, strlen(passes->cluster));
     plan->passes.memory = passes->memory;
+    plan->passes.may_load = passes->may_load;
 }
 
 /* Whether the axis splits what does not stand on several groups; or splits it over others than these. */

@@ -54,6 +54,7 @@ typedef struct sf_plan_passes {
     const char *
         cluster; /* whose costs passes go by: a name, or its file as text; "": cores of a machine */
     int64_t memory; /* bytes of a device that there are; 0: what devices of the cluster have */
+    bool may_load;  /* who named them may name files; not kept in a plan file */
 } sf_plan_passes;
 
 /* What a search expects of the plan on its cluster (search/price/price.h), in seconds and bytes. */

@@ -14,6 +14,7 @@
 #include "plan/batch.h"
 #include "plan/pair.h"
 #include "plan/pin.h"
+#include "plan/rows.h"
 
 /* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and state: norms and
  * biases, of which pieces save nothing. */
@@ -93,7 +94,7 @@ static bool split_batch(cook *k, int axis, int dim)
 {
     int found = 0;
     for (uint32_t i = 0; i < k->graph->top->narguments; i++) {
-        if (k->graph->arguments[i].role != SF_ROLE_BATCH || type_of_weight(k, i)->rank <= dim)
+        if (!sf_has_rows(k->graph, i) || type_of_weight(k, i)->rank <= dim)
             continue;
         if (!pin_batch(k, i, dim, axis))
             return false;

@@ -219,12 +219,29 @@ static sf_status mark_scope(choosing *c, const char *pattern)
         pattern);
 }
 
+/* Ops by their numbers, "#17+18". */
+static sf_status mark_numbered(choosing *c, const char *numbers)
+{
+    c->layers.count++;
+    for (const char *at = numbers; *at;) {
+        char *end;
+        unsigned long id = strtoul(at + 1, &end, 10);
+        if (end == at + 1 || id >= c->graph->nnodes || (*end && *end != '+') ||
+            c->graph->nodes[id]->phase != SF_FORWARD)
+            return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                           "recompute: \"%s\" does not number ops of the forward pass", numbers);
+        c->layers.of[id] = c->layers.count;
+        at = end;
+    }
+    return SF_OK;
+}
+
 static sf_status mark_by_scopes(choosing *c, const char *how)
 {
     for (const char *at = how; *at;) {
         size_t length = strcspn(at, ",");
         const char *pattern = sf_arena_string(&c->arena, at, length);
-        SF_TRY(mark_scope(c, pattern));
+        SF_TRY(*pattern == '#' ? mark_numbered(c, pattern) : mark_scope(c, pattern));
         at += length + (at[length] == ',');
     }
     mark_layers(c);
@@ -272,6 +289,16 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
                                                          : mark_by_scopes(&c, how);
     sf_arena_free(&c.arena);
     return status;
+}
+
+const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena)
+{
+    sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
+    bool *out = NULL;
+    if (sf_plan_recompute(graph, plan, how, NULL) == SF_OK && plan->again)
+        out = sf_arena_copy(arena, plan->again, graph->nnodes * sizeof *out);
+    sf_plan_free(plan);
+    return out;
 }
 
 bool sf_text_has_again(const sf_graph *graph)

@@ -8,6 +8,7 @@
  *                what looks things up. Attention scores are cheap, and chains of element-wise ops
  *     full       within layers as by layer, elsewhere as by cheap
  *     layer:N    as layer, full:N as full, but of N layers together: less is kept, and more at once computed again
+ *     #N+N,...   ops by their numbers, those that are joined by + like a scope
  *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them
  *
  * What would have to be sent again is kept in any case: what a plan makes in parts, and reduces. So is what a loop that stays
@@ -20,6 +21,9 @@
 
 /* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
+/* By node: what the word means in a step that nothing splits; NULL: nothing, as where it means nothing there. In the arena. */
+const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena);
 
 /* Whether the text computes anything again, and the step on one device where it does. */
 bool sf_text_has_again(const sf_graph *graph);

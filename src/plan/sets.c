@@ -10,6 +10,7 @@
 #include "plan/batch.h"
 #include "plan/complete.h"
 #include "plan/pair.h"
+#include "plan/rows.h"
 #include "shard/strategy.h"
 
 typedef struct splitting {
@@ -158,8 +159,7 @@ static void pin_batch(splitting *s)
 {
     int axis = s->pipeline->axis, parts = s->own->mesh.axes[axis].size;
     for (uint32_t i = 0; i < s->graph->top->narguments; i++) {
-        const sf_type *type = sf_argument_type(s->graph, i);
-        if (s->graph->arguments[i].role != SF_ROLE_BATCH || type->rank == 0)
+        if (!sf_has_rows(s->graph, i))
             continue;
         sf_share share = sf_batch_share(s->graph, &s->uses, i, 0, parts);
         int64_t unit = sf_layout_period(&s->plan->arguments[i], &s->plan->mesh, s->plan->mesh.naxes,

@@ -110,8 +110,20 @@ static bool is_multiplied(const lowering *l, const sf_node *node)
                                  sf_type_of(l->graph, node->result)->dtype);
 }
 
+/* What nobody reads but a barrier stands in memory from there on, not only when that is read: a sum over turns, say, of which
+ * each part would be kept until then. */
+static void lower_barrier(lowering *l, const sf_node *node)
+{
+    for (uint32_t i = 0; i < node->noperands; i++)
+        if (l->values[node->operands[i]].level == LEVEL_DEFERRED &&
+            l->readers[node->operands[i]] == node->id)
+            view_of(l, node->operands[i]);
+}
+
 static void lower_node(lowering *l, const sf_node *node)
 {
+    if (passes_on(node))
+        lower_barrier(l, node);
     if (sf_is(node, SF_OP_CONSTANT) || sf_is_view_op(node) || passes_on(node))
         return; /* where it stands is found out when it is used */
     if (cluster_pointwise(l, node) || cluster_reduce(l, node))

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -112,6 +113,37 @@ static int slowest_first(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
+/* Bytes that it reads and writes: each element of a view once, however often it is repeated. */
+static double touched_bytes(const sf_inst *inst)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < inst->nin + inst->nout; i++) {
+        const sf_view *view = i < inst->nin ? &inst->in[i] : &inst->out[i - inst->nin];
+        double elements = 1;
+        for (int d = 0; d < view->rank; d++)
+            elements *= view->strides[d] == 0 ? 1 : (double)view->dims[d];
+        bytes += elements * (double)sf_dtype_get(view->dtype)->bytes;
+    }
+    return bytes;
+}
+
+static double flops_of(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_DOT    ? sf_dot_flops(inst->dot)
+           : inst->kind == SF_INST_CONV ? sf_conv_flops(inst->conv)
+                                        : 0;
+}
+
+static void print_rates(sf_buf *out, const sf_inst *inst, double seconds)
+{
+    double flops = flops_of(inst);
+    if (seconds <= 0)
+        seconds = HUGE_VAL;
+    sf_buf_printf(out, " %8.1f GB/s", touched_bytes(inst) / seconds / 1e9);
+    if (flops > 0)
+        sf_buf_printf(out, " %7.2f TFLOP/s", flops / seconds / 1e12);
+}
+
 void sf_program_profile(const sf_program *p, const double *seconds, int64_t steps, sf_buf *out)
 {
     enum { SHOWN = 40 };
@@ -129,6 +161,7 @@ void sf_program_profile(const sf_program *p, const double *seconds, int64_t step
                       kinds[kind] * scale, all > 0 ? 100 * kinds[kind] / all : 0.0);
     for (size_t i = 0; i < p->ninsts && i < SHOWN; i++) {
         sf_buf_printf(out, "%10.3f ms", list[i].seconds * scale);
+        print_rates(out, &p->insts[list[i].inst], list[i].seconds / (double)(steps ? steps : 1));
         print_inst(out, p, list[i].inst, 0);
     }
     sf_free(list);

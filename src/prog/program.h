@@ -256,6 +256,7 @@ typedef struct sf_lower_options {
     const sf_mesh *mesh; /* that collectives of the graph are along; NULL: there are none */
     int rank;
     sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
+    bool rounds;   /* products of f32 may round their factors to TF32, where the target can */
     bool unplaced; /* buffers get no places: the program cannot be run, but what it takes is seen */
 } sf_lower_options;
 
@@ -296,8 +297,8 @@ int64_t sf_live_bytes(const sf_program *program, sf_arena *arena, int64_t **live
 /* A line per instruction: number, stream, kind, shapes, bytes, buffers, scope. */
 void sf_program_print(const sf_program *program, sf_buf *out);
 
-/* The instructions with the time they took (seconds over `steps` steps), the slowest first, and the sums
- * by kind. */
+/* The instructions with the time they took (seconds over `steps` steps), the bytes and operations a second, the slowest
+ * first, and the sums by kind. */
 void sf_program_profile(const sf_program *program, const double *seconds, int64_t steps,
                         sf_buf *out);
 

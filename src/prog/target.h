@@ -38,6 +38,10 @@ typedef struct sf_target {
      * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
     const void *(*kernel)(const sf_op *op, int64_t *variant);
 
+    /* Whether it has kernels for attention (op/attention.h) of that type and depth, where products of f32 may be
+     * rounded or not; NULL: it has none. */
+    bool (*attends)(sf_dtype dtype, int64_t depth, bool rounds);
+
     /* Bytes that the engine reserves beside the program, with so many threads: memory that kernels work in. */
     int64_t (*scratch)(const struct sf_program *program, int threads);
 } sf_target;

@@ -13,7 +13,8 @@ typedef struct sf_tiling {
 
 sf_tiling sf_loop_tile(const sf_loop *loop);
 
-/* Units that one of so many threads takes at least. All of them: no second thread is worth being woken. */
+/* Units that one of so many threads takes at most: their parts are equal, and no thread is woken for less than is worth it.
+ * All of them: no second one is woken. */
 int64_t sf_loop_grain(const sf_loop *loop, const sf_tiling *tiling, int threads);
 
 /* Threads that have a part in it, of any number of them. */

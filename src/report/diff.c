@@ -8,6 +8,7 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/plan.h"
+#include "report/in_time.h"
 #include "report/table.h"
 
 enum { SIDES = 2, MOST_ROWS = 40 };
@@ -70,6 +71,21 @@ static const char *cluster_text(const sf_plan *plan)
     return plan->predicted && *plan->predicted->cluster ? plan->predicted->cluster : "-";
 }
 
+/* What one of the plans does in time, and the other, too or not. */
+static void add_in_time(differ *d, sf_table *table)
+{
+    sf_fact facts[SIDES][SF_IN_TIME_FACTS];
+    for (int s = 0; s < SIDES; s++)
+        sf_in_time_facts(d->plans[s], d->graph, &d->arena, facts[s]);
+    for (int i = 0; i < SF_IN_TIME_FACTS; i++) {
+        if (!facts[0][i].text && !facts[1][i].text)
+            continue;
+        sf_table_add(table, "%s", facts[0][i].label);
+        for (int s = 0; s < SIDES; s++)
+            sf_table_add(table, "%s", facts[s][i].text ? facts[s][i].text : "-");
+    }
+}
+
 static void put_diff_head(differ *d, sf_style style, sf_buf *out)
 {
     sf_column columns[] = {
@@ -85,6 +101,7 @@ static void put_diff_head(differ *d, sf_style style, sf_buf *out)
     sf_table_add(&table, "cluster");
     for (int s = 0; s < SIDES; s++)
         sf_table_add(&table, "%s", cluster_text(d->plans[s]));
+    add_in_time(d, &table);
     add_expected(d, &table);
     sf_table_print(&table, style, out);
 }
@@ -184,12 +201,24 @@ static void diff_arguments(differ *d, rows *out)
     }
 }
 
-/* "[S(0)] [R] -> [S(0)]": operands and results. */
+/* "stage 1, again: ", or nothing. */
+static void add_place(const sf_plan *plan, const sf_node *node, sf_buf *out)
+{
+    bool staged = plan->pipeline && !plan->pipeline->stages.anywhere[node->id];
+    bool again = plan->again && plan->again[node->id];
+    if (staged)
+        sf_buf_printf(out, "stage %u", plan->pipeline->stages.of_node[node->id]);
+    if (staged || again)
+        sf_buf_printf(out, "%s%s: ", staged && again ? ", " : "", again ? "again" : "");
+}
+
+/* "[S(0)] [R] -> [S(0)]": operands and results, behind where and whether it runs again. */
 static const char *node_layouts(differ *d, int side, const sf_node *node,
                                 const sf_type *const *types)
 {
     const sf_layout *layouts = d->plans[side]->nodes[node->id];
     sf_buf text = {0};
+    add_place(d->plans[side], node, &text);
     if (sf_layouts_are_replicated(layouts, node->noperands + node->nresults)) {
         sf_buf_puts(&text, "replicated");
     } else {
@@ -233,6 +262,7 @@ static void put_json_plan(const differ *d, int side, sf_json_writer *json)
     sf_json_add_string(json, "recipe", plan->recipe);
     sf_json_key(json, "mesh");
     sf_mesh_put_json(&plan->mesh, json);
+    sf_in_time_json(plan, d->graph, json);
     if (predicted) {
         sf_json_add_string(json, "cluster", predicted->cluster);
         sf_json_add_double(json, "seconds", predicted->seconds);

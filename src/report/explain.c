@@ -37,17 +37,18 @@ static sf_status find_explained_bound(sf_explanation *e)
     sf_mesh all = {.naxes = 1, .axes = {{"all", e->cluster->ndevices}}};
     SF_TRY(sf_mesh_costs(e->cluster, &all, &e->arena, e->diag, &costs));
     const sf_efforts *efforts = sf_efforts_new(e->graph, e->target, &e->arena);
-    e->bound = fmin(sf_search_bound(efforts, costs, all.axes[0].size), e->price.seconds);
+    e->bound = sf_search_bound(efforts, costs);
+    e->unstaged_bound = sf_unstaged_bound(efforts, costs, all.axes[0].size);
     return SF_OK;
 }
 
 static sf_status price_plan(sf_explanation *e)
 {
+    e->target = sf_engine_target(NULL);
+    SF_TRY(find_explained_bound(e)); /* of all devices, also of those that the plan leaves idle */
     SF_TRY(sf_plan_cluster(e->plan, e->cluster, &e->arena, e->diag, &e->cluster));
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));
-    e->target = sf_engine_target(NULL);
-    SF_TRY(sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price));
-    return find_explained_bound(e);
+    return sf_price_plan(e->graph, e->plan, e->target, e->costs, see_move, e, e->diag, &e->price);
 }
 
 struct job {

@@ -36,8 +36,8 @@ typedef struct sf_explanation {
     sf_costs *costs;
     const sf_target *target;
     sf_price price;
-    double
-        bound; /* seconds that no plan on these devices is below; found here, whatever the plan's file says */
+    /* Seconds that no plan on these devices is below, nor one without stages; found here, whatever the plan's file says. */
+    double bound, unstaged_bound;
     size_t nmoves, move_capacity;
     sf_priced_move *moves; /* in the order of the step */
     size_t nkinds, kind_capacity;

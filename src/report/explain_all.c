@@ -76,8 +76,9 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
     sf_buf_printf(out, "  hidden   %s, beside compute\n", sf_text_seconds(price->hidden).at);
     sf_buf_printf(out, "  in all   %s\n", sf_text_seconds(price->seconds).at);
     if (predicted)
-        sf_buf_printf(out, "  bound    %s, which no plan on these devices is below\n",
-                      sf_text_seconds(e->bound).at);
+        sf_buf_printf(out,
+                      "  bound    %s, which no plan on these devices is below; %s without stages\n",
+                      sf_text_seconds(e->bound).at, sf_text_seconds(e->unstaged_bound).at);
 }
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
@@ -191,6 +192,9 @@ static void put_last_line(const sf_explanation *e, sf_buf *out)
                   sf_text_bytes(e->price.traffic).at);
     if (predicted)
         sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, e->bound));
+    if (predicted && !e->plan->pipeline)
+        sf_buf_printf(out, ", %.1f %% without stages",
+                      100 * gap_of(e->price.seconds, e->unstaged_bound));
     sf_buf_putc(out, '\n');
 }
 
@@ -231,6 +235,7 @@ static void put_json_prediction(const sf_explanation *e, sf_json_writer *json)
 {
     const sf_prediction *predicted = prediction_of(e);
     sf_json_add_double(json, "bound", e->bound);
+    sf_json_add_double(json, "unstaged_bound", e->unstaged_bound);
     sf_json_add_string(json, "nodes", predicted->nodes);
     sf_idle_put(predicted, json);
     sf_json_add_double(json, "margin", predicted->margin);

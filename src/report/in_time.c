@@ -13,24 +13,59 @@ double sf_share_again(const sf_plan *plan, const sf_graph *graph)
     return all > 0 ? again / all : 0;
 }
 
-void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out)
+__attribute__((format(printf, 2, 3))) static const char *say(sf_arena *arena, const char *format,
+                                                             ...)
+{
+    sf_buf text = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    sf_buf_vprintf(&text, format, arguments);
+    va_end(arguments);
+    const char *kept = sf_arena_string(arena, text.text, text.length);
+    sf_buf_free(&text);
+    return kept;
+}
+
+static const char *say_stages(const sf_plan *plan, sf_arena *arena)
 {
     const sf_pipeline *pipeline = plan->pipeline;
-    if (pipeline)
-        sf_buf_printf(out, "  %-*s %u, by %s, in %d group%s of ranks\n", width, "stages",
-                      pipeline->stages.count, *pipeline->name ? pipeline->name : "a table",
-                      sf_plan_groups(plan), sf_plural((uint64_t)sf_plan_groups(plan)));
-    if (plan->micro_batches > 1)
-        sf_buf_printf(out, "  %-*s %d micro-batches, whose gradients are added up\n", width,
-                      "turns", plan->micro_batches);
-    if (plan->co_shards > 1)
-        sf_buf_printf(out, "  %-*s %d, of what %s splits, one behind the other in each rank\n",
-                      width, "shards", plan->co_shards, plan->co_shard);
-    if (plan->again)
-        sf_buf_printf(out,
-                      "  %-*s %u ops of the forward pass, by %s: %.1f %% of the step's compute\n",
-                      width, "again", sf_count_again(graph, plan), plan->recompute,
-                      100 * sf_share_again(plan, graph));
+    return say(arena, "%u, by %s, in %d group%s of ranks", pipeline->stages.count,
+               *pipeline->name ? pipeline->name : "a table", sf_plan_groups(plan),
+               sf_plural((uint64_t)sf_plan_groups(plan)));
+}
+
+static const char *say_again(const sf_plan *plan, const sf_graph *graph, sf_arena *arena)
+{
+    return say(arena, "%u ops of the forward pass, by %s: %.1f %% of the step's compute",
+               sf_count_again(graph, plan), plan->recompute, 100 * sf_share_again(plan, graph));
+}
+
+void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
+                      sf_fact out[SF_IN_TIME_FACTS])
+{
+    out[0] = (sf_fact){"stages", plan->pipeline ? say_stages(plan, arena) : NULL};
+    out[1] = (sf_fact){"turns", plan->micro_batches > 1
+                                    ? say(arena, "%d micro-batches, whose gradients are added up",
+                                          plan->micro_batches)
+                                    : NULL};
+    out[2] = (sf_fact){"shards",
+                       plan->co_shards > 1
+                           ? say(arena, "%d, of what %s splits, one behind the other in each rank",
+                                 plan->co_shards, plan->co_shard)
+                           : NULL};
+    out[3] = (sf_fact){"again", plan->again ? say_again(plan, graph, arena) : NULL};
+    out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
+}
+
+void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out)
+{
+    sf_arena arena = {0};
+    sf_fact facts[SF_IN_TIME_FACTS];
+    sf_in_time_facts(plan, graph, &arena, facts);
+    for (int i = 0; i < SF_IN_TIME_FACTS; i++)
+        if (facts[i].text)
+            sf_buf_printf(out, "  %-*s %s\n", width, facts[i].label, facts[i].text);
+    sf_arena_free(&arena);
 }
 
 void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json)
@@ -51,6 +86,8 @@ void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer 
         sf_json_add_int(json, "groups", sf_plan_groups(plan));
         sf_json_end_object(json);
     }
+    if (*plan->passes.list)
+        sf_json_add_string(json, "pass_list", plan->passes.list);
     if (!plan->again)
         return;
     sf_json_key(json, "recompute");

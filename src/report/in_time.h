@@ -15,6 +15,14 @@ typedef struct sf_messages {
 /* Of all that the step computes, what is computed again. */
 double sf_share_again(const sf_plan *plan, const sf_graph *graph);
 
+/* Stages, turns, shards, what is computed again, passes; `text` is NULL where there is nothing to say. */
+enum { SF_IN_TIME_FACTS = 5 };
+typedef struct sf_fact {
+    const char *label, *text;
+} sf_fact;
+void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
+                      sf_fact out[SF_IN_TIME_FACTS]);
+
 /* A line for each, its label so wide; nothing where there is nothing to say. */
 void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_buf *out);
 void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json);

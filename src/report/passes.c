@@ -97,7 +97,7 @@ void sf_outcomes_print(const sf_rank_run *run, sf_style style, sf_arena *arena, 
     sf_table table = sf_table_new(arena, 7, columns);
     for (int i = 0; i < run->noutcomes; i++) {
         const sf_pass_outcome *o = &run->outcomes[i];
-        sf_table_add(&table, "%s", i == 0 ? "none" : o->name);
+        sf_table_add(&table, "%s", o->name);
         sf_table_add(&table, "%s", sf_text_seconds(o->seconds).at);
         sf_table_add(&table, "%s", sf_text_seconds(o->exposed).at);
         sf_table_add(&table, "%s", sf_text_bytes((double)o->bytes).at);
@@ -117,7 +117,7 @@ void sf_outcomes_put(const sf_rank_run *run, sf_json_writer *json)
     for (int i = 0; i < run->noutcomes; i++) {
         const sf_pass_outcome *o = &run->outcomes[i];
         sf_json_begin_object(json);
-        sf_json_add_string(json, "name", i == 0 ? "none" : o->name);
+        sf_json_add_string(json, "name", o->name);
         sf_json_add_double(json, "seconds", o->seconds);
         sf_json_add_double(json, "exposed", o->exposed);
         sf_json_add_int(json, "memory", o->bytes);

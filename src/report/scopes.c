@@ -121,12 +121,7 @@ static const sf_scope *shared_scope(const sf_scope *a, const sf_scope *b)
 {
     if (!a || !b)
         return a ? a : b;
-    while (a != b)
-        if (a->depth >= b->depth)
-            a = a->parent;
-        else
-            b = b->parent;
-    return a;
+    return sf_scope_common(a, b);
 }
 
 static bool passes_scope_on(const sf_node *node)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cut.h"
 #include "base/mem.h"
 #include "run/conv/conv.h"
 #include "run/cpu/loop.h"
@@ -274,9 +275,13 @@ static double windows_of(const images *i)
     return (double)(i->count * i->side * i->side * i->window * i->window * i->channels);
 }
 
-static double packed_by(const images *i)
+/* What windows see and the kernel, as often as threads need them. */
+static double packed_by(const sf_meter *meter, const images *i)
 {
-    return windows_of(i) + (double)(i->window * i->window * i->channels * i->features);
+    int64_t steps = i->window * i->window * i->channels;
+    sf_cut cut = sf_cut_make(1, i->count * i->side * i->side, i->features, steps, SF_CUT_ROWS,
+                             SF_CUT_COLUMNS, sf_threads_count(meter->threads));
+    return windows_of(i) * (double)cut.columns + (double)(steps * i->features * cut.rows);
 }
 
 static double flops_of(const images *i)
@@ -297,9 +302,9 @@ static sf_status measure_packing(const sf_meter *meter, sf_conv_costs *out)
     SF_TRY(measure_images(meter, &several, true, &gradient));
     double flop = fmax(0, with_many - with_few) / (flops_of(&many) - flops_of(&few));
     double packing = fmax(0, with_few - flop * flops_of(&few));
-    out->pack = packing / (packed_by(&few) + windows_of(&few) / (double)few.channels);
+    out->pack = packing / (packed_by(meter, &few) + windows_of(&few) / (double)few.channels);
     out->pack_across = fmax(0, gradient - flop * flops_of(&several)) / windows_of(&several);
-    double rest = with_short - flop * flops_of(&shallow) - out->pack * packed_by(&shallow);
+    double rest = with_short - flop * flops_of(&shallow) - out->pack * packed_by(meter, &shallow);
     out->pack_run = fmax(0, rest) / (windows_of(&shallow) / (double)shallow.channels);
     return SF_OK;
 }
@@ -314,7 +319,7 @@ sf_status sf_measure_convolutions(const sf_meter *meter, sf_conv_costs *out)
     for (int i = 0; i < SIZES; i++) {
         double all;
         SF_TRY(measure_images(meter, &sizes[i], false, &all));
-        double packing = out->pack * packed_by(&sizes[i]) +
+        double packing = out->pack * packed_by(meter, &sizes[i]) +
                          out->pack_run * windows_of(&sizes[i]) / (double)sizes[i].channels;
         flops[i] = flops_of(&sizes[i]);
         seconds[i] = fmax(all - packing, all / 2);

@@ -1,5 +1,6 @@
 /* The oracle as an engine: every step is one evaluation with the reference kernels, on one thread.
- * Collectives are begun and waited for where they stand. */
+ * Collectives are begun and waited for where they stand, but for messages that it sends: these go as copies, so that two who
+ * send each other something do not wait for each other. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,6 +24,9 @@ struct oracle {
     sf_eval_setup setup;
     sf_collectives collectives;
     int64_t peak; /* bytes, of all evaluations */
+    sf_arena mail;
+    sf_request **sent; /* of this step, in the mail, with what they carry */
+    size_t nsent, sent_capacity;
 };
 
 static void free_data(uint32_t count, sf_tensor *tensors)
@@ -33,10 +37,39 @@ static void free_data(uint32_t count, sf_tensor *tensors)
     }
 }
 
+/* Waits for what was sent in this step; the first failure counts. */
+static sf_status clear_mail(struct oracle *oracle, sf_diag *diag)
+{
+    sf_status status = SF_OK;
+    sf_diag unheard = {0};
+    for (size_t i = 0; i < oracle->nsent; i++) {
+        sf_status one = oracle->sent[i]
+                            ? sf_comm_wait(oracle->sent[i], status == SF_OK ? diag : &unheard)
+                            : SF_OK;
+        status = status == SF_OK ? one : status;
+    }
+    sf_diag_clear(&unheard);
+    sf_arena_free(&oracle->mail);
+    oracle->sent = NULL;
+    oracle->nsent = oracle->sent_capacity = 0;
+    return status;
+}
+
+/* After a failure: the others are told, so that nobody waits long, and the mail is ours again. */
+static void drop_mail(struct oracle *oracle, const char *why)
+{
+    sf_diag unheard = {0};
+    if (oracle->nsent > 0)
+        sf_comm_abort(oracle->collectives.comm, why ? why : "it failed");
+    (void)clear_mail(oracle, &unheard);
+    sf_diag_clear(&unheard);
+}
+
 static void close_oracle(void *self)
 {
     struct oracle *oracle = self;
     free_data(oracle->graph->top->nresults, oracle->results);
+    drop_mail(oracle, NULL);
     sf_arena_free(&oracle->arena);
     sf_free(oracle);
 }
@@ -53,6 +86,16 @@ static sf_status measure_arguments(struct oracle *oracle, int64_t memory, sf_dia
                        sf_text_bytes((double)oracle->held).at, sf_text_bytes((double)memory).at);
     oracle->setup.limit = memory > 0 ? memory - oracle->held : 0;
     return SF_OK;
+}
+
+/* Copies what is sent, so that the evaluation may go on and free it. Returns the place of its request. */
+static sf_request **post(struct oracle *oracle, const sf_node *node, const sf_tensor *in,
+                         char **from)
+{
+    for (uint32_t i = 0; i < node->noperands; i++)
+        from[i] = sf_arena_copy(&oracle->mail, in[i].data, (size_t)sf_type_bytes(in[i].type));
+    SF_PUSH(&oracle->mail, oracle->sent, oracle->nsent, oracle->sent_capacity, NULL);
+    return &oracle->sent[oracle->nsent - 1];
 }
 
 static sf_status run_collective(void *context, const sf_node *node, const sf_tensor *in,
@@ -73,13 +116,14 @@ static sf_status run_collective(void *context, const sf_node *node, const sf_ten
         counts[i] = out[i].type->count;
     }
     sf_exchange exchange = sf_exchange_of(node, oracle->mesh, oracle->rank);
+    bool sends = sf_is_one_way(&exchange) && exchange.to >= 0;
+    sf_request *request = NULL, **place = sends ? post(oracle, node, in, from) : &request;
     const sf_tensor *first = node->nresults > 0 ? out : in;
     sf_collective_memory memory = {first->type->dtype, nparts, counts,
                                    node->noperands > 0 ? from : NULL,
                                    node->nresults > 0 ? to : NULL};
-    sf_request *request;
     sf_status status =
-        sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, &request);
+        sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, place);
     if (status == SF_OK && request)
         status = sf_comm_wait(request, diag);
     sf_arena_free(&scratch);
@@ -109,7 +153,10 @@ static sf_status step_oracle(void *self, sf_diag *diag)
                                         &oracle->setup, &peak, diag);
     if (peak > oracle->peak)
         oracle->peak = peak;
+    if (status == SF_OK)
+        status = clear_mail(oracle, diag);
     if (status != SF_OK) {
+        drop_mail(oracle, sf_diag_text(diag, 0));
         free_data(count, oracle->next);
         return status;
     }

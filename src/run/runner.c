@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "plan/recompute.h"
+#include "prog/attention.h"
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/cuda/device.h"
 #include "run/cuda/target.h"
 #include "run/gemm/blas.h"
+#include "run/narrow.h"
 #include "run/vec/isa.h"
 
 /* The fast one first. */
@@ -42,26 +44,49 @@ const sf_target *sf_engine_target(const char *name)
     return found < ENGINES ? engines[found].target : NULL;
 }
 
+static sf_program *lower_with_attention(const sf_graph *graph, const sf_lower_options *options)
+{
+    sf_graph *fused = sf_find_attention(graph, options->target, options->rounds);
+    sf_program *program = sf_lower(fused ? fused : graph, options, NULL);
+    sf_graph_free(fused);
+    return program;
+}
+
+sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
+{
+    static const char *const names[] = {"f32", "tf32", "bf16"};
+    for (int i = 0; i < 3; i++)
+        if (!name || strcmp(name, names[i]) == 0) {
+            *out = (sf_precision)i;
+            return SF_OK;
+        }
+    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                   "there is no precision '%s': it is f32, tf32 or bf16", name);
+}
+
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options)
 {
     if (!sf_text_has_again(graph))
-        return sf_lower(graph, options, NULL);
+        return lower_with_attention(graph, options);
     sf_twinned twinned = sf_twin_as_text(graph);
-    sf_program *program = sf_lower(twinned.graph, options, NULL);
+    sf_program *program = lower_with_attention(twinned.graph, options);
     sf_twinned_free(&twinned);
     return program;
 }
 
-sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
-                         sf_runner *out)
+/* An engine on the graph as it is. */
+static sf_status open_as_is(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
+                            sf_runner *out)
 {
     const char *name;
-    *out = (sf_runner){0};
     SF_TRY(sf_engine_find(options->engine, diag, &name));
     const sf_target *target = sf_engine_target(name);
     if (!target)
         return sf_engine_open_oracle(graph, options->mesh, &options->with, diag, &out->engine);
-    sf_lower_options lower = {.target = target, .mesh = options->mesh, .rank = options->rank};
+    sf_lower_options lower = {.target = target,
+                              .mesh = options->mesh,
+                              .rank = options->rank,
+                              .rounds = options->with.precision == SF_PRECISION_TF32};
     out->program = sf_lower_as_text(graph, &lower);
     if (options->rewrite)
         SF_TRY(options->rewrite(options->context, out->program, diag));
@@ -70,10 +95,20 @@ sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options
     return sf_engine_open(out->program, &options->with, diag, &out->engine);
 }
 
+sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
+                         sf_runner *out)
+{
+    *out = (sf_runner){0};
+    if (options->with.precision == SF_PRECISION_BF16)
+        graph = out->narrowed = sf_narrow_products(graph);
+    return open_as_is(graph, options, diag, out);
+}
+
 void sf_runner_close(sf_runner *runner)
 {
     sf_engine_free(runner->engine);
     sf_program_free(runner->program);
+    sf_graph_free(runner->narrowed);
     *runner = (sf_runner){0};
 }
 

@@ -8,6 +8,7 @@
 typedef struct sf_runner {
     sf_program *program; /* NULL: the oracle has none */
     sf_engine *engine;
+    sf_graph *narrowed; /* what the oracle runs, where products are to be narrow */
 } sf_runner;
 
 typedef struct sf_runner_options {
@@ -23,6 +24,9 @@ typedef struct sf_runner_options {
 
 /* Whether there is an engine of that name; NULL is the fast one, whose name is returned. SF_EUSAGE for another. */
 sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
+
+/* The precision of that name: f32, tf32 or bf16; NULL is f32. SF_EUSAGE for another. */
+sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out);
 
 /* The target that programs for that engine are lowered for; NULL for the oracle. */
 const sf_target *sf_engine_target(const char *name);

@@ -36,6 +36,7 @@ static inline sf_script *sf_script_of(lua_State *L)
 
 /* limits.c: a Lua state within the limits; NULL without memory. */
 lua_State *sf_script_open(sf_script *script);
+void sf_script_count(sf_script *script); /* instructions, anew */
 void sf_script_charge(lua_State *L, double instructions);
 
 /* Notes the line of the script that runs now. */
@@ -44,11 +45,17 @@ void sf_script_note_line(sf_script *script, lua_State *L);
 /* sandbox.c: the libraries that a script has. */
 void sf_script_open_libraries(lua_State *L, bool unsafe);
 
+/* A kind of object, whose table scripts cannot reach; it is left on the stack. */
+void sf_script_push_kind(lua_State *L, const char *kind, const luaL_Reg *methods);
+
 /* patterns.c: string.find and its like, charged for what they may take. */
 void sf_script_guard_strings(lua_State *L);
 
 /* schedule.c: the table `sheaf`. */
 void sf_script_open_sheaf(lua_State *L);
+
+/* variable.c: the table `tune`. */
+void sf_script_open_tune(lua_State *L);
 
 /* Raises what the last call left in script->scratch. */
 int sf_script_throw(lua_State *L);

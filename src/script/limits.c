@@ -88,7 +88,12 @@ lua_State *sf_script_open(sf_script *script)
         return NULL;
     *(sf_script **)lua_getextraspace(L) = script;
     lua_atpanic(L, panic);
-    lua_sethook(L, count, LUA_MASKCOUNT, EVERY);
     script->lua = L;
+    sf_script_count(script);
     return L;
+}
+
+void sf_script_count(sf_script *script)
+{
+    lua_sethook(script->lua, count, LUA_MASKCOUNT, EVERY);
 }

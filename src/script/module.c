@@ -3,12 +3,23 @@
 #include <limits.h>
 #include <string.h>
 
+#include "script/find.h"
+
 /* A module is a pattern of paths, its one user value; nothing else. */
 static const char *check_module(lua_State *L)
 {
     luaL_checkudata(L, 1, SF_MODULE_KIND);
     lua_getiuservalue(L, 1, 1);
     return lua_tostring(L, -1);
+}
+
+const char *sf_script_module_at(lua_State *L, int at)
+{
+    luaL_checkudata(L, at, SF_MODULE_KIND);
+    lua_getiuservalue(L, at, 1);
+    const char *pattern = lua_tostring(L, -1);
+    lua_pop(L, 1); /* the module holds it */
+    return pattern;
 }
 
 static void push_pattern(lua_State *L, const char *pattern)
@@ -110,6 +121,11 @@ int sf_script_apply(lua_State *L, sf_primitive *said, int count)
     return 1;
 }
 
+void sf_script_widen(lua_State *L, int at, int count)
+{
+    ((applied *)luaL_checkudata(L, at, SF_PRIMITIVE_KIND))->count = count;
+}
+
 static int undo(lua_State *L)
 {
     sf_script *script = sf_script_of(L);
@@ -174,9 +190,36 @@ static int apply_plain(lua_State *L, sf_primitive_kind kind)
     return sf_script_apply(L, &said, 1);
 }
 
+/* The module, or subgraphs of it. */
 static int checkpoint(lua_State *L)
 {
-    return apply_plain(L, SF_PRIMITIVE_CHECKPOINT);
+    if (lua_isnoneornil(L, 2))
+        return apply_plain(L, SF_PRIMITIVE_CHECKPOINT);
+    sf_primitive said = {.kind = SF_PRIMITIVE_CHECKPOINT, .module = sf_script_module_at(L, 1)};
+    said.subgraphs = sf_script_take_subgraphs(L, 2, &said.nsubgraphs);
+    return sf_script_apply(L, &said, 1);
+}
+
+/* trace{leaves = {"q", "k"}}; our graphs are flat, whatever `flatten` says. */
+static int trace(lua_State *L)
+{
+    sf_primitive said = {.kind = SF_PRIMITIVE_TRACE, .module = sf_script_module_at(L, 1)};
+    if (lua_istable(L, 2) && lua_getfield(L, 2, "leaves") == LUA_TTABLE) {
+        luaL_Buffer names;
+        lua_Unsigned count = lua_rawlen(L, -1);
+        int leaves = lua_gettop(L);
+        luaL_buffinit(L, &names);
+        for (lua_Unsigned i = 1; i <= count; i++) {
+            if (lua_rawgeti(L, leaves, (lua_Integer)i) != LUA_TSTRING)
+                return luaL_argerror(L, 2, "leaves go by their names");
+            luaL_addvalue(&names);
+            if (i < count)
+                luaL_addchar(&names, ',');
+        }
+        luaL_pushresult(&names);
+        said.name = count > 0 ? lua_tostring(L, -1) : NULL;
+    }
+    return sf_script_apply(L, &said, 1);
 }
 
 static int pipeline_split(lua_State *L)
@@ -253,6 +296,10 @@ static const luaL_Reg module_methods[] = {
     {"shard", shard},
     {"sync", sync},
     {"checkpoint", checkpoint},
+    {"trace", trace},
+    {"find", sf_script_find},
+    {"replace", sf_script_replace},
+    {"fuse", sf_script_fuse},
     {"pipeline_split", pipeline_split},
     {"decompose", decompose},
     {"annotate", annotate},
@@ -266,20 +313,22 @@ static const luaL_Reg module_methods[] = {
     {NULL, NULL},
 };
 
-static const luaL_Reg primitive_methods[] = {{"undo", undo}, {NULL, NULL}};
-
-static void make_kind(lua_State *L, const char *kind, const luaL_Reg *methods)
+/* How many were applied together. */
+static int name_primitive(lua_State *L)
 {
-    luaL_newmetatable(L, kind);
-    luaL_setfuncs(L, methods, 0);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    const applied *all = luaL_checkudata(L, 1, SF_PRIMITIVE_KIND);
+    lua_pushfstring(L, "%d primitive%s", all->count, all->count == 1 ? "" : "s");
+    return 1;
 }
+
+static const luaL_Reg primitive_methods[] = {
+    {"undo", undo}, {"__tostring", name_primitive}, {NULL, NULL}};
 
 void sf_script_open_modules(lua_State *L)
 {
-    make_kind(L, SF_MODULE_KIND, module_methods);
-    make_kind(L, SF_PRIMITIVE_KIND, primitive_methods);
+    sf_script_open_subgraphs(L);
+    sf_script_push_kind(L, SF_MODULE_KIND, module_methods);
+    sf_script_push_kind(L, SF_PRIMITIVE_KIND, primitive_methods);
     lua_pushvalue(L, -1);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 2);

@@ -16,6 +16,19 @@ int sf_script_push_module(lua_State *L, const char *above, const char *name);
 /* Pushes a list of all modules that the pattern matches, with so many slashes in their names; -1: any number. */
 int sf_script_push_modules(lua_State *L, const char *pattern, int slashes);
 
+/* The pattern of the module at `at`; its text lives as long as that. */
+const char *sf_script_module_at(lua_State *L, int at);
+
+/* space.c: sheaf.space, and what it gives. */
+void sf_script_open_spaces(lua_State *L);
+int sf_script_give_space(lua_State *L);
+
+/* extend.c: sheaf.primitive. */
+int sf_script_define(lua_State *L);
+
+/* What was applied, at `at`, becomes so many, from its first one on. */
+void sf_script_widen(lua_State *L, int at, int count);
+
 /* Applies `count` primitives, which become one for Lua, and pushes that. Where the script is, is filled in. */
 int sf_script_apply(lua_State *L, sf_primitive *said, int count);
 

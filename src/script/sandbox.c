@@ -133,3 +133,11 @@ void sf_script_open_libraries(lua_State *L, bool unsafe)
         open_safe(L);
     lua_register(L, "print", print_words);
 }
+
+void sf_script_push_kind(lua_State *L, const char *kind, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, kind);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+}

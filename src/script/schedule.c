@@ -175,18 +175,20 @@ static const luaL_Reg schedule_methods[] = {
 void sf_script_open_sheaf(lua_State *L)
 {
     int ranks = sf_script_of(L)->options.ranks;
-    luaL_newmetatable(L, SF_SCHEDULE_KIND);
-    luaL_setfuncs(L, schedule_methods, 0);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    sf_script_push_kind(L, SF_SCHEDULE_KIND, schedule_methods);
     lua_newuserdatauv(L, 0, 0);
     lua_insert(L, -2);
     lua_setmetatable(L, -2);
     lua_setfield(L, LUA_REGISTRYINDEX, SF_SCHEDULE_KIND ".one");
     sf_script_open_modules(L);
+    sf_script_open_spaces(L);
     lua_createtable(L, 0, 2);
     lua_pushcfunction(L, give_schedule);
     lua_setfield(L, -2, "schedule");
+    lua_pushcfunction(L, sf_script_give_space);
+    lua_setfield(L, -2, "space");
+    lua_pushcfunction(L, sf_script_define);
+    lua_setfield(L, -2, "primitive");
     if (ranks > 0) {
         lua_pushinteger(L, ranks);
         lua_setfield(L, -2, "ranks");

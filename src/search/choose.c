@@ -10,6 +10,7 @@
 #include "plan/recompute.h"
 #include "search/advice.h"
 #include "search/fit.h"
+#include "search/host.h"
 #include "search/pipes.h"
 #include "search/price/estimate.h"
 
@@ -222,7 +223,7 @@ static sf_prediction *predict_plan(const choosing *k, const sf_price *price, dou
                                  .exposed = price->exposed,
                                  .hidden = price->hidden,
                                  .traffic = price->traffic,
-                                 .bound = fmin(bound, price->seconds),
+                                 .bound = bound,
                                  .memory = price->memory,
                                  .limit = k->options->limited ? k->options->memory : price->room,
                                  .margin = k->options->margin};
@@ -290,6 +291,19 @@ static sf_status fail_misfit(const choosing *k, const sf_found_plans *found)
     return status;
 }
 
+/* What fits with some of it on the host, and a word that it is so; or why nothing does. */
+static sf_status take_on_host(choosing *k, sf_found_plans *found)
+{
+    sf_candidate *c = k->options->on_host ? sf_find_on_host(k->graph, k->options, found) : NULL;
+    if (!c)
+        return fail_misfit(k, found);
+    sf_warn(k->diag, SF_NOWHERE,
+            "no plan was found that fits in %s: this one brings what does not fit to memory of the "
+            "host and back in every step, by passes %s",
+            sf_text_bytes((double)k->options->memory).at, c->at.plan->passes.list);
+    return take_plan(k, found, c);
+}
+
 /* Searches --------------------------------------------------------------------------------------- */
 
 /* Whether a search whose estimates are held to `memory` instead of `held` may find what is faster than the one
@@ -346,7 +360,7 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     *again = *again && !is_last;
     k->diag = diag;
     if (status == SF_OK && !k->plan && !*again && is_final)
-        status = fail_misfit(k, &found);
+        status = take_on_host(k, &found);
     sf_found_plans_free(&found);
     return is_first ? status : SF_OK;
 }
@@ -436,10 +450,10 @@ static sf_status fail_stages(const choosing *k)
 {
     return sf_fail(
         k->diag, SF_EWRONG, SF_NOWHERE,
-        "no plan in %d stages was found that fits in %s: groups of devices run them, as many "
-        "as divide %d devices evenly",
-        k->options->stages, sf_text_bytes((double)k->options->memory).at,
-        k->options->cluster->ndevices);
+        "no plan in %d stages was found: as many groups as divide %d devices evenly run them, and "
+        "a rank has to fit in %s",
+        k->options->stages, k->options->cluster->ndevices,
+        sf_text_bytes((double)k->options->memory).at);
 }
 
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,

@@ -109,7 +109,7 @@ static void put_in_way(sf_plan *plan, const sf_search_options *options, const wa
     plan->micro_batches = w->turns;
     sf_plan_co_shard(plan, options->co_shard, w->shards);
     if (options->passes && strcmp(plan->passes.list, options->passes) != 0)
-        sf_plan_set_passes(plan, &(sf_plan_passes){options->passes, "", options->memory});
+        sf_plan_set_passes(plan, &(sf_plan_passes){options->passes, "", options->memory, true});
 }
 
 /* Prices the plan with this computed again, in the turns that are tried now. Why it cannot be in turns of which nobody

@@ -339,10 +339,12 @@ static void add_candidate(search *s, const job *j)
     SF_PUSH(&found->arena, found->candidates, found->count, s->candidate_capacity, candidate);
 }
 
-/* Whether a plan is worth that devices do the same, if they do. */
+/* Whether a plan is worth that devices do the same, if they do; of a small step, its program is to tell. */
 static bool is_worth_adding(const search *s, const sf_priced *found)
 {
-    return s->idle == 1 || s->busy == HUGE_VAL || found->price.seconds < (1 - IDLE_GAIN) * s->busy;
+    double near = s->thorough ? s->found->near : 1;
+    return s->idle == 1 || s->busy == HUGE_VAL ||
+           found->price.seconds < near * (1 - IDLE_GAIN) * s->busy;
 }
 
 /* Axes get names, but for those that pins or a recipe name; what was solved gets the pins that it keeps to. */

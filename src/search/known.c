@@ -183,7 +183,7 @@ static bool splits_state(const sf_known *known)
 static sf_status cook_plan(cook *k, sf_priced *out)
 {
     SF_TRY(make_known_plan(k, 0, out));
-    if (!splits_state(k->known) || !out->fits)
+    if (!splits_state(k->known) || !out->fits || k->ground->full_state)
         return SF_OK;
     k->names = sf_names_of(k->ground->graph, &k->arena);
     sf_status status = spare_what_fits(k, out);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cluster/part.h"
 #include "search/choose.h"
+#include "search/pipes.h"
 
 enum { MOST_FREE = 3, MOST_SORTS = 32 };
 
@@ -17,7 +18,8 @@ typedef struct part {
     bool is_tried;  /* then: */
     double seconds; /* of the best plan on it; HUGE_VAL: none was found */
     double bound;   /* no plan on it takes less, */
-    double alike;   /* nor one in which all ranks do the same, than this */
+    double unstaged,
+        alike; /* nor one without stages, nor one in which all ranks do the same, than this */
     size_t nranges;
     sf_node_range *ranges;
     sf_cluster *cluster;
@@ -88,13 +90,18 @@ static void list_ranges(parting *p, part *at)
 /* The slowest sets the pace: as if all were of its kind, of which the part with that alone tells. */
 static double find_alike(const parting *p, const part *at)
 {
-    double most = at->bound;
+    double most = at->unstaged;
     for (size_t i = 0; i < p->count; i++) {
         const part *alone = &p->parts[i];
         if (!is_mixed(alone->sorts) && alone->sorts & at->sorts)
-            most = fmax(most, alone->bound * alone->cluster->ndevices / at->cluster->ndevices);
+            most = fmax(most, alone->unstaged * alone->cluster->ndevices / at->cluster->ndevices);
     }
     return most;
+}
+
+static bool may_pipe(const parting *p)
+{
+    return p->options->stages != 1 && sf_may_pipe(p->options);
 }
 
 static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts, bool is_turned)
@@ -106,7 +113,8 @@ static sf_status add_part(parting *p, const sf_efforts *efforts, uint32_t sorts,
                            &at.cluster));
     sf_mesh all = {.naxes = 1, .axes = {{"all", at.cluster->ndevices}}};
     SF_TRY(sf_mesh_costs(at.cluster, &all, &p->arena, p->diag, &costs));
-    at.bound = sf_search_bound(efforts, costs, at.cluster->ndevices);
+    at.unstaged = sf_unstaged_bound(efforts, costs, at.cluster->ndevices);
+    at.bound = may_pipe(p) ? sf_search_bound(efforts, costs) : at.unstaged;
     at.alike = find_alike(p, &at);
     if (!p->options->mesh || sf_mesh_size(p->options->mesh) == at.cluster->ndevices)
         SF_PUSH(&p->arena, p->parts, p->count, p->capacity, at);

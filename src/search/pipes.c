@@ -9,6 +9,7 @@
 #include "local/rank.h"
 #include "plan/complete.h"
 #include "plan/pipe/pipeline_by.h"
+#include "plan/pipe/rounds.h"
 #include "plan/pipe/schedules.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
@@ -17,8 +18,18 @@
 #include "search/price/estimate.h"
 #include "search/stage_loads.h"
 
-/* So many are lowered, and only what may be faster than so much of what is known. */
-enum { MOST_LOWERED = 8, MOST_TENSOR = 8, MOST_TURNS = 64, MOST_LAYOUTS = 2 };
+/* So many are lowered, of small steps more, and only what may be faster than so much of what is known. */
+enum {
+    MOST_LOWERED = 8,
+    MOST_LOWERED_SMALL = 24,
+    MOST_TENSOR = 8,
+    MOST_TURNS = 64,
+    MOST_LAYOUTS = 2
+};
+/* Of the time that groups wait for, what gradients of weights fill at most. */
+#define FILLED 0.33
+/* Different numbers of turns. */
+enum { MOST_COUNTS = 16 };
 
 /* Nodes that are lowered, those of each turn counted: of one plan, and of all; more where pipelines are asked for. */
 enum { MOST_NODES = 300000, MOST_NODES_ASKED = 2000000 };
@@ -37,6 +48,7 @@ typedef struct prospect {
 
 /* A batch that is not divided into so many turns and parts is not into multiples of them. */
 typedef struct refusal {
+    const char *schedule;
     uint32_t turns;
     int parts;
 } refusal;
@@ -49,7 +61,9 @@ typedef struct piping {
     const sf_efforts *efforts;
     prospect *list;
     size_t count, capacity;
-    double nodes; /* that were lowered */
+    double nodes;       /* that were lowered */
+    double shared;      /* of the parameters' bytes, what interlaced would share; 0: nothing */
+    const char *passes; /* the schedule for several forward passes; NULL: there is one */
     refusal *refused;
     size_t nrefused, refused_capacity;
     double worth;
@@ -92,7 +106,8 @@ static int parts_of(const prospect *c)
 static bool is_refused(const piping *p, const prospect *c)
 {
     for (size_t i = 0; i < p->nrefused; i++)
-        if (c->turns % p->refused[i].turns == 0 && parts_of(c) % p->refused[i].parts == 0)
+        if (c->turns % p->refused[i].turns == 0 && parts_of(c) % p->refused[i].parts == 0 &&
+            strcmp(c->schedule, p->refused[i].schedule) == 0)
             return true;
     return false;
 }
@@ -121,44 +136,128 @@ static sf_status make_unstaged(const piping *p, const prospect *c, sf_diag *diag
 
 /* Prospects -------------------------------------------------------------------------------------- */
 
-static void add_prospect(piping *p, prospect c, double unstaged)
+/* What is known of a plan before it is in stages. */
+typedef struct unstaged {
+    size_t count;
+    sf_turn_work work[MOST_COUNTS]; /* by number of turns */
+    double exposed;                 /* seconds of communication */
+    double latency;                 /* of a message to another group */
+} unstaged;
+
+/* Estimates of a small step are less exact, and it is soon lowered. */
+static double near_of(const piping *p)
 {
-    double filling = (double)(c.groups - 1) / (double)c.turns * c.groups / c.stages, speed = 0;
-    for (int g = 0; g < c.groups; g++)
-        speed += c.speeds[g];
-    c.seconds = unstaged / speed * (1 + filling);
-    if (c.seconds < WORTH_STAGES * p->worth)
+    return p->graph->nnodes <= SF_SMALL_STEP ? SF_ESTIMATE_NEAR_SMALL : 1;
+}
+
+/* The groups share the work, and wait while the pipeline fills and drains: for a turn, in as many parts as a group has stages;
+ * or, where gradients of weights are tasks of their own, for what these do not fill. No step takes less than a turn does on
+ * its way through all stages. What runs once is on all groups alike. */
+static double estimate_staged(const prospect *c, const unstaged *u, const sf_turn_work *work,
+                              bool splits)
+{
+    bool in_turns = sf_mesh_axis(&c->mesh, sf_str_of("model")) >= 0;
+    double turns = c->turns, groups = c->groups, speed = 0,
+           turn =
+               work->forward + work->backward + work->weights + (in_turns ? u->exposed / turns : 0),
+           once = work->once + (in_turns ? 0 : u->exposed);
+    for (int g = 0; g < c->groups; g++)
+        speed += c->speeds[g];
+    double waits = splits ? turn - fmin(work->weights, FILLED * turn) : turn * groups / c->stages;
+    double seconds = fmax(turns * turn + waits * (groups - 1), turn * groups) + once;
+    return seconds / speed + 2 * (c->stages - 1) * u->latency;
+}
+
+static void add_prospect(piping *p, prospect c, const unstaged *u, const sf_turn_work *work,
+                         bool splits)
+{
+    c.seconds = estimate_staged(&c, u, work, splits);
+    if (c.seconds < near_of(p) * WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
 
-/* With 1f1b, and, where there are many turns, with two stages a group. */
-static void add_schedules(piping *p, prospect c, double unstaged)
+/* What a table of tokens and scores of them hold, of all parameters. */
+static double find_shared(const sf_graph *graph, sf_arena *arena)
+{
+    bool *first, *last, *seen = SF_ARRAY(arena, graph->top->narguments, bool);
+    double shared = 0, all = 0;
+    if (sf_find_vocabulary(graph, arena, NULL, &first, &last) != SF_OK)
+        return 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].role == SF_ROLE_PARAM)
+            all += (double)sf_type_bytes(sf_argument_type(graph, i));
+    for (uint32_t n = 0; n < graph->top->nnodes; n++) {
+        const sf_node *node = sf_top_node(graph, n);
+        for (uint32_t o = 0; o < node->noperands && (first[node->id] || last[node->id]); o++) {
+            const sf_value_info *info = &graph->values[node->operands[o]];
+            bool counts = info->node == SF_NONE && !seen[info->index] &&
+                          graph->arguments[info->index].role == SF_ROLE_PARAM;
+            if (!counts)
+                continue;
+            seen[info->index] = true;
+            shared += (double)sf_type_bytes(sf_argument_type(graph, info->index));
+        }
+    }
+    return all > 0 ? shared / all : 0;
+}
+
+/* What of the step other schedules are for. */
+static void find_kinds(piping *p)
+{
+    enum { MOST_PASSES = 8 };
+    if (p->options->schedule)
+        return;
+    uint32_t rounds = sf_find_rounds(p->graph, &p->arena, NULL);
+    char name[32];
+    snprintf(name, sizeof name, "3f1b:%u", rounds);
+    if (rounds > 1 && rounds <= MOST_PASSES)
+        p->passes = sf_arena_string(&p->arena, name, strlen(name));
+    p->shared = find_shared(p->graph, &p->arena);
+}
+
+/* Whether the schedule is tried on so many groups: two stages a group where turns divide; gradients of weights by themselves
+ * where there are turns to fill; a shared vocabulary where it would take half of what a group has. */
+static bool is_worth(const piping *p, const prospect *c)
+{
+    if (strcmp(c->schedule, "interleaved:2") == 0)
+        return c->turns % (uint32_t)c->groups == 0;
+    if (strcmp(c->schedule, "zb-h1") == 0)
+        return c->turns > 1;
+    return strcmp(c->schedule, "interlaced") != 0 || p->shared * c->groups >= 0.5;
+}
+
+/* With those that suit most steps and what else suits this one, or as asked. */
+static void add_schedules(piping *p, prospect c, const unstaged *u, const sf_turn_work *work)
 {
     const char *asked = p->options->schedule;
     sf_schedule_kind kind;
-    const char *const names[] = {asked ? asked : "1f1b", asked ? NULL : "interleaved:2"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && names[i]; i++) {
-        if (sf_schedule_parse(names[i], &kind, NULL) != SF_OK)
+    const char *const names[] = {"1f1b", "zb-h1", "interleaved:2", "zb-v", "interlaced", p->passes};
+    c.turns = work->turns;
+    for (size_t i = 0; i < (asked ? 1 : sizeof names / sizeof *names); i++) {
+        c.schedule = asked ? asked : names[i];
+        if (!c.schedule || sf_schedule_parse(c.schedule, &kind, NULL) != SF_OK)
             continue;
-        c.schedule = names[i];
         c.stages = sf_schedule_stages(kind, (uint32_t)c.groups);
         bool wanted = !p->options->stages || (uint32_t)p->options->stages == c.stages;
-        if (wanted && (i == 0 || c.turns % (uint32_t)c.groups == 0))
-            add_prospect(p, c, unstaged);
+        if (wanted && (asked || is_worth(p, &c)))
+            add_prospect(p, c, u, work, sf_schedule_splits_weights(kind));
     }
 }
 
-/* One, which takes the least memory for what is not in the batch, or as many as groups, and more. */
-static void add_turns(piping *p, prospect c, double unstaged)
+/* As asked; or one, which takes the least memory for what is not in the batch, some, as many as groups, and more. */
+static void list_turns(const piping *p, uint32_t groups, unstaged *u)
 {
-    uint32_t groups = (uint32_t)c.groups;
-    c.turns = p->options->micro_batches > 0 ? (uint32_t)p->options->micro_batches : 1;
-    add_schedules(p, c, unstaged);
-    for (c.turns = groups; c.turns <= MOST_TURNS && !p->options->micro_batches; c.turns *= 2)
-        add_schedules(p, c, unstaged);
+    uint32_t asked = (uint32_t)p->options->micro_batches;
+    u->count = 0;
+    for (uint32_t turns = 1; turns < groups && !asked; turns *= 2)
+        u->work[u->count++] = (sf_turn_work){.turns = turns};
+    for (uint32_t turns = groups; turns <= MOST_TURNS && !asked; turns *= 2)
+        u->work[u->count++] = (sf_turn_work){.turns = turns};
+    if (asked)
+        u->work[u->count++] = (sf_turn_work){.turns = asked};
 }
 
-static sf_status estimate_unstaged(piping *p, prospect *c, double *out)
+static sf_status estimate_unstaged(piping *p, prospect *c, unstaged *out)
 {
     sf_arena arena = {0};
     sf_costs *costs;
@@ -170,7 +269,10 @@ static sf_status estimate_unstaged(piping *p, prospect *c, double *out)
     if (status == SF_OK)
         status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
     if (status == SF_OK) {
-        *out = price.seconds;
+        list_turns(p, (uint32_t)c->groups, out);
+        sf_add_turn_work(p->efforts, plan, costs, out->count, out->work);
+        out->exposed = price.exposed;
+        out->latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
         c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
     }
     sf_plan_free(plan);
@@ -178,16 +280,32 @@ static sf_status estimate_unstaged(piping *p, prospect *c, double *out)
     return status;
 }
 
+/* In all numbers of turns, by all schedules. */
+static void add_unstaged(piping *p, prospect c)
+{
+    unstaged u;
+    if (estimate_unstaged(p, &c, &u) != SF_OK)
+        return;
+    for (size_t i = 0; i < u.count; i++)
+        add_schedules(p, c, &u, &u.work[i]);
+}
+
 static void add_recipe(piping *p, int groups, int data, int model, const char *recipe)
 {
     prospect c = {.groups = groups, .recipe = recipe, .mesh = {1, {{SF_PIPE_AXIS, groups}}}};
-    double unstaged;
     if (data > 1)
         c.mesh.axes[c.mesh.naxes++] = (sf_axis){"data", data};
     if (model > 1)
         c.mesh.axes[c.mesh.naxes++] = (sf_axis){"model", model};
-    if (estimate_unstaged(p, &c, &unstaged) == SF_OK)
-        add_turns(p, c, unstaged);
+    add_unstaged(p, c);
+}
+
+/* Groups of so many devices that all do the same, where a step may be too small for more. */
+static void add_idle(piping *p, int groups, int inner)
+{
+    prospect c = {.groups = groups, .mesh = {2, {{SF_PIPE_AXIS, groups}, {SF_IDLE_AXIS, inner}}}};
+    if (p->graph->nnodes <= SF_SMALL_STEP)
+        add_unstaged(p, c);
 }
 
 static void list_prospects(piping *p)
@@ -199,6 +317,8 @@ static void list_prospects(piping *p)
         int inner = devices / groups;
         if (inner == 1)
             add_recipe(p, groups, 1, 1, NULL);
+        else
+            add_idle(p, groups, inner);
         for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2) {
             int data = inner / model;
             if (inner % model != 0)
@@ -215,8 +335,11 @@ static int by_promise(const void *a, const void *b)
     const prospect *x = a, *y = b;
     if (x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
-    return x->groups != y->groups ? (x->groups > y->groups) - (x->groups < y->groups)
-                                  : (x->turns > y->turns) - (x->turns < y->turns);
+    if (x->groups != y->groups)
+        return x->groups < y->groups ? -1 : 1;
+    if (x->turns != y->turns)
+        return x->turns < y->turns ? -1 : 1;
+    return strcmp(x->schedule, y->schedule);
 }
 
 /* Plans ------------------------------------------------------------------------------------------ */
@@ -249,6 +372,7 @@ static sf_status make_pipeline(piping *p, const prospect *c, const attempt *how,
                              .schedule = c->schedule,
                              .turns = c->turns,
                              .time = sf_node_times(p->efforts, plan, costs, &p->arena),
+                             .again = sf_again_by(p->graph, how->recompute, &p->arena),
                              .loads = &loads};
     SF_TRY(sf_pipeline_by(p->graph, &wish, &p->arena, p->diag, out));
     out->axis = 0;
@@ -275,7 +399,7 @@ static sf_status price_attempt(piping *p, const prospect *c, const attempt *how,
         p->nodes += count_nodes(p, c);
     else if (c->turns > 1)
         SF_PUSH(&p->arena, p->refused, p->nrefused, p->refused_capacity,
-                ((refusal){c->turns, parts_of(c)}));
+                ((refusal){c->schedule, c->turns, parts_of(c)}));
     return status;
 }
 
@@ -359,13 +483,14 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
                           sf_diag *diag, sf_plan **out, sf_price *price)
 {
     piping p = {.graph = graph, .options = options, .worth = worth};
-    int lowered = 0;
+    int lowered = 0, most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.efforts = sf_efforts_new(graph, options->target, &p.arena);
+    find_kinds(&p);
     list_prospects(&p);
     if (p.count > 0)
         qsort(p.list, p.count, sizeof *p.list, by_promise);
-    for (size_t i = 0; i < p.count && lowered < MOST_LOWERED && !is_over(&p); i++) {
-        if (p.list[i].seconds > p.worth)
+    for (size_t i = 0; i < p.count && lowered < most && !is_over(&p); i++) {
+        if (p.list[i].seconds > near_of(&p) * p.worth)
             break;
         if (is_too_large(&p, &p.list[i]) || is_refused(&p, &p.list[i]))
             continue;

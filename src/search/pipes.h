@@ -1,8 +1,8 @@
 /* Plans in stages: pipelines whose groups split their stages as recipes do, or as a search for the best of them says.
  *
- * For each number of groups that divides the devices, and each recipe on those of a group, the estimate of the unstaged plan
- * tells about how long the staged one takes: a share of the groups, and the time that the pipeline fills and drains. Those
- * that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
+ * For each number of groups that divides the devices, and each recipe on those of a group, the kernels of the unstaged plan
+ * tell about how long the staged one takes: a share of a group in those of all turns, the time that the pipeline fills and
+ * drains, and its share in what runs once. Those that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
  * that take equally long (plan/pipe/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
  * stages are cut by their memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
  * groups are then searched for.

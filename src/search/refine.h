@@ -35,7 +35,8 @@ typedef struct sf_ground {
     atomic_bool *asked; /* or NULL: somebody asked to stop, as if the deadline had passed */
     int nspaces;        /* one for each size of an axis to solve */
     const sf_axis_space **spaces;
-    int npins; /* texts of the user */
+    bool full_state; /* what recipes of ZeRO split is split, be it small or not */
+    int npins;       /* texts of the user */
     const char *const *pins;
     const sf_names *names; /* of the step, where there are pins */
 } sf_ground;

@@ -41,9 +41,6 @@ enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
 /* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
 #define HOPEFUL 1.1
 
-/* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
-enum { SMALL_STEP = 5000 };
-
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
 #define HOPELESS 2
 
@@ -83,11 +80,16 @@ static void add_known(search *s, const sf_known *known, const sf_mesh *mesh)
         place_known(s, known, sf_recipe_axes(known->recipe), *mesh);
 }
 
+static bool is_wanted(const search *s, const sf_known *known)
+{
+    return !s->options->full_state || strstr(known->name, "zero3");
+}
+
 static void add_recipes(search *s, const sf_mesh *mesh)
 {
     const sf_known *known;
     for (int k = 0; (known = sf_known_nth(k)); k++)
-        if (!known->state)
+        if (!known->state && is_wanted(s, known))
             add_known(s, known, mesh);
     /* Pins by themselves do nothing along axes that they do not name; where they name none, one will do. */
     bool is_least = mesh->naxes == search_fewest_axes(s) + (s->idle > 1);
@@ -108,7 +110,7 @@ static void add_combined(search *s, const sf_mesh *mesh, const char *state)
 {
     const sf_known *known;
     for (int k = 0; (known = sf_known_nth(k)); k++)
-        if (known->state && (!state || strcmp(known->state, state) == 0))
+        if (known->state && (!state || strcmp(known->state, state) == 0) && is_wanted(s, known))
             add_known(s, known, mesh);
 }
 
@@ -116,7 +118,8 @@ static void add_combined(search *s, const sf_mesh *mesh, const char *state)
  * too, with optimizer state and gradients in pieces. */
 static sf_status price_combined(search *s, const sf_meshes *meshes)
 {
-    const char *state = search_best_seconds(s) < HUGE_VAL ? "zero2" : NULL;
+    bool fits = search_best_seconds(s) < HUGE_VAL && !s->options->full_state;
+    const char *state = fits ? "zero2" : NULL;
     search_begin(s);
     for (int i = 0; i < meshes->count; i++)
         add_combined(s, &meshes->at[i], state);
@@ -125,26 +128,24 @@ static sf_status price_combined(search *s, const sf_meshes *meshes)
 
 /* Groups that do the same ------------------------------------------------------------------------ */
 
-/* What no plan of one of so many groups is below. */
-static sf_status find_bound(search *s, int idle, double *out)
+/* Of all devices, without a word on how they stand. */
+static sf_status find_costs(search *s, sf_costs **out)
 {
-    sf_costs *costs;
     sf_mesh all = {.naxes = 1, .axes = {{"all", s->ground.cluster->ndevices}}};
-    SF_TRY(sf_mesh_costs(s->ground.cluster, &all, &s->arena, s->diag, &costs));
-    *out = sf_search_bound(s->ground.efforts, costs, all.axes[0].size / idle);
-    return SF_OK;
+    return sf_mesh_costs(s->ground.cluster, &all, &s->arena, s->diag, out);
 }
 
 /* The most groups that do the same for which it is not clear that a plan that is known is faster; a power of
  * two. */
 static sf_status most_idle(search *s, int *out)
 {
-    for (*out = 1; sf_meshes_can_idle(s->ground.cluster, 2 * *out); *out *= 2) {
-        double bound;
-        SF_TRY(find_bound(s, 2 * *out, &bound));
-        if (search_best_seconds(s) <= bound)
+    int devices = s->ground.cluster->ndevices;
+    sf_costs *costs;
+    SF_TRY(find_costs(s, &costs));
+    for (*out = 1; sf_meshes_can_idle(s->ground.cluster, 2 * *out); *out *= 2)
+        if (search_best_seconds(s) <=
+            sf_unstaged_bound(s->ground.efforts, costs, devices / (2 * *out)))
             break;
-    }
     return SF_OK;
 }
 
@@ -319,7 +320,7 @@ static sf_status try_cluster(search *s)
     SF_TRY(price_recipes(s, &meshes.all));
     if (has_no_room(s))
         return SF_OK;
-    if (s->nnames == 0 && !sf_ground_is_over(&s->ground))
+    if (s->nnames == 0 && !s->options->full_state && !sf_ground_is_over(&s->ground))
         SF_TRY(choose_idle(s, &idle)); /* axes that pins name are there to be used */
     if (idle == 1 || !(s->busy > HOPELESS * search_best_seconds(s)))
         SF_TRY(try_groups(s, 1));
@@ -363,8 +364,10 @@ static sf_status fail_to_find(search *s)
 
 static sf_status run_stages(search *s)
 {
+    sf_costs *costs;
     SF_TRY(search_read_pins(s));
-    SF_TRY(find_bound(s, 1, &s->found->bound));
+    SF_TRY(find_costs(s, &costs));
+    s->found->bound = sf_search_bound(s->ground.efforts, costs);
     SF_TRY(s->options->mesh ? try_searched_mesh(s) : try_cluster(s));
     SF_TRY(unfold_best(s));
     if (s->found->count == 0 && s->broken)
@@ -398,7 +401,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                 .diag = diag,
                 .found = out,
                 .guess = FIRST_GUESS,
-                .thorough = graph->nnodes <= SMALL_STEP || options->mesh,
+                .thorough = graph->nnodes <= SF_SMALL_STEP || options->mesh,
                 .idle = 1,
                 .busy = HUGE_VAL};
     sf_classes classes = sf_classes_of(graph, &s.arena);
@@ -406,6 +409,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                                     : options->spares ? SF_ESTIMATE_NEAR_SPARED
                                                       : SF_ESTIMATE_NEAR};
     s.ground = (sf_ground){.graph = graph,
+                           .full_state = options->full_state,
                            .efforts = find_efforts(graph, options, &s.arena),
                            .classes = &classes,
                            .cluster = options->cluster,

@@ -19,7 +19,7 @@
  *
  * All are priced alike, so the answer is never slower than a recipe that fits, by that price. But prices are
  * not exact, and a recipe is a plan that people know: one that the search made must be faster by a margin, and
- * one for groups that do the same by two percent. The jobs of a stage run on the threads; which plan wins does not
+ * one for groups that do the same, of a large step, by two percent. The jobs of a stage run on the threads; which plan wins does not
  * depend on how many there are, unless a deadline passes.
  *
  * Pins (plan/rules.h) hold in every candidate; a plan that breaks one is dropped. Where pins name axes and there
@@ -33,6 +33,9 @@
 #include "search/refine.h"
 #include "sheaf/event.h"
 
+/* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
+enum { SF_SMALL_STEP = 5000 };
+
 typedef struct sf_search_options {
     const sf_cluster *cluster;
     const sf_target *target; /* what ranks run on */
@@ -45,6 +48,9 @@ typedef struct sf_search_options {
     int level;               /* 2: fewer axes, folded; 3 */
     double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
+    bool full_state; /* only recipes that split all state, and all of it */
+    bool
+        on_host; /* where nothing fits, tensors may be moved to memory of the host (pass offload) */
     /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed, or, `as_text`,
      * what the text computes again, as long as that fits; turns of the batch, 0: as few; and of what a recipe splits, NULL:
      * heads and features. */
@@ -101,8 +107,12 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                           sf_found_plans *out);
 void sf_found_plans_free(sf_found_plans *found);
 
-/* The time of all kernels when each is cut into as many equal parts as there are devices, and nothing is
- * sent: `costs` is of a mesh of all of them. */
-double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs, int devices);
+/* The time of all kernels, shared among the devices, each whole on one of them or in pieces, and nothing is sent or waited
+ * for: no plan takes less. `costs` is of a mesh of all devices. */
+double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs);
+
+/* The same where all ranks run all kernels, each cut into as many equal parts as there are devices: no plan without stages
+ * takes less. */
+double sf_unstaged_bound(const sf_efforts *efforts, const sf_costs *costs, int devices);
 
 #endif

@@ -1,6 +1,7 @@
 #include "search/stage_loads.h"
 
 #include "ir/uses.h"
+#include "op/flops.h"
 #include "plan/pipe/schedules.h"
 
 /* Of the memory, what stages may fill by what is counted here: the rest is for what comes and goes. */
@@ -44,6 +45,61 @@ double *sf_group_speeds(const sf_efforts *efforts, const sf_plan *plan, const sf
         speeds[g] = seconds > 0 && slowest > seconds ? slowest / seconds : 1;
     }
     return speeds;
+}
+
+/* Turns -------------------------------------------------------------------------------------------- */
+
+/* Whether no node but those of the update waits for what the node makes. */
+static bool has_slack(const sf_efforts *efforts, const sf_node *node)
+{
+    bool slack = node->nresults > 0;
+    for (uint32_t r = 0; r < node->nresults; r++)
+        slack = slack && efforts->slack[node->result + r];
+    return slack;
+}
+
+/* Of an instruction that the node starts; else what it adds to one. */
+static double effort_seconds(const sf_costs *costs, sf_effort effort, bool starts, uint32_t parts)
+{
+    static const sf_effort nothing;
+    effort.flops /= parts;
+    effort.bytes /= parts;
+    if (starts)
+        return sf_costs_op(costs, &effort);
+    bool is_work = effort.flops > 0 || effort.bytes > 0;
+    return is_work ? sf_costs_op(costs, &effort) - sf_costs_op(costs, &nothing) : 0;
+}
+
+static double *find_place(const sf_efforts *efforts, const sf_node *node, bool once,
+                          sf_turn_work *work)
+{
+    if (once)
+        return &work->once;
+    if (node->phase == SF_FORWARD)
+        return &work->forward;
+    return has_slack(efforts, node) ? &work->weights : &work->backward;
+}
+
+void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                      size_t count, sf_turn_work *work)
+{
+    const sf_graph *graph = efforts->graph;
+    sf_arena arena = {0};
+    const bool *moving = sf_find_moving(graph, &arena);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        const sf_layout *layouts = plan->nodes[node->id];
+        bool once = node->phase == SF_UPDATE || !moving[node->id], inner = sf_is_control(node),
+             starts = efforts->nodes[node->id].starts;
+        sf_effort effort = sf_effort_of(efforts, node, layouts, &plan->mesh);
+        double whole = inner ? sf_effort_seconds(efforts, node, layouts, &plan->mesh, costs) : 0;
+        for (size_t w = 0; w < count; w++) {
+            uint32_t parts = once ? 1 : work[w].turns;
+            *find_place(efforts, node, once, &work[w]) +=
+                inner ? whole / parts : effort_seconds(costs, effort, starts, parts);
+        }
+    }
+    sf_arena_free(&arena);
 }
 
 /* Memory ------------------------------------------------------------------------------------------- */

@@ -17,6 +17,19 @@ double *sf_group_speeds(const sf_efforts *efforts, const sf_plan *plan, const sf
 double *sf_node_times(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
                       sf_arena *arena);
 
+/* Seconds of the kernels of a step in turns, without stages: those of one turn, by what they are for, and those that run
+ * once. */
+typedef struct sf_turn_work {
+    uint32_t turns;
+    double forward, backward;
+    double weights; /* of the backward pass, what only the update waits for */
+    double once;
+} sf_turn_work;
+
+/* Adds to each of them, which have their turns, what the plan gives a rank. */
+void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
+                      size_t count, sf_turn_work *work);
+
 typedef struct sf_load_wish {
     const sf_efforts *efforts;
     const sf_plan *plan; /* without stages, on a mesh with groups along axis 0 */

@@ -1,5 +1,7 @@
 #include "sim/effort.h"
 
+#include <math.h>
+
 #include "op/util.h"
 #include "prog/tiling.h"
 
@@ -123,8 +125,10 @@ static sf_effort loop_effort(const sf_inst *inst)
     sf_effort effort = {.counted = inst->loop != NULL};
     for (uint32_t i = 0; inst->loop && i < inst->loop->nsteps; i++)
         add_step(inst, inst->loop, &inst->loop->steps[i], &effort);
-    if (inst->kind == SF_INST_LOOP && inst->loop) /* what follows a product goes by its threads */
+    if (inst->kind == SF_INST_LOOP && inst->loop) { /* what follows a product goes by its threads */
         effort.shares = (double)sf_loop_shares(inst->loop);
+        effort.units = (double)sf_loop_tile(inst->loop).units;
+    }
     return effort;
 }
 
@@ -185,7 +189,7 @@ static double run_length(const sf_conv *conv, bool *across)
 static sf_packing packing_of(const sf_conv *conv)
 {
     double rows = (double)conv->batch, steps = (double)conv->channels;
-    double groups = (double)conv->feature_groups * (double)conv->batch_groups;
+    int64_t groups = conv->feature_groups * conv->batch_groups;
     if (is_plain(conv))
         return (sf_packing){0};
     for (int d = 0; d < conv->spatial; d++) {
@@ -193,11 +197,16 @@ static sf_packing packing_of(const sf_conv *conv)
         steps *= (double)conv->space[d].window;
     }
     bool is_across;
-    double windows = groups * rows * steps * seen_part(conv);
+    double windows = (double)groups * rows * steps * seen_part(conv);
     double runs = windows / run_length(conv, &is_across);
     double kernel = steps * (double)conv->features;
-    return is_across ? (sf_packing){kernel, windows, runs}
-                     : (sf_packing){kernel + windows, 0, runs};
+    return (sf_packing){.elements = is_across ? kernel : kernel + windows,
+                        .across = is_across ? windows : 0,
+                        .runs = runs,
+                        .kernel = kernel,
+                        .rows = (int64_t)ceil(rows * seen_part(conv)),
+                        .features = conv->features / groups,
+                        .steps = (int64_t)ceil(steps * seen_part(conv))};
 }
 
 static void add_product(const sf_inst *inst, sf_effort *out)
@@ -232,6 +241,7 @@ sf_effort sf_inst_effort(const sf_inst *inst)
     sf_effort effort = loop_effort(inst);
     if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) {
         effort.vector = effort.flops;
+        effort.after = effort.bytes;
         effort.flops = 0;
         add_product(inst, &effort);
     }

@@ -128,7 +128,8 @@ static gathering *next_gathering(walk *w, uint64_t groups)
     return &all->at[all->count - 1];
 }
 
-/* It begins when the last has come, over the links of all. */
+/* It begins when the last has come, over the links of all. Those that have gone on by then have had theirs for something else
+ * that came later, which does not count. */
 static void hold_gathering(walk *all, const gathering *g)
 {
     const walk *first = &all[__builtin_ctzll(g->groups)];
@@ -139,7 +140,8 @@ static void hold_gathering(walk *all, const gathering *g)
                                       first->insts[g->insts[first->group]].bytes);
     for (uint64_t rest = g->groups; rest && first->costs; rest &= rest - 1) {
         walk *w = &all[__builtin_ctzll(rest)];
-        start = fmax(start, sf_links_take(&w->links, w->costs, exchange->axes, start, seconds));
+        if (w->now <= g->ready)
+            start = fmax(start, sf_links_take(&w->links, w->costs, exchange->axes, start, seconds));
     }
     for (uint64_t rest = g->groups; rest; rest &= rest - 1) {
         walk *w = &all[__builtin_ctzll(rest)];

@@ -386,7 +386,8 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
     bool written = status == SF_OK;
     if (written && first)
         status = write_index(dir, &w, pieces, info, name, beside, diag);
-    if (status != SF_OK && first)
+    /* Where a rank was lost, others may still be writing: the next run clears what is left. */
+    if (status != SF_OK && status != SF_EPEER && first)
         remove_directory(beside);
     sf_arena_free(&scratch);
     return written ? sf_agree(state->comm, status, "putting a checkpoint in place", diag) : status;

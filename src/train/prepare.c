@@ -200,6 +200,7 @@ static sf_status open_course(sf_training *run)
                                .device_memory = run->options.device_memory,
                                .host_link = {.bandwidth = (double)run->options.host_link},
                                .check = run->options.check};
+    SF_TRY(sf_precision_find(run->options.precision, run->diag, &options.precision));
     SF_TRY(sf_course_open(&options, run->diag, &run->course));
     run->options.engine = run->course.seat.options.engine;
     return SF_OK;

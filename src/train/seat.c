@@ -39,6 +39,7 @@ static sf_status start_seat_engine(sf_seat *seat, sf_diag *diag)
                                           .memory = o->memory,
                                           .device_memory = o->device_memory,
                                           .host_link = o->host_link,
+                                          .precision = o->precision,
                                           .comm = o->comm}};
     return sf_runner_open(seat->local ? seat->local->graph : o->graph, &options, diag,
                           &seat->runner);

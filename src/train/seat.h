@@ -16,6 +16,7 @@ typedef struct sf_seat_options {
     const char *engine;  /* as sf_runner_options */
     sf_threads *pool;
     int64_t memory, device_memory; /* as sf_engine_options */
+    sf_precision precision;
     sf_host_link host_link;
     bool check;
 } sf_seat_options;

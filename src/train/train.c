@@ -16,6 +16,7 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
 {
     sf_train_progress progress = {
         .seconds = seconds,
+        .computed = run->computed,
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->course.info.step),
         .memory = sf_engine_memory(run->course.seat.runner.engine),
@@ -136,7 +137,9 @@ static sf_status make_step(sf_training *run, double *seconds)
     SF_TRY(sf_seat_lend_inputs(&course->seat, run->filled, run->diag));
     SF_TRY(sf_data_batch(&run->data, course->info.step, course->seat.inputs, run->diag));
     sf_fill_keys(run->graph, course->info.seed, course->info.step, course->seat.inputs);
+    double filled = sf_now();
     SF_TRY(sf_course_step(course, run->diag));
+    run->computed = sf_now() - filled;
     run->report.step = course->info.step;
     run->report.loss = course->last;
     *seconds = sf_now() - began;

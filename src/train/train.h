@@ -19,12 +19,13 @@ typedef struct sf_training {
 
     sf_arena arena;
     sf_course course;
-    bool *wanted; /* by argument: from the data */
-    bool *filled; /* by argument: anew for each step, from the data or as a key */
-    bool settled; /* it failed, and all ranks know */
-    bool asked;   /* the listener wants to stop */
-    double flops; /* of a step */
-    double pace;  /* seconds of a step, smoothed; 0 before the first */
+    bool *wanted;    /* by argument: from the data */
+    bool *filled;    /* by argument: anew for each step, from the data or as a key */
+    bool settled;    /* it failed, and all ranks know */
+    bool asked;      /* the listener wants to stop */
+    double flops;    /* of a step */
+    double pace;     /* seconds of a step, smoothed; 0 before the first */
+    double computed; /* seconds of the last step that its program took */
     sf_data data;
     sf_log log;
 } sf_training;

@@ -74,7 +74,7 @@ static sf_plan *pin(const sf_graph *graph, const char *recipe, int ranks)
 static sf_verify_report *verify(const sf_graph *graph, const sf_plan *plan, test_spoil *spoil,
                                 const char *init, uint64_t seed, int count, const char *what)
 {
-    sf_trial trial = {.reference = graph, .graph = graph, .plan = plan};
+    sf_plan_trial trial = {.reference = graph, .graph = graph, .plan = plan};
     sf_verify_options options = {.steps = count, .init = init, .seed = seed, .threads = 1};
     sf_verify_report *report = NULL;
     sf_diag *diag = sf_diag_new();
@@ -216,7 +216,7 @@ static void test_mistakes(void **state)
         for (int k = 0; k < RECIPES; k++)
             if (all ? k % 4 == 0 || (k + i) % 2 == 0 : (k + i) % 4 == 0)
                 try_mistakes(&steps[i], graph, recipes[k], 2 << (i + k / 2) % 2, all ? 4 : 1,
-                             &rates[sf_is_narrow(graph)]);
+                             &rates[sf_is_narrow(graph, SF_PRECISION_F32)]);
         sf_graph_free(graph);
     }
     for (int i = 0; i < TEST_MISTAKES; i++) {

@@ -93,7 +93,7 @@ static void test_finds_wrong_runs(void **state)
         sf_verify_options options = {.against = values_file, .steps = 2};
         sf_verify_report *report;
         sf_diag *diag = sf_diag_new();
-        sf_trial trial = {.reference = other, .graph = graph, .plan = plan};
+        sf_plan_trial trial = {.reference = other, .graph = graph, .plan = plan};
         assert_int_equal(sf_verify_trial(&trial, &options, diag, &report), SF_EWRONG);
         assert_false(report->passed);
         const sf_difference *worst = &report->results[report->worst];

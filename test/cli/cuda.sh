@@ -33,6 +33,20 @@ cmp -s "$work/a/step-000002/state.safetensors" "$work/b/step-000002/state.safete
 expect 0 "$step" --steps 3 --data "$io" --resume="$work/a" --save "$work/a" --engine cpu
 says "step 3/3  loss 3.8834"
 
+# A fold whose rows are neighbours.
+sheaf=("$bin" eval)
+for engine in oracle cuda; do
+    expect 0 "$SHEAF_SOURCE/test/data/turned.mlir" --engine $engine -o "$work/turned.$engine"
+done
+cmp -s "$work/turned.oracle" "$work/turned.cuda" || fail "a turned fold differs"
+sheaf=("$bin" train)
+
+# Where the time went: by instruction, and as a timeline.
+expect 0 "$step" --steps 2 --data "$io" --init "$io" --engine cuda --profile "$work/profile"
+expect 0 "$step" --steps 1 --data "$io" --init "$io" --engine cuda --profile "$work/trace.json"
+grep -q "^step .* ms" "$work/profile" && grep -q "TFLOP/s.* dot " "$work/profile" || fail "no profile"
+grep -q '"cat": "dot"' "$work/trace.json" || fail "no timeline"
+
 # Ranks exchange through the host.
 for recipe in dp megatron; do
     "$bin" pin "$step" --recipe $recipe -n 2 -o "$work/plan.json" >/dev/null || fail "no plan"

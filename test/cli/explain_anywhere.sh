@@ -13,8 +13,8 @@ make() {
         "$SHEAF_BIN" cluster 1x2xCPU --json >machine.json
         "$SHEAF_BIN" pin gpt-micro.hlo -r dp -n 2 -o plans/pin.json
         "$SHEAF_BIN" pin gpt-micro.hlo -M data=2 -P 'ids=S(0)@data' -o - >plans/piped.json
-        "$SHEAF_BIN" plan gpt-micro.hlo -c 1x2xCPU -O2 -o plans/plan.json
-        "$SHEAF_BIN" plan gpt-micro.hlo -c machine.json -O2 -o plans/file.json
+        "$SHEAF_BIN" plan gpt-micro.hlo -c 1x2xCPU -O2 --stages 1 -o plans/plan.json
+        "$SHEAF_BIN" plan gpt-micro.hlo -c machine.json -O2 --stages 1 -o plans/file.json
     ) >/dev/null 2>&1
 }
 

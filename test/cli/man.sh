@@ -3,7 +3,7 @@
 set -euo pipefail
 
 failures=0
-for command in show convert eval verify train run pin plan explain sim report diff passes cluster calibrate solve completion version; do
+for command in show convert eval verify train run pin plan tune repl explain sim report diff passes cluster calibrate solve completion version; do
     options=$("$SHEAF_BIN" $command --help | grep -oE '^  (-., |    )--[a-z-]+' | grep -oE -- '--.*')
     [ -n "$options" ]
     for option in $options; do

@@ -4,7 +4,7 @@
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 step=$SHEAF_SOURCE/examples/gpt-micro.hlo
-commands="show convert eval verify run train pin plan explain sim report diff cluster calibrate solve completion version"
+commands="show convert eval verify run train pin plan tune repl explain sim report diff cluster calibrate solve completion version"
 
 # "LETTER NAME VALUE" of every option of every command.
 for command in $commands; do

@@ -15,7 +15,7 @@ for turns in 1 2; do
     losses plan.json none >expected
     [ "$(grep -c loss expected)" -eq 3 ]
     for list in fullshard fullshard,zero3-prefetch:bucket=4K fullshard,prefetch \
-        fullshard,prefetch:group=8K fullshard,unshard fullshard,prefetch,unshard,prefetch; do
+        fullshard,prefetch:group=8K fullshard,unshard,linger fullshard,prefetch,unshard,prefetch; do
         losses plan.json $list >found
         cmp expected found || { echo "FAILED: $turns turns, $list: other losses"; exit 1; }
     done
@@ -44,3 +44,32 @@ grep -q -- '--passes needs a --plan' out
 sed 's/"list": "fullshard,prefetch"/"list": "wrong"/' plan.json >wrong.json
 if "$SHEAF_BIN" run --plan wrong.json --steps 1 >out 2>&1; then exit 1; fi
 grep -q 'there is no pass "wrong"' out
+
+# All state in pieces: by pin with a recipe or without one, by plan whatever else is faster.
+"$SHEAF_BIN" pin "$step" --shard-state full -n 2 --cluster 2xH100 --memory 1G -o full.json >out
+grep -q 'passes  fullshard,prefetch,unshard' out
+grep -q 'recipe  zero3' out
+grep -q '"memory": 1073741824' full.json
+"$SHEAF_BIN" pin "$step" --shard-state full -r megatron -n 4 --passes fullshard -o full.json >out
+grep -q 'recipe  megatron+zero3' out
+grep -q 'passes  fullshard$' out
+"$SHEAF_BIN" plan "$step" --cluster 2xH100 --shard-state full -o full.json >out
+grep -q 'recipe   zero3' out
+grep -q 'mesh     data=2' out
+"$SHEAF_BIN" verify --plan full.json --steps 1 >out
+for bad in 'full -r zero1' 'some -r dp'; do
+    status=0
+    "$SHEAF_BIN" pin "$step" -n 2 --shard-state $bad >out 2>&1 || status=$?
+    [ $status -eq 2 ] || { echo "FAILED: --shard-state $bad: exit $status"; exit 1; }
+    grep -q 'state' out
+done
+
+# Nothing fits: tensors go to the host, unless that is ruled out, and it is said.
+"$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K -o host.json >out 2>err
+grep -q 'warning: no plan was found that fits in 60.0 KiB: .* host .* offload' err
+grep -q 'passes   offload' out
+"$SHEAF_BIN" run --plan host.json --device-memory 60K --steps 3 --check --threads 1 --json | grep '"loss"' >found
+"$SHEAF_BIN" run --plan host.json --passes none --steps 3 --check --threads 1 --json | grep '"loss"' >expected
+cmp expected found
+if "$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K --passes none >out 2>&1; then exit 1; fi
+grep -q 'no plan was found that fits' out

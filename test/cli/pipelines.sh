@@ -32,8 +32,9 @@ for schedule in gpipe 1f1b zb-h1 chimera dualpipe; do
     says "pipe=2, 2 ranks"
     expect 0 sim $schedule.json -c 1x2xCPU
     says_like "^  schedule +$schedule, 2 micro-batches"
-    expect 0 verify --plan $schedule.json --steps 2
+    expect 0 verify --plan $schedule.json --steps 2 --check
     says "passed"
+    expect 0 run --plan $schedule.json --steps 1 --engine oracle --wait 60
 done
 for schedule in interleaved:2 zb-v; do
     expect 0 pin "$step" --stages 4 --micro-batches 2 --schedule $schedule -o four.json
@@ -58,6 +59,8 @@ expect 0 verify --plan searched.json --steps 2
 expect 0 pin "$step" --stages 2 --micro-batches 2 -o again.json
 cmp -s again.json 1f1b.json || fail "1f1b is not the default, or two plans of one command differ"
 expect 0 diff 1f1b.json again.json
+expect 0 diff 1f1b.json gpipe.json
+says_like "^  stages +2, by 1f1b, .* 2, by gpipe"
 
 # A table of one's own.
 printf '0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n' >own.txt
@@ -171,6 +174,11 @@ done
 # Turns in any order.
 printf '0: F0.1 F0.0 B0.1 B0.0\n1: F1.1 B1.1 F1.0 B1.0\n' >turned.txt
 holds "$step" --stages 2 --micro-batches 2 --schedule turned.txt
+# A tied table whose gradients are products in 16 bits and lookups in 32: all are added up, and then converted.
+for options in "--stages 2" "--stages 4 --recompute layer" "--stages 2 --schedule interlaced"; do
+    # shellcheck disable=SC2086
+    holds "$data/turns/t5-half.stablehlo.mlir.xz" $options --micro-batches 4
+done
 # Where the backward pass is not known as such.
 holds "$data/loops/opt-apply-if-finite.stablehlo.mlir.xz" --stages 2 --micro-batches 2
 
@@ -184,4 +192,7 @@ warns "the cluster has one device"
 expect 2 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2
 warns "--co-shard"
 
+expect 2 pin "$step" --stages '' --micro-batches 2 -o no.json
+expect 2 plan "$step" --cluster 1x2xCPU --stages 1 --schedule zb-h1 -o no.json
+warns "which has --stages 2 or more"
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -3,7 +3,7 @@
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
 # Layouts alone: nothing computed again, no turns.
-in_space="--recompute none --micro-batches 1 --co-shard none"
+in_space="--recompute none --micro-batches 1 --co-shard none --passes none"
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 
@@ -17,7 +17,7 @@ says_like "^  bound "
 for recipe in dp zero1 zero2 zero3 megatron sequence 2d; do
     says_like "^  $recipe +[a-z]+="
 done
-[[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ [mu]?s,\ memory\ [0-9.]+\ [KMG]iB,\ communication\ [0-9.]+\ [KMG]?i?B,\ gap\ [0-9.]+\ %$ ]] ||
+[[ $(tail -1 "$work/out") =~ ^step\ [0-9.]+\ [mu]?s,\ memory\ [0-9.]+\ [KMG]iB,\ communication\ [0-9.]+\ [KMG]?i?B,\ gap\ [0-9.]+\ %(,\ [0-9.]+\ %\ without\ stages)?$ ]] ||
     fail "the last line is no summary"
 silent err
 expect 0 verify "$step" --plan "$work/plan.json" --steps 2
@@ -164,7 +164,8 @@ says_like "1 ranks"
 expect 0 explain "$work/plan.json"
 says_like "^memory of a rank at its peak"
 says_like "^step [0-9.]+ [mu]?s, memory"
-expect 0 explain "$work/plan.json" 'layer_0/mlp/up/kernel'
+expect 0 plan "$step" -c 1x4xV100 --stages 1 -o "$work/flat.json"
+expect 0 explain "$work/flat.json" 'layer_0/mlp/up/kernel'
 says_like "params/layer_0/mlp/up/kernel +param"
 says_like "grad/layer_0/mlp/up/kernel"
 says_like "other layouts of it"

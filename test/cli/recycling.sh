@@ -35,4 +35,8 @@ ends() {
 recycled=$(ends 12 3f1b) || exit 1
 plain=$(ends 4 1f1b) || exit 1
 echo "3f1b $recycled ms, 1f1b $plain ms"
-[ "$recycled" -gt 0 ] && [ $((recycled * 115)) -lt $((plain * 100)) ]
+[ "$recycled" -gt 0 ] && [ $((recycled * 115)) -lt $((plain * 100)) ] || exit 1
+
+# The planner finds it by itself.
+"$bin" plan "$step" --cluster 1x4xV100 --stages 12 --micro-batches 8 --recompute layer >"$work/out" || exit 1
+grep '^  stages *12, by 3f1b:3' "$work/out"

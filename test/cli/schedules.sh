@@ -32,6 +32,35 @@ for pair in bert:bert roberta:bert gpt:gpt opt:gpt t5:t5 llama:llama wresnet:wre
     done
 done
 
+# nnScaler's tables, in its own primitives.
+for pair in data:gpt tensor:gpt pipeline:gpt 1f1b:gpt coshard:swin interlaced:t5 3f1b:evoformer; do
+    step=micro/${pair#*:}-micro.stablehlo.mlir
+    [ -e "$step" ] || continue
+    expect 0 verify "$step" --schedule "$schedules/nnscaler-${pair%:*}.lua" --steps 2
+    says "verify: passed"
+    [ "$(grep -vc '^ *--' "$schedules/nnscaler-${pair%:*}.lua")" -le 10 ] || fail "nnscaler-${pair%:*}.lua is long"
+done
+expect 0 verify micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" -n 4 --steps 2
+expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-pipeline.lua" -o gpipe.json
+grep -q '"0: F0.[0-3] F0.[0-3] F0.[0-3] F0.[0-3] B0' gpipe.json || fail "not all forward tasks come first"
+grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, turn 3 before backward of layer_0, turn 0"' gpipe.json ||
+    fail "the order is not kept in the plan"
+expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" -o one.json
+grep -q '"0: F0.0 F0.1 B0.0 F0.2 B0.1 F0.3' one.json || fail "the order is not that of 1F1B"
+refuse_space() { # what is said of a space of two devices, at its line
+    printf 'local space = sheaf.space(2)\n%s\n' "$1" >space.lua
+    expect "$2" pin micro/gpt-micro.stablehlo.mlir --schedule space.lua
+    warns "$3"
+}
+refuse_space 'space:trans("layer_0/mlpp", "k", 2)' 1 'space.lua:2: error: "layer_0/mlpp" matches no op'
+refuse_space 'space:trans("layer_0/mlp/up/dot_general", "z", 2)' 1 "has no factor z"
+refuse_space 'space:assign("layer_0", 7)' 1 "space.lua:2: error:"
+refuse_space 'space:trans(nil, "batch", 2, "somewhere")' 1 'in "space" or in "time"'
+refuse_space 'space:order({"layer_0", "sideways"}, {"layer_1"})' 1 "space.lua:2: error:"
+refuse_space 'sheaf.schedule():mesh("data=2") space:trans(nil, "batch", 2)' 1 "beside a space mesh follows"
+refuse_space 'space:trans(nil, "batch", 2) sheaf.schedule()["wte"]:shard("embedding", 0)' 1 "beside a space this is said"
+refuse_space 'sheaf.space(4)' 1 "devices is said at"
+
 head='local sch = sheaf.schedule() sch:mesh("model=2")'
 gpt=micro/gpt-micro.stablehlo.mlir
 
@@ -76,7 +105,8 @@ local sch = sheaf.schedule()
 sch:mesh("pipe=2,data=2,model=2")
 sch:recipe("zero1")
 sch:micro_batches(2)
-sch["layer_1"]:pipeline_split()
+sch:order("interleaved:2")
+for _, name in ipairs{"layer_0.mlp", "layer_1", "layer_1.mlp"} do sch[name]:pipeline_split() end
 sch["layer_?.mlp.up"]:shard("kernel", 1, "model")
 sch["layer_?.mlp.down"]:shard("kernel", 0, "model")
 sch["layer_?.mlp"]:sync("forward", "all_reduce")
@@ -98,4 +128,39 @@ expect 0 pin $gpt --schedule all.lua -o all.json
 says "pipe=2,data=2,model=2, 8 ranks"
 expect 0 verify --plan all.json --steps 2
 says "verify: passed"
+grep -q '"stages": 4' all.json || fail "not two stages a group"
+expect 0 report all.json --step $gpt --cluster 1x8xCPU -o all.html
+grep -q "interleaved" all.html || fail "the page does not say how stages are ordered"
+
+# Runs and training take a schedule as well, on threads and on processes.
+expect 0 run $gpt --schedule "$schedules/gpt.lua" -n 2 --steps 2 --threads 1
+expect 0 train $gpt --schedule "$schedules/gpt.lua" -n 2 --data synthetic --steps 2 --threads 1
+threads=$(grep -o "loss [0-9.]*" out | tail -1)
+[ -n "$threads" ] || fail "no loss"
+expect 2 train $gpt --schedule gpipe --data synthetic --steps 2
+expect 2 run $gpt --schedule "$schedules/gpt.lua" --plan all.json
+expect 2 run $gpt --schedule "$schedules/fused.lua" -n 2
+warns "write it first"
+if command -v mpirun >/dev/null && "$SHEAF_BIN" version | grep -q '^mpi: in'; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+    sheaf=(timeout 120 mpirun -n 2 "$SHEAF_BIN")
+    expect 0 verify $gpt --schedule "$schedules/gpt.lua" --steps 2
+    says "verify: passed"
+    expect 0 verify $gpt --schedule "$schedules/fused.lua" --steps 2
+    expect 0 train $gpt --schedule "$schedules/gpt.lua" --data synthetic --steps 2 --threads 1
+    says "$threads"
+    echo "error('no')" >no.lua
+    expect 1 verify $gpt --schedule no.lua --steps 2
+    [ "$(grep -c 'no.lua:1: error: rank 0: no' err)" -eq 1 ] || fail "it is not said once"
+    sheaf=(timeout 120 "$SHEAF_BIN")
+fi
+
+# What --schedule was taken for is said.
+expect 0 pin $gpt --stages 2 --micro-batches 2 --schedule gpipe
+warns "schedule: gpipe, by its name"
+printf '0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n' >own.txt
+expect 0 pin $gpt --stages 2 --schedule own.txt
+warns "schedule: own.txt, a table of tasks"
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

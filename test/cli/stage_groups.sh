@@ -49,6 +49,15 @@ expect 0 pin "$step" --stages @0-1,layer_1@2 --micro-batches 4 -o unequal.json
 grep -q '"params/layer_0/mlp/up/kernel": "\[S(1)At(0,1)\]"' unequal.json || fail "a layer is not split over its groups"
 says_like "^  stages +2, by a table, in 3 groups of ranks"
 
+# Targets that are made anywhere, of the batch alone, in the pieces of the vocabulary: what is summed over them is brought
+# together by who reads it.
+if "$SHEAF_BIN" version | grep '^lzma: in' >/dev/null; then
+    expect 0 pin "$SHEAF_SOURCE/test/data/turns/gpt-smoothed.stablehlo.mlir.xz" --stages 2 --schedule interlaced --micro-batches 4 -o smoothed.json
+    says_like "all_reduce +pipe +backward"
+    expect 0 verify --plan smoothed.json --steps 2
+    says "passed"
+fi
+
 # The same command, the same bytes; what is read is written again as it was.
 expect 0 pin "$step" --stages @0-1,layer_1@2 --micro-batches 4 -o again.json
 cmp -s again.json unequal.json || fail "two plans of one command differ"

@@ -410,13 +410,18 @@ static void test_measured_work(void **state)
     with_loop.flops = 1e6;
     with_loop.vector = 5e9;
     assert_close(sf_costs_op(costs, &with_loop), 1e-3 + sf_costs_op(costs, &loop));
-    product.packing = (sf_packing){1, 2, 3};
+    product.packing = (sf_packing){.elements = 1, .across = 2, .runs = 3};
     assert_close(sf_costs_op(costs, &product), 1e-3);
     kind->convolutions = (sf_curve){2, flops, slower};
     kind->pack = 1;
     kind->pack_across = 10;
     kind->pack_run = 100;
     assert_close(sf_costs_op(costs, &product), 2e-3 + 1 + 20 + 300);
+    product.packing = (sf_packing){
+        .elements = 7, .kernel = 3, .runs = 2, .rows = 24, .features = 64, .steps = 4096};
+    assert_close(sf_costs_op(costs, &product), 2e-3 + 7 + 200);
+    kind->threads = 4; /* two halves of the rows, and of the features */
+    assert_close(sf_costs_op(costs, &product), 2e-3 + 2 * (4 + 200) + 2 * 3);
     sf_arena_free(&arena);
     sf_cluster_free(cluster);
 }
@@ -454,9 +459,11 @@ static void test_shares(void **state)
 {
     (void)state;
     static const struct {
-        double threads, shares, seconds;
-    } cases[] = {{0, 1, 3e-3},  {1, 1, 3e-3},     {8, 0, 3e-3},    {8, 8, 3e-3},
-                 {8, 99, 3e-3}, {8, 2, 4 * 3e-3}, {8, 1, 8 * 3e-3}};
+        double threads, shares, units, seconds;
+    } cases[] = {{0, 1, 0, 3e-3},          {1, 1, 0, 3e-3},    {8, 0, 0, 3e-3},
+                 {8, 8, 0, 3e-3},          {8, 99, 0, 3e-3},   {8, 2, 0, 4 * 3e-3},
+                 {8, 1, 0, 8 * 3e-3},      {8, 99, 800, 3e-3}, {8, 9, 9, 16 * 3e-3 / 9},
+                 {4, 3, 7, 12e-3 * 3 / 7}, {1, 5, 5, 3e-3}};
     static const double bytes[] = {1, 1e12}, nothing[] = {1e-15, 1e-14};
     sf_cluster *cluster = make("1x1xCPU-core");
     sf_device_kind *kind = &cluster->kinds[0];
@@ -470,6 +477,7 @@ static void test_shares(void **state)
         sf_effort loop = {.bytes = 1,
                           .counted = true,
                           .shares = cases[i].shares,
+                          .units = cases[i].units,
                           .passes = {.divides = 1e6, .folds = 2e6}};
         assert_close(sf_costs_op(costs, &loop), cases[i].seconds);
     }

@@ -326,6 +326,77 @@ static void test_phases_without_names(void **state)
     sf_graph_free(graph);
 }
 
+/* Weights that the loss reads and no update changes are no state of the optimizer: what goes back through them is
+ * backward. */
+static void test_phases_with_frozen_weights(void **state)
+{
+    (void)state;
+    sf_graph *graph = load(
+        "func.func @main(%a: tensor<3x3xf32> loc(\"params['a']\"), %f: tensor<3x3xf32> "
+        "loc(\"stats['f']\"), %x: tensor<6x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>, "
+        "tensor<f32>) {\n"
+        "  %h = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0] : (tensor<6x3xf32>, "
+        "tensor<3x3xf32>) -> tensor<6x3xf32>\n"
+        "  %p = stablehlo.dot_general %h, %f, contracting_dims = [1] x [0] : (tensor<6x3xf32>, "
+        "tensor<3x3xf32>) -> tensor<6x3xf32>\n"
+        "  %q = stablehlo.multiply %p, %p : tensor<6x3xf32>\n"
+        "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %l = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+        "(tensor<6x3xf32>, tensor<f32>) -> tensor<f32>\n"
+        "  %d = stablehlo.dot_general %p, %f, contracting_dims = [1] x [1] : (tensor<6x3xf32>, "
+        "tensor<3x3xf32>) -> tensor<6x3xf32>\n"
+        "  %g = stablehlo.dot_general %x, %d, contracting_dims = [0] x [0] : (tensor<6x3xf32>, "
+        "tensor<6x3xf32>) -> tensor<3x3xf32>\n"
+        "  %n = stablehlo.subtract %a, %g : tensor<3x3xf32>\n"
+        "  return %n, %f, %l : tensor<3x3xf32>, tensor<3x3xf32>, tensor<f32>\n}\n");
+    assert_int_equal(graph->arguments[0].role, SF_ROLE_PARAM);
+    assert_int_equal(graph->arguments[1].role, SF_ROLE_STATE);
+    assert_int_equal(graph->arguments[1].next, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(phase_of(graph, SF_OP_DOT_GENERAL, i), i < 2 ? SF_FORWARD : SF_BACKWARD);
+    assert_int_equal(phase_of(graph, SF_OP_SUBTRACT, 0), SF_UPDATE);
+    assert_true(graph->arguments[0].gradient != SF_NONE);
+    sf_graph_free(graph);
+}
+
+/* An update that is left out where the gradient is not finite: the branches are update, what they read is backward. */
+static void test_phases_with_an_update_left_out(void **state)
+{
+    (void)state;
+    sf_graph *graph = load(
+        "func.func @main(%w: tensor<3xf32> loc(\"params['w']\"), %m: tensor<3xf32> "
+        "loc(\"opt['mu']\"), %x: tensor<6x3xf32>) -> (tensor<3xf32>, tensor<3xf32>, "
+        "tensor<f32>) {\n"
+        "  %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<6x3xf32>, "
+        "tensor<3xf32>) -> tensor<6xf32>\n"
+        "  %q = stablehlo.multiply %p, %p : tensor<6xf32>\n"
+        "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %l = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : "
+        "(tensor<6xf32>, tensor<f32>) -> tensor<f32>\n"
+        "  %g = stablehlo.dot_general %p, %x, contracting_dims = [0] x [0] : (tensor<6xf32>, "
+        "tensor<6x3xf32>) -> tensor<3xf32>\n"
+        "  %f = stablehlo.is_finite %g : (tensor<3xf32>) -> tensor<3xi1>\n"
+        "  %t = stablehlo.constant dense<true> : tensor<i1>\n"
+        "  %a = stablehlo.reduce(%f init: %t) applies stablehlo.and across dimensions = [0] : "
+        "(tensor<3xi1>, tensor<i1>) -> tensor<i1>\n"
+        "  %i = stablehlo.convert %a : (tensor<i1>) -> tensor<i32>\n"
+        "  %c:2 = \"stablehlo.case\"(%i) ({\n"
+        "    stablehlo.return %w, %m : tensor<3xf32>, tensor<3xf32>\n"
+        "  }, {\n"
+        "    %s = stablehlo.add %m, %g : tensor<3xf32>\n"
+        "    %n = stablehlo.subtract %w, %s : tensor<3xf32>\n"
+        "    stablehlo.return %n, %s : tensor<3xf32>, tensor<3xf32>\n"
+        "  }) : (tensor<i32>) -> (tensor<3xf32>, tensor<3xf32>)\n"
+        "  return %c#0, %c#1, %l : tensor<3xf32>, tensor<3xf32>, tensor<f32>\n}\n");
+    assert_true(graph->arguments[0].gradient != SF_NONE);
+    const sf_node *gradient = sf_maker(graph, graph->arguments[0].gradient);
+    assert_true(sf_is(gradient, SF_OP_DOT_GENERAL));
+    assert_int_equal(gradient->phase, SF_BACKWARD);
+    assert_int_equal(phase_of(graph, SF_OP_IS_FINITE, 0), SF_UPDATE);
+    assert_int_equal(phase_of(graph, SF_OP_CASE, 0), SF_UPDATE);
+    sf_graph_free(graph);
+}
+
 /* Nothing is a guess in what is no step: not state, not roles, not phases. */
 static void test_no_step(void **state)
 {
@@ -466,6 +537,8 @@ int main(void)
         cmocka_unit_test(test_trip_counts),
         cmocka_unit_test(test_trip_count_is_a_note),
         cmocka_unit_test(test_phases_without_names),
+        cmocka_unit_test(test_phases_with_frozen_weights),
+        cmocka_unit_test(test_phases_with_an_update_left_out),
         cmocka_unit_test(test_no_step),
         cmocka_unit_test(test_integers_are_no_parameters),
         cmocka_unit_test(test_written_aliases),

@@ -154,6 +154,15 @@ static void test_schedules_compute_the_step(void **state)
     }
 }
 
+/* What is reported of each example, and of all, whoever has run its turn. */
+static void test_reports(void **state)
+{
+    (void)state;
+    step s = open_step(test_chain_reporting(8, 16, 4));
+    assert_true(check_schedules(&s, "reports", &(sf_pin_options){0}) > 50);
+    close_step(&s);
+}
+
 /* What is computed again is so in its own stage. */
 static void test_recompute(void **state)
 {
@@ -458,18 +467,75 @@ static void test_spoiled_schedules(void **state)
 
 /* Steps of models ------------------------------------------------------------------------------- */
 
-static void verify_micro(const char *name, const sf_graph *graph, const sf_pin_options *options)
+static void check_verified(const char *name, const sf_graph *graph, const sf_plan *plan,
+                           const char *schedule)
 {
-    sf_plan *plan = must_pin(graph, options);
     sf_diag *diag = sf_diag_new();
     sf_verify_report *report = NULL;
     if (sf_verify_plan(graph, plan, &(sf_verify_options){.steps = 2}, diag, &report) != SF_OK)
-        fail_msg("%s, %s stages, %s, %d turns: %s", name, options->stages, options->schedule,
-                 options->micro_batches, sf_diag_text(diag, 0));
+        fail_msg("%s, %u stages, %s, %d turns: %s", name, plan->pipeline->stages.count, schedule,
+                 plan->micro_batches, sf_diag_text(diag, 0));
     assert_true(report->passed);
     sf_verify_free(report);
     sf_diag_free(diag);
+}
+
+static void verify_micro(const char *name, const sf_graph *graph, const sf_pin_options *options)
+{
+    sf_plan *plan = must_pin(graph, options);
+    check_verified(name, graph, plan, options->schedule);
     sf_plan_free(plan);
+}
+
+/* The schedule of the plan with tasks that changed places; false where it is refused. */
+static bool spoil_plan(const sf_graph *graph, sf_plan *plan, int times, sf_dice *dice)
+{
+    sf_arena arena = {0};
+    sf_diag *diag = sf_diag_new();
+    sf_pipeline *old = sf_pipeline_copy(plan->pipeline, graph, &arena), new;
+    for (; times >= 0; times--)
+        spoil_schedule(&old->schedule, dice);
+    const sf_schedule_choice choice = {.table = &old->schedule};
+    const sf_pipe *pipe = &old->schedule.pipe;
+    bool taken = sf_pipeline_make(graph, old->stages.count, old->stages.of_node, pipe->ngroups,
+                                  pipe->nturns, &choice, &arena, diag, &new) == SF_OK;
+    if (taken) {
+        new.axis = old->axis;
+        assert_int_equal(sf_plan_set_pipeline(plan, graph, &new, diag), SF_OK);
+    }
+    sf_diag_free(diag);
+    sf_arena_free(&arena);
+    return taken;
+}
+
+/* Stages that all groups share, and several forward passes: mutants are refused, too, or the losses are right. */
+static void test_spoiled_models(void **state)
+{
+    (void)state;
+    enum { MUTANTS = 60 };
+    static const struct {
+        const char *name, *stages, *schedule;
+    } cases[] = {{"gpt-micro", "2", "interlaced"}, {"evoformer-micro", "6", "3f1b"}};
+    sf_dice dice = {18};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        sf_graph *graph = test_step(cases[c].name);
+        int refused = 0;
+        for (int i = 0; i < MUTANTS; i++) {
+            sf_plan *plan = must_pin(graph, &(sf_pin_options){.stages = cases[c].stages,
+                                                              .schedule = cases[c].schedule,
+                                                              .micro_batches = 2});
+            bool taken = spoil_plan(graph, plan, i % 2, &dice);
+            refused += !taken;
+            if (taken) {
+                check_ends(graph, plan, cases[c].name);
+                check_verified(cases[c].name, graph, plan, cases[c].schedule);
+            }
+            sf_plan_free(plan);
+        }
+        print_message("%s: %d of %d schedules refused\n", cases[c].schedule, refused, MUTANTS);
+        assert_true(refused > MUTANTS / 10 && refused < MUTANTS);
+        sf_graph_free(graph);
+    }
 }
 
 /* A decoder, an encoder and a decoder with tied embeddings, skips over stages, and what is no chain at all: ranks as
@@ -513,12 +579,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedules_compute_the_step),
+        cmocka_unit_test(test_reports),
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_groups_of_ranks),
         cmocka_unit_test(test_state_stands_in_one_group),
         cmocka_unit_test(test_sums_are_sent_once),
         cmocka_unit_test(test_wrong_messages_are_found),
         cmocka_unit_test(test_spoiled_schedules),
+        cmocka_unit_test(test_spoiled_models),
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_models_are_split_in_groups),
     };

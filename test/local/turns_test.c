@@ -212,6 +212,24 @@ static void test_turns_compute_the_step(void **state)
         }
 }
 
+/* So do turns whose batch is split over ranks: sums, rows side by side, and the largest of all. */
+static void test_turns_of_ranks_are_checked(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int turns = 2; turns <= 8; turns *= 2) {
+            sf_graph *graph = test_step_text(cases[c].text);
+            sf_plan *plan = plan_in_turns(graph, "dp", 2, turns);
+            for (int rank = 0; rank < 2; rank++) {
+                sf_local *local = test_local(graph, plan, rank);
+                assert_int_equal(sf_check_local(local, NULL), SF_OK);
+                sf_local_free(local);
+            }
+            sf_plan_free(plan);
+            sf_graph_free(graph);
+        }
+}
+
 /* Every micro step that is a sum over its batch, in turns that its ranks have room for, is checked rank by rank. */
 static void test_micro_steps_are_checked(void **state)
 {
@@ -313,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns_compute_the_step),
+        cmocka_unit_test(test_turns_of_ranks_are_checked),
         cmocka_unit_test(test_micro_steps_are_checked),
         cmocka_unit_test(test_what_is_no_sum_is_refused),
         cmocka_unit_test(test_sums_are_wide),

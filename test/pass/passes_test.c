@@ -13,15 +13,15 @@
 #include "sheaf/sheaf.h"
 #include "support/programs.h"
 
-static const char *const lists[] = {"fullshard", "fullshard,zero3-prefetch:bucket=2K",
-                                    "fullshard,prefetch,unshard",
+static const char *const lists[] = {"fullshard,anyway", "fullshard,zero3-prefetch:bucket=2K",
+                                    "fullshard,prefetch,unshard,linger",
                                     "fullshard,unshard,prefetch:group=3K:alpha=1.1"};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 typedef struct holding {
     sf_cluster *cluster;
     sf_diag *diag;
-    int runs, faster;
+    int runs, faster, given_up;
 } holding;
 
 static sf_costs *costs_of(const holding *h, const sf_program *p, sf_arena *arena)
@@ -37,7 +37,7 @@ static sf_costs *costs_of(const holding *h, const sf_program *p, sf_arena *arena
 
 /* Time and memory are held to what they were and to the limit, behind each pass. */
 static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list, int64_t limit,
-                          const sf_pass_outcome *out)
+                          const sf_pass_outcome *out, int count)
 {
     for (int i = 1; i <= list->count; i++) {
         const sf_program_pass *pass = list->at[i - 1].pass;
@@ -51,20 +51,30 @@ static void hold_outcomes(holding *h, const char *what, const sf_pass_list *list
                      (long)most);
         h->faster += out[i].seconds < out[i - 1].seconds;
     }
+    const sf_pass_outcome *end = &out[count - 1];
+    bool anyway = strcmp(list->at[list->count - 1].pass->name, "anyway") == 0;
+    bool fitted = out[0].bytes <= limit, given_up = count == list->count + 2;
+    assert_true(given_up || count == list->count + 1);
+    if (!anyway && fitted && (end->seconds > out[0].seconds || end->bytes > limit))
+        fail_msg("%s: the list takes %g s, none %g s", what, end->seconds, out[0].seconds);
+    assert_true(!given_up || (end->seconds == out[0].seconds && end->bytes == out[0].bytes));
+    h->given_up += given_up;
 }
 
 static void run_list(holding *h, const char *what, sf_program *p, const char *text, int64_t limit)
 {
     sf_arena arena = {0};
     sf_pass_list list;
-    sf_pass_outcome out[SF_PASSES_MOST + 1];
+    sf_pass_outcome out[SF_PASSES_MOST + 2];
+    int count;
     assert_int_equal(sf_pass_list_read(text, &arena, h->diag, &list), SF_OK);
     sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
     uint64_t meaning = sf_program_meaning(p);
-    if (sf_passes_run(p, &run, h->diag, out) != SF_OK || sf_program_check(p, h->diag) != SF_OK)
+    if (sf_passes_run(p, &run, h->diag, out, &count) != SF_OK ||
+        sf_program_check(p, h->diag) != SF_OK)
         fail_msg("%s, %s: %s", what, text, sf_diag_text(h->diag, 0));
     assert_true(sf_program_meaning(p) == meaning);
-    hold_outcomes(h, what, &list, limit, out);
+    hold_outcomes(h, what, &list, limit, out, count);
     h->runs++;
     sf_arena_free(&arena);
 }
@@ -100,8 +110,9 @@ static void test_all_programs(void **state)
     holding h = {.diag = sf_diag_new()};
     assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", h.diag, &h.cluster), SF_OK);
     test_each_program(hold, &h);
-    print_message("%d runs, %d passes made a program faster\n", h.runs, h.faster);
-    assert_true(h.runs > 1000 && h.faster > 300);
+    print_message("%d runs, %d passes made a program faster, %d lists were given up\n", h.runs,
+                  h.faster, h.given_up);
+    assert_true(h.runs > 1000 && h.faster > 300 && h.given_up > 10);
     sf_cluster_free(h.cluster);
     sf_diag_free(h.diag);
 }

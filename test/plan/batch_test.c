@@ -13,6 +13,7 @@
 #include "plan/complete.h"
 #include "plan/recipe.h"
 #include "plan/repeated.h"
+#include "plan/rows.h"
 #include "sheaf/sheaf.h"
 
 /* How the batch, 16 rows of 8, comes to the products. */
@@ -122,6 +123,51 @@ static void test_shares(void **state)
     }
 }
 
+/* What is handed in beside the batch: features, and one row for all, have none of the batch's rows; what is reshaped to them
+ * has. Of those that have none, data parallelism splits nothing. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "func.func @main(%w: tensor<8x4xf32>, %x: tensor<16x8xf32>, %y: tensor<16x4xf32>, "
+        "%scale: tensor<8xf32>, %one: tensor<1x8xf32>, %flat: tensor<128xf32>, %lam: tensor<f32>) "
+        "-> (tensor<8x4xf32>, tensor<f32>) {\n"
+        "  %s = stablehlo.broadcast_in_dim %scale, dims = [1] : (tensor<8xf32>) -> "
+        "tensor<16x8xf32>\n"
+        "  %o = stablehlo.broadcast_in_dim %one, dims = [0, 1] : (tensor<1x8xf32>) -> "
+        "tensor<16x8xf32>\n"
+        "  %f = stablehlo.reshape %flat : (tensor<128xf32>) -> tensor<16x8xf32>\n"
+        "  %a = stablehlo.multiply %x, %s : tensor<16x8xf32>\n"
+        "  %b = stablehlo.add %a, %o : tensor<16x8xf32>\n"
+        "  %c = stablehlo.add %b, %f : tensor<16x8xf32>\n"
+        "  %p = stablehlo.dot_general %c, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, "
+        "tensor<8x4xf32>) -> tensor<16x4xf32>\n"
+        "  %e = stablehlo.subtract %p, %y : tensor<16x4xf32>\n"
+        "  %q = stablehlo.multiply %e, %e : tensor<16x4xf32>\n"
+        "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %r = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+        "(tensor<16x4xf32>, tensor<f32>) -> tensor<f32>\n"
+        "  %l = stablehlo.multiply %r, %lam : tensor<f32>\n"
+        "  %g = stablehlo.dot_general %c, %e, contracting_dims = [0] x [0] : (tensor<16x8xf32>, "
+        "tensor<16x4xf32>) -> tensor<8x4xf32>\n"
+        "  %n = stablehlo.subtract %w, %g : tensor<8x4xf32>\n"
+        "  return %n, %l : tensor<8x4xf32>, tensor<f32>\n}\n";
+    static const bool has_rows[] = {false, true, true, false, false, true, false};
+    sf_graph *graph = NULL;
+    sf_plan *plan;
+    const sf_load_options options = {.size = sizeof options, .unroll = -1, .state = "0=0"};
+    assert_int_equal(sf_load_text(text, strlen(text), "step", &options, NULL, &graph), SF_OK);
+    assert_int_equal(sf_recipe_plan(graph, "dp", 4, NULL, NULL, &plan), SF_OK);
+    assert_int_equal(sf_plan_complete(graph, plan, NULL), SF_OK);
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (sf_has_rows(graph, i) != has_rows[i])
+            fail_msg("argument %u has %s", i, has_rows[i] ? "no rows" : "rows");
+        assert_int_equal(plan->arguments[i].axes[0].kind, has_rows[i] ? SF_SPLIT : SF_REPLICATED);
+    }
+    sf_plan_free(plan);
+    sf_graph_free(graph);
+}
+
 /* However the batch comes, data parallelism splits every product: what is left is sums of partial gradients. */
 static void test_nothing_is_repeated(void **state)
 {
@@ -164,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_nothing_is_repeated),
         cmocka_unit_test(test_all_is_repeated),
     };

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "sheaf/sheaf.h"
 #include "support/programs.h"
 
@@ -65,6 +66,36 @@ static void test_readers(void **state)
     }
     assert_true(written != SF_NONE && written >= read);
     sf_program_free(p);
+}
+
+/* A sum that grows part by part: parts do not wait for each other where a barrier holds each sum. */
+static void test_sums_are_held(void **state)
+{
+    (void)state;
+    enum { PARTS = 8, ELEMENTS = 64 * 64 };
+    sf_buf text = {0};
+    sf_buf_puts(&text, "func.func public @main(%x: tensor<64x64xbf16>) -> tensor<64x64xf32> {\n");
+    for (int i = 0; i < PARTS; i++) {
+        char before[8] = "x";
+        if (i > 0)
+            snprintf(before, sizeof before, "d%d", i - 1);
+        sf_buf_printf(
+            &text,
+            "%%d%d = stablehlo.dot_general %%%s, %%x, contracting_dims = [%d] x [%d] : "
+            "(tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>\n"
+            "%%c%d = stablehlo.convert %%d%d : (tensor<64x64xbf16>) -> tensor<64x64xf32>\n",
+            i, before, i % 2, i / 2 % 2, i, i);
+        if (i > 0)
+            sf_buf_printf(&text, "%%a%d = stablehlo.add %%s%d, %%c%d : tensor<64x64xf32>\n", i,
+                          i - 1, i);
+        sf_buf_printf(&text, "%%s%d = stablehlo.optimization_barrier %%%s%d : tensor<64x64xf32>\n",
+                      i, i ? "a" : "c", i);
+    }
+    sf_buf_printf(&text, "return %%s%d : tensor<64x64xf32>\n}\n", PARTS - 1);
+    sf_program *p = test_lower_text(text.text, NULL);
+    assert_in_range(p->arena_bytes[SF_SPACE_DEVICE], ELEMENTS * 4, ELEMENTS * (4 + 4 * 2));
+    sf_program_free(p);
+    sf_buf_free(&text);
 }
 
 /* Properties */
@@ -223,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates),
         cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_sums_are_held),
         cmocka_unit_test(test_all_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

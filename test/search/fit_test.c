@@ -163,6 +163,7 @@ static sf_plan *search_plan(const ground *g, const char *recompute, int64_t memo
                                .memory = memory,
                                .micro_batches = 1,
                                .co_shards = 1,
+                               .passes = "none",
                                .threads = 1};
     sf_plan *plan = NULL;
     if (sf_plan_search(g->graph, &options, NULL, &plan) != SF_OK)

@@ -48,7 +48,8 @@ static void search(finding *f, const char *cluster_name, int level, int64_t memo
                                .level = level,
                                .recompute = "none",
                                .micro_batches = 1,
-                               .co_shards = 1}; /* in space alone */
+                               .co_shards = 1, /* in space alone */
+                               .passes = "none"};
     sf_plan_free(f->plan);
     sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
     if (status != SF_OK && status != SF_EWRONG)

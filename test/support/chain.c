@@ -7,6 +7,7 @@
 
 typedef struct chain {
     int layers, weights;     /* the last layer may have the first weights */
+    bool reports;            /* what the last layer makes, and the largest of it */
     char rows[32], cols[32]; /* types of what layers make, and of weights */
     sf_buf text;
 } chain;
@@ -31,6 +32,8 @@ static void put_head(chain *c)
     sf_buf_printf(&c->text, "%%x: %s) -> (", c->rows);
     for (int w = 0; w < c->weights; w++)
         sf_buf_printf(&c->text, "%s, ", c->cols);
+    if (c->reports)
+        sf_buf_printf(&c->text, "%s, tensor<f32>, ", c->rows);
     sf_buf_printf(&c->text,
                   "tensor<f32>) {\n  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n");
 }
@@ -50,6 +53,11 @@ static void put_forward(chain *c)
                   "  %%loss = stablehlo.reduce(%%q init: %%zero) applies stablehlo.add across "
                   "dimensions = [0, 1] : (%s, tensor<f32>) -> tensor<f32>\n",
                   c->layers - 1, c->layers - 1, c->rows, c->rows);
+    if (c->reports)
+        sf_buf_printf(&c->text,
+                      "  %%top = stablehlo.reduce(%%h%d init: %%zero) applies stablehlo.maximum "
+                      "across dimensions = [0, 1] : (%s, tensor<f32>) -> tensor<f32>\n",
+                      c->layers - 1, c->rows);
 }
 
 /* Behind the gradient of the last layer that has them. */
@@ -92,15 +100,18 @@ static void put_results(chain *c)
     sf_buf_printf(&c->text, "  return ");
     for (int w = 0; w < c->weights; w++)
         sf_buf_printf(&c->text, "%%n%d, ", w);
+    if (c->reports)
+        sf_buf_printf(&c->text, "%%h%d, %%top, ", c->layers - 1);
     sf_buf_printf(&c->text, "%%loss : ");
     for (int w = 0; w < c->weights; w++)
         sf_buf_printf(&c->text, "%s, ", c->cols);
+    if (c->reports)
+        sf_buf_printf(&c->text, "%s, tensor<f32>, ", c->rows);
     sf_buf_printf(&c->text, "tensor<f32>\n}\n");
 }
 
-sf_graph *test_chain(int layers, int batch, int width, bool tied)
+static sf_graph *make_chain(chain c, int batch, int width)
 {
-    chain c = {.layers = layers, .weights = tied ? layers - 1 : layers};
     snprintf(c.rows, sizeof c.rows, "tensor<%dx%dxf32>", batch, width);
     snprintf(c.cols, sizeof c.cols, "tensor<%dx%dxf32>", width, width);
     put_head(&c);
@@ -110,4 +121,15 @@ sf_graph *test_chain(int layers, int batch, int width, bool tied)
     sf_graph *graph = test_step_text(c.text.text);
     sf_buf_free(&c.text);
     return graph;
+}
+
+sf_graph *test_chain(int layers, int batch, int width, bool tied)
+{
+    return make_chain((chain){.layers = layers, .weights = tied ? layers - 1 : layers}, batch,
+                      width);
+}
+
+sf_graph *test_chain_reporting(int layers, int batch, int width)
+{
+    return make_chain((chain){.layers = layers, .weights = layers, .reports = true}, batch, width);
 }

@@ -8,4 +8,7 @@
  * `tied`: the last layer has the weights of the first. */
 sf_graph *test_chain(int layers, int batch, int width, bool tied);
 
+/* Not tied; what the last layer makes of each example, and the largest of that, are results, too. */
+sf_graph *test_chain_reporting(int layers, int batch, int width);
+
 #endif

@@ -26,7 +26,7 @@ typedef struct test_spoil {
     bool applied; /* set, by the first rank: there is such a place, and it makes a difference */
 } test_spoil;
 
-/* For sf_trial.spoil, with a test_spoil. */
+/* For sf_plan_trial.spoil, with a test_spoil. */
 void test_spoil_rank(void *spoil, sf_local *local, int rank);
 
 /* How many places there are. */

@@ -140,19 +140,26 @@ static sf_status check_sets(const sf_pipe *pipe, sf_diag *diag)
     return SF_OK;
 }
 
-/* What passes of stages take, in parts of the longest, with their work shared out to their groups. */
+/* What passes of stages take in a turn, in parts of the longest, with their work shared out to their groups. What is computed
+ * again is part of the backward pass, too. */
 static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
-                                 const sf_pipe *pipe, sf_arena *arena)
+                                 const sf_pipe *pipe, const sf_schedule_choice *choice,
+                                 sf_arena *arena)
 {
     enum { LONGEST = 1000 };
-    const double *work = sf_times_by_ops(graph, arena);
+    const double *work = choice->time ? choice->time : sf_times_by_ops(graph, arena);
+    const bool *moving = sf_find_moving(graph, arena);
     double *sums = SF_ARRAY(arena, pipe->nstages * SF_PASSES, double), most = 0;
     int64_t *times = SF_ARRAY(arena, pipe->nstages * SF_PASSES, int64_t);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        uint32_t at = stages->of_node[node->id] * SF_PASSES + (node->phase != SF_FORWARD);
-        if (node->phase != SF_UPDATE && !stages->anywhere[node->id])
-            sums[at] += work[node->id];
+        uint32_t node = graph->top->nodes[i];
+        double *of = &sums[stages->of_node[node] * SF_PASSES];
+        if (graph->nodes[node]->phase == SF_UPDATE || !moving[node] || stages->anywhere[node] ||
+            stages->late[node])
+            continue;
+        of[graph->nodes[node]->phase == SF_FORWARD ? SF_PASS_FORWARD : SF_PASS_BACKWARD] +=
+            work[node];
+        of[SF_PASS_BACKWARD] += choice->again && choice->again[node] ? work[node] : 0;
     }
     for (uint32_t i = 0; i < pipe->nstages * SF_PASSES; i++) {
         sums[i] /= __builtin_popcountll(sf_pipe_hosts(pipe, i / SF_PASSES, 0));
@@ -165,8 +172,8 @@ static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
 
 /* Each stage on its groups in all turns, in an order that is found. */
 static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
-                            const uint64_t *groups, sf_arena *arena, sf_diag *diag,
-                            sf_schedule *out)
+                            const uint64_t *groups, const sf_schedule_choice *choice,
+                            sf_arena *arena, sf_diag *diag, sf_schedule *out)
 {
     uint64_t *hosts = SF_ARRAY(arena, (size_t)pipe->nstages * pipe->nturns, uint64_t), any = 0;
     for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nturns; i++)
@@ -175,12 +182,13 @@ static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_p
     SF_TRY(sf_pipe_check(pipe, diag));
     if (any != sf_all_groups(pipe->ngroups))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "group %d has no stage", __builtin_ctzll(~any));
-    return sf_schedule_find(pipe, find_times(graph, stages, pipe, arena), arena, out, diag);
+    return sf_schedule_find(pipe, find_times(graph, stages, pipe, choice, arena), arena, out, diag);
 }
 
 /* The first and the last stage on all groups, the others on one each. */
 static sf_status interlace(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
-                           sf_arena *arena, sf_diag *diag, sf_schedule *out)
+                           const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
+                           sf_schedule *out)
 {
     uint64_t *groups = SF_ARRAY(arena, pipe->nstages, uint64_t);
     if (pipe->nstages != pipe->ngroups + 2)
@@ -191,7 +199,7 @@ static sf_status interlace(const sf_graph *graph, const sf_stages *stages, sf_pi
     for (uint32_t s = 0; s < pipe->nstages; s++)
         groups[s] =
             s > 0 && s + 1 < pipe->nstages ? UINT64_C(1) << (s - 1) : sf_all_groups(pipe->ngroups);
-    return find_order(graph, stages, pipe, groups, arena, diag, out);
+    return find_order(graph, stages, pipe, groups, choice, arena, diag, out);
 }
 
 sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32_t *forward,
@@ -203,17 +211,18 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
     SF_TRY(sf_stages_complete(graph, nstages, forward, arena, diag, &out->stages));
     sf_pipe_of_stages(graph, &out->stages, nturns, ngroups, arena, &pipe);
     if (choice->groups)
-        return find_order(graph, &out->stages, &pipe, choice->groups, arena, diag, &out->schedule);
-    if (!choice->name) {
-        SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
-        return check_sets(&out->schedule.pipe, diag);
-    }
+        return find_order(graph, &out->stages, &pipe, choice->groups, choice, arena, diag,
+                          &out->schedule);
     sf_schedule_kind kind;
-    SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
-    if (kind.name == SF_SCHEDULE_INTERLACED)
-        SF_TRY(interlace(graph, &out->stages, &pipe, arena, diag, &out->schedule));
+    if (choice->name)
+        SF_TRY(sf_schedule_parse(choice->name, &kind, diag));
+    if (choice->table)
+        SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
+    else if (kind.name == SF_SCHEDULE_INTERLACED)
+        SF_TRY(interlace(graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
     else
         SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
-    out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
+    if (choice->name)
+        out->name = sf_arena_string(arena, choice->name, strlen(choice->name));
     return check_sets(&out->schedule.pipe, diag);
 }

@@ -41,11 +41,15 @@ static inline uint64_t sf_pipeline_groups(const sf_pipeline *pipeline, uint32_t 
     return sf_pipe_hosts(&pipeline->schedule.pipe, pipeline->stages.of_node[node], 0);
 }
 
-/* A schedule by its name ("1f1b"), as a table, or by the groups of each stage, for which an order is found. */
+/* A schedule by its name ("1f1b"), as a table, which may have a name as well, or by the groups of each stage, for which an order
+ * is found. */
 typedef struct sf_schedule_choice {
-    const char *name;         /* NULL: as in the table */
+    const char *name;         /* NULL: none */
     const sf_schedule *table; /* NULL: as found */
     const uint64_t *groups;   /* by stage */
+    const double
+        *time; /* by node: what it takes, for orders that are found; NULL: by its operations */
+    const bool *again; /* by node: it is computed again; NULL: none is */
 } sf_schedule_choice;
 
 /* Makes the pipeline of a graph: `forward` says the stages of the nodes of its forward pass (plan/pipe/stage.h). In the arena.

@@ -7,6 +7,9 @@
 #include "plan/pipe/schedules.h"
 #include "plan/pipe/stage_costs.h"
 
+/* Stages may take so much longer than they must, to send less. */
+#define TOLERANCE 0.03
+
 static bool is_number(const char *text, uint32_t *out)
 {
     char *end;
@@ -27,6 +30,8 @@ static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_wish *wish,
     sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
     cut.count = count;
     cut.time = own;
+    cut.tolerance = cut.tolerance > 0 ? cut.tolerance : TOLERANCE;
+    cut.beside = beside;
     cut.turns = wish->turns;
     cut.speed = speed ? speed : cut.speed;
     sf_stage_cut found;
@@ -64,6 +69,10 @@ static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
                             const sf_schedule_kind *kind, sf_arena *arena, sf_diag *diag,
                             uint32_t *count, uint32_t **forward)
 {
+    if (wish->stages[strspn(wish->stages, ",")] == 0)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "stages are a number, or the scopes that begin them, and \"%s\" is neither",
+                       wish->stages);
     if (!is_number(wish->stages, count))
         return sf_cut_by_scopes(graph, wish->stages, arena, diag, forward, count);
     if (*count == 0)
@@ -202,7 +211,7 @@ static sf_status make_placed(const sf_graph *graph, const sf_pipeline_wish *wish
         status = cut_placed(graph, wish, &p, arena, diag, &forward);
     sf_buf_free(&p.scopes);
     SF_TRY(status);
-    sf_schedule_choice choice = {.groups = p.groups};
+    sf_schedule_choice choice = {.groups = p.groups, .time = wish->time, .again = wish->again};
     return sf_pipeline_make(graph, p.count, forward, p.ngroups, wish->turns ? wish->turns : 1,
                             &choice, arena, diag, out);
 }
@@ -228,7 +237,8 @@ static sf_status by_name(const sf_graph *graph, const sf_pipeline_wish *wish, sf
 {
     uint32_t count, groups, *forward;
     sf_schedule_kind kind;
-    sf_schedule_choice choice = {.name = wish->schedule ? wish->schedule : "1f1b"};
+    sf_schedule_choice choice = {
+        .name = wish->schedule ? wish->schedule : "1f1b", .time = wish->time, .again = wish->again};
     SF_TRY(sf_schedule_parse(choice.name, &kind, diag));
     if (is_number(wish->stages, &count) && count > 0)
         SF_TRY(find_groups(choice.name, kind, count, diag, &groups));

@@ -13,6 +13,7 @@ typedef struct sf_pipeline_wish {
     const sf_schedule *table;   /* or NULL; then `schedule` says nothing */
     uint32_t turns;             /* micro-batches; 0, 1: one */
     const double *time;         /* by node: what it takes, in any unit; NULL: by its operations */
+    const bool *again;          /* by node: it is computed again; NULL: none is */
     const sf_stage_wish *loads; /* beside that, what stages can take: speed, memory; NULL: any */
 } sf_pipeline_wish;
 

@@ -87,6 +87,12 @@ void sf_schedule_kind_text(sf_schedule_kind kind, char out[32])
         snprintf(out, 32, "%s", it->name);
 }
 
+bool sf_schedule_goes_by_times(const char *name)
+{
+    sf_schedule_kind kind;
+    return sf_schedule_parse(name, &kind, NULL) == SF_OK && kind.name == SF_SCHEDULE_INTERLACED;
+}
+
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups)
 {
     return kind.chunks * ngroups;

@@ -30,7 +30,8 @@ typedef struct cutting {
 
 static bool has_stage(const cutting *c, uint32_t node)
 {
-    return c->graph->nodes[node]->phase == SF_FORWARD && !c->anywhere[node];
+    return c->graph->nodes[node]->phase == SF_FORWARD && !c->anywhere[node] &&
+           !(c->wish->beside && c->wish->beside[node]);
 }
 
 /* The one forward node that reads what the node makes; SF_NONE where there is none, or more. */

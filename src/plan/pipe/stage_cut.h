@@ -13,6 +13,7 @@
 typedef struct sf_stage_wish {
     uint32_t count;
     const double *time;  /* by node, for forward nodes: what it and its gradient take in a turn */
+    const bool *beside;  /* by node: in none of these stages, whatever they are; NULL: none is */
     const double *speed; /* by stage, relative; NULL: all the same */
     const double
         *fixed; /* by argument: bytes that its stage holds for it, state included; NULL: none */

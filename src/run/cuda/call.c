@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "op/op.h"
+#include "op/attention.h"
 #include "op/slots.h"
 
 void sf_call_begin(sf_calling *c, int64_t count)
@@ -314,6 +314,10 @@ static sf_call_write *writer_of(const sf_op *op)
         return sf_call_random;
     case SF_OP_CUSTOM_CALL:
         return write_custom;
+    case SF_ATTENTION:
+        return sf_call_attention;
+    case SF_ATTENTION_GRADIENT:
+        return sf_call_attention_gradient;
     default:
         return sf_scalar_has(op->def) ? write_pointwise : NULL;
     }

@@ -38,6 +38,6 @@ void sf_call_copy_first(sf_calling *c, uint32_t index);
 typedef bool sf_call_write(sf_calling *c);
 sf_call_write sf_call_gather, sf_call_scatter, sf_call_reduce, sf_call_window,
     sf_call_select_and_scatter, sf_call_dot, sf_call_conv, sf_call_sort, sf_call_top_k, sf_call_fft,
-    sf_call_cholesky, sf_call_solve, sf_call_random;
+    sf_call_cholesky, sf_call_solve, sf_call_random, sf_call_attention, sf_call_attention_gradient;
 
 #endif

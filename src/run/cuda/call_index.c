@@ -269,8 +269,11 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
                 SF_PUT(c, " + (s64)x%d * %" PRId64, i, strides[d]);
     SF_PUT(c, ";\n");
     put_accumulators(c, u, true, "to");
-    SF_PUT(c, "for (%s n = first; n < (%s)%" PRId64 " && keys[sorted[n]] == place; n++) {\n", index,
-           index, u->vectors);
+    /* Its end is known before the loop, so that what is far apart in memory is on the way at the same time. */
+    SF_PUT(c, "%s end = first + 1, past = (%s)%" PRId64 ";\n", index, index, u->vectors);
+    SF_PUT(c, "while (end < past) {\n%s half = end + (past - end) / 2;\n", index);
+    SF_PUT(c, "if (keys[sorted[half]] == place) end = half + 1; else past = half;\n}\n");
+    SF_PUT(c, "UNROLL_SOME for (%s n = first; n < end; n++) {\n", index);
     for (int i = 0; i < u->nwindow; i++)
         SF_PUT(c, "%s w%d = x%d;\n", index, u->along[i], i);
     sf_put_index(c, "v", "sorted[n]", u->npoint, u->point_dims);

@@ -31,8 +31,8 @@ static bool waits_for_host(const sf_inst *inst)
            is_check(inst);
 }
 
-/* From the second step on; libraries have loaded in the first what they load. Where no graph comes about, the step is run
- * as before. */
+/* From the third step on; libraries have loaded in the first what they load, and the second has been timed. Where no graph
+ * comes about, the step is run as before. */
 static void draw_graph(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
@@ -54,10 +54,10 @@ static sf_status step_cuda(void *self, sf_diag *diag)
 {
     cuda *c = self;
     bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
-    if (can_draw && !c->graph && c->steps > 0)
+    if (can_draw && !c->graph && c->steps > 1)
         draw_graph(c);
     sf_status status =
-        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run(c, &c->top, diag);
+        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run_timed(c, diag);
     if (status == SF_OK)
         status = table_of(c)->wait(c->device, diag);
     if (status != SF_OK && c->collectives.comm) {
@@ -183,6 +183,8 @@ static void ready_frame(cuda *c, frame *f)
     for (size_t i = 0; i < f->program->ninsts; i++) {
         made *m = &f->insts[i];
         m->launches = SF_ARRAY(&c->memory, m->code.nlaunches, ready);
+        for (int j = 0; m->plan && j < 3; j++)
+            m->product[j] = (char *)(uintptr_t)param_value(c, m, &m->code.product[j]);
         for (size_t j = 0; j < m->code.nlaunches; j++) {
             const sf_launch *launch = &m->code.launches[j];
             uint32_t nparams = launch->kernel->nparams;
@@ -257,6 +259,18 @@ static int threads_of(const void *self)
     return sf_threads_count(((const cuda *)self)->threads);
 }
 
+static void print_profile(const void *self, sf_buf *out)
+{
+    const cuda *c = self;
+    sf_program_profile(c->program, c->seconds, 1, out);
+}
+
+static const sf_timing *see_timeline(const void *self)
+{
+    const cuda *c = self;
+    return c->steps > 0 ? c->timings : NULL;
+}
+
 /* Opening and closing */
 
 static void drop_plans(cuda *c, const frame *f)
@@ -303,6 +317,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
     SF_TRY(sf_constants_check(p, diag));
     SF_TRY(sf_device_open(diag, &c->device));
+    c->device->tf32 = options->precision == SF_PRECISION_TF32;
     int64_t most = options->device_memory ? options->device_memory : c->device->memory;
     sf_room room = {.memory = options->memory, .device = most, .scratch = c->device->workspace};
     SF_TRY(sf_check_room(p, &room, diag));
@@ -318,6 +333,8 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     if (c->module.nkernels > 0)
         SF_TRY(table_of(c)->compile(c->device, &c->module, c->threads, diag, c->functions));
     ready_frame(c, &c->top);
+    c->timings = SF_ARRAY(&c->memory, p->ninsts + 1, sf_timing);
+    c->seconds = SF_ARRAY(&c->memory, p->ninsts + 1, double);
     c->arguments = SF_ARRAY(&c->memory, p->narguments + 1, mirror);
     c->results = SF_ARRAY(&c->memory, p->nresults + 1, mirror);
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &p->mesh};
@@ -336,6 +353,8 @@ sf_status sf_cuda_open(const sf_program *program, const sf_engine_options *optio
         .step = step_cuda,
         .memory = memory_of,
         .threads = threads_of,
+        .profile = print_profile,
+        .timeline = see_timeline,
     };
     cuda *c = sf_alloc(sizeof *c);
     c->program = program;

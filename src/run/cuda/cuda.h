@@ -2,6 +2,7 @@
 #ifndef SF_RUN_CUDA_CUDA_H
 #define SF_RUN_CUDA_CUDA_H
 
+#include "prog/timing.h"
 #include "run/cuda/device.h"
 #include "run/engine/collective.h"
 
@@ -16,7 +17,8 @@ typedef struct ready {
 typedef struct made {
     sf_code code;
     ready *launches;
-    void *plan; /* of a library, for a product */
+    void *plan;       /* of a library, for a product, */
+    char *product[3]; /* and what it is given */
     char **in, **out;
     int64_t *counts; /* of COMM: elements of its parts */
     struct frame *bodies;
@@ -56,6 +58,8 @@ typedef struct cuda {
     void *graph;
     bool graph_failed;
     int64_t steps;
+    sf_timing *timings; /* by instruction, of the last step that was no graph */
+    double *seconds;    /* likewise, what it took */
 } cuda;
 
 static inline const sf_device_table *table_of(const cuda *c)
@@ -81,5 +85,8 @@ static inline bool is_check(const sf_inst *inst)
 
 /* Runs the instructions of a frame, in order. */
 sf_status sf_cuda_run(cuda *c, const frame *f, sf_diag *diag);
+
+/* The same for the whole step, with marks between instructions, and waits for it: sets c->timings and c->seconds. */
+sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag);
 
 #endif

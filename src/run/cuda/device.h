@@ -30,8 +30,12 @@ typedef struct sf_device_table {
     /* How a library does a DOT or a CONV; *plan is NULL where none does, and a kernel of ours has to. */
     sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan);
     void (*drop)(sf_device *d, void *plan);
-    sf_status (*multiply)(sf_device *d, const void *plan, char *const *in, char *const *out,
-                          sf_diag *diag);
+    sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
+
+    /* Mark number `index`, of at most `count`, stands behind the work so far; when that work is waited for, `when` says for
+     * each mark how many seconds after the first it was done. */
+    sf_status (*mark)(sf_device *d, size_t index, size_t count, sf_diag *diag);
+    sf_status (*when)(sf_device *d, size_t count, double *seconds, sf_diag *diag);
 
     /* What is launched from begin to end is not run, but kept as one graph, which `replay` runs. NULL: it has none. */
     sf_status (*begin)(sf_device *d, sf_diag *diag);
@@ -42,6 +46,7 @@ typedef struct sf_device_table {
 
 struct sf_device {
     const sf_device_table *table;
+    bool tf32;         /* products of f32 may round their factors */
     bool is_host;      /* the host reaches its memory */
     int64_t memory;    /* bytes that can be had; 0: not known */
     int64_t workspace; /* bytes that its libraries work in */

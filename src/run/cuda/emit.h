@@ -7,16 +7,18 @@
 enum {
     THREADS = 256,
     MOST_ROW_THREADS = 512,
-    MANY_BLOCKS = 528, /* that keep all of a large GPU at work */
-    SHORT_ROW = 16,    /* that a thread takes alone */
-    ENOUGH = 8192,     /* threads, before each takes several elements */
+    MANY_BLOCKS = 528,                /* that keep all of a large GPU at work, */
+    MANY_THREADS = MANY_BLOCKS * 256, /* and threads */
+    SHORT_ROW = 16,                   /* that a thread takes alone */
+    ENOUGH = 8192,                    /* threads, before each takes several elements */
     MOST_VECTOR = 8,
     MOST_HELD = 16, /* sums of columns that a thread keeps to itself */
-    FINISH_COLUMNS = 32,
+    FINISH_COLUMNS = 8,
+    MOST_THREADS = 1024,
     WARP = 32,
 };
 
-typedef enum shape { EACH, ROWS, COLUMNS } shape;
+typedef enum shape { EACH, ROWS, TURNED, COLUMNS } shape;
 
 typedef struct emitter {
     sf_writer *w;
@@ -56,6 +58,8 @@ void text_combination(emitter *e, uint32_t index, const char *variable, bool spr
 void text_want(emitter *e, uint32_t step);
 void text_want_nothing(emitter *e);
 void text_wanted(emitter *e, bool rows_too);
+void text_elements(emitter *e, int level);
+void text_stores(emitter *e);
 void text_indices(emitter *e, const char *from, int first, int end);
 void text_want_ends(emitter *e);
 void text_row_stores(emitter *e, const char *condition);
@@ -65,7 +69,13 @@ void text_add_partials(emitter *e);
 void text_finish_gathers(emitter *e, const sf_param *params);
 void text_declare_sums(emitter *e);
 void text_scalar_gathers(emitter *e);
+void text_row_steps(emitter *e, int level);
+void text_begin_folds(emitter *e,
+                      int level); /* before the loop over columns c, that of this level */
+void text_fold_column(emitter *e, int level); /* the inside of it, and its end */
 void text_rows(emitter *e);
+bool text_is_turned(const sf_loop *loop);
+void text_turned(emitter *e);
 int64_t text_power_above(int64_t x, int64_t most);
 
 #endif

@@ -8,8 +8,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
 #include "run/cuda/lt.h"
+#include "run/cuda/target.h"
 
 enum {
     COMPUTE_MAJOR = 75, /* attributes of a device */
@@ -28,9 +30,14 @@ typedef struct gpu {
     void *context;
     cu_stream stream;
     sf_lt lt;
+    sf_cudnn cudnn;
+    char *conv_workspace; /* grows with what plans need */
+    int64_t conv_workspace_bytes;
     char architecture[32];
     void **modules;
     size_t nmodules;
+    void **marks; /* events */
+    size_t nmarks;
 } gpu;
 
 static sf_status check(const gpu *g, int status, const char *what, sf_diag *diag)
@@ -259,25 +266,114 @@ static sf_status launch_gpu(sf_device *d, void *function, int64_t blocks, int th
     return SF_OK;
 }
 
+/* How one library or the other does a product. */
+typedef struct product_plan {
+    sf_lt_plan *lt;
+    sf_cudnn_plan *cudnn;
+    sf_inst inst; /* a convolution as the product that it is */
+    sf_convolve convolve;
+} product_plan;
+
+static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
+{
+    sf_convolve *c = &p->convolve;
+    if (!sf_convolve_of(inst->conv, c))
+        return;
+    if (c->is_product) {
+        p->inst = *inst;
+        p->inst.kind = SF_INST_DOT;
+        p->inst.dot = &c->dot;
+        p->lt = sf_lt_plan_new(&g->lt, &p->inst);
+        return;
+    }
+    if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn, g->stream))
+        return;
+    sf_cudnn_plans(&g->cudnn, c, g->device.tf32 && !c->exact, 1, &p->cudnn);
+}
+
 static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
 {
     gpu *g = (gpu *)d;
-    (void)diag;
-    *plan = inst->kind == SF_INST_DOT ? sf_lt_plan_new(&g->lt, inst) : NULL;
+    product_plan *p = sf_alloc(sizeof *p);
+    *plan = NULL;
+    g->driver->context_set(g->context);
+    g->lt.tf32 = d->tf32;
+    if (inst->kind == SF_INST_DOT)
+        p->lt = sf_lt_plan_new(&g->lt, inst);
+    else
+        plan_convolution(g, inst, p);
+    if (!p->lt && !p->cudnn) {
+        sf_free(p);
+        return SF_OK;
+    }
+    *plan = p;
+    if (g->cudnn.workspace_bytes > g->conv_workspace_bytes) {
+        if (g->conv_workspace)
+            g->driver->release((cu_pointer)(uintptr_t)g->conv_workspace);
+        g->conv_workspace = NULL;
+        g->device.workspace += g->cudnn.workspace_bytes - g->conv_workspace_bytes;
+        g->conv_workspace_bytes = g->cudnn.workspace_bytes;
+        return alloc_gpu(d, g->conv_workspace_bytes, diag, &g->conv_workspace);
+    }
     return SF_OK;
 }
 
 static void drop_plan(sf_device *d, void *plan)
 {
+    product_plan *p = plan;
     (void)d;
-    sf_lt_plan_free(plan);
+    sf_lt_plan_free(p->lt);
+    sf_cudnn_plan_free(p->cudnn);
+    sf_free(p);
 }
 
-static sf_status multiply_gpu(sf_device *d, const void *plan, char *const *in, char *const *out,
-                              sf_diag *diag)
+static sf_status multiply_gpu(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
 {
-    return sf_lt_run(plan, in[0], in[1], out[0], ((gpu *)d)->stream, diag);
+    gpu *g = (gpu *)d;
+    const product_plan *p = plan;
+    if (p->cudnn)
+        return sf_cudnn_run(p->cudnn, parts, g->conv_workspace, diag);
+    return sf_lt_run(p->lt, parts[0], parts[1], parts[2], g->stream, diag);
 }
+
+/* Marks */
+
+static void drop_marks(gpu *g)
+{
+    for (size_t i = 0; i < g->nmarks; i++)
+        if (g->marks[i])
+            g->driver->event_destroy(g->marks[i]);
+    sf_free(g->marks);
+    g->marks = NULL;
+    g->nmarks = 0;
+}
+
+static sf_status mark_gpu(sf_device *d, size_t index, size_t count, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    if (g->nmarks < count) {
+        drop_marks(g);
+        g->marks = sf_alloc(count * sizeof *g->marks);
+        g->nmarks = count;
+    }
+    if (!g->marks[index])
+        TRY(event_create(&g->marks[index], 0), "make an event");
+    TRY(event_record(g->marks[index], g->stream), "note the time");
+    return SF_OK;
+}
+
+static sf_status when_gpu(sf_device *d, size_t count, double *seconds, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    for (size_t i = 0; i < count; i++) {
+        float milliseconds = 0;
+        TRY(event_elapsed(&milliseconds, g->marks[0], g->marks[i]), "say the time");
+        seconds[i] = (double)milliseconds / 1e3;
+    }
+    return SF_OK;
+}
+
+/* Graphs */
 
 static sf_status begin_graph(sf_device *d, sf_diag *diag)
 {
@@ -320,8 +416,12 @@ static void close_gpu(sf_device *d)
     gpu *g = (gpu *)d;
     if (g->context) {
         g->driver->context_set(g->context);
+        drop_marks(g);
         for (size_t i = 0; i < g->nmodules; i++)
             g->driver->module_unload(g->modules[i]);
+        sf_cudnn_close(&g->cudnn);
+        if (g->conv_workspace)
+            g->driver->release((cu_pointer)(uintptr_t)g->conv_workspace);
         if (g->lt.workspace)
             g->driver->release((cu_pointer)(uintptr_t)g->lt.workspace);
         if (g->lt.handle)
@@ -380,6 +480,8 @@ sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
         .plan = plan_gpu,
         .drop = drop_plan,
         .multiply = multiply_gpu,
+        .mark = mark_gpu,
+        .when = when_gpu,
         .begin = begin_graph,
         .end = end_graph,
         .replay = replay_graph,

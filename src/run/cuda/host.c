@@ -11,8 +11,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "run/cuda/device.h"
+#include "run/cuda/host.h"
 
 enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
 
@@ -45,6 +47,8 @@ typedef struct place {
 typedef struct host {
     sf_device device;
     host_kernel *kernels;
+    double *marks;
+    size_t nmarks;
 } host;
 
 /* Fibers */
@@ -221,7 +225,7 @@ static bool find_loaded(const sf_kernel *kernel, host_kernel *out)
 /* Those that are not loaded yet, together. */
 static sf_status load_kernels(const sf_kernels *module, sf_diag *diag)
 {
-    sf_kernels missing = {.has_words = module->has_words};
+    sf_kernels missing = {.has_words = module->has_words, .has_attention = module->has_attention};
     host_kernel found;
     for (size_t i = 0; i < module->nkernels; i++)
         if (!find_loaded(module->kernels[i], &found))
@@ -306,14 +310,56 @@ static sf_status wait_host(sf_device *d, sf_diag *diag)
 
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
 {
-    (void)d, (void)inst, (void)diag;
+    (void)d, (void)diag;
+    sf_convolve convolve;
     *plan = NULL;
+    if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &convolve) &&
+        !convolve.is_product) {
+        *plan = sf_alloc(sizeof convolve);
+        memcpy(*plan, &convolve, sizeof convolve);
+    }
+    return SF_OK;
+}
+
+static void drop_plan(sf_device *d, void *plan)
+{
+    (void)d;
+    sf_free(plan);
+}
+
+static sf_status multiply_host(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
+{
+    (void)d, (void)diag;
+    sf_host_convolve(plan, parts);
+    return SF_OK;
+}
+
+static sf_status mark_host(sf_device *d, size_t index, size_t count, sf_diag *diag)
+{
+    host *h = (host *)d;
+    (void)diag;
+    if (h->nmarks < count) {
+        sf_free(h->marks);
+        h->marks = sf_alloc(count * sizeof *h->marks);
+        h->nmarks = count;
+    }
+    h->marks[index] = sf_now();
+    return SF_OK;
+}
+
+static sf_status when_host(sf_device *d, size_t count, double *seconds, sf_diag *diag)
+{
+    const host *h = (const host *)d;
+    (void)diag;
+    for (size_t i = 0; i < count; i++)
+        seconds[i] = h->marks[i] - h->marks[0];
     return SF_OK;
 }
 
 static void close_host(sf_device *d)
 {
     host *h = (host *)d;
+    sf_free(h->marks);
     sf_free(h->kernels);
     sf_free(h);
 }
@@ -331,6 +377,10 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,
+        .mark = mark_host,
+        .when = when_host,
+        .drop = drop_plan,
+        .multiply = multiply_host,
     };
     (void)diag;
     host *h = sf_alloc(sizeof *h);

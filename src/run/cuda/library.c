@@ -76,4 +76,6 @@ LOADER(sf_cuda_load_compiler, sf_cuda_compiler, SF_CUDA_COMPILER, "NVRTC of the 
        "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 LOADER(sf_cuda_load_products, sf_cuda_products, SF_CUDA_PRODUCTS, "cuBLASLt of the CUDA toolkit",
        "libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12")
+LOADER(sf_cuda_load_convolutions, sf_cuda_convolutions, SF_CUDA_CONVOLUTIONS, "cuDNN",
+       "libcudnn.so.9", "libcudnn.so")
 #undef X

@@ -36,6 +36,10 @@ typedef struct cu_stream_ *cu_stream;
     X(stream_create, "cuStreamCreate", (cu_stream *, unsigned))                                    \
     X(stream_destroy, "cuStreamDestroy_v2", (cu_stream))                                           \
     X(stream_wait, "cuStreamSynchronize", (cu_stream))                                             \
+    X(event_create, "cuEventCreate", (void **, unsigned))                                          \
+    X(event_destroy, "cuEventDestroy_v2", (void *))                                                \
+    X(event_record, "cuEventRecord", (void *, cu_stream))                                          \
+    X(event_elapsed, "cuEventElapsedTime", (float *, void *, void *))                              \
     X(capture_begin, "cuStreamBeginCapture_v2", (cu_stream, int))                                  \
     X(capture_end, "cuStreamEndCapture", (cu_stream, void **))                                     \
     X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))     \
@@ -86,6 +90,18 @@ typedef struct lt_heuristic {
       (void *, void *, const void *, const void *, void *, const void *, void *, const void *,     \
        const void *, void *, void *, void *, const lt_algorithm *, void *, size_t, cu_stream))
 
+/* Convolutions: libcudnn. */
+#define SF_CUDA_CONVOLUTIONS(X)                                                                    \
+    X(create, "cudnnCreate", (void **))                                                            \
+    X(destroy, "cudnnDestroy", (void *))                                                           \
+    X(set_stream, "cudnnSetStream", (void *, cu_stream))                                           \
+    X(make, "cudnnBackendCreateDescriptor", (int, void **))                                        \
+    X(drop, "cudnnBackendDestroyDescriptor", (void *))                                             \
+    X(set, "cudnnBackendSetAttribute", (void *, int, int, int64_t, const void *))                  \
+    X(get, "cudnnBackendGetAttribute", (void *, int, int, int64_t, int64_t *, void *))             \
+    X(finish, "cudnnBackendFinalize", (void *))                                                    \
+    X(execute, "cudnnBackendExecute", (void *, void *, void *))
+
 #define X(member, symbol, parameters) int(*member) parameters;
 typedef struct sf_cuda_driver {
     SF_CUDA_DRIVER(X)
@@ -96,11 +112,15 @@ typedef struct sf_cuda_compiler {
 typedef struct sf_cuda_products {
     SF_CUDA_PRODUCTS(X)
 } sf_cuda_products;
+typedef struct sf_cuda_convolutions {
+    SF_CUDA_CONVOLUTIONS(X)
+} sf_cuda_convolutions;
 #undef X
 
 /* Each is loaded once and stays. Where one cannot be, the message says which, and of what it is a part. */
 sf_status sf_cuda_load_driver(sf_diag *diag, const sf_cuda_driver **out);
 sf_status sf_cuda_load_compiler(sf_diag *diag, const sf_cuda_compiler **out);
 sf_status sf_cuda_load_products(sf_diag *diag, const sf_cuda_products **out);
+sf_status sf_cuda_load_convolutions(sf_diag *diag, const sf_cuda_convolutions **out);
 
 #endif

@@ -1,9 +1,10 @@
 /* Fused loops (prog/loop.h) as kernels. A register of a loop is a variable of a thread; what a step makes is called by the
- * number of the step. Three shapes:
+ * number of the step. Four shapes:
  *
  *     each     no folds, no gathers: a thread has one element, or a few neighbours
  *     rows     folds: a block has a row. Between folds all that the next one needs is loaded and computed again, from
  *              caches, so a row may have any length. A thread has a short row by itself
+ *     turned   folds over columns that are far apart, of rows that stand beside each other: a block has several
  *     columns  gathers without folds: threads of a block stand beside each other along columns and go down the rows
  *
  * Gathered columns are summed by each block over its rows; where there are several, another kernel adds up what they
@@ -74,7 +75,7 @@ static void write_columns(emitter *e)
     const sf_loop *loop = e->loop;
     int wide = (int)text_power_above(loop->columns / e->vector, THREADS), high = THREADS / wide;
     int64_t tiles = (loop->columns + (int64_t)wide * e->vector - 1) / ((int64_t)wide * e->vector);
-    int64_t most = MANY_BLOCKS / tiles, able = loop->rows / (4 * (int64_t)high);
+    int64_t most = 2 * MANY_BLOCKS / tiles, able = loop->rows / (4 * (int64_t)high);
     int64_t chunks = able < most ? able : most;
     chunks = chunks < 1 ? 1 : chunks;
     int64_t rows = (loop->rows + chunks - 1) / chunks;
@@ -120,7 +121,7 @@ static shape shape_of(const sf_loop *loop)
     bool gathers = false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         if (loop->steps[i].kind == SF_STEP_FOLD)
-            return ROWS;
+            return text_is_turned(loop) ? TURNED : ROWS;
         gathers = gathers || loop->steps[i].kind == SF_STEP_GATHER;
     }
     return gathers ? COLUMNS : EACH;
@@ -139,12 +140,14 @@ void sf_write_loop(sf_writer *w, const sf_inst *inst)
     e.partial = SF_ARRAY(&e.scratch, nsteps, int64_t);
     e.shape = shape_of(loop);
     e.index = sf_index_type(text_farthest(loop));
-    e.vector = text_choose_vector(&e, loop->rows * loop->columns);
+    e.vector = e.shape == TURNED ? 1 : text_choose_vector(&e, loop->rows * loop->columns);
     text_find_makers(&e);
     text_find_levels(&e);
     sf_write_views(w, inst);
     if (e.shape == EACH)
         write_each(&e);
+    else if (e.shape == TURNED)
+        text_turned(&e);
     else if (e.shape == ROWS)
         text_rows(&e);
     else

@@ -56,12 +56,13 @@ static void finish_gather(emitter *e, uint32_t index, const sf_param *partial)
     const sf_access *access = &e->loop->accesses[step->access];
     const char *class = text_classes[step->class];
     int64_t columns = step->is_scalar ? 1 : e->loop->columns;
-    int wide = step->is_scalar ? 1 : FINISH_COLUMNS, high = THREADS / wide;
+    int threads = groups_of(e, step) > THREADS ? MOST_THREADS : THREADS;
+    int wide = step->is_scalar ? 1 : FINISH_COLUMNS, high = threads / wide;
     char name[32];
     text_combine_name(step, name, sizeof name);
     sf_write_param(e->w, *partial);
     sf_write_param(e->w, (sf_param){.kind = SF_PARAM_OUT, .index = access->view});
-    PUT("{\nSHARED %s room[%d];\nint x = THREAD %% %d, y = THREAD / %d;\n", class, THREADS, wide,
+    PUT("{\nSHARED %s room[%d];\nint x = THREAD %% %d, y = THREAD / %d;\n", class, threads, wide,
         wide);
     PUT("s64 c = BLOCK * %d + x;\n%s sum = ", wide, class);
     text_identity(e, step);
@@ -74,7 +75,7 @@ static void finish_gather(emitter *e, uint32_t index, const sf_param *partial)
     PUT("STORE(%s, p1, c, %s(", sf_type_name(access->dtype), name);
     text_constant(e, step);
     PUT(", sum));\n}\n}\n");
-    sf_write_launch(e->w, (columns + wide - 1) / wide, THREADS, false);
+    sf_write_launch(e->w, (columns + wide - 1) / wide, threads, false);
 }
 
 void text_finish_gathers(emitter *e, const sf_param *params)

@@ -6,11 +6,22 @@
 
 /* Rows */
 
-/* Goes over the row and leaves, in variables fN, what the folds of this level make of it. */
-static void put_fold_pass(emitter *e, int level, const char *lane, const char *lanes, bool alone)
+/* What the threads of a block, or one alone, have of a fold becomes its value. */
+static void put_fold_end(emitter *e, uint32_t index, bool alone)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    char name[32];
+    text_combine_name(step, name, sizeof name);
+    if (!alone)
+        PUT("BLOCK_FOLD(%s, %s, fold%u, room);\n", text_classes[step->class], name, index);
+    PUT("%s v%u = %s(", text_classes[step->class], index, name);
+    text_constant(e, step);
+    PUT(", fold%u);\n", index);
+}
+
+void text_begin_folds(emitter *e, int level)
 {
     const sf_loop *loop = e->loop;
-    char name[32];
     text_want_nothing(e);
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
@@ -21,8 +32,12 @@ static void put_fold_pass(emitter *e, int level, const char *lane, const char *l
         text_identity(e, step);
         PUT(";\n");
     }
-    PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, lane, e->vector,
-        loop->columns, lanes, e->vector);
+}
+
+void text_fold_column(emitter *e, int level)
+{
+    const sf_loop *loop = e->loop;
+    char name[32];
     text_indices(e, "c", loop->split, loop->rank);
     text_wanted(e, false);
     for (uint32_t i = 0; i < loop->nsteps; i++)
@@ -31,21 +46,25 @@ static void put_fold_pass(emitter *e, int level, const char *lane, const char *l
             text_combination(e, i, name, false);
         }
     PUT("}\n");
+}
+
+/* Goes over the row and leaves, in variables fN, what the folds of this level make of it. */
+static void put_fold_pass(emitter *e, int level, const char *lane, const char *lanes, bool alone)
+{
+    const sf_loop *loop = e->loop;
+    text_begin_folds(e, level);
+    PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, lane, e->vector,
+        loop->columns, lanes, e->vector);
+    text_fold_column(e, level);
     for (uint32_t i = 0; i < loop->nsteps; i++) {
-        const sf_loop_step *step = &loop->steps[i];
-        if (step->kind != SF_STEP_FOLD || e->level[i] != level)
+        if (loop->steps[i].kind != SF_STEP_FOLD || e->level[i] != level)
             continue;
-        text_combine_name(step, name, sizeof name);
-        if (!alone)
-            PUT("BLOCK_FOLD(%s, %s, fold%u, room);\n", text_classes[step->class], name, i);
-        PUT("%s v%u = %s(", text_classes[step->class], i, name);
-        text_constant(e, step);
-        PUT(", fold%u);\n", i);
+        put_fold_end(e, i, alone);
     }
 }
 
 /* Steps on whole rows that can be done after so many folds. Constants are known everywhere. */
-static void put_row_steps(emitter *e, int level)
+void text_row_steps(emitter *e, int level)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
@@ -130,74 +149,142 @@ static void put_kept_sums(emitter *e, int threads)
     }
 }
 
+/* How the threads of blocks have rows. */
+typedef struct sharing {
+    bool alone; /* a thread has a row by itself */
+    bool
+        once; /* or a block has all of a row in its threads at a time, so each element is loaded and computed once */
+    int threads;
+    int64_t blocks;
+    const char *lane;
+    char lanes[16];
+    int levels;
+    bool gathers, gathers_columns;
+} sharing;
+
+static void share_rows(emitter *e, sharing *s)
+{
+    const sf_loop *loop = e->loop;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        bool folds = loop->steps[i].kind == SF_STEP_FOLD;
+        s->levels = folds && e->level[i] >= s->levels ? e->level[i] + 1 : s->levels;
+        s->gathers = s->gathers || text_is_gather(e, i);
+        s->gathers_columns =
+            s->gathers_columns || (text_is_gather(e, i) && !loop->steps[i].is_scalar);
+    }
+    s->alone = !s->gathers && loop->columns <= SHORT_ROW;
+    int threads =
+        s->alone ? 128 : (int)text_power_above(loop->columns / e->vector, MOST_ROW_THREADS);
+    s->threads = threads < WARP ? WARP : threads;
+    s->once = !s->alone && loop->columns <= (int64_t)s->threads * e->vector;
+    s->lane = s->alone ? "0" : "THREAD";
+    snprintf(s->lanes, sizeof s->lanes, "%d", s->alone ? 1 : s->threads);
+    s->blocks = s->alone ? sf_blocks_for(loop->rows, s->threads) : sf_blocks_for(loop->rows, 1);
+    if (!s->gathers)
+        return;
+    int64_t vectors = (loop->columns / e->vector + s->threads - 1) / s->threads;
+    int64_t most = MANY_THREADS / s->threads;
+    e->groups = loop->rows < most ? (loop->rows ? loop->rows : 1) : most;
+    e->held = vectors * e->vector <= MOST_HELD ? vectors : 0;
+    if (e->held == 0 && e->groups == 1)
+        e->groups =
+            2; /* sums in scratch memory want somebody to finish them; a block without rows adds none */
+    e->all_groups = s->blocks = e->groups;
+}
+
+/* A row of which each thread has one vector: all steps in order, level by level. Threads past its end do as the first one
+ * does, and leave nothing behind. */
+static void put_row_once(emitter *e, const sharing *s)
+{
+    const sf_loop *loop = e->loop;
+    char name[32];
+    PUT("const int active = THREAD * %d < %" PRId64 ";\n%s c = active ? (%s)THREAD * %d : 0;\n",
+        e->vector, loop->columns, e->index, e->index, e->vector);
+    text_indices(e, "c", loop->split, loop->rank);
+    for (int level = 0; level <= s->levels; level++) {
+        text_row_steps(e, level);
+        text_elements(e, level);
+        for (uint32_t i = 0; i < loop->nsteps; i++) {
+            if (loop->steps[i].kind != SF_STEP_FOLD || e->level[i] != level)
+                continue;
+            snprintf(name, sizeof name, "fold%u", i);
+            PUT("%s fold%u = ", text_classes[loop->steps[i].class], i);
+            text_identity(e, &loop->steps[i]);
+            PUT(";\nif (active) { ");
+            text_combination(e, i, name, false);
+            PUT("}\n");
+            put_fold_end(e, i, false);
+        }
+    }
+    PUT("if (active) {\n");
+    text_stores(e);
+    for (uint32_t i = 0; i < loop->nsteps; i++)
+        if (text_is_gather(e, i)) {
+            snprintf(name, sizeof name, "g%u", i);
+            text_combination(e, i, name, !loop->steps[i].is_scalar);
+        }
+    PUT("}\n");
+}
+
+static void put_row_passes(emitter *e, const sharing *s)
+{
+    for (int level = 0; level <= s->levels; level++) {
+        text_row_steps(e, level);
+        if (level < s->levels)
+            put_fold_pass(e, level, s->lane, s->lanes, s->alone);
+    }
+    put_last_pass(e, s->lane, s->lanes);
+}
+
+/* Sums of gathers at the start. */
+static void put_sums(emitter *e, const sharing *s)
+{
+    PUT("s64 group = BLOCK; (void)group;\n");
+    if (e->held > 0 || !s->gathers_columns) {
+        text_declare_sums(e);
+        return;
+    }
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (text_is_gather(e, i) && e->loop->steps[i].is_scalar) {
+            PUT("%s g%u = ", text_classes[e->loop->steps[i].class], i);
+            text_identity(e, &e->loop->steps[i]);
+            PUT(";\n");
+        }
+    declare_far_sums(e, s->threads);
+}
+
 void text_rows(emitter *e)
 {
     const sf_loop *loop = e->loop;
-    int levels = 0;
-    bool gathers = false, gathers_columns = false;
-    for (uint32_t i = 0; i < loop->nsteps; i++) {
-        bool folds = loop->steps[i].kind == SF_STEP_FOLD;
-        levels = folds && e->level[i] >= levels ? e->level[i] + 1 : levels;
-        gathers = gathers || text_is_gather(e, i);
-        gathers_columns = gathers_columns || (text_is_gather(e, i) && !loop->steps[i].is_scalar);
-    }
-    bool alone = !gathers && loop->columns <= SHORT_ROW;
-    int threads = alone ? 128 : (int)text_power_above(loop->columns / e->vector, MOST_ROW_THREADS);
-    threads = threads < WARP ? WARP : threads;
-    const char *lane = alone ? "0" : "THREAD";
-    char lanes[16];
-    snprintf(lanes, sizeof lanes, "%d", alone ? 1 : threads);
-    int64_t blocks = alone ? sf_blocks_for(loop->rows, threads) : sf_blocks_for(loop->rows, 1);
-    if (gathers) {
-        int64_t vectors = (loop->columns / e->vector + threads - 1) / threads;
-        e->groups = blocks =
-            loop->rows < MANY_BLOCKS / 2 ? (loop->rows ? loop->rows : 1) : MANY_BLOCKS / 2;
-        e->held = vectors * e->vector <= MOST_HELD ? vectors : 0;
-        if (e->held == 0 && e->groups == 1)
-            e->groups =
-                2; /* sums in scratch memory want somebody to finish them; a block without rows adds none */
-        e->all_groups = blocks = e->groups;
-    }
+    sharing s = {0};
+    share_rows(e, &s);
     text_add_partials(e);
     sf_param *params = sf_arena_copy(&e->scratch, e->w->params, e->w->nparams * sizeof *params);
     PUT("{\nSHARED f64 room[32];\n(void)room;\n");
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_CONSTANT)
             text_computation(e, i);
-    if (gathers)
-        PUT("s64 group = BLOCK; (void)group;\n");
-    if (gathers && (e->held > 0 || !gathers_columns))
-        text_declare_sums(e);
-    else if (gathers) {
-        for (uint32_t i = 0; i < loop->nsteps; i++)
-            if (text_is_gather(e, i) && loop->steps[i].is_scalar) {
-                PUT("%s g%u = ", text_classes[loop->steps[i].class], i);
-                text_identity(e, &loop->steps[i]);
-                PUT(";\n");
-            }
-        declare_far_sums(e, threads);
-    }
-    if (alone)
+    if (s.gathers)
+        put_sums(e, &s);
+    if (s.alone)
         PUT("for (s64 row = BLOCK * THREADS + THREAD; row < %" PRId64
             "; row += BLOCKS * THREADS) {\n",
             loop->rows);
     else
         PUT("for (s64 row = BLOCK; row < %" PRId64 "; row += BLOCKS) {\n", loop->rows);
     text_indices(e, "row", 0, loop->split);
-    for (int level = 0; level <= levels; level++) {
-        put_row_steps(e, level);
-        if (level < levels)
-            put_fold_pass(e, level, lane, lanes, alone);
-    }
-    put_last_pass(e, lane, lanes);
-    text_row_stores(e, alone ? "" : "if (THREAD == 0) ");
+    if (s.once)
+        put_row_once(e, &s);
+    else
+        put_row_passes(e, &s);
+    text_row_stores(e, s.alone ? "" : "if (THREAD == 0) ");
     PUT("}\n");
-    if (gathers) {
+    if (s.gathers) {
         if (e->held > 0)
-            put_kept_sums(e, threads);
+            put_kept_sums(e, s.threads);
         text_scalar_gathers(e);
     }
     PUT("}\n");
-    sf_write_launch(e->w, blocks, threads, false);
+    sf_write_launch(e->w, s.blocks, s.threads, false);
     text_finish_gathers(e, params);
 }

@@ -379,6 +379,30 @@ void text_wanted(emitter *e, bool rows_too)
     }
 }
 
+/* All that is loaded and computed of elements when so many folds have been done; constants are known. */
+void text_elements(emitter *e, int level)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        sf_step_kind kind = e->loop->steps[i].kind;
+        bool is_end = kind == SF_STEP_STORE || kind == SF_STEP_GATHER || kind == SF_STEP_FOLD ||
+                      kind == SF_STEP_CONSTANT;
+        if (is_end || e->level[i] != level || text_is_row_step(e, i))
+            continue;
+        if (kind == SF_STEP_LOAD)
+            text_load(e, i);
+        else
+            text_computation(e, i);
+    }
+}
+
+void text_stores(emitter *e)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (e->loop->steps[i].kind == SF_STEP_STORE &&
+            !e->loop->accesses[e->loop->steps[i].access].is_row)
+            put_store(e, i);
+}
+
 /* `from` counts through dimensions first ... end - 1. */
 void text_indices(emitter *e, const char *from, int first, int end)
 {

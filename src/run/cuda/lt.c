@@ -1,8 +1,7 @@
 #include "run/cuda/lt.h"
 
-#include <stdlib.h>
-
 #include "base/mem.h"
+#include "run/cuda/target.h"
 
 /* Numbers of the library. */
 enum {
@@ -61,10 +60,9 @@ static bool lay_out(int64_t m, int64_t n, int64_t row, int64_t column, matrix *o
     return false;
 }
 
-static bool allows_tf32(const sf_dot *dot)
+static bool allows_tf32(const sf_lt *lt, const sf_dot *dot)
 {
-    const char *asked = getenv("SHEAF_TF32");
-    return asked && *asked == '1' && !dot->exact;
+    return lt->tf32 && !dot->exact;
 }
 
 static int make_layout(const sf_cuda_products *l, const matrix *m, int64_t batches, void **out)
@@ -102,7 +100,7 @@ static bool make_plan(sf_lt_plan *p, matrix *first, matrix *second, const matrix
                       int64_t batches)
 {
     const sf_cuda_products *l = p->lt->library;
-    int compute = p->is_wide ? COMPUTE_64 : allows_tf32(p->dot) ? COMPUTE_TF32 : COMPUTE_32;
+    int compute = p->is_wide ? COMPUTE_64 : allows_tf32(p->lt, p->dot) ? COMPUTE_TF32 : COMPUTE_32;
     if (l->product_create(&p->product, compute, p->is_wide ? REAL_64 : REAL_32) != 0)
         return false;
     int32_t a = first->is_transposed, b = second->is_transposed;

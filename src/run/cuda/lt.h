@@ -11,6 +11,7 @@ typedef struct sf_lt {
     void *handle;
     void *workspace;
     size_t workspace_bytes;
+    bool tf32;
 } sf_lt;
 
 typedef struct sf_lt_plan sf_lt_plan;

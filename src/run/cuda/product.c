@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "run/cuda/convolve.h"
+
 enum { THREADS = 256 };
 
 #define PUT(...) sf_buf_printf(&w->body, __VA_ARGS__)
@@ -148,4 +150,14 @@ void sf_write_product(sf_writer *w, const sf_inst *inst)
         write_dot(w, inst);
     else
         sf_write_conv(w, inst->conv);
+}
+
+void sf_write_library(sf_writer *w, const sf_inst *inst)
+{
+    sf_convolve convolve;
+    w->code->product[0] = (sf_param){.kind = SF_PARAM_IN, .index = 0};
+    w->code->product[1] = (sf_param){.kind = SF_PARAM_IN, .index = 1};
+    w->code->product[2] = (sf_param){.kind = SF_PARAM_OUT, .index = 0};
+    if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &convolve) && !convolve.is_product)
+        sf_write_convolve(w, &convolve);
 }

@@ -1,13 +1,14 @@
 /* Instructions of a program, one after the other, on a device. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "op/eval.h"
 #include "op/op.h"
 #include "run/cuda/cuda.h"
 
-static sf_status launch_all(cuda *c, const made *m, sf_diag *diag)
+static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {
-    for (size_t i = 0; i < m->code.nlaunches; i++) {
+    for (size_t i = first; i < end; i++) {
         const ready *r = &m->launches[i];
         SF_TRY(table_of(c)->launch(c->device, r->function, r->blocks, r->threads, r->params, diag));
     }
@@ -129,15 +130,37 @@ static sf_status run_inst(cuda *c, const frame *f, const sf_inst *inst, const ma
         break;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        if (m->plan)
-            SF_TRY(table_of(c)->multiply(c->device, m->plan, m->in, m->out, diag));
+        if (m->plan) {
+            SF_TRY(launch_some(c, m, 0, m->code.before, diag));
+            SF_TRY(table_of(c)->multiply(c->device, m->plan, m->product, diag));
+        }
         break;
     case SF_INST_LOOP:
     case SF_INST_JOIN: /* copies have ended when they have begun */
     case SF_INST_KIND_COUNT:
         break;
     }
-    return launch_all(c, m, diag);
+    return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
+}
+
+sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag)
+{
+    const sf_program *p = c->program;
+    size_t count = p->ninsts + 1;
+    SF_TRY(table_of(c)->mark(c->device, 0, count, diag));
+    for (size_t i = 0; i < p->ninsts; i++) {
+        SF_TRY(run_inst(c, &c->top, &p->insts[i], &c->top.insts[i], diag));
+        SF_TRY(table_of(c)->mark(c->device, i + 1, count, diag));
+    }
+    SF_TRY(table_of(c)->wait(c->device, diag));
+    double *ends = sf_alloc(count * sizeof *ends);
+    sf_status status = table_of(c)->when(c->device, count, ends, diag);
+    for (size_t i = 0; i < p->ninsts && status == SF_OK; i++) {
+        c->timings[i] = (sf_timing){.start = ends[i], .end = ends[i + 1]};
+        c->seconds[i] = ends[i + 1] - ends[i];
+    }
+    sf_free(ends);
+    return status;
 }
 
 sf_status sf_cuda_run(cuda *c, const frame *f, sf_diag *diag)

@@ -18,6 +18,12 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
     return NULL;
 }
 
+/* By the tensor cores: products of float are rounded to TF32. */
+static bool attends(sf_dtype dtype, int64_t depth, bool rounds)
+{
+    return depth % 16 == 0 && depth <= 64 && (dtype == SF_BF16 || (dtype == SF_F32 && rounds));
+}
+
 static int64_t scratch_bytes(const sf_program *program, int threads)
 {
     (void)threads;
@@ -39,5 +45,6 @@ const sf_target sf_target_cuda = {
     .align = 256,
     .multiplies = multiplies_types,
     .kernel = find_kernel,
+    .attends = attends,
     .scratch = scratch_bytes,
 };

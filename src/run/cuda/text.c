@@ -126,6 +126,8 @@ void sf_kernels_text(const sf_kernels *m, size_t first, size_t count, bool host,
     add_file(out, &sf_text_base);
     if (m->has_words)
         add_file(out, &sf_text_words);
+    if (m->has_attention)
+        add_file(out, &sf_text_attention);
     for (size_t i = first; i < first + count; i++) {
         sf_buf_putc(out, '\n');
         sf_buf_puts(out, m->kernels[i]->text);
@@ -156,8 +158,12 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
 {
     sf_writer w = {.module = module, .code = code, .arena = arena};
     bool known = true;
-    if ((inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) && !library)
-        sf_write_product(&w, inst);
+    if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV) {
+        if (library)
+            sf_write_library(&w, inst);
+        else
+            sf_write_product(&w, inst);
+    }
     if (inst->kind == SF_INST_CALL)
         known = sf_write_call(&w, inst);
     if (inst->kind != SF_INST_CALL && inst->loop)

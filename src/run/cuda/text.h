@@ -18,7 +18,7 @@ typedef struct sf_text_file {
     const unsigned char *bytes;
     size_t size;
 } sf_text_file;
-extern const sf_text_file sf_text_base, sf_text_words;
+extern const sf_text_file sf_text_base, sf_text_words, sf_text_attention, sf_text_attend;
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
@@ -33,7 +33,8 @@ typedef struct sf_kernels {
     sf_interner names;
     sf_kernel **kernels;
     size_t nkernels, capacity;
-    bool has_words; /* some stand on text/words.cu, too */
+    bool has_words;     /* some stand on text/words.cu, too, */
+    bool has_attention; /* or on text/attention.cu */
 } sf_kernels;
 
 typedef enum sf_param_kind {
@@ -60,6 +61,9 @@ typedef struct sf_code {
     sf_launch *launches;
     size_t nlaunches, capacity;
     int64_t scratch; /* bytes that its kernels work in */
+    size_t before;   /* launches before the call of a library, */
+    sf_param product
+        [3]; /* and what that is given: factors and result, or the images of run/cuda/convolve.h */
 } sf_code;
 
 /* One kernel being written: its parameters are called p0, p1, ... in the order in which they are added. */
@@ -92,6 +96,9 @@ void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *p
 void sf_kernels_text(const sf_kernels *module, size_t first, size_t count, bool host, sf_buf *out);
 
 void sf_kernels_free(sf_kernels *module);
+
+/* What a library is given for a product, and what is launched around it. */
+void sf_write_library(sf_writer *w, const sf_inst *inst);
 
 /* What loops (run/cuda/loop.c), products and convolutions (product.c) and calls (call.c) launch. */
 void sf_write_loop(sf_writer *w, const sf_inst *inst);

@@ -22,6 +22,13 @@ typedef struct sf_host_link {
     double bandwidth, latency; /* bytes a second, each way; seconds of a copy */
 } sf_host_link;
 
+/* What products of f32 are computed in. */
+typedef enum sf_precision {
+    SF_PRECISION_F32,
+    SF_PRECISION_TF32, /* factors lose bits where a GPU is faster then */
+    SF_PRECISION_BF16  /* run/narrow.h */
+} sf_precision;
+
 typedef struct sf_engine_options {
     int threads;      /* 0: as many as the process may use */
     sf_threads *pool; /* borrowed, instead of `threads` of its own. Whoever may be left by a failed
@@ -29,6 +36,7 @@ typedef struct sf_engine_options {
     int64_t memory;   /* most bytes, of device and host; 0: what the machine has */
     int64_t device_memory;  /* most bytes of the device alone; 0: no other limit */
     sf_host_link host_link; /* of a device that copies between its memory and the host's */
+    sf_precision precision; /* but for products of which the text asks more */
     sf_comm *comm;          /* for collectives, borrowed; NULL: all groups are of one rank */
 } sf_engine_options;
 

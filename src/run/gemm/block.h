@@ -6,6 +6,7 @@
 #ifndef SF_RUN_GEMM_BLOCK_H
 #define SF_RUN_GEMM_BLOCK_H
 
+#include "base/cut.h"
 #include "base/threads.h"
 #include "run/gemm/epilogue.h"
 #include "run/gemm/kernel.h"
@@ -39,21 +40,5 @@ typedef struct sf_blocks {
 
 int64_t sf_blocks_scratch(const sf_blocks *blocks, int threads);
 void sf_blocks_run(const sf_blocks *blocks, sf_threads *threads);
-
-/* How a product is cut: every batch into rows x columns cells; parts of the threads get `grain` cells
- * or a multiple. Cell c of `rows * columns` in a batch is rows [i, i + m) and columns [j, j + n), cut
- * at multiples of row_unit and column_unit. */
-typedef struct sf_cut {
-    int64_t batches, rows, columns, grain;
-    int64_t m, n, row_unit, column_unit;
-} sf_cut;
-
-typedef struct sf_cell {
-    int64_t batch, i, m, j, n;
-} sf_cell;
-
-sf_cut sf_cut_make(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t row_unit,
-                   int64_t column_unit, int threads);
-sf_cell sf_cut_cell(const sf_cut *cut, int64_t index);
 
 #endif

@@ -17,6 +17,7 @@ struct CMUnitTest {
     }
 #define print_error(...) fprintf(stderr, __VA_ARGS__)
 #define print_message(...) printf(__VA_ARGS__)
+#define fail() fail_msg("%s:%d: failed", __FILE__, __LINE__)
 #define fail_msg(...) (print_error(__VA_ARGS__), print_error("\n"), exit(1))
 #define assert_true(condition)                                                                     \
     ((condition) ? (void)0 : fail_msg("%s:%d: %s", __FILE__, __LINE__, #condition))

@@ -27,6 +27,8 @@ typedef double f64;
 #define THREADS ((int)blockDim.x)
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
 #define UNROLL _Pragma("unroll")
+#define UNROLL_SOME _Pragma("unroll 4")
+#define UNROLL_SOME _Pragma("unroll 8")
 #define ALIGNED(bytes) __align__(bytes)
 #define INF32 __int_as_float(0x7f800000)
 #define NAN32 __int_as_float(0x7fffffff)
@@ -85,6 +87,8 @@ SHUFFLER(s64)
 #define SHUFFLE(x, other)                                                                          \
     _Generic((x), f32 : shuffle_f32, f64 : shuffle_f64, s32 : shuffle_s32, s64 : shuffle_s64)(x, other)
 #define UNROLL
+#define UNROLL_SOME
+#define UNROLL_SOME
 #define ALIGNED(bytes)
 #define INF32 INFINITY
 #define NAN32 NAN
@@ -245,6 +249,11 @@ DEVICE f32 get_bf16(u16 raw)
 
 DEVICE u16 put_bf16(f32 x)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    u16 raw;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(raw) : "f"(x));
+    return raw;
+#endif
     u32 bits = bits32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     u32 quiet = bits >> 16 | (bits & 0xffff ? 0x40 : 0);
     return (u16)((bits & ~SIGN32) > 0x7f800000 ? quiet : rounded);

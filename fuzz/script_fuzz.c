@@ -1,0 +1,36 @@
+/* Run a schedule. Whatever it says, it ends, within its limits, with at most one message for what is wrong. */
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "base/mem.h"
+#include "sheaf/sheaf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char step[] =
+    "func.func @main(%w: tensor<4x4xf32>, %x: tensor<2x4xf32>) -> tensor<2x4xf32> {\n"
+    "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+    "(tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc(\"layer_0/dot\")\n"
+    "%1 = stablehlo.tanh %0 : tensor<2x4xf32> loc(\"layer_0/tanh\")\n"
+    "return %1 : tensor<2x4xf32>\n}\n";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static sf_graph *graph; /* the same for all */
+    sf_diag *diag = sf_diag_new();
+    sf_primitives *list;
+    sf_console *console;
+    sf_script_options options = {.instructions = 100000, .memory = 4 << 20, .ranks = 2};
+    if (!graph && sf_load_text(step, sizeof step - 1, "step", &(sf_load_options){.state = "none"},
+                               diag, &graph) != SF_OK)
+        return 0;
+    if (sf_primitives_new(graph, diag, &list) == SF_OK &&
+        sf_console_new("fuzz", &options, list, diag, &console) == SF_OK) {
+        sf_status status = sf_console_run(console, (const char *)data, size, diag);
+        SF_ASSERT((status == SF_OK) == (sf_diag_count(diag) == 0));
+        sf_console_free(console);
+        sf_primitives_free(list);
+    }
+    sf_diag_free(diag);
+    return 0;
+}

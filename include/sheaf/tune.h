@@ -1,0 +1,88 @@
+/* Tuning: which values of some variables make the fastest plan. docs/schedules.md describes it.
+ *
+ * A program that applies primitives asks for the values of variables as it goes, sf_settings_int and sf_settings_choice; what
+ * a variable may be can depend on the values of those before it, so that settings are no rectangle. It is run once for each
+ * setting to know them all, and again for each that is tried.
+ */
+#ifndef SHEAF_TUNE_H
+#define SHEAF_TUNE_H
+
+#include "sheaf/script.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The value of a variable, of low, low + step, ... up to high; `step` is at least 1. Asked again, it is the same. `settings`
+ * may be NULL: the first value. SF_EUSAGE where there is no value, or a variable is asked for in another way than before. */
+SF_API sf_status sf_settings_int(sf_settings *settings, const char *name, int64_t low, int64_t high,
+                                 int64_t step, sf_diag *diag, int64_t *out);
+
+/* The same of texts: *out is the number of the one that is taken. Texts that are all numbers are near each other as numbers
+ * are. */
+SF_API sf_status sf_settings_choice(sf_settings *settings, const char *name, int count,
+                                    const char *const *values, sf_diag *diag, int *out);
+
+/* Applies primitives for a setting. */
+typedef sf_status sf_tune_apply(void *context, sf_settings *settings, sf_primitives *list,
+                                sf_diag *diag);
+
+typedef struct sf_tune_options {
+    size_t size;               /* of this struct, or 0: see sheaf.h */
+    const sf_cluster *cluster; /* what plans are priced on; NULL, by run: CPUs */
+    const char *cluster_name;  /* kept in the log; or NULL */
+    bool by_run;               /* plans are run, on synthetic data; else they are simulated */
+    const char *algorithm;     /* "model", "coordinate", "exhaustive"; NULL: the first */
+    int trials;                /* the most settings to look at; 0: no limit */
+    uint64_t seed;
+    int ranks;      /* of plans whose primitives leave that open; 0: those of the mesh */
+    int64_t memory; /* most bytes of a rank; 0: what the devices have, or, by run, the machine */
+    int steps;      /* by run: of a trial, the first of which does not count; 0: 5 */
+    int threads;    /* by run: of a rank; 0: as many as there are */
+    /* A file to which a line of JSON is appended for each setting. What stands in it of an earlier run of the same step,
+     * program and options is not tried again. NULL: none. */
+    const char *log;
+    uint64_t program;      /* a hash of what `apply` does, for that */
+    sf_listener *listener; /* told of each setting: SF_EVENT_STAGE; or NULL */
+    void *context;         /* for the listener */
+} sf_tune_options;
+
+typedef struct sf_trial {
+    const char *setting; /* "batch=4,ratio=12" */
+    const char *const *values;
+    double seconds;  /* of a step; infinite where it was not tried, or failed */
+    int64_t memory;  /* of a rank, as predicted; 0: not known */
+    bool pruned;     /* it was predicted not to fit, and not tried */
+    bool logged;     /* it stood in the log */
+    const char *why; /* it cannot be at all; else NULL */
+} sf_trial;
+
+typedef struct sf_tune_report {
+    int64_t points; /* settings in all */
+    int nvariables;
+    const char *const *variables; /* names, in the order in which they are asked for */
+    int ntrials;
+    const sf_trial *trials; /* in their order */
+    int best;               /* of the trials; -1: none fits */
+    int64_t room;           /* bytes of a rank that there are; 0: no limit */
+    sf_plan *plan;          /* of the best; NULL: none fits */
+} sf_tune_report;
+
+/* Looks for the setting whose plan takes the least time. Where none fits, SF_EWRONG. The report is for sf_tune_free, also then. */
+SF_API sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *context,
+                         const sf_tune_options *options, sf_diag *diag, sf_tune_report **out);
+SF_API void sf_tune_free(sf_tune_report *report);
+
+/* The algorithms, by number; NULL past the last. */
+SF_API const char *sf_tune_algorithm(int index);
+
+/* The same, of a schedule in Lua, which asks by tune.int and tune.choice. */
+SF_API sf_status sf_tune_script(const sf_graph *graph, const char *path,
+                                const sf_script_options *script, const sf_tune_options *options,
+                                sf_diag *diag, sf_tune_report **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,288 @@
+/* sheaf tune: tries settings of the variables of a schedule, and writes the plan of the best. */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/cli.h"
+
+struct job {
+    const char *script, *step, *cluster, *by, *output;
+    sf_load_options load;
+    sf_script_options with;
+    sf_tune_options options;
+    bool json;
+};
+
+static bool print_progress(void *context, const sf_event *event)
+{
+    (void)context;
+    fprintf(stderr, "\r\033[K%s", event->text);
+    return true;
+}
+
+static void print_trial(const sf_tune_report *report, int index)
+{
+    const sf_trial *trial = &report->trials[index];
+    char shown[SF_CLI_SHOWN];
+    printf("  %5d", index + 1);
+    for (int v = 0; v < report->nvariables; v++)
+        printf("  %*s",
+               (int)strlen(report->variables[v]) > 6 ? (int)strlen(report->variables[v]) : 6,
+               trial->values[v] ? sf_cli_shown(trial->values[v], shown) : "-");
+    printf("  %9s", isfinite(trial->seconds) ? sf_text_seconds(trial->seconds).at : "-");
+    printf("  %9s", trial->memory > 0 ? sf_text_bytes((double)trial->memory).at : "-");
+    if (trial->why)
+        printf("  %s", sf_cli_shown(trial->why, shown));
+    else
+        printf("%s", trial->pruned ? "  does not fit" : index == report->best ? "  best" : "");
+    printf("\n");
+}
+
+static void print_table(const sf_tune_report *report)
+{
+    printf("trials\n  %5s", "trial");
+    for (int v = 0; v < report->nvariables; v++)
+        printf("  %6s", report->variables[v]);
+    printf("  %9s  %9s\n", "step", "memory");
+    for (int i = 0; i < report->ntrials; i++)
+        print_trial(report, i);
+}
+
+/* Values of one variable that were tried, numbers by size. */
+enum { MOST_SHOWN = 16 };
+
+static int compare_values(const void *a, const void *b)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    double difference = strtod(left, NULL) - strtod(right, NULL);
+    return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(left, right);
+}
+
+static int list_values(const sf_tune_report *report, int variable, const char *out[MOST_SHOWN])
+{
+    int count = 0;
+    for (int i = 0; i < report->ntrials; i++) {
+        const char *value = report->trials[i].values[variable];
+        bool found = !value;
+        for (int k = 0; k < count && !found; k++)
+            found = strcmp(out[k], value) == 0;
+        if (!found && count == MOST_SHOWN)
+            return 0;
+        if (!found)
+            out[count++] = value;
+    }
+    qsort(out, (size_t)count, sizeof *out, compare_values);
+    return count;
+}
+
+static const sf_trial *find_trial(const sf_tune_report *report, const char *first,
+                                  const char *second)
+{
+    for (int i = 0; i < report->ntrials; i++) {
+        const char *const *values = report->trials[i].values;
+        if (values[0] && values[1] && strcmp(values[0], first) == 0 &&
+            strcmp(values[1], second) == 0)
+            return &report->trials[i];
+    }
+    return NULL;
+}
+
+/* Of two variables: how much slower than the best each setting is that was tried. */
+static void print_map(const sf_tune_report *report)
+{
+    const char *rows[MOST_SHOWN], *columns[MOST_SHOWN];
+    if (report->nvariables != 2 || report->best < 0)
+        return;
+    int nrows = list_values(report, 0, rows), ncolumns = list_values(report, 1, columns);
+    double best = report->trials[report->best].seconds;
+    if (nrows == 0 || ncolumns == 0)
+        return;
+    printf("\nslower than the best, in percent; x: does not fit\n  %6s \\ %s\n  %6s",
+           report->variables[0], report->variables[1], "");
+    for (int c = 0; c < ncolumns; c++)
+        printf(" %6s", columns[c]);
+    for (int r = 0; r < nrows; r++) {
+        printf("\n  %6s", rows[r]);
+        for (int c = 0; c < ncolumns; c++) {
+            const sf_trial *trial = find_trial(report, rows[r], columns[c]);
+            if (trial && isfinite(trial->seconds))
+                printf(" %6.1f", (trial->seconds / best - 1) * 100);
+            else
+                printf(" %6s", trial ? "x" : ".");
+        }
+    }
+    printf("\n");
+}
+
+static void print_report(const sf_tune_report *report)
+{
+    int pruned = 0, logged = 0;
+    for (int i = 0; i < report->ntrials; i++) {
+        pruned += report->trials[i].pruned;
+        logged += report->trials[i].logged;
+    }
+    print_table(report);
+    print_map(report);
+    printf("\n%d of %" PRId64 " settings looked at, %d of them predicted not to fit",
+           report->ntrials, report->points, pruned);
+    if (logged > 0)
+        printf(", %d from the log", logged);
+    printf("\n");
+    if (report->best >= 0)
+        printf("best: %s, %s a step\n", report->trials[report->best].setting,
+               sf_text_seconds(report->trials[report->best].seconds).at);
+}
+
+static void put_trial(sf_json_writer *json, const sf_tune_report *report, const sf_trial *trial)
+{
+    sf_json_begin_object(json);
+    for (int v = 0; v < report->nvariables; v++)
+        sf_json_add_string(json, report->variables[v], trial->values[v]);
+    sf_json_add_double(json, "seconds", trial->seconds);
+    sf_json_add_int(json, "memory", trial->memory);
+    sf_json_add_bool(json, "pruned", trial->pruned);
+    sf_json_add_bool(json, "logged", trial->logged);
+    sf_json_add_string(json, "why", trial->why);
+    sf_json_end_object(json);
+}
+
+static sf_status print_json(void *context)
+{
+    const sf_tune_report *report = context;
+    sf_buf buf = {0};
+    sf_json_writer json = {.buf = &buf, .indent = true};
+    sf_json_begin_object(&json);
+    sf_json_add_int(&json, "settings", report->points);
+    sf_json_add_int(&json, "room", report->room);
+    sf_json_add_string(&json, "best",
+                       report->best >= 0 ? report->trials[report->best].setting : NULL);
+    sf_json_add_double(&json, "seconds",
+                       report->best >= 0 ? report->trials[report->best].seconds : (double)NAN);
+    sf_json_key(&json, "trials");
+    sf_json_begin_array(&json);
+    for (int i = 0; i < report->ntrials; i++)
+        put_trial(&json, report, &report->trials[i]);
+    sf_json_end_array(&json);
+    sf_json_end_object(&json);
+    puts(buf.text);
+    sf_buf_free(&buf);
+    return SF_OK;
+}
+
+static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *diag)
+{
+    sf_tune_report *report;
+    sf_status status = sf_tune_script(graph, job->script, &job->with, &job->options, diag, &report);
+    if (job->options.listener)
+        fputs("\r\033[K", stderr);
+    if (report && report->ntrials > 0 && (!job->output || strcmp(job->output, "-") != 0)) {
+        if (job->json)
+            sf_guarded(print_json, report, diag);
+        else
+            print_report(report);
+    }
+    if (status == SF_OK && job->output)
+        status = sf_plan_save(report->plan, graph, &(sf_output){.path = job->output}, diag);
+    sf_tune_free(report);
+    return status;
+}
+
+static sf_status tune(struct job *job, sf_diag *diag)
+{
+    sf_graph *graph;
+    sf_cluster *cluster = NULL;
+    SF_TRY(sf_cli_try_output(job->output, job->step, job->script, diag));
+    if (job->cluster)
+        SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
+    job->options.cluster = cluster;
+    if (cluster && job->with.ranks == 0)
+        job->with.ranks = sf_cluster_devices(cluster);
+    sf_status status = sf_load(job->step, &job->load, diag, &graph);
+    if (status == SF_OK) {
+        status = tune_graph(job, graph, diag);
+        sf_graph_free(graph);
+    }
+    sf_cluster_free(cluster);
+    return status;
+}
+
+static bool is_algorithm(const char *name)
+{
+    for (int i = 0; sf_tune_algorithm(i); i++)
+        if (!name || strcmp(sf_tune_algorithm(i), name) == 0)
+            return true;
+    return false;
+}
+
+int sf_cli_tune(int argc, char **argv)
+{
+    struct job job = {.by = "sim"};
+    int64_t trials = 0, seed = 0, ranks = 0, steps = 0, threads = 0;
+    const sf_cli_option options[] = {
+        {SF_OPT_CLUSTER, &job.cluster, "what to simulate plans on, as of plan"},
+        {SF_OPT_BY, &job.by,
+         "how a setting is judged: sim, by simulation (default), or run, by running it"},
+        {SF_OPT_ALGORITHM, &job.options.algorithm,
+         "what is tried next: by a model of time and memory (default), coordinate, one variable "
+         "after the other, or exhaustive, all"},
+        {SF_OPT_TRIALS, &trials, "the most settings to look at (default: no limit)"},
+        {SF_OPT_LOG, &job.options.log,
+         "append a line of JSON for each setting to this file; what stands there is not tried "
+         "again"},
+        {SF_OPT_OUTPUT, &job.output, "write the plan of the best setting to this file"},
+        {SF_OPT_RANKS, &ranks, "how many ranks (default: as many as the cluster has devices)"},
+        {SF_OPT_MEMORY, &job.options.memory,
+         "most memory of a rank, such as 12G (default: what the devices have)"},
+        {SF_OPT_SEED, &seed, "of what is tried (default 0)"},
+        {SF_OPT_STEPS, &steps, "by run: steps of a trial (default 5); the first does not count"},
+        {SF_OPT_THREADS, &threads, "by run: threads (default: as many as there are)"},
+        {SF_OPT_UNSAFE, &job.with.unsafe, "let the schedule use files and run programs"},
+        {SF_OPT_JSON, &job.json, "for machines"},
+    };
+    const sf_cli_command command = {
+        .name = "tune",
+        .synopsis =
+            "LUA STEP (--cluster CLUSTER | --by run -n N) [--algorithm A] [--trials N] [--log "
+            "FILE] [-o PLAN]",
+        .about = "Finds the values of the variables of a schedule, tune.int and tune.choice, whose "
+                 "plan takes the least time. Settings that are predicted not to fit are not tried. "
+                 "docs/schedules.md describes the language.",
+        .operand = "LUA",
+        .second = "STEP",
+        .second_into = &job.step,
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .load = &job.load,
+    };
+    int exit_code;
+    if (!sf_cli_parse(&command, argc, argv, &job.script, &exit_code))
+        return exit_code;
+    job.options.by_run = strcmp(job.by, "run") == 0;
+    if (!job.options.by_run && strcmp(job.by, "sim") != 0)
+        return sf_cli_misuse("tune", "--by is sim or run, not '%s'", job.by);
+    if (!job.options.by_run && !job.cluster)
+        return sf_cli_misuse("tune", "give a --cluster, such as 1x8xV100, or --by run");
+    if (!is_algorithm(job.options.algorithm))
+        return sf_cli_misuse("tune", "--algorithm is model, coordinate or exhaustive, not '%s'",
+                             job.options.algorithm);
+    if (trials > INT_MAX || ranks > INT_MAX || steps > INT_MAX || threads > INT_MAX)
+        return sf_cli_misuse("tune", "a number is too large");
+    job.options.trials = (int)trials;
+    job.options.seed = (uint64_t)seed;
+    job.options.steps = (int)steps;
+    job.options.threads = (int)threads;
+    job.options.cluster_name = job.cluster;
+    job.with.ranks = (int)ranks;
+    job.options.ranks = (int)ranks;
+    if (isatty(STDERR_FILENO))
+        job.options.listener = print_progress;
+    sf_diag *diag = sf_cli_diag();
+    return sf_cli_finish(tune(&job, diag), diag);
+}

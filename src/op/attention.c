@@ -1,0 +1,49 @@
+#include "op/attention.h"
+
+static const sf_attrdef attention_attrs[SF_ATTENTION_SLOTS] = {
+    [SF_ATTENTION_CAUSAL] = {.name = "causal", .kind = SF_ATTR_INT},
+    [SF_ATTENTION_SCALE] = {.name = "scale", .kind = SF_ATTR_INT, .required = true},
+};
+
+/* Two products forward, five backward; half of them where it is causal. */
+static double flops_of(const sf_op *op, int products)
+{
+    double all = (double)op->in[0]->count * (double)op->in[1]->dims[1] * 2 * products;
+    return sf_op_int(op, SF_ATTENTION_CAUSAL, 0) ? all / 2 : all;
+}
+
+static double flops_forward(const sf_op *op)
+{
+    return flops_of(op, 2);
+}
+
+static double flops_backward(const sf_op *op)
+{
+    return flops_of(op, 5);
+}
+
+const sf_opdef sf_op_attention = {
+    .name = "attention",
+    .dialect = "sheaf",
+    .doc = "Softmax of scaled scores, times values.",
+    .id = SF_ATTENTION,
+    .min_operands = 3,
+    .max_operands = 3,
+    .nresults = 2,
+    .attrs = attention_attrs,
+    .nattrs = SF_ATTENTION_SLOTS,
+    .flops = flops_forward,
+};
+
+const sf_opdef sf_op_attention_gradient = {
+    .name = "attention_gradient",
+    .dialect = "sheaf",
+    .doc = "The gradients of attention.",
+    .id = SF_ATTENTION_GRADIENT,
+    .min_operands = 6,
+    .max_operands = 6,
+    .nresults = 3,
+    .attrs = attention_attrs,
+    .nattrs = SF_ATTENTION_SLOTS,
+    .flops = flops_backward,
+};

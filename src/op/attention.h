@@ -1,0 +1,21 @@
+/* Attention as one op. No text has it: it stands in graphs in which prog/attention.h has found it, and is no row of the table.
+ *
+ *     attention            q, k, v                   ->  out, ends
+ *     attention_gradient   q, k, v, out, ends, dout  ->  dq, dk, dv
+ *
+ * q, k, v, out and their gradients are [batch, place, head, depth], of one type; out is softmax(q k^T scale) v. `ends`, float, is
+ * [batch, head, place of q]: what the forward pass leaves to the backward pass, in a form of the engine's own. Where it is causal,
+ * a place of q sees those of k up to its own.
+ */
+#ifndef SF_OP_ATTENTION_H
+#define SF_OP_ATTENTION_H
+
+#include "op/op.h"
+
+enum { SF_ATTENTION = SF_OP_COUNT + 1, SF_ATTENTION_GRADIENT };
+
+enum { SF_ATTENTION_CAUSAL, SF_ATTENTION_SCALE, SF_ATTENTION_SLOTS }; /* bool; bits of a float */
+
+extern const sf_opdef sf_op_attention, sf_op_attention_gradient;
+
+#endif

@@ -1,0 +1,172 @@
+
+/* What attention (attend.cu) stands on: products of the tensor cores by fragments, of which each of the 32 threads of a warp
+ * has a part, and copies that go on beside the compute. On the host, threads of a warp lay out for each other what they
+ * have. Where all factors are float (`wide`), they are rounded to TF32. */
+
+#if defined(__CUDACC__)
+/* c, 16 x 8, grows by a, 16 x 16 (wide: 16 x 8), times b. */
+DEVICE void multiply_fragments(f32 *c, const u32 *a, u32 b0, u32 b1, int wide)
+{
+    if (wide)
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* Four matrices of 8 x 8 narrow elements, turned; thread 8 i + r has where row r of matrix i stands. */
+DEVICE void load_turned(u32 *to, const void *row)
+{
+    u32 at = (u32)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+/* 16 bytes into shared memory, zeros where they are not valid. */
+DEVICE void copy_aside(void *to, const void *from, int valid)
+{
+    u32 at = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
+}
+
+DEVICE void await_copies(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+DEVICE u32 pack_bf16(f32 low, f32 high)
+{
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+DEVICE u32 round_tf32(f32 x)
+{
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+    return rounded;
+}
+
+DEVICE f32 power_of_2(f32 x)
+{
+    f32 y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#else
+static _Thread_local u32 sf_fragments[1024][6];
+static _Thread_local const u16 *sf_rows[1024];
+
+static f32 fragment_element(int warp, int lane, int reg, int half, int wide)
+{
+    u32 word = sf_fragments[warp * 32 + lane][reg];
+    return wide ? float32(word) : get_bf16((u16)(half ? word >> 16 : word));
+}
+
+static void multiply_fragments(f32 *c, const u32 *a, u32 b0, u32 b1, int wide)
+{
+    int lane = sf_thread % 32, warp = sf_thread / 32, depth = wide ? 8 : 16, each = wide ? 4 : 8;
+    for (int i = 0; i < 4; i++)
+        sf_fragments[sf_thread][i] = a[i];
+    sf_fragments[sf_thread][4] = b0;
+    sf_fragments[sf_thread][5] = b1;
+    sf_barrier();
+    for (int i = 0; i < 4; i++) {
+        int row = lane / 4, low = i / 2, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < depth; k++) {
+            int place = wide ? k % 4 : k % 8 / 2, half = wide ? 0 : k % 2, second = k >= each;
+            c[i] += fragment_element(warp, row * 4 + place, low + 2 * second, half, wide) *
+                    fragment_element(warp, column * 4 + place, 4 + second, half, wide);
+        }
+    }
+    sf_barrier();
+}
+
+static void load_turned(u32 *to, const void *row)
+{
+    int lane = sf_thread % 32, warp = sf_thread / 32;
+    sf_rows[sf_thread] = (const u16 *)row;
+    sf_barrier();
+    for (int i = 0; i < 4; i++) {
+        const u16 **rows = &sf_rows[warp * 32 + i * 8 + lane % 4 * 2];
+        to[i] = (u32)rows[0][lane / 4] | (u32)rows[1][lane / 4] << 16;
+    }
+    sf_barrier();
+}
+
+static void copy_aside(void *to, const void *from, int valid)
+{
+    if (valid)
+        memcpy(to, from, 16);
+    else
+        memset(to, 0, 16);
+}
+#define await_copies() (void)0
+#define pack_bf16(low, high) ((u32)put_bf16(low) | (u32)put_bf16(high) << 16)
+#define round_tf32(x) bits32(x)
+#define power_of_2(x) exp2f(x)
+#endif
+
+/* Rows `row` and row + 8 of a matrix, 16 columns from `column` on (wide: 8), as a left factor; zeros behind its last row. Columns
+ * of a wide one stand as 0, 2, 4, 6, 1, 3, 5, 7, so that each thread has neighbours; the right factor does so, too. */
+DEVICE void load_left(u32 *to, const void *from, s64 row, s64 rows, s64 pitch, int column, int wide)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = 0;
+    for (int i = 0; i < 2; i++) {
+        s64 at = (row + i * 8) * pitch + column + THREAD % 4 * 2;
+        if (row + i * 8 >= rows)
+            continue;
+        if (wide) {
+            to[i] = round_tf32(((const f32 *)from)[at]);
+            to[i + 2] = round_tf32(((const f32 *)from)[at + 1]);
+        } else {
+            to[i] = *(const u32 *)((const u16 *)from + at);
+            to[i + 2] = *(const u32 *)((const u16 *)from + at + 8);
+        }
+    }
+}
+
+/* Sums of products become a left factor: one of 8 columns, or of a pair of these. */
+DEVICE void turn_left(u32 *to, const f32 *first, const f32 *second, int wide)
+{
+    if (wide) {
+        to[0] = round_tf32(first[0]);
+        to[1] = round_tf32(first[2]);
+        to[2] = round_tf32(first[1]);
+        to[3] = round_tf32(first[3]);
+    } else {
+        to[0] = pack_bf16(first[0], first[1]);
+        to[1] = pack_bf16(first[2], first[3]);
+        to[2] = pack_bf16(second[0], second[1]);
+        to[3] = pack_bf16(second[2], second[3]);
+    }
+}
+
+/* What of a row of two matrices a thread has, multiplied and added up over the row. */
+DEVICE f32 dot_rows(const char *x, const char *y, s64 from, int depth, int wide)
+{
+    f32 sum = 0;
+    for (int c = THREAD % 4 * 2; c < depth; c += 8)
+        for (int i = 0; i < 2; i++)
+            sum += wide ? ((const f32 *)x)[from + c + i] * ((const f32 *)y)[from + c + i]
+                        : get_bf16(((const u16 *)x)[from + c + i]) * get_bf16(((const u16 *)y)[from + c + i]);
+    sum += SHUFFLE(sum, 1);
+    return sum + SHUFFLE(sum, 2);
+}
+
+DEVICE void store_pair(char *to, s64 at, f32 x, f32 y, int wide)
+{
+    if (wide) {
+        ((f32 *)to)[at] = x;
+        ((f32 *)to)[at + 1] = y;
+    } else {
+        *(u32 *)((u16 *)to + at) = pack_bf16(x, y);
+    }
+}

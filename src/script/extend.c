@@ -1,0 +1,82 @@
+/* Primitives that a schedule defines: sheaf.primitive{name = ..., check = ..., apply = ...}.
+ *
+ * They are methods of modules, like those that are built in, and made of them: what they apply is checked, verified, tuned and kept
+ * in the plan one by one, behind a note with their name. All of it is applied, or nothing.
+ */
+#include <string.h>
+
+#include "script/module.h"
+
+enum { NAME = 1, CHECK, APPLY }; /* upvalues of a method */
+
+/* Calls a function of the definition with the arguments of the method, 1 to `count`; false where it raised an error, which is then
+ * on the stack. */
+static bool call_given(lua_State *L, int upvalue, int count, int results)
+{
+    luaL_checkstack(L, count + 4, "too many arguments");
+    lua_pushvalue(L, lua_upvalueindex(upvalue));
+    for (int i = 1; i <= count; i++)
+        lua_pushvalue(L, i);
+    return lua_pcall(L, count, results, 0) == LUA_OK;
+}
+
+/* What must hold before: the function gives true, or false and the reason. */
+static void check_given(lua_State *L, int count)
+{
+    const char *name = lua_tostring(L, lua_upvalueindex(NAME));
+    if (lua_isnil(L, lua_upvalueindex(CHECK)))
+        return;
+    if (!call_given(L, CHECK, count, 2))
+        lua_error(L);
+    if (!lua_toboolean(L, -2))
+        luaL_error(L, "%s: %s", name,
+                   lua_isstring(L, -1) ? lua_tostring(L, -1) : "it does not apply here");
+    lua_pop(L, 2);
+}
+
+static void undo_to(sf_primitives *list, int count)
+{
+    while (sf_primitives_count(list) > count)
+        if (sf_primitives_undo(list, -1, NULL) != SF_OK)
+            return;
+}
+
+static int apply_given(lua_State *L)
+{
+    sf_script *script = sf_script_of(L);
+    int count = lua_gettop(L), before = sf_primitives_count(script->list);
+    const char *name = lua_tostring(L, lua_upvalueindex(NAME));
+    sf_primitive note = {.kind = SF_PRIMITIVE_ANNOTATE,
+                         .module = sf_script_module_at(L, 1),
+                         .name = "primitive",
+                         .value = name};
+    check_given(L, count);
+    sf_script_apply(L, &note, 1);
+    if (!call_given(L, APPLY, count, 0)) {
+        undo_to(script->list, before);
+        return lua_error(L);
+    }
+    sf_script_widen(L, count + 1, sf_primitives_count(script->list) - before);
+    lua_settop(L, count + 1);
+    return 1;
+}
+
+/* sheaf.primitive{name = "quantize", check = function(module, bits) ... end, apply = function(module, bits) ... end} */
+int sf_script_define(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    luaL_getmetatable(L, SF_MODULE_KIND);
+    luaL_argcheck(L, lua_getfield(L, 1, "name") == LUA_TSTRING, 1, "a primitive has a name");
+    const char *name = lua_tostring(L, -1);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, 2) != LUA_TNIL)
+        return luaL_error(L, "there is a primitive \"%s\" already", name);
+    lua_pop(L, 1);
+    int check = lua_getfield(L, 1, "check");
+    luaL_argcheck(L, check == LUA_TNIL || check == LUA_TFUNCTION, 1, "check is a function");
+    luaL_argcheck(L, lua_getfield(L, 1, "apply") == LUA_TFUNCTION, 1, "apply is a function");
+    lua_pushcclosure(L, apply_given, 3);
+    lua_setfield(L, 2, name);
+    return 0;
+}

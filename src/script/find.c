@@ -1,0 +1,238 @@
+#include "script/find.h"
+
+#include <regex.h>
+#include <string.h>
+
+#include "script/module.h"
+#include "script/sketch.h"
+
+static int check_subgraph(lua_State *L, int at)
+{
+    return *(int *)luaL_checkudata(L, at, SF_SUBGRAPH_KIND);
+}
+
+static void push_subgraphs(lua_State *L, int first, int count)
+{
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        int *number = lua_newuserdatauv(L, sizeof *number, 0);
+        *number = first + i;
+        luaL_setmetatable(L, SF_SUBGRAPH_KIND);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+const int *sf_script_take_subgraphs(lua_State *L, int at, int *count)
+{
+    *count = lua_istable(L, at) ? (int)lua_rawlen(L, at) : 1;
+    luaL_argcheck(L, *count >= 1 && *count <= 100000, at, "there is no subgraph in the list");
+    int *numbers = lua_newuserdatauv(L, (size_t)*count * sizeof *numbers, 0);
+    for (int i = 0; i < *count; i++) {
+        if (lua_istable(L, at))
+            lua_rawgeti(L, at, i + 1);
+        else
+            lua_pushvalue(L, at);
+        numbers[i] = check_subgraph(L, lua_gettop(L));
+        lua_pop(L, 1);
+    }
+    return numbers;
+}
+
+/* Choosing ops: by a pattern of their names, or by a function of Lua's. That one runs protected: an error must not jump over
+ * what calls it, and is raised behind that. */
+typedef struct choosing {
+    lua_State *L;
+    const regex_t *names;
+    int where;   /* the index of the function */
+    bool failed; /* the error is on the stack */
+} choosing;
+
+static bool name_matches(const regex_t *names, const sf_op_view *op)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s/%s", op->scope, op->op);
+    return regexec(names, text, 0, NULL, 0) == 0;
+}
+
+static int push_view(lua_State *L)
+{
+    const sf_op_view *op = lua_touserdata(L, 2);
+    lua_settop(L, 1);
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, op->op);
+    lua_setfield(L, -2, "op");
+    lua_pushstring(L, op->scope);
+    lua_setfield(L, -2, "scope");
+    lua_createtable(L, op->type.rank, 0);
+    for (int d = 0; d < op->type.rank; d++) {
+        lua_pushinteger(L, op->type.dims[d]);
+        lua_rawseti(L, -2, d + 1);
+    }
+    lua_setfield(L, -2, "shape");
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static bool choose(void *context, const sf_op_view *op)
+{
+    choosing *job = context;
+    lua_State *L = job->L;
+    if (job->names)
+        return name_matches(job->names, op);
+    if (job->failed)
+        return false;
+    lua_pushcfunction(L, push_view);
+    lua_pushvalue(L, job->where);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)op);
+    job->failed = lua_pcall(L, 2, 1, 0) != LUA_OK;
+    bool taken = !job->failed && lua_toboolean(L, -1);
+    if (!job->failed)
+        lua_pop(L, 1);
+    return taken;
+}
+
+static int find_chosen(lua_State *L, choosing *job)
+{
+    sf_script *script = sf_script_of(L);
+    int first, count;
+    sf_status status = sf_primitives_find_where(script->list, sf_script_module_at(L, 1), choose,
+                                                job, &script->scratch, &first, &count);
+    if (job->failed)
+        return lua_error(L);
+    if (status != SF_OK)
+        return sf_script_throw(L);
+    push_subgraphs(L, first, count);
+    return 1;
+}
+
+/* A regular expression, as of POSIX, somewhere in "SCOPE/OP". Counts and references back, which take long, are none of it. */
+static int find_named(lua_State *L)
+{
+    regex_t names;
+    const char *pattern = luaL_checkstring(L, 2);
+    luaL_argcheck(L, strlen(pattern) < 200 && !strpbrk(pattern, "{\\"), 2,
+                  "a regular expression of less than 200 characters, without { and \\");
+    if (regcomp(&names, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+        return luaL_error(L, "\"%s\" is no regular expression", pattern);
+    choosing job = {.L = L, .names = &names};
+    sf_script *script = sf_script_of(L);
+    int first, count;
+    sf_status status = sf_primitives_find_where(script->list, sf_script_module_at(L, 1), choose,
+                                                &job, &script->scratch, &first, &count);
+    regfree(&names);
+    if (status != SF_OK)
+        return sf_script_throw(L);
+    push_subgraphs(L, first, count);
+    return 1;
+}
+
+static int find_traced(lua_State *L)
+{
+    sf_script *script = sf_script_of(L);
+    int first, count;
+    const sf_sketch *pattern = sf_script_trace(L, 2, 0, NULL);
+    if (sf_primitives_find(script->list, sf_script_module_at(L, 1), pattern, &script->scratch,
+                           &first, &count) != SF_OK)
+        return sf_script_throw(L);
+    push_subgraphs(L, first, count);
+    return 1;
+}
+
+/* find("tanh$"), find(function(x, b) return gelu(x + b) end), find{where = function(op) return op.op == "tanh" end} */
+int sf_script_find(lua_State *L)
+{
+    sf_script_module_at(L, 1);
+    lua_settop(L, 2);
+    sf_script_charge(L, 100000);
+    if (lua_isfunction(L, 2))
+        return find_traced(L);
+    if (lua_type(L, 2) == LUA_TSTRING)
+        return find_named(L);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    if (lua_getfield(L, 2, "where") != LUA_TFUNCTION)
+        return luaL_argerror(L, 2, "a function, a regular expression, or {where = function}");
+    choosing job = {.L = L, .where = lua_gettop(L)};
+    return find_chosen(L, &job);
+}
+
+/* The sketches of a replacement, one for each subgraph; they stay on the stack, and so live. */
+static const sf_sketch **push_sketches(lua_State *L, int at, const int *subgraphs, int count)
+{
+    enum { MOST_INPUTS = 64 };
+    sf_script *script = sf_script_of(L);
+    const sf_sketch **sketches = lua_newuserdatauv(L, (size_t)count * sizeof *sketches, 0);
+    lua_createtable(L, count, 0);
+    int kept = lua_gettop(L);
+    for (int i = 0; i < count; i++) {
+        sf_tensor_type types[MOST_INPUTS];
+        int ninputs = sf_primitives_subgraph(script->list, subgraphs[i]).inputs;
+        if (ninputs > MOST_INPUTS)
+            luaL_error(L, "a subgraph has more than %d inputs", MOST_INPUTS);
+        for (int k = 0; k < ninputs; k++)
+            if (!sf_primitives_subgraph_input(script->list, subgraphs[i], k, &types[k]))
+                luaL_error(L, "the subgraph was found before the step was changed: find it again");
+        sketches[i] = sf_script_trace(L, at, ninputs, types);
+        lua_rawseti(L, kept, i + 1);
+    }
+    return sketches;
+}
+
+/* replace(function(x, b) ... end, subgraphs [, {name = "fused"}]), replace("fragment.mlir", subgraphs) */
+int sf_script_replace(lua_State *L)
+{
+    const char *module = sf_script_module_at(L, 1);
+    lua_settop(L, 4);
+    sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE, .module = module};
+    if (lua_istable(L, 4) && lua_getfield(L, 4, "name") == LUA_TSTRING)
+        said.name = lua_tostring(L, -1);
+    said.subgraphs = sf_script_take_subgraphs(L, 3, &said.nsubgraphs);
+    if (lua_type(L, 2) == LUA_TSTRING) {
+        if (!sf_script_of(L)->options.unsafe)
+            return luaL_error(L, "a schedule reads no files, unless it is run with --unsafe");
+        said.fragment = lua_tostring(L, 2);
+    } else {
+        luaL_checktype(L, 2, LUA_TFUNCTION);
+        said.sketches = push_sketches(L, 2, said.subgraphs, said.nsubgraphs);
+    }
+    return sf_script_apply(L, &said, 1);
+}
+
+/* fuse(subgraphs [, {compiler = "vm"}]) */
+int sf_script_fuse(lua_State *L)
+{
+    const char *module = sf_script_module_at(L, 1);
+    lua_settop(L, 3);
+    sf_primitive said = {.kind = SF_PRIMITIVE_FUSE, .module = module};
+    if (lua_istable(L, 3) && lua_getfield(L, 3, "compiler") == LUA_TSTRING)
+        said.value = lua_tostring(L, -1);
+    said.subgraphs = sf_script_take_subgraphs(L, 2, &said.nsubgraphs);
+    return sf_script_apply(L, &said, 1);
+}
+
+static int count_ops(lua_State *L)
+{
+    lua_pushinteger(L, sf_primitives_subgraph(sf_script_of(L)->list, check_subgraph(L, 1)).ops);
+    return 1;
+}
+
+static int list_ops(lua_State *L)
+{
+    const sf_primitives *list = sf_script_of(L)->list;
+    int number = check_subgraph(L, 1);
+    sf_op_view op;
+    lua_newtable(L);
+    for (int i = 0; sf_primitives_subgraph_op(list, number, i, &op); i++) {
+        lua_pushfstring(L, "%s/%s", op.scope, op.op);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+void sf_script_open_subgraphs(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"ops", list_ops}, {"__len", count_ops}, {NULL, NULL}};
+    sf_script_push_kind(L, SF_SUBGRAPH_KIND, methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}

@@ -1,0 +1,81 @@
+#include "tune/tuner.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tune/algorithm.h"
+
+double sf_points_apart(const sf_points *points, size_t a, size_t b, int dim)
+{
+    int here = sf_place(points, a, dim), there = sf_place(points, b, dim);
+    if (here == there)
+        return 0;
+    if (!points->ordered[dim] || here < 0 || there < 0 || points->places[dim] < 2)
+        return 1;
+    return fabs((double)(here - there)) / (points->places[dim] - 1);
+}
+
+static bool ask_in_order(sf_tuner *tuner, size_t *point)
+{
+    for (*point = 0; *point < tuner->points->count; ++*point)
+        if (!tuner->told[*point].known)
+            return true;
+    return false;
+}
+
+static const struct {
+    const char *name;
+    bool (*ask)(sf_tuner *tuner, size_t *point);
+} algorithms[] = {
+    {"model", sf_ask_model},
+    {"coordinate", sf_ask_coordinate},
+    {"exhaustive", ask_in_order},
+};
+
+const char *sf_tuner_name(int index)
+{
+    return index >= 0 && (size_t)index < sizeof algorithms / sizeof *algorithms
+               ? algorithms[index].name
+               : NULL;
+}
+
+sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed, sf_arena *arena)
+{
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        if (name && strcmp(algorithms[i].name, name) != 0)
+            continue;
+        sf_tuner *tuner = SF_NEW(arena, sf_tuner);
+        *tuner = (sf_tuner){.points = points,
+                            .arena = arena,
+                            .ask = algorithms[i].ask,
+                            .told = SF_ARRAY(arena, points->count, sf_told),
+                            .state = seed + 1,
+                            .from = points->count};
+        return tuner;
+    }
+    return NULL;
+}
+
+bool sf_tuner_ask(sf_tuner *tuner, size_t *point)
+{
+    return tuner->ntold < tuner->points->count && tuner->ask(tuner, point);
+}
+
+void sf_tuner_tell(sf_tuner *tuner, size_t point, sf_told told)
+{
+    tuner->ntold += !tuner->told[point].known;
+    tuner->told[point] = told;
+    tuner->told[point].known = true;
+}
+
+size_t sf_tuner_best(const sf_tuner *tuner)
+{
+    size_t best = tuner->points->count;
+    double least = (double)INFINITY;
+    for (size_t p = 0; p < tuner->points->count; p++)
+        if (tuner->told[p].known && tuner->told[p].seconds < least) {
+            least = tuner->told[p].seconds;
+            best = p;
+        }
+    return best;
+}

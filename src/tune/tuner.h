@@ -1,0 +1,60 @@
+/* Finding the best of many settings by trying few of them.
+ *
+ * A point has a place along each of some dimensions. Places along an ordered dimension are near each other where their
+ * numbers are; those of another are alike or not. Not every combination of places is a point: a space may have any form.
+ *
+ * A tuner asks for a point and is told what came of it, again and again. What it asks for follows from the seed and from
+ * what it was told, so a run that is broken off is taken up by telling the same again.
+ *
+ *     exhaustive    all, in their order
+ *     coordinate    randomised coordinate descent: from a point along one dimension after another as long as that helps,
+ *                   then from another point
+ *     model         Gaussian processes of time and of memory (tune/process.h): what is expected to improve most on the best
+ *                   so far, by how likely it is to fit; it ends when little is expected of any
+ */
+#ifndef SF_TUNE_TUNER_H
+#define SF_TUNE_TUNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct sf_points {
+    size_t count;
+    int ndims;
+    const int *places;   /* by dimension: how many there are */
+    const bool *ordered; /* by dimension */
+    const int *at; /* point * ndims + dimension: the place, from 0 on; -1: none, as of a variable
+                            that other values of others leave out */
+} sf_points;
+
+static inline int sf_place(const sf_points *points, size_t point, int dim)
+{
+    return points->at[point * (size_t)points->ndims + (size_t)dim];
+}
+
+/* What came of a point. */
+typedef struct sf_told {
+    bool known;
+    double seconds; /* infinite: it does not fit, or cannot be at all */
+    double memory;  /* as a share of what there is; 0: not known */
+} sf_told;
+
+typedef struct sf_tuner sf_tuner;
+
+/* The name is one of the above, NULL: "model". NULL where there is none of that name. Lives in the arena, as the points must. */
+sf_tuner *sf_tuner_new(const char *name, const sf_points *points, uint64_t seed, sf_arena *arena);
+
+/* The names, by number; NULL past the last. */
+const char *sf_tuner_name(int index);
+
+/* The next point, which was not told of yet. False: there is none that is worth it. */
+bool sf_tuner_ask(sf_tuner *tuner, size_t *point);
+void sf_tuner_tell(sf_tuner *tuner, size_t point, sf_told told);
+
+/* The fastest of those told; the number of points where none fits. */
+size_t sf_tuner_best(const sf_tuner *tuner);
+
+#endif

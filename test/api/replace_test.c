@@ -1,0 +1,132 @@
+/* Finding and replacing from C, also where memory runs out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sheaf/sheaf.h"
+
+#define STEP "examples/gpt-micro.stablehlo.mlir"
+
+/* tanh(x), or what is the same: 2 / (1 + exp(-2 x)) - 1. */
+static sf_status sketch_tanh(bool otherwise, sf_sketch **out)
+{
+    int x, n, number;
+    sf_status status = sf_sketch_new(NULL, out);
+    if (status != SF_OK)
+        return status;
+    sf_sketch *s = *out;
+    sf_sketch_input(s, NULL, &x);
+    if (!otherwise) {
+        status = sf_sketch_op(s, "tanh", 1, &x, 0, NULL, -1, NULL, NULL, NULL, &n);
+    } else {
+        sf_sketch_number(s, -2, NULL, &number);
+        status =
+            sf_sketch_op(s, "multiply", 2, (int[]){number, x}, 0, NULL, -1, NULL, NULL, NULL, &n);
+        if (status == SF_OK)
+            status = sf_sketch_op(s, "exponential", 1, &n, 0, NULL, -1, NULL, NULL, NULL, &n);
+        sf_sketch_number(s, 1, NULL, &number);
+        if (status == SF_OK)
+            status =
+                sf_sketch_op(s, "add", 2, (int[]){n, number}, 0, NULL, -1, NULL, NULL, NULL, &n);
+        int two;
+        sf_sketch_number(s, 2, NULL, &two);
+        if (status == SF_OK)
+            status =
+                sf_sketch_op(s, "divide", 2, (int[]){two, n}, 0, NULL, -1, NULL, NULL, NULL, &n);
+        if (status == SF_OK)
+            status = sf_sketch_op(s, "subtract", 2, (int[]){n, number}, 0, NULL, -1, NULL, NULL,
+                                  NULL, &n);
+    }
+    return status == SF_OK ? sf_sketch_return(s, 1, &n, NULL) : status;
+}
+
+static sf_status replace(sf_primitives *list, int *count)
+{
+    static const sf_primitive trace = {.kind = SF_PRIMITIVE_TRACE, .module = "layer_?.mlp"};
+    sf_sketch *pattern = NULL, *other = NULL;
+    int first = 0;
+    *count = 0;
+    sf_status status = sf_primitives_add(list, &trace, NULL, NULL);
+    if (status == SF_OK)
+        status = sketch_tanh(false, &pattern);
+    if (status == SF_OK)
+        status = sketch_tanh(true, &other);
+    if (status == SF_OK)
+        status = sf_primitives_find(list, "layer_?.mlp", pattern, NULL, &first, count);
+    if (status == SF_OK) {
+        const sf_sketch *sketches[2] = {other, other};
+        sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE,
+                             .module = "layer_?.mlp",
+                             .subgraphs = (int[]){first, first + 1},
+                             .nsubgraphs = 2,
+                             .sketches = sketches};
+        status = sf_primitives_add(list, &said, NULL, NULL);
+    }
+    sf_sketch_free(pattern);
+    sf_sketch_free(other);
+    return status;
+}
+
+static void test_replaces(void **state)
+{
+    (void)state;
+    sf_graph *graph;
+    sf_primitives *list;
+    sf_verify_report *report;
+    int count, culprit;
+    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
+    assert_int_equal(sf_primitives_new(graph, NULL, &list), SF_OK);
+    assert_ptr_equal(sf_primitives_graph(list), graph);
+    assert_int_equal(replace(list, &count), SF_OK);
+    assert_int_equal(count, 2);
+    assert_ptr_not_equal(sf_primitives_graph(list), graph);
+    assert_int_equal(sf_primitives_subgraph(list, 1).ops, 1);
+    sf_op_view op;
+    assert_false(sf_primitives_subgraph_op(list, 1, 0, &op)); /* of the step as it was */
+    /* On one rank, and on two. */
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        sf_pin_options pin = {.mesh = ranks == 1 ? "data=1" : "data=2", .recipe = "dp"};
+        sf_verify_options verify = {.steps = 2};
+        assert_int_equal(sf_primitives_verify(list, &pin, &verify, NULL, &report, &culprit), SF_OK);
+        sf_verify_free(report);
+    }
+    assert_int_equal(sf_primitives_undo(list, -1, NULL), SF_OK);
+    assert_ptr_equal(sf_primitives_graph(list), graph);
+    sf_primitives_free(list);
+    sf_graph_free(graph);
+}
+
+/* Whichever allocation fails, the list can go on, and nothing is left behind. */
+static void test_memory(void **state)
+{
+    (void)state;
+    sf_graph *graph;
+    sf_primitives *list;
+    int count;
+    sf_status status = SF_ENOMEM;
+    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
+    size_t before = sf_mem_live();
+    for (long after = 0; status != SF_OK; after += after / 16 + 1) {
+        assert_int_equal(sf_primitives_new(graph, NULL, &list), SF_OK);
+        sf_mem_fail_after(after);
+        status = replace(list, &count);
+        sf_mem_fail_after(-1);
+        assert_true(status == SF_OK || status == SF_ENOMEM);
+        if (status == SF_ENOMEM)
+            assert_ptr_equal(sf_primitives_graph(list), graph);
+        sf_primitives_free(list);
+        assert_int_equal(sf_mem_live(), before);
+    }
+    sf_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replaces),
+                                       cmocka_unit_test(test_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* Tuning from C: settings that depend on each other, and tuners that run out of memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sheaf/sheaf.h"
+
+#define STEP "examples/gpt-micro.stablehlo.mlir"
+
+typedef struct count {
+    int runs;
+} count;
+
+/* A triangle: data = 1, 2, 4 by turns = 1 .. data. */
+static sf_status apply(void *context, sf_settings *settings, sf_primitives *list, sf_diag *diag)
+{
+    static const char *const recipes[] = {"dp", "zero1"};
+    int64_t data, turns;
+    int recipe;
+    char mesh[32], number[32];
+    ((count *)context)->runs++;
+    sf_status status = sf_settings_int(settings, "data", 1, 2, 1, diag, &data);
+    if (status == SF_OK)
+        status = sf_settings_int(settings, "turns", 1, data, 1, diag, &turns);
+    if (status == SF_OK)
+        status = sf_settings_choice(settings, "recipe", 2, recipes, diag, &recipe);
+    if (status != SF_OK)
+        return status;
+    snprintf(mesh, sizeof mesh, "data=%d", (int)data);
+    snprintf(number, sizeof number, "%d", (int)turns);
+    const sf_primitive said[] = {
+        {.kind = SF_PRIMITIVE_SET, .name = "mesh", .value = mesh},
+        {.kind = SF_PRIMITIVE_SET, .name = "recipe", .value = recipes[recipe]},
+        {.kind = SF_PRIMITIVE_SET, .name = "micro_batches", .value = number},
+    };
+    for (int i = 0; i < 3 && status == SF_OK; i++)
+        status = sf_primitives_add(list, &said[i], diag, NULL);
+    return status;
+}
+
+static void test_tunes(void **state)
+{
+    (void)state;
+    sf_graph *graph;
+    sf_cluster *cluster;
+    sf_tune_report *report;
+    count runs = {0};
+    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
+    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
+    sf_tune_options options = {.cluster = cluster, .algorithm = "exhaustive"};
+    assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_OK);
+    assert_int_equal(report->points,
+                     6); /* of data=1, one number of turns; of data=2, two; by two recipes */
+    assert_int_equal(report->nvariables, 3);
+    assert_string_equal(report->variables[1], "turns");
+    assert_int_equal(report->ntrials, 6);
+    assert_int_equal(runs.runs, 6 + 6 + 1); /* to know them, to try them, and for the plan */
+    assert_true(report->best >= 0 && report->plan != NULL);
+    for (int i = 0; i < report->ntrials; i++)
+        assert_true(report->trials[report->best].seconds <= report->trials[i].seconds);
+    assert_int_equal(sf_plan_check(report->plan, graph, 0, NULL), SF_OK);
+    sf_tune_free(report);
+    options.algorithm = "luck";
+    assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
+    sf_tune_free(report);
+    options = (sf_tune_options){0};
+    assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
+    sf_cluster_free(cluster);
+    sf_graph_free(graph);
+}
+
+/* Whichever allocation fails, nothing is left behind. */
+static void test_memory(void **state)
+{
+    (void)state;
+    sf_graph *graph;
+    sf_cluster *cluster;
+    sf_tune_report *report;
+    count runs = {0};
+    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
+    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
+    sf_tune_options options = {.cluster = cluster, .trials = 1};
+    size_t before = sf_mem_live();
+    sf_status status = SF_ENOMEM;
+    for (long after = 0; status != SF_OK; after += after / 8 + 1) {
+        sf_mem_fail_after(after);
+        status = sf_tune(graph, apply, &runs, &options, NULL, &report);
+        sf_mem_fail_after(-1);
+        sf_tune_free(report);
+        assert_int_equal(sf_mem_live(), before);
+    }
+    sf_cluster_free(cluster);
+    sf_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tunes), cmocka_unit_test(test_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

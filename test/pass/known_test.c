@@ -1,0 +1,364 @@
+/* Prefetch and unshard on a program whose answers are worked out by hand: four weights, each used by a product on the way
+ * there and by one on the way back, and gathered anew for each.
+ *
+ *     a = x p;  b = a q;  c = b r;  d = c s;   e = d s;  f = e r;  g = f q;  h = g p
+ *
+ * Programs are written as a word: a product is the capital letter of its result, a gather the letter of its weight, those
+ * that go as one in brackets. A weight takes 16 KiB once gathered, a quarter of the batch 4 KiB. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pass/passes.h"
+#include "prog/check.h"
+#include "prog/content.h"
+#include "prog/rewrite.h"
+#include "run/cpu/target.h"
+#include "sheaf/sheaf.h"
+#include "support/plans.h"
+
+/* Weights p and s are square, q and r as wide as is said. */
+static sf_graph *make_chain(int wide)
+{
+    static const struct {
+        const char to, from, weight;
+        int back; /* the dimension of the weight that is summed over */
+    } products[] = {{'a', 'x', 'p', 0}, {'b', 'a', 'q', 0}, {'c', 'b', 'r', 0}, {'d', 'c', 's', 0},
+                    {'e', 'd', 's', 1}, {'f', 'e', 'r', 1}, {'g', 'f', 'q', 1}, {'h', 'g', 'p', 1}};
+    const char *square = "tensor<64x64xf32>";
+    char q[32], r[32];
+    sf_buf text = {0};
+    snprintf(q, sizeof q, "tensor<64x%dxf32>", wide);
+    snprintf(r, sizeof r, "tensor<%dx64xf32>", wide);
+    sf_buf_printf(&text,
+                  "func.func public @main(%%x: %s, %%p: %s, %%q: %s, %%r: %s, %%s: %s) -> %s {\n",
+                  square, square, q, r, square, square);
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        char to = products[i].to, from = products[i].from, weight = products[i].weight;
+        sf_buf_printf(&text,
+                      "%%%c = stablehlo.dot_general %%%c, %%%c, contracting_dims = [1] x [%d] : "
+                      "(%s, %s) -> %s\n",
+                      to, from, weight, products[i].back, from == 'b' || from == 'f' ? q : square,
+                      weight == 'q'   ? q
+                      : weight == 'r' ? r
+                                      : square,
+                      to == 'b' || to == 'f' ? q : square);
+    }
+    sf_buf_printf(&text, "return %%h : %s\n}\n", square);
+    sf_graph *graph = test_step_text(text.text);
+    sf_buf_free(&text);
+    return graph;
+}
+
+enum { RANKS = 4, WEIGHT = 64 * 64 * 4, PIECE = WEIGHT / RANKS };
+
+typedef struct known {
+    sf_graph *graph;
+    sf_plan *plan;
+    sf_program *program;
+    sf_cluster *cluster;
+    sf_costs *costs;
+    sf_diag *diag;
+    sf_arena arena;
+} known;
+
+static bool is_gather_of_weight(const sf_program *p, uint32_t i)
+{
+    const sf_inst *inst = &p->insts[i];
+    return inst->kind == SF_INST_COMM && inst->exchange->kind == SF_ALL_GATHER &&
+           p->buffers[inst->in[0].buffer].home == SF_HOME_ARGUMENT;
+}
+
+/* Every gather stands right before its product; the second use of a weight has one of its own. */
+static void gather_twice(known *k)
+{
+    sf_program *p = k->program;
+    uint32_t *order = SF_ARRAY(&k->arena, 2 * p->ninsts, uint32_t);
+    size_t count = p->ninsts, at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_inst *inst = &p->insts[i];
+        for (uint32_t g = 0; inst->kind == SF_INST_DOT && g < count; g++) {
+            uint32_t gathered = p->insts[g].out[0].buffer;
+            if (!is_gather_of_weight(p, g) ||
+                (inst->in[0].buffer != gathered && inst->in[1].buffer != gathered))
+                continue;
+            bool is_first = true;
+            for (size_t o = 0; o < at; o++)
+                is_first = is_first && order[o] != g;
+            if (is_first) {
+                order[at++] = g;
+                continue;
+            }
+            sf_inst again = p->insts[g];
+            again.in = sf_arena_copy(&p->arena, again.in, sizeof *again.in);
+            again.out = sf_arena_copy(&p->arena, again.out, sizeof *again.out);
+            again.exchange = sf_arena_copy(&p->arena, again.exchange, sizeof *again.exchange);
+            again.out[0].buffer = sf_program_add_buffer(p, p->buffers[gathered].bytes, SF_NONE);
+            sf_program_read_instead(p, i - 1, gathered, again.out[0].buffer);
+            order[at++] = sf_program_add(p, &again);
+            break;
+        }
+        if (!is_gather_of_weight(p, i))
+            order[at++] = i;
+    }
+    sf_program_arrange(p, order, at);
+    sf_program_number(p);
+    sf_program_settle(p);
+    assert_int_equal(sf_program_check(p, k->diag), SF_OK);
+}
+
+/* The first rank's. */
+static void lower_known(known *k, int ranks)
+{
+    sf_local *local = test_local(k->graph, k->plan, 0);
+    sf_lower_options options = {.target = &sf_target_cpu, .mesh = &k->plan->mesh};
+    k->program = sf_lower(local->graph, &options, NULL);
+    sf_local_free(local);
+    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", k->diag, &k->cluster), SF_OK);
+    assert_int_equal(sf_costs_new(k->cluster, 1, &ranks, 0, &k->arena, k->diag, &k->costs), SF_OK);
+}
+
+static known open_known(int wide)
+{
+    static const char *const pins[] = {"x=S(0)@d", "*=S(0)@d", NULL};
+    known k = {.diag = sf_diag_new(), .graph = make_chain(wide)};
+    k.plan = test_plan(k.graph, NULL, 0, "d=4", pins);
+    lower_known(&k, RANKS);
+    gather_twice(&k);
+    return k;
+}
+
+static void close_known(known *k)
+{
+    sf_program_free(k->program);
+    sf_plan_free(k->plan);
+    sf_graph_free(k->graph);
+    sf_cluster_free(k->cluster);
+    sf_arena_free(&k->arena);
+    sf_diag_free(k->diag);
+}
+
+static int by_letter(const void *a, const void *b)
+{
+    return *(const char *)a - *(const char *)b;
+}
+
+/* Letters of what a gather brings, by the alphabet: their order says nothing. */
+static void put_gather(const sf_program *p, const sf_inst *inst, sf_buf *out)
+{
+    char letters[16] = "";
+    for (uint32_t j = 0; j < inst->nin; j++)
+        letters[j] = (char)('p' + (int)p->buffers[inst->in[j].buffer].argument - 1);
+    qsort(letters, inst->nin, 1, by_letter);
+    sf_buf_printf(out, inst->nin > 1 ? "(%s)" : "%s", letters);
+}
+
+static const char *word_of(known *k)
+{
+    const sf_program *p = k->program;
+    sf_buf out = {0};
+    char product = 'A';
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        if (inst->kind == SF_INST_DOT)
+            sf_buf_printf(&out, "%c", product++);
+        if (is_gather_of_weight(p, i))
+            put_gather(p, inst, &out);
+    }
+    const char *word = sf_arena_string(&k->arena, out.text, out.length);
+    sf_buf_free(&out);
+    return word;
+}
+
+/* One way of a pass, and nothing of what holds around it; the program is then as it was. */
+static const char *word_behind(known *k, const char *name, int variant, int64_t limit,
+                               const double *options)
+{
+    sf_program *p = k->program;
+    const sf_kept *before = sf_program_keep(p, &k->arena);
+    uint64_t meaning = sf_program_meaning(p);
+    uint32_t at;
+    sf_buf note = {0};
+    sf_passing passing = {.program = p,
+                          .costs = k->costs,
+                          .limit = limit,
+                          .variant = variant,
+                          .scratch = &k->arena,
+                          .note = &note,
+                          .diag = k->diag};
+    memcpy(passing.options, options, sizeof passing.options);
+    sf_simulate(p, k->costs, &k->arena, &passing.profile.sim);
+    sf_live_bytes(p, &k->arena, &passing.profile.memory, &at);
+    int index = 0;
+    while (strcmp(sf_pass_at(index)->name, name) != 0)
+        index++;
+    assert_int_equal(sf_pass_at(index)->run(&passing), SF_OK);
+    const char *word = word_of(k);
+    sf_program_number(p);
+    sf_program_settle(p);
+    assert_int_equal(sf_program_check(p, k->diag), SF_OK);
+    assert_true(sf_program_meaning(p) == meaning);
+    sf_buf_free(&note);
+    sf_program_put_back(p, before);
+    sf_program_settle(p);
+    return word;
+}
+
+/* What stands at each product: arguments, what it reads, what it makes, its weight. */
+enum { AROUND = 5 * PIECE + 2 * PIECE + WEIGHT };
+
+typedef struct known_case {
+    int way;
+    int group; /* weights */
+    double alpha;
+    int64_t limit;
+    const char *word;
+} known_case;
+
+static void expect_words(int wide, const char *pass, const known_case *cases, size_t count)
+{
+    known k = open_known(wide);
+    assert_string_equal(word_of(&k), "pAqBrCsDsErFqGpH");
+    for (size_t i = 0; i < count; i++) {
+        double options[SF_PASS_OPTIONS] = {(double)cases[i].group * WEIGHT, cases[i].alpha};
+        const char *word = word_behind(&k, pass, cases[i].way, cases[i].limit, options);
+        if (strcmp(word, cases[i].word) != 0)
+            fail_msg("%s, case %zu: %s, not %s", pass, i, word, cases[i].word);
+    }
+    close_known(&k);
+}
+
+static void test_prefetch(void **state)
+{
+    (void)state;
+    enum { ALL, LAST }; /* what is put down: all in hand, as in the paper; or what is needed last */
+    enum { NEVER = 100, ALWAYS = 0 }; /* joined */
+    static const known_case cases[] = {
+        /* All is in hand at the beginning. */
+        {ALL, 8, NEVER, INT64_MAX, "pqrssrqpABCDEFGH"},
+        {ALL, 8, ALWAYS, INT64_MAX, "(ppqqrrss)ABCDEFGH"},
+        {LAST, 8, NEVER, INT64_MAX, "pqrssrqpABCDEFGH"},
+        /* Two at a time: the third that is met puts both down, right behind where it stands. */
+        {ALL, 2, NEVER, INT64_MAX, "pqArsBCsrDEqpFGH"},
+        {ALL, 2, ALWAYS, INT64_MAX, "(pq)A(rs)BC(rs)DE(pq)FGH"},
+        /* Only the one that is needed last. */
+        {LAST, 2, NEVER, INT64_MAX, "pqrAsBsCrDqEpFGH"},
+        /* One at a time: the next is gathered beside each product. */
+        {ALL, 1, NEVER, INT64_MAX, "pqArBsCsDrEqFpGH"},
+        /* No room but for its own weight at any product: nothing moves. */
+        {ALL, 8, NEVER, AROUND, "pAqBrCsDsErFqGpH"},
+        /* Nor with nearly room for one, but at A, which reads an argument. */
+        {LAST, 8, NEVER, AROUND + WEIGHT - 1, "pqABrCsDsErFqGpH"},
+        /* Room for one more, and for two. */
+        {LAST, 8, NEVER, AROUND + WEIGHT, "pqArBsCsDrEqFpGH"},
+        {ALL, 8, NEVER, AROUND + 2 * WEIGHT, "pqABrssCDErqpFGH"},
+        {LAST, 8, NEVER, AROUND + 2 * WEIGHT, "pqrAsBsCrDqEpFGH"},
+    };
+    expect_words(64, "prefetch", cases, sizeof cases / sizeof *cases);
+}
+
+/* Those that are kept are not gathered again; s costs nothing, for nothing stands between its two uses. All save the same,
+ * so the first goes first. */
+static void test_unshard(void **state)
+{
+    (void)state;
+    static const known_case cases[] = {
+        {.limit = AROUND, .word = "pAqBrCsDErFqGpH"},
+        {.limit = AROUND + WEIGHT - 1, .word = "pAqBrCsDErFqGpH"},
+        {.limit = AROUND + WEIGHT, .word = "pAqBrCsDErFqGH"},
+        {.limit = AROUND + 2 * WEIGHT, .word = "pAqBrCsDErFGH"},
+        {.limit = AROUND + 3 * WEIGHT, .word = "pAqBrCsDEFGH"},
+        {.limit = INT64_MAX, .word = "pAqBrCsDEFGH"},
+    };
+    expect_words(64, "unshard", cases, sizeof cases / sizeof *cases);
+}
+
+/* A gather of a quarter of the bytes takes nearly as long: q and r save most for a byte, and p, which would fit alone where
+ * both do, has no room left. Most stands at D, beside a square weight. */
+static void test_small_first(void **state)
+{
+    (void)state;
+    enum { SMALL = WEIGHT / 4, ALL = 3 * PIECE + 2 * PIECE / 4 + 2 * PIECE + WEIGHT };
+    static const known_case cases[] = {
+        {.limit = ALL, .word = "pAqBrCsDErFqGpH"},
+        {.limit = ALL + SMALL, .word = "pAqBrCsDErFGpH"},
+        {.limit = ALL + 2 * SMALL, .word = "pAqBrCsDEFGpH"},
+        {.limit = ALL + WEIGHT, .word = "pAqBrCsDEFGpH"},
+        {.limit = ALL + WEIGHT + 2 * SMALL - 1, .word = "pAqBrCsDEFGpH"},
+        {.limit = ALL + WEIGHT + 2 * SMALL, .word = "pAqBrCsDEFGH"},
+    };
+    expect_words(16, "unshard", cases, sizeof cases / sizeof *cases);
+}
+
+/* Turns */
+
+static int count_gathers(const sf_program *p)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        count += is_gather_of_weight(p, i) ? (int)p->insts[i].nin : 0;
+    return count;
+}
+
+static const sf_program *loop_of(const sf_program *p)
+{
+    for (size_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].kind == SF_INST_WHILE)
+            return p->insts[i].nest->bodies[1];
+    fail_msg("there is no loop");
+    return NULL;
+}
+
+static int behind_passes(known *k, const char *passes, int64_t limit)
+{
+    sf_pass_list list;
+    assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
+    sf_pass_run run = {&list, k->costs, limit, &k->arena};
+    assert_int_equal(sf_passes_run(k->program, &run, k->diag, NULL, NULL), SF_OK);
+    return count_gathers(loop_of(k->program));
+}
+
+/* A step of five weights that are split, in two turns: seven gathers in each, two of them for the way back. With all the
+ * memory that there is, five stand before the loop, and none in it; with less, no more than there is room for. */
+static void test_turns(void **state)
+{
+    (void)state;
+    enum { WEIGHTS = 5, GATHERS = 7, ROOMS = 16, ROOM = 1024 };
+    known k = {.diag = sf_diag_new(), .graph = test_step("mlp-micro")};
+    int before = 0;
+    k.plan = test_plan(k.graph, "zero3", 2, NULL, NULL);
+    k.plan->micro_batches = 2;
+    lower_known(&k, 2);
+    const sf_kept *kept = sf_program_keep(k.program, &k.arena);
+    assert_int_equal(behind_passes(&k, "fullshard", INT64_MAX), GATHERS);
+    int64_t least = sf_program_bytes(k.program);
+    for (int room = 0; room <= ROOMS; room++) {
+        int64_t limit = room < ROOMS ? least + room * ROOM : INT64_MAX;
+        sf_program_put_back(k.program, kept);
+        int inside = behind_passes(&k, "fullshard,unshard", limit);
+        int top = count_gathers(k.program);
+        print_message("%d KiB more: %d before the loop, %d in it\n", room, top, inside);
+        assert_true(sf_program_bytes(k.program) <= limit);
+        assert_true(top >= before && inside >= WEIGHTS - top && inside <= GATHERS - top);
+        before = top;
+    }
+    assert_int_equal(before, WEIGHTS);
+    assert_int_equal(count_gathers(loop_of(k.program)), 0);
+    close_known(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_unshard),
+        cmocka_unit_test(test_small_first),
+        cmocka_unit_test(test_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* What holds of lists of passes, drawn at random, on programs of drawn steps, splits and turns, under drawn limits; by a
+ * judge of memory that knows nothing of lives and events but what instructions say, and by the bits of real ranks.
+ *
+ * The judge runs the list with memory that says whose it is. A collective or a copy writes from when it begins until
+ * somebody has waited for it: who reads its result before that, or finds that a place has become another's, fails. So no use
+ * stands before its gather has ended, and nothing is given away before its last use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "pass/pass.h"
+#include "prog/check.h"
+#include "prog/content.h"
+#include "prog/rewrite.h"
+#include "run/cpu/target.h"
+#include "sheaf/sheaf.h"
+#include "support/indexing.h"
+#include "support/plans.h"
+#include "support/sanitized.h"
+
+/* The judge */
+
+enum { GRAIN = 16 };
+
+typedef struct judging {
+    const sf_program *p;
+    char *fault; /* the first, or "" */
+    sf_arena arena;
+    uint32_t *owners
+        [SF_SPACE_COUNT]; /* by grain of the arena: the buffer whose contents are there, plus one */
+    uint32_t *writer;     /* by buffer: who is still writing it, plus one */
+    bool *open;           /* by instruction: it is under way */
+} judging;
+
+enum { FAULT = 100 };
+
+static void find_fault(const judging *j, uint32_t inst, const char *what, uint32_t which)
+{
+    if (!*j->fault)
+        snprintf(j->fault, FAULT, "instruction %u: %s %u", inst, what, which);
+}
+
+static void own(judging *j, uint32_t buffer)
+{
+    const sf_buffer *b = &j->p->buffers[buffer];
+    for (int64_t at = b->offset; sf_in_arena(b) && at < b->offset + b->bytes; at += GRAIN)
+        j->owners[b->space][at / GRAIN] = buffer + 1;
+}
+
+static void expect_own(const judging *j, uint32_t inst, uint32_t buffer)
+{
+    const sf_buffer *b = &j->p->buffers[buffer];
+    for (int64_t at = b->offset; sf_in_arena(b) && at < b->offset + b->bytes; at += GRAIN)
+        if (j->owners[b->space][at / GRAIN] != buffer + 1)
+            find_fault(j, inst, "not there is buffer", buffer);
+}
+
+static void end_inst(judging *j, uint32_t inst)
+{
+    const sf_inst *i = &j->p->insts[inst];
+    if (!j->open[inst])
+        return;
+    j->open[inst] = false;
+    for (uint32_t k = 0; k < i->nin; k++)
+        expect_own(j, inst, i->in[k].buffer);
+    for (uint32_t k = 0; k < i->nout; k++) {
+        expect_own(j, inst, i->out[k].buffer);
+        j->writer[i->out[k].buffer] = 0;
+    }
+}
+
+/* What an epilogue reads of its own product. */
+static bool makes(const sf_inst *inst, uint32_t buffer)
+{
+    return inst->loop && inst->nout > 0 && inst->kind != SF_INST_LOOP &&
+           inst->out[0].buffer == buffer;
+}
+
+static void run_inst(judging *j, uint32_t inst)
+{
+    const sf_inst *i = &j->p->insts[inst];
+    for (uint32_t w = 0; w < i->nwaits; w++)
+        for (uint32_t other = 0; other < inst; other++)
+            if (j->p->insts[other].raises == i->waits[w])
+                end_inst(j, other);
+    for (uint32_t k = 0; k < i->nin; k++) {
+        if (j->writer[i->in[k].buffer] != 0)
+            find_fault(j, inst, "reads what is being written by", j->writer[i->in[k].buffer] - 1);
+        if (!makes(i, i->in[k].buffer))
+            expect_own(j, inst, i->in[k].buffer);
+    }
+    for (uint32_t k = 0; k < i->nout; k++)
+        own(j, i->out[k].buffer);
+    j->open[inst] = sf_goes_beside(i);
+    for (uint32_t k = 0; k < i->nout; k++)
+        j->writer[i->out[k].buffer] = j->open[inst] ? inst + 1 : 0;
+}
+
+static void judge(const sf_program *p, char *fault)
+{
+    judging j = {.p = p, .fault = fault};
+    for (int s = 0; s < SF_SPACE_COUNT; s++)
+        j.owners[s] = SF_ARRAY(&j.arena, p->arena_bytes[s] / GRAIN + 1, uint32_t);
+    j.writer = SF_ARRAY(&j.arena, p->nbuffers, uint32_t);
+    j.open = SF_ARRAY(&j.arena, p->ninsts, bool);
+    for (uint32_t b = 0; b < p->nbuffers; b++)
+        if (p->buffers[b].home == SF_HOME_ARGUMENT && p->buffers[b].is_lent)
+            own(&j, b);
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        run_inst(&j, i);
+        for (uint32_t b = 0; b < sf_body_count(&p->insts[i]); b++)
+            judge(p->insts[i].nest->bodies[b], fault);
+    }
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        end_inst(&j, i);
+    for (uint32_t r = 0; r < p->nresults; r++)
+        expect_own(&j, (uint32_t)p->ninsts, p->results[r].buffer);
+    sf_arena_free(&j.arena);
+}
+
+/* What the judge finds: a gather that nobody waits for, and a buffer that is put where another stands. */
+static bool finds_mistakes(sf_program *p)
+{
+    char late[FAULT] = "", moved[FAULT] = "";
+    uint32_t first = 0;
+    while (first < p->ninsts && (p->insts[first].nwaits == 0 || sf_goes_beside(&p->insts[first])))
+        first++;
+    if (first == p->ninsts)
+        return false;
+    uint32_t waits = p->insts[first].nwaits;
+    p->insts[first].nwaits = 0;
+    judge(p, late);
+    p->insts[first].nwaits = waits;
+    for (uint32_t b = 0; b < p->nbuffers && !*moved; b++) {
+        int64_t offset = p->buffers[b].offset;
+        if (p->buffers[b].home != SF_HOME_ARENA || p->buffers[b].space != SF_SPACE_DEVICE)
+            continue;
+        p->buffers[b].offset = 0;
+        judge(p, moved);
+        p->buffers[b].offset = offset;
+    }
+    return *late && *moved;
+}
+
+/* What is drawn */
+
+typedef struct drawn {
+    test_random random;
+    sf_diag *diag;
+    sf_cluster *cluster;
+    sf_graph *graph;
+    sf_plan *plan;
+    char list[200], what[400];
+    int runs, tight, offloads, found;
+} drawn;
+
+static const char *const steps[] = {"mlp-micro", "gpt-micro", "llama-micro", "moe-micro"};
+static const char *const recipes[] = {"zero3", "zero3", "zero3", "zero1", "dp"};
+#define PICK(d, list) list[test_draw(&(d)->random, 0, (int64_t)(sizeof list / sizeof *list) - 1)]
+
+static void draw_list(drawn *d)
+{
+    static const char *const rest[] = {
+        "prefetch", "prefetch:group=4K",        "prefetch:group=9K:alpha=1", "unshard",
+        "linger",   "zero3-prefetch:bucket=6K", "offload:least=1",           "offload-all",
+        "fullshard"};
+    size_t length = (size_t)snprintf(d->list, sizeof d->list, "fullshard");
+    for (int64_t n = test_draw(&d->random, 1, 3); n > 0; n--)
+        length += (size_t)snprintf(d->list + length, sizeof d->list - length, ",%s", PICK(d, rest));
+}
+
+/* A plan with turns where the batch has as many; false: the recipe does not suit the step. */
+static bool draw_plan(drawn *d, const char *step)
+{
+    int ranks = test_draw(&d->random, 0, 1) ? 2 : 4;
+    const char *recipe = PICK(d, recipes);
+    sf_pin_options options = {
+        .recipe = recipe, .ranks = ranks, .micro_batches = (int)test_draw(&d->random, 1, 2)};
+    bool is_good = sf_pin_step(d->graph, &options, d->diag, &d->plan) == SF_OK;
+    snprintf(d->what, sizeof d->what, "%s, %s on %d, %d turns", step, recipe, ranks,
+             options.micro_batches);
+    return is_good;
+}
+
+/* Of the first rank; NULL: its share of the batch does not split into turns. */
+static sf_program *lower(const drawn *d)
+{
+    sf_local *local;
+    sf_lower_options options = {.target = &sf_target_cpu, .mesh = &d->plan->mesh};
+    if (sf_local_new(d->graph, d->plan, 0, d->diag, &local) != SF_OK)
+        return NULL;
+    sf_program *program = sf_lower(local->graph, &options, NULL);
+    sf_local_free(local);
+    return program;
+}
+
+/* The list on the program, under a limit that may be less than it takes by itself. */
+static void hold(drawn *d, sf_program *p, int64_t limit)
+{
+    sf_arena arena = {0};
+    sf_pass_list list;
+    sf_pass_outcome out[SF_PASSES_MOST + 2];
+    sf_costs *costs;
+    int sizes[SF_MAX_AXES], count;
+    char fault[FAULT] = "";
+    uint64_t meaning = sf_program_meaning(p);
+    for (int a = 0; a < p->mesh.naxes; a++)
+        sizes[a] = p->mesh.axes[a].size;
+    assert_int_equal(sf_costs_new(d->cluster, p->mesh.naxes, sizes, 0, &arena, d->diag, &costs),
+                     SF_OK);
+    assert_int_equal(sf_pass_list_read(d->list, &arena, d->diag, &list), SF_OK);
+    sf_pass_run run = {&list, costs, limit, &arena};
+    if (sf_passes_run(p, &run, d->diag, out, &count) != SF_OK ||
+        sf_program_check(p, d->diag) != SF_OK)
+        fail_msg("%s, %s: %s", d->what, d->list, sf_diag_text(d->diag, 0));
+    assert_true(sf_program_meaning(p) == meaning);
+    judge(p, fault);
+    if (*fault)
+        fail_msg("%s, %s: %s", d->what, d->list, fault);
+    d->found += finds_mistakes(p);
+    const sf_pass_outcome *last = &out[count - 1];
+    assert_int_equal(last->bytes, sf_program_bytes(p));
+    if (out[0].bytes <= limit && (last->bytes > limit || last->seconds > out[0].seconds))
+        fail_msg("%s, %s: %g s and %ld bytes, before %g s and %ld", d->what, d->list, last->seconds,
+                 (long)last->bytes, out[0].seconds, (long)out[0].bytes);
+    if (out[0].bytes > limit && last->bytes > out[0].bytes)
+        fail_msg("%s, %s: it does not fit, and takes more than before", d->what, d->list);
+    d->tight += out[0].bytes > limit && last->bytes <= limit;
+    d->offloads += sf_program_host_bytes(p) > 0;
+    d->runs++;
+    sf_arena_free(&arena);
+}
+
+/* State behind two steps of all ranks, as threads. */
+static void *state_behind(const drawn *d, size_t *bytes)
+{
+    sf_session_options options = {.plan = d->plan, .threads = 1, .check = true};
+    sf_session *session;
+    sf_buf all = {0};
+    sf_status status = sf_session_open(d->graph, &options, d->diag, &session);
+    if (status == SF_OK)
+        status = sf_session_init(session, NULL, 7, d->diag);
+    if (status == SF_OK)
+        status = sf_session_run(session, 2, d->diag, NULL);
+    if (status != SF_OK)
+        fail_msg("%s, %s: %s", d->what, d->list, sf_diag_text(d->diag, 0));
+    for (int i = 0; i < sf_graph_arguments(d->graph); i++) {
+        size_t own = (size_t)sf_type_bytes(d->graph->values[d->graph->top->arguments[i]].type);
+        char *data = sf_alloc(own);
+        assert_int_equal(sf_session_read(session, i, data, own, d->diag), SF_OK);
+        sf_buf_add(&all, data, own);
+        sf_free(data);
+    }
+    sf_session_close(session);
+    *bytes = all.length;
+    return all.text;
+}
+
+static void expect_same_bits(drawn *d, int64_t limit)
+{
+    size_t plain_bytes, bytes;
+    void *plain = state_behind(d, &plain_bytes);
+    assert_int_equal(sf_plan_use_passes(d->plan, d->list, d->cluster, limit, d->diag), SF_OK);
+    void *passed = state_behind(d, &bytes);
+    assert_int_equal(bytes, plain_bytes);
+    if (memcmp(plain, passed, bytes) != 0)
+        fail_msg("%s, %s: state differs behind two steps", d->what, d->list);
+    sf_free(plain);
+    sf_free(passed);
+}
+
+static void run_plan(drawn *d, bool on_ranks)
+{
+    sf_program *p = lower(d);
+    if (!p)
+        return;
+    double share = (double)test_draw(&d->random, 60, 160) / 100;
+    int64_t limit = (int64_t)((double)sf_program_bytes(p) * share);
+    hold(d, p, limit);
+    if (on_ranks)
+        expect_same_bits(d, limit);
+    sf_program_free(p);
+}
+
+static void run_case(drawn *d, int number)
+{
+    enum { EACH = 6 }; /* that runs on ranks */
+    const char *step = PICK(d, steps);
+    d->graph = test_step(step);
+    draw_list(d);
+    if (draw_plan(d, step)) {
+        run_plan(d, number % EACH == 0);
+        sf_plan_free(d->plan);
+    }
+    sf_diag_clear(d->diag);
+    sf_graph_free(d->graph);
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    const int cases = test_sanitized() ? 30 : 150;
+    drawn d = {.random = {.key = 31}, .diag = sf_diag_new()};
+    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", d.diag, &d.cluster), SF_OK);
+    for (int i = 0; i < cases; i++)
+        run_case(&d, i);
+    print_message("%d runs, %d made fit, %d with copies, mistakes found in %d\n", d.runs, d.tight,
+                  d.offloads, d.found);
+    assert_true(d.runs > cases * 2 / 3 && d.tight > cases / 30 && d.offloads > cases / 30);
+    assert_true(d.found > d.runs / 2);
+    sf_cluster_free(d.cluster);
+    sf_diag_free(d.diag);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -54,7 +54,7 @@ verify-sweep: all
 
 # How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
 alarms: all
-	build/test/api/alarms_test --all
+	build/test/api/verify/alarms_test --all
 
 # Exports some hundred small steps as people write them with JAX, and takes them through the command: zoo/README.md.
 zoo: all

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/recompute.h"
-#include "prog/attention.h"
+#include "prog/attention/attention.h"
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/cuda/device.h"

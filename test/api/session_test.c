@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/replay.h"
+#include "api/verify/replay.h"
 #include "base/mem.h"
 #include "sheaf/train.h"
 

@@ -1,0 +1,370 @@
+/* Subgraphs: ops of a step that are found by a sketch, or chosen one by one. */
+#include <string.h>
+
+#include "api/primitive/primitives.h"
+#include "api/query.h"
+#include "base/guard.h"
+#include "ir/name.h"
+#include "ir/uses.h"
+#include "match/match.h"
+
+enum { MOST_SUBGRAPHS = 100000 };
+
+/* What is looked for, and where. */
+struct finding {
+    sf_primitives *list;
+    const char *module;
+    const sf_sketch *pattern;
+    sf_take_op *take;
+    void *context;
+    sf_diag *diag;
+    sf_arena scratch;
+    bool *traced; /* by node of the graph */
+    size_t first;
+};
+
+static bool is_within(const char *path, const char *module)
+{
+    size_t length = strlen(module);
+    return strncmp(path, module, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+/* Whether the scope is in a leaf of a module: a module below it that is not looked into. */
+static bool is_in_leaf(const char *path, const char *module, const char *leaves)
+{
+    const char *below = path + strlen(module);
+    if (!leaves || *below != '/')
+        return false;
+    for (const char *at = leaves; *at;) {
+        char leaf[256], part[256];
+        size_t length = strcspn(at, ",");
+        snprintf(leaf, sizeof leaf, "/%.*s", (int)length, at);
+        for (const char *c = below + 1; *c; c += strcspn(c, "/"), c += *c == '/') {
+            snprintf(part, sizeof part, "%.*s", (int)strcspn(c, "/"), c);
+            if (sf_name_matches(leaf, part))
+                return true;
+        }
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+/* Whether the scope is traced: in a module that is, and in none of its leaves. */
+static bool scope_is_traced(const sf_primitives *list, const char *path)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        const sf_entry *entry = &list->entries[i];
+        for (size_t m = 0; entry->said.kind == SF_PRIMITIVE_TRACE && m < entry->nmodules; m++)
+            if (is_within(path, entry->modules[m]) &&
+                !is_in_leaf(path, entry->modules[m], entry->said.name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_traced_module(const sf_primitives *list, const char *module)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        const sf_entry *entry = &list->entries[i];
+        for (size_t m = 0; entry->said.kind == SF_PRIMITIVE_TRACE && m < entry->nmodules; m++)
+            if (is_within(module, entry->modules[m]))
+                return true;
+    }
+    return false;
+}
+
+/* Marks the ops of the forward pass that may be found. */
+static sf_status mark_traced(struct finding *job)
+{
+    const sf_primitives *list = job->list;
+    size_t count;
+    const char **modules = sf_match_modules(list, job->module, &job->scratch, &count);
+    job->traced = SF_ARRAY(&job->scratch, list->graph->nnodes, bool);
+    if (count == 0)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the step has no module \"%s\"",
+                       job->module);
+    for (size_t m = 0; m < count; m++) {
+        if (!is_traced_module(list, modules[m])) {
+            sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+                    "%s is not traced: its ops cannot be told apart yet", modules[m]);
+            return sf_hint(job->diag, "trace it first");
+        }
+        for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
+            const sf_node *node = sf_top_node(list->graph, i);
+            if (node->phase == SF_FORWARD && is_within(node->scope->path, modules[m]))
+                job->traced[node->id] = scope_is_traced(list, node->scope->path);
+        }
+    }
+    return SF_OK;
+}
+
+static sf_status keep_subgraph(struct finding *job, sf_subgraph found)
+{
+    sf_primitives *list = job->list;
+    found.graph = list->graph;
+    for (int n = 0; n < found.nnodes; n++) {
+        const sf_scope *scope = list->graph->nodes[found.nodes[n]]->scope;
+        found.scope = found.scope ? sf_scope_common(found.scope, scope) : scope;
+    }
+    if (list->nsubgraphs >= MOST_SUBGRAPHS)
+        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "more than %d subgraphs were found",
+                       MOST_SUBGRAPHS);
+    SF_PUSH(&list->arena, list->subgraphs, list->nsubgraphs, list->subgraph_capacity, found);
+    return SF_OK;
+}
+
+static void sort_numbers(uint32_t *numbers, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && numbers[k] < numbers[k - 1]; k--) {
+            uint32_t other = numbers[k];
+            numbers[k] = numbers[k - 1];
+            numbers[k - 1] = other;
+        }
+}
+
+static sf_status keep_match(struct finding *job, const sf_match *match)
+{
+    const sf_sketch *sketch = job->pattern;
+    sf_arena *arena = &job->list->arena;
+    uint32_t *nodes = SF_ARRAY(arena, sketch->count, uint32_t);
+    sf_value *inputs = SF_ARRAY(arena, sketch->ninputs + 1, sf_value);
+    sf_value *outputs = SF_ARRAY(arena, sketch->nresults, sf_value);
+    sf_subgraph found = {.nodes = nodes,
+                         .ninputs = sketch->ninputs,
+                         .inputs = inputs,
+                         .noutputs = sketch->nresults,
+                         .outputs = outputs};
+    for (int n = 0; n < sketch->count; n++) {
+        if (sketch->nodes[n].kind == SF_SKETCH_INPUT)
+            inputs[sketch->nodes[n].input] = match->values[n];
+        if (sketch->nodes[n].kind == SF_SKETCH_OP)
+            nodes[found.nnodes++] = job->list->graph->values[match->values[n]].node;
+    }
+    for (int r = 0; r < sketch->nresults; r++)
+        outputs[r] = match->values[sketch->results[r]];
+    sort_numbers(nodes, found.nnodes);
+    return keep_subgraph(job, found);
+}
+
+static bool may_match(const void *context, const sf_node *node)
+{
+    return ((const struct finding *)context)->traced[node->id];
+}
+
+static sf_status find_sketch(struct finding *job)
+{
+    sf_matching matching = {job->list->graph, job->pattern, may_match, job};
+    size_t count;
+    sf_match *matches;
+    for (int n = 0; n < job->pattern->count; n++)
+        if (job->pattern->nodes[n].kind == SF_SKETCH_INPUT) {
+            bool read = false;
+            for (int k = 0; k < job->pattern->count; k++)
+                for (int i = 0; i < job->pattern->nodes[k].noperands; i++)
+                    read = read || job->pattern->nodes[k].operands[i] == n;
+            if (!read)
+                return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
+                               "input %d of the pattern is not read: it could be anything",
+                               job->pattern->nodes[n].input + 1);
+        }
+    SF_TRY(sf_match_all(&matching, &job->scratch, job->diag, &count, &matches));
+    for (size_t m = 0; m < count; m++)
+        SF_TRY(keep_match(job, &matches[m]));
+    return SF_OK;
+}
+
+static void view_op(const sf_graph *graph, const sf_node *node, sf_op_view *out)
+{
+    *out = (sf_op_view){.op = node->def->name, .scope = node->scope->path};
+    if (node->nresults > 0)
+        sf_view_type(sf_type_of(graph, node->result), &out->type);
+}
+
+/* Groups of chosen ops that are tied: by node, the first of its group; SF_NONE: it is not chosen. */
+static uint32_t *group_chosen(struct finding *job)
+{
+    const sf_graph *graph = job->list->graph;
+    uint32_t *group = SF_ARRAY(&job->scratch, graph->nnodes, uint32_t);
+    for (uint32_t n = 0; n < graph->nnodes; n++)
+        group[n] = SF_NONE;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        sf_op_view view;
+        view_op(graph, node, &view);
+        if (!job->traced[node->id] || node->nresults == 0 || !job->take(job->context, &view))
+            continue;
+        group[node->id] = node->id;
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            uint32_t maker = graph->values[node->operands[o]].node;
+            if (maker == SF_NONE || group[maker] == SF_NONE || group[maker] == group[node->id])
+                continue;
+            uint32_t from = group[maker], to = group[node->id];
+            for (uint32_t k = 0; k <= i; k++)
+                if (group[graph->top->nodes[k]] == from)
+                    group[graph->top->nodes[k]] = to;
+        }
+    }
+    return group;
+}
+
+static void push_value(sf_arena *arena, sf_value **list, int *count, size_t *capacity,
+                       sf_value value)
+{
+    for (int i = 0; i < *count; i++)
+        if ((*list)[i] == value)
+            return;
+    size_t size = (size_t)*count;
+    SF_PUSH(arena, *list, size, *capacity, value);
+    *count = (int)size;
+}
+
+/* What a group reads of others, and what others read of it. */
+static sf_status keep_group(struct finding *job, const uint32_t *group, uint32_t which,
+                            const sf_uses *uses)
+{
+    const sf_graph *graph = job->list->graph;
+    sf_arena *arena = &job->list->arena;
+    sf_subgraph found = {0};
+    uint32_t *nodes = NULL;
+    sf_value *inputs = NULL, *outputs = NULL;
+    size_t room = 0, in_room = 0, out_room = 0, count = 0;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (group[node->id] != which)
+            continue;
+        SF_PUSH(arena, nodes, count, room, node->id);
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            uint32_t maker = graph->values[node->operands[o]].node;
+            if (maker == SF_NONE || group[maker] != which)
+                push_value(arena, &inputs, &found.ninputs, &in_room, node->operands[o]);
+        }
+        for (sf_value v = node->result; v < node->result + node->nresults; v++)
+            for (uint32_t u = uses->first[v]; u < uses->first[v + 1]; u++)
+                if (uses->at[u].node == SF_NONE || group[uses->at[u].node] != which)
+                    push_value(arena, &outputs, &found.noutputs, &out_room, v);
+    }
+    found.nnodes = (int)count;
+    found.nodes = nodes;
+    found.inputs = inputs;
+    found.outputs = outputs;
+    return keep_subgraph(job, found);
+}
+
+static sf_status find_chosen(struct finding *job)
+{
+    const sf_graph *graph = job->list->graph;
+    const uint32_t *group = group_chosen(job);
+    sf_uses uses = sf_uses_of(graph, &job->scratch);
+    bool *kept = SF_ARRAY(&job->scratch, graph->nnodes, bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        uint32_t which = group[graph->top->nodes[i]];
+        if (which == SF_NONE || kept[which])
+            continue;
+        kept[which] = true;
+        SF_TRY(keep_group(job, group, which, &uses));
+    }
+    return SF_OK;
+}
+
+static sf_status find(void *context)
+{
+    struct finding *job = context;
+    job->first = job->list->nsubgraphs;
+    sf_status status = mark_traced(job);
+    if (status == SF_OK)
+        status = job->pattern ? find_sketch(job) : find_chosen(job);
+    sf_arena_free(&job->scratch);
+    return status;
+}
+
+/* When memory runs out, the guard has freed what the arena grew by. */
+static sf_status run_find(struct finding *job, int *first, int *count)
+{
+    sf_primitives before = *job->list;
+    sf_status status = sf_guarded(find, job, job->diag);
+    if (status == SF_ENOMEM)
+        *job->list = before;
+    else if (status != SF_OK)
+        job->list->nsubgraphs = before.nsubgraphs;
+    *first = (int)before.nsubgraphs + 1;
+    *count = (int)(job->list->nsubgraphs - before.nsubgraphs);
+    return status;
+}
+
+sf_status sf_primitives_find(sf_primitives *list, const char *module, const sf_sketch *pattern,
+                             sf_diag *diag, int *first, int *count)
+{
+    struct finding job = {.list = list, .module = module, .pattern = pattern, .diag = diag};
+    *count = 0;
+    if (pattern->nresults == 0 || pattern->nodes[pattern->results[0]].kind != SF_SKETCH_OP)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pattern makes something by an op");
+    return run_find(&job, first, count);
+}
+
+sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
+                                   void *context, sf_diag *diag, int *first, int *count)
+{
+    struct finding job = {
+        .list = list, .module = module, .take = take, .context = context, .diag = diag};
+    return run_find(&job, first, count);
+}
+
+/* Looking at what was found ----------------------------------------------------------------------- */
+
+static const sf_subgraph *get_subgraph(const sf_primitives *list, int number)
+{
+    return number >= 1 && (size_t)number <= list->nsubgraphs ? &list->subgraphs[number - 1] : NULL;
+}
+
+sf_subgraph_view sf_primitives_subgraph(const sf_primitives *list, int number)
+{
+    const sf_subgraph *found = get_subgraph(list, number);
+    return found ? (sf_subgraph_view){found->nnodes, found->ninputs, found->noutputs}
+                 : (sf_subgraph_view){0, 0, 0};
+}
+
+static bool is_current(const sf_primitives *list, const sf_subgraph *found)
+{
+    return found && found->graph == list->graph;
+}
+
+bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int index, sf_op_view *out)
+{
+    const sf_subgraph *found = get_subgraph(list, number);
+    if (!is_current(list, found) || index < 0 || index >= found->nnodes)
+        return false;
+    view_op(found->graph, found->graph->nodes[found->nodes[index]], out);
+    return true;
+}
+
+bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
+                                  sf_tensor_type *out)
+{
+    const sf_subgraph *found = get_subgraph(list, number);
+    if (!is_current(list, found) || index < 0 || index >= found->ninputs)
+        return false;
+    sf_view_type(sf_type_of(found->graph, found->inputs[index]), out);
+    return true;
+}
+
+sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said, sf_diag *diag)
+{
+    for (int i = 0; i < said->nsubgraphs; i++) {
+        const sf_subgraph *found = get_subgraph(list, said->subgraphs[i]);
+        if (!found)
+            return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is no subgraph %d",
+                           said->subgraphs[i]);
+        if (found->graph != list->graph) {
+            sf_fail(diag, SF_EWRONG, sf_said_at(said),
+                    "the subgraph was found before the step was changed");
+            return sf_hint(diag, "find it again");
+        }
+    }
+    return SF_OK;
+}
+
+const sf_graph *sf_primitives_graph(const sf_primitives *list)
+{
+    return list->graph;
+}

@@ -1,0 +1,337 @@
+/* Lists of primitives: how they grow and shrink. */
+#include "api/primitive/primitives.h"
+
+#include <string.h>
+
+#include "api/options.h"
+#include "base/guard.h"
+#include "base/nearest.h"
+#include "ir/name.h"
+
+enum { MOST_PRIMITIVES = 20000, MOST_CHARACTERS = 4000 };
+
+/* Adding ----------------------------------------------------------------------------------------- */
+
+static const char *keep_text(sf_primitives *list, const char *text)
+{
+    return text ? sf_arena_string(&list->arena, text, strlen(text)) : NULL;
+}
+
+static const sf_task *keep_task(sf_primitives *list, const sf_task *task)
+{
+    if (!task)
+        return NULL;
+    sf_task *kept = sf_arena_copy(&list->arena, task, sizeof *task);
+    kept->ops = keep_text(list, task->ops);
+    return kept;
+}
+
+static sf_primitive keep_said(sf_primitives *list, const sf_primitive *said)
+{
+    sf_primitive kept = *said;
+    kept.module = keep_text(list, said->module);
+    kept.param = keep_text(list, said->param);
+    kept.axis = keep_text(list, said->axis);
+    kept.mode = keep_text(list, said->mode);
+    kept.op = keep_text(list, said->op);
+    kept.name = keep_text(list, said->name);
+    kept.value = keep_text(list, said->value);
+    kept.file = keep_text(list, said->file);
+    kept.fragment = keep_text(list, said->fragment);
+    if (said->nsubgraphs > 0)
+        kept.subgraphs = sf_arena_copy(&list->arena, said->subgraphs,
+                                       (size_t)said->nsubgraphs * sizeof *said->subgraphs);
+    if (said->ndevices > 0)
+        kept.devices = sf_arena_copy(&list->arena, said->devices,
+                                     (size_t)said->ndevices * sizeof *said->devices);
+    kept.before = keep_task(list, said->before);
+    kept.after = keep_task(list, said->after);
+    return kept;
+}
+
+static sf_status find_entry_modules(sf_primitives *list, sf_entry *entry, sf_diag *diag)
+{
+    const sf_primitive *said = &entry->said;
+    entry->modules = sf_match_modules(list, said->module, &list->arena, &entry->nmodules);
+    if (entry->nmodules > 0)
+        return SF_OK;
+    sf_fail(diag, SF_EUSAGE, sf_said_at(said), "the step has no module \"%s\"", said->module);
+    sf_nearest nearest = {.text = sf_str_of(said->module)};
+    for (size_t m = 0; m < list->nmodules; m++)
+        sf_nearest_try(&nearest, list->modules[m]);
+    return nearest.best ? sf_hint(diag, "did you mean \"%s\"?", nearest.best)
+                        : sf_hint(diag, "sheaf pin STEP --names lists them");
+}
+
+static sf_status find_entry_params(sf_primitives *list, sf_entry *entry, sf_diag *diag)
+{
+    const sf_primitive *said = &entry->said;
+    entry->params = sf_match_params(list, entry->nmodules, entry->modules, said->param,
+                                    &list->arena, &entry->nparams);
+    if (entry->nparams > 0)
+        return SF_OK;
+    sf_fail(diag, SF_EUSAGE, sf_said_at(said), "%s has no parameter \"%s\"", entry->modules[0],
+            said->param);
+    size_t count;
+    const sf_parameter **all =
+        sf_match_params(list, entry->nmodules, entry->modules, NULL, &list->arena, &count);
+    return count > 0 ? sf_hint(diag, "it has %s%s", all[0]->path, count > 1 ? ", and others" : "")
+                     : sf_hint(diag, "it has none");
+}
+
+static void describe_subgraphs(const sf_primitive *said, sf_buf *out)
+{
+    if (said->nsubgraphs > 0)
+        sf_buf_printf(out, " %d subgraph%s", said->nsubgraphs,
+                      sf_plural((uint64_t)said->nsubgraphs));
+}
+
+static void describe(const sf_entry *entry, sf_buf *out)
+{
+    const sf_primitive *said = &entry->said;
+    if (said->kind != SF_PRIMITIVE_SET && !sf_is_of_space(said->kind))
+        sf_buf_printf(out, "%s: ", said->module);
+    switch (said->kind) {
+    case SF_PRIMITIVE_SET:
+        sf_buf_printf(out, "%s %s", said->name, said->value);
+        break;
+    case SF_PRIMITIVE_SHARD:
+        sf_buf_printf(out, "shard %s, dim %d over %s", said->param, said->dim, said->axis);
+        break;
+    case SF_PRIMITIVE_SYNC:
+        sf_buf_printf(out, "sync %s, %s over %s", said->mode, said->op, said->axis);
+        break;
+    case SF_PRIMITIVE_CHECKPOINT:
+        sf_buf_puts(out, "checkpoint");
+        describe_subgraphs(said, out);
+        break;
+    case SF_PRIMITIVE_PIPELINE_SPLIT:
+        sf_buf_puts(out, "pipeline_split");
+        break;
+    case SF_PRIMITIVE_DECOMPOSE:
+        sf_buf_puts(out, "decompose");
+        break;
+    case SF_PRIMITIVE_ANNOTATE:
+        sf_buf_printf(out, "annotate %s = %s", said->name, said->value);
+        break;
+    case SF_PRIMITIVE_TRACE:
+        sf_buf_printf(out, "trace%s%s", said->name ? " but " : "", said->name ? said->name : "");
+        break;
+    case SF_PRIMITIVE_REPLACE:
+        sf_buf_puts(out, "replace");
+        describe_subgraphs(said, out);
+        if (said->fragment)
+            sf_buf_printf(out, " by %s", said->fragment);
+        break;
+    case SF_PRIMITIVE_FUSE:
+        sf_buf_puts(out, "fuse");
+        describe_subgraphs(said, out);
+        break;
+    case SF_PRIMITIVE_TRANS:
+    case SF_PRIMITIVE_ASSIGN:
+    case SF_PRIMITIVE_ORDER:
+        sf_describe_space(said, out);
+        break;
+    }
+}
+
+/* What is not said of a shard or a sync. */
+static void complete_said(const sf_primitives *list, sf_primitive *said)
+{
+    sf_arena arena = {0};
+    sf_mesh mesh;
+    if (said->kind == SF_PRIMITIVE_SYNC) {
+        said->mode = said->mode ? said->mode : "forward";
+        said->op = said->op ? said->op : "all_reduce";
+    }
+    for (size_t i = list->nentries; i-- > 0 && said->kind == SF_PRIMITIVE_SYNC && !said->axis;)
+        if (list->entries[i].said.kind == SF_PRIMITIVE_SHARD)
+            said->axis = list->entries[i].said.axis;
+    if (!said->axis)
+        said->axis = sf_find_mesh_set(list, &arena, &mesh) && mesh.naxes == 1
+                         ? sf_find_setting(list, "mesh")->said.value
+                         : "model";
+    sf_arena_free(&arena);
+}
+
+struct adding {
+    sf_primitives *list;
+    sf_primitive said;
+    sf_diag *diag;
+};
+
+/* The name of the axis of "model=4". */
+static const char *name_of_axis(sf_primitives *list, const char *axis)
+{
+    return axis ? sf_arena_string(&list->arena, axis, strcspn(axis, "=")) : NULL;
+}
+
+static sf_status add(void *context)
+{
+    struct adding *job = context;
+    sf_primitives *list = job->list;
+    sf_primitive said = job->said;
+    complete_said(list, &said);
+    sf_entry entry = {.number = list->made, .said = keep_said(list, &said)};
+    entry.said.axis = name_of_axis(list, entry.said.axis);
+    if (said.kind != SF_PRIMITIVE_SET && !sf_is_of_space(said.kind))
+        SF_TRY(find_entry_modules(list, &entry, job->diag));
+    if (said.kind == SF_PRIMITIVE_SHARD)
+        SF_TRY(find_entry_params(list, &entry, job->diag));
+    sf_buf text = {0};
+    describe(&entry, &text);
+    entry.text = keep_text(list, text.text);
+    sf_buf_free(&text);
+    SF_TRY(sf_primitive_check(list, &entry, job->diag));
+    if (said.kind == SF_PRIMITIVE_REPLACE) {
+        SF_TRY(sf_replace(list, &entry, job->diag));
+        list->graph = entry.made;
+        sf_list_modules(list);
+    }
+    entry.said.sketches = NULL; /* they were the caller's */
+    SF_PUSH(&list->arena, list->entries, list->nentries, list->capacity, entry);
+    list->made++;
+    return SF_OK;
+}
+
+static bool is_endless(const sf_primitive *said)
+{
+    const char *texts[] = {said->module, said->param, said->axis,  said->mode,
+                           said->op,     said->name,  said->value, said->fragment};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i] && strlen(texts[i]) > MOST_CHARACTERS)
+            return true;
+    return false;
+}
+
+static sf_status check_said(const sf_primitives *list, const sf_primitive *said, sf_diag *diag)
+{
+    bool set = said->kind == SF_PRIMITIVE_SET, note = said->kind == SF_PRIMITIVE_ANNOTATE;
+    if (said->kind < SF_PRIMITIVE_SET || said->kind > SF_PRIMITIVE_ORDER)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is no such primitive");
+    bool space = sf_is_of_space(said->kind);
+    if ((!set && !space && !said->module) || (said->kind == SF_PRIMITIVE_TRANS && !said->name) ||
+        (said->kind == SF_PRIMITIVE_ASSIGN && said->ndevices < 1) ||
+        (said->kind == SF_PRIMITIVE_ORDER && (!said->before || !said->after)) ||
+        (said->kind == SF_PRIMITIVE_SHARD && !said->param) ||
+        ((set || note) && (!said->name || !said->value)))
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "the primitive does not say of what");
+    if (is_endless(said))
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "a name has more than %d characters",
+                       MOST_CHARACTERS);
+    if (list->nentries >= MOST_PRIMITIVES)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there are more than %d primitives",
+                       MOST_PRIMITIVES);
+    return SF_OK;
+}
+
+/* Changes the list, or leaves it as it was. Where memory runs out, the guard has freed what the arena grew by. */
+static sf_status change(sf_status (*work)(void *), void *job, sf_primitives *list, sf_diag *diag)
+{
+    sf_primitives before = *list;
+    sf_mark mark = sf_arena_mark(&list->arena);
+    sf_status status = sf_guarded(work, job, diag);
+    if (status == SF_OK)
+        return SF_OK;
+    if (status != SF_ENOMEM) {
+        sf_arena_reset(&list->arena, mark);
+        before.arena = list->arena;
+    }
+    *list = before;
+    return status;
+}
+
+sf_status sf_primitives_add(sf_primitives *list, const sf_primitive *primitive, sf_diag *diag,
+                            int *number)
+{
+    struct adding job = {.list = list, .diag = diag};
+    SF_TRY(sf_options_take(primitive, &job.said, sizeof job.said, diag));
+    SF_TRY(check_said(list, &job.said, diag));
+    SF_TRY(change(add, &job, list, diag));
+    if (number)
+        *number = list->made - 1;
+    return SF_OK;
+}
+
+struct undoing {
+    sf_primitives *list;
+    size_t index;
+    sf_diag *diag;
+};
+
+static sf_status check_all(const sf_primitives *list, sf_diag *diag)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        sf_primitives before = *list;
+        before.nentries = i;
+        SF_TRY(sf_primitive_check(&before, &list->entries[i], diag));
+    }
+    return SF_OK;
+}
+
+/* A step that was changed is as it was before; what came later may be about what is then gone. */
+static sf_status undo_replaced(const struct undoing *job, sf_primitives *without)
+{
+    const sf_primitives *list = job->list;
+    for (size_t i = job->index + 1; i < list->nentries; i++)
+        if (list->entries[i].said.kind != SF_PRIMITIVE_ANNOTATE)
+            return sf_fail(job->diag, SF_EWRONG, sf_said_at(&list->entries[i].said),
+                           "this comes behind the replacement, and is undone first");
+    without->graph = list->base;
+    for (size_t i = 0; i < job->index; i++)
+        if (list->entries[i].made)
+            without->graph = list->entries[i].made;
+    sf_list_modules(without);
+    return SF_OK;
+}
+
+/* The list without the entry; all that it takes is of its own arena. */
+static sf_status leave_out(const struct undoing *job, sf_primitives *without)
+{
+    const sf_primitives *list = job->list;
+    if (list->entries[job->index].made)
+        SF_TRY(undo_replaced(job, without));
+    without->entries = SF_ARRAY(&without->arena, list->nentries, sf_entry);
+    without->capacity = list->nentries;
+    without->nentries = 0;
+    for (size_t i = 0; i < list->nentries; i++)
+        if (i != job->index)
+            without->entries[without->nentries++] = list->entries[i];
+    return check_all(without, job->diag);
+}
+
+static sf_status undo(void *context)
+{
+    struct undoing *job = context;
+    sf_primitives *list = job->list;
+    sf_primitives without = *list;
+    sf_graph *made = list->entries[job->index].made;
+    sf_status status = leave_out(job, &without);
+    list->arena = without.arena;
+    SF_TRY(status);
+    *list = without;
+    sf_graph_free(made);
+    return SF_OK;
+}
+
+sf_status sf_primitives_undo(sf_primitives *list, int number, sf_diag *diag)
+{
+    struct undoing job = {list, 0, diag};
+    while (number >= 0 && job.index < list->nentries && list->entries[job.index].number != number)
+        job.index++;
+    if (number < 0)
+        job.index = list->nentries - 1;
+    if (list->nentries == 0 || job.index >= list->nentries)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is nothing to undo");
+    return change(undo, &job, list, diag);
+}
+
+int sf_primitives_count(const sf_primitives *list)
+{
+    return (int)list->nentries;
+}
+
+const char *sf_primitives_text(const sf_primitives *list, int index)
+{
+    return index >= 0 && (size_t)index < list->nentries ? list->entries[index].text : NULL;
+}

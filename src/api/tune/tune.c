@@ -1,0 +1,291 @@
+/* Tuning: settings are tried, by simulation or by running them, and the best becomes a plan. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/options.h"
+#include "api/tune/tuning.h"
+#include "base/guard.h"
+#include "base/machine.h"
+#include "base/units.h"
+#include "plan/prediction.h"
+#include "run/runner.h"
+#include "search/price/price.h"
+#include "sheaf/train.h"
+
+/* A report, and the memory that it is in. */
+typedef struct kept_report {
+    sf_tune_report report;
+    sf_arena arena;
+} kept_report;
+
+/* What a message says, without its place; in the arena. */
+static const char *keep_words(sf_tuning *tuning, const sf_diag *diag)
+{
+    int count = diag->count < SF_DIAG_KEPT ? diag->count : SF_DIAG_KEPT;
+    for (int i = 0; i < count; i++)
+        if (diag->messages[i].status != SF_OK && diag->messages[i].text)
+            return sf_arena_string(&tuning->arena, diag->messages[i].text,
+                                   strlen(diag->messages[i].text));
+    return "it failed without words";
+}
+
+static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_plan **out)
+{
+    const sf_point *at = &tuning->at[point];
+    sf_settings *settings = SF_NEW(&tuning->arena, sf_settings);
+    sf_primitives *list;
+    *out = NULL;
+    settings->nwanted = at->nvariables;
+    memcpy(settings->wanted, at->chosen, (size_t)at->nvariables * sizeof *at->chosen);
+    SF_TRY(sf_tuning_apply(tuning, settings, diag, &list));
+    sf_status status =
+        sf_primitives_pin(list, &(sf_pin_options){.ranks = tuning->options.ranks}, diag, out);
+    sf_primitives_free(list);
+    return status;
+}
+
+/* Where plans are run, they are priced on CPUs, for the sake of their memory. */
+static sf_status find_cluster(sf_tuning *tuning, const sf_plan *plan, const sf_cluster **out,
+                              sf_diag *diag)
+{
+    char name[64];
+    *out = tuning->options.cluster;
+    if (*out)
+        return SF_OK;
+    if (tuning->own && sf_cluster_devices(tuning->own) != sf_plan_ranks(plan)) {
+        sf_cluster_free(tuning->own);
+        tuning->own = NULL;
+    }
+    snprintf(name, sizeof name, "1x%dxCPU", sf_plan_ranks(plan));
+    if (!tuning->own)
+        SF_TRY(sf_cluster_open(name, diag, &tuning->own));
+    *out = tuning->own;
+    return SF_OK;
+}
+
+static sf_status price(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, sf_price *out)
+{
+    sf_arena arena = {0};
+    const sf_cluster *cluster;
+    sf_costs *costs;
+    sf_status status = find_cluster(tuning, plan, &cluster, diag);
+    if (status == SF_OK)
+        status = sf_plan_cluster(plan, cluster, &arena, diag, &cluster);
+    if (status == SF_OK)
+        status = sf_mesh_costs(cluster, &plan->mesh, &arena, diag, &costs);
+    if (status == SF_OK)
+        status = sf_price_plan(tuning->graph, plan, sf_engine_target(NULL), costs, NULL, NULL, diag,
+                               out);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* The fastest step but the first, which warms up. */
+static bool keep_fastest(void *context, const sf_event *event)
+{
+    double *seconds = context;
+    if (event->kind == SF_EVENT_STEP && event->step > 1)
+        *seconds = fmin(*seconds, event->train->seconds);
+    return true;
+}
+
+static sf_status run_plan(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, double *seconds)
+{
+    int steps = tuning->options.steps > 0 ? tuning->options.steps : 5;
+    *seconds = (double)INFINITY;
+    return sf_train(tuning->graph,
+                    &(sf_train_options){.steps = steps < 2 ? 2 : steps,
+                                        .data = "synthetic",
+                                        .plan = plan,
+                                        .threads = tuning->options.threads,
+                                        .ignore_nan = true,
+                                        .listener = keep_fastest,
+                                        .context = seconds},
+                    diag, NULL);
+}
+
+/* What a rank may take: what was said, else what its device has; where plans run, what the machine has for all. */
+static int64_t find_room(const sf_tuning *tuning, const sf_plan *plan, const sf_price *priced)
+{
+    if (tuning->options.memory > 0)
+        return tuning->options.memory;
+    return tuning->options.by_run ? sf_machine_memory() / sf_plan_ranks(plan) : priced->room;
+}
+
+static sf_status try_plan(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, sf_trial *trial)
+{
+    sf_price priced;
+    SF_TRY(price(tuning, plan, diag, &priced));
+    tuning->report->room = find_room(tuning, plan, &priced);
+    trial->memory = priced.memory;
+    trial->pruned = tuning->report->room > 0 && priced.memory > tuning->report->room;
+    if (trial->pruned)
+        return SF_OK;
+    if (tuning->options.by_run)
+        return run_plan(tuning, plan, diag, &trial->seconds);
+    trial->seconds = priced.seconds;
+    return SF_OK;
+}
+
+/* What fails is a setting that cannot be, and why; only where there is no memory is that all. */
+static sf_status try_point(sf_tuning *tuning, size_t point, sf_trial *trial)
+{
+    sf_plan *plan;
+    sf_diag own = {0};
+    *trial = (sf_trial){.seconds = (double)INFINITY};
+    sf_status status = make_plan(tuning, point, &own, &plan);
+    if (status == SF_OK)
+        status = try_plan(tuning, plan, &own, trial);
+    if (status != SF_OK) {
+        trial->why = keep_words(tuning, &own);
+        trial->seconds = (double)INFINITY;
+    }
+    sf_plan_free(plan);
+    sf_diag_clear(&own);
+    return status == SF_ENOMEM ? sf_fail(tuning->diag, status, SF_NOWHERE, "%s", trial->why)
+                               : SF_OK;
+}
+
+static bool tell_listener(const sf_tuning *tuning, const sf_trial *trial)
+{
+    const sf_tune_options *options = &tuning->options;
+    char text[512];
+    if (!options->listener)
+        return true;
+    snprintf(text, sizeof text, "%d of %" PRId64 " settings: %s: %s", tuning->report->ntrials,
+             tuning->report->points, trial->setting,
+             trial->why      ? trial->why
+             : trial->pruned ? "does not fit"
+                             : sf_text_seconds(trial->seconds).at);
+    return options->listener(options->context, &(sf_event){.size = sizeof(sf_event),
+                                                           .kind = SF_EVENT_STAGE,
+                                                           .text = text,
+                                                           .step = tuning->report->ntrials,
+                                                           .steps = tuning->report->points,
+                                                           .loss = (double)NAN});
+}
+
+/* Makes one trial, or takes it from the log. */
+static sf_status make_trial(sf_tuning *tuning, size_t point, sf_trial *trial)
+{
+    if (tuning->told[point].setting)
+        *trial = tuning->told[point];
+    else
+        SF_TRY(try_point(tuning, point, trial));
+    trial->setting = tuning->at[point].text;
+    trial->values = tuning->at[point].values;
+    size_t count = (size_t)tuning->report->ntrials;
+    SF_PUSH(&tuning->arena, tuning->trials, count, tuning->capacity, *trial);
+    tuning->report->ntrials = (int)count;
+    tuning->report->trials = tuning->trials;
+    return sf_tuning_write_log(tuning, trial);
+}
+
+static sf_status make_trials(sf_tuning *tuning, sf_tuner *tuner)
+{
+    sf_tune_report *report = tuning->report;
+    size_t point;
+    bool more = true;
+    while (more && (tuning->options.trials == 0 || report->ntrials < tuning->options.trials) &&
+           sf_tuner_ask(tuner, &point)) {
+        sf_trial trial;
+        SF_TRY(make_trial(tuning, point, &trial));
+        double share = report->room > 0 ? (double)trial.memory / (double)report->room : 0;
+        if (report->best < 0 ? isfinite(trial.seconds)
+                             : trial.seconds < report->trials[report->best].seconds)
+            report->best = report->ntrials - 1;
+        sf_tuner_tell(tuner, point, (sf_told){.seconds = trial.seconds, .memory = share});
+        more = tell_listener(tuning, &trial);
+    }
+    return SF_OK;
+}
+
+static sf_status fail_unfit(const sf_tuning *tuning)
+{
+    const sf_tune_report *report = tuning->report;
+    const char *why = NULL;
+    int pruned = 0;
+    for (int i = 0; i < report->ntrials; i++) {
+        why = why ? why : report->trials[i].why;
+        pruned += report->trials[i].pruned;
+    }
+    sf_fail(tuning->diag, SF_EWRONG, SF_NOWHERE,
+            "of %d settings that were looked at, none can be: %d do not fit", report->ntrials,
+            pruned);
+    return why ? sf_hint(tuning->diag, "one of them: %s", why) : SF_EWRONG;
+}
+
+static sf_status make_best(sf_tuning *tuning)
+{
+    const sf_tune_report *report = tuning->report;
+    if (report->best < 0)
+        return fail_unfit(tuning);
+    size_t point = 0;
+    while (strcmp(tuning->at[point].text, report->trials[report->best].setting) != 0)
+        point++;
+    return make_plan(tuning, point, tuning->diag, &tuning->report->plan);
+}
+
+static sf_status tune(sf_tuning *tuning)
+{
+    kept_report *kept = SF_NEW(&tuning->arena, kept_report);
+    tuning->report = &kept->report;
+    tuning->report->best = -1;
+    SF_TRY(sf_tuning_find_points(tuning));
+    tuning->told = SF_ARRAY(&tuning->arena, tuning->points.count, sf_trial);
+    sf_tuner *tuner = sf_tuner_new(tuning->options.algorithm, &tuning->points, tuning->options.seed,
+                                   &tuning->arena);
+    if (!tuner)
+        return sf_fail(tuning->diag, SF_EUSAGE, SF_NOWHERE,
+                       "a tuner is model, coordinate or exhaustive, not \"%s\"",
+                       tuning->options.algorithm);
+    SF_TRY(sf_tuning_open_log(tuning));
+    SF_TRY(make_trials(tuning, tuner));
+    return make_best(tuning);
+}
+
+static sf_status tune_guarded(void *context)
+{
+    sf_tuning *tuning = context;
+    sf_status status = tune(tuning);
+    tuning->returned = true;
+    return status;
+}
+
+sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *context,
+                  const sf_tune_options *options, sf_diag *diag, sf_tune_report **out)
+{
+    sf_tuning tuning = {.graph = graph, .apply = apply, .context = context, .diag = diag};
+    *out = NULL;
+    SF_TRY(sf_options_take(options, &tuning.options, sizeof tuning.options, diag));
+    SF_CHECK_OPTIONS(diag, {"trials", tuning.options.trials}, {"ranks", tuning.options.ranks},
+                     {"memory", (double)tuning.options.memory}, {"steps", tuning.options.steps},
+                     {"threads", tuning.options.threads});
+    if (!tuning.options.cluster && !tuning.options.by_run)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "tuning by simulation needs a cluster");
+    sf_status status = sf_guarded(tune_guarded, &tuning, diag);
+    sf_log_close(&tuning.log);
+    if (!tuning.returned) /* the guard has freed everything */
+        return status;
+    sf_buf_free(&tuning.log.line);
+    sf_cluster_free(tuning.own);
+    kept_report *kept = (kept_report *)tuning.report;
+    kept->arena = tuning.arena;
+    *out = tuning.report;
+    return status;
+}
+
+void sf_tune_free(sf_tune_report *report)
+{
+    if (!report)
+        return;
+    sf_plan_free(report->plan);
+    sf_arena arena = ((kept_report *)report)->arena; /* the report is in it */
+    sf_arena_free(&arena);
+}
+
+const char *sf_tune_algorithm(int index)
+{
+    return sf_tuner_name(index);
+}

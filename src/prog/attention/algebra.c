@@ -1,0 +1,221 @@
+#include "prog/attention/algebra.h"
+
+#include <math.h>
+
+#include "op/slots.h"
+
+enum { DEEPEST = 48 };
+
+bool algebra_number(const sf_graph *graph, sf_value value, double *out)
+{
+    const sf_node *node = sf_maker(graph, value);
+    while (node && sf_is(node, SF_OP_BROADCAST_IN_DIM))
+        node = sf_maker(graph, node->operands[0]);
+    if (!node || !sf_is(node, SF_OP_CONSTANT))
+        return false;
+    const sf_dense *dense = &node->attrs[SF_CONSTANT_VALUE]->dense;
+    if (!dense->data || (!dense->splat && dense->type->count != 1) ||
+        !sf_is_float(dense->type->dtype))
+        return false;
+    *out = sf_load_f64(dense->type->dtype, dense->data, 0);
+    return true;
+}
+
+static bool same_powers(const term *a, const term *b)
+{
+    for (int i = 0; i < ATOMS; i++)
+        if (a->powers[i] != b->powers[i])
+            return false;
+    return true;
+}
+
+static bool add_term(sum_of_terms *sum, const term *t)
+{
+    for (int i = 0; i < sum->count; i++)
+        if (same_powers(&sum->terms[i], t)) {
+            sum->terms[i].factor += t->factor;
+            return true;
+        }
+    if (sum->count == MOST_TERMS)
+        return false;
+    sum->terms[sum->count++] = *t;
+    return true;
+}
+
+bool algebra_equal(const sum_of_terms *a, const sum_of_terms *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (int i = 0; i < a->count; i++) {
+        int j = 0;
+        while (j < b->count && !same_powers(&a->terms[i], &b->terms[j]))
+            j++;
+        if (j == b->count ||
+            fabs(a->terms[i].factor - b->terms[j].factor) > 1e-6 * fabs(b->terms[j].factor))
+            return false;
+    }
+    return true;
+}
+
+static void one_term(sum_of_terms *out, atom of)
+{
+    *out = (sum_of_terms){.count = 1, .terms[0] = {.factor = 1}};
+    out->terms[0].powers[of] = 1;
+}
+
+/* x + sign * y */
+static bool add_sums(const sum_of_terms *x, const sum_of_terms *y, double sign, sum_of_terms *out)
+{
+    *out = *x;
+    for (int i = 0; i < y->count; i++) {
+        term t = y->terms[i];
+        t.factor *= sign;
+        if (!add_term(out, &t))
+            return false;
+    }
+    return true;
+}
+
+/* x * y, or, with `sign` -1, x / y, where y must be one term */
+static bool multiply_sums(const sum_of_terms *x, const sum_of_terms *y, int sign, sum_of_terms *out)
+{
+    *out = (sum_of_terms){0};
+    if (sign < 0 && (y->count != 1 || y->terms[0].factor == 0))
+        return false;
+    for (int i = 0; i < x->count; i++)
+        for (int j = 0; j < y->count; j++) {
+            term t = x->terms[i];
+            t.factor = sign < 0 ? t.factor / y->terms[j].factor : t.factor * y->terms[j].factor;
+            for (int k = 0; k < ATOMS; k++)
+                t.powers[k] += sign * y->terms[j].powers[k];
+            if (!add_term(out, &t))
+                return false;
+        }
+    return true;
+}
+
+/* Of a row: what is one number for each row comes before the sum, and of the rest E makes Z, and G E makes T. */
+static bool sum_along_row(const sum_of_terms *x, sum_of_terms *out)
+{
+    *out = (sum_of_terms){0};
+    for (int i = 0; i < x->count; i++) {
+        term t = x->terms[i];
+        if (t.powers[ATOM_S] != 0 || t.powers[ATOM_E] != 1 ||
+            (t.powers[ATOM_G] != 0 && t.powers[ATOM_G] != 1))
+            return false;
+        t.powers[t.powers[ATOM_G] == 1 ? ATOM_T : ATOM_Z] += 1;
+        t.powers[ATOM_E] = t.powers[ATOM_G] = 0;
+        if (!add_term(out, &t))
+            return false;
+    }
+    return true;
+}
+
+static bool is_sum_along_row(const algebra *a, const sf_node *node)
+{
+    const sf_type *type = sf_type_of(a->graph, node->operands[0]);
+    const sf_attr *dims = node->attrs[SF_REDUCE_DIMENSIONS], *body = node->attrs[SF_REDUCE_BODY];
+    double start;
+    return node->noperands == 2 && body && body->integer == SF_MONOID_ADD && dims &&
+           dims->count == 1 && dims->ints[0] == type->rank - 1 && type->rank == 4 &&
+           algebra_number(a->graph, node->operands[1], &start) && start == 0;
+}
+
+/* Rows that are repeated: of [b, h, q] or [b, h, q, 1], along k. */
+static bool repeats_rows(const algebra *a, const sf_node *node)
+{
+    const sf_attr *dims = node->attrs[SF_BROADCAST_DIMENSIONS];
+    for (int i = 0; dims && i < dims->count; i++)
+        if (dims->ints[i] != i)
+            return false;
+    const sf_type *from = sf_type_of(a->graph, node->operands[0]),
+                  *to = sf_type_of(a->graph, node->result);
+    return dims && dims->count >= 3 && to->rank == 4 && from->dims[0] == to->dims[0] &&
+           from->dims[1] == to->dims[1] && from->dims[2] == to->dims[2];
+}
+
+/* Between [b, h, q] and [b, h, q, 1]. */
+static bool keeps_rows(const algebra *a, const sf_node *node)
+{
+    const sf_type *from = sf_type_of(a->graph, node->operands[0]),
+                  *to = sf_type_of(a->graph, node->result);
+    if (from->rank < 3 || to->rank < 3 || from->rank > 4 || to->rank > 4)
+        return false;
+    return from->dims[0] == to->dims[0] && from->dims[1] == to->dims[1] &&
+           from->dims[2] == to->dims[2] && (from->rank == 3 || to->rank == 3);
+}
+
+/* It may be repeated along batches anew. */
+static bool is_same_mask(const algebra *a, sf_value mask)
+{
+    if (mask == a->mask || a->mask == SF_NONE)
+        return mask == a->mask;
+    const sf_node *x = sf_maker(a->graph, mask), *y = sf_maker(a->graph, a->mask);
+    return x && y && sf_is(x, SF_OP_BROADCAST_IN_DIM) && sf_is(y, SF_OP_BROADCAST_IN_DIM) &&
+           x->operands[0] == y->operands[0] &&
+           x->attrs[SF_BROADCAST_DIMENSIONS] == y->attrs[SF_BROADCAST_DIMENSIONS];
+}
+
+static bool read_value(const algebra *a, sf_value value, int depth, sum_of_terms *out);
+
+static bool read_two(const algebra *a, const sf_node *node, int depth, sum_of_terms *out)
+{
+    sum_of_terms x, y;
+    if (!read_value(a, node->operands[0], depth, &x) ||
+        !read_value(a, node->operands[1], depth, &y))
+        return false;
+    if (sf_is(node, SF_OP_ADD) || sf_is(node, SF_OP_SUBTRACT))
+        return add_sums(&x, &y, sf_is(node, SF_OP_ADD) ? 1 : -1, out);
+    return multiply_sums(&x, &y, sf_is(node, SF_OP_MULTIPLY) ? 1 : -1, out);
+}
+
+static bool read_node(const algebra *a, const sf_node *node, int depth, sum_of_terms *out)
+{
+    static const sum_of_terms none = {0};
+    sum_of_terms x;
+    double zero;
+    switch (node->def->id) {
+    case SF_OP_ADD:
+    case SF_OP_SUBTRACT:
+    case SF_OP_MULTIPLY:
+    case SF_OP_DIVIDE:
+        return read_two(a, node, depth, out);
+    case SF_OP_NEGATE:
+        return read_value(a, node->operands[0], depth, &x) && add_sums(&none, &x, -1, out);
+    case SF_OP_CONVERT:
+        return read_value(a, node->operands[0], depth, out);
+    case SF_OP_RESHAPE:
+        return keeps_rows(a, node) && read_value(a, node->operands[0], depth, out);
+    case SF_OP_BROADCAST_IN_DIM:
+        return repeats_rows(a, node) && read_value(a, node->operands[0], depth, out);
+    case SF_OP_REDUCE:
+        return is_sum_along_row(a, node) && read_value(a, node->operands[0], depth, &x) &&
+               sum_along_row(&x, out);
+    case SF_OP_SELECT:
+        return is_same_mask(a, node->operands[0]) &&
+               algebra_number(a->graph, node->operands[2], &zero) && zero == 0 &&
+               read_value(a, node->operands[1], depth, out);
+    default:
+        return false;
+    }
+}
+
+static bool read_value(const algebra *a, sf_value value, int depth, sum_of_terms *out)
+{
+    double number;
+    if (value == a->scores || value == a->exponentials || value == a->gradient) {
+        one_term(out, value == a->scores ? ATOM_S : value == a->exponentials ? ATOM_E : ATOM_G);
+        return true;
+    }
+    if (algebra_number(a->graph, value, &number)) {
+        *out = (sum_of_terms){.count = number != 0, .terms[0] = {.factor = number}};
+        return true;
+    }
+    const sf_node *node = sf_maker(a->graph, value);
+    return node && depth < DEEPEST && read_node(a, node, depth + 1, out);
+}
+
+bool algebra_read(const algebra *a, sf_value value, sum_of_terms *out)
+{
+    return read_value(a, value, 0, out);
+}

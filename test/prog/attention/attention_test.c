@@ -1,0 +1,181 @@
+/* Attention is found in whatever spelling, forward and backward, and only where it is attention; what the kernels of the cuda engine
+ * make of it is what the oracle makes of the text. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/attention.h"
+#include "prog/attention/attention.h"
+#include "run/cuda/target.h"
+#include "sheaf/graph.h"
+#include "support/run.h"
+
+#define T "tensor<2x20x3x16xbf16>"
+#define S "tensor<2x3x20x20xbf16>"
+#define R "tensor<2x3x20xbf16>"
+
+/* The pieces of a text: scale, mask, weights. */
+#define MULTIPLIED                                                                                 \
+    "%c = stablehlo.constant dense<0.25> : " S "\n%y = stablehlo.multiply %c, %s : " S "\n"
+#define DIVIDED "%c = stablehlo.constant dense<4.0> : " S "\n%y = stablehlo.divide %s, %c : " S "\n"
+#define HIDDEN(direction)                                                                          \
+    "%i = stablehlo.iota dim = 0 : tensor<20x20xi32>\n%j = stablehlo.iota dim = 1 : "              \
+    "tensor<20x20xi32>\n"                                                                          \
+    "%m = stablehlo.compare " direction                                                            \
+    ", %i, %j : (tensor<20x20xi32>, tensor<20x20xi32>) -> tensor<20x20xi1>\n"                      \
+    "%n = stablehlo.broadcast_in_dim %m, dims = [2, 3] : (tensor<20x20xi1>) -> "                   \
+    "tensor<2x3x20x20xi1>\n"                                                                       \
+    "%low = stablehlo.constant dense<-1.0e9> : " S "\n"                                            \
+    "%x = stablehlo.select %n, %y, %low : tensor<2x3x20x20xi1>, " S "\n"
+#define TEXT(scale, mask)                                                                          \
+    "func.func public @main(%q: " T ", %k: " T ", %v: " T ") -> tensor<2x3x16x20xbf16> {\n"        \
+    "%s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] "  \
+    "x [3] : (" T ", " T ") -> " S "\n" scale mask                                                 \
+    "%ninf = stablehlo.constant dense<0xFF80> : tensor<bf16>\n%nil = stablehlo.constant "          \
+    "dense<0.0> : tensor<bf16>\n"                                                                  \
+    "%top = stablehlo.reduce(%x init: %ninf) applies stablehlo.maximum across dimensions = [3] : " \
+    "(" S ", tensor<bf16>) -> " R "\n"                                                             \
+    "%tops = stablehlo.broadcast_in_dim %top, dims = [0, 1, 2] : (" R ") -> " S "\n"               \
+    "%less = stablehlo.subtract %x, %tops : " S "\n%e = stablehlo.exponential %less : " S "\n"     \
+    "%sum = stablehlo.reduce(%e init: %nil) applies stablehlo.add across dimensions = [3] : (" S   \
+    ", tensor<bf16>) -> " R "\n"                                                                   \
+    "%sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2] : (" R ") -> " S "\n"               \
+    "%p = stablehlo.divide %e, %sums : " S "\n"                                                    \
+    "%o = stablehlo.dot_general %v, %p, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] "  \
+    "x [3] : (" T ", " S ") -> tensor<2x3x16x20xbf16>\nreturn %o : tensor<2x3x16x20xbf16>\n}\n"
+
+static const struct {
+    const char *name, *text;
+    int found;
+} cases[] = {
+    {"scaled by a product, causal", TEXT(MULTIPLIED, HIDDEN("GE")), 1},
+    {"scaled by a quotient, causal", TEXT(DIVIDED, HIDDEN("GE")), 1},
+    {"a mask of another kind", TEXT(DIVIDED, HIDDEN("GT")), 0},
+    {"later places alone", TEXT(DIVIDED, HIDDEN("LE")), 0},
+};
+enum { NCASES = sizeof cases / sizeof *cases };
+
+static sf_graph *read_text(const char *text)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_load_options options = {0};
+    if (sf_load_text(text, strlen(text), "step", &options, diag, &graph) != SF_OK)
+        fail_msg("%s", sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return graph;
+}
+
+static int count_ops(const sf_graph *graph, int id)
+{
+    int count = 0;
+    for (uint32_t i = 0; graph && i < graph->top->nnodes; i++)
+        count += sf_top_node(graph, i)->def->id == id;
+    return count;
+}
+
+static void test_finds_attention(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NCASES; i++) {
+        sf_graph *graph = read_text(cases[i].text);
+        sf_graph *fused = sf_find_attention(graph, &sf_target_cuda, false);
+        if (count_ops(fused, SF_ATTENTION) != cases[i].found)
+            fail_msg("%s: %d found", cases[i].name, count_ops(fused, SF_ATTENTION));
+        sf_graph_free(fused);
+        sf_graph_free(graph);
+    }
+}
+
+/* Products of f32 are rounded on tensor cores, so only where that is asked for. */
+static void test_asks_for_rounding(void **state)
+{
+    (void)state;
+    assert_true(sf_target_cuda.attends(SF_BF16, 64, false));
+    assert_true(sf_target_cuda.attends(SF_F32, 64, true));
+    assert_false(sf_target_cuda.attends(SF_F32, 64, false));
+    assert_false(sf_target_cuda.attends(SF_F32, 128, true));
+}
+
+static bool attends_all(sf_dtype dtype, int64_t depth, bool rounds)
+{
+    (void)dtype, (void)depth, (void)rounds;
+    return true;
+}
+
+/* Every layer of a step of training, and nothing of its scores is left. */
+static void test_finds_gradients(void **state)
+{
+    (void)state;
+    sf_target target = sf_target_cuda;
+    target.attends = attends_all;
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_load_options options = {0};
+    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
+    sf_graph *fused = sf_find_attention(graph, &target, false);
+    assert_int_equal(count_ops(fused, SF_ATTENTION), 2);
+    assert_int_equal(count_ops(fused, SF_ATTENTION_GRADIENT), 2);
+    assert_int_equal(count_ops(graph, SF_OP_EXPONENTIAL) - count_ops(fused, SF_OP_EXPONENTIAL), 2);
+    assert_int_equal(count_ops(graph, SF_OP_DOT_GENERAL) - count_ops(fused, SF_OP_DOT_GENERAL), 12);
+    sf_graph_free(fused);
+    sf_graph_free(graph);
+    sf_diag_free(diag);
+}
+
+static void fill(sf_tensor *tensor, uint32_t seed)
+{
+    for (int64_t i = 0; i < tensor->type->count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        float x = (float)(seed >> 8) / 8388608.0F - 1;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        ((uint16_t *)tensor->data)[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+static void test_computes_attention(void **state)
+{
+    (void)state;
+    setenv("SHEAF_CUDA", "host", 1);
+    for (size_t i = 0; i < 2; i++) {
+        sf_graph *graph = read_text(cases[i].text);
+        sf_runner runners[2] = {test_open_engine(graph, "oracle", 1, NULL),
+                                test_open_engine(graph, "cuda", 1, NULL)};
+        sf_diag *diag = sf_diag_new();
+        for (int r = 0; r < 2; r++) {
+            for (uint32_t a = 0; a < 3; a++) {
+                sf_tensor tensor = test_argument(runners[r].engine, a);
+                fill(&tensor, a + 1);
+            }
+            assert_int_equal(sf_engine_step(runners[r].engine, diag), SF_OK);
+        }
+        sf_tensor wanted = test_result(runners[0].engine, 0),
+                  got = test_result(runners[1].engine, 0);
+        for (int64_t e = 0; e < wanted.type->count; e++)
+            if (!(fabs(sf_get_f64(&wanted, e) - sf_get_f64(&got, e)) <= 0.02))
+                fail_msg("%s: element %d is %g, not %g", cases[i].name, (int)e, sf_get_f64(&got, e),
+                         sf_get_f64(&wanted, e));
+        for (int r = 0; r < 2; r++)
+            sf_runner_close(&runners[r]);
+        sf_diag_free(diag);
+        sf_graph_free(graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finds_attention),
+        cmocka_unit_test(test_asks_for_rounding),
+        cmocka_unit_test(test_finds_gradients),
+        cmocka_unit_test(test_computes_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

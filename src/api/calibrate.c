@@ -97,6 +97,7 @@ static sf_status open_world(struct rank *r)
                           .threads = r->threads,
                           .arena = &r->cluster->arena,
                           .seconds = r->options->seconds,
+                          .sharing = sf_ranks_share(sf_threads_count(r->threads), r->comm),
                           .diag = r->diag};
     return sf_comm_group(r->comm, ranks, size, r->diag, &r->meter.world);
 }

@@ -319,3 +319,9 @@ int sf_rank_threads(int threads, const sf_comm *comm)
         ranks = ranks_here();
     return usable / ranks > 1 ? usable / ranks : 1;
 }
+
+bool sf_ranks_share(int threads, const sf_comm *comm)
+{
+    int ranks = sf_comm_is_one_process(comm) ? sf_comm_size(comm) : ranks_here();
+    return (int64_t)ranks * threads > sysconf(_SC_NPROCESSORS_ONLN);
+}

@@ -47,6 +47,9 @@ sf_status sf_world_run_on(const sf_world *world, const sf_ends *ends, sf_diag *d
  * processors of this process, unless their launcher has given each its own. */
 int sf_rank_threads(int threads, const sf_comm *comm);
 
+/* Whether ranks of so many threads have fewer processors than threads. */
+bool sf_ranks_share(int threads, const sf_comm *comm);
+
 /* How many bytes a rank may take: as said, or (0) its share of what this machine has, of which `ranks` ranks
  * take as much, as threads of this process; as processes, as many as are on this host. */
 int64_t sf_rank_memory(int64_t memory, int ranks);

@@ -290,14 +290,15 @@ static void set_stretch(turns *t, double seconds)
     t->products = clamp_calls(seconds / t->product_seconds, 1, 1 << 20);
 }
 
-/* Where a collective is long, nothing else counts; where it is short, so are the turns. They stay within the budget: time
+/* Where a collective is long, nothing else counts; where it is short, so are the turns. Of ranks that share processors a
+ * turn shows how long one waits until others have had theirs, and a step loses no time by that. Turns stay within the budget: time
  * that is spent on small collectives is not there for the large ones, which are what a step waits for. */
 static sf_status measure_exchange(turns *t, double budget, double *seconds, double *spent)
 {
     enum { LONG = 10, MOST_TURNS = 8 };
     double in_turns, shortest = 2 * LEAST_PAIRS * STRETCH;
     SF_TRY(sf_measure(t->exchange.meter, budget / 2, run_exchange, &t->exchange, seconds, spent));
-    if (*seconds > LONG * STRETCH)
+    if (*seconds > LONG * STRETCH || t->exchange.meter->sharing)
         return SF_OK;
     t->count = clamp_calls(budget / 2 / shortest, 1, MOST_TURNS);
     set_stretch(t, fmin(STRETCH, budget / (4 * LEAST_PAIRS)));

@@ -16,6 +16,7 @@ typedef struct sf_meter {
     sf_threads *threads;
     sf_arena *arena; /* of curves */
     double seconds;  /* about how long each curve may take */
+    bool sharing;    /* ranks share processors: while one waits, others compute */
     sf_diag *diag;
 } sf_meter;
 

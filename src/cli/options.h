@@ -28,6 +28,11 @@ typedef struct sf_cli_table {
  * last version. */
 char sf_cli_letter(const sf_cli_command *command, const sf_cli_spec *spec);
 
+/* What a letter stood for in a command of the last version, where that was another option; else NULL. */
+const sf_cli_spec *sf_cli_former(const sf_cli_command *command, int letter);
+
+void sf_cli_make_table(const sf_cli_command *command, sf_cli_table *table);
+
 void sf_cli_print_help(const sf_cli_command *command, const sf_cli_table *table);
 
 /* Where set, commands do not run: their options are told to this function. */

@@ -119,9 +119,11 @@ static sf_status run_collective(void *context, const sf_node *node, const sf_ten
     bool sends = sf_is_one_way(&exchange) && exchange.to >= 0;
     sf_request *request = NULL, **place = sends ? post(oracle, node, in, from) : &request;
     const sf_tensor *first = node->nresults > 0 ? out : in;
-    sf_collective_memory memory = {first->type->dtype, nparts, counts,
-                                   node->noperands > 0 ? from : NULL,
-                                   node->nresults > 0 ? to : NULL};
+    sf_collective_memory memory = {.dtype = first->type->dtype,
+                                   .nparts = nparts,
+                                   .counts = counts,
+                                   .in = node->noperands > 0 ? from : NULL,
+                                   .out = node->nresults > 0 ? to : NULL};
     sf_status status =
         sf_collective_start(&oracle->collectives, &exchange, &memory, node->loc, diag, place);
     if (status == SF_OK && request)

@@ -81,11 +81,14 @@ int sf_comm_group_place(const sf_group *group);
  *                     out stays as it is
  */
 
-/* One piece of memory that takes part. */
+/* One piece of memory that takes part. Where there is a block for each place, `stride` elements lie between the beginnings
+ * of two of them: so a collective can be done in turns, some rows of each block at a time, and elements are combined in the
+ * order in which they would be all at once. An all_reduce has such blocks, too: they are its segments, all of one size. */
 typedef struct sf_transfer_part {
     const void *in;
     void *out; /* may be `in` for ALL_REDUCE and BROADCAST; else they do not overlap */
     int64_t count;
+    int64_t stride; /* 0: block lies behind block */
 } sf_transfer_part;
 
 /* Several parts are one collective: as if each were done by itself, but with the messages of one (a

@@ -104,6 +104,19 @@ static inline int64_t sf_comm_segment(int64_t count, int64_t parts, int64_t inde
     return count / parts * index + (index < more ? index : more);
 }
 
+/* Elements from one block of the part to the next, where it has one for each place. */
+static inline int64_t sf_comm_stride(const sf_transfer_part *part)
+{
+    return part->stride > 0 ? part->stride : part->count;
+}
+
+/* Where segment `index` of an all_reduce among so many begins; that of their number, where segments lie one behind the
+ * other, is its end. */
+static inline int64_t sf_comm_segment_of(const sf_transfer_part *part, int members, int index)
+{
+    return part->stride > 0 ? part->stride * index : sf_comm_segment(part->count, members, index);
+}
+
 /* out = the fold of the `members` sources for segment `segment`; out may be any of them. */
 void sf_comm_fold(const sf_combine *combine, const void *const *sources, int members, int segment,
                   void *out, int64_t count);

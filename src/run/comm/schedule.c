@@ -16,18 +16,23 @@ typedef struct stretch {
     int64_t first, count;
 } stretch;
 
+static int64_t segment_count(const sf_transfer_part *part, int members, int segment)
+{
+    return sf_comm_segment(part->count, members, segment + 1) -
+           sf_comm_segment(part->count, members, segment);
+}
+
 /* What a part has of a segment, on that side. */
 static stretch find_stretch(const sf_schedule *s, sf_hop_side side, const sf_transfer_part *part,
                             int segment)
 {
     sf_collective kind = s->request->transfer.kind;
-    if (kind == SF_ALL_REDUCE) {
-        int64_t first = sf_comm_segment(part->count, s->members, segment);
-        return (stretch){first, sf_comm_segment(part->count, s->members, segment + 1) - first};
-    }
+    if (kind == SF_ALL_REDUCE)
+        return (stretch){sf_comm_segment_of(part, s->members, segment),
+                         segment_count(part, s->members, segment)};
     bool blocks = kind == SF_ALL_TO_ALL ||
                   (side == SF_SIDE_IN ? kind == SF_REDUCE_SCATTER : kind == SF_ALL_GATHER);
-    return (stretch){blocks ? segment * part->count : 0, part->count};
+    return (stretch){blocks ? segment * sf_comm_stride(part) : 0, part->count};
 }
 
 /* The elements of a segment, all parts together. The first segment is the longest. */
@@ -265,14 +270,16 @@ int64_t sf_schedule_kept(const sf_schedule *s)
 void sf_schedule_inline_pack(const sf_schedule *s, int place, char *out)
 {
     const sf_transfer *transfer = &s->request->transfer;
-    sf_collective kind = transfer->kind;
-    bool blocks = kind == SF_REDUCE_SCATTER || kind == SF_ALL_TO_ALL;
+    bool all = transfer->kind == SF_ALL_REDUCE;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
-        int64_t size = part->count * s->request->bytes;
-        if (size > 0)
-            memcpy(out, (const char *)part->in + (blocks ? place * size : 0), (size_t)size);
-        out += size;
+        for (int p = all ? 0 : place; p < (all ? s->members : place + 1); p++) {
+            stretch own = find_stretch(s, SF_SIDE_IN, part, p);
+            size_t size = (size_t)(own.count * s->request->bytes);
+            if (size > 0)
+                memcpy(out, memory_at(s, SF_SIDE_IN, part, own.first), size);
+            out += size;
+        }
     }
 }
 
@@ -296,8 +303,9 @@ static void reduce_inline(const sf_schedule *s, const char *const *payloads, con
         for (int p = all ? 0 : s->place; p < (all ? s->members : s->place + 1); p++) {
             stretch from = find_stretch(s, SF_SIDE_IN, part, p);
             stretch to = find_stretch(s, SF_SIDE_OUT, part, p);
+            int64_t packed = all ? sf_comm_segment(part->count, s->members, p) : 0;
             if (to.count > 0)
-                fold_inline(s, payloads, sources, before + to.first,
+                fold_inline(s, payloads, sources, before + packed,
                             memory_at(s, SF_SIDE_IN, part, from.first), p,
                             memory_at(s, SF_SIDE_OUT, part, to.first), to.count);
         }

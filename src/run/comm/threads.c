@@ -164,22 +164,25 @@ static bool do_part(const world *w, const share *s, int part)
     const meeting *m = s->meeting;
     int members = m->circle->count, p = s->place;
     const sf_transfer *transfer = &m->members[p]->base.transfer;
-    int64_t count = transfer->parts[part].count, size = count * m->members[p]->base.bytes;
+    const sf_transfer_part *own = &transfer->parts[part];
+    int64_t count = own->count, bytes = m->members[p]->base.bytes, size = count * bytes;
+    int64_t stride = sf_comm_stride(own), step = stride * bytes, first;
     bool good = true;
     switch (transfer->kind) {
     case SF_ALL_REDUCE:
-        return reduce_slices(w, s, part, 0, sf_comm_segment(count, members, p),
-                             sf_comm_segment(count, members, p + 1));
+        first = sf_comm_segment_of(own, members, p);
+        count = sf_comm_segment(count, members, p + 1) - sf_comm_segment(count, members, p);
+        return reduce_slices(w, s, part, 0, first, first + count);
     case SF_REDUCE_SCATTER:
-        return reduce_slices(w, s, part, p * count, 0, count);
+        return reduce_slices(w, s, part, p * stride, 0, count);
     case SF_ALL_GATHER:
         for (int q = 0; q < members && good; q++)
-            good = copy_slices(w, out_of(m, q, part) + p * size, in_of(m, p, part), size);
+            good = copy_slices(w, out_of(m, q, part) + p * step, in_of(m, p, part), size);
         return good;
     case SF_ALL_TO_ALL:
         for (int q = 0; q < members && good; q++)
             good =
-                copy_slices(w, out_of(m, p, part) + q * size, in_of(m, q, part) + p * size, size);
+                copy_slices(w, out_of(m, p, part) + q * step, in_of(m, q, part) + p * step, size);
         return good;
     case SF_BROADCAST:
     case SF_PERMUTE:

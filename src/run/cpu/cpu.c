@@ -21,7 +21,7 @@
 /* The tensors of a CALL, and how many elements the results of a COMM have. */
 typedef struct operands {
     sf_tensor *in, *out;
-    int64_t *counts;
+    int64_t *counts, *strides; /* and how far their blocks are from each other */
 } operands;
 
 /* A program in memory: that of the step, or a body of one of its instructions. */
@@ -124,6 +124,7 @@ static sf_status start_collective(cpu *c, const frame *f, uint32_t index, sf_dia
     sf_collective_memory memory = {.dtype = gives ? inst->out[0].dtype : inst->in[0].dtype,
                                    .nparts = gives ? inst->nout : inst->nin,
                                    .counts = f->operands[index].counts,
+                                   .strides = f->operands[index].strides,
                                    .in = inst->nin > 0 ? f->pointers[index].in : NULL,
                                    .out = gives ? f->pointers[index].out : NULL};
     return sf_collective_start(&c->collectives, inst->exchange, &memory, inst->origin.loc, diag,
@@ -409,8 +410,11 @@ static void list_operands(cpu *c, frame *f)
         const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
         uint32_t nparts = inst->nout > 0 ? inst->nout : inst->nin;
         f->operands[i].counts = SF_ARRAY(&c->memory, nparts, int64_t);
-        for (uint32_t j = 0; j < nparts; j++)
+        f->operands[i].strides = SF_ARRAY(&c->memory, nparts, int64_t);
+        for (uint32_t j = 0; j < nparts; j++) {
             f->operands[i].counts[j] = sf_view_count(&parts[j]);
+            f->operands[i].strides[j] = sf_exchange_stride(inst, j);
+        }
     }
 }
 

@@ -59,6 +59,19 @@ static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *
     return sf_cuda_run(c, &m->bodies[is_known ? (uint32_t)index : inst->nest->nbodies - 1], diag);
 }
 
+/* What a collective takes or gives, between its place on the device and one in which it lies together. */
+static sf_status bring_blocks(cuda *c, const sf_view *view, char *device, char *host,
+                              bool to_device, sf_diag *diag)
+{
+    int64_t blocks = sf_view_is_contiguous(view) ? 1 : view->dims[0];
+    int64_t bytes = view_bytes(view) / (blocks > 0 ? blocks : 1);
+    int64_t step = blocks > 1 ? view->strides[0] * sf_dtype_get(view->dtype)->bytes : 0;
+    for (int64_t b = 0; b < blocks; b++, device += step, host += bytes)
+        SF_TRY(to_device ? table_of(c)->put(c->device, device, host, bytes, diag)
+                         : table_of(c)->get(c->device, host, device, bytes, diag));
+    return SF_OK;
+}
+
 /* Through memory of the host, and waited for where it stands. */
 static sf_status run_exchange(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
 {
@@ -70,7 +83,7 @@ static sf_status run_exchange(cuda *c, const sf_inst *inst, const made *m, sf_di
     sf_status status = SF_OK;
     for (uint32_t i = 0; i < inst->nin && status == SF_OK; i++) {
         in[i] = sf_arena_alloc(&scratch, (size_t)view_bytes(&inst->in[i]) + 1);
-        status = table_of(c)->get(c->device, in[i], m->in[i], view_bytes(&inst->in[i]), diag);
+        status = bring_blocks(c, &inst->in[i], m->in[i], in[i], false, diag);
     }
     for (uint32_t i = 0; i < inst->nout; i++)
         out[i] = sf_arena_alloc(&scratch, (size_t)view_bytes(&inst->out[i]) + 1);
@@ -86,7 +99,7 @@ static sf_status run_exchange(cuda *c, const sf_inst *inst, const made *m, sf_di
     if (status == SF_OK && request)
         status = sf_comm_wait(request, diag);
     for (uint32_t i = 0; i < inst->nout && status == SF_OK; i++)
-        status = table_of(c)->put(c->device, m->out[i], out[i], view_bytes(&inst->out[i]), diag);
+        status = bring_blocks(c, &inst->out[i], m->out[i], out[i], true, diag);
     sf_arena_free(&scratch);
     return status;
 }

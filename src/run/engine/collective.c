@@ -78,7 +78,8 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
             count /= exchange->size;
         parts[i] = (sf_transfer_part){.in = memory->in ? memory->in[i] : NULL,
                                       .out = memory->out ? memory->out[i] : NULL,
-                                      .count = count};
+                                      .count = count,
+                                      .stride = memory->strides ? memory->strides[i] * width : 0};
     }
     sf_transfer transfer = {.kind = exchange->kind,
                             .dtype = dtype,

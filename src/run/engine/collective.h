@@ -18,6 +18,8 @@ typedef struct sf_collective_memory {
     sf_dtype dtype;
     uint32_t nparts;
     const int64_t *counts; /* elements of the results; of what is sent, where there are none */
+    const int64_t *
+        strides; /* elements from one block to the next (sf_exchange_stride); 0, or NULL: they lie together */
     char *const *in, *const *out;
 } sf_collective_memory;
 

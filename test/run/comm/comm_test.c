@@ -62,7 +62,7 @@ static uint64_t mix(uint64_t x)
 
 /* What is transferred ------------------------------------------------------------------------ */
 
-enum { MOST_PARTS = 12, GUARD = 64, SENTINEL = 0xa5 };
+enum { MOST_PARTS = 12, MOST_PIECES = 4, GUARD = 64, SENTINEL = 0xa5 };
 
 typedef struct shape {
     sf_collective kind;
@@ -73,6 +73,7 @@ typedef struct shape {
     bool in_place;
     int turn; /* of a permute: how far; 0: along a chain with two ends. Of a broadcast: the source */
     uint64_t seed;
+    int pieces; /* it is done in so many transfers, each of which has some of every block; 0: all at once */
 } shape;
 
 /* Element `index` of what `rank` puts in: ordinary numbers, exact in every type they are rounded to. */
@@ -249,7 +250,7 @@ typedef struct job {
     const int *ranks;
     int members, place, rank;
     unsigned char *in[MOST_PARTS], *out[MOST_PARTS];
-    sf_request *request;
+    sf_request *requests[MOST_PIECES];
 } job;
 
 static unsigned char *new_buffer(int64_t bytes)
@@ -259,6 +260,21 @@ static unsigned char *new_buffer(int64_t bytes)
         abort();
     memset(buffer, SENTINEL, (size_t)bytes + GUARD);
     return buffer;
+}
+
+/* The parts of one transfer of several: some of every block, or segment, wherever those are. */
+static void cut_parts(const job *j, int piece, sf_transfer_part *parts)
+{
+    const shape *s = &j->shape;
+    int64_t bytes = sf_dtype_get(s->dtype)->bytes;
+    bool all = s->kind == SF_ALL_REDUCE;
+    for (int i = 0; i < s->nparts; i++) {
+        int64_t block = s->counts[i] / (all ? j->members : 1), length = block / s->pieces;
+        parts[i] = (sf_transfer_part){.in = j->in[i] + piece * length * bytes,
+                                      .out = j->out[i] + piece * length * bytes,
+                                      .count = length * (all ? j->members : 1),
+                                      .stride = block};
+    }
 }
 
 static sf_status start_job(job *j, sf_diag *diag)
@@ -282,7 +298,14 @@ static sf_status start_job(job *j, sf_diag *diag)
                             .to = chain_to(s, j->place, j->members),
                             .from = chain_from(s, j->place, j->members),
                             .what = "a test"};
-    return sf_comm_start(j->group, &transfer, diag, &j->request);
+    if (s->pieces == 0)
+        return sf_comm_start(j->group, &transfer, diag, &j->requests[0]);
+    sf_status status = SF_OK;
+    for (int p = 0; p < s->pieces && status == SF_OK; p++) {
+        cut_parts(j, p, parts);
+        status = sf_comm_start(j->group, &transfer, diag, &j->requests[p]);
+    }
+    return status;
 }
 
 static bool same_element(sf_dtype dtype, const void *a, int64_t at, const void *b)
@@ -324,7 +347,11 @@ static void free_job(job *j)
 static void finish_job(job *j, sf_diag *diag)
 {
     const shape *s = &j->shape;
-    sf_status status = sf_comm_wait(j->request, diag);
+    sf_status status = SF_OK;
+    for (int p = 0; p == 0 || p < s->pieces; p++) {
+        sf_status own = sf_comm_wait(j->requests[p], diag);
+        status = status == SF_OK ? own : status;
+    }
     expect(status == SF_OK, j->rank, "%s", status == SF_OK ? "" : sf_diag_text(diag, 0));
     for (int i = 0; i < s->nparts && status == SF_OK; i++)
         expect(check_part(j, i), j->rank,
@@ -516,6 +543,29 @@ static void suite_buckets(sf_comm *comm, sf_diag *diag)
             }
 }
 
+/* In several transfers that are under way together: the same bits as all at once. */
+static void suite_pieces(sf_comm *comm, sf_diag *diag)
+{
+    static const sf_collective kinds[] = {SF_ALL_REDUCE, SF_ALL_GATHER, SF_REDUCE_SCATTER,
+                                          SF_ALL_TO_ALL};
+    static const int64_t lengths[] = {1, 5, 2000, 70001};
+    ranks groups[MOST_GROUPS];
+    int ngroups = list_groups(sf_comm_size(comm), groups);
+    for (int g = 0; g < ngroups; g++)
+        for (int i = 0; i < 16; i++) {
+            shape s = {.kind = kinds[i % 4],
+                       .dtype = i % 3 ? SF_F32 : SF_BF16,
+                       .monoid = reduces(kinds[i % 4]) ? SF_MONOID_ADD : SF_MONOID_NONE,
+                       .nparts = 1 + g % 2,
+                       .in_place = i % 4 == 0 && g % 3 == 0,
+                       .pieces = 2 + (g + i) % 3,
+                       .seed = (uint64_t)(120000 + 100 * g + i)};
+            for (int p = 0; p < s.nparts; p++)
+                s.counts[p] = lengths[i / 4] * s.pieces * (i % 4 == 0 ? groups[g].count : 1);
+            run_shape(comm, &groups[g], &s, diag);
+        }
+}
+
 static void shuffle(job *jobs, int count, uint64_t seed)
 {
     for (int i = count - 1; i > 0; i--) {
@@ -593,8 +643,8 @@ typedef void suite(sf_comm *comm, sf_diag *diag);
 
 static void suite_all(sf_comm *comm, sf_diag *diag)
 {
-    static suite *const suites[] = {suite_misuse, suite_types,   suite_sizes,
-                                    suite_large,  suite_buckets, suite_flight};
+    static suite *const suites[] = {suite_misuse,  suite_types,  suite_sizes, suite_large,
+                                    suite_buckets, suite_pieces, suite_flight};
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
         suites[i](comm, diag);
 }

@@ -68,12 +68,6 @@ static void wait_for_need(sf_emission *e, const sf_gathers *gathers)
     }
 }
 
-static bool reduces(const sf_inst *inst)
-{
-    return inst->kind == SF_INST_COMM &&
-           (inst->exchange->kind == SF_REDUCE_SCATTER || inst->exchange->kind == SF_ALL_REDUCE);
-}
-
 static size_t shard(sf_program *p, sf_arena *arena)
 {
     part_gathers(p, arena);
@@ -81,7 +75,7 @@ static size_t shard(sf_program *p, sf_arena *arena)
     sf_emission e = sf_emission_of(p, arena);
     wait_for_need(&e, &gathers);
     for (size_t i = 0; i < p->ninsts; i++)
-        e.eager[i] = reduces(&p->insts[i]);
+        e.eager[i] = sf_inst_reduces(&p->insts[i]);
     sf_emission_end(&e);
     return gathers.count;
 }

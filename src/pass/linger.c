@@ -6,12 +6,6 @@
 #include "pass/passes.h"
 #include "pass/scope.h"
 
-static bool reduces(const sf_inst *inst)
-{
-    return inst->kind == SF_INST_COMM &&
-           (inst->exchange->kind == SF_REDUCE_SCATTER || inst->exchange->kind == SF_ALL_REDUCE);
-}
-
 /* By instruction: the number, plus one, of the last reduction whose result it reads; *list has the reductions. */
 static uint32_t *find_readers(const sf_program *p, sf_arena *arena, uint32_t **list,
                               uint32_t *count)
@@ -25,10 +19,10 @@ static uint32_t *find_readers(const sf_program *p, sf_arena *arena, uint32_t **l
         for (uint32_t j = 0; j < inst->nin; j++)
             if (made[inst->in[j].buffer] > reads[i])
                 reads[i] = made[inst->in[j].buffer];
-        if (reduces(inst))
+        if (sf_inst_reduces(inst))
             (*list)[(*count)++] = i;
         for (uint32_t j = 0; j < inst->nout; j++)
-            made[inst->out[j].buffer] = reduces(inst) ? *count : 0;
+            made[inst->out[j].buffer] = sf_inst_reduces(inst) ? *count : 0;
     }
     return reads;
 }

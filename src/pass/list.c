@@ -46,6 +46,15 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_FOR_TIME,
      .variants = SF_LINGER_WAYS,
      .run = sf_pass_linger},
+    {.name = "overlap",
+     .about = "a product and its collective in turns: what one has made is sent while the next is "
+              "computed",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .variants = SF_OVERLAP_WAYS,
+     .options = {{"turns", false, (double)NAN, "of each; several are tried"}},
+     .run = sf_pass_overlap},
     {.name = "offload",
      .about =
          "what does not fit goes to memory of the host while nobody needs it, in the background",

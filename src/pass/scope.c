@@ -128,6 +128,12 @@ sf_gathers sf_gathers_find(const sf_program *p, sf_arena *arena)
     return out;
 }
 
+bool sf_inst_reduces(const sf_inst *inst)
+{
+    return inst->kind == SF_INST_COMM &&
+           (inst->exchange->kind == SF_REDUCE_SCATTER || inst->exchange->kind == SF_ALL_REDUCE);
+}
+
 int64_t sf_gather_bytes(const sf_program *p, const sf_inst *inst)
 {
     int64_t bytes = 0, grain = p->target->align;

@@ -32,6 +32,9 @@ typedef struct sf_gathers {
 } sf_gathers;
 sf_gathers sf_gathers_find(const sf_program *program, sf_arena *arena);
 
+/* Whether it is a collective that adds up, or combines otherwise, what ranks have. */
+bool sf_inst_reduces(const sf_inst *inst);
+
 /* Bytes that the results of a collective take. */
 int64_t sf_gather_bytes(const sf_program *program, const sf_inst *inst);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "prog/check_shape.h"
+#include "prog/piece.h"
 
 typedef struct checking {
     const sf_program *p;
@@ -326,6 +327,7 @@ static sf_status check_flow(checking *c)
 /* Who touched a buffer last, of the first stream, plus one; and the open ones of other streams. */
 typedef struct user {
     uint32_t inst;
+    const sf_view *view;
     bool writes;
     struct user *next;
 } user;
@@ -348,15 +350,17 @@ static bool inst_waits_for(const checking *c, const sf_inst *inst, uint32_t othe
 }
 
 /* What one of another stream has begun, this one must know to have ended. */
-static sf_status check_open(racing *r, uint32_t index, uint32_t buffer, bool writes)
+static sf_status check_open(racing *r, uint32_t index, const sf_view *view, bool writes)
 {
+    uint32_t buffer = view->buffer;
     const checking *c = r->c;
     const sf_program *p = c->p;
     const sf_inst *inst = &p->insts[index];
     uint32_t behind = inst->stream == 0 ? index + 1 : r->seen[inst->stream];
     for (const user *u = r->open[buffer]; u; u = u->next) {
         bool ended = u->inst == index || (c->ends[u->inst] != SF_NONE && c->ends[u->inst] < behind);
-        if ((writes || u->writes) && !ended && !inst_waits_for(c, inst, u->inst))
+        if ((writes || u->writes) && !ended && !inst_waits_for(c, inst, u->inst) &&
+            sf_insts_meet(&p->insts[u->inst], u->view, inst, view))
             return sf_inst_fail(
                 p, index, c->diag, "%s buffer %u while instruction %u may still %s it",
                 writes ? "writes" : "reads", buffer, u->inst, u->writes ? "write" : "read");
@@ -379,16 +383,17 @@ static sf_status check_done(const racing *r, uint32_t index, uint32_t buffer, bo
     return SF_OK;
 }
 
-static sf_status use_buffer(racing *r, uint32_t index, uint32_t buffer, bool writes)
+static sf_status use_view(racing *r, uint32_t index, const sf_view *view, bool writes)
 {
-    SF_TRY(check_open(r, index, buffer, writes));
+    uint32_t buffer = view->buffer;
+    SF_TRY(check_open(r, index, view, writes));
     SF_TRY(check_done(r, index, buffer, writes));
     if (r->c->p->insts[index].stream == 0) {
         (writes ? r->written : r->read)[buffer] = index + 1;
         return SF_OK;
     }
     user *u = SF_NEW(&r->c->arena, user);
-    *u = (user){index, writes, r->open[buffer]};
+    *u = (user){index, view, writes, r->open[buffer]};
     r->open[buffer] = u;
     return SF_OK;
 }
@@ -422,9 +427,9 @@ static sf_status check_races(checking *c)
         const sf_inst *inst = &p->insts[i];
         SF_TRY(check_start(&r, i));
         for (uint32_t j = 0; j < inst->nin; j++)
-            SF_TRY(use_buffer(&r, i, inst->in[j].buffer, false));
+            SF_TRY(use_view(&r, i, &inst->in[j], false));
         for (uint32_t j = 0; j < inst->nout; j++)
-            SF_TRY(use_buffer(&r, i, inst->out[j].buffer, true));
+            SF_TRY(use_view(&r, i, &inst->out[j], true));
         if (inst->stream == 0)
             r.now = i + 1;
     }

@@ -1,4 +1,5 @@
 #include "prog/check_shape.h"
+#include "prog/piece.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -218,10 +219,24 @@ static sf_status check_call_inst(const sf_program *p, uint32_t index, sf_diag *d
     return SF_OK;
 }
 
+/* It lies together; or has a block for each place of the group, where the collective has. */
+static bool lies_right(const sf_exchange *x, const sf_view *view, sf_collective blocks)
+{
+    if (sf_view_is_contiguous(view))
+        return true;
+    return (x->kind == blocks || x->kind == SF_ALL_REDUCE) && sf_view_is_blocks(view) &&
+           view->dims[0] == x->size;
+}
+
 static bool part_fits(const sf_exchange *x, const sf_view *in, const sf_view *out)
 {
     int64_t before = sf_view_count(in), after = sf_view_count(out);
-    if (in->dtype != out->dtype || !sf_view_is_contiguous(in) || !sf_view_is_contiguous(out))
+    if (in->dtype != out->dtype || !lies_right(x, in, SF_REDUCE_SCATTER) ||
+        !lies_right(x, out, SF_ALL_GATHER))
+        return false;
+    if (x->kind == SF_ALL_REDUCE &&
+        (sf_view_is_contiguous(in) != sf_view_is_contiguous(out) ||
+         (!sf_view_is_contiguous(in) && in->strides[0] != out->strides[0])))
         return false;
     if (x->kind == SF_ALL_GATHER)
         return after == before * x->size;
@@ -371,6 +386,8 @@ sf_status sf_check_shape(const sf_program *p, uint32_t index, sf_diag *diag)
                                 i < inst->nin ? "operand" : "result",
                                 i < inst->nin ? i : i - inst->nin);
     }
+    if (inst->piece && !sf_piece_fits(inst))
+        return sf_inst_fail(p, index, diag, "is not the piece that it says it is");
     SF_TRY(check_spaces(p, index, diag));
     SF_TRY(check_kind(p, index, diag));
     return inst->loop ? check_loop(p, index, diag) : SF_OK;

@@ -1,14 +1,22 @@
 #include "prog/content.h"
 
 #include "base/hash.h"
+#include "prog/piece.h"
 
 /* What contents are mixed from, so that different things differ. */
-enum { ARGUMENT = 1, CONSTANT, CARRIED, FRESH, PART, COMPUTED, NESTED, OUTSIDE };
+enum { ARGUMENT = 1, CONSTANT, CARRIED, FRESH, PART, COMPUTED, NESTED, OUTSIDE, CELLS, PRODUCT };
+
+/* What each cell of a buffer is a cell of (prog/piece.h). */
+typedef struct cells {
+    uint32_t count;
+    sf_content *at;
+} cells;
 
 typedef struct following {
     const sf_program *p;
     sf_arena *arena;
     sf_content *held;  /* by buffer */
+    cells *cells;      /* by buffer: while pieces fill it; none of them: it holds one thing */
     sf_content **made; /* by instruction, or NULL: nobody asks */
     uint32_t depth;    /* of bodies */
 } following;
@@ -26,24 +34,73 @@ static sf_content mix_shape(sf_content hash, const sf_view *view)
     return mix(hash, (uint64_t)view->rank);
 }
 
-static bool is_whole(const sf_program *p, const sf_view *view)
+/* What a buffer holds, as far as these cells of it tell. Cells of different things are a thing of their own. */
+static sf_content held_in(const following *f, uint32_t buffer, sf_cells which)
 {
-    return view->offset == 0 && sf_view_is_contiguous(view) &&
-           sf_view_count(view) * sf_dtype_get(view->dtype)->bytes == p->buffers[view->buffer].bytes;
+    const cells *all = &f->cells[buffer];
+    sf_content hash = CELLS;
+    bool same = which.of == all->count;
+    if (all->count == 0)
+        return f->held[buffer];
+    for (uint32_t i = 0; same && i < which.count; i++)
+        same = all->at[which.first + i * which.step] == all->at[which.first];
+    if (same)
+        return all->at[which.first];
+    for (uint32_t i = 0; i < all->count; i++)
+        hash = mix(hash, all->at[i]);
+    return hash;
+}
+
+static sf_content held_by(const following *f, uint32_t buffer)
+{
+    return held_in(f, buffer, (sf_cells){0});
 }
 
 /* What is read through a view. A whole tensor is its bytes, however these are counted. */
+static sf_content read_cells(const following *f, const sf_view *view, sf_cells which)
+{
+    sf_content held = held_in(f, view->buffer, which);
+    return sf_view_fills(f->p, view) ? mix(held, (uint64_t)view->dtype) : mix_shape(held, view);
+}
+
 static sf_content read_view(const following *f, const sf_view *view)
 {
-    sf_content held = f->held[view->buffer];
-    return is_whole(f->p, view) ? mix(held, (uint64_t)view->dtype) : mix_shape(held, view);
+    return read_cells(f, view, (sf_cells){0});
+}
+
+static void hold(following *f, uint32_t buffer, sf_content content)
+{
+    f->held[buffer] = content;
+    f->cells[buffer] = (cells){0};
 }
 
 static void write_view(following *f, const sf_view *view, sf_content content)
 {
-    if (!is_whole(f->p, view))
-        content = mix_shape(mix(f->held[view->buffer], content), view);
-    f->held[view->buffer] = content;
+    if (!sf_view_fills(f->p, view))
+        content = mix_shape(mix(held_by(f, view->buffer), content), view);
+    hold(f, view->buffer, content);
+}
+
+/* Some cells are now those of the content; once all are, that is what the buffer holds. */
+static void write_cells(following *f, const sf_view *view, sf_cells which, sf_content content)
+{
+    cells *all = &f->cells[view->buffer];
+    if (which.of == 0 || !sf_view_fills(f->p, view)) {
+        write_view(f, view, content);
+        return;
+    }
+    if (all->count != which.of) {
+        sf_content before = held_by(f, view->buffer);
+        *all = (cells){which.of, SF_ARRAY(f->arena, which.of, sf_content)};
+        for (uint32_t i = 0; i < which.of; i++)
+            all->at[i] = before;
+    }
+    for (uint32_t i = 0; i < which.count; i++)
+        all->at[which.first + i * which.step] = content;
+    for (uint32_t i = 0; i < which.of; i++)
+        if (all->at[i] != content)
+            return;
+    hold(f, view->buffer, content);
 }
 
 /* Loops */
@@ -94,32 +151,72 @@ static sf_content what_it_does(const sf_inst *inst)
     return inst->kind == SF_INST_LOOP ? hash : mix(hash, (uint64_t)(uintptr_t)inst->dot);
 }
 
+/* The loop behind a product reads that, whatever stood there before. */
+static bool reads_product(const sf_inst *inst, uint32_t operand)
+{
+    return inst->loop && inst->kind != SF_INST_LOOP && operand >= 2 &&
+           inst->in[operand].buffer == inst->out[0].buffer;
+}
+
+/* All of what an instruction is a piece of reads and writes. */
+static sf_view operand_of(const sf_inst *inst, uint32_t index)
+{
+    sf_view view = inst->piece ? inst->piece->whole->in[index] : inst->in[index];
+    view.buffer = inst->in[index].buffer;
+    return view;
+}
+
+static sf_view result_of(const sf_inst *inst, uint32_t index)
+{
+    sf_view view = inst->piece ? inst->piece->whole->out[index] : inst->out[index];
+    view.buffer = inst->out[index].buffer;
+    return view;
+}
+
+/* A piece makes a piece of what all would make. */
 static void compute(following *f, const sf_inst *inst)
 {
-    sf_content hash = what_it_does(inst);
-    for (uint32_t i = 0; i < inst->nin; i++)
-        hash = mix(hash, read_view(f, &inst->in[i]));
+    const sf_inst_piece *piece = inst->piece;
+    const sf_inst *whole = piece ? piece->whole : inst;
+    sf_content hash = what_it_does(whole);
+    for (uint32_t i = 0; i < inst->nin; i++) {
+        sf_cells which = piece && i == piece->cut ? piece->in : (sf_cells){0};
+        sf_view view = operand_of(inst, i);
+        hash = mix(hash, reads_product(inst, i) ? PRODUCT : read_cells(f, &view, which));
+    }
     for (uint32_t i = 0; i < inst->nout; i++)
-        hash = mix_shape(hash, &inst->out[i]);
-    for (uint32_t i = 0; i < inst->nout; i++)
-        write_view(f, &inst->out[i], mix(hash, i));
+        hash = mix_shape(hash, &whole->out[i]);
+    for (uint32_t i = 0; i < inst->nout; i++) {
+        sf_view view = result_of(inst, i);
+        write_cells(f, &view, piece ? piece->out : (sf_cells){0}, mix(hash, i));
+    }
 }
 
 /* Parts first read, then written: some are in place. */
 static void exchange_parts(following *f, const sf_inst *inst)
 {
     const sf_exchange *x = inst->exchange;
+    const sf_inst_piece *piece = inst->piece;
+    sf_cells in = piece ? piece->in : (sf_cells){0}, out = piece ? piece->out : (sf_cells){0};
     sf_content hash = mix(mix(mix(PART, (uint64_t)x->kind), x->axes), (uint64_t)x->monoid);
     hash = mix(mix(hash, (uint64_t)x->to), (uint64_t)x->from);
     if (sf_is_one_way(x))
         hash = mix(hash, (uint64_t)x->number);
     sf_arena scratch = {0};
     sf_content *parts = SF_ARRAY(&scratch, inst->nout, sf_content);
-    for (uint32_t i = 0; i < inst->nout; i++)
-        parts[i] = mix_shape(i < inst->nin ? mix(hash, read_view(f, &inst->in[i])) : mix(hash, i),
-                             &inst->out[i]);
-    for (uint32_t i = 0; i < inst->nout; i++)
-        write_view(f, &inst->out[i], parts[i]);
+    for (uint32_t i = 0; i < inst->nout; i++) {
+        sf_view to = result_of(inst, i);
+        parts[i] = mix(hash, i);
+        if (i < inst->nin) {
+            sf_view from = operand_of(inst, i);
+            parts[i] = mix(hash, read_cells(f, &from, in));
+        }
+        parts[i] = mix_shape(parts[i], &to);
+    }
+    for (uint32_t i = 0; i < inst->nout; i++) {
+        sf_view to = result_of(inst, i);
+        write_cells(f, &to, out, parts[i]);
+    }
     sf_arena_free(&scratch);
 }
 
@@ -135,7 +232,7 @@ static void enter_body(const following *f, const sf_inst *inst, const sf_program
         bool carried = i < taken && !nest->is_fixed[i], given = i < taken + nest->ncaptured;
         out[i] = carried  ? mix(mix(CARRIED, f->depth), i)
                  : !given ? mix(FRESH, f->depth)
-                          : f->held[sf_body_argument(inst, i)->buffer];
+                          : held_by(f, sf_body_argument(inst, i)->buffer);
     }
 }
 
@@ -145,6 +242,7 @@ static sf_content follow_body(const following *f, const sf_inst *inst, uint32_t 
     sf_arena scratch = {0};
     following inner = {.p = body, .arena = &scratch, .depth = f->depth + 1};
     inner.held = SF_ARRAY(&scratch, body->nbuffers, sf_content);
+    inner.cells = SF_ARRAY(&scratch, body->nbuffers, cells);
     enter_body(f, inst, body, inner.held);
     follow(&inner);
     sf_content hash = mix(NESTED, index);
@@ -170,9 +268,9 @@ static void copy_parts(following *f, const sf_inst *inst)
 {
     for (uint32_t i = 0; i < inst->nout; i++) {
         const sf_view *in = &inst->in[i], *out = &inst->out[i];
-        bool all = is_whole(f->p, in) && is_whole(f->p, out);
+        bool all = sf_view_fills(f->p, in) && sf_view_fills(f->p, out);
         if (all)
-            f->held[out->buffer] = f->held[in->buffer];
+            hold(f, out->buffer, held_by(f, in->buffer));
         else
             write_view(f, out, read_view(f, in));
     }
@@ -193,7 +291,7 @@ static void follow_inst(following *f, uint32_t index)
         return;
     f->made[index] = SF_ARRAY(f->arena, inst->nout, sf_content);
     for (uint32_t i = 0; i < inst->nout; i++)
-        f->made[index][i] = f->held[inst->out[i].buffer];
+        f->made[index][i] = held_by(f, inst->out[i].buffer);
 }
 
 /* What arguments hold is there already. */
@@ -214,6 +312,7 @@ static void follow(following *f)
 static following begin(const sf_program *p, const sf_content *arguments, sf_arena *arena)
 {
     following f = {.p = p, .arena = arena, .held = SF_ARRAY(arena, p->nbuffers, sf_content)};
+    f.cells = SF_ARRAY(arena, p->nbuffers, cells);
     for (uint32_t i = 0; i < p->narguments; i++)
         f.held[i] = arguments ? arguments[i] : mix(ARGUMENT, i);
     return f;
@@ -250,7 +349,7 @@ uint64_t sf_program_meaning(const sf_program *p)
     for (uint32_t i = 0; i < p->nresults; i++)
         hash = mix(hash, read_view(&f, &p->results[i]));
     for (uint32_t i = 0; i < p->narguments; i++)
-        hash = mix(hash, f.held[i]);
+        hash = mix(hash, held_by(&f, i));
     sf_arena_free(&scratch);
     return hash;
 }

@@ -44,3 +44,15 @@ sf_part_origin sf_exchange_part(const sf_exchange *exchange, uint32_t part)
 {
     return exchange->parts ? exchange->parts[part] : (sf_part_origin){exchange->number, part};
 }
+
+int64_t sf_exchange_stride(const sf_inst *inst, uint32_t part)
+{
+    for (int side = 0; side < 2; side++) {
+        const sf_view *view = side == 0 && part < inst->nin    ? &inst->in[part]
+                              : side == 1 && part < inst->nout ? &inst->out[part]
+                                                               : NULL;
+        if (view && !sf_view_is_contiguous(view))
+            return view->strides[0];
+    }
+    return 0;
+}

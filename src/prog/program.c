@@ -32,6 +32,12 @@ double sf_dot_flops(const sf_dot *dot)
     return flops;
 }
 
+bool sf_view_fills(const sf_program *p, const sf_view *view)
+{
+    return view->offset == 0 && sf_view_is_contiguous(view) &&
+           sf_view_size(view) == p->buffers[view->buffer].bytes;
+}
+
 uint32_t sf_inst_changed(const sf_inst *inst)
 {
     if (inst->kind == SF_INST_WHILE)

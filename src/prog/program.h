@@ -144,6 +144,12 @@ typedef struct sf_exchange {
 
 sf_part_origin sf_exchange_part(const sf_exchange *exchange, uint32_t part);
 
+struct sf_inst;
+
+/* Of a part of a collective whose blocks, one for each place of the group, do not lie one behind the other: elements from one
+ * to the next. 0: they do. */
+int64_t sf_exchange_stride(const struct sf_inst *inst, uint32_t part);
+
 /* A message: one sends, one receives, and it is no matter of the others of the group. Those of a pair, in one direction,
  * are numbered for themselves. */
 static inline bool sf_is_one_way(const sf_exchange *exchange)
@@ -199,6 +205,8 @@ typedef struct sf_inst {
         sf_exchange *exchange;
         sf_nest *nest;
     };
+    const struct sf_inst_piece
+        *piece; /* of what, that a pass cut (prog/piece.h); NULL: it is all of it */
     sf_origin origin;
 } sf_inst;
 
@@ -281,6 +289,9 @@ static inline bool sf_in_arena(const sf_buffer *buffer)
 
 /* Whether its contents matter when the instruction runs; valid after sf_program_settle. */
 bool sf_buffer_lives(const sf_program *program, uint32_t buffer, uint32_t inst);
+
+/* Whether the view is all of its buffer, element behind element. */
+bool sf_view_fills(const sf_program *program, const sf_view *view);
 
 /* What a run takes in memory of the device: arguments, arena and constants. */
 int64_t sf_program_bytes(const sf_program *program);

@@ -36,6 +36,69 @@ bool sf_view_is_contiguous(const sf_view *view)
     return true;
 }
 
+bool sf_view_is_blocks(const sf_view *view)
+{
+    if (view->rank < 1 || view->strides[0] < 0 || sf_view_is_contiguous(view))
+        return false;
+    sf_view block = {.dtype = view->dtype, .rank = view->rank - 1};
+    for (int i = 0; i < block.rank; i++) {
+        block.dims[i] = view->dims[i + 1];
+        block.strides[i] = view->strides[i + 1];
+    }
+    return sf_view_is_contiguous(&block) && view->strides[0] >= sf_view_count(&block);
+}
+
+/* Bytes from the first to the one behind the last; along dimensions that go on by multiples of `period` it stands
+ * still (0: there is none). */
+static void reach_of(const sf_view *view, int64_t period, int64_t *first, int64_t *end)
+{
+    int64_t width = sf_dtype_get(view->dtype)->bytes;
+    *first = view->offset * width;
+    *end = *first + width;
+    for (int i = 0; i < view->rank; i++) {
+        int64_t step = view->strides[i] * width, way = (view->dims[i] - 1) * step;
+        if (period > 0 && step % period == 0)
+            continue;
+        *(way < 0 ? first : end) += way;
+    }
+}
+
+/* In every stretch of `period` bytes, each has a part of its own. */
+static bool take_turns(const sf_view *a, const sf_view *b, int64_t period)
+{
+    int64_t first[2], end[2];
+    reach_of(a, period, &first[0], &end[0]);
+    reach_of(b, period, &first[1], &end[1]);
+    for (int i = 0; i < 2; i++) {
+        int64_t length = end[i] - first[i], phase = (first[i] % period + period) % period;
+        if (phase + length > period)
+            return false;
+        first[i] = phase;
+        end[i] = phase + length;
+    }
+    return end[0] <= first[1] || end[1] <= first[0];
+}
+
+bool sf_views_meet(const sf_view *a, const sf_view *b)
+{
+    int64_t first[2], end[2];
+    if (sf_view_count(a) == 0 || sf_view_count(b) == 0)
+        return false;
+    reach_of(a, 0, &first[0], &end[0]);
+    reach_of(b, 0, &first[1], &end[1]);
+    if (end[0] <= first[1] || end[1] <= first[0])
+        return false;
+    for (int side = 0; side < 2; side++) {
+        const sf_view *view = side == 0 ? a : b;
+        int64_t width = sf_dtype_get(view->dtype)->bytes;
+        for (int i = 0; i < view->rank; i++)
+            if (view->dims[i] > 1 && view->strides[i] > 0 &&
+                take_turns(a, b, view->strides[i] * width))
+                return false;
+    }
+    return true;
+}
+
 sf_view sf_view_squeeze(const sf_view *view)
 {
     sf_view out = {.buffer = view->buffer, .dtype = view->dtype, .offset = view->offset};

@@ -27,6 +27,13 @@ int64_t sf_view_size(const sf_view *view);
 
 bool sf_view_is_contiguous(const sf_view *view);
 
+/* Whether it is blocks of one size, one for each of its first dimension, that lie together but not with each other. */
+bool sf_view_is_blocks(const sf_view *view);
+
+/* Whether two views of one buffer may have a byte in common. False is certain: their ranges lie apart, or they have turns in
+ * every stretch of some length. */
+bool sf_views_meet(const sf_view *a, const sf_view *b);
+
 /* What the op makes of its first operand's view, where no element has to move: reshape (where the
  * strides allow it), transpose, broadcast_in_dim, slice, reverse, and the parts of complex numbers. False
  * for all others. */

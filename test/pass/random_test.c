@@ -22,6 +22,7 @@
 #include "support/indexing.h"
 #include "support/plans.h"
 #include "support/sanitized.h"
+#include "support/slow.h"
 
 /* The judge */
 
@@ -33,7 +34,7 @@ typedef struct judging {
     sf_arena arena;
     uint32_t *owners
         [SF_SPACE_COUNT]; /* by grain of the arena: the buffer whose contents are there, plus one */
-    uint32_t *writer;     /* by buffer: who is still writing it, plus one */
+    uint32_t *writers;    /* by buffer: how many are still writing it */
     bool *open;           /* by instruction: it is under way */
 } judging;
 
@@ -70,7 +71,7 @@ static void end_inst(judging *j, uint32_t inst)
         expect_own(j, inst, i->in[k].buffer);
     for (uint32_t k = 0; k < i->nout; k++) {
         expect_own(j, inst, i->out[k].buffer);
-        j->writer[i->out[k].buffer] = 0;
+        j->writers[i->out[k].buffer]--;
     }
 }
 
@@ -81,6 +82,40 @@ static bool makes(const sf_inst *inst, uint32_t buffer)
            inst->out[0].buffer == buffer;
 }
 
+/* Element by element. */
+static bool have_one_in_common(const sf_view *a, const sf_view *b, int64_t bytes)
+{
+    char *touched = sf_alloc((size_t)bytes + 1);
+    int64_t index[SF_MAX_RANK] = {0}, width = sf_dtype_get(a->dtype)->bytes;
+    bool common = false;
+    for (int pass = 0; pass < 2; pass++) {
+        const sf_view *view = pass == 0 ? a : b;
+        do {
+            int64_t at = view->offset;
+            for (int d = 0; d < view->rank; d++)
+                at += index[d] * view->strides[d];
+            common = common || (pass == 1 && touched[at * width]);
+            touched[at * width] = 1;
+        } while (sf_next_index(view->rank, view->dims, index));
+    }
+    sf_free(touched);
+    return common;
+}
+
+/* Who is still writing what the view shows; SF_NONE: nobody. Pieces of one thing are of one buffer. */
+static uint32_t writer_of(const judging *j, uint32_t inst, const sf_view *view)
+{
+    for (uint32_t other = 0; other < inst && j->writers[view->buffer] > 0; other++) {
+        const sf_inst *w = &j->p->insts[other];
+        for (uint32_t k = 0; k < w->nout && j->open[other]; k++)
+            if (w->out[k].buffer == view->buffer &&
+                (!w->piece || !j->p->insts[inst].piece ||
+                 have_one_in_common(&w->out[k], view, j->p->buffers[view->buffer].bytes)))
+                return other;
+    }
+    return SF_NONE;
+}
+
 static void run_inst(judging *j, uint32_t inst)
 {
     const sf_inst *i = &j->p->insts[inst];
@@ -89,8 +124,9 @@ static void run_inst(judging *j, uint32_t inst)
             if (j->p->insts[other].raises == i->waits[w])
                 end_inst(j, other);
     for (uint32_t k = 0; k < i->nin; k++) {
-        if (j->writer[i->in[k].buffer] != 0)
-            find_fault(j, inst, "reads what is being written by", j->writer[i->in[k].buffer] - 1);
+        uint32_t writer = writer_of(j, inst, &i->in[k]);
+        if (writer != SF_NONE)
+            find_fault(j, inst, "reads what is being written by", writer);
         if (!makes(i, i->in[k].buffer))
             expect_own(j, inst, i->in[k].buffer);
     }
@@ -98,7 +134,7 @@ static void run_inst(judging *j, uint32_t inst)
         own(j, i->out[k].buffer);
     j->open[inst] = sf_goes_beside(i);
     for (uint32_t k = 0; k < i->nout; k++)
-        j->writer[i->out[k].buffer] = j->open[inst] ? inst + 1 : 0;
+        j->writers[i->out[k].buffer] += j->open[inst];
 }
 
 static void judge(const sf_program *p, char *fault)
@@ -106,7 +142,7 @@ static void judge(const sf_program *p, char *fault)
     judging j = {.p = p, .fault = fault};
     for (int s = 0; s < SF_SPACE_COUNT; s++)
         j.owners[s] = SF_ARRAY(&j.arena, p->arena_bytes[s] / GRAIN + 1, uint32_t);
-    j.writer = SF_ARRAY(&j.arena, p->nbuffers, uint32_t);
+    j.writers = SF_ARRAY(&j.arena, p->nbuffers, uint32_t);
     j.open = SF_ARRAY(&j.arena, p->ninsts, bool);
     for (uint32_t b = 0; b < p->nbuffers; b++)
         if (p->buffers[b].home == SF_HOME_ARGUMENT && p->buffers[b].is_lent)
@@ -152,24 +188,35 @@ static bool finds_mistakes(sf_program *p)
 typedef struct drawn {
     test_random random;
     sf_diag *diag;
-    sf_cluster *cluster;
+    sf_cluster *cluster;     /* the one of the two at hand: */
+    sf_cluster *clusters[2]; /* links that are fast for what is computed, and such that are not */
     sf_graph *graph;
     sf_plan *plan;
     char list[200], what[400];
-    int runs, tight, offloads, found;
+    int runs, tight, offloads, cut, found;
 } drawn;
 
 static const char *const steps[] = {"mlp-micro", "gpt-micro", "llama-micro", "moe-micro"};
-static const char *const recipes[] = {"zero3", "zero3", "zero3", "zero1", "dp"};
+static const char *const recipes[] = {"zero3",    "zero3",    "zero3",    "zero1",   "dp",
+                                      "megatron", "megatron", "sequence", "megatron"};
 #define PICK(d, list) list[test_draw(&(d)->random, 0, (int64_t)(sizeof list / sizeof *list) - 1)]
 
 static void draw_list(drawn *d)
 {
-    static const char *const rest[] = {
-        "prefetch", "prefetch:group=4K",        "prefetch:group=9K:alpha=1", "unshard",
-        "linger",   "zero3-prefetch:bucket=6K", "offload:least=1",           "offload-all",
-        "fullshard"};
-    size_t length = (size_t)snprintf(d->list, sizeof d->list, "fullshard");
+    static const char *const rest[] = {"prefetch",
+                                       "prefetch:group=4K",
+                                       "prefetch:group=9K:alpha=1",
+                                       "unshard",
+                                       "linger",
+                                       "zero3-prefetch:bucket=6K",
+                                       "offload:least=1",
+                                       "offload-all",
+                                       "overlap",
+                                       "overlap:turns=2",
+                                       "fullshard"};
+    bool slow = d->cluster == d->clusters[1]; /* where turns pay */
+    size_t length = (size_t)snprintf(d->list, sizeof d->list, "fullshard%s",
+                                     slow && test_draw(&d->random, 0, 1) ? ",overlap" : "");
     for (int64_t n = test_draw(&d->random, 1, 3); n > 0; n--)
         length += (size_t)snprintf(d->list + length, sizeof d->list - length, ",%s", PICK(d, rest));
 }
@@ -197,6 +244,18 @@ static sf_program *lower(const drawn *d)
     sf_program *program = sf_lower(local->graph, &options, NULL);
     sf_local_free(local);
     return program;
+}
+
+static bool has_pieces(const sf_program *p)
+{
+    for (size_t i = 0; i < p->ninsts; i++) {
+        if (p->insts[i].piece)
+            return true;
+        for (uint32_t b = 0; b < sf_body_count(&p->insts[i]); b++)
+            if (has_pieces(p->insts[i].nest->bodies[b]))
+                return true;
+    }
+    return false;
 }
 
 /* The list on the program, under a limit that may be less than it takes by itself. */
@@ -232,6 +291,7 @@ static void hold(drawn *d, sf_program *p, int64_t limit)
         fail_msg("%s, %s: it does not fit, and takes more than before", d->what, d->list);
     d->tight += out[0].bytes > limit && last->bytes <= limit;
     d->offloads += sf_program_host_bytes(p) > 0;
+    d->cut += has_pieces(p);
     d->runs++;
     sf_arena_free(&arena);
 }
@@ -282,7 +342,7 @@ static void run_plan(drawn *d, bool on_ranks)
     double share = (double)test_draw(&d->random, 60, 160) / 100;
     int64_t limit = (int64_t)((double)sf_program_bytes(p) * share);
     hold(d, p, limit);
-    if (on_ranks)
+    if (on_ranks || has_pieces(p))
         expect_same_bits(d, limit);
     sf_program_free(p);
 }
@@ -292,6 +352,7 @@ static void run_case(drawn *d, int number)
     enum { EACH = 6 }; /* that runs on ranks */
     const char *step = PICK(d, steps);
     d->graph = test_step(step);
+    d->cluster = d->clusters[test_draw(&d->random, 0, 1)];
     draw_list(d);
     if (draw_plan(d, step)) {
         run_plan(d, number % EACH == 0);
@@ -306,14 +367,17 @@ static void test_random_programs(void **state)
     (void)state;
     const int cases = test_sanitized() ? 30 : 150;
     drawn d = {.random = {.key = 31}, .diag = sf_diag_new()};
-    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", d.diag, &d.cluster), SF_OK);
+    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", d.diag, &d.clusters[0]), SF_OK);
+    d.clusters[1] = test_slow_links(4, 1e9);
     for (int i = 0; i < cases; i++)
         run_case(&d, i);
-    print_message("%d runs, %d made fit, %d with copies, mistakes found in %d\n", d.runs, d.tight,
-                  d.offloads, d.found);
+    print_message("%d runs, %d made fit, %d with copies, %d in turns, mistakes found in %d\n",
+                  d.runs, d.tight, d.offloads, d.cut, d.found);
     assert_true(d.runs > cases * 2 / 3 && d.tight > cases / 30 && d.offloads > cases / 30);
+    assert_true(d.cut > cases / 30);
     assert_true(d.found > d.runs / 2);
-    sf_cluster_free(d.cluster);
+    sf_cluster_free(d.clusters[0]);
+    sf_cluster_free(d.clusters[1]);
     sf_diag_free(d.diag);
 }
 

@@ -2,12 +2,6 @@
  * instruction changes, and that nobody needs as it was, is changed where it stands. */
 #include "prog/lower/build.h"
 
-static bool is_whole(const sf_program *p, const sf_view *view)
-{
-    return view->offset == 0 && sf_view_is_contiguous(view) &&
-           sf_view_count(view) * sf_dtype_get(view->dtype)->bytes == p->buffers[view->buffer].bytes;
-}
-
 /* What stands for the buffer now. */
 static uint32_t renamed_buffer(const lowering *l, uint32_t buffer)
 {
@@ -72,7 +66,7 @@ static bool can_change(const lowering *l, const sf_inst *inst, uint32_t index)
     uint32_t from = renamed_buffer(l, inst->in[index].buffer), reads = 0;
     for (uint32_t i = 0; i < inst->nin; i++)
         reads += renamed_buffer(l, inst->in[i].buffer) == from;
-    return reads == 1 && is_whole(l->program, &inst->in[index]);
+    return reads == 1 && sf_view_fills(l->program, &inst->in[index]);
 }
 
 /* The instruction can write `to` where `from` stands. */
@@ -94,7 +88,8 @@ static bool may_overwrite(const lowering *l, uint32_t argument, const sf_view *n
 {
     const sf_program *p = l->program;
     uint32_t when = l->made[next->buffer];
-    if (p->buffers[next->buffer].home != SF_HOME_ARENA || !is_whole(p, next) || last > when + 1)
+    if (p->buffers[next->buffer].home != SF_HOME_ARENA || !sf_view_fills(p, next) ||
+        last > when + 1)
         return false;
     return last <= when || is_in_step(l, &p->insts[when], argument, next->buffer);
 }

@@ -7,10 +7,12 @@
  * waits for what is received waits for those that have arrived by then.
  */
 #include "prog/lower/build.h"
+#include "prog/piece.h"
 
-/* An open instruction that touches a buffer. */
+/* An open instruction that touches a buffer, or some of it. */
 typedef struct touching {
     uint32_t inst;
+    const sf_view *view;
     bool writes;
     struct touching *next;
 } touching;
@@ -74,13 +76,14 @@ static void wait_for_arrived(syncing *s, sf_inst *inst, const sf_exchange *recei
 }
 
 /* Waits for the open ones that conflict, and drops the others from the list that are open no more. */
-static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
+static void wait_at(syncing *s, uint32_t index, const sf_view *view, bool writes)
 {
     sf_inst *inst = &s->p->insts[index];
-    touching **at = &s->touched[buffer];
+    touching **at = &s->touched[view->buffer];
     while (*at) {
         uint32_t other = (*at)->inst;
-        if (s->open[other] && ((*at)->writes || writes)) {
+        if (s->open[other] && ((*at)->writes || writes) &&
+            sf_insts_meet(&s->p->insts[other], (*at)->view, inst, view)) {
             const sf_inst *from = &s->p->insts[other];
             wait_for_open(s, inst, other);
             s->open[other] = inst->stream != 0;
@@ -94,11 +97,11 @@ static void wait_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
     }
 }
 
-static void open_at(syncing *s, uint32_t index, uint32_t buffer, bool writes)
+static void open_at(syncing *s, uint32_t index, const sf_view *view, bool writes)
 {
     touching *t = SF_NEW(&s->scratch, touching);
-    *t = (touching){index, writes, s->touched[buffer]};
-    s->touched[buffer] = t;
+    *t = (touching){index, view, writes, s->touched[view->buffer]};
+    s->touched[view->buffer] = t;
 }
 
 static void sync_inst(syncing *s, uint32_t index, uint32_t last)
@@ -112,18 +115,18 @@ static void sync_inst(syncing *s, uint32_t index, uint32_t last)
         s->waited[inst->stream] = last;
     }
     for (uint32_t i = 0; i < inst->nin; i++)
-        wait_at(s, index, inst->in[i].buffer, false);
+        wait_at(s, index, &inst->in[i], false);
     for (uint32_t i = 0; i < inst->nout; i++)
-        wait_at(s, index, inst->out[i].buffer, true);
+        wait_at(s, index, &inst->out[i], true);
     if (inst->stream == 0)
         return;
     if (is_message(inst) && inst->exchange->to >= 0)
         note_sent(s, index);
     s->open[index] = true;
     for (uint32_t i = 0; i < inst->nin; i++)
-        open_at(s, index, inst->in[i].buffer, false);
+        open_at(s, index, &inst->in[i], false);
     for (uint32_t i = 0; i < inst->nout; i++)
-        open_at(s, index, inst->out[i].buffer, true);
+        open_at(s, index, &inst->out[i], true);
 }
 
 static uint32_t stream_of(sf_program *p, const sf_inst *inst)

@@ -85,6 +85,8 @@ typedef struct sf_plan_options {
     const char *passes;
     /* "full": as above, of plans that have zero3 in their recipe alone. NULL, "auto": whatever is fastest. */
     const char *shard_state;
+    /* A pipeline whose stages but the first begin with these scopes, "layer_3,layer_6"; NULL: wherever it is good. */
+    const char *stage_scopes;
 } sf_plan_options;
 
 /* Finds the plan that takes the least time on the cluster, but for the margin, of those that fit in its

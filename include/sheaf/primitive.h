@@ -44,6 +44,8 @@ typedef enum sf_primitive_kind {
     SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
     SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */
     SF_PRIMITIVE_ORDER = 12,  /* `before`, `after` */
+    SF_PRIMITIVE_FORK_RNG =
+        13, /* ranks draw random numbers of their own in the module, which they do */
 } sf_primitive_kind;
 
 typedef struct sf_primitive {
@@ -57,7 +59,8 @@ typedef struct sf_primitive {
     const char *mode; /* SYNC: "forward" or "backward"; NULL: forward */
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
-     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space */
+     * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a sum in
+     * parts that no SYNC puts together is SF_EWRONG, and not a warning */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
     int line;
@@ -99,6 +102,12 @@ typedef bool sf_take_op(void *context, const sf_op_view *op);
 SF_API sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_take_op *take,
                                           void *context, sf_diag *diag, int *first, int *count);
 
+/* The same of whole modules, one subgraph each, which need not be traced: all that the module computes in the forward pass. Its inputs
+ * are what it reads of others, in the order in which it does, then its parameters in the order of the step's arguments; its
+ * results what others of the forward pass read of it. */
+SF_API sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
+                                            int *first, int *count);
+
 /* What a subgraph is: how many ops, inputs and results it has; 0 where there is none of that number. */
 typedef struct sf_subgraph_view {
     int ops, inputs, results;
@@ -108,6 +117,8 @@ SF_API bool sf_primitives_subgraph_op(const sf_primitives *list, int number, int
                                       sf_op_view *out);
 SF_API bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int index,
                                          sf_tensor_type *out);
+SF_API bool sf_primitives_subgraph_result(const sf_primitives *list, int number, int index,
+                                          sf_tensor_type *out);
 
 /* The step as REPLACE has made it: the one that the list is of where there was none. It lives until that is undone, or the list freed;
  * plans that the list makes are of it. */

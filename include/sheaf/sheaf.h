@@ -23,6 +23,7 @@
 #include "sheaf/output.h"
 #include "sheaf/pass.h"
 #include "sheaf/plan.h"
+#include "sheaf/plugin.h"
 #include "sheaf/primitive.h"
 #include "sheaf/report.h"
 #include "sheaf/script.h"

@@ -84,6 +84,12 @@ typedef struct sf_space_options {
     const char *recipe;
     /* The order of tasks, by name or as a file, where none is said: as of sf_pin_options. NULL: the search finds one. */
     const char *schedule;
+    /* How the devices that ops are assigned to stand, "data=2,model=2": splits are along these axes, and others that they need come
+     * beside them; NULL: as splits need it. Pins hold there, and scopes are computed again, as of sf_pin_options. */
+    const char *mesh;
+    const char *const *pins;
+    int npins;
+    const char *recompute; /* or NULL */
 } sf_space_options;
 
 /* Makes the plan. *out is for sf_plan_free; the space may be changed, and asked again. SF_EUSAGE, with the reason, where what was

@@ -73,6 +73,11 @@ SF_API sf_status sf_tune(const sf_graph *graph, sf_tune_apply *apply, void *cont
                          const sf_tune_options *options, sf_diag *diag, sf_tune_report **out);
 SF_API void sf_tune_free(sf_tune_report *report);
 
+/* Writes a page about the trials, one file of HTML that needs nothing else: of each two variables a map of what settings take,
+ * with contour lines, and a table. */
+SF_API sf_status sf_tune_page(const sf_tune_report *report, const char *title,
+                              const sf_output *output, sf_diag *diag);
+
 /* The algorithms, by number; NULL past the last. */
 SF_API const char *sf_tune_algorithm(int index);
 

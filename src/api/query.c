@@ -92,14 +92,6 @@ int sf_graph_find_result(const sf_graph *graph, const char *name)
     return sf_find_named_result(graph, name, NULL, &found) == SF_OK ? found : -1;
 }
 
-void sf_view_type(const sf_type *type, sf_tensor_type *out)
-{
-    const sf_dtype_info *dtype = sf_dtype_get(type->dtype);
-    *out = (sf_tensor_type){
-        .dtype = dtype->name, .bytes = dtype->bytes, .rank = type->rank, .count = type->count};
-    memcpy(out->dims, type->dims, (size_t)type->rank * sizeof *out->dims);
-}
-
 bool sf_graph_argument_type(const sf_graph *graph, int argument, sf_tensor_type *out)
 {
     if (!has_argument(graph, argument))

@@ -8,7 +8,4 @@
 sf_status sf_find_named_argument(const sf_graph *graph, const char *name, sf_diag *diag, int *out);
 sf_status sf_find_named_result(const sf_graph *graph, const char *name, sf_diag *diag, int *out);
 
-/* A type as callers see it. */
-void sf_view_type(const sf_type *type, sf_tensor_type *out);
-
 #endif

@@ -13,6 +13,7 @@
 #include "pass/pass.h"
 #include "plan/pipe/schedules.h"
 #include "plan/pipe/stacked.h"
+#include "plan/pipe/stage_cut.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "run/runner.h"
@@ -56,6 +57,16 @@ static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_o
     return SF_OK;
 }
 
+/* As many as the scopes that begin them, and one. */
+static sf_status count_stages(const struct job *job, sf_arena *arena, int *out)
+{
+    uint32_t *forward, count;
+    SF_TRY(sf_cut_by_scopes(job->graph, job->options.stage_scopes, arena, job->diag, &forward,
+                            &count));
+    *out = (int)count;
+    return SF_OK;
+}
+
 static sf_status translate(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
     const sf_plan_options *options = &job->options;
@@ -84,12 +95,15 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
                                .co_shard = options->co_shard,
                                .co_shards = options->co_shards,
                                .stages = options->stages,
+                               .stage_scopes = options->stage_scopes,
                                .schedule = options->schedule,
                                .passes = options->passes,
                                .threads = job->threads,
                                .listener = options->listener,
                                .context = options->context};
     SF_TRY(take_passes(job, arena, out));
+    if (options->stage_scopes)
+        SF_TRY(count_stages(job, arena, &out->stages));
     return find_limit(options, arena, job->diag, &out->memory);
 }
 

@@ -142,11 +142,20 @@ static sf_status make_guarded(void *context)
 {
     struct making *job = context;
     const char *schedule = job->options.schedule;
-    sf_space_wish wish = {.recipe = job->options.recipe, .schedule = schedule};
+    sf_space_wish wish = {.recipe = job->options.recipe,
+                          .schedule = schedule,
+                          .npins = job->options.npins,
+                          .pins = job->options.pins,
+                          .recompute = job->options.recompute};
     sf_arena arena = {0};
     sf_schedule table;
+    sf_mesh mesh;
     sf_status status = SF_OK;
-    if (schedule && sf_file_is_same(schedule, schedule)) {
+    if (job->options.mesh) {
+        status = sf_mesh_parse(sf_str_of(job->options.mesh), &arena, job->diag, &mesh);
+        wish.mesh = &mesh;
+    }
+    if (status == SF_OK && schedule && sf_file_is_same(schedule, schedule)) {
         sf_str text;
         status = sf_file_read(schedule, &arena, 0, &text, job->diag);
         if (status == SF_OK)
@@ -170,6 +179,7 @@ sf_status sf_space_plan(const sf_space *space, const sf_space_options *options, 
     struct making job = {.space = space, .diag = diag};
     *out = NULL;
     SF_TRY(sf_options_take(options, &job.options, sizeof job.options, diag));
+    SF_CHECK_OPTIONS(diag, {"npins", job.options.npins});
     SF_TRY(sf_guarded(make_guarded, &job, diag));
     *out = job.plan;
     return SF_OK;

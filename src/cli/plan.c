@@ -1,4 +1,5 @@
 /* sheaf plan: from a step and a cluster to the best split. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -120,7 +121,8 @@ int sf_cli_plan(int argc, char **argv)
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},
         {SF_OPT_STAGES, &stages,
-         "a pipeline of so many stages; 1: none; or auto (default): where it is faster"},
+         "a pipeline of so many stages; 1: none; scopes that begin all but the first, as in "
+         "layer_3,layer_6; or auto (default): where it is faster"},
         {SF_OPT_SCHEDULE, &job.plan.schedule,
          "the order of a pipeline: 1f1b, gpipe, zb-h1, ...; or a program in Lua, whose name ends "
          "in "
@@ -165,8 +167,11 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "the level is 2 or 3");
     if (!sf_cli_micro_batches(micro_batches, &job.plan.micro_batches))
         return sf_cli_misuse("plan", "--micro-batches is a number of at least 1, or auto");
-    if (!sf_cli_micro_batches(stages, &job.plan.stages))
-        return sf_cli_misuse("plan", "--stages is a number of at least 1, or auto");
+    if (!sf_cli_micro_batches(stages, &job.plan.stages)) {
+        if (!isalpha((unsigned char)*stages) && *stages != '_' && *stages != '*')
+            return sf_cli_misuse("plan", "--stages is a number of at least 1, scopes, or auto");
+        job.plan.stage_scopes = stages;
+    }
     if (job.plan.stages == 1 && job.plan.schedule)
         return sf_cli_misuse("plan", "a --schedule is of a pipeline, which has --stages 2 or more");
     if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))

@@ -11,9 +11,10 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "report/page/tune_page.h"
 
 struct job {
-    const char *script, *step, *cluster, *by, *output;
+    const char *script, *step, *cluster, *by, *output, *page;
     sf_load_options load;
     sf_script_options with;
     sf_tune_options options;
@@ -55,32 +56,8 @@ static void print_table(const sf_tune_report *report)
         print_trial(report, i);
 }
 
-/* Values of one variable that were tried, numbers by size. */
+/* Values of one variable. */
 enum { MOST_SHOWN = 16 };
-
-static int compare_values(const void *a, const void *b)
-{
-    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
-    double difference = strtod(left, NULL) - strtod(right, NULL);
-    return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(left, right);
-}
-
-static int list_values(const sf_tune_report *report, int variable, const char *out[MOST_SHOWN])
-{
-    int count = 0;
-    for (int i = 0; i < report->ntrials; i++) {
-        const char *value = report->trials[i].values[variable];
-        bool found = !value;
-        for (int k = 0; k < count && !found; k++)
-            found = strcmp(out[k], value) == 0;
-        if (!found && count == MOST_SHOWN)
-            return 0;
-        if (!found)
-            out[count++] = value;
-    }
-    qsort(out, (size_t)count, sizeof *out, compare_values);
-    return count;
-}
 
 static const sf_trial *find_trial(const sf_tune_report *report, const char *first,
                                   const char *second)
@@ -100,7 +77,8 @@ static void print_map(const sf_tune_report *report)
     const char *rows[MOST_SHOWN], *columns[MOST_SHOWN];
     if (report->nvariables != 2 || report->best < 0)
         return;
-    int nrows = list_values(report, 0, rows), ncolumns = list_values(report, 1, columns);
+    int nrows = sf_tune_values(report, 0, MOST_SHOWN, rows),
+        ncolumns = sf_tune_values(report, 1, MOST_SHOWN, columns);
     double best = report->trials[report->best].seconds;
     if (nrows == 0 || ncolumns == 0)
         return;
@@ -188,6 +166,11 @@ static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *dia
         else
             print_report(report);
     }
+    if (report && report->ntrials > 0 && job->page) {
+        sf_status written =
+            sf_tune_page(report, job->script, &(sf_output){.path = job->page}, diag);
+        status = status == SF_OK ? written : status;
+    }
     if (status == SF_OK && job->output)
         status = sf_plan_save(report->plan, graph, &(sf_output){.path = job->output}, diag);
     sf_tune_free(report);
@@ -199,6 +182,7 @@ static sf_status tune(struct job *job, sf_diag *diag)
     sf_graph *graph;
     sf_cluster *cluster = NULL;
     SF_TRY(sf_cli_try_output(job->output, job->step, job->script, diag));
+    SF_TRY(sf_cli_try_output(job->page, job->step, job->script, diag));
     if (job->cluster)
         SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
     job->options.cluster = cluster;
@@ -237,6 +221,8 @@ int sf_cli_tune(int argc, char **argv)
          "append a line of JSON for each setting to this file; what stands there is not tried "
          "again"},
         {SF_OPT_OUTPUT, &job.output, "write the plan of the best setting to this file"},
+        {SF_OPT_PAGE, &job.page,
+         "write a page about the trials, with a map of each two variables, to this file"},
         {SF_OPT_RANKS, &ranks, "how many ranks (default: as many as the cluster has devices)"},
         {SF_OPT_MEMORY, &job.options.memory,
          "most memory of a rank, such as 12G (default: what the devices have)"},

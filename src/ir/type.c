@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 int64_t sf_type_bytes(const sf_type *type)
 {
@@ -34,4 +35,12 @@ void sf_strides(int rank, const int64_t *dims, int64_t *strides)
         strides[i] = stride;
         stride *= dims[i];
     }
+}
+
+void sf_view_type(const sf_type *type, sf_tensor_type *out)
+{
+    const sf_dtype_info *dtype = sf_dtype_get(type->dtype);
+    *out = (sf_tensor_type){
+        .dtype = dtype->name, .bytes = dtype->bytes, .rank = type->rank, .count = type->count};
+    memcpy(out->dims, type->dims, (size_t)type->rank * sizeof *out->dims);
 }

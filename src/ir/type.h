@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "ir/dtype.h"
+#include "sheaf/graph.h"
 
 enum { SF_MAX_RANK = 16 };
 
@@ -35,6 +36,9 @@ bool sf_same_shape(const sf_type *a, const sf_type *b);
 /* Writes "tensor<2x3xf32>". Returns `text`, which holds SF_TYPE_TEXT characters. */
 enum { SF_TYPE_TEXT = 400 };
 const char *sf_type_text(const sf_type *type, char text[SF_TYPE_TEXT]);
+
+/* As callers of the library see it. */
+void sf_view_type(const sf_type *type, sf_tensor_type *out);
 
 /* Row-major strides in elements; `strides` holds `rank` numbers. */
 void sf_strides(int rank, const int64_t *dims, int64_t *strides);

@@ -47,7 +47,7 @@ static sf_status find_op(const char *op, sf_diag *diag, const sf_opdef **out)
         *out = sf_opdef_find(sf_str_of("chlo"), sf_str_of(op));
     if (*out && (*out)->nresults == 1 && (*out)->control == SF_CONTROL_NONE)
         return SF_OK;
-    if (*out && (*out)->id == SF_OP_REDUCE)
+    if (*out && ((*out)->id == SF_OP_REDUCE || (*out)->id == SF_OP_CUSTOM_CALL))
         return SF_OK;
     sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "there is no op \"%s\" with one result", op ? op : "");
     const sf_opdef *nearest = op ? sf_opdef_nearest(sf_str_of(op)) : NULL;

@@ -1,5 +1,6 @@
 /* custom_call: a call of something outside of the dialect, by name. A few names have a meaning here:
- * annotations, which pass their operand on, and the checks of self-testing programs.
+ * annotations, which pass their operand on, the checks of self-testing programs, and kernels that a user has bound
+ * (op/bound.h).
  *
  * The checks mean what StableHLO's own interpreter means by them: expect_eq compares with ==,
  * expect_close allows three units in the last place, expect_almost_eq an absolute 0.001 between
@@ -7,6 +8,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "op/bound.h"
 #include "op/slots.h"
 #include "op/util.h"
 
@@ -114,6 +116,22 @@ static bool same_type(const sf_type *a, const sf_type *b)
     return a->dtype == b->dtype && sf_same_shape(a, b);
 }
 
+/* What a kernel takes in pieces is as large as its first result there. */
+static sf_status check_rows(const sf_op *op, const sf_user_kernel *kernel, sf_diag *diag)
+{
+    for (int i = 0; i < op->noperands + op->nresults && op->nresults > 0; i++) {
+        const sf_type *first = op->out[0],
+                      *type = i < op->noperands ? op->in[i] : op->out[i - op->noperands];
+        for (int d = 0; d < kernel->rows && d < first->rank && type->rank == first->rank; d++)
+            if (type->dims[d] != first->dims[d])
+                return SF_OP_FAIL(op, diag,
+                                  "@%s takes pieces of dimension %d, which is of %" PRId64
+                                  " in one tensor and of %" PRId64 " in another",
+                                  kernel->name, d, type->dims[d], first->dims[d]);
+    }
+    return SF_OK;
+}
+
 static sf_status infer_custom(const sf_op *op, const sf_type **out, sf_diag *diag)
 {
     const char *target = sf_op_text(op, SF_CUSTOM_TARGET);
@@ -131,15 +149,48 @@ static sf_status infer_custom(const sf_op *op, const sf_type **out, sf_diag *dia
     }
     if (op->nresults > 0 && !op->out)
         return SF_OP_FAIL(op, diag, "the types of the results must be declared");
+    if (sf_bound_find(target))
+        SF_TRY(check_rows(op, sf_bound_find(target), diag));
     for (int i = 0; i < op->nresults; i++)
         out[i] = op->out[i];
     return SF_OK;
 }
 
+static const sf_user_kernel *kernel_of(const sf_op *op)
+{
+    return sf_bound_find(sf_op_text(op, SF_CUSTOM_TARGET));
+}
+
+static const sf_type *tensor_type(const sf_op *op, int tensor)
+{
+    return tensor < op->noperands ? op->in[tensor] : op->out[tensor - op->noperands];
+}
+
+/* The first dimensions that the kernel takes in pieces, of what is as the first result there; all else is whole. */
+static void factors_kernel(const sf_op *op, const sf_user_kernel *kernel, sf_factoring *out)
+{
+    const sf_type *first = op->out[0];
+    int rows = kernel->rows < first->rank ? kernel->rows : first->rank;
+    int factors[SF_MAX_RANK];
+    for (int d = 0; d < rows; d++)
+        factors[d] = sf_factor_add(out, first->dims[d], SF_MAP, SF_MONOID_NONE);
+    for (int i = 0; i < op->noperands + op->nresults; i++) {
+        const sf_type *type = tensor_type(op, i);
+        for (int d = 0; d < type->rank; d++)
+            if (d < rows && type->rank == first->rank)
+                sf_factor_walk(out, i, d, factors[d]);
+            else
+                sf_factor_whole(out, i, d, type->dims[d]);
+    }
+}
+
 static void factors_custom(const sf_op *op, sf_factoring *out)
 {
+    const sf_user_kernel *kernel = kernel_of(op);
     if (is_identity(op))
         sf_factors_pointwise(op, out);
+    else if (kernel && op->nresults > 0)
+        factors_kernel(op, kernel, out);
     else
         sf_factors_whole(op, out);
 }
@@ -226,6 +277,30 @@ static sf_status unknown_target(sf_eval *eval, const sf_op *op)
                                "platform: jax.jit(f).trace(*args).lower(lowering_platforms=...)");
 }
 
+static sf_kernel_tensor show_tensor(const sf_tensor *tensor)
+{
+    sf_kernel_tensor shown = {.data = tensor->data};
+    sf_view_type(tensor->type, &shown.type);
+    return shown;
+}
+
+static sf_status eval_kernel(sf_eval *eval, const sf_op *op, const sf_user_kernel *kernel,
+                             const sf_tensor *in, sf_tensor *out)
+{
+    enum { MOST_TENSORS = 64 };
+    sf_kernel_tensor tensors[MOST_TENSORS];
+    int count = op->noperands + op->nresults;
+    if (count > MOST_TENSORS)
+        return sf_fail(eval->diag, SF_EUNSUPPORTED, op->loc, "kernel %s: more than %d tensors",
+                       kernel->name, MOST_TENSORS);
+    for (int i = 0; i < count; i++)
+        tensors[i] = show_tensor(i < op->noperands ? &in[i] : &out[i - op->noperands]);
+    int failed = kernel->run(op->noperands, tensors, op->nresults, tensors + op->noperands);
+    return failed ? sf_fail(eval->diag, SF_EWRONG, op->loc, "kernel %s failed, with %d",
+                            kernel->name, failed)
+                  : SF_OK;
+}
+
 static sf_status eval_custom(sf_eval *eval, const sf_op *op, const sf_tensor *in, sf_tensor *out)
 {
     const struct check *check = check_of(op);
@@ -236,6 +311,8 @@ static sf_status eval_custom(sf_eval *eval, const sf_op *op, const sf_tensor *in
             memcpy(out[0].data, in[0].data, (size_t)sf_type_bytes(in[0].type));
         return SF_OK;
     }
+    if (kernel_of(op))
+        return eval_kernel(eval, op, kernel_of(op), in, out);
     return unknown_target(eval, op);
 }
 
@@ -247,7 +324,7 @@ static bool has_meaning(const sf_graph *graph, const sf_node *node)
     /* What a call means depends on its name and the first tensors alone. */
     const sf_type **types = sf_alloc(((size_t)node->noperands + node->nresults) * sizeof *types);
     sf_op op = sf_op_of(graph, node, types);
-    bool has = check_of(&op) || is_identity(&op);
+    bool has = check_of(&op) || is_identity(&op) || kernel_of(&op);
     sf_free(types);
     return has;
 }

@@ -1,7 +1,5 @@
 /* Passes of users: shared objects that put instructions into another order (sheaf/pass.h). */
-#include <dlfcn.h>
-#include <string.h>
-
+#include "base/plugin.h"
 #include "pass/passes.h"
 #include "pass/scope.h"
 #include "prog/deps.h"
@@ -78,21 +76,12 @@ static sf_status run_user(sf_passing *passing)
     return SF_OK;
 }
 
-/* The object stays loaded: nobody knows who still holds what it gave. */
 static sf_status open_user(const char *path, sf_diag *diag, const sf_user_pass **out)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = handle ? dlsym(handle, SF_USER_PASS_SYMBOL) : NULL;
-    sf_user_pass_get *get;
-    const char *why = symbol ? "" : dlerror();
-    if (!symbol)
-        return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = path}, "this is no pass: %s", why);
-    memcpy(&get, &symbol, sizeof get);
-    *out = get();
-    if (!*out || (*out)->version != SF_USER_PASS_VERSION)
-        return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = path},
-                       "this pass is of version %d, and passes are of version %d",
-                       *out ? (*out)->version : 0, SF_USER_PASS_VERSION);
+    static const sf_plugin_kind kind = {"pass", SF_USER_PASS_SYMBOL, SF_USER_PASS_VERSION};
+    const void *given;
+    SF_TRY(sf_plugin_open(path, &kind, diag, &given));
+    *out = given;
     if (!(*out)->name || !(*out)->run)
         return sf_fail(diag, SF_EUSAGE, (sf_loc){.file = path}, "this pass has no name, or no run");
     return SF_OK;

@@ -1,4 +1,4 @@
-/* Primitives that a schedule defines: sheaf.primitive{name = ..., check = ..., apply = ...}.
+/* Primitives that a schedule defines, sheaf.primitive{name = ..., check = ..., apply = ...}, or loads, sheaf.plugin(path).
  *
  * They are methods of modules, like those that are built in, and made of them: what they apply is checked, verified, tuned and kept
  * in the plan one by one, behind a note with their name. All of it is applied, or nothing.
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "script/module.h"
+#include "sheaf/plugin.h"
 
 enum { NAME = 1, CHECK, APPLY }; /* upvalues of a method */
 
@@ -41,6 +42,15 @@ static void undo_to(sf_primitives *list, int count)
             return;
 }
 
+/* The table of methods is at 2. */
+static void check_name(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    if (lua_rawget(L, 2) != LUA_TNIL)
+        luaL_error(L, "there is a primitive \"%s\" already", name);
+    lua_pop(L, 1);
+}
+
 static int apply_given(lua_State *L)
 {
     sf_script *script = sf_script_of(L);
@@ -61,6 +71,50 @@ static int apply_given(lua_State *L)
     return 1;
 }
 
+/* One of a shared object: arguments are numbers and texts, of which no more are given than these. */
+enum { MOST_VALUES = 16 };
+
+static int apply_loaded(lua_State *L)
+{
+    sf_script *script = sf_script_of(L);
+    const sf_user_primitive *user = lua_touserdata(L, lua_upvalueindex(1));
+    const char *module = sf_script_module_at(L, 1);
+    sf_user_value values[MOST_VALUES];
+    sf_primitive place = {0};
+    int count = lua_gettop(L) - 1, first, added;
+    luaL_argcheck(L, count <= MOST_VALUES, MOST_VALUES + 1, "too many arguments");
+    for (int i = 0; i < count; i++) {
+        bool number = lua_type(L, i + 2) == LUA_TNUMBER;
+        values[i] = (sf_user_value){number ? NULL : luaL_checkstring(L, i + 2),
+                                    number ? lua_tonumber(L, i + 2) : 0};
+    }
+    sf_script_find_place(L, &place);
+    sf_script_charge(L, 100000);
+    if (sf_primitives_apply(script->list, user, module, count, values, place.file, place.line,
+                            &script->scratch, &first, &added) != SF_OK)
+        return sf_script_throw(L);
+    return sf_script_push_applied(L, first, added);
+}
+
+/* sheaf.plugin("./bind.so") */
+int sf_script_load_plugin(lua_State *L)
+{
+    sf_script *script = sf_script_of(L);
+    const sf_user_primitive *user;
+    const char *path = luaL_checkstring(L, 1);
+    if (!script->options.unsafe)
+        return luaL_error(L, "a schedule loads no files, unless it is run with --unsafe");
+    if (sf_primitive_load(path, &script->scratch, &user) != SF_OK)
+        return sf_script_throw(L);
+    lua_settop(L, 1);
+    luaL_getmetatable(L, SF_MODULE_KIND);
+    check_name(L, user->name);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)user);
+    lua_pushcclosure(L, apply_loaded, 1);
+    lua_setfield(L, 2, user->name);
+    return 0;
+}
+
 /* sheaf.primitive{name = "quantize", check = function(module, bits) ... end, apply = function(module, bits) ... end} */
 int sf_script_define(lua_State *L)
 {
@@ -69,10 +123,7 @@ int sf_script_define(lua_State *L)
     luaL_getmetatable(L, SF_MODULE_KIND);
     luaL_argcheck(L, lua_getfield(L, 1, "name") == LUA_TSTRING, 1, "a primitive has a name");
     const char *name = lua_tostring(L, -1);
-    lua_pushvalue(L, -1);
-    if (lua_rawget(L, 2) != LUA_TNIL)
-        return luaL_error(L, "there is a primitive \"%s\" already", name);
-    lua_pop(L, 1);
+    check_name(L, name);
     int check = lua_getfield(L, 1, "check");
     luaL_argcheck(L, check == LUA_TNIL || check == LUA_TFUNCTION, 1, "check is a function");
     luaL_argcheck(L, lua_getfield(L, 1, "apply") == LUA_TFUNCTION, 1, "apply is a function");

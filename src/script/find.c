@@ -177,7 +177,22 @@ static const sf_sketch **push_sketches(lua_State *L, int at, const int *subgraph
     return sketches;
 }
 
-/* replace(function(x, b) ... end, subgraphs [, {name = "fused"}]), replace("fragment.mlir", subgraphs) */
+/* One subgraph for each module that is meant, in memory of Lua's. */
+static const int *take_modules(lua_State *L, const char *module, int *count)
+{
+    sf_script *script = sf_script_of(L);
+    int first;
+    sf_script_charge(L, 100000);
+    if (sf_primitives_find_modules(script->list, module, &script->scratch, &first, count) != SF_OK)
+        sf_script_throw(L);
+    int *numbers = lua_newuserdatauv(L, (size_t)*count * sizeof *numbers, 0);
+    for (int i = 0; i < *count; i++)
+        numbers[i] = first + i;
+    return numbers;
+}
+
+/* replace(function(x, b) ... end, subgraphs [, {name = "fused"}]), replace("fragment.mlir", subgraphs); without subgraphs, or nil: the
+ * module itself */
 int sf_script_replace(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);
@@ -185,7 +200,8 @@ int sf_script_replace(lua_State *L)
     sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE, .module = module};
     if (lua_istable(L, 4) && lua_getfield(L, 4, "name") == LUA_TSTRING)
         said.name = lua_tostring(L, -1);
-    said.subgraphs = sf_script_take_subgraphs(L, 3, &said.nsubgraphs);
+    said.subgraphs = lua_isnil(L, 3) ? take_modules(L, module, &said.nsubgraphs)
+                                     : sf_script_take_subgraphs(L, 3, &said.nsubgraphs);
     if (lua_type(L, 2) == LUA_TSTRING) {
         if (!sf_script_of(L)->options.unsafe)
             return luaL_error(L, "a schedule reads no files, unless it is run with --unsafe");

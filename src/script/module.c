@@ -87,7 +87,7 @@ int sf_script_push_modules(lua_State *L, const char *pattern, int slashes)
     return 1;
 }
 
-static void find_place(lua_State *L, sf_primitive *said)
+void sf_script_find_place(lua_State *L, sf_primitive *said)
 {
     sf_script *script = sf_script_of(L);
     script->line = 0;
@@ -101,15 +101,22 @@ typedef struct applied {
     int first, count;
 } applied;
 
+int sf_script_push_applied(lua_State *L, int first, int count)
+{
+    applied *all = lua_newuserdatauv(L, sizeof *all, 0);
+    *all = (applied){first, count};
+    luaL_setmetatable(L, SF_PRIMITIVE_KIND);
+    return 1;
+}
+
 int sf_script_apply(lua_State *L, sf_primitive *said, int count)
 {
     sf_script *script = sf_script_of(L);
-    applied *all = lua_newuserdatauv(L, sizeof *all, 0);
-    luaL_setmetatable(L, SF_PRIMITIVE_KIND);
-    all->count = 0;
+    sf_script_push_applied(L, 0, 0);
+    applied *all = lua_touserdata(L, -1);
     for (int i = 0; i < count; i++) {
         int number;
-        find_place(L, &said[i]);
+        sf_script_find_place(L, &said[i]);
         sf_script_charge(L, 1000);
         if (sf_primitives_add(script->list, &said[i], &script->scratch, &number) != SF_OK) {
             while (all->count > 0) /* all, or nothing */
@@ -232,6 +239,11 @@ static int decompose(lua_State *L)
     return apply_plain(L, SF_PRIMITIVE_DECOMPOSE);
 }
 
+static int fork_rng(lua_State *L)
+{
+    return apply_plain(L, SF_PRIMITIVE_FORK_RNG);
+}
+
 static int annotate(lua_State *L)
 {
     sf_primitive said = {.kind = SF_PRIMITIVE_ANNOTATE, .name = luaL_checkstring(L, 2)};
@@ -302,6 +314,7 @@ static const luaL_Reg module_methods[] = {
     {"fuse", sf_script_fuse},
     {"pipeline_split", pipeline_split},
     {"decompose", decompose},
+    {"fork_rng", fork_rng},
     {"annotate", annotate},
     {"children", list_children},
     {"each", list_each},

@@ -25,6 +25,13 @@ int sf_script_give_space(lua_State *L);
 
 /* extend.c: sheaf.primitive. */
 int sf_script_define(lua_State *L);
+int sf_script_load_plugin(lua_State *L); /* sheaf.plugin */
+
+/* Where the script is. */
+void sf_script_find_place(lua_State *L, sf_primitive *said);
+
+/* Pushes what was applied. */
+int sf_script_push_applied(lua_State *L, int first, int count);
 
 /* What was applied, at `at`, becomes so many, from its first one on. */
 void sf_script_widen(lua_State *L, int at, int count);

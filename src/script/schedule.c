@@ -83,6 +83,14 @@ static int set_passes(lua_State *L)
     return set(L, "passes");
 }
 
+/* What completion would add is to be said. */
+static int set_strict(lua_State *L)
+{
+    check_schedule(L);
+    sf_primitive said = {.kind = SF_PRIMITIVE_SET, .name = "strict", .value = "sync"};
+    return sf_script_apply(L, &said, 1);
+}
+
 static int list_modules(lua_State *L)
 {
     check_schedule(L);
@@ -163,6 +171,7 @@ static const luaL_Reg schedule_methods[] = {
     {"order", set_order},
     {"co_shard", set_co_shard},
     {"passes", set_passes},
+    {"strict", set_strict},
     {"modules", list_modules},
     {"children", list_top},
     {"primitives", list_primitives},
@@ -189,6 +198,8 @@ void sf_script_open_sheaf(lua_State *L)
     lua_setfield(L, -2, "space");
     lua_pushcfunction(L, sf_script_define);
     lua_setfield(L, -2, "primitive");
+    lua_pushcfunction(L, sf_script_load_plugin);
+    lua_setfield(L, -2, "plugin");
     if (ranks > 0) {
         lua_pushinteger(L, ranks);
         lua_setfield(L, -2, "ranks");

@@ -439,9 +439,8 @@ static sf_status refuse_stages(const choosing *k)
 {
     const sf_search_options *o = k->options;
     const char *why = o->cluster->ndevices < 2 ? "the cluster has one device"
-                      : o->mesh                ? "the mesh is given; it follows from the stages"
-                      : o->npins > 0           ? "there are pins; sheaf pin --stages takes them"
-                                               : "heads or features are in turns, too (--co-shard)";
+                      : o->mesh ? "the first axis of the mesh that is given is not called pipe"
+                                : "heads or features are in turns, too (--co-shard)";
     return sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan in %d stages is searched for: %s",
                    o->stages, why);
 }
@@ -472,7 +471,8 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     held.spares = held.spares || options->co_shards > 1;
     held.recompute = k.recompute;
     bool staged = options->stages != 1 && sf_may_pipe(options),
-         only = options->stages > 1 || options->only_stages;
+         only = options->stages > 1 || options->only_stages ||
+                (staged && sf_mesh_is_piped(options->mesh));
     if (only && !staged)
         return refuse_stages(&k);
     sf_status status = only ? SF_OK : search_in_space(&k, &held, !may && !staged);

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "local/rank.h"
 #include "plan/complete.h"
+#include "plan/pin.h"
 #include "plan/pipe/pipeline_by.h"
 #include "plan/pipe/rounds.h"
 #include "plan/pipe/schedules.h"
@@ -64,6 +65,7 @@ typedef struct piping {
     double nodes;       /* that were lowered */
     double shared;      /* of the parameters' bytes, what interlaced would share; 0: nothing */
     const char *passes; /* the schedule for several forward passes; NULL: there is one */
+    sf_names names;     /* of the step, where there are pins */
     refusal *refused;
     size_t nrefused, refused_capacity;
     double worth;
@@ -73,15 +75,21 @@ typedef struct piping {
     sf_status why;  /* the last was not made */
 } piping;
 
+bool sf_mesh_is_piped(const sf_mesh *mesh)
+{
+    return mesh && mesh->naxes > 0 && strcmp(mesh->axes[0].name, SF_PIPE_AXIS) == 0 &&
+           mesh->axes[0].size > 1;
+}
+
 static bool is_asked(const sf_search_options *options)
 {
-    return options->stages > 1 || options->schedule;
+    return options->stages > 1 || options->schedule || sf_mesh_is_piped(options->mesh);
 }
 
 bool sf_may_pipe(const sf_search_options *options)
 {
     bool asked = is_asked(options);
-    return options->cluster->ndevices > 1 && !options->mesh && options->npins == 0 &&
+    return options->cluster->ndevices > 1 && (!options->mesh || sf_mesh_is_piped(options->mesh)) &&
            options->co_shards <= 1 && (asked || !options->recipes_only);
 }
 
@@ -117,16 +125,42 @@ static bool is_over(const piping *p)
     return p->options->deadline > 0 && sf_now() > p->options->deadline;
 }
 
+/* Pins hold in what is completed, or it is no plan. */
+static sf_status complete_pinned(const piping *p, sf_plan *plan, sf_diag *diag)
+{
+    const sf_search_options *o = p->options;
+    sf_ground ground = {.graph = p->graph, .npins = o->npins, .pins = o->pins, .names = &p->names};
+    sf_arena arena = {0};
+    sf_rules rules;
+    int broken = -1;
+    sf_status status = sf_plan_add_pins(plan, o->npins, o->pins, diag);
+    if (status == SF_OK)
+        status = sf_plan_complete(p->graph, plan, diag);
+    if (status == SF_OK)
+        status = sf_ground_rules(&ground, &plan->mesh, &arena, diag, &rules);
+    if (status == SF_OK)
+        broken = sf_rules_broken(&rules, plan);
+    if (broken >= 0)
+        status = sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\" does not hold in these stages",
+                         o->pins[broken]);
+    sf_arena_free(&arena);
+    return status;
+}
+
 /* The plan without stages, on a mesh whose first axis does nothing. */
 static sf_status make_unstaged(const piping *p, const prospect *c, sf_diag *diag, sf_plan **out)
 {
-    if (!c->recipe) {
+    if (c->plan || (!c->recipe && p->options->npins == 0)) {
         *out = c->plan ? sf_plan_copy(c->plan, p->graph) : sf_plan_new(p->graph, &c->mesh);
         (*out)->mesh.axes[0].name = SF_PIPE_AXIS;
         return SF_OK;
     }
-    SF_TRY(sf_recipe_plan(p->graph, c->recipe, 0, &c->mesh, diag, out));
-    sf_status status = sf_plan_complete(p->graph, *out, diag);
+    if (c->recipe)
+        SF_TRY(sf_recipe_plan(p->graph, c->recipe, 0, &c->mesh, diag, out));
+    else
+        *out = sf_plan_new(p->graph, &c->mesh);
+    sf_status status = p->options->npins > 0 ? complete_pinned(p, *out, diag)
+                                             : sf_plan_complete(p->graph, *out, diag);
     if (status != SF_OK) {
         sf_plan_free(*out);
         *out = NULL;
@@ -308,9 +342,46 @@ static void add_idle(piping *p, int groups, int inner)
         add_unstaged(p, c);
 }
 
+/* The recipes for a group whose devices stand so. */
+static void add_recipes(piping *p, int groups, int data, int model)
+{
+    add_recipe(p, groups, data, model, model == 1 ? "dp" : data == 1 ? "megatron" : "2d");
+    if (data > 1)
+        add_recipe(p, groups, data, model, model == 1 ? "zero1" : "2d+zero1");
+}
+
+/* On the mesh that is given: what recipes say of its axes, and what pins say alone. */
+static void add_given(piping *p)
+{
+    const sf_mesh *mesh = p->options->mesh;
+    int data = sf_mesh_axis(mesh, sf_str_of("data")),
+        model = sf_mesh_axis(mesh, sf_str_of("model"));
+    int known = (data > 0) + (model > 0);
+    add_unstaged(p, (prospect){.groups = mesh->axes[0].size, .mesh = *mesh});
+    if (known > 0 && known + 1 == mesh->naxes && (data < 0 || data == 1))
+        add_recipes(p, mesh->axes[0].size, data > 0 ? mesh->axes[data].size : 1,
+                    model > 0 ? mesh->axes[model].size : 1);
+}
+
+/* An axis that a pin names, and recipes do not know, has all devices of a group. */
+static void add_named(piping *p, int groups, int inner)
+{
+    prospect c = {.groups = groups, .mesh = {2, {{SF_PIPE_AXIS, groups}, {"", inner}}}};
+    if (p->options->npins == 0)
+        return;
+    sf_str name = sf_pin_axis_name(p->options->pins[0]);
+    c.mesh.axes[1].name = sf_arena_string(&p->arena, name.at, name.length);
+    if (name.length > 0)
+        add_unstaged(p, c);
+}
+
 static void list_prospects(piping *p)
 {
     int devices = p->options->cluster->ndevices;
+    if (p->options->mesh) {
+        add_given(p);
+        return;
+    }
     for (int groups = 2; groups <= devices && groups <= SF_MOST_GROUPS && !is_over(p); groups++) {
         if (devices % groups != 0)
             continue;
@@ -319,14 +390,11 @@ static void list_prospects(piping *p)
             add_recipe(p, groups, 1, 1, NULL);
         else
             add_idle(p, groups, inner);
-        for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2) {
-            int data = inner / model;
-            if (inner % model != 0)
-                continue;
-            add_recipe(p, groups, data, model, model == 1 ? "dp" : data == 1 ? "megatron" : "2d");
-            if (data > 1)
-                add_recipe(p, groups, data, model, model == 1 ? "zero1" : "2d+zero1");
-        }
+        for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2)
+            if (inner % model == 0)
+                add_recipes(p, groups, inner / model, model);
+        if (inner > 1)
+            add_named(p, groups, inner);
     }
 }
 
@@ -353,6 +421,7 @@ typedef struct attempt {
 static sf_status make_pipeline(piping *p, const prospect *c, const attempt *how,
                                const sf_costs *costs, const sf_plan *plan, sf_pipeline *out)
 {
+    const char *scopes = p->options->stage_scopes;
     char stages[16];
     sf_stage_wish loads;
     snprintf(stages, sizeof stages, "%u", c->stages);
@@ -368,7 +437,7 @@ static sf_status make_pipeline(piping *p, const prospect *c, const attempt *how,
                          .memory = p->options->limited ? p->options->memory : 0,
                          .keeps = strcmp(how->recompute, "none") == 0};
     SF_TRY(sf_stage_loads(&load, &p->arena, p->diag, &loads));
-    sf_pipeline_wish wish = {.stages = stages,
+    sf_pipeline_wish wish = {.stages = scopes ? scopes : stages,
                              .schedule = c->schedule,
                              .turns = c->turns,
                              .time = sf_node_times(p->efforts, plan, costs, &p->arena),
@@ -485,6 +554,8 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     piping p = {.graph = graph, .options = options, .worth = worth};
     int lowered = 0, most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.efforts = sf_efforts_new(graph, options->target, &p.arena);
+    if (options->npins > 0)
+        p.names = sf_names_of(graph, &p.arena);
     find_kinds(&p);
     list_prospects(&p);
     if (p.count > 0)

@@ -6,6 +6,8 @@
  * that take equally long (plan/pipe/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
  * stages are cut by their memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
  * groups are then searched for.
+ *
+ * Pins hold in every plan. A mesh that is given has groups along its first axis, "pipe".
  */
 #ifndef SF_SEARCH_PIPES_H
 #define SF_SEARCH_PIPES_H
@@ -19,5 +21,8 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
 
 /* Whether the options leave room for pipelines. */
 bool sf_may_pipe(const sf_search_options *options);
+
+/* Whether the first axis of the mesh, or NULL, is that of groups: there are no plans without stages on it. */
+bool sf_mesh_is_piped(const sf_mesh *mesh);
 
 #endif

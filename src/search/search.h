@@ -60,7 +60,8 @@ typedef struct sf_search_options {
     const char *co_shard;
     int co_shards;
     int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
-    const char *schedule; /* of it; NULL: any */
+    const char *stage_scopes; /* that begin all but the first of them; NULL: wherever it is good */
+    const char *schedule;     /* of it; NULL: any */
     const char
         *passes; /* that programs of plans that are no pipelines are priced behind; NULL: none */
     int groups;  /* that do the same are all that is looked at; 0: as many as are good */

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 # Without comments and directives, a statement that is no typedef and has NAME( declares a function.
 cat "$SHEAF_SOURCE"/include/sheaf/*.h "$SHEAF_BUILD"/include/sheaf/version.h | grep -v '^ *#' | tr '\n' ' ' |
     sed -E 's|/\*([^*]*\*+[^/*])*[^*]*\*+/| |g' | tr ';' '\n' | grep -vw typedef |
-    sed -nE 's/^[^(]*\b(sf_[a-z0-9_]+) ?\(.*$/\1/p' | sort -u >"$work/declared"
+    sed -nE 's/^[^(]*\b(sf_[a-z0-9_]+) ?\([^*].*$/\1/p' | sort -u >"$work/declared"
 
 # The linker's own marks of where sections end are no functions.
 nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' |

@@ -128,6 +128,35 @@ sed -i 's/gelu(x + b) end/gelu(x + b), x + b end/' s.lua
 expect 1 verify "$step" --schedule s.lua -n 2 --unsafe
 warns "it makes 1 results, and the subgraph 2"
 
+# A whole module: what it reads, then its parameters; a file has that signature as well.
+cat >whole.lua <<'LUA'
+local sch = sheaf.schedule() sch:mesh{{"model", sheaf.ranks or 1}}
+sch["layer_?.mlp"]:replace(function(x, down_bias, down, up_bias, up)
+    return dot(gelu(dot(x, up) + up_bias), down) + down_bias
+end, nil, {name = "mine"})
+assert(#sch["layer_?.mlp.mine"] == 2)
+sch["layer_?.mlp"]:shard("up/kernel", 1) -- its parameters are there as before
+sch["layer_?.mlp"]:shard("down/kernel", 0)
+LUA
+for ranks in 1 2; do
+    expect 0 verify "$step" --schedule whole.lua -n $ranks --steps 2
+    says "verify: passed"
+done
+sed -i 's/gelu/tanh/' whole.lua
+expect 1 verify "$step" --schedule whole.lua -n 2 --steps 2
+warns "whole.lua:2: error: from this primitive on the step differs from the unsplit one: layer_?.mlp: replace 2 subgraphs"
+cat >add.mlir <<'MLIR'
+func.func @main(%x: tensor<4x8x16xf32>, %y: tensor<8x16xf32>) -> tensor<4x8x16xf32> {
+  return %x : tensor<4x8x16xf32>
+}
+MLIR
+printf '%s\nsch.norm_f:replace("add.mlir")\n' "$head" >s.lua
+expect 1 verify "$step" --schedule s.lua -n 2 --unsafe
+warns "s.lua:4: error: it takes 2 arguments, and the subgraph has 3 inputs; what is replaced is (tensor<4x8x16xf32>, params['params']['norm_f']['bias'] tensor<16xf32>,"
+printf '%s\nsch.wte:replace(function(ids, w) return ids end)\n' "$head" >s.lua
+expect 1 verify "$step" --schedule s.lua -n 2
+warns "s.lua:4: error:"
+
 # What is undone is as it was.
 cat >undo.lua <<LUA
 $head
@@ -169,6 +198,8 @@ refuse 'mlp:replace(function(x) return tanh(x) end, {})' "there is no subgraph i
 # Ends that depend on each other cannot be made together.
 refuse 'mlp:replace(function(x, y) return x * x, x * y end, mlp:find(function(x, y) return x * x, x * y end))' \
     "what the subgraph makes goes back into it"
+# The example is as short as Slapo's.
+[ "$(sed -n '/^sheaf.primitive/,/^}/p' "$SHEAF_SOURCE/examples/schedules/quantize.lua" | wc -l)" -le 11 ] || fail "quantize is longer than Slapo's"
 # Primitives of one's own: weights rounded to so many bits, as training for quantization does; gradients go straight through.
 cat >own.lua <<'LUA'
 local sch = sheaf.schedule() sch:mesh{{"model", sheaf.ranks or 2}}

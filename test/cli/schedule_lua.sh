@@ -65,6 +65,18 @@ sch['wte']:shard('embedding')" "s.lua:2: error: bad argument #2 to 'shard'"
 refuse "$mesh
 sch.mesh('wte')" "s.lua:2: error: bad argument #1 to 'mesh'"
 
+refuse "$mesh
+sch['layer_0']:trace{leaves = {'attn'}}
+sch['layer_0.attn.q']:pipeline_split()" \
+    "s.lua:3: error: layer_0/attn/q is in layer_0/attn, a leaf of the trace of layer_0 at s.lua:2: no stage begins inside"
+refuse "$mesh
+sch['layer_0.mlp']:fork_rng()" "s.lua:2: error: layer_0/mlp draws no random numbers: there is nothing to fork"
+refuse "$mesh
+sch:strict()
+sch['layer_?.mlp.up']:shard('kernel', 1)
+sch['layer_?.mlp.down']:shard('kernel', 0)" \
+    "s.lua:4: error: layer_0/mlp/down is sharded over what its product adds up: each rank along model has a part of the sum"
+
 # Errors of the language.
 refuse "x = = 1" "s.lua:1: error: unexpected symbol near '='"
 refuse "
@@ -194,6 +206,29 @@ warns "mesh is said by the schedule, and again beside it"
 printf '%s sch["layer_1"]:pipeline_split() sch:micro_batches(2) sch:order("gpipe")\n' "$head" >pipe.lua
 expect 0 pin "$step" --schedule pipe.lua -n 2 -o pipe.json
 expect 0 verify --plan pipe.json --steps 2
-expect 1 plan "$step" --cluster 1x2xCPU --schedule pipe.lua
-warns "pipe.lua:1: error: a search takes a number of stages"
+# A search takes stages that a schedule says, and their order, and finds the rest: here recipes inside of groups, and what is left to
+# pins and to passes.
+expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
+says_like "stages +2, by gpipe"
+grep -q '"micro_batches": 2' piped.json || fail "the turns of the schedule are not those of the plan"
+expect 0 verify --plan piped.json --steps 2
+printf '%s sch["layer_1"]:pipeline_split() sch["layer_?.mlp.up"]:shard("kernel", 1, "model")\n' "$head" >pipe.lua
+expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
+says_like "stages +2, "
+says_like "mesh +pipe=2,model=2, 4 ranks"
+warns "as planned without it: it costs"
+expect 0 explain piped.json layer_0/mlp/up/kernel
+says "S(1)"
+expect 0 verify --plan piped.json --steps 2
+printf '%s sch:mesh("pipe=2,data=2") sch["layer_0"]:checkpoint()\n' "$head" >pipe.lua
+expect 0 plan "$step" --cluster 1x4xCPU --schedule pipe.lua -o piped.json
+says_like "mesh +pipe=2,data=2, 4 ranks"
+says_like "again +[1-9].* by /layer_0"
+expect 0 verify --plan piped.json --steps 2
+printf '%s sch:passes("fullshard,prefetch") sch:recipe("zero3") sch:mesh("data=2")\n' "$head" >passes.lua
+expect 0 plan "$step" --cluster 2xH100 --schedule passes.lua -o passes.json
+grep -q '"fullshard,prefetch"' passes.json || fail "a search drops the passes of a schedule"
+printf '%s sch:stages("0")\n' "$head" >s.lua
+expect 2 plan "$step" --cluster 1x2xCPU --schedule s.lua
+warns "s.lua:1: error: a pipeline has at least one stage"
 exit $((failures > 0))

@@ -57,12 +57,21 @@ refuse_space 'space:trans("layer_0/mlp/up/dot_general", "z", 2)' 1 "has no facto
 refuse_space 'space:assign("layer_0", 7)' 1 "space.lua:2: error:"
 refuse_space 'space:trans(nil, "batch", 2, "somewhere")' 1 'in "space" or in "time"'
 refuse_space 'space:order({"layer_0", "sideways"}, {"layer_1"})' 1 "space.lua:2: error:"
-refuse_space 'sheaf.schedule():mesh("data=2") space:trans(nil, "batch", 2)' 1 "beside a space mesh follows"
-refuse_space 'space:trans(nil, "batch", 2) sheaf.schedule()["wte"]:shard("embedding", 0)' 1 "beside a space this is said"
+refuse_space 'sheaf.schedule():mesh("data=4") space:trans(nil, "batch", 2)' 2 "cut into 2 parts, and axis data of the mesh has 4"
+refuse_space 'space:trans(nil, "batch", 2) sheaf.schedule()["wte"]:shard("embedding", 0)' 2 'has no axis "model"'
+refuse_space 'sheaf.schedule():micro_batches(2)' 1 "beside a space micro_batches follows"
+refuse_space 'sheaf.schedule()["layer_1"]:pipeline_split()' 1 "beside a space stages are said by its assign"
 refuse_space 'sheaf.space(4)' 1 "devices is said at"
 
 head='local sch = sheaf.schedule() sch:mesh("model=2")'
 gpt=micro/gpt-micro.stablehlo.mlir
+
+# A stage does not begin inside of a loop that is not unrolled.
+if [ -e micro/gpt-scan-micro.stablehlo.mlir ]; then
+    printf 'local sch = sheaf.schedule()\nsch["layers.block.attn"]:pipeline_split()\n' >loop.lua
+    expect 1 pin micro/gpt-scan-micro.stablehlo.mlir --schedule loop.lua -n 2 --unroll 0
+    warns "loop.lua:2: error: layers/block/attn is computed inside of a loop of the step"
+fi
 
 # Tied weights stay tied: one name of the embedding is enough, and the other sees the same pieces.
 echo "$head sch['wte.attend']:shard('embedding', 0)" >tied.lua
@@ -81,17 +90,27 @@ says_like "all_reduce +model +forward +2 "
 expect 0 verify $gpt --schedule bias.lua --steps 2
 says "verify: passed"
 
-# A sync that is missing is made where it must be.
+# A sync that is missing is made where it must be, and told of at the line of the shard; nothing else is.
 echo "$head sch['layer_?.mlp.up']:shard('kernel', 1) sch['layer_?.mlp.down']:shard('kernel', 0)" >missing.lua
 expect 0 pin $gpt --schedule missing.lua
 says_like "all_reduce +model +forward +2 "
+warns "missing.lua:1: warning: layer_0/mlp/down is sharded over what its product adds up"
 expect 0 verify $gpt --schedule missing.lua --steps 2
+echo "$head sch:strict() sch['layer_?.mlp']:shard('up/kernel', 1) sch['layer_?.mlp']:shard('down/kernel', 0)
+sch['layer_?']:sync()" >synced.lua
+expect 0 pin $gpt --schedule synced.lua
+warns_not "adds up"
 
 # Dropout draws what the whole tensor would have drawn, in pieces and whole.
 if [ -e micro/gpt-dropout-micro.stablehlo.mlir ]; then
     for ranks in 2 4; do
         expect 0 verify micro/gpt-dropout-micro.stablehlo.mlir --schedule "$schedules/gpt.lua" -n $ranks --steps 2
     done
+    # Where ranks have pieces, they draw differently: of the mask of attention, each has that of its heads; what is whole agrees.
+    printf '%s\n' "$head sch['layer_?.attn.Dropout_0']:fork_rng() sch['layer_?.attn']:shard({'q/kernel', 'k/kernel', 'v/kernel'}, 1)
+sch['layer_?.attn']:shard('o/kernel', 0) sch['layer_?.attn']:sync()" >fork.lua
+    expect 0 verify micro/gpt-dropout-micro.stablehlo.mlir --schedule fork.lua --steps 2
+    says "verify: passed"
     # T5 in four stages: the decoder reads what the encoder made two stages before.
     printf "local sch = sheaf.schedule() sch:micro_batches(2)
 for _, name in ipairs{'enc_0.mlp', 'dec_0.norm1', 'dec_0.mlp'} do sch[name]:pipeline_split() end\n" >t5.lua
@@ -100,6 +119,18 @@ for _, name in ipairs{'enc_0.mlp', 'dec_0.norm1', 'dec_0.mlp'} do sch[name]:pipe
 fi
 
 # The vocabularies meet: stages, tensor and data parallelism, turns, recompute in half of the layers, state in pieces.
+expect 0 pin $gpt --schedule "$schedules/three.lua" -o three.json
+says "pipe=2,data=2,model=2, 8 ranks"
+says_like "stages +4, by a table, in 2 groups"
+says_like "again +[1-9]"
+grep -q '"passes"' three.json || fail "no passes in the plan"
+expect 0 verify --plan three.json --steps 2
+says "verify: passed"
+expect 0 report three.json --step $gpt --cluster 1x8xCPU -o three.html
+for words in "fullshard,prefetch" "three.lua:[0-9]*: order forward of layer_1/attn, turn 0 before forward" "shard down/kernel" \
+    "checkpoint" "ZeRO-1"; do
+    grep -q "$words" three.html || fail "the page does not say $words"
+done
 cat >all.lua <<'LUA'
 local sch = sheaf.schedule()
 sch:mesh("pipe=2,data=2,model=2")

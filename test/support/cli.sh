@@ -22,4 +22,5 @@ expect() {
 says() { grep -qF -e "$1" "$work/out" || fail "standard output lacks '$1'"; }
 says_like() { grep -qE -e "$1" "$work/out" || fail "standard output has no line like '$1'"; }
 warns() { grep -qF -e "$1" "$work/err" || fail "standard error lacks '$1'"; }
+warns_not() { ! grep -qF -e "$1" "$work/err" || fail "standard error has '$1'"; }
 silent() { [ ! -s "$work/$1" ] || fail "something on $1"; }

@@ -23,12 +23,6 @@ struct finding {
     size_t first;
 };
 
-static bool is_within(const char *path, const char *module)
-{
-    size_t length = strlen(module);
-    return strncmp(path, module, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
-
 /* Whether the scope is in a leaf of a module: a module below it that is not looked into. */
 static bool is_in_leaf(const char *path, const char *module, const char *leaves)
 {
@@ -49,13 +43,25 @@ static bool is_in_leaf(const char *path, const char *module, const char *leaves)
     return false;
 }
 
+const sf_entry *sf_find_leaf_around(const sf_primitives *list, const char *module)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        const sf_entry *entry = &list->entries[i];
+        for (size_t m = 0; entry->said.kind == SF_PRIMITIVE_TRACE && m < entry->nmodules; m++)
+            if (sf_is_in_module(module, entry->modules[m]) &&
+                is_in_leaf(module, entry->modules[m], entry->said.name))
+                return entry;
+    }
+    return NULL;
+}
+
 /* Whether the scope is traced: in a module that is, and in none of its leaves. */
 static bool scope_is_traced(const sf_primitives *list, const char *path)
 {
     for (size_t i = 0; i < list->nentries; i++) {
         const sf_entry *entry = &list->entries[i];
         for (size_t m = 0; entry->said.kind == SF_PRIMITIVE_TRACE && m < entry->nmodules; m++)
-            if (is_within(path, entry->modules[m]) &&
+            if (sf_is_in_module(path, entry->modules[m]) &&
                 !is_in_leaf(path, entry->modules[m], entry->said.name))
                 return true;
     }
@@ -67,10 +73,15 @@ static bool is_traced_module(const sf_primitives *list, const char *module)
     for (size_t i = 0; i < list->nentries; i++) {
         const sf_entry *entry = &list->entries[i];
         for (size_t m = 0; entry->said.kind == SF_PRIMITIVE_TRACE && m < entry->nmodules; m++)
-            if (is_within(module, entry->modules[m]))
+            if (sf_is_in_module(module, entry->modules[m]))
                 return true;
     }
     return false;
+}
+
+static sf_status fail_module(const struct finding *job)
+{
+    return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the step has no module \"%s\"", job->module);
 }
 
 /* Marks the ops of the forward pass that may be found. */
@@ -81,8 +92,7 @@ static sf_status mark_traced(struct finding *job)
     const char **modules = sf_match_modules(list, job->module, &job->scratch, &count);
     job->traced = SF_ARRAY(&job->scratch, list->graph->nnodes, bool);
     if (count == 0)
-        return sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE, "the step has no module \"%s\"",
-                       job->module);
+        return fail_module(job);
     for (size_t m = 0; m < count; m++) {
         if (!is_traced_module(list, modules[m])) {
             sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
@@ -91,7 +101,7 @@ static sf_status mark_traced(struct finding *job)
         }
         for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(list->graph, i);
-            if (node->phase == SF_FORWARD && is_within(node->scope->path, modules[m]))
+            if (node->phase == SF_FORWARD && sf_is_in_module(node->scope->path, modules[m]))
                 job->traced[node->id] = scope_is_traced(list, node->scope->path);
         }
     }
@@ -267,12 +277,96 @@ static sf_status find_chosen(struct finding *job)
     return SF_OK;
 }
 
+/* Whole modules ------------------------------------------------------------------------------------- */
+
+static bool is_parameter(const sf_graph *graph, sf_value value)
+{
+    const sf_value_info *info = &graph->values[value];
+    return info->node == SF_NONE && graph->arguments[info->index].role == SF_ROLE_PARAM;
+}
+
+/* Parameters behind what else comes in, in the order of the step's arguments. */
+static void put_parameters_last(const sf_graph *graph, sf_value *inputs, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && is_parameter(graph, inputs[k - 1]) &&
+                        (!is_parameter(graph, inputs[k]) || inputs[k] < inputs[k - 1]);
+             k--) {
+            sf_value other = inputs[k];
+            inputs[k] = inputs[k - 1];
+            inputs[k - 1] = other;
+        }
+}
+
+static bool leaves_module(const sf_graph *graph, const sf_value_use *use, const char *module)
+{
+    const sf_node *reader = use->node == SF_NONE ? NULL : graph->nodes[use->node];
+    return !reader ||
+           (reader->phase == SF_FORWARD && !sf_is_in_module(reader->scope->path, module));
+}
+
+/* What the module computes in the forward pass: its signature is what it reads of others, constants excepted, and what others
+ * of the forward pass read of it. */
+static sf_status keep_module(struct finding *job, const char *module, const bool *fixed,
+                             const sf_uses *uses)
+{
+    const sf_graph *graph = job->list->graph;
+    sf_arena *arena = &job->list->arena;
+    sf_subgraph found = {0};
+    uint32_t *nodes = NULL;
+    sf_value *inputs = NULL, *outputs = NULL;
+    size_t room = 0, in_room = 0, out_room = 0, count = 0;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->phase != SF_FORWARD || !sf_is_in_module(node->scope->path, module))
+            continue;
+        SF_PUSH(arena, nodes, count, room, node->id);
+        for (uint32_t o = 0; o < node->noperands; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            bool within =
+                maker && (fixed[maker->id] || (maker->phase == SF_FORWARD &&
+                                               sf_is_in_module(maker->scope->path, module)));
+            if (!within)
+                push_value(arena, &inputs, &found.ninputs, &in_room, node->operands[o]);
+        }
+        for (sf_value v = node->result; v < node->result + node->nresults; v++)
+            for (uint32_t u = uses->first[v]; u < uses->first[v + 1] && !fixed[node->id]; u++)
+                if (leaves_module(graph, &uses->at[u], module))
+                    push_value(arena, &outputs, &found.noutputs, &out_room, v);
+    }
+    if (found.noutputs == 0)
+        return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
+                       "nothing that %s computes is read by other modules of the forward pass",
+                       module);
+    put_parameters_last(graph, inputs, found.ninputs);
+    found.nnodes = (int)count;
+    found.nodes = nodes;
+    found.inputs = inputs;
+    found.outputs = outputs;
+    return keep_subgraph(job, found);
+}
+
+static sf_status find_modules(struct finding *job)
+{
+    const sf_graph *graph = job->list->graph;
+    const bool *fixed = sf_find_fixed(graph, &job->scratch);
+    sf_uses uses = sf_uses_of(graph, &job->scratch);
+    size_t count;
+    const char **modules = sf_match_modules(job->list, job->module, &job->scratch, &count);
+    if (count == 0)
+        return fail_module(job);
+    for (size_t m = 0; m < count; m++)
+        SF_TRY(keep_module(job, modules[m], fixed, &uses));
+    return SF_OK;
+}
+
 static sf_status find(void *context)
 {
     struct finding *job = context;
     job->first = job->list->nsubgraphs;
-    sf_status status = mark_traced(job);
-    if (status == SF_OK)
+    bool whole = !job->pattern && !job->take;
+    sf_status status = whole ? find_modules(job) : mark_traced(job);
+    if (status == SF_OK && !whole)
         status = job->pattern ? find_sketch(job) : find_chosen(job);
     sf_arena_free(&job->scratch);
     return status;
@@ -307,6 +401,13 @@ sf_status sf_primitives_find_where(sf_primitives *list, const char *module, sf_t
 {
     struct finding job = {
         .list = list, .module = module, .take = take, .context = context, .diag = diag};
+    return run_find(&job, first, count);
+}
+
+sf_status sf_primitives_find_modules(sf_primitives *list, const char *module, sf_diag *diag,
+                                     int *first, int *count)
+{
+    struct finding job = {.list = list, .module = module, .diag = diag};
     return run_find(&job, first, count);
 }
 
@@ -345,6 +446,16 @@ bool sf_primitives_subgraph_input(const sf_primitives *list, int number, int ind
     if (!is_current(list, found) || index < 0 || index >= found->ninputs)
         return false;
     sf_view_type(sf_type_of(found->graph, found->inputs[index]), out);
+    return true;
+}
+
+bool sf_primitives_subgraph_result(const sf_primitives *list, int number, int index,
+                                   sf_tensor_type *out)
+{
+    const sf_subgraph *found = get_subgraph(list, number);
+    if (!is_current(list, found) || index < 0 || index >= found->noutputs)
+        return false;
+    sf_view_type(sf_type_of(found->graph, found->outputs[index]), out);
     return true;
 }
 

@@ -130,7 +130,7 @@ static bool is_beneath(const char *path, const char *module)
     return strncmp(path, module, length) == 0 && path[length] == '/';
 }
 
-static bool is_within(const char *path, const char *module)
+bool sf_is_in_module(const char *path, const char *module)
 {
     return strcmp(path, module) == 0 || is_beneath(path, module);
 }
@@ -139,10 +139,39 @@ bool sf_module_computes(const sf_primitives *list, const char *module)
 {
     for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(list->graph, i);
-        if (node->phase == SF_FORWARD && is_within(node->scope->path, module))
+        if (node->phase == SF_FORWARD && sf_is_in_module(node->scope->path, module))
             return true;
     }
     return false;
+}
+
+static bool has_scope(const sf_graph *graph, const sf_block *block, const char *pattern)
+{
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
+        if (sf_name_is_in(pattern, node->scope->path))
+            return true;
+        for (uint32_t r = 0; r < node->nregions; r++)
+            if (has_scope(graph, node->regions[r], pattern))
+                return true;
+    }
+    return false;
+}
+
+const sf_node *sf_find_loop_around(const sf_primitives *list, const char *path)
+{
+    sf_buf pattern = {0};
+    const sf_node *found = NULL;
+    for (const char *c = path; *c; c++)
+        sf_buf_putc(&pattern, *c == '.' ? '/' : *c);
+    for (uint32_t i = 0; i < list->graph->top->nnodes && !found && pattern.length > 0; i++) {
+        const sf_node *node = sf_top_node(list->graph, i);
+        for (uint32_t r = 0; r < node->nregions && node->phase == SF_FORWARD && !found; r++)
+            if (has_scope(list->graph, node->regions[r], pattern.text))
+                found = node;
+    }
+    sf_buf_free(&pattern);
+    return found;
 }
 
 static bool is_read_in(const sf_primitives *list, const sf_parameter *param, const char *module)
@@ -150,7 +179,7 @@ static bool is_read_in(const sf_primitives *list, const sf_parameter *param, con
     const sf_graph *graph = list->graph;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (node->phase != SF_FORWARD || !is_within(node->scope->path, module))
+        if (node->phase != SF_FORWARD || !sf_is_in_module(node->scope->path, module))
             continue;
         for (uint32_t o = 0; o < node->noperands; o++)
             if (node->operands[o] == graph->top->arguments[param->argument])

@@ -1,4 +1,5 @@
 /* From primitives to a plan: pins, and lists of scopes. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,12 +165,21 @@ static sf_status check_passes(const struct planning *job, const char *passes)
     return status;
 }
 
+/* Plans are priced behind them. */
+static sf_status take_passes(struct planning *job, const meaning *m)
+{
+    const char *passes = setting(m, "passes");
+    if (passes)
+        SF_TRY(check_passes(job, passes));
+    return take_text(m, "passes", passes, &job->search.passes, job->diag);
+}
+
 /* What a plan gets once it is there. */
 static sf_status finish(struct planning *job, const sf_cluster *cluster, int64_t memory)
 {
     const sf_entry *passes = sf_find_setting(job->list, "passes");
     sf_primitives_keep(job->list, job->plan);
-    if (!passes)
+    if (!passes || strcmp(sf_plan_passes_of(job->plan), passes->said.value) == 0)
         return SF_OK;
     sf_status status = check_passes(job, passes->said.value);
     if (status == SF_OK)
@@ -194,21 +204,33 @@ static sf_status take_pinned(struct planning *job, const meaning *m)
     return SF_OK;
 }
 
+/* A space, and what is said of parameters and modules beside it. */
+static sf_status pin_space(struct planning *job, const meaning *m)
+{
+    sf_space_options beside = {
+        .pins = m->pins.at, .npins = (int)m->pins.count, .recompute = m->recompute};
+    return sf_pin_space(job->list, &job->pin, &beside, job->diag, &job->plan);
+}
+
 static sf_status pin(void *context)
 {
     struct planning *job = context;
     meaning m = {.list = job->list};
-    if (sf_has_space(job->list)) {
-        SF_TRY(sf_pin_space(job->list, &job->pin, job->diag, &job->plan));
-        return finish(job, NULL, 0);
-    }
+    bool space = sf_has_space(job->list);
+    sf_status status = SF_OK;
     find_meaning(&m, job->pin.npins, job->pin.pins);
-    sf_status status = take_pinned(job, &m);
+    if (!space)
+        status = take_pinned(job, &m);
     if (status == SF_OK)
-        status = sf_pin_step(job->list->graph, &job->pin, job->diag, &job->plan);
+        status = space ? pin_space(job, &m)
+                       : sf_pin_step(job->list->graph, &job->pin, job->diag, &job->plan);
     if (status == SF_OK)
         status = finish(job, NULL, 0);
     sf_arena_free(&m.arena);
+    SF_TRY(status);
+    status = sf_check_syncs(job->list, job->plan, job->diag);
+    if (status != SF_OK)
+        sf_plan_free(job->plan);
     return status;
 }
 
@@ -257,29 +279,22 @@ static sf_status take_recipe(struct planning *job, meaning *m, const char *mesh_
     return SF_OK;
 }
 
-/* The entry that says where stages begin, or how many there are. */
-static const sf_entry *find_stages(const sf_primitives *list)
-{
-    for (size_t i = 0; i < list->nentries; i++)
-        if (list->entries[i].said.kind == SF_PRIMITIVE_PIPELINE_SPLIT)
-            return &list->entries[i];
-    return sf_find_setting(list, "stages");
-}
-
 static sf_status take_stages(struct planning *job, const meaning *m)
 {
-    const sf_entry *entry = find_stages(job->list);
-    const char *theirs = job->search.stages > 0 ? "" : NULL;
+    const char *theirs = job->search.stages > 0 || job->search.stage_scopes ? "" : NULL;
     char *end;
     SF_TRY(take_text(m, "stages", m->stages, &theirs, job->diag));
     if (!m->stages)
         return SF_OK;
     long count = strtol(m->stages, &end, 10);
-    if (*end || count < 1 || count > 1024)
-        return sf_fail(job->diag, SF_EUNSUPPORTED, entry ? sf_said_at(&entry->said) : SF_NOWHERE,
-                       "a search takes a number of stages, and finds where they begin; where a "
-                       "schedule says that, sheaf pin makes the plan");
-    job->search.stages = (int)count;
+    if (!*end && count < 1)
+        return sf_fail(job->diag, SF_EUSAGE,
+                       sf_said_at(&sf_find_setting(job->list, "stages")->said),
+                       "a pipeline has at least one stage");
+    if (*end)
+        job->search.stage_scopes = m->stages;
+    else
+        job->search.stages = (int)(count < INT_MAX ? count : INT_MAX);
     return SF_OK;
 }
 
@@ -292,6 +307,7 @@ static sf_status take_searched(struct planning *job, meaning *m)
     SF_TRY(take_number(m, "micro_batches", 0, &options->micro_batches, job->diag));
     SF_TRY(take_number(m, "co_shard", 0, &options->co_shards, job->diag));
     SF_TRY(take_stages(job, m));
+    SF_TRY(take_passes(job, m));
     SF_TRY(take_recipe(job, m, options->mesh));
     options->pins = m->pins.at;
     options->npins = (int)m->pins.count;

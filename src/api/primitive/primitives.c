@@ -55,6 +55,9 @@ static sf_status find_entry_modules(sf_primitives *list, sf_entry *entry, sf_dia
     entry->modules = sf_match_modules(list, said->module, &list->arena, &entry->nmodules);
     if (entry->nmodules > 0)
         return SF_OK;
+    const sf_node *loop = sf_find_loop_around(list, said->module);
+    if (loop)
+        return sf_fail_in_loop(said, said->module, loop, diag);
     sf_fail(diag, SF_EUSAGE, sf_said_at(said), "the step has no module \"%s\"", said->module);
     sf_nearest nearest = {.text = sf_str_of(said->module)};
     for (size_t m = 0; m < list->nmodules; m++)
@@ -110,6 +113,9 @@ static void describe(const sf_entry *entry, sf_buf *out)
         break;
     case SF_PRIMITIVE_DECOMPOSE:
         sf_buf_puts(out, "decompose");
+        break;
+    case SF_PRIMITIVE_FORK_RNG:
+        sf_buf_puts(out, "fork_rng");
         break;
     case SF_PRIMITIVE_ANNOTATE:
         sf_buf_printf(out, "annotate %s = %s", said->name, said->value);
@@ -171,6 +177,10 @@ static sf_status add(void *context)
     struct adding *job = context;
     sf_primitives *list = job->list;
     sf_primitive said = job->said;
+    if (!said.file) {
+        said.file = list->file;
+        said.line = list->line;
+    }
     complete_said(list, &said);
     sf_entry entry = {.number = list->made, .said = keep_said(list, &said)};
     entry.said.axis = name_of_axis(list, entry.said.axis);
@@ -207,7 +217,7 @@ static bool is_endless(const sf_primitive *said)
 static sf_status check_said(const sf_primitives *list, const sf_primitive *said, sf_diag *diag)
 {
     bool set = said->kind == SF_PRIMITIVE_SET, note = said->kind == SF_PRIMITIVE_ANNOTATE;
-    if (said->kind < SF_PRIMITIVE_SET || said->kind > SF_PRIMITIVE_ORDER)
+    if (said->kind < SF_PRIMITIVE_SET || said->kind > SF_PRIMITIVE_FORK_RNG)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "there is no such primitive");
     bool space = sf_is_of_space(said->kind);
     if ((!set && !space && !said->module) || (said->kind == SF_PRIMITIVE_TRANS && !said->name) ||

@@ -56,7 +56,9 @@ struct sf_primitives {
     sf_parameter *params;
     size_t nentries, capacity;
     sf_entry *entries;
-    int made; /* entries in all, also those that were undone */
+    int made;         /* entries in all, also those that were undone */
+    const char *file; /* where that is said what is added now, and does not say it; or NULL */
+    int line;
 };
 
 /* Modules and parameters, as the public functions of these names find them. In the arena. */
@@ -65,6 +67,9 @@ const char **sf_match_modules(const sf_primitives *list, const char *pattern, sf
 const sf_parameter **sf_match_params(const sf_primitives *list, size_t nmodules,
                                      const char *const *modules, const char *pattern,
                                      sf_arena *arena, size_t *count);
+
+/* Whether the path is that of the module, or of one below it. */
+bool sf_is_in_module(const char *path, const char *module);
 
 /* Whether ops of the forward pass stand in the module. */
 bool sf_module_computes(const sf_primitives *list, const char *module);
@@ -75,6 +80,17 @@ void sf_list_modules(sf_primitives *list);
 /* The subgraphs of a primitive are there, and of the step as it is. */
 sf_status sf_check_subgraphs(const sf_primitives *list, const sf_primitive *said, sf_diag *diag);
 
+/* The trace that does not look into what the module is in, a leaf; or NULL. */
+const sf_entry *sf_find_leaf_around(const sf_primitives *list, const char *module);
+
+/* A loop of the step that what the path says stands in, and that was not unrolled; or NULL. */
+const sf_node *sf_find_loop_around(const sf_primitives *list, const char *path);
+sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_node *loop,
+                          sf_diag *diag);
+
+/* Tells of sums in parts that no sync puts together: a warning or, of a strict schedule, SF_EWRONG. */
+sf_status sf_check_syncs(const sf_primitives *list, const sf_plan *plan, sf_diag *diag);
+
 /* Makes the step in which the entry has replaced what it says. */
 sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag);
 
@@ -82,8 +98,8 @@ sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag);
 bool sf_is_of_space(sf_primitive_kind kind);
 bool sf_has_space(const sf_primitives *list);
 sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
-sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options, sf_diag *diag,
-                       sf_plan **out);
+sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options,
+                       const sf_space_options *beside, sf_diag *diag, sf_plan **out);
 void sf_describe_space(const sf_primitive *said, sf_buf *out);
 
 /* Where the primitive is said. */

@@ -56,21 +56,47 @@ static sf_status copy_fragment(const sf_graph *from, sf_emitter *emitter, const 
     return SF_OK;
 }
 
-static sf_status check_signature(const sf_graph *from, const sf_emitter *emitter, int ninputs,
-                                 const sf_value *inputs, const char *path, sf_diag *diag)
+/* "(tensor<4x8x16xf32>, layer_0/mlp/up/kernel tensor<16x64xf32>) -> tensor<4x8x16xf32>", as a hint. */
+static sf_status hint_signature(const sf_subgraph *part, sf_diag *diag)
+{
+    const sf_graph *graph = part->graph;
+    char text[SF_TYPE_TEXT];
+    sf_buf out = {0};
+    for (int i = 0; i < part->ninputs; i++) {
+        const sf_value_info *info = &graph->values[part->inputs[i]];
+        bool named = info->node == SF_NONE;
+        sf_buf_printf(&out, "%s%s%s%s", i > 0 ? ", " : "(",
+                      named ? graph->arguments[info->index].name : "", named ? " " : "",
+                      sf_type_text(info->type, text));
+    }
+    for (int i = 0; i < part->noutputs; i++)
+        sf_buf_printf(&out, "%s%s", i > 0 ? ", " : ") -> ",
+                      sf_type_text(sf_type_of(graph, part->outputs[i]), text));
+    sf_status status = sf_hint(diag, "what is replaced is %s", out.text ? out.text : "nothing");
+    sf_buf_free(&out);
+    return status;
+}
+
+static sf_status check_signature(const sf_graph *from, const sf_emitter *emitter,
+                                 const sf_subgraph *part, const sf_value *inputs, const char *path,
+                                 sf_diag *diag)
 {
     char ours[SF_TYPE_TEXT], theirs[SF_TYPE_TEXT];
-    if ((int)from->top->narguments != ninputs)
-        return sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
-                       "it takes %u arguments, and the subgraph has %d inputs",
-                       from->top->narguments, ninputs);
-    for (int i = 0; i < ninputs; i++) {
+    if ((int)from->top->narguments != part->ninputs) {
+        sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
+                "it takes %u arguments, and the subgraph has %d inputs", from->top->narguments,
+                part->ninputs);
+        return hint_signature(part, diag);
+    }
+    for (int i = 0; i < part->ninputs; i++) {
         const sf_type *want = sf_argument_type(from, (uint32_t)i),
                       *have = sf_type_of(emitter->graph, inputs[i]);
-        if (want != have)
-            return sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
-                           "its argument %d is %s, and the input of the subgraph %s", i,
-                           sf_type_text(want, theirs), sf_type_text(have, ours));
+        if (want == have)
+            continue;
+        sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
+                "its argument %d is %s, and the input of the subgraph %s", i,
+                sf_type_text(want, theirs), sf_type_text(have, ours));
+        return hint_signature(part, diag);
     }
     return SF_OK;
 }
@@ -87,7 +113,7 @@ static sf_status build_file(const void *context, sf_emitter *emitter, const sf_v
     sf_graph *from = NULL;
     sf_status status = read_fragment(job->file, emitter->graph->pool, diag, &from);
     if (status == SF_OK)
-        status = check_signature(from, emitter, job->part->ninputs, inputs, job->file->path, diag);
+        status = check_signature(from, emitter, job->part, inputs, job->file->path, diag);
     if (status == SF_OK && (int)from->top->nresults != job->part->noutputs)
         status = sf_fail(diag, SF_EWRONG, (sf_loc){.file = job->file->path},
                          "it makes %u results, and the subgraph %d", from->top->nresults,
@@ -101,11 +127,12 @@ static sf_status build_file(const void *context, sf_emitter *emitter, const sf_v
 static sf_status check_sketch(const sf_primitive *said, const sf_subgraph *part,
                               const sf_sketch *sketch, sf_diag *diag)
 {
-    if (sketch->ninputs != part->ninputs || sketch->nresults != part->noutputs)
-        return sf_fail(diag, SF_EWRONG, sf_said_at(said),
-                       "the replacement has %d inputs and %d results, and the subgraph %d and %d",
-                       sketch->ninputs, sketch->nresults, part->ninputs, part->noutputs);
-    return SF_OK;
+    if (sketch->ninputs == part->ninputs && sketch->nresults == part->noutputs)
+        return SF_OK;
+    sf_fail(diag, SF_EWRONG, sf_said_at(said),
+            "the replacement has %d inputs and %d results, and the subgraph %d and %d",
+            sketch->ninputs, sketch->nresults, part->ninputs, part->noutputs);
+    return hint_signature(part, diag);
 }
 
 /* What is replaced, and by what; in the arena. */

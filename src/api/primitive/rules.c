@@ -145,13 +145,28 @@ static bool has_shard(const sf_primitives *list, const sf_primitive *said, const
     return found;
 }
 
+sf_status sf_fail_in_loop(const sf_primitive *said, const char *path, const sf_node *loop,
+                          sf_diag *diag)
+{
+    sf_fail(diag, SF_EWRONG, sf_said_at(said),
+            "%s is computed inside of a loop of the step, at line %" PRIu32
+            " of its text: nothing of it can be told apart from the other turns",
+            path, loop->loc.line);
+    return sf_hint(diag, "a loop whose number of turns is known is unrolled by --unroll");
+}
+
 static sf_status check_computes(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    for (size_t m = 0; m < entry->nmodules; m++)
-        if (!sf_module_computes(list, entry->modules[m]))
-            return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
-                           "%s holds parameters, and nothing of the forward pass is computed in it",
-                           entry->modules[m]);
+    for (size_t m = 0; m < entry->nmodules; m++) {
+        if (sf_module_computes(list, entry->modules[m]))
+            continue;
+        const sf_node *loop = sf_find_loop_around(list, entry->modules[m]);
+        if (loop)
+            return sf_fail_in_loop(&entry->said, entry->modules[m], loop, diag);
+        return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                       "%s holds parameters, and nothing of the forward pass is computed in it",
+                       entry->modules[m]);
+    }
     return SF_OK;
 }
 
@@ -223,9 +238,9 @@ static sf_status check_mesh(const sf_primitive *said, sf_diag *diag)
 
 static sf_status check_setting(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    static const char *const settings[] = {"mesh",    "recipe", "micro_batches", "recompute",
-                                           "stages",  "order",  "co_shard",      "passes",
-                                           "devices", NULL};
+    static const char *const settings[] = {
+        "mesh",     "recipe", "micro_batches", "recompute", "stages", "order",
+        "co_shard", "passes", "devices",       "strict",    NULL};
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);
@@ -258,6 +273,53 @@ static sf_status check_scope(const sf_primitives *list, const sf_entry *entry, c
     if (other)
         return fail_twice(&entry->said, word, &other->said, diag);
     return check_computes(list, entry, diag);
+}
+
+/* A stage does not begin inside of what was said not to be looked into; but a leaf may begin one. */
+static sf_status check_split(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
+{
+    char place[256], above[1024];
+    for (size_t m = 0; m < entry->nmodules; m++) {
+        const sf_node *loop = sf_find_loop_around(list, entry->modules[m]);
+        if (loop && !sf_is_in_module(loop->scope->path, entry->modules[m]))
+            return sf_fail_in_loop(&entry->said, entry->modules[m], loop, diag);
+        snprintf(above, sizeof above, "%s", entry->modules[m]);
+        char *slash = strrchr(above, '/');
+        if (!slash)
+            continue;
+        *slash = '\0';
+        const sf_entry *trace = sf_find_leaf_around(list, above);
+        if (trace)
+            return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                           "%s is in %s, a leaf of the trace of %s %s: no stage begins inside of "
+                           "what is not looked into",
+                           entry->modules[m], above, trace->said.module,
+                           place_of(&trace->said, place));
+    }
+    return check_scope(list, entry, "stages", diag);
+}
+
+/* Random numbers are drawn by an op, or made of a key and counters as JAX does, by exclusive or. */
+static bool draws(const sf_primitives *list, const char *module)
+{
+    for (uint32_t i = 0; i < list->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(list->graph, i);
+        if (node->phase == SF_FORWARD && sf_is_in_module(node->scope->path, module) &&
+            (sf_is(node, SF_OP_RNG_BIT_GENERATOR) || sf_is(node, SF_OP_XOR)))
+            return true;
+    }
+    return false;
+}
+
+static sf_status check_fork(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
+{
+    SF_TRY(check_computes(list, entry, diag));
+    for (size_t m = 0; m < entry->nmodules; m++)
+        if (!draws(list, entry->modules[m]))
+            return sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                           "%s draws no random numbers: there is nothing to fork",
+                           entry->modules[m]);
+    return SF_OK;
 }
 
 /* A compiler that there is, and ops that one loop can hold. */
@@ -316,10 +378,12 @@ sf_status sf_primitive_check(const sf_primitives *list, const sf_entry *entry, s
     case SF_PRIMITIVE_CHECKPOINT:
         return check_checkpoint(list, entry, diag);
     case SF_PRIMITIVE_PIPELINE_SPLIT:
-        return check_scope(list, entry, "stages", diag);
+        return check_split(list, entry, diag);
     case SF_PRIMITIVE_DECOMPOSE:
     case SF_PRIMITIVE_TRACE:
         return check_computes(list, entry, diag);
+    case SF_PRIMITIVE_FORK_RNG:
+        return check_fork(list, entry, diag);
     case SF_PRIMITIVE_REPLACE:
         return check_replace(list, entry, diag);
     case SF_PRIMITIVE_FUSE:

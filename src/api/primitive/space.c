@@ -112,14 +112,12 @@ sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_di
 static sf_status check_beside(const sf_primitives *list, const sf_pin_options *options,
                               sf_diag *diag)
 {
-    static const char *const settings[] = {"mesh",   "micro_batches", "recompute",
-                                           "stages", "co_shard",      NULL};
+    static const char *const settings[] = {"micro_batches", "stages", "co_shard", NULL};
     for (size_t i = 0; i < list->nentries; i++) {
         const sf_primitive *said = &list->entries[i].said;
-        if (said->kind == SF_PRIMITIVE_SHARD || said->kind == SF_PRIMITIVE_SYNC ||
-            said->kind == SF_PRIMITIVE_CHECKPOINT || said->kind == SF_PRIMITIVE_PIPELINE_SPLIT)
+        if (said->kind == SF_PRIMITIVE_PIPELINE_SPLIT)
             return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(said),
-                           "beside a space this is said by its trans and assign");
+                           "beside a space stages are said by its assign");
     }
     for (int i = 0; settings[i]; i++) {
         const sf_entry *entry = sf_find_setting(list, settings[i]);
@@ -138,21 +136,21 @@ static sf_status check_beside(const sf_primitives *list, const sf_pin_options *o
     return SF_OK;
 }
 
-sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options, sf_diag *diag,
-                       sf_plan **out)
+sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options,
+                       const sf_space_options *beside, sf_diag *diag, sf_plan **out)
 {
     const sf_entry *recipe = sf_find_setting(list, "recipe"),
-                   *order = sf_find_setting(list, "order");
+                   *order = sf_find_setting(list, "order"), *mesh = sf_find_setting(list, "mesh");
+    sf_space_options said = *beside;
     sf_space *space;
+    said.recipe = recipe ? recipe->said.value : options->recipe;
+    said.schedule = order ? order->said.value : options->schedule;
+    said.mesh = mesh ? mesh->said.value : NULL;
     sf_status status = make_space(list, NULL, diag, &space);
     if (status == SF_OK)
         status = check_beside(list, options, diag);
     if (status == SF_OK)
-        status = sf_space_plan(
-            space,
-            &(sf_space_options){.recipe = recipe ? recipe->said.value : options->recipe,
-                                .schedule = order ? order->said.value : options->schedule},
-            diag, out);
+        status = sf_space_plan(space, &said, diag, out);
     sf_space_free(space);
     return status;
 }

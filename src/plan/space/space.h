@@ -54,6 +54,10 @@ typedef struct sf_space_wish {
     const char *recipe;   /* or NULL */
     const char *schedule; /* a name, */
     const sf_schedule *table;
+    const sf_mesh *mesh; /* of the devices of a group; NULL: as splits need it */
+    int npins;           /* that hold on it */
+    const char *const *pins;
+    const char *recompute; /* scopes, or NULL */
 } sf_space_wish;
 
 /* The plan; *out is for sf_plan_free. */

@@ -5,6 +5,7 @@
 
 #include "plan/choose.h"
 #include "plan/complete.h"
+#include "plan/pin.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/space/making.h"
@@ -74,7 +75,14 @@ static sf_status add_axes(meshing *k)
     const sf_space *space = k->m->space;
     int axis, batch = batch_parts(space, SF_IN_SPACE);
     k->axis_of = SF_ARRAY(k->m->arena, space->ntrans + 1, int);
-    if (batch > 1)
+    if (k->m->wish->mesh)
+        k->mesh = *k->m->wish->mesh;
+    axis = sf_mesh_axis(&k->mesh, sf_str_of("data"));
+    if (batch > 1 && axis >= 0 && k->mesh.axes[axis].size != batch)
+        return sf_fail(k->m->diag, SF_EUSAGE, SF_NOWHERE,
+                       "the batch is cut into %d parts, and axis data of the mesh has %d", batch,
+                       k->mesh.axes[axis].size);
+    if (batch > 1 && axis < 0)
         SF_TRY(add_axis(k, "data", batch, &axis));
     for (size_t i = 0; i < space->ntrans; i++)
         if (is_cut(&space->trans[i], SF_IN_SPACE))
@@ -207,6 +215,8 @@ static sf_status recompute(const making *m, sf_plan *plan)
     const sf_space *space = m->space;
     sf_buf scopes = {0};
     bool all = false;
+    if (m->wish->recompute)
+        sf_buf_puts(&scopes, m->wish->recompute);
     for (size_t i = 0; i < space->ntrans; i++) {
         if (!is_recompute(&space->trans[i]))
             continue;
@@ -227,6 +237,7 @@ static sf_status fill_plan(const meshing *k, bool staged, int axis, sf_plan *pla
     making *m = k->m;
     const sf_graph *graph = m->space->graph;
     sf_choice_list chosen = {0};
+    SF_TRY(sf_plan_add_pins(plan, m->wish->npins, m->wish->pins, m->diag));
     SF_TRY(choose(k, &plan->mesh, &chosen));
     SF_TRY(sf_plan_complete_chosen(graph, plan, chosen.count, chosen.at, m->diag));
     plan->micro_batches = (int)m->nturns;

@@ -64,6 +64,7 @@ static const struct {
     {"scopes", sf_page_put_scopes},
     {"frontier", sf_page_put_frontier},
     {"recipes", sf_page_put_recipes},
+    {"schedule", sf_page_put_schedule},
     {"measured", sf_page_put_measured},
     {"data", put_data},
     {"script", put_script},

@@ -372,6 +372,17 @@ static void put_measured(const sf_page *page, sf_json_writer *json)
     sf_json_end_array(json);
 }
 
+/* What a schedule in Lua said, line by line. */
+static void put_schedule(const sf_page *page, sf_json_writer *json)
+{
+    const sf_plan *plan = page->sim.plan;
+    sf_json_key(json, "schedule");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < plan->nsaid; i++)
+        sf_json_put_string(json, plan->said[i]);
+    sf_json_end_array(json);
+}
+
 static void put_texts(const texts *t, sf_json_writer *json)
 {
     sf_json_key(json, "texts");
@@ -393,6 +404,7 @@ void sf_page_json(sf_page *page, bool indent, sf_buf *out)
     put_traffic(page, &json);
     put_others(page, "frontier", page->frontier, page->nfrontier, &json);
     put_others(page, "recipes", page->recipes, page->nrecipes, &json);
+    put_schedule(page, &json);
     put_measured(page, &json);
     put_groups(&t, &json);
     put_scopes(&t, &json);

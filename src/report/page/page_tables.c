@@ -383,6 +383,23 @@ void sf_page_put_recipes(sf_page *page, sf_buf *out)
     sf_buf_free(&mesh);
 }
 
+/* The schedule ------------------------------------------------------------------------------------- */
+
+/* What a schedule in Lua said, in its order. */
+void sf_page_put_schedule(sf_page *page, sf_buf *out)
+{
+    const sf_plan *plan = page->sim.plan;
+    if (plan->nsaid == 0)
+        return;
+    sf_buf_puts(out, "<section id=\"schedule\">\n<h2>Schedule</h2>\n<ol>\n");
+    for (size_t i = 0; i < plan->nsaid; i++) {
+        sf_buf_puts(out, "<li><code>");
+        sf_html_text(plan->said[i], out);
+        sf_buf_puts(out, "</code></li>\n");
+    }
+    sf_buf_puts(out, "</ol></section>\n\n");
+}
+
 /* Measured --------------------------------------------------------------------------------------- */
 
 static double length_of(const sf_timing *t)

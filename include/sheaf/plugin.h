@@ -1,0 +1,108 @@
+/* Primitives and kernels of your own, in C: shared objects that schedules use beside what is built in. docs/schedules.md describes
+ * them, examples/c/bind.c is one.
+ *
+ * An object exports sheaf_primitive, which gives a primitive: a name, what must hold before, and what is then done, in calls of
+ * the host's functions. It is linked with nothing: the functions come with each call. A schedule that is run with --unsafe loads it,
+ * sheaf.plugin("./mine.so"), and modules then have a method of its name.
+ */
+#ifndef SHEAF_PLUGIN_H
+#define SHEAF_PLUGIN_H
+
+#include "sheaf/primitive.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SF_PLUGIN_VERSION 1
+
+/* What a kernel reads or writes: the piece of a rank, row-major. */
+typedef struct sf_kernel_tensor {
+    sf_tensor_type type;
+    void *data;
+} sf_kernel_tensor;
+
+/* A kernel: what custom_call @NAME calls, on CPUs, as long as the process runs. It is called by several threads at once, with
+ * tensors of their own, and computes the same from the same. */
+typedef struct sf_user_kernel {
+    int version; /* SF_PLUGIN_VERSION */
+    const char *name;
+    /* So many first dimensions of the results, and of operands with as many dimensions as the first result, are independent: a
+     * rank may have a piece along each. 0: none; all that it reads is then whole. */
+    int rows;
+    int (*run)(int nin, const sf_kernel_tensor *in, int nout,
+               const sf_kernel_tensor *out); /* 0: good */
+} sf_user_kernel;
+
+/* What an object with a kernel may export. */
+typedef const sf_user_kernel *sf_user_kernel_get(void);
+#define SF_USER_KERNEL_SYMBOL "sheaf_kernel"
+
+/* Lets custom calls of its name call it. SF_EUSAGE where another has the name. The struct outlives the process' last run. */
+SF_API sf_status sf_bind_kernel(const sf_user_kernel *kernel, sf_diag *diag);
+
+/* The functions of this library that a primitive is made of. */
+typedef struct sf_plugin_host {
+    int version; /* SF_PLUGIN_VERSION */
+    sf_status (*add)(sf_primitives *list, const sf_primitive *primitive, sf_diag *diag,
+                     int *number);
+    int (*modules)(const sf_primitives *list, const char *pattern, int capacity, const char **out);
+    sf_status (*find)(sf_primitives *list, const char *module, const sf_sketch *pattern,
+                      sf_diag *diag, int *first, int *count);
+    sf_status (*find_modules)(sf_primitives *list, const char *module, sf_diag *diag, int *first,
+                              int *count);
+    sf_subgraph_view (*subgraph)(const sf_primitives *list, int number);
+    bool (*subgraph_input)(const sf_primitives *list, int number, int index, sf_tensor_type *out);
+    bool (*subgraph_result)(const sf_primitives *list, int number, int index, sf_tensor_type *out);
+    sf_status (*sketch_new)(sf_diag *diag, sf_sketch **out);
+    void (*sketch_free)(sf_sketch *sketch);
+    sf_status (*sketch_input)(sf_sketch *sketch, sf_diag *diag, int *out);
+    sf_status (*sketch_number)(sf_sketch *sketch, double number, sf_diag *diag, int *out);
+    sf_status (*sketch_op)(sf_sketch *sketch, const char *op, int noperands, const int *operands,
+                           int nattrs, const sf_sketch_attr *attrs, int rank, const int64_t *dims,
+                           const char *dtype, sf_diag *diag, int *out);
+    sf_status (*sketch_return)(sf_sketch *sketch, int count, const int *results, sf_diag *diag);
+    sf_status (*bind_kernel)(const sf_user_kernel *kernel, sf_diag *diag);
+} sf_plugin_host;
+
+/* What a schedule says behind the module: a text, or where that is NULL a number. */
+typedef struct sf_user_value {
+    const char *text;
+    double number;
+} sf_user_value;
+
+typedef struct sf_user_call {
+    const sf_plugin_host *host;
+    sf_primitives *list;
+    const char *module; /* a pattern */
+    int nvalues;
+    const sf_user_value *values;
+    sf_diag *diag;    /* for the host's functions */
+    char reason[400]; /* why not; or "": what is in `diag` says it */
+} sf_user_call;
+
+typedef struct sf_user_primitive {
+    int version; /* SF_PLUGIN_VERSION */
+    const char *name;
+    int (*check)(sf_user_call *call); /* 0: it may be applied; or NULL: always */
+    int (*apply)(sf_user_call *call); /* 0: good */
+} sf_user_primitive;
+
+typedef const sf_user_primitive *sf_user_primitive_get(void);
+#define SF_USER_PRIMITIVE_SYMBOL "sheaf_primitive"
+
+/* Loads one from a shared object, which stays loaded. SF_EUSAGE where there is none, or of another version. */
+SF_API sf_status sf_primitive_load(const char *path, sf_diag *diag, const sf_user_primitive **out);
+
+/* Checks and applies it to a module, as said at `file` and `line`; all that it adds, behind an ANNOTATE with its name, or nothing.
+ * *first and *count (or NULL) are what it can be undone by. SF_EWRONG where its check, or its apply, says no. */
+SF_API sf_status sf_primitives_apply(sf_primitives *list, const sf_user_primitive *primitive,
+                                     const char *module, int nvalues, const sf_user_value *values,
+                                     const char *file, int line, sf_diag *diag, int *first,
+                                     int *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -4,14 +4,10 @@ local ranks = sheaf.ranks or 4
 local model = ranks > 2 and ranks // 2 or 1
 sch:mesh{{"data", ranks // model}, {"model", model}}
 sch:recipe("dp")
+sch["layer_*"]:shard({"q/kernel", "k/kernel", "v/kernel", "up/kernel"}, 1)
+sch["layer_*"]:shard({"o/kernel", "down/kernel"}, 0)
+sch["layer_*.attn"]:sync("forward")
+sch["layer_*.mlp"]:sync("forward")
 for i, layer in ipairs(sch:children("layer_*")) do
-    for _, name in ipairs{"q", "k", "v"} do
-        layer.attn[name]:shard("kernel", 1)
-    end
-    layer.attn.o:shard("kernel", 0)
-    layer.attn:sync("forward")
-    layer.mlp.up:shard("kernel", 1)
-    layer.mlp.down:shard("kernel", 0)
-    layer.mlp:sync("forward")
     if i % 2 == 1 then layer:checkpoint() end
 end

@@ -1,18 +1,11 @@
 -- RoBERTa is BERT to a schedule; here with every layer computed again in the backward pass.
 local sch = sheaf.schedule()
 sch:mesh{{"model", sheaf.ranks or 2}}
-for _, layer in ipairs(sch:children("layer_*")) do
-    for _, name in ipairs{"q", "k", "v"} do
-        layer.attn[name]:shard("kernel", 1)
-        layer.attn[name]:shard("bias", 0)
-    end
-    layer.attn.o:shard("kernel", 0)
-    layer.attn:sync("forward")
-    layer.attn:sync("backward")
-    layer.mlp.up:shard("kernel", 1)
-    layer.mlp.up:shard("bias", 0)
-    layer.mlp.down:shard("kernel", 0)
-    layer.mlp:sync("forward")
-    layer:checkpoint()
-end
+sch["layer_*"]:shard({"q/kernel", "k/kernel", "v/kernel", "up/kernel"}, 1)
+sch["layer_*"]:shard({"q/bias", "k/bias", "v/bias", "up/bias"}, 0)
+sch["layer_*"]:shard({"o/kernel", "down/kernel"}, 0)
+sch["layer_*.attn"]:sync("forward")
+sch["layer_*.attn"]:sync("backward")
+sch["layer_*.mlp"]:sync("forward")
+for _, layer in ipairs(sch:children("layer_*")) do layer:checkpoint() end
 sch.wte:shard("embedding", 0)

@@ -124,6 +124,9 @@ SF_API bool sf_primitives_subgraph_result(const sf_primitives *list, int number,
  * plans that the list makes are of it. */
 SF_API const sf_graph *sf_primitives_graph(const sf_primitives *list);
 
+/* The same as a graph of its own, which is for sf_graph_free. */
+SF_API sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *diag, sf_graph **out);
+
 /* How many there are, and what each says, "layer_0/attn/q: shard kernel, dim 1 over model"; NULL past the last. */
 SF_API int sf_primitives_count(const sf_primitives *list);
 SF_API const char *sf_primitives_text(const sf_primitives *list, int index);

@@ -33,26 +33,30 @@ static sf_status take_passes(const sf_cli_split *split, sf_plan *plan, sf_diag *
     return status;
 }
 
-/* The plan that a schedule pins; the step stays as it is. */
-static sf_status run_schedule(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
+/* The plan that a schedule pins, and the step as it has made it. */
+static sf_status run_schedule(const sf_cli_split *split, sf_diag *diag, sf_graph **graph,
                               sf_plan **out)
 {
     sf_cli_script script = split->script;
     sf_primitives *list;
+    sf_graph *made = NULL;
     script.ranks = sf_cli_script_ranks(split->ranks);
-    SF_TRY(sf_cli_run_script(&script, graph, diag, &list));
-    sf_status status = sf_cli_check_unchanged(graph, sf_primitives_graph(list), script.path, diag);
-    if (status == SF_OK)
-        status = sf_primitives_pin(list, &(sf_pin_options){.ranks = (int)split->ranks}, diag, out);
+    SF_TRY(sf_cli_run_script(&script, *graph, diag, &list));
+    sf_status status =
+        sf_primitives_pin(list, &(sf_pin_options){.ranks = (int)split->ranks}, diag, out);
+    if (status == SF_OK && sf_primitives_graph(list) != *graph)
+        status = sf_primitives_copy_graph(list, diag, &made);
     sf_primitives_free(list);
-    return status == SF_OK ? sf_plan_check(*out, graph, 0, diag) : status;
+    if (made) {
+        sf_graph_free(*graph);
+        *graph = made;
+    }
+    return status == SF_OK ? sf_plan_check(*out, *graph, 0, diag) : status;
 }
 
 static sf_status open_split(const sf_cli_split *split, const sf_graph *graph, sf_diag *diag,
                             sf_plan **out)
 {
-    if (split->script.path)
-        return run_schedule(split, graph, diag, out);
     if (!split->plan && sf_ranks_started() > 1)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "mpirun started %d processes, and no --plan says how to split the step",
@@ -84,7 +88,8 @@ sf_status sf_cli_open(const sf_cli_split *split, sf_diag *diag, sf_graph **graph
     *plan = NULL;
     sf_status status = load_step(split, diag, graph);
     if (status == SF_OK)
-        status = open_split(split, *graph, diag, plan);
+        status = split->script.path ? run_schedule(split, diag, graph, plan)
+                                    : open_split(split, *graph, diag, plan);
     return sf_ranks_agree(status, split->limit, diag);
 }
 

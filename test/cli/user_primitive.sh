@@ -32,6 +32,13 @@ for ranks in 1 2 4; do
     expect 0 verify "$step" --unsafe --schedule s.lua -n $ranks --steps 2
     says "verify: passed"
 done
+# Runs and training use it as well.
+loss() { grep -oE '"loss": [0-9.]+' out | cut -d' ' -f2 | tail -1; }
+expect 0 run "$step" --steps 3 --threads 1 --json
+plain=$(loss)
+expect 0 run "$step" --unsafe --schedule s.lua -n 2 --steps 3 --threads 1 --json
+awk -v a="$plain" -v b="$(loss)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-10) }' || fail "other losses: $plain, $(loss)"
+expect 0 train "$step" --unsafe --schedule s.lua -n 2 --data synthetic --steps 2 --threads 1
 # One that is wrong is found out and named.
 sed 's/ + bias\[i\]/ + 2 * bias[i] + 0.01f/; s/"norm"/"wrong"/' norm_kernel.c >wrong.c
 schedule 'sch["layer_0.norm1"]:bind("wrong.c")'

@@ -193,17 +193,30 @@ static bool param_is_meant(const sf_parameter *param, const char *pattern)
     return !pattern || sf_name_matches(pattern, param->path);
 }
 
-/* Those of one module: named in it, or else read in it. */
+static bool is_found(const sf_parameter **found, size_t count, const sf_parameter *param)
+{
+    for (size_t i = 0; i < count; i++)
+        if (found[i] == param)
+            return true;
+    return false;
+}
+
+/* Those of one module: named in it, or else read in it. One that is there already, of a module around it, is not there twice. */
 static void match_params_of(const sf_primitives *list, const char *module, const char *pattern,
                             sf_arena *arena, const sf_parameter ***found, size_t *count,
                             size_t *capacity)
 {
-    size_t before = *count;
+    bool named = false;
     for (size_t p = 0; p < list->nparams; p++)
-        if (is_beneath(list->params[p].path, module) && param_is_meant(&list->params[p], pattern))
-            SF_PUSH(arena, *found, *count, *capacity, &list->params[p]);
-    for (size_t p = 0; p < list->nparams && *count == before; p++)
-        if (param_is_meant(&list->params[p], pattern) && is_read_in(list, &list->params[p], module))
+        if (is_beneath(list->params[p].path, module) && param_is_meant(&list->params[p], pattern)) {
+            named = true;
+            if (!is_found(*found, *count, &list->params[p]))
+                SF_PUSH(arena, *found, *count, *capacity, &list->params[p]);
+        }
+    for (size_t p = 0; p < list->nparams && !named; p++)
+        if (param_is_meant(&list->params[p], pattern) &&
+            is_read_in(list, &list->params[p], module) &&
+            !is_found(*found, *count, &list->params[p]))
             SF_PUSH(arena, *found, *count, *capacity, &list->params[p]);
 }
 

@@ -6,6 +6,7 @@
 #include "api/options.h"
 #include "base/guard.h"
 #include "base/nearest.h"
+#include "ir/clone.h"
 #include "ir/name.h"
 
 enum { MOST_PRIMITIVES = 20000, MOST_CHARACTERS = 4000 };
@@ -344,4 +345,25 @@ int sf_primitives_count(const sf_primitives *list)
 const char *sf_primitives_text(const sf_primitives *list, int index)
 {
     return index >= 0 && (size_t)index < list->nentries ? list->entries[index].text : NULL;
+}
+
+struct copying {
+    const sf_graph *from;
+    sf_graph *to;
+};
+
+static sf_status copy_graph(void *context)
+{
+    struct copying *job = context;
+    job->to = sf_graph_clone(job->from);
+    job->to->reading = job->from->reading;
+    return SF_OK;
+}
+
+sf_status sf_primitives_copy_graph(const sf_primitives *list, sf_diag *diag, sf_graph **out)
+{
+    struct copying job = {list->graph, NULL};
+    SF_TRY(sf_guarded(copy_graph, &job, diag));
+    *out = job.to;
+    return SF_OK;
 }

@@ -4,6 +4,7 @@ import optimizers  # noqa: F401
 import states  # noqa: F401
 import accumulation  # noqa: F401
 import loops  # noqa: F401
+import stacks  # noqa: F401
 import again  # noqa: F401
 import models  # noqa: F401
 import attention  # noqa: F401

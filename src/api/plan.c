@@ -13,12 +13,12 @@
 #include "op/op.h"
 #include "plan/complete.h"
 #include "plan/pipe/pipeline_by.h"
-#include "plan/pipe/stacked.h"
 #include "plan/recipe.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
 #include "plan/sets.h"
 #include "plan/shrink/shrink.h"
+#include "plan/stacks.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
 #include "sheaf/pass.h"
@@ -169,7 +169,7 @@ static sf_status make_plan(void *context)
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
-        sf_warn_stacked(job->graph, job->plan->pipeline, job->diag);
+        sf_warn_stacked(job->graph, job->plan, job->diag);
         sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     sf_arena_free(&arena);

@@ -61,7 +61,8 @@ const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, 
     return sf_guarded(print_layout, &job, NULL) == SF_OK ? text : NULL;
 }
 
-/* How many indices of the dimension lie together in a piece: the unit of the last digit that is split. */
+/* How many indices of the dimension lie together in a piece: the unit of the last digit that is split. Rows that are dealt
+ * out come one by one. */
 static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim, int64_t size)
 {
     sf_digit digits[SF_MAX_DIGITS];
@@ -70,6 +71,9 @@ static int64_t run_length(const sf_layout *layout, const sf_mesh *mesh, int dim,
     for (int i = 0; i < count; i++)
         if (digits[i].axis >= 0 && digits[i].size > 1)
             length = digits[i].unit;
+    for (int a = 0; a < mesh->naxes && dim == 0; a++)
+        if (layout->axes[a].deal)
+            length = 1;
     return length;
 }
 
@@ -92,7 +96,7 @@ static struct boxes find_boxes(const sf_plan *plan, const sf_graph *graph, int a
     boxes.type = type;
     boxes.layout = &plan->arguments[argument];
     boxes.total = 1;
-    sf_layout_dims(boxes.layout, boxes.mesh, type->rank, type->dims, dims);
+    sf_layout_dims_at(boxes.layout, boxes.mesh, rank, type->rank, type->dims, dims);
     for (int d = 0; d < type->rank; d++) {
         int64_t length = run_length(boxes.layout, boxes.mesh, d, type->dims[d]);
         boxes.lengths[d] = length;

@@ -12,10 +12,10 @@
 #include "op/op.h"
 #include "pass/pass.h"
 #include "plan/pipe/schedules.h"
-#include "plan/pipe/stacked.h"
 #include "plan/pipe/stage_cut.h"
 #include "plan/recompute.h"
 #include "plan/repeated.h"
+#include "plan/stacks.h"
 #include "run/runner.h"
 #include "search/parts.h"
 #include "sheaf/pass.h"
@@ -142,7 +142,7 @@ static sf_status search(void *context)
         sf_warn_turns(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);
         sf_warn_repeated(job->graph, job->plan, job->diag);
-        sf_warn_stacked(job->graph, job->plan->pipeline, job->diag);
+        sf_warn_stacked(job->graph, job->plan, job->diag);
         sf_warn_kept_by_loops(job->graph, job->plan, job->diag);
     }
     if (misfit.length > 0) {

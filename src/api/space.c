@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "base/output.h"
 #include "plan/choose.h"
-#include "plan/pipe/stacked.h"
 #include "plan/repeated.h"
 #include "plan/space/space.h"
+#include "plan/stacks.h"
 
 struct opening {
     const sf_graph *graph;
@@ -167,7 +167,7 @@ static sf_status make_guarded(void *context)
         status = sf_space_make(job->space, &wish, job->diag, &job->plan);
     if (status == SF_OK) {
         sf_warn_repeated(job->space->graph, job->plan, job->diag);
-        sf_warn_stacked(job->space->graph, job->plan->pipeline, job->diag);
+        sf_warn_stacked(job->space->graph, job->plan, job->diag);
     }
     sf_arena_free(&arena);
     return status;

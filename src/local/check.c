@@ -463,9 +463,9 @@ sf_status sf_check_local(const sf_local *local, sf_diag *diag)
     c.checked = c.checked_for = SF_NONE;
     c.seen = SF_ARRAY(&c.arena, local->graph->nvalues, uint32_t);
     find_piece_places(&c);
-    sf_status status = local->timed.twinned.graph
-                           ? sf_check_twins(local->step, &local->timed.twinned, diag)
-                           : SF_OK;
+    const sf_graph *given = local->timed.dealt.plan ? local->timed.dealt.step.graph : local->step;
+    sf_status status =
+        local->timed.twinned.graph ? sf_check_twins(given, &local->timed.twinned, diag) : SF_OK;
     if (status == SF_OK)
         status = check_local_graph(&c);
     if (status == SF_OK)

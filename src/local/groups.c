@@ -223,6 +223,7 @@ static sf_status build_grouped(void *context)
     g->out->count = g->pipeline->stages.count;
     g->out->of_argument = sf_arena_copy(g->arena, g->pipeline->stages.of_argument,
                                         top->narguments * sizeof *g->out->of_argument);
+    g->out->of_row = g->pipeline->stages.of_row;
     b->between = NULL;
     return SF_OK;
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "local/turning.h"
+#include "op/build.h"
 
 local_moving turn_landing_move(const turning *t, const turn_landing *l)
 {
@@ -22,17 +23,6 @@ static sf_monoid monoid_of(const turning *t, const turn_landing *l)
 {
     local_moving m = turn_landing_move(t, l);
     return local_move_monoid(&m);
-}
-
-static sf_opcode opcode_of(sf_monoid monoid)
-{
-    static const sf_opcode codes[SF_MONOID_COUNT] = {
-        [SF_MONOID_ADD] = SF_OP_ADD,     [SF_MONOID_MUL] = SF_OP_MULTIPLY,
-        [SF_MONOID_MIN] = SF_OP_MINIMUM, [SF_MONOID_MAX] = SF_OP_MAXIMUM,
-        [SF_MONOID_AND] = SF_OP_AND,     [SF_MONOID_OR] = SF_OP_OR,
-        [SF_MONOID_XOR] = SF_OP_XOR,
-    };
-    return codes[monoid];
 }
 
 turn_landing turn_land(const turning *t, uint32_t index)
@@ -65,7 +55,7 @@ static sf_value add_part(turning *t, const turn_landing *l, sf_value sum, sf_val
         turn_settle(t, sf_maker(b->graph, wide), layouts);
     if (sum == SF_NONE)
         return wide;
-    sf_value out = emit_binary(b, opcode_of(monoid_of(t, l)), sum, wide);
+    sf_value out = emit_binary(b, sf_op_of_monoid(monoid_of(t, l)), sum, wide);
     turn_settle(t, sf_maker(b->graph, out), layouts);
     return out;
 }

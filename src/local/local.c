@@ -240,7 +240,8 @@ static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
     sf_status status = cut_sets(&whole, &plan, &own, group, pool, &arena, diag, out);
     if (status == SF_OK) {
         sf_plan *within = plan_within_group(plan, whole, pipeline->axis);
-        status = sf_pipe_step_new(whole, within, &own, group, pool, diag, &out->turned);
+        const sf_unstacked *parts = out->dealt.plan ? &out->dealt.step : NULL;
+        status = sf_pipe_step_new(whole, within, &own, parts, group, pool, diag, &out->turned);
         sf_plan_free(within);
     }
     sf_arena_free(&arena);
@@ -251,6 +252,12 @@ static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
 static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, int rank, sf_pool *pool,
                              sf_diag *diag, sf_timed *out)
 {
+    if ((*plan)->pipeline)
+        SF_TRY(sf_deal_step(*whole, *plan, pool, diag, &out->dealt));
+    if (out->dealt.plan) {
+        *whole = out->dealt.step.graph;
+        *plan = out->dealt.plan;
+    }
     const sf_pipeline *pipeline = (*plan)->pipeline;
     if ((*plan)->again) {
         out->twinned = sf_twin_step(*whole, *plan, pool);
@@ -284,6 +291,7 @@ static void free_timed(sf_timed *timed)
     sf_free(timed->grouped);
     sf_turned_free(&timed->sharded);
     sf_twinned_free(&timed->twinned);
+    sf_dealt_free(&timed->dealt);
 }
 
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
@@ -314,9 +322,10 @@ sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
         whole = timed->grouped[i].value_of[whole];
     if (whole != SF_NONE && timed->sharded.graph)
         whole = timed->sharded.value_of[whole];
+    const sf_unstacked *parts = timed->dealt.plan ? &timed->dealt.step : NULL;
     if (whole != SF_NONE && timed->twinned.graph)
-        whole = sf_twin_of_what(local->step, &timed->twinned, whole);
-    return whole;
+        whole = sf_twin_of_what(parts ? parts->graph : local->step, &timed->twinned, whole);
+    return whole != SF_NONE && parts ? parts->value_of[whole] : whole;
 }
 
 /* A region's step is a copy of its block, in the order of that. */

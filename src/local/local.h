@@ -8,6 +8,7 @@
 #ifndef SF_LOCAL_LOCAL_H
 #define SF_LOCAL_LOCAL_H
 
+#include "local/dealt.h"
 #include "local/turns.h"
 #include "plan/again.h"
 #include "plan/region.h"
@@ -40,9 +41,10 @@ typedef struct sf_inner {
     int64_t first; /* number of its first collective */
 } sf_inner;
 
-/* A step in time: with what is computed again, that with heads or features in turns, that as a group of a pipeline has it, cut
+/* A step in time: with a part of its stacks for each group of a pipeline, that with what is computed again, that with heads or features in turns, that as a group of a pipeline has it, cut
  * for one set of groups after the other, and that with its batch in turns; each may be empty. */
 typedef struct sf_timed {
+    sf_dealt dealt;
     sf_twinned twinned;
     sf_turned sharded, turned;
     sf_turned *grouped;

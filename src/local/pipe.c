@@ -338,15 +338,14 @@ static void add_arguments(piping *p)
 {
     local_builder *b = p->t->b;
     const sf_block *top = p->t->step->top;
-    sf_graph_clone_head(p->t->step, b->graph);
     enter_turn(p, 0, false);
-    for (uint32_t i = 0; i < top->narguments; i++) {
+    for (uint32_t a = 0; a < p->narguments; a++) {
+        uint32_t i = p->t->arguments[a];
         const sf_type *type = sf_argument_type(p->t->step, i);
         const int64_t none[] = {0};
         if (!p->t->held[i])
             type = sf_type_get(b->graph->pool, type->dtype, 1, none);
         sf_value argument = sf_block_argument(b->graph, b->graph->top, type);
-        b->graph->arguments[i].gradient = SF_NONE;
         if (p->t->held[i])
             local_set(b, b->moves->made[top->arguments[i]], argument);
         if (p->t->held[i] && sf_pipeline_holders(p->pipeline, p->t->step, i) != 0)
@@ -357,30 +356,20 @@ static void add_arguments(piping *p)
 static sf_status add_results(piping *p)
 {
     local_builder *b = p->t->b;
-    const sf_block *top = p->t->step->top;
-    sf_value *results = SF_ARRAY(&p->t->arena, top->nresults, sf_value);
-    for (uint32_t i = 0; i < top->nresults; i++)
+    sf_value *results = SF_ARRAY(&p->t->arena, p->nresults, sf_value);
+    for (uint32_t i = 0; i < p->nresults; i++)
         results[i] = SF_NONE;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (!p->t->held[i] && p->t->step->arguments[i].next != SF_NONE)
-            results[p->t->step->arguments[i].next] = b->graph->top->arguments[i];
-    for (uint32_t i = 0; i < top->nresults; i++)
+    for (uint32_t i = 0; i < p->narguments; i++)
+        if (!p->t->held[p->t->arguments[i]] && b->graph->arguments[i].next != SF_NONE)
+            results[b->graph->arguments[i].next] = b->graph->top->arguments[i];
+    for (uint32_t i = 0; i < p->nresults; i++)
         if (results[i] == SF_NONE) {
-            SF_TRY(bring_reads(p, 1, &b->moves->results[i], 0, false));
-            results[i] = local_value(b, b->moves->results[i]);
+            uint32_t version = b->moves->results[p->t->results[i]];
+            SF_TRY(bring_reads(p, 1, &version, 0, false));
+            results[i] = local_value(b, version);
         }
-    sf_block_return(b->graph, b->graph->top, top->nresults, results);
+    sf_block_return(b->graph, b->graph->top, p->nresults, results);
     return SF_OK;
-}
-
-static void find_held(piping *p)
-{
-    const sf_block *top = p->t->step->top;
-    p->t->held = SF_ARRAY(&p->t->arena, top->narguments, bool);
-    for (uint32_t i = 0; i < top->narguments; i++) {
-        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
-        p->t->held[i] = holders == 0 || (holders >> p->group & 1);
-    }
 }
 
 static void open_pipe(piping *p)
@@ -451,14 +440,15 @@ static sf_status build_pipe(void *context)
     pipe_find_early(p);
     pipe_find_wanted(p);
     pipe_list_messages(p);
-    find_held(p);
+    pipe_find_ends(p);
     add_arguments(p);
     SF_TRY(add_tasks(p));
     return add_results(p);
 }
 
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
-                           uint32_t group, sf_pool *pool, sf_diag *diag, sf_turned *out)
+                           const sf_unstacked *parts, uint32_t group, sf_pool *pool, sf_diag *diag,
+                           sf_turned *out)
 {
     local_builder b = {.diag = diag};
     turning t = {.b = &b,
@@ -469,6 +459,7 @@ sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_
     piping p = {.t = &t,
                 .pipeline = pipeline,
                 .pipe = &pipeline->schedule.pipe,
+                .parts = parts,
                 .group = group,
                 .nturns = pipeline->schedule.pipe.nturns};
     return turn_build(&t, pool, build_pipe, &p, out);

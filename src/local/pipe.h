@@ -12,7 +12,8 @@
  *     nodes of a stage       stand in the tasks of it; still ones in the first; updates behind all tasks
  *     anywhere               what costs little, barriers, pieces of the batch: where they are read, before who reads them
  *     sums over turns        grow where their parts are made, turn by turn, and go once to who wants them
- *     state                  stands in one group; in the others its arguments are empty
+ *     state                  stands in one group; in the others its arguments are empty. Of a stack of layers, each group has
+ *                            its own rows
  *     messages               of two groups, in one direction, arrive in the order of the tasks of who sends
  */
 #ifndef SF_LOCAL_PIPE_H
@@ -20,10 +21,13 @@
 
 #include "local/turns.h"
 #include "plan/pipe/pipeline.h"
+#include "plan/pipe/unstack.h"
 
-/* The pipeline is about the graph, the plan as well; the batch is cut into the turns of its schedule. SF_EWRONG where the
+/* `parts` says which arguments are parts of one of the step, as the graph is what it is of (local/dealt.h), or is NULL. Of
+ * these the group's step has the one that the group holds, if any. The pipeline is about the graph, the plan as well; the batch is cut into the turns of its schedule. SF_EWRONG where the
  * step cannot be cut so, with the op that says so. */
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
-                           uint32_t group, sf_pool *pool, sf_diag *diag, sf_turned *out);
+                           const sf_unstacked *parts, uint32_t group, sf_pool *pool, sf_diag *diag,
+                           sf_turned *out);
 
 #endif

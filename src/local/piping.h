@@ -3,6 +3,7 @@
  *     pipe_place.c     where things are: who computes what, and at which place of its order
  *     pipe_wants.c     what this group does at each place, from what is wanted of it
  *     pipe_messages.c  what groups send each other, in which order
+ *     pipe_ends.c      its arguments and results
  *     pipe.c           the step: nodes, sums over turns, messages
  */
 #ifndef SF_LOCAL_PIPING_H
@@ -54,12 +55,14 @@ typedef struct piping {
     turning *t;
     const sf_pipeline *pipeline;
     const sf_pipe *pipe;
+    const sf_unstacked *parts; /* or NULL */
     uint32_t group, nturns;
-    uint64_t *wanted; /* by instance: the groups that need it */
-    uint32_t *due;    /* by instance: the first place of this group that needs it, or NEVER */
-    bool *leads;      /* by version: other stages of the backward pass follow from it */
-    bool *needed;     /* by version: tasks read it, or what follows from it */
-    bool *early;      /* by version: it is there before all tasks */
+    uint32_t narguments, nresults; /* of the group's step */
+    uint64_t *wanted;              /* by instance: the groups that need it */
+    uint32_t *due; /* by instance: the first place of this group that needs it, or NEVER */
+    bool *leads;   /* by version: other stages of the backward pass follow from it */
+    bool *needed;  /* by version: tasks read it, or what follows from it */
+    bool *early;   /* by version: it is there before all tasks */
     uint32_t **
         places; /* by group, and by stage, pass and turn: the place of the task in the order of the group */
     uint32_t nplaces;    /* of tasks of this group; behind them, what follows */
@@ -125,6 +128,9 @@ void pipe_find_early(piping *p);
 
 /* pipe_wants.c: `wanted`, `due` and `doings`. */
 void pipe_find_wanted(piping *p);
+
+/* pipe_ends.c: which arguments and results the group's step has, and what is known of them. */
+void pipe_find_ends(piping *p);
 
 /* pipe_messages.c: `messages` and what finds them. */
 void pipe_list_messages(piping *p);

@@ -132,15 +132,33 @@ sf_layout turn_landing_layout(const turning *t, const turn_landing *l)
 }
 
 /* What other groups hold is empty here. */
-static void empty_others(const turning *t, sf_plan *plan)
+static void empty_others(const turning *t, const sf_graph *graph, sf_plan *plan)
 {
-    for (uint32_t i = 0; i < t->step->top->narguments; i++) {
-        if (t->held[i])
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        if (t->held[t->arguments[i]])
             continue;
         plan->arguments[i] = turn_still;
-        if (t->step->arguments[i].next != SF_NONE)
-            plan->results[t->step->arguments[i].next] = turn_still;
+        if (graph->arguments[i].next != SF_NONE)
+            plan->results[graph->arguments[i].next] = turn_still;
     }
+}
+
+/* Arguments come, and results go, as those of the step do. */
+static void carry_ends(const turning *t, const sf_graph *graph, sf_plan *plan)
+{
+    const sf_plan *time = t->time, *space = t->space;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        uint32_t of = t->arguments ? t->arguments[i] : i;
+        if (!turn_layout(t, &time->arguments[of], &space->arguments[of], &plan->arguments[i]))
+            plan->arguments[i] = turn_still;
+    }
+    for (uint32_t i = 0; i < graph->top->nresults; i++) {
+        uint32_t of = t->results ? t->results[i] : i;
+        if (!turn_layout(t, &time->results[of], &space->results[of], &plan->results[i]))
+            plan->results[i] = turn_still;
+    }
+    if (t->held)
+        empty_others(t, graph, plan);
 }
 
 /* The plan for what was built: layouts that were settled, and what follows from them. */
@@ -149,17 +167,9 @@ static sf_status carry_plan(turning *t, sf_turned *out)
     const sf_plan *from = t->space;
     const sf_graph *graph = out->graph = t->b->local->graph;
     t->b->local->graph = NULL;
-    const sf_block *top = graph->top;
     sf_plan *plan = out->plan = sf_plan_of(graph, &from->mesh, from->graph);
     bool *fixed = SF_ARRAY(&t->arena, graph->nnodes, bool);
-    for (uint32_t i = 0; i < top->narguments; i++)
-        if (!turn_layout(t, &t->time->arguments[i], &from->arguments[i], &plan->arguments[i]))
-            plan->arguments[i] = turn_still;
-    for (uint32_t i = 0; i < top->nresults; i++)
-        if (!turn_layout(t, &t->time->results[i], &from->results[i], &plan->results[i]))
-            plan->results[i] = turn_still;
-    if (t->held)
-        empty_others(t, plan);
+    carry_ends(t, graph, plan);
     for (size_t i = 0; i < t->nsettled; i++) {
         const sf_node *node = graph->nodes[t->settled[i].node];
         plan->nodes[node->id] =

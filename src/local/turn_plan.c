@@ -297,8 +297,15 @@ static sf_status plan_by_recipe(turning *t)
     return SF_OK;
 }
 
+/* What only puts its operand into something larger. */
+static bool puts_into(const sf_node *node)
+{
+    return sf_is(node, SF_OP_DYNAMIC_UPDATE_SLICE) || sf_is(node, SF_OP_CONCATENATE) ||
+           sf_is(node, SF_OP_PAD);
+}
+
 /* What a turn has in parts, and another stage reads, or groups bring together, is added up first: so it goes there once, and
- * not in every turn. */
+ * not in every turn. So is what is put into a stack of gradients, which then is made once. */
 static void settle_crossing(turning *t)
 {
     const sf_block *top = t->step->top;
@@ -312,7 +319,8 @@ static void settle_crossing(turning *t)
                 continue;
             bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
                            t->stages->of_node[maker->id] != t->stages->of_node[node->id];
-            settled[node->id] = crosses || settled[maker->id] || sf_is_between_groups(node);
+            settled[node->id] = crosses || settled[maker->id] || sf_is_between_groups(node) ||
+                                (t->stages->late[node->id] && puts_into(node));
         }
         if (settled[node->id])
             settle_node(t, node);

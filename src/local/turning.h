@@ -49,6 +49,8 @@ typedef struct turning {
     /* Of a pipeline; else NULL. */
     const sf_stages *stages; /* of the step's nodes */
     bool *held;              /* by argument: it stands here */
+    const uint32_t *arguments,
+        *results; /* by those of what is made: those of the step; NULL: the same */
 
     /* By version: a still one is there behind so many loops; one that turns is made in the loop behind these, or later. */
     uint32_t *behind;

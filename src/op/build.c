@@ -127,7 +127,6 @@ sf_status sf_graph_verify(const sf_graph *graph, sf_diag *diag)
     return status;
 }
 
-/* The order is that of sf_monoid. */
 static const sf_opcode monoid_ops[SF_MONOID_COUNT] = {
     [SF_MONOID_NONE] = SF_OP_COUNT,   [SF_MONOID_ADD] = SF_OP_ADD,
     [SF_MONOID_MUL] = SF_OP_MULTIPLY, [SF_MONOID_MIN] = SF_OP_MINIMUM,
@@ -135,6 +134,11 @@ static const sf_opcode monoid_ops[SF_MONOID_COUNT] = {
     [SF_MONOID_OR] = SF_OP_OR,        [SF_MONOID_XOR] = SF_OP_XOR,
     [SF_MONOID_SECOND] = SF_OP_COUNT,
 };
+
+sf_opcode sf_op_of_monoid(sf_monoid monoid)
+{
+    return monoid_ops[monoid];
+}
 
 sf_monoid sf_monoid_of_block(const sf_graph *graph, const sf_block *block)
 {

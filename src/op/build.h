@@ -20,4 +20,7 @@ sf_status sf_graph_verify(const sf_graph *graph, sf_diag *diag);
 /* The monoid that a two-argument body computes, or SF_MONOID_NONE. */
 sf_monoid sf_monoid_of_block(const sf_graph *graph, const sf_block *block);
 
+/* The op of two operands that combines by the monoid; SF_OP_COUNT where there is none. */
+sf_opcode sf_op_of_monoid(sf_monoid monoid);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "plan/stacks.h"
 
 static sf_layout *new_layouts(sf_plan *plan, size_t count)
 {
@@ -50,6 +51,8 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph)
     const sf_block *top = graph->top;
     copy_layouts(copy->arguments, plan->arguments, top->narguments);
     copy_layouts(copy->results, plan->results, top->nresults);
+    sf_layouts_keep(copy->arguments, top->narguments, &copy->arena);
+    sf_layouts_keep(copy->results, top->nresults, &copy->arena);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = graph->nodes[top->nodes[i]];
         copy_layouts(copy->nodes[node->id], plan->nodes[node->id],
@@ -130,6 +133,7 @@ static sf_status place_state(sf_plan *plan, const sf_graph *graph, const sf_pipe
     const sf_type *type = sf_argument_type(graph, argument);
     char why[SF_WHY_TEXT];
     share->on = said_groups(pipeline, holders);
+    share->deal = NULL;
     if (!sf_layout_fits(layout, &plan->mesh, type->rank, type->dims, why))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "argument %s, over the groups of its stage: %s",
                        graph->arguments[argument].name, why);
@@ -157,6 +161,7 @@ sf_status sf_plan_set_pipeline(sf_plan *plan, const sf_graph *graph, const sf_pi
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (!sf_is_handed_in(&graph->arguments[i]))
             SF_TRY(place_state(plan, graph, pipeline, i, diag));
+    sf_plan_deal_stacks(plan, graph);
     return SF_OK;
 }
 

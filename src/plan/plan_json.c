@@ -294,7 +294,8 @@ static sf_status read_layout_text(reader *r, const sf_json *value, const sf_type
     sf_str text;
     if (!sf_json_string(value, &text))
         return SF_JSON_FAIL(r, value, "expected a layout, such as \"[S(0), R]\"");
-    sf_status status = sf_layout_parse(text, &r->plan->mesh, type->rank, type->dims, r->diag, out);
+    sf_status status =
+        sf_layout_parse(text, &r->plan->mesh, type->rank, type->dims, &r->arena, r->diag, out);
     char shape[SF_TYPE_TEXT];
     if (status != SF_OK)
         SF_JSON_FAIL(r, value, "%.*s is no layout of %s", SF_STR_ARGS(text),
@@ -316,8 +317,10 @@ static uint32_t find_name(const char *const *names, uint32_t count, sf_str name,
 /* Where state stands follows from the pipeline. */
 static void drop_places(sf_layout *layout)
 {
-    for (int a = 0; a < SF_MAX_AXES; a++)
+    for (int a = 0; a < SF_MAX_AXES; a++) {
         layout->axes[a].on = 0;
+        layout->axes[a].deal = NULL;
+    }
 }
 
 /* Names are found as they are, or else as the other texts of a step spell them. */

@@ -83,8 +83,17 @@ static void count_traffic(const sf_graph *graph, const sf_block *block, double t
     }
 }
 
+/* Whether the rank's group is one of several that have rows of it, and not the first of them. */
+static bool is_counted(const sf_local *local, const sf_plan *plan, uint32_t argument)
+{
+    int axis = plan->pipeline ? plan->pipeline->axis : 0;
+    sf_share share = plan->arguments[argument].axes[axis];
+    return share.deal &&
+           sf_share_place(share, sf_mesh_coordinate(&plan->mesh, local->rank, axis)) > 0;
+}
+
 /* What a group of a pipeline does not hold is empty there: neither it nor a piece of it. */
-static void count_arguments(const sf_local *local, plan_summary *out)
+static void count_arguments(const sf_local *local, const sf_plan *plan, plan_summary *out)
 {
     const sf_graph *step = local->step, *graph = local->graph;
     for (uint32_t i = 0; i < step->top->narguments; i++) {
@@ -92,7 +101,7 @@ static void count_arguments(const sf_local *local, plan_summary *out)
         const sf_type *type = sf_argument_type(step, i);
         const sf_type *piece = sf_argument_type(graph, i);
         h->tensors++;
-        h->split += piece->count != type->count && piece->count > 0;
+        h->split += piece->count != type->count && piece->count > 0 && !is_counted(local, plan, i);
         h->whole += (double)sf_type_bytes(type);
         h->piece += (double)sf_type_bytes(piece);
     }
@@ -133,10 +142,10 @@ static void add_group(plan_summary *all, const plan_summary *group)
     all->messages = group->messages;
 }
 
-static void summarize_local(const sf_local *local, plan_summary *out)
+static void summarize_local(const sf_local *local, const sf_plan *plan, plan_summary *out)
 {
     count_traffic(local->graph, local->graph->top, 1, out);
-    count_arguments(local, out);
+    count_arguments(local, plan, out);
 }
 
 static bool is_used(const sf_local *local, int axis)
@@ -282,7 +291,7 @@ static sf_status summarize_others(const struct job *job, plan_summary *out)
         plan_summary group = {0};
         SF_TRY(sf_local_new(job->graph, job->plan, sf_plan_group_rank(job->plan, g), job->diag,
                             &local));
-        summarize_local(local, &group);
+        summarize_local(local, job->plan, &group);
         add_group(out, &group);
         sf_local_free(local);
     }
@@ -297,7 +306,7 @@ static sf_status write_plan(void *context)
     sf_buf out = {0};
     SF_TRY(sf_plan_expect(job->plan, job->graph, job->diag));
     SF_TRY(sf_local_new(job->graph, job->plan, 0, job->diag, &local));
-    summarize_local(local, &summary);
+    summarize_local(local, job->plan, &summary);
     sf_status status = summarize_others(job, &summary);
     if (job->options.json)
         put_plan_json(local, job->plan, &summary, &out);

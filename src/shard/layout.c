@@ -9,7 +9,7 @@
 bool sf_share_equal(sf_share a, sf_share b)
 {
     return a.kind == b.kind && a.monoid == b.monoid && a.dim == b.dim && a.period == b.period &&
-           a.on == b.on;
+           a.on == b.on && sf_deal_equal(a.deal, b.deal);
 }
 
 bool sf_layout_equal(const sf_layout *a, const sf_layout *b)
@@ -29,6 +29,7 @@ uint64_t sf_layout_hash(const sf_layout *layout)
                                      (uint64_t)share->dim << 16);
         hash = sf_hash_mix(hash, (uint64_t)share->period);
         hash = sf_hash_mix(hash, share->on);
+        hash = sf_hash_mix(hash, sf_deal_hash(share->deal));
     }
     return hash;
 }
@@ -55,6 +56,16 @@ bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank)
         if (!sf_share_is_held(layout->axes[a], sf_mesh_coordinate(mesh, rank, a)))
             return false;
     return true;
+}
+
+void sf_layouts_keep(sf_layout *layouts, uint32_t count, sf_arena *arena)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (int a = 0; a < SF_MAX_AXES; a++) {
+            const sf_deal *deal = layouts[i].axes[a].deal;
+            if (deal)
+                layouts[i].axes[a].deal = sf_deal_new(deal->count, deal->to, arena);
+        }
 }
 
 sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count)
@@ -119,6 +130,9 @@ static bool split_fits(sf_share share, int parts, int rank, const int64_t *dims,
 
 bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
 {
+    if (a.deal || b.deal)
+        return !(a.deal && b.deal) && !(a.deal && b.kind == SF_SPLIT && b.dim == 0) &&
+               !(b.deal && a.kind == SF_SPLIT && a.dim == 0);
     if (a.kind == SF_PARTIAL && b.kind == SF_PARTIAL)
         return a.monoid == b.monoid;
     if (a.kind != SF_SPLIT || b.kind != SF_SPLIT || a.dim != b.dim)
@@ -134,6 +148,9 @@ static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, 
     if (share.on != 0 && size < 64 && share.on >> size != 0)
         return refuse_share(why, "there is no rank %d along an axis of %d",
                             63 - __builtin_clzll(share.on), size);
+    if (share.deal && (rank < 1 || dims[0] != share.deal->count))
+        return refuse_share(why, "%" PRId64 " rows are dealt out, and it has %" PRId64,
+                            share.deal->count, rank < 1 ? 0 : dims[0]);
     return share.kind != SF_SPLIT ||
            split_fits(share, sf_share_parts(share, size), rank, dims, why);
 }
@@ -185,6 +202,17 @@ void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
     for (int a = 0; a < mesh->naxes; a++)
         if (layout->axes[a].kind == SF_SPLIT)
             out[layout->axes[a].dim] /= sf_share_parts(layout->axes[a], mesh->axes[a].size);
+        else if (layout->axes[a].deal)
+            out[0] = sf_deal_most(layout->axes[a].deal);
+}
+
+void sf_layout_dims_at(const sf_layout *layout, const sf_mesh *mesh, int at, int rank,
+                       const int64_t *dims, int64_t *out)
+{
+    sf_layout_dims(layout, mesh, rank, dims, out);
+    for (int a = 0; a < mesh->naxes; a++)
+        if (layout->axes[a].deal)
+            out[0] = sf_deal_rows(layout->axes[a].deal, sf_mesh_coordinate(mesh, at, a));
 }
 
 /* A digit of size 1 stands above the others with its unit: it ends where they begin. */
@@ -284,12 +312,24 @@ int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int 
     return sf_share_place(layout->axes[axis], sf_mesh_coordinate(mesh, rank, axis));
 }
 
+/* Row `local` of those that the coordinate has. */
+static int64_t dealt_row(const sf_deal *deal, int coordinate, int64_t local)
+{
+    int64_t row = sf_deal_next(deal, coordinate, 0);
+    for (; local > 0; local--)
+        row = sf_deal_next(deal, coordinate, row + 1);
+    return row;
+}
+
 int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
                          int64_t size, int64_t local)
 {
     sf_digit digits[SF_MAX_DIGITS];
     int count = sf_layout_digits(layout, mesh, dim, size, digits);
     int64_t global = 0;
+    for (int a = 0; a < mesh->naxes && dim == 0; a++)
+        if (layout->axes[a].deal)
+            return dealt_row(layout->axes[a].deal, sf_mesh_coordinate(mesh, rank, a), local);
     for (int i = count - 1; i >= 0; i--) {
         if (digits[i].axis >= 0) {
             global += sf_layout_place(layout, mesh, rank, digits[i].axis) * digits[i].unit;
@@ -301,15 +341,19 @@ int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank,
     return global;
 }
 
-/* "At(0,1)"; nothing where all have it. */
-static void print_on(uint64_t on, sf_buf *out)
+/* "At(0,1)", "At(0:0-3,1:4)"; nothing where all have it. */
+static void print_on(sf_share share, sf_buf *out)
 {
     const char *before = "At(";
-    for (uint64_t rest = on; rest; rest &= rest - 1) {
+    if (share.deal) {
+        sf_buf_puts(out, before);
+        sf_deal_print(share.deal, out);
+    }
+    for (uint64_t rest = share.deal ? 0 : share.on; rest; rest &= rest - 1) {
         sf_buf_printf(out, "%s%d", before, __builtin_ctzll(rest));
         before = ",";
     }
-    sf_buf_puts(out, on ? ")" : "");
+    sf_buf_puts(out, share.on ? ")" : "");
 }
 
 void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
@@ -328,7 +372,7 @@ void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, con
             sf_buf_printf(out, "S(%d)", share.dim);
         else
             sf_buf_printf(out, "S(%d,%" PRId64 ")", share.dim, share.period);
-        print_on(share.on, out);
+        print_on(share, out);
     }
     sf_buf_putc(out, ']');
 }
@@ -378,22 +422,37 @@ static bool take_monoid(sf_str *text, sf_monoid *out)
     return false;
 }
 
-/* "At(0,1)", if it stands there. */
-static bool take_on(sf_str *text, uint64_t *out)
+/* Rows by who has them, if they stand there. */
+static bool take_deal(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
+{
+    sf_str rest = *text;
+    out->deal =
+        arena && rows > 0 && take_share_word(&rest, "(") ? sf_deal_take(&rest, rows, arena) : NULL;
+    if (!out->deal || !take_share_word(&rest, ")"))
+        return false;
+    out->on = sf_deal_hands(out->deal);
+    *text = rest;
+    return true;
+}
+
+/* "At(0,1)" or "At(0:0-3,1:4)", if it stands there. */
+static bool take_on(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     enum { MOST = 63 };
     int64_t at;
-    if (!take_share_word(text, "At"))
+    if (!take_share_word(text, "At") || take_deal(text, rows, arena, out))
         return true;
+    out->deal = NULL;
     for (const char *before = "("; take_share_word(text, before); before = ",") {
         if (!take_axis_number(text, MOST, &at))
             return false;
-        *out |= UINT64_C(1) << at;
+        out->on |= UINT64_C(1) << at;
     }
-    return *out != 0 && take_share_word(text, ")");
+    return out->on != 0 && take_share_word(text, ")");
 }
 
-static bool take_dim_share(sf_str *text, sf_share *out)
+/* Rows, of dimension 0, may be dealt out where their number is known, and an arena. */
+static bool take_dim_share(sf_str *text, int64_t rows, sf_arena *arena, sf_share *out)
 {
     sf_share share = {0};
     int64_t dim;
@@ -415,7 +474,7 @@ static bool take_dim_share(sf_str *text, sf_share *out)
     } else if (!take_share_word(text, "R") && !sf_str_starts(*text, "At")) {
         return false;
     }
-    if (!take_on(text, &share.on))
+    if (!take_on(text, share.kind == SF_REPLICATED ? rows : 0, arena, &share))
         return false;
     *out = share;
     return true;
@@ -425,7 +484,7 @@ sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out)
 {
     sf_str rest = text;
     sf_share share;
-    if (take_dim_share(&rest, &share) && rest.length == 0) {
+    if (take_dim_share(&rest, 0, NULL, &share) && rest.length == 0) {
         *out = share;
         return SF_OK;
     }
@@ -436,14 +495,15 @@ sf_status sf_share_parse(sf_str text, sf_diag *diag, sf_share *out)
 }
 
 sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,
-                          sf_diag *diag, sf_layout *out)
+                          sf_arena *arena, sf_diag *diag, sf_layout *out)
 {
+    int64_t rows = rank > 0 ? dims[0] : 0;
     sf_layout layout = {0};
     sf_str rest = text;
     bool good = take_share_word(&rest, "[");
     for (int a = 0; good && a < mesh->naxes; a++) {
         sf_share *share = &layout.axes[a];
-        good = (a == 0 || take_share_word(&rest, ",")) && take_dim_share(&rest, share);
+        good = (a == 0 || take_share_word(&rest, ",")) && take_dim_share(&rest, rows, arena, share);
         if (good && share->kind == SF_SPLIT && share->period == 0 && share->dim < rank)
             share->period = sf_layout_period(&layout, mesh, a, share->dim, dims[share->dim]);
     }
@@ -465,5 +525,7 @@ double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mes
     for (int axis = 0; axis < mesh->naxes; axis++)
         if (layout->axes[axis].kind == SF_SPLIT)
             bytes /= sf_share_parts(layout->axes[axis], mesh->axes[axis].size);
+        else if (layout->axes[axis].deal && type->dims[0] > 0)
+            bytes *= (double)sf_deal_most(layout->axes[axis].deal) / (double)type->dims[0];
     return bytes;
 }

@@ -13,6 +13,7 @@
  *     At(k)         rank k has it
  *     At(0,1)       ranks 0 and 1 have the same
  *     S(0)At(0,1)   ranks 0 and 1 have equal parts of a dimension
+ *     At(0:0-3,1:4) rank 0 has rows 0 to 3 of dimension 0, and rank 1 row 4 (shard/deal.h)
  *
  * Inside of a step, when it is cut for a rank, nothing is so any more.
  *
@@ -32,16 +33,19 @@
 #define SF_SHARD_LAYOUT_H
 
 #include "ir/factor.h"
+#include "shard/deal.h"
 #include "shard/mesh.h"
 
 typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL } sf_share_kind;
 
 typedef struct sf_share {
     sf_share_kind kind;
-    sf_monoid monoid; /* of PARTIAL */
-    int dim;          /* of SPLIT */
-    int64_t period;   /* of SPLIT: P */
-    uint64_t on;      /* the coordinates that have any of it, a bit each; 0: all */
+    sf_monoid monoid;    /* of PARTIAL */
+    int dim;             /* of SPLIT */
+    int64_t period;      /* of SPLIT: P */
+    uint64_t on;         /* the coordinates that have any of it, a bit each; 0: all */
+    const sf_deal *deal; /* of REPLICATED: who of them has which rows of dimension 0, which nothing
+                            else splits then; NULL: each has all. Borrowed: sf_layouts_keep */
 } sf_share;
 
 /* How many have a part in it along an axis of that size; which of them a coordinate is; and whether it is one. */
@@ -77,6 +81,9 @@ bool sf_layout_is_partial(const sf_layout *layout);
 /* Whether the rank has any of what the layout says. */
 bool sf_layout_is_held(const sf_layout *layout, const sf_mesh *mesh, int rank);
 
+/* Deals of the layouts are copied into the arena: they are as good as that, then. */
+void sf_layouts_keep(sf_layout *layouts, uint32_t count, sf_arena *arena);
+
 /* The axes that split any of the layouts: what an op that has tensors so is cut by. */
 sf_axes sf_layouts_split(const sf_layout *layouts, uint32_t count);
 
@@ -94,9 +101,13 @@ bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts);
 int64_t sf_layout_period(const sf_layout *layout, const sf_mesh *mesh, int axis, int dim,
                          int64_t size);
 
-/* The shape of a piece; all are equal. `dims` and `out` hold `rank` numbers and may be the same. */
+/* The shape of a piece; all are equal, except where rows are dealt out: then that of the largest. `dims` and `out` hold `rank` numbers and may be the same. */
 void sf_layout_dims(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
                     int64_t *out);
+
+/* The shape of the piece of mesh rank `at`, which holds one. */
+void sf_layout_dims_at(const sf_layout *layout, const sf_mesh *mesh, int at, int rank,
+                       const int64_t *dims, int64_t *out);
 
 /* Digits: a dimension in the mixed radix that a layout makes of it, major to minor. A digit is
  * split (axis >= 0; its size on a piece is 1) or not (axis -1). Their sizes multiply to the
@@ -124,7 +135,7 @@ typedef struct sf_joint_digit {
 int sf_layout_joint(const sf_layout *before, const sf_layout *after, const sf_mesh *mesh, int dim,
                     int64_t size, sf_joint_digit digits[SF_MAX_JOINT]);
 
-/* Bytes of a rank's piece of a tensor. */
+/* Bytes of a rank's piece of a tensor; of the largest. */
 double sf_piece_bytes(const sf_type *type, const sf_layout *layout, const sf_mesh *mesh);
 
 /* Which of those that have a part in it along the axis the rank is, where it is one. */
@@ -134,11 +145,12 @@ int sf_layout_place(const sf_layout *layout, const sf_mesh *mesh, int rank, int 
 int64_t sf_layout_global(const sf_layout *layout, const sf_mesh *mesh, int rank, int dim,
                          int64_t size, int64_t local);
 
-/* "[S(0), At(1)]"; S without a period where that is the default. A monoid is + * min max & | ^. */
+/* "[S(0), At(1)]"; S without a period where that is the default. A monoid is + * min max & | ^. Deals that are read live
+ * in the arena. */
 void sf_layout_print(const sf_layout *layout, const sf_mesh *mesh, int rank, const int64_t *dims,
                      sf_buf *out);
 sf_status sf_layout_parse(sf_str text, const sf_mesh *mesh, int rank, const int64_t *dims,
-                          sf_diag *diag, sf_layout *out);
+                          sf_arena *arena, sf_diag *diag, sf_layout *out);
 
 /* One share, as in a pin: "R", "S(1)", "S(0,64)", "P(+)". The period is 0 where the text gives
  * none: then the default is meant. */

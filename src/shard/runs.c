@@ -16,13 +16,35 @@ static void add_level(sf_runs *runs, int64_t size, int64_t step)
     runs->step[runs->nlevels++] = step;
 }
 
+/* The axis along which rows are dealt out, or -1. */
+static int find_deal(const sf_layout *layout, const sf_mesh *mesh)
+{
+    for (int a = 0; a < mesh->naxes; a++)
+        if (layout->axes[a].deal)
+            return a;
+    return -1;
+}
+
+/* So far, the runs are those of row 0. */
+static void deal_rows(sf_runs *runs, const sf_deal *deal, int coordinate, int64_t row_size)
+{
+    runs->deal = deal;
+    runs->coordinate = coordinate;
+    runs->row_size = row_size;
+    runs->each = runs->left;
+    runs->whole = runs->count == row_size;
+    runs->local = -runs->count;
+    runs->left = 0;
+}
+
 sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const sf_type *type)
 {
     sf_runs runs = {.count = 1, .left = 1};
     int64_t stride = 1;
+    int dealt = find_deal(layout, mesh);
     if (!sf_layout_is_held(layout, mesh, rank))
         return (sf_runs){0};
-    for (int d = type->rank - 1; d >= 0; d--) {
+    for (int d = type->rank - 1; d >= (dealt < 0 ? 0 : 1); d--) {
         sf_digit digits[SF_MAX_DIGITS];
         int count = sf_layout_digits(layout, mesh, d, type->dims[d], digits);
         if (type->dims[d] == 0)
@@ -44,15 +66,41 @@ sf_runs sf_runs_of(const sf_layout *layout, const sf_mesh *mesh, int rank, const
     }
     for (int i = 0; i < runs.nlevels; i++)
         runs.left *= runs.size[i];
+    if (dealt >= 0)
+        deal_rows(&runs, layout->axes[dealt].deal, sf_mesh_coordinate(mesh, rank, dealt), stride);
     return runs;
+}
+
+/* Goes to the first run of the next row; of rows that are one run each, all that follow each other are one. */
+static bool next_row(sf_runs *runs)
+{
+    const sf_deal *deal = runs->deal;
+    int64_t row = deal ? sf_deal_next(deal, runs->coordinate, runs->row) : 0, end = row + 1;
+    if (!deal || row == deal->count)
+        return false;
+    runs->local += runs->count;
+    for (int i = 0; i < runs->nlevels; i++) {
+        runs->global -= runs->at[i] * runs->step[i];
+        runs->at[i] = 0;
+    }
+    runs->global += (row - runs->at_row) * runs->row_size;
+    runs->at_row = row;
+    if (runs->whole) {
+        while (end < deal->count && deal->to[end] == runs->coordinate)
+            end++;
+        runs->count = (end - row) * runs->row_size;
+    }
+    runs->row = end;
+    runs->left = runs->each - 1;
+    return true;
 }
 
 bool sf_runs_next(sf_runs *runs)
 {
     if (runs->left == 0)
-        return false;
+        return next_row(runs);
     runs->left--;
-    if (!runs->begun) {
+    if (!runs->begun && !runs->deal) {
         runs->begun = true;
         return true;
     }

@@ -21,8 +21,15 @@ typedef struct sf_runs {
     /* Odometer over the digits that the piece has, those within a run left out. */
     int nlevels;
     int64_t size[SF_MAX_LEVELS], step[SF_MAX_LEVELS], at[SF_MAX_LEVELS];
-    int64_t left; /* runs still to come, this one among them */
+    int64_t left; /* runs still to come, of this row, this one among them */
     bool begun;
+
+    /* Of rows that are dealt out (shard/deal.h): the above is of one row, and they come one after the other. */
+    const sf_deal *deal;
+    int coordinate;
+    int64_t row, at_row, row_size; /* the next, and that of the run; elements of one */
+    int64_t each;                  /* runs of a row */
+    bool whole;                    /* a row is one run */
 } sf_runs;
 
 /* The type is that of the whole; the layout fits it. Partial shares are as replicated ones. */

@@ -266,8 +266,8 @@ static sf_status read_tensors(struct reading *reading)
                            "%s has another shape or type in the checkpoint than in the step, %s",
                            name, sf_type_text(type, wants));
         if (sf_json_string(sf_json_get(entry, "layout"), &text))
-            SF_TRY(sf_layout_parse(text, &reading->mesh, type->rank, type->dims, reading->diag,
-                                   &reading->layouts[i]));
+            SF_TRY(sf_layout_parse(text, &reading->mesh, type->rank, type->dims, &reading->arena,
+                                   reading->diag, &reading->layouts[i]));
     }
     return at == sf_json_count(tensors)
                ? SF_OK
@@ -325,7 +325,8 @@ static sf_status take_one_piece(struct reading *reading, struct source *source, 
     uint64_t hash;
     if (!stored)
         return sf_fail(reading->diag, SF_EINPUT, loc, "the checkpoint has no tensor %s", name);
-    sf_layout_dims(&source->pieces.layouts[i], &reading->mesh, type->rank, type->dims, dims);
+    sf_layout_dims_at(&source->pieces.layouts[i], &reading->mesh, source->pieces.rank, type->rank,
+                      type->dims, dims);
     bool fits = stored->type->dtype == type->dtype && stored->type->rank == type->rank;
     for (int d = 0; fits && d < type->rank; d++)
         fits = stored->type->dims[d] == dims[d];

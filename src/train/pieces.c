@@ -55,7 +55,7 @@ bool sf_pieces_is_first(const sf_pieces *pieces, uint32_t argument)
         sf_share share = pieces->layouts[argument].axes[a];
         int at = sf_mesh_coordinate(&pieces->mesh, pieces->rank, a);
         if (!sf_share_is_held(share, at) ||
-            (share.kind != SF_SPLIT && sf_share_place(share, at) != 0))
+            (share.kind != SF_SPLIT && !share.deal && sf_share_place(share, at) != 0))
             return false;
     }
     return true;

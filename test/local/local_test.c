@@ -762,7 +762,8 @@ static sf_layout parsed(const char *text, const sf_mesh *mesh, const sf_type *ty
 {
     sf_layout layout = {0};
     sf_diag *diag = sf_diag_new();
-    if (sf_layout_parse(sf_str_of(text), mesh, type->rank, type->dims, diag, &layout) != SF_OK)
+    if (sf_layout_parse(sf_str_of(text), mesh, type->rank, type->dims, NULL, diag, &layout) !=
+        SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_diag_free(diag);
     return layout;

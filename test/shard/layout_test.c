@@ -24,25 +24,29 @@ static void test_text(void **state)
         sf_layout layout;
     } good[] = {
         {"[R, R]", {{{0}}}},
-        {"[S(0), R]", {{{SF_SPLIT, 0, 0, 16, 0}}}},
-        {"[S(0), S(0)]", {{{SF_SPLIT, 0, 0, 16, 0}, {SF_SPLIT, 0, 0, 8, 0}}}},
-        {"[S(0,4), S(0,16)]", {{{SF_SPLIT, 0, 0, 4, 0}, {SF_SPLIT, 0, 0, 16, 0}}}},
-        {"[S(0,2), S(0,16)]", {{{SF_SPLIT, 0, 0, 2, 0}, {SF_SPLIT, 0, 0, 16, 0}}}},
-        {"[S(1), S(1,4)]", {{{SF_SPLIT, 0, 1, 24, 0}, {SF_SPLIT, 0, 1, 4, 0}}}},
-        {"[P(+), S(1)]", {{{SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0}, {SF_SPLIT, 0, 1, 24, 0}}}},
+        {"[S(0), R]", {{{SF_SPLIT, 0, 0, 16, 0, NULL}}}},
+        {"[S(0), S(0)]", {{{SF_SPLIT, 0, 0, 16, 0, NULL}, {SF_SPLIT, 0, 0, 8, 0, NULL}}}},
+        {"[S(0,4), S(0,16)]", {{{SF_SPLIT, 0, 0, 4, 0, NULL}, {SF_SPLIT, 0, 0, 16, 0, NULL}}}},
+        {"[S(0,2), S(0,16)]", {{{SF_SPLIT, 0, 0, 2, 0, NULL}, {SF_SPLIT, 0, 0, 16, 0, NULL}}}},
+        {"[S(1), S(1,4)]", {{{SF_SPLIT, 0, 1, 24, 0, NULL}, {SF_SPLIT, 0, 1, 4, 0, NULL}}}},
+        {"[P(+), S(1)]",
+         {{{SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0, NULL}, {SF_SPLIT, 0, 1, 24, 0, NULL}}}},
         {"[P(max), P(max)]",
-         {{{SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0}, {SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0}}}},
+         {{{SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0, NULL},
+           {SF_PARTIAL, SF_MONOID_MAX, 0, 0, 0, NULL}}}},
         {"[P(*), P(*)]",
-         {{{SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0}, {SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0}}}},
-        {"[P(min), R]", {{{SF_PARTIAL, SF_MONOID_MIN, 0, 0, 0}}}},
-        {"[P(&), R]", {{{SF_PARTIAL, SF_MONOID_AND, 0, 0, 0}}}},
-        {"[P(|), R]", {{{SF_PARTIAL, SF_MONOID_OR, 0, 0, 0}}}},
-        {"[P(^), R]", {{{SF_PARTIAL, SF_MONOID_XOR, 0, 0, 0}}}},
+         {{{SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0, NULL},
+           {SF_PARTIAL, SF_MONOID_MUL, 0, 0, 0, NULL}}}},
+        {"[P(min), R]", {{{SF_PARTIAL, SF_MONOID_MIN, 0, 0, 0, NULL}}}},
+        {"[P(&), R]", {{{SF_PARTIAL, SF_MONOID_AND, 0, 0, 0, NULL}}}},
+        {"[P(|), R]", {{{SF_PARTIAL, SF_MONOID_OR, 0, 0, 0, NULL}}}},
+        {"[P(^), R]", {{{SF_PARTIAL, SF_MONOID_XOR, 0, 0, 0, NULL}}}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         sf_layout layout;
         assert_int_equal(
-            sf_layout_parse(sf_str_of(good[i].text), &mesh_2x4, 3, dims, NULL, &layout), SF_OK);
+            sf_layout_parse(sf_str_of(good[i].text), &mesh_2x4, 3, dims, NULL, NULL, &layout),
+            SF_OK);
         assert_true(sf_layout_equal(&layout, &good[i].layout));
         assert_int_equal(sf_layout_hash(&layout), sf_layout_hash(&good[i].layout));
         for (size_t k = 0; k < i; k++) {
@@ -55,11 +59,11 @@ static void test_text(void **state)
         sf_buf_free(&buf);
     }
     sf_layout spaced, same;
-    assert_int_equal(
-        sf_layout_parse(sf_str_of(" [ S ( 1 , 8 ),P( + ) ] "), &mesh_2x4, 3, dims, NULL, &spaced),
-        SF_OK);
-    assert_int_equal(sf_layout_parse(sf_str_of("[S(1,8),P(+)]"), &mesh_2x4, 3, dims, NULL, &same),
+    assert_int_equal(sf_layout_parse(sf_str_of(" [ S ( 1 , 8 ),P( + ) ] "), &mesh_2x4, 3, dims,
+                                     NULL, NULL, &spaced),
                      SF_OK);
+    assert_int_equal(
+        sf_layout_parse(sf_str_of("[S(1,8),P(+)]"), &mesh_2x4, 3, dims, NULL, NULL, &same), SF_OK);
     assert_true(sf_layout_equal(&spaced, &same));
 }
 
@@ -97,8 +101,9 @@ static void test_bad_text(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sf_diag *diag = sf_diag_new();
         sf_layout layout;
-        assert_int_equal(sf_layout_parse(sf_str_of(bad[i].text), &mesh_2x4, 4, dims, diag, &layout),
-                         SF_EINPUT);
+        assert_int_equal(
+            sf_layout_parse(sf_str_of(bad[i].text), &mesh_2x4, 4, dims, NULL, diag, &layout),
+            SF_EINPUT);
         assert_non_null(strstr(sf_diag_text(diag, 0), bad[i].message));
         sf_diag_free(diag);
     }
@@ -115,7 +120,7 @@ static void test_share_text(void **state)
     assert_int_equal(sf_share_parse(sf_str_of("S(0,64)"), NULL, &share), SF_OK);
     assert_true(sf_share_equal(share, split(0, 64)));
     assert_int_equal(sf_share_parse(sf_str_of("P(+)"), NULL, &share), SF_OK);
-    assert_true(sf_share_equal(share, (sf_share){SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0}));
+    assert_true(sf_share_equal(share, (sf_share){SF_PARTIAL, SF_MONOID_ADD, 0, 0, 0, NULL}));
     static const char *const bad[] = {"",    "Q",     "RR", "S",    "S(",
                                       "S(1", "S(1,)", "P(", "P(-)", "R x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -127,10 +132,10 @@ static void test_not_a_layout_of_this_mesh(void **state)
     (void)state;
     static const int64_t dims[] = {16};
     char why[SF_WHY_TEXT];
-    sf_layout layout = {{[2] = {SF_SPLIT, 0, 0, 16, 0}}};
+    sf_layout layout = {{[2] = {SF_SPLIT, 0, 0, 16, 0, NULL}}};
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, why));
     assert_string_equal(why, "the mesh has no axis 2");
-    layout = (sf_layout){{{SF_PARTIAL, SF_MONOID_SECOND, 0, 0, 0}}};
+    layout = (sf_layout){{{SF_PARTIAL, SF_MONOID_SECOND, 0, 0, 0, NULL}}};
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, why));
     assert_string_equal(why, "values cannot be partial by \"second\"");
     assert_false(sf_layout_fits(&layout, &mesh_2x4, 1, dims, NULL));

@@ -332,7 +332,7 @@ static void test_pieces(void **state)
     for (uint32_t i = 0; i < count; i++) {
         const sf_type *type = arguments[i].type;
         sf_layout_parse(sf_str_of(type->rank > 1 ? "[S(1), S(0,4)]" : "[S(0), R]"), &mesh,
-                        type->rank, type->dims, NULL, &layouts[i]);
+                        type->rank, type->dims, NULL, NULL, &layouts[i]);
         pieces[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
     }
     assert_int_equal(

@@ -13,6 +13,12 @@ static sf_stages copy_stages(const sf_stages *from, const sf_graph *graph, sf_ar
     out.late = sf_arena_copy(arena, from->late, graph->nnodes * sizeof *out.late);
     out.of_argument =
         sf_arena_copy(arena, from->of_argument, graph->top->narguments * sizeof *out.of_argument);
+    out.of_row = SF_ARRAY(arena, graph->top->narguments, uint32_t *);
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (from->of_row[i])
+            out.of_row[i] =
+                sf_arena_copy(arena, from->of_row[i],
+                              (size_t)sf_argument_type(graph, i)->dims[0] * sizeof *out.of_row[i]);
     return out;
 }
 

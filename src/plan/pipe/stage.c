@@ -236,18 +236,28 @@ static void stage_anywhere(sf_staging *s)
     }
 }
 
-static void stage_region(sf_staging *s, const sf_block *block, uint32_t stage)
+static void stage_region(const sf_graph *graph, uint32_t *stages, const sf_block *block,
+                         uint32_t stage)
 {
     for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *node = s->graph->nodes[block->nodes[i]];
-        s->stage[node->id] = stage;
+        const sf_node *node = graph->nodes[block->nodes[i]];
+        stages[node->id] = stage;
         for (uint32_t r = 0; r < node->nregions; r++)
-            stage_region(s, node->regions[r], stage);
+            stage_region(graph, stages, node->regions[r], stage);
     }
 }
 
-sf_status sf_stages_complete(const sf_graph *graph, uint32_t count, const uint32_t *forward,
-                             sf_arena *arena, sf_diag *diag, sf_stages *out)
+void sf_stage_regions(const sf_graph *graph, uint32_t *stages)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        for (uint32_t r = 0; r < node->nregions; r++)
+            stage_region(graph, stages, node->regions[r], stages[node->id]);
+    }
+}
+
+sf_status sf_stages_complete_whole(const sf_graph *graph, uint32_t count, const uint32_t *forward,
+                                   sf_arena *arena, sf_diag *diag, sf_stages *out)
 {
     sf_staging s = {.graph = graph, .arena = arena, .count = count};
     if (count == 0)
@@ -265,11 +275,12 @@ sf_status sf_stages_complete(const sf_graph *graph, uint32_t count, const uint32
     sf_stage_backward(&s);
     sf_stage_updates(&s);
     stage_anywhere(&s);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        for (uint32_t r = 0; r < node->nregions; r++)
-            stage_region(&s, node->regions[r], s.stage[node->id]);
-    }
-    *out = (sf_stages){count, s.stage, s.anywhere, sf_find_late(graph, arena), s.owner};
+    sf_stage_regions(graph, s.stage);
+    *out = (sf_stages){.count = count,
+                       .of_node = s.stage,
+                       .anywhere = s.anywhere,
+                       .late = sf_find_late(graph, arena),
+                       .of_argument = s.owner,
+                       .of_row = SF_ARRAY(arena, graph->top->narguments, uint32_t *)};
     return SF_OK;
 }

@@ -11,7 +11,8 @@
  * An assignment begins with the forward pass: by a person, by scopes (plan/pipe/stage_scopes.h) or by a search
  * (plan/pipe/stage_cut.h). What follows from it, is said here:
  *
- *     parameters      are on the first stage that reads them, wherever else they are read
+ *     parameters      are on the first stage that reads them, wherever else they are read. Each row of a stack of layers is
+ *                     like a parameter of its own (plan/pipe/stage_rows.c)
  *     backward pass   a node is where what it reads of the forward pass is at hand, as near to where its cotangents
  *                     come from as the parameters allow whose gradients it leads to; so it follows the node whose
  *                     gradient it computes. The sum of the gradients of a tied weight is on the stage of the weight, and
@@ -35,7 +36,8 @@ typedef struct sf_stages {
     bool
         *anywhere; /* by node: any stage that reads it may make it; of_node has the first of them */
     bool *late;    /* by node of the backward pass: it may be made once per step (sf_find_late) */
-    uint32_t *of_argument; /* the batch: the first stage that reads it */
+    uint32_t *of_argument; /* the batch: the first stage that reads it; a stack: of its rows */
+    uint32_t **of_row;     /* by argument: of a stack (plan/pipe/stack.h), by row; else NULL */
 } sf_stages;
 
 /* Completes an assignment of the forward nodes of the top block, by node; SF_NONE: not said. What is said of nodes that

@@ -5,6 +5,8 @@
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/flops.h"
+#include "op/op.h"
+#include "plan/pipe/stack.h"
 #include "plan/pipe/stage_flow.h"
 #include "solve/cut/cut.h"
 
@@ -17,6 +19,7 @@ typedef struct cutting {
     sf_arena *arena;
     sf_uses uses;
     const bool *anywhere, *moving; /* by node */
+    sf_stacks stacks;              /* their rows are weights like others, each by itself */
     uint32_t *unit_of;             /* by node; SF_NO_MAKER: none */
     uint32_t *node_of;             /* by unit */
     uint32_t nunits, nvalues, nreads;
@@ -51,14 +54,25 @@ static uint32_t find_only_reader(const cutting *c, const sf_node *node)
     return only;
 }
 
-/* Whether the node makes something of weights alone that is no smaller than they are: a weight in another order, say. */
+/* The stack that the node takes rows of, or SF_NONE. */
+static uint32_t stack_of_slice(const cutting *c, const sf_node *node)
+{
+    return sf_is(node, SF_OP_SLICE) && c->stacks.of_value[node->result] == SF_NONE
+               ? c->stacks.of_value[node->operands[0]]
+               : SF_NONE;
+}
+
+/* Whether the node makes something of weights alone that has no fewer elements than they have: a weight in another order or
+ * type, say; or takes one from a stack. */
 static bool prepares_weights(const cutting *c, const sf_node *node)
 {
+    if (stack_of_slice(c, node) != SF_NONE)
+        return true;
     int64_t reads = 0, makes = 0;
     for (uint32_t o = 0; o < node->noperands; o++)
-        reads += sf_type_bytes(sf_type_of(c->graph, node->operands[o]));
+        reads += sf_type_of(c->graph, node->operands[o])->count;
     for (uint32_t r = 0; r < node->nresults; r++)
-        makes += sf_type_bytes(sf_type_of(c->graph, node->result + r));
+        makes += sf_type_of(c->graph, node->result + r)->count;
     return !c->moving[node->id] && makes >= reads;
 }
 
@@ -180,13 +194,40 @@ static void add_value(cutting *c, uint32_t maker, sf_value value, double weight)
     c->first[++c->nvalues] = c->nreads;
 }
 
+/* What a stack holds, it holds where its rows are read. */
+static void spread_stacks(cutting *c)
+{
+    const sf_block *top = c->graph->top;
+    double *fixed = SF_ARRAY(c->arena, c->stacks.count, double);
+    double *taken = SF_ARRAY(c->arena, c->stacks.count, double);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        if (c->stacks.of_value[top->arguments[i]] != SF_NONE &&
+            c->graph->arguments[i].role == SF_ROLE_PARAM)
+            fixed[c->stacks.of_value[top->arguments[i]]] += c->wish->fixed[i];
+    for (int second = 0; second < 2; second++)
+        for (uint32_t i = 0; i < top->nnodes; i++) {
+            const sf_node *node = sf_top_node(c->graph, i);
+            uint32_t stack = stack_of_slice(c, node), unit = c->unit_of[node->id];
+            if (stack == SF_NONE || unit == SF_NO_MAKER)
+                continue;
+            double rows = (double)sf_type_of(c->graph, node->result)->dims[0];
+            if (second)
+                c->fixed[unit] += fixed[stack] * rows / taken[stack];
+            else
+                taken[stack] += rows;
+        }
+}
+
 static void find_arguments(cutting *c, double turns)
 {
+    if (c->wish->fixed)
+        spread_stacks(c);
     for (uint32_t i = 0; i < c->graph->top->narguments; i++) {
         const sf_argument *argument = &c->graph->arguments[i];
         sf_value value = c->graph->top->arguments[i];
         uint32_t begin = c->nreads;
-        if (sf_is_handed_in(argument) || list_readers(c, value) == 0)
+        if (sf_is_handed_in(argument) || c->stacks.of_value[value] != SF_NONE ||
+            list_readers(c, value) == 0)
             continue;
         if (c->wish->fixed)
             c->fixed[c->readers[begin]] += c->wish->fixed[i];
@@ -208,7 +249,7 @@ static void find_values(cutting *c)
         const sf_node *node = c->graph->nodes[c->node_of[unit]];
         for (uint32_t r = 0; r < node->nresults; r++) {
             sf_value value = node->result + r;
-            if (list_readers(c, value) == 0)
+            if (c->stacks.of_value[value] != SF_NONE || list_readers(c, value) == 0)
                 continue;
             bool has_gradient =
                 trained[node->id] && sf_is_float(sf_type_of(c->graph, value)->dtype);
@@ -306,6 +347,7 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
     c.uses = sf_uses_of(graph, arena);
     c.anywhere = sf_find_anywhere(graph, arena);
     c.moving = sf_find_moving(graph, arena);
+    c.stacks = sf_find_stacks(graph, arena);
     find_units(&c);
     if (c.nunits < wish->count)
         return sf_fail(diag, SF_EWRONG, SF_NOWHERE,

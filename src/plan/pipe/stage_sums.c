@@ -5,6 +5,7 @@
  * need not meet in every turn.
  */
 #include "op/op.h"
+#include "op/slots.h"
 #include "plan/pipe/stage.h"
 #include "plan/pipe/stage_flow.h"
 
@@ -25,11 +26,23 @@ static bool adds_or_moves(const sf_node *node)
     }
 }
 
+/* Whether it is zero, which any number of turns add up to. */
+static bool is_zero(const sf_graph *graph, sf_value value)
+{
+    const sf_node *maker = sf_maker(graph, value);
+    while (maker && sf_is(maker, SF_OP_BROADCAST_IN_DIM))
+        maker = sf_maker(graph, maker->operands[0]);
+    if (!maker || !sf_is(maker, SF_OP_CONSTANT))
+        return false;
+    const sf_dense *dense = &maker->attrs[SF_CONSTANT_VALUE]->dense;
+    return dense->splat && dense->data && sf_load_f64(dense->type->dtype, dense->data, 0) == 0;
+}
+
 /* Whether a sum of what the node makes is what it makes of the sums of all that changes from turn to turn. */
 static bool is_linear(const sf_graph *graph, const sf_node *node, const bool *moving)
 {
     const sf_type *types[33];
-    uint32_t masks[SF_MAX_LINEAR], partial = 0;
+    uint32_t masks[SF_MAX_LINEAR], partial = 0, zero = 0;
     if (!adds_or_moves(node))
         return false;
     sf_op op = sf_op_of(graph, node, types);
@@ -37,10 +50,12 @@ static bool is_linear(const sf_graph *graph, const sf_node *node, const bool *mo
         const sf_node *maker = sf_maker(graph, node->operands[o]);
         if (maker && moving[maker->id])
             partial |= 1u << o;
+        else if (is_zero(graph, node->operands[o]))
+            zero |= 1u << o;
     }
     int count = node->def->linear(&op, masks);
     for (int m = 0; m < count; m++)
-        if (masks[m] == partial)
+        if ((masks[m] & ~zero) == partial)
             return true;
     return false;
 }

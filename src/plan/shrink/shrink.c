@@ -432,6 +432,8 @@ static sf_plan *build_plan(const shrinker *s)
         plan->arguments[i] = new_layout(s, top->arguments[i], &from->arguments[i]);
     for (uint32_t i = 0; i < top->nresults; i++)
         plan->results[i] = new_layout(s, top->results[i], &from->results[i]);
+    sf_layouts_keep(plan->arguments, top->narguments, &plan->arena);
+    sf_layouts_keep(plan->results, top->nresults, &plan->arena);
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = s->from->nodes[top->nodes[i]];
         for (uint32_t t = 0; t < node->noperands + node->nresults; t++)

@@ -141,9 +141,9 @@ static void test_strides(void **state)
     assert_int_equal(sf_load_text(text, sizeof text - 1, "heads", NULL, diag, &graph), SF_OK);
     sf_arena arena = {0};
     sf_axis_space *space = sf_axis_space_new(graph, 2, &arena);
-    assert_true(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 8, 0}));
-    assert_true(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 4, 0}));
-    assert_false(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 2, 0}));
+    assert_true(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 8, 0, NULL}));
+    assert_true(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 4, 0, NULL}));
+    assert_false(has_share(&space->arguments[1], (sf_share){SF_SPLIT, 0, 1, 2, 0, NULL}));
     assert_true(has_share(&space->arguments[1], (sf_share){0}));
     sf_arena_free(&arena);
     sf_graph_free(graph);

@@ -7,7 +7,7 @@
  * stages are cut by their memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
  * groups are then searched for.
  *
- * Pins hold in every plan. A mesh that is given has groups along its first axis, "pipe".
+ * Pins hold in every plan. A mesh that is given has groups along its first axis, "pipe"; on it, layouts are those of recipes and pins.
  */
 #ifndef SF_SEARCH_PIPES_H
 #define SF_SEARCH_PIPES_H

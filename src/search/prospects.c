@@ -1,0 +1,336 @@
+#include "search/prospects.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "plan/complete.h"
+#include "plan/pipe/rounds.h"
+#include "plan/pipe/schedules.h"
+#include "plan/recipe.h"
+#include "search/meshes.h"
+#include "search/price/estimate.h"
+#include "search/stage_loads.h"
+
+/* The most ranks along axis model, and turns. */
+enum { MOST_TENSOR = 8, MOST_TURNS = 64 };
+/* Different numbers of turns. */
+enum { MOST_COUNTS = 16 };
+/* Of the time that groups wait for, what gradients of weights fill at most. */
+#define FILLED 0.33
+/* A plan in stages is worth it where it may take less than so much of what is known. */
+#define WORTH_STAGES 0.98
+
+bool sf_prospects_are_over(const sf_prospects *p)
+{
+    return p->options->deadline > 0 && sf_now() > p->options->deadline;
+}
+
+/* Pins hold in what is completed, or it is no plan. */
+static sf_status complete_pinned(const sf_prospects *p, sf_plan *plan, sf_diag *diag)
+{
+    const sf_search_options *o = p->options;
+    sf_ground ground = {.graph = p->graph, .npins = o->npins, .pins = o->pins, .names = &p->names};
+    sf_arena arena = {0};
+    sf_rules rules;
+    int broken = -1;
+    sf_status status = sf_plan_add_pins(plan, o->npins, o->pins, diag);
+    if (status == SF_OK)
+        status = sf_plan_complete(p->graph, plan, diag);
+    if (status == SF_OK)
+        status = sf_ground_rules(&ground, &plan->mesh, &arena, diag, &rules);
+    if (status == SF_OK)
+        broken = sf_rules_broken(&rules, plan);
+    if (broken >= 0)
+        status = sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "pin \"%s\" does not hold in these stages",
+                         o->pins[broken]);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* What was searched for keeps to the pins, and a copy of it says so. */
+static sf_status keep_pins(const sf_prospects *p, sf_plan *plan, sf_diag *diag)
+{
+    if (p->options->npins == 0)
+        return SF_OK;
+    SF_TRY(sf_plan_add_pins(plan, p->options->npins, p->options->pins, diag));
+    sf_plan_mark_pins(plan, &p->names);
+    return SF_OK;
+}
+
+sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
+                           sf_plan **out)
+{
+    bool pinned = p->options->npins > 0;
+    sf_status status = SF_OK;
+    if (c->recipe)
+        SF_TRY(sf_recipe_plan(p->graph, c->recipe, 0, &c->mesh, diag, out));
+    else
+        *out = c->plan ? sf_plan_copy(c->plan, p->graph) : sf_plan_new(p->graph, &c->mesh);
+    (*out)->mesh.axes[0].name = SF_PIPE_AXIS;
+    if (c->plan)
+        status = keep_pins(p, *out, diag);
+    else if (pinned)
+        status = complete_pinned(p, *out, diag);
+    else if (c->recipe)
+        status = sf_plan_complete(p->graph, *out, diag);
+    if (status != SF_OK) {
+        sf_plan_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* What is known of a plan before it is in stages. */
+typedef struct unstaged {
+    size_t count;
+    sf_turn_work work[MOST_COUNTS]; /* by number of turns */
+    double exposed;                 /* seconds of communication */
+    double latency;                 /* of a message to another group */
+} unstaged;
+
+double sf_prospects_near(const sf_prospects *p)
+{
+    return p->graph->nnodes <= SF_SMALL_STEP ? SF_ESTIMATE_NEAR_SMALL : 1;
+}
+
+/* The groups share the work, and wait while the pipeline fills and drains: for a turn, in as many parts as a group has stages;
+ * or, where gradients of weights are tasks of their own, for what these do not fill. No step takes less than a turn does on
+ * its way through all stages. What runs once is on all groups alike. */
+static double estimate_staged(const sf_prospect *c, const unstaged *u, const sf_turn_work *work,
+                              bool splits)
+{
+    bool in_turns = sf_mesh_axis(&c->mesh, sf_str_of("model")) >= 0;
+    double turns = c->turns, groups = c->groups, speed = 0,
+           turn =
+               work->forward + work->backward + work->weights + (in_turns ? u->exposed / turns : 0),
+           once = work->once + (in_turns ? 0 : u->exposed);
+    for (int g = 0; g < c->groups; g++)
+        speed += c->speeds[g];
+    double waits = splits ? turn - fmin(work->weights, FILLED * turn) : turn * groups / c->stages;
+    double seconds = fmax(turns * turn + waits * (groups - 1), turn * groups) + once;
+    return seconds / speed + 2 * (c->stages - 1) * u->latency;
+}
+
+static void add_prospect(sf_prospects *p, sf_prospect c, const unstaged *u,
+                         const sf_turn_work *work, bool splits)
+{
+    c.seconds = estimate_staged(&c, u, work, splits);
+    if (c.seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth)
+        SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
+}
+
+/* What a table of tokens and scores of them hold, of all parameters. */
+static double find_shared(const sf_graph *graph, sf_arena *arena)
+{
+    bool *first, *last, *seen = SF_ARRAY(arena, graph->top->narguments, bool);
+    double shared = 0, all = 0;
+    if (sf_find_vocabulary(graph, arena, NULL, &first, &last) != SF_OK)
+        return 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        if (graph->arguments[i].role == SF_ROLE_PARAM)
+            all += (double)sf_type_bytes(sf_argument_type(graph, i));
+    for (uint32_t n = 0; n < graph->top->nnodes; n++) {
+        const sf_node *node = sf_top_node(graph, n);
+        for (uint32_t o = 0; o < node->noperands && (first[node->id] || last[node->id]); o++) {
+            const sf_value_info *info = &graph->values[node->operands[o]];
+            bool counts = info->node == SF_NONE && !seen[info->index] &&
+                          graph->arguments[info->index].role == SF_ROLE_PARAM;
+            if (!counts)
+                continue;
+            seen[info->index] = true;
+            shared += (double)sf_type_bytes(sf_argument_type(graph, info->index));
+        }
+    }
+    return all > 0 ? shared / all : 0;
+}
+
+/* What of the step other schedules are for. */
+static void find_kinds(sf_prospects *p)
+{
+    enum { MOST_PASSES = 8 };
+    if (p->options->schedule)
+        return;
+    uint32_t rounds = sf_find_rounds(p->graph, &p->arena, NULL);
+    char name[32];
+    snprintf(name, sizeof name, "3f1b:%u", rounds);
+    if (rounds > 1 && rounds <= MOST_PASSES)
+        p->passes = sf_arena_string(&p->arena, name, strlen(name));
+    p->shared = find_shared(p->graph, &p->arena);
+}
+
+/* Whether the schedule is tried on so many groups: two stages a group where turns divide; gradients of weights by themselves
+ * where there are turns to fill; a shared vocabulary where it would take half of what a group has. */
+static bool is_worth(const sf_prospects *p, const sf_prospect *c)
+{
+    if (strcmp(c->schedule, "interleaved:2") == 0)
+        return c->turns % (uint32_t)c->groups == 0;
+    if (strcmp(c->schedule, "zb-h1") == 0)
+        return c->turns > 1;
+    return strcmp(c->schedule, "interlaced") != 0 || p->shared * c->groups >= 0.5;
+}
+
+/* With those that suit most steps and what else suits this one, or as asked. */
+static void add_schedules(sf_prospects *p, sf_prospect c, const unstaged *u,
+                          const sf_turn_work *work)
+{
+    const char *asked = p->options->schedule;
+    sf_schedule_kind kind;
+    const char *const names[] = {"1f1b", "zb-h1", "interleaved:2", "zb-v", "interlaced", p->passes};
+    c.turns = work->turns;
+    for (size_t i = 0; i < (asked ? 1 : sizeof names / sizeof *names); i++) {
+        c.schedule = asked ? asked : names[i];
+        if (!c.schedule || sf_schedule_parse(c.schedule, &kind, NULL) != SF_OK)
+            continue;
+        c.stages = sf_schedule_stages(kind, (uint32_t)c.groups);
+        bool wanted = !p->options->stages || (uint32_t)p->options->stages == c.stages;
+        if (wanted && (asked || is_worth(p, &c)))
+            add_prospect(p, c, u, work, sf_schedule_splits_weights(kind));
+    }
+}
+
+/* As asked; or one, which takes the least memory for what is not in the batch, some, as many as groups, and more. */
+static void list_turns(const sf_prospects *p, uint32_t groups, unstaged *u)
+{
+    uint32_t asked = (uint32_t)p->options->micro_batches;
+    u->count = 0;
+    for (uint32_t turns = 1; turns < groups && !asked; turns *= 2)
+        u->work[u->count++] = (sf_turn_work){.turns = turns};
+    for (uint32_t turns = groups; turns <= MOST_TURNS && !asked; turns *= 2)
+        u->work[u->count++] = (sf_turn_work){.turns = turns};
+    if (asked)
+        u->work[u->count++] = (sf_turn_work){.turns = asked};
+}
+
+static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *out)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_plan *plan = NULL;
+    sf_price price = {0};
+    sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, NULL, &costs);
+    if (status == SF_OK)
+        status = sf_prospect_plan(p, c, NULL, &plan);
+    if (status == SF_OK)
+        status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
+    if (status == SF_OK) {
+        list_turns(p, (uint32_t)c->groups, out);
+        sf_add_turn_work(p->efforts, plan, costs, out->count, out->work);
+        out->exposed = price.exposed;
+        out->latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
+        c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
+    }
+    sf_plan_free(plan);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* In all numbers of turns, by all schedules. */
+static void add_unstaged(sf_prospects *p, sf_prospect c)
+{
+    unstaged u;
+    if (estimate_unstaged(p, &c, &u) != SF_OK)
+        return;
+    for (size_t i = 0; i < u.count; i++)
+        add_schedules(p, c, &u, &u.work[i]);
+}
+
+static void add_recipe(sf_prospects *p, int groups, int data, int model, const char *recipe)
+{
+    sf_prospect c = {.groups = groups, .recipe = recipe, .mesh = {1, {{SF_PIPE_AXIS, groups}}}};
+    if (data > 1)
+        c.mesh.axes[c.mesh.naxes++] = (sf_axis){"data", data};
+    if (model > 1)
+        c.mesh.axes[c.mesh.naxes++] = (sf_axis){"model", model};
+    add_unstaged(p, c);
+}
+
+/* Groups of so many devices that all do the same, where a step may be too small for more. */
+static void add_idle(sf_prospects *p, int groups, int inner)
+{
+    sf_prospect c = {.groups = groups,
+                     .mesh = {2, {{SF_PIPE_AXIS, groups}, {SF_IDLE_AXIS, inner}}}};
+    if (p->graph->nnodes <= SF_SMALL_STEP)
+        add_unstaged(p, c);
+}
+
+/* The recipes for a group whose devices stand so. */
+static void add_recipes(sf_prospects *p, int groups, int data, int model)
+{
+    add_recipe(p, groups, data, model, model == 1 ? "dp" : data == 1 ? "megatron" : "2d");
+    if (data > 1)
+        add_recipe(p, groups, data, model, model == 1 ? "zero1" : "2d+zero1");
+}
+
+/* On the mesh that is given: what recipes say of its axes, and what pins say alone. */
+static void add_given(sf_prospects *p)
+{
+    const sf_mesh *mesh = p->options->mesh;
+    int data = sf_mesh_axis(mesh, sf_str_of("data")),
+        model = sf_mesh_axis(mesh, sf_str_of("model"));
+    int known = (data > 0) + (model > 0);
+    add_unstaged(p, (sf_prospect){.groups = mesh->axes[0].size, .mesh = *mesh});
+    if (known > 0 && known + 1 == mesh->naxes && (data < 0 || data == 1))
+        add_recipes(p, mesh->axes[0].size, data > 0 ? mesh->axes[data].size : 1,
+                    model > 0 ? mesh->axes[model].size : 1);
+}
+
+/* An axis that a pin names, and recipes do not know, has all devices of a group. */
+static void add_named(sf_prospects *p, int groups, int inner)
+{
+    sf_prospect c = {.groups = groups, .mesh = {2, {{SF_PIPE_AXIS, groups}, {"", inner}}}};
+    if (p->options->npins == 0)
+        return;
+    sf_str name = sf_pin_axis_name(p->options->pins[0]);
+    c.mesh.axes[1].name = sf_arena_string(&p->arena, name.at, name.length);
+    if (name.length > 0)
+        add_unstaged(p, c);
+}
+
+static void list_all(sf_prospects *p)
+{
+    int devices = p->options->cluster->ndevices;
+    if (p->options->mesh) {
+        add_given(p);
+        return;
+    }
+    for (int groups = 2; groups <= devices && groups <= SF_MOST_GROUPS && !sf_prospects_are_over(p);
+         groups++) {
+        if (devices % groups != 0)
+            continue;
+        int inner = devices / groups;
+        if (inner == 1)
+            add_recipe(p, groups, 1, 1, NULL);
+        else
+            add_idle(p, groups, inner);
+        for (int model = 1; model <= MOST_TENSOR && inner > 1; model *= 2)
+            if (inner % model == 0)
+                add_recipes(p, groups, inner / model, model);
+        if (inner > 1)
+            add_named(p, groups, inner);
+    }
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const sf_prospect *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    if (x->groups != y->groups)
+        return x->groups < y->groups ? -1 : 1;
+    if (x->turns != y->turns)
+        return x->turns < y->turns ? -1 : 1;
+    return strcmp(x->schedule, y->schedule);
+}
+
+void sf_prospects_list(sf_prospects *p)
+{
+    if (p->options->npins > 0)
+        p->names = sf_names_of(p->graph, &p->arena);
+    find_kinds(p);
+    list_all(p);
+    if (p->count > 0)
+        qsort(p->list, p->count, sizeof *p->list, by_promise);
+}

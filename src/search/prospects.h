@@ -1,0 +1,45 @@
+/* Within search/: pipelines that may be worth being lowered (search/pipes.h), and about how long they take. */
+#ifndef SF_SEARCH_PROSPECTS_H
+#define SF_SEARCH_PROSPECTS_H
+
+#include "plan/pin.h"
+#include "search/search.h"
+
+typedef struct sf_prospect {
+    int groups;
+    uint32_t stages, turns;
+    const char *recipe;  /* or NULL: groups of one, what pins say alone, or */
+    const sf_plan *plan; /* searched for, without stages */
+    const char *schedule;
+    sf_mesh mesh;         /* its first axis is that of groups */
+    const double *speeds; /* by group (search/stage_loads.h) */
+    double seconds;       /* about */
+} sf_prospect;
+
+typedef struct sf_prospects {
+    const sf_graph *graph;
+    const sf_search_options *options;
+    sf_arena arena;
+    const sf_efforts *efforts;
+    double worth; /* seconds: nothing that takes longer is listed */
+    sf_prospect *list;
+    size_t count, capacity;
+    double shared;      /* of the parameters' bytes, what interlaced would share; 0: nothing */
+    const char *passes; /* the schedule for several forward passes; NULL: there is one */
+    sf_names names;     /* of the step, where there are pins */
+} sf_prospects;
+
+/* Fills the list, the most promising first. */
+void sf_prospects_list(sf_prospects *p);
+
+/* The plan without stages, on a mesh whose first axis does nothing; pins hold in it. *out is for sf_plan_free. */
+sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
+                           sf_plan **out);
+
+/* How much longer than what is known something may seem to take. Estimates of a small step are less exact, and it is soon lowered. */
+double sf_prospects_near(const sf_prospects *p);
+
+/* Whether time is up. */
+bool sf_prospects_are_over(const sf_prospects *p);
+
+#endif

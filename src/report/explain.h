@@ -4,6 +4,7 @@
  *     explain_all.c    all of the step
  *     explain_what.c   some of its tensors, with
  *     explain_other.c  what other layouts of them would cost
+ *     explain_gathers.c  why gathers of them stand where they do, behind passes
  *     explain_words.c  words for all of these
  */
 #ifndef SF_REPORT_EXPLAIN_H
@@ -70,5 +71,20 @@ typedef struct sf_other_layout {
  * along each axis; in the arena, the fastest of each first. */
 sf_status sf_explain_others(sf_explanation *e, size_t count, const sf_value *values,
                             size_t *nothers, sf_other_layout **out);
+
+/* A gather of an argument that is split, behind the passes of the plan. Instructions are those of the program, or of the body
+ * of the loop that it stands in. */
+typedef struct sf_explained_gather {
+    uint32_t argument;
+    uint32_t inst, reader; /* the first to read it; SF_NONE: nobody there does */
+    bool in_loop;
+    double seconds, exposed;
+    const char *read_by; /* its scope */
+    const char *why;     /* it stands where it does, and not before */
+} sf_explained_gather;
+
+/* Those of the arguments that are wanted, in the order of the program; none where the plan has no passes. In the arena of e. */
+sf_status sf_explain_gathers(sf_explanation *e, const bool *is_wanted, size_t *count,
+                             sf_explained_gather **out);
 
 #endif

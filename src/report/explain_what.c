@@ -220,6 +220,79 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
     sf_table_print(&table, style, out);
 }
 
+typedef struct gathers {
+    size_t count;
+    sf_explained_gather *at;
+} gathers;
+
+static sf_status find_gathers(sf_explanation *e, const matches *m, gathers *out)
+{
+    const sf_block *top = e->graph->top;
+    bool *is_wanted = SF_ARRAY(&e->arena, top->narguments, bool);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        is_wanted[i] = m->is_match[top->arguments[i]];
+    return sf_explain_gathers(e, is_wanted, &out->count, &out->at);
+}
+
+static const char *gathered_name(sf_explanation *e, const sf_names *names,
+                                 const sf_explained_gather *g)
+{
+    return name_of_value(e, names, e->graph->top->arguments[g->argument]);
+}
+
+static void put_gathers(sf_explanation *e, const sf_names *names, const gathers *all, sf_buf *out)
+{
+    static const sf_column columns[] = {{"name", false, SF_SHRINKS},   {"at", true, SF_STAYS},
+                                        {"for", true, SF_STAYS},       {"in", false, SF_SHRINKS},
+                                        {"time", true, SF_STAYS},      {"exposed", true, SF_STAYS},
+                                        {"why there", false, SF_STAYS}};
+    sf_style style = {.width = e->options.width, .colour = e->options.colour};
+    if (all->count == 0)
+        return;
+    sf_heading(out, style,
+               "gathers, behind the plan's passes: instructions, and those that they are for");
+    sf_table table = sf_table_new(&e->arena, 7, columns);
+    for (size_t i = 0; i < all->count && !cut_short(e, i); i++) {
+        const sf_explained_gather *g = &all->at[i];
+        sf_table_add(&table, "%s", gathered_name(e, names, g));
+        sf_table_add(&table, "%s%u", g->in_loop ? "loop " : "", g->inst);
+        if (g->reader == SF_NONE)
+            sf_table_add(&table, "-");
+        else
+            sf_table_add(&table, "%u", g->reader);
+        sf_table_add(&table, "%s", g->read_by);
+        sf_table_add(&table, "%s", sf_text_seconds(g->seconds).at);
+        sf_table_add(&table, "%s", sf_text_seconds(g->exposed).at);
+        sf_table_add(&table, "%s", g->why);
+    }
+    sf_table_print(&table, style, out);
+    put_rest(e, style, all->count, out);
+}
+
+static void put_json_gathers(sf_explanation *e, const sf_names *names, const gathers *all,
+                             sf_json_writer *json)
+{
+    if (all->count == 0)
+        return;
+    sf_json_key(json, "gathers");
+    sf_json_begin_array(json);
+    for (size_t i = 0; i < all->count; i++) {
+        const sf_explained_gather *g = &all->at[i];
+        sf_json_begin_object(json);
+        sf_json_add_string(json, "name", gathered_name(e, names, g));
+        sf_json_add_bool(json, "in_loop", g->in_loop);
+        sf_json_add_int(json, "at", g->inst);
+        if (g->reader != SF_NONE)
+            sf_json_add_int(json, "for", g->reader);
+        sf_json_add_string(json, "scope", g->read_by);
+        sf_json_add_double(json, "seconds", g->seconds);
+        sf_json_add_double(json, "exposed", g->exposed);
+        sf_json_add_string(json, "why", g->why);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
 static void put_made_for(const sf_explanation *e, sf_buf *out)
 {
     sf_style style = {.width = e->options.width, .colour = e->options.colour};
@@ -310,11 +383,14 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     }
     SF_TRY(sf_find_held(e->graph, e->plan, e->target, &e->arena, e->diag, &held));
     SF_TRY(sf_explain_others(e, m.count, m.values, &other.count, &other.at));
+    gathers gathered = {0};
+    SF_TRY(find_gathers(e, &m, &gathered));
     rows all = find_rows(e, &names, &m, held);
     if (!e->options.json) {
         put_layouts(e, &all, out);
         put_peak(e, &all, out);
         put_moves(e, &names, &m, out);
+        put_gathers(e, &names, &gathered, out);
         put_others(e, &names, &other, out);
         put_made_for(e, out);
         return SF_OK;
@@ -326,6 +402,7 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
         sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     put_json_layouts(&all, &json);
     put_json_moves(e, &names, &m, &json);
+    put_json_gathers(e, &names, &gathered, &json);
     put_json_others(e, &names, &other, &json);
     sf_json_end_object(&json);
     sf_buf_putc(out, '\n');

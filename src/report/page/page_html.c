@@ -60,6 +60,7 @@ static const struct {
     {"style", put_style},
     {"glance", sf_page_put_glance},
     {"memory", sf_page_put_memory},
+    {"passes", sf_page_put_passes},
     {"traffic", sf_page_put_traffic},
     {"scopes", sf_page_put_scopes},
     {"frontier", sf_page_put_frontier},

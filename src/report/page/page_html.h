@@ -17,6 +17,7 @@ void sf_html_text(const char *text, sf_buf *out);
 /* Parts of the page, in its frame under these names: tables, which need no script. */
 typedef void sf_page_part(sf_page *page, sf_buf *out);
 sf_page_part sf_page_put_glance, sf_page_put_memory, sf_page_put_traffic, sf_page_put_scopes,
-    sf_page_put_frontier, sf_page_put_recipes, sf_page_put_schedule, sf_page_put_measured;
+    sf_page_put_frontier, sf_page_put_recipes, sf_page_put_schedule, sf_page_put_measured,
+    sf_page_put_passes;
 
 #endif

@@ -6,6 +6,7 @@
 #include "report/in_time.h"
 #include "report/index.h"
 #include "report/page/page.h"
+#include "report/passes.h"
 
 /* Texts, each once. */
 typedef struct texts {
@@ -400,6 +401,7 @@ void sf_page_json(sf_page *page, bool indent, sf_buf *out)
     put_head(page, &json);
     put_time(page, &json);
     put_memory(page, &json);
+    sf_outcomes_put(&page->sim.runs.at[page->sim.runs.busiest], &json);
     put_collectives(page, &json);
     put_traffic(page, &json);
     put_others(page, "frontier", page->frontier, page->nfrontier, &json);

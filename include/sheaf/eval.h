@@ -76,6 +76,8 @@ typedef struct sf_verify_report {
     int ranks;          /* of the plan; 0 without one */
     int rank;           /* which of them this process speaks for: 0 unless it is one of mpirun */
     int64_t noisy_runs; /* steps that were run with noise; 0: there was no need */
+    bool
+        approximate; /* a pass of the plan rounds what travels: held to the tolerances of 16 bits */
 } sf_verify_report;
 
 typedef struct sf_verify_options {

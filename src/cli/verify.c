@@ -132,6 +132,11 @@ static void print_report(const sf_verify_report *report)
         print_worst(report);
     if (report->nlosses > 0)
         printf(", losses within %.2e", report->loss_error);
+    if (report->approximate)
+        printf(" (tolerance %g)\nnote: the plan's passes are an approximation (compress): it is "
+               "held to the "
+               "tolerances of 16 bits, on average over a tensor, and not to those of the step",
+               report->loss_tolerance);
     putchar('\n');
 }
 
@@ -198,6 +203,7 @@ static sf_status print_verify_json(void *context)
     put_unstable(&json, report);
     sf_json_add_double(&json, "loss_error", report->loss_error);
     sf_json_add_double(&json, "loss_tolerance", report->loss_tolerance);
+    sf_json_add_bool(&json, "approximate", report->approximate);
     sf_json_key(&json, "losses");
     sf_json_begin_row(&json);
     for (int i = 0; i < report->nlosses; i++)

@@ -55,6 +55,17 @@ static const sf_program_pass passes[] = {
      .variants = SF_OVERLAP_WAYS,
      .options = {{"turns", false, (double)NAN, "of each; several are tried"}},
      .run = sf_pass_overlap},
+    {.name = "compress",
+     .about =
+         "an approximation: gradients travel as bf16; what that rounds off is kept, and added in "
+         "the next step",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_FOR_TIME,
+     .rounds = true,
+     .is_approximate = true,
+     .options = {{"least", true, SF_OFFLOAD_LEAST, "reductions of fewer bytes stay"}},
+     .run = sf_pass_compress},
     {.name = "offload",
      .about =
          "what does not fit goes to memory of the host while nobody needs it, in the background",
@@ -258,4 +269,12 @@ sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf
 sf_status sf_pass_list_load(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
 {
     return read_list(&(reading){text, arena, diag, out, true});
+}
+
+bool sf_pass_list_is_approximate(const sf_pass_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].pass->is_approximate)
+            return true;
+    return false;
 }

@@ -30,7 +30,7 @@ static void touch_buffer(sf_offload *o, uint32_t buffer, uint32_t inst, uint32_t
 {
     const sf_buffer *b = &o->program->buffers[buffer];
     bool update = o->program->insts[inst].origin.phase == SF_UPDATE;
-    if (b->space != SF_SPACE_DEVICE || b->home == SF_HOME_CONSTANT || b->bytes < o->least ||
+    if (b->space != SF_SPACE_DEVICE || sf_is_fixed(b) || b->bytes < o->least ||
         last[buffer] == inst)
         return;
     bool is_argument = b->home == SF_HOME_ARGUMENT;

@@ -68,9 +68,10 @@ typedef struct sf_program_pass {
     const char *needs,
         *provides; /* words; one that is needed was provided by a pass before. "": nothing */
     sf_pass_aim aim;
-    bool rounds;    /* what it computes may differ in the last bits: its meaning is not compared */
-    bool is_anyway; /* does nothing, but that its list is kept though it is slower than none */
-    int variants;   /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    bool rounds; /* what it computes may differ in the last bits: its meaning is not compared */
+    bool is_approximate; /* nor in those alone: results are another training's, near this one */
+    bool is_anyway;      /* does nothing, but that its list is kept though it is slower than none */
+    int variants;        /* ways to do it that are tried, of which the best is taken; 0 is 1 */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
 } sf_program_pass;
@@ -97,6 +98,9 @@ sf_status sf_pass_list_read(const char *text, sf_arena *arena, sf_diag *diag, sf
 
 /* The same for who may run code: a name with a slash is that of a file, which is loaded (sheaf/pass.h). */
 sf_status sf_pass_list_load(const char *text, sf_arena *arena, sf_diag *diag, sf_pass_list *out);
+
+/* Whether one of them is an approximation. */
+bool sf_pass_list_is_approximate(const sf_pass_list *list);
 
 /* What a pass did. */
 typedef struct sf_pass_outcome {

@@ -15,6 +15,7 @@ enum { SF_LINGER_WAYS = 4 };
 sf_status sf_pass_linger(sf_passing *passing);
 enum { SF_OVERLAP_WAYS = 5 };
 sf_status sf_pass_overlap(sf_passing *passing);
+sf_status sf_pass_compress(sf_passing *passing);
 sf_status sf_pass_offload(sf_passing *passing);
 sf_status sf_pass_offload_all(sf_passing *passing);
 sf_status sf_pass_anyway(sf_passing *passing);

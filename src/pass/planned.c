@@ -22,12 +22,29 @@ static sf_status find_costs(const sf_plan *plan, const sf_cluster *cluster, sf_a
     return sf_costs_new(cluster, plan->mesh.naxes, sizes, 0, arena, diag, out);
 }
 
+static sf_status read_passes(const sf_plan *plan, sf_arena *arena, sf_diag *diag, sf_pass_list *out)
+{
+    return plan->passes.may_load ? sf_pass_list_load(plan->passes.list, arena, diag, out)
+                                 : sf_pass_list_read(plan->passes.list, arena, diag, out);
+}
+
+bool sf_plan_is_approximate(const sf_plan *plan)
+{
+    sf_arena arena = {0};
+    sf_diag unheard = {0};
+    sf_pass_list list;
+    bool is =
+        read_passes(plan, &arena, &unheard, &list) == SF_OK && sf_pass_list_is_approximate(&list);
+    sf_diag_clear(&unheard);
+    sf_arena_free(&arena);
+    return is;
+}
+
 static sf_status rewrite(const sf_plan *plan, const sf_costs *costs, sf_program *program,
                          sf_arena *arena, sf_diag *diag, sf_pass_outcome **outcomes, int *count)
 {
     sf_pass_list list;
-    SF_TRY(plan->passes.may_load ? sf_pass_list_load(plan->passes.list, arena, diag, &list)
-                                 : sf_pass_list_read(plan->passes.list, arena, diag, &list));
+    SF_TRY(read_passes(plan, arena, diag, &list));
     sf_pass_run run = {&list, costs, plan->passes.memory, arena};
     sf_pass_outcome *all = outcomes ? SF_ARRAY(arena, list.count + 2, sf_pass_outcome) : NULL;
     SF_TRY(sf_passes_run(program, &run, diag, all, count));

@@ -135,28 +135,6 @@ static void hoist_chosen(unsharding *u, const keeping *k, inserting *into)
 
 /* Leaving out */
 
-/* The collective without the parts that are gone; false: none is left. */
-static bool drop_parts(sf_program *p, sf_inst *inst, const bool *gone)
-{
-    uint32_t left = 0;
-    sf_part_origin *parts = SF_ARRAY(&p->arena, inst->nout, sf_part_origin);
-    sf_view *in = SF_ARRAY(&p->arena, inst->nout, sf_view);
-    sf_view *out = SF_ARRAY(&p->arena, inst->nout, sf_view);
-    for (uint32_t j = 0; j < inst->nout; j++) {
-        if (gone[j])
-            continue;
-        parts[left] = sf_exchange_part(inst->exchange, j);
-        in[left] = inst->in[j];
-        out[left++] = inst->out[j];
-    }
-    inst->exchange = sf_arena_copy(&p->arena, inst->exchange, sizeof *inst->exchange);
-    inst->exchange->parts = parts;
-    inst->nin = inst->nout = left;
-    inst->in = in;
-    inst->out = out;
-    return left > 0;
-}
-
 /* Loops that made what only a gather read that is gone. */
 static void drop_unread(const unsharding *u, size_t s, const inserting *added, bool *dropped,
                         size_t count)
@@ -184,7 +162,7 @@ static void arrange(unsharding *u, size_t s, size_t count, const inserting *adde
     uint32_t *order = SF_ARRAY(u->arena, p->ninsts, uint32_t);
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++)
-        dropped[i] = u->gone[s][i] && !drop_parts(p, &p->insts[i], u->gone[s][i]);
+        dropped[i] = u->gone[s][i] && !sf_drop_parts(p, &p->insts[i], u->gone[s][i]);
     drop_unread(u, s, added, dropped, count);
     for (uint32_t i = 0; i < count; i++) {
         for (size_t a = 0; a < added->count; a++)

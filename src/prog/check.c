@@ -217,7 +217,7 @@ static int64_t constants_of(const sf_program *p)
 {
     int64_t bytes = 0;
     for (size_t b = 0; b < p->nbuffers; b++)
-        bytes += p->buffers[b].home == SF_HOME_CONSTANT ? p->buffers[b].bytes : 0;
+        bytes += sf_is_fixed(&p->buffers[b]) ? p->buffers[b].bytes : 0;
     for (size_t i = 0; i < p->ninsts; i++)
         for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++)
             bytes += p->insts[i].nest->bodies[j]->constant_bytes;

@@ -4,7 +4,19 @@
 #include "prog/piece.h"
 
 /* What contents are mixed from, so that different things differ. */
-enum { ARGUMENT = 1, CONSTANT, CARRIED, FRESH, PART, COMPUTED, NESTED, OUTSIDE, CELLS, PRODUCT };
+enum {
+    ARGUMENT = 1,
+    CONSTANT,
+    KEPT,
+    CARRIED,
+    FRESH,
+    PART,
+    COMPUTED,
+    NESTED,
+    OUTSIDE,
+    CELLS,
+    PRODUCT
+};
 
 /* What each cell of a buffer is a cell of (prog/piece.h). */
 typedef struct cells {
@@ -300,6 +312,8 @@ static void hold_constants(following *f)
     for (size_t b = f->p->narguments; b < f->p->nbuffers; b++)
         if (f->p->buffers[b].home == SF_HOME_CONSTANT)
             f->held[b] = mix(CONSTANT, (uint64_t)(uintptr_t)f->p->buffers[b].constant);
+        else if (f->p->buffers[b].home == SF_HOME_KEPT)
+            f->held[b] = mix(KEPT, (uint64_t)f->p->buffers[b].bytes);
 }
 
 static void follow(following *f)
@@ -348,8 +362,9 @@ uint64_t sf_program_meaning(const sf_program *p)
     uint64_t hash = OUTSIDE;
     for (uint32_t i = 0; i < p->nresults; i++)
         hash = mix(hash, read_view(&f, &p->results[i]));
-    for (uint32_t i = 0; i < p->narguments; i++)
-        hash = mix(hash, held_by(&f, i));
+    for (uint32_t i = 0; i < p->nbuffers; i++)
+        if (i < p->narguments || p->buffers[i].home == SF_HOME_KEPT)
+            hash = mix(hash, held_by(&f, i));
     sf_arena_free(&scratch);
     return hash;
 }

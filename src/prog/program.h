@@ -43,7 +43,12 @@ typedef struct sf_gap {
     uint32_t first, last;
 } sf_gap;
 
-typedef enum sf_home { SF_HOME_ARENA, SF_HOME_ARGUMENT, SF_HOME_CONSTANT } sf_home;
+typedef enum sf_home {
+    SF_HOME_ARENA,
+    SF_HOME_ARGUMENT,
+    SF_HOME_CONSTANT,
+    SF_HOME_KEPT, /* the program's own, which stays from run to run; zeros before the first */
+} sf_home;
 
 typedef struct sf_buffer {
     sf_home home;
@@ -249,7 +254,7 @@ typedef struct sf_program {
     int64_t arena_bytes[SF_SPACE_COUNT]; /* peaks, known before any run */
     int64_t state_bytes;                 /* of arguments on the device that are not lent */
     int64_t host_state_bytes;            /* of arguments whose home is the host */
-    int64_t constant_bytes;              /* with those of bodies */
+    int64_t constant_bytes; /* of constants and of what is kept, with those of bodies */
 } sf_program;
 
 /* Where the nodes and values of the top block of a graph went. */
@@ -285,6 +290,12 @@ void sf_program_settle_lives(sf_program *program);
 static inline bool sf_in_arena(const sf_buffer *buffer)
 {
     return buffer->home == SF_HOME_ARENA || buffer->is_lent;
+}
+
+/* Whether it has memory of its own from the first run to the last, beside arguments. */
+static inline bool sf_is_fixed(const sf_buffer *buffer)
+{
+    return buffer->home == SF_HOME_CONSTANT || buffer->home == SF_HOME_KEPT;
 }
 
 /* Whether its contents matter when the instruction runs; valid after sf_program_settle. */

@@ -206,6 +206,27 @@ void sf_part_exchange(sf_program *p, uint32_t index)
     }
 }
 
+bool sf_drop_parts(sf_program *p, sf_inst *inst, const bool *gone)
+{
+    uint32_t left = 0;
+    sf_part_origin *parts = SF_ARRAY(&p->arena, inst->nout, sf_part_origin);
+    sf_view *in = SF_ARRAY(&p->arena, inst->nout, sf_view);
+    sf_view *out = SF_ARRAY(&p->arena, inst->nout, sf_view);
+    for (uint32_t j = 0; j < inst->nout; j++) {
+        if (gone[j])
+            continue;
+        parts[left] = sf_exchange_part(inst->exchange, j);
+        in[left] = inst->in[j];
+        out[left++] = inst->out[j];
+    }
+    inst->exchange = sf_arena_copy(&p->arena, inst->exchange, sizeof *inst->exchange);
+    inst->exchange->parts = parts;
+    inst->nin = inst->nout = left;
+    inst->in = in;
+    inst->out = out;
+    return left > 0;
+}
+
 static int64_t number_from(sf_program *p, int64_t number)
 {
     for (size_t i = 0; i < p->ninsts; i++) {

@@ -38,6 +38,9 @@ void sf_join_exchanges(sf_program *program, const uint32_t *insts, size_t count)
  * are the last ones. */
 void sf_part_exchange(sf_program *program, uint32_t inst);
 
+/* The collective without the parts that are gone; false: none is left. Its lists are then its own. */
+bool sf_drop_parts(sf_program *program, sf_inst *exchange, const bool *gone);
+
 /* Collectives are numbered in the order in which a rank comes to them, bodies where they stand. */
 void sf_program_number(sf_program *program);
 

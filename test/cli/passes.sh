@@ -22,6 +22,25 @@ for turns in 1 2; do
     "$SHEAF_BIN" verify --plan plan.json --passes fullshard,prefetch,unshard --steps 2 >out
 done
 
+# Links that take about as long as what is computed: products go in turns with their collectives, bits are the same; and
+# gradients as bf16 are an approximation that verify calls one.
+cat >slow.json <<'END'
+{"format": "sheaf cluster", "version": 1, "name": "slow", "devices": [{"name": "one", "memory": 1000000000,
+ "flops": {"f32": 1e9}, "vector_flops": 1e10, "bandwidth": 1e11, "product_share": 1, "memory_share": 1, "ramp": 0,
+ "launch": 1e-9}], "nodes": [{"count": 1, "devices": 2, "device": "one",
+ "inside": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}, "network": {"latency": 1e-9, "bandwidth": 1e8, "lanes": 0}}]}
+END
+"$SHEAF_BIN" pin "$step" -r megatron -n 2 --cluster slow.json --passes overlap -o plan.json >/dev/null
+"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  overlap .* products in turns'
+losses plan.json none >expected
+"$SHEAF_BIN" run --plan plan.json --steps 3 --check --threads 1 --json | grep '"loss"' >found
+cmp expected found || { echo "FAILED: overlap: other losses"; exit 1; }
+"$SHEAF_BIN" pin "$step" -r dp -n 2 --cluster slow.json --passes compress:least=1 -o plan.json >/dev/null
+"$SHEAF_BIN" sim plan.json --cluster slow.json 2>/dev/null | grep -qE '^  compress .* sent as bf16'
+"$SHEAF_BIN" verify --plan plan.json --steps 3 >out
+grep -q 'are an approximation (compress)' out
+"$SHEAF_BIN" verify --plan plan.json --steps 1 --passes none | (! grep -q approximation)
+
 # Passes stay in the plan, and it is the program after them that is simulated.
 "$SHEAF_BIN" pin "$step" -r zero3 -n 4 --passes fullshard,prefetch -o plan.json >/dev/null
 grep -q '"list": "fullshard,prefetch"' plan.json
@@ -73,3 +92,17 @@ grep -q 'passes   offload' out
 cmp expected found
 if "$SHEAF_BIN" plan "$step" --cluster 2xH100 --memory 60K --passes none >out 2>&1; then exit 1; fi
 grep -q 'no plan was found that fits' out
+
+# Why gathers stand where they stand, and the memory curve before and behind each pass.
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --passes fullshard,prefetch,unshard -o plan.json >/dev/null
+"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 >out
+grep -qE '^  params/layer_1/mlp/up/kernel .*hidden from here on' out
+least=$("$SHEAF_BIN" sim plan.json --cluster 2xH100 --passes fullshard,anyway --json | grep '"memory"' | tail -n 1 | tr -dc 0-9)
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --cluster 2xH100 --memory $((least + 1024)) --passes fullshard,prefetch,anyway -o plan.json >/dev/null
+"$SHEAF_BIN" explain plan.json 'params/layer_*/mlp/*' --cluster 2xH100 --all >out
+grep -qE 'no room (earlier|to stand longer): ' out
+"$SHEAF_BIN" explain plan.json 'params/layer_1/mlp/up/kernel' --cluster 2xH100 --json | grep -q '"why"'
+"$SHEAF_BIN" report plan.json --cluster 2xH100 -o page.html
+[ "$(grep -c '<figure class="curve">' page.html)" -eq 3 ]
+grep -q 'class="limit"' page.html
+"$SHEAF_BIN" report plan.json --cluster 2xH100 --json | grep -q '"curve"'

@@ -34,11 +34,11 @@ bool sf_is_narrow(const sf_graph *graph, sf_precision precision)
     return false;
 }
 
-double sf_tolerance_of(const sf_graph *graph, sf_precision precision, double given)
+double sf_tolerance_of(bool is_narrow, double given)
 {
     if (given > 0)
         return given;
-    return sf_is_narrow(graph, precision) ? 5e-2 : 1e-4;
+    return is_narrow ? 5e-2 : 1e-4;
 }
 
 /* A sum of squares of what is finite. */

@@ -65,7 +65,8 @@ static sf_status compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance = sf_tolerance_of(job->graph, job->precision, job->options.tolerance),
+        .tolerance =
+            sf_tolerance_of(sf_is_narrow(job->graph, job->precision), job->options.tolerance),
         .on_average = sf_is_narrow(job->graph, job->precision),
     };
     report->results = SF_ARRAY(&job->out->arena, count, sf_difference);

@@ -43,6 +43,8 @@ struct shared {
     int steps;
     sf_owned_report *out;   /* the leader fills it in */
     sf_precision precision; /* of ranks */
+    bool approximate;       /* passes of the plan make it another training, near this one */
+    bool narrow;            /* numbers of few bits are computed with, or sent */
 };
 
 struct rank {
@@ -191,10 +193,9 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance =
-            sf_tolerance_of(shared->trial.graph, shared->precision, shared->options.tolerance),
+        .tolerance = sf_tolerance_of(shared->narrow, shared->options.tolerance),
         .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
-        .on_average = sf_is_narrow(shared->trial.graph, shared->precision),
+        .on_average = shared->narrow,
     };
 }
 
@@ -315,9 +316,7 @@ static sf_finding worst_loss(const struct rank *r)
 {
     const struct shared *shared = r->shared;
     double given = shared->options.loss_tolerance;
-    double plain = given > 0                                              ? given
-                   : sf_is_narrow(shared->trial.graph, shared->precision) ? 2e-2
-                                                                          : 1e-5;
+    double plain = given > 0 ? given : shared->narrow ? 2e-2 : 1e-5;
     return sf_worst_loss(r->nlosses, r->losses, r->expected, shared->loss_spread, plain);
 }
 
@@ -452,7 +451,9 @@ static sf_status prepare(void *context)
     sf_runner_options options = {.engine = ranks_have_gpus(shared) ? NULL : shared->options.engine,
                                  .with = {.pool = shared->pool, .memory = shared->memory}};
     sf_spread_init(shared->trial.reference, &options, &shared->unsplit.arena, &shared->spread);
-    shared->spread.precision = shared->precision;
+    shared->approximate = sf_plan_is_approximate(shared->trial.plan);
+    shared->spread.precision = shared->approximate ? SF_PRECISION_BF16 : shared->precision;
+    shared->narrow = shared->approximate || sf_is_narrow(shared->trial.graph, shared->precision);
     shared->unstable = SF_ARRAY(&shared->unsplit.arena, count, sf_unstable);
     shared->loss_spread = SF_ARRAY(&shared->unsplit.arena, shared->steps, double);
     shared->ours = SF_ARRAY(&shared->unsplit.arena, count, sf_tensor);
@@ -469,7 +470,8 @@ static sf_status prepare(void *context)
                            .worst = -1,
                            .losses = SF_ARRAY(&out->arena, shared->steps, double),
                            .expected_losses = SF_ARRAY(&out->arena, shared->steps, double),
-                           .ranks = sf_plan_ranks(shared->trial.plan)};
+                           .ranks = sf_plan_ranks(shared->trial.plan),
+                           .approximate = shared->approximate};
     for (uint32_t i = 0; i < count; i++)
         out->report.results[i].name = sf_result_name(shared->trial.graph, i, &out->arena);
     return SF_OK;

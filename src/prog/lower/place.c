@@ -130,7 +130,7 @@ static int64_t constants_of(const sf_program *p)
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < p->nbuffers; i++)
-        if (p->buffers[i].home == SF_HOME_CONSTANT)
+        if (sf_is_fixed(&p->buffers[i]))
             bytes += p->buffers[i].bytes;
     for (size_t i = 0; i < p->ninsts; i++)
         for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++)

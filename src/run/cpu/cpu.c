@@ -353,7 +353,8 @@ static void place_frame(cpu *c, frame *f, char *const *arenas, char *const *argu
             f->buffers[i] = arguments[buffer->argument];
         } else {
             f->buffers[i] = own_memory(c, buffer->bytes);
-            sf_constant_expand(buffer->constant, f->buffers[i], buffer->bytes);
+            if (buffer->home == SF_HOME_CONSTANT)
+                sf_constant_expand(buffer->constant, f->buffers[i], buffer->bytes);
         }
     }
 }

@@ -74,7 +74,8 @@ static sf_status place_constant(cuda *c, const sf_buffer *buffer, sf_diag *diag,
 {
     SF_TRY(own_memory(c, buffer->bytes, diag, out));
     char *elements = sf_alloc((size_t)buffer->bytes + 1);
-    sf_constant_expand(buffer->constant, elements, buffer->bytes);
+    if (buffer->home == SF_HOME_CONSTANT) /* what is kept begins with zeros */
+        sf_constant_expand(buffer->constant, elements, buffer->bytes);
     sf_status status = table_of(c)->put(c->device, *out, elements, buffer->bytes, diag);
     sf_free(elements);
     return status;

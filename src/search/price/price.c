@@ -104,6 +104,8 @@ static sf_memory_kind kind_of_buffer(const priced_program *at, const sf_buffer *
     const sf_piece *piece = piece_of(at, buffer);
     if (buffer->home == SF_HOME_CONSTANT)
         return SF_MEMORY_BATCH;
+    if (buffer->home == SF_HOME_KEPT)
+        return SF_MEMORY_GRADIENT;
     if (buffer->home == SF_HOME_ARGUMENT)
         return sf_memory_kind_of(at->p->graph->arguments[buffer->argument].role);
     sf_value value = piece ? value_of_step(at, piece->whole) : SF_NONE;

@@ -106,3 +106,15 @@ grep -qE 'no room (earlier|to stand longer): ' out
 [ "$(grep -c '<figure class="curve">' page.html)" -eq 3 ]
 grep -q 'class="limit"' page.html
 "$SHEAF_BIN" report plan.json --cluster 2xH100 --json | grep -q '"curve"'
+
+# Memory that was predicted and is not there all the same: the message has the prediction. Sanitizers need more than any limit.
+if (ulimit -v 2500000 && "$SHEAF_BIN" version) >/dev/null 2>&1; then
+    cat >large.mlir <<'END'
+func.func public @main(%w: tensor<400000000xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<400000000xf32>) -> tensor<400000000xf32> {
+%n = stablehlo.add %w, %x : tensor<400000000xf32>
+return %n : tensor<400000000xf32>
+}
+END
+    if (ulimit -v 2500000 && "$SHEAF_BIN" run large.mlir --steps 1 --device-memory 8G --memory 8G) >out 2>&1; then exit 1; fi
+    grep -q 'gives no more memory, not these 1.49 GiB; predicted were 2.98 GiB of the device' out
+fi

@@ -54,6 +54,7 @@ typedef struct cpu {
     void **owned; /* memory of arguments, constants and the arena */
     size_t nowned, owned_capacity;
     sf_cpu_scratch reserved;
+    sf_room room;    /* what there was to be, when it was opened */
     sf_arena memory; /* of the lists above */
     sf_collectives collectives;
     sf_host_link host_link;
@@ -341,6 +342,28 @@ static void *own_memory(cpu *c, int64_t bytes)
     return memory;
 }
 
+/* As own_memory, where there may be none: it is said what was predicted. */
+static sf_status find_memory(cpu *c, int64_t bytes, sf_diag *diag, char **out)
+{
+    *out = sf_alloc_try((size_t)bytes);
+    if (!*out)
+        return sf_fail_room(c->program, &c->room, bytes, diag);
+    SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, *out);
+    return SF_OK;
+}
+
+/* Of arguments, and the arena of each space. */
+static sf_status find_places(cpu *c, char **arguments, char **arenas, sf_diag *diag)
+{
+    const sf_program *p = c->program;
+    for (uint32_t i = 0; i < p->narguments; i++)
+        if (!p->buffers[i].is_lent)
+            SF_TRY(find_memory(c, p->buffers[i].bytes, diag, &arguments[i]));
+    for (int space = 0; space < SF_SPACE_COUNT; space++)
+        SF_TRY(find_memory(c, p->arena_bytes[space], diag, &arenas[space]));
+    return SF_OK;
+}
+
 static void place_frame(cpu *c, frame *f, char *const *arenas, char *const *arguments)
 {
     const sf_program *p = f->program;
@@ -563,10 +586,10 @@ static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag
     if (has_copies(c->program) && !c->lanes)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for copies");
     c->reserved = sf_cpu_scratch_of(c->program, sf_threads_count(c->threads));
-    sf_room room = {.memory = options->memory ? options->memory : sf_machine_memory(),
-                    .device = options->device_memory,
-                    .scratch = sf_cpu_scratch_bytes(c->program, sf_threads_count(c->threads))};
-    return sf_check_room(c->program, &room, diag);
+    c->room = (sf_room){.memory = options->memory ? options->memory : sf_machine_memory(),
+                        .device = options->device_memory,
+                        .scratch = sf_cpu_scratch_bytes(c->program, sf_threads_count(c->threads))};
+    return sf_check_room(c->program, &c->room, diag);
 }
 
 sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *options, sf_diag *diag,
@@ -577,18 +600,14 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
     c->crew = SF_CREW_NEW;
     c->owns_threads = !options->pool;
     c->threads = options->pool ? options->pool : sf_threads_new(options->threads);
+    char **arguments = SF_ARRAY(&c->memory, program->narguments, char *), *arenas[SF_SPACE_COUNT];
     sf_status status = get_cpu_ready(c, options, diag);
+    if (status == SF_OK)
+        status = find_places(c, arguments, arenas, diag);
     if (status != SF_OK) {
         close_cpu(c);
         return status;
     }
-    char **arguments = SF_ARRAY(&c->memory, program->narguments, char *);
-    for (uint32_t i = 0; i < program->narguments; i++)
-        if (!program->buffers[i].is_lent)
-            arguments[i] = own_memory(c, program->buffers[i].bytes);
-    char *arenas[SF_SPACE_COUNT];
-    for (int space = 0; space < SF_SPACE_COUNT; space++)
-        arenas[space] = own_memory(c, program->arena_bytes[space]);
     c->host_link = options->host_link;
     open_frame(c, program, arenas, arguments, &c->top);
     c->scratch = own_memory(c, c->reserved.kernels);

@@ -64,7 +64,8 @@ static void add_share(sf_buf *out, int64_t bytes, const char *what)
         sf_buf_printf(out, ", %s %s", sf_text_bytes((double)bytes).at, what);
 }
 
-void sf_room_text(const sf_program *p, const sf_room *room, sf_buf *out)
+/* "12.0 MiB of the device (...)" */
+static void put_room(const sf_program *p, const sf_room *room, sf_buf *out)
 {
     sf_arena scratch = {0};
     uint32_t at;
@@ -99,7 +100,7 @@ sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
     if (fits_device && (room->memory <= 0 || all <= room->memory))
         return SF_OK;
     sf_buf text = {0};
-    sf_room_text(p, room, &text);
+    put_room(p, room, &text);
     sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "the step needs %s, and there are %s", text.text,
             sf_text_bytes((double)(fits_device ? room->memory : room->device)).at);
     sf_buf_free(&text);
@@ -107,4 +108,16 @@ sf_status sf_check_room(const sf_program *p, const sf_room *room, sf_diag *diag)
         diag, fits_device ? "split it over more ranks, or its state as well, as recipe zero3 does"
                           : "of a plan, --passes offload moves what does not fit to the host; or "
                             "split it over more ranks, or its state as well, as recipe zero3 does");
+}
+
+sf_status sf_fail_room(const sf_program *p, const sf_room *room, int64_t bytes, sf_diag *diag)
+{
+    sf_buf text = {0};
+    put_room(p, room, &text);
+    sf_fail(diag, SF_ENOMEM, SF_NOWHERE,
+            "the machine gives no more memory, not these %s; predicted were %s",
+            sf_text_bytes((double)bytes).at, text.text);
+    sf_buf_free(&text);
+    return sf_hint(diag, "others have it, or a limit of the shell is below that; --memory says how "
+                         "much there is, so that this is known before");
 }

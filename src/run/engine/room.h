@@ -13,7 +13,9 @@ typedef struct sf_room {
 /* SF_ENOMEM, with the instruction at which most of it stands, and what that is. */
 sf_status sf_check_room(const sf_program *program, const sf_room *room, sf_diag *diag);
 
-/* The same in words, for a message when memory that was predicted is not there: "12.0 MiB of the device (...)". */
-void sf_room_text(const sf_program *program, const sf_room *room, sf_buf *out);
+/* Memory that was predicted, and is not there all the same: SF_ENOMEM, with how many bytes were asked for in vain, and with the
+ * prediction. */
+sf_status sf_fail_room(const sf_program *program, const sf_room *room, int64_t bytes,
+                       sf_diag *diag);
 
 #endif

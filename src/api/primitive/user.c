@@ -49,8 +49,10 @@ static sf_status call_user(const sf_user_primitive *user, int (*function)(sf_use
     if (function(call) == 0)
         return SF_OK;
     call->reason[sizeof call->reason - 1] = 0;
-    if (!*call->reason && call->diag && call->diag->count > before)
-        return SF_EWRONG;
+    for (int i = before; !*call->reason && call->diag && i < call->diag->count && i < SF_DIAG_KEPT;
+         i++)
+        if (call->diag->messages[i].status != SF_OK)
+            return call->diag->messages[i].status;
     return sf_fail(call->diag, SF_EWRONG, at, "%s: %s", user->name,
                    *call->reason ? call->reason : "it does not apply here");
 }

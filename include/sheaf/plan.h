@@ -24,7 +24,8 @@ typedef struct sf_pin_options {
      * or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
-    /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. */
+    /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list
+     * by scopes, "4@layer_0,sequence:2", with numbers of its own: then this is 2. */
     const char *co_shard;
     int co_shards;
     /* A pipeline: "4" stages, or the scopes that begin all but the first of them, "layer_3,layer_6"; NULL: none. Its schedule

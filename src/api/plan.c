@@ -11,6 +11,7 @@
 #include "front/loose.h"
 #include "local/rank.h"
 #include "op/op.h"
+#include "plan/co_shard.h"
 #include "plan/complete.h"
 #include "plan/pipe/pipeline_by.h"
 #include "plan/recipe.h"
@@ -140,10 +141,7 @@ static sf_status make_plan(void *context)
     struct pinning *job = context;
     sf_arena arena = {0};
     sf_status status = SF_OK;
-    if (job->options.stages && job->options.co_shards > 1)
-        status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,
-                         "stages do not go together with heads and features in turns (co-shard)");
-    else if (job->options.stages)
+    if (job->options.stages)
         status = find_pipeline(job, &arena);
     else if (job->options.schedule)
         status = sf_fail(job->diag, SF_EUSAGE, SF_NOWHERE,

@@ -78,7 +78,7 @@ typedef struct sf_cli_option {
 bool sf_cli_micro_batches(const char *text, int *out);
 
 /* Reads how many turns heads and features are cut into, or what a recipe splits: none, 4, megatron:4, or auto, which is 0.
- * *by is `recipe`, which has so many bytes, or NULL. */
+ * *by is `recipe`, which has so many bytes, or NULL; of a list with scopes, 4@layer_0,2, it is the text. */
 bool sf_cli_co_shard(const char *text, char *recipe, size_t size, const char **by, int *out);
 
 /* What commands that make a plan have in common. */

@@ -111,7 +111,7 @@ int sf_cli_pin(int argc, char **argv)
         {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
-         "splits"},
+         "splits; N@SCOPE: in a scope alone, several with commas"},
         {SF_OPT_RECOMPUTE, &job.pin.recompute,
          "what is computed again rather than kept for the backward pass: none, layer, cheap, full, "
          "scopes, as in layer_?/attn, or text (default): what the step's text computes again"},

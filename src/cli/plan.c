@@ -130,7 +130,8 @@ int sf_cli_plan(int argc, char **argv)
         {SF_OPT_UNSAFE, &job.script.unsafe, "let that program use files and run others"},
         {SF_OPT_CO_SHARD, &co_shard,
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
-         "splits; none; or auto (default): where a plan does not fit otherwise, or is faster so"},
+         "splits; N@SCOPE: in a scope alone; none; or auto (default): where a plan does not fit "
+         "otherwise, or is faster so"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
          "what is computed again rather than kept for the backward pass: none, text, layer, cheap, "
          "full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit (default: what "
@@ -176,8 +177,6 @@ int sf_cli_plan(int argc, char **argv)
         return sf_cli_misuse("plan", "a --schedule is of a pipeline, which has --stages 2 or more");
     if (!sf_cli_co_shard(co_shard, recipe, sizeof recipe, &job.plan.co_shard, &job.plan.co_shards))
         return sf_cli_misuse("plan", "--co-shard is a number, RECIPE:NUMBER, none, or auto");
-    if (job.plan.co_shards > 1 && job.plan.micro_batches > 1)
-        return sf_cli_misuse("plan", "--co-shard and --micro-batches do not go together");
     if (threads > INT_MAX)
         return sf_cli_misuse("plan", "--threads is too large");
     /* In sf_plan_options 0 stands for the default. */

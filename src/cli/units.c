@@ -40,6 +40,11 @@ bool sf_cli_co_shard(const char *text, char *recipe, size_t size, const char **b
     *out = 1;
     if (strcmp(text, "none") == 0)
         return true;
+    if (strpbrk(text, "@,")) { /* a list, with numbers of its own */
+        *by = text;
+        *out = 2;
+        return true;
+    }
     if (length >= size || (colon && (length == 0 || strcmp(colon + 1, "auto") == 0)))
         return false;
     snprintf(recipe, size, "%.*s", (int)length, text);

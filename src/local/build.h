@@ -1,6 +1,7 @@
 /* The local graph while it is made: what the files behind local/local.h share.
  *
  *     local.c    the walk over the moves and nodes of the plan (plan/moves.h)
+ *     in_time.c  the step in time, before that
  *     turning.h  the same along an axis of time
  *     shape.c    what nodes have in common that differ in their place alone
  *     layouts.c  whether the layouts of a node follow from its factors
@@ -152,9 +153,15 @@ sf_status local_add_node(local_builder *b, const sf_node *node);
 void local_add_results(local_builder *b);
 void local_close(local_builder *b);
 
-/* As sf_local_new, in this pool, with collectives numbered from `first` on. */
+/* in_time.c: the step as it goes on in time, and its plan, in place of those that are given; `out` owns them, also where
+ * it fails. */
+sf_status local_put_in_time(const sf_graph **whole, const sf_plan **plan, int rank, sf_pool *pool,
+                            sf_diag *diag, sf_timed *out);
+void local_free_timed(sf_timed *timed);
+
+/* As sf_local_new, in this pool, with collectives numbered from `first` on; where it takes the turn, as one argument more. */
 sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
-                           int64_t first, sf_diag *diag, sf_local **out);
+                           int64_t first, bool takes_turn, sf_diag *diag, sf_local **out);
 
 /* same.c: the node on other operands, with these types, operands first; and with those of its
  * pieces. */

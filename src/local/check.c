@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/intern.h"
 #include "ir/name.h"
 #include "local/trace.h"
 #include "op/build.h"
@@ -27,7 +29,8 @@ typedef struct checker {
     const sf_node *collective;
     uint32_t part; /* which of its results */
     int ncollectives;
-    sf_value early; /* what is used before it is made, or SF_NONE */
+    sf_value early;    /* what is used before it is made, or SF_NONE */
+    sf_interner moves; /* of moved_alike: those that are right */
     uint32_t checked,
         checked_for; /* the last op of several results that was, of the rank and of the step */
 } checker;
@@ -243,13 +246,34 @@ static bool takes_part(checker *c, const sf_region *brought, const sf_region *wa
     return sf_region_equal(&part, wanted);
 }
 
-static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from)
+/* What decides whether the members of a group bring what is wanted: tensors of one type that are moved alike are looked at
+ * once, however many ranks are in the group. */
+typedef struct moved_alike {
+    const sf_type *type;
+    const sf_layout *from, *to;
+    const sf_opdef *def; /* of the collective, or NULL */
+    int64_t axes;
+} moved_alike;
+
+static bool are_moved_alike(const void *item, const void *key)
 {
-    const char *fault = c->collective ? fault_of_collective(c, &from->layout) : NULL;
-    if (fault)
-        return fail_check(c, to->whole, "is moved by %s %s", c->collective->def->name, fault);
-    int most = sf_mesh_size(c->mesh);
-    int *ranks = SF_ARRAY(&c->scratch, most, int);
+    const moved_alike *a = item, *b = key;
+    return a->type == b->type && a->def == b->def && a->axes == b->axes &&
+           sf_layout_equal(a->from, b->from) && sf_layout_equal(a->to, b->to);
+}
+
+static sf_intern_slot *find_moved_alike(checker *c, const moved_alike *m)
+{
+    uint64_t hash = sf_hash_mix((uint64_t)(uintptr_t)m->type, (uint64_t)(uintptr_t)m->def);
+    hash = sf_hash_mix(sf_hash_mix(hash, (uint64_t)m->axes), sf_layout_hash(m->from));
+    hash = sf_hash_mix(hash, sf_layout_hash(m->to));
+    return sf_intern_find(&c->moves, &c->arena, hash, are_moved_alike, m);
+}
+
+/* Whether the pieces that the members of the group bring are, together, the piece that is wanted. */
+static bool brings_wanted(checker *c, const sf_piece *to, const sf_piece *from)
+{
+    int *ranks = SF_ARRAY(&c->scratch, sf_mesh_size(c->mesh), int);
     int count = group_members(c, ranks);
     sf_region *brought = SF_ARRAY(&c->scratch, count, sf_region);
     for (int i = 0; i < count; i++)
@@ -258,9 +282,24 @@ static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from
     bool good = sf_region_covered_once(&wanted, (size_t)count, brought, &c->scratch);
     for (int i = 0; good && i < count; i++)
         good = takes_part(c, &brought[i], &wanted);
-    if (good)
-        return SF_OK;
+    return good;
+}
+
+static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from)
+{
+    const sf_node *collective = c->collective;
+    const char *fault = collective ? fault_of_collective(c, &from->layout) : NULL;
     const sf_type *type = sf_type_of(c->local->whole, to->whole);
+    if (fault)
+        return fail_check(c, to->whole, "is moved by %s %s", collective->def->name, fault);
+    moved_alike m = {type, &from->layout, &to->layout, collective ? collective->def : NULL,
+                     collective ? collective->attrs[SF_COLLECTIVE_AXES]->integer : 0};
+    sf_intern_slot *slot = find_moved_alike(c, &m);
+    if (slot->item)
+        return SF_OK;
+    slot->item = sf_arena_copy(&c->arena, &m, sizeof m);
+    if (brings_wanted(c, to, from))
+        return SF_OK;
     sf_buf text = {0};
     sf_layout_print(&from->layout, c->mesh, type->rank, type->dims, &text);
     sf_buf_puts(&text, " does not become ");

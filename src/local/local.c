@@ -4,8 +4,6 @@
 
 #include "base/mem.h"
 #include "ir/clone.h"
-#include "local/groups.h"
-#include "local/pipe.h"
 
 static sf_status check_argument_layout(local_builder *b, uint32_t i)
 {
@@ -125,10 +123,12 @@ sf_status local_prepare(local_builder *b)
     return SF_OK;
 }
 
-static sf_status build_local(local_builder *b)
+static sf_status build_local(local_builder *b, bool takes_turn)
 {
     SF_TRY(local_prepare(b));
     local_add_arguments(b);
+    if (takes_turn)
+        b->turn = sf_block_argument(b->graph, b->block, sf_type_scalar(b->graph->pool, SF_S32));
     for (size_t i = 0; i < b->moves->nsteps; i++) {
         if (b->moves->steps[i].is_move)
             local_make_move(b, b->moves->steps[i].index);
@@ -164,12 +164,12 @@ void local_close(local_builder *b)
 }
 
 sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank, sf_pool *pool,
-                           int64_t first, sf_diag *diag, sf_local **out)
+                           int64_t first, bool takes_turn, sf_diag *diag, sf_local **out)
 {
     sf_local *local = sf_alloc(sizeof *local);
     local_builder b = {.diag = diag};
     local_open(&b, local, whole, plan, rank, pool, first);
-    sf_status status = build_local(&b);
+    sf_status status = build_local(&b, takes_turn);
     local_close(&b);
     if (status != SF_OK) {
         sf_local_free(local);
@@ -179,153 +179,23 @@ sf_status local_new_within(const sf_graph *whole, const sf_plan *plan, int rank,
     return SF_OK;
 }
 
-/* The pipeline of a step with twins: they are where what they are twins of is; what hands on what is kept, anywhere. */
-static sf_pipeline pipeline_of_twins(const sf_pipeline *of, const sf_twinned *twinned,
-                                     sf_arena *arena)
-{
-    size_t count = twinned->graph->nnodes;
-    sf_pipeline out = *of;
-    out.stages.of_node = SF_ARRAY(arena, count, uint32_t);
-    out.stages.anywhere = SF_ARRAY(arena, count, bool);
-    out.stages.late = SF_ARRAY(arena, count, bool);
-    for (uint32_t i = 0; i < twinned->graph->top->nnodes; i++) {
-        uint32_t node = twinned->graph->top->nodes[i], origin = twinned->node_of[node];
-        out.stages.of_node[node] = origin == SF_NONE ? 0 : of->stages.of_node[origin];
-        out.stages.anywhere[node] = origin == SF_NONE || of->stages.anywhere[origin];
-        out.stages.late[node] = origin != SF_NONE && of->stages.late[origin];
-    }
-    return out;
-}
-
-/* The layouts of a plan within a group: what it holds, it has. */
-static sf_plan *plan_within_group(const sf_plan *plan, const sf_graph *graph, int axis)
-{
-    sf_plan *out = sf_plan_copy(plan, graph);
-    sf_plan_forget_axis(out, graph, axis);
-    memcpy(out->pinned, plan->pinned, graph->nvalues * sizeof *out->pinned);
-    return out;
-}
-
-/* Stages that several groups run together, in pieces, one set of groups after the other. */
-static sf_status cut_sets(const sf_graph **whole, const sf_plan **plan, sf_pipeline *own,
-                          uint32_t group, sf_pool *pool, sf_arena *arena, sf_diag *diag,
-                          sf_timed *out)
-{
-    uint64_t *sets = SF_ARRAY(arena, own->schedule.pipe.nstages, uint64_t);
-    uint32_t count = sf_pipeline_sets(own, sets);
-    if (count > 0)
-        out->grouped = sf_alloc(count * sizeof *out->grouped);
-    for (uint32_t i = 0; i < count; i++) {
-        sf_stages stages;
-        sf_turned *next = &out->grouped[i];
-        *next = (sf_turned){0};
-        out->ngrouped = i + 1;
-        SF_TRY(sf_groups_new(*whole, *plan, own, sets[i], group, pool, arena, diag, next, &stages));
-        own->stages = stages;
-        *whole = next->graph;
-        *plan = next->plan;
-    }
-    return SF_OK;
-}
-
-static sf_status put_in_stages(const sf_graph *whole, const sf_plan *plan,
-                               const sf_pipeline *pipeline, int rank, sf_pool *pool, sf_diag *diag,
-                               sf_timed *out)
-{
-    sf_arena arena = {0};
-    sf_pipeline own = *pipeline;
-    uint32_t group = (uint32_t)sf_mesh_coordinate(&plan->mesh, rank, pipeline->axis);
-    if (out->twinned.graph)
-        own = pipeline_of_twins(pipeline, &out->twinned, &arena);
-    sf_status status = cut_sets(&whole, &plan, &own, group, pool, &arena, diag, out);
-    if (status == SF_OK) {
-        sf_plan *within = plan_within_group(plan, whole, pipeline->axis);
-        const sf_unstacked *parts = out->dealt.plan ? &out->dealt.step : NULL;
-        status = sf_pipe_step_new(whole, within, &own, parts, group, pool, diag, &out->turned);
-        sf_plan_free(within);
-    }
-    sf_arena_free(&arena);
-    return status;
-}
-
-/* The step as it goes on in time, with what is computed again, and in turns; of a pipeline, what the rank's group runs. */
-static sf_status put_in_time(const sf_graph **whole, const sf_plan **plan, int rank, sf_pool *pool,
-                             sf_diag *diag, sf_timed *out)
-{
-    if ((*plan)->pipeline)
-        SF_TRY(sf_deal_step(*whole, *plan, pool, diag, &out->dealt));
-    if (out->dealt.plan) {
-        *whole = out->dealt.step.graph;
-        *plan = out->dealt.plan;
-    }
-    const sf_pipeline *pipeline = (*plan)->pipeline;
-    if ((*plan)->again) {
-        out->twinned = sf_twin_step(*whole, *plan, pool);
-        *whole = out->twinned.graph;
-        *plan = out->twinned.plan;
-    }
-    const sf_plan *said = *plan;
-    if (said->co_shards > 1) {
-        SF_TRY(sf_turns_new(*whole, *plan, said->co_shard, said->co_shards, pool, diag,
-                            &out->sharded));
-        *whole = out->sharded.graph;
-        *plan = out->sharded.plan;
-    }
-    if (pipeline) {
-        SF_TRY(put_in_stages(*whole, *plan, pipeline, rank, pool, diag, out));
-        *whole = out->turned.graph;
-        *plan = out->turned.plan;
-    } else if (said->micro_batches > 1) {
-        SF_TRY(sf_turns_new(*whole, *plan, NULL, said->micro_batches, pool, diag, &out->turned));
-        *whole = out->turned.graph;
-        *plan = out->turned.plan;
-    }
-    return SF_OK;
-}
-
-static void free_timed(sf_timed *timed)
-{
-    sf_turned_free(&timed->turned);
-    for (uint32_t i = 0; i < timed->ngrouped; i++)
-        sf_turned_free(&timed->grouped[i]);
-    sf_free(timed->grouped);
-    sf_turned_free(&timed->sharded);
-    sf_twinned_free(&timed->twinned);
-    sf_dealt_free(&timed->dealt);
-}
-
 sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_diag *diag,
                        sf_local **out)
 {
     sf_pool *pool = sf_pool_derive(whole->pool);
     sf_timed timed = {0};
     const sf_graph *step = whole;
-    sf_status status = put_in_time(&whole, &plan, rank, pool, diag, &timed);
+    sf_status status = local_put_in_time(&whole, &plan, rank, pool, diag, &timed);
     if (status == SF_OK)
-        status = local_new_within(whole, plan, rank, pool, 0, diag, out);
+        status = local_new_within(whole, plan, rank, pool, 0, false, diag, out);
     if (status == SF_OK) {
         (*out)->step = step;
         (*out)->timed = timed;
     } else {
-        free_timed(&timed);
+        local_free_timed(&timed);
     }
     sf_pool_release(pool);
     return status;
-}
-
-sf_value sf_local_value_of_step(const sf_local *local, sf_value whole)
-{
-    const sf_timed *timed = &local->timed;
-    if (whole != SF_NONE && timed->turned.graph)
-        whole = timed->turned.value_of[whole];
-    for (uint32_t i = timed->ngrouped; i-- > 0 && whole != SF_NONE;)
-        whole = timed->grouped[i].value_of[whole];
-    if (whole != SF_NONE && timed->sharded.graph)
-        whole = timed->sharded.value_of[whole];
-    const sf_unstacked *parts = timed->dealt.plan ? &timed->dealt.step : NULL;
-    if (whole != SF_NONE && timed->twinned.graph)
-        whole = sf_twin_of_what(parts ? parts->graph : local->step, &timed->twinned, whole);
-    return whole != SF_NONE && parts ? parts->value_of[whole] : whole;
 }
 
 /* A region's step is a copy of its block, in the order of that. */
@@ -351,7 +221,7 @@ void sf_local_free(sf_local *local)
         sf_region_plan_free(&local->inner[i].plan);
     }
     sf_graph_free(local->graph);
-    free_timed(&local->timed);
+    local_free_timed(&local->timed);
     sf_arena_free(&local->arena);
     sf_free(local);
 }

@@ -41,14 +41,15 @@ typedef struct sf_inner {
     int64_t first; /* number of its first collective */
 } sf_inner;
 
-/* A step in time: with a part of its stacks for each group of a pipeline, that with what is computed again, that with heads or features in turns, that as a group of a pipeline has it, cut
- * for one set of groups after the other, and that with its batch in turns; each may be empty. */
+/* A step in time: with a part of its stacks for each group of a pipeline, that with what is computed again, that cut for one set of
+ * groups of a pipeline after the other, that with heads or features in turns, and that with its batch in turns; each may be
+ * empty. */
 typedef struct sf_timed {
     sf_dealt dealt;
     sf_twinned twinned;
-    sf_turned sharded, turned;
-    sf_turned *grouped;
-    uint32_t ngrouped;
+    sf_turned *grouped, *sharded;
+    uint32_t ngrouped, nsharded;
+    sf_turned turned;
 } sf_timed;
 
 typedef struct sf_local {

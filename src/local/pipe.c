@@ -447,13 +447,14 @@ static sf_status build_pipe(void *context)
 }
 
 sf_status sf_pipe_step_new(const sf_graph *graph, const sf_plan *plan, const sf_pipeline *pipeline,
-                           const sf_unstacked *parts, uint32_t group, sf_pool *pool, sf_diag *diag,
-                           sf_turned *out)
+                           const sf_unstacked *parts, uint32_t group, sf_plan *time, sf_pool *pool,
+                           sf_diag *diag, sf_turned *out)
 {
     local_builder b = {.diag = diag};
     turning t = {.b = &b,
                  .step = graph,
                  .space = plan,
+                 .time = time,
                  .turns = (int)pipeline->schedule.pipe.nturns,
                  .stages = &pipeline->stages};
     piping p = {.t = &t,

@@ -1,5 +1,8 @@
 /* Loops and branches on pieces: each region is a step of its own (plan/region.h), of which the rank computes its part. */
 #include "plan/region.h"
+
+#include <string.h>
+
 #include "base/mem.h"
 #include "ir/clone.h"
 #include "local/build.h"
@@ -22,14 +25,15 @@ static sf_block *copy_inner(local_builder *b, const sf_graph *graph)
     return copy;
 }
 
-static sf_status add_region(local_builder *b, const local_node *n, uint32_t region, sf_block **out)
+static sf_status add_region(local_builder *b, const local_node *n, uint32_t region, bool takes_turn,
+                            sf_block **out)
 {
     sf_local *local = b->local;
     sf_inner inner = {.node = n->node, .region = region, .first = b->collectives};
     SF_TRY(sf_plan_region(b->whole, b->mesh, b->plan->nodes, n->node, n->layouts, region,
                           b->graph->pool, b->diag, &inner.plan));
     sf_status status = local_new_within(inner.plan.graph, inner.plan.plan, b->rank, b->graph->pool,
-                                        b->collectives, b->diag, &inner.local);
+                                        b->collectives, takes_turn, b->diag, &inner.local);
     if (status != SF_OK) {
         sf_region_plan_free(&inner.plan);
         return status;
@@ -44,11 +48,16 @@ sf_status local_control(local_builder *b, local_node *n)
 {
     const sf_node *node = n->node;
     sf_block **regions = SF_ARRAY(&b->scratch, node->nregions, sf_block *);
+    bool takes_turn = b->turn != SF_NONE;
+    sf_value *operands = SF_ARRAY(&b->scratch, node->noperands + 1, sf_value);
     sf_node *added;
     for (uint32_t r = 0; r < node->nregions; r++)
-        SF_TRY(add_region(b, n, r, &regions[r]));
+        SF_TRY(add_region(b, n, r, takes_turn, &regions[r]));
     sf_node_spec spec = sf_spec_like(node);
-    spec.operands = n->in;
+    memcpy(operands, n->in, node->noperands * sizeof *operands);
+    operands[node->noperands] = b->turn; /* behind all that the node is given */
+    spec.operands = operands;
+    spec.noperands = node->noperands + takes_turn;
     spec.types = n->types + node->noperands;
     spec.attrs = node->attrs;
     spec.regions = regions;

@@ -36,22 +36,105 @@ void turn_settle(turning *t, const sf_node *node, const sf_layout *layouts)
     SF_PUSH(&t->arena, t->settled, t->nsettled, t->settled_capacity, s);
 }
 
-/* What was just added for a node of the step: where it is the same op, it is laid out like it. */
+void turn_note_origin(turning *t, size_t first, const sf_node *node)
+{
+    const sf_graph *graph = t->b->graph;
+    while (t->nnode_of < graph->nnodes)
+        SF_PUSH(&t->arena, t->node_of, t->nnode_of, t->node_of_capacity, SF_NONE);
+    for (size_t n = first; n < graph->nnodes && node; n++)
+        t->node_of[n] = node->id;
+}
+
+/* Whether `added` is the op of the node on pieces; one with regions takes the turn as well, as its last operand. */
+static bool is_same_op(const sf_node *added, const sf_node *node)
+{
+    uint32_t more = added->noperands - node->noperands;
+    return added->def == node->def && added->nresults == node->nresults &&
+           (more == 0 || (more == 1 && added->nregions > 0));
+}
+
+/* How `added` is laid out, whose node is so in turns and on ranks; false where the two do not go together. */
+static bool layouts_of_same(const turning *t, const sf_node *added, const sf_node *node,
+                            const sf_layout *time, const sf_layout *space, sf_layout *out)
+{
+    uint32_t more = added->noperands - node->noperands;
+    for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
+        if (!turn_layout(t, &time[i], &space[i], &out[i < node->noperands ? i : i + more]))
+            return false;
+    return true;
+}
+
+static sf_layout *new_layouts(turning *t, const sf_node *added)
+{
+    return SF_ARRAY(&t->arena, added->noperands + added->nresults, sf_layout);
+}
+
+static void settle_regions(turning *t, const sf_local *local, const sf_node *piece_of,
+                           const sf_node *node, const sf_node *added);
+
+/* The node that an op in a region stands for, of the region as a step: NULL where it is part of a move. */
+static const sf_node *op_behind(const sf_inner *inner, const sf_node *piece)
+{
+    if (piece->nresults == 0)
+        return NULL;
+    const sf_piece *made = &inner->local->pieces[piece->result];
+    const sf_node *node =
+        made->whole == SF_NONE || made->moved ? NULL : sf_maker(inner->plan.graph, made->whole);
+    return node && node->result == made->whole && is_same_op(piece, node) ? node : NULL;
+}
+
+/* What stands in a region of a node that was added, where it is known how that stands in the step. Regions are copied in
+ * order: as a step, in which numbers are places in it, and back. */
+static void settle_region(turning *t, const sf_inner *inner, const sf_block *block,
+                          const sf_block *copy)
+{
+    const sf_graph *region = inner->plan.graph;
+    uint32_t *place = SF_ARRAY(&t->arena, region->nnodes, uint32_t);
+    for (uint32_t i = 0; i < region->top->nnodes; i++)
+        place[region->top->nodes[i]] = i;
+    for (uint32_t i = 0; i < copy->nnodes; i++) {
+        const sf_node *piece_of = op_behind(inner, sf_top_node(inner->local->graph, i));
+        if (!piece_of)
+            continue;
+        const sf_node *node = t->step->nodes[block->nodes[place[piece_of->id]]];
+        const sf_node *added = t->b->graph->nodes[copy->nodes[i]];
+        const sf_layout *space = t->space->nodes[node->id];
+        sf_layout *layouts = new_layouts(t, added);
+        if (!space ||
+            !layouts_of_same(t, added, node, inner->plan.plan->nodes[piece_of->id], space, layouts))
+            continue;
+        turn_settle(t, added, layouts);
+        settle_regions(t, inner->local, piece_of, node, added);
+    }
+}
+
+/* In the regions of `added`, of which `local` has the plans, under the node of its own step: the last ones, where that was
+ * added for several turns. */
+static void settle_regions(turning *t, const sf_local *local, const sf_node *piece_of,
+                           const sf_node *node, const sf_node *added)
+{
+    uint32_t left = added->nregions;
+    for (size_t i = local->ninner; i-- > 0 && left > 0;) {
+        const sf_inner *inner = &local->inner[i];
+        if (inner->node != piece_of)
+            continue;
+        settle_region(t, inner, node->regions[inner->region], added->regions[inner->region]);
+        left--;
+    }
+}
+
+/* What was just added for a node of the step: where it is the same op, it is laid out like it, as is what stands in it. */
 sf_status turn_settle_same(turning *t, const sf_node *node)
 {
-    uint32_t count = node->noperands + node->nresults;
-    sf_layout *layouts = SF_ARRAY(&t->arena, count, sf_layout);
     if (node->nresults == 0)
         return SF_OK;
     sf_value value = t->b->versions[t->b->moves->made[node->result]].value;
     const sf_node *added = sf_maker(t->b->graph, value);
-    if (!added || added->def != node->def || added->noperands != node->noperands ||
-        added->nresults != node->nresults)
+    if (!added || !is_same_op(added, node))
         return SF_OK;
-    for (uint32_t i = 0; i < count; i++) {
-        if (turn_layout(t, &t->time->nodes[node->id][i], &t->space->nodes[node->id][i],
-                        &layouts[i]))
-            continue;
+    sf_layout *layouts = new_layouts(t, added);
+    if (!layouts_of_same(t, added, node, t->time->nodes[node->id], t->space->nodes[node->id],
+                         layouts)) {
         if (t->recipe || t->is_of_groups) /* both want the same digit: how it is laid out follows */
             return SF_OK;
         return sf_fail(t->b->diag, SF_EWRONG, node->loc,
@@ -60,6 +143,7 @@ sf_status turn_settle_same(turning *t, const sf_node *node)
                        t->turns);
     }
     turn_settle(t, added, layouts);
+    settle_regions(t, t->b->local, node, node, added);
     return SF_OK;
 }
 
@@ -184,6 +268,8 @@ static sf_status carry_plan(turning *t, sf_turned *out)
         if (out->value_of[v] != SF_NONE)
             plan->pinned[v] = from->pinned[out->value_of[v]];
     }
+    turn_note_origin(t, graph->nnodes, NULL);
+    out->node_of = sf_arena_copy(&plan->arena, t->node_of, graph->nnodes * sizeof *out->node_of);
     return SF_OK;
 }
 

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "ir/clone.h"
 #include "ir/name.h"
 #include "local/turning.h"
@@ -114,8 +115,20 @@ static void find_blocking(turning *t)
     }
 }
 
+/* What is said of the nodes in its regions is said of turns. */
+static void forget_inside(turning *t, const sf_node *node)
+{
+    for (uint32_t r = 0; r < node->nregions; r++)
+        for (uint32_t i = 0; i < node->regions[r]->nnodes; i++) {
+            const sf_node *inner = t->step->nodes[node->regions[r]->nodes[i]];
+            t->time->nodes[inner->id] = NULL;
+            forget_inside(t, inner);
+        }
+}
+
 static void settle_node(turning *t, const sf_node *node)
 {
+    forget_inside(t, node);
     memset(t->time->nodes[node->id], 0,
            (node->noperands + node->nresults) * sizeof *t->time->nodes[node->id]);
 }
@@ -280,21 +293,26 @@ static sf_status pin_turns(turning *t)
     return sf_plan_add_pins(t->time, count, pins, t->b->diag);
 }
 
-/* What a recipe, or a choice of factors, splits, in turns; the update works on all of it at once. */
+/* What a recipe, or a choice of factors, splits where it may, in turns; the update works on all of it at once. */
 static sf_status plan_by_recipe(turning *t)
 {
     const sf_block *top = t->step->top;
     sf_choice_list chosen = {0};
+    bool any = false;
     if (sf_is_choice_text(t->recipe))
         SF_TRY(sf_choose_by_text(t->step, t->recipe, t->turns, &t->arena, t->b->diag, &chosen));
     SF_TRY(sf_plan_complete_chosen(t->step, t->time, chosen.count, chosen.at, t->b->diag));
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(t->step, i);
         uint32_t count = node->noperands + node->nresults;
-        if (node->phase == SF_UPDATE && count > 0)
+        if ((node->phase == SF_UPDATE || (t->may && !t->may[node->id])) && count > 0)
             memset(t->time->nodes[node->id], 0, count * sizeof *t->time->nodes[node->id]);
+        any = any || turns_node(t, node);
     }
-    return SF_OK;
+    if (any)
+        return SF_OK;
+    return sf_fail(t->b->diag, SF_EWRONG, SF_NOWHERE, "co-shard: %s splits nothing%s%s", t->recipe,
+                   t->in && *t->in ? " in " : "", t->in ? t->in : "");
 }
 
 /* What only puts its operand into something larger. */
@@ -304,8 +322,9 @@ static bool puts_into(const sf_node *node)
            sf_is(node, SF_OP_PAD);
 }
 
-/* What a turn has in parts, and another stage reads, or groups bring together, is added up first: so it goes there once, and
- * not in every turn. So is what is put into a stack of gradients, which then is made once. */
+/* What a turn has in parts, and another stage reads to make something once (plan/pipe/stage.h), or groups bring together, is
+ * added up first: so it goes there once, and not in every turn. So is what is put into a stack of gradients, which then is made
+ * once. */
 static void settle_crossing(turning *t)
 {
     const sf_block *top = t->step->top;
@@ -319,8 +338,9 @@ static void settle_crossing(turning *t)
                 continue;
             bool crosses = !t->stages->anywhere[maker->id] && !t->stages->anywhere[node->id] &&
                            t->stages->of_node[maker->id] != t->stages->of_node[node->id];
-            settled[node->id] = crosses || settled[maker->id] || sf_is_between_groups(node) ||
-                                (t->stages->late[node->id] && puts_into(node));
+            settled[node->id] =
+                ((crosses || settled[maker->id]) && sf_makes_once(t->stages, node)) ||
+                sf_is_between_groups(node) || (t->stages->late[node->id] && puts_into(node));
         }
         if (settled[node->id])
             settle_node(t, node);
@@ -341,7 +361,8 @@ static sf_status plan_batch(turning *t)
 sf_status turn_plan(turning *t)
 {
     const sf_block *top = t->step->top;
-    SF_TRY(t->recipe ? plan_by_recipe(t) : plan_batch(t));
+    if (!t->is_given)
+        SF_TRY(t->recipe ? plan_by_recipe(t) : plan_batch(t));
     /* Arguments come, and results go, whole. */
     memset(t->time->arguments, 0, top->narguments * sizeof *t->time->arguments);
     memset(t->time->results, 0, top->nresults * sizeof *t->time->results);
@@ -373,7 +394,9 @@ static sf_status open_recipe(turning *t, sf_mesh *mesh)
     const char *const *axes = sf_recipe_axes(t->recipe);
     if (!axes || !axes[0] || axes[1])
         return sf_fail(t->b->diag, SF_EUSAGE, SF_NOWHERE,
-                       "co-shard: \"%s\" is no recipe of one axis, such as megatron", t->recipe);
+                       "co-shard: \"%s\" is no recipe of one axis, such as megatron, nor a list "
+                       "such as 4@layer_0,2",
+                       t->recipe);
     mesh->axes[0].name = axes[0];
     return sf_recipe_plan(t->step, t->recipe, t->turns, mesh, t->b->diag, &t->time);
 }
@@ -382,11 +405,33 @@ sf_status turn_open(turning *t)
 {
     sf_mesh mesh = {1, {{"time", t->turns}}};
     t->uses = sf_uses_of(t->step, &t->arena);
-    if (t->time)
+    t->is_given = t->time != NULL;
+    if (t->is_given)
         return SF_OK;
     if (t->recipe && !sf_is_choice_text(t->recipe))
         SF_TRY(open_recipe(t, &mesh));
     else
         t->time = sf_plan_of(t->step, &mesh, t->space->graph);
     return SF_OK;
+}
+
+sf_status sf_turns_plan(const sf_graph *graph, const sf_plan *plan, const sf_stages *stages,
+                        int turns, sf_pool *pool, sf_diag *diag, sf_plan **out)
+{
+    local_builder b = {.diag = diag};
+    turning t = {.b = &b, .step = graph, .space = plan, .turns = turns, .stages = stages};
+    sf_local *local = sf_alloc(sizeof *local);
+    sf_status status = turn_open(&t);
+    if (status == SF_OK) {
+        local_open(&b, local, graph, t.time, 0, pool, 0);
+        status = turn_plan(&t);
+        local_close(&b);
+    }
+    sf_local_free(local);
+    if (status == SF_OK)
+        *out = t.time;
+    else
+        sf_plan_free(t.time);
+    sf_arena_free(&t.arena);
+    return status;
 }

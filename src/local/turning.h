@@ -3,7 +3,7 @@
  *     turn_plan.c     what turns, what stands still, and what of it has to be whole before the step can go on
  *     turn_layouts.c  how what a turn has is laid out on ranks
  *     landing.c       what leaves the turns: sums, or rows side by side
- *     turns.c         turns as loops
+ *     looping.h       turns as loops
  *     pipe.c          turns one by one, each part of the step in its place
  *     groups.c        not turns, but what groups of a pipeline have of what they make together
  */
@@ -39,8 +39,12 @@ typedef struct turning {
     const sf_graph *step;
     const sf_plan *space; /* on ranks */
     sf_uses uses;
-    sf_plan *time;      /* in turns; given, or made by turn_open */
-    const char *recipe; /* that says what turns; NULL: the batch does */
+    sf_plan *time; /* in turns; given, or made by turn_open */
+    bool is_given;
+    const char *recipe;    /* that says what turns; NULL: the batch does */
+    const bool *may;       /* by node, or NULL, */
+    const char *in;        /* and what that is */
+    const uint32_t *apart; /* by node, or NULL (local/turns.h) */
     bool
         is_of_groups; /* the axis is none of time: groups of a pipeline stand along it (local/groups.h) */
     int turns;
@@ -61,6 +65,9 @@ typedef struct turning {
 
     turn_settled *settled;
     size_t nsettled, settled_capacity;
+    uint32_t
+        *node_of; /* by node that was made: the node of the step that it was made for, or SF_NONE */
+    size_t nnode_of, node_of_capacity;
 } turning;
 
 static inline bool turns_layout(const sf_layout *layout)
@@ -102,6 +109,9 @@ bool turn_layout(const turning *t, const sf_layout *time, const sf_layout *space
 /* Nodes that were added have these layouts; or, of a node of the step, its own. */
 void turn_settle(turning *t, const sf_node *node, const sf_layout *layouts);
 sf_status turn_settle_same(turning *t, const sf_node *node);
+
+/* The nodes from `first` on were made for that node of the step. */
+void turn_note_origin(turning *t, size_t first, const sf_node *node);
 
 /* What a barrier hands on: each operand by itself. */
 void turn_add_barrier(turning *t, const sf_node *node, uint32_t result);

@@ -4,41 +4,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "local/turning.h"
+#include "local/looping.h"
 #include "op/build.h"
 #include "op/slots.h"
 #include "prog/view.h"
-
-/* A value that leaves the loop at hand. */
-typedef struct leaving {
-    turn_landing of;
-    uint32_t argument; /* of the body */
-    sf_value next;     /* what it is behind the turn */
-    size_t other;      /* of the same version, counted from 1; 0: none */
-} leaving;
-
-typedef struct looping {
-    turning *t;
-    sf_value *landed; /* by move: whole, where no version stands for it; or SF_NONE */
-    bool *is_added;   /* by node: a still one, in the top block */
-    uint32_t nadded;  /* loops */
-
-    /* Of the loop at hand. */
-    bool *runs; /* by step item */
-    local_version *top_versions, *body_versions;
-    sf_block *top, *body;
-    sf_value *operands;         /* that the loop is given, */
-    sf_layout *operand_layouts; /* and how they enter it */
-    size_t noperands, operand_capacity, layout_capacity;
-    leaving *landings;
-    size_t nlandings, landing_capacity;
-    size_t *landing_of; /* by version, counted from 1 */
-} looping;
-
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Blocks */
 
@@ -101,7 +70,9 @@ static sf_status add_view(looping *o, const sf_node *node, uint32_t version, boo
         turn_add_barrier(o->t, node, result);
         return SF_OK;
     }
+    size_t first = o->t->b->graph->nnodes;
     SF_TRY(local_add_node(o->t->b, node));
+    turn_note_origin(o->t, first, node);
     return turn_settle_same(o->t, node);
 }
 
@@ -197,63 +168,13 @@ static void close_landing(looping *o, const leaving *l, sf_value value)
     const sf_moving *move = &o->t->b->moves->moves[l->of.move];
     local_moving m = turn_landing_move(o->t, &l->of);
     sf_value narrow = turn_landing_end(o->t, &l->of, value);
-    if (turns_version(o->t, move->to))
+    if (turns_version(o->t, move->to)) {
         o->landed[l->of.move] = local_move_behind(o->t->b, narrow, &m);
-    else
-        o->top_versions[move->to].raw = narrow;
-}
-
-/* A node that is wanted wants what it reads, a barrier only what it hands on to who wants it. */
-static void want_read(const looping *o, const sf_node *node, uint32_t operand, uint32_t version,
-                      bool *wanted)
-{
-    bool wants = !sf_is_transparent(node) || wanted[o->t->b->moves->made[node->result + operand]];
-    wanted[version] = wanted[version] || wants;
-}
-
-/* Where all turns of the batch are there anyway, in the last loop; else as soon as can be. */
-static uint32_t loop_of_landing(const looping *o, uint32_t index)
-{
-    bool early = o->t->recipe || o->t->blocks[index];
-    return early ? o->t->landing_behind[index] - 1 : o->t->nloops - 1;
-}
-
-/* Which of them the loop runs: what leads to what lands behind it. */
-static void find_runs(looping *o, uint32_t loop)
-{
-    const sf_moves *m = o->t->b->moves;
-    bool *wanted = SF_ARRAY(&o->t->arena, m->nversions, bool);
-    memset(o->runs, 0, m->nsteps * sizeof *o->runs);
-    memset(o->landing_of, 0, m->nversions * sizeof *o->landing_of);
-    o->nlandings = 0;
-    for (size_t i = m->nsteps; i-- > 0;) {
-        uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            if (turn_lands(o->t, move)) {
-                if (loop_of_landing(o, index) == loop) {
-                    leaving l = {.of = turn_land(o->t, index), .other = o->landing_of[move->from]};
-                    SF_PUSH(&o->t->arena, o->landings, o->nlandings, o->landing_capacity, l);
-                    o->landing_of[move->from] = o->nlandings;
-                    wanted[move->from] = true;
-                }
-                if (turns_version(o->t, move->to) && wanted[move->to])
-                    o->runs[i] = true;
-                continue;
-            }
-            o->runs[i] = turns_version(o->t, move->to) && wanted[move->to];
-            if (o->runs[i])
-                wanted[move->from] = true;
-            continue;
-        }
-        const sf_node *node = o->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(o->t, index, &count);
-        for (uint32_t r = 0; r < node->nresults; r++)
-            o->runs[i] = o->runs[i] || (wanted[m->made[node->result + r]] &&
-                                        turns_version(o->t, m->made[node->result + r]));
-        for (uint32_t r = 0; r < count && o->runs[i]; r++)
-            want_read(o, node, r, reads[r], wanted);
+        return;
     }
+    o->top_versions[move->to].raw = narrow;
+    if (o->t->recipe) /* where it was made: it may be read in several stages */
+        local_value(o->t->b, move->to);
 }
 
 static sf_value add_turns_condition(looping *o, sf_block *block)
@@ -264,6 +185,40 @@ static sf_value add_turns_condition(looping *o, sf_block *block)
         sf_block_argument(b->graph, block, sf_type_of(b->graph, o->body->arguments[i]));
     sf_value turn = block->arguments[0];
     return emit_compare(b, "LT", turn, emit_like(b, turn, o->t->turns));
+}
+
+/* That of what leaves it last; no update stands in a loop as a whole. */
+static sf_phase phase_of_loop(const looping *o)
+{
+    sf_phase last = SF_FORWARD;
+    for (size_t i = 0; i < o->nlandings; i++) {
+        sf_value value = o->t->b->moves->moves[o->landings[i].of.move].value;
+        const sf_node *maker = sf_maker(o->t->step, value);
+        last = maker && maker->phase != SF_FORWARD ? SF_BACKWARD : last;
+    }
+    return last;
+}
+
+/* What makes the first of what leaves the loop; NULL: an argument does. */
+static const sf_node *maker_of_landing(const looping *o)
+{
+    return sf_maker(o->t->step, o->t->b->moves->moves[o->landings[0].of.move].value);
+}
+
+/* That of what it was made for; the batch is in none. */
+static const sf_scope *scope_of_loop(const looping *o)
+{
+    const sf_node *maker = maker_of_landing(o);
+    return o->t->recipe && maker ? maker->scope : NULL;
+}
+
+/* The loop, and what brings into shape what it leaves, are one thing: of one stage and pass. */
+static void note_loop(looping *o, const sf_node *loop)
+{
+    const sf_graph *graph = o->t->b->graph;
+    turn_note_origin(o->t, loop->id, maker_of_landing(o));
+    for (size_t n = loop->id; n < graph->nnodes && o->t->recipe; n++)
+        graph->nodes[n]->phase = loop->phase;
 }
 
 static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *condition)
@@ -292,12 +247,14 @@ static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *con
                          .types = types,
                          .attrs = attrs,
                          .regions = regions,
-                         .phase = SF_BACKWARD};
+                         .scope = scope_of_loop(o),
+                         .phase = phase_of_loop(o)};
     sf_node *node;
     SF_TRY(sf_build(b->graph, o->top, &spec, b->diag, &node));
     turn_settle(o->t, node, layouts);
     for (size_t i = 0; i < o->nlandings; i++)
         close_landing(o, &o->landings[i], node->result + 1 + (sf_value)i);
+    note_loop(o, node);
     return SF_OK;
 }
 
@@ -353,45 +310,9 @@ static sf_status add_loop(looping *o)
 
 /* The step */
 
-/* When still values are there, now that it is known behind which loop each landing stands. */
-static void find_final_places(looping *o)
-{
-    const sf_moves *m = o->t->b->moves;
-    for (size_t i = 0; i < m->nsteps; i++) {
-        uint32_t index = m->steps[i].index, count, behind = 0;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            if (turns_version(o->t, move->to))
-                continue;
-            o->t->behind[move->to] =
-                turn_lands(o->t, move) ? loop_of_landing(o, index) + 1 : o->t->behind[move->from];
-            continue;
-        }
-        const sf_node *node = o->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(o->t, index, &count);
-        if (turns_node(o->t, node) && !sf_is_transparent(node))
-            continue;
-        for (uint32_t r = 0; r < count; r++)
-            behind = later(behind, turns_version(o->t, reads[r]) ? 0 : o->t->behind[reads[r]]);
-        for (uint32_t r = 0; r < node->nresults; r++)
-            if (!turns_version(o->t, m->made[node->result + r]))
-                o->t->behind[m->made[node->result + r]] =
-                    sf_is_transparent(node) ? o->t->behind[reads[r]] : behind;
-    }
-}
-
 static uint32_t loops_before(const looping *o, const sf_node *node)
 {
     return node->nresults ? o->t->behind[o->t->b->moves->made[node->result]] : 0;
-}
-
-/* A still node of the top block; views are made with who reads them. */
-static bool is_still(const looping *o, const sf_step_item *item)
-{
-    if (item->is_move)
-        return false;
-    const sf_node *node = o->t->step->nodes[item->index];
-    return !sf_is_view_op(node) && !sf_is_transparent(node) && !turns_node(o->t, node);
 }
 
 static sf_status add_still(looping *o, const sf_node *node)
@@ -403,7 +324,9 @@ static sf_status add_still(looping *o, const sf_node *node)
     o->is_added[node->id] = true;
     for (uint32_t r = 0; r < count; r++)
         SF_TRY(reach_top(o, reads[r]));
+    size_t first = o->t->b->graph->nnodes;
     SF_TRY(local_add_node(o->t->b, node));
+    turn_note_origin(o->t, first, node);
     return turn_settle_same(o->t, node);
 }
 
@@ -411,39 +334,36 @@ static sf_status add_still(looping *o, const sf_node *node)
 static sf_status add_before_loop(looping *o)
 {
     const sf_moves *m = o->t->b->moves;
-    bool *wanted = SF_ARRAY(&o->t->arena, m->nversions, bool);
-    bool *before = SF_ARRAY(&o->t->arena, m->nsteps, bool);
-    for (size_t i = m->nsteps; i-- > 0;) {
-        uint32_t index = m->steps[i].index, count;
-        bool needs = o->runs[i];
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            needs = needs || (wanted[move->to] && !turn_lands(o->t, move));
-            wanted[move->from] = wanted[move->from] || needs;
-            continue;
-        }
-        const sf_node *node = o->t->step->nodes[index];
-        const uint32_t *reads = turn_reads(o->t, index, &count);
-        for (uint32_t r = 0; r < node->nresults && !turns_node(o->t, node); r++)
-            needs = needs || wanted[m->made[node->result + r]];
-        before[i] = needs && is_still(o, &m->steps[i]);
-        for (uint32_t r = 0; r < count && needs; r++)
-            want_read(o, node, r, reads[r], wanted);
-    }
+    const bool *before = loop_find_before(o);
     for (size_t i = 0; i < m->nsteps; i++)
         if (before[i])
             SF_TRY(add_still(o, o->t->step->nodes[m->steps[i].index]));
     return SF_OK;
 }
 
-/* The first so many loops, where they are not there yet. */
-static sf_status add_loops(looping *o, uint32_t count)
+/* The parts of a loop that are apart. */
+static sf_status add_parts(looping *o, uint32_t number)
 {
-    for (; o->nadded < count; o->nadded++) {
-        find_runs(o, o->nadded);
+    const sf_moves *m = o->t->b->moves;
+    bool *done = SF_ARRAY(&o->t->arena, m->nmoves, bool);
+    for (uint32_t i = 0; i < m->nmoves; i++) {
+        loop_at loop = {number, loop_part_of(o, i)};
+        if (done[i] || !loop_leaves(o, i, &loop))
+            continue;
+        for (uint32_t k = i; k < m->nmoves; k++)
+            done[k] = done[k] || loop_leaves(o, k, &loop);
+        loop_find_runs(o, &loop);
         SF_TRY(add_before_loop(o));
         SF_TRY(add_loop(o));
     }
+    return SF_OK;
+}
+
+/* The first so many loops, where they are not there yet. */
+static sf_status add_loops(looping *o, uint32_t count)
+{
+    for (; o->nadded < count; o->nadded++)
+        SF_TRY(add_parts(o, o->nadded));
     return SF_OK;
 }
 
@@ -454,7 +374,7 @@ static sf_status add_all(looping *o)
     const sf_moves *m = o->t->b->moves;
     enter_top(o);
     for (size_t i = 0; i < m->nsteps; i++) {
-        if (!is_still(o, &m->steps[i]))
+        if (!loop_is_still(o, &m->steps[i]))
             continue;
         const sf_node *node = o->t->step->nodes[m->steps[i].index];
         SF_TRY(add_loops(o, loops_before(o, node)));
@@ -490,7 +410,7 @@ static sf_status build_turned(void *context)
     o->landed = SF_ARRAY(&o->t->arena, m->nmoves, sf_value);
     for (size_t i = 0; i < m->nmoves; i++)
         o->landed[i] = SF_NONE;
-    find_final_places(o);
+    loop_find_places(o);
     local_add_arguments(b);
     SF_TRY(add_all(o));
     for (uint32_t i = 0; i < o->t->step->top->nresults; i++)
@@ -500,11 +420,19 @@ static sf_status build_turned(void *context)
     return SF_OK;
 }
 
-sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const char *recipe, int turns,
+sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const sf_turns_wish *wish,
                        sf_pool *pool, sf_diag *diag, sf_turned *out)
 {
     local_builder b = {.diag = diag};
-    turning t = {.b = &b, .step = graph, .space = plan, .recipe = recipe, .turns = turns};
+    turning t = {.b = &b,
+                 .step = graph,
+                 .space = plan,
+                 .time = wish->time,
+                 .recipe = wish->recipe,
+                 .may = wish->may,
+                 .in = wish->in,
+                 .apart = wish->apart,
+                 .turns = wish->turns};
     looping o = {.t = &t};
     return turn_build(&t, pool, build_turned, &o, out);
 }

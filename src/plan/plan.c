@@ -16,7 +16,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
     sf_plan *plan = sf_alloc(sizeof *plan);
     const sf_block *top = graph->top;
     plan->graph = hash;
-    plan->recipe = plan->recompute = plan->co_shard = "";
+    plan->recipe = plan->recompute = "";
     plan->passes = (sf_plan_passes){.list = "", .cluster = ""};
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
@@ -73,19 +73,17 @@ void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to)
     to->again = sf_arena_copy(&to->arena, from->again, graph->nnodes * sizeof *to->again);
 }
 
-void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards)
-{
-    const char *name = shards <= 1 ? "" : recipe ? recipe : "megatron";
-    plan->co_shards = shards;
-    if (strcmp(plan->co_shard, name) != 0)
-        plan->co_shard = sf_arena_string(&plan->arena, name, strlen(name));
-}
-
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
 {
     to->micro_batches = from->micro_batches;
-    to->co_shards = from->co_shards;
-    to->co_shard = sf_arena_string(&to->arena, from->co_shard, strlen(from->co_shard));
+    to->nco_shards = from->nco_shards;
+    to->co_shards = sf_arena_copy(&to->arena, from->co_shards,
+                                  (size_t)from->nco_shards * sizeof *to->co_shards);
+    for (int i = 0; i < to->nco_shards; i++) {
+        sf_co_shard *c = &to->co_shards[i];
+        c->by = sf_arena_string(&to->arena, c->by, strlen(c->by));
+        c->in = sf_arena_string(&to->arena, c->in, strlen(c->in));
+    }
     sf_plan_set_passes(to, &from->passes);
 }
 

@@ -74,6 +74,14 @@ typedef struct sf_prediction {
     sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
 } sf_prediction;
 
+/* What is cut in turns inside of each rank, beside the batch. */
+typedef struct sf_co_shard {
+    const char
+        *by; /* the recipe of one axis, or the choice of factors (plan/choose.h), that says what */
+    const char *in; /* the scope, as patterns of pins; "": everywhere */
+    int turns;      /* 2 or more */
+} sf_co_shard;
+
 struct sf_plan {
     sf_arena arena;
     uint64_t graph;     /* hash of the step */
@@ -91,9 +99,9 @@ struct sf_plan {
     const char *recompute; /* how `again` was chosen (plan/recompute.h), or "" */
     bool *again;           /* by node: it is computed again for later phases; NULL: none is */
     int micro_batches;     /* turns that the batch is cut into; 0 or 1: none */
-    const char *
-        co_shard; /* the recipe, or the choice of factors (plan/choose.h), by which the rest is cut in turns, or "", */
-    int co_shards;         /* and into how many */
+    int nco_shards;
+    sf_co_shard *
+        co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */
     sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
     sf_plan_passes passes;
     sf_prediction *predicted; /* or NULL: no search made it */
@@ -109,9 +117,6 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash);
 
 /* The same layouts, and the same in time; pins, recipe and prediction stay behind. */
 sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
-
-/* Has what a recipe of one axis splits, NULL: heads and features, in so many turns inside of each rank; 1: in none. */
-void sf_plan_co_shard(sf_plan *plan, const char *recipe, int shards);
 
 /* In how many turns the one is, and by which passes it is rewritten, the other is as well. */
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);

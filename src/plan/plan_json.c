@@ -8,6 +8,7 @@
 #include "ir/name.h"
 #include "ir/opdef.h"
 #include "plan/again.h"
+#include "plan/co_shard.h"
 #include "plan/pin.h"
 #include "plan/pipeline_json.h"
 #include "plan/prediction.h"
@@ -158,13 +159,7 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
         sf_json_add_int(&writer, "micro_batches", plan->micro_batches);
     if (plan->pipeline)
         sf_pipeline_put(plan->pipeline, graph, &plan->mesh, &writer);
-    if (plan->co_shards > 1) {
-        sf_json_key(&writer, "co_shard");
-        sf_json_begin_object(&writer);
-        sf_json_add_string(&writer, "by", plan->co_shard);
-        sf_json_add_int(&writer, "turns", plan->co_shards);
-        sf_json_end_object(&writer);
-    }
+    sf_co_shards_put(plan, &writer);
     if (*plan->passes.list) {
         sf_json_key(&writer, "passes");
         sf_json_begin_object(&writer);
@@ -402,16 +397,10 @@ static sf_status read_run_of_nodes(reader *r, const sf_json *run)
 static sf_status read_co_shard(reader *r, const sf_json *root)
 {
     const sf_json *value = sf_json_get(root, "co_shard");
-    int64_t count;
-    sf_str by;
-    if (!value)
+    if (!value || sf_co_shards_get(value, r->plan))
         return SF_OK;
-    if (!sf_json_string(sf_json_get(value, "by"), &by) ||
-        !sf_json_int(sf_json_get(value, "turns"), &count) || count < 1 || count > INT32_MAX)
-        return SF_JSON_FAIL(r, value, "expected {\"by\": RECIPE, \"turns\": NUMBER}");
-    r->plan->co_shard = sf_arena_string(&r->plan->arena, by.at, by.length);
-    r->plan->co_shards = (int)count;
-    return SF_OK;
+    return SF_JSON_FAIL(r, value,
+                        "expected {\"by\": RECIPE, \"turns\": NUMBER, \"in\": SCOPE}, or a list");
 }
 
 static sf_status read_passes(reader *r, const sf_json *root)

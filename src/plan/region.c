@@ -43,20 +43,22 @@ static sf_graph *graph_of_region(const sf_graph *whole, const sf_node *node, uin
     return graph;
 }
 
-/* What is said of the nodes inside: by node of the region, whether it does. */
-static bool *take_said(sf_layout *const *said, const sf_block *block, const sf_region_plan *out)
+/* What is said of the nodes inside, and of those in their regions. `copy` is the block in the region's own step. */
+static void take_said(const sf_graph *whole, sf_layout *const *said, const sf_block *block,
+                      const sf_block *copy, const sf_region_plan *out, bool *fixed)
 {
-    bool *fixed = SF_ARRAY(&out->plan->arena, out->graph->nnodes, bool);
     for (uint32_t i = 0; i < block->nnodes; i++) {
-        const sf_node *copy = sf_top_node(out->graph, i);
-        const sf_layout *layouts = said ? said[block->nodes[i]] : NULL;
-        if (!layouts)
+        const sf_node *from = whole->nodes[block->nodes[i]];
+        const sf_node *to = out->graph->nodes[copy->nodes[i]];
+        for (uint32_t r = 0; r < from->nregions; r++)
+            take_said(whole, said, from->regions[r], to->regions[r], out, fixed);
+        if (!said[from->id])
             continue;
-        memcpy(out->plan->nodes[copy->id], layouts,
-               (copy->noperands + copy->nresults) * sizeof *layouts);
-        fixed[copy->id] = true;
+        out->plan->nodes[to->id] =
+            sf_arena_copy(&out->plan->arena, said[from->id],
+                          (to->noperands + to->nresults) * sizeof **out->plan->nodes);
+        fixed[to->id] = true;
     }
-    return fixed;
 }
 
 sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, sf_layout *const *said,
@@ -70,7 +72,9 @@ sf_status sf_plan_region(const sf_graph *whole, const sf_mesh *mesh, sf_layout *
         out->plan->arguments[i - first] = layouts[i];
     for (uint32_t i = 0; is_body(node, region) && i < node->nresults; i++)
         out->plan->results[i] = layouts[node->noperands + i];
-    bool *fixed = take_said(said, node->regions[region], out);
+    bool *fixed = SF_ARRAY(&out->plan->arena, out->graph->nnodes, bool);
+    if (said)
+        take_said(whole, said, node->regions[region], out->graph->top, out, fixed);
     sf_status status = sf_plan_complete_around(out->graph, out->plan, fixed, diag);
     if (status != SF_OK)
         sf_region_plan_free(out);

@@ -1,6 +1,7 @@
 #include "report/in_time.h"
 
 #include "op/flops.h"
+#include "plan/co_shard.h"
 #include "plan/recompute.h"
 
 double sf_share_again(const sf_plan *plan, const sf_graph *graph)
@@ -40,6 +41,17 @@ static const char *say_again(const sf_plan *plan, const sf_graph *graph, sf_aren
                sf_count_again(graph, plan), plan->recompute, 100 * sf_share_again(plan, graph));
 }
 
+static const char *say_shards(const sf_plan *plan, sf_arena *arena)
+{
+    const char *text = "";
+    for (int i = 0; i < plan->nco_shards; i++) {
+        const sf_co_shard *c = &plan->co_shards[i];
+        text = say(arena, "%s%s%d, of what %s splits%s%s", text, i > 0 ? "; " : "", c->turns, c->by,
+                   *c->in ? " in " : "", c->in);
+    }
+    return say(arena, "%s, one behind the other in each rank", text);
+}
+
 void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *arena,
                       sf_fact out[SF_IN_TIME_FACTS])
 {
@@ -48,11 +60,7 @@ void sf_in_time_facts(const sf_plan *plan, const sf_graph *graph, sf_arena *aren
                                     ? say(arena, "%d micro-batches, whose gradients are added up",
                                           plan->micro_batches)
                                     : NULL};
-    out[2] = (sf_fact){"shards",
-                       plan->co_shards > 1
-                           ? say(arena, "%d, of what %s splits, one behind the other in each rank",
-                                 plan->co_shards, plan->co_shard)
-                           : NULL};
+    out[2] = (sf_fact){"shards", plan->nco_shards > 0 ? say_shards(plan, arena) : NULL};
     out[3] = (sf_fact){"again", plan->again ? say_again(plan, graph, arena) : NULL};
     out[4] = (sf_fact){"passes", *plan->passes.list ? plan->passes.list : NULL};
 }
@@ -71,13 +79,7 @@ void sf_in_time_text(const sf_plan *plan, const sf_graph *graph, int width, sf_b
 void sf_in_time_json(const sf_plan *plan, const sf_graph *graph, sf_json_writer *json)
 {
     sf_json_add_int(json, "micro_batches", plan->micro_batches > 1 ? plan->micro_batches : 1);
-    if (plan->co_shards > 1) {
-        sf_json_key(json, "co_shard");
-        sf_json_begin_object(json);
-        sf_json_add_string(json, "by", plan->co_shard);
-        sf_json_add_int(json, "turns", plan->co_shards);
-        sf_json_end_object(json);
-    }
+    sf_co_shards_put(plan, json);
     if (plan->pipeline) {
         sf_json_key(json, "pipeline");
         sf_json_begin_object(json);

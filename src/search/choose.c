@@ -252,10 +252,10 @@ static void say_tried(const sf_search_options *options, sf_buf *out)
     const struct {
         bool tried;
         const char *how;
-    } ways[] = {
-        {!options->recompute, "all computed again that can be"},
-        {!options->micro_batches && options->co_shards <= 1, "the batch in turns"},
-        {!options->co_shards && options->micro_batches <= 1, "heads and features in turns"}};
+    } ways[] = {{!options->recompute, "all computed again that can be"},
+                {!options->micro_batches, "the batch in turns"},
+                {!options->co_shards, "heads and features in turns"},
+                {!options->micro_batches && !options->co_shards, "both"}};
     const char *word = "not";
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (ways[i].tried) {
@@ -438,9 +438,9 @@ static sf_status search_in_stages(choosing *k)
 static sf_status refuse_stages(const choosing *k)
 {
     const sf_search_options *o = k->options;
-    const char *why = o->cluster->ndevices < 2 ? "the cluster has one device"
-                      : o->mesh ? "the first axis of the mesh that is given is not called pipe"
-                                : "heads or features are in turns, too (--co-shard)";
+    const char *why = o->cluster->ndevices < 2
+                          ? "the cluster has one device"
+                          : "the first axis of the mesh that is given is not called pipe";
     return sf_fail(k->diag, SF_EUSAGE, SF_NOWHERE, "no plan in %d stages is searched for: %s",
                    o->stages, why);
 }

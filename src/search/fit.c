@@ -7,6 +7,7 @@
 
 #include "local/rank.h"
 #include "op/flops.h"
+#include "plan/co_shard.h"
 #include "plan/recompute.h"
 
 /* It is looked for how much must be computed again down to such a part of it, or until so much of the memory is used;
@@ -250,8 +251,20 @@ static void find_in_turns(fitting *f, int *turns, int most)
         find_turns(f, turns, most, true);
 }
 
-/* What the user leaves open is tried, from what costs least on. Turns of the batch and of heads and features do not go
- * together. */
+/* Both in turns, where neither alone does it, as long as that helps. */
+static void find_in_both(fitting *f)
+{
+    int64_t before = INT64_MAX;
+    for (int shards = 2; shards <= MOST_SHARDS && !f->fits && f->price.memory < before;
+         shards *= 2) {
+        before = f->price.memory;
+        f->at.shards = shards;
+        find_in_turns(f, &f->at.turns, MOST_TURNS);
+    }
+    f->at.shards = 1;
+}
+
+/* What the user leaves open is tried, from what costs least on. */
 static sf_status find_fit(fitting *f)
 {
     const sf_search_options *o = f->options;
@@ -262,10 +275,12 @@ static sf_status find_fit(fitting *f)
         return SF_OK;
     if (is_free)
         SF_TRY(find_least(f, &fits));
-    if (!o->micro_batches && f->asked.shards == 1)
+    if (!o->micro_batches)
         find_in_turns(f, &f->at.turns, MOST_TURNS);
-    if (!o->co_shards && f->asked.turns == 1)
+    if (!o->co_shards)
         find_in_turns(f, &f->at.shards, MOST_SHARDS);
+    if (!o->micro_batches && !o->co_shards)
+        find_in_both(f);
     return SF_OK;
 }
 

@@ -1,9 +1,11 @@
 #include "search/pipes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "local/rank.h"
+#include "plan/co_shard.h"
 #include "plan/pipe/pipeline_by.h"
 #include "plan/recompute.h"
 #include "plan/sets.h"
@@ -51,7 +53,7 @@ bool sf_may_pipe(const sf_search_options *options)
 {
     bool asked = is_asked(options);
     return options->cluster->ndevices > 1 && (!options->mesh || sf_mesh_is_piped(options->mesh)) &&
-           options->co_shards <= 1 && (asked || !options->recipes_only);
+           (asked || !options->recipes_only);
 }
 
 /* All groups are lowered, each with its part of every turn. */
@@ -84,6 +86,7 @@ static bool is_refused(const piping *p, const sf_prospect *c)
 /* One of the ways to make a plan of a prospect. */
 typedef struct attempt {
     const char *recompute;
+    int shards;   /* of heads and features; 0: as asked, or none */
     bool limited; /* stages are cut so that they fit, by what is known before they are lowered */
 } attempt;
 
@@ -132,11 +135,13 @@ static sf_status price_attempt(piping *p, const sf_prospect *c, const attempt *h
     SF_TRY(sf_plan_set_pipeline(plan, p->on.graph, &pipeline, p->diag));
     SF_TRY(sf_plan_split_sets(p->on.graph, plan, p->diag));
     SF_TRY(sf_plan_recompute(p->on.graph, plan, how->recompute, p->diag));
+    sf_plan_co_shard(plan, p->on.options->co_shard,
+                     how->shards ? how->shards : p->on.options->co_shards);
     sf_status status =
         sf_price_plan(p->on.graph, plan, p->on.options->target, costs, NULL, NULL, p->diag, out);
     if (status == SF_OK)
         p->nodes += count_nodes(p, c);
-    else if (c->turns > 1)
+    else if (c->turns > 1 && how->shards == 0)
         SF_PUSH(&p->on.arena, p->refused, p->nrefused, p->refused_capacity,
                 ((refusal){c->schedule, c->turns, parts_of(c)}));
     return status;
@@ -169,18 +174,23 @@ static sf_status try_attempt(piping *p, const sf_prospect *c, const attempt *how
 }
 
 /* As it is asked for; or as it is, and where that does not fit, in stages that are cut by memory, too, then with layers
- * computed again. */
+ * computed again; where nothing is known that fits, with heads and features in turns as well. */
 static sf_status try_prospect(piping *p, const sf_prospect *c)
 {
-    const char *asked = p->on.options->recompute;
-    const char *first = asked ? asked : p->on.options->as_text ? "text" : "none";
-    const attempt ways[] = {{first, false}, {first, true}, {"layer", false}, {"layer", true}};
-    size_t count = asked ? 2 : sizeof ways / sizeof *ways;
+    const sf_search_options *options = p->on.options;
+    const char *asked = options->recompute;
+    const char *first = asked ? asked : options->as_text ? "text" : "none";
+    const char *last = asked ? asked : "layer";
+    const attempt ways[] = {{first, 0, false}, {first, 0, true}, {last, 0, false},
+                            {last, 0, true},   {last, 2, true},  {last, 4, true}};
     sf_arena arena = {0};
     sf_costs *costs;
     bool fits = false;
-    sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
-    for (size_t i = 0; i < count && status == SF_OK && !fits; i++) {
+    sf_status status = sf_mesh_costs(options->cluster, &c->mesh, &arena, p->diag, &costs);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && status == SF_OK && !fits; i++) {
+        bool is_same = asked && i >= 2, in_turns = ways[i].shards > 0;
+        if (in_turns ? options->co_shards || p->on.worth < HUGE_VAL : is_same)
+            continue;
         sf_status tried = try_attempt(p, c, &ways[i], costs, &fits);
         status = ways[i].limited ? status : tried; /* there may be no stages that have room */
     }

@@ -189,8 +189,9 @@ expect 2 plan "$step" --cluster 4xCPU --stages 2 --pin 'batch/*=S(0)@data'
 warns "there are pins"
 expect 2 plan "$step" --cluster 1xCPU --stages 2
 warns "the cluster has one device"
-expect 2 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2
-warns "--co-shard"
+expect 0 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2 -o both.json
+says_like "^  shards +2, of what megatron splits"
+expect 0 verify --plan both.json --steps 2
 
 expect 2 pin "$step" --stages '' --micro-batches 2 -o no.json
 expect 2 plan "$step" --cluster 1x2xCPU --stages 1 --schedule zb-h1 -o no.json

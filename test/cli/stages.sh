@@ -33,8 +33,6 @@ says "the table of the pipeline is for 2 micro-batches"
 expect 0 pin "$step" --stages 2
 expect 2 pin "$step" -r dp -n 2 --schedule 1f1b
 warns "say its --stages"
-expect 2 pin "$step" --stages 2 --micro-batches 4 --co-shard 2
-warns "stages do not go together"
 expect 2 pin "$step" --stages 2 --micro-batches 4 --schedule foo
 warns "there is no schedule"
 expect 2 plan "$step" -c 1x2xCPU --stages 2 --schedule foo

@@ -50,8 +50,6 @@ expect 2 pin "$step" -r dp -n 2 --co-shard foo:2
 warns '"foo" is no recipe of one axis'
 expect 2 pin "$step" -r dp -n 2 --co-shard 2d:2
 expect 1 pin "$step" -r dp -n 2 --co-shard 7
-expect 1 pin "$step" -r dp -n 2 --co-shard 2 --micro-batches 2
-warns "would need all turns"
 expect 2 pin "$step" -r dp -n 2 --recompute layer:0
 
 # Less is kept.
@@ -97,12 +95,16 @@ says_like "^  shards +2, of what sequence splits"
 expect 2 plan "$step" -c 1x2xCPU --co-shard foo:2
 warns '"foo" is no recipe of one axis'
 expect 1 plan "$step" -c 1x2xCPU --co-shard 7
-for wrong in 0 x : :2 megatron: megatron:auto "2 --micro-batches 2"; do
+for wrong in 0 x : :2 megatron: megatron:auto 2@ @layer_0; do
     expect 2 plan "$step" -c 1x2xCPU --co-shard $wrong
 done
 expect 2 pin "$step" -r dp -n 2 --co-shard auto
+expect 0 plan "$step" -c 1x2xCPU --co-shard 2 --micro-batches 2 -o both.json
+says_like "^  shards +2"
+says_like "^  turns +2"
+expect 0 verify --plan both.json --steps 2
 expect 1 plan "$step" -c 1x1xCPU --memory 1K
-warns "not with all computed again that can be, nor with the batch in turns, nor with heads and features in turns"
+warns "not with all computed again that can be, nor with the batch in turns, nor with heads and features in turns, nor with both"
 
 expect 0 plan "$step" -c 1x2xCPU
 expect 0 plan "$step" -c 1x2xCPU --micro-batches 2 --recompute layer -o said.json

@@ -220,24 +220,49 @@ static void test_shards(void **state)
     sf_price as_is = fit(&g, INT64_MAX);
     g.options.co_shards = 2;
     sf_price sharded = fit(&g, INT64_MAX);
-    assert_int_equal(g.plan->co_shards, 2);
-    assert_string_equal(g.plan->co_shard, "megatron");
+    assert_int_equal(g.plan->nco_shards, 1);
+    assert_int_equal(g.plan->co_shards[0].turns, 2);
+    assert_string_equal(g.plan->co_shards[0].by, "megatron");
     assert_true(sharded.memory < as_is.memory);
     g.options.co_shards = 1;
     assert_false(sf_rank_fits(fit(&g, sharded.memory).memory, sharded.memory));
     g.options.co_shards = 0;
     assert_int_equal(fit(&g, sharded.memory).memory, sharded.memory);
-    assert_int_equal(g.plan->co_shards, 2);
+    assert_int_equal(g.plan->nco_shards, 1);
+    assert_int_equal(g.plan->co_shards[0].turns, 2);
     assert_int_equal(g.plan->micro_batches, 1);
     /* What fits as it is stays so. */
     assert_int_equal(fit(&g, as_is.memory).memory, as_is.memory);
-    assert_int_equal(g.plan->co_shards, 1);
-    assert_string_equal(g.plan->co_shard, "");
+    assert_int_equal(g.plan->nco_shards, 0);
     /* By another recipe. */
     g.options.co_shard = "sequence";
     g.options.co_shards = 2;
     fit(&g, INT64_MAX);
-    assert_string_equal(g.plan->co_shard, "sequence");
+    assert_string_equal(g.plan->co_shards[0].by, "sequence");
+    close_ground(&g);
+}
+
+/* Turns of the batch and of heads and features: as asked, and where neither alone does it. */
+static void test_both_in_turns(void **state)
+{
+    (void)state;
+    ground g = open_ground(test_step("swin-micro"), "1x1xV100");
+    g.options.recompute = "none";
+    g.options.micro_batches = 2;
+    g.options.co_shards = 2;
+    int64_t both = fit(&g, INT64_MAX).memory;
+    g.options.co_shards = 0;
+    assert_true(sf_rank_fits(fit(&g, both).memory, both));
+    assert_int_equal(g.plan->micro_batches, 2);
+    assert_int_equal(g.plan->nco_shards, 1);
+    g.options.micro_batches = 1;
+    assert_false(sf_rank_fits(fit(&g, both).memory, both));
+    g.options.micro_batches = 0;
+    g.options.co_shards = 1;
+    assert_false(sf_rank_fits(fit(&g, both).memory, both));
+    g.options.co_shards = 0;
+    assert_true(sf_rank_fits(fit(&g, both).memory, both));
+    assert_true(g.plan->micro_batches > 1 && g.plan->nco_shards == 1);
     close_ground(&g);
 }
 
@@ -261,11 +286,9 @@ static void test_worth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_beside_exact),
-        cmocka_unit_test(test_limits_are_kept),
-        cmocka_unit_test(test_the_text_is_a_hint),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_worth),
+        cmocka_unit_test(test_greedy_beside_exact), cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_the_text_is_a_hint),  cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_both_in_turns),       cmocka_unit_test(test_worth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

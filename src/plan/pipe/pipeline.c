@@ -160,8 +160,7 @@ static const int64_t *find_times(const sf_graph *graph, const sf_stages *stages,
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         uint32_t node = graph->top->nodes[i];
         double *of = &sums[stages->of_node[node] * SF_PASSES];
-        if (graph->nodes[node]->phase == SF_UPDATE || !moving[node] || stages->anywhere[node] ||
-            stages->late[node])
+        if (sf_makes_once(stages, graph->nodes[node]) || !moving[node] || stages->anywhere[node])
             continue;
         of[graph->nodes[node]->phase == SF_FORWARD ? SF_PASS_FORWARD : SF_PASS_BACKWARD] +=
             work[node];

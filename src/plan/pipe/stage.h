@@ -35,7 +35,7 @@ typedef struct sf_stages {
     uint32_t *of_node; /* by node, those in regions with the node they are in */
     bool
         *anywhere; /* by node: any stage that reads it may make it; of_node has the first of them */
-    bool *late;    /* by node of the backward pass: it may be made once per step (sf_find_late) */
+    bool *late;    /* by node of the backward pass: it may be made once per step (sf_makes_once) */
     uint32_t *of_argument; /* the batch: the first stage that reads it; a stack: of its rows */
     uint32_t **of_row;     /* by argument: of a stack (plan/pipe/stack.h), by row; else NULL */
 } sf_stages;
@@ -56,6 +56,13 @@ bool *sf_find_moving(const sf_graph *graph, sf_arena *arena);
 /* By node of the backward pass: whether it may be made once per step, when all turns are done, of what turns have added up:
  * the sum of the gradients of a tied weight, and what only moves gradients. Lives in the arena. */
 bool *sf_find_late(const sf_graph *graph, sf_arena *arena);
+
+/* Whether a node that reads what another stage adds up turn by turn is made once per step, of the sums, which then go there
+ * once: updates, and what is late. */
+static inline bool sf_makes_once(const sf_stages *stages, const sf_node *node)
+{
+    return node->phase == SF_UPDATE || stages->late[node->id];
+}
 
 /* Whether the argument is handed in with every step, to any stage that wants it. */
 bool sf_is_handed_in(const sf_argument *argument);

@@ -88,7 +88,7 @@ static void count_later_use(checking *c, sf_value value, const sf_node *reader)
     bool had = c->seen[AT_FORWARD][to] == value + 1;
     if (from == to || had || !mark(c, AT_LATER, to, value))
         return;
-    if (reader->phase == SF_UPDATE || c->stages->late[reader->id] || !is_moving(c, value))
+    if (sf_makes_once(c->stages, reader) || !is_moving(c, value))
         c->census.step_bytes += bytes;
     else if (maker->phase == SF_BACKWARD)
         c->census.backward_bytes += bytes;

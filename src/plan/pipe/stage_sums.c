@@ -15,6 +15,7 @@ static bool adds_or_moves(const sf_node *node)
     case SF_OP_ADD:
     case SF_OP_SUBTRACT:
     case SF_OP_NEGATE:
+    case SF_OP_CONVERT: /* of sums in fewer bits: rounded once */
     case SF_OP_RESHAPE:
     case SF_OP_TRANSPOSE:
     case SF_OP_PAD:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/choose.h"
+#include "plan/co_shard.h"
 #include "plan/complete.h"
 #include "plan/pin.h"
 #include "plan/recipe.h"
@@ -242,9 +243,6 @@ static sf_status fill_plan(const meshing *k, bool staged, int axis, sf_plan *pla
     SF_TRY(sf_plan_complete_chosen(graph, plan, chosen.count, chosen.at, m->diag));
     plan->micro_batches = (int)m->nturns;
     SF_TRY(co_shard(m, plan));
-    if (staged && plan->co_shards > 1)
-        return sf_fail(m->diag, SF_EUSAGE, SF_NOWHERE,
-                       "stages do not go together with factors that are cut in time");
     m->pipeline.axis = axis;
     if (staged)
         SF_TRY(sf_plan_set_pipeline(plan, graph, &m->pipeline, m->diag));

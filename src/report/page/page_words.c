@@ -103,6 +103,7 @@ void sf_page_find_words(sf_page *page)
         add_word(page, "recompute %s", plan->recompute);
     if (plan->micro_batches > 1)
         add_word(page, "%d micro-batches", plan->micro_batches);
-    if (plan->co_shards > 1)
-        add_word(page, "co-shard %s %d", plan->co_shard, plan->co_shards);
+    for (int i = 0; i < plan->nco_shards; i++)
+        add_word(page, "co-shard %s %d%s%s", plan->co_shards[i].by, plan->co_shards[i].turns,
+                 *plan->co_shards[i].in ? " in " : "", plan->co_shards[i].in);
 }

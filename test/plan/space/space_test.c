@@ -151,6 +151,14 @@ static void test_what_is_said_computes_the_step(void **state)
          "data=2,model=2",
          0},
         {{"gpt-micro", 1, "trans layer_?/mlp/up/dot_general k 4 time"}, "data=1", 0},
+        {{"gpt-micro", 1, "trans - batch 2 time; trans layer_?/mlp/up/dot_general k 4 time"},
+         "data=1",
+         0},
+        {{"gpt-micro", 2,
+          "trans - batch 2 time; assign layer_0 * 0; assign layer_1 * 1; trans "
+          "layer_0/mlp/up/dot_general k 2 time"},
+         "pipe=2",
+         2},
         {{"gpt-micro", 2, "trans - batch 2 time; assign layer_0 * 0; assign layer_1 * 1"},
          "pipe=2",
          2},
@@ -289,7 +297,6 @@ static void test_what_cannot_be_is_refused(void **state)
         {2, PIPE "schedule gpip", "did you mean gpipe?"},
         {2, "trans - batch 4 time; assign layer_0 * 1; assign layer_1 * 0; schedule 1f1b",
          "on other devices than it was assigned to"},
-        {2, PIPE "trans layer_0/mlp/up/dot_general j 2 time", "do not go together with factors"},
         {4, PIPE "recipe nonsense", "device 2 has nothing to do"},
     };
     sf_graph *graph = test_step("gpt-micro");

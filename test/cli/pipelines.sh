@@ -183,10 +183,8 @@ done
 holds "$data/loops/opt-apply-if-finite.stablehlo.mlir.xz" --stages 2 --micro-batches 2
 
 # What a search for stages does not go with is said.
-expect 2 plan "$step" --cluster 4xCPU --stages 2 --mesh pipe=2,data=2
-warns "the mesh is given"
-expect 2 plan "$step" --cluster 4xCPU --stages 2 --pin 'batch/*=S(0)@data'
-warns "there are pins"
+expect 2 plan "$step" --cluster 4xCPU --stages 2 --mesh data=4
+warns "is not called pipe"
 expect 2 plan "$step" --cluster 1xCPU --stages 2
 warns "the cluster has one device"
 expect 0 plan "$step" --cluster 4xCPU --stages 2 --co-shard 2 -o both.json

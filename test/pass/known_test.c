@@ -5,6 +5,7 @@
  *
  * Programs are written as a word: a product is the capital letter of its result, a gather the letter of its weight, those
  * that go as one in brackets. A weight takes 16 KiB once gathered, a quarter of the batch 4 KiB. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -352,6 +353,57 @@ static void test_turns(void **state)
     close_known(&k);
 }
 
+/* Between steps. Updates stand where their gradients arrive, before the last reduction; what they make is gathered in the forward
+ * pass of the next step, each layer's before its own use, beside what is computed: with the memory for it, once a step, so
+ * that hardly more travels than where parameters are whole (zero2) and gathers stand at the end. */
+static void test_between_steps(void **state)
+{
+    (void)state;
+    double traffic[2], exposed[2];
+    for (int full = 0; full < 2; full++) {
+        known k = {.diag = sf_diag_new(), .graph = test_step("gpt-micro")};
+        sf_simulation sim;
+        uint32_t updates = 0, early = 0, gathers = 0, late = 0, last = 0, backward = SF_NONE;
+        k.plan = test_plan(k.graph, full ? "zero3" : "zero2", 2, NULL, NULL);
+        lower_known(&k, 2);
+        sf_pass_list list;
+        sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena};
+        assert_int_equal(sf_pass_list_read(full ? "fullshard,prefetch,unshard" : "none", &k.arena,
+                                           k.diag, &list),
+                         SF_OK);
+        assert_int_equal(sf_passes_run(k.program, &run, k.diag, NULL, NULL), SF_OK);
+        sf_simulate(k.program, k.costs, &k.arena, &sim);
+        traffic[full] = sim.traffic;
+        exposed[full] = sim.exposed;
+        for (uint32_t i = 0; i < k.program->ninsts; i++) {
+            const sf_inst *inst = &k.program->insts[i];
+            if (inst->kind == SF_INST_COMM && inst->exchange->kind != SF_ALL_GATHER)
+                last = i;
+            if (inst->kind == SF_INST_DOT && inst->origin.phase == SF_BACKWARD && backward == SF_NONE)
+                backward = i;
+        }
+        for (uint32_t i = 0; i < k.program->ninsts; i++) {
+            const sf_inst *inst = &k.program->insts[i];
+            bool updating = inst->kind == SF_INST_LOOP && inst->origin.phase == SF_UPDATE;
+            updates += updating;
+            early += updating && i < last;
+            gathers += is_gather_of_weight(k.program, i);
+            late += is_gather_of_weight(k.program, i) && i > backward;
+        }
+        print_message("%s: %u of %u updates before the last reduction, %u gathers of %u behind the "
+                      "forward pass, %g bytes, %g us exposed\n",
+                      full ? "zero3" : "zero2", early, updates, late, gathers, traffic[full],
+                      1e6 * exposed[full]);
+        if (full) {
+            assert_true(gathers > 0 && late == 0);
+            assert_true(early * 2 > updates);
+        }
+        close_known(&k);
+    }
+    assert_true(fabs(traffic[1] - traffic[0]) < 0.05 * traffic[0]);
+    assert_true(exposed[1] <= exposed[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_unshard),
         cmocka_unit_test(test_small_first),
         cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_between_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

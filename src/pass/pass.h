@@ -36,6 +36,10 @@ typedef struct sf_profile {
     int64_t bytes; /* of the device: what a run takes (sf_program_bytes) */
 } sf_profile;
 
+/* In the arena. The program is settled, or its lives are. */
+void sf_profile_take(const sf_program *program, const sf_costs *costs, sf_arena *arena,
+                     sf_profile *out);
+
 typedef struct sf_passing {
     sf_program *program; /* to be changed */
     const sf_costs *costs;

@@ -10,6 +10,7 @@ enum { SF_OFFLOAD_LEAST = 4096 };
 sf_status sf_pass_fullshard(sf_passing *passing);
 sf_status sf_pass_prefetch(sf_passing *passing);
 sf_status sf_pass_zero3(sf_passing *passing);
+enum { SF_UNSHARD_WAYS = 4 }; /* and as many that look at how long something stands */
 sf_status sf_pass_unshard(sf_passing *passing);
 enum { SF_LINGER_WAYS = 4 };
 sf_status sf_pass_linger(sf_passing *passing);
@@ -18,6 +19,8 @@ sf_status sf_pass_overlap(sf_passing *passing);
 sf_status sf_pass_compress(sf_passing *passing);
 sf_status sf_pass_offload(sf_passing *passing);
 sf_status sf_pass_offload_all(sf_passing *passing);
+enum { SF_BALANCE_WAYS = 12 };
+sf_status sf_pass_balance(sf_passing *passing);
 sf_status sf_pass_anyway(sf_passing *passing);
 
 /* Loads the pass of a user. SF_EUSAGE where the file has none, or one of another version. */

@@ -28,14 +28,19 @@ typedef struct attempt {
     int64_t bytes;
 } attempt;
 
-static void take_profile(const looping *l, sf_arena *arena, sf_profile *out)
+void sf_profile_take(const sf_program *p, const sf_costs *costs, sf_arena *arena, sf_profile *out)
 {
     uint32_t at;
-    sf_simulate(l->p, l->run->costs, arena, &out->sim);
-    sf_live_bytes(l->p, arena, &out->memory, &at);
-    for (size_t i = 0; i < l->p->ninsts; i++)
-        out->memory[i] += l->p->state_bytes + l->p->constant_bytes;
-    out->bytes = sf_program_bytes(l->p);
+    sf_simulate(p, costs, arena, &out->sim);
+    sf_live_bytes(p, arena, &out->memory, &at);
+    for (size_t i = 0; i < p->ninsts; i++)
+        out->memory[i] += p->state_bytes + p->constant_bytes;
+    out->bytes = sf_program_bytes(p);
+}
+
+static void take_profile(const looping *l, sf_arena *arena, sf_profile *out)
+{
+    sf_profile_take(l->p, l->run->costs, arena, out);
 }
 
 static void count_exchange(void *context, const sf_inst *exchange, const sf_timing *timing,

@@ -93,7 +93,8 @@ static void list_candidates(choosing *c, size_t s)
             SF_PUSH(c->u.arena, k->at, k->count, k->capacity, at);
             k->bytes = part_bytes(c, s, at);
             k->seconds += part_seconds(c, s, at);
-            k->hoists = c->u.passing->variant < 2 && unshard_can_hoist(&c->u, s, at);
+            k->hoists =
+                c->u.passing->variant % SF_UNSHARD_WAYS < 2 && unshard_can_hoist(&c->u, s, at);
         }
 }
 
@@ -109,7 +110,7 @@ static double saving_of(const choosing *c, const keeping *k)
 static int most_for_a_byte_first(const void *a, const void *b)
 {
     const keeping *x = a, *y = b;
-    double left = x->saving * (double)y->bytes, right = y->saving * (double)x->bytes;
+    double left = x->saving * y->price, right = y->saving * x->price;
     if (left != right)
         return left > right ? -1 : 1;
     if (x->scope != y->scope)
@@ -153,6 +154,16 @@ static void leave_out(choosing *c, size_t s, gather_part at)
         *gone = SF_ARRAY(c->u.arena, inst_of(c, s, at)->nout, bool);
     (*gone)[at.part] = true;
     c->u.dropped++;
+}
+
+/* In other orders, what stands for a short time goes first: it is in the way of fewer. */
+static void price_keeping(const choosing *c, keeping *k)
+{
+    uint32_t end = end_of(c, k->scope, k->at[k->count - 1]);
+    k->saving = saving_of(c, k);
+    k->price = (double)k->bytes;
+    if (c->u.passing->variant >= SF_UNSHARD_WAYS && !k->hoists)
+        k->price *= (double)(end - k->at[0].inst);
 }
 
 /* Within a scope, the next reads the first's, as far as memory goes. */
@@ -209,7 +220,7 @@ static void choose(choosing *c)
 {
     unsharding *u = &c->u;
     for (size_t i = 0; i < u->count; i++)
-        u->list[i].saving = saving_of(c, &u->list[i]);
+        price_keeping(c, &u->list[i]);
     if (u->count > 0)
         qsort(u->list, u->count, sizeof *u->list, most_for_a_byte_first);
     for (size_t i = 0; i < u->count; i++) {

@@ -18,6 +18,7 @@ typedef struct keeping {
     size_t count, capacity;
     int64_t bytes;
     double seconds, saving; /* of all of them together; in a step */
+    double price;           /* what it takes for that: bytes, or bytes for as long as they stand */
     bool hoists;            /* it can go before the loop whose body the scope is */
     bool chosen;            /* to go there */
 } keeping;

@@ -212,6 +212,7 @@ static void draw_list(drawn *d)
                                        "offload:least=1",
                                        "offload-all",
                                        "overlap",
+                                       "balance",
                                        "overlap:turns=2",
                                        "fullshard"};
     bool slow = d->cluster == d->clusters[1]; /* where turns pay */

@@ -13,7 +13,7 @@ static sf_status offload_rest(const sf_passing *passing, sf_buf *note)
 {
     sf_passing own = *passing;
     own.note = note;
-    own.options[0] = NAN;
+    own.options[0] = (double)NAN;
     sf_program_number(own.program);
     sf_program_settle(own.program);
     if (sf_program_bytes(own.program) <= own.limit)

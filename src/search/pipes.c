@@ -237,11 +237,11 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     p.on.efforts = sf_efforts_new(graph, options->target, &p.on.arena);
     sf_prospects_list(&p.on);
     for (size_t i = 0; i < p.on.count && lowered < most && !sf_prospects_are_over(&p.on); i++) {
-        if (p.on.list[i].seconds > sf_prospects_near(&p.on) * p.on.worth)
-            break;
-        if (is_too_large(&p, &p.on.list[i]) || is_refused(&p, &p.on.list[i]))
+        const sf_prospect *c = &p.on.list[i];
+        if (c->seconds > sf_prospects_near(&p.on) * p.on.worth || is_too_large(&p, c) ||
+            is_refused(&p, c))
             continue;
-        p.why = try_prospect(&p, &p.on.list[i]);
+        p.why = try_prospect(&p, c);
         lowered += p.why == SF_OK;
     }
     search_layouts(&p);

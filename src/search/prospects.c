@@ -22,6 +22,8 @@ enum { MOST_COUNTS = 16 };
 #define FILLED 0.33
 /* A plan in stages is worth it where it may take less than so much of what is known. */
 #define WORTH_STAGES 0.98
+/* Of memory, what state and gradients take where the rest may be too little. */
+#define TIGHT 0.6
 
 bool sf_prospects_are_over(const sf_prospects *p)
 {
@@ -89,6 +91,7 @@ typedef struct unstaged {
     sf_turn_work work[MOST_COUNTS]; /* by number of turns */
     double exposed;                 /* seconds of communication */
     double latency;                 /* of a message to another group */
+    double state, gradients;        /* bytes of a rank */
 } unstaged;
 
 double sf_prospects_near(const sf_prospects *p)
@@ -204,6 +207,30 @@ static void list_turns(const sf_prospects *p, uint32_t groups, unstaged *u)
         u->work[u->count++] = (sf_turn_work){.turns = asked};
 }
 
+/* What a rank holds of the state, and of the gradients that turns add up, which are split as the parameters are. */
+static void count_held(const sf_graph *graph, const sf_plan *plan, unstaged *out)
+{
+    out->state = out->gradients = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        const sf_layout *layout = &plan->arguments[i];
+        if (sf_is_handed_in(argument))
+            continue;
+        out->state += sf_piece_bytes(sf_argument_type(graph, i), layout, &plan->mesh);
+        if (argument->gradient != SF_NONE)
+            out->gradients +=
+                sf_piece_bytes(sf_type_of(graph, argument->gradient), layout, &plan->mesh);
+    }
+}
+
+/* What of their memory the groups hold all the time, if it is well spread. */
+static double find_held(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
+                        uint32_t turns)
+{
+    double held = u->state + (turns > 1 ? u->gradients : 0);
+    return held / c->groups / (double)p->options->memory;
+}
+
 static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *out)
 {
     sf_arena arena = {0};
@@ -221,20 +248,25 @@ static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *ou
         out->exposed = price.exposed;
         out->latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
         c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
+        count_held(p->graph, plan, out);
     }
     sf_plan_free(plan);
     sf_arena_free(&arena);
     return status;
 }
 
-/* In all numbers of turns, by all schedules. */
+/* In all numbers of turns, by all schedules; unless it cannot fit. */
 static void add_unstaged(sf_prospects *p, sf_prospect c)
 {
     unstaged u;
     if (estimate_unstaged(p, &c, &u) != SF_OK)
         return;
-    for (size_t i = 0; i < u.count; i++)
-        add_schedules(p, c, &u, &u.work[i]);
+    for (size_t i = 0; i < u.count; i++) {
+        double held = find_held(p, &c, &u, u.work[i].turns);
+        c.is_tight = held > TIGHT;
+        if (held <= 1)
+            add_schedules(p, c, &u, &u.work[i]);
+    }
 }
 
 static void add_recipe(sf_prospects *p, int groups, int data, int model, const char *recipe)
@@ -316,6 +348,8 @@ static void list_all(sf_prospects *p)
 static int by_promise(const void *a, const void *b)
 {
     const sf_prospect *x = a, *y = b;
+    if (x->is_tight != y->is_tight)
+        return x->is_tight ? 1 : -1;
     if (x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
     if (x->groups != y->groups)

@@ -79,7 +79,8 @@ def llama(wrap, dtype, layers=6, cast_first=False):
 
 
 for name, wrap, dtype, options, words in (
-        ("stack-llama", lambda layer: layer, jnp.float32, {}, "LLaMA, 6 stacked layers, AdamW, clipped by the norm of all gradients"),
+        ("stack-llama", lambda layer: layer, jnp.float32, {},
+         "LLaMA, 6 stacked layers, AdamW, clipped by the norm of all gradients"),
         ("stack-llama-remat", jax.checkpoint, jnp.float32, {}, "the same with jax.checkpoint"),
         ("stack-llama-bf16", jax.checkpoint, jnp.bfloat16, {}, "the same, computed in bfloat16"),
         ("stack-llama-cast", lambda layer: layer, jnp.bfloat16, {"cast_first": True},

@@ -177,8 +177,8 @@ SF_API int sf_plan_axes(const sf_plan *plan);
 SF_API const char *sf_plan_axis_name(const sf_plan *plan, int axis);
 SF_API int sf_plan_axis_size(const sf_plan *plan, int axis);
 
-/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned;
- * NULL when there is no such argument, or no memory. */
+/* How an argument stands on the mesh, as docs/splitting.md writes it: "[R, S(0)]". Goes to `text`, which is returned, cut
+ * off where it is longer (rows of stacked layers on many groups); NULL when there is no such argument, or no memory. */
 enum { SF_LAYOUT_TEXT = 160 };
 SF_API const char *sf_plan_argument_layout(const sf_plan *plan, const sf_graph *graph, int argument,
                                            char text[SF_LAYOUT_TEXT]);

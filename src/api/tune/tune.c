@@ -30,17 +30,22 @@ static const char *keep_words(sf_tuning *tuning, const sf_diag *diag)
     return "it failed without words";
 }
 
-static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_plan **out)
+/* The plan of a setting, and where its primitives replace parts of the step, the step that they make; else NULL. */
+static sf_status make_plan(sf_tuning *tuning, size_t point, sf_diag *diag, sf_plan **out,
+                           sf_graph **made)
 {
     const sf_point *at = &tuning->at[point];
     sf_settings *settings = SF_NEW(&tuning->arena, sf_settings);
     sf_primitives *list;
     *out = NULL;
+    *made = NULL;
     settings->nwanted = at->nvariables;
     memcpy(settings->wanted, at->chosen, (size_t)at->nvariables * sizeof *at->chosen);
     SF_TRY(sf_tuning_apply(tuning, settings, diag, &list));
     sf_status status =
         sf_primitives_pin(list, &(sf_pin_options){.ranks = tuning->options.ranks}, diag, out);
+    if (status == SF_OK && sf_primitives_graph(list) != tuning->graph)
+        status = sf_primitives_copy_graph(list, diag, made);
     sf_primitives_free(list);
     return status;
 }
@@ -64,7 +69,8 @@ static sf_status find_cluster(sf_tuning *tuning, const sf_plan *plan, const sf_c
     return SF_OK;
 }
 
-static sf_status price(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, sf_price *out)
+static sf_status price(sf_tuning *tuning, const sf_graph *graph, const sf_plan *plan, sf_diag *diag,
+                       sf_price *out)
 {
     sf_arena arena = {0};
     const sf_cluster *cluster;
@@ -75,8 +81,7 @@ static sf_status price(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, sf
     if (status == SF_OK)
         status = sf_mesh_costs(cluster, &plan->mesh, &arena, diag, &costs);
     if (status == SF_OK)
-        status = sf_price_plan(tuning->graph, plan, sf_engine_target(NULL), costs, NULL, NULL, diag,
-                               out);
+        status = sf_price_plan(graph, plan, sf_engine_target(NULL), costs, NULL, NULL, diag, out);
     sf_arena_free(&arena);
     return status;
 }
@@ -90,11 +95,12 @@ static bool keep_fastest(void *context, const sf_event *event)
     return true;
 }
 
-static sf_status run_plan(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, double *seconds)
+static sf_status run_plan(sf_tuning *tuning, const sf_graph *graph, const sf_plan *plan,
+                          sf_diag *diag, double *seconds)
 {
     int steps = tuning->options.steps > 0 ? tuning->options.steps : 5;
     *seconds = (double)INFINITY;
-    return sf_train(tuning->graph,
+    return sf_train(graph,
                     &(sf_train_options){.steps = steps < 2 ? 2 : steps,
                                         .data = "synthetic",
                                         .plan = plan,
@@ -113,17 +119,18 @@ static int64_t find_room(const sf_tuning *tuning, const sf_plan *plan, const sf_
     return tuning->options.by_run ? sf_machine_memory() / sf_plan_ranks(plan) : priced->room;
 }
 
-static sf_status try_plan(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag, sf_trial *trial)
+static sf_status try_plan(sf_tuning *tuning, const sf_graph *graph, const sf_plan *plan,
+                          sf_diag *diag, sf_trial *trial)
 {
     sf_price priced;
-    SF_TRY(price(tuning, plan, diag, &priced));
+    SF_TRY(price(tuning, graph, plan, diag, &priced));
     tuning->report->room = find_room(tuning, plan, &priced);
     trial->memory = priced.memory;
     trial->pruned = tuning->report->room > 0 && priced.memory > tuning->report->room;
     if (trial->pruned)
         return SF_OK;
     if (tuning->options.by_run)
-        return run_plan(tuning, plan, diag, &trial->seconds);
+        return run_plan(tuning, graph, plan, diag, &trial->seconds);
     trial->seconds = priced.seconds;
     return SF_OK;
 }
@@ -132,16 +139,18 @@ static sf_status try_plan(sf_tuning *tuning, const sf_plan *plan, sf_diag *diag,
 static sf_status try_point(sf_tuning *tuning, size_t point, sf_trial *trial)
 {
     sf_plan *plan;
+    sf_graph *made;
     sf_diag own = {0};
     *trial = (sf_trial){.seconds = (double)INFINITY};
-    sf_status status = make_plan(tuning, point, &own, &plan);
+    sf_status status = make_plan(tuning, point, &own, &plan, &made);
     if (status == SF_OK)
-        status = try_plan(tuning, plan, &own, trial);
+        status = try_plan(tuning, made ? made : tuning->graph, plan, &own, trial);
     if (status != SF_OK) {
         trial->why = keep_words(tuning, &own);
         trial->seconds = (double)INFINITY;
     }
     sf_plan_free(plan);
+    sf_graph_free(made);
     sf_diag_clear(&own);
     return status == SF_ENOMEM ? sf_fail(tuning->diag, status, SF_NOWHERE, "%s", trial->why)
                                : SF_OK;
@@ -224,7 +233,10 @@ static sf_status make_best(sf_tuning *tuning)
     size_t point = 0;
     while (strcmp(tuning->at[point].text, report->trials[report->best].setting) != 0)
         point++;
-    return make_plan(tuning, point, tuning->diag, &tuning->report->plan);
+    sf_graph *made;
+    sf_status status = make_plan(tuning, point, tuning->diag, &tuning->report->plan, &made);
+    sf_graph_free(made);
+    return status;
 }
 
 static sf_status tune(sf_tuning *tuning)

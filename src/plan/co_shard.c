@@ -60,20 +60,6 @@ void sf_plan_co_shard(sf_plan *plan, const char *by, int turns)
     add_co_shard(plan, sf_str_of(by ? by : usual), (sf_str){"", 0}, turns);
 }
 
-const char *sf_co_shards_text(const sf_plan *plan, sf_arena *arena)
-{
-    sf_buf text = {0};
-    for (int i = 0; i < plan->nco_shards; i++) {
-        const sf_co_shard *c = &plan->co_shards[i];
-        bool is_usual = strcmp(c->by, usual) == 0;
-        sf_buf_printf(&text, "%s%s%s%d%s%s", i > 0 ? "," : "", is_usual ? "" : c->by,
-                      is_usual ? "" : ":", c->turns, *c->in ? "@" : "", c->in);
-    }
-    const char *out = sf_arena_string(arena, text.text ? text.text : "", text.length);
-    sf_buf_free(&text);
-    return out;
-}
-
 static bool is_in_scope(const sf_co_shard *c, const char *path)
 {
     return !*c->in || sf_name_is_in(c->in, path);

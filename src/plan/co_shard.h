@@ -13,9 +13,6 @@
  * a list as above, with numbers of its own. */
 void sf_plan_co_shard(sf_plan *plan, const char *by, int turns);
 
-/* The same in words, such as "4@layer_0,2"; lives in the arena. */
-const char *sf_co_shards_text(const sf_plan *plan, sf_arena *arena);
-
 /* By node of the top block: whether it is of that co-shard, by its scope. SF_EUSAGE where its pattern matches no op of the
  * forward pass. Lives in the arena. */
 sf_status sf_co_shard_nodes(const sf_graph *graph, const sf_plan *plan, int index, sf_arena *arena,

@@ -206,10 +206,16 @@ sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value v
     const sf_value_info *info = &graph->values[value];
     if (info->node == SF_NONE)
         return info->index < block->narguments ? block->arguments[info->index] : SF_NONE;
-    for (uint32_t i = 0; i < block->nnodes; i++)
-        if (graph->top->nodes[i] == info->node)
-            return local->whole->nodes[block->nodes[i]]->result + info->index;
-    return SF_NONE;
+    uint32_t low = 0, high = block->nnodes; /* nodes of a copy are numbered in its order */
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (graph->top->nodes[middle] < info->node)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_there = low < block->nnodes && graph->top->nodes[low] == info->node;
+    return is_there ? local->whole->nodes[block->nodes[low]]->result + info->index : SF_NONE;
 }
 
 void sf_local_free(sf_local *local)

@@ -52,6 +52,10 @@ void loop_find_places(looping *o);
 /* A still node of the top block; views are made with who reads them. */
 bool loop_is_still(const looping *o, const sf_step_item *item);
 
+/* What only shows its operands in another way, or is a number: so what is gathered for it need not be kept, and a loop knows what its
+ * sums start from. */
+bool loop_stands_with_readers(const sf_node *node);
+
 /* By item of the step: it is a still node that the loop at hand needs. */
 const bool *loop_find_before(const looping *o);
 

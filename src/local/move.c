@@ -1,6 +1,9 @@
 /* Moves as nodes: items (shard/items.h) are brought where the collective wants them, and back, by reshapes and
  * transposes. */
+#include <string.h>
+
 #include "local/build.h"
+#include "op/body.h"
 #include "op/slots.h"
 
 static sf_value reshape_to_items(local_builder *b, sf_value x, const sf_items *list)
@@ -100,13 +103,35 @@ static sf_value mask_others(local_builder *b, sf_value x, bool is_first, sf_mono
     return emit_select(b, chosen, x, identity);
 }
 
+/* Whether it is a number that counted twice is the same: as what a sum starts from, 0. */
+static bool may_repeat(const sf_node *maker, sf_monoid monoid)
+{
+    const sf_dense *dense = &maker->attrs[SF_CONSTANT_VALUE]->dense;
+    sf_dtype dtype = dense->type->dtype, part = sf_part_of(dtype);
+    sf_word once[2], twice[2];
+    if (!dense->splat || monoid == SF_MONOID_NONE || monoid == SF_MONOID_SECOND)
+        return false;
+    for (int i = 0; i < sf_parts_of(dtype); i++) {
+        if (sf_is_float(part))
+            once[i].real = sf_load_f64(part, dense->data, i);
+        else
+            once[i].integer = (uint64_t)sf_load_i64(part, dense->data, i);
+        twice[i] = once[i];
+    }
+    sf_words_combine(monoid, dtype, twice, once);
+    return memcmp(once, twice, (size_t)sf_parts_of(dtype) * sizeof *once) == 0;
+}
+
 sf_value local_mask(local_builder *b, sf_value x, sf_axes axes, sf_monoid monoid)
 {
     const sf_node *maker = sf_maker(b->graph, x);
     bool is_first = sf_group_place(b->mesh, axes, b->rank) == 0;
-    if (!maker || !sf_is(maker, SF_OP_CONSTANT) || b->turn != SF_NONE)
-        return mask_others(b, x, is_first, monoid);
     const sf_type *type = sf_type_of(b->graph, x);
+    if (!maker || !sf_is(maker, SF_OP_CONSTANT))
+        return mask_others(b, x, is_first, monoid);
+    if (b->turn !=
+        SF_NONE) /* all turns have one program; a number in it is known where it is lowered */
+        return may_repeat(maker, monoid) ? x : mask_others(b, x, is_first, monoid);
     return is_first ? emit_op(b, SF_OP_CONSTANT, 0, NULL, maker->attrs, type)
                     : emit_identity(b, monoid, type);
 }

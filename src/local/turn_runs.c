@@ -76,6 +76,12 @@ void loop_find_runs(looping *o, const loop_at *loop)
     }
 }
 
+bool loop_stands_with_readers(const sf_node *node)
+{
+    bool is_number = sf_is(node, SF_OP_CONSTANT) && node->attrs[0]->dense.splat;
+    return is_number || sf_is_view_op(node) || sf_is_transparent(node);
+}
+
 void loop_find_places(looping *o)
 {
     const sf_moves *m = o->t->b->moves;
@@ -107,7 +113,7 @@ bool loop_is_still(const looping *o, const sf_step_item *item)
     if (item->is_move)
         return false;
     const sf_node *node = o->t->step->nodes[item->index];
-    return !sf_is_view_op(node) && !sf_is_transparent(node) && !turns_node(o->t, node);
+    return !loop_stands_with_readers(node) && !turns_node(o->t, node);
 }
 
 const bool *loop_find_before(const looping *o)

@@ -45,14 +45,13 @@ static const sf_layout *layout_of_given(const looping *o, sf_value value)
     return sf_layout_is_partial(layout) ? &turn_still : layout;
 }
 
-/* A still node that only shows its operands in another way: it stands with who reads it, in the loop and outside, so that
- * what is gathered for it need not be kept. */
+/* A still node that stands with who reads it, in the loop and outside. */
 static const sf_node *view_behind(const looping *o, uint32_t version)
 {
     const sf_value_version *v = &o->t->b->moves->versions[version];
     const sf_node *maker = sf_maker(o->t->step, v->value);
-    bool shows = maker && (sf_is_view_op(maker) || sf_is_transparent(maker));
-    return shows && v->move == SF_NONE && !turns_version(o->t, version) ? maker : NULL;
+    bool stands = maker && loop_stands_with_readers(maker);
+    return stands && v->move == SF_NONE && !turns_version(o->t, version) ? maker : NULL;
 }
 
 static sf_status reach_version(looping *o, uint32_t version);

@@ -39,12 +39,14 @@ double sf_wait_exposed(sf_timing *all, const uint32_t *sent, size_t count, uint3
                        double now)
 {
     double until = fmax(all[awaited].end, now), from = until;
-    for (uint32_t at = awaited; from > now; at = find_ended(all, sent, count, from, awaited)) {
+    uint32_t at = awaited;
+    while (from > now) {
         double begin = fmin(fmax(all[at].start, now), from);
         all[at].exposed += from - begin;
-        if (begin == from)
+        if (begin == from || begin == now) /* most waits end here, before any other is looked for */
             break;
         from = begin;
+        at = find_ended(all, sent, count, from, awaited);
     }
     return until;
 }

@@ -154,7 +154,6 @@ static sf_status check_axis(local_builder *b, const local_node *n, local_shape *
 sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
 {
     SF_TRY(check_fits(b, n));
-    sf_op_factors(&n->op, &b->arena, &shape->factoring);
     if (sf_is_collective(n->node) && !sf_is_between_groups(n->node))
         return sf_fail(b->diag, SF_EINPUT, n->node->loc,
                        "sheaf.%s: the step is one rank's part of a step and cannot be split again",
@@ -162,7 +161,8 @@ sf_status local_check(local_builder *b, const local_node *n, local_shape *shape)
     if (n->op.def->id == SF_OP_OPTIMIZATION_BARRIER)
         return check_barrier(b, n);
     if (n->op.def->control != SF_CONTROL_NONE)
-        return check_control(b, n);
+        return check_control(b, n); /* by its regions: factors of all of a body are not needed */
+    sf_op_factors(&n->op, &b->arena, &shape->factoring);
     for (int axis = 0; axis < b->mesh->naxes; axis++)
         SF_TRY(check_axis(b, n, shape, axis));
     return SF_OK;

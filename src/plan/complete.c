@@ -18,7 +18,8 @@ static void apply_op_pins(completion *c)
         const sf_type **types =
             SF_ARRAY(&c->arena, node->noperands + node->nresults, const sf_type *);
         a->op = sf_op_of(graph, node, types);
-        sf_op_factors(&a->op, &c->arena, &a->factoring);
+        if (!is_settled(c, node)) /* or nobody asks how it could run */
+            sf_op_factors(&a->op, &c->arena, &a->factoring);
     }
 }
 

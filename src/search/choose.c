@@ -33,6 +33,7 @@ typedef struct choosing {
     const char *recompute;
     int micro_batches, co_shards;
     double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
+    sf_fit_known known;    /* of the search at hand */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -55,19 +56,20 @@ static double ranked_seconds(const sf_candidate *c)
 }
 
 /* To be faster than `best`, or NULL. */
-static sf_status lower_candidate(const choosing *k, sf_candidate *c, const sf_candidate *best,
+static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidate *best,
                                  sf_diag *diag)
 {
     sf_arena arena = {0};
     sf_costs *costs;
-    double worth = best ? ranked_seconds(best) / c->handicap : HUGE_VAL;
+    k->known.worth = best ? ranked_seconds(best) / c->handicap : HUGE_VAL;
     sf_status status = sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, diag, &costs);
     sf_search_options options = *k->options;
     options.recompute = k->recompute;
     options.micro_batches = k->micro_batches;
     options.co_shards = k->co_shards;
     if (status == SF_OK)
-        status = sf_fit_in_time(k->graph, &options, costs, worth, c->at.plan, diag, &c->lowered);
+        status =
+            sf_fit_in_time(k->graph, &options, costs, &k->known, c->at.plan, diag, &c->lowered);
     c->is_lowered = status == SF_OK;
     c->is_out = !c->is_lowered;
     c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
@@ -119,7 +121,7 @@ static void tell_same(sf_found_plans *found, const sf_candidate *lowered)
 
 /* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. Where none can go on in time as
  * the user wants, why the last of them cannot. */
-static sf_status find_best_finalist(const choosing *k, sf_found_plans *found, sf_candidate **out)
+static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candidate **out)
 {
     sf_candidate *c, *cannot = NULL;
     bool any = false;
@@ -353,6 +355,7 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     bool is_first = !k->plan;
     sf_diag *diag = k->diag;
     *again = false;
+    k->known.count = 0;
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
     if (status == SF_OK)

@@ -1,6 +1,7 @@
 #include "search/fit.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,15 @@ enum { FINEST = 256, MOST_TURNS = 64, MOST_SHARDS = 16 };
 
 /* Small steps are soon lowered: so often, to improve on what is found. */
 enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
+
+/* Of a large step, as much faster as this a plan in turns must be to be looked for; and of plans that differ by less, in time and
+ * of the memory that there is, one tells of the other. */
+#define WORTH_TURNS 0.99
+#define SAME_TIME 0.003
+#define SAME_MEMORY 0.005
+
+/* What halves what it saves with each doubling saves no more, from then on, than the last did; or a little. */
+#define AS_MUCH_AGAIN 1.25
 
 typedef struct ranked_node {
     uint32_t node;
@@ -43,11 +53,12 @@ typedef struct fitting {
     ranked_node *ranked; /* what can be computed again, what gains most for its time first */
     size_t count;
     uint32_t nlayers; /* of the step */
-    double worth;     /* seconds from which on nobody wants to know how a plan can be made to fit */
-    way asked;        /* of the user, or what goes on as it would: not in turns */
-    way at;           /* that is tried now */
-    double unlimited; /* seconds of the plan as it is asked for */
-    sf_price tried;   /* the last */
+    sf_fit_known *known;
+    way asked;          /* of the user, or what goes on as it would: not in turns */
+    way at;             /* that is tried now */
+    sf_price unlimited; /* the plan as it is asked for, */
+    int64_t least;      /* and the bytes that it takes with all computed again that can be */
+    sf_price tried;     /* the last */
     /* The best so far. */
     bool has_best, fits;
     sf_price price;
@@ -161,6 +172,15 @@ static sf_status mark_group(fitting *f, uint32_t group)
     return SF_OK;
 }
 
+/* Whether doubling what was doubled again, and again, may make the plan fit that was tried last: before, it took so much. Small
+ * steps are tried anyway, as long as it helps. */
+static bool may_fit_yet(const fitting *f, int64_t before)
+{
+    double gain = (double)before - (double)f->tried.memory;
+    double rest = (double)f->tried.memory - AS_MUCH_AGAIN * gain;
+    return gain > 0 && (f->graph->nnodes <= SMALL_STEP || rest <= (double)f->options->memory);
+}
+
 /* All of each layer, and where that is not enough, more layers together, as long as that helps. */
 static sf_status group_layers(fitting *f, bool *fits)
 {
@@ -169,7 +189,7 @@ static sf_status group_layers(fitting *f, bool *fits)
     for (uint32_t group = 1; !*fits && group <= f->nlayers / 2 + 1; group *= 2) {
         SF_TRY(mark_group(f, group));
         SF_TRY(try_first(f, f->count, fits));
-        if (f->tried.memory >= before)
+        if (!may_fit_yet(f, before))
             break;
         before = f->tried.memory;
     }
@@ -224,15 +244,23 @@ static sf_status keep_more(fitting *f)
     return SF_OK;
 }
 
+/* Whether more turns, which make no plan faster, may be worth it where the last that was tried does not fit. */
+static bool are_worth_turns(const fitting *f)
+{
+    bool is_small = f->graph->nnodes <= SMALL_STEP;
+    return (!f->fits || f->tried.seconds < f->price.seconds) &&
+           (is_small || f->tried.seconds < WORTH_TURNS * f->known->worth);
+}
+
 /* More turns, *turns of what is tried, until it fits, as long as they help: by themselves, or with what can be computed
  * again. A step that cannot be cut so is left as it is. */
 static void find_turns(fitting *f, int *turns, int most, bool again)
 {
     bool fits = false;
-    int64_t before = INT64_MAX;
+    int64_t before = again ? f->least : f->unlimited.memory;
     for (*turns = 2; *turns <= most && !fits; *turns *= 2) {
         if ((again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK ||
-            f->tried.memory >= before || (f->fits && f->tried.seconds >= f->price.seconds))
+            !may_fit_yet(f, before) || !are_worth_turns(f))
             break;
         before = f->tried.memory;
     }
@@ -244,7 +272,7 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
 static void find_in_turns(fitting *f, int *turns, int most)
 {
     bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SMALL_STEP;
-    if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited)
+    if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     find_turns(f, turns, most, !is_free);
     if (is_free && !f->fits)
@@ -264,17 +292,43 @@ static void find_in_both(fitting *f)
     f->at.shards = 1;
 }
 
+/* Whether one that was looked at is no slower and no larger than this as it is; or, where something fits, by so little that this need
+ * not be looked at. */
+static bool is_told(const fitting *f)
+{
+    const sf_fit_known *known = f->known;
+    double less = known->worth < HUGE_VAL ? SAME_MEMORY * (double)f->options->memory : 0;
+    bool is_told = false;
+    for (size_t i = 0; i < known->count && f->graph->nnodes > SMALL_STEP; i++) {
+        const sf_price *other = &known->unlimited[i];
+        is_told = is_told || (f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
+                              (double)f->price.memory >= (double)other->memory - less);
+    }
+    return is_told;
+}
+
+static void tell_others(fitting *f)
+{
+    sf_fit_known *known = f->known;
+    if (known->count < SF_MOST_FITTED)
+        known->unlimited[known->count++] = f->unlimited;
+}
+
 /* What the user leaves open is tried, from what costs least on. */
 static sf_status find_fit(fitting *f)
 {
     const sf_search_options *o = f->options;
     bool is_free = !o->recompute, fits;
     SF_TRY(try_first(f, is_free ? 0 : f->count, &fits));
-    f->unlimited = f->price.seconds;
-    if (fits || f->unlimited > f->worth)
+    f->unlimited = f->price;
+    if (fits || f->price.seconds > f->known->worth || is_told(f))
         return SF_OK;
-    if (is_free)
+    tell_others(f);
+    f->least = f->tried.memory;
+    if (is_free) {
         SF_TRY(find_least(f, &fits));
+        f->least = f->tried.memory;
+    }
     if (!o->micro_batches)
         find_in_turns(f, &f->at.turns, MOST_TURNS);
     if (!o->co_shards)
@@ -296,7 +350,7 @@ static void take_best_way(fitting *f)
 }
 
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, double worth, sf_plan *plan, sf_diag *diag,
+                         const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
                          sf_price *out)
 {
     fitting f = {.graph = graph,
@@ -304,7 +358,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                  .costs = costs,
                  .plan = plan,
                  .diag = diag,
-                 .worth = worth,
+                 .known = known,
                  .asked = {.turns = options->micro_batches > 1 ? options->micro_batches : 1,
                            .shards = options->co_shards > 1 ? options->co_shards : 1}};
     f.at = f.asked;

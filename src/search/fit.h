@@ -4,17 +4,26 @@
  * that fits stays as it is. Else the ways to make it fit are tried, each with its program: nodes computed again, those
  * first that take the least time for the bytes that they make, until it fits, within layers, then within 2 of them, 4 and
  * so on; the batch in turns, 2, 4 and so on; heads and features in turns; and, where nothing fits, turns with nodes
- * computed again. The fastest that fits is taken.
+ * computed again. The fastest that fits is taken. Of a large step, what cannot fit, by what the last tries saved, is not tried.
  */
 #ifndef SF_SEARCH_FIT_H
 #define SF_SEARCH_FIT_H
 
 #include "search/search.h"
 
+enum { SF_MOST_FITTED = 32 };
+
+/* What is known from plans that were looked at with the same options. */
+typedef struct sf_fit_known {
+    double worth; /* seconds from which on nobody wants to know how a plan can be made to fit */
+    size_t count;
+    sf_price unlimited[SF_MOST_FITTED]; /* those that do not fit, as they are */
+} sf_fit_known;
+
 /* Sets what the plan computes again and its turns as the options want them, and prices it. It may still not fit: then it
- * is the smallest that was seen. One that takes more than `worth` seconds as it is, is left so. */
+ * is the smallest that was seen. One that nobody wants, or that another, which *known gains, tells of, is left as it is. */
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, double worth, sf_plan *plan, sf_diag *diag,
+                         const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
                          sf_price *out);
 
 #endif

@@ -65,8 +65,9 @@ static sf_price fit(ground *g, int64_t limit)
 {
     sf_price price;
     g->options.memory = limit;
-    assert_int_equal(
-        sf_fit_in_time(g->graph, &g->options, g->costs, HUGE_VAL, g->plan, NULL, &price), SF_OK);
+    assert_int_equal(sf_fit_in_time(g->graph, &g->options, g->costs,
+                                    &(sf_fit_known){.worth = HUGE_VAL}, g->plan, NULL, &price),
+                     SF_OK);
     return price;
 }
 
@@ -275,7 +276,8 @@ static void test_worth(void **state)
     for (int i = 0; i < 2; i++) {
         double worth = as_is.seconds * (i == 0 ? 0.999 : 1.001);
         g.options.memory = as_is.memory - 1;
-        assert_int_equal(sf_fit_in_time(g.graph, &g.options, g.costs, worth, g.plan, NULL, &price),
+        assert_int_equal(sf_fit_in_time(g.graph, &g.options, g.costs,
+                                        &(sf_fit_known){.worth = worth}, g.plan, NULL, &price),
                          SF_OK);
         assert_int_equal(price.memory < as_is.memory, i == 1);
         assert_int_equal(g.plan->again != NULL, i == 1);

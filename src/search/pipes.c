@@ -17,7 +17,7 @@
 enum { MOST_LOWERED = 8, MOST_LOWERED_SMALL = 24, MOST_LAYOUTS = 2 };
 
 /* Nodes that are lowered, those of each turn counted: of one plan, and of all; more where pipelines are asked for. */
-enum { MOST_NODES = 300000, MOST_NODES_ASKED = 2000000 };
+enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 
 /* A batch that is not divided into so many turns and parts is not into multiples of them. */
 typedef struct refusal {
@@ -34,8 +34,9 @@ typedef struct piping {
     size_t nrefused, refused_capacity;
     sf_plan *best;
     sf_price price;
-    sf_prospect taken; /* that it was made of */
-    sf_status why;     /* the last was not made */
+    sf_prospect taken;   /* that it was made of */
+    const uint32_t *cut; /* by node, the stages that were lowered last */
+    sf_status why;       /* the last was not made */
 } piping;
 
 bool sf_mesh_is_piped(const sf_mesh *mesh)
@@ -127,11 +128,21 @@ static bool fits_staged(const piping *p, const sf_price *price)
                         p->on.options->limited ? p->on.options->memory : price->room);
 }
 
+/* Whether those stages were lowered last: a cut by memory, too, may be the one that does not fit. */
+static bool is_same_cut(const piping *p, const sf_pipeline *pipeline)
+{
+    return p->cut &&
+           memcmp(p->cut, pipeline->stages.of_node, p->on.graph->nnodes * sizeof *p->cut) == 0;
+}
+
 static sf_status price_attempt(piping *p, const sf_prospect *c, const attempt *how,
                                const sf_costs *costs, sf_plan *plan, sf_price *out)
 {
     sf_pipeline pipeline;
     SF_TRY(make_pipeline(p, c, how, costs, plan, &pipeline));
+    if (how->limited && how->shards == 0 && is_same_cut(p, &pipeline))
+        return SF_EWRONG;
+    p->cut = pipeline.stages.of_node;
     SF_TRY(sf_plan_set_pipeline(plan, p->on.graph, &pipeline, p->diag));
     SF_TRY(sf_plan_split_sets(p->on.graph, plan, p->diag));
     SF_TRY(sf_plan_recompute(p->on.graph, plan, how->recompute, p->diag));

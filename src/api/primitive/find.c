@@ -229,36 +229,45 @@ static void push_value(sf_arena *arena, sf_value **list, int *count, size_t *cap
     *count = (int)size;
 }
 
-/* What a group reads of others, and what others read of it. */
-static sf_status keep_group(struct finding *job, const uint32_t *group, uint32_t which,
-                            const sf_uses *uses)
+/* Which nodes are a subgraph. */
+typedef struct border {
+    const bool *within;
+    const bool *fixed; /* or NULL: nodes whose results are no business of others */
+    bool forward;      /* readers of other passes do not count */
+} border;
+
+static bool reads_from_outside(const sf_graph *graph, const border *b, const sf_value_use *use)
+{
+    return use->node == SF_NONE ||
+           (!b->within[use->node] && (!b->forward || graph->nodes[use->node]->phase == SF_FORWARD));
+}
+
+/* What it reads of others, and what others read of it. */
+static sf_subgraph subgraph_within(struct finding *job, const border *b, const sf_uses *uses)
 {
     const sf_graph *graph = job->list->graph;
     sf_arena *arena = &job->list->arena;
     sf_subgraph found = {0};
-    uint32_t *nodes = NULL;
-    sf_value *inputs = NULL, *outputs = NULL;
     size_t room = 0, in_room = 0, out_room = 0, count = 0;
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (group[node->id] != which)
+        if (!b->within[node->id])
             continue;
-        SF_PUSH(arena, nodes, count, room, node->id);
+        SF_PUSH(arena, found.nodes, count, room, node->id);
         for (uint32_t o = 0; o < node->noperands; o++) {
             uint32_t maker = graph->values[node->operands[o]].node;
-            if (maker == SF_NONE || group[maker] != which)
-                push_value(arena, &inputs, &found.ninputs, &in_room, node->operands[o]);
+            if (maker == SF_NONE || !(b->within[maker] || (b->fixed && b->fixed[maker])))
+                push_value(arena, &found.inputs, &found.ninputs, &in_room, node->operands[o]);
         }
+        if (b->fixed && b->fixed[node->id])
+            continue;
         for (sf_value v = node->result; v < node->result + node->nresults; v++)
             for (uint32_t u = uses->first[v]; u < uses->first[v + 1]; u++)
-                if (uses->at[u].node == SF_NONE || group[uses->at[u].node] != which)
-                    push_value(arena, &outputs, &found.noutputs, &out_room, v);
+                if (reads_from_outside(graph, b, &uses->at[u]))
+                    push_value(arena, &found.outputs, &found.noutputs, &out_room, v);
     }
     found.nnodes = (int)count;
-    found.nodes = nodes;
-    found.inputs = inputs;
-    found.outputs = outputs;
-    return keep_subgraph(job, found);
+    return found;
 }
 
 static sf_status find_chosen(struct finding *job)
@@ -267,12 +276,15 @@ static sf_status find_chosen(struct finding *job)
     const uint32_t *group = group_chosen(job);
     sf_uses uses = sf_uses_of(graph, &job->scratch);
     bool *kept = SF_ARRAY(&job->scratch, graph->nnodes, bool);
+    bool *within = SF_ARRAY(&job->scratch, graph->nnodes, bool);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         uint32_t which = group[graph->top->nodes[i]];
         if (which == SF_NONE || kept[which])
             continue;
         kept[which] = true;
-        SF_TRY(keep_group(job, group, which, &uses));
+        for (uint32_t n = 0; n < graph->nnodes; n++)
+            within[n] = group[n] == which;
+        SF_TRY(keep_subgraph(job, subgraph_within(job, &(border){.within = within}, &uses)));
     }
     return SF_OK;
 }
@@ -298,51 +310,23 @@ static void put_parameters_last(const sf_graph *graph, sf_value *inputs, int cou
         }
 }
 
-static bool leaves_module(const sf_graph *graph, const sf_value_use *use, const char *module)
-{
-    const sf_node *reader = use->node == SF_NONE ? NULL : graph->nodes[use->node];
-    return !reader ||
-           (reader->phase == SF_FORWARD && !sf_is_in_module(reader->scope->path, module));
-}
-
 /* What the module computes in the forward pass: its signature is what it reads of others, constants excepted, and what others
  * of the forward pass read of it. */
 static sf_status keep_module(struct finding *job, const char *module, const bool *fixed,
                              const sf_uses *uses)
 {
     const sf_graph *graph = job->list->graph;
-    sf_arena *arena = &job->list->arena;
-    sf_subgraph found = {0};
-    uint32_t *nodes = NULL;
-    sf_value *inputs = NULL, *outputs = NULL;
-    size_t room = 0, in_room = 0, out_room = 0, count = 0;
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        if (node->phase != SF_FORWARD || !sf_is_in_module(node->scope->path, module))
-            continue;
-        SF_PUSH(arena, nodes, count, room, node->id);
-        for (uint32_t o = 0; o < node->noperands; o++) {
-            const sf_node *maker = sf_maker(graph, node->operands[o]);
-            bool within =
-                maker && (fixed[maker->id] || (maker->phase == SF_FORWARD &&
-                                               sf_is_in_module(maker->scope->path, module)));
-            if (!within)
-                push_value(arena, &inputs, &found.ninputs, &in_room, node->operands[o]);
-        }
-        for (sf_value v = node->result; v < node->result + node->nresults; v++)
-            for (uint32_t u = uses->first[v]; u < uses->first[v + 1] && !fixed[node->id]; u++)
-                if (leaves_module(graph, &uses->at[u], module))
-                    push_value(arena, &outputs, &found.noutputs, &out_room, v);
-    }
+    bool *within = SF_ARRAY(&job->scratch, graph->nnodes, bool);
+    for (uint32_t n = 0; n < graph->nnodes; n++)
+        within[n] = graph->nodes[n]->phase == SF_FORWARD &&
+                    sf_is_in_module(graph->nodes[n]->scope->path, module);
+    border all = {.within = within, .fixed = fixed, .forward = true};
+    sf_subgraph found = subgraph_within(job, &all, uses);
     if (found.noutputs == 0)
         return sf_fail(job->diag, SF_EWRONG, SF_NOWHERE,
                        "nothing that %s computes is read by other modules of the forward pass",
                        module);
-    put_parameters_last(graph, inputs, found.ninputs);
-    found.nnodes = (int)count;
-    found.nodes = nodes;
-    found.inputs = inputs;
-    found.outputs = outputs;
+    put_parameters_last(graph, found.inputs, found.ninputs);
     return keep_subgraph(job, found);
 }
 

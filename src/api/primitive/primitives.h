@@ -39,8 +39,8 @@ typedef struct sf_entry {
 typedef struct sf_subgraph {
     const sf_graph *graph;
     int nnodes, ninputs, noutputs;
-    const uint32_t *nodes; /* in the order of the graph */
-    const sf_value *inputs, *outputs;
+    uint32_t *nodes; /* in the order of the graph */
+    sf_value *inputs, *outputs;
     const sf_scope *scope; /* that all of them are in */
 } sf_subgraph;
 

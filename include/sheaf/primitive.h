@@ -38,8 +38,9 @@ typedef enum sf_primitive_kind {
     SF_PRIMITIVE_ANNOTATE = 6,       /* words, `name` and `value`, that are kept in the plan */
     SF_PRIMITIVE_TRACE =
         7, /* ops of the module can be found, but those in the modules `name` below it */
-    SF_PRIMITIVE_REPLACE = 8, /* other ops for subgraphs: `sketches` or `fragment`; `name` */
-    SF_PRIMITIVE_FUSE = 9,    /* subgraphs run as one loop each; `value`: by which compiler, "vm" */
+    SF_PRIMITIVE_REPLACE =
+        8, /* other ops for subgraphs: `sketches` or `fragment`; `name`; or `kernel` */
+    SF_PRIMITIVE_FUSE = 9, /* subgraphs run as one loop each; `value`: by which compiler, "vm" */
     /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then said by them. `module` is a list of ops. */
     SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
     SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */
@@ -60,7 +61,8 @@ typedef struct sf_primitive {
     const char *op;   /* SYNC: "all_reduce", "all_gather" or "reduce_scatter"; NULL: all_reduce */
     /* SET: "mesh", "recipe", "micro_batches", "recompute", "stages", "order", which is that of a pipeline, or "co_shard",
      * each as in sf_pin_options; "passes", as of sf_plan_use_passes; "devices", those of a space; "strict", "sync": a sum in
-     * parts that no SYNC puts together is SF_EWRONG, and not a warning */
+     * parts that no SYNC puts together is SF_EWRONG, and not a warning; "kernels"
+     * that stand for several ops: "best", "none" or "all" */
     const char *name, *value;
     const char *file; /* where it is said, for messages and for the plan; or NULL */
     int line;
@@ -75,6 +77,8 @@ typedef struct sf_primitive {
     const int *devices;
     int ndevices;
     const sf_task *before, *after; /* ORDER */
+    const char *
+        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", stands for what it is in the modules */
 } sf_primitive;
 
 /* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EWRONG, and what names

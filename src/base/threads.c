@@ -171,7 +171,7 @@ void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *
         return;
     grain = grain < 1 ? 1 : grain;
     int64_t units = (total - 1) / grain + 1;
-    int parts = units < threads->count ? (int)units : threads->count;
+    int count = sf_threads_count(threads), parts = units < count ? (int)units : count;
     if (parts == 1) {
         work(context, 0, 0, total);
         return;
@@ -277,7 +277,7 @@ void sf_threads_free(sf_threads *threads)
 
 int sf_threads_count(const sf_threads *threads)
 {
-    return threads->count;
+    return threads ? threads->count : 1;
 }
 
 int64_t sf_threads_grain(const sf_threads *threads)

@@ -40,7 +40,7 @@ void sf_threads_set_alone(sf_threads *threads, bool alone);
 
 /* Runs work(context, part, first, end) for every part of [0, total): parts are contiguous, of equal
  * size up to a multiple of `grain`, at most one per thread; small totals take fewer parts. Returns when
- * all are done. Not to be called from inside of work. Idle threads spin for a short while and then
+ * all are done. Not to be called from inside of work, but with NULL for the threads: then the caller does all, as part 0. Idle threads spin for a short while and then
  * sleep; the caller does what they do not begin in time. */
 typedef void sf_work(void *context, int part, int64_t first, int64_t end);
 void sf_threads_run(sf_threads *threads, int64_t total, int64_t grain, sf_work *work,

@@ -138,3 +138,19 @@ int64_t sf_count_parameters(const sf_graph *graph)
             count += sf_argument_type(graph, i)->count;
     return count;
 }
+
+const char *sf_kernel_choice_name(sf_kernel_choice kernels)
+{
+    static const char *const names[] = {"best", "none", "all"};
+    return names[kernels];
+}
+
+bool sf_kernel_choice_read(sf_str word, sf_kernel_choice *out)
+{
+    for (int i = SF_KERNELS_BEST; i <= SF_KERNELS_ALL; i++)
+        if (sf_str_is(word, sf_kernel_choice_name((sf_kernel_choice)i))) {
+            *out = (sf_kernel_choice)i;
+            return true;
+        }
+    return false;
+}

@@ -95,6 +95,13 @@ typedef struct sf_reading {
     sf_reference sidecar;
 } sf_reading;
 
+/* Which kernels stand for several ops at once (prog/attention/attention.h): those that are better, none, or all that there are. */
+typedef enum sf_kernel_choice { SF_KERNELS_BEST, SF_KERNELS_NONE, SF_KERNELS_ALL } sf_kernel_choice;
+
+/* "best", "none" or "all"; false where it is another word. */
+const char *sf_kernel_choice_name(sf_kernel_choice kernels);
+bool sf_kernel_choice_read(sf_str word, sf_kernel_choice *out);
+
 struct sf_graph {
     sf_arena arena;
     sf_pool *pool;
@@ -109,6 +116,7 @@ struct sf_graph {
     sf_argument *arguments; /* top->narguments */
     sf_result *results;     /* top->nresults */
     bool has_scopes;        /* the text told scopes */
+    sf_kernel_choice kernels;
 };
 
 /* A graph with an empty top block. Retains the pool. */

@@ -18,6 +18,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
     plan->graph = hash;
     plan->recipe = plan->recompute = "";
     plan->passes = (sf_plan_passes){.list = "", .cluster = ""};
+    plan->kernels = graph->kernels;
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
@@ -84,6 +85,7 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
         c->by = sf_arena_string(&to->arena, c->by, strlen(c->by));
         c->in = sf_arena_string(&to->arena, c->in, strlen(c->in));
     }
+    to->kernels = from->kernels;
     sf_plan_set_passes(to, &from->passes);
 }
 

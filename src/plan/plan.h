@@ -104,6 +104,7 @@ struct sf_plan {
         co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */
     sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
     sf_plan_passes passes;
+    sf_kernel_choice kernels; /* that programs of ranks have */
     sf_prediction *predicted; /* or NULL: no search made it */
     size_t nsaid, said_capacity;
     const char **said; /* the primitives of a schedule, in their order (plan/said.h) */

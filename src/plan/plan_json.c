@@ -160,6 +160,8 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
     if (plan->pipeline)
         sf_pipeline_put(plan->pipeline, graph, &plan->mesh, &writer);
     sf_co_shards_put(plan, &writer);
+    if (plan->kernels != SF_KERNELS_BEST)
+        sf_json_add_string(&writer, "kernels", sf_kernel_choice_name(plan->kernels));
     if (*plan->passes.list) {
         sf_json_key(&writer, "passes");
         sf_json_begin_object(&writer);
@@ -238,9 +240,9 @@ static sf_status read_head(reader *r, const sf_json *root)
 static sf_status check_keys(reader *r, const sf_json *root)
 {
     static const char *const known[] = {
-        "format",    "version",       "step",     "order",     "source", "reading",
-        "recipe",    "mesh",          "pins",     "arguments", "nodes",  "predicted",
-        "recompute", "micro_batches", "co_shard", "pipeline",  "passes", "schedule"};
+        "format",   "version",  "step",      "order",   "source",    "reading",   "recipe",
+        "mesh",     "pins",     "arguments", "nodes",   "predicted", "recompute", "micro_batches",
+        "co_shard", "pipeline", "passes",    "kernels", "schedule"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -403,6 +405,17 @@ static sf_status read_co_shard(reader *r, const sf_json *root)
                         "expected {\"by\": RECIPE, \"turns\": NUMBER, \"in\": SCOPE}, or a list");
 }
 
+static sf_status read_kernels(reader *r, const sf_json *root)
+{
+    const sf_json *value = sf_json_get(root, "kernels");
+    sf_str word;
+    if (!value)
+        return SF_OK;
+    if (!sf_json_string(value, &word) || !sf_kernel_choice_read(word, &r->plan->kernels))
+        return SF_JSON_FAIL(r, value, "expected \"none\", \"best\" or \"all\" kernels");
+    return SF_OK;
+}
+
 static sf_status read_passes(reader *r, const sf_json *root)
 {
     const sf_json *value = sf_json_get(root, "passes");
@@ -514,6 +527,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_micro_batches(r, root));
     SF_TRY(read_co_shard(r, root));
     SF_TRY(read_passes(r, root));
+    SF_TRY(read_kernels(r, root));
     if (sf_json_get(root, "pipeline"))
         SF_TRY(sf_pipeline_get(sf_json_get(root, "pipeline"), r->text, r->file, r->graph, r->diag,
                                r->plan));

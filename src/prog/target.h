@@ -7,6 +7,15 @@
 
 struct sf_program;
 
+/* Attention that was found (prog/attention/attention.h). */
+typedef struct sf_attending {
+    sf_dtype dtype;
+    int64_t queries, keys, depth;
+    bool causal; /* a place sees those up to its own */
+    bool rounds; /* products of f32 may be rounded */
+    bool asked;  /* somebody wants the kernel where there is one, whether it is better or not */
+} sf_attending;
+
 typedef struct sf_target {
     const char *name;
 
@@ -38,9 +47,9 @@ typedef struct sf_target {
      * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
     const void *(*kernel)(const sf_op *op, int64_t *variant);
 
-    /* Whether it has kernels for attention (op/attention.h) of that type and depth, where products of f32 may be
-     * rounded or not; NULL: it has none. */
-    bool (*attends)(sf_dtype dtype, int64_t depth, bool rounds);
+    /* Whether it has kernels for such attention (op/attention.h), and they are better than products and loops; NULL: it has
+     * none. */
+    bool (*attends)(const sf_attending *what);
 
     /* Bytes that the engine reserves beside the program, with so many threads: memory that kernels work in. */
     int64_t (*scratch)(const struct sf_program *program, int threads);

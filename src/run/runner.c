@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "plan/recompute.h"
-#include "prog/attention/attention.h"
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/cuda/device.h"
@@ -44,14 +43,6 @@ const sf_target *sf_engine_target(const char *name)
     return found < ENGINES ? engines[found].target : NULL;
 }
 
-static sf_program *lower_with_attention(const sf_graph *graph, const sf_lower_options *options)
-{
-    sf_graph *fused = sf_find_attention(graph, options->target, options->rounds);
-    sf_program *program = sf_lower(fused ? fused : graph, options, NULL);
-    sf_graph_free(fused);
-    return program;
-}
-
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
 {
     static const char *const names[] = {"f32", "tf32", "bf16"};
@@ -67,9 +58,9 @@ sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options)
 {
     if (!sf_text_has_again(graph))
-        return lower_with_attention(graph, options);
+        return sf_lower(graph, options, NULL);
     sf_twinned twinned = sf_twin_as_text(graph);
-    sf_program *program = lower_with_attention(twinned.graph, options);
+    sf_program *program = sf_lower(twinned.graph, options, NULL);
     sf_twinned_free(&twinned);
     return program;
 }

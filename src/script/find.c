@@ -192,7 +192,7 @@ static const int *take_modules(lua_State *L, const char *module, int *count)
 }
 
 /* replace(function(x, b) ... end, subgraphs [, {name = "fused"}]), replace("fragment.mlir", subgraphs); without subgraphs, or nil: the
- * module itself */
+ * module itself; replace("attention"), a word that is no file: the kernel of that name */
 int sf_script_replace(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);
@@ -200,6 +200,10 @@ int sf_script_replace(lua_State *L)
     sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE, .module = module};
     if (lua_istable(L, 4) && lua_getfield(L, 4, "name") == LUA_TSTRING)
         said.name = lua_tostring(L, -1);
+    if (lua_type(L, 2) == LUA_TSTRING && lua_isnil(L, 3) && !strpbrk(lua_tostring(L, 2), "./")) {
+        said.kernel = lua_tostring(L, 2);
+        return sf_script_apply(L, &said, 1);
+    }
     said.subgraphs = lua_isnil(L, 3) ? take_modules(L, module, &said.nsubgraphs)
                                      : sf_script_take_subgraphs(L, 3, &said.nsubgraphs);
     if (lua_type(L, 2) == LUA_TSTRING) {

@@ -91,6 +91,11 @@ static int set_strict(lua_State *L)
     return sf_script_apply(L, &said, 1);
 }
 
+static int set_kernels(lua_State *L)
+{
+    return set(L, "kernels");
+}
+
 static int list_modules(lua_State *L)
 {
     check_schedule(L);
@@ -172,6 +177,7 @@ static const luaL_Reg schedule_methods[] = {
     {"co_shard", set_co_shard},
     {"passes", set_passes},
     {"strict", set_strict},
+    {"kernels", set_kernels},
     {"modules", list_modules},
     {"children", list_top},
     {"primitives", list_primitives},

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "op/attention.h"
 #include "op/util.h"
 #include "prog/tiling.h"
 
@@ -228,12 +229,34 @@ static void add_product(const sf_inst *inst, sf_effort *out)
     out->bytes += sf_view_bytes(&inst->out[0]);
 }
 
+/* Scores are made, and what follows from them, in blocks that stay in a cache; each head of each example is a product of its own.
+ * Of a score, the forward pass takes the most, an exponential and a sum, and the backward pass an exponential and a slope. */
+static void add_attention(const sf_op *op, sf_effort *out)
+{
+    const sf_type *q = op->in[0];
+    bool is_backward = op->def->id == SF_ATTENTION_GRADIENT;
+    double scores =
+        (double)q->dims[0] * (double)q->dims[2] * (double)q->dims[1] * (double)op->in[1]->dims[1];
+    if (sf_op_int(op, SF_ATTENTION_CAUSAL, 0))
+        scores /= 2;
+    out->product = true;
+    out->math = math_of(q->dtype, false);
+    out->batches = (double)q->dims[0] * (double)q->dims[2];
+    out->counted = true;
+    out->passes = (sf_passes){.functions = scores,
+                              .light = (is_backward ? 5 : 2) * scores,
+                              .folds = is_backward ? 0 : 2 * scores};
+    out->vector = sf_vop_weight(SF_VEXP) * scores + out->passes.light + out->passes.folds;
+}
+
 /* Where a result stands where its operand does, the rest of that is not touched: the op says how much is. */
 static void add_call(const sf_inst *inst, sf_effort *out)
 {
     const sf_op *op = &inst->call->op;
     out->flops += sf_op_flops(op);
     out->bytes += sf_op_bytes(op);
+    if (op->def->id == SF_ATTENTION || op->def->id == SF_ATTENTION_GRADIENT)
+        add_attention(op, out);
 }
 
 sf_effort sf_inst_effort(const sf_inst *inst)

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "op/attention.h"
+
 /* A loop that copies rows x columns of f32, read with these strides. */
 static sf_effort copy_effort(int rank, int split, const int64_t *dims, const int64_t *strides)
 {
@@ -113,9 +115,44 @@ static void test_convolutions(void **state)
     assert_true(g.packing.elements == kernel && g.packing.across == rows * steps);
 }
 
+/* Two heads of three examples, 8 queries and 16 keys of 4 numbers: two products forward, five backward, one for each pair. */
+static void test_attention(void **state)
+{
+    (void)state;
+    sf_pool *pool = sf_pool_new();
+    const int64_t q[] = {3, 8, 2, 4}, k[] = {3, 16, 2, 4}, ends[] = {3, 2, 8};
+    const sf_type *rows = sf_type_get(pool, SF_F32, 4, q),
+                  *columns = sf_type_get(pool, SF_F32, 4, k),
+                  *sums = sf_type_get(pool, SF_F32, 3, ends);
+    const sf_type *in[] = {rows, columns, columns, rows, sums, rows}, *forward[] = {rows, sums},
+                  *backward[] = {rows, columns, columns};
+    const sf_attr *attrs[SF_ATTENTION_SLOTS] = {NULL, sf_attr_int(pool, 0)};
+    for (int i = 0; i < 2; i++) {
+        sf_call call = {.op = {.def = i ? &sf_op_attention_gradient : &sf_op_attention,
+                               .noperands = i ? 6 : 3,
+                               .nresults = i ? 3 : 2,
+                               .in = in,
+                               .out = i ? backward : forward,
+                               .attrs = attrs}};
+        sf_inst inst = {.kind = SF_INST_CALL, .call = &call};
+        sf_effort e = sf_inst_effort(&inst);
+        double scores = 3 * 2 * 8 * 16, numbers = 4;
+        assert_true(e.product && e.counted && e.batches == 6);
+        assert_true(e.flops == (i ? 5 : 2) * 2 * scores * numbers);
+        assert_true(e.passes.functions == scores);
+        attrs[SF_ATTENTION_CAUSAL] = sf_attr_int(pool, 1);
+        assert_true(sf_inst_effort(&inst).flops == e.flops / 2);
+        assert_true(sf_inst_effort(&inst).passes.functions == scores / 2);
+        assert_true(sf_inst_effort(&inst).bytes == e.bytes);
+        attrs[SF_ATTENTION_CAUSAL] = NULL;
+    }
+    sf_pool_release(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attention),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_convolutions),
     };

@@ -130,9 +130,9 @@ static bool is_beneath(const char *path, const char *module)
     return strncmp(path, module, length) == 0 && path[length] == '/';
 }
 
-bool sf_is_in_module(const char *path, const char *module)
+bool sf_is_in_module(const char *scope, const char *module)
 {
-    return strcmp(path, module) == 0 || is_beneath(path, module);
+    return strcmp(scope, module) == 0 || is_beneath(scope, module);
 }
 
 bool sf_module_computes(const sf_primitives *list, const char *module)

@@ -6,6 +6,7 @@
 #include "api/options.h"
 #include "api/primitive/primitives.h"
 #include "base/guard.h"
+#include "ir/clone.h"
 #include "pass/pass.h"
 #include "plan/pin.h"
 #include "plan/recipe.h"
@@ -212,6 +213,16 @@ static sf_status pin_space(struct planning *job, const meaning *m)
     return sf_pin_space(job->list, &job->pin, &beside, job->diag, &job->plan);
 }
 
+/* The step, or one that says which kernels it has, for sf_graph_free. */
+static const sf_graph *graph_to_plan(const struct planning *job, sf_graph **made)
+{
+    const sf_entry *kernels = sf_find_setting(job->list, "kernels");
+    *made = kernels ? sf_graph_clone(job->list->graph) : NULL;
+    if (kernels)
+        sf_kernel_choice_read(sf_str_of(kernels->said.value), &(*made)->kernels);
+    return kernels ? *made : job->list->graph;
+}
+
 static sf_status pin(void *context)
 {
     struct planning *job = context;
@@ -219,11 +230,13 @@ static sf_status pin(void *context)
     bool space = sf_has_space(job->list);
     sf_status status = SF_OK;
     find_meaning(&m, job->pin.npins, job->pin.pins);
+    sf_graph *made;
+    const sf_graph *graph = graph_to_plan(job, &made);
     if (!space)
         status = take_pinned(job, &m);
     if (status == SF_OK)
-        status = space ? pin_space(job, &m)
-                       : sf_pin_step(job->list->graph, &job->pin, job->diag, &job->plan);
+        status = space ? pin_space(job, &m) : sf_pin_step(graph, &job->pin, job->diag, &job->plan);
+    sf_graph_free(made);
     if (status == SF_OK)
         status = finish(job, NULL, 0);
     sf_arena_free(&m.arena);
@@ -324,9 +337,12 @@ static sf_status search(void *context)
             "a space says the whole plan, but for the order of tasks, which is found: sheaf "
             "pin makes it");
     find_meaning(&m, job->search.npins, job->search.pins);
+    sf_graph *made;
+    const sf_graph *graph = graph_to_plan(job, &made);
     sf_status status = take_searched(job, &m);
     if (status == SF_OK)
-        status = sf_plan_search(job->list->graph, &job->search, job->diag, &job->plan);
+        status = sf_plan_search(graph, &job->search, job->diag, &job->plan);
+    sf_graph_free(made);
     if (status == SF_OK)
         status = finish(job, job->search.cluster, job->search.memory);
     sf_arena_free(&m.arena);

@@ -39,6 +39,7 @@ static sf_primitive keep_said(sf_primitives *list, const sf_primitive *said)
     kept.value = keep_text(list, said->value);
     kept.file = keep_text(list, said->file);
     kept.fragment = keep_text(list, said->fragment);
+    kept.kernel = keep_text(list, said->kernel);
     if (said->nsubgraphs > 0)
         kept.subgraphs = sf_arena_copy(&list->arena, said->subgraphs,
                                        (size_t)said->nsubgraphs * sizeof *said->subgraphs);
@@ -127,8 +128,8 @@ static void describe(const sf_entry *entry, sf_buf *out)
     case SF_PRIMITIVE_REPLACE:
         sf_buf_puts(out, "replace");
         describe_subgraphs(said, out);
-        if (said->fragment)
-            sf_buf_printf(out, " by %s", said->fragment);
+        if (said->fragment || said->kernel)
+            sf_buf_printf(out, " by %s", said->fragment ? said->fragment : said->kernel);
         break;
     case SF_PRIMITIVE_FUSE:
         sf_buf_puts(out, "fuse");
@@ -194,7 +195,7 @@ static sf_status add(void *context)
     entry.text = keep_text(list, text.text);
     sf_buf_free(&text);
     SF_TRY(sf_primitive_check(list, &entry, job->diag));
-    if (said.kind == SF_PRIMITIVE_REPLACE) {
+    if (said.kind == SF_PRIMITIVE_REPLACE && !said.kernel) {
         SF_TRY(sf_replace(list, &entry, job->diag));
         list->graph = entry.made;
         sf_list_modules(list);
@@ -207,8 +208,8 @@ static sf_status add(void *context)
 
 static bool is_endless(const sf_primitive *said)
 {
-    const char *texts[] = {said->module, said->param, said->axis,  said->mode,
-                           said->op,     said->name,  said->value, said->fragment};
+    const char *texts[] = {said->module, said->param, said->axis,     said->mode,  said->op,
+                           said->name,   said->value, said->fragment, said->kernel};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] && strlen(texts[i]) > MOST_CHARACTERS)
             return true;

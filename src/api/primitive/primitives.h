@@ -94,6 +94,9 @@ sf_status sf_check_syncs(const sf_primitives *list, const sf_plan *plan, sf_diag
 /* Makes the step in which the entry has replaced what it says. */
 sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag);
 
+/* The kernel that the entry names is found in each of its modules. */
+sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
+
 /* Primitives of a space: whether one is, whether there is one, what the entry is held to, and the plan that they say. */
 bool sf_is_of_space(sf_primitive_kind kind);
 bool sf_has_space(const sf_primitives *list);

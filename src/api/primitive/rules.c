@@ -238,9 +238,9 @@ static sf_status check_mesh(const sf_primitive *said, sf_diag *diag)
 
 static sf_status check_setting(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
-    static const char *const settings[] = {
-        "mesh",     "recipe", "micro_batches", "recompute", "stages", "order",
-        "co_shard", "passes", "devices",       "strict",    NULL};
+    static const char *const settings[] = {"mesh",    "recipe", "micro_batches", "recompute",
+                                           "stages",  "order",  "co_shard",      "passes",
+                                           "devices", "strict", "kernels",       NULL};
     const sf_primitive *said = &entry->said;
     const sf_entry *before = sf_find_setting(list, said->name);
     const sf_entry *split = find_kind(list, SF_PRIMITIVE_PIPELINE_SPLIT);
@@ -259,6 +259,11 @@ static sf_status check_setting(const sf_primitives *list, const sf_entry *entry,
                        "the mesh is said before what is sharded over it");
     if (strcmp(said->name, "mesh") == 0)
         return check_mesh(said, diag);
+    sf_kernel_choice kernels;
+    if (strcmp(said->name, "kernels") == 0 &&
+        !sf_kernel_choice_read(sf_str_of(said->value), &kernels))
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
+                       "kernels are \"best\", \"none\" or \"all\", not \"%s\"", said->value);
     if (strcmp(said->name, "micro_batches") == 0 || strcmp(said->name, "co_shard") == 0 ||
         strcmp(said->name, "devices") == 0)
         return check_number(said, diag);
@@ -349,6 +354,8 @@ static sf_status check_fuse(const sf_primitives *list, const sf_entry *entry, sf
 static sf_status check_replace(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
     const sf_primitive *said = &entry->said;
+    if (said->kernel)
+        return sf_check_kernel(list, entry, diag);
     SF_TRY(sf_check_subgraphs(list, said, diag));
     if (said->nsubgraphs == 0)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "replace needs a subgraph");

@@ -1,15 +1,11 @@
-/* Finding: from each product that could be weights times values, back to the scores, and then on to the products of the backward
- * pass that read the same values. Rewriting: the graph node by node, with one op in the place of the product that ends the
- * forward pass, and one in that of the first of the backward pass; what nobody needs then is left out. */
+/* From each product that could be weights times values, back to the scores, and then on to the products of the backward pass that
+ * read the same values. */
 #include "prog/attention/attention.h"
 
 #include <string.h>
 
-#include "base/mem.h"
-#include "ir/clone.h"
-#include "op/attention.h"
 #include "op/slots.h"
-#include "prog/attention/algebra.h"
+#include "prog/attention/attended.h"
 
 /* A product of two batches, of one dimension each that is summed over and that is not. */
 typedef struct product {
@@ -17,31 +13,14 @@ typedef struct product {
     int batch[2][2], contracting[2], free[2]; /* by operand */
 } product;
 
-/* An operand as [batch, place, head, depth]: dimension i of that is dims[i] of the value. */
-typedef struct operand {
-    sf_value value;
-    int dims[4];
-} operand;
-
-typedef struct found {
-    operand q, k, v, dout;
-    const sf_node *out; /* the product that makes it */
-    const sf_node *scores;
-    algebra algebra;
-    double scale;
-    bool causal;
-    bool has_gradient;
-    const sf_node *gradients[3]; /* the products that make dq, dk, dv */
-    uint32_t first;              /* where the first of the backward products stands in the block */
-    sf_value made[2], made_gradients[3];
-    bool is_used, is_gradient_used;
-} found;
-
 typedef struct finding {
     const sf_graph *graph;
     const sf_target *target;
     bool rounds;
     sf_arena scratch;
+    product *products; /* all that could be one of attention, in order, */
+    uint32_t *places;  /* and where each stands in the block */
+    size_t nproducts, products_capacity, places_capacity;
     found *list;
     size_t count, capacity;
 } finding;
@@ -234,11 +213,16 @@ static bool suits_target(const finding *c, const found *f)
     const sf_type *q = sf_type_of(c->graph, f->q.value), *k = sf_type_of(c->graph, f->k.value),
                   *v = sf_type_of(c->graph, f->v.value),
                   *out = sf_type_of(c->graph, f->out->result);
-    int64_t depth = q->dims[f->q.dims[3]];
+    sf_attending a = {.dtype = q->dtype,
+                      .queries = q->dims[f->q.dims[1]],
+                      .keys = k->dims[f->k.dims[1]],
+                      .depth = q->dims[f->q.dims[3]],
+                      .causal = f->causal,
+                      .rounds = c->rounds,
+                      .asked = c->graph->kernels == SF_KERNELS_ALL};
     bool one_type = q->dtype == k->dtype && q->dtype == v->dtype && q->dtype == out->dtype;
-    bool one_length = q->dims[f->q.dims[1]] == k->dims[f->k.dims[1]];
-    return one_type && v->dims[f->v.dims[3]] == depth && (!f->causal || one_length) &&
-           q->count > 0 && k->count > 0 && c->target->attends(q->dtype, depth, c->rounds);
+    return one_type && v->dims[f->v.dims[3]] == a.depth && (!f->causal || a.queries == a.keys) &&
+           q->count > 0 && k->count > 0 && f->scale > 0 && c->target->attends(&a);
 }
 
 /* Operand `side` of the product is weights, and the other values. */
@@ -293,294 +277,72 @@ static bool reads(const sf_node *node, sf_value value)
     return node->operands[0] == value || node->operands[1] == value;
 }
 
-static void read_backward(const finding *c, uint32_t from, found *f)
+static void read_backward(const finding *c, size_t from, found *f)
 {
-    const sf_block *top = c->graph->top;
-    product p;
-    uint32_t at = from;
-    while (at < top->nnodes && !(read_product(c->graph, sf_top_node(c->graph, at), &p) &&
-                                 reads(p.node, f->v.value) && is_weight_gradient(f, &p)))
+    size_t at = from;
+    while (at < c->nproducts &&
+           !(reads(c->products[at].node, f->v.value) && is_weight_gradient(f, &c->products[at])))
         at++;
-    if (at == top->nnodes || sf_type_of(c->graph, p.node->operands[0])->dtype !=
-                                 sf_type_of(c->graph, f->out->result)->dtype)
+    if (at == c->nproducts)
         return;
-    f->algebra.gradient = p.node->result;
-    f->dout = operand_of(&p, 0, false);
+    const product *p = &c->products[at];
+    if (sf_type_of(c->graph, p->node->operands[0])->dtype !=
+        sf_type_of(c->graph, f->out->result)->dtype)
+        return;
+    f->algebra.gradient = p->node->result;
+    f->dout = operand_of(p, 0, false);
     f->first = UINT32_MAX;
-    for (uint32_t i = from; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (node == f->out || !read_product(c->graph, node, &p) ||
-            !(reads(node, f->dout.value) || reads(node, f->q.value) || reads(node, f->k.value)))
+    for (size_t i = from; i < c->nproducts; i++) {
+        const sf_node *node = c->products[i].node;
+        if (!(reads(node, f->dout.value) || reads(node, f->q.value) || reads(node, f->k.value)))
             continue;
-        int which = gradient_of(f, &p);
+        int which = gradient_of(f, &c->products[i]);
         if (which < 0 || f->gradients[which])
             continue;
         f->gradients[which] = node;
-        f->first = i < f->first ? i : f->first;
+        f->first = c->places[i] < f->first ? c->places[i] : f->first;
     }
     f->has_gradient = f->gradients[0] && f->gradients[1] && f->gradients[2];
 }
 
+static void find_products(finding *c)
+{
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        product p;
+        if (!read_product(c->graph, sf_top_node(c->graph, i), &p))
+            continue;
+        SF_PUSH(&c->scratch, c->places, c->nproducts, c->places_capacity, i);
+        c->nproducts--;
+        SF_PUSH(&c->scratch, c->products, c->nproducts, c->products_capacity, p);
+    }
+}
+
 static void find_all(finding *c)
 {
-    const sf_block *top = c->graph->top;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        product p;
+    find_products(c);
+    for (size_t i = 0; i < c->nproducts; i++) {
         found f;
-        if (!read_product(c->graph, sf_top_node(c->graph, i), &p) ||
-            !(read_forward(c, &p, 0, &f) || read_forward(c, &p, 1, &f)))
+        if (!(read_forward(c, &c->products[i], 0, &f) || read_forward(c, &c->products[i], 1, &f)))
             continue;
         read_backward(c, i + 1, &f);
         SF_PUSH(&c->scratch, c->list, c->count, c->capacity, f);
     }
 }
 
-/* Rewriting */
-
-typedef struct rewriting {
-    finding *c;
-    sf_graph *to;
-    sf_value *map;    /* by value of the graph */
-    bool *is_used;    /* likewise */
-    found **forward;  /* by node: which it ends, */
-    found **backward; /* or one of whose gradients it makes */
-} rewriting;
-
-static void use(rewriting *r, sf_value value)
-{
-    r->is_used[value] = true;
-}
-
-static void see_use(void *context, sf_value value)
-{
-    use(context, value);
-}
-
-static void use_found(rewriting *r, found *f, bool backward)
-{
-    use(r, f->q.value);
-    use(r, f->k.value);
-    use(r, f->v.value);
-    f->is_used = true;
-    if (!backward)
-        return;
-    use(r, f->dout.value);
-    f->is_gradient_used = true;
-}
-
-static bool is_needed(const rewriting *r, const sf_node *node)
-{
-    bool needed = sf_node_has_effect(r->c->graph, node);
-    for (uint32_t i = 0; i < node->nresults; i++)
-        needed = needed || r->is_used[node->result + i];
-    return needed;
-}
-
-/* From the results back. */
-static void find_used(rewriting *r, bool *keeps)
-{
-    const sf_graph *graph = r->c->graph;
-    const sf_block *top = graph->top;
-    for (uint32_t i = 0; i < top->nresults; i++)
-        use(r, top->results[i]);
-    for (uint32_t i = top->nnodes; i-- > 0;) {
-        const sf_node *node = sf_top_node(graph, i);
-        if (!is_needed(r, node))
-            continue;
-        found *f = r->forward[node->id] ? r->forward[node->id] : r->backward[node->id];
-        if (f) {
-            use_found(r, f, !r->forward[node->id]);
-            continue;
-        }
-        keeps[i] = true;
-        for (uint32_t o = 0; o < node->noperands; o++)
-            use(r, node->operands[o]);
-        for (uint32_t b = 0; b < node->nregions; b++)
-            sf_block_uses(graph, node->regions[b], see_use, r);
-    }
-}
-
-static sf_value add_transpose(rewriting *r, sf_value value, const int *dims, const sf_node *like)
-{
-    const sf_type *from = sf_type_of(r->to, value);
-    int64_t permutation[4], sizes[4];
-    bool is_plain = true;
-    for (int i = 0; i < 4; i++) {
-        permutation[i] = dims[i];
-        sizes[i] = from->dims[dims[i]];
-        is_plain = is_plain && dims[i] == i;
-    }
-    if (is_plain)
-        return value;
-    const sf_type *type = sf_type_get(r->to->pool, from->dtype, 4, sizes);
-    const sf_attr *attrs[] = {sf_attr_ints(r->to->pool, 4, permutation)};
-    sf_node_spec spec = {.def = sf_opdef_get(SF_OP_TRANSPOSE),
-                         .noperands = 1,
-                         .nresults = 1,
-                         .operands = &value,
-                         .types = &type,
-                         .attrs = attrs,
-                         .scope = like->scope,
-                         .phase = like->phase,
-                         .loc = like->loc};
-    return sf_graph_add(r->to, r->to->top, &spec)->result;
-}
-
-static sf_value as_places(rewriting *r, const operand *o, const sf_node *like)
-{
-    return add_transpose(r, r->map[o->value], o->dims, like);
-}
-
-/* [batch, place, head, depth] as a product has it whose operand `square` is [b, h, q, k]. */
-static sf_value as_product(rewriting *r, sf_value value, bool square_is_left, const sf_node *like)
-{
-    static const int square_first[] = {0, 2, 1, 3}, depth_first[] = {0, 2, 3, 1};
-    return add_transpose(r, value, square_is_left ? square_first : depth_first, like);
-}
-
-static sf_node_spec spec_of(rewriting *r, const found *f, const sf_node *like,
-                            const sf_attr **attrs)
-{
-    float scale = (float)f->scale;
-    uint32_t bits;
-    memcpy(&bits, &scale, sizeof bits);
-    attrs[SF_ATTENTION_CAUSAL] = f->causal ? sf_attr_int(r->to->pool, 1) : NULL;
-    attrs[SF_ATTENTION_SCALE] = sf_attr_int(r->to->pool, bits);
-    return (sf_node_spec){
-        .attrs = attrs, .scope = like->scope, .phase = like->phase, .loc = like->loc};
-}
-
-static void add_forward(rewriting *r, found *f)
-{
-    sf_value in[3] = {as_places(r, &f->q, f->out), as_places(r, &f->k, f->out),
-                      as_places(r, &f->v, f->out)};
-    const sf_type *q = sf_type_of(r->to, in[0]);
-    const int64_t rows[3] = {q->dims[0], q->dims[2], q->dims[1]};
-    const sf_type *types[2] = {q, sf_type_get(r->to->pool, SF_F32, 3, rows)};
-    const sf_attr *attrs[SF_ATTENTION_SLOTS];
-    sf_node_spec spec = spec_of(r, f, f->out, attrs);
-    spec.def = &sf_op_attention;
-    spec.noperands = 3;
-    spec.operands = in;
-    spec.nresults = 2;
-    spec.types = types;
-    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
-    f->made[0] = node->result;
-    f->made[1] = node->result + 1;
-    r->map[f->out->result] = as_product(r, f->made[0], f->out->operands[1] == f->v.value, f->out);
-}
-
-static void add_backward(rewriting *r, found *f, const sf_node *like)
-{
-    sf_value in[6] = {as_places(r, &f->q, like),
-                      as_places(r, &f->k, like),
-                      as_places(r, &f->v, like),
-                      f->made[0],
-                      f->made[1],
-                      as_places(r, &f->dout, like)};
-    const sf_type *types[3];
-    for (int i = 0; i < 3; i++)
-        types[i] = sf_type_of(r->to, in[i]);
-    const sf_attr *attrs[SF_ATTENTION_SLOTS];
-    sf_node_spec spec = spec_of(r, f, like, attrs);
-    spec.def = &sf_op_attention_gradient;
-    spec.noperands = 6;
-    spec.operands = in;
-    spec.nresults = 3;
-    spec.types = types;
-    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
-    const sf_value places[3] = {f->k.value, f->q.value, f->dout.value};
-    for (uint32_t i = 0; i < 3; i++)
-        r->map[f->gradients[i]->result] =
-            as_product(r, node->result + i, f->gradients[i]->operands[1] == places[i], like);
-}
-
-static void copy_node(rewriting *r, const sf_node *node)
-{
-    const sf_graph *from = r->c->graph;
-    sf_mark mark = sf_arena_mark(&r->c->scratch);
-    sf_block **regions = SF_ARRAY(&r->c->scratch, node->nregions + 1, sf_block *);
-    sf_value *operands = SF_ARRAY(&r->c->scratch, node->noperands + 1, sf_value);
-    const sf_type **types = SF_ARRAY(&r->c->scratch, node->nresults + 1, const sf_type *);
-    for (uint32_t i = 0; i < node->nregions; i++)
-        regions[i] = sf_block_clone(from, node->regions[i], r->to, r->map);
-    for (uint32_t i = 0; i < node->noperands; i++)
-        operands[i] = r->map[node->operands[i]];
-    for (uint32_t i = 0; i < node->nresults; i++)
-        types[i] = sf_type_of(from, node->result + i);
-    sf_node_spec spec = sf_spec_like(node);
-    spec.operands = operands;
-    spec.types = types;
-    spec.attrs = node->attrs;
-    spec.regions = regions;
-    spec.again = node->again;
-    const sf_node *added = sf_graph_add(r->to, r->to->top, &spec);
-    for (uint32_t i = 0; i < node->nresults; i++)
-        r->map[node->result + i] = added->result + i;
-    sf_arena_reset(&r->c->scratch, mark);
-}
-
-static void copy_nodes(rewriting *r, const bool *keeps)
-{
-    const sf_block *top = r->c->graph->top;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(r->c->graph, i);
-        found *forward = r->forward[node->id], *backward = r->backward[node->id];
-        if (keeps[i])
-            copy_node(r, node);
-        else if (forward && forward->is_used)
-            add_forward(r, forward);
-        else if (backward && backward->is_gradient_used && i == backward->first)
-            add_backward(r, backward, node);
-    }
-}
-
-static void rewrite(rewriting *r)
-{
-    const sf_graph *graph = r->c->graph;
-    const sf_block *top = graph->top;
-    bool *keeps = SF_ARRAY(&r->c->scratch, top->nnodes + 1, bool);
-    for (size_t i = 0; i < r->c->count; i++) {
-        found *f = &r->c->list[i];
-        r->forward[f->out->id] = f;
-        for (int g = 0; g < 3 && f->has_gradient; g++)
-            r->backward[f->gradients[g]->id] = f;
-    }
-    find_used(r, keeps);
-    for (uint32_t i = 0; i < top->narguments; i++)
-        r->map[top->arguments[i]] =
-            sf_block_argument(r->to, r->to->top, sf_type_of(graph, top->arguments[i]));
-    copy_nodes(r, keeps);
-    sf_value *results = SF_ARRAY(&r->c->scratch, top->nresults + 1, sf_value);
-    for (uint32_t i = 0; i < top->nresults; i++)
-        results[i] = r->map[top->results[i]];
-    sf_block_return(r->to, r->to->top, top->nresults, results);
-    sf_graph_clone_head(graph, r->to);
-    for (uint32_t i = 0; graph->arguments && i < top->narguments; i++) {
-        sf_value gradient = graph->arguments[i].gradient;
-        r->to->arguments[i].gradient =
-            gradient != SF_NONE && r->is_used[gradient] ? r->map[gradient] : SF_NONE;
-    }
-}
-
-sf_graph *sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds)
+sf_attention sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds)
 {
     finding c = {.graph = graph, .target = target, .rounds = rounds};
-    sf_graph *to = NULL;
-    if (target->attends)
+    sf_attention out = {0};
+    if (target->attends && graph->kernels != SF_KERNELS_NONE)
         find_all(&c);
-    if (c.count > 0) {
-        sf_pool *pool = sf_pool_derive(graph->pool);
-        to = sf_graph_new(pool);
-        sf_pool_release(pool);
-        rewriting r = {.c = &c,
-                       .to = to,
-                       .map = SF_ARRAY(&c.scratch, graph->nvalues, sf_value),
-                       .is_used = SF_ARRAY(&c.scratch, graph->nvalues, bool),
-                       .forward = SF_ARRAY(&c.scratch, graph->nnodes, found *),
-                       .backward = SF_ARRAY(&c.scratch, graph->nnodes, found *)};
-        rewrite(&r);
-    }
+    if (c.count > 0)
+        rewrite_attention(graph, c.list, c.count, &out);
     sf_arena_free(&c.scratch);
-    return to;
+    return out;
+}
+
+void sf_attention_free(sf_attention *attention)
+{
+    sf_graph_free(attention->graph);
+    sf_arena_free(&attention->arena);
 }

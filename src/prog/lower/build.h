@@ -167,4 +167,7 @@ void place_buffers(sf_program *program);
  * the end of the program. In the arena, by instruction; valid after sync_insts. */
 uint32_t *find_waiters(const sf_program *program, sf_arena *arena);
 
+/* lower.c: the graph as it is. */
+sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);
+
 #endif

@@ -349,7 +349,7 @@ static void fill_trace(const lowering *l, sf_arena *arena, sf_trace *trace)
     }
 }
 
-sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
+sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
 {
     sf_program *program = sf_alloc(sizeof *program);
     program->pool = sf_pool_derive(graph->pool);

@@ -16,6 +16,14 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
     return sf_fast_find(op, variant);
 }
 
+/* Products of one type, with float sums. Only where a schedule asks for it: estimates of a search are of the whole step, and a rank
+ * that has some of the places has a mask that is not found (docs/performance.md). */
+static bool attends(const sf_attending *what)
+{
+    return what->asked &&
+           (what->dtype == SF_F32 || what->dtype == SF_BF16 || what->dtype == SF_F16);
+}
+
 /* Thresholds are measured: docs/performance.md. Rows of that length, with all registers of a loop beside each
  * other, are still in the second-level cache of a core. */
 const sf_target sf_target_cpu = {
@@ -31,5 +39,6 @@ const sf_target sf_target_cpu = {
     .align = 64,
     .multiplies = multiplies_types,
     .kernel = find_kernel,
+    .attends = attends,
     .scratch = sf_cpu_scratch_bytes,
 };

@@ -19,9 +19,10 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
 }
 
 /* By the tensor cores: products of float are rounded to TF32. */
-static bool attends(sf_dtype dtype, int64_t depth, bool rounds)
+static bool attends(const sf_attending *what)
 {
-    return depth % 16 == 0 && depth <= 64 && (dtype == SF_BF16 || (dtype == SF_F32 && rounds));
+    return what->depth % 16 == 0 && what->depth <= 64 &&
+           (what->dtype == SF_BF16 || (what->dtype == SF_F32 && what->rounds));
 }
 
 static int64_t scratch_bytes(const sf_program *program, int threads)

@@ -1,9 +1,11 @@
 #include "run/fast/fast.h"
 
-#include "op/op.h"
+#include "op/attention.h"
 #include "run/fast/kind.h"
 
-static const sf_fast *const kernels[SF_OP_COUNT] = {
+static const sf_fast *const kernels[SF_ATTENTION_GRADIENT + 1] = {
+    [SF_ATTENTION] = &sf_fast_attention,
+    [SF_ATTENTION_GRADIENT] = &sf_fast_attention_gradient,
     [SF_OP_BITCAST_CONVERT] = &sf_fast_bitcast_convert,
     [SF_OP_BROADCAST_IN_DIM] = &sf_fast_broadcast_in_dim,
     [SF_OP_CONCATENATE] = &sf_fast_concatenate,

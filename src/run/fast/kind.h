@@ -16,10 +16,11 @@ struct sf_fast {
                 void *scratch, sf_threads *threads);
 };
 
-extern const sf_fast sf_fast_bitcast_convert, sf_fast_broadcast_in_dim, sf_fast_complex,
-    sf_fast_concatenate, sf_fast_dynamic_slice, sf_fast_dynamic_update_slice, sf_fast_gather,
-    sf_fast_iota, sf_fast_pad, sf_fast_reduce, sf_fast_reduce_window, sf_fast_reshape,
-    sf_fast_reverse, sf_fast_rng_bit_generator, sf_fast_scatter, sf_fast_select_and_scatter,
-    sf_fast_slice, sf_fast_sort, sf_fast_top_k, sf_fast_transpose;
+extern const sf_fast sf_fast_attention, sf_fast_attention_gradient, sf_fast_bitcast_convert,
+    sf_fast_broadcast_in_dim, sf_fast_complex, sf_fast_concatenate, sf_fast_dynamic_slice,
+    sf_fast_dynamic_update_slice, sf_fast_gather, sf_fast_iota, sf_fast_pad, sf_fast_reduce,
+    sf_fast_reduce_window, sf_fast_reshape, sf_fast_reverse, sf_fast_rng_bit_generator,
+    sf_fast_scatter, sf_fast_select_and_scatter, sf_fast_slice, sf_fast_sort, sf_fast_top_k,
+    sf_fast_transpose;
 
 #endif

@@ -211,6 +211,18 @@ int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads)
     return sf_blocks_scratch(&blocks, threads);
 }
 
+int64_t sf_gemm_room(const sf_gemm *gemm)
+{
+    product x = product_of(gemm);
+    sf_blocks blocks = blocks_of_product(&x);
+    sf_gemm thin = *gemm; /* one column: it is turned, and done as one row */
+    thin.n = 1;
+    product y = product_of(&thin);
+    sf_blocks one = blocks_of_product(&y);
+    int64_t most = sf_blocks_scratch(&blocks, 1), least = sf_blocks_scratch(&one, 1);
+    return most > least ? most : least;
+}
+
 void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads)
 {
     SF_ASSERT(sf_gemm_can(gemm->a.dtype, gemm->b.dtype, gemm->c.dtype));

@@ -41,6 +41,12 @@ typedef struct sf_gemm {
 
 bool sf_gemm_can(sf_dtype a, sf_dtype b, sf_dtype c);
 int64_t sf_gemm_scratch(const sf_gemm *gemm, int threads);
+
+/* What sf_gemm_scratch says for one thread, or would say if no library stood behind it: enough for products of the same types with
+ * no more rows, columns and steps, whoever multiplies them. */
+int64_t sf_gemm_room(const sf_gemm *gemm);
+
+/* `threads` may be NULL: the caller, who may be inside of work of threads, does it alone. */
 void sf_gemm_run(const sf_gemm *gemm, sf_threads *threads);
 
 /* "OpenBLAS 0.3.21", "BLIS 0.9.0", "own, amx" for `sheaf version`. */

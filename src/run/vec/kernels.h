@@ -5,6 +5,7 @@
 #include "run/vec/folds.h"
 #include "run/vec/memory.h"
 #include "run/vec/ops.h"
+#include "run/vec/soft.h"
 #include "run/vec/taps.h"
 
 #define ROW_ALL(id) [SF_V##id] = {f32_##id, f64_##id, i32_##id, i64_##id}
@@ -18,6 +19,8 @@ static const sf_vec set = {
     .name = SET_NAME,
     .taps = {[SF_VF32] = f32_taps, [SF_VF64] = f64_taps},
     .taprows = {[SF_VF32] = f32_taprows, [SF_VF64] = f64_taprows},
+    .soften = f32_soften,
+    .slope = f32_slope,
     .ops =
         {
             ROW_ALL(COPY),

@@ -48,12 +48,19 @@ typedef void sf_vtaps(void *dst, int64_t count, const sf_taps *taps, bool accumu
 typedef void sf_vtaprows(void *dst, int64_t dst_row, int64_t rows, int64_t count,
                          const sf_taps *taps, int64_t b_row);
 
+/* A row of a softmax, exp(x scale - less), and of its gradient, weight (gradient - less) scale. Registers as above. */
+typedef void sf_vsoften(float *dst, const float *x, float scale, float less, int64_t count);
+typedef void sf_vslope(float *dst, const float *weights, const float *gradient, float scale,
+                       float less, int64_t count);
+
 typedef struct sf_vec {
     const char *name;                                   /* "avx512", "sve256", "base", ... */
     sf_vkernel *ops[SF_VOP_COUNT][SF_VCLASS_COUNT];     /* NULL: the class has no such op */
     sf_vreduce *folds[SF_VFOLD_COUNT][SF_VCLASS_COUNT]; /* along a row */
     sf_vtaps *taps[SF_VCLASS_COUNT];                    /* of floats */
     sf_vtaprows *taprows[SF_VCLASS_COUNT];
+    sf_vsoften *soften; /* of floats */
+    sf_vslope *slope;
     sf_vload *loads[SF_DTYPE_COUNT];
     sf_vstore *stores[SF_DTYPE_COUNT];
     sf_vkernel *round[SF_DTYPE_COUNT]; /* one operand: rounds a float register to the type, wraps an

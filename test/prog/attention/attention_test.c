@@ -1,4 +1,4 @@
-/* Attention is found in whatever spelling, forward and backward, and only where it is attention; what the kernels of the cuda engine
+/* Attention is found in whatever spelling, forward and backward, and only where it is attention; what the kernels of the engines
  * make of it is what the oracle makes of the text. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,6 +12,8 @@
 
 #include "op/attention.h"
 #include "prog/attention/attention.h"
+#include "prog/check.h"
+#include "run/cpu/target.h"
 #include "run/cuda/target.h"
 #include "sheaf/graph.h"
 #include "support/run.h"
@@ -85,10 +87,10 @@ static void test_finds_attention(void **state)
     (void)state;
     for (size_t i = 0; i < NCASES; i++) {
         sf_graph *graph = read_text(cases[i].text);
-        sf_graph *fused = sf_find_attention(graph, &sf_target_cuda, false);
-        if (count_ops(fused, SF_ATTENTION) != cases[i].found)
-            fail_msg("%s: %d found", cases[i].name, count_ops(fused, SF_ATTENTION));
-        sf_graph_free(fused);
+        sf_attention fused = sf_find_attention(graph, &sf_target_cuda, false);
+        if (count_ops(fused.graph, SF_ATTENTION) != cases[i].found)
+            fail_msg("%s: %d found", cases[i].name, count_ops(fused.graph, SF_ATTENTION));
+        sf_attention_free(&fused);
         sf_graph_free(graph);
     }
 }
@@ -97,15 +99,20 @@ static void test_finds_attention(void **state)
 static void test_asks_for_rounding(void **state)
 {
     (void)state;
-    assert_true(sf_target_cuda.attends(SF_BF16, 64, false));
-    assert_true(sf_target_cuda.attends(SF_F32, 64, true));
-    assert_false(sf_target_cuda.attends(SF_F32, 64, false));
-    assert_false(sf_target_cuda.attends(SF_F32, 128, true));
+    static const struct {
+        sf_attending what;
+        bool has;
+    } rows[] = {{{.dtype = SF_BF16, .depth = 64}, true},
+                {{.dtype = SF_F32, .depth = 64, .rounds = true}, true},
+                {{.dtype = SF_F32, .depth = 64}, false},
+                {{.dtype = SF_F32, .depth = 128, .rounds = true}, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(sf_target_cuda.attends(&rows[i].what), rows[i].has);
 }
 
-static bool attends_all(sf_dtype dtype, int64_t depth, bool rounds)
+static bool attends_all(const sf_attending *what)
 {
-    (void)dtype, (void)depth, (void)rounds;
+    (void)what;
     return true;
 }
 
@@ -119,12 +126,13 @@ static void test_finds_gradients(void **state)
     sf_graph *graph = NULL;
     sf_load_options options = {0};
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
-    sf_graph *fused = sf_find_attention(graph, &target, false);
+    sf_attention found = sf_find_attention(graph, &target, false);
+    const sf_graph *fused = found.graph;
     assert_int_equal(count_ops(fused, SF_ATTENTION), 2);
     assert_int_equal(count_ops(fused, SF_ATTENTION_GRADIENT), 2);
     assert_int_equal(count_ops(graph, SF_OP_EXPONENTIAL) - count_ops(fused, SF_OP_EXPONENTIAL), 2);
     assert_int_equal(count_ops(graph, SF_OP_DOT_GENERAL) - count_ops(fused, SF_OP_DOT_GENERAL), 12);
-    sf_graph_free(fused);
+    sf_attention_free(&found);
     sf_graph_free(graph);
     sf_diag_free(diag);
 }
@@ -140,42 +148,87 @@ static void fill(sf_tensor *tensor, uint32_t seed)
     }
 }
 
+/* What an engine makes of the text, with kernels wherever there are some, and what the oracle makes of it. */
+static void compare_engine(size_t number, const char *engine)
+{
+    sf_graph *graph = read_text(cases[number].text);
+    graph->kernels = SF_KERNELS_ALL;
+    sf_runner runners[2] = {test_open_engine(graph, "oracle", 1, NULL),
+                            test_open_engine(graph, engine, 1, NULL)};
+    sf_diag *diag = sf_diag_new();
+    for (int r = 0; r < 2; r++) {
+        for (uint32_t a = 0; a < 3; a++) {
+            sf_tensor tensor = test_argument(runners[r].engine, a);
+            fill(&tensor, a + 1);
+        }
+        assert_int_equal(sf_engine_step(runners[r].engine, diag), SF_OK);
+    }
+    sf_tensor wanted = test_result(runners[0].engine, 0), got = test_result(runners[1].engine, 0);
+    for (int64_t e = 0; e < wanted.type->count; e++)
+        if (!(fabs(sf_get_f64(&wanted, e) - sf_get_f64(&got, e)) <= 0.02))
+            fail_msg("%s, %s: element %d is %g, not %g", cases[number].name, engine, (int)e,
+                     sf_get_f64(&got, e), sf_get_f64(&wanted, e));
+    for (int r = 0; r < 2; r++)
+        sf_runner_close(&runners[r]);
+    sf_diag_free(diag);
+    sf_graph_free(graph);
+}
+
 static void test_computes_attention(void **state)
 {
     (void)state;
     setenv("SHEAF_CUDA", "host", 1);
-    for (size_t i = 0; i < 2; i++) {
-        sf_graph *graph = read_text(cases[i].text);
-        sf_runner runners[2] = {test_open_engine(graph, "oracle", 1, NULL),
-                                test_open_engine(graph, "cuda", 1, NULL)};
-        sf_diag *diag = sf_diag_new();
-        for (int r = 0; r < 2; r++) {
-            for (uint32_t a = 0; a < 3; a++) {
-                sf_tensor tensor = test_argument(runners[r].engine, a);
-                fill(&tensor, a + 1);
-            }
-            assert_int_equal(sf_engine_step(runners[r].engine, diag), SF_OK);
-        }
-        sf_tensor wanted = test_result(runners[0].engine, 0),
-                  got = test_result(runners[1].engine, 0);
-        for (int64_t e = 0; e < wanted.type->count; e++)
-            if (!(fabs(sf_get_f64(&wanted, e) - sf_get_f64(&got, e)) <= 0.02))
-                fail_msg("%s: element %d is %g, not %g", cases[i].name, (int)e, sf_get_f64(&got, e),
-                         sf_get_f64(&wanted, e));
-        for (int r = 0; r < 2; r++)
-            sf_runner_close(&runners[r]);
-        sf_diag_free(diag);
-        sf_graph_free(graph);
+    for (size_t i = 0; i < 2; i++)
+        compare_engine(i, "cuda");
+    for (size_t i = 0; i < NCASES; i++)
+        compare_engine(i, "cpu");
+}
+
+/* What is said of instructions, buffers and the trace is of the step that was given, whatever was lowered in its place; and all
+ * that attention is runs in its two instructions. */
+static void test_speaks_of_the_step(void **state)
+{
+    (void)state;
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_arena arena = {0};
+    sf_trace trace;
+    sf_load_options load = {0};
+    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &load, diag, &graph), SF_OK);
+    graph->kernels = SF_KERNELS_ALL;
+    sf_lower_options options = {.target = &sf_target_cpu, .trace_arena = &arena};
+    sf_program *program = sf_lower(graph, &options, &trace);
+    assert_int_equal(sf_program_check(program, diag), SF_OK);
+    int calls = 0;
+    for (size_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        if (inst->kind != SF_INST_CALL || inst->call->op.def->id < SF_ATTENTION)
+            continue;
+        calls++;
+        assert_true(sf_is(graph->nodes[inst->origin.node], SF_OP_DOT_GENERAL));
+        assert_int_equal(trace.insts[inst->origin.node], i);
     }
+    assert_int_equal(calls, 4);
+    for (size_t b = 0; b < program->nbuffers; b++)
+        assert_true(program->buffers[b].value == SF_NONE ||
+                    program->buffers[b].value < graph->nvalues);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (sf_is(node, SF_OP_EXPONENTIAL) && sf_type_of(graph, node->result)->rank == 4)
+            assert_true(program->insts[trace.insts[node->id]].kind == SF_INST_CALL);
+    }
+    sf_program_free(program);
+    sf_arena_free(&arena);
+    sf_graph_free(graph);
+    sf_diag_free(diag);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_attention),
-        cmocka_unit_test(test_asks_for_rounding),
-        cmocka_unit_test(test_finds_gradients),
-        cmocka_unit_test(test_computes_attention),
+        cmocka_unit_test(test_finds_attention),    cmocka_unit_test(test_asks_for_rounding),
+        cmocka_unit_test(test_finds_gradients),    cmocka_unit_test(test_computes_attention),
+        cmocka_unit_test(test_speaks_of_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,299 @@
+/* The graph node by node, with one op in the place of the product that ends the forward pass, and one in that of the first of the
+ * backward pass; what nobody needs then is left out. */
+#include <string.h>
+
+#include "ir/clone.h"
+#include "op/attention.h"
+#include "op/slots.h"
+#include "prog/attention/attended.h"
+
+typedef struct rewriting {
+    const sf_graph *graph;
+    found *list;
+    size_t count;
+    sf_graph *to;
+    sf_attention *out;
+    sf_arena scratch;
+    sf_value *map;    /* by value of the graph: what stands for it, or SF_NONE */
+    bool *is_used;    /* likewise */
+    bool *keeps;      /* by node: it stays */
+    found **forward;  /* by node: which it ends, */
+    found **backward; /* or one of whose gradients it makes */
+} rewriting;
+
+static void use(rewriting *r, sf_value value)
+{
+    r->is_used[value] = true;
+}
+
+static void see_use(void *context, sf_value value)
+{
+    use(context, value);
+}
+
+static void use_found(rewriting *r, found *f, bool backward)
+{
+    use(r, f->q.value);
+    use(r, f->k.value);
+    use(r, f->v.value);
+    f->is_used = true;
+    if (!backward)
+        return;
+    use(r, f->dout.value);
+    f->is_gradient_used = true;
+}
+
+static bool is_needed(const rewriting *r, const sf_node *node)
+{
+    bool needed = sf_node_has_effect(r->graph, node);
+    for (uint32_t i = 0; i < node->nresults; i++)
+        needed = needed || r->is_used[node->result + i];
+    return needed;
+}
+
+/* From the results back. */
+static void find_used(rewriting *r)
+{
+    const sf_graph *graph = r->graph;
+    const sf_block *top = graph->top;
+    for (uint32_t i = 0; i < top->nresults; i++)
+        use(r, top->results[i]);
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (!is_needed(r, node))
+            continue;
+        found *f = r->forward[node->id] ? r->forward[node->id] : r->backward[node->id];
+        if (f) {
+            use_found(r, f, !r->forward[node->id]);
+            continue;
+        }
+        r->keeps[node->id] = true;
+        for (uint32_t o = 0; o < node->noperands; o++)
+            use(r, node->operands[o]);
+        for (uint32_t b = 0; b < node->nregions; b++)
+            sf_block_uses(graph, node->regions[b], see_use, r);
+    }
+}
+
+static sf_value add_transpose(rewriting *r, sf_value value, const int *dims, const sf_node *like)
+{
+    const sf_type *from = sf_type_of(r->to, value);
+    int64_t permutation[4], sizes[4];
+    bool is_plain = true;
+    for (int i = 0; i < 4; i++) {
+        permutation[i] = dims[i];
+        sizes[i] = from->dims[dims[i]];
+        is_plain = is_plain && dims[i] == i;
+    }
+    if (is_plain)
+        return value;
+    const sf_type *type = sf_type_get(r->to->pool, from->dtype, 4, sizes);
+    const sf_attr *attrs[] = {sf_attr_ints(r->to->pool, 4, permutation)};
+    sf_node_spec spec = {.def = sf_opdef_get(SF_OP_TRANSPOSE),
+                         .noperands = 1,
+                         .nresults = 1,
+                         .operands = &value,
+                         .types = &type,
+                         .attrs = attrs,
+                         .scope = like->scope,
+                         .phase = like->phase,
+                         .loc = like->loc};
+    return sf_graph_add(r->to, r->to->top, &spec)->result;
+}
+
+static sf_value as_places(rewriting *r, const operand *o, const sf_node *like)
+{
+    return add_transpose(r, r->map[o->value], o->dims, like);
+}
+
+/* [batch, place, head, depth] as a product has it whose operand `square` is [b, h, q, k]. */
+static sf_value as_product(rewriting *r, sf_value value, bool square_is_left, const sf_node *like)
+{
+    static const int square_first[] = {0, 2, 1, 3}, depth_first[] = {0, 2, 3, 1};
+    return add_transpose(r, value, square_is_left ? square_first : depth_first, like);
+}
+
+static sf_node_spec spec_of(rewriting *r, const found *f, const sf_node *like,
+                            const sf_attr **attrs)
+{
+    float scale = (float)f->scale;
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof bits);
+    attrs[SF_ATTENTION_CAUSAL] = f->causal ? sf_attr_int(r->to->pool, 1) : NULL;
+    attrs[SF_ATTENTION_SCALE] = sf_attr_int(r->to->pool, bits);
+    return (sf_node_spec){
+        .attrs = attrs, .scope = like->scope, .phase = like->phase, .loc = like->loc};
+}
+
+static uint32_t add_forward(rewriting *r, found *f)
+{
+    sf_value in[3] = {as_places(r, &f->q, f->out), as_places(r, &f->k, f->out),
+                      as_places(r, &f->v, f->out)};
+    const sf_type *q = sf_type_of(r->to, in[0]);
+    const int64_t rows[3] = {q->dims[0], q->dims[2], q->dims[1]};
+    const sf_type *types[2] = {q, sf_type_get(r->to->pool, SF_F32, 3, rows)};
+    const sf_attr *attrs[SF_ATTENTION_SLOTS];
+    sf_node_spec spec = spec_of(r, f, f->out, attrs);
+    spec.def = &sf_op_attention;
+    spec.noperands = 3;
+    spec.operands = in;
+    spec.nresults = 2;
+    spec.types = types;
+    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
+    f->made[0] = node->result;
+    f->made[1] = node->result + 1;
+    r->map[f->out->result] = as_product(r, f->made[0], f->out->operands[1] == f->v.value, f->out);
+    return node->id;
+}
+
+static uint32_t add_backward(rewriting *r, found *f, const sf_node *like)
+{
+    sf_value in[6] = {as_places(r, &f->q, like),
+                      as_places(r, &f->k, like),
+                      as_places(r, &f->v, like),
+                      f->made[0],
+                      f->made[1],
+                      as_places(r, &f->dout, like)};
+    const sf_type *types[3];
+    for (int i = 0; i < 3; i++)
+        types[i] = sf_type_of(r->to, in[i]);
+    const sf_attr *attrs[SF_ATTENTION_SLOTS];
+    sf_node_spec spec = spec_of(r, f, like, attrs);
+    spec.def = &sf_op_attention_gradient;
+    spec.noperands = 6;
+    spec.operands = in;
+    spec.nresults = 3;
+    spec.types = types;
+    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
+    const sf_value places[3] = {f->k.value, f->q.value, f->dout.value};
+    for (uint32_t i = 0; i < 3; i++)
+        r->map[f->gradients[i]->result] =
+            as_product(r, node->result + i, f->gradients[i]->operands[1] == places[i], like);
+    return node->id;
+}
+
+static void copy_nodes(rewriting *r)
+{
+    const sf_block *top = r->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(r->graph, i);
+        found *forward = r->forward[node->id], *backward = r->backward[node->id];
+        uint32_t made = (uint32_t)r->to->nnodes;
+        if (r->keeps[node->id]) {
+            sf_node_clone(r->graph, node, r->to, r->to->top, r->map);
+            r->out->nodes[node->id] = (uint32_t)r->to->nnodes - 1;
+        } else if (forward && forward->is_used) {
+            r->out->nodes[node->id] = add_forward(r, forward);
+        } else if (backward && backward->is_gradient_used && i == backward->first) {
+            uint32_t op = add_backward(r, backward, node);
+            for (int g = 0; g < 3; g++)
+                r->out->nodes[backward->gradients[g]->id] = op;
+        }
+        while (made < r->to->nnodes)
+            r->out->node_of[made++] = node->id;
+    }
+}
+
+/* Nodes that are left out and lead to one that an op stands for are computed by that op. */
+static void give_to_op(const rewriting *r, const sf_node *node, uint32_t op)
+{
+    for (uint32_t o = 0; o < node->noperands; o++) {
+        const sf_node *maker = sf_maker(r->graph, node->operands[o]);
+        if (!maker || r->keeps[maker->id] || r->out->nodes[maker->id] != SF_NONE)
+            continue;
+        r->out->nodes[maker->id] = op;
+        give_to_op(r, maker, op);
+    }
+}
+
+static void find_computed(const rewriting *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->list[i].is_used)
+            give_to_op(r, r->list[i].out, r->out->nodes[r->list[i].out->id]);
+    for (size_t i = 0; i < r->count; i++)
+        for (int g = 0; r->list[i].is_gradient_used && g < 3; g++)
+            give_to_op(r, r->list[i].gradients[g], r->out->nodes[r->list[i].gradients[g]->id]);
+}
+
+static void mark_found(rewriting *r)
+{
+    memset(r->is_used, 0, r->graph->nvalues * sizeof *r->is_used);
+    memset(r->keeps, 0, r->graph->nnodes * sizeof *r->keeps);
+    memset(r->forward, 0, r->graph->nnodes * sizeof(found *));
+    memset(r->backward, 0, r->graph->nnodes * sizeof(found *));
+    for (size_t i = 0; i < r->count; i++) {
+        found *f = &r->list[i];
+        f->is_used = f->is_gradient_used = false;
+        r->forward[f->out->id] = f;
+        for (int g = 0; g < 3 && f->has_gradient; g++)
+            r->backward[f->gradients[g]->id] = f;
+    }
+    find_used(r);
+}
+
+/* Scores that are needed besides would be computed twice. */
+static bool drop_one(rewriting *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->keeps[r->list[i].scores->id]) {
+            r->list[i] = r->list[--r->count];
+            return true;
+        }
+    return false;
+}
+
+static void copy_graph(rewriting *r)
+{
+    const sf_graph *graph = r->graph;
+    const sf_block *top = graph->top;
+    for (uint32_t i = 0; i < top->narguments; i++)
+        r->map[top->arguments[i]] =
+            sf_block_argument(r->to, r->to->top, sf_type_of(graph, top->arguments[i]));
+    copy_nodes(r);
+    sf_value *results = SF_ARRAY(&r->scratch, top->nresults + 1, sf_value);
+    for (uint32_t i = 0; i < top->nresults; i++)
+        results[i] = r->map[top->results[i]];
+    sf_block_return(r->to, r->to->top, top->nresults, results);
+    sf_graph_clone_head(graph, r->to);
+    for (uint32_t i = 0; graph->arguments && i < top->narguments; i++) {
+        sf_value gradient = graph->arguments[i].gradient;
+        r->to->arguments[i].gradient =
+            gradient != SF_NONE && r->is_used[gradient] ? r->map[gradient] : SF_NONE;
+    }
+}
+
+static void make_maps(rewriting *r)
+{
+    sf_attention *out = r->out;
+    enum { MOST_MADE = 13 }; /* two ops, and transposes before and behind them */
+    size_t nodes = r->graph->nnodes;
+    out->values = r->map = SF_ARRAY(&out->arena, r->graph->nvalues, sf_value);
+    out->nodes = SF_ARRAY(&out->arena, nodes, uint32_t);
+    out->node_of = SF_ARRAY(&out->arena, nodes + MOST_MADE * r->count, uint32_t);
+    for (size_t i = 0; i < r->graph->nvalues; i++)
+        r->map[i] = SF_NONE;
+    for (size_t i = 0; i < nodes; i++)
+        out->nodes[i] = SF_NONE;
+}
+
+void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_attention *out)
+{
+    rewriting r = {.graph = graph, .list = list, .count = count, .out = out};
+    r.is_used = SF_ARRAY(&r.scratch, graph->nvalues, bool);
+    r.keeps = SF_ARRAY(&r.scratch, graph->nnodes, bool);
+    r.forward = SF_ARRAY(&r.scratch, graph->nnodes, found *);
+    r.backward = SF_ARRAY(&r.scratch, graph->nnodes, found *);
+    do
+        mark_found(&r);
+    while (drop_one(&r));
+    if (r.count > 0) {
+        sf_pool *pool = sf_pool_derive(graph->pool);
+        out->graph = r.to = sf_graph_new(pool);
+        sf_pool_release(pool);
+        make_maps(&r);
+        copy_graph(&r);
+        find_computed(&r);
+    }
+    sf_arena_free(&r.scratch);
+}

@@ -379,15 +379,15 @@ static sf_status save_checkpoint(const sf_checkpoints *dir, const sf_state *stat
     sf_arena scratch = {0};
     writing w = own_pieces(state, &scratch);
     status = write_pieces(beside, &w, diag);
-    status = sf_agree(state->comm, status, "writing the pieces of a checkpoint", diag);
+    bool done; /* all of them */
+    status = sf_agree_all(state->comm, status, "writing the pieces of a checkpoint", diag, &done);
     uint64_t *pieces = SF_ARRAY(&scratch, sf_mesh_size(&state->pieces->mesh), uint64_t);
     if (status == SF_OK)
         status = sf_agree_list(state->comm, w.digest, "digests of pieces", diag, pieces);
     bool written = status == SF_OK;
     if (written && first)
         status = write_index(dir, &w, pieces, info, name, beside, diag);
-    /* Where a rank was lost, others may still be writing: the next run clears what is left. */
-    if (status != SF_OK && status != SF_EPEER && first)
+    if (status != SF_OK && done && first) /* else one may still write; the next run clears it */
         remove_directory(beside);
     sf_arena_free(&scratch);
     return written ? sf_agree(state->comm, status, "putting a checkpoint in place", diag) : status;

@@ -68,6 +68,14 @@ sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *dia
     return sf_agree_any(comm, mine, what, diag, &flag);
 }
 
+sf_status sf_agree_all(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *all)
+{
+    bool flag = true;
+    sf_status status = sf_agree_any(comm, mine, what, diag, &flag);
+    *all = is_alone(comm) || status == SF_OK || !flag;
+    return status;
+}
+
 sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const char *what,
                         sf_diag *diag, int *other)
 {

@@ -9,7 +9,10 @@
  * messages, so that what all found is said once. */
 sf_status sf_agree(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag);
 
-/* The same; *flag becomes whether any rank had it true. */
+/* The same; *all becomes whether every rank has come that far, which is not so where one is lost, or cannot say more. */
+sf_status sf_agree_all(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *all);
+
+/* The same; *flag becomes whether any rank had it true, and false where one failed; it stays where not all have come. */
 sf_status sf_agree_any(sf_comm *comm, sf_status mine, const char *what, sf_diag *diag, bool *flag);
 
 /* *other: the first of the values that not all ranks have the same of, or `count`. */

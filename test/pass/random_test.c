@@ -375,7 +375,7 @@ static void test_random_programs(void **state)
     print_message("%d runs, %d made fit, %d with copies, %d in turns, mistakes found in %d\n",
                   d.runs, d.tight, d.offloads, d.cut, d.found);
     assert_true(d.runs > cases * 2 / 3 && d.tight > cases / 30 && d.offloads > cases / 30);
-    assert_true(d.cut > cases / 30);
+    assert_true(d.cut > cases / 30 || test_sanitized()); /* few have such a product */
     assert_true(d.found > d.runs / 2);
     sf_cluster_free(d.clusters[0]);
     sf_cluster_free(d.clusters[1]);

@@ -5,11 +5,11 @@
 #include "ir/clone.h"
 #include "ir/name.h"
 #include "local/turning.h"
-#include "plan/batch.h"
 #include "plan/choose.h"
 #include "plan/complete.h"
-#include "plan/recipe.h"
-#include "plan/rows.h"
+#include "plan/recipe/batch.h"
+#include "plan/recipe/recipe.h"
+#include "plan/recipe/rows.h"
 
 enum { MOST_LOOPS = 2, MOST_TRIES = 8 };
 

@@ -10,8 +10,8 @@
 #ifndef SF_REPORT_EXPLAIN_H
 #define SF_REPORT_EXPLAIN_H
 
+#include "plan/json/prediction.h"
 #include "plan/pin.h"
-#include "plan/prediction.h"
 #include "report/table.h"
 #include "search/price/effort.h"
 #include "search/price/price.h"

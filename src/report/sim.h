@@ -9,7 +9,7 @@
 #ifndef SF_REPORT_SIM_H
 #define SF_REPORT_SIM_H
 
-#include "plan/prediction.h"
+#include "plan/json/prediction.h"
 #include "report/table.h"
 #include "search/price/price.h"
 #include "sheaf/plan.h"

@@ -4,7 +4,7 @@
 
 #include "plan/complete.h"
 #include "plan/pin.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 
 static const sf_known rows[] = {
     {"dp", "dp", NULL, false},

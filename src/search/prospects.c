@@ -9,7 +9,7 @@
 #include "plan/complete.h"
 #include "plan/pipe/rounds.h"
 #include "plan/pipe/schedules.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "search/meshes.h"
 #include "search/price/estimate.h"
 #include "search/stage_loads.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "plan/recompute.h"
 #include "search/price/estimate.h"
 #include "search/price/spare.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster/part.h"
-#include "plan/prediction.h"
+#include "plan/json/prediction.h"
 #include "run/runner.h"
 #include "search/price/price.h"
 #include "sheaf/sheaf.h"

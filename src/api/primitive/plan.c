@@ -8,9 +8,9 @@
 #include "base/guard.h"
 #include "ir/clone.h"
 #include "pass/pass.h"
+#include "plan/json/said.h"
 #include "plan/pin.h"
-#include "plan/recipe.h"
-#include "plan/said.h"
+#include "plan/recipe/recipe.h"
 #include "sheaf/pass.h"
 
 /* What a list comes to, in the words of sf_pin_options. Lives in the arena. */

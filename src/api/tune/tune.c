@@ -8,7 +8,7 @@
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/units.h"
-#include "plan/prediction.h"
+#include "plan/json/prediction.h"
 #include "run/runner.h"
 #include "search/price/price.h"
 #include "sheaf/train.h"

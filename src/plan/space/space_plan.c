@@ -7,7 +7,7 @@
 #include "plan/co_shard.h"
 #include "plan/complete.h"
 #include "plan/pin.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "plan/recompute.h"
 #include "plan/space/making.h"
 

@@ -7,7 +7,7 @@
 #include "base/guard.h"
 #include "local/rank.h"
 #include "plan/complete.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "plan/recompute.h"
 #include "report/page/page.h"
 #include "run/runner.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "op/op.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "search/axis/space.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"

@@ -13,7 +13,7 @@
 
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 #include "prog/check.h"
 #include "run/engine/engine.h"
 #include "run/runner.h"

@@ -1,4 +1,4 @@
-#include "plan/prediction.h"
+#include "plan/json/prediction.h"
 
 #include <stddef.h>
 #include <stdlib.h>

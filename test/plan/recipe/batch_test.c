@@ -1,5 +1,5 @@
 /* Along what batches are split: plain ones, and those that a step works on in turns. */
-#include "plan/batch.h"
+#include "plan/recipe/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include "base/str.h"
 #include "plan/complete.h"
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
+#include "plan/recipe/rows.h"
 #include "plan/repeated.h"
-#include "plan/rows.h"
 #include "sheaf/sheaf.h"
 
 /* How the batch, 16 rows of 8, comes to the products. */

@@ -1,4 +1,4 @@
-#include "plan/batch.h"
+#include "plan/recipe/batch.h"
 
 #include <limits.h>
 

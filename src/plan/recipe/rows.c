@@ -1,4 +1,4 @@
-#include "plan/rows.h"
+#include "plan/recipe/rows.h"
 
 #include "base/arena.h"
 #include "op/op.h"

@@ -1,4 +1,4 @@
-#include "plan/pair.h"
+#include "plan/recipe/pair.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "plan/pipeline_json.h"
+#include "plan/json/pipeline_json.h"
 
 #include <string.h>
 

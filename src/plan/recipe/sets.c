@@ -1,4 +1,4 @@
-#include "plan/sets.h"
+#include "plan/recipe/sets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include "ir/name.h"
 #include "ir/uses.h"
 #include "op/op.h"
-#include "plan/batch.h"
 #include "plan/complete.h"
-#include "plan/pair.h"
-#include "plan/rows.h"
+#include "plan/recipe/batch.h"
+#include "plan/recipe/pair.h"
+#include "plan/recipe/rows.h"
 #include "shard/strategy.h"
 
 typedef struct splitting {

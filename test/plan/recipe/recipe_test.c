@@ -1,6 +1,6 @@
 /* Recipes: the number and kind of collectives of a step, against what is known of each; those that do not
  * apply say why; the same plan comes out every time. */
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

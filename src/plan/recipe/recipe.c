@@ -1,4 +1,4 @@
-#include "plan/recipe.h"
+#include "plan/recipe/recipe.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include "ir/clone.h"
 #include "ir/name.h"
 #include "ir/opdef.h"
-#include "plan/batch.h"
-#include "plan/pair.h"
 #include "plan/pin.h"
-#include "plan/rows.h"
+#include "plan/recipe/batch.h"
+#include "plan/recipe/pair.h"
+#include "plan/recipe/rows.h"
 
 /* ZeRO leaves the smallest tensors whole that together are less than this part of parameters and state: norms and
  * biases, of which pieces save nothing. */

@@ -1,4 +1,4 @@
-#include "plan/said.h"
+#include "plan/json/said.h"
 
 #include <string.h>
 

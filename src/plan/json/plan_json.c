@@ -9,10 +9,10 @@
 #include "ir/opdef.h"
 #include "plan/again.h"
 #include "plan/co_shard.h"
+#include "plan/json/pipeline_json.h"
+#include "plan/json/prediction.h"
+#include "plan/json/said.h"
 #include "plan/pin.h"
-#include "plan/pipeline_json.h"
-#include "plan/prediction.h"
-#include "plan/said.h"
 
 enum { PLAN_VERSION = 2 };
 #define PLAN_FORMAT "sheaf plan"

@@ -19,8 +19,8 @@
 #include "prog/check.h"
 #include "prog/content.h"
 #include "prog/rewrite.h"
-#include "run/cpu/target.h"
 #include "sheaf/sheaf.h"
+#include "support/passed.h"
 #include "support/plans.h"
 
 /* Weights p and s are square, q and r as wide as is said. */
@@ -58,16 +58,6 @@ static sf_graph *make_chain(int wide)
 
 enum { RANKS = 4, WEIGHT = 64 * 64 * 4, PIECE = WEIGHT / RANKS };
 
-typedef struct known {
-    sf_graph *graph;
-    sf_plan *plan;
-    sf_program *program;
-    sf_cluster *cluster;
-    sf_costs *costs;
-    sf_diag *diag;
-    sf_arena arena;
-} known;
-
 static bool is_gather_of_weight(const sf_program *p, uint32_t i)
 {
     const sf_inst *inst = &p->insts[i];
@@ -76,7 +66,7 @@ static bool is_gather_of_weight(const sf_program *p, uint32_t i)
 }
 
 /* Every gather stands right before its product; the second use of a weight has one of its own. */
-static void gather_twice(known *k)
+static void gather_twice(test_passed *k)
 {
     sf_program *p = k->program;
     uint32_t *order = SF_ARRAY(&k->arena, 2 * p->ninsts, uint32_t);
@@ -113,35 +103,20 @@ static void gather_twice(known *k)
     assert_int_equal(sf_program_check(p, k->diag), SF_OK);
 }
 
-/* The first rank's. */
-static void lower_known(known *k, int ranks)
+static test_passed open_plan(sf_graph *graph, sf_plan *plan, int ranks)
 {
-    sf_local *local = test_local(k->graph, k->plan, 0);
-    sf_lower_options options = {.target = &sf_target_cpu, .mesh = &k->plan->mesh};
-    k->program = sf_lower(local->graph, &options, NULL);
-    sf_local_free(local);
-    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", k->diag, &k->cluster), SF_OK);
-    assert_int_equal(sf_costs_new(k->cluster, 1, &ranks, 0, &k->arena, k->diag, &k->costs), SF_OK);
+    sf_cluster *cluster;
+    assert_int_equal(sf_cluster_open("4xH100-80GB-SXM5", NULL, &cluster), SF_OK);
+    return test_passed_open(graph, plan, cluster, ranks);
 }
 
-static known open_known(int wide)
+static test_passed open_known(int wide)
 {
     static const char *const pins[] = {"x=S(0)@d", "*=S(0)@d", NULL};
-    known k = {.diag = sf_diag_new(), .graph = make_chain(wide)};
-    k.plan = test_plan(k.graph, NULL, 0, "d=4", pins);
-    lower_known(&k, RANKS);
+    sf_graph *graph = make_chain(wide);
+    test_passed k = open_plan(graph, test_plan(graph, NULL, 0, "d=4", pins), RANKS);
     gather_twice(&k);
     return k;
-}
-
-static void close_known(known *k)
-{
-    sf_program_free(k->program);
-    sf_plan_free(k->plan);
-    sf_graph_free(k->graph);
-    sf_cluster_free(k->cluster);
-    sf_arena_free(&k->arena);
-    sf_diag_free(k->diag);
 }
 
 static int by_letter(const void *a, const void *b)
@@ -159,7 +134,7 @@ static void put_gather(const sf_program *p, const sf_inst *inst, sf_buf *out)
     sf_buf_printf(out, inst->nin > 1 ? "(%s)" : "%s", letters);
 }
 
-static const char *word_of(known *k)
+static const char *word_of(test_passed *k)
 {
     const sf_program *p = k->program;
     sf_buf out = {0};
@@ -177,7 +152,7 @@ static const char *word_of(known *k)
 }
 
 /* One way of a pass, and nothing of what holds around it; the program is then as it was. */
-static const char *word_behind(known *k, const char *name, int variant, int64_t limit,
+static const char *word_behind(test_passed *k, const char *name, int variant, int64_t limit,
                                const double *options)
 {
     sf_program *p = k->program;
@@ -223,7 +198,7 @@ typedef struct known_case {
 
 static void expect_words(int wide, const char *pass, const known_case *cases, size_t count)
 {
-    known k = open_known(wide);
+    test_passed k = open_known(wide);
     assert_string_equal(word_of(&k), "pAqBrCsDsErFqGpH");
     for (size_t i = 0; i < count; i++) {
         double options[SF_PASS_OPTIONS] = {(double)cases[i].group * WEIGHT, cases[i].alpha};
@@ -231,7 +206,7 @@ static void expect_words(int wide, const char *pass, const known_case *cases, si
         if (strcmp(word, cases[i].word) != 0)
             fail_msg("%s, case %zu: %s, not %s", pass, i, word, cases[i].word);
     }
-    close_known(&k);
+    test_passed_close(&k);
 }
 
 static void test_prefetch(void **state)
@@ -315,7 +290,7 @@ static const sf_program *loop_of(const sf_program *p)
     return NULL;
 }
 
-static int behind_passes(known *k, const char *passes, int64_t limit)
+static int behind_passes(test_passed *k, const char *passes, int64_t limit)
 {
     sf_pass_list list;
     assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
@@ -330,11 +305,11 @@ static void test_turns(void **state)
 {
     (void)state;
     enum { WEIGHTS = 5, GATHERS = 7, ROOMS = 16, ROOM = 1024 };
-    known k = {.diag = sf_diag_new(), .graph = test_step("mlp-micro")};
     int before = 0;
-    k.plan = test_plan(k.graph, "zero3", 2, NULL, NULL);
-    k.plan->micro_batches = 2;
-    lower_known(&k, 2);
+    sf_graph *graph = test_step("mlp-micro");
+    sf_plan *plan = test_plan(graph, "zero3", 2, NULL, NULL);
+    plan->micro_batches = 2;
+    test_passed k = open_plan(graph, plan, 2);
     const sf_kept *kept = sf_program_keep(k.program, &k.arena);
     assert_int_equal(behind_passes(&k, "fullshard", INT64_MAX), GATHERS);
     int64_t least = sf_program_bytes(k.program);
@@ -350,13 +325,13 @@ static void test_turns(void **state)
     }
     assert_int_equal(before, WEIGHTS);
     assert_int_equal(count_gathers(loop_of(k.program)), 0);
-    close_known(&k);
+    test_passed_close(&k);
 }
 
 /* Balance */
 
 /* The second gather of each weight of the set is gone: its product reads what the first has made. */
-static void keep_set(known *k, unsigned set)
+static void keep_set(test_passed *k, unsigned set)
 {
     sf_program *p = k->program;
     uint32_t first[5] = {0}, order[64];
@@ -379,7 +354,7 @@ static void keep_set(known *k, unsigned set)
 }
 
 /* What a list takes under the limit; infinity where that does not fit. */
-static double seconds_behind(known *k, const char *passes, int64_t limit)
+static double seconds_behind(test_passed *k, const char *passes, int64_t limit)
 {
     sf_pass_list list;
     sf_simulation sim;
@@ -398,7 +373,7 @@ static void test_balance(void **state)
     enum { SETS = 16, LIMITS = 8 };
     int better = 0, exact = 0; /* than unshard alone; as good as any set */
     for (int step = 0; step < LIMITS; step++) {
-        known k = open_known(64);
+        test_passed k = open_known(64);
         int64_t limit = AROUND + step * WEIGHT / 2;
         const sf_kept *kept = sf_program_keep(k.program, &k.arena);
         double best = (double)INFINITY;
@@ -419,7 +394,7 @@ static void test_balance(void **state)
         assert_true(found <= alone && found <= 1.15 * best);
         better += found < alone;
         exact += found <= best;
-        close_known(&k);
+        test_passed_close(&k);
     }
     assert_true(better >= 2 && exact >= 6);
 }
@@ -432,11 +407,11 @@ static void test_between_steps(void **state)
     (void)state;
     double traffic[2], exposed[2];
     for (int full = 0; full < 2; full++) {
-        known k = {.diag = sf_diag_new(), .graph = test_step("gpt-micro")};
+        sf_graph *graph = test_step("gpt-micro");
+        sf_plan *plan = test_plan(graph, full ? "zero3" : "zero2", 2, NULL, NULL);
+        test_passed k = open_plan(graph, plan, 2);
         sf_simulation sim;
         uint32_t updates = 0, early = 0, gathers = 0, late = 0, last = 0, backward = SF_NONE;
-        k.plan = test_plan(k.graph, full ? "zero3" : "zero2", 2, NULL, NULL);
-        lower_known(&k, 2);
         sf_pass_list list;
         sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena};
         assert_int_equal(sf_pass_list_read(full ? "fullshard,prefetch,unshard" : "none", &k.arena,
@@ -470,7 +445,7 @@ static void test_between_steps(void **state)
             assert_true(gathers > 0 && late == 0);
             assert_true(early * 2 > updates);
         }
-        close_known(&k);
+        test_passed_close(&k);
     }
     assert_true(fabs(traffic[1] - traffic[0]) < 0.05 * traffic[0]);
     assert_true(exposed[1] <= exposed[0]);

@@ -16,8 +16,8 @@
 #include "prog/content.h"
 #include "prog/piece.h"
 #include "prog/rewrite.h"
-#include "run/cpu/target.h"
 #include "sheaf/sheaf.h"
+#include "support/passed.h"
 #include "support/plans.h"
 #include "support/slow.h"
 
@@ -39,48 +39,16 @@ static const char scattered[] =
     "%z = stablehlo.multiply %s, %r : tensor<64x16xf32>\n"
     "return %z : tensor<64x16xf32>\n}\n";
 
-typedef struct beside {
-    sf_graph *graph;
-    sf_plan *plan;
-    sf_program *program;
-    sf_cluster *cluster;
-    sf_costs *costs;
-    sf_diag *diag;
-    sf_arena arena;
-} beside;
-
-static sf_program *lower(beside *b, int rank)
+static test_passed open_beside(const char *text, int ranks, const char *const *pins)
 {
-    sf_local *local = test_local(b->graph, b->plan, rank);
-    sf_lower_options options = {.target = &sf_target_cpu, .mesh = &b->plan->mesh, .rank = rank};
-    sf_program *program = sf_lower(local->graph, &options, NULL);
-    sf_local_free(local);
-    return program;
-}
-
-static beside open_beside(const char *text, int ranks, const char *const *pins)
-{
-    beside b = {.diag = sf_diag_new(), .graph = test_step_text(text)};
+    sf_graph *graph = test_step_text(text);
     char mesh[16];
     snprintf(mesh, sizeof mesh, "d=%d", ranks);
-    b.plan = test_plan(b.graph, NULL, 0, mesh, pins);
-    b.program = lower(&b, 0);
-    b.cluster = test_slow_links(ranks, 1e9);
-    assert_int_equal(sf_costs_new(b.cluster, 1, &ranks, 0, &b.arena, b.diag, &b.costs), SF_OK);
-    return b;
+    return test_passed_open(graph, test_plan(graph, NULL, 0, mesh, pins),
+                            test_slow_links(ranks, 1e9), ranks);
 }
 
-static void close_beside(beside *b)
-{
-    sf_program_free(b->program);
-    sf_plan_free(b->plan);
-    sf_graph_free(b->graph);
-    sf_cluster_free(b->cluster);
-    sf_arena_free(&b->arena);
-    sf_diag_free(b->diag);
-}
-
-static const char *word_of(beside *b)
+static const char *word_of(test_passed *b)
 {
     sf_buf out = {0};
     for (uint32_t i = 0; i < b->program->ninsts; i++) {
@@ -96,7 +64,7 @@ static const char *word_of(beside *b)
 }
 
 /* The list on the program; seconds before and behind it. */
-static void run_list(beside *b, const char *text, double *before, double *behind)
+static void run_list(test_passed *b, const char *text, double *before, double *behind)
 {
     sf_pass_list list;
     sf_pass_outcome out[SF_PASSES_MOST + 2];
@@ -139,13 +107,13 @@ static void test_words(void **state)
         {reduced, 2, sums, "none", "DR", "DR"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        beside b = open_beside(cases[i].text, cases[i].ranks, cases[i].pins);
+        test_passed b = open_beside(cases[i].text, cases[i].ranks, cases[i].pins);
         double before, behind;
         const char *first = word_of(&b);
         run_list(&b, cases[i].list, &before, &behind);
         if (strcmp(first, cases[i].before) != 0 || strcmp(word_of(&b), cases[i].behind) != 0)
             fail_msg("case %zu: %s became %s", i, first, word_of(&b));
-        close_beside(&b);
+        test_passed_close(&b);
     }
 }
 
@@ -156,7 +124,7 @@ static void test_seconds(void **state)
     (void)state;
     static const char *const sums[] = {"x=S(1)@d", "w=S(0)@d", NULL};
     for (int turns = 2; turns <= 8; turns *= 2) {
-        beside b = open_beside(reduced, 2, sums);
+        test_passed b = open_beside(reduced, 2, sums);
         sf_simulation sim;
         char list[40];
         double before, behind, product = 0, reduction = 0;
@@ -171,7 +139,7 @@ static void test_seconds(void **state)
         double saved = fmin(product, reduction) * (1 - 1.0 / turns);
         print_message("%d turns: %g us less of %g\n", turns, 1e6 * (before - behind), 1e6 * before);
         assert_true(fabs(before - behind - saved) < 0.01 * saved);
-        close_beside(&b);
+        test_passed_close(&b);
     }
 }
 
@@ -180,7 +148,7 @@ static void test_mistakes(void **state)
 {
     (void)state;
     static const char *const sums[] = {"x=S(1)@d", "w=S(0)@d", NULL};
-    beside b = open_beside(reduced, 4, sums);
+    test_passed b = open_beside(reduced, 4, sums);
     sf_program *p = b.program;
     double before, behind;
     uint64_t meaning = sf_program_meaning(p);
@@ -214,7 +182,7 @@ static void test_mistakes(void **state)
     order[reduction - 1] = reduction;
     sf_program_arrange(p, order, p->ninsts);
     assert_true(sf_program_meaning(p) != meaning);
-    close_beside(&b);
+    test_passed_close(&b);
 }
 
 /* Where links take no time to speak of, or all of it is hidden anyway, nothing is cut. */
@@ -222,7 +190,7 @@ static void test_not_worth_it(void **state)
 {
     (void)state;
     static const char *const sums[] = {"x=S(1)@d", "w=S(0)@d", NULL};
-    beside b = open_beside(reduced, 2, sums);
+    test_passed b = open_beside(reduced, 2, sums);
     sf_cluster_free(b.cluster);
     int ranks = 2;
     double before, behind;
@@ -231,7 +199,7 @@ static void test_not_worth_it(void **state)
     run_list(&b, "overlap", &before, &behind);
     assert_string_equal(word_of(&b), "DR");
     assert_true(before == behind);
-    close_beside(&b);
+    test_passed_close(&b);
 }
 
 int main(void)

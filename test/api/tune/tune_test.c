@@ -43,16 +43,35 @@ static sf_status apply(void *context, sf_settings *settings, sf_primitives *list
     return status;
 }
 
-static void test_tunes(void **state)
-{
-    (void)state;
+typedef struct opened {
     sf_graph *graph;
     sf_cluster *cluster;
+} opened;
+
+static int open_both(void **state)
+{
+    static opened both;
+    assert_int_equal(sf_load(STEP, NULL, NULL, &both.graph), SF_OK);
+    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &both.cluster), SF_OK);
+    *state = &both;
+    return 0;
+}
+
+static int close_both(void **state)
+{
+    const opened *both = *state;
+    sf_cluster_free(both->cluster);
+    sf_graph_free(both->graph);
+    return 0;
+}
+
+static void test_tunes(void **state)
+{
+    const opened *both = *state;
+    sf_graph *graph = both->graph;
     sf_tune_report *report;
     count runs = {0};
-    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
-    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
-    sf_tune_options options = {.cluster = cluster, .algorithm = "exhaustive"};
+    sf_tune_options options = {.cluster = both->cluster, .algorithm = "exhaustive"};
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_OK);
     assert_int_equal(report->points,
                      6); /* of data=1, one number of turns; of data=2, two; by two recipes */
@@ -70,21 +89,16 @@ static void test_tunes(void **state)
     sf_tune_free(report);
     options = (sf_tune_options){0};
     assert_int_equal(sf_tune(graph, apply, &runs, &options, NULL, &report), SF_EUSAGE);
-    sf_cluster_free(cluster);
-    sf_graph_free(graph);
 }
 
 /* Whichever allocation fails, nothing is left behind. */
 static void test_memory(void **state)
 {
-    (void)state;
-    sf_graph *graph;
-    sf_cluster *cluster;
+    const opened *both = *state;
+    sf_graph *graph = both->graph;
     sf_tune_report *report;
     count runs = {0};
-    assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
-    assert_int_equal(sf_cluster_open("1x2xCPU", NULL, &cluster), SF_OK);
-    sf_tune_options options = {.cluster = cluster, .trials = 1};
+    sf_tune_options options = {.cluster = both->cluster, .trials = 1};
     size_t before = sf_mem_live();
     sf_status status = SF_ENOMEM;
     for (long after = 0; status != SF_OK; after += after / 8 + 1) {
@@ -94,12 +108,10 @@ static void test_memory(void **state)
         sf_tune_free(report);
         assert_int_equal(sf_mem_live(), before);
     }
-    sf_cluster_free(cluster);
-    sf_graph_free(graph);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tunes), cmocka_unit_test(test_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_both, close_both);
 }

@@ -3,9 +3,8 @@
  *     comm_test               ranks as threads
  *     comm_test mpi CASE      as one rank of MPI: see the table in run_mpi
  *
- * Inputs are a function of the rank and the index alone, so that every rank computes for itself what must
- * come out, to the bit: element by element, in the order that the header of the kinds promises. Whatever
- * passes therefore gives the same bits on all members, and for all kinds.
+ * Every rank knows what it must get, to the bit (support/transfers.h). Whatever passes therefore gives the same bits on all
+ * members, and for all kinds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +25,7 @@
 #include "base/mem.h"
 #include "run/comm/kind.h"
 #include "support/sanitized.h"
+#include "support/transfers.h"
 
 static atomic_int failures;
 
@@ -52,204 +52,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 /* What is transferred ------------------------------------------------------------------------ */
 
-enum { MOST_PARTS = 12, MOST_PIECES = 4, GUARD = 64, SENTINEL = 0xa5 };
-
-typedef struct shape {
-    sf_collective kind;
-    sf_dtype dtype;
-    sf_monoid monoid;
-    int nparts;
-    int64_t counts[MOST_PARTS];
-    bool in_place;
-    int turn; /* of a permute: how far; 0: along a chain with two ends. Of a broadcast: the source */
-    uint64_t seed;
-    int pieces; /* it is done in so many transfers, each of which has some of every block; 0: all at once */
-} shape;
-
-/* Element `index` of what `rank` puts in: ordinary numbers, exact in every type they are rounded to. */
-static void put_element(const shape *s, int rank, int part, int64_t index, void *data, int64_t at)
-{
-    uint64_t bits =
-        mix(s->seed ^ mix((uint64_t)rank << 40 ^ (uint64_t)part << 32 ^ (uint64_t)index));
-    sf_dtype number = sf_part_of(s->dtype);
-    int parts = sf_parts_of(s->dtype);
-    if (sf_is_float(number))
-        for (int p = 0; p < parts; p++, bits = mix(bits))
-            sf_store_f64(number, data, at * parts + p, (double)(int64_t)(bits % 4001) / 1000 - 2);
-    else
-        sf_store_i64(s->dtype, data, at, (int64_t)bits);
-}
-
-static bool below(double a, double b)
-{
-    return a < b || (a == b && signbit(a) && !signbit(b));
-}
-
-/* In the arithmetic of the parts, step by step. */
-static void multiply_complex(sf_dtype part, void *sum, const void *next)
-{
-    double a = sf_load_f64(part, sum, 0), b = sf_load_f64(part, sum, 1);
-    double c = sf_load_f64(part, next, 0), d = sf_load_f64(part, next, 1);
-    sf_store_f64(part, sum, 0, sf_round(part, a * c) - sf_round(part, b * d));
-    sf_store_f64(part, sum, 1, sf_round(part, a * d) + sf_round(part, b * c));
-}
-
-static void combine_elements(const shape *s, void *sum, const void *next)
-{
-    if (sf_is_complex(s->dtype)) {
-        multiply_complex(sf_part_of(s->dtype), sum, next);
-        return;
-    }
-    if (sf_is_float(s->dtype)) {
-        double a = sf_load_f64(s->dtype, sum, 0), b = sf_load_f64(s->dtype, next, 0), c = a;
-        switch ((int)s->monoid) {
-        case SF_MONOID_ADD:
-            c = a + b;
-            break;
-        case SF_MONOID_MUL:
-            c = a * b;
-            break;
-        case SF_MONOID_MIN:
-            c = isnan(a) || below(a, b) ? a : b;
-            break;
-        case SF_MONOID_MAX:
-            c = isnan(a) || below(b, a) ? a : b;
-            break;
-        default:
-            break;
-        }
-        sf_store_f64(s->dtype, sum, 0, c);
-        return;
-    }
-    int64_t a = sf_load_i64(s->dtype, sum, 0), b = sf_load_i64(s->dtype, next, 0), c = a;
-    bool less = sf_is_unsigned(s->dtype) ? (uint64_t)a < (uint64_t)b : a < b;
-    bool truth = s->dtype == SF_PRED;
-    switch ((int)s->monoid) {
-    case SF_MONOID_ADD:
-        c = truth ? a | b : (int64_t)((uint64_t)a + (uint64_t)b);
-        break;
-    case SF_MONOID_MUL:
-        c = (int64_t)((uint64_t)a * (uint64_t)b);
-        break;
-    case SF_MONOID_MIN:
-        c = less ? a : b;
-        break;
-    case SF_MONOID_MAX:
-        c = less ? b : a;
-        break;
-    case SF_MONOID_AND:
-        c = a & b;
-        break;
-    case SF_MONOID_OR:
-        c = a | b;
-        break;
-    case SF_MONOID_XOR:
-        c = a ^ b;
-        break;
-    default:
-        break;
-    }
-    sf_store_i64(s->dtype, sum, 0, c);
-}
-
-/* Segments are as long as each other, or one longer: the first ones are. */
-static int segment_of(int64_t index, int64_t count, int members)
-{
-    int segment = 0;
-    for (int64_t end = 0;; segment++) {
-        end += count / members + (segment < count % members);
-        if (index < end)
-            return segment;
-    }
-}
-
-static void fold_element(const shape *s, const int *ranks, int members, int segment, int part,
-                         int64_t index, void *out)
-{
-    int64_t next[2];
-    put_element(s, ranks[(segment + 1) % members], part, index, out, 0);
-    for (int i = 2; i <= members; i++) {
-        put_element(s, ranks[(segment + i) % members], part, index, next, 0);
-        combine_elements(s, out, next);
-    }
-}
-
-static int chain_from(const shape *s, int place, int members)
-{
-    if (s->kind == SF_BROADCAST)
-        return s->turn % members;
-    if (s->turn == 0)
-        return place - 1;
-    return (place + members - s->turn % members) % members;
-}
-
-static int chain_to(const shape *s, int place, int members)
-{
-    if (s->turn == 0)
-        return place + 1 < members ? place + 1 : -1;
-    return (place + s->turn) % members;
-}
-
-static int64_t in_count(const shape *s, int part, int members)
-{
-    bool many = s->kind == SF_REDUCE_SCATTER || s->kind == SF_ALL_TO_ALL;
-    return s->counts[part] * (many ? members : 1);
-}
-
-static int64_t out_count(const shape *s, int part, int members)
-{
-    bool many = s->kind == SF_ALL_GATHER || s->kind == SF_ALL_TO_ALL;
-    return s->counts[part] * (many ? members : 1);
-}
-
-/* Element `index` of what the member at `place` must get. False: nothing comes. */
-static bool want_element(const shape *s, const int *ranks, int members, int place, int part,
-                         int64_t index, void *out)
-{
-    int64_t count = s->counts[part];
-    int from;
-    switch (s->kind) {
-    case SF_ALL_REDUCE:
-        fold_element(s, ranks, members, segment_of(index, count, members), part, index, out);
-        return true;
-    case SF_REDUCE_SCATTER:
-        fold_element(s, ranks, members, place, part, place * count + index, out);
-        return true;
-    case SF_ALL_GATHER:
-        put_element(s, ranks[index / count], part, index % count, out, 0);
-        return true;
-    case SF_ALL_TO_ALL:
-        put_element(s, ranks[index / count], part, place * count + index % count, out, 0);
-        return true;
-    case SF_BROADCAST:
-    case SF_PERMUTE:
-        from = chain_from(s, place, members);
-        if (from >= 0)
-            put_element(s, ranks[from], part, index, out, 0);
-        return from >= 0;
-    case SF_COLLECTIVE_COUNT:
-        break;
-    }
-    return false;
-}
+enum { MOST_PIECES = 4, GUARD = 64, SENTINEL = 0xa5 };
 
 /* One transfer of one rank: its memory and its request. */
 typedef struct job {
-    shape shape;
+    test_shape shape;
     sf_group *group;
     const int *ranks;
     int members, place, rank;
-    unsigned char *in[MOST_PARTS], *out[MOST_PARTS];
+    unsigned char *in[TEST_MOST_PARTS], *out[TEST_MOST_PARTS];
     sf_request *requests[MOST_PIECES];
 } job;
 
@@ -265,7 +78,7 @@ static unsigned char *new_buffer(int64_t bytes)
 /* The parts of one transfer of several: some of every block, or segment, wherever those are. */
 static void cut_parts(const job *j, int piece, sf_transfer_part *parts)
 {
-    const shape *s = &j->shape;
+    const test_shape *s = &j->shape;
     int64_t bytes = sf_dtype_get(s->dtype)->bytes;
     bool all = s->kind == SF_ALL_REDUCE;
     for (int i = 0; i < s->nparts; i++) {
@@ -279,15 +92,15 @@ static void cut_parts(const job *j, int piece, sf_transfer_part *parts)
 
 static sf_status start_job(job *j, sf_diag *diag)
 {
-    const shape *s = &j->shape;
+    const test_shape *s = &j->shape;
     int64_t bytes = sf_dtype_get(s->dtype)->bytes;
-    sf_transfer_part parts[MOST_PARTS];
+    sf_transfer_part parts[TEST_MOST_PARTS];
     for (int i = 0; i < s->nparts; i++) {
-        int64_t count = in_count(s, i, j->members);
+        int64_t count = test_in_count(s, i, j->members);
         j->in[i] = new_buffer(count * bytes);
         for (int64_t e = 0; e < count; e++)
-            put_element(s, j->rank, i, e, j->in[i], e);
-        j->out[i] = s->in_place ? j->in[i] : new_buffer(out_count(s, i, j->members) * bytes);
+            test_put_element(s, j->rank, i, e, j->in[i], e);
+        j->out[i] = s->in_place ? j->in[i] : new_buffer(test_out_count(s, i, j->members) * bytes);
         parts[i] = (sf_transfer_part){.in = j->in[i], .out = j->out[i], .count = s->counts[i]};
     }
     sf_transfer transfer = {.kind = s->kind,
@@ -295,8 +108,8 @@ static sf_status start_job(job *j, sf_diag *diag)
                             .monoid = s->monoid,
                             .nparts = s->nparts,
                             .parts = parts,
-                            .to = chain_to(s, j->place, j->members),
-                            .from = chain_from(s, j->place, j->members),
+                            .to = test_chain_to(s, j->place, j->members),
+                            .from = test_chain_from(s, j->place, j->members),
                             .what = "a test"};
     if (s->pieces == 0)
         return sf_comm_start(j->group, &transfer, diag, &j->requests[0]);
@@ -319,10 +132,11 @@ static bool same_element(sf_dtype dtype, const void *a, int64_t at, const void *
 
 static bool check_part(const job *j, int part)
 {
-    const shape *s = &j->shape;
-    int64_t bytes = sf_dtype_get(s->dtype)->bytes, count = out_count(s, part, j->members), cell[2];
+    const test_shape *s = &j->shape;
+    int64_t bytes = sf_dtype_get(s->dtype)->bytes, count = test_out_count(s, part, j->members),
+            cell[2];
     for (int64_t e = 0; e < count; e++) {
-        bool comes = want_element(s, j->ranks, j->members, j->place, part, e, cell);
+        bool comes = test_want_element(s, j->ranks, j->members, j->place, part, e, cell);
         if (!comes)
             memset(cell, SENTINEL, sizeof cell);
         if (!comes ? memcmp(j->out[part] + e * bytes, cell, (size_t)bytes) != 0
@@ -346,7 +160,7 @@ static void free_job(job *j)
 
 static void finish_job(job *j, sf_diag *diag)
 {
-    const shape *s = &j->shape;
+    const test_shape *s = &j->shape;
     sf_status status = SF_OK;
     for (int p = 0; p == 0 || p < s->pieces; p++) {
         sf_status own = sf_comm_wait(j->requests[p], diag);
@@ -412,7 +226,7 @@ static bool enter(sf_comm *comm, const ranks *g, sf_diag *diag, job *out)
     return status == SF_OK;
 }
 
-static void run_shape(sf_comm *comm, const ranks *g, const shape *s, sf_diag *diag)
+static void run_shape(sf_comm *comm, const ranks *g, const test_shape *s, sf_diag *diag)
 {
     job j;
     if (!enter(comm, g, diag, &j))
@@ -457,14 +271,14 @@ static void suite_types(sf_comm *comm, sf_diag *diag)
                 if (real ? !has_monoid((sf_dtype)dtype, (sf_monoid)monoid) : monoid > 0)
                     continue;
                 for (int i = 0; i < 4; i++, seed++) {
-                    shape s = {.kind = (sf_collective)kind,
-                               .dtype = (sf_dtype)dtype,
-                               .monoid = (sf_monoid)monoid,
-                               .nparts = 1,
-                               .counts = {counts[i]},
-                               .in_place = kind == SF_ALL_REDUCE && seed % 2,
-                               .turn = (int)(seed % 3),
-                               .seed = seed};
+                    test_shape s = {.kind = (sf_collective)kind,
+                                    .dtype = (sf_dtype)dtype,
+                                    .monoid = (sf_monoid)monoid,
+                                    .nparts = 1,
+                                    .counts = {counts[i]},
+                                    .in_place = kind == SF_ALL_REDUCE && seed % 2,
+                                    .turn = (int)(seed % 3),
+                                    .seed = seed};
                     run_shape(comm, &groups[seed % (uint64_t)ngroups], &s, diag);
                 }
             }
@@ -481,13 +295,13 @@ static void suite_sizes(sf_comm *comm, sf_diag *diag)
     for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int g = 0; g < ngroups; g++)
             for (int i = 0; i < 10; i++, seed++) {
-                shape s = {.kind = (sf_collective)kind,
-                           .dtype = dtypes[seed % 4],
-                           .monoid = SF_MONOID_ADD,
-                           .nparts = 1,
-                           .counts = {counts[i]},
-                           .turn = i % 4,
-                           .seed = seed};
+                test_shape s = {.kind = (sf_collective)kind,
+                                .dtype = dtypes[seed % 4],
+                                .monoid = SF_MONOID_ADD,
+                                .nparts = 1,
+                                .counts = {counts[i]},
+                                .turn = i % 4,
+                                .seed = seed};
                 if (!reduces(s.kind))
                     s.monoid = SF_MONOID_NONE;
                 run_shape(comm, &groups[g], &s, diag);
@@ -511,14 +325,14 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
             bool whole = kind == SF_ALL_REDUCE || kind == SF_BROADCAST || kind == SF_PERMUTE;
             if (members == 1 || members > 5)
                 continue;
-            shape s = {.kind = (sf_collective)kind,
-                       .dtype = SF_F32,
-                       .monoid = reduces((sf_collective)kind) ? SF_MONOID_ADD : SF_MONOID_NONE,
-                       .nparts = 1,
-                       .counts = {counts[members] / (whole ? 1 : members)},
-                       .in_place = kind == SF_ALL_REDUCE && g % 2,
-                       .turn = 1,
-                       .seed = (uint64_t)(7000 + g)};
+            test_shape s = {.kind = (sf_collective)kind,
+                            .dtype = SF_F32,
+                            .monoid = reduces((sf_collective)kind) ? SF_MONOID_ADD : SF_MONOID_NONE,
+                            .nparts = 1,
+                            .counts = {counts[members] / (whole ? 1 : members)},
+                            .in_place = kind == SF_ALL_REDUCE && g % 2,
+                            .turn = 1,
+                            .seed = (uint64_t)(7000 + g)};
             run_shape(comm, &groups[g], &s, diag);
         }
 }
@@ -526,18 +340,18 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
 /* A bucket: as if each part were transferred by itself. */
 static void suite_buckets(sf_comm *comm, sf_diag *diag)
 {
-    static const int64_t counts[MOST_PARTS] = {3, 0, 1, 70001, 2, 4096, 5, 1, 1, 50000, 17, 9};
+    static const int64_t counts[TEST_MOST_PARTS] = {3, 0, 1, 70001, 2, 4096, 5, 1, 1, 50000, 17, 9};
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
     for (int g = 0; g < ngroups; g++)
-        for (int nparts = 0; nparts <= MOST_PARTS; nparts += 3)
+        for (int nparts = 0; nparts <= TEST_MOST_PARTS; nparts += 3)
             for (int kind = nparts / 3 % 2; kind < SF_COLLECTIVE_COUNT; kind += 2) {
-                shape s = {.kind = (sf_collective)kind,
-                           .dtype = nparts % 2 ? SF_BF16 : SF_F32,
-                           .monoid = SF_MONOID_ADD,
-                           .nparts = nparts,
-                           .in_place = kind == SF_ALL_REDUCE && g % 2,
-                           .seed = (uint64_t)(90000 + 100 * g + 10 * nparts + kind)};
+                test_shape s = {.kind = (sf_collective)kind,
+                                .dtype = nparts % 2 ? SF_BF16 : SF_F32,
+                                .monoid = SF_MONOID_ADD,
+                                .nparts = nparts,
+                                .in_place = kind == SF_ALL_REDUCE && g % 2,
+                                .seed = (uint64_t)(90000 + 100 * g + 10 * nparts + kind)};
                 memcpy(s.counts, counts, sizeof s.counts);
                 run_shape(comm, &groups[g], &s, diag);
             }
@@ -553,13 +367,13 @@ static void suite_pieces(sf_comm *comm, sf_diag *diag)
     int ngroups = list_groups(sf_comm_size(comm), groups);
     for (int g = 0; g < ngroups; g++)
         for (int i = 0; i < 16; i++) {
-            shape s = {.kind = kinds[i % 4],
-                       .dtype = i % 3 ? SF_F32 : SF_BF16,
-                       .monoid = reduces(kinds[i % 4]) ? SF_MONOID_ADD : SF_MONOID_NONE,
-                       .nparts = 1 + g % 2,
-                       .in_place = i % 4 == 0 && g % 3 == 0,
-                       .pieces = 2 + (g + i) % 3,
-                       .seed = (uint64_t)(120000 + 100 * g + i)};
+            test_shape s = {.kind = kinds[i % 4],
+                            .dtype = i % 3 ? SF_F32 : SF_BF16,
+                            .monoid = reduces(kinds[i % 4]) ? SF_MONOID_ADD : SF_MONOID_NONE,
+                            .nparts = 1 + g % 2,
+                            .in_place = i % 4 == 0 && g % 3 == 0,
+                            .pieces = 2 + (g + i) % 3,
+                            .seed = (uint64_t)(120000 + 100 * g + i)};
             for (int p = 0; p < s.nparts; p++)
                 s.counts[p] = lengths[i / 4] * s.pieces * (i % 4 == 0 ? groups[g].count : 1);
             run_shape(comm, &groups[g], &s, diag);
@@ -569,7 +383,7 @@ static void suite_pieces(sf_comm *comm, sf_diag *diag)
 static void shuffle(job *jobs, int count, uint64_t seed)
 {
     for (int i = count - 1; i > 0; i--) {
-        int k = (int)(mix(seed + (uint64_t)i) % (uint64_t)(i + 1));
+        int k = (int)(test_mix(seed + (uint64_t)i) % (uint64_t)(i + 1));
         job swap = jobs[i];
         jobs[i] = jobs[k];
         jobs[k] = swap;
@@ -590,14 +404,14 @@ static void suite_flight(sf_comm *comm, sf_diag *diag)
             job *j = &jobs[njobs];
             if (!enter(comm, &groups[g], diag, j))
                 continue;
-            uint64_t seed = mix((uint64_t)(round * MOST_GROUPS + g));
-            j->shape = (shape){.kind = (sf_collective)(seed % SF_COLLECTIVE_COUNT),
-                               .dtype = seed >> 8 & 1 ? SF_F32 : SF_F16,
-                               .monoid = SF_MONOID_ADD,
-                               .nparts = 1,
-                               .counts = {counts[(seed >> 16) % 6]},
-                               .turn = (int)(seed >> 24 & 3),
-                               .seed = seed};
+            uint64_t seed = test_mix((uint64_t)(round * MOST_GROUPS + g));
+            j->shape = (test_shape){.kind = (sf_collective)(seed % SF_COLLECTIVE_COUNT),
+                                    .dtype = seed >> 8 & 1 ? SF_F32 : SF_F16,
+                                    .monoid = SF_MONOID_ADD,
+                                    .nparts = 1,
+                                    .counts = {counts[(seed >> 16) % 6]},
+                                    .turn = (int)(seed >> 24 & 3),
+                                    .seed = seed};
             sf_status status = start_job(j, diag);
             expect(status == SF_OK, rank, "one of many does not start");
             if (status == SF_OK)

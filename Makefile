@@ -51,6 +51,8 @@ sweep: all
 verify-sweep: all
 	bench/verify_sweep --part turns $(VERIFY)
 	bench/verify_sweep --part stages $(VERIFY)
+	bench/verify_sweep --part shards $(VERIFY)
+	bench/verify_sweep --part fit $(VERIFY)
 
 # How often verifying is wrong: false alarms over hundreds of good splits, and mistakes that pass.
 alarms: all

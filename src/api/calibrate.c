@@ -9,7 +9,6 @@
 #include "api/options.h"
 #include "api/world.h"
 #include "base/guard.h"
-#include "base/hash.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
 #include "run/comm/agree.h"
@@ -60,28 +59,18 @@ static sf_status announce_curve(struct rank *r, const char *format, ...)
     return SF_OK;
 }
 
-/* Ranks whose hosts have one name are on one node. */
 static sf_status find_nodes(struct rank *r)
 {
     int size = sf_comm_size(r->comm);
-    uint64_t mine, *all = SF_ARRAY(&r->scratch, size, uint64_t);
     if (gethostname(r->host, sizeof r->host - 1) != 0)
         strcpy(r->host, "host");
-    mine = sf_hash_bytes(0, r->host, strlen(r->host));
-    sf_transfer_part part = {.in = &mine, .out = all, .count = 1};
-    sf_transfer transfer = {.kind = SF_ALL_GATHER,
-                            .dtype = SF_U64,
-                            .nparts = 1,
-                            .parts = &part,
-                            .what = "names of hosts"};
-    SF_TRY(sf_comm_run(r->meter.world, &transfer, r->diag));
     r->nodes = 1;
     for (int i = 1; i < size; i++)
-        r->nodes += all[i] != all[i - 1];
+        r->nodes += !sf_comm_same_host(r->comm, i, i - 1);
     r->devices = size / r->nodes;
     for (int i = 0; i < size; i++)
         for (int j = 0; j < i; j++)
-            if ((all[i] == all[j]) != (i / r->devices == j / r->devices))
+            if (sf_comm_same_host(r->comm, i, j) != (i / r->devices == j / r->devices))
                 return sf_fail(r->diag, SF_EUSAGE, SF_NOWHERE,
                                "every host needs as many ranks, numbered one after the other");
     return SF_OK;

@@ -59,6 +59,11 @@ int sf_comm_size(const sf_comm *comm)
     return comm->size;
 }
 
+bool sf_comm_same_host(const sf_comm *comm, int rank, int other)
+{
+    return !comm->hosts || comm->hosts[rank] == comm->hosts[other];
+}
+
 const char *sf_comm_kind(const sf_comm *comm)
 {
     return comm->kind->name;

@@ -57,6 +57,7 @@ int sf_comm_size(const sf_comm *comm);
 /* Whether this rank speaks for its process: the first of ranks that are threads, each that is a process. A NULL comm
  * is a run of one rank. */
 bool sf_comm_leads(const sf_comm *comm);
+bool sf_comm_same_host(const sf_comm *comm, int rank, int other);
 const char *sf_comm_kind(const sf_comm *comm);    /* "threads", "mpi" */
 bool sf_comm_is_one_process(const sf_comm *comm); /* so that its ranks see each other's memory */
 

@@ -82,10 +82,10 @@ static const char *find_hosts(sf_mpi_engine *engine)
     if (MPI_Get_processor_name(name, &length) != MPI_SUCCESS)
         return "MPI does not know the host";
     uint64_t mine = sf_hash_bytes(0, name, (size_t)length);
-    return MPI_Allgather(&mine, 1, MPI_UINT64_T, engine->hosts, 1, MPI_UINT64_T, engine->world) ==
-                   MPI_SUCCESS
-               ? NULL
-               : "MPI_Allgather fails";
+    if (MPI_Allgather(&mine, 1, MPI_UINT64_T, engine->hosts, 1, MPI_UINT64_T, engine->world) !=
+        MPI_SUCCESS)
+        return "MPI_Allgather fails";
+    return sf_line_read(engine);
 }
 
 static const char *start_mpi(sf_mpi_engine *engine)

@@ -66,6 +66,7 @@ typedef struct sf_flow {
     const void **scratch;
     int64_t sent, send_done, received, receive_done; /* begun, and complete */
     sf_hop next_send, next_receive;                  /* if there is one more */
+    double due; /* when next_send is through a line that is slower than it comes; 0: not asked */
     MPI_Request sends[SF_RING_QUEUE], receives[SF_RING_QUEUE];
     struct sf_slots *slots;
 } sf_flow;
@@ -112,7 +113,9 @@ typedef struct sf_mpi_engine {
     bool owns_mpi;
     bool told; /* the others, that this rank leaves */
     int rank, size, tag_limit;
-    uint64_t *hosts;             /* by rank */
+    uint64_t *hosts; /* by rank */
+    double line_rate,
+        line_free; /* bytes a second to other hosts, 0: as they come; and when it is free (mpi_line.c) */
     int *next_tag;               /* per rank */
     uint32_t *gone;              /* per rank: the last epoch it has left */
     sf_flow *flows;              /* under way */
@@ -156,6 +159,13 @@ void sf_engine_drive(sf_mpi_engine *engine, const sf_flow *flow, sf_patience *pa
 
 /* Drops letters of worlds up to `epoch` that nobody asked for. */
 void sf_engine_drop_letters(sf_mpi_engine *engine, uint32_t epoch);
+
+/* mpi_line.c: SHEAF_MPI_LINK=HOSTS:BYTES makes ranks those of so many hosts, in order, from which each has a line of so many
+ * bytes a second: for measuring where there are no such hosts. What is wrong with it, or NULL. */
+const char *sf_line_read(sf_mpi_engine *engine);
+
+/* Whether the next message of the flow may go: the line takes as long as it would before it is there. */
+bool sf_line_lets(sf_mpi_engine *engine, sf_flow *flow, int peer, int64_t bytes);
 
 /* mpi_flow.c: a flow's first step, all others (true if something moved), and an announcement for it. */
 bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow);

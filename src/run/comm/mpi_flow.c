@@ -182,6 +182,9 @@ static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
         move->receives > flow->receive_done)
         return false;
     if (move->count > 0) {
+        int peer = rank_at(flow, move->peer);
+        if (!sf_line_lets(engine, flow, peer, move->count * flow->base.bytes))
+            return false;
         char *memory = whole_run(flow, move);
         if (!memory && !need_slots(engine, flow))
             return false;
@@ -191,7 +194,6 @@ static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
             memory = pack_of(flow, flow->sent);
             copy_runs(flow, move, memory, true);
         }
-        int peer = rank_at(flow, move->peer);
         int code = MPI_Isend(memory, (int)(move->count * flow->base.bytes), MPI_BYTE, peer,
                              flow->tags_out[move->peer], engine->world,
                              &flow->sends[flow->sent % SF_RING_QUEUE]);

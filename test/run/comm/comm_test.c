@@ -687,6 +687,19 @@ static void fail_end(sf_comm *comm, sf_diag *diag)
         atexit(linger);
 }
 
+/* Under SHEAF_MPI_LINK=2:20000000: a sum crosses from host to host at that speed, and no faster. */
+static void suite_line(sf_comm *comm, sf_diag *diag)
+{
+    enum { COUNT = 500000, RATE = 20000000 };
+    int rank = sf_comm_rank(comm), last = sf_comm_size(comm) - 1;
+    expect(sf_comm_same_host(comm, 0, 1), rank, "the first two are on two hosts");
+    expect(!sf_comm_same_host(comm, 0, last), rank, "all are on one host");
+    double began = sf_now();
+    expect(reduce_some(comm, COUNT, "slowly", diag) == SF_OK, rank, "no sum");
+    double least = COUNT * sizeof(float) / (double)RATE;
+    expect(sf_now() - began > least, rank, "it took %g s, not %g", sf_now() - began, least);
+}
+
 static void nothing(sf_comm *comm, sf_diag *diag)
 {
     (void)comm, (void)diag;
@@ -702,7 +715,7 @@ static int run_mpi(const char *name)
         {"all", suite_all, 0},    {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
         {"leave", fail_leave, 5}, {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
         {"exit", fail_exit, 5},   {"kill", fail_kill, 2},         {"again", again, 0},
-        {"start", nothing, 2},    {"end", fail_end, 2},
+        {"start", nothing, 2},    {"end", fail_end, 2},           {"line", suite_line, 0},
     };
     sf_diag *diag = sf_diag_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

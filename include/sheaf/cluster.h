@@ -39,6 +39,8 @@ typedef struct sf_calibrate_options {
     const char *name; /* of the cluster; NULL: that of the host */
     sf_listener *listener; /* told before each curve; or NULL */
     void *context;         /* for the listener */
+    const char *engine;    /* "cpu" or "cuda"; NULL: "cpu" */
+    const char *precision; /* with "cuda", of products of f32: "f32" or "tf32"; NULL: "f32" */
 } sf_calibrate_options;
 
 /* Measures this machine, all ranks working at the same time: products by size and type, loops over

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/launch.h"
 #include "api/options.h"
+#include "api/probe/gpu.h"
 #include "api/world.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "cluster/cluster.h"
 #include "run/comm/agree.h"
+#include "run/cuda/device.h"
 #include "run/gemm/gemm.h"
 #include "run/measure.h"
 
@@ -35,7 +36,14 @@ struct rank {
     sf_cluster *cluster;
     char host[HOST_NAME];
     int nodes, devices; /* hosts, and ranks on each */
+    const char *engine;
+    sf_precision precision;
 };
+
+static bool is_gpu(const struct rank *r)
+{
+    return strcmp(r->engine, "cuda") == 0;
+}
 
 static sf_status announce_curve(struct rank *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -129,7 +137,25 @@ static sf_status measure_convolutions(struct rank *r, sf_device_kind *kind)
     return SF_OK;
 }
 
-static sf_status measure_device(struct rank *r, sf_device_kind *kind)
+static sf_status announce_steps(void *context, const char *what)
+{
+    return announce_curve(context, "the GPU, %s", what);
+}
+
+static sf_probe probe_of(const struct rank *r, double share)
+{
+    return (sf_probe){
+        .meter = &r->meter, .engine = r->engine, .precision = r->precision, .share = share};
+}
+
+static sf_status measure_gpu(struct rank *r, sf_device_kind *kind)
+{
+    enum { NUMBERS = 8 }; /* of a curve */
+    sf_probe probe = probe_of(r, 1.0 / NUMBERS);
+    return sf_measure_gpu(&probe, announce_steps, r, kind);
+}
+
+static sf_status measure_processor(struct rank *r, sf_device_kind *kind)
 {
     static const struct {
         sf_math math;
@@ -150,7 +176,8 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
     SF_TRY(sf_measure_paces(&r->meter, &kind->paces));
     SF_TRY(sf_measure_vector(&r->meter, &kind->vector_flops));
     kind->bandwidth = last_rate(&kind->loops);
-    SF_TRY(sf_measure_launch(&r->meter, &kind->launch));
+    sf_probe probe = probe_of(r, 1.0 / 8);
+    SF_TRY(sf_measure_launch(&probe, &kind->launch));
     SF_TRY(announce_curve(r, "passes over elements"));
     SF_TRY(measure_passes(r, kind));
     SF_TRY(announce_curve(r, "convolutions"));
@@ -162,7 +189,12 @@ static sf_status measure_device(struct rank *r, sf_device_kind *kind)
 /* The same number on all ranks: the least memory that one of them has. */
 static sf_status find_memory(struct rank *r, int64_t *out)
 {
-    int64_t bytes = sf_machine_memory() / r->devices;
+    int64_t bytes = 0;
+    if (is_gpu(r))
+        SF_TRY(sf_device_memory(r->diag, &bytes));
+    if (bytes <= 0)
+        bytes = sf_machine_memory();
+    bytes /= r->devices;
     if (bytes <= 0)
         bytes = INT64_C(1) << 30;
     sf_transfer_part part = {.in = &bytes, .out = &bytes, .count = 1};
@@ -183,12 +215,12 @@ static sf_status make_device(struct rank *r)
     sf_device_kind *kind = SF_NEW(&cluster->arena, sf_device_kind);
     cluster->kinds = kind;
     cluster->nkinds = 1;
-    kind->name = "CPU";
+    kind->name = is_gpu(r) ? "GPU" : "CPU";
     kind->source = cluster->source;
     kind->product_share = kind->memory_share = 1;
-    kind->threads = sf_threads_count(r->threads);
+    kind->threads = is_gpu(r) ? 0 : sf_threads_count(r->threads);
     SF_TRY(find_memory(r, &kind->memory));
-    return measure_device(r, kind);
+    return is_gpu(r) ? measure_gpu(r, kind) : measure_processor(r, kind);
 }
 
 /* The group of `inside` neighbours on each of `across` neighbouring nodes to which this rank belongs. */
@@ -277,7 +309,7 @@ static void name_cluster(struct rank *r)
              "sheaf calibrate: %d rank%s by %s, %d thread%s each, products by %.60s",
              sf_comm_size(r->comm), sf_comm_size(r->comm) == 1 ? "" : "s", sf_comm_kind(r->comm),
              sf_threads_count(r->threads), sf_threads_count(r->threads) == 1 ? "" : "s",
-             sf_gemm_library());
+             is_gpu(r) ? sf_device_name() : sf_gemm_library());
     cluster->source = sf_arena_string(&cluster->arena, text, strlen(text));
     cluster->name = sf_arena_string(&cluster->arena, name, strlen(name));
 }
@@ -308,6 +340,8 @@ static sf_status calibrate_rank(void *context, sf_comm *comm, sf_diag *diag)
 {
     struct job *job = context;
     struct rank r = {.options = &job->options, .comm = comm, .diag = diag};
+    SF_TRY(sf_engine_find(job->options.engine, diag, &r.engine));
+    SF_TRY(sf_precision_find(job->options.precision, diag, &r.precision));
     SF_TRY(sf_threads_open(sf_rank_threads(job->options.threads, comm), diag, &r.threads));
     sf_status status = sf_guarded(measure_guarded, &r, diag);
     sf_threads_free(r.threads);
@@ -327,6 +361,13 @@ static sf_status check_options(sf_calibrate_options *options, sf_diag *diag)
     if (options->ranks > SF_MAX_DEVICES)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a cluster has at most %d devices",
                        SF_MAX_DEVICES);
+    const char *engine;
+    sf_precision precision;
+    SF_TRY(sf_engine_find(options->engine, diag, &engine));
+    SF_TRY(sf_precision_find(options->precision, diag, &precision));
+    if (!sf_engine_target(engine))
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "engine %s is not measured: cpu or cuda is",
+                       engine);
     options->seconds = options->seconds > 0 ? options->seconds : 1;
     options->largest = options->largest > 0 ? options->largest : DEFAULT_LARGEST;
     if (options->largest < LEAST_LARGEST || options->largest < 4 * (int64_t)options->ranks)

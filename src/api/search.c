@@ -77,7 +77,7 @@ static sf_status translate(const struct job *job, sf_arena *arena, sf_search_opt
             return SF_EUSAGE;
     }
     *out = (sf_search_options){.cluster = options->cluster,
-                               .target = sf_engine_target(NULL),
+                               .target = sf_cluster_target(options->cluster),
                                .mesh = mesh,
                                .limited = options->memory > 0,
                                .npins = options->npins,

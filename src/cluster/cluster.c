@@ -4,12 +4,6 @@
 
 #include "base/hash.h"
 
-const char *sf_math_name(sf_math math)
-{
-    static const char *const names[SF_MATH_COUNT] = {"f64", "f32", "tf32", "bf16", "f16", "f8"};
-    return names[math];
-}
-
 void sf_cluster_free(sf_cluster *cluster)
 {
     if (!cluster)
@@ -92,6 +86,18 @@ static uint64_t hash_link(uint64_t hash, const sf_link *link)
     return link->peer > 0 ? hash_double(hash, link->peer) : hash;
 }
 
+static uint64_t hash_gpu(uint64_t hash, const sf_gpu *gpu)
+{
+    for (int m = 0; m < SF_MATH_COUNT; m++) {
+        for (int u = 0; u < SF_UNIT_COUNT; u++)
+            hash = hash_curve(hash, &gpu->units[u][m]);
+        for (int i = 0; i < gpu->products[m].count; i++)
+            hash = hash_curve(hash_double(hash, gpu->products[m].depths[i]),
+                              &gpu->products[m].curves[i]);
+    }
+    return hash;
+}
+
 static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
 {
     const double numbers[] = {kind->vector_flops, kind->bandwidth, kind->product_share,
@@ -117,6 +123,7 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
             hash = hash_curve(sf_hash_mix(hash, (uint64_t)m), &kind->batched[m]);
     if (kind->paces.count > 0)
         hash = hash_curve(sf_hash_mix(hash, (uint64_t)kind->paces.count), &kind->paces);
+    hash = kind->gpu ? hash_gpu(hash, kind->gpu) : hash;
     return kind->convolutions.count > 0 ? hash_curve(hash, &kind->convolutions) : hash;
 }
 

@@ -26,20 +26,8 @@
 #include "base/collective.h"
 #include "base/reference.h"
 #include "base/str.h"
-#include "cluster/curve.h"
+#include "cluster/gpu.h"
 #include "sheaf/cluster.h"
-
-/* What multiplies in a product: the type of the factors, or a way to treat f32. */
-typedef enum sf_math {
-    SF_MATH_F64,
-    SF_MATH_F32,
-    SF_MATH_TF32,
-    SF_MATH_BF16,
-    SF_MATH_F16,
-    SF_MATH_F8,
-    SF_MATH_COUNT
-} sf_math;
-const char *sf_math_name(sf_math math); /* "f64", ... */
 
 /* Devices of one kind. */
 typedef struct sf_device_kind {
@@ -71,6 +59,8 @@ typedef struct sf_device_kind {
     /* Measured, seconds for an element or a run (cluster/cost.h); 0: they were not. */
     double divide, function, fold, strided, run;
     double pack, pack_across, pack_run;
+
+    const sf_gpu *gpu; /* measured: then programs for it are lowered for a GPU; NULL: it was not */
 } sf_device_kind;
 
 typedef struct sf_link {

@@ -89,6 +89,34 @@ static void put_products(sf_json_writer *json, const char *key, const sf_curve *
     sf_json_end_object(json);
 }
 
+static void put_depths(sf_json_writer *json, const char *key, const sf_depths *depths)
+{
+    sf_json_key(json, key);
+    sf_json_begin_array(json);
+    for (int i = 0; i < depths->count; i++) {
+        sf_json_begin_object(json);
+        sf_json_add_double(json, "depth", depths->depths[i]);
+        put_curve(json, "seconds", &depths->curves[i]);
+        sf_json_end_object(json);
+    }
+    sf_json_end_array(json);
+}
+
+static void put_gpu(sf_json_writer *json, const sf_gpu *gpu)
+{
+    sf_json_key(json, "gpu");
+    sf_json_begin_object(json);
+    sf_json_key(json, "products");
+    sf_json_begin_object(json);
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (gpu->products[m].count > 0)
+            put_depths(json, sf_math_name((sf_math)m), &gpu->products[m]);
+    sf_json_end_object(json);
+    for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
+        put_products(json, sf_unit_name((sf_unit)u), gpu->units[u]);
+    sf_json_end_object(json);
+}
+
 static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind)
 {
     put_products(json, "products", kind->products);
@@ -99,6 +127,8 @@ static void put_measured_device(sf_json_writer *json, const sf_device_kind *kind
         put_curve(json, "paces", &kind->paces);
     if (kind->convolutions.count > 0)
         put_curve(json, "convolutions", &kind->convolutions);
+    if (kind->gpu)
+        put_gpu(json, kind->gpu);
 }
 
 static void put_device(sf_json_writer *json, sf_device_kind kind)
@@ -345,6 +375,51 @@ static sf_status get_products(reader *r, const sf_json *device, const char *key,
     return SF_OK;
 }
 
+static sf_status get_depths(reader *r, const sf_json *types, const char *key, sf_depths *out)
+{
+    static const char *const keys[] = {"depth", "seconds", NULL};
+    const sf_json *list;
+    SF_TRY(expect_list(r, types, key, 1, SF_MOST_DEPTHS, &list));
+    int count = (int)sf_json_count(list);
+    double *depths = SF_ARRAY(&r->cluster->arena, count, double);
+    sf_curve *curves = SF_ARRAY(&r->cluster->arena, count, sf_curve);
+    for (int i = 0; i < count; i++) {
+        const sf_json *item = sf_json_item(list, (size_t)i);
+        SF_TRY(expect_object(r, item, "products of a depth", keys));
+        SF_TRY(get_number(r, item, "depth", LEAST_NUMBER, MOST_NUMBER, &depths[i]));
+        SF_TRY(get_curve(r, item, "seconds", &curves[i]));
+        if (i > 0 && depths[i] <= depths[i - 1])
+            return SF_JSON_FAIL(r, item, "depths increase");
+    }
+    *out = (sf_depths){count, depths, curves};
+    return SF_OK;
+}
+
+static sf_status get_gpu(reader *r, const sf_json *device, sf_device_kind *out)
+{
+    const sf_json *object = sf_json_get(device, "gpu");
+    const char *keys[SF_UNIT_COUNT + 1] = {"products"};
+    if (!object)
+        return SF_OK;
+    for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
+        keys[u] = sf_unit_name((sf_unit)u);
+    SF_TRY(expect_object(r, object, "gpu", keys));
+    sf_gpu *gpu = SF_NEW(&r->cluster->arena, sf_gpu);
+    const sf_json *products = sf_json_get(object, "products");
+    if (!products)
+        return SF_JSON_FAIL(r, object, "\"products\" is missing");
+    if (out->loops.count == 0 || out->paces.count == 0)
+        return SF_JSON_FAIL(r, device, "a device with \"gpu\" has \"loops\" and \"paces\"");
+    SF_TRY(expect_object(r, products, "products", math_keys));
+    for (int m = 0; m < SF_MATH_COUNT; m++)
+        if (sf_json_get(products, math_keys[m]))
+            SF_TRY(get_depths(r, products, math_keys[m], &gpu->products[m]));
+    for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
+        SF_TRY(get_products(r, object, sf_unit_name((sf_unit)u), gpu->units[u]));
+    out->gpu = gpu;
+    return SF_OK;
+}
+
 static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_kind *out)
 {
     SF_TRY(get_products(r, device, "products", out->products));
@@ -355,17 +430,18 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
         SF_TRY(get_curve(r, device, "paces", &out->paces));
     if (sf_json_get(device, "convolutions"))
         SF_TRY(get_curve(r, device, "convolutions", &out->convolutions));
-    return SF_OK;
+    return get_gpu(r, device, out);
 }
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
     static const char *const keys[] = {
-        "name",          "source",         "memory",       "flops",  "vector_flops", "bandwidth",
-        "product_share", "memory_share",   "ramp",         "launch", "threads",      "drag",
-        "products",      "batched",        "loops",        "paces",  "convolutions", "divide",
-        "function",      "fold",           "strided",      "run",    "pack",         "pack_across",
-        "pack_run",      "host_bandwidth", "host_latency", NULL};
+        "name",           "source",        "memory",       "flops",       "vector_flops",
+        "bandwidth",      "product_share", "memory_share", "ramp",        "launch",
+        "threads",        "drag",          "products",     "batched",     "loops",
+        "paces",          "convolutions",  "divide",       "function",    "fold",
+        "strided",        "run",           "pack",         "pack_across", "pack_run",
+        "host_bandwidth", "host_latency",  "gpu",          NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));

@@ -289,11 +289,31 @@ static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
            after_seconds(kind, effort, memory);
 }
 
+/* Both at the same time, and what is near saves nothing of what is computed. */
+static double gpu_seconds(const sf_device_kind *kind, const sf_effort *effort)
+{
+    sf_math math = sf_math_done(kind, effort->math);
+    double compute = passes_seconds(kind, effort, effort->flops);
+    if (effort->product) {
+        compute = sf_gpu_seconds(kind->gpu, effort->unit, math, effort->depth, effort->flops);
+        if (compute == 0)
+            compute = effort->flops / (kind->product_share * kind->flops[math]);
+    }
+    double far = sf_curve_at(&kind->loops, effort->bytes) - near_saving(kind, effort);
+    double memory = fmax(far, effort->bytes * kind->paces.seconds[0]);
+    return fmax(kind->launch, fmax(compute, memory));
+}
+
+static double op_seconds(const sf_device_kind *kind, const sf_effort *effort)
+{
+    return kind->gpu ? gpu_seconds(kind, effort) : work_seconds(kind, effort);
+}
+
 double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
 {
     double most = 0;
     for (int i = 0; i < costs->nkinds; i++)
-        most = fmax(most, work_seconds(costs->kinds[i], effort));
+        most = fmax(most, op_seconds(costs->kinds[i], effort));
     return most;
 }
 
@@ -309,14 +329,14 @@ int sf_costs_count(const sf_costs *costs, int kind)
 
 double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort)
 {
-    return work_seconds(costs->kinds[kind], effort);
+    return op_seconds(costs->kinds[kind], effort);
 }
 
 double sf_costs_op_shared(const sf_costs *costs, const sf_effort *effort)
 {
     double rate = 0;
     for (int i = 0; i < costs->nkinds; i++)
-        rate += costs->counts[i] / work_seconds(costs->kinds[i], effort);
+        rate += costs->counts[i] / op_seconds(costs->kinds[i], effort);
     return costs->size / rate;
 }
 
@@ -341,6 +361,11 @@ double sf_costs_drag(const sf_costs *costs)
     for (int i = 0; i < costs->nkinds; i++)
         most = fmax(most, costs->kinds[i]->drag);
     return most;
+}
+
+bool sf_costs_on_gpu(const sf_costs *costs)
+{
+    return costs->kinds[0]->gpu != NULL;
 }
 
 int sf_costs_threads(const sf_costs *costs)

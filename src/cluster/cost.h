@@ -55,6 +55,8 @@
  * many threads as have a part in it; where convolutions were, one takes its curve and its packing. A copy between a device and its host takes host_latency + bytes / host_bandwidth, each way by itself; where
  * the host's memory is the device's own, launch and what reads and writes in it. What follows a product element by element comes on top of it, with its bytes where loops were measured. All these curves are of
  * memory that was touched long ago; where paces were measured, what is near takes so much less. Where the mesh has several kinds of devices, the slowest counts.
+ * A GPU that was measured (cluster/gpu.h) takes the longest of launch, what its units take and what its memory does: all of a batch
+ * at once, what follows a product with it, and both at the same time.
  */
 #ifndef SF_CLUSTER_COST_H
 #define SF_CLUSTER_COST_H
@@ -101,6 +103,8 @@ typedef struct sf_effort {
     double shares;  /* threads that have a part in the loop, of any number of them; 0: all */
     double units;   /* that these parts consist of; 0: they are equal */
     sf_passes passes;
+    sf_unit unit;       /* of a GPU that does it; */
+    double depth;       /* of a product: what each element of the result is a sum of */
     sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;
 
@@ -158,6 +162,9 @@ double sf_costs_copy(const sf_costs *costs, double bytes);
 
 /* Seconds that kernels lose for a second of a collective beside them, on the device that loses most. */
 double sf_costs_drag(const sf_costs *costs);
+
+/* Whether its devices are GPUs that were measured; those of one mesh are or are not. */
+bool sf_costs_on_gpu(const sf_costs *costs);
 
 /* Threads that a rank has on the device that has most of them; 0 where that is not known. */
 int sf_costs_threads(const sf_costs *costs);

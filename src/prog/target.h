@@ -36,6 +36,9 @@ typedef struct sf_target {
     uint32_t in_flight;
     int64_t flight_bytes;
 
+    /* Products of f32 may round their factors, whether or not who lowers says so. */
+    bool rounds;
+
     /* Buffers of the arena stand at multiples of this, a power of two. */
     int64_t align;
 

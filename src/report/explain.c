@@ -44,7 +44,7 @@ static sf_status find_explained_bound(sf_explanation *e)
 
 static sf_status price_plan(sf_explanation *e)
 {
-    e->target = sf_engine_target(NULL);
+    e->target = sf_cluster_target(e->cluster);
     SF_TRY(find_explained_bound(e)); /* of all devices, also of those that the plan leaves idle */
     SF_TRY(sf_plan_cluster(e->plan, e->cluster, &e->arena, e->diag, &e->cluster));
     SF_TRY(sf_mesh_costs(e->cluster, &e->plan->mesh, &e->arena, e->diag, &e->costs));

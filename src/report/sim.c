@@ -139,8 +139,8 @@ double sf_sim_link_seconds(const sf_sim_report *r, int level)
 
 sf_status sf_sim_fill(sf_sim_report *r, sf_see_move *see, void *context, sf_diag *diag)
 {
-    const sf_target *target = sf_engine_target(NULL);
     SF_TRY(sf_plan_cluster(r->plan, r->cluster, &r->arena, diag, &r->cluster));
+    const sf_target *target = sf_cluster_target(r->cluster);
     SF_TRY(sf_mesh_costs(r->cluster, &r->plan->mesh, &r->arena, diag, &r->costs));
     SF_TRY(sf_group_runs_new(r->graph, r->plan, target, r->costs, diag, &r->runs));
     sf_price_groups(&r->runs, r->costs, see, context, &r->price);

@@ -43,6 +43,14 @@ const sf_target *sf_engine_target(const char *name)
     return found < ENGINES ? engines[found].target : NULL;
 }
 
+const sf_target *sf_cluster_target(const sf_cluster *cluster)
+{
+    const sf_device_kind *kind = &cluster->kinds[cluster->nodes[0].kind];
+    if (!kind->gpu)
+        return &sf_target_cpu;
+    return kind->flops[SF_MATH_TF32] > 0 ? &sf_target_cuda_tf32 : &sf_target_cuda;
+}
+
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
 {
     static const char *const names[] = {"f32", "tf32", "bf16"};

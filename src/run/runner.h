@@ -3,6 +3,7 @@
 #ifndef SF_RUN_RUNNER_H
 #define SF_RUN_RUNNER_H
 
+#include "cluster/cluster.h"
 #include "run/engine/engine.h"
 
 typedef struct sf_runner {
@@ -30,6 +31,9 @@ sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out);
 
 /* The target that programs for that engine are lowered for; NULL for the oracle. */
 const sf_target *sf_engine_target(const char *name);
+
+/* The target that programs for the devices of a cluster are lowered for: what they cost there is what that costs. */
+const sf_target *sf_cluster_target(const sf_cluster *cluster);
 
 /* What rounds the numbers of that engine: ranks that differ in this may compute other bits from the same values.
  * "avx512, OpenBLAS 0.3.21"; `text` has room for SF_ARITHMETIC bytes. */

@@ -216,6 +216,7 @@ static void add_product(const sf_inst *inst, sf_effort *out)
     if (inst->kind == SF_INST_DOT) {
         out->math = math_of(inst->in[0].dtype, inst->dot->exact);
         out->flops += sf_dot_flops(inst->dot);
+        out->depth = (double)inst->dot->k;
         out->batches = 1;
         for (int d = 0; d < inst->dot->nbatch; d++)
             out->batches *= (double)inst->dot->batch[d];
@@ -223,6 +224,9 @@ static void add_product(const sf_inst *inst, sf_effort *out)
         out->math = math_of(inst->in[0].dtype, inst->conv->exact);
         out->flops += sf_conv_flops(inst->conv) * seen_part(inst->conv);
         out->packing = packing_of(inst->conv);
+        out->depth = (double)out->packing.steps;
+        if (out->packing.runs > 0)
+            out->unit = out->packing.across > 0 ? SF_UNIT_KERNEL_GRADIENT : SF_UNIT_CONVOLUTION;
     }
     for (int i = 0; i < 2; i++)
         out->bytes += sf_view_bytes(&inst->in[i]);
@@ -240,6 +244,8 @@ static void add_attention(const sf_op *op, sf_effort *out)
     if (sf_op_int(op, SF_ATTENTION_CAUSAL, 0))
         scores /= 2;
     out->product = true;
+    out->unit = is_backward ? SF_UNIT_ATTENTION_GRADIENT : SF_UNIT_ATTENTION;
+    out->depth = (double)q->dims[3];
     out->math = math_of(q->dtype, false);
     out->batches = (double)q->dims[0] * (double)q->dims[2];
     out->counted = true;

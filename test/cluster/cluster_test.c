@@ -286,6 +286,14 @@ static void test_wrong_files(void **state)
         {"\"loops\": [[64, 1e-6]]", "\"convolutions\": []", "an array of 1 to 64 items"},
         {"\"loops\": [[64, 1e-6]]", "\"paces\": [[1, 2], [2, 1]]", "seconds do not decrease"},
         {"\"loops\": [[64, 1e-6]]", "\"batched\": {\"f31\": 1}", "f31"},
+        {"\"loops\": [[64, 1e-6]]", "\"gpu\": {\"products\": {}}", "has \"loops\" and \"paces\""},
+        {"\"loops\": [[64, 1e-6]]", "\"gpu\": {}", "\"products\" is missing"},
+        {"\"loops\": [[64, 1e-6]]", "\"gpu\": {\"others\": {}}", "gpu has no \"others\""},
+        {"\"loops\": [[64, 1e-6]]",
+         "\"loops\": [[64, 1e-6]], \"paces\": [[1, 1]], \"gpu\": {\"products\": {\"f32\": "
+         "[{\"depth\": 2, "
+         "\"seconds\": [[1, 1]]}, {\"depth\": 2, \"seconds\": [[1, 1]]}]}}",
+         "depths increase"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[]", "an array of 1 to 64 items"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[1e3]]", "a point of a curve"},
         {"[[1e3, 1e-6], [1e9, 1]]", "[[0, 1]]", "a point of a curve"},
@@ -351,6 +359,39 @@ static void test_measured_device(void **state)
     free(text);
 }
 
+#define GPU_PRODUCTS                                                                               \
+    "\"gpu\": {\"products\": {\"bf16\": [{\"depth\": 64, \"seconds\": [[1e3, 1e-6]]}, "            \
+    "{\"depth\": 256, "                                                                            \
+    "\"seconds\": [[1e3, 2e-6], [1e6, 1e-3]]}]}"
+
+/* What was measured of a GPU reads back, by type and depth. */
+static void test_measured_gpu(void **state)
+{
+    (void)state;
+    char *text = edited("\"drag\": 0.25",
+                        "\"paces\": [[1e3, 1e-11]], " GPU_PRODUCTS
+                        ", \"kernel_gradients\": {\"tf32\": [[1e3, 1e-7]]}, \"attention\": "
+                        "{\"bf16\": [[1e3, 3e-7]]}}");
+    sf_cluster *cluster, *again;
+    sf_buf out = {0};
+    assert_int_equal(read(text, NULL, &cluster), SF_OK);
+    const sf_gpu *gpu = cluster->kinds[0].gpu;
+    assert_true(gpu && !cluster->kinds[1].gpu);
+    assert_true(gpu->products[SF_MATH_BF16].count == 2 && gpu->products[SF_MATH_F32].count == 0);
+    assert_true(gpu->products[SF_MATH_BF16].depths[1] == 256);
+    assert_true(gpu->products[SF_MATH_BF16].curves[1].count == 2);
+    assert_int_equal(gpu->units[SF_UNIT_KERNEL_GRADIENT][SF_MATH_TF32].count, 1);
+    assert_int_equal(gpu->units[SF_UNIT_ATTENTION][SF_MATH_BF16].count, 1);
+    assert_int_equal(gpu->units[SF_UNIT_ATTENTION_GRADIENT][SF_MATH_BF16].count, 0);
+    sf_cluster_write(cluster, &out);
+    assert_int_equal(read(out.text, NULL, &again), SF_OK);
+    assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));
+    sf_buf_free(&out);
+    sf_cluster_free(again);
+    sf_cluster_free(cluster);
+    free(text);
+}
+
 /* Whatever costs depend on changes the hash; names do not, nor does the way equal nodes are written. */
 static void test_hash(void **state)
 {
@@ -379,6 +420,7 @@ static void test_hash(void **state)
         {"\"drag\": 0.25", "\"drag\": 0.25, \"pack_run\": 3", false},
         {"\"loops\"", "\"convolutions\": [[64, 1e-6]], \"loops\"", false},
         {"\"loops\"", "\"paces\": [[64, 1e-10]], \"loops\"", false},
+        {"\"loops\"", "\"paces\": [[64, 1e-10]], " GPU_PRODUCTS "}, \"loops\"", false},
         {"\"loops\"", "\"batched\": {\"f32\": [[64, 1e-6]]}, \"loops\"", false},
         {"\"loops\"", "\"batched\": {\"f64\": [[64, 1e-6]]}, \"loops\"", false},
         {"[1e9, 1]", "[1e9, 2]", false},
@@ -430,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_measured_device),
+        cmocka_unit_test(test_measured_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

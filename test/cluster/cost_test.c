@@ -426,6 +426,54 @@ static void test_measured_work(void **state)
     sf_cluster_free(cluster);
 }
 
+/* A GPU takes the longest of what its units and its memory take; products by their depth, whatever their batches, all else that was
+ * measured by its unit. */
+static void test_gpu(void **state)
+{
+    (void)state;
+    static const double flops[] = {1e3, 1e6}, shallow[] = {4e-6, 4e-3}, deep[] = {1e-6, 1e-3},
+                        attended[] = {7e-6, 7e-3}, bytes[] = {1e3, 1e6}, taken[] = {1e-6, 1e-3},
+                        distances[] = {1e5, 1e7}, paces[] = {0.2e-9, 1e-9}, depths[] = {16, 256};
+    const sf_curve by_depth[] = {{2, flops, shallow}, {2, flops, deep}};
+    sf_gpu gpu = {.products[SF_MATH_BF16] = {2, depths, by_depth},
+                  .units[SF_UNIT_ATTENTION][SF_MATH_BF16] = {2, flops, attended}};
+    sf_cluster *cluster = make("1x1xCPU-core");
+    sf_device_kind *kind = &cluster->kinds[0];
+    sf_arena arena = {0};
+    sf_costs *costs = lay(cluster, &arena, 0, NULL);
+    assert_false(sf_costs_on_gpu(costs));
+    kind->gpu = &gpu;
+    kind->flops[SF_MATH_BF16] = 1e9;
+    kind->launch = 2e-6;
+    kind->loops = (sf_curve){2, bytes, taken};
+    kind->paces = (sf_curve){2, distances, paces};
+    assert_true(sf_costs_on_gpu(costs));
+    static const struct {
+        double depth, seconds;
+    } products[] = {{1, 4e-3}, {16, 4e-3}, {64, 2e-3}, {256, 1e-3}, {9999, 1e-3}};
+    sf_effort e = {.product = true, .math = SF_MATH_BF16, .flops = 1e6, .batches = 50};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        e.depth = products[i].depth;
+        assert_close(sf_costs_op(costs, &e), products[i].seconds);
+    }
+    e.bytes = 5e6; /* 5 ms, and no more than that */
+    assert_close(sf_costs_op(costs, &e), 5e-3);
+    e.near[SF_NEAR_STEPS - 1] = 0; /* what is near takes a fifth, but no product is faster for it */
+    e.near[0] = 5e6;
+    assert_close(sf_costs_op(costs, &e), 1e-3);
+    e.unit = SF_UNIT_ATTENTION;
+    assert_close(sf_costs_op(costs, &e), 7e-3);
+    e.unit = SF_UNIT_ATTENTION_GRADIENT; /* was not measured: a product */
+    assert_close(sf_costs_op(costs, &e), 1e-3);
+    e = (sf_effort){.flops = 10};
+    assert_close(sf_costs_op(costs, &e), 2e-6);
+    e = (sf_effort){.product = true, .math = SF_MATH_F32, .flops = kind->flops[SF_MATH_F32]};
+    assert_close(sf_costs_op(costs, &e), 1 / kind->product_share);
+    kind->gpu = NULL;
+    sf_arena_free(&arena);
+    sf_cluster_free(cluster);
+}
+
 /* Products of a batch that all threads share take as long as those of one thread each, where that is less. */
 static void test_batched(void **state)
 {
@@ -688,11 +736,11 @@ int main(void)
         cmocka_unit_test(test_three_levels),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_uneven),         cmocka_unit_test(test_library),
         cmocka_unit_test(test_expected_order), cmocka_unit_test(test_work),
-        cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_batched),
-        cmocka_unit_test(test_shares),         cmocka_unit_test(test_near),
-        cmocka_unit_test(test_real_device),    cmocka_unit_test(test_curve),
-        cmocka_unit_test(test_measured),       cmocka_unit_test(test_wrong_meshes),
-        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_measured_work),  cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_batched),        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_near),           cmocka_unit_test(test_real_device),
+        cmocka_unit_test(test_curve),          cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_wrong_meshes),   cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

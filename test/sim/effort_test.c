@@ -138,6 +138,8 @@ static void test_attention(void **state)
         sf_effort e = sf_inst_effort(&inst);
         double scores = 3 * 2 * 8 * 16, numbers = 4;
         assert_true(e.product && e.counted && e.batches == 6);
+        assert_true(e.depth == numbers &&
+                    e.unit == (i ? SF_UNIT_ATTENTION_GRADIENT : SF_UNIT_ATTENTION));
         assert_true(e.flops == (i ? 5 : 2) * 2 * scores * numbers);
         assert_true(e.passes.functions == scores);
         attrs[SF_ATTENTION_CAUSAL] = sf_attr_int(pool, 1);

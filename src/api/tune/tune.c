@@ -81,7 +81,8 @@ static sf_status price(sf_tuning *tuning, const sf_graph *graph, const sf_plan *
     if (status == SF_OK)
         status = sf_mesh_costs(cluster, &plan->mesh, &arena, diag, &costs);
     if (status == SF_OK)
-        status = sf_price_plan(graph, plan, sf_engine_target(NULL), costs, NULL, NULL, diag, out);
+        status =
+            sf_price_plan(graph, plan, sf_cluster_target(cluster), costs, NULL, NULL, diag, out);
     sf_arena_free(&arena);
     return status;
 }

@@ -36,7 +36,8 @@ static void rename_trace(const sf_graph *graph, const sf_attention *found, const
 
 sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)
 {
-    sf_attention found = sf_find_attention(graph, options->target, options->rounds);
+    sf_attention found =
+        sf_find_attention(graph, options->target, options->rounds || options->target->rounds);
     if (!found.graph)
         return lower_graph(graph, options, trace);
     sf_trace inner = {0};

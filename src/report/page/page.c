@@ -62,7 +62,7 @@ static sf_status find_bound(sf_page *page)
     sf_costs *costs;
     sf_mesh all = {.naxes = 1, .axes = {{"all", r->cluster->ndevices}}};
     SF_TRY(sf_mesh_costs(r->cluster, &all, &r->arena, page->diag, &costs));
-    const sf_efforts *efforts = sf_efforts_new(r->graph, sf_engine_target(NULL), &r->arena);
+    const sf_efforts *efforts = sf_efforts_new(r->graph, sf_cluster_target(r->cluster), &r->arena);
     page->bound = sf_search_bound(efforts, costs);
     return SF_OK;
 }

@@ -41,8 +41,8 @@ static sf_status price_trial(const trial *t, const sf_plan *plan)
     sf_price price = {0};
     sf_status status = sf_mesh_costs(r->cluster, &plan->mesh, &arena, t->diag, &costs);
     if (status == SF_OK)
-        status = sf_price_plan(r->graph, plan, sf_engine_target(NULL), costs, NULL, NULL, t->diag,
-                               &price);
+        status = sf_price_plan(r->graph, plan, sf_cluster_target(r->cluster), costs, NULL, NULL,
+                               t->diag, &price);
     sf_arena_free(&arena);
     SF_TRY(status);
     t->other->seconds = price.seconds;

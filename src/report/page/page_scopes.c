@@ -177,8 +177,8 @@ static sf_status add_held(scoping *s)
     sf_page *page = s->page;
     const sf_graph *graph = page->sim.graph;
     double *held;
-    SF_TRY(
-        sf_find_held(graph, page->sim.plan, sf_engine_target(NULL), s->arena, page->diag, &held));
+    SF_TRY(sf_find_held(graph, page->sim.plan, sf_cluster_target(page->sim.cluster), s->arena,
+                        page->diag, &held));
     for (sf_value v = 0; v < graph->nvalues; v++) {
         const sf_node *maker = sf_maker(graph, v);
         if (!(held[v] > 0))

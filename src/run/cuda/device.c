@@ -18,6 +18,15 @@ const char *sf_device_name(void)
     return asked && *asked ? "kernels of a GPU, run by the host" : "a GPU";
 }
 
+sf_status sf_device_memory(sf_diag *diag, int64_t *out)
+{
+    sf_device *device;
+    SF_TRY(sf_device_open(diag, &device));
+    *out = device->memory;
+    device->table->close(device);
+    return SF_OK;
+}
+
 bool sf_device_has_gpu(void)
 {
     sf_diag *unheard = sf_diag_new();

@@ -58,6 +58,9 @@ sf_status sf_device_open(sf_diag *diag, sf_device **out);
 /* In words, what that is: not whether it is there. */
 const char *sf_device_name(void);
 
+/* Bytes that can be had on the device; 0 where that is not known. */
+sf_status sf_device_memory(sf_diag *diag, int64_t *out);
+
 /* The two kinds. */
 sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);
 sf_status sf_device_open_host(sf_diag *diag, sf_device **out);

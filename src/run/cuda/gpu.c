@@ -18,7 +18,6 @@ enum {
     COMPUTE_MINOR = 76,
     CAPTURE_THREAD = 1, /* what other threads do has no part in a capture */
     NON_BLOCKING = 1,
-    WORKSPACE = 32 << 20,
     KERNELS_EACH = 48, /* compiled together */
 };
 
@@ -456,12 +455,12 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
-    SF_TRY(alloc_gpu(&g->device, WORKSPACE, diag, &workspace));
+    SF_TRY(alloc_gpu(&g->device, SF_CUDA_WORKSPACE, diag, &workspace));
     g->lt.workspace = workspace;
-    g->lt.workspace_bytes = WORKSPACE;
+    g->lt.workspace_bytes = SF_CUDA_WORKSPACE;
     TRY(memory_info(&left, &all), "say its memory");
     g->device.memory = (int64_t)left;
-    g->device.workspace = WORKSPACE;
+    g->device.workspace = SF_CUDA_WORKSPACE;
     return SF_OK;
 }
 

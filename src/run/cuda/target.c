@@ -28,24 +28,16 @@ static bool attends(const sf_attending *what)
 static int64_t scratch_bytes(const sf_program *program, int threads)
 {
     (void)threads;
-    return sf_cuda_scratch(program);
+    return sf_cuda_scratch(program) + SF_CUDA_WORKSPACE;
 }
 
 /* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Loops are not run behind
  * products: a kernel of ours cannot follow those of a library block by block. */
-const sf_target sf_target_cuda = {
-    .name = "cuda",
-    .most_nodes = 96,
-    .longest_row = 1 << 17,
-    .most_again = 24,
-    .most_functions = 4,
-    .epilogue_columns = INT64_MAX,
-    .epilogue_rows = INT64_MAX,
-    .in_flight = 2,
-    .flight_bytes = 16 << 20,
-    .align = 256,
-    .multiplies = multiplies_types,
-    .kernel = find_kernel,
-    .attends = attends,
-    .scratch = scratch_bytes,
-};
+#define CUDA_TARGET(may_round)                                                                     \
+    .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 24,                    \
+    .most_functions = 4, .epilogue_columns = INT64_MAX, .epilogue_rows = INT64_MAX,                \
+    .in_flight = 2, .flight_bytes = 16 << 20, .align = 256, .multiplies = multiplies_types,        \
+    .kernel = find_kernel, .attends = attends, .scratch = scratch_bytes, .rounds = may_round,
+
+const sf_target sf_target_cuda = {CUDA_TARGET(false)};
+const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true)};

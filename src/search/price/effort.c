@@ -226,6 +226,15 @@ static void list_nodes(analysis *a, sf_arena *arena)
     }
 }
 
+static void set_product(sf_node_effort *effort, const sf_inst *inst)
+{
+    sf_effort all = sf_inst_effort(inst);
+    effort->product = true;
+    effort->math = all.math;
+    effort->unit = all.unit;
+    effort->depth = all.depth;
+}
+
 static void find_efforts(analysis *a)
 {
     charging c = {a, SF_ARRAY(&a->scratch, a->graph->nvalues, uint32_t)};
@@ -238,10 +247,8 @@ static void find_efforts(analysis *a)
             continue;
         effort->whole = sf_is(node, SF_OP_RNG_BIT_GENERATOR);
         effort->flops = sf_node_flops(a->graph, node);
-        if (sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION)) {
-            effort->product = true;
-            effort->math = sf_inst_effort(&a->program->insts[inst]).math;
-        }
+        if (sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION))
+            set_product(effort, &a->program->insts[inst]);
     }
 }
 
@@ -323,7 +330,11 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
                        const sf_mesh *mesh)
 {
     const sf_node_effort *whole = &efforts->nodes[node->id];
-    sf_effort out = {.product = whole->product, .math = whole->math, .flops = whole->flops};
+    sf_effort out = {.product = whole->product,
+                     .math = whole->math,
+                     .unit = whole->unit,
+                     .depth = whole->depth,
+                     .flops = whole->flops};
     static const sf_layout replicated;
     uint32_t count = node->noperands + node->nresults;
     sf_axes split = whole->whole ? 0 : sf_layouts_split(layouts, count);
@@ -350,6 +361,8 @@ void sf_effort_join(sf_effort *to, const sf_effort *more)
         to->flops = 0;
         to->product = true;
         to->math = more->math;
+        to->unit = more->unit;
+        to->depth = more->depth;
     }
     if (to->product && !more->product)
         to->vector += more->flops;

@@ -166,7 +166,8 @@ static sf_origin find_peak(const priced_program *at, uint32_t inst)
     return origin;
 }
 
-static void price_memory(const pricing *p, const sf_simulation *sim, int threads, sf_price *out)
+static void price_memory(const pricing *p, const sf_simulation *sim, const sf_costs *costs,
+                         sf_price *out)
 {
     const sf_program *program = p->program;
     priced_program at = whole_program(p);
@@ -180,7 +181,8 @@ static void price_memory(const pricing *p, const sf_simulation *sim, int threads
             held += program->buffers[i].bytes;
         }
     out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
-    if (threads > 0)
+    int threads = sf_costs_threads(costs);
+    if (threads > 0 || sf_costs_on_gpu(costs))
         out->by_kind[SF_MEMORY_SCRATCH] = program->target->scratch(program, threads);
     out->memory += out->by_kind[SF_MEMORY_SCRATCH];
 }
@@ -333,7 +335,7 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
         pricing p = pricing_of(runs->at[g].local, runs->at[g].program);
         sf_price memory = {.peak = SF_NO_ORIGIN};
         price_messages(&runs->at[g], out);
-        price_memory(&p, &runs->at[g].sim, sf_costs_threads(costs), &memory);
+        price_memory(&p, &runs->at[g].sim, costs, &memory);
         memory.room = sf_costs_memory(runs->at[g].costs);
         if (g == 0 || memory.memory - memory.room > out->memory - out->room) {
             out->memory = memory.memory;

@@ -75,6 +75,7 @@ typedef struct sf_program_pass {
     bool rounds; /* what it computes may differ in the last bits: its meaning is not compared */
     bool is_approximate; /* nor in those alone: results are another training's, near this one */
     bool is_anyway;      /* does nothing, but that its list is kept though it is slower than none */
+    bool hides;          /* it moves gathers: how much of what it could hide it does is told */
     int variants;        /* ways to do it that are tried, of which the best is taken; 0 is 1 */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
@@ -113,6 +114,8 @@ typedef struct sf_pass_outcome {
     bool kept;        /* the program is as the pass left it */
     double seconds;   /* of a step, predicted, behind it */
     double exposed;   /* of these, waiting for collectives */
+    double hides,
+        could_hide;   /* of a pass that moves gathers: seconds that it does, and at most could */
     int64_t bytes;    /* that it takes in memory, behind it */
     int ncollectives; /* of a step, bodies as often as they run */
     double traffic;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "pass/least.h"
 #include "pass/passes.h"
 #include "prog/check.h"
 #include "prog/content.h"
@@ -28,6 +29,13 @@ typedef struct attempt {
     int64_t bytes;
 } attempt;
 
+/* What became of a pass. */
+typedef struct result {
+    sf_buf note;
+    bool kept;
+    double hides, could_hide;
+} result;
+
 void sf_profile_take(const sf_program *p, const sf_costs *costs, sf_arena *arena, sf_profile *out)
 {
     uint32_t at;
@@ -50,9 +58,10 @@ static void count_exchange(void *context, const sf_inst *exchange, const sf_timi
     *(double *)context += times;
 }
 
-static void note_outcome(const looping *l, const char *name, const char *note, bool kept,
+static void note_outcome(const looping *l, const char *name, const result *found,
                          sf_pass_outcome *out)
 {
+    const char *note = found->note.text ? found->note.text : "";
     sf_profile profile = {0};
     sf_arena *arena = l->run->arena;
     double count = 0;
@@ -60,7 +69,9 @@ static void note_outcome(const looping *l, const char *name, const char *note, b
     sf_see_exchanges(l->p, &profile.sim, count_exchange, &count);
     *out = (sf_pass_outcome){.name = name,
                              .note = sf_arena_string(arena, note, strlen(note)),
-                             .kept = kept,
+                             .kept = found->kept,
+                             .hides = found->hides,
+                             .could_hide = found->could_hide,
                              .seconds = profile.sim.seconds,
                              .exposed = profile.sim.exposed,
                              .bytes = profile.bytes,
@@ -68,6 +79,14 @@ static void note_outcome(const looping *l, const char *name, const char *note, b
                              .traffic = profile.sim.traffic,
                              .npoints = (uint32_t)l->p->ninsts,
                              .memory = profile.memory};
+}
+
+static void note_lowered(const looping *l, const char *note, sf_pass_outcome *out)
+{
+    result found = {.kept = true};
+    sf_buf_puts(&found.note, note);
+    note_outcome(l, "none", &found, out);
+    sf_buf_free(&found.note);
 }
 
 /* What a pass left can be run, and computes what was computed before. */
@@ -172,23 +191,44 @@ static sf_status choose_variant(looping *l, const sf_chosen_pass *chosen, const 
     return SF_OK;
 }
 
+/* No step is faster than the least that its gathers allow. */
+static void find_hideable(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                          result *out)
+{
+    sf_passing passing = passing_of(l, chosen, profile, 0, l->limit, NULL);
+    if (chosen->pass->hides)
+        out->could_hide = fmax(0, profile->sim.seconds - sf_least_seconds(&passing));
+}
+
+static void note_hidden(const sf_program_pass *pass, double seconds, result *out)
+{
+    if (!pass->hides || out->could_hide <= 0)
+        return;
+    out->hides = seconds;
+    sf_buf_printf(&out->note, "; hides %s of %s that could be", sf_text_seconds(seconds).at,
+                  sf_text_seconds(out->could_hide).at);
+}
+
 /* The best way, or none. */
-static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, sf_buf *note, bool *kept)
+static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, result *out)
 {
     sf_profile profile = {0};
     int variant;
     take_profile(l, &l->scratch, &profile);
+    find_hideable(l, chosen, &profile, out);
     attempt was = {.seconds = profile.sim.seconds, .bytes = profile.bytes};
     const sf_kept *before = sf_program_keep(l->p, &l->scratch);
     SF_TRY(choose_variant(l, chosen, &profile, before, &variant));
-    SF_TRY(try_variant(l, chosen, &profile, variant, before, note));
+    SF_TRY(try_variant(l, chosen, &profile, variant, before, &out->note));
     attempt now = measure(l);
-    *kept = is_better(l, chosen->pass, &now, &was);
-    if (*kept)
+    out->kept = is_better(l, chosen->pass, &now, &was);
+    if (out->kept) {
+        note_hidden(chosen->pass, was.seconds - now.seconds, out);
         return SF_OK;
+    }
     sf_program_put_back(l->p, before);
-    note->length = 0;
-    sf_buf_puts(note, "nothing: it would take longer, or more memory");
+    out->note.length = 0;
+    sf_buf_puts(&out->note, "nothing: it would take longer, or more memory");
     return SF_OK;
 }
 
@@ -219,16 +259,15 @@ static sf_status run_list(looping *l, sf_pass_outcome *outcomes)
 {
     const sf_pass_list *list = l->run->list;
     if (outcomes)
-        note_outcome(l, "none", "as lowered", true, &outcomes[0]);
+        note_lowered(l, "as lowered", &outcomes[0]);
     for (int i = 0; i < list->count; i++) {
-        sf_buf note = {0};
-        bool kept;
+        result found = {0};
         l->meaning = sf_program_meaning(l->p);
-        sf_status status = run_pass(l, &list->at[i], &note, &kept);
+        sf_status status = run_pass(l, &list->at[i], &found);
         if (status == SF_OK && outcomes)
-            note_outcome(l, list->at[i].file ? list->at[i].file : list->at[i].pass->name,
-                         note.text ? note.text : "", kept, &outcomes[i + 1]);
-        sf_buf_free(&note);
+            note_outcome(l, list->at[i].file ? list->at[i].file : list->at[i].pass->name, &found,
+                         &outcomes[i + 1]);
+        sf_buf_free(&found.note);
         sf_arena_free(&l->scratch);
         l->scratch = (sf_arena){0};
         SF_TRY(status);
@@ -249,7 +288,7 @@ static sf_status run_guarded(looping *l, sf_arena *arena, sf_pass_outcome *outco
         return SF_OK;
     sf_program_put_back(l->p, before);
     if (outcomes)
-        note_outcome(l, "none", "as lowered: the list as a whole is slower, or larger", true,
+        note_lowered(l, "as lowered: the list as a whole is slower, or larger",
                      &outcomes[(*count)++]);
     return SF_OK;
 }

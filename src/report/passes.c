@@ -124,6 +124,10 @@ void sf_outcomes_put(const sf_rank_run *run, sf_json_writer *json)
         sf_json_add_int(json, "collectives", o->ncollectives);
         sf_json_add_double(json, "traffic", o->traffic);
         sf_json_add_bool(json, "kept", o->kept);
+        if (o->could_hide > 0) {
+            sf_json_add_double(json, "hides", o->hides);
+            sf_json_add_double(json, "could_hide", o->could_hide);
+        }
         sf_json_add_string(json, "note", o->note);
         sf_json_key(json, "curve");
         sf_json_begin_array(json);

@@ -194,6 +194,7 @@ typedef struct drawn {
     sf_plan *plan;
     char list[200], what[400];
     int runs, tight, offloads, cut, found;
+    double hidden, hideable; /* seconds, of prefetch right behind fullshard */
 } drawn;
 
 static const char *const steps[] = {"mlp-micro", "gpt-micro", "llama-micro", "moe-micro"};
@@ -259,6 +260,22 @@ static bool has_pieces(const sf_program *p)
     return false;
 }
 
+/* What moves gathers hides no more than could be hidden; where there is room, nearly that. */
+static void expect_hidden(drawn *d, const sf_pass_outcome *out, int count, int64_t limit)
+{
+    for (int i = 1; i < count; i++) {
+        const sf_pass_outcome *o = &out[i], *before = &out[i - 1];
+        bool fits = before->bytes <= limit; /* else a pass for time is one for memory */
+        if (fits && o->hides > o->could_hide * (1 + 1e-9) + 1e-12)
+            fail_msg("%s, %s: %s hides %g s of %g", d->what, d->list, o->name, o->hides,
+                     o->could_hide);
+        if (strcmp(o->name, "prefetch") == 0 && strcmp(before->name, "fullshard") == 0 && fits) {
+            d->hidden += o->hides;
+            d->hideable += o->could_hide;
+        }
+    }
+}
+
 /* The list on the program, under a limit that may be less than it takes by itself. */
 static void hold(drawn *d, sf_program *p, int64_t limit)
 {
@@ -290,6 +307,7 @@ static void hold(drawn *d, sf_program *p, int64_t limit)
                  (long)last->bytes, out[0].seconds, (long)out[0].bytes);
     if (out[0].bytes > limit && last->bytes > out[0].bytes)
         fail_msg("%s, %s: it does not fit, and takes more than before", d->what, d->list);
+    expect_hidden(d, out, count, limit);
     d->tight += out[0].bytes > limit && last->bytes <= limit;
     d->offloads += sf_program_host_bytes(p) > 0;
     d->cut += has_pieces(p);
@@ -374,6 +392,8 @@ static void test_random_programs(void **state)
         run_case(&d, i);
     print_message("%d runs, %d made fit, %d with copies, %d in turns, mistakes found in %d\n",
                   d.runs, d.tight, d.offloads, d.cut, d.found);
+    print_message("prefetch hides %.0f %% of what could be hidden\n", 100 * d.hidden / d.hideable);
+    assert_true(d.hideable > 0 && (d.hidden > 0.8 * d.hideable || test_sanitized()));
     assert_true(d.runs > cases * 2 / 3 && d.tight > cases / 30 && d.offloads > cases / 30);
     assert_true(d.cut > cases / 30 || test_sanitized()); /* few have such a product */
     assert_true(d.found > d.runs / 2);

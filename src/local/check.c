@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "ir/name.h"
+#include "local/time/in_time.h"
 #include "local/trace.h"
 #include "op/build.h"
 #include "op/op.h"
@@ -502,9 +503,7 @@ sf_status sf_check_local(const sf_local *local, sf_diag *diag)
     c.checked = c.checked_for = SF_NONE;
     c.seen = SF_ARRAY(&c.arena, local->graph->nvalues, uint32_t);
     find_piece_places(&c);
-    const sf_graph *given = local->timed.dealt.plan ? local->timed.dealt.step.graph : local->step;
-    sf_status status =
-        local->timed.twinned.graph ? sf_check_twins(given, &local->timed.twinned, diag) : SF_OK;
+    sf_status status = local->timed ? sf_check_timed(local->timed, diag) : SF_OK;
     if (status == SF_OK)
         status = check_local_graph(&c);
     if (status == SF_OK)

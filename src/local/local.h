@@ -1,72 +1,10 @@
-/* The local graph: what one rank computes.
- *
- * Every node of the step becomes the same op on the rank's pieces; where a value does not have the
- * layout that a node wants, the moves of shard/reshard.h stand between them as nodes: collectives
- * (op/collective.c), reshapes, transposes and slices. What comes out is an ordinary graph, which
- * sf_lower makes a program of. Nothing in it grows with the number of ranks.
+/* The local graph: what one rank computes of a step. The step is put in time (local/time/in_time.h), and the rank's pieces are made
+ * of what comes out (local/piece/piece.h).
  */
 #ifndef SF_LOCAL_LOCAL_H
 #define SF_LOCAL_LOCAL_H
 
-#include "local/dealt.h"
-#include "local/turns.h"
-#include "plan/again.h"
-#include "plan/region.h"
-#include "shard/reshard.h"
-
-/* What a value of the local graph is a piece of. */
-typedef struct sf_piece {
-    sf_value whole; /* of the step, or SF_NONE for what stands inside of a move */
-    sf_layout layout;
-    bool moved; /* not as it was made, or inside of a move */
-} sf_piece;
-
-/* What a collective moves: `count` tensors of the step, from one layout into another; none where it stands in a
- * region, whose own local graph has it. */
-typedef struct sf_sent {
-    sf_move_kind kind;
-    uint32_t count;
-    struct {
-        sf_value value;
-        sf_layout before, after;
-    } * parts;
-} sf_sent;
-
-/* A region of a loop or a branch: a step of its own, and what the rank computes of it. */
-typedef struct sf_inner {
-    const sf_node *node; /* of the step */
-    uint32_t region;
-    sf_region_plan plan;
-    struct sf_local *local;
-    int64_t first; /* number of its first collective */
-} sf_inner;
-
-/* A step in time: with a part of its stacks for each group of a pipeline, that with what is computed again, that cut for one set of
- * groups of a pipeline after the other, that with heads or features in turns, and that with its batch in turns; each may be
- * empty. */
-typedef struct sf_timed {
-    sf_dealt dealt;
-    sf_twinned twinned;
-    sf_turned *grouped, *sharded;
-    uint32_t ngrouped, nsharded;
-    sf_turned turned;
-} sf_timed;
-
-typedef struct sf_local {
-    sf_arena arena;
-    const sf_graph *step; /* that was given, borrowed, */
-    /* and the step that it is a part of, with its plan: the one that was given, or as that goes on in time. */
-    const sf_graph *whole;
-    const sf_plan *plan;
-    sf_timed timed; /* the owner of that */
-    int rank;
-    sf_graph *graph;  /* arguments and results are those of the step, in pieces */
-    sf_piece *pieces; /* by value of `graph` */
-    sf_sent *sent;    /* collectives, by their number */
-    size_t nsent, sent_capacity;
-    sf_inner *inner; /* in the order of their nodes */
-    size_t ninner, inner_capacity;
-} sf_local;
+#include "local/piece/piece.h"
 
 /* The layouts of each node must be ones that its factors allow: otherwise SF_EINPUT, naming the node, the
  * tensor and the pin. A value that several nodes want in another layout is moved once, or, where a rank
@@ -79,11 +17,11 @@ sf_status sf_local_new(const sf_graph *whole, const sf_plan *plan, int rank, sf_
                        sf_local **out);
 void sf_local_free(sf_local *local);
 
+/* Whether loops were made of it: the batch, or another factor, in turns. */
+bool sf_local_has_turns(const sf_local *local);
+
 /* The value of the step that was given, for one of `whole`: of a twin, what it is a twin of. SF_NONE for SF_NONE, and for
  * what only time made. */
 sf_value sf_local_value_of_step(const sf_local *local, sf_value whole);
-
-/* The value of `whole` for one of the region's own step. */
-sf_value sf_inner_value(const sf_local *local, const sf_inner *inner, sf_value value);
 
 #endif

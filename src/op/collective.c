@@ -12,7 +12,7 @@
  *
  * Several operands travel together, which changes nothing but the time.
  *
- * Between groups of a pipeline (local/pipe.h), they stand in the steps of the groups that run a stage together, as ops of
+ * Between groups of a pipeline (local/time/pipe.h), they stand in the steps of the groups that run a stage together, as ops of
  * these: `groups` is the set of places along the one axis, `size` how many they are, and `turn` says in which turn. Then
  * ranks of a group have pieces of what is exchanged: each dimension is exchanged for itself.
  *

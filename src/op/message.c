@@ -1,4 +1,4 @@
-/* Messages between ranks that run different parts of a step. They stand in the steps of pipeline stages (local/pipe.h) and
+/* Messages between ranks that run different parts of a step. They stand in the steps of pipeline stages (local/time/pipe.h) and
  * are no part of StableHLO.
  *
  *     send      x, ...  to the rank that differs from this one in its place along `axes` alone, and has the place `peer`

@@ -7,7 +7,7 @@
  *
  * Beside space it may say something about time: which nodes of the forward pass are computed again, so that their
  * results need not be kept for the backward pass (plan/again.h); into how many turns the batch is cut, one behind
- * the other (local/turns.h); and which groups of ranks run which stages of it, and when (plan/pipe/pipeline.h).
+ * the other (local/time/turns.h); and which groups of ranks run which stages of it, and when (plan/pipe/pipeline.h).
  *
  * The file is JSON for people: mesh, pins, layouts of arguments by name, and the layouts of nodes, those
  * that are replicated throughout left out. It names the hash of its step and refuses another.
@@ -94,7 +94,7 @@ struct sf_plan {
     sf_layout *results;   /* by result of the step: what it is returned as */
     sf_layout *
         *nodes;  /* by node id: operands, then results; inside of regions NULL, but for what turns
-                                 hold (local/turns.h) */
+                                 hold (local/time/turns.h) */
     int *pinned; /* by value of the step: the first pin that matches it, or -1 */
     const char *recompute; /* how `again` was chosen (plan/recompute.h), or "" */
     bool *again;           /* by node: it is computed again for later phases; NULL: none is */

@@ -3,7 +3,7 @@
  * Its arguments come, and its results go, as the layouts of the node say: what a loop carries has one layout, as
  * operand, in each turn and as result, and what decides is the same on all ranks. How the ops inside are laid out
  * follows from that (plan/complete.h), so a plan says nothing of them, but where turns were made of a plan
- * (local/turns.h). Moves stand inside; but what a loop is only
+ * (local/time/turns.h). Moves stand inside; but what a loop is only
  * given enters it as it is read, so it is moved before the first turn.
  */
 #ifndef SF_PLAN_REGION_H

@@ -146,8 +146,7 @@ static sf_origin origin_in_step(const priced_program *at, const sf_inst *inst)
 
 static bool is_of_time(const priced_program *at, const sf_inst *inst)
 {
-    const sf_timed *timed = &at->local->timed;
-    return sf_body_count(inst) > 0 && (timed->turned.graph || timed->nsharded > 0) &&
+    return sf_body_count(inst) > 0 && sf_local_has_turns(at->local) &&
            origin_in_step(at, inst).node == SF_NONE;
 }
 

@@ -1,0 +1,133 @@
+#include "local/time/piping.h"
+
+static void want(piping *p, uint32_t version, uint32_t turn, uint64_t groups, uint32_t place)
+{
+    size_t at = pipe_instance(p, version, turn);
+    p->wanted[at] |= groups;
+    if (groups >> p->group & 1)
+        p->due[at] = pipe_first(p->due[at], place);
+}
+
+static void do_at(piping *p, uint32_t place, pipe_doing d)
+{
+    pipe_doings *list = &p->doings[place];
+    SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, d);
+}
+
+/* A barrier hands on each operand by itself, as a move does. */
+static void want_through(piping *p, uint32_t from, uint32_t to, pipe_doing d)
+{
+    size_t at = pipe_instance(p, to, d.turn);
+    if (p->wanted[at] == 0)
+        return;
+    want(p, from, d.turn, p->wanted[at], p->due[at]);
+    if (p->wanted[at] >> p->group & 1)
+        do_at(p, p->due[at], d);
+}
+
+static void want_landing(piping *p, uint32_t index)
+{
+    const sf_moving *move = &p->t->b->moves->moves[index];
+    size_t at = pipe_instance(p, move->to, 0);
+    if (p->wanted[at] == 0)
+        return;
+    for (uint32_t turn = 0; turn < p->nturns; turn++) {
+        uint64_t hosts = pipe_landing_hosts(p, move, turn);
+        want(p, move->from, turn, hosts == 0 ? p->wanted[at] : hosts, p->nplaces - 1);
+    }
+}
+
+static void want_move(piping *p, uint32_t index)
+{
+    const sf_moving *move = &p->t->b->moves->moves[index];
+    if (turn_lands(p->t, move)) {
+        want_landing(p, index);
+        return;
+    }
+    for (uint32_t turn = 0; turn < pipe_turns(p, turns_version(p->t, move->to)); turn++)
+        want_through(p, move->from, move->to,
+                     (pipe_doing){.is_move = true, .index = index, .turn = turn});
+}
+
+static void want_barrier(piping *p, const sf_node *node)
+{
+    uint32_t count;
+    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        uint32_t made = p->t->b->moves->made[node->result + r];
+        for (uint32_t turn = 0; turn < pipe_turns(p, turns_version(p->t, made)); turn++)
+            want_through(p, reads[r], made,
+                         (pipe_doing){.index = node->id, .result = r, .turn = turn});
+    }
+}
+
+static void want_node(piping *p, const sf_node *node, uint32_t turn)
+{
+    const sf_moves *m = p->t->b->moves;
+    uint32_t count, place = NEVER;
+    const uint32_t *reads = turn_reads(p->t, node->id, &count);
+    uint64_t groups = 0;
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        size_t at = pipe_instance(p, m->made[node->result + r], turn);
+        groups |= p->wanted[at];
+        place = pipe_first(place, p->due[at]);
+    }
+    if (groups == 0)
+        return;
+    if (!pipe_is_anywhere(p, node)) {
+        groups = pipe_hosts(p, node, turn);
+        place = pipe_place(p, node, turn, p->group);
+    }
+    for (uint32_t r = 0; r < count; r++)
+        want(p, reads[r], turn, groups, place);
+    if (groups >> p->group & 1)
+        do_at(p, place, (pipe_doing){.index = node->id, .turn = turn});
+}
+
+/* Results go to every group, state to those that hold it. */
+static void want_results(piping *p)
+{
+    const sf_block *top = p->t->step->top;
+    uint64_t *groups = SF_ARRAY(&p->t->arena, top->nresults, uint64_t);
+    for (uint32_t i = 0; i < top->nresults; i++)
+        groups[i] = sf_all_groups(p->pipe->ngroups);
+    for (uint32_t i = 0; i < top->narguments; i++) {
+        uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
+        uint32_t next = p->t->step->arguments[i].next;
+        if (next != SF_NONE && holders != 0)
+            groups[next] = holders;
+    }
+    for (uint32_t i = 0; i < top->nresults; i++)
+        want(p, p->t->b->moves->results[i], 0, groups[i], p->nplaces);
+}
+
+static void reverse_doings(pipe_doings *list)
+{
+    for (size_t i = 0, j = list->count; i + 1 < j; i++) {
+        pipe_doing other = list->at[--j];
+        list->at[j] = list->at[i];
+        list->at[i] = other;
+    }
+}
+
+void pipe_find_wanted(piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    want_results(p);
+    for (size_t i = m->nsteps; i-- > 0;) {
+        uint32_t index = m->steps[i].index;
+        if (m->steps[i].is_move) {
+            want_move(p, index);
+            continue;
+        }
+        const sf_node *node = p->t->step->nodes[index];
+        if (sf_is_transparent(node)) {
+            want_barrier(p, node);
+            continue;
+        }
+        for (uint32_t turn = pipe_turns(p, turns_node(p->t, node)); turn-- > 0;)
+            want_node(p, node, turn);
+    }
+    for (uint32_t place = 0; place <= p->nplaces; place++)
+        reverse_doings(&p->doings[place]);
+}

@@ -1,0 +1,138 @@
+/* The step of a group while it is made: what the files behind local/time/pipe.h share.
+ *
+ *     pipe_place.c     where things are: who computes what, and at which place of its order
+ *     pipe_wants.c     what this group does at each place, from what is wanted of it
+ *     pipe_messages.c  what groups send each other, in which order
+ *     pipe_ends.c      its arguments and results
+ *     pipe.c           the step: nodes, sums over turns, messages
+ */
+#ifndef SF_LOCAL_TIME_PIPING_H
+#define SF_LOCAL_TIME_PIPING_H
+
+#include "local/time/pipe.h"
+#include "local/time/turning.h"
+
+enum { NEVER = UINT32_MAX };
+
+/* A version of a value in a turn, still ones in turn 0: an instance. */
+typedef struct pipe_message {
+    uint32_t from, to; /* groups */
+    uint32_t version, turn;
+    bool is_part;   /* of a sum that is made in several groups */
+    int64_t number; /* among those between the two, in this direction */
+    uint32_t sent_at,
+        used_at; /* the place in the order of who sends, and of who receives; NEVER: not known */
+    int64_t arrived; /* messages the other way that have been used where it is sent */
+    uint32_t
+        next; /* that takes the same instance elsewhere, or brings another part of it, counted from 1; 0: none */
+} pipe_message;
+
+/* Messages from one group, in order. */
+typedef struct pipe_channel {
+    uint32_t *at;
+    size_t count, capacity, received;
+} pipe_channel;
+
+/* What the group does at a place in its order: a node or a move in a turn, or what a barrier hands on. */
+typedef struct pipe_doing {
+    bool is_move;
+    uint32_t index;  /* node id, or move */
+    uint32_t result; /* of a barrier */
+    uint32_t turn;
+} pipe_doing;
+
+typedef struct pipe_doings {
+    pipe_doing *at;
+    size_t count, capacity;
+} pipe_doings;
+
+/* What a set of groups does together. */
+typedef struct pipe_together {
+    int64_t groups, count;
+} pipe_together;
+
+typedef struct piping {
+    turning *t;
+    const sf_pipeline *pipeline;
+    const sf_pipe *pipe;
+    const sf_unstacked *parts; /* or NULL */
+    uint32_t group, nturns;
+    uint32_t narguments, nresults; /* of the group's step */
+    uint64_t *wanted;              /* by instance: the groups that need it */
+    uint32_t *due; /* by instance: the first place of this group that needs it, or NEVER */
+    bool *leads;   /* by version: other stages of the backward pass follow from it */
+    bool *needed;  /* by version: tasks read it, or what follows from it */
+    bool *early;   /* by version: it is there before all tasks */
+    uint32_t **
+        places; /* by group, and by stage, pass and turn: the place of the task in the order of the group */
+    uint32_t nplaces;    /* of tasks of this group; behind them, what follows */
+    pipe_doings *doings; /* by place, one more than there are tasks */
+
+    local_version **versions; /* by turn, and at the end, those that are still */
+    uint32_t *landing_of;     /* by version: the first move that lands it, counted from 1, */
+    uint32_t *next_landing;   /* and by move, the next */
+    turn_landing *landings;   /* by move, where it lands */
+    sf_value *sums;           /* by move: so far; SF_NONE: no part yet */
+
+    pipe_message *
+        messages; /* to and from this group, those between two in the order in which they are sent */
+    size_t nmessages, message_capacity;
+    uint32_t *outgoing; /* by instance: the first message that takes it elsewhere, counted from 1 */
+    uint32_t *incoming; /* by instance: the first message that brings it, or a part of it */
+    pipe_channel *channels;  /* by group that sends */
+    pipe_together *together; /* collectives that this group has come to, by set of groups */
+    size_t ntogether, together_capacity;
+} piping;
+
+/* Of those that have something, the first sends it to who has it not. */
+static inline bool pipe_sends(uint64_t have, uint32_t from, uint32_t to)
+{
+    return !(have >> to & 1) && from == (uint32_t)__builtin_ctzll(have);
+}
+
+/* A version of a value in a turn: still ones have one for all. */
+static inline uint32_t pipe_same(const piping *p, uint32_t version)
+{
+    return p->t->b->moves->versions[version].same;
+}
+
+static inline size_t pipe_instance(const piping *p, uint32_t version, uint32_t turn)
+{
+    uint32_t at = pipe_same(p, version);
+    return (size_t)at * p->nturns + (turns_version(p->t, at) ? turn : 0);
+}
+
+/* How many instances there are of what turns, or does not. */
+static inline uint32_t pipe_turns(const piping *p, bool turns)
+{
+    return turns ? p->nturns : 1;
+}
+
+static inline uint32_t pipe_first(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* pipe_place.c: whoever reads it makes it; which groups compute the node in the turn, still ones being in those that hold the
+ * stage; at which place in the order of one of them; and who adds up what lands, 0: each that wants it. */
+bool pipe_is_anywhere(const piping *p, const sf_node *node);
+uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t turn);
+uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn, uint32_t group);
+uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t turn);
+
+/* The places of tasks in the orders of all groups; what of the backward pass other stages go on from. */
+void pipe_find_places(piping *p);
+void pipe_find_leading(piping *p);
+void pipe_find_needed(piping *p);
+void pipe_find_early(piping *p);
+
+/* pipe_wants.c: `wanted`, `due` and `doings`. */
+void pipe_find_wanted(piping *p);
+
+/* pipe_ends.c: which arguments and results the group's step has, and what is known of them. */
+void pipe_find_ends(piping *p);
+
+/* pipe_messages.c: `messages` and what finds them. */
+void pipe_list_messages(piping *p);
+
+#endif

@@ -13,6 +13,8 @@ set(test_environment
     SHEAF_SOURCE=${CMAKE_SOURCE_DIR}
     SHEAF_BUILD=${CMAKE_BINARY_DIR}
     SHEAF_SANITIZE=${SF_SANITIZE}
+    # What tests expect is the same on machines with and without a GPU; those of GPUs ask for it.
+    SHEAF_ENGINE=cpu
     # A test may ask for more memory than there is, and then wants NULL.
     ASAN_OPTIONS=allocator_may_return_null=1
     # MPI's own code is not instrumented; a process may end without threads that never come back.

@@ -89,7 +89,7 @@ typedef struct sf_verify_options {
     sf_listener *listener; /* told after each step; or NULL */
     void *context;         /* for the listener */
     const char *
-        engine; /* "cpu", "cuda" or "oracle"; NULL: "cpu". Of a plan: "cuda" is that of ranks, others of the unsplit run */
+        engine; /* "cpu", "cuda" or "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu". Of a plan: "cuda" is that of ranks, others of the unsplit run */
     int threads; /* of the engine "cpu"; 0: as many as the process may use */
     const char *init,
         *data;             /* of a plan, without `against`: rules and data as of training; NULL: the

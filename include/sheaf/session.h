@@ -23,9 +23,10 @@ extern "C" {
 typedef struct sf_session sf_session;
 
 typedef struct sf_session_options {
-    size_t size;           /* of this struct, or 0: see sheaf.h */
-    const sf_plan *plan;   /* how the step is split; NULL: one device */
-    const char *engine;    /* "cpu", "cuda", "oracle"; NULL: "cpu" */
+    size_t size;         /* of this struct, or 0: see sheaf.h */
+    const sf_plan *plan; /* how the step is split; NULL: one device */
+    const char *
+        engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
     int threads;           /* of all ranks of this process; 0: as many as it may use */
     int64_t memory;        /* most bytes of a rank; 0: what the machine has */
     double limit;          /* as of sf_train */

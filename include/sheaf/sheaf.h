@@ -43,6 +43,10 @@ extern "C" {
 /* The version of the library that runs; SF_VERSION is that of the headers. */
 SF_API const char *sf_version(void);
 
+/* Whether there is a GPU here that engine "cuda" runs on: its driver and libraries load, and the driver finds one. SF_FEATURE_CUDA
+ * (sheaf/version.h) says whether the library has that engine at all. */
+SF_API bool sf_has_gpu(void);
+
 /* The most bytes that are read of one file, a pipe or a device, after decompression: beyond that reading it fails with
  * SF_ENOMEM. It holds for the whole process; any thread may set it at any time. 0, or never set: for texts 1 GiB, or half
  * of the memory that is left, if that is less; for tensors the memory that is left; for

@@ -48,9 +48,10 @@ typedef struct sf_train_options {
     const char *resume_from;  /* directory or checkpoint; NULL: that of `save` */
     const char *log;          /* file to append a line of JSON per event to, or NULL */
     const sf_output *profile; /* for where the time went; NULL: it is not written */
-    const char *engine;       /* "cpu", "cuda", "oracle"; NULL: "cpu" */
-    int threads;              /* 0: as many as the process may use */
-    int64_t memory;           /* most bytes; 0: what the machine has */
+    const char *
+        engine; /* "cpu", "cuda", "oracle"; NULL, "auto": "cuda" where there is a GPU, else "cpu" */
+    int threads;         /* 0: as many as the process may use */
+    int64_t memory;      /* most bytes; 0: what the machine has */
     const sf_plan *plan; /* how the step is split; NULL: one device. Its ranks are threads of this
                                 process, or, under mpirun, processes, which all call this */
     double limit;    /* seconds that a rank may wait for another; 0: 300. A rank that is a thread

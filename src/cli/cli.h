@@ -183,6 +183,7 @@ void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
     "most memory of a device, such as 512M; a step that takes more is refused, and passes keep "   \
     "to "                                                                                          \
     "it"
+#define SF_CLI_ENGINE "auto (default: cuda where there is a GPU, else cpu), cpu, cuda or oracle"
 #define SF_CLI_PRECISION                                                                           \
     "what products of f32 are computed in: f32 (default), tf32 or bf16; weights and state stay "   \
     "f32"

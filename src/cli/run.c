@@ -155,7 +155,7 @@ int sf_cli_run(int argc, char **argv)
         {SF_OPT_STEPS, &job.options.steps, "how many steps (default 10)"},
         {SF_OPT_DATA, &job.options.data,
          "as of train (default synthetic; synthetic:N for integers below N)"},
-        {SF_OPT_ENGINE, &job.options.engine, "cpu, cuda or oracle (default cpu)"},
+        {SF_OPT_ENGINE, &job.options.engine, SF_CLI_ENGINE},
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_MEMORY, &job.options.memory,
          "most memory for tensors, such as 512M (default: what the machine has)"},

@@ -243,7 +243,7 @@ int sf_cli_train(int argc, char **argv)
         {SF_OPT_PROFILE, &profile.path,
          "write to this file where the time of a step goes: a table or, to a name that ends in "
          ".json, the timeline of the last step; -: standard output"},
-        {SF_OPT_ENGINE, &train_options.engine, "cpu, cuda or oracle (default cpu)"},
+        {SF_OPT_ENGINE, &train_options.engine, SF_CLI_ENGINE},
         {SF_OPT_THREADS, &threads, "threads (default: as many as the process may use)"},
         {SF_OPT_PLAN, &split.plan,
          "split the step as this plan says, over threads or, under mpirun, processes"},

@@ -366,9 +366,8 @@ int sf_cli_verify(int argc, char **argv)
          "steps whose losses to compare (default: as many as there are; 0: the results alone; with "
          "a plan 10, with --shrink 3)"},
         {SF_OPT_ENGINE, &job.options.engine,
-         "cpu, cuda or oracle (default cpu); with a plan, cuda is that of the ranks, and oracle "
-         "that of "
-         "the unsplit run"},
+         SF_CLI_ENGINE "; with a plan, cuda is that of the ranks, and oracle that of the unsplit "
+                       "run"},
         {SF_OPT_THREADS, &threads,
          "threads of the engine cpu (default: as many as the process may use)"},
         {SF_OPT_WAIT, &job.split.limit, "how long a rank may wait for another (default 300)"},

@@ -1,6 +1,7 @@
 #include "run/runner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/recompute.h"
@@ -31,10 +32,29 @@ sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out)
 {
     size_t found = find_engine(name);
     if (found == ENGINES)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "an engine is cpu, cuda or oracle, not '%s'",
-                       name);
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "an engine is auto, cpu, cuda or oracle, not '%s'", name);
     *out = engines[found].name;
     return SF_OK;
+}
+
+static bool is_auto(const char *name)
+{
+    return !name || strcmp(name, "auto") == 0;
+}
+
+sf_status sf_engine_choose(const char *name, sf_diag *diag, const char **out)
+{
+    const char *said = getenv("SHEAF_ENGINE");
+    if (!is_auto(name))
+        return sf_engine_find(name, diag, out);
+    if (is_auto(said) || !*said)
+        return sf_engine_find(sf_device_is_there() ? "cuda" : "cpu", diag, out);
+    if (find_engine(said) == ENGINES)
+        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+                       "SHEAF_ENGINE in the environment is auto, cpu, cuda or oracle, not '%s'",
+                       said);
+    return sf_engine_find(said, diag, out);
 }
 
 const sf_target *sf_engine_target(const char *name)

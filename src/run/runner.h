@@ -26,6 +26,10 @@ typedef struct sf_runner_options {
 /* Whether there is an engine of that name; NULL is the fast one, whose name is returned. SF_EUSAGE for another. */
 sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
 
+/* The engine to run a step on: that of the name; where that is NULL or "auto", that which SHEAF_ENGINE in the environment names;
+ * where it names none, cuda if there is a GPU, and else cpu. */
+sf_status sf_engine_choose(const char *name, sf_diag *diag, const char **out);
+
 /* The precision of that name: f32, tf32 or bf16; NULL is f32. SF_EUSAGE for another. */
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out);
 

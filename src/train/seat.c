@@ -62,7 +62,7 @@ static void make_wholes(sf_seat *seat)
 sf_status sf_seat_open(const sf_seat_options *options, sf_diag *diag, sf_seat *out)
 {
     *out = (sf_seat){.options = *options};
-    SF_TRY(sf_engine_find(options->engine, diag, &out->options.engine));
+    SF_TRY(sf_engine_choose(options->engine, diag, &out->options.engine));
     out->names = sf_clean_names(options->graph, &out->arena);
     SF_TRY(take_part(out, diag));
     SF_TRY(start_seat_engine(out, diag));

@@ -23,6 +23,23 @@ expect 0 "$step" --against "$io" --engine cuda
 says "verify: passed"
 says "losses: 10 compared"
 
+# Where there is a GPU, or the host in its place, it is taken unless something else is said.
+auto() { env -u SHEAF_ENGINE "$@"; }
+sheaf=(auto "$bin" train)
+expect 0 "$step" --steps 1 --data "$io" --init "$io"
+says "engine cuda"
+expect 0 "$step" --steps 1 --data "$io" --init "$io" --engine cpu
+says "engine cpu"
+if ! nvidia-smi -L >/dev/null 2>&1; then
+    SHEAF_CUDA='' expect 0 "$step" --steps 1 --data "$io" --init "$io" --engine auto
+    says "engine cpu"
+fi
+sheaf=("$bin" train)
+SHEAF_ENGINE=oracle expect 0 "$step" --steps 1 --data "$io" --init "$io"
+says "engine oracle"
+SHEAF_ENGINE=gpu expect 2 "$step" --steps 1 --data "$io" --init "$io"
+warns "SHEAF_ENGINE in the environment is auto, cpu, cuda or oracle, not 'gpu'"
+
 # A run repeats bit for bit, and goes on on another engine.
 sheaf=("$bin" train)
 for run in a b; do
@@ -53,28 +70,5 @@ for recipe in dp megatron; do
     expect 0 "$step" --plan "$work/plan.json" --steps 2 --data "$io" --init "$io" --engine cuda
     says "step 2/2  loss 3.80045"
 done
-
-# What a calibration says of a GPU: steps are priced as they are lowered for it, and their memory is what the engine takes,
-# beside the room of a library that the host has none of.
-sheaf=("$bin")
-expect 0 calibrate --engine cuda --precision tf32 --seconds 0.0002 -o "$work/gpu.json"
-says "products by kernels of a GPU"
-for key in attention_gradients kernel_gradients tf32 paces; do
-    grep -q "\"$key\"" "$work/gpu.json" || fail "the calibration has no $key"
-done
-"$bin" pin "$step" --recipe dp -n 1 -o "$work/plan.json" >/dev/null || fail "no plan"
-expect 0 sim "$work/plan.json" --cluster "$work/gpu.json" --json
-predicted=$(sed -n 's/.*"memory": \([0-9]*\).*/\1/p' "$work/out" | head -n 1)
-expect 0 train "$step" --steps 1 --data "$io" --init "$io" --engine cuda --precision tf32 --log "$work/log"
-taken=$(sed -n 's/.*"memory":\([0-9]*\).*/\1/p' "$work/log" | head -n 1)
-[ "$predicted" -eq $((taken + (32 << 20))) ] || fail "predicted $predicted bytes, taken $taken"
-expect 0 calibrate --help
-says "--engine"
-expect 2 calibrate --engine gpu
-warns "an engine is cpu, cuda or oracle, not 'gpu'"
-expect 2 calibrate --engine cuda --precision f8
-warns "there is no precision 'f8'"
-expect 2 calibrate --engine oracle
-warns "engine oracle is not measured"
 
 [ "$failures" -eq 0 ]

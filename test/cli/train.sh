@@ -175,7 +175,7 @@ warns "there is no rule 'narmal'"
 expect 2 "$step" --steps 1 "${tokens[@]}" --init 'wtx*=zeros'
 warns "no parameter is called 'wtx*'"
 expect 2 "$step" --steps 1 "${tokens[@]}" --engine gpu
-warns "an engine is cpu, cuda or oracle"
+warns "an engine is auto, cpu, cuda or oracle"
 expect 1 "$step" --steps 1 "${tokens[@]}" --memory 4K
 warns "and there are 4.00 KiB"
 

@@ -228,6 +228,7 @@ static sf_status verify_values(struct job *job)
 static sf_status verify_with_engine(struct job *job)
 {
     SF_TRY(sf_precision_find(job->options.precision, job->diag, &job->precision));
+    SF_TRY(sf_engine_choose(job->options.engine, job->diag, &job->options.engine));
     sf_runner_options options = {.engine = job->options.engine,
                                  .check = job->options.check,
                                  .with = {.pool = job->threads, .precision = job->precision}};

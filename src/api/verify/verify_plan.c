@@ -89,7 +89,7 @@ static sf_status rewrite(void *context, sf_program *program, sf_diag *diag)
 /* Ranks run on GPUs where that is asked for, and are then judged by the step on the CPU. */
 static bool ranks_have_gpus(const struct shared *shared)
 {
-    return shared->options.engine && strcmp(shared->options.engine, "cuda") == 0;
+    return strcmp(shared->options.engine, "cuda") == 0;
 }
 
 static sf_status start_split(struct rank *r)
@@ -503,6 +503,7 @@ sf_status sf_verify_trial(const sf_plan_trial *trial, const sf_verify_options *o
                      {"loss_tolerance", options->loss_tolerance}, {"threads", options->threads},
                      {"limit", options->limit});
     SF_TRY(sf_precision_find(options->precision, diag, &shared.precision));
+    SF_TRY(sf_engine_choose(options->engine, diag, &shared.options.engine));
     SF_TRY(sf_threads_open(options->threads, diag, &shared.pool));
     sf_status status = sf_guarded(prepare, &shared, diag);
     if (status == SF_OK) {

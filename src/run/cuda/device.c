@@ -12,10 +12,15 @@ sf_status sf_device_open(sf_diag *diag, sf_device **out)
     return asked && *asked ? sf_device_open_host(diag, out) : sf_device_open_gpu(diag, out);
 }
 
-const char *sf_device_name(void)
+static bool asks_for_host(void)
 {
     const char *asked = getenv("SHEAF_CUDA");
-    return asked && *asked ? "kernels of a GPU, run by the host" : "a GPU";
+    return asked && *asked;
+}
+
+const char *sf_device_name(void)
+{
+    return asks_for_host() ? "kernels of a GPU, run by the host" : "a GPU";
 }
 
 sf_status sf_device_memory(sf_diag *diag, int64_t *out)
@@ -30,10 +35,12 @@ sf_status sf_device_memory(sf_diag *diag, int64_t *out)
 bool sf_device_has_gpu(void)
 {
     sf_diag *unheard = sf_diag_new();
-    sf_device *device;
-    bool has = sf_device_open_gpu(unheard, &device) == SF_OK;
-    if (has)
-        device->table->close(device);
+    bool has = sf_gpu_find(unheard) == SF_OK;
     sf_diag_free(unheard);
     return has;
+}
+
+bool sf_device_is_there(void)
+{
+    return asks_for_host() || sf_device_has_gpu();
 }

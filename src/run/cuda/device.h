@@ -65,10 +65,17 @@ sf_status sf_device_memory(sf_diag *diag, int64_t *out);
 sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);
 sf_status sf_device_open_host(sf_diag *diag, sf_device **out);
 
+/* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
+sf_status sf_gpu_find(sf_diag *diag);
+
 /* Compiles kernels for the host, all together, so that engines which want them find them. */
 sf_status sf_host_load(const sf_kernels *module, sf_diag *diag);
 
-/* Whether there is a GPU that can be used; says nothing where there is none. */
+/* Whether there is a GPU that can be used: its driver, NVRTC and cuBLASLt load, and the driver finds one; says nothing where there
+ * is none. */
 bool sf_device_has_gpu(void);
+
+/* Likewise of the device that SHEAF_CUDA asks for. */
+bool sf_device_is_there(void);
 
 #endif

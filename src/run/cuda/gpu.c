@@ -433,25 +433,35 @@ static void close_gpu(sf_device *d)
     sf_free(g);
 }
 
-static sf_status open_gpu(gpu *g, sf_diag *diag)
+static sf_status find_gpu(gpu *g, sf_diag *diag)
 {
-    int device = 0, major = 0, minor = 0;
-    size_t left = 0, all = 0;
-    char *workspace;
     SF_TRY(sf_cuda_load_driver(diag, &g->driver));
-    if (g->driver->init(0) != 0 || g->driver->device_get(&device, 0) != 0) {
+    if (g->driver->init(0) != 0 || g->driver->device_get(&g->ordinal, 0) != 0) {
         sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                 "engine cuda needs a GPU: the driver finds none");
         return sf_hint(diag, "option engine cpu runs the step without one");
     }
-    g->ordinal = device;
     SF_TRY(sf_cuda_load_compiler(diag, &g->compiler));
-    SF_TRY(sf_cuda_load_products(diag, &g->lt.library));
-    TRY(context_retain(&g->context, device), "make a context");
+    return sf_cuda_load_products(diag, &g->lt.library);
+}
+
+sf_status sf_gpu_find(sf_diag *diag)
+{
+    gpu g = {0};
+    return find_gpu(&g, diag);
+}
+
+static sf_status open_gpu(gpu *g, sf_diag *diag)
+{
+    int major = 0, minor = 0;
+    size_t left = 0, all = 0;
+    char *workspace;
+    SF_TRY(find_gpu(g, diag));
+    TRY(context_retain(&g->context, g->ordinal), "make a context");
     TRY(context_set(g->context), "take its context");
     TRY(stream_create(&g->stream, NON_BLOCKING), "make a stream");
-    g->driver->device_attribute(&major, COMPUTE_MAJOR, device);
-    g->driver->device_attribute(&minor, COMPUTE_MINOR, device);
+    g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
+    g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
     snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");

@@ -68,6 +68,10 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
     sf_add_test(run/cuda/device test_run_cpu_device)
     set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT
         "${test_environment};SHEAF_CUDA=host;SHEAF_DEVICE_ENGINE=cuda;SHEAF_DEVICE_CASES=12")
+    # Attention also as GPUs without groups of warps compute it.
+    sf_add_test(run/cuda/attention_plain test_run_cuda_attention)
+    set_tests_properties(run/cuda/attention_plain PROPERTIES ENVIRONMENT
+        "${test_environment};SHEAF_CUDA=host,sm_80")
 elseif(test_sources)
     message(NOTICE "cmocka was not found: the tests written in C are not built")
 endif()

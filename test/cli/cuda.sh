@@ -15,7 +15,7 @@ if ! nvidia-smi -L >/dev/null 2>&1; then
 fi
 sheaf=("$bin" train)
 SHEAF_CUDA=gpu expect 2 "$step" --steps 1 --data "$io" --engine cuda
-warns "SHEAF_CUDA is host or nothing, not 'gpu'"
+warns "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not 'gpu'"
 
 export SHEAF_CUDA=host
 sheaf=("$bin" verify)

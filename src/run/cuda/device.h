@@ -1,6 +1,7 @@
 /* What the cuda engine runs on: a GPU, through the libraries that its driver and toolkit bring, or the host in its place,
  * which compiles the text of kernels with the compiler of the system and runs their threads one by one. SHEAF_CUDA=host
- * asks for that: it is slow, and for tests on machines without a GPU.
+ * asks for that: it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or host,sm_80, has kernels compiled
+ * for that architecture, which may have less than the GPU has.
  *
  * All work is put on one stream, in order; copies from and to the host wait for what was put there before.
  */
@@ -60,6 +61,9 @@ const char *sf_device_name(void);
 
 /* Bytes that can be had on the device; 0 where that is not known. */
 sf_status sf_device_memory(sf_diag *diag, int64_t *out);
+
+/* The architecture that SHEAF_CUDA asks for, or NULL. */
+const char *sf_device_architecture(void);
 
 /* The two kinds. */
 sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);

@@ -16,10 +16,18 @@
 enum {
     COMPUTE_MAJOR = 75, /* attributes of a device */
     COMPUTE_MINOR = 76,
-    CAPTURE_THREAD = 1, /* what other threads do has no part in a capture */
+    MOST_SHARED = 8,         /* and of a function */
+    PLAIN_SHARED = 48 << 10, /* that every function may have */
+    CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
     NON_BLOCKING = 1,
     KERNELS_EACH = 48, /* compiled together */
 };
+
+/* What compile gives for a kernel. */
+typedef struct gpu_kernel {
+    void *function;
+    int shared;
+} gpu_kernel;
 
 typedef struct gpu {
     sf_device device;
@@ -35,6 +43,7 @@ typedef struct gpu {
     char architecture[32];
     void **modules;
     size_t nmodules;
+    gpu_kernel *kernels;
     void **marks; /* events */
     size_t nmarks;
 } gpu;
@@ -216,8 +225,14 @@ static sf_status load_part(gpu *g, const sf_kernels *module, const binary *b, si
                        b->log ? b->log : "it is out of memory");
     TRY(module_load(&g->modules[g->nmodules], b->bytes), "load kernels");
     void *loaded = g->modules[g->nmodules++];
-    for (size_t i = first; i < first + count; i++)
-        TRY(module_function(&functions[i], loaded, module->kernels[i]->name), "find a kernel");
+    for (size_t i = first; i < first + count; i++) {
+        gpu_kernel *k = &g->kernels[i];
+        k->shared = module->kernels[i]->shared;
+        functions[i] = k;
+        TRY(module_function(&k->function, loaded, module->kernels[i]->name), "find a kernel");
+        if (k->shared > PLAIN_SHARED)
+            TRY(function_set(k->function, MOST_SHARED, k->shared), "give a kernel shared memory");
+    }
     return SF_OK;
 }
 
@@ -230,6 +245,7 @@ static sf_status compile_gpu(sf_device *d, const sf_kernels *module, sf_threads 
     job.texts = sf_alloc((parts + 1) * sizeof *job.texts);
     job.binaries = sf_alloc((parts + 1) * sizeof *job.binaries);
     g->modules = sf_alloc((parts + 1) * sizeof *g->modules);
+    g->kernels = sf_alloc((total + 1) * sizeof *g->kernels);
     g->driver->context_set(g->context);
     for (size_t i = 0; i < parts; i++) {
         size_t first = i * KERNELS_EACH, left = total - first;
@@ -259,8 +275,9 @@ static sf_status launch_gpu(sf_device *d, void *function, int64_t blocks, int th
                             void **params, sf_diag *diag)
 {
     gpu *g = (gpu *)d;
-    TRY(launch(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, g->stream, params,
-               NULL),
+    const gpu_kernel *k = function;
+    TRY(launch(k->function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, (unsigned)k->shared,
+               g->stream, params, NULL),
         "start a kernel");
     return SF_OK;
 }
@@ -430,7 +447,18 @@ static void close_gpu(sf_device *d)
         g->driver->context_release(g->ordinal);
     }
     sf_free(g->modules);
+    sf_free(g->kernels);
     sf_free(g);
+}
+
+/* For the compiler. */
+static void name_architecture(gpu *g, int major, int minor)
+{
+    const char *asked = sf_device_architecture();
+    if (asked)
+        snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked);
+    else
+        snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
 }
 
 static sf_status find_gpu(gpu *g, sf_diag *diag)
@@ -462,7 +490,7 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     TRY(stream_create(&g->stream, NON_BLOCKING), "make a stream");
     g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
     g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
-    snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
+    name_architecture(g, major, minor);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
     SF_TRY(alloc_gpu(&g->device, SF_CUDA_WORKSPACE, diag, &workspace));

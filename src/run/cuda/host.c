@@ -153,12 +153,15 @@ static sf_status run_compiler(const char *source, const char *object, sf_diag *d
 {
     const char *compiler = getenv("CC");
     compiler = compiler && *compiler && !strchr(compiler, ' ') ? compiler : "cc";
+    const char *architecture = sf_device_architecture();
+    bool has_groups = !architecture || strcmp(architecture, "sm_90a") == 0;
     pid_t child = fork();
     if (child < 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "no compiler can be started");
     if (child == 0) {
         execlp(compiler, compiler, "-x", "c", "-std=gnu11", "-w", "-O0", "-ffp-contract=off",
-               "-fPIC", "-shared", "-o", object, source, "-lm", (char *)NULL);
+               has_groups ? "-DHAS_GROUPS=1" : "-DHAS_GROUPS=0", "-fPIC", "-shared", "-o", object,
+               source, "-lm", (char *)NULL);
         _exit(127);
     }
     int status = 0;

@@ -30,6 +30,7 @@ typedef struct cu_stream_ *cu_stream;
     X(module_load, "cuModuleLoadData", (void **, const void *))                                    \
     X(module_unload, "cuModuleUnload", (void *))                                                   \
     X(module_function, "cuModuleGetFunction", (void **, void *, const char *))                     \
+    X(function_set, "cuFuncSetAttribute", (void *, int, int))                                      \
     X(launch, "cuLaunchKernel",                                                                    \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream,    \
        void **, void **))                                                                          \

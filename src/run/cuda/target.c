@@ -21,8 +21,9 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
 /* By the tensor cores: products of float are rounded to TF32. */
 static bool attends(const sf_attending *what)
 {
-    return what->depth % 16 == 0 && what->depth <= 64 &&
-           (what->dtype == SF_BF16 || (what->dtype == SF_F32 && what->rounds));
+    bool is_wide = what->dtype == SF_F32 && what->rounds;
+    return what->depth % 16 == 0 &&
+           (is_wide ? what->depth <= 64 : what->dtype == SF_BF16 && what->depth <= 128);
 }
 
 static int64_t scratch_bytes(const sf_program *program, int threads)

@@ -46,14 +46,17 @@ static bool is_sought_kernel(const void *item, const void *key)
     return true;
 }
 
-static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, uint64_t hash)
+static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uint64_t hash)
 {
     sf_kernel *kernel = SF_NEW(&m->arena, sf_kernel);
     sf_buf text = {0};
     char name[32];
     int length = snprintf(name, sizeof name, "k%016" PRIx64, hash);
     bool *is_number = SF_ARRAY(&m->arena, w->nparams, bool);
-    sf_buf_printf(&text, "KERNEL %s(", name);
+    sf_buf_puts(&text, "KERNEL ");
+    if (w->together > 0)
+        sf_buf_printf(&text, "BOUNDS(%d, %d) ", threads, w->together);
+    sf_buf_printf(&text, "%s(", name);
     for (size_t i = 0; i < w->nparams; i++) {
         is_number[i] = w->params[i].kind == SF_PARAM_NUMBER;
         sf_buf_printf(&text, "%s%s p%zu", i ? ", " : "", is_number[i] ? "s64" : "char *", i);
@@ -62,13 +65,14 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, uint64_t hash)
     *kernel = (sf_kernel){.name = sf_arena_string(&m->arena, name, (size_t)length),
                           .text = sf_arena_string(&m->arena, text.text, text.length),
                           .nparams = (uint32_t)w->nparams,
-                          .is_number = is_number};
+                          .is_number = is_number,
+                          .shared = w->shared};
     sf_buf_free(&text);
     SF_PUSH(&m->arena, m->kernels, m->nkernels, m->capacity, kernel);
     return kernel;
 }
 
-static const sf_kernel *find_kernel(sf_writer *w)
+static const sf_kernel *find_kernel(sf_writer *w, int threads)
 {
     sf_kernels *m = w->module;
     uint64_t hash = sf_hash_bytes(w->nparams, w->body.text, w->body.length);
@@ -77,14 +81,14 @@ static const sf_kernel *find_kernel(sf_writer *w)
     sought key = {w->body.text, w->nparams, w->params};
     sf_intern_slot *slot = sf_intern_find(&m->names, &m->arena, hash, is_sought_kernel, &key);
     if (!slot->item)
-        slot->item = new_kernel(m, w, hash);
+        slot->item = new_kernel(m, w, threads, hash);
     return slot->item;
 }
 
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
 {
     w->module->has_words = w->module->has_words || words;
-    sf_launch launch = {.kernel = find_kernel(w),
+    sf_launch launch = {.kernel = find_kernel(w, threads),
                         .blocks = blocks,
                         .threads = threads,
                         .params =
@@ -93,6 +97,7 @@ void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words)
     sf_buf_free(&w->body);
     w->body = (sf_buf){0};
     w->nparams = 0;
+    w->shared = w->together = 0;
 }
 
 void sf_write_again(sf_writer *w, int64_t blocks, int threads, const sf_param *params)

@@ -18,13 +18,15 @@ typedef struct sf_text_file {
     const unsigned char *bytes;
     size_t size;
 } sf_text_file;
-extern const sf_text_file sf_text_base, sf_text_words, sf_text_attention, sf_text_attend;
+extern const sf_text_file sf_text_base, sf_text_words, sf_text_attention, sf_text_attend,
+    sf_text_attend_groups, sf_text_attend_turn;
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
     const char *text; /* the function with its name, without what it stands on */
     uint32_t nparams;
     const bool *is_number; /* by parameter: an integer rather than a pointer */
+    int shared;            /* bytes of shared memory beside those that its text declares */
 } sf_kernel;
 
 /* A zeroed one is empty. */
@@ -74,6 +76,8 @@ typedef struct sf_writer {
     sf_param *params;
     size_t nparams, param_capacity;
     sf_arena *arena; /* of the code */
+    int shared;      /* of the kernel, as in sf_kernel; its body says it, too */
+    int together;    /* blocks of it that a multiprocessor is to have at once; 0: as it comes */
 } sf_writer;
 
 /* Adds a parameter; returns its number. */

@@ -102,7 +102,8 @@ static void test_asks_for_rounding(void **state)
     static const struct {
         sf_attending what;
         bool has;
-    } rows[] = {{{.dtype = SF_BF16, .depth = 64}, true},
+    } rows[] = {{{.dtype = SF_BF16, .depth = 128}, true},
+                {{.dtype = SF_BF16, .depth = 144}, false},
                 {{.dtype = SF_F32, .depth = 64, .rounds = true}, true},
                 {{.dtype = SF_F32, .depth = 64}, false},
                 {{.dtype = SF_F32, .depth = 128, .rounds = true}, false}};

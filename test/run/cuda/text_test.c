@@ -10,14 +10,13 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "front/import.h"
 #include "ir/print.h"
 #include "run/cuda/device.h"
-#include "run/cuda/library.h"
 #include "run/cuda/target.h"
 #include "run/runner.h"
 #include "support/draw.h"
+#include "support/nvrtc.h"
 #include "support/run.h"
 
 enum { CASES = 3, TOGETHER = 400 };
@@ -59,35 +58,11 @@ static void add_op(sf_kernels *kernels, sf_opcode op, uint32_t seed)
     test_case_free(&c);
 }
 
-static void compile_some(const sf_cuda_compiler *compiler, const sf_kernels *kernels, size_t first,
-                         size_t count)
-{
-    static const char *const options[] = {"-arch=sm_90", "--fmad=false", "-w"};
-    sf_buf text = {0};
-    void *program = NULL;
-    size_t size = 0;
-    sf_kernels_text(kernels, first, count, false, &text);
-    assert_int_equal(compiler->create(&program, text.text, "text.cu", 0, NULL, NULL), 0);
-    int status = compiler->compile(program, 3, options);
-    compiler->log_size(program, &size);
-    char *log = sf_alloc(size + 1);
-    compiler->log(program, log);
-    if (status != 0)
-        print_error("%.2000s\n", log);
-    sf_free(log);
-    compiler->destroy(&program);
-    sf_buf_free(&text);
-    assert_int_equal(status, 0);
-}
-
-static void test_nvrtc(void **state)
+static void test_all_text(void **state)
 {
     (void)state;
-    sf_diag *diag = sf_diag_new();
-    const sf_cuda_compiler *compiler;
-    sf_status status = sf_cuda_load_compiler(diag, &compiler);
-    sf_diag_free(diag);
-    if (status != SF_OK) {
+    const sf_cuda_compiler *compiler = test_nvrtc();
+    if (!compiler) {
         print_message("NVRTC is not here\n");
         skip();
     }
@@ -99,7 +74,7 @@ static void test_nvrtc(void **state)
     assert_true(kernels.nkernels > 100);
     for (size_t i = 0; i < kernels.nkernels; i += TOGETHER) {
         size_t left = kernels.nkernels - i;
-        compile_some(compiler, &kernels, i, left < TOGETHER ? left : TOGETHER);
+        test_nvrtc_compile(compiler, &kernels, i, left < TOGETHER ? left : TOGETHER, "sm_90");
     }
     sf_kernels_free(&kernels);
 }
@@ -150,7 +125,7 @@ static void test_no_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nvrtc),
+        cmocka_unit_test(test_all_text),
         cmocka_unit_test(test_equal_texts),
         cmocka_unit_test(test_no_gpu),
     };

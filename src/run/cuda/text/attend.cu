@@ -1,5 +1,5 @@
-    /* The body of the kernels of attention, behind the numbers that run/cuda/call_attention.c writes. A block has 64 rows,
-     * 16 each warp, and goes along the columns, some at a time; S = R1 C1^T are their scores.
+    /* The body of the kernels of attention, behind the numbers that run/cuda/call_attention.c writes. A block has
+     * 16 rows each warp, and goes along the columns, some at a time; S = R1 C1^T are their scores.
      *
      *     FORWARD   rows are queries, columns keys:  O = softmax(S) C2
      *     QUERIES   likewise; R2 is the gradient of O:  dQ = dS C1  with  dS = P (R2 C2^T - delta) scale
@@ -24,11 +24,11 @@
     const int pair = (int)(BLOCK % PAIRS), turn = (int)(BLOCK / PAIRS);
     const int tile = KIND == KEYS || !CAUSAL ? turn : TILES - 1 - turn;
     const s64 batch = pair / HEADS, head = pair % HEADS;
-    const int row = tile * 64 + warp * 16 + g;
+    const int block_row = tile * BLOCK_ROWS, warp_row = block_row + warp * 16, row = warp_row + g;
     const s64 pitch = (s64)HEADS * DEPTH, row_base = (batch * ROWS * HEADS + head) * DEPTH,
               column_base = (batch * COLUMNS * HEADS + head) * DEPTH;
-    const int first = KIND == KEYS && CAUSAL ? tile * 64 / STEP * STEP : 0;
-    const int end = KIND != KEYS && CAUSAL && tile * 64 + 64 < COLUMNS ? tile * 64 + 64 : COLUMNS;
+    const int first = KIND == KEYS && CAUSAL ? block_row / STEP * STEP : 0;
+    const int end = KIND != KEYS && CAUSAL && block_row + BLOCK_ROWS < COLUMNS ? block_row + BLOCK_ROWS : COLUMNS;
     u32 a1[KSTEPS][4], a2[KSTEPS][4];
     UNROLL
     for (int k = 0; k < KSTEPS; k++) {
@@ -63,7 +63,7 @@
         now ^= 1;
         if (at + STEP < end) {
             const int next = at + STEP, room = (now ^ 1) * STEP;
-            for (int i = THREAD; i < STEP * CHUNKS; i += 128) {
+            for (int i = THREAD; i < STEP * CHUNKS; i += BLOCK_ROWS * 2) {
                 int r = i / CHUNKS, c = i % CHUNKS * PER, valid = next + r < COLUMNS;
                 s64 from = column_base + (s64)(valid ? next + r : 0) * pitch + c;
                 copy_aside(ones + (room + r) * PITCH + c, (const element *)columns1 + from, valid);
@@ -76,7 +76,9 @@
                 column_deltas[room + THREAD] = valid ? ((const f32 *)deltas)[from] : 0;
             }
         }
-        if (at < first)
+        /* A warp waits where all that it could see is hidden. */
+        const int is_hidden = CAUSAL && (KIND == KEYS ? at + STEP <= warp_row : at > warp_row + 15);
+        if (at < first || (GROUP_MAY_WAIT && is_hidden))
             continue;
         const element *one = ones + now * STEP * PITCH, *two = twos + now * STEP * PITCH;
         f32 s[NTILES][4], ds[NTILES][4];
@@ -95,8 +97,8 @@
                                        *(const u32 *)(two + from + (WIDE ? 1 : 8)), WIDE);
             }
         }
-        const int is_edge = at + STEP > COLUMNS || (CAUSAL && KIND != KEYS && at + STEP - 1 > tile * 64) ||
-                            (CAUSAL && KIND == KEYS && at < tile * 64 + 63);
+        const int is_edge = at + STEP > COLUMNS || (CAUSAL && KIND != KEYS && at + STEP - 1 > warp_row) ||
+                            (CAUSAL && KIND == KEYS && at < warp_row + 15);
         UNROLL
         for (int n = 0; n < NTILES; n++)
             UNROLL

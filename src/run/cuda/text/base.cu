@@ -20,6 +20,8 @@ typedef double f64;
 #define LARGE static __device__ __noinline__
 #define TABLE static __device__ const
 #define SHARED __shared__
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) u8 name[]
+#define BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define BARRIER() __syncthreads()
 #define BLOCK ((s64)blockIdx.x)
 #define BLOCKS ((s64)gridDim.x)
@@ -46,6 +48,8 @@ typedef double f64;
 #define LARGE static
 #define TABLE static const
 #define SHARED static _Thread_local
+#define DYNAMIC_SHARED(name) static _Thread_local u8 name[232448] __attribute__((aligned(1024)))
+#define BOUNDS(threads, blocks)
 static _Thread_local s64 sf_block, sf_blocks;
 static _Thread_local int sf_thread, sf_threads;
 static _Thread_local void (*sf_barrier)(void);

@@ -273,6 +273,13 @@ static sf_status carry_plan(turning *t, sf_turned *out)
     return SF_OK;
 }
 
+void sf_turned_free(sf_turned *turned)
+{
+    sf_plan_free(turned->plan);
+    sf_graph_free(turned->graph);
+    *turned = (sf_turned){0};
+}
+
 sf_status turn_build(turning *t, sf_pool *pool, turn_building *build, void *context, sf_turned *out)
 {
     *out = (sf_turned){0};

@@ -435,10 +435,3 @@ sf_status sf_turns_new(const sf_graph *graph, const sf_plan *plan, const sf_turn
     looping o = {.t = &t};
     return turn_build(&t, pool, build_turned, &o, out);
 }
-
-void sf_turned_free(sf_turned *turned)
-{
-    sf_plan_free(turned->plan);
-    sf_graph_free(turned->graph);
-    *turned = (sf_turned){0};
-}

@@ -40,7 +40,8 @@ typedef enum sf_primitive_kind {
         7, /* ops of the module can be found, but those in the modules `name` below it */
     SF_PRIMITIVE_REPLACE =
         8, /* other ops for subgraphs: `sketches` or `fragment`; `name`; or `kernel` */
-    SF_PRIMITIVE_FUSE = 9, /* subgraphs run as one loop each; `value`: by which compiler, "vm" */
+    SF_PRIMITIVE_FUSE =
+        9, /* subgraphs run as one loop each; `value`: by which compiler, "vm" or "cc" */
     /* Those of a space (sheaf/space.h), whose `devices` are SET: the plan is then said by them. `module` is a list of ops. */
     SF_PRIMITIVE_TRANS = 10,  /* `name`: how; `parts`; `mode`: "space" or "time", NULL: space */
     SF_PRIMITIVE_ASSIGN = 11, /* `devices`, `turn` */

@@ -65,7 +65,11 @@ static void *run_thread(void *context)
 /* Whether the rank failed only because another one said that it did. */
 static bool is_hearsay(const rank *r)
 {
-    return r->status == SF_EPEER && r->diag->messages[0].heard;
+    int first = 0; /* that is no warning */
+    while (first < r->diag->count && first < SF_DIAG_KEPT - 1 &&
+           r->diag->messages[first].status == SF_OK)
+        first++;
+    return r->status == SF_EPEER && r->diag->messages[first].heard;
 }
 
 /* What a rank has to say: its number before each of its messages. */
@@ -88,8 +92,10 @@ static sf_status collect(const rank *ranks, int count, sf_diag *diag)
     for (int i = 0; i < count; i++)
         own = own || (ranks[i].status != SF_OK && ranks[i].status != SF_EPEER);
     for (int i = 0; i < count; i++) {
-        if (ranks[i].status == SF_OK)
+        if (ranks[i].status == SF_OK) {
+            repeat(&ranks[i], diag); /* what it warns of */
             continue;
+        }
         if (status == SF_OK || status == SF_EPEER)
             status = ranks[i].status;
         if (!is_hearsay(&ranks[i]) && !(own && ranks[i].status == SF_EPEER))

@@ -103,6 +103,7 @@ void sf_graph_clone_head(const sf_graph *from, sf_graph *to)
     to->name = from->name;
     to->has_scopes = from->has_scopes;
     to->kernels = from->kernels;
+    to->compiled = from->compiled;
     if (from->arguments)
         to->arguments = sf_arena_copy(&to->arena, from->arguments,
                                       from->top->narguments * sizeof *from->arguments);

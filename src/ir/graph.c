@@ -139,6 +139,15 @@ int64_t sf_count_parameters(const sf_graph *graph)
     return count;
 }
 
+bool sf_scopes_have(const char *lines, const char *path)
+{
+    size_t length = strlen(path);
+    for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strcspn(at, "\n") == length && memcmp(at, path, length) == 0)
+            return true;
+    return false;
+}
+
 const char *sf_kernel_choice_name(sf_kernel_choice kernels)
 {
     static const char *const names[] = {"best", "none", "all"};

@@ -102,6 +102,9 @@ typedef enum sf_kernel_choice { SF_KERNELS_BEST, SF_KERNELS_NONE, SF_KERNELS_ALL
 const char *sf_kernel_choice_name(sf_kernel_choice kernels);
 bool sf_kernel_choice_read(sf_str word, sf_kernel_choice *out);
 
+/* Whether the path is a line of a list of scopes, or NULL. */
+bool sf_scopes_have(const char *lines, const char *path);
+
 struct sf_graph {
     sf_arena arena;
     sf_pool *pool;
@@ -117,6 +120,8 @@ struct sf_graph {
     sf_result *results;     /* top->nresults */
     bool has_scopes;        /* the text told scopes */
     sf_kernel_choice kernels;
+    const char *
+        compiled; /* scopes whose loops want to be machine code, a line each; or NULL. In the pool */
 };
 
 /* A graph with an empty top block. Retains the pool. */

@@ -19,6 +19,7 @@ sf_plan *sf_plan_of(const sf_graph *graph, const sf_mesh *mesh, uint64_t hash)
     plan->recipe = plan->recompute = "";
     plan->passes = (sf_plan_passes){.list = "", .cluster = ""};
     plan->kernels = graph->kernels;
+    sf_plan_set_compiled(plan, graph->compiled);
     plan->mesh = *mesh;
     for (int a = 0; a < mesh->naxes; a++)
         plan->mesh.axes[a].name =
@@ -86,7 +87,20 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
         c->in = sf_arena_string(&to->arena, c->in, strlen(c->in));
     }
     to->kernels = from->kernels;
+    sf_plan_set_compiled(to, from->compiled);
     sf_plan_set_passes(to, &from->passes);
+}
+
+void sf_plan_set_compiled(sf_plan *plan, const char *scopes)
+{
+    plan->compiled = scopes ? sf_arena_string(&plan->arena, scopes, strlen(scopes)) : NULL;
+}
+
+void sf_plan_tell_loops(const sf_plan *plan, sf_graph *graph)
+{
+    graph->kernels = plan->kernels;
+    graph->compiled =
+        plan->compiled ? sf_pool_string(graph->pool, sf_str_of(plan->compiled)) : NULL;
 }
 
 void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)

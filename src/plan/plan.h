@@ -104,7 +104,8 @@ struct sf_plan {
         co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */
     sf_pipeline *pipeline; /* or NULL: each rank has a part in every node */
     sf_plan_passes passes;
-    sf_kernel_choice kernels; /* that programs of ranks have */
+    sf_kernel_choice kernels; /* that programs of ranks have, */
+    const char *compiled;     /* and scopes of loops that are compiled, a line each; or NULL */
     sf_prediction *predicted; /* or NULL: no search made it */
     size_t nsaid, said_capacity;
     const char **said; /* the primitives of a schedule, in their order (plan/said.h) */
@@ -121,6 +122,12 @@ sf_plan *sf_plan_copy(const sf_plan *plan, const sf_graph *graph);
 
 /* In how many turns the one is, and by which passes it is rewritten, the other is as well. */
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
+
+/* Scopes whose loops are compiled, a line each, or NULL; copied. */
+void sf_plan_set_compiled(sf_plan *plan, const char *scopes);
+
+/* Says to a graph that is made for the plan which kernels and compiled loops its program has. */
+void sf_plan_tell_loops(const sf_plan *plan, sf_graph *graph);
 
 /* What the one computes again, the other does as well; both are for the graph. */
 void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to);

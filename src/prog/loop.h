@@ -57,6 +57,7 @@ typedef struct sf_loop {
     int64_t dims[SF_MAX_RANK];
     int64_t rows, columns;
     bool whole_rows; /* a fold needs the whole row in a tile */
+    bool compiled;   /* somebody wants it as machine code (sf_graph.compiled) */
     uint32_t nsteps, nregisters;
     sf_loop_step *steps;
     bool *is_wide; /* by register: 8 bytes an element */

@@ -97,7 +97,7 @@ typedef struct copying {
 static sf_status run_copying(void *context)
 {
     copying *c = context;
-    sf_loop_run(&c->loop, (sf_pointers){&c->from, &c->to}, c->scratch, c->threads);
+    sf_loop_run(&c->loop, NULL, (sf_pointers){&c->from, &c->to}, c->scratch, c->threads);
     return SF_OK;
 }
 

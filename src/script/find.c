@@ -217,7 +217,7 @@ int sf_script_replace(lua_State *L)
     return sf_script_apply(L, &said, 1);
 }
 
-/* fuse(subgraphs [, {compiler = "vm"}]) */
+/* fuse(subgraphs [, {compiler = "cc"}]) */
 int sf_script_fuse(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);

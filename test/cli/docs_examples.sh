@@ -15,6 +15,7 @@ root=$PWD
 binary=$(realpath "${SHEAF_BIN:-build/sheaf}")
 update=${1:-}
 work=$(mktemp -d)
+export XDG_CACHE_HOME=$work/cache # what is compiled
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/run"
 ln -s "$binary" "$work/bin/sheaf"

@@ -1,6 +1,7 @@
 # What the tests of the command line share; sourced by them. $work is a folder that goes when they end,
 # `sheaf` the command and what comes first of its arguments.
 work=$(mktemp -d)
+export XDG_CACHE_HOME=$work/cache # what is compiled is gone with it
 trap 'rm -rf "$work"' EXIT
 sheaf=("$SHEAF_BIN")
 failures=0

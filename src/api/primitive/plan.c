@@ -213,14 +213,38 @@ static sf_status pin_space(struct planning *job, const meaning *m)
     return sf_pin_space(job->list, &job->pin, &beside, job->diag, &job->plan);
 }
 
-/* The step, or one that says which kernels it has, for sf_graph_free. */
+/* Scopes of what is fused by the compiler of the system, a line each; empty where nothing is. */
+static void list_compiled(const sf_primitives *list, sf_buf *out)
+{
+    for (size_t i = 0; i < list->nentries; i++) {
+        const sf_primitive *said = &list->entries[i].said;
+        if (said->kind != SF_PRIMITIVE_FUSE || !said->value || strcmp(said->value, "cc") != 0)
+            continue;
+        for (int s = 0; s < said->nsubgraphs; s++) {
+            const sf_subgraph *part = &list->subgraphs[said->subgraphs[s] - 1];
+            for (int n = 0; n < part->nnodes; n++) {
+                const char *path = part->graph->nodes[part->nodes[n]]->scope->path;
+                if (!sf_scopes_have(out->text, path))
+                    sf_buf_printf(out, "%s%s", out->length > 0 ? "\n" : "", path);
+            }
+        }
+    }
+}
+
+/* The step, or one that says which kernels and compiled loops it has, for sf_graph_free. */
 static const sf_graph *graph_to_plan(const struct planning *job, sf_graph **made)
 {
     const sf_entry *kernels = sf_find_setting(job->list, "kernels");
-    *made = kernels ? sf_graph_clone(job->list->graph) : NULL;
+    sf_buf compiled = {0};
+    list_compiled(job->list, &compiled);
+    bool says = kernels || compiled.length > 0;
+    *made = says ? sf_graph_clone(job->list->graph) : NULL;
     if (kernels)
         sf_kernel_choice_read(sf_str_of(kernels->said.value), &(*made)->kernels);
-    return kernels ? *made : job->list->graph;
+    if (compiled.length > 0)
+        (*made)->compiled = sf_pool_string((*made)->pool, sf_str_of(compiled.text));
+    sf_buf_free(&compiled);
+    return says ? *made : job->list->graph;
 }
 
 static sf_status pin(void *context)

@@ -134,6 +134,8 @@ static void describe(const sf_entry *entry, sf_buf *out)
     case SF_PRIMITIVE_FUSE:
         sf_buf_puts(out, "fuse");
         describe_subgraphs(said, out);
+        if (said->value)
+            sf_buf_printf(out, " by %s", said->value);
         break;
     case SF_PRIMITIVE_TRANS:
     case SF_PRIMITIVE_ASSIGN:

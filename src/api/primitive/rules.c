@@ -334,9 +334,12 @@ static sf_status check_fuse(const sf_primitives *list, const sf_entry *entry, sf
     SF_TRY(sf_check_subgraphs(list, said, diag));
     if (said->nsubgraphs == 0)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "fuse needs a subgraph");
-    if (said->value && strcmp(said->value, "vm") != 0)
-        return sf_fail(diag, SF_EUNSUPPORTED, sf_said_at(said),
-                       "there is one compiler, \"vm\", and none called \"%s\"", said->value);
+    if (said->value && strcmp(said->value, "vm") != 0 && strcmp(said->value, "cc") != 0)
+        return sf_fail(
+            diag, SF_EUSAGE, sf_said_at(said),
+            "compilers are \"vm\", the built-in one, and \"cc\", that of the system: none is "
+            "called \"%s\"",
+            said->value);
     for (int i = 0; i < said->nsubgraphs; i++) {
         const sf_subgraph *part = &list->subgraphs[said->subgraphs[i] - 1];
         for (int n = 0; n < part->nnodes; n++) {

@@ -66,7 +66,7 @@ void local_add_arguments(local_builder *b)
     const sf_block *top = whole->top;
     sf_graph *graph = b->graph;
     sf_graph_clone_head(whole, graph);
-    graph->kernels = b->plan->kernels;
+    sf_plan_tell_loops(b->plan, graph);
     for (uint32_t i = 0; i < top->narguments; i++) {
         const sf_type *type =
             local_type(b, sf_type_of(whole, top->arguments[i]), &b->plan->arguments[i]);

@@ -128,6 +128,23 @@ static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_
     sf_json_end_object(writer);
 }
 
+/* Scopes, a string each. */
+static void put_compiled(sf_json_writer *writer, const char *lines)
+{
+    sf_buf one = {0};
+    sf_json_key(writer, "compiled");
+    sf_json_begin_array(writer);
+    for (const char *at = lines; *at; at += *at == '\n') {
+        size_t length = strcspn(at, "\n");
+        one.length = 0;
+        sf_buf_add(&one, at, length);
+        sf_json_put_string(writer, one.text ? one.text : "");
+        at += length;
+    }
+    sf_json_end_array(writer);
+    sf_buf_free(&one);
+}
+
 void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file, sf_buf *out)
 {
     sf_json_writer writer = {.buf = out, .indent = true};
@@ -162,6 +179,8 @@ void sf_plan_write(const sf_plan *plan, const sf_graph *graph, const char *file,
     sf_co_shards_put(plan, &writer);
     if (plan->kernels != SF_KERNELS_BEST)
         sf_json_add_string(&writer, "kernels", sf_kernel_choice_name(plan->kernels));
+    if (plan->compiled)
+        put_compiled(&writer, plan->compiled);
     if (*plan->passes.list) {
         sf_json_key(&writer, "passes");
         sf_json_begin_object(&writer);
@@ -242,7 +261,7 @@ static sf_status check_keys(reader *r, const sf_json *root)
     static const char *const known[] = {
         "format",   "version",  "step",      "order",   "source",    "reading",   "recipe",
         "mesh",     "pins",     "arguments", "nodes",   "predicted", "recompute", "micro_batches",
-        "co_shard", "pipeline", "passes",    "kernels", "schedule"};
+        "co_shard", "pipeline", "passes",    "kernels", "compiled",  "schedule"};
     enum { COUNT = sizeof known / sizeof *known };
     for (size_t i = 0; i < sf_json_count(root); i++) {
         sf_str key = sf_json_key_at(root, i);
@@ -416,6 +435,30 @@ static sf_status read_kernels(reader *r, const sf_json *root)
     return SF_OK;
 }
 
+static sf_status read_compiled(reader *r, const sf_json *root)
+{
+    const sf_json *list = sf_json_get(root, "compiled");
+    sf_buf lines = {0};
+    sf_status status = SF_OK;
+    if (!list)
+        return SF_OK;
+    if (sf_json_kind_of(list) != SF_JSON_ARRAY)
+        return SF_JSON_FAIL(r, list, "expected a list of scopes");
+    for (size_t i = 0; i < sf_json_count(list) && status == SF_OK; i++) {
+        sf_str scope;
+        if (!sf_json_string(sf_json_item(list, i), &scope) || memchr(scope.at, '\n', scope.length))
+            status = SF_JSON_FAIL(r, sf_json_item(list, i), "expected a scope");
+        if (status == SF_OK && i > 0)
+            sf_buf_putc(&lines, '\n');
+        if (status == SF_OK)
+            sf_buf_add(&lines, scope.at, scope.length);
+    }
+    if (status == SF_OK)
+        sf_plan_set_compiled(r->plan, lines.text);
+    sf_buf_free(&lines);
+    return status;
+}
+
 static sf_status read_passes(reader *r, const sf_json *root)
 {
     const sf_json *value = sf_json_get(root, "passes");
@@ -528,6 +571,7 @@ static sf_status read_plan(reader *r)
     SF_TRY(read_co_shard(r, root));
     SF_TRY(read_passes(r, root));
     SF_TRY(read_kernels(r, root));
+    SF_TRY(read_compiled(r, root));
     if (sf_json_get(root, "pipeline"))
         SF_TRY(sf_pipeline_get(sf_json_get(root, "pipeline"), r->text, r->file, r->graph, r->diag,
                                r->plan));

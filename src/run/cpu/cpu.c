@@ -9,7 +9,7 @@
 #include "op/eval.h"
 #include "run/cpu/copies.h"
 #include "run/cpu/crew.h"
-
+#include "run/cpu/native.h"
 #include "run/cpu/product.h"
 #include "run/cpu/scratch.h"
 #include "run/engine/collective.h"
@@ -27,14 +27,15 @@ typedef struct operands {
 /* A program in memory: that of the step, or a body of one of its instructions. */
 typedef struct frame {
     const sf_program *program;
-    char **buffers;        /* by buffer: where it stands */
-    sf_pointers *pointers; /* by instruction */
-    operands *operands;    /* by instruction */
-    sf_request **requests; /* by instruction: of a collective that is under way */
-    sf_copy **copies;      /* by instruction: of COPY */
-    uint32_t *raisers;     /* by event: who raises it */
-    struct frame **bodies; /* by instruction: its bodies */
-    sf_tensor *values;     /* of the program's inner graph, for the kernels of the op table */
+    char **buffers;            /* by buffer: where it stands */
+    sf_pointers *pointers;     /* by instruction */
+    operands *operands;        /* by instruction */
+    sf_request **requests;     /* by instruction: of a collective that is under way */
+    sf_copy **copies;          /* by instruction: of COPY */
+    uint32_t *raisers;         /* by event: who raises it */
+    struct frame **bodies;     /* by instruction: its bodies */
+    const sf_native **natives; /* by instruction: the code of its loop, or NULL */
+    sf_tensor *values;         /* of the program's inner graph, for the kernels of the op table */
 } frame;
 
 /* Counts what instructions take. Of a collective, that is the time to start it and the time that it was waited for. */
@@ -60,6 +61,7 @@ typedef struct cpu {
     sf_host_link host_link;
     sf_lanes *lanes; /* for copies, or NULL: there are none */
     sf_eval eval;    /* for instructions that use the kernels of the op table */
+    sf_natives natives;
     stopwatch watch;
     int64_t steps;
 } cpu;
@@ -293,11 +295,11 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
     const sf_pointers *at = &f->pointers[index];
     switch (inst->kind) {
     case SF_INST_LOOP:
-        sf_loop_run(inst->loop, *at, c->scratch, c->threads);
+        sf_loop_run(inst->loop, f->natives[index], *at, c->scratch, c->threads);
         return SF_OK;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        sf_product_run(inst, at, c->scratch, c->threads);
+        sf_product_run(inst, f->natives[index], at, c->scratch, c->threads);
         return SF_OK;
     case SF_INST_WHILE:
         return run_while(c, inst, at, f->bodies[index], diag);
@@ -464,8 +466,10 @@ static void open_frame(cpu *c, const sf_program *p, char *const *arenas, char *c
     if (p->inner)
         out->values = SF_ARRAY(&c->memory, p->inner->nvalues, sf_tensor);
     out->bodies = SF_ARRAY(&c->memory, p->ninsts, frame *);
+    out->natives = SF_ARRAY(&c->memory, p->ninsts, const sf_native *);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
+        out->natives[i] = sf_natives_find(&c->natives, inst);
         if (!has_bodies(inst))
             continue;
         out->bodies[i] = SF_ARRAY(&c->memory, inst->nest->nbodies, frame);
@@ -509,6 +513,7 @@ static void close_cpu(void *self)
     for (size_t i = 0; i < c->nowned; i++)
         sf_free(c->owned[i]);
     sf_arena_free(&c->eval.scratch);
+    sf_natives_free(&c->natives);
     if (c->owns_threads)
         sf_threads_free(c->threads);
     sf_arena_free(&c->memory);
@@ -582,6 +587,7 @@ static sf_status get_cpu_ready(cpu *c, const sf_engine_options *options, sf_diag
     if (!c->threads)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
     SF_TRY(sf_constants_check(c->program, diag));
+    SF_TRY(sf_natives_open(&c->natives, c->program, diag));
     c->lanes = has_copies(c->program) ? sf_threads_lanes(c->threads) : NULL;
     if (has_copies(c->program) && !c->lanes)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for copies");

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "run/cpu/native.h"
 #include "run/cpu/tile.h"
 
 static int64_t registers_bytes(const sf_loop *loop, const sf_tiling *t)
@@ -9,7 +10,8 @@ static int64_t registers_bytes(const sf_loop *loop, const sf_tiling *t)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < loop->nregisters; i++)
         bytes += t->register_bytes[loop->is_wide[i]];
-    return bytes;
+    int64_t rooms = sf_native_wanted(loop) ? sf_native_rooms(loop, t) : 0;
+    return bytes > rooms ? bytes : rooms;
 }
 
 static int64_t gathered_bytes(const sf_loop *loop)
@@ -119,9 +121,11 @@ static void set_up_part(const sf_loop_job *j, int part, const sf_tile *r, int64_
         state->elements = elements;
 }
 
-sf_loop_job sf_loop_begin(const sf_loop *loop, sf_pointers pointers, void *scratch, int parts)
+sf_loop_job sf_loop_begin(const sf_loop *loop, const sf_native *native, sf_pointers pointers,
+                          void *scratch, int parts)
 {
     sf_loop_job j = {.loop = loop,
+                     .native = native,
                      .t = sf_loop_tile(loop),
                      .pointers = pointers,
                      .scratch = scratch,
@@ -133,21 +137,51 @@ sf_loop_job sf_loop_begin(const sf_loop *loop, sf_pointers pointers, void *scrat
     return j;
 }
 
+/* By the code of the loop; the tile says where. */
+static void run_native(const sf_loop_job *j, int part, const sf_tile *r)
+{
+    char *at = j->scratch + part * j->per_part;
+    sf_native_run(&(sf_native_tile){.native = j->native,
+                                    .pointers = j->pointers,
+                                    .rooms = at,
+                                    .sums = at + j->registers,
+                                    .room_bytes = j->t.register_bytes[1],
+                                    .row = r->row,
+                                    .rows = r->nrows,
+                                    .column = r->column,
+                                    .columns = r->ncolumns});
+}
+
+/* Registers or rooms, accumulators and constants of a part, for tiles of so many elements. */
+static void begin_part(const sf_loop_job *j, int part, sf_tile *r, int64_t elements)
+{
+    part_state *state = state_of_part(j, part);
+    if (!j->native) {
+        point_registers(r, j, part);
+        set_up_part(j, part, r, elements);
+    } else if (state->elements == 0) {
+        clear_accumulators(j, state, j->scratch + part * j->per_part + j->registers);
+        state->elements = 1;
+    }
+}
+
 void sf_loop_piece(const sf_loop_job *j, int part, int64_t row, int64_t rows, int64_t column,
                    int64_t columns)
 {
     sf_tile r;
-    point_registers(&r, j, part);
     int64_t wide = columns < j->t.columns ? columns : j->t.columns;
     int64_t high = wide ? j->t.rows * j->t.columns / wide : rows;
-    set_up_part(j, part, &r, wide * (rows < high ? rows : high));
+    begin_part(j, part, &r, wide * (rows < high ? rows : high));
     for (int64_t i = 0; i < rows; i += high)
         for (int64_t at = 0; at < columns; at += wide) {
             r.row = row + i;
             r.nrows = rows - i < high ? rows - i : high;
             r.column = column + at;
             r.ncolumns = columns - at < wide ? columns - at : wide;
-            sf_tile_run(&r);
+            if (j->native)
+                run_native(j, part, &r);
+            else
+                sf_tile_run(&r);
         }
 }
 
@@ -241,13 +275,14 @@ void sf_loop_end(const sf_loop_job *j)
     }
 }
 
-void sf_loop_run(const sf_loop *loop, sf_pointers pointers, void *scratch, sf_threads *threads)
+void sf_loop_run(const sf_loop *loop, const sf_native *native, sf_pointers pointers, void *scratch,
+                 sf_threads *threads)
 {
     int count = sf_threads_count(threads);
     sf_tiling t = sf_loop_tile(loop);
     int64_t grain = sf_loop_grain(loop, &t, count);
     bool alone = t.units <= grain;
-    sf_loop_job j = sf_loop_begin(loop, pointers, scratch, alone ? 1 : count);
+    sf_loop_job j = sf_loop_begin(loop, native, pointers, scratch, alone ? 1 : count);
     if (alone)
         run_tiles(&j, 0, 0, t.units);
     else

@@ -84,7 +84,8 @@ static void run_piece(const void *context, int part, int64_t row, int64_t rows, 
     sf_loop_piece(context, part, row, rows, column, columns);
 }
 
-void sf_product_run(const sf_inst *inst, const sf_pointers *at, char *scratch, sf_threads *threads)
+void sf_product_run(const sf_inst *inst, const struct sf_native *native, const sf_pointers *at,
+                    char *scratch, sf_threads *threads)
 {
     enum { STEP_WORK = 8 }; /* a step of a loop costs as much as some multiplications */
     void (*multiply)(const sf_inst *, const sf_pointers *, sf_epilogue *, char *, sf_threads *) =
@@ -95,7 +96,7 @@ void sf_product_run(const sf_inst *inst, const sf_pointers *at, char *scratch, s
     }
     int parts = sf_threads_count(threads);
     sf_loop_job job =
-        sf_loop_begin(inst->loop, *at, scratch + sf_product_scratch(inst, parts), parts);
+        sf_loop_begin(inst->loop, native, *at, scratch + sf_product_scratch(inst, parts), parts);
     sf_epilogue epilogue = {.run = run_piece,
                             .context = &job,
                             .whole_rows = sf_loop_wants_rows(inst->loop),

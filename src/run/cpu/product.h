@@ -8,6 +8,7 @@
 int64_t sf_product_scratch(const sf_inst *inst, int threads);
 
 /* `scratch`: sf_product_scratch bytes and, behind them, sf_loop_scratch bytes for the loop; 64-byte aligned. */
-void sf_product_run(const sf_inst *inst, const sf_pointers *at, char *scratch, sf_threads *threads);
+void sf_product_run(const sf_inst *inst, const struct sf_native *native, const sf_pointers *at,
+                    char *scratch, sf_threads *threads);
 
 #endif

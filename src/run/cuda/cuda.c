@@ -165,6 +165,10 @@ static uint64_t param_value(const cuda *c, const made *m, const sf_param *param)
     case SF_PARAM_SCRATCH:
         return (uint64_t)(uintptr_t)(c->scratch + param->value);
     case SF_PARAM_NUMBER:
+    case SF_PARAM_SUM:
+    case SF_PARAM_ROOM:
+    case SF_PARAM_FOLD:
+    case SF_PARAM_PLACE:
         break;
     }
     return (uint64_t)param->value;

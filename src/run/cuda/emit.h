@@ -36,6 +36,7 @@ typedef struct emitter {
     int64_t all_groups;    /* and those that gather anything */
     int64_t held;          /* vectors of a row that a thread has, where it keeps their sums */
     int64_t *partial;      /* by step: scratch parameter of a GATHER */
+    bool *in_room;         /* by step: its value stands in `roomN` for each column c of the row */
     sf_arena scratch;
 } emitter;
 
@@ -43,8 +44,10 @@ typedef struct emitter {
 
 extern const char *const text_classes[]; /* by class of registers */
 
-void text_find_makers(emitter *e);
-void text_find_levels(emitter *e);
+/* Makes the arrays of an emitter, which knows its loop, vector apart; and says what steps read of each other. */
+void text_begin(emitter *e);
+void text_look(emitter *e);
+
 int text_choose_vector(const emitter *e, int64_t threads);
 int64_t text_farthest(const sf_loop *loop);
 int text_out_param(const emitter *e, const sf_access *access);

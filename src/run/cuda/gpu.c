@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -131,26 +131,16 @@ typedef struct compiling {
     binary *binaries;
 } compiling;
 
-/* $XDG_CACHE_HOME/sheaf, or ~/.cache/sheaf; false where there is no home. */
 static bool cache_path(uint64_t hash, char *path, size_t size)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char folder[400];
-    if (cache && *cache)
-        snprintf(folder, sizeof folder, "%s", cache);
-    else if (home && *home)
-        snprintf(folder, sizeof folder, "%s/.cache", home);
-    else
-        return false;
-    mkdir(folder, 0777);
-    strncat(folder, "/sheaf", sizeof folder - strlen(folder) - 1);
-    mkdir(folder, 0777);
-    return snprintf(path, size, "%s/%016" PRIx64 ".cubin", folder, hash) < (int)size;
+    char folder[SF_PATH_SIZE];
+    return sf_cache_folder(folder, sizeof folder) &&
+           snprintf(path, size, "%s/%016" PRIx64 ".cubin", folder, hash) < (int)size;
 }
 
 static bool read_cached(const char *path, binary *out)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
     if (!file)
         return false;
     long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
@@ -169,7 +159,7 @@ static bool read_cached(const char *path, binary *out)
 /* Under another name first: who reads it meanwhile finds all of it or nothing. */
 static void write_cached(const char *path, const binary *b)
 {
-    char other[560];
+    char other[SF_PATH_SIZE + 64];
     snprintf(other, sizeof other, "%s.%p", path, (const void *)b);
     FILE *file = fopen(other, "wb");
     if (!file)
@@ -203,7 +193,7 @@ static void compile_parts(void *context, int part, int64_t first, int64_t end)
     for (int64_t i = first; i < end; i++) {
         const sf_buf *text = &job->texts[i];
         int major = 0, minor = 0;
-        char path[512];
+        char path[SF_PATH_SIZE + 32];
         job->g->compiler->version(&major, &minor);
         uint64_t hash =
             sf_hash_bytes((uint64_t)major * 100 + (uint64_t)minor, text->text, text->length);

@@ -2,15 +2,12 @@
  * that is loaded. Threads of a block run one after the other; where a kernel has barriers, each has a stack of its own,
  * and the next one goes on when one comes to a barrier. */
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
 
+#include "base/compile.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "run/cuda/device.h"
@@ -149,67 +146,32 @@ static sf_status launch_host(sf_device *d, void *function, int64_t blocks, int t
 
 /* Compiling */
 
-static sf_status run_compiler(const char *source, const char *object, sf_diag *diag)
+/* Quickly made rather than fast. */
+static sf_status build_library(const sf_buf *text, sf_diag *diag)
 {
-    const char *compiler = getenv("CC");
-    compiler = compiler && *compiler && !strchr(compiler, ' ') ? compiler : "cc";
     const char *architecture = sf_device_architecture();
     bool has_groups = !architecture || strcmp(architecture, "sm_90a") == 0;
-    pid_t child = fork();
-    if (child < 0)
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no compiler can be started");
-    if (child == 0) {
-        execlp(compiler, compiler, "-x", "c", "-std=gnu11", "-w", "-O0", "-ffp-contract=off",
-               has_groups ? "-DHAS_GROUPS=1" : "-DHAS_GROUPS=0", "-fPIC", "-shared", "-o", object,
-               source, "-lm", (char *)NULL);
-        _exit(127);
-    }
-    int status = 0;
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "%s does not compile the kernels in %s",
-                       compiler, source);
-    return SF_OK;
-}
-
-static sf_status load_library(const char *path, sf_diag *diag)
-{
+    const char *const flags[] = {"-std=gnu11",
+                                 "-w",
+                                 "-O0",
+                                 "-ffp-contract=off",
+                                 has_groups ? "-DHAS_GROUPS=1" : "-DHAS_GROUPS=0",
+                                 "-fPIC",
+                                 "-shared",
+                                 NULL};
     library *l = sf_alloc_kept(sizeof *l);
-    void *handle = l ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!handle) {
+    if (!l)
+        return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no memory for kernels");
+    sf_compiling what = {.text = {text->text, text->length}, .flags = flags};
+    sf_status status = sf_compile(&what, diag, &l->handle);
+    if (status != SF_OK) {
         sf_free(l);
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be loaded: %s", path, dlerror());
+        return status;
     }
-    l->handle = handle;
-    *(void **)&l->here = dlsym(handle, "sf_here");
+    *(void **)&l->here = dlsym(l->handle, "sf_here");
     l->next = libraries;
     libraries = l;
     return SF_OK;
-}
-
-static sf_status build_library(const sf_buf *text, sf_diag *diag)
-{
-    const char *folder = getenv("TMPDIR");
-    char source[512], object[520];
-    snprintf(source, sizeof source, "%s/sheaf-kernels-XXXXXX", folder && *folder ? folder : "/tmp");
-    int file = mkstemp(source);
-    if (file < 0)
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no file can be made in %s",
-                       folder ? folder : "/tmp");
-    snprintf(object, sizeof object, "%s.so", source);
-    FILE *stream = fdopen(file, "w");
-    size_t written = fwrite(text->text, 1, text->length, stream);
-    bool closed = fclose(stream) == 0;
-    sf_status status = SF_OK;
-    if (written != text->length || !closed)
-        status = sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be written", source);
-    if (status == SF_OK)
-        status = run_compiler(source, object, diag);
-    if (status == SF_OK)
-        status = load_library(object, diag);
-    if (status != SF_EUNSUPPORTED) /* that one is to be looked at */
-        unlink(source);
-    unlink(object);
-    return status;
 }
 
 static bool find_loaded(const sf_kernel *kernel, host_kernel *out)

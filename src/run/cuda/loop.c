@@ -131,18 +131,11 @@ void sf_write_loop(sf_writer *w, const sf_inst *inst)
 {
     const sf_loop *loop = inst->loop;
     emitter e = {.w = w, .inst = inst, .loop = loop, .out = &w->body, .groups = 1, .all_groups = 1};
-    uint32_t nsteps = loop->nsteps;
-    for (int j = 0; j < 3; j++)
-        e.operands[j] = SF_ARRAY(&e.scratch, nsteps, uint32_t);
-    e.level = SF_ARRAY(&e.scratch, nsteps, int);
-    e.is_one = SF_ARRAY(&e.scratch, nsteps, bool);
-    e.wanted = SF_ARRAY(&e.scratch, nsteps, bool);
-    e.partial = SF_ARRAY(&e.scratch, nsteps, int64_t);
+    text_begin(&e);
     e.shape = shape_of(loop);
     e.index = sf_index_type(text_farthest(loop));
     e.vector = e.shape == TURNED ? 1 : text_choose_vector(&e, loop->rows * loop->columns);
-    text_find_makers(&e);
-    text_find_levels(&e);
+    text_look(&e);
     sf_write_views(w, inst);
     if (e.shape == EACH)
         write_each(&e);

@@ -44,7 +44,7 @@ static int operand_count(const sf_loop_step *step)
 
 /* What each step reads, and when it can be had. */
 
-void text_find_makers(emitter *e)
+static void find_makers(emitter *e)
 {
     const sf_loop *loop = e->loop;
     uint32_t *made = SF_ARRAY(&e->scratch, loop->nregisters, uint32_t);
@@ -61,7 +61,7 @@ void text_find_makers(emitter *e)
     }
 }
 
-void text_find_levels(emitter *e)
+static void find_levels(emitter *e)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
@@ -79,6 +79,24 @@ void text_find_levels(emitter *e)
         e->is_one[i] = e->vector == 1 || one || step->is_row || step->kind == SF_STEP_FOLD ||
                        step->kind == SF_STEP_EXPAND;
     }
+}
+
+void text_begin(emitter *e)
+{
+    uint32_t nsteps = e->loop->nsteps;
+    for (int j = 0; j < 3; j++)
+        e->operands[j] = SF_ARRAY(&e->scratch, nsteps, uint32_t);
+    e->level = SF_ARRAY(&e->scratch, nsteps, int);
+    e->is_one = SF_ARRAY(&e->scratch, nsteps, bool);
+    e->wanted = SF_ARRAY(&e->scratch, nsteps, bool);
+    e->partial = SF_ARRAY(&e->scratch, nsteps, int64_t);
+    e->in_room = SF_ARRAY(&e->scratch, nsteps, bool);
+}
+
+void text_look(emitter *e)
+{
+    find_makers(e);
+    find_levels(e);
 }
 
 /* How many neighbours a thread may take: they stand beside each other in all that is read and written, at places that
@@ -351,7 +369,7 @@ void text_want(emitter *e, uint32_t step)
     if (e->wanted[step])
         return;
     e->wanted[step] = true;
-    if (e->loop->steps[step].kind == SF_STEP_FOLD)
+    if (e->loop->steps[step].kind == SF_STEP_FOLD || e->in_room[step])
         return; /* it has been done */
     for (int j = 0; j < operand_count(&e->loop->steps[step]); j++)
         text_want(e, e->operands[j][step]);
@@ -370,7 +388,9 @@ void text_wanted(emitter *e, bool rows_too)
         if (!e->wanted[i] || (text_is_row_step(e, i) && !rows_too) || step->kind == SF_STEP_FOLD ||
             step->kind == SF_STEP_GATHER)
             continue;
-        if (step->kind == SF_STEP_LOAD)
+        if (e->in_room[i])
+            PUT("%s v%u = room%u[c];\n", variable_type(step), i, i);
+        else if (step->kind == SF_STEP_LOAD)
             text_load(e, i);
         else if (step->kind != SF_STEP_STORE)
             text_computation(e, i);

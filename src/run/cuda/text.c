@@ -34,6 +34,11 @@ typedef struct sought {
     const sf_param *params;
 } sought;
 
+static bool is_number(const sf_param *param)
+{
+    return param->kind == SF_PARAM_NUMBER || param->kind == SF_PARAM_PLACE;
+}
+
 static bool is_sought_kernel(const void *item, const void *key)
 {
     const sf_kernel *kernel = item;
@@ -41,7 +46,7 @@ static bool is_sought_kernel(const void *item, const void *key)
     if (kernel->nparams != s->nparams || strcmp(strchr(kernel->text, '{'), s->body) != 0)
         return false;
     for (size_t i = 0; i < s->nparams; i++)
-        if (kernel->is_number[i] != (s->params[i].kind == SF_PARAM_NUMBER))
+        if (kernel->is_number[i] != is_number(&s->params[i]))
             return false;
     return true;
 }
@@ -52,20 +57,20 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uin
     sf_buf text = {0};
     char name[32];
     int length = snprintf(name, sizeof name, "k%016" PRIx64, hash);
-    bool *is_number = SF_ARRAY(&m->arena, w->nparams, bool);
+    bool *numbers = SF_ARRAY(&m->arena, w->nparams, bool);
     sf_buf_puts(&text, "KERNEL ");
     if (w->together > 0)
         sf_buf_printf(&text, "BOUNDS(%d, %d) ", threads, w->together);
     sf_buf_printf(&text, "%s(", name);
     for (size_t i = 0; i < w->nparams; i++) {
-        is_number[i] = w->params[i].kind == SF_PARAM_NUMBER;
-        sf_buf_printf(&text, "%s%s p%zu", i ? ", " : "", is_number[i] ? "s64" : "char *", i);
+        numbers[i] = is_number(&w->params[i]);
+        sf_buf_printf(&text, "%s%s p%zu", i ? ", " : "", numbers[i] ? "s64" : "char *", i);
     }
     sf_buf_printf(&text, ")\n%s", w->body.text);
     *kernel = (sf_kernel){.name = sf_arena_string(&m->arena, name, (size_t)length),
                           .text = sf_arena_string(&m->arena, text.text, text.length),
                           .nparams = (uint32_t)w->nparams,
-                          .is_number = is_number,
+                          .is_number = numbers,
                           .shared = w->shared};
     sf_buf_free(&text);
     SF_PUSH(&m->arena, m->kernels, m->nkernels, m->capacity, kernel);
@@ -77,7 +82,7 @@ static const sf_kernel *find_kernel(sf_writer *w, int threads)
     sf_kernels *m = w->module;
     uint64_t hash = sf_hash_bytes(w->nparams, w->body.text, w->body.length);
     for (size_t i = 0; i < w->nparams; i++)
-        hash = sf_hash_mix(hash, w->params[i].kind == SF_PARAM_NUMBER);
+        hash = sf_hash_mix(hash, is_number(&w->params[i]));
     sought key = {w->body.text, w->nparams, w->params};
     sf_intern_slot *slot = sf_intern_find(&m->names, &m->arena, hash, is_sought_kernel, &key);
     if (!slot->item)
@@ -129,6 +134,8 @@ static void add_entrance(const sf_kernel *kernel, sf_buf *out)
 void sf_kernels_text(const sf_kernels *m, size_t first, size_t count, bool host, sf_buf *out)
 {
     add_file(out, &sf_text_base);
+    if (m->has_vector)
+        add_file(out, &sf_text_vector);
     if (m->has_words)
         add_file(out, &sf_text_words);
     if (m->has_attention)

@@ -18,8 +18,8 @@ typedef struct sf_text_file {
     const unsigned char *bytes;
     size_t size;
 } sf_text_file;
-extern const sf_text_file sf_text_base, sf_text_words, sf_text_attention, sf_text_attend,
-    sf_text_attend_groups, sf_text_attend_turn;
+extern const sf_text_file sf_text_base, sf_text_vector, sf_text_words, sf_text_attention,
+    sf_text_attend, sf_text_attend_groups, sf_text_attend_turn;
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
@@ -36,14 +36,20 @@ typedef struct sf_kernels {
     sf_kernel **kernels;
     size_t nkernels, capacity;
     bool has_words;     /* some stand on text/words.cu, too, */
-    bool has_attention; /* or on text/attention.cu */
+    bool has_attention; /* or on text/attention.cu, */
+    bool has_vector;    /* or on functions of run/vec/math.h, which compilers make vectors of */
 } sf_kernels;
 
 typedef enum sf_param_kind {
     SF_PARAM_IN,      /* view `index` of the instruction's `in` */
     SF_PARAM_OUT,     /* and of `out` */
     SF_PARAM_SCRATCH, /* `value` bytes into the scratch memory */
-    SF_PARAM_NUMBER   /* `value` itself */
+    SF_PARAM_NUMBER,  /* `value` itself */
+    /* Of a tile (run/cuda/loop_tile.c), by step `index` of the loop: */
+    SF_PARAM_SUM,  /* where a GATHER grows */
+    SF_PARAM_ROOM, /* room `value`, for a register of the loop, */
+    SF_PARAM_FOLD, /* and the function that combines what is in it */
+    SF_PARAM_PLACE /* a number: the first row, how many, the first column, how many */
 } sf_param_kind;
 
 typedef struct sf_param {
@@ -107,6 +113,12 @@ void sf_write_library(sf_writer *w, const sf_inst *inst);
 /* What loops (run/cuda/loop.c), products and convolutions (product.c) and calls (call.c) launch. */
 void sf_write_loop(sf_writer *w, const sf_inst *inst);
 void sf_write_product(sf_writer *w, const sf_inst *inst);
+
+/* A loop as a function of a tile, for a processor: run/cpu/native.h. Returns how many rooms it has. */
+int sf_write_tile(sf_writer *w, const sf_inst *inst);
+
+/* How many that will be. */
+int sf_tile_rooms(const sf_loop *loop);
 
 /* False where the engine has no kernel for the call: a body of a kind that cannot be compiled. */
 bool sf_write_call(sf_writer *w, const sf_inst *inst);

@@ -78,7 +78,7 @@ static void run_example(example *e, sf_threads *threads)
 {
     char *in[] = {(char *)e->in}, *out[] = {(char *)e->out, (char *)e->sums};
     char *scratch = e->scratch + (ALIGN - (uintptr_t)e->scratch % ALIGN) % ALIGN;
-    sf_loop_run(&e->loop, (sf_pointers){in, out}, scratch, threads);
+    sf_loop_run(&e->loop, NULL, (sf_pointers){in, out}, scratch, threads);
 }
 
 /* Parts whose registers were written: the first constant stands behind the register that is loaded. */

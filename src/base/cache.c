@@ -1,0 +1,61 @@
+#include "base/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
+
+/* A folder from which no stranger can take what is in it away, to put something else in its place. */
+static bool holds_what_it_has(const char *folder)
+{
+    struct stat s;
+    if (lstat(folder, &s) != 0 || !S_ISDIR(s.st_mode) || (s.st_uid != 0 && s.st_uid != geteuid()))
+        return false;
+    return !(s.st_mode & S_IWOTH) || (s.st_mode & S_ISVTX);
+}
+
+/* The folder and all that it is in, without links. */
+static bool is_private(char *path)
+{
+    struct stat s;
+    if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != geteuid() ||
+        (s.st_mode & OTHERS_WRITE))
+        return false;
+    for (char *slash = strrchr(path, '/'); slash && slash != path; slash = strrchr(path, '/')) {
+        *slash = '\0';
+        if (!holds_what_it_has(path))
+            return false;
+    }
+    return holds_what_it_has("/");
+}
+
+bool sf_cache_folder(char *path, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[SF_PATH_SIZE], whole[SF_PATH_SIZE];
+    bool said = cache && *cache == '/';
+    if (!said && !(home && *home == '/'))
+        return false;
+    int length =
+        snprintf(folder, sizeof folder, "%s%s", said ? cache : home, said ? "" : "/.cache");
+    if (length < 0 || (size_t)length + sizeof "/sheaf" > sizeof folder)
+        return false;
+    mkdir(folder, 0700);
+    strcat(folder, "/sheaf");
+    mkdir(folder, 0700);
+    if (!realpath(folder, whole) || snprintf(path, size, "%s", whole) >= (int)size)
+        return false;
+    return is_private(whole);
+}
+
+bool sf_cache_has(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
+           !(s.st_mode & OTHERS_WRITE);
+}

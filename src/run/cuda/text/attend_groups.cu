@@ -16,6 +16,8 @@
         CHUNKS = DEPTH * SIZE / 16,
         PER = 16 / SIZE
     };
+/* Where columns 16 p to 16 p + 15 (wide: 8) stand in what is summed over, for columns 64 d on of the result. */
+#define SUMMED(d, p) (WIDE ? ((d) * 2 + (p) / 4) * TILE + (p) % 4 * 32 : (d) * TILE + (p) * 16 * 128)
     DYNAMIC_SHARED(shared);
     u8 *factors = shared, *columns = factors + (HELD ? 0 : (1 + (KIND != FORWARD)) * GROUPS * MATRIX);
     f32 *column_ends = (f32 *)(columns + 2 * STAGE), *column_deltas = column_ends + 128;
@@ -112,16 +114,18 @@
             else
                 multiply_tiles(s, factor1 + from, one + from, k > 0, WIDE);
         }
-        UNROLL
-        for (int k = 0; k < KSTEPS && KIND != FORWARD; k++) {
-            const int from = k / 4 * TILE + k % 4 * 32;
-            multiply_tiles(ds, factor2 + from, two + from, k > 0, WIDE);
-        }
         end_products();
-        await_products();
+        if (KIND != FORWARD) {
+            begin_products();
+            UNROLL
+            for (int k = 0; k < KSTEPS; k++) {
+                const int from = k / 4 * TILE + k % 4 * 32;
+                multiply_tiles(ds, factor2 + from, two + from, k > 0, WIDE);
+            }
+            end_products();
+        }
+        await_products(KIND != FORWARD);
         touch_sums(s);
-        if (KIND != FORWARD)
-            touch_sums(ds);
         const int is_edge = at + 64 > COLUMNS || (CAUSAL && KIND != KEYS && at + 63 > group_row) ||
                             (CAUSAL && KIND == KEYS && at < group_row + 63);
         if (is_edge) {
@@ -162,40 +166,49 @@
         } else {
             UNROLL
             for (int i = 0; i < 32; i++) {
-                int column = now * 64 + i / 4 * 8 + 2 * t + i % 2;
-                f32 last = KIND == KEYS ? column_ends[column] : row_end[i % 4 / 2];
-                f32 delta = KIND == KEYS ? column_deltas[column] : row_delta[i % 4 / 2];
+                f32 last = KIND == KEYS ? column_ends[now * 64 + i / 4 * 8 + 2 * t + i % 2] : row_end[i % 4 / 2];
                 s[i] = power_of_2(fmaf(s[i], scale2, -last));
-                ds[i] = s[i] * (ds[i] - delta);
             }
         }
         u32 left1[PSTEPS][4], left2[PSTEPS][4];
-        UNROLL
-        for (int p = 0; p < PSTEPS; p++) {
-            const int n = p * (WIDE ? 4 : 8), next = n + (WIDE ? 0 : 4);
-            if (KIND != FORWARD)
-                turn_left(left1[p], ds + n, ds + next, WIDE);
-            if (KIND != QUERIES)
-                turn_left(left2[p], s + n, s + next, WIDE);
-        }
-        UNROLL
-        for (int d = 0; d < SLABS; d++) {
-            touch_sums(made1[d]);
-            touch_sums(made2[d]);
-        }
-        begin_products();
-        UNROLL
-        for (int p = 0; p < PSTEPS; p++)
+        if (KIND != QUERIES) {
             UNROLL
-            for (int d = 0; d < SLABS; d++) {
-                const int from = WIDE ? (d * 2 + p / 4) * TILE + p % 4 * 32 : d * TILE + p * 16 * 128;
-                if (KIND != FORWARD)
-                    multiply_held(made1[d], left1[p], right1 + from, !WIDE, 1, WIDE);
-                if (KIND != QUERIES)
-                    multiply_held(made2[d], left2[p], right2 + from, !WIDE, 1, WIDE);
+            for (int p = 0; p < PSTEPS; p++)
+                turn_left(left2[p], s + p * (WIDE ? 4 : 8), s + p * (WIDE ? 4 : 8) + (WIDE ? 0 : 4), WIDE);
+            UNROLL
+            for (int d = 0; d < SLABS; d++)
+                touch_sums(made2[d]);
+            begin_products();
+            UNROLL
+            for (int p = 0; p < PSTEPS; p++)
+                UNROLL
+                for (int d = 0; d < SLABS; d++)
+                    multiply_held(made2[d], left2[p], right2 + SUMMED(d, p), !WIDE, 1, WIDE);
+            end_products();
+        }
+        if (KIND != FORWARD) {
+            await_products(KIND == KEYS);
+            touch_sums(ds);
+            UNROLL
+            for (int i = 0; i < 32; i++) {
+                f32 delta = KIND == KEYS ? column_deltas[now * 64 + i / 4 * 8 + 2 * t + i % 2] : row_delta[i % 4 / 2];
+                ds[i] = s[i] * (ds[i] - delta);
             }
-        end_products();
-        await_products();
+            UNROLL
+            for (int p = 0; p < PSTEPS; p++)
+                turn_left(left1[p], ds + p * (WIDE ? 4 : 8), ds + p * (WIDE ? 4 : 8) + (WIDE ? 0 : 4), WIDE);
+            UNROLL
+            for (int d = 0; d < SLABS; d++)
+                touch_sums(made1[d]);
+            begin_products();
+            UNROLL
+            for (int p = 0; p < PSTEPS; p++)
+                UNROLL
+                for (int d = 0; d < SLABS; d++)
+                    multiply_held(made1[d], left1[p], right1 + SUMMED(d, p), !WIDE, 1, WIDE);
+            end_products();
+        }
+        await_products(0);
         UNROLL
         for (int d = 0; d < SLABS; d++) {
             touch_sums(made1[d]);
@@ -225,3 +238,4 @@
         }
     }
 }
+#undef SUMMED

@@ -65,7 +65,8 @@ DEVICE f32 power_of_2(f32 x)
 /* Groups of 4 warps, as GPUs from sm_90a on have them, multiply what stands in shared memory by itself. A tile is 64 rows of 128
  * bytes at a multiple of 1024, the 16 bytes at place c of row r standing at c ^ r % 8. d, 64 x 64, is the product of a and of b,
  * both 32 bytes of 64 rows; or b is 16 rows (`turned`, of narrow elements). It is added to what was there (`adds`). a has 16 rows a
- * warp, as in multiply_fragments. Between begin_products and await_products nobody touches these registers. */
+ * warp, as in multiply_fragments. Between begin_products and
+ * await_products, of all between begin_products and end_products, nobody touches these registers. */
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define HAS_GROUPS 1
 
@@ -129,9 +130,13 @@ DEVICE void touch_sums(f32 *d)
     asm volatile("" : SUM32(d)::"memory");
 }
 
-DEVICE void await_products(void)
+/* All that was begun and ended is done but, with `but` 1, for the last. */
+DEVICE void await_products(int but)
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    if (but == 1)
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    else
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
 /* What this thread copied can be multiplied, behind a barrier. */
@@ -198,7 +203,7 @@ static void copy_aside(void *to, const void *from, int valid)
 #define begin_products() (void)0
 #define end_products() (void)0
 #define touch_sums(d) (void)0
-#define await_products() (void)0
+#define await_products(but) (void)0
 #define show_copies() (void)0
 
 /* An element of a tile, `bytes` behind `tile`, which stands there somewhere. */

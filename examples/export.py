@@ -69,13 +69,13 @@ class Step:
         self.next = self.match_state([shapes] if self.alone else list(shapes))
 
     def match_state(self, results):
-        """For each result the argument that it becomes, or None. A single scalar is something that is reported."""
+        """For each result the argument that it becomes, or None. A single scalar is something that is reported, a key is not."""
         taken, after = set(), []
         forms = [form_of(argument) for argument in self.arguments]
         for result in results:
             form = form_of(result)
             fits = [i for i in range(len(forms)) if i not in taken and forms[i] == form and forms[i][1]]
-            scalar = len(form[1]) == 1 and form[1][0][0] == ()
+            scalar = len(form[1]) == 1 and form[1][0][0] == () and not is_key(jax.tree.leaves(result)[0])
             chosen = fits[0] if fits and not scalar else None
             taken.add(chosen)
             after.append(chosen)

@@ -47,12 +47,21 @@ def metrics(state, batch, rng):
             {"accuracy": accuracy, "loss": loss, "grad_norm": jnp.sqrt(sum((g * g).sum() for g in grads.values()))})
 
 
+def keyed(params, opt, rng, batch):
+    """The key is state: each step draws from its own and hands the next one on."""
+    rng, mine = jax.random.split(rng)
+    (loss, _), grads = jax.value_and_grad(loss_of, has_aux=True)(params, batch, mine)
+    opt = jax.tree.map(lambda m, g: 0.9 * m + g, opt, grads)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, opt), opt, rng, {"loss": loss}
+
+
 def main(folder):
     os.chdir(folder)
     made = {"plain": (plain, (weights(), jax.tree.map(jnp.zeros_like, weights()), BATCH))}
     state = {"params": weights(), "momentum": jax.tree.map(jnp.zeros_like, weights()), "step": 0}
     made["metrics"] = (metrics, (state, BATCH, KEY))
     made["old-key"] = (metrics, (state, BATCH, jax.random.PRNGKey(0)))
+    made["keyed"] = (keyed, (*made["plain"][1][:2], KEY, BATCH))
     try:
         import optax
         from flax.training.train_state import TrainState

@@ -325,11 +325,11 @@ static void own_backward(sf_staging *s)
     }
 }
 
-/* Where most of what the node reads is; the first stage where that does not tell. */
+/* Where most of what the node reads is; the first stage where that does not tell, SF_NONE where nothing of it has a stage. */
 static uint32_t find_most(sf_staging *s, const sf_node *node)
 {
     uint32_t best = 0;
-    bool is_tie = false;
+    bool is_tie = false, is_known = false;
     for (uint32_t t = 0; t < s->count; t++)
         s->tally[t] = 0;
     for (uint32_t o = 0; o < node->noperands; o++) {
@@ -338,14 +338,42 @@ static uint32_t find_most(sf_staging *s, const sf_node *node)
         uint32_t stage = maker                   ? s->stage[maker->id]
                          : sf_maker(s->graph, v) ? SF_NONE
                                                  : s->owner[s->graph->values[v].index];
-        if (stage != SF_NONE)
-            s->tally[stage] += bytes_of(s, v);
+        if (stage == SF_NONE)
+            continue;
+        s->tally[stage] += bytes_of(s, v);
+        is_known = true;
     }
     for (uint32_t t = 1; t < s->count; t++) {
         is_tie = s->tally[t] > s->tally[best] ? false : is_tie || s->tally[t] == s->tally[best];
         best = s->tally[t] > s->tally[best] ? t : best;
     }
+    if (!is_known)
+        return SF_NONE;
     return is_tie ? 0 : best;
+}
+
+/* The stage that reads what the node makes; the first where several do, or none. */
+static uint32_t find_reading(const sf_staging *s, const sf_node *node)
+{
+    uint32_t stage = SF_NONE;
+    for (uint32_t r = 0; r < node->nresults; r++) {
+        sf_value value = node->result + r;
+        for (uint32_t u = s->flow.uses.first[value]; u < s->flow.uses.first[value + 1]; u++)
+            if (s->flow.uses.at[u].node != SF_NONE)
+                stage = join_demands(stage, s->stage[s->flow.uses.at[u].node]);
+    }
+    return is_stage(stage) ? stage : 0;
+}
+
+/* What is made of state alone that nothing has placed yet, such as a part of an average of weights or of a moment that the
+ * next step reads, goes where it is read: the rest of it is there. */
+static void stage_rest(sf_staging *s)
+{
+    for (uint32_t i = s->graph->top->nnodes; i-- > 0;) {
+        const sf_node *node = sf_top_node(s->graph, i);
+        if (node->phase == SF_UPDATE && !s->anywhere[node->id] && s->stage[node->id] == SF_NONE)
+            s->stage[node->id] = find_reading(s, node);
+    }
 }
 
 void sf_stage_updates(sf_staging *s)
@@ -359,6 +387,7 @@ void sf_stage_updates(sf_staging *s)
         if (node->phase == SF_UPDATE && !s->anywhere[node->id])
             s->stage[node->id] = is_stage(demand) ? demand : find_most(s, node);
     }
+    stage_rest(s);
     for (uint32_t i = 0; i < top->narguments; i++) {
         uint32_t next = s->graph->arguments[i].next;
         const sf_node *maker = next == SF_NONE ? NULL : sf_staged_maker(s, top->results[next]);

@@ -280,6 +280,30 @@ static void test_updates_send_little(void **state)
     sf_graph_free(graph);
 }
 
+/* Lion's moment leads to no weight of this step, only to itself in the next one: it is where the gradient is, as an average of
+ * weights is where its weight is. */
+static void test_state_that_only_the_next_step_reads(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step_of("jump", "lion");
+    sf_arena arena = {0};
+    const char **names = sf_clean_names(graph, &arena);
+    sf_stages stages = complete("lion", graph, 2, cut_evenly(graph, 2, &arena), &arena, NULL);
+    uint32_t pairs = 0, later = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        for (uint32_t m = 0; m < graph->top->narguments && strncmp(names[i], "params/", 7) == 0;
+             m++)
+            if (strstr(names[m], "/mu/") && sf_name_ends(names[m], names[i] + 7)) {
+                assert_int_equal(stages.of_argument[m], stages.of_argument[i]);
+                later += stages.of_argument[i];
+                pairs++;
+            }
+    assert_int_equal(pairs, 20);
+    assert_true(later > 0);
+    sf_arena_free(&arena);
+    sf_graph_free(graph);
+}
+
 static void test_order_is_checked(void **state)
 {
     (void)state;
@@ -308,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_found),
         cmocka_unit_test(test_tied_weights_have_one_owner),
         cmocka_unit_test(test_updates_send_little),
+        cmocka_unit_test(test_state_that_only_the_next_step_reads),
         cmocka_unit_test(test_order_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

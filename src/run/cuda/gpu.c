@@ -451,6 +451,18 @@ static void name_architecture(gpu *g, int major, int minor)
         snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
 }
 
+/* What choices of products are kept by. */
+static void name_machine(gpu *g)
+{
+    char name[128] = "";
+    int version[3] = {0};
+    g->driver->device_name(name, sizeof name, g->ordinal);
+    for (int i = 0; i < 3; i++)
+        g->lt.library->property(i, &version[i]);
+    g->lt.driver = g->driver;
+    g->lt.machine = sf_hash_bytes(sf_hash_bytes(0, name, strlen(name)), version, sizeof version);
+}
+
 static sf_status find_gpu(gpu *g, sf_diag *diag)
 {
     SF_TRY(sf_cuda_load_driver(diag, &g->driver));
@@ -481,6 +493,7 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
     g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
     name_architecture(g, major, minor);
+    name_machine(g);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
     SF_TRY(alloc_gpu(&g->device, SF_CUDA_WORKSPACE, diag, &workspace));

@@ -76,6 +76,7 @@ typedef struct lt_heuristic {
 #define SF_CUDA_PRODUCTS(X)                                                                        \
     X(create, "cublasLtCreate", (void **))                                                         \
     X(destroy, "cublasLtDestroy", (void *))                                                        \
+    X(property, "cublasLtGetProperty", (int, int *))                                               \
     X(product_create, "cublasLtMatmulDescCreate", (void **, int, int))                             \
     X(product_set, "cublasLtMatmulDescSetAttribute", (void *, int, const void *, size_t))          \
     X(product_destroy, "cublasLtMatmulDescDestroy", (void *))                                      \

@@ -1,6 +1,8 @@
 #include "run/cuda/lt.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "run/cuda/lt_choice.h"
 #include "run/cuda/target.h"
 
 /* Numbers of the library. */
@@ -30,7 +32,7 @@ struct sf_lt_plan {
     const sf_lt *lt;
     const sf_dot *dot;
     void *product, *layouts[3];
-    lt_algorithm algorithm;
+    sf_lt_choice *choice;
     bool is_wide;    /* sums in double */
     bool is_swapped; /* C is row by row: the product is that of the transposed, B first */
     int outer;       /* batches that are walked, one call for each */
@@ -78,21 +80,30 @@ static int make_layout(const sf_cuda_products *l, const matrix *m, int64_t batch
     return status;
 }
 
-static bool choose_algorithm(sf_lt_plan *p)
+/* Asks the library for its proposals. */
+static bool find_ways(sf_lt_plan *p)
 {
     const sf_cuda_products *l = p->lt->library;
     void *preference = NULL;
-    lt_heuristic found[1] = {0};
-    int count = 0;
+    lt_heuristic found[SF_LT_WAYS] = {0};
+    sf_lt_choice *choice = p->choice;
     if (l->preference_create(&preference) != 0)
         return false;
     l->preference_set(preference, MOST_WORKSPACE, &p->lt->workspace_bytes,
                       sizeof p->lt->workspace_bytes);
     int status = l->choose(p->lt->handle, p->product, p->layouts[0], p->layouts[1], p->layouts[2],
-                           p->layouts[2], preference, 1, found, &count);
+                           p->layouts[2], preference, SF_LT_WAYS, found, &choice->count);
     l->preference_destroy(preference);
-    p->algorithm = found[0].algorithm;
-    return status == 0 && count > 0;
+    for (int i = 0; i < choice->count; i++)
+        choice->ways[i] = found[i].algorithm;
+    return status == 0 && choice->count > 0;
+}
+
+static uint64_t hash_matrix(uint64_t hash, const matrix *m)
+{
+    const int64_t numbers[] = {m->rows,  m->columns,       m->leading,
+                               m->batch, m->is_transposed, (int64_t)m->dtype};
+    return sf_hash_bytes(hash, numbers, sizeof numbers);
 }
 
 /* Of two factors and the product, in the order of the library. */
@@ -104,11 +115,14 @@ static bool make_plan(sf_lt_plan *p, matrix *first, matrix *second, const matrix
     if (l->product_create(&p->product, compute, p->is_wide ? REAL_64 : REAL_32) != 0)
         return false;
     int32_t a = first->is_transposed, b = second->is_transposed;
+    const int64_t numbers[] = {compute, batches, (int64_t)p->lt->workspace_bytes};
+    uint64_t key = sf_hash_bytes(p->lt->machine, numbers, sizeof numbers);
+    p->choice->key = hash_matrix(hash_matrix(hash_matrix(key, first), second), result);
     return l->product_set(p->product, TRANSPOSE_A, &a, sizeof a) == 0 &&
            l->product_set(p->product, TRANSPOSE_B, &b, sizeof b) == 0 &&
            make_layout(l, first, batches, &p->layouts[0]) == 0 &&
            make_layout(l, second, batches, &p->layouts[1]) == 0 &&
-           make_layout(l, result, batches, &p->layouts[2]) == 0 && choose_algorithm(p);
+           make_layout(l, result, batches, &p->layouts[2]) == 0 && find_ways(p);
 }
 
 sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst)
@@ -123,6 +137,7 @@ sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst)
         return NULL;
     sf_lt_plan *p = sf_alloc(sizeof *p);
     *p = (sf_lt_plan){.lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64};
+    p->choice = sf_alloc(sizeof *p->choice);
     p->outer = sf_dot_inner_batches(dot, &batches);
     a.dtype = inst->in[0].dtype;
     b.dtype = inst->in[1].dtype;
@@ -157,19 +172,30 @@ void sf_lt_plan_free(sf_lt_plan *p)
             l->layout_destroy(p->layouts[i]);
     if (p->product)
         l->product_destroy(p->product);
+    sf_free(p->choice);
     sf_free(p);
 }
 
-static int multiply(const sf_lt_plan *p, const char *a, const char *b, char *c, cu_stream stream)
+/* What a product is given. */
+typedef struct given {
+    const sf_lt_plan *plan;
+    const char *a, *b;
+    char *c;
+    cu_stream stream;
+} given;
+
+static int multiply(void *context, int way)
 {
     static const float one = 1, zero = 0;
     static const double wide_one = 1, wide_zero = 0;
+    const given *g = context;
+    const sf_lt_plan *p = g->plan;
     const void *alpha = p->is_wide ? (const void *)&wide_one : &one;
     const void *beta = p->is_wide ? (const void *)&wide_zero : &zero;
-    return p->lt->library->multiply(p->lt->handle, p->product, alpha, p->is_swapped ? b : a,
-                                    p->layouts[0], p->is_swapped ? a : b, p->layouts[1], beta, c,
-                                    p->layouts[2], c, p->layouts[2], &p->algorithm,
-                                    p->lt->workspace, p->lt->workspace_bytes, stream);
+    return p->lt->library->multiply(p->lt->handle, p->product, alpha, p->is_swapped ? g->b : g->a,
+                                    p->layouts[0], p->is_swapped ? g->a : g->b, p->layouts[1], beta,
+                                    g->c, p->layouts[2], g->c, p->layouts[2], &p->choice->ways[way],
+                                    p->lt->workspace, p->lt->workspace_bytes, g->stream);
 }
 
 sf_status sf_lt_run(const sf_lt_plan *p, const char *a, const char *b, char *c, cu_stream stream,
@@ -184,8 +210,9 @@ sf_status sf_lt_run(const sf_lt_plan *p, const char *a, const char *b, char *c, 
             y += index[d] * dot->b_batch[d];
             z += index[d] * dot->c_batch[d];
         }
-        int status =
-            multiply(p, a + x * p->bytes[0], b + y * p->bytes[1], c + z * p->bytes[2], stream);
+        given g = {p, a + x * p->bytes[0], b + y * p->bytes[1], c + z * p->bytes[2], stream};
+        sf_lt_choose(p->choice, &(sf_lt_trial){p->lt->driver, stream, multiply, &g});
+        int status = multiply(&g, 0);
         if (status != 0)
             return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "cuBLASLt refuses a product (%d)",
                            status);

@@ -8,6 +8,8 @@
 /* A handle, and memory to work in; both borrowed by plans. */
 typedef struct sf_lt {
     const sf_cuda_products *library;
+    const sf_cuda_driver *driver;
+    uint64_t machine; /* says which GPU and which version of the library it is */
     void *handle;
     void *workspace;
     size_t workspace_bytes;

@@ -80,6 +80,11 @@ typedef struct sf_primitive {
     const sf_task *before, *after; /* ORDER */
     const char *
         kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", stands for what it is in the modules */
+    /* REPLACE of whole modules (sf_primitives_find_modules): what comes in the place of their backward pass, or NULL: it stays as it
+     * is. Inputs are those of the module, then the gradients of its results; results are the gradients of its inputs; of both
+     * those that are floats. Those that the step does not need are dropped. */
+    const sf_sketch *const *backwards;
+    const char *backward; /* or a file, as `fragment` */
 } sf_primitive;
 
 /* Applies one more; *number (or NULL) is what it can be undone by. What is against a rule is SF_EWRONG, and what names

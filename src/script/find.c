@@ -155,22 +155,36 @@ int sf_script_find(lua_State *L)
     return find_chosen(L, &job);
 }
 
-/* The sketches of a replacement, one for each subgraph; they stay on the stack, and so live. */
-static const sf_sketch **push_sketches(lua_State *L, int at, const int *subgraphs, int count)
+enum { MOST_INPUTS = 64 };
+
+/* Types of the inputs of a subgraph and, with `backward`, of those of its results that are floats; returns how many. */
+static int list_types(lua_State *L, int subgraph, bool backward, sf_tensor_type *types)
 {
-    enum { MOST_INPUTS = 64 };
-    sf_script *script = sf_script_of(L);
+    const sf_primitives *list = sf_script_of(L)->list;
+    sf_subgraph_view view = sf_primitives_subgraph(list, subgraph);
+    int count = view.inputs;
+    if (view.inputs + view.results > MOST_INPUTS)
+        luaL_error(L, "a subgraph has more than %d inputs and results", MOST_INPUTS);
+    for (int k = 0; k < view.inputs; k++)
+        if (!sf_primitives_subgraph_input(list, subgraph, k, &types[k]))
+            luaL_error(L, "the subgraph was found before the step was changed: find it again");
+    for (int k = 0; backward && k < view.results; k++)
+        if (sf_primitives_subgraph_result(list, subgraph, k, &types[count]) &&
+            (strncmp(types[count].dtype, "f", 1) == 0 || strncmp(types[count].dtype, "bf", 2) == 0))
+            count++;
+    return count;
+}
+
+/* The sketches of a replacement, one for each subgraph; they stay on the stack, and so live. */
+static const sf_sketch **push_sketches(lua_State *L, int at, bool backward, const int *subgraphs,
+                                       int count)
+{
     const sf_sketch **sketches = lua_newuserdatauv(L, (size_t)count * sizeof *sketches, 0);
     lua_createtable(L, count, 0);
     int kept = lua_gettop(L);
     for (int i = 0; i < count; i++) {
         sf_tensor_type types[MOST_INPUTS];
-        int ninputs = sf_primitives_subgraph(script->list, subgraphs[i]).inputs;
-        if (ninputs > MOST_INPUTS)
-            luaL_error(L, "a subgraph has more than %d inputs", MOST_INPUTS);
-        for (int k = 0; k < ninputs; k++)
-            if (!sf_primitives_subgraph_input(script->list, subgraphs[i], k, &types[k]))
-                luaL_error(L, "the subgraph was found before the step was changed: find it again");
+        int ninputs = list_types(L, subgraphs[i], backward, types);
         sketches[i] = sf_script_trace(L, at, ninputs, types);
         lua_rawseti(L, kept, i + 1);
     }
@@ -191,8 +205,30 @@ static const int *take_modules(lua_State *L, const char *module, int *count)
     return numbers;
 }
 
+/* A file of StableHLO that a replacement is read from. */
+static const char *take_file(lua_State *L, int at)
+{
+    if (!sf_script_of(L)->options.unsafe)
+        luaL_error(L, "a schedule reads no files, unless it is run with --unsafe");
+    return lua_tostring(L, at);
+}
+
+/* {backward = function(x, w, dy) ... end}, or a file */
+static void take_backward(lua_State *L, sf_primitive *said)
+{
+    if (!lua_istable(L, 4) || lua_getfield(L, 4, "backward") == LUA_TNIL)
+        return;
+    int at = lua_gettop(L);
+    if (lua_type(L, at) == LUA_TSTRING) {
+        said->backward = take_file(L, at);
+        return;
+    }
+    luaL_argcheck(L, lua_isfunction(L, at), 4, "backward is a function, or a file");
+    said->backwards = push_sketches(L, at, true, said->subgraphs, said->nsubgraphs);
+}
+
 /* replace(function(x, b) ... end, subgraphs [, {name = "fused"}]), replace("fragment.mlir", subgraphs); without subgraphs, or nil: the
- * module itself; replace("attention"), a word that is no file: the kernel of that name */
+ * module itself, and {backward = ...} its gradients; replace("attention"), a word that is no file: the kernel of that name */
 int sf_script_replace(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);
@@ -207,13 +243,12 @@ int sf_script_replace(lua_State *L)
     said.subgraphs = lua_isnil(L, 3) ? take_modules(L, module, &said.nsubgraphs)
                                      : sf_script_take_subgraphs(L, 3, &said.nsubgraphs);
     if (lua_type(L, 2) == LUA_TSTRING) {
-        if (!sf_script_of(L)->options.unsafe)
-            return luaL_error(L, "a schedule reads no files, unless it is run with --unsafe");
-        said.fragment = lua_tostring(L, 2);
+        said.fragment = take_file(L, 2);
     } else {
         luaL_checktype(L, 2, LUA_TFUNCTION);
-        said.sketches = push_sketches(L, 2, said.subgraphs, said.nsubgraphs);
+        said.sketches = push_sketches(L, 2, false, said.subgraphs, said.nsubgraphs);
     }
+    take_backward(L, &said);
     return sf_script_apply(L, &said, 1);
 }
 

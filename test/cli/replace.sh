@@ -157,6 +157,92 @@ printf '%s\nsch.wte:replace(function(ids, w) return ids end)\n' "$head" >s.lua
 expect 1 verify "$step" --schedule s.lua -n 2
 warns "s.lua:4: error:"
 
+# A module with gradients of its own. They are right, or verify says that they are not; one that is shipped, and files.
+gradients=$SHEAF_SOURCE/examples/schedules/gradients.lua
+for ranks in 1 2 4; do
+    expect 0 verify "$step" --schedule "$gradients" -n $ranks --steps 2
+    says "verify: passed"
+done
+expect 0 convert "$step" --schedule "$gradients" -n 1 -o gradients.mlir
+! grep -q tanh gradients.mlir || fail "gradients of what was replaced are still there"
+sed 's/0.134145/0.13/' "$gradients" >off.lua
+expect 1 verify "$step" --schedule off.lua -n 1 --steps 2
+warns "off.lua:12: error: from this primitive on the step differs from the unsplit one: layer_?.mlp: replace 2 subgraphs, with gradients of their own"
+cat >forward.mlir <<'MLIR'
+func.func @main(%a: tensor<4x8x64xf32>, %b: tensor<16xf32>, %w: tensor<64x16xf32>) -> tensor<4x8x16xf32> {
+  %0 = stablehlo.dot_general %a, %w, contracting_dims = [2] x [0] : (tensor<4x8x64xf32>, tensor<64x16xf32>) -> tensor<4x8x16xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [2] : (tensor<16xf32>) -> tensor<4x8x16xf32>
+  %2 = stablehlo.add %1, %0 : tensor<4x8x16xf32>
+  return %2 : tensor<4x8x16xf32>
+}
+MLIR
+cat >backward.mlir <<'MLIR'
+func.func @main(%a: tensor<4x8x64xf32>, %b: tensor<16xf32>, %w: tensor<64x16xf32>, %dy: tensor<4x8x16xf32>) -> (tensor<4x8x64xf32>, tensor<16xf32>, tensor<64x16xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.dot_general %dy, %w, contracting_dims = [2] x [1] : (tensor<4x8x16xf32>, tensor<64x16xf32>) -> tensor<4x8x64xf32>
+  %1 = stablehlo.reduce(%dy init: %z) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %2 = stablehlo.dot_general %a, %dy, contracting_dims = [0, 1] x [0, 1] : (tensor<4x8x64xf32>, tensor<4x8x16xf32>) -> tensor<64x16xf32>
+  return %0, %1, %2 : tensor<4x8x64xf32>, tensor<16xf32>, tensor<64x16xf32>
+}
+MLIR
+cat >files.lua <<LUA
+$head
+sch["layer_?.mlp.down"]:replace("forward.mlir", nil, {backward = "backward.mlir", name = "file"})
+assert(#sch["layer_?.mlp.down.file"] == 2)
+sch:verify()
+LUA
+for ranks in 1 2; do
+    expect 0 verify "$step" --schedule files.lua -n $ranks --steps 2 --unsafe
+    says "verify: passed"
+done
+expect 1 verify "$step" --schedule files.lua -n 1
+warns "files.lua:4: error: a schedule reads no files, unless it is run with --unsafe"
+sed -i 's/contracting_dims = \[0, 1\] x \[0, 1\]/contracting_dims = [1, 0] x [1, 0]/; s/return %0, %1, %2 : tensor<4x8x64xf32>, tensor<16xf32>, tensor/%3 = stablehlo.add %2, %w : tensor<64x16xf32>\n return %0, %1, %3 : tensor<4x8x64xf32>, tensor<16xf32>, tensor/' backward.mlir
+expect 1 pin "$step" --schedule files.lua -n 2 --unsafe
+warns "files.lua:6: error: from this primitive on the step differs from the unsplit one: layer_?.mlp.down: replace 2 subgraphs by forward.mlir"
+sed -i 's/return %0, %1, %3 : .*/return %0, %1 : tensor<4x8x64xf32>, tensor<16xf32>/; s/ -> (tensor<4x8x64xf32>, tensor<16xf32>, tensor<64x16xf32>) {/ -> (tensor<4x8x64xf32>, tensor<16xf32>) {/' backward.mlir
+expect 1 pin "$step" --schedule files.lua -n 2 --unsafe
+warns "it makes 2 results, and the backward pass 3"
+refuse_gradients() { # MODULE FORWARD BACKWARD TEXT
+    printf '%s\nsch["%s"]:replace(%s, nil, {backward = %s})\n' "$head" "$1" "$2" "$3" >s.lua
+    expect 1 pin "$step" --schedule s.lua -n 2
+    warns "s.lua:4: error: $4"
+}
+# What others add to a gradient stays, and so does what a gradient comes together from: residuals around a norm, queries, keys and values.
+cat >norms.lua <<LUA
+$head
+local last = {2}
+local function normal(x)
+    local n = 1 / x.shape[3]
+    local function mean(y) return op.reshape(op.sum(y, last) * n, {shape = {x.shape[1], x.shape[2], 1}}) end
+    local centre = x - mean(x)
+    local inverse = rsqrt(mean(centre * centre) + 1e-6)
+    return centre * inverse, inverse, mean
+end
+sch["*norm*"]:replace(function(x, bias, scale) return normal(x) * scale + bias end, nil,
+    {backward = function(x, bias, scale, dy)
+        local y, inverse, mean = normal(x)
+        local g = dy * scale
+        return (g - mean(g) - y * mean(g * y)) * inverse, op.sum(dy, {0, 1}), op.sum(dy * y, {0, 1})
+    end})
+local rows = {0, 1}
+sch["layer_?.attn.?"]:replace(function(x, b, w) return dot(x, w) + b end, nil, {backward = function(x, b, w, dy)
+    return dot(dy, w, {lhs_contracting_dimensions = {2}, rhs_contracting_dimensions = {1}}), op.sum(dy, rows),
+        dot(x, dy, {lhs_contracting_dimensions = rows, rhs_contracting_dimensions = rows})
+end})
+LUA
+for ranks in 1 2; do
+    expect 0 verify "$step" --schedule norms.lua -n $ranks --steps 2
+    says "verify: passed"
+done
+linear='function(a, b, w) return dot(a, w) + b end'
+refuse_gradients layer_0.mlp.down "$linear" 'function(a, b, w, dy) return dy end' \
+    "the replacement has 4 inputs and 1 results, and the backward pass 4 and 3"
+refuse_gradients layer_0.mlp.down "$linear" 'function(a, b, w, dy) return a, w, b end' \
+    "gradient 2 of the replacement is tensor<64x16xf32>, and what it is of tensor<16xf32>"
+refuse_gradients layer_0.mlp.down "$linear" '7' "bad argument #3 to 'replace' (backward is a function, or a file)"
+refuse_gradients layer_0.mlp.down "$linear" 'function(a, b, w, dy) while true do end end' "the schedule takes too long"
+
 # What is undone is as it was.
 cat >undo.lua <<LUA
 $head
@@ -195,6 +281,8 @@ mlp:fuse(a)' "s.lua:5: error: the subgraph was found before the step was changed
 refuse 'mlp:fuse(mlp:find("dot_general"))' "dot_general in layer_0/mlp/up does not go into a loop over elements"
 refuse 'mlp:fuse(mlp:find("tanh"), {compiler = "tcc"})' 'none is called "tcc"'
 refuse 'mlp:replace(function(x) return tanh(x) end, {})' "there is no subgraph in the list"
+refuse 'mlp:replace(function(x) return tanh(x) end, mlp:find("tanh"), {backward = function(x, dy) return dy end})' \
+    "gradients are replaced with those of whole modules, not of subgraphs"
 # Ends that depend on each other cannot be made together.
 refuse 'mlp:replace(function(x, y) return x * x, x * y end, mlp:find(function(x, y) return x * x, x * y end))' \
     "what the subgraph makes goes back into it"

@@ -327,6 +327,7 @@ static sf_status keep_module(struct finding *job, const char *module, const bool
                        "nothing that %s computes is read by other modules of the forward pass",
                        module);
     put_parameters_last(graph, found.inputs, found.ninputs);
+    found.module = module;
     return keep_subgraph(job, found);
 }
 

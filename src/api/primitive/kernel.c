@@ -39,7 +39,8 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
     if (strcmp(said->kernel, "attention") != 0)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "there is no kernel \"%s\": it is \"attention\"", said->kernel);
-    if (said->nsubgraphs > 0 || said->sketches || said->fragment)
+    if (said->nsubgraphs > 0 || said->sketches || said->fragment || said->backwards ||
+        said->backward)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "a kernel stands for all that it is in a module, not for subgraphs");
     sf_graph *graph = sf_graph_clone(list->graph);

@@ -39,6 +39,7 @@ static sf_primitive keep_said(sf_primitives *list, const sf_primitive *said)
     kept.value = keep_text(list, said->value);
     kept.file = keep_text(list, said->file);
     kept.fragment = keep_text(list, said->fragment);
+    kept.backward = keep_text(list, said->backward);
     kept.kernel = keep_text(list, said->kernel);
     if (said->nsubgraphs > 0)
         kept.subgraphs = sf_arena_copy(&list->arena, said->subgraphs,
@@ -130,6 +131,8 @@ static void describe(const sf_entry *entry, sf_buf *out)
         describe_subgraphs(said, out);
         if (said->fragment || said->kernel)
             sf_buf_printf(out, " by %s", said->fragment ? said->fragment : said->kernel);
+        if (said->backwards || said->backward)
+            sf_buf_puts(out, ", with gradients of their own");
         break;
     case SF_PRIMITIVE_FUSE:
         sf_buf_puts(out, "fuse");
@@ -202,7 +205,7 @@ static sf_status add(void *context)
         list->graph = entry.made;
         sf_list_modules(list);
     }
-    entry.said.sketches = NULL; /* they were the caller's */
+    entry.said.sketches = entry.said.backwards = NULL; /* they were the caller's */
     SF_PUSH(&list->arena, list->entries, list->nentries, list->capacity, entry);
     list->made++;
     return SF_OK;
@@ -210,8 +213,8 @@ static sf_status add(void *context)
 
 static bool is_endless(const sf_primitive *said)
 {
-    const char *texts[] = {said->module, said->param, said->axis,     said->mode,  said->op,
-                           said->name,   said->value, said->fragment, said->kernel};
+    const char *texts[] = {said->module, said->param, said->axis,     said->mode,   said->op,
+                           said->name,   said->value, said->fragment, said->kernel, said->backward};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] && strlen(texts[i]) > MOST_CHARACTERS)
             return true;

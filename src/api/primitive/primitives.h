@@ -42,6 +42,7 @@ typedef struct sf_subgraph {
     uint32_t *nodes; /* in the order of the graph */
     sf_value *inputs, *outputs;
     const sf_scope *scope; /* that all of them are in */
+    const char *module;    /* that they are all of, or NULL */
 } sf_subgraph;
 
 struct sf_primitives {

@@ -4,6 +4,7 @@
 #include "api/primitive/fragment.h"
 #include "api/primitive/primitives.h"
 #include "api/primitive/rewrite.h"
+#include "api/primitive/twin.h"
 #include "base/file.h"
 #include "front/import.h"
 #include "ir/clone.h"
@@ -77,34 +78,38 @@ static sf_status hint_signature(const sf_subgraph *part, sf_diag *diag)
     return status;
 }
 
+/* A part to be built, out of a file: what it is given, how many results it has, and what it stands for. */
+typedef struct file_part {
+    const fragment_file *file;
+    const sf_subgraph *part;
+    int ninputs, nresults;
+    const char *what; /* "subgraph", or "backward pass" */
+} file_part;
+
 static sf_status check_signature(const sf_graph *from, const sf_emitter *emitter,
-                                 const sf_subgraph *part, const sf_value *inputs, const char *path,
-                                 sf_diag *diag)
+                                 const file_part *job, const sf_value *inputs, sf_diag *diag)
 {
     char ours[SF_TYPE_TEXT], theirs[SF_TYPE_TEXT];
-    if ((int)from->top->narguments != part->ninputs) {
-        sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
-                "it takes %u arguments, and the subgraph has %d inputs", from->top->narguments,
-                part->ninputs);
-        return hint_signature(part, diag);
+    sf_loc loc = {.file = job->file->path};
+    if ((int)from->top->narguments != job->ninputs) {
+        sf_fail(diag, SF_EWRONG, loc, "it takes %u arguments, and the %s has %d inputs",
+                from->top->narguments, job->what, job->ninputs);
+        return hint_signature(job->part, diag);
     }
-    for (int i = 0; i < part->ninputs; i++) {
+    for (int i = 0; i < job->ninputs; i++) {
         const sf_type *want = sf_argument_type(from, (uint32_t)i),
                       *have = sf_type_of(emitter->graph, inputs[i]);
         if (want == have)
             continue;
-        sf_fail(diag, SF_EWRONG, (sf_loc){.file = path},
-                "its argument %d is %s, and the input of the subgraph %s", i,
-                sf_type_text(want, theirs), sf_type_text(have, ours));
-        return hint_signature(part, diag);
+        sf_fail(diag, SF_EWRONG, loc, "its argument %d is %s, and the input of the %s %s", i,
+                sf_type_text(want, theirs), job->what, sf_type_text(have, ours));
+        return hint_signature(job->part, diag);
     }
-    return SF_OK;
+    if ((int)from->top->nresults == job->nresults)
+        return SF_OK;
+    return sf_fail(diag, SF_EWRONG, loc, "it makes %u results, and the %s %d", from->top->nresults,
+                   job->what, job->nresults);
 }
-
-typedef struct file_part {
-    const fragment_file *file;
-    const sf_subgraph *part;
-} file_part;
 
 static sf_status build_file(const void *context, sf_emitter *emitter, const sf_value *inputs,
                             sf_diag *diag, sf_value *outputs)
@@ -113,57 +118,147 @@ static sf_status build_file(const void *context, sf_emitter *emitter, const sf_v
     sf_graph *from = NULL;
     sf_status status = read_fragment(job->file, emitter->graph->pool, diag, &from);
     if (status == SF_OK)
-        status = check_signature(from, emitter, job->part, inputs, job->file->path, diag);
-    if (status == SF_OK && (int)from->top->nresults != job->part->noutputs)
-        status = sf_fail(diag, SF_EWRONG, (sf_loc){.file = job->file->path},
-                         "it makes %u results, and the subgraph %d", from->top->nresults,
-                         job->part->noutputs);
+        status = check_signature(from, emitter, job, inputs, diag);
     if (status == SF_OK)
         status = copy_fragment(from, emitter, inputs, outputs);
     sf_graph_free(from);
     return status;
 }
 
-static sf_status check_sketch(const sf_primitive *said, const sf_subgraph *part,
+static sf_status check_sketch(const sf_primitive *said, const file_part *job,
                               const sf_sketch *sketch, sf_diag *diag)
 {
-    if (sketch->ninputs == part->ninputs && sketch->nresults == part->noutputs)
+    if (sketch->ninputs == job->ninputs && sketch->nresults == job->nresults)
         return SF_OK;
     sf_fail(diag, SF_EWRONG, sf_said_at(said),
-            "the replacement has %d inputs and %d results, and the subgraph %d and %d",
-            sketch->ninputs, sketch->nresults, part->ninputs, part->noutputs);
-    return hint_signature(part, diag);
+            "the replacement has %d inputs and %d results, and the %s %d and %d", sketch->ninputs,
+            sketch->nresults, job->what, job->ninputs, job->nresults);
+    return hint_signature(job->part, diag);
+}
+
+/* The backward pass of a module: gradients of all inputs are made, and those that the step wants are kept. */
+typedef struct gradients {
+    file_part file;
+    const sf_sketch *sketch; /* or NULL: of the file */
+    sf_twin twin;
+    sf_value *wanted;      /* those of the twin that there are */
+    const sf_type **types; /* of all inputs that are floats */
+    sf_loc loc;
+    sf_arena *arena;
+} gradients;
+
+static sf_status build_gradients(const void *context, sf_emitter *emitter, const sf_value *inputs,
+                                 sf_diag *diag, sf_value *outputs)
+{
+    const gradients *job = context;
+    char ours[SF_TYPE_TEXT], theirs[SF_TYPE_TEXT];
+    const sf_value *others = inputs + job->file.ninputs;
+    sf_value *made = SF_ARRAY(job->arena, job->twin.ngradients + 1, sf_value);
+    SF_TRY(job->sketch ? sf_fragment_build(job->sketch, emitter, inputs, diag, made)
+                       : build_file(&job->file, emitter, inputs, diag, made));
+    for (int g = 0; g < job->twin.ngradients; g++) {
+        const sf_type *type = sf_type_of(emitter->graph, made[g]);
+        if (type != job->types[g])
+            return sf_fail(diag, SF_EWRONG, job->loc,
+                           "gradient %d of the replacement is %s, and what it is of %s", g + 1,
+                           sf_type_text(type, ours), sf_type_text(job->types[g], theirs));
+        const sf_gradient *gradient = &job->twin.gradients[g];
+        for (int o = 0; o < gradient->nothers; o++)
+            made[g] =
+                sf_emit_one(emitter, SF_OP_ADD, 2, (sf_value[]){made[g], *others++}, NULL, type);
+        if (gradient->value != SF_NONE)
+            *outputs++ = made[g];
+    }
+    return SF_OK;
+}
+
+static sf_status read_file(const char *path, sf_arena *arena, sf_diag *diag,
+                           const fragment_file **out)
+{
+    fragment_file *file = SF_NEW(arena, fragment_file);
+    *out = file;
+    file->path = path;
+    return path ? sf_file_read(path, arena, 0, &file->text, diag) : SF_OK;
+}
+
+static sf_part begin_part(const sf_primitive *said, const sf_subgraph *of, sf_phase phase)
+{
+    return (sf_part){
+        .scope = of->scope, .name = said->name, .phase = phase, .loc = sf_said_at(said)};
+}
+
+/* The part that makes the gradients of a module. */
+static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
+                                const fragment_file *file, const sf_sketch *sketch, sf_arena *arena,
+                                sf_diag *diag, sf_part *out)
+{
+    gradients *job = SF_NEW(arena, gradients);
+    job->sketch = sketch;
+    job->arena = arena;
+    job->loc = sf_said_at(said);
+    SF_TRY(sf_find_twin(of, job->loc, arena, diag, &job->twin));
+    int ninputs = of->ninputs + job->twin.ncotangents, nall = ninputs, count = 0;
+    for (int g = 0; g < job->twin.ngradients; g++)
+        nall += job->twin.gradients[g].nothers;
+    sf_value *inputs = SF_ARRAY(arena, nall, sf_value), *others = inputs + ninputs;
+    job->wanted = SF_ARRAY(arena, job->twin.ngradients + 1, sf_value);
+    job->types = SF_ARRAY(arena, job->twin.ngradients + 1, const sf_type *);
+    for (int i = 0, g = 0; i < of->ninputs; i++) {
+        inputs[i] = of->inputs[i];
+        const sf_type *type = sf_type_of(of->graph, of->inputs[i]);
+        if (!sf_is_float(type->dtype))
+            continue;
+        job->types[g] = type;
+        if (job->twin.gradients[g].value != SF_NONE)
+            job->wanted[count++] = job->twin.gradients[g].value;
+        g++;
+    }
+    for (int c = 0; c < job->twin.ncotangents; c++)
+        inputs[of->ninputs + c] = job->twin.cotangents[c];
+    for (int g = 0; g < job->twin.ngradients; g++)
+        for (int o = 0; o < job->twin.gradients[g].nothers; o++)
+            *others++ = job->twin.gradients[g].others[o];
+    job->file = (file_part){file, of, ninputs, job->twin.ngradients, "backward pass"};
+    if (sketch)
+        SF_TRY(check_sketch(said, &job->file, sketch, diag));
+    *out = begin_part(said, of, SF_BACKWARD);
+    out->ninputs = nall;
+    out->inputs = inputs;
+    out->noutputs = count;
+    out->outputs = job->wanted;
+    out->build = build_gradients;
+    out->context = job;
+    return SF_OK;
 }
 
 /* What is replaced, and by what; in the arena. */
 static sf_status list_parts(const sf_primitives *list, const sf_primitive *said, sf_arena *arena,
-                            sf_diag *diag, sf_part **out)
+                            sf_diag *diag, sf_part **out, int *nparts)
 {
     int count = said->nsubgraphs;
-    sf_part *parts = SF_ARRAY(arena, count, sf_part);
+    sf_part *parts = *out = SF_ARRAY(arena, 2 * count, sf_part);
     file_part *files = SF_ARRAY(arena, count, file_part);
-    fragment_file *file = SF_NEW(arena, fragment_file);
-    file->path = said->fragment;
-    if (said->fragment)
-        SF_TRY(sf_file_read(said->fragment, arena, 0, &file->text, diag));
+    const fragment_file *forward, *backward;
+    SF_TRY(read_file(said->fragment, arena, diag, &forward));
+    SF_TRY(read_file(said->backward, arena, diag, &backward));
+    *nparts = 0;
     for (int i = 0; i < count; i++) {
-        const sf_subgraph *part = &list->subgraphs[said->subgraphs[i] - 1];
-        files[i] = (file_part){file, part};
+        const sf_subgraph *of = &list->subgraphs[said->subgraphs[i] - 1];
+        files[i] = (file_part){forward, of, of->ninputs, of->noutputs, "subgraph"};
         if (!said->fragment)
-            SF_TRY(check_sketch(said, part, said->sketches[i], diag));
-        parts[i] = (sf_part){.ninputs = part->ninputs,
-                             .noutputs = part->noutputs,
-                             .inputs = part->inputs,
-                             .outputs = part->outputs,
-                             .scope = part->scope,
-                             .name = said->name,
-                             .phase = SF_FORWARD,
-                             .loc = sf_said_at(said),
-                             .build = said->fragment ? build_file : build_sketch,
-                             .context = said->fragment ? (const void *)&files[i]
-                                                       : (const void *)said->sketches[i]};
+            SF_TRY(check_sketch(said, &files[i], said->sketches[i], diag));
+        sf_part *part = &parts[(*nparts)++];
+        *part = begin_part(said, of, SF_FORWARD);
+        part->ninputs = of->ninputs;
+        part->noutputs = of->noutputs;
+        part->inputs = of->inputs;
+        part->outputs = of->outputs;
+        part->build = said->fragment ? build_file : build_sketch;
+        part->context = said->fragment ? (const void *)&files[i] : (const void *)said->sketches[i];
+        if (said->backwards || said->backward)
+            SF_TRY(list_gradients(said, of, backward, said->backwards ? said->backwards[i] : NULL,
+                                  arena, diag, &parts[(*nparts)++]));
     }
-    *out = parts;
     return SF_OK;
 }
 
@@ -171,9 +266,10 @@ sf_status sf_replace(const sf_primitives *list, sf_entry *entry, sf_diag *diag)
 {
     sf_arena scratch = {0};
     sf_part *parts;
-    sf_status status = list_parts(list, &entry->said, &scratch, diag, &parts);
+    int nparts;
+    sf_status status = list_parts(list, &entry->said, &scratch, diag, &parts, &nparts);
     if (status == SF_OK)
-        status = sf_rewrite(list->graph, entry->said.nsubgraphs, parts, diag, &entry->made);
+        status = sf_rewrite(list->graph, nparts, parts, diag, &entry->made);
     sf_arena_free(&scratch);
     return status;
 }

@@ -364,6 +364,9 @@ static sf_status check_replace(const sf_primitives *list, const sf_entry *entry,
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said), "replace needs a subgraph");
     if (entry->made) /* it is there already, and only checked again */
         return SF_OK;
+    if (said->backwards && said->backward)
+        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
+                       "gradients are replaced by sketches or by a file, not by both");
     if (!said->sketches == !said->fragment)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "a subgraph is replaced by a sketch or by a file, one of them");

@@ -100,6 +100,83 @@ static void test_replaces(void **state)
     sf_graph_free(graph);
 }
 
+/* dot(a, b) along these dimensions. */
+static int sketch_dot(sf_sketch *s, int a, int b, int count, const int64_t *left,
+                      const int64_t *right)
+{
+    const sf_sketch_attr attrs[] = {
+        {.name = "lhs_contracting_dimensions", .count = count, .ints = left},
+        {.name = "rhs_contracting_dimensions", .count = count, .ints = right}};
+    int n = 0;
+    assert_int_equal(
+        sf_sketch_op(s, "dot_general", 2, (int[]){a, b}, 2, attrs, -1, NULL, NULL, NULL, &n),
+        SF_OK);
+    return n;
+}
+
+/* y = x w + b, or its gradients by x, b and w; `scale` times that of w. */
+static sf_sketch *sketch_linear(bool backward, double scale)
+{
+    static const int64_t first[] = {0}, second[] = {1}, last[] = {2}, rows[] = {0, 1};
+    const sf_sketch_attr sum[] = {{.name = "dimensions", .count = 2, .ints = rows},
+                                  {.name = "body", .count = -1, .integer = 1}};
+    sf_sketch *s;
+    int in[4], out[3], number;
+    assert_int_equal(sf_sketch_new(NULL, &s), SF_OK);
+    for (int i = 0; i < 3 + backward; i++)
+        sf_sketch_input(s, NULL, &in[i]);
+    if (!backward) {
+        int product = sketch_dot(s, in[0], in[2], 1, last, first);
+        sf_sketch_op(s, "add", 2, (int[]){product, in[1]}, 0, NULL, -1, NULL, NULL, NULL, &out[0]);
+    } else {
+        out[0] = sketch_dot(s, in[3], in[2], 1, last, second);
+        sf_sketch_number(s, 0, NULL, &number);
+        sf_sketch_op(s, "reduce", 2, (int[]){in[3], number}, 2, sum, -1, NULL, NULL, NULL, &out[1]);
+        int plain = sketch_dot(s, in[0], in[3], 2, rows, rows);
+        sf_sketch_number(s, scale, NULL, &number);
+        sf_sketch_op(s, "multiply", 2, (int[]){plain, number}, 0, NULL, -1, NULL, NULL, NULL,
+                     &out[2]);
+    }
+    assert_int_equal(sf_sketch_return(s, backward ? 3 : 1, out, NULL), SF_OK);
+    return s;
+}
+
+/* A module with gradients of its own; those that are wrong are found out. */
+static void test_gradients(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        sf_graph *graph;
+        sf_primitives *list;
+        sf_verify_report *report;
+        int first, count, culprit;
+        sf_sketch *forward = sketch_linear(false, 1),
+                  *backward = sketch_linear(true, wrong ? 1.5 : 1);
+        assert_int_equal(sf_load(STEP, NULL, NULL, &graph), SF_OK);
+        assert_int_equal(sf_primitives_new(graph, NULL, &list), SF_OK);
+        assert_int_equal(sf_primitives_find_modules(list, "layer_?.mlp.down", NULL, &first, &count),
+                         SF_OK);
+        assert_int_equal(count, 2);
+        sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE,
+                             .module = "layer_?.mlp.down",
+                             .subgraphs = (int[]){first, first + 1},
+                             .nsubgraphs = 2,
+                             .sketches = (const sf_sketch *const[]){forward, forward},
+                             .backwards = (const sf_sketch *const[]){backward, backward}};
+        assert_int_equal(sf_primitives_add(list, &said, NULL, NULL), SF_OK);
+        sf_pin_options pin = {.mesh = "data=2", .recipe = "dp"};
+        assert_int_equal(sf_primitives_verify(list, &pin, &(sf_verify_options){.steps = 2}, NULL,
+                                              &report, &culprit),
+                         wrong ? SF_EWRONG : SF_OK);
+        assert_int_equal(culprit, wrong ? 0 : -1);
+        sf_verify_free(report);
+        sf_primitives_free(list);
+        sf_graph_free(graph);
+        sf_sketch_free(forward);
+        sf_sketch_free(backward);
+    }
+}
+
 /* Whichever allocation fails, the list can go on, and nothing is left behind. */
 static void test_memory(void **state)
 {
@@ -127,6 +204,7 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replaces),
+                                       cmocka_unit_test(test_gradients),
                                        cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,12 +50,14 @@ cmp -s "$work/a/step-000002/state.safetensors" "$work/b/step-000002/state.safete
 expect 0 "$step" --steps 3 --data "$io" --resume="$work/a" --save "$work/a" --engine cpu
 says "step 3/3  loss 3.8834"
 
-# A fold whose rows are neighbours.
+# A fold whose rows are neighbours, and windows that grow along a line.
 sheaf=("$bin" eval)
-for engine in oracle cuda; do
-    expect 0 "$SHEAF_SOURCE/test/data/turned.mlir" --engine $engine -o "$work/turned.$engine"
+for text in turned growing; do
+    for engine in oracle cuda; do
+        expect 0 "$SHEAF_SOURCE/test/data/$text.mlir" --engine $engine -o "$work/$text.$engine"
+    done
+    cmp -s "$work/$text.oracle" "$work/$text.cuda" || fail "a $text fold differs"
 done
-cmp -s "$work/turned.oracle" "$work/turned.cuda" || fail "a turned fold differs"
 sheaf=("$bin" train)
 
 # Where the time went: by instruction, and as a timeline.

@@ -1,36 +1,69 @@
 /* What is kept and what goes to the host, for the same bytes: unshard is told of more memory than there is, and what then does
  * not fit is offloaded, such as optimizer state that rests while layers are computed. How much more pays, if any does, is tried;
- * the simulator, with one curve and one clock for both, decides. */
+ * the simulator, with one curve and one clock for both, decides.
+ *
+ * What saves most for a byte goes first, which need not lead to the best set: two that fit together may be better than one that
+ * keeps both out. Where there are few that could be kept, all sets of them are tried. */
 #include <math.h>
 
 #include "pass/passes.h"
+#include "pass/unsharding.h"
 #include "prog/rewrite.h"
 
-/* Of the memory that there is, so much more; with either order of what is kept. */
-static const double more[SF_BALANCE_WAYS / 2] = {0, 0.05, 0.1, 0.2, 0.4, 0.8};
+/* Behind the ways of unshard: of the memory that there is, so much more; with either order of what is kept. */
+enum { MORE = SF_BALANCE_ORDERS - SF_UNSHARD_WAYS };
+static const double more[MORE / 2] = {0, 0.05, 0.1, 0.2, 0.4, 0.8};
 
+static void settle(sf_passing *passing)
+{
+    sf_program_number(passing->program);
+    if (passing->is_trial)
+        sf_program_settle_lives(passing->program);
+    else
+        sf_program_settle(passing->program);
+}
+
+/* Copies take no time away: what saves none without them is not worth any. */
 static sf_status offload_rest(const sf_passing *passing, sf_buf *note)
 {
     sf_passing own = *passing;
     own.note = note;
     own.options[0] = (double)NAN;
-    sf_program_number(own.program);
-    sf_program_settle(own.program);
+    settle(&own);
     if (sf_program_bytes(own.program) <= own.limit)
         return SF_OK;
     sf_profile_take(own.program, own.costs, own.scratch, &own.profile);
+    if (own.is_trial && passing->profile.bytes <= own.limit &&
+        own.profile.sim.seconds >= passing->profile.sim.seconds)
+        return SF_OK;
     return sf_pass_offload(&own);
+}
+
+/* Memory does not matter where a set is said; one that is beyond the last is none. */
+static void keep_some(sf_passing *passing)
+{
+    sf_passing kept = *passing;
+    uint64_t set = UINT64_MAX;
+    int order = passing->variant - SF_UNSHARD_WAYS;
+    if (order >= 0 && order < MORE) {
+        kept.variant = order % 2 * SF_UNSHARD_WAYS;
+        kept.limit += (int64_t)((double)passing->limit * more[order / 2]);
+    } else if (order >= MORE) {
+        kept.variant = 0;
+        kept.limit = INT64_MAX;
+        set = (uint64_t)(passing->variant - SF_BALANCE_ORDERS);
+    }
+    size_t count = unshard_some(&kept, set);
+    bool is_few = count < 64 && UINT64_C(1) << count <= SF_BALANCE_SETS;
+    int last = SF_BALANCE_ORDERS - 1 + (is_few ? 1 << count : 0);
+    passing->is_last = passing->variant >= last;
 }
 
 sf_status sf_pass_balance(sf_passing *passing)
 {
-    sf_passing kept = *passing;
     sf_buf note = {0};
-    kept.variant = passing->variant % 2 * SF_UNSHARD_WAYS;
-    kept.limit += (int64_t)((double)passing->limit * more[passing->variant / 2]);
-    sf_status status = sf_pass_unshard(&kept);
-    if (status == SF_OK)
-        status = offload_rest(passing, &note);
+    keep_some(passing);
+    sf_status status = offload_rest(passing, &note);
     if (note.length > 0)
         sf_buf_printf(passing->note, "; for that, %s", note.text);
     sf_buf_free(&note);

@@ -22,7 +22,8 @@ static void add_rest(sf_offload *o, uint32_t buffer, uint32_t before, uint32_t a
 {
     if (before != SF_NONE && after <= before + 1)
         return;
-    sf_rest rest = {.buffer = buffer, .before = before, .after = after, .is_state = state};
+    sf_rest rest = {
+        .buffer = buffer, .before = before, .after = after, .is_state = state, .rival = SF_NONE};
     SF_PUSH(o->arena, o->rests, o->nrests, o->rest_capacity, rest);
 }
 
@@ -52,16 +53,19 @@ static uint32_t end_of_touch(const sf_program *p, uint32_t inst)
 }
 
 /* An argument may have its home on the host: it is there from its last use in a step to the first in the next. */
-static void add_housed(sf_offload *o, uint32_t argument, uint32_t last)
+static void add_housed(sf_offload *o, const uint32_t *last)
 {
     size_t count = o->nrests;
-    for (size_t r = 0; r < count; r++)
-        if (o->rests[r].buffer == argument && o->rests[r].before == SF_NONE) {
-            sf_rest rest = o->rests[r];
-            rest.is_housed = true;
-            rest.tail = end_of_touch(o->program, last) + 1;
-            SF_PUSH(o->arena, o->rests, o->nrests, o->rest_capacity, rest);
-        }
+    for (size_t r = 0; r < count; r++) {
+        sf_rest rest = o->rests[r];
+        if (rest.before != SF_NONE)
+            continue;
+        rest.is_housed = true;
+        rest.tail = end_of_touch(o->program, last[rest.buffer]) + 1;
+        rest.rival = (uint32_t)r;
+        o->rests[r].rival = (uint32_t)o->nrests;
+        SF_PUSH(o->arena, o->rests, o->nrests, o->rest_capacity, rest);
+    }
 }
 
 void sf_offload_find(sf_offload *o)
@@ -77,9 +81,7 @@ void sf_offload_find(sf_offload *o)
         for (uint32_t j = 0; j < inst->nout; j++)
             touch_buffer(o, inst->out[j].buffer, i, last);
     }
-    for (uint32_t a = 0; a < p->narguments; a++)
-        if (last[a] != SF_NONE)
-            add_housed(o, a, last[a]);
+    add_housed(o, last);
     o->next_over = SF_ARRAY(o->arena, p->ninsts + 1, uint32_t);
     o->last_over = SF_ARRAY(o->arena, p->ninsts + 1, uint32_t);
     for (size_t r = 0; r < o->nrests; r++) {
@@ -153,16 +155,11 @@ static void give_up(sf_offload *o, sf_rest *rest)
     o->queued -= rest->is_state && !rest->is_housed ? rest->seconds : 0;
 }
 
-/* What has its home on the host does not go there at the beginning, and the other way round. */
+/* What has its home on the host does not go there at the beginning, and the other way round; NULL: it does neither. */
 static sf_rest *find_rival(const sf_offload *o, const sf_rest *rest)
 {
-    for (size_t r = 0; r < o->nrests; r++) {
-        sf_rest *other = &o->rests[r];
-        bool starts = other->before == SF_NONE && rest->before == SF_NONE;
-        if (other != rest && starts && other->buffer == rest->buffer && other->is_taken)
-            return other;
-    }
-    return NULL;
+    sf_rest *other = rest->rival == SF_NONE ? NULL : &o->rests[rest->rival];
+    return other && other->is_taken ? other : NULL;
 }
 
 /* Where there is too much, from an instruction on and up to it; and where there is most. */
@@ -191,7 +188,7 @@ static bool take_next(sf_offload *o)
         sf_rest *rest = &o->rests[r];
         if (rest->is_taken || !covers(rest, worst) || (rest->is_housed && o->without_housed))
             continue;
-        sf_rest *rival = rest->before == SF_NONE ? find_rival(o, rest) : NULL;
+        const sf_rest *rival = find_rival(o, rest);
         if (rival && (rival->is_housed || covers(rival, worst)))
             continue;
         double help = (double)(over < rest->bytes ? over : rest->bytes);
@@ -203,7 +200,7 @@ static bool take_next(sf_offload *o)
     }
     if (!best)
         return false;
-    sf_rest *rival = best->before == SF_NONE ? find_rival(o, best) : NULL;
+    sf_rest *rival = find_rival(o, best);
     if (rival)
         give_up(o, rival);
     sf_offload_take(o, best);
@@ -363,30 +360,41 @@ static sf_origin origin_of_move(const sf_program *p, const sf_rest *rest)
     return at < p->ninsts ? p->insts[at].origin : SF_NO_ORIGIN;
 }
 
-/* One whose home is the host is a buffer of the device from now on; so are its other rests. */
-static void house(sf_offload *o, sf_rest *rest)
+/* Those whose home is the host are buffers of the device from now on; so are their other rests. */
+static void house(sf_offload *o, sf_rest **list, size_t count)
 {
-    uint32_t argument = rest->buffer, buffer = sf_house_on_host(o->program, argument);
+    uint32_t *arguments = SF_ARRAY(o->arena, count, uint32_t);
+    uint32_t *buffers = SF_ARRAY(o->arena, count, uint32_t);
+    uint32_t *named = SF_ARRAY(o->arena, o->program->nbuffers, uint32_t);
+    size_t housed = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->is_housed)
+            arguments[housed++] = list[i]->host = list[i]->buffer;
+    if (housed == 0)
+        return;
+    sf_house_on_host(o->program, arguments, housed, buffers);
+    for (size_t a = 0; a < housed; a++)
+        named[arguments[a]] = buffers[a];
     for (size_t r = 0; r < o->nrests; r++)
-        if (o->rests[r].buffer == argument)
-            o->rests[r].buffer = buffer;
-    rest->host = argument;
+        if (named[o->rests[r].buffer] > 0)
+            o->rests[r].buffer = named[o->rests[r].buffer];
 }
 
-static bool is_written(const sf_program *p, uint32_t buffer)
+/* By buffer: somebody writes it. */
+static bool *find_written(const sf_offload *o)
 {
+    const sf_program *p = o->program;
+    bool *written = SF_ARRAY(o->arena, p->nbuffers, bool);
     for (size_t i = 0; i < p->ninsts; i++)
         for (uint32_t j = 0; j < p->insts[i].nout; j++)
-            if (p->insts[i].out[j].buffer == buffer)
-                return true;
-    return false;
+            written[p->insts[i].out[j].buffer] = true;
+    return written;
 }
 
 /* How it goes, and is waited for. */
-static size_t add_leaving(sf_offload *o, sf_rest *rest, size_t order, placed_inst *out)
+static size_t add_leaving(sf_offload *o, sf_rest *rest, bool writes, size_t order, placed_inst *out)
 {
     sf_program *p = o->program;
-    bool writes = !rest->is_housed || is_written(p, rest->buffer);
     if (!rest->is_housed) {
         rest->host = sf_add_host_buffer(p, rest->buffer);
         if (p->buffers[rest->buffer].home == SF_HOME_ARGUMENT)
@@ -417,11 +425,10 @@ void sf_offload_insert(sf_offload *o)
         return;
     placed_inst *all = SF_ARRAY(o->arena, TURNS * count, placed_inst);
     qsort(list, count, sizeof *list, left_first);
+    house(o, list, count);
+    const bool *written = find_written(o);
     for (size_t i = 0; i < count; i++)
-        if (list[i]->is_housed)
-            house(o, list[i]);
-    for (size_t i = 0; i < count; i++)
-        at += add_leaving(o, list[i], i, &all[at]);
+        at += add_leaving(o, list[i], !list[i]->is_housed || written[list[i]->buffer], i, &all[at]);
     qsort(list, count, sizeof *list, used_first);
     for (size_t i = 0; i < count; i++) {
         sf_inst in = sf_copy_inst(p, list[i]->host, list[i]->buffer);

@@ -15,6 +15,8 @@ typedef struct sf_rest {
     bool
         is_housed; /* of an argument whose home is the host: it is there from `tail` on, to the next step's `after` */
     uint32_t tail;
+    uint32_t
+        rival; /* the rest of the same argument of which only one can be: housed, or from the beginning; SF_NONE */
     bool is_taken;  /* it is spent on the host, then: */
     uint32_t join;  /* before which instruction its copy is waited for, */
     uint32_t back;  /* and before which the copy back begins */

@@ -68,6 +68,14 @@ static double seconds_of(const sf_passing *passing)
     return sim.seconds;
 }
 
+static void settle(const sf_passing *passing)
+{
+    if (passing->is_trial)
+        sf_program_settle_lives(passing->program);
+    else
+        sf_program_settle(passing->program);
+}
+
 /* Places leave gaps, and what goes later than planned stands longer: it is told of less until what it takes fits. */
 static void go_way(sf_passing *passing, const sf_kept *before, way *w)
 {
@@ -75,7 +83,7 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
     int64_t limit = passing->limit;
     for (int t = 0;; t++) {
         sf_program_put_back(p, before);
-        sf_program_settle(p);
+        settle(passing);
         sf_offload o = offload_of(passing, limit, w->least);
         o.with_guests = w->with_guests;
         o.without_housed = w->without_housed;
@@ -83,11 +91,11 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
         sf_offload_schedule(&o);
         sf_offload_insert(&o);
         note_moves(passing, &o);
-        sf_program_settle(p);
+        settle(passing);
         w->bytes = sf_program_bytes(p);
         int64_t over = w->bytes - passing->limit;
         w->fits = over <= 0;
-        if (w->fits || t == TRIES || limit <= over)
+        if (w->fits || t == TRIES || limit <= over || passing->is_trial)
             break;
         limit -= over / 4 + passing->limit / 256 + 1;
     }
@@ -112,7 +120,8 @@ static int64_t said_least(const sf_passing *passing, int64_t usual)
     return isnan(said) ? usual : said < 1 ? 1 : (int64_t)said;
 }
 
-/* All ways with tensors from a size on; the first that fits without a wait is good enough. */
+/* All ways with tensors from a size on; the first that fits without a wait is good enough. To compare, the plainest will do,
+ * and if that is not enough, the one that frees most. */
 static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least)
 {
     way ways[] = {{.without_housed = true},
@@ -122,11 +131,12 @@ static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least
     enum { WAYS = sizeof ways / sizeof *ways };
     const double slack = 1.001;
     int best = 0;
-    for (int i = 0; i < WAYS; i++) {
+    for (int i = 0; i < WAYS; i += passing->is_trial ? WAYS - 1 : 1) {
         ways[i].least = least;
         go_way(passing, before, &ways[i]);
         best = is_better_way(&ways[i], &ways[best]) ? i : best;
-        if (ways[best].fits && ways[best].seconds <= slack * passing->profile.sim.seconds)
+        bool is_good = ways[best].seconds <= slack * passing->profile.sim.seconds;
+        if (ways[best].fits && (is_good || passing->is_trial))
             break;
     }
     return ways[best];
@@ -139,12 +149,12 @@ sf_status sf_pass_offload(sf_passing *passing)
     const sf_kept *before = sf_program_keep(passing->program, passing->scratch);
     int64_t least = said_least(passing, SF_OFFLOAD_LEAST), finer = passing->limit / PARTS + 1;
     way best = go_all_ways(passing, before, least);
-    if (!best.fits && isnan(passing->options[0]) && finer < least) {
+    if (!best.fits && isnan(passing->options[0]) && finer < least && !passing->is_trial) {
         way small = go_all_ways(passing, before, finer);
         best = is_better_way(&small, &best) ? small : best;
     }
     sf_program_put_back(passing->program, best.kept);
-    sf_program_settle(passing->program);
+    settle(passing);
     passing->note->length = 0;
     sf_buf_puts(passing->note, best.note);
     return SF_OK;

@@ -46,7 +46,9 @@ typedef struct sf_passing {
     sf_profile profile; /* of the program as it was given */
     int64_t
         limit; /* bytes of the device that it may take; a little less than there are where a try before took more */
-    int variant;                     /* which way to do it, below the pass's `variants` */
+    int variant;   /* which way to do it, below the pass's `variants` */
+    bool is_last;  /* set by the pass: the variants behind this one are none for this program */
+    bool is_trial; /* of several variants, to be compared by lives: places are not looked at */
     double options[SF_PASS_OPTIONS]; /* as of the pass; NAN: not said */
     const struct sf_user_pass *user; /* of a pass that was loaded */
     sf_arena *scratch;

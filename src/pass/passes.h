@@ -19,7 +19,7 @@ sf_status sf_pass_overlap(sf_passing *passing);
 sf_status sf_pass_compress(sf_passing *passing);
 sf_status sf_pass_offload(sf_passing *passing);
 sf_status sf_pass_offload_all(sf_passing *passing);
-enum { SF_BALANCE_WAYS = 12 };
+enum { SF_BALANCE_ORDERS = SF_UNSHARD_WAYS + 12, SF_BALANCE_SETS = 64 };
 sf_status sf_pass_balance(sf_passing *passing);
 sf_status sf_pass_anyway(sf_passing *passing);
 

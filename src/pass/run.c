@@ -170,23 +170,25 @@ static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_
 
 /* The way that is best, by lives alone: places are found for that one. */
 static sf_status choose_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                                const sf_kept *before, int *best)
+                                const sf_kept *before, int *best, attempt *least)
 {
-    attempt least = {0};
     *best = 0;
     for (int v = 0; v < chosen->pass->variants; v++) {
         sf_buf unheard = {0};
         sf_passing passing = passing_of(l, chosen, profile, v, l->limit, &unheard);
+        passing.is_trial = true;
         sf_status status = chosen->pass->run(&passing);
         sf_program_settle_lives(l->p);
         attempt a = measure(l);
         sf_buf_free(&unheard);
         sf_program_put_back(l->p, before);
         SF_TRY(status);
-        if (v > 0 && !is_better(l, chosen->pass, &a, &least))
-            continue;
-        least = a;
-        *best = v;
+        if (v == 0 || is_better(l, chosen->pass, &a, least)) {
+            *least = a;
+            *best = v;
+        }
+        if (passing.is_last)
+            break;
     }
     return SF_OK;
 }
@@ -209,21 +211,24 @@ static void note_hidden(const sf_program_pass *pass, double seconds, result *out
                   sf_text_seconds(out->could_hide).at);
 }
 
-/* The best way, or none. */
+/* The best way, or none. One that is no better by lives is none by places either. */
 static sf_status run_pass(looping *l, const sf_chosen_pass *chosen, result *out)
 {
+    const sf_program_pass *pass = chosen->pass;
     sf_profile profile = {0};
     int variant;
     take_profile(l, &l->scratch, &profile);
     find_hideable(l, chosen, &profile, out);
-    attempt was = {.seconds = profile.sim.seconds, .bytes = profile.bytes};
+    attempt was = {.seconds = profile.sim.seconds, .bytes = profile.bytes}, now = {0};
     const sf_kept *before = sf_program_keep(l->p, &l->scratch);
-    SF_TRY(choose_variant(l, chosen, &profile, before, &variant));
-    SF_TRY(try_variant(l, chosen, &profile, variant, before, &out->note));
-    attempt now = measure(l);
-    out->kept = is_better(l, chosen->pass, &now, &was);
+    SF_TRY(choose_variant(l, chosen, &profile, before, &variant, &now));
+    if (pass->variants == 0 || now.bytes > l->limit || is_better(l, pass, &now, &was)) {
+        SF_TRY(try_variant(l, chosen, &profile, variant, before, &out->note));
+        now = measure(l);
+        out->kept = is_better(l, pass, &now, &was);
+    }
     if (out->kept) {
-        note_hidden(chosen->pass, was.seconds - now.seconds, out);
+        note_hidden(pass, was.seconds - now.seconds, out);
         return SF_OK;
     }
     sf_program_put_back(l->p, before);

@@ -216,11 +216,17 @@ static void hoist(choosing *c, keeping *k)
     c->u.hoisted++;
 }
 
-static void choose(choosing *c)
+static void choose(choosing *c, uint64_t allowed)
 {
     unsharding *u = &c->u;
-    for (size_t i = 0; i < u->count; i++)
-        price_keeping(c, &u->list[i]);
+    size_t some = 0; /* that would save time; those whose bit is not set are left as they are */
+    for (size_t i = 0; i < u->count; i++) {
+        keeping *k = &u->list[i];
+        price_keeping(c, k);
+        if (k->saving > 0 && some < 64 && !(allowed >> some++ & 1))
+            k->saving = 0;
+    }
+    u->savings = some;
     if (u->count > 0)
         qsort(u->list, u->count, sizeof *u->list, most_for_a_byte_first);
     for (size_t i = 0; i < u->count; i++) {
@@ -234,7 +240,7 @@ static void choose(choosing *c)
     }
 }
 
-sf_status sf_pass_unshard(sf_passing *passing)
+size_t unshard_some(const sf_passing *passing, uint64_t allowed)
 {
     choosing c = {.u = {.passing = passing, .arena = passing->scratch}};
     unsharding *u = &c.u;
@@ -248,10 +254,16 @@ sf_status sf_pass_unshard(sf_passing *passing)
         read_scope(&c, s);
     for (size_t s = 0; s < u->nscopes; s++)
         list_candidates(&c, s);
-    choose(&c);
+    choose(&c, allowed);
     unshard_apply(u);
     sf_buf_printf(passing->note,
                   "%zu gather%s left out: %zu kept for the backward pass, %zu before the loop",
                   u->dropped, sf_plural(u->dropped), u->kept, u->hoisted);
+    return u->savings;
+}
+
+sf_status sf_pass_unshard(sf_passing *passing)
+{
+    unshard_some(passing, UINT64_MAX);
     return SF_OK;
 }

@@ -122,15 +122,28 @@ static sf_view hoist_view(unsharding *u, size_t s, const sf_view *view, uint32_t
     return out;
 }
 
-static void hoist_chosen(unsharding *u, const keeping *k, inserting *into)
+/* Those of a scope: they are seen by the body from then on. */
+static void hoist_chosen(unsharding *u, size_t s, inserting *into)
 {
-    const sf_pass_scope *scope = &u->scopes[k->scope];
+    const sf_pass_scope *scope = &u->scopes[s];
     sf_program *body = scope->program;
-    sf_view seen = hoist_inst(u, k->scope, k->at[0], into);
-    uint32_t argument = sf_nest_capture(scope->outer, scope->inst, &seen);
-    for (size_t g = 0; g < k->count; g++)
-        sf_program_read_instead(body, k->at[g].inst,
-                                body->insts[k->at[g].inst].out[k->at[g].part].buffer, argument);
+    keeping **list = SF_ARRAY(u->arena, u->count, keeping *);
+    sf_view *seen = SF_ARRAY(u->arena, u->count, sf_view);
+    uint32_t count = 0;
+    for (size_t i = 0; i < u->count; i++)
+        if (u->list[i].chosen && u->list[i].scope == s)
+            list[count++] = &u->list[i];
+    if (count == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        seen[i] = hoist_inst(u, s, list[i]->at[0], into);
+    uint32_t first = sf_nest_capture(scope->outer, scope->inst, seen, count);
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t g = 0; g < list[i]->count; g++) {
+            gather_part at = list[i]->at[g];
+            sf_program_read_instead(body, at.inst, body->insts[at.inst].out[at.part].buffer,
+                                    first + i);
+        }
 }
 
 /* Leaving out */
@@ -181,10 +194,9 @@ void unshard_apply(unsharding *u)
     size_t *counts = SF_ARRAY(u->arena, u->nscopes, size_t);
     for (size_t s = 0; s < u->nscopes; s++)
         counts[s] = u->scopes[s].program->ninsts;
-    for (size_t i = 0; i < u->count; i++)
-        if (u->list[i].chosen)
-            hoist_chosen(u, &u->list[i],
-                         &added[unshard_scope_of(u, u->scopes[u->list[i].scope].outer)]);
+    for (size_t s = 0; s < u->nscopes; s++)
+        if (u->scopes[s].outer)
+            hoist_chosen(u, s, &added[unshard_scope_of(u, u->scopes[s].outer)]);
     for (size_t s = 0; s < u->nscopes; s++)
         if (u->kept + u->hoisted > 0)
             arrange(u, s, counts[s], &added[s]);

@@ -32,8 +32,13 @@ typedef struct unsharding {
     bool ***gone;        /* by scope, by instruction: by part, that it is left out; NULL: none is */
     keeping *list;
     size_t count, capacity;
+    size_t savings;                /* in the list: those that would save time, 64 at most */
     size_t kept, hoisted, dropped; /* for people */
 } unsharding;
+
+/* The pass, of those that would save time, numbered as they come, only where a bit is set; from the 65th on all. How many
+ * there are, 64 at most. */
+size_t unshard_some(const sf_passing *passing, uint64_t allowed);
 
 /* The scope of a program. */
 size_t unshard_scope_of(const unsharding *u, const sf_program *program);

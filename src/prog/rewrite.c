@@ -102,55 +102,62 @@ void sf_program_read_instead(sf_program *p, uint32_t after, uint32_t from, uint3
 
 /* Bodies */
 
-static void shift_views(sf_view *views, uint32_t count, uint32_t at)
+static void shift_views(sf_view *views, uint32_t count, uint32_t at, uint32_t by)
 {
     for (uint32_t i = 0; i < count; i++)
-        views[i].buffer += views[i].buffer >= at;
+        views[i].buffer += views[i].buffer >= at ? by : 0;
 }
 
-/* One more argument, at this place. */
-static void add_argument(sf_program *body, uint32_t at, int64_t bytes)
+/* So many more arguments, at this place. */
+static void add_arguments(sf_program *body, uint32_t at, const int64_t *bytes, uint32_t count)
 {
-    sf_buffer *buffers = SF_ARRAY(&body->arena, body->nbuffers + 1, sf_buffer);
-    uint32_t *next = SF_ARRAY(&body->arena, body->narguments + 1, uint32_t);
+    sf_buffer *buffers = SF_ARRAY(&body->arena, body->nbuffers + count, sf_buffer);
+    uint32_t *next = SF_ARRAY(&body->arena, body->narguments + count, uint32_t);
     for (uint32_t b = 0; b < body->nbuffers; b++) {
-        buffers[b + (b >= at)] = body->buffers[b];
+        uint32_t to = b + (b >= at ? count : 0);
+        buffers[to] = body->buffers[b];
         if (body->buffers[b].home == SF_HOME_ARGUMENT)
-            buffers[b + (b >= at)].argument = b + (b >= at);
+            buffers[to].argument = to;
     }
     for (uint32_t i = 0; i < body->narguments; i++)
-        next[i + (i >= at)] = body->next[i];
-    buffers[at] = (sf_buffer){.home = SF_HOME_ARGUMENT,
-                              .bytes = bytes,
-                              .argument = at,
-                              .value = SF_NONE,
-                              .first = SF_NONE};
-    next[at] = SF_NONE;
-    body->buffers = buffers;
-    body->buffer_capacity = ++body->nbuffers;
-    body->next = next;
-    body->narguments++;
-    for (size_t i = 0; i < body->ninsts; i++) {
-        shift_views(body->insts[i].in, body->insts[i].nin, at);
-        shift_views(body->insts[i].out, body->insts[i].nout, at);
+        next[i + (i >= at ? count : 0)] = body->next[i];
+    for (uint32_t i = 0; i < count; i++) {
+        buffers[at + i] = (sf_buffer){.home = SF_HOME_ARGUMENT,
+                                      .bytes = bytes[i],
+                                      .argument = at + i,
+                                      .value = SF_NONE,
+                                      .first = SF_NONE};
+        next[at + i] = SF_NONE;
     }
-    shift_views(body->results, body->nresults, at);
+    body->buffers = buffers;
+    body->buffer_capacity = body->nbuffers += count;
+    body->next = next;
+    body->narguments += count;
+    for (size_t i = 0; i < body->ninsts; i++) {
+        shift_views(body->insts[i].in, body->insts[i].nin, at, count);
+        shift_views(body->insts[i].out, body->insts[i].nout, at, count);
+    }
+    shift_views(body->results, body->nresults, at, count);
 }
 
-uint32_t sf_nest_capture(sf_program *p, uint32_t index, const sf_view *view)
+uint32_t sf_nest_capture(sf_program *p, uint32_t index, const sf_view *views, uint32_t count)
 {
     sf_inst *inst = &p->insts[index];
     sf_nest *nest = inst->nest;
     uint32_t taken = inst->kind == SF_INST_WHILE ? nest->noperands : 0;
     uint32_t at = taken + nest->ncaptured;
-    sf_view *in = SF_ARRAY(&p->arena, inst->nin + 1, sf_view);
+    sf_view *in = SF_ARRAY(&p->arena, inst->nin + count, sf_view);
+    int64_t *bytes = SF_ARRAY(&p->arena, count, int64_t);
     if (inst->nin > 0)
         memcpy(in, inst->in, inst->nin * sizeof *in);
-    in[inst->nin++] = *view;
+    for (uint32_t i = 0; i < count; i++) {
+        in[inst->nin++] = views[i];
+        bytes[i] = p->buffers[views[i].buffer].bytes;
+    }
     inst->in = in;
-    nest->ncaptured++;
+    nest->ncaptured += count;
     for (uint32_t b = 0; b < nest->nbodies; b++)
-        add_argument(nest->bodies[b], at, p->buffers[view->buffer].bytes);
+        add_arguments(nest->bodies[b], at, bytes, count);
     return at;
 }
 

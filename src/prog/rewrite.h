@@ -27,9 +27,9 @@ uint32_t sf_program_add_buffer(sf_program *program, int64_t bytes, sf_value valu
 /* Everything that reads buffer `from` behind the instruction of number `after` reads `to`. */
 void sf_program_read_instead(sf_program *program, uint32_t after, uint32_t from, uint32_t to);
 
-/* Lets the bodies of an instruction see a buffer of the program; its number in all of them is returned, that of an argument
- * that they only read. Numbers of their buffers from there on are one higher than they were. */
-uint32_t sf_nest_capture(sf_program *program, uint32_t inst, const sf_view *view);
+/* Lets the bodies of an instruction see buffers of the program; the number of the first in all of them is returned, that of an
+ * argument that they only read, and the others follow. Numbers of their buffers from there on are as much higher than they were. */
+uint32_t sf_nest_capture(sf_program *program, uint32_t inst, const sf_view *views, uint32_t count);
 
 /* Joins collectives of a kind along the same axes into the first of them; a part of each is then a part of it. */
 void sf_join_exchanges(sf_program *program, const uint32_t *insts, size_t count);

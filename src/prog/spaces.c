@@ -46,32 +46,38 @@ sf_inst sf_join_inst(sf_program *p, const uint32_t *buffers, uint32_t count)
     return inst;
 }
 
-static void rename_views(sf_program *p, sf_view **views, uint32_t count, uint32_t from, uint32_t to)
+/* Whoever keeps the list of instructions keeps their views: those that change are copies. */
+static sf_view *rename_views(sf_program *p, sf_view *views, uint32_t count, const uint32_t *named)
 {
-    sf_view *copy = SF_ARRAY(&p->arena, count, sf_view);
-    for (uint32_t i = 0; i < count; i++) {
-        copy[i] = (*views)[i];
-        if (copy[i].buffer == from)
-            copy[i].buffer = to;
-    }
-    *views = copy;
+    uint32_t i = 0;
+    while (i < count && named[views[i].buffer] == 0)
+        i++;
+    if (i == count)
+        return views;
+    sf_view *copy = sf_arena_copy(&p->arena, views, count * sizeof *views);
+    for (i = 0; i < count; i++)
+        if (named[copy[i].buffer] > 0)
+            copy[i].buffer = named[copy[i].buffer];
+    return copy;
 }
 
-/* Instructions that are undone later keep their views: those that change are copies. */
-uint32_t sf_house_on_host(sf_program *p, uint32_t argument)
+void sf_house_on_host(sf_program *p, const uint32_t *arguments, size_t count, uint32_t *buffers)
 {
-    uint32_t buffer =
-        sf_program_add_buffer(p, p->buffers[argument].bytes, p->buffers[argument].value);
-    sf_inst *insts = SF_ARRAY(&p->arena, p->ninsts, sf_inst);
-    for (size_t i = 0; i < p->ninsts; i++) {
-        insts[i] = p->insts[i];
-        rename_views(p, &insts[i].in, insts[i].nin, argument, buffer);
-        rename_views(p, &insts[i].out, insts[i].nout, argument, buffer);
+    sf_arena scratch = {0};
+    uint32_t *named = SF_ARRAY(&scratch, p->nbuffers, uint32_t); /* by buffer: its new one */
+    for (size_t a = 0; a < count; a++) {
+        const sf_buffer was = p->buffers[arguments[a]];
+        p->buffers[arguments[a]].space = SF_SPACE_HOST;
+        buffers[a] = named[arguments[a]] = sf_program_add_buffer(p, was.bytes, was.value);
     }
-    p->buffers[argument].space = SF_SPACE_HOST;
+    sf_inst *insts = sf_arena_copy(&p->arena, p->insts, p->ninsts * sizeof *insts);
+    for (size_t i = 0; i < p->ninsts; i++) {
+        insts[i].in = rename_views(p, insts[i].in, insts[i].nin, named);
+        insts[i].out = rename_views(p, insts[i].out, insts[i].nout, named);
+    }
     p->insts = insts;
     p->inst_capacity = p->ninsts;
-    return buffer;
+    sf_arena_free(&scratch);
 }
 
 void sf_insert_insts(sf_program *p, const sf_insertion *list, size_t count)

@@ -13,9 +13,10 @@ sf_inst sf_copy_inst(sf_program *program, uint32_t from, uint32_t to);
 /* Waits for the copies that fill the buffers. */
 sf_inst sf_join_inst(sf_program *program, const uint32_t *buffers, uint32_t count);
 
-/* Gives an argument its home on the host: what touched it touches a buffer of the device from now on, whose number is
- * returned, and which the caller has copies fill, and brought back where it was written. */
-uint32_t sf_house_on_host(sf_program *program, uint32_t argument);
+/* Gives arguments their home on the host: what touched one touches a buffer of the device from now on, whose number is in
+ * `buffers`, and which the caller has copies fill, and brought back where it was written. */
+void sf_house_on_host(sf_program *program, const uint32_t *arguments, size_t count,
+                      uint32_t *buffers);
 
 /* Instructions that are to stand before those of these numbers, in the order of the list, which is by number;
  * `before` = ninsts: at the end. */

@@ -70,7 +70,8 @@ static void move_some(moves *m, uint32_t buffer)
 /* It comes in before it is first touched and goes out when it was written last. */
 static void house_argument(moves *m, uint32_t argument)
 {
-    uint32_t buffer = sf_house_on_host(m->p, argument), first = SF_NONE, written = SF_NONE;
+    uint32_t buffer, first = SF_NONE, written = SF_NONE;
+    sf_house_on_host(m->p, &argument, 1, &buffer);
     for (uint32_t i = 0; i < m->p->ninsts; i++) {
         if (first == SF_NONE && touches(&m->p->insts[i], buffer, false))
             first = i;

@@ -269,8 +269,12 @@ static void write_runs(sf_calling *c, const updates *u, int64_t keys, int64_t or
                 SF_PUT(c, " + (s64)x%d * %" PRId64, i, strides[d]);
     SF_PUT(c, ";\n");
     put_accumulators(c, u, true, "to");
-    /* Its end is known before the loop, so that what is far apart in memory is on the way at the same time. */
-    SF_PUT(c, "%s end = first + 1, past = (%s)%" PRId64 ";\n", index, index, u->vectors);
+    /* Its end is known before the loop, so that what is far apart in memory is on the way at the same time. Most are short: steps
+     * become longer until one is beyond it. */
+    SF_PUT(c, "%s count = (%s)%" PRId64 ", end = first + 1, past = end, step = 1;\n", index, index,
+           u->vectors);
+    SF_PUT(c, "while (past < count && keys[sorted[past]] == place) { end = past + 1; past += step; "
+              "step *= 2; }\npast = past < count ? past : count;\n");
     SF_PUT(c, "while (end < past) {\n%s half = end + (past - end) / 2;\n", index);
     SF_PUT(c, "if (keys[sorted[half]] == place) end = half + 1; else past = half;\n}\n");
     SF_PUT(c, "UNROLL_SOME for (%s n = first; n < end; n++) {\n", index);

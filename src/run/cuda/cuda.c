@@ -216,10 +216,18 @@ static sf_status show_memory(cuda *c, mirror *m, uint32_t buffer, const char *fr
         *data = (char *)from;
         return SF_OK;
     }
-    if (!m->data)
+    if (!m->data && m->is_pinned)
+        SF_TRY(table_of(c)->pin(c->device, bytes, diag, &m->data));
+    else if (!m->data)
         m->data = sf_alloc((size_t)bytes + 1);
     *data = m->data;
-    return table_of(c)->get(c->device, m->data, from, bytes, diag);
+    return m->is_same ? SF_OK : table_of(c)->get(c->device, m->data, from, bytes, diag);
+}
+
+/* Batches, which the host writes before every step: their copies stay. */
+static bool stays_as_it_is(const cuda *c, uint32_t argument)
+{
+    return c->program->next[argument] == SF_NONE && !c->program->buffers[argument].is_lent;
 }
 
 static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_diag *diag,
@@ -227,8 +235,18 @@ static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_di
 {
     cuda *c = self;
     c->arguments[argument].writes = writes;
+    c->arguments[argument].is_pinned = stays_as_it_is(c, argument);
     return show_memory(c, &c->arguments[argument], argument, c->top.buffers[argument],
                        c->program->buffers[argument].bytes, diag, data);
+}
+
+static void drop_mirror(cuda *c, mirror *m)
+{
+    if (m->data && m->is_pinned)
+        table_of(c)->unpin(c->device, m->data);
+    else
+        sf_free(m->data);
+    *m = (mirror){0};
 }
 
 static sf_status take_back(void *self, uint32_t argument, sf_diag *diag)
@@ -239,8 +257,9 @@ static sf_status take_back(void *self, uint32_t argument, sf_diag *diag)
     if (m->data && m->writes)
         status = table_of(c)->put(c->device, c->top.buffers[argument], m->data,
                                   c->program->buffers[argument].bytes, diag);
-    sf_free(m->data);
-    *m = (mirror){0};
+    m->is_same = m->data && status == SF_OK && stays_as_it_is(c, argument);
+    if (!m->is_same)
+        drop_mirror(c, m);
     return status;
 }
 
@@ -293,6 +312,10 @@ static void close_cuda(void *self)
 {
     cuda *c = self;
     if (c->device) {
+        for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
+            drop_mirror(c, &c->arguments[i]);
+        for (uint32_t i = 0; c->results && i < c->program->nresults; i++)
+            drop_mirror(c, &c->results[i]);
         if (c->graph)
             table_of(c)->forget(c->device, c->graph);
         if (c->top.program)
@@ -303,10 +326,6 @@ static void close_cuda(void *self)
     }
     for (size_t i = 0; i < c->nkept; i++)
         sf_free(c->kept[i]);
-    for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
-        sf_free(c->arguments[i].data);
-    for (uint32_t i = 0; c->results && i < c->program->nresults; i++)
-        sf_free(c->results[i].data);
     if (c->owns_threads)
         sf_threads_free(c->threads);
     sf_kernels_free(&c->module);

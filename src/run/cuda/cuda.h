@@ -35,6 +35,8 @@ typedef struct frame {
 typedef struct mirror {
     char *data;
     bool writes;
+    bool is_pinned; /* the memory: which takes long to get, so only for what stays */
+    bool is_same;   /* as on the device, since no step changes it */
 } mirror;
 
 typedef struct cuda {

@@ -17,6 +17,11 @@ typedef struct sf_device_table {
     void (*close)(sf_device *d);
     sf_status (*alloc)(sf_device *d, int64_t bytes, sf_diag *diag, char **out); /* zeroed */
     void (*release)(sf_device *d, char *memory);
+
+    /* Memory of the host that copies come from and go to at full speed. */
+    sf_status (*pin)(sf_device *d, int64_t bytes, sf_diag *diag, char **out);
+    void (*unpin)(sf_device *d, char *memory);
+
     sf_status (*put)(sf_device *d, char *to, const void *from, int64_t bytes, sf_diag *diag);
     sf_status (*get)(sf_device *d, void *to, const char *from, int64_t bytes, sf_diag *diag);
     sf_status (*copy)(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag);

@@ -81,6 +81,23 @@ static void release_gpu(sf_device *d, char *memory)
     g->driver->release((cu_pointer)(uintptr_t)memory);
 }
 
+static sf_status pin_gpu(sf_device *d, int64_t bytes, sf_diag *diag, char **out)
+{
+    gpu *g = (gpu *)d;
+    void *memory = NULL;
+    g->driver->context_set(g->context);
+    TRY(pin(&memory, bytes > 0 ? (size_t)bytes : 1), "find memory of the host");
+    *out = memory;
+    return SF_OK;
+}
+
+static void unpin_gpu(sf_device *d, char *memory)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    g->driver->unpin(memory);
+}
+
 static sf_status wait_gpu(sf_device *d, sf_diag *diag)
 {
     gpu *g = (gpu *)d;
@@ -511,6 +528,8 @@ sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
         .close = close_gpu,
         .alloc = alloc_gpu,
         .release = release_gpu,
+        .pin = pin_gpu,
+        .unpin = unpin_gpu,
         .put = put_gpu,
         .get = get_gpu,
         .copy = copy_gpu,

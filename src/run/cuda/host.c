@@ -335,6 +335,8 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
         .close = close_host,
         .alloc = alloc_host,
         .release = release_host,
+        .pin = alloc_host,
+        .unpin = release_host,
         .put = put_host,
         .get = get_host,
         .copy = copy_host,

@@ -23,6 +23,8 @@ typedef struct cu_stream_ *cu_stream;
     X(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                        \
     X(alloc, "cuMemAlloc_v2", (cu_pointer *, size_t))                                              \
     X(release, "cuMemFree_v2", (cu_pointer))                                                       \
+    X(pin, "cuMemAllocHost_v2", (void **, size_t))                                                 \
+    X(unpin, "cuMemFreeHost", (void *))                                                            \
     X(put, "cuMemcpyHtoDAsync_v2", (cu_pointer, const void *, size_t, cu_stream))                  \
     X(get, "cuMemcpyDtoHAsync_v2", (void *, cu_pointer, size_t, cu_stream))                        \
     X(copy, "cuMemcpyDtoDAsync_v2", (cu_pointer, cu_pointer, size_t, cu_stream))                   \

@@ -31,6 +31,7 @@ typedef struct emitter {
     uint32_t *operands[3]; /* by step: the step that makes a, b, c */
     int *level;            /* by step: how many folds must be done before it */
     bool *is_one;          /* by step: one variable, not one for each element of the vector */
+    bool *is_bf16;         /* by step: what it makes is a bf16 number, whatever the class */
     bool *wanted;          /* by step: of the part that is written */
     int64_t groups;        /* blocks that gather the same columns, */
     int64_t all_groups;    /* and those that gather anything */
@@ -48,9 +49,12 @@ extern const char *const text_classes[]; /* by class of registers */
 void text_begin(emitter *e);
 void text_look(emitter *e);
 
+int text_operand_count(const sf_loop_step *step);
 int text_choose_vector(const emitter *e, int64_t threads);
 int64_t text_farthest(const sf_loop *loop);
 int text_out_param(const emitter *e, const sf_access *access);
+void text_offset(emitter *e, const sf_access *access); /* of the element at hand */
+void text_name(emitter *e, const char *name);          /* in small letters */
 void text_constant(emitter *e, const sf_loop_step *step);
 void text_load(emitter *e, uint32_t index);
 void text_computation(emitter *e, uint32_t index);
@@ -76,6 +80,11 @@ void text_row_steps(emitter *e, int level);
 void text_begin_folds(emitter *e,
                       int level); /* before the loop over columns c, that of this level */
 void text_fold_column(emitter *e, int level); /* the inside of it, and its end */
+void text_find_pairs(emitter *e);
+void text_halves(emitter *e, uint32_t index);  /* floats of the pairs of a step, */
+void text_joined(emitter *e, uint32_t index);  /* or pairs of its floats, where it makes bf16 */
+void text_rounded(emitter *e, uint32_t index); /* a ROUND to bf16 */
+void text_stored_pairs(emitter *e, uint32_t index); /* a STORE of bf16 */
 void text_rows(emitter *e);
 bool text_is_turned(const sf_loop *loop);
 void text_turned(emitter *e);

@@ -9,6 +9,9 @@
  *
  * Gathered columns are summed by each block over its rows; where there are several, another kernel adds up what they
  * have. The order depends on sizes alone, so every run gives the same bits.
+ *
+ * Numbers of bf16 are floats as registers of a loop, v7[k] of step 7, and beside that pairs in words, w7[k / 2], in which they
+ * are loaded, stored, added and multiplied. The compiler drops what nobody uses.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -70,10 +73,20 @@ static void put_column_gather(emitter *e, uint32_t index, int wide)
     }
 }
 
+/* Threads of a block that stand beside each other along columns: the fewest are left over at the end of a row. */
+static int columns_abreast(int64_t vectors)
+{
+    int best = (int)text_power_above(vectors, THREADS);
+    for (int wide = best / 2; wide >= WARP; wide /= 2)
+        if ((vectors + wide - 1) / wide * wide < (vectors + best - 1) / best * best)
+            best = wide;
+    return best;
+}
+
 static void write_columns(emitter *e)
 {
     const sf_loop *loop = e->loop;
-    int wide = (int)text_power_above(loop->columns / e->vector, THREADS), high = THREADS / wide;
+    int wide = columns_abreast(loop->columns / e->vector), high = THREADS / wide;
     int64_t tiles = (loop->columns + (int64_t)wide * e->vector - 1) / ((int64_t)wide * e->vector);
     int64_t most = 2 * MANY_BLOCKS / tiles, able = loop->rows / (4 * (int64_t)high);
     int64_t chunks = able < most ? able : most;

@@ -162,6 +162,15 @@ typedef struct sharing {
     bool gathers, gathers_columns;
 } sharing;
 
+/* Whole warps, as few as have all of the row at once, where so many are in a block. */
+static int threads_for_row(int64_t vectors)
+{
+    int64_t warps = (vectors + WARP - 1) / WARP;
+    return warps < 1                         ? WARP
+           : warps * WARP < MOST_ROW_THREADS ? (int)warps * WARP
+                                             : MOST_ROW_THREADS;
+}
+
 static void share_rows(emitter *e, sharing *s)
 {
     const sf_loop *loop = e->loop;
@@ -173,9 +182,7 @@ static void share_rows(emitter *e, sharing *s)
             s->gathers_columns || (text_is_gather(e, i) && !loop->steps[i].is_scalar);
     }
     s->alone = !s->gathers && loop->columns <= SHORT_ROW;
-    int threads =
-        s->alone ? 128 : (int)text_power_above(loop->columns / e->vector, MOST_ROW_THREADS);
-    s->threads = threads < WARP ? WARP : threads;
+    s->threads = s->alone ? 128 : threads_for_row(loop->columns / e->vector);
     s->once = !s->alone && loop->columns <= (int64_t)s->threads * e->vector;
     s->lane = s->alone ? "0" : "THREAD";
     snprintf(s->lanes, sizeof s->lanes, "%d", s->alone ? 1 : s->threads);

@@ -23,11 +23,12 @@ static const char *variable_type(const sf_loop_step *step)
     return text_classes[is_s32 ? SF_VI32 : step->class];
 }
 
-static int operand_count(const sf_loop_step *step)
+int text_operand_count(const sf_loop_step *step)
 {
     switch (step->kind) {
     case SF_STEP_LOAD:
     case SF_STEP_CONSTANT:
+    case SF_STEP_INDEX:
         return 0;
     case SF_STEP_OP:
         return step->op >= SF_VSELECT ? 3 : step->op >= SF_VADD ? 2 : 1;
@@ -54,7 +55,7 @@ static void find_makers(emitter *e)
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
         const uint16_t from[3] = {step->a, step->b, step->c};
-        for (int j = 0; j < operand_count(step); j++)
+        for (int j = 0; j < text_operand_count(step); j++)
             e->operands[j][i] = made[from[j]];
         if (step->kind != SF_STEP_STORE && step->kind != SF_STEP_GATHER)
             made[step->dst] = i;
@@ -67,13 +68,13 @@ static void find_levels(emitter *e)
         const sf_loop_step *step = &e->loop->steps[i];
         int last = e->loop->rank - 1;
         bool one = true;
-        for (int j = 0; j < operand_count(step); j++) {
+        for (int j = 0; j < text_operand_count(step); j++) {
             uint32_t from = e->operands[j][i];
             int after = e->level[from] + (e->loop->steps[from].kind == SF_STEP_FOLD);
             e->level[i] = after > e->level[i] ? after : e->level[i];
             one = one && e->is_one[from];
         }
-        if (step->kind == SF_STEP_LOAD)
+        if (step->kind == SF_STEP_LOAD || step->kind == SF_STEP_INDEX)
             one = e->loop->accesses[step->access].is_row ||
                   e->loop->accesses[step->access].strides[last] == 0;
         e->is_one[i] = e->vector == 1 || one || step->is_row || step->kind == SF_STEP_FOLD ||
@@ -88,6 +89,7 @@ void text_begin(emitter *e)
         e->operands[j] = SF_ARRAY(&e->scratch, nsteps, uint32_t);
     e->level = SF_ARRAY(&e->scratch, nsteps, int);
     e->is_one = SF_ARRAY(&e->scratch, nsteps, bool);
+    e->is_bf16 = SF_ARRAY(&e->scratch, nsteps, bool);
     e->wanted = SF_ARRAY(&e->scratch, nsteps, bool);
     e->partial = SF_ARRAY(&e->scratch, nsteps, int64_t);
     e->in_room = SF_ARRAY(&e->scratch, nsteps, bool);
@@ -97,6 +99,7 @@ void text_look(emitter *e)
 {
     find_makers(e);
     find_levels(e);
+    text_find_pairs(e);
 }
 
 /* How many neighbours a thread may take: they stand beside each other in all that is read and written, at places that
@@ -151,7 +154,7 @@ int64_t text_farthest(const sf_loop *loop)
 
 /* Steps */
 
-static void put_offset(emitter *e, const sf_access *access)
+void text_offset(emitter *e, const sf_access *access)
 {
     bool any = false;
     int end = access->is_row ? e->loop->split : e->loop->rank;
@@ -194,7 +197,7 @@ void text_constant(emitter *e, const sf_loop_step *step)
         PUT("(%s)0x%" PRIx64 "ull", text_classes[step->class], (uint64_t)step->constant.integer);
 }
 
-static void put_name(emitter *e, const char *name)
+void text_name(emitter *e, const char *name)
 {
     for (; *name; name++)
         sf_buf_putc(e->out, (char)(*name >= 'A' && *name <= 'Z' ? *name + 'a' - 'A' : *name));
@@ -208,7 +211,7 @@ static void put_op(emitter *e, const sf_loop_step *step)
         PUT("%s", sf_vop_name(step->op));
         return;
     }
-    put_name(e, sf_vop_name(step->op));
+    text_name(e, sf_vop_name(step->op));
     PUT("_%s", text_classes[step->class]);
 }
 
@@ -234,7 +237,7 @@ static void put_value(emitter *e, uint32_t index)
     else if (step->kind == SF_STEP_CONVERT)
         put_conversion(e, step);
     PUT("(");
-    for (int j = 0; j < operand_count(step); j++) {
+    for (int j = 0; j < text_operand_count(step); j++) {
         PUT(j ? ", " : "");
         put_operand(e, e->operands[j][index]);
     }
@@ -248,13 +251,21 @@ void text_load(emitter *e, uint32_t index)
     const char *type = sf_type_name(access->dtype);
     if (e->is_one[index]) {
         PUT("%s v%u = LOAD(%s, p%u, ", text_classes[step->class], index, type, access->view);
-        put_offset(e, access);
+        text_offset(e, access);
         PUT(");\n");
+        return;
+    }
+    if (e->is_bf16[index]) {
+        PUT("ALIGNED(16) u32 w%u[%d]; move_elements(w%u, (const raw_bf16 *)p%u + (", index,
+            e->vector / 2, index, access->view);
+        text_offset(e, access);
+        PUT("), %d);\n", e->vector * 2);
+        text_halves(e, index);
         return;
     }
     PUT("ALIGNED(16) raw_%s m%u[%d]; move_elements(m%u, (const raw_%s *)p%u + (", type, index,
         e->vector, index, type, access->view);
-    put_offset(e, access);
+    text_offset(e, access);
     PUT("), %" PRId64 ");\n", e->vector * width_of(access->dtype));
     PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = get_%s(m%u[k]);\n",
         text_classes[step->class], index, e->vector, e->vector, index, type, index);
@@ -267,21 +278,47 @@ static void put_store(emitter *e, uint32_t index)
     const char *type = sf_type_name(access->dtype);
     if (access->is_row || e->vector == 1) {
         PUT("STORE(%s, p%d, ", type, text_out_param(e, access));
-        put_offset(e, access);
+        text_offset(e, access);
         PUT(", v%u);\n", e->operands[0][index]);
+        return;
+    }
+    if (access->dtype == SF_BF16) {
+        text_stored_pairs(e, index);
         return;
     }
     PUT("ALIGNED(16) raw_%s m%u[%d]; UNROLL for (int k = 0; k < %d; k++) m%u[k] = put_%s(", type,
         index, e->vector, e->vector, index, type);
     put_operand(e, e->operands[0][index]);
     PUT(");\nmove_elements((raw_%s *)p%d + (", type, text_out_param(e, access));
-    put_offset(e, access);
+    text_offset(e, access);
     PUT("), m%u, %" PRId64 ");\n", index, e->vector * width_of(access->dtype));
+}
+
+/* Where its access is. */
+static void put_counter(emitter *e, uint32_t index)
+{
+    const sf_loop_step *step = &e->loop->steps[index];
+    const sf_access *access = &e->loop->accesses[step->access];
+    const char *type = text_classes[step->class];
+    if (e->is_one[index]) {
+        PUT("%s v%u = (%s)(", type, index, type);
+        text_offset(e, access);
+        PUT(");\n");
+        return;
+    }
+    PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = (%s)(", type, index, e->vector,
+        e->vector, index, type);
+    text_offset(e, access);
+    PUT(" + k * (%s)%" PRId64 ");\n", e->index, access->strides[e->loop->rank - 1]);
 }
 
 void text_computation(emitter *e, uint32_t index)
 {
     const sf_loop_step *step = &e->loop->steps[index];
+    if (step->kind == SF_STEP_INDEX) {
+        put_counter(e, index);
+        return;
+    }
     if (e->is_one[index]) {
         PUT("%s v%u = ", variable_type(step), index);
         if (step->kind == SF_STEP_CONSTANT)
@@ -291,10 +328,16 @@ void text_computation(emitter *e, uint32_t index)
         PUT(";\n");
         return;
     }
+    if (step->kind == SF_STEP_ROUND && step->dtype == SF_BF16 &&
+        !e->is_one[e->operands[0][index]]) {
+        text_rounded(e, index);
+        return;
+    }
     PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = ", variable_type(step), index,
         e->vector, e->vector, index);
     put_value(e, index);
     PUT(";\n");
+    text_joined(e, index);
 }
 
 bool text_is_row_step(const emitter *e, uint32_t index)
@@ -371,7 +414,7 @@ void text_want(emitter *e, uint32_t step)
     e->wanted[step] = true;
     if (e->loop->steps[step].kind == SF_STEP_FOLD || e->in_room[step])
         return; /* it has been done */
-    for (int j = 0; j < operand_count(&e->loop->steps[step]); j++)
+    for (int j = 0; j < text_operand_count(&e->loop->steps[step]); j++)
         text_want(e, e->operands[j][step]);
 }
 

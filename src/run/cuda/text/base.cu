@@ -30,7 +30,6 @@ typedef double f64;
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
 #define UNROLL _Pragma("unroll")
 #define UNROLL_SOME _Pragma("unroll 4")
-#define UNROLL_SOME _Pragma("unroll 8")
 #define ALIGNED(bytes) __align__(bytes)
 #define INF32 __int_as_float(0x7f800000)
 #define NAN32 __int_as_float(0x7fffffff)
@@ -91,7 +90,6 @@ SHUFFLER(s64)
 #define SHUFFLE(x, other)                                                                          \
     _Generic((x), f32 : shuffle_f32, f64 : shuffle_f64, s32 : shuffle_s32, s64 : shuffle_s64)(x, other)
 #define UNROLL
-#define UNROLL_SOME
 #define UNROLL_SOME
 #define ALIGNED(bytes)
 #define INF32 INFINITY
@@ -262,6 +260,51 @@ DEVICE u16 put_bf16(f32 x)
     u32 quiet = bits >> 16 | (bits & 0xffff ? 0x40 : 0);
     return (u16)((bits & ~SIGN32) > 0x7f800000 ? quiet : rounded);
 }
+
+/* Two of them in a word, the first in its lower half. Sums and products of numbers of 8 bits, rounded to float and then again, are
+ * what is rounded once: a float has more than twice as many bits, and two more. So arithmetic on pairs gives what floats give. */
+#define HALF_BF16(pair, k) float32((k) % 2 ? (pair)&0xffff0000u : (pair) << 16)
+
+/* Of floats that are such numbers. */
+DEVICE u32 join_bf16(f32 low, f32 high)
+{
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(bits32(low), bits32(high), 0x7632);
+#else
+    return bits32(low) >> 16 | (bits32(high) & 0xffff0000u);
+#endif
+}
+
+DEVICE u32 pack_bf16(f32 low, f32 high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return put_bf16(low) | (u32)put_bf16(high) << 16;
+#endif
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define PAIRS(name, sign)                                                                          \
+    DEVICE u32 name##_pair(u32 x, u32 y)                                                           \
+    {                                                                                              \
+        u32 pair;                                                                                  \
+        asm(#name ".rn.bf16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));                         \
+        return pair;                                                                               \
+    }
+#else
+#define PAIRS(name, sign)                                                                          \
+    DEVICE u32 name##_pair(u32 x, u32 y)                                                           \
+    {                                                                                              \
+        return pack_bf16(HALF_BF16(x, 0) sign HALF_BF16(y, 0),                                     \
+                         HALF_BF16(x, 1) sign HALF_BF16(y, 1));                                    \
+    }
+#endif
+PAIRS(add, +)
+PAIRS(sub, -)
+PAIRS(mul, *)
 
 /* Rounded once: the float on the way is rounded to odd. */
 DEVICE u16 put_bf16_wide(f64 value)
@@ -452,6 +495,17 @@ DEVICE void move_elements(void *to, const void *from, int bytes)
     {                                                                                              \
         return x > 0 ? (type)1 : x < 0 ? (type)-1 : x;                                             \
     }                                                                                              \
+    DEVICE type logistic_##p(type x)                                                               \
+    {                                                                                              \
+        type e = exp##suffix(-abs_##p(x));                                                         \
+        return (x >= 0 ? (type)1 : e) / (1 + e);                                                   \
+    }
+
+FLOATS(f32, bits32, float32, SIGN32, f32, f)
+FLOATS(f64, bits64, float64, SIGN64, f64, )
+
+/* A NaN wins, and zeros have an order. */
+#define EXTREMES(type, bits, of_bits, p)                                                           \
     DEVICE type max_##p(type x, type y)                                                            \
     {                                                                                              \
         type z = x > y ? x : y;                                                                    \
@@ -463,15 +517,22 @@ DEVICE void move_elements(void *to, const void *from, int bytes)
         type z = x < y ? x : y;                                                                    \
         z = x == y ? of_bits(bits(x) | bits(y)) : z;                                               \
         return x != x ? x : z;                                                                     \
-    }                                                                                              \
-    DEVICE type logistic_##p(type x)                                                               \
-    {                                                                                              \
-        type e = exp##suffix(-abs_##p(x));                                                         \
-        return (x >= 0 ? (type)1 : e) / (1 + e);                                                   \
     }
 
-FLOATS(f32, bits32, float32, SIGN32, f32, f)
-FLOATS(f64, bits64, float64, SIGN64, f64, )
+EXTREMES(f64, bits64, float64, f64)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define EXTREME(name)                                                                              \
+    DEVICE f32 name##_f32(f32 x, f32 y)                                                            \
+    {                                                                                              \
+        f32 z;                                                                                     \
+        asm(#name ".NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));                              \
+        return z;                                                                                  \
+    }
+EXTREME(max)
+EXTREME(min)
+#else
+EXTREMES(f32, bits32, float32, f32)
+#endif
 
 #define COPY(x) (x)
 #define sqrt_f32(x) sqrtf(x)
@@ -696,7 +757,7 @@ TO_INTEGER(f64_to_u64, f64, s64, u64, 0.0, 18446744073709551616.0, 0, ~0ull)
 #define u64_to_s32(x) ((s32)(x))
 
 /* One value of all threads of a block, combined: threads of a warp by exchanges, warps through shared memory. Every
- * thread gets it. A block is a power of two. */
+ * thread gets it. A block is whole warps, or a power of two. */
 #define BLOCK_FOLD(type, combine, x, room)                                                         \
     do {                                                                                           \
         for (int lane = 16; lane > 0; lane /= 2)                                                   \

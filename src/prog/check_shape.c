@@ -114,7 +114,7 @@ static sf_status check_loop(const sf_program *p, uint32_t index, sf_diag *diag)
         if (step->a >= loop->nregisters || step->b >= loop->nregisters ||
             step->c >= loop->nregisters || step->dst >= loop->nregisters)
             return sf_inst_fail(p, index, diag, "step %u has a register that is not there", i);
-        if (moves && step->access >= loop->naccesses)
+        if ((moves || step->kind == SF_STEP_INDEX) && step->access >= loop->naccesses)
             return sf_inst_fail(p, index, diag, "step %u has an access that is not there", i);
         if (moves && runs &&
             (step->kind == SF_STEP_GATHER ? !gather_fits(p, inst, step)

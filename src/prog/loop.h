@@ -18,7 +18,8 @@
 
 /* How a view is walked by the domain. */
 typedef struct sf_access {
-    uint32_t view; /* index into the instruction's `in` or, for what is written, `out` */
+    uint32_t
+        view; /* index into the instruction's `in` or, for what is written, `out`; of INDEX, 0 */
     sf_dtype dtype;
     bool is_row;                  /* one element per row */
     int64_t strides[SF_MAX_RANK]; /* by dimension of the domain */
@@ -28,6 +29,7 @@ typedef enum sf_step_kind {
     SF_STEP_LOAD,
     SF_STEP_STORE,
     SF_STEP_CONSTANT,
+    SF_STEP_INDEX, /* where `access` would be, in elements: counters along dimensions */
     SF_STEP_OP,
     SF_STEP_ROUND,   /* to `dtype` */
     SF_STEP_CONVERT, /* from `dtype`'s class to `class` */
@@ -44,7 +46,7 @@ typedef struct sf_loop_step {
     sf_vfold fold;
     sf_dtype dtype;
     uint16_t dst, a, b, c; /* registers */
-    uint32_t access;       /* of LOAD, STORE, GATHER */
+    uint32_t access;       /* of LOAD, STORE, GATHER; of INDEX, of no view */
     bool is_scalar;        /* GATHER: everything becomes one element */
     union {
         double real;

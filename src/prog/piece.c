@@ -58,6 +58,15 @@ static bool walks_alike(const sf_loop *loop, const sf_loop_step *a, const sf_loo
     return true;
 }
 
+/* The same in every row. */
+static bool counts_columns(const sf_loop *loop, const sf_access *access)
+{
+    for (int d = 0; d < loop->split; d++)
+        if (loop->dims[d] > 1 && access->strides[d] != 0)
+            return false;
+    return true;
+}
+
 /* What is stored lies row behind row, as cells do. */
 static bool stores_in_order(const sf_loop *loop, const sf_access *access)
 {
@@ -78,6 +87,8 @@ static bool can_cut_loop(const sf_loop *loop, int64_t cells)
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
         if (step->kind == SF_STEP_GATHER) /* all rows become one: parts would be added in turns */
+            return false;
+        if (step->kind == SF_STEP_INDEX && !counts_columns(loop, &loop->accesses[step->access]))
             return false;
         if (step->kind == SF_STEP_STORE && !stores_in_order(loop, &loop->accesses[step->access]))
             return false;

@@ -112,6 +112,7 @@ static void add_step(const sf_inst *inst, const sf_loop *loop, const sf_loop_ste
         add_op(step->op, all, out);
         break;
     case SF_STEP_EXPAND:
+    case SF_STEP_INDEX:
     case SF_STEP_ROUND:
     case SF_STEP_CONVERT:
         out->passes.copies += all;

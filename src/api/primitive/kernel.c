@@ -8,7 +8,7 @@
 #include "prog/attention/attention.h"
 #include "run/runner.h"
 
-static bool has_attention(const sf_attention *found, const char *module)
+static bool has_attention(const sf_regraph *found, const char *module)
 {
     for (uint32_t i = 0; found->graph && i < found->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(found->graph, i);
@@ -46,12 +46,12 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
     sf_graph *graph = sf_graph_clone(list->graph);
     if (set)
         sf_kernel_choice_read(sf_str_of(set->said.value), &graph->kernels);
-    sf_attention found = sf_find_attention(graph, sf_engine_target(NULL), false);
+    sf_regraph found = sf_find_attention(graph, sf_engine_target(NULL), false);
     sf_status status = SF_OK;
     for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++)
         if (!has_attention(&found, entry->modules[m]))
             status = fail_missing(said, entry->modules[m], graph->kernels, diag);
-    sf_attention_free(&found);
+    sf_regraph_free(&found);
     sf_graph_free(graph);
     return status;
 }

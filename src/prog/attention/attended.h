@@ -27,6 +27,6 @@ typedef struct found {
 
 /* The graph with `count` of them as ops; those whose scores somebody else needs as well stay as they are. Fills in what
  * `out` says, whose arena is there. */
-void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_attention *out);
+void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regraph *out);
 
 #endif

@@ -329,20 +329,14 @@ static void find_all(finding *c)
     }
 }
 
-sf_attention sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds)
+sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds)
 {
     finding c = {.graph = graph, .target = target, .rounds = rounds};
-    sf_attention out = {0};
+    sf_regraph out = {0};
     if (target->attends && graph->kernels != SF_KERNELS_NONE)
         find_all(&c);
     if (c.count > 0)
         rewrite_attention(graph, c.list, c.count, &out);
     sf_arena_free(&c.scratch);
     return out;
-}
-
-void sf_attention_free(sf_attention *attention)
-{
-    sf_graph_free(attention->graph);
-    sf_arena_free(&attention->arena);
 }

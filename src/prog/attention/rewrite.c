@@ -12,7 +12,7 @@ typedef struct rewriting {
     found *list;
     size_t count;
     sf_graph *to;
-    sf_attention *out;
+    sf_regraph *out;
     sf_arena scratch;
     sf_value *map;    /* by value of the graph: what stands for it, or SF_NONE */
     bool *is_used;    /* likewise */
@@ -243,41 +243,7 @@ static bool drop_one(rewriting *r)
     return false;
 }
 
-static void copy_graph(rewriting *r)
-{
-    const sf_graph *graph = r->graph;
-    const sf_block *top = graph->top;
-    for (uint32_t i = 0; i < top->narguments; i++)
-        r->map[top->arguments[i]] =
-            sf_block_argument(r->to, r->to->top, sf_type_of(graph, top->arguments[i]));
-    copy_nodes(r);
-    sf_value *results = SF_ARRAY(&r->scratch, top->nresults + 1, sf_value);
-    for (uint32_t i = 0; i < top->nresults; i++)
-        results[i] = r->map[top->results[i]];
-    sf_block_return(r->to, r->to->top, top->nresults, results);
-    sf_graph_clone_head(graph, r->to);
-    for (uint32_t i = 0; graph->arguments && i < top->narguments; i++) {
-        sf_value gradient = graph->arguments[i].gradient;
-        r->to->arguments[i].gradient =
-            gradient != SF_NONE && r->is_used[gradient] ? r->map[gradient] : SF_NONE;
-    }
-}
-
-static void make_maps(rewriting *r)
-{
-    sf_attention *out = r->out;
-    enum { MOST_MADE = 13 }; /* two ops, and transposes before and behind them */
-    size_t nodes = r->graph->nnodes;
-    out->values = r->map = SF_ARRAY(&out->arena, r->graph->nvalues, sf_value);
-    out->nodes = SF_ARRAY(&out->arena, nodes, uint32_t);
-    out->node_of = SF_ARRAY(&out->arena, nodes + MOST_MADE * r->count, uint32_t);
-    for (size_t i = 0; i < r->graph->nvalues; i++)
-        r->map[i] = SF_NONE;
-    for (size_t i = 0; i < nodes; i++)
-        out->nodes[i] = SF_NONE;
-}
-
-void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_attention *out)
+void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regraph *out)
 {
     rewriting r = {.graph = graph, .list = list, .count = count, .out = out};
     r.is_used = SF_ARRAY(&r.scratch, graph->nvalues, bool);
@@ -288,11 +254,12 @@ void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_atte
         mark_found(&r);
     while (drop_one(&r));
     if (r.count > 0) {
-        sf_pool *pool = sf_pool_derive(graph->pool);
-        out->graph = r.to = sf_graph_new(pool);
-        sf_pool_release(pool);
-        make_maps(&r);
-        copy_graph(&r);
+        enum { MOST_MADE = 13 }; /* two ops, and transposes before and behind them */
+        sf_regraph_begin(graph, MOST_MADE * r.count, out);
+        r.to = out->graph;
+        r.map = out->values;
+        copy_nodes(&r);
+        sf_regraph_end(graph, out);
         find_computed(&r);
     }
     sf_arena_free(&r.scratch);

@@ -1,5 +1,6 @@
 /* A program while it is made: what the files behind sf_lower share.
  *
+ *     regraph.c  other forms of the graph first: forms.c, and attention (prog/attention/)
  *     lower.c    node by node: which instruction it becomes
  *     values.c   where values stand: buffers, views, copies
  *     cluster.c  which element-wise ops and reductions run in one loop
@@ -27,6 +28,7 @@
 
 #include "op/op.h"
 #include "prog/program.h"
+#include "prog/regraph.h"
 
 typedef enum level {
     LEVEL_NONE,
@@ -142,6 +144,7 @@ sf_value behind_reshapes(const lowering *l, sf_value value);
 
 /* vops.c: the vector op of a node; false when loops have none for it. */
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op);
+bool is_counter(const sf_graph *graph, const sf_node *node);
 bool fold_of(const sf_graph *graph, const sf_node *node, sf_vfold *fold);
 
 /* fuse.c */
@@ -155,6 +158,8 @@ void count_domain(sf_loop *loop, bool has_split);
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
 void reuse_operands(lowering *l);
+void reuse_in_loops(
+    lowering *l); /* behind epilogues, which have a place for products in what loops make */
 void fuse_epilogues(lowering *l);
 
 /* sync.c: events, and streams for those that have none. lives.c: first, last, is_result and gaps of every buffer, for
@@ -166,6 +171,9 @@ void place_buffers(sf_program *program);
 /* The first later instruction of the compute stream that waits for the instruction, which is of another; SF_NONE:
  * the end of the program. In the arena, by instruction; valid after sync_insts. */
 uint32_t *find_waiters(const sf_program *program, sf_arena *arena);
+
+/* forms.c: nodes in forms that loops do better with. */
+sf_regraph find_forms(const sf_graph *graph);
 
 /* lower.c: the graph as it is. */
 sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);

@@ -7,6 +7,9 @@
 /* How far deferred values are followed back. */
 enum { DEEPEST = 200 };
 
+/* A leaf of so small a share of what is read, a bias or one number a row, decides nothing. */
+enum { SMALL_SHARE = 16 };
+
 static bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims)
 {
     int64_t have[SF_MAX_RANK];
@@ -115,6 +118,15 @@ typedef struct again {
     int nleaves;
 } again;
 
+/* Bytes that stand in memory for it: what repeats elements takes no more than what it repeats. */
+static int64_t standing_bytes(const lowering *l, sf_value value)
+{
+    const sf_node *node;
+    while ((node = maker_of(l, value)) && sf_is(node, SF_OP_BROADCAST_IN_DIM))
+        value = behind_reshapes(l, node->operands[0]);
+    return sf_type_bytes(sf_type_of(l->graph, value));
+}
+
 static bool add_leaf(again *a, sf_value value)
 {
     uint32_t time = time_of(a->l, value);
@@ -126,7 +138,7 @@ static bool add_leaf(again *a, sf_value value)
     if (time >= a->inst || a->nleaves == (int)(sizeof a->leaves / sizeof *a->leaves))
         return false;
     a->leaves[a->nleaves++] = value;
-    a->bytes += sf_type_bytes(sf_type_of(a->l->graph, value));
+    a->bytes += standing_bytes(a->l, value);
     return true;
 }
 
@@ -162,7 +174,7 @@ static bool computes_again(again *a, sf_value value)
     const lowered *low = &l->values[base];
     return low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && !low->has_view &&
            can_compute(a, base) && a->ops > 0 &&
-           a->bytes <= sf_type_bytes(sf_type_of(l->graph, base));
+           a->bytes - a->bytes / SMALL_SHARE <= sf_type_bytes(sf_type_of(l->graph, base));
 }
 
 /* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
@@ -436,6 +448,61 @@ static bool split_for(cluster *c, const sf_node *node, const sf_type *type, redu
     return true;
 }
 
+/* Beside another reduction */
+
+/* Whether the cluster reads the value from memory, or is not far from what does: it is of the cluster. */
+static bool reads_value(const lowering *l, const cluster *c, sf_value value)
+{
+    for (size_t i = 0; i < c->nnodes; i++)
+        for (uint32_t j = 0; j < c->nodes[i]->noperands; j++)
+            if (behind_reshapes(l, c->nodes[i]->operands[j]) == value)
+                return true;
+    return false;
+}
+
+/* Whether something large that the deferred value is computed from, or the value itself, is read by the cluster anyway. */
+static bool shares_reads(const lowering *l, const cluster *c, sf_value value, int depth)
+{
+    sf_value base = behind_reshapes(l, value);
+    const sf_node *node = maker_of(l, base);
+    if (!has_squeezed_shape(sf_type_of(l->graph, base), c->rank, c->dims))
+        return false;
+    if (l->values[base].level != LEVEL_DEFERRED)
+        return (!node || !sf_is(node, SF_OP_BROADCAST_IN_DIM)) && reads_value(l, c, base);
+    for (uint32_t i = 0; depth > 0 && i < node->noperands; i++)
+        if (shares_reads(l, c, node->operands[i], depth - 1))
+            return true;
+    return false;
+}
+
+/* A cluster with a reduction over the same columns, which reads what this one does, and can have it: what both read goes by
+ * once. The latest such; NO_CLUSTER where there is none. */
+static uint32_t sibling_of(lowering *l, const sf_node *node, reduced where, int kept)
+{
+    enum { NEAR = 16, SHALLOW = 4 };
+    sf_value base = behind_reshapes(l, node->operands[0]);
+    const sf_type *type = sf_type_of(l->graph, node->operands[0]);
+    bool is_deferred = l->values[base].level == LEVEL_DEFERRED;
+    if (where == AT_START || where == EVERYWHERE ||
+        (!is_deferred && l->values[base].cluster != NO_CLUSTER))
+        return NO_CLUSTER;
+    for (size_t n = 0; n < NEAR && n < l->nclusters; n++) {
+        uint32_t index = (uint32_t)(l->nclusters - 1 - n);
+        cluster *c = l->clusters[index];
+        size_t budget = l->target->most_nodes > c->nnodes ? l->target->most_nodes - c->nnodes : 0;
+        if (c->split < 0 || !c->whole_rows || c->phase < node->phase || budget < 2 ||
+            !shares_reads(l, c, base, SHALLOW) ||
+            !(is_deferred ? can_take(l, index, sf_maker(l->graph, base), LEVEL_FULL, &budget)
+                          : time_of(l, base) == ALWAYS || time_of(l, base) < c->inst) ||
+            !split_for(c, node, type, where, kept, l->target->longest_row))
+            continue;
+        if (is_deferred)
+            take_in(l, index, sf_maker(l->graph, base), LEVEL_FULL);
+        return index;
+    }
+    return NO_CLUSTER;
+}
+
 bool cluster_reduce(lowering *l, const sf_node *node)
 {
     sf_vfold fold;
@@ -452,6 +519,10 @@ bool cluster_reduce(lowering *l, const sf_node *node)
     bool joins = index != NO_CLUSTER && l->values[base].level == LEVEL_FULL &&
                  l->clusters[index]->nnodes < l->target->most_nodes &&
                  split_for(l->clusters[index], node, type, where, kept, l->target->longest_row);
+    if (!joins) {
+        index = sibling_of(l, node, where, kept);
+        joins = index != NO_CLUSTER;
+    }
     if (!joins) {
         index = cluster_over(l, operand, node);
         split_for(l->clusters[index], node, type, where, kept, INT64_MAX);

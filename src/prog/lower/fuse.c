@@ -157,8 +157,31 @@ static bool is_rounded(sf_vop op, sf_dtype dtype)
            op != SF_VXOR;
 }
 
+/* The counter's dimension is the one that its access walks. */
+static void add_counter(builder *b, const sf_node *node, level at)
+{
+    const sf_type *type = sf_type_of(b->l->graph, node->result);
+    sf_view view = sf_view_whole(0, type);
+    int64_t dimension = node->attrs[SF_IOTA_DIMENSION]->integer;
+    for (int i = 0; i < view.rank; i++)
+        view.strides[i] = i == dimension;
+    sf_access access = access_to(b, &view, at == LEVEL_ROW);
+    sf_loop_step step = {.kind = SF_STEP_INDEX, .class = sf_vclass_of(type->dtype)};
+    step.is_row = at == LEVEL_ROW;
+    step.dtype = type->dtype;
+    step.access = (uint32_t)b->naccesses;
+    SF_PUSH(&b->l->scratch, b->accesses, b->naccesses, b->access_capacity, access);
+    step.dst = new_register(b, step.class);
+    add_loop_step(b, step);
+    *noted_register(b, node->result, OWN) = (uint16_t)(step.dst + 1);
+}
+
 static void add_op(builder *b, const sf_node *node, level at)
 {
+    if (is_counter(b->l->graph, node)) {
+        add_counter(b, node, at);
+        return;
+    }
     const sf_type *type = sf_type_of(b->l->graph, node->result);
     sf_loop_step step = {.kind = SF_STEP_OP, .is_row = at == LEVEL_ROW};
     uint16_t operands[3] = {0};

@@ -252,6 +252,7 @@ void lower_block(lowering *l, const sf_block *block)
     update_in_place(l);
     reuse_operands(l);
     fuse_epilogues(l);
+    reuse_in_loops(l);
     sync_insts(l->program);
     find_lives(l->program);
     if (!l->unplaced)

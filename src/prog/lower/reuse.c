@@ -179,3 +179,43 @@ void reuse_operands(lowering *l)
     }
     apply_names(l);
 }
+
+/* Whether the loop, the last to read `from`, can make `to` there: element by element, of the same width. */
+static bool can_stand_over(const lowering *l, const sf_inst *inst, uint32_t operand,
+                           uint32_t result)
+{
+    const sf_program *p = l->program;
+    const sf_view *from = &inst->in[operand], *to = &inst->out[result];
+    return p->buffers[from->buffer].home == SF_HOME_ARENA &&
+           p->buffers[to->buffer].home == SF_HOME_ARENA &&
+           sf_dtype_get(from->dtype)->bytes == sf_dtype_get(to->dtype)->bytes &&
+           sf_view_fills(p, from) && sf_view_fills(p, to) &&
+           loop_in_step(inst, from->buffer, to->buffer);
+}
+
+void reuse_in_loops(lowering *l)
+{
+    sf_program *p = l->program;
+    name_buffers(l);
+    uint32_t *last = last_readers(l), *writes = SF_ARRAY(&l->scratch, p->nbuffers, uint32_t);
+    for (uint32_t i = 0; i < p->nresults; i++)
+        last[p->results[i].buffer] = SF_NONE;
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        for (uint32_t j = 0; j < p->insts[i].nout; j++)
+            writes[p->insts[i].out[j].buffer]++;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        sf_inst *inst = &p->insts[i];
+        for (uint32_t j = 0; inst->kind == SF_INST_LOOP && j < inst->nout; j++)
+            for (uint32_t k = 0; k < inst->nin; k++) {
+                uint32_t from = inst->in[k].buffer, to = inst->out[j].buffer;
+                if (last[from] != i + 1 || writes[from] > 1 || writes[to] > 1 ||
+                    l->renamed[from] != from || !can_stand_over(l, inst, k, j))
+                    continue;
+                writes[from] = writes[to] =
+                    2; /* neither stands for another, or is stood for, again */
+                l->renamed[to] = from;
+                break;
+            }
+    }
+    apply_names(l);
+}

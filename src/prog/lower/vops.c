@@ -149,8 +149,20 @@ static bool fits_registers(sf_dtype dtype)
            (sf_dtype_get(dtype)->bits >= 8 && dtype != SF_F8E8M0FNU && !sf_is_complex(dtype));
 }
 
+/* A counter along one of several dimensions, which a loop has for nothing: SF_STEP_INDEX. A row of one is computed once. */
+bool is_counter(const sf_graph *graph, const sf_node *node)
+{
+    const sf_type *type = sf_type_of(graph, node->result);
+    return sf_is(node, SF_OP_IOTA) && type->rank > 1 && type->count > 0 &&
+           !sf_is_complex(type->dtype) && sf_dtype_get(type->dtype)->bits >= 32;
+}
+
 bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
 {
+    if (is_counter(graph, node)) {
+        *op = SF_VCOPY;
+        return true;
+    }
     size_t i = 0, count = sizeof table / sizeof *table;
     while (i < count && !sf_is(node, table[i].code))
         i++;

@@ -163,6 +163,29 @@ static void store_run(sf_tile *r, const sf_loop_step *step, int64_t offset, int6
                                   r->registers[step->a] + at * sf_class_width(step->class), count);
 }
 
+static void index_run(sf_tile *r, const sf_loop_step *step, int64_t offset, int64_t stride,
+                      int64_t at, int64_t count)
+{
+    char *to = r->registers[step->dst] + at * sf_class_width(step->class);
+    for (int64_t i = 0; i < count; i++, offset += stride)
+        switch (step->class) {
+        case SF_VF32:
+            ((float *)(void *)to)[i] = (float)offset;
+            break;
+        case SF_VF64:
+            ((double *)(void *)to)[i] = (double)offset;
+            break;
+        case SF_VI32:
+            ((int32_t *)(void *)to)[i] = (int32_t)offset;
+            break;
+        case SF_VI64:
+            ((int64_t *)(void *)to)[i] = offset;
+            break;
+        case SF_VCLASS_COUNT:
+            break;
+        }
+}
+
 sf_vop sf_fold_op(sf_vfold fold)
 {
     static const sf_vop ops[SF_VFOLD_COUNT] = {
@@ -224,6 +247,9 @@ void sf_tile_run(sf_tile *r)
             break;
         case SF_STEP_STORE:
             tile_runs(r, step, store_run);
+            break;
+        case SF_STEP_INDEX:
+            tile_runs(r, step, index_run);
             break;
         case SF_STEP_CONSTANT:
             break; /* set before the first tile */

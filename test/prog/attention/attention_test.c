@@ -87,10 +87,10 @@ static void test_finds_attention(void **state)
     (void)state;
     for (size_t i = 0; i < NCASES; i++) {
         sf_graph *graph = read_text(cases[i].text);
-        sf_attention fused = sf_find_attention(graph, &sf_target_cuda, false);
+        sf_regraph fused = sf_find_attention(graph, &sf_target_cuda, false);
         if (count_ops(fused.graph, SF_ATTENTION) != cases[i].found)
             fail_msg("%s: %d found", cases[i].name, count_ops(fused.graph, SF_ATTENTION));
-        sf_attention_free(&fused);
+        sf_regraph_free(&fused);
         sf_graph_free(graph);
     }
 }
@@ -127,13 +127,13 @@ static void test_finds_gradients(void **state)
     sf_graph *graph = NULL;
     sf_load_options options = {0};
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
-    sf_attention found = sf_find_attention(graph, &target, false);
+    sf_regraph found = sf_find_attention(graph, &target, false);
     const sf_graph *fused = found.graph;
     assert_int_equal(count_ops(fused, SF_ATTENTION), 2);
     assert_int_equal(count_ops(fused, SF_ATTENTION_GRADIENT), 2);
     assert_int_equal(count_ops(graph, SF_OP_EXPONENTIAL) - count_ops(fused, SF_OP_EXPONENTIAL), 2);
     assert_int_equal(count_ops(graph, SF_OP_DOT_GENERAL) - count_ops(fused, SF_OP_DOT_GENERAL), 12);
-    sf_attention_free(&found);
+    sf_regraph_free(&found);
     sf_graph_free(graph);
     sf_diag_free(diag);
 }

@@ -182,9 +182,10 @@ static void check_loop(const char *what, const sf_inst *inst, seen *n)
             set[loop->steps[i].dst] = true;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
-        bool fresh = step->kind == SF_STEP_LOAD || step->kind == SF_STEP_CONSTANT;
+        bool fresh = step->kind == SF_STEP_LOAD || step->kind == SF_STEP_CONSTANT ||
+                     step->kind == SF_STEP_INDEX;
         bool moves = step->kind == SF_STEP_LOAD || step->kind == SF_STEP_STORE ||
-                     step->kind == SF_STEP_GATHER;
+                     step->kind == SF_STEP_GATHER || step->kind == SF_STEP_INDEX;
         if ((!fresh && !set[step->a]) || (is_binary(step) && !set[step->b]) ||
             (reads_three(step) && !set[step->c]))
             fail_msg("%s: step %u reads a register that holds nothing", what, i);

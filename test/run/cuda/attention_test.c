@@ -106,12 +106,12 @@ static sf_graph *make_graph(const shape *s)
     write_text(s, &text);
     if (sf_load_text(text.text, text.length, "step", &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
-    sf_attention found = sf_find_attention(graph, &sf_target_cuda, s->wide);
+    sf_regraph found = sf_find_attention(graph, &sf_target_cuda, s->wide);
     int gradients = 0;
     for (uint32_t i = 0; found.graph && i < found.graph->top->nnodes; i++)
         gradients += sf_top_node(found.graph, i)->def->id == SF_ATTENTION_GRADIENT;
     assert_int_equal(gradients, 1);
-    sf_attention_free(&found);
+    sf_regraph_free(&found);
     sf_diag_free(diag);
     sf_buf_free(&text);
     return graph;

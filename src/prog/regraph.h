@@ -1,0 +1,27 @@
+/* A graph in another form, for lowering: the same results, by other nodes. */
+#ifndef SF_PROG_REGRAPH_H
+#define SF_PROG_REGRAPH_H
+
+#include "ir/graph.h"
+
+/* Where nothing was changed, the graph is NULL, and so are the lists. */
+typedef struct sf_regraph {
+    sf_graph *graph;
+    sf_arena arena;
+    sf_value *
+        values; /* by value of the graph that was given: what stands for it in this one, or SF_NONE */
+    uint32_t *
+        nodes; /* by node of that: the node of this one that computes it, or SF_NONE: nobody needs it */
+    uint32_t
+        *node_of; /* by node of this one's top block: the one of that in whose place it stands */
+} sf_regraph;
+
+/* An empty graph of a pool of its own, and the lists, with SF_NONE everywhere; `more`: so many nodes at most are new. */
+void sf_regraph_begin(const sf_graph *graph, size_t more, sf_regraph *out);
+
+/* When all nodes are made: results, names, and what is known of arguments. */
+void sf_regraph_end(const sf_graph *graph, sf_regraph *out);
+
+void sf_regraph_free(sf_regraph *regraph);
+
+#endif

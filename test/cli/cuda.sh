@@ -66,11 +66,21 @@ expect 0 "$step" --steps 1 --data "$io" --init "$io" --engine cuda --profile "$w
 grep -q "^step .* ms" "$work/profile" && grep -q "TFLOP/s.* dot " "$work/profile" || fail "no profile"
 grep -q '"cat": "dot"' "$work/trace.json" || fail "no timeline"
 
-# Ranks exchange through the host.
-for recipe in dp megatron; do
+# Ranks exchange in memory of the device, stages too.
+for recipe in dp megatron "dp --stages 2 --micro-batches 2"; do
+    # shellcheck disable=SC2086 # options
     "$bin" pin "$step" --recipe $recipe -n 2 -o "$work/plan.json" >/dev/null || fail "no plan"
     expect 0 "$step" --plan "$work/plan.json" --steps 2 --data "$io" --init "$io" --engine cuda
     says "step 2/2  loss 3.80045"
 done
+
+# What does not fit waits on the host, and the losses are the same.
+"$bin" pin "$step" --recipe dp -n 2 -o "$work/plan.json" >/dev/null || fail "no plan"
+expect 1 "$step" --plan "$work/plan.json" --steps 1 --data "$io" --init "$io" --engine cuda --device-memory 132K
+warns "of the device"
+expect 0 "$step" --plan "$work/plan.json" --steps 2 --data "$io" --init "$io" --engine cuda --device-memory 132K --passes offload \
+    --check --profile "$work/moved.json"
+says "step 2/2  loss 3.80045"
+grep -q '"cat": "copy"' "$work/moved.json" || fail "the timeline has no copies"
 
 [ "$failures" -eq 0 ]

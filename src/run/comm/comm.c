@@ -291,17 +291,23 @@ static sf_status new_request(sf_group *group, const sf_transfer *transfer, sf_di
 }
 
 /* In a group of one every transfer is a copy; a permute may have nobody to copy from. */
-static void run_alone(sf_request *request)
+static sf_status run_alone(sf_request *request, sf_diag *diag)
 {
     const sf_transfer *transfer = &request->transfer;
     request->local = true;
     if (transfer->kind == SF_PERMUTE && (transfer->from < 0 || transfer->to < 0))
-        return;
+        return SF_OK;
     for (int i = 0; i < transfer->nparts; i++) {
         const sf_transfer_part *part = &transfer->parts[i];
-        if (part->in != part->out && part->count > 0)
-            memcpy(part->out, part->in, (size_t)(part->count * request->bytes));
+        int64_t size = part->count * request->bytes;
+        if (part->in == part->out || size == 0)
+            continue;
+        if (!transfer->memory)
+            memcpy(part->out, part->in, (size_t)size);
+        else if (!transfer->memory->copy(transfer->memory->context, part->out, part->in, size))
+            return sf_fail(diag, SF_EPEER, SF_NOWHERE, "memory of a rank cannot be copied");
     }
+    return SF_OK;
 }
 
 static void link_request(sf_request *request)
@@ -340,13 +346,10 @@ static sf_status start_transfer(sf_group *group, const sf_transfer *transfer, bo
     request->awaited = awaited;
     request->sequence = group->sequence++;
     link_request(request);
-    if (group->count == 1) {
-        run_alone(request);
-    } else {
-        sf_status status = group->comm->kind->start(request, diag);
-        if (status != SF_OK)
-            return drop_request(request), status;
-    }
+    sf_status status =
+        group->count == 1 ? run_alone(request, diag) : group->comm->kind->start(request, diag);
+    if (status != SF_OK)
+        return drop_request(request), status;
     *out = request;
     return SF_OK;
 }

@@ -92,6 +92,16 @@ typedef struct sf_transfer_part {
     int64_t stride; /* 0: block lies behind block */
 } sf_transfer_part;
 
+/* Memory that is not the host's: what copies and combines elements there, of ranks of one process. Any thread calls these, for the
+ * rank whose transfer has them; each returns when it is done, false where it failed. */
+typedef struct sf_transfer_memory {
+    void *context;
+    bool (*copy)(void *context, void *out, const void *in, int64_t bytes);
+    /* As sf_comm_fold (run/comm/kind.h). */
+    bool (*fold)(void *context, const void *const *sources, int members, int segment, void *out,
+                 int64_t count);
+} sf_transfer_memory;
+
 /* Several parts are one collective: as if each were done by itself, but with the messages of one (a
  * bucket of gradients). */
 typedef struct sf_transfer {
@@ -102,6 +112,7 @@ typedef struct sf_transfer {
     int nparts;
     const sf_transfer_part *parts; /* may be dropped after the start; what they point to may not */
     const char *what;              /* for messages: "gradient of layer_0/attn/q/kernel"; borrowed */
+    const sf_transfer_memory *memory; /* borrowed until it is done; NULL: the host's */
 } sf_transfer;
 
 typedef struct sf_request sf_request;

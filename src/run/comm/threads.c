@@ -120,11 +120,19 @@ static char *out_of(const meeting *m, int place, int part)
     return m->members[place]->base.transfer.parts[part].out;
 }
 
-/* Copies in slices; false when the world failed meanwhile. */
-static bool copy_slices(const world *w, char *out, const char *in, int64_t size)
+static const sf_transfer_memory *memory_of(const share *s)
 {
-    if (out == in)
+    return s->meeting->members[s->place]->base.transfer.memory;
+}
+
+/* Copies in slices; false when the world failed meanwhile, or the memory did. */
+static bool copy_slices(const world *w, const share *s, char *out, const char *in, int64_t size)
+{
+    const sf_transfer_memory *memory = memory_of(s);
+    if (out == in || size == 0)
         return true;
+    if (memory)
+        return memory->copy(memory->context, out, in, size);
     for (int64_t at = 0; at < size; at += SLICE_BYTES) {
         if (atomic_load_explicit(&w->failed, memory_order_relaxed))
             return false;
@@ -142,7 +150,8 @@ static bool reduce_slices(const world *w, const share *s, int part, int64_t shif
     int members = m->circle->count;
     const request *mine = m->members[s->place];
     bool all = mine->base.transfer.kind == SF_ALL_REDUCE;
-    int64_t bytes = mine->base.bytes, run = SLICE_BYTES / bytes;
+    const sf_transfer_memory *memory = memory_of(s);
+    int64_t bytes = mine->base.bytes, run = memory ? last - first : SLICE_BYTES / bytes;
     const void *sources[MOST_RANKS];
     for (int64_t at = first; at < last; at += run) {
         if (atomic_load_explicit(&w->failed, memory_order_relaxed))
@@ -151,10 +160,14 @@ static bool reduce_slices(const world *w, const share *s, int part, int64_t shif
         for (int p = 0; p < members; p++)
             sources[p] = in_of(m, p, part) + (shift + at) * bytes;
         char *out = out_of(m, s->place, part) + at * bytes;
-        sf_comm_fold(&mine->base.combine, sources, members, s->place, out, some);
+        if (!memory)
+            sf_comm_fold(&mine->base.combine, sources, members, s->place, out, some);
+        else if (!memory->fold(memory->context, sources, members, s->place, out, some))
+            return false;
         for (int p = 0; all && p < members; p++)
-            if (p != s->place)
-                memcpy(out_of(m, p, part) + at * bytes, out, (size_t)(some * bytes));
+            if (p != s->place &&
+                !copy_slices(w, s, out_of(m, p, part) + at * bytes, out, some * bytes))
+                return false;
     }
     return true;
 }
@@ -177,16 +190,16 @@ static bool do_part(const world *w, const share *s, int part)
         return reduce_slices(w, s, part, p * stride, 0, count);
     case SF_ALL_GATHER:
         for (int q = 0; q < members && good; q++)
-            good = copy_slices(w, out_of(m, q, part) + p * step, in_of(m, p, part), size);
+            good = copy_slices(w, s, out_of(m, q, part) + p * step, in_of(m, p, part), size);
         return good;
     case SF_ALL_TO_ALL:
         for (int q = 0; q < members && good; q++)
-            good =
-                copy_slices(w, out_of(m, p, part) + q * step, in_of(m, q, part) + p * step, size);
+            good = copy_slices(w, s, out_of(m, p, part) + q * step, in_of(m, q, part) + p * step,
+                               size);
         return good;
     case SF_BROADCAST:
     case SF_PERMUTE:
-        return copy_slices(w, out_of(m, p, part), in_of(m, transfer->from, part), size);
+        return copy_slices(w, s, out_of(m, p, part), in_of(m, transfer->from, part), size);
     case SF_COLLECTIVE_COUNT:
         break;
     }
@@ -239,6 +252,8 @@ static void run_share(world *w, const share *s)
     m->running--;
     if (good)
         finish_share(s);
+    else if (!atomic_load(&w->failed))
+        fail_world(w, "memory of a rank cannot be copied");
     if (atomic_load(&w->failed))
         pthread_cond_broadcast(&w->quiet);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/cuda/cuda.h"
+#include "run/cuda/beside.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
 #include "run/engine/room.h"
@@ -20,15 +20,15 @@ static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag 
 {
     if (space == SF_SPACE_DEVICE)
         return own_memory(c, bytes, diag, out);
-    *out = sf_alloc((size_t)bytes + 1);
+    SF_TRY(table_of(c)->pin(c->device, bytes, diag, out));
+    memset(*out, 0, (size_t)bytes);
     SF_PUSH(&c->memory, c->kept, c->nkept, c->kept_capacity, *out);
     return SF_OK;
 }
 
 static bool waits_for_host(const sf_inst *inst)
 {
-    return sf_body_count(inst) > 0 || inst->kind == SF_INST_COMM || inst->kind == SF_INST_COPY ||
-           is_check(inst);
+    return sf_body_count(inst) > 0 || inst->kind == SF_INST_COMM || is_check(inst);
 }
 
 /* From the third step on; libraries have loaded in the first what they load, and the second has been timed. Where no graph
@@ -63,6 +63,7 @@ static sf_status step_cuda(void *self, sf_diag *diag)
     if (status != SF_OK && c->collectives.comm) {
         const char *why = sf_diag_text(diag, 0);
         sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+        sf_cuda_drop_beside(c);
     }
     c->steps++;
     return status;
@@ -113,13 +114,23 @@ static void make_parts(cuda *c, const frame *f, const sf_inst *inst, made *m)
         m->in[i] = view_pointer(f, &inst->in[i]);
     for (uint32_t i = 0; i < inst->nout; i++)
         m->out[i] = view_pointer(f, &inst->out[i]);
-    if (inst->kind != SF_INST_COMM)
-        return;
-    const sf_view *parts = inst->nout > 0 ? inst->out : inst->in;
-    uint32_t nparts = inst->nout > 0 ? inst->nout : inst->nin;
-    m->counts = SF_ARRAY(&c->memory, nparts + 1, int64_t);
-    for (uint32_t i = 0; i < nparts; i++)
-        m->counts[i] = sf_view_count(&parts[i]);
+    if (inst->kind == SF_INST_COMM)
+        sf_cuda_make_exchange(c, inst, m);
+}
+
+static void note_beside(cuda *c, frame *f)
+{
+    const sf_program *p = f->program;
+    f->raisers = SF_ARRAY(&c->memory, p->nevents + 1, uint32_t);
+    f->first_event = c->nevents;
+    c->nevents += p->nevents;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        if (p->insts[i].raises != SF_NONE)
+            f->raisers[p->insts[i].raises] = i;
+        f->has_beside = f->has_beside || sf_goes_beside(&p->insts[i]);
+        if (p->insts[i].kind == SF_INST_COPY)
+            f->copies[sf_copy_lane(p, &p->insts[i])] = true;
+    }
 }
 
 /* What stands where, and the text of all kernels. */
@@ -129,6 +140,7 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
     f->program = p;
     SF_TRY(place_frame(c, f, arenas, arguments, diag));
     f->insts = SF_ARRAY(&c->memory, p->ninsts, made);
+    note_beside(c, f);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i], *unknown = NULL;
         made *m = &f->insts[i];
@@ -202,6 +214,8 @@ static void ready_frame(cuda *c, frame *f)
             m->launches[j] = (ready){c->functions[number_of(c, launch->kernel)], launch->blocks,
                                      launch->threads, params};
         }
+        if (m->exchange && m->code.nlaunches > 0)
+            m->exchange->fold = &m->launches[0];
         for (uint32_t j = 0; j < sf_body_count(&f->program->insts[i]); j++)
             ready_frame(c, &m->bodies[j]);
     }
@@ -322,10 +336,10 @@ static void close_cuda(void *self)
             drop_plans(c, &c->top);
         for (size_t i = 0; i < c->nowned; i++)
             table_of(c)->release(c->device, c->owned[i]);
+        for (size_t i = 0; i < c->nkept; i++)
+            table_of(c)->unpin(c->device, c->kept[i]);
         c->device->table->close(c->device);
     }
-    for (size_t i = 0; i < c->nkept; i++)
-        sf_free(c->kept[i]);
     if (c->owns_threads)
         sf_threads_free(c->threads);
     sf_kernels_free(&c->module);
@@ -357,6 +371,12 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     if (c->module.nkernels > 0)
         SF_TRY(table_of(c)->compile(c->device, &c->module, c->threads, diag, c->functions));
     ready_frame(c, &c->top);
+    c->nmarks = p->ninsts + 1;
+    for (size_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].kind == SF_INST_COPY) {
+            c->top.insts[i].marks = c->nmarks;
+            c->nmarks += 2;
+        }
     c->timings = SF_ARRAY(&c->memory, p->ninsts + 1, sf_timing);
     c->seconds = SF_ARRAY(&c->memory, p->ninsts + 1, double);
     c->arguments = SF_ARRAY(&c->memory, p->narguments + 1, mirror);

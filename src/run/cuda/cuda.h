@@ -14,13 +14,26 @@ typedef struct ready {
     void **params;
 } ready;
 
+/* A collective, from run to run. */
+typedef struct exchange {
+    struct cuda *engine;
+    int64_t *counts, *strides; /* by part: elements, and those from one block to the next */
+    const ready *fold;         /* the kernel that adds, of one that reduces; or NULL */
+    sf_transfer_memory where;
+    sf_request *request; /* under way, or NULL */
+    bool staged;         /* through memory of the host: */
+    sf_arena staging;
+    char **in, **out;
+} exchange;
+
 typedef struct made {
     sf_code code;
     ready *launches;
     void *plan;       /* of a library, for a product, */
     char *product[3]; /* and what it is given */
     char **in, **out;
-    int64_t *counts; /* of COMM: elements of its parts */
+    exchange *exchange; /* of COMM */
+    size_t marks;       /* of a COPY of the step: the numbers of its two marks, from this on */
     struct frame *bodies;
 } made;
 
@@ -29,6 +42,10 @@ typedef struct frame {
     const sf_program *program;
     char **buffers;
     made *insts;
+    uint32_t *raisers;  /* by event */
+    size_t first_event; /* the number on the device of its first */
+    bool has_beside;    /* something goes on beside the compute: */
+    bool copies[SF_LANE_COUNT];
 } frame;
 
 /* A tensor of the device that the host has a copy of. */
@@ -57,6 +74,9 @@ typedef struct cuda {
     mirror *arguments, *results;
     sf_collectives collectives;
     bool has_host_work; /* something in a step waits for the host */
+    size_t nevents;     /* of all frames */
+    size_t nmarks;
+    bool is_timed; /* marks stand between what runs now */
     void *graph;
     bool graph_failed;
     int64_t steps;
@@ -77,6 +97,12 @@ static inline int64_t view_bytes(const sf_view *view)
 static inline char *view_pointer(const frame *f, const sf_view *view)
 {
     return f->buffers[view->buffer] + view->offset * sf_dtype_get(view->dtype)->bytes;
+}
+
+/* The lane that a COPY is on. */
+static inline sf_lane sf_copy_lane(const sf_program *p, const sf_inst *inst)
+{
+    return p->streams[inst->stream].to == SF_SPACE_HOST ? SF_LANE_TO_HOST : SF_LANE_FROM_HOST;
 }
 
 /* A check of a program that tests itself. */

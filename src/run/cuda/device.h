@@ -3,7 +3,8 @@
  * asks for that: it is slow, and for tests on machines without a GPU. SHEAF_CUDA=sm_80, say, or host,sm_80, has kernels compiled
  * for that architecture, which may have less than the GPU has.
  *
- * All work is put on one stream, in order; copies from and to the host wait for what was put there before.
+ * What is computed is put on one stream, in order; copies from and to the host wait for what was put there before. Other lanes go on
+ * beside it.
  */
 #ifndef SF_RUN_CUDA_DEVICE_H
 #define SF_RUN_CUDA_DEVICE_H
@@ -12,6 +13,14 @@
 #include "run/cuda/text.h"
 
 typedef struct sf_device sf_device;
+
+typedef enum sf_lane {
+    SF_LANE_COMPUTE,
+    SF_LANE_TO_HOST, /* copies to memory of the host, */
+    SF_LANE_FROM_HOST,
+    SF_LANE_EXCHANGE, /* what ranks of one process bring each other */
+    SF_LANE_COUNT
+} sf_lane;
 
 typedef struct sf_device_table {
     void (*close)(sf_device *d);
@@ -38,9 +47,23 @@ typedef struct sf_device_table {
     void (*drop)(sf_device *d, void *plan);
     sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
 
-    /* Mark number `index`, of at most `count`, stands behind the work so far; when that work is waited for, `when` says for
-     * each mark how many seconds after the first it was done. */
-    sf_status (*mark)(sf_device *d, size_t index, size_t count, sf_diag *diag);
+    /* On a lane: a copy of bytes between any memory of the device and what `pin` gives; a launch; waiting for all of it. Any thread
+     * may use that of exchanges. */
+    sf_status (*move)(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
+                      sf_diag *diag);
+    sf_status (*launch_on)(sf_device *d, sf_lane lane, void *function, int64_t blocks, int threads,
+                           void **params, sf_diag *diag);
+    sf_status (*wait_on)(sf_device *d, sf_lane lane, sf_diag *diag);
+
+    /* What is put on a lane from now on waits for what is on another now; for the work on a lane at which event number `event`, of
+     * at most `count`, was raised last. */
+    sf_status (*follow)(sf_device *d, sf_lane which, sf_lane whom, sf_diag *diag);
+    sf_status (*raise)(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag);
+    sf_status (*await)(sf_device *d, sf_lane lane, size_t event, sf_diag *diag);
+
+    /* Mark number `index`, of at most `count`, stands behind the work of the lane so far; when that work is waited for, `when` says
+     * for each mark how many seconds after the first it was done. */
+    sf_status (*mark)(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag);
     sf_status (*when)(sf_device *d, size_t count, double *seconds, sf_diag *diag);
 
     /* What is launched from begin to end is not run, but kept as one graph, which `replay` runs. NULL: it has none. */

@@ -11,6 +11,7 @@
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
 #include "run/cuda/lt.h"
+#include "run/cuda/streams.h"
 #include "run/cuda/target.h"
 
 enum {
@@ -19,8 +20,7 @@ enum {
     MOST_SHARED = 8,         /* and of a function */
     PLAIN_SHARED = 48 << 10, /* that every function may have */
     CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
-    NON_BLOCKING = 1,
-    KERNELS_EACH = 48, /* compiled together */
+    KERNELS_EACH = 48,       /* compiled together */
 };
 
 /* What compile gives for a kernel. */
@@ -35,7 +35,8 @@ typedef struct gpu {
     const sf_cuda_compiler *compiler;
     int ordinal;
     void *context;
-    cu_stream stream;
+    cu_stream stream; /* that computes */
+    sf_streams streams;
     sf_lt lt;
     sf_cudnn cudnn;
     char *conv_workspace; /* grows with what plans need */
@@ -131,6 +132,58 @@ static sf_status copy_gpu(sf_device *d, char *to, const char *from, int64_t byte
         TRY(copy((cu_pointer)(uintptr_t)to, (cu_pointer)(uintptr_t)from, (size_t)bytes, g->stream),
             "copy");
     return SF_OK;
+}
+
+/* Lanes */
+
+static sf_status move_gpu(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
+                          sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    if (bytes > 0)
+        TRY(move((cu_pointer)(uintptr_t)to, (cu_pointer)(uintptr_t)from, (size_t)bytes,
+                 g->streams.at[lane]),
+            "copy");
+    return SF_OK;
+}
+
+static sf_status launch_on_gpu(sf_device *d, sf_lane lane, void *function, int64_t blocks,
+                               int threads, void **params, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    const gpu_kernel *k = function;
+    g->driver->context_set(g->context);
+    TRY(launch(k->function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, (unsigned)k->shared,
+               g->streams.at[lane], params, NULL),
+        "start a kernel");
+    return SF_OK;
+}
+
+static sf_status wait_on_gpu(sf_device *d, sf_lane lane, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    g->driver->context_set(g->context);
+    TRY(stream_wait(g->streams.at[lane]), "end its work");
+    return SF_OK;
+}
+
+static sf_status follow_gpu(sf_device *d, sf_lane which, sf_lane whom, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    return check(g, sf_streams_follow(&g->streams, which, whom), "follow a stream", diag);
+}
+
+static sf_status raise_gpu(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    return check(g, sf_streams_raise(&g->streams, lane, event, count), "raise an event", diag);
+}
+
+static sf_status await_gpu(sf_device *d, sf_lane lane, size_t event, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    return check(g, sf_streams_await(&g->streams, lane, event), "wait for an event", diag);
 }
 
 /* Compiling */
@@ -371,7 +424,7 @@ static void drop_marks(gpu *g)
     g->nmarks = 0;
 }
 
-static sf_status mark_gpu(sf_device *d, size_t index, size_t count, sf_diag *diag)
+static sf_status mark_gpu(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag)
 {
     gpu *g = (gpu *)d;
     if (g->nmarks < count) {
@@ -381,7 +434,7 @@ static sf_status mark_gpu(sf_device *d, size_t index, size_t count, sf_diag *dia
     }
     if (!g->marks[index])
         TRY(event_create(&g->marks[index], 0), "make an event");
-    TRY(event_record(g->marks[index], g->stream), "note the time");
+    TRY(event_record(g->marks[index], g->streams.at[lane]), "note the time");
     return SF_OK;
 }
 
@@ -449,8 +502,8 @@ static void close_gpu(sf_device *d)
             g->driver->release((cu_pointer)(uintptr_t)g->lt.workspace);
         if (g->lt.handle)
             g->lt.library->destroy(g->lt.handle);
-        if (g->stream)
-            g->driver->stream_destroy(g->stream);
+        if (g->streams.driver)
+            sf_streams_close(&g->streams);
         g->driver->context_release(g->ordinal);
     }
     sf_free(g->modules);
@@ -506,7 +559,9 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     SF_TRY(find_gpu(g, diag));
     TRY(context_retain(&g->context, g->ordinal), "make a context");
     TRY(context_set(g->context), "take its context");
-    TRY(stream_create(&g->stream, NON_BLOCKING), "make a stream");
+    g->streams.driver = g->driver;
+    SF_TRY(check(g, sf_streams_open(&g->streams), "make a stream", diag));
+    g->stream = g->streams.at[SF_LANE_COMPUTE];
     g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
     g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
     name_architecture(g, major, minor);
@@ -534,6 +589,12 @@ sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
         .get = get_gpu,
         .copy = copy_gpu,
         .wait = wait_gpu,
+        .move = move_gpu,
+        .launch_on = launch_on_gpu,
+        .wait_on = wait_on_gpu,
+        .follow = follow_gpu,
+        .raise = raise_gpu,
+        .await = await_gpu,
         .compile = compile_gpu,
         .launch = launch_gpu,
         .plan = plan_gpu,

@@ -273,6 +273,46 @@ static sf_status wait_host(sf_device *d, sf_diag *diag)
     return SF_OK;
 }
 
+/* Lanes: all is done when it is put there. */
+
+static sf_status move_host(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
+                           sf_diag *diag)
+{
+    (void)lane;
+    return put_host(d, to, from, bytes, diag);
+}
+
+static sf_status launch_on_host(sf_device *d, sf_lane lane, void *function, int64_t blocks,
+                                int threads, void **params, sf_diag *diag)
+{
+    (void)lane;
+    return launch_host(d, function, blocks, threads, params, diag);
+}
+
+static sf_status wait_on_host(sf_device *d, sf_lane lane, sf_diag *diag)
+{
+    (void)lane;
+    return wait_host(d, diag);
+}
+
+static sf_status follow_host(sf_device *d, sf_lane which, sf_lane whom, sf_diag *diag)
+{
+    (void)which;
+    return wait_on_host(d, whom, diag);
+}
+
+static sf_status raise_host(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag)
+{
+    (void)event, (void)count;
+    return wait_on_host(d, lane, diag);
+}
+
+static sf_status await_host(sf_device *d, sf_lane lane, size_t event, sf_diag *diag)
+{
+    (void)event;
+    return wait_on_host(d, lane, diag);
+}
+
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
 {
     (void)d, (void)diag;
@@ -299,10 +339,10 @@ static sf_status multiply_host(sf_device *d, const void *plan, char *const *part
     return SF_OK;
 }
 
-static sf_status mark_host(sf_device *d, size_t index, size_t count, sf_diag *diag)
+static sf_status mark_host(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag)
 {
     host *h = (host *)d;
-    (void)diag;
+    (void)lane, (void)diag;
     if (h->nmarks < count) {
         sf_free(h->marks);
         h->marks = sf_alloc(count * sizeof *h->marks);
@@ -341,6 +381,12 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
         .get = get_host,
         .copy = copy_host,
         .wait = wait_host,
+        .move = move_host,
+        .launch_on = launch_on_host,
+        .wait_on = wait_on_host,
+        .follow = follow_host,
+        .raise = raise_host,
+        .await = await_host,
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,

@@ -39,6 +39,8 @@ typedef struct cu_stream_ *cu_stream;
     X(stream_create, "cuStreamCreate", (cu_stream *, unsigned))                                    \
     X(stream_destroy, "cuStreamDestroy_v2", (cu_stream))                                           \
     X(stream_wait, "cuStreamSynchronize", (cu_stream))                                             \
+    X(stream_follow, "cuStreamWaitEvent", (cu_stream, void *, unsigned))                           \
+    X(move, "cuMemcpyAsync", (cu_pointer, cu_pointer, size_t, cu_stream))                          \
     X(event_create, "cuEventCreate", (void **, unsigned))                                          \
     X(event_destroy, "cuEventDestroy_v2", (void *))                                                \
     X(event_record, "cuEventRecord", (void *, cu_stream))                                          \

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "op/eval.h"
 #include "op/op.h"
-#include "run/cuda/cuda.h"
+#include "run/cuda/beside.h"
 
 static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {
@@ -59,84 +59,20 @@ static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *
     return sf_cuda_run(c, &m->bodies[is_known ? (uint32_t)index : inst->nest->nbodies - 1], diag);
 }
 
-/* What a collective takes or gives, between its place on the device and one in which it lies together. */
-static sf_status bring_blocks(cuda *c, const sf_view *view, char *device, char *host,
-                              bool to_device, sf_diag *diag)
+static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag)
 {
-    int64_t blocks = sf_view_is_contiguous(view) ? 1 : view->dims[0];
-    int64_t bytes = view_bytes(view) / (blocks > 0 ? blocks : 1);
-    int64_t step = blocks > 1 ? view->strides[0] * sf_dtype_get(view->dtype)->bytes : 0;
-    for (int64_t b = 0; b < blocks; b++, device += step, host += bytes)
-        SF_TRY(to_device ? table_of(c)->put(c->device, device, host, bytes, diag)
-                         : table_of(c)->get(c->device, host, device, bytes, diag));
-    return SF_OK;
-}
-
-/* Through memory of the host, and waited for where it stands. */
-static sf_status run_exchange(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
-{
-    sf_arena scratch = {0};
-    bool gives = inst->nout > 0;
-    uint32_t nparts = gives ? inst->nout : inst->nin;
-    char **in = SF_ARRAY(&scratch, inst->nin + 1, char *),
-         **out = SF_ARRAY(&scratch, nparts + 1, char *);
-    sf_status status = SF_OK;
-    for (uint32_t i = 0; i < inst->nin && status == SF_OK; i++) {
-        in[i] = sf_arena_alloc(&scratch, (size_t)view_bytes(&inst->in[i]) + 1);
-        status = bring_blocks(c, &inst->in[i], m->in[i], in[i], false, diag);
-    }
-    for (uint32_t i = 0; i < inst->nout; i++)
-        out[i] = sf_arena_alloc(&scratch, (size_t)view_bytes(&inst->out[i]) + 1);
-    sf_collective_memory memory = {.dtype = gives ? inst->out[0].dtype : inst->in[0].dtype,
-                                   .nparts = nparts,
-                                   .counts = m->counts,
-                                   .in = inst->nin > 0 ? in : NULL,
-                                   .out = gives ? out : NULL};
-    sf_request *request = NULL;
-    if (status == SF_OK)
-        status = sf_collective_start(&c->collectives, inst->exchange, &memory, inst->origin.loc,
-                                     diag, &request);
-    if (status == SF_OK && request)
-        status = sf_comm_wait(request, diag);
-    for (uint32_t i = 0; i < inst->nout && status == SF_OK; i++)
-        status = bring_blocks(c, &inst->out[i], m->out[i], out[i], true, diag);
-    sf_arena_free(&scratch);
-    return status;
-}
-
-/* Between memory of the device and of the host, one after the other. */
-static sf_status run_copy(cuda *c, const frame *f, const sf_inst *inst, const made *m,
-                          sf_diag *diag)
-{
-    const sf_buffer *buffers = f->program->buffers;
-    for (uint32_t i = 0; i < inst->nout; i++) {
-        bool from_host = buffers[inst->in[i].buffer].space == SF_SPACE_HOST;
-        bool to_host = buffers[inst->out[i].buffer].space == SF_SPACE_HOST;
-        int64_t bytes = view_bytes(&inst->out[i]);
-        if (from_host && to_host)
-            memmove(m->out[i], m->in[i], (size_t)bytes);
-        else if (to_host)
-            SF_TRY(table_of(c)->get(c->device, m->out[i], m->in[i], bytes, diag));
-        else if (from_host)
-            SF_TRY(table_of(c)->put(c->device, m->out[i], m->in[i], bytes, diag));
-        else
-            SF_TRY(table_of(c)->copy(c->device, m->out[i], m->in[i], bytes, diag));
-    }
-    return SF_OK;
-}
-
-static sf_status run_inst(cuda *c, const frame *f, const sf_inst *inst, const made *m,
-                          sf_diag *diag)
-{
+    const sf_inst *inst = &f->program->insts[index];
+    const made *m = &f->insts[index];
+    if (f->has_beside)
+        SF_TRY(sf_cuda_await(c, f, inst, diag));
     switch (inst->kind) {
     case SF_INST_WHILE:
         return run_while(c, inst, m, diag);
     case SF_INST_CASE:
         return run_case(c, inst, m, diag);
     case SF_INST_COMM:
-        return run_exchange(c, inst, m, diag);
     case SF_INST_COPY:
-        return run_copy(c, f, inst, m, diag);
+        return sf_cuda_start_beside(c, f, index, diag);
     case SF_INST_CALL:
         if (is_check(inst))
             return run_check(c, inst, m, diag);
@@ -149,36 +85,47 @@ static sf_status run_inst(cuda *c, const frame *f, const sf_inst *inst, const ma
         }
         break;
     case SF_INST_LOOP:
-    case SF_INST_JOIN: /* copies have ended when they have begun */
+    case SF_INST_JOIN: /* what it waits for has been waited for */
     case SF_INST_KIND_COUNT:
         break;
     }
     return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
 }
 
+/* Of a copy, when it was on its lane. */
+static void note_timings(cuda *c, const double *when)
+{
+    for (size_t i = 0; i < c->program->ninsts; i++) {
+        size_t marks = c->top.insts[i].marks;
+        const double *at = marks ? &when[marks] : &when[i];
+        c->timings[i] = (sf_timing){.start = at[0], .end = at[1]};
+        c->seconds[i] = at[1] - at[0];
+    }
+}
+
 sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag)
 {
     const sf_program *p = c->program;
-    size_t count = p->ninsts + 1;
-    SF_TRY(table_of(c)->mark(c->device, 0, count, diag));
-    for (size_t i = 0; i < p->ninsts; i++) {
-        SF_TRY(run_inst(c, &c->top, &p->insts[i], &c->top.insts[i], diag));
-        SF_TRY(table_of(c)->mark(c->device, i + 1, count, diag));
+    c->is_timed = true;
+    SF_TRY(table_of(c)->mark(c->device, SF_LANE_COMPUTE, 0, c->nmarks, diag));
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        SF_TRY(run_inst(c, &c->top, i, diag));
+        SF_TRY(table_of(c)->mark(c->device, SF_LANE_COMPUTE, i + 1, c->nmarks, diag));
     }
+    SF_TRY(sf_cuda_await_all(c, &c->top, diag));
     SF_TRY(table_of(c)->wait(c->device, diag));
-    double *ends = sf_alloc(count * sizeof *ends);
-    sf_status status = table_of(c)->when(c->device, count, ends, diag);
-    for (size_t i = 0; i < p->ninsts && status == SF_OK; i++) {
-        c->timings[i] = (sf_timing){.start = ends[i], .end = ends[i + 1]};
-        c->seconds[i] = ends[i + 1] - ends[i];
-    }
-    sf_free(ends);
+    c->is_timed = false;
+    double *when = sf_alloc(c->nmarks * sizeof *when);
+    sf_status status = table_of(c)->when(c->device, c->nmarks, when, diag);
+    if (status == SF_OK)
+        note_timings(c, when);
+    sf_free(when);
     return status;
 }
 
 sf_status sf_cuda_run(cuda *c, const frame *f, sf_diag *diag)
 {
-    for (size_t i = 0; i < f->program->ninsts; i++)
-        SF_TRY(run_inst(c, f, &f->program->insts[i], &f->insts[i], diag));
-    return SF_OK;
+    for (uint32_t i = 0; i < f->program->ninsts; i++)
+        SF_TRY(run_inst(c, f, i, diag));
+    return sf_cuda_await_all(c, f, diag);
 }

@@ -165,6 +165,12 @@ const char *sf_index_type(int64_t most)
     return most < INT32_MAX - (1 << 28) ? "int" : "s64";
 }
 
+static bool reduces(const sf_exchange *exchange)
+{
+    bool is_sum = exchange->kind == SF_ALL_REDUCE || exchange->kind == SF_REDUCE_SCATTER;
+    return is_sum && exchange->size > 1 && exchange->size <= SF_MOST_FOLDED;
+}
+
 void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
                    sf_code *code, const sf_inst **unknown)
 {
@@ -178,6 +184,8 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
     }
     if (inst->kind == SF_INST_CALL)
         known = sf_write_call(&w, inst);
+    if (inst->kind == SF_INST_COMM && reduces(inst->exchange))
+        sf_write_exchange(&w, inst);
     if (inst->kind != SF_INST_CALL && inst->loop)
         sf_write_loop(&w, inst);
     if (!known)

@@ -120,6 +120,10 @@ int sf_write_tile(sf_writer *w, const sf_inst *inst);
 /* How many that will be. */
 int sf_tile_rooms(const sf_loop *loop);
 
+/* What adds up the parts of ranks of one process: sources in their order, the result and a number of elements. */
+enum { SF_MOST_FOLDED = 64 };
+void sf_write_exchange(sf_writer *w, const sf_inst *inst);
+
 /* False where the engine has no kernel for the call: a body of a kind that cannot be compiled. */
 bool sf_write_call(sf_writer *w, const sf_inst *inst);
 

@@ -88,7 +88,8 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
                             .from = one_way && exchange->from >= 0 ? 0 : exchange->from,
                             .nparts = (int)memory->nparts,
                             .parts = parts,
-                            .what = exchange->what};
+                            .what = exchange->what,
+                            .memory = memory->where};
     sf_status status = sf_comm_start(group, &transfer, diag, request);
     sf_arena_free(&scratch);
     return status;

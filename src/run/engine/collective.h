@@ -21,10 +21,11 @@ typedef struct sf_collective_memory {
     const int64_t *
         strides; /* elements from one block to the next (sf_exchange_stride); 0, or NULL: they lie together */
     char *const *in, *const *out;
+    const sf_transfer_memory *where; /* NULL: all of it is the host's */
 } sf_collective_memory;
 
 /* Starts the collective; *request is to be waited for with sf_comm_wait, and until then the memory is the
- * communicator's. In a group of one rank it is done at once, and *request is NULL. */
+ * communicator's. In a group of one rank it is done at once, on the host, and *request is NULL. */
 sf_status sf_collective_start(sf_collectives *collectives, const sf_exchange *exchange,
                               const sf_collective_memory *memory, sf_loc loc, sf_diag *diag,
                               sf_request **request);

@@ -54,7 +54,7 @@ static double now(void)
 
 /* What is transferred ------------------------------------------------------------------------ */
 
-enum { MOST_PIECES = 4, GUARD = 64, SENTINEL = 0xa5 };
+enum { MOST_MEMBERS = 16, MOST_PIECES = 4, GUARD = 64, SENTINEL = 0xa5 };
 
 /* One transfer of one rank: its memory and its request. */
 typedef struct job {
@@ -75,6 +75,15 @@ static unsigned char *new_buffer(int64_t bytes)
     return buffer;
 }
 
+/* Memory that is not the host's: at addresses at which the host has none. */
+static bool is_elsewhere;
+#define ELSEWHERE ((uintptr_t)1 << 56)
+
+static void *go_elsewhere(void *p)
+{
+    return (void *)((uintptr_t)p + (is_elsewhere ? ELSEWHERE : 0));
+}
+
 /* The parts of one transfer of several: some of every block, or segment, wherever those are. */
 static void cut_parts(const job *j, int piece, sf_transfer_part *parts)
 {
@@ -83,11 +92,57 @@ static void cut_parts(const job *j, int piece, sf_transfer_part *parts)
     bool all = s->kind == SF_ALL_REDUCE;
     for (int i = 0; i < s->nparts; i++) {
         int64_t block = s->counts[i] / (all ? j->members : 1), length = block / s->pieces;
-        parts[i] = (sf_transfer_part){.in = j->in[i] + piece * length * bytes,
-                                      .out = j->out[i] + piece * length * bytes,
+        parts[i] = (sf_transfer_part){.in = go_elsewhere(j->in[i] + piece * length * bytes),
+                                      .out = go_elsewhere(j->out[i] + piece * length * bytes),
                                       .count = length * (all ? j->members : 1),
                                       .stride = block};
     }
+}
+
+static void *come_back(const void *p)
+{
+    return (void *)((uintptr_t)p - ELSEWHERE);
+}
+
+static bool copy_elsewhere(void *context, void *out, const void *in, int64_t bytes)
+{
+    (void)context;
+    memcpy(come_back(out), come_back(in), (size_t)bytes);
+    return true;
+}
+
+static bool fold_elsewhere(void *context, const void *const *sources, int members, int segment,
+                           void *out, int64_t count)
+{
+    const int *what = context;
+    sf_combine combine;
+    const void *at[MOST_MEMBERS];
+    for (int i = 0; i < members; i++)
+        at[i] = come_back(sources[i]);
+    bool known = sf_combine_get((sf_dtype)what[0], (sf_monoid)what[1], &combine);
+    if (known)
+        sf_comm_fold(&combine, at, members, segment, come_back(out), count);
+    return known;
+}
+
+/* Made before ranks begin; jobs move while they are under way. */
+static int elsewhere_kinds[SF_DTYPE_COUNT][SF_MONOID_COUNT][2];
+static sf_transfer_memory elsewhere[SF_DTYPE_COUNT][SF_MONOID_COUNT];
+
+static const sf_transfer_memory *memory_for(const test_shape *s)
+{
+    return &elsewhere[s->dtype][s->monoid];
+}
+
+static void make_elsewhere(void)
+{
+    for (int d = 0; d < SF_DTYPE_COUNT; d++)
+        for (int m = 0; m < SF_MONOID_COUNT; m++) {
+            elsewhere_kinds[d][m][0] = d;
+            elsewhere_kinds[d][m][1] = m;
+            elsewhere[d][m] =
+                (sf_transfer_memory){elsewhere_kinds[d][m], copy_elsewhere, fold_elsewhere};
+        }
 }
 
 static sf_status start_job(job *j, sf_diag *diag)
@@ -101,7 +156,8 @@ static sf_status start_job(job *j, sf_diag *diag)
         for (int64_t e = 0; e < count; e++)
             test_put_element(s, j->rank, i, e, j->in[i], e);
         j->out[i] = s->in_place ? j->in[i] : new_buffer(test_out_count(s, i, j->members) * bytes);
-        parts[i] = (sf_transfer_part){.in = j->in[i], .out = j->out[i], .count = s->counts[i]};
+        parts[i] = (sf_transfer_part){
+            .in = go_elsewhere(j->in[i]), .out = go_elsewhere(j->out[i]), .count = s->counts[i]};
     }
     sf_transfer transfer = {.kind = s->kind,
                             .dtype = s->dtype,
@@ -110,7 +166,8 @@ static sf_status start_job(job *j, sf_diag *diag)
                             .parts = parts,
                             .to = test_chain_to(s, j->place, j->members),
                             .from = test_chain_from(s, j->place, j->members),
-                            .what = "a test"};
+                            .what = "a test",
+                            .memory = is_elsewhere ? memory_for(s) : NULL};
     if (s->pieces == 0)
         return sf_comm_start(j->group, &transfer, diag, &j->requests[0]);
     sf_status status = SF_OK;
@@ -177,7 +234,7 @@ static void finish_job(job *j, sf_diag *diag)
 
 /* Groups ----------------------------------------------------------------------------------------- */
 
-enum { MOST_MEMBERS = 16, MOST_GROUPS = 24 };
+enum { MOST_GROUPS = 24 };
 
 typedef struct ranks {
     int count, ranks[MOST_MEMBERS];
@@ -525,6 +582,34 @@ static void fail_timeout(sf_comm *comm, sf_diag *diag)
         check_lost(comm, reduce_some(comm, 100000, layer, diag), began, diag, name, layer);
 }
 
+static bool refuse_copy(void *context, void *out, const void *in, int64_t bytes)
+{
+    (void)context, (void)out, (void)in, (void)bytes;
+    return false;
+}
+
+/* Memory of the first rank fails while it gives to all. */
+static void fail_memory(sf_comm *comm, sf_diag *diag)
+{
+    static const sf_transfer_memory bad = {.copy = refuse_copy};
+    int all[MOST_MEMBERS], rank = sf_comm_rank(comm), size = sf_comm_size(comm);
+    float one[4] = {0}, every[4 * MOST_MEMBERS];
+    sf_group *group;
+    double began = now();
+    for (int r = 0; r < size; r++)
+        all[r] = r;
+    expect(sf_comm_group(comm, all, size, diag, &group) == SF_OK, rank, "no group");
+    sf_transfer_part part = {.in = one, .out = every, .count = 4};
+    sf_transfer transfer = {.kind = SF_ALL_GATHER,
+                            .dtype = SF_F32,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = layer,
+                            .memory = rank == 0 ? &bad : NULL};
+    check_lost(comm, sf_comm_run(group, &transfer, diag), began, diag, "memory of a rank",
+               "cannot be copied");
+}
+
 static void fail_abort(sf_comm *comm, sf_diag *diag)
 {
     int last = sf_comm_size(comm) - 1;
@@ -620,10 +705,22 @@ static void test_conformance(void **state)
         run_threads(sizes[i], 0, suite_all);
 }
 
+/* All of it again, in memory that is not the host's. */
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    make_elsewhere();
+    is_elsewhere = true;
+    for (int size = 1; size <= 3; size += 2)
+        run_threads(size, 0, suite_all);
+    is_elsewhere = false;
+}
+
 static void test_failures(void **state)
 {
     (void)state;
-    static suite *const cases[] = {fail_timeout, fail_abort, fail_leave, fail_mismatch, fail_drop};
+    static suite *const cases[] = {fail_timeout,  fail_abort, fail_leave,
+                                   fail_mismatch, fail_drop,  fail_memory};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int size = 2; size <= 8; size += 3)
             run_threads(size, 0.5, cases[i]);
@@ -749,6 +846,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
         cmocka_unit_test(test_conformance),
+        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,13 +41,6 @@ DEVICE void await_copies(void)
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-DEVICE u32 pack_bf16(f32 low, f32 high)
-{
-    u32 both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
 DEVICE u32 round_tf32(f32 x)
 {
     u32 rounded;
@@ -195,7 +188,6 @@ static void copy_aside(void *to, const void *from, int valid)
         memset(to, 0, 16);
 }
 #define await_copies() (void)0
-#define pack_bf16(low, high) ((u32)put_bf16(low) | (u32)put_bf16(high) << 16)
 #define round_tf32(x) bits32(x)
 #define power_of_2(x) exp2f(x)
 

@@ -235,47 +235,73 @@ static void put_stays(sf_calling *c)
     SF_PUT(c, "stays = %s != 0;\n", sf_name_value("s", op->regions[0]->results[0]).at);
 }
 
-/* A thread has an element of the result: it goes, in order, over the windows that may see it, and selects in each. */
+/* A thread has a window: which element of the operand it selects. */
+static void write_selected(sf_calling *c, const sf_sliding *windows, int64_t selected)
+{
+    const sf_type *type = c->op->in[0], *source = c->op->in[1];
+    int64_t sizes[SF_MAX_RANK], all = 1;
+    for (int d = 0; d < type->rank; d++) {
+        sizes[d] = windows[d].size;
+        all *= sizes[d];
+    }
+    sf_write_views(c->w, c->inst);
+    int to = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = selected});
+    sf_call_begin(c, source->count);
+    sf_put_captured(c, "s");
+    sf_put_index(c, "o", "at", type->rank, source->dims);
+    SF_PUT(c, "s64 best = -1;\nfor (%s n = 0; n < (%s)%" PRId64 "; n++) {\n", c->index, c->index,
+           all);
+    sf_put_index(c, "w", "n", type->rank, sizes);
+    put_seen(c, type->rank, windows);
+    SF_PUT(c, "if (!seen) continue;\ns64 next = ");
+    sf_put_flat(c, "i", type->rank, type->dims);
+    SF_PUT(c, ";\nint stays = 0;\nif (best >= 0) {\n");
+    put_stays(c);
+    SF_PUT(c, "}\nif (!stays) best = next;\n}\n((%s *)p%d)[at] = (%s)best;\n", c->index, to,
+           c->index);
+    sf_call_end(c, source->count);
+}
+
+/* Then one has an element of the result: it goes, in order, over the windows that may see it, and takes from those that select
+ * it. */
 bool sf_call_select_and_scatter(sf_calling *c)
 {
     const sf_op *op = c->op;
     const sf_type *type = op->in[0], *source = op->in[1];
     int rank = type->rank;
     sf_sliding windows[SF_MAX_RANK];
-    int64_t near[SF_MAX_RANK], sizes[SF_MAX_RANK], windows_near = 1, all = 1;
+    int64_t near[SF_MAX_RANK], windows_near = 1;
     for (int d = 0; d < rank; d++) {
         windows[d] = sf_select_and_scatter_window(op, d);
-        sizes[d] = windows[d].size;
         near[d] = (windows[d].size - 1) / windows[d].stride + 1;
         windows_near *= near[d];
-        all *= sizes[d];
     }
+    int64_t width = strcmp(c->index, "int") == 0 ? 4 : 8;
+    int64_t selected = sf_write_scratch(c->w, source->count * width);
+    if (source->count > 0)
+        write_selected(c, windows, selected);
     sf_write_views(c->w, c->inst);
+    int chosen = sf_write_param(c->w, (sf_param){.kind = SF_PARAM_SCRATCH, .value = selected});
+    const char *index = c->index;
     sf_call_begin(c, type->count);
-    sf_put_captured(c, "s");
     sf_put_captured(c, "t");
     sf_put_index(c, "e", "at", rank, type->dims);
     SF_PUT(c, "%s a0 = WLOAD(%s, p2, 0);\n", sf_word_type(type->dtype), sf_type_name(type->dtype));
-    SF_PUT(c, "for (s64 m = 0; m < %" PRId64 "; m++) {\nint inside = 1;\n", windows_near);
+    SF_PUT(c, "for (%s m = 0; m < (%s)%" PRId64 "; m++) {\nint inside = 1;\n", index, index,
+           windows_near);
     sf_put_index(c, "f", "m", rank, near);
     for (int d = 0; d < rank; d++)
         SF_PUT(c,
-               "s64 l%d = (s64)e%d + (%" PRId64 "ll); s64 o%d = l%d / %" PRId64 " - (%" PRId64
-               " - f%d); inside = inside && l%d >= 0 && o%d >= 0 && o%d < %" PRId64
-               " && l%d < o%d * %" PRId64 " + %" PRId64 ";\n",
-               d, d, windows[d].low, d, d, windows[d].stride, near[d] - 1, d, d, d, d,
-               source->dims[d], d, d, windows[d].stride, windows[d].size);
-    SF_PUT(c, "if (!inside) continue;\ns64 best = -1;\nfor (s64 n = 0; n < %" PRId64 "; n++) {\n",
-           all);
-    sf_put_index(c, "w", "n", rank, sizes);
-    put_seen(c, rank, windows);
-    SF_PUT(c, "if (!seen) continue;\ns64 next = ");
-    sf_put_flat(c, "i", rank, type->dims);
-    SF_PUT(c, ";\nint stays = 0;\nif (best >= 0) {\n");
-    put_stays(c);
-    SF_PUT(c, "}\nif (!stays) best = next;\n}\nif (best != at) continue;\ns64 from = ");
+               "%s l%d = e%d + (%s)%" PRId64 ", o%d = l%d / (%s)%" PRId64 " - ((%s)%" PRId64
+               " - f%d); inside = inside && l%d >= 0 && o%d >= 0 && o%d < (%s)%" PRId64
+               " && l%d < o%d * (%s)%" PRId64 " + (%s)%" PRId64 ";\n",
+               index, d, d, index, windows[d].low, d, d, index, windows[d].stride, index,
+               near[d] - 1, d, d, d, d, index, source->dims[d], d, d, index, windows[d].stride,
+               index, windows[d].size);
+    SF_PUT(c, "if (!inside) continue;\n%s from = ", index);
     sf_put_flat(c, "o", rank, source->dims);
-    SF_PUT(c, ";\n%s b0 = WLOAD(%s, p1, from);\n", sf_word_type(type->dtype),
+    SF_PUT(c, ";\nif (((const %s *)p%d)[from] != at) continue;\n", index, chosen);
+    SF_PUT(c, "%s b0 = WLOAD(%s, p1, from);\n", sf_word_type(type->dtype),
            sf_type_name(type->dtype));
     put_fold(c, monoid_in(op, SF_SELECT_AND_SCATTER_BODY), 1, 1);
     SF_PUT(c, "}\nWSTORE(%s, p3, at, a0);\n", sf_type_name(type->dtype));

@@ -277,7 +277,7 @@ DEVICE u32 join_bf16(f32 low, f32 high)
 
 DEVICE u32 pack_bf16(f32 low, f32 high)
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     u32 pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;

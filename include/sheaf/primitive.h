@@ -79,7 +79,8 @@ typedef struct sf_primitive {
     int ndevices;
     const sf_task *before, *after; /* ORDER */
     const char *
-        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", stands for what it is in the modules */
+        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax", "layer_norm" or
+                   "bias_dropout_residual_layer_norm", stands for what it is in the modules */
     /* REPLACE of whole modules (sf_primitives_find_modules): what comes in the place of their backward pass, or NULL: it stays as it
      * is. Inputs are those of the module, then the gradients of its results; results are the gradients of its inputs; of both
      * those that are floats. Those that the step does not need are dropped. */

@@ -45,6 +45,7 @@ typedef struct sf_tune_options {
     uint64_t program;      /* a hash of what `apply` does, for that */
     sf_listener *listener; /* told of each setting: SF_EVENT_STAGE; or NULL */
     void *context;         /* for the listener */
+    bool by_processor;     /* by run: the time of processors counts, for machines with other work */
 } sf_tune_options;
 
 typedef struct sf_trial {
@@ -66,6 +67,7 @@ typedef struct sf_tune_report {
     int best;               /* of the trials; -1: none fits */
     int64_t room;           /* bytes of a rank that there are; 0: no limit */
     sf_plan *plan;          /* of the best; NULL: none fits */
+    sf_graph *step; /* that it is of, where the setting replaces ops of the step; else NULL */
 } sf_tune_report;
 
 /* Looks for the setting whose plan takes the least time. Where none fits, SF_EWRONG. The report is for sf_tune_free, also then. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -154,6 +155,42 @@ static sf_status print_json(void *context)
     return SF_OK;
 }
 
+/* Beside the plan: best.json has best.stablehlo.mlir. */
+static void name_step(const char *plan, char *out, size_t size)
+{
+    size_t length = strlen(plan),
+           end = length > 5 && strcmp(plan + length - 5, ".json") == 0 ? 5 : 0;
+    snprintf(out, size, "%.*s.stablehlo.mlir", (int)(length - end), plan);
+}
+
+/* A plan names the file of its step. Where the best setting replaces ops, that is written, and the plan is of what is read of it. */
+static sf_status save_step(const char *plan, const sf_graph *made, sf_diag *diag, sf_graph **out)
+{
+    char path[SF_PATH_SIZE], shown[SF_CLI_SHOWN];
+    name_step(plan, path, sizeof path);
+    *out = NULL;
+    SF_TRY(sf_save_stablehlo(made, &(sf_output){.path = path}, diag));
+    SF_TRY(sf_load(path, NULL, diag, out));
+    fprintf(stderr, "step: %s, as the schedule makes it\n", sf_cli_shown(path, shown));
+    return SF_OK;
+}
+
+static sf_status save_best(const struct job *job, const sf_tune_report *report,
+                           const sf_graph *graph, sf_diag *diag)
+{
+    sf_graph *read = NULL;
+    bool is_file = strcmp(job->output, "-") != 0;
+    sf_status status = SF_OK;
+    if (report->step)
+        status = is_file ? save_step(job->output, report->step, diag, &read)
+                         : sf_cli_check_unchanged(graph, report->step, job->output, diag);
+    if (status == SF_OK)
+        status = sf_plan_save(report->plan, read ? read : graph, &(sf_output){.path = job->output},
+                              diag);
+    sf_graph_free(read);
+    return status;
+}
+
 static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *diag)
 {
     sf_tune_report *report;
@@ -172,7 +209,7 @@ static sf_status tune_graph(struct job *job, const sf_graph *graph, sf_diag *dia
         status = status == SF_OK ? written : status;
     }
     if (status == SF_OK && job->output)
-        status = sf_plan_save(report->plan, graph, &(sf_output){.path = job->output}, diag);
+        status = save_best(job, report, graph, diag);
     sf_tune_free(report);
     return status;
 }
@@ -212,7 +249,9 @@ int sf_cli_tune(int argc, char **argv)
     const sf_cli_option options[] = {
         {SF_OPT_CLUSTER, &job.cluster, "what to simulate plans on, as of plan"},
         {SF_OPT_BY, &job.by,
-         "how a setting is judged: sim, by simulation (default), or run, by running it"},
+         "how a setting is judged: sim, by simulation (default), run, by running it, or cpu, by "
+         "the "
+         "time of processors that this takes, where they have other work"},
         {SF_OPT_ALGORITHM, &job.options.algorithm,
          "what is tried next: by a model of time and memory (default), coordinate, one variable "
          "after the other, or exhaustive, all"},
@@ -250,9 +289,10 @@ int sf_cli_tune(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &job.script, &exit_code))
         return exit_code;
-    job.options.by_run = strcmp(job.by, "run") == 0;
+    job.options.by_processor = strcmp(job.by, "cpu") == 0;
+    job.options.by_run = job.options.by_processor || strcmp(job.by, "run") == 0;
     if (!job.options.by_run && strcmp(job.by, "sim") != 0)
-        return sf_cli_misuse("tune", "--by is sim or run, not '%s'", job.by);
+        return sf_cli_misuse("tune", "--by is sim, run or cpu, not '%s'", job.by);
     if (!job.options.by_run && !job.cluster)
         return sf_cli_misuse("tune", "give a --cluster, such as 1x8xV100, or --by run");
     if (!is_algorithm(job.options.algorithm))

@@ -32,6 +32,23 @@ sed 's/"kernels": "all"/"kernels": "some"/' all.json >some.json
 expect 1 verify --plan some.json --steps 1
 warns 'expected "none", "best" or "all" kernels'
 
+# Those that are loops: bias and GELU, softmax, and bias, dropout, residual and layer norm, forward and backward.
+cat >loops.lua <<LUA
+$head
+sch["layer_?.mlp"]:replace("bias_gelu")
+sch["layer_?.attn"]:replace("softmax")
+sch["*norm*"]:replace("layer_norm")
+sch["layer_?.norm2"]:replace("bias_dropout_residual_layer_norm")
+LUA
+if command -v xz >/dev/null; then
+    for name in gpt-dropout gpt-bf16 bert; do
+        xz -dc "$SHEAF_SOURCE/test/data/micro/$name-micro.stablehlo.mlir.xz" >$name.mlir
+        expect 0 pin $name.mlir --schedule loops.lua -n 2
+    done
+fi
+expect 0 verify "$step" --schedule loops.lua -n 2 --steps 2
+says "verify: passed"
+
 # Rules.
 while IFS='|' read -r code text; do
     echo "$head $code" >wrong.lua
@@ -42,7 +59,11 @@ sch['layer_0.attn']:replace('attention')|layer_0/attn has no attention that a ke
 sch['layer_0.attn']:replace('attention')|has kernels stand for what they can
 sch:kernels('all') sch['layer_0.mlp']:replace('attention')|layer_0/mlp has no attention that a kernel stands for
 sch:kernels('none') sch['layer_0.attn']:replace('attention')|no kernels are wanted
-sch['layer_0.attn']:replace('tension')|there is no kernel "tension"
+sch['layer_0.attn']:replace('tension')|there is no kernel "tension": there are attention, bias_gelu, softmax
+sch['layer_0.mlp']:replace('layer_norm')|layer_0/mlp has no layer_norm that is one loop in the forward pass
+sch.norm_f:replace('bias_gelu')|norm_f has no bias_gelu that is one loop in the forward pass
+sch.norm_f:replace('softmax')|norm_f has no softmax that is one loop
+sch['layer_0.attn']:replace('bias_gelu')|layer_0/attn has no bias_gelu
 sch:kernels('some')|kernels are "best", "none" or "all", not "some"
 LIST
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -79,6 +79,28 @@ expect 0 tune s.lua "$step" --by run --trials 4 --steps 2 --threads 1 -o ran.jso
 says "4 of 14 settings"
 expect 0 verify --plan ran.json --steps 2
 
+expect 0 tune s.lua "$step" --by cpu --trials 3 --steps 2 --threads 1 --log cpu.log
+says "3 of 14 settings"
+grep -q "by cpu on" cpu.log || fail "the log does not say by what"
+expect 2 tune s.lua "$step" --by run --trials 3 --steps 2 --threads 1 --log cpu.log
+warns "cpu.log: error: this log is of another run"
+
+# A step of which ops are replaced stands in no file: it is written beside the plan, which is of that.
+cat >replaced.lua <<'LUA'
+local sch, mlp = sheaf.schedule(), sheaf.schedule()["layer_?.mlp"]
+sch:mesh{{"data", tune.choice("data", {1, 2})}}
+sch:recipe("dp")
+mlp:trace{}
+mlp:replace(function(x) return 2 / (1 + exp(x * -2)) - 1 end, mlp:find(function(x) return tanh(x) end))
+LUA
+expect 0 tune replaced.lua "$step" --cluster 1x2xCPU -o replaced.json
+warns "step: replaced.stablehlo.mlir, as the schedule makes it"
+expect 0 verify --plan replaced.json --steps 2
+says "verify: passed"
+! grep -q tanh replaced.stablehlo.mlir || fail "the step is not the one that the schedule makes"
+expect 2 tune replaced.lua "$step" --cluster 1x2xCPU -o -
+warns "write it first, sheaf convert STEP --schedule LUA -o FILE"
+
 # Without a tuner a schedule has the first of all values.
 expect 0 pin "$step" --schedule s.lua
 says "data=1,model=4"

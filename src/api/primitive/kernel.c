@@ -5,7 +5,10 @@
 #include "api/primitive/primitives.h"
 #include "ir/clone.h"
 #include "op/attention.h"
+#include "op/slots.h"
+#include "op/util.h"
 #include "prog/attention/attention.h"
+#include "prog/program.h"
 #include "run/runner.h"
 
 static bool has_attention(const sf_regraph *found, const char *module)
@@ -17,6 +20,120 @@ static bool has_attention(const sf_regraph *found, const char *module)
     }
     return false;
 }
+
+/* Loops ------------------------------------------------------------------------------------------- */
+
+/* What a loop does. */
+enum {
+    DOES_BIAS = 1,       /* adds a parameter to each row */
+    DOES_RESIDUAL = 2,   /* adds two tensors */
+    DOES_ACTIVATION = 4, /* tanh, erf or the logistic function */
+    DOES_EXP = 8,
+    DOES_FOLD = 16, /* adds up, or takes the largest of, rows or columns */
+    DOES_ROOT = 32, /* of a variance */
+    DOES_PRODUCT = 64,
+};
+
+/* Kernels that are loops: what one loop does forward, of which the module itself does `own`; and what one loop of the module does
+ * backward. */
+static const struct loop_kernel {
+    const char *name;
+    int forward, own, backward;
+} loop_kernels[] = {
+    {"bias_gelu", DOES_BIAS | DOES_ACTIVATION, DOES_ACTIVATION, DOES_FOLD | DOES_PRODUCT},
+    {"softmax", DOES_EXP | DOES_FOLD, DOES_EXP, DOES_FOLD | DOES_PRODUCT},
+    {"layer_norm", DOES_FOLD | DOES_ROOT, DOES_ROOT, DOES_FOLD | DOES_PRODUCT},
+    {"bias_dropout_residual_layer_norm", DOES_BIAS | DOES_RESIDUAL | DOES_FOLD | DOES_ROOT,
+     DOES_ROOT, DOES_FOLD | DOES_PRODUCT},
+};
+
+static bool is_stretched(const sf_graph *graph, sf_value value, bool param)
+{
+    const sf_node *node = sf_maker(graph, value);
+    if (!node || !sf_is(node, SF_OP_BROADCAST_IN_DIM))
+        return false;
+    value = node->operands[0];
+    while ((node = sf_maker(graph, value)) &&
+           (sf_is(node, SF_OP_CONVERT) || sf_is(node, SF_OP_RESHAPE)))
+        value = node->operands[0];
+    return !param || (!node && graph->arguments[graph->values[value].index].role == SF_ROLE_PARAM);
+}
+
+static int what_node_does(const sf_graph *graph, const sf_node *node)
+{
+    if (sf_is(node, SF_OP_ADD)) {
+        const sf_value *of = node->operands;
+        if (is_stretched(graph, of[0], true) || is_stretched(graph, of[1], true))
+            return DOES_BIAS;
+        bool plain = !is_stretched(graph, of[0], false) && !is_stretched(graph, of[1], false);
+        return plain ? DOES_RESIDUAL : 0;
+    }
+    if (sf_is(node, SF_OP_TANH) || sf_is(node, SF_OP_ERF) || sf_is(node, SF_OP_LOGISTIC))
+        return DOES_ACTIVATION;
+    if (sf_is(node, SF_OP_RSQRT) || sf_is(node, SF_OP_SQRT))
+        return DOES_ROOT;
+    return sf_is(node, SF_OP_EXPONENTIAL) ? DOES_EXP
+           : sf_is(node, SF_OP_REDUCE)    ? DOES_FOLD
+           : sf_is(node, SF_OP_MULTIPLY)  ? DOES_PRODUCT
+                                          : 0;
+}
+
+/* Whether a loop does what is wanted, and the module, in this phase, what is its own of that; 0: anything. */
+static bool has_loop(const sf_graph *graph, const sf_trace *trace, size_t ninsts,
+                     const char *module, sf_phase phase, int wanted, int own)
+{
+    sf_arena scratch = {0};
+    int *does = SF_ARRAY(&scratch, ninsts + 1, int);
+    bool *ours = SF_ARRAY(&scratch, ninsts + 1, bool), found = false;
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t inst = trace->insts[node->id];
+        if (inst == SF_NONE)
+            continue;
+        int what = what_node_does(graph, node);
+        does[inst] |= what;
+        ours[inst] = ours[inst] || (node->phase == phase && (what & own) == own &&
+                                    sf_is_in_module(node->scope->path, module));
+    }
+    for (size_t i = 0; i < ninsts && !found; i++)
+        found = ours[i] && (does[i] & wanted) == wanted;
+    sf_arena_free(&scratch);
+    return found;
+}
+
+static sf_status check_loops(const sf_primitives *list, const sf_entry *entry,
+                             const struct loop_kernel *kernel, sf_diag *diag)
+{
+    sf_arena arena = {0};
+    sf_trace trace;
+    sf_lower_options options = {
+        .target = sf_engine_target("cpu"), .trace_arena = &arena, .unplaced = true};
+    sf_program *program = sf_lower(list->graph, &options, &trace);
+    sf_status status = SF_OK;
+    for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++) {
+        const char *module = entry->modules[m];
+        bool forward = has_loop(list->graph, &trace, program->ninsts, module, SF_FORWARD,
+                                kernel->forward, kernel->own);
+        if (!forward || !has_loop(list->graph, &trace, program->ninsts, module, SF_BACKWARD,
+                                  kernel->backward, 0))
+            status = sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                             "%s has no %s that is one loop in the %s pass", module, kernel->name,
+                             forward ? "backward" : "forward");
+    }
+    sf_program_free(program);
+    sf_arena_free(&arena);
+    return status;
+}
+
+static const struct loop_kernel *find_loop_kernel(const char *name)
+{
+    for (size_t i = 0; i < sizeof loop_kernels / sizeof *loop_kernels; i++)
+        if (strcmp(loop_kernels[i].name, name) == 0)
+            return &loop_kernels[i];
+    return NULL;
+}
+
+/* Attention --------------------------------------------------------------------------------------- */
 
 static sf_status fail_missing(const sf_primitive *said, const char *module,
                               sf_kernel_choice kernels, sf_diag *diag)
@@ -36,13 +153,19 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
 {
     const sf_primitive *said = &entry->said;
     const sf_entry *set = sf_find_setting(list, "kernels");
-    if (strcmp(said->kernel, "attention") != 0)
-        return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
-                       "there is no kernel \"%s\": it is \"attention\"", said->kernel);
+    const struct loop_kernel *loop = find_loop_kernel(said->kernel);
+    if (!loop && strcmp(said->kernel, "attention") != 0)
+        return sf_fail(
+            diag, SF_EUSAGE, sf_said_at(said),
+            "there is no kernel \"%s\": there are attention, bias_gelu, softmax, layer_norm "
+            "and bias_dropout_residual_layer_norm",
+            said->kernel);
     if (said->nsubgraphs > 0 || said->sketches || said->fragment || said->backwards ||
         said->backward)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "a kernel stands for all that it is in a module, not for subgraphs");
+    if (loop)
+        return check_loops(list, entry, loop, diag);
     sf_graph *graph = sf_graph_clone(list->graph);
     if (set)
         sf_kernel_choice_read(sf_str_of(set->said.value), &graph->kernels);

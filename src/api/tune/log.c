@@ -16,7 +16,10 @@ static const char *describe_run(sf_tuning *tuning)
     sf_buf_printf(&text,
                   "step %016" PRIx64 ", program %016" PRIx64 ", by %s on %s, %d ranks, %" PRId64
                   " bytes",
-                  sf_graph_hash(tuning->graph), options->program, options->by_run ? "run" : "sim",
+                  sf_graph_hash(tuning->graph), options->program,
+                  options->by_processor ? "cpu"
+                  : options->by_run     ? "run"
+                                        : "sim",
                   options->cluster_name ? options->cluster_name : "a cluster", options->ranks,
                   options->memory);
     const char *kept = sf_arena_string(&tuning->arena, text.text, text.length);

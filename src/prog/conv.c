@@ -61,9 +61,21 @@ sf_conv sf_conv_of_op(const sf_op *op, const sf_view *lhs, const sf_view *rhs, c
 }
 
 /* Every feature of every place of the result sees all positions of its window. */
+double sf_conv_seen(const sf_conv *conv)
+{
+    double part = 1;
+    for (int d = 0; d < conv->spatial; d++) {
+        const sf_conv_dim *dim = &conv->space[d];
+        if (dim->base > 1 && dim->stride == 1 && dim->dilation == 1)
+            part /= (double)dim->base;
+    }
+    return part;
+}
+
 double sf_conv_flops(const sf_conv *conv)
 {
-    double flops = 2 * (double)conv->batch * (double)conv->channels * (double)conv->features;
+    double flops = 2 * sf_conv_seen(conv) * (double)conv->batch * (double)conv->channels *
+                   (double)conv->features;
     for (int i = 0; i < conv->spatial; i++)
         flops *= (double)conv->space[i].out * (double)conv->space[i].window;
     return flops;

@@ -34,7 +34,10 @@ typedef struct sf_conv {
 /* The views say where the tensors lie. */
 sf_conv sf_conv_of_op(const sf_op *op, const sf_view *lhs, const sf_view *rhs, const sf_view *out);
 
-/* Multiplications and additions. */
+/* Of what the windows see, the part that is no zero between spread elements: the rest is never multiplied. */
+double sf_conv_seen(const sf_conv *conv);
+
+/* Multiplications and additions, of what is seen. */
 double sf_conv_flops(const sf_conv *conv);
 
 #endif

@@ -160,18 +160,6 @@ static bool is_plain(const sf_conv *conv)
     return true;
 }
 
-/* Of what the windows see, the part that is no zero between spread elements: the rest is never multiplied. */
-static double seen_part(const sf_conv *conv)
-{
-    double part = 1;
-    for (int d = 0; d < conv->spatial; d++) {
-        const sf_conv_dim *dim = &conv->space[d];
-        if (dim->base > 1 && dim->stride == 1 && dim->dilation == 1)
-            part /= (double)dim->base;
-    }
-    return part;
-}
-
 /* How many elements that windows see lie side by side: channels of one, or else what many windows see in one place. */
 static double run_length(const sf_conv *conv, bool *across)
 {
@@ -199,16 +187,16 @@ static sf_packing packing_of(const sf_conv *conv)
         steps *= (double)conv->space[d].window;
     }
     bool is_across;
-    double windows = (double)groups * rows * steps * seen_part(conv);
+    double windows = (double)groups * rows * steps * sf_conv_seen(conv);
     double runs = windows / run_length(conv, &is_across);
     double kernel = steps * (double)conv->features;
     return (sf_packing){.elements = is_across ? kernel : kernel + windows,
                         .across = is_across ? windows : 0,
                         .runs = runs,
                         .kernel = kernel,
-                        .rows = (int64_t)ceil(rows * seen_part(conv)),
+                        .rows = (int64_t)ceil(rows * sf_conv_seen(conv)),
                         .features = conv->features / groups,
-                        .steps = (int64_t)ceil(steps * seen_part(conv))};
+                        .steps = (int64_t)ceil(steps * sf_conv_seen(conv))};
 }
 
 static void add_product(const sf_inst *inst, sf_effort *out)
@@ -223,7 +211,7 @@ static void add_product(const sf_inst *inst, sf_effort *out)
             out->batches *= (double)inst->dot->batch[d];
     } else {
         out->math = math_of(inst->in[0].dtype, inst->conv->exact);
-        out->flops += sf_conv_flops(inst->conv) * seen_part(inst->conv);
+        out->flops += sf_conv_flops(inst->conv);
         out->packing = packing_of(inst->conv);
         out->depth = (double)out->packing.steps;
         if (out->packing.runs > 0)

@@ -233,6 +233,9 @@ static void set_product(sf_node_effort *effort, const sf_inst *inst)
     effort->math = all.math;
     effort->unit = all.unit;
     effort->depth = all.depth;
+    if (inst->kind ==
+        SF_INST_CONV) /* without zeros between spread elements, which no kernel multiplies */
+        effort->flops = all.flops;
 }
 
 static void find_efforts(analysis *a)

@@ -121,6 +121,28 @@ static void check_values(const sf_efforts *e, const char *name)
     }
 }
 
+/* Zeros between the spread elements of a transposed convolution are not multiplied, and not counted. */
+static void test_spread_elements(void **state)
+{
+    (void)state;
+    sf_graph *graph = test_step_text(
+        "func.func @main(%x: tensor<2x4x4x8xf32>, %k: tensor<4x4x8x16xf32>) -> "
+        "tensor<2x8x8x16xf32> {\n"
+        "  %y = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+        "f],\n"
+        "      window = {pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]}\n"
+        "      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}\n"
+        "      : (tensor<2x4x4x8xf32>, tensor<4x4x8x16xf32>) -> tensor<2x8x8x16xf32>\n"
+        "  return %y : tensor<2x8x8x16xf32>\n"
+        "}\n");
+    sf_arena arena = {0};
+    const sf_efforts *e = efforts_of(graph, &arena);
+    const sf_node *node = sf_maker(graph, graph->top->results[0]);
+    assert_true(e->nodes[node->id].flops == 2.0 * 2 * 8 * 8 * 16 * 8 * (4 * 4 / (2 * 2)));
+    sf_arena_free(&arena);
+    sf_graph_free(graph);
+}
+
 /* Every instruction of a program is somebody's, and products have their flops in both. */
 static void check_flops(const sf_graph *graph, const sf_efforts *e, const char *name)
 {
@@ -160,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_on_mesh),
+        cmocka_unit_test(test_spread_elements),
         cmocka_unit_test(test_steps_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "api/options.h"
 #include "api/shard_state.h"
+#include "base/file.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/output.h"
@@ -167,8 +168,11 @@ static sf_status check_options(sf_plan_options *options, sf_diag *diag)
                      {"stages", options->stages}, {"micro_batches", options->micro_batches},
                      {"co_shards", options->co_shards});
     sf_schedule_kind kind;
-    if (options->schedule)
-        SF_TRY(sf_schedule_parse(options->schedule, &kind, diag));
+    if (options->schedule && sf_schedule_parse(options->schedule, &kind, diag) != SF_OK)
+        return sf_file_is_same(options->schedule, options->schedule)
+                   ? sf_hint(diag,
+                             "a table of tasks is for sheaf pin, which takes its order as it is")
+                   : SF_EUSAGE;
     options->level = options->level ? options->level : 3;
     options->margin = options->margin == 0 ? SF_PLAN_MARGIN : fmax(options->margin, 0);
     return SF_OK;

@@ -143,5 +143,6 @@ int main(int argc, char **argv)
     /* A reader who went away, as `head` does, does not need to be told: the signal ends the program
      * in silence, also where whoever started it had the signal ignored. */
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of the write, which is said */
     return flush_output(dispatch(argc, argv));
 }

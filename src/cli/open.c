@@ -9,8 +9,10 @@
 sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
                               sf_diag *diag, sf_graph **out)
 {
+    sf_plan_origin origin;
     sf_status status = sf_plan_load_step(plan, given, load, diag, out);
-    if (status != SF_OK && !given)
+    if (status != SF_OK && !given && strcmp(plan, "-") != 0 &&
+        sf_plan_origin_of(plan, NULL, &origin) == SF_OK) /* else it is the plan that is wrong */
         sf_hint(diag, "%s was made from this step; STEP or --step names where it is now", plan);
     return status;
 }

@@ -101,9 +101,11 @@ done <<'CASES'
 2|--stages 0|a pipeline has 1 to 64 stages
 2|--stages 65|a pipeline has 1 to 64 stages
 2|--stages nowhere|is no scope of the forward pass
+2|--stages -3|give how many stages
 2|--stages 2 --schedule nope|there is no schedule "nope"
 2|--stages 3 --schedule interleaved:2|does not run 3 stages
 1|--stages 2 --micro-batches 3|does not split into 3 equal parts
+1|--stages 6 --schedule 3f1b|the step has 1
 2|--stages 2 --micro-batches 1000000|are more than 1048576 tasks
 2|--stages 2 -n 3|3 ranks do not make 2 equal groups
 2|--stages 2 -M data=2|no axis of 2 groups
@@ -131,6 +133,15 @@ hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]
 hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[\1, 99999999, 0]/'
 hostile 1 "expected [FIRST, LAST, STAGE]" '/"pipeline"/,/"arguments"/s/\[\([0-9]*\), \([0-9]*\), 0\]/[-1, \2, 0]/'
 hostile 2 "of stage 1" '/"pipeline"/,/"arguments"/{s/, 0\]/, X]/;s/, 1\]/, 0]/;s/, X\]/, 1]/}'
+
+# A table is not searched for; and what is wrong with a plan is not said of its step.
+expect 2 plan "$step" -c 1x2xCPU --schedule own.txt
+warns "a table of tasks is for sheaf pin"
+head -c 3000 1f1b.json >short.json
+for plan in nowhere.json short.json; do
+    expect 1 train --plan $plan --steps 1
+    if grep -q "was made from this step" err; then fail "$plan: the hint is about the step"; fi
+done
 
 # Checkpoints: of a pipeline, of ranks with the whole step, and of one device, each going on from another's.
 expect 0 pin "$step" -r zero3 -n 2 -o zero3.json

@@ -105,7 +105,7 @@ func.func @main(%w: tensor<4x4xf32>, %x: tensor<8x4xf32>) -> (tensor<4x4xf32>, t
   return %w, %l : tensor<4x4xf32>, tensor<f32>
 }
 STEP
-expect 2 pin plain.mlir --stages 2 --schedule interlaced --micro-batches 2
+expect 1 pin plain.mlir --stages 2 --schedule interlaced --micro-batches 2
 warns "no table of tokens"
 
 # hostile CODE MESSAGE SED: the plan with that change is refused.

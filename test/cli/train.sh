@@ -241,4 +241,9 @@ END
 done
 [ -z "$python" ] || echo "skipped: Python's safetensors is not installed"
 
+# A limit on the size of files is an error like a full disk, not the end by a signal.
+(ulimit -f 16 && "${sheaf[@]}" "$step" --steps 1 --data "$io" --init "$io" --save "$work/large") >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] || fail "a file past the limit is no error"
+warns "File too large"
+
 [ "$failures" -eq 0 ]

@@ -162,7 +162,7 @@ static sf_status check_alike(const sf_labelled *cut, uint32_t rounds, uint32_t g
         alike = cut->label[s] == s % groups;
     if (alike)
         return SF_OK;
-    return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+    return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                    "the %" PRIu32 " forward passes of the step cannot be cut alike into %" PRIu32
                    " stages each: data goes back and forth between their parts",
                    rounds, groups);
@@ -175,7 +175,7 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, uint32_t groups,
     uint32_t found = count_rounds(&f), *stage;
     sf_stages stages;
     if (found != rounds) {
-        sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+        sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                 "the schedule is for %" PRIu32 " forward passes through the same layers; the step "
                 "has %" PRIu32,
                 rounds, found);
@@ -193,7 +193,7 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, uint32_t groups,
     SF_TRY(check_alike(&cut, rounds, groups, diag));
     SF_TRY(sf_stages_complete(graph, cut.count, cut.forward, arena, diag, &stages));
     if (early_share(&f, &stages, (rounds - 1) * groups, time) > 0.1)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
+        return sf_fail(diag, SF_EWRONG, SF_NOWHERE,
                        "gradients go through all of the %" PRIu32 " forward passes of the step, "
                        "not through the last alone",
                        rounds);

@@ -180,8 +180,7 @@ sf_status sf_pipe_check(const sf_pipe *pipe, sf_diag *diag)
             uint64_t hosts = sf_pipe_hosts(pipe, s, i);
             if (hosts == 0 || (hosts & ~all) != 0)
                 return sf_fail(diag, SF_EINPUT, SF_NOWHERE,
-                               "stage %" PRIu32 " has no host among the groups in turn %" PRIu32, s,
-                               i);
+                               "no group has a task of stage %" PRIu32 " in turn %" PRIu32, s, i);
         }
     return SF_OK;
 }

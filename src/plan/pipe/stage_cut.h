@@ -44,7 +44,7 @@ sf_status sf_cut_step(const sf_graph *graph, const sf_stage_wish *wish, sf_arena
 double *sf_forward_times(const sf_graph *graph, const double *time, sf_arena *arena);
 
 /* By node: what looks up tokens of the batch in parameters, with what that is made of; and the last product that makes scores, more
- * than it reads, with all that follows from it in the forward pass. SF_EUSAGE where the step has no such things. In the
+ * than it reads, with all that follows from it in the forward pass. SF_EWRONG where the step has no such things. In the
  * arena. */
 sf_status sf_find_vocabulary(const sf_graph *graph, sf_arena *arena, sf_diag *diag, bool **first,
                              bool **last);

@@ -56,12 +56,26 @@ static void stage_node(scoping *s, const sf_node *node)
         s->begun[own - 1] = true;
 }
 
+static bool is_named_again(const scoping *s, uint32_t pattern)
+{
+    for (uint32_t p = pattern + 1; p < s->npatterns; p++)
+        if (strcmp(s->patterns[p], s->patterns[pattern]) == 0)
+            return true;
+    return false;
+}
+
 static sf_status check_patterns(const scoping *s)
 {
     for (uint32_t p = 0; p < s->npatterns; p++) {
-        if (!s->found[p])
-            return sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,
-                           "stages: \"%s\" is no scope of the forward pass", s->patterns[p]);
+        if (is_named_again(s, p))
+            return sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE, "stages: \"%s\" cannot begin two stages",
+                           s->patterns[p]);
+        if (!s->found[p]) {
+            sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,
+                    "stages: \"%s\" is no scope of the forward pass", s->patterns[p]);
+            return sf_hint(s->diag, "give how many stages there are to be, or scopes that begin "
+                                    "them; sheaf pin --names lists scopes");
+        }
         if (s->begun[p])
             continue;
         sf_fail(s->diag, SF_EUSAGE, SF_NOWHERE,

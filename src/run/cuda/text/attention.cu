@@ -238,6 +238,11 @@ static void multiply_tiles(f32 *d, const void *a, const void *b, int adds, int w
 #endif
 #endif
 
+/* 16 bytes, moved together. */
+typedef struct ALIGNED(16) words4 {
+    u32 words[4];
+} words4;
+
 /* In bytes, where the 16 at place c of row r stand in tiles side by side. */
 DEVICE int place_in_tile(int r, int c)
 {

@@ -20,7 +20,7 @@ enum {
     MOST_SHARED = 8,         /* and of a function */
     PLAIN_SHARED = 48 << 10, /* that every function may have */
     CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
-    KERNELS_EACH = 48,       /* compiled together */
+    KERNELS_EACH = 8,        /* compiled together: all processors have some */
 };
 
 /* What compile gives for a kernel. */

@@ -21,7 +21,7 @@ typedef struct sf_train_progress {
     bool counts_tokens;
     double flops;       /* operations in a second, smoothed */
     double left;        /* seconds until the end, by the same */
-    int64_t memory;     /* bytes, of a rank */
+    int64_t memory;     /* bytes, of the rank that takes most */
     int64_t parameters; /* elements */
     int threads;        /* of a rank */
     int ranks;

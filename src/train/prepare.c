@@ -274,6 +274,9 @@ sf_status sf_training_prepare(sf_training *run)
 {
     SF_TRY(sf_training_settle(run, get_training_ready(run), "getting ready"));
     SF_TRY(sf_training_settle(run, check_same(run), "what to do"));
+    run->memory = sf_engine_memory(run->course.seat.runner.engine);
+    SF_TRY(sf_training_note(run,
+                            sf_agree_most(run->comm, "memory of ranks", run->diag, &run->memory)));
     SF_TRY(sf_training_settle(run, open_log(run), "opening files"));
     if (!run->options.save)
         return SF_OK;

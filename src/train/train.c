@@ -19,7 +19,7 @@ static sf_train_progress progress_of(const sf_training *run, double seconds)
         .computed = run->computed,
         .counts_tokens = run->data.counts_tokens,
         .left = run->pace * (double)(run->options.steps - run->course.info.step),
-        .memory = sf_engine_memory(run->course.seat.runner.engine),
+        .memory = run->memory,
         .parameters = sf_count_parameters(run->course.seat.pieces.graph),
         .threads = sf_engine_threads(run->course.seat.runner.engine),
         .ranks = sf_mesh_size(&run->course.seat.pieces.mesh),
@@ -83,7 +83,7 @@ static sf_status log_step(sf_training *run, double seconds)
                       (double)run->data.amount / seconds);
         sf_log_double(log, "flops_per_second", run->flops / seconds);
     }
-    sf_log_int(log, "memory", sf_engine_memory(run->course.seat.runner.engine));
+    sf_log_int(log, "memory", run->memory);
     return sf_log_end(log, run->diag);
 }
 

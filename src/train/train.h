@@ -23,6 +23,7 @@ typedef struct sf_training {
     bool *filled;    /* by argument: anew for each step, from the data or as a key */
     bool settled;    /* it failed, and all ranks know */
     bool asked;      /* the listener wants to stop */
+    int64_t memory;  /* of the rank that takes most */
     double flops;    /* of a step */
     double pace;     /* seconds of a step, smoothed; 0 before the first */
     double computed; /* seconds of the last step that its program took */

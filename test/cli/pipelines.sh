@@ -47,6 +47,14 @@ expect 0 verify --plan one.json --steps 2
 expect 0 pin "$step" --stages layer_1 --micro-batches 4 -o scopes.json
 says "pipe=2, 2 ranks"
 expect 0 verify --plan scopes.json --steps 2
+
+# Memory is that of the rank that takes most, whoever prints it: here not the first, which has embeddings alone.
+memory_of() { sed -n 's/^ *"memory": \([0-9]*\),*$/\1/p' out | sort -n | tail -1; }
+expect 0 pin "$step" --stages layer_0 --micro-batches 4 -o head.json
+expect 0 sim head.json -c 1x2xCPU --json
+most=$(memory_of)
+expect 0 run --plan head.json --steps 1 --json
+[ "$(memory_of)" -ge "$most" ] || fail "a rank takes $most, and run says $(memory_of)"
 expect 0 pin "$step" --stages 2 --micro-batches 2 -r dp -n 4 --recompute layer -o both.json
 says "pipe=2,data=2, 4 ranks"
 expect 0 verify --plan both.json --steps 2

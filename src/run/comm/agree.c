@@ -96,6 +96,20 @@ sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const ch
     return status;
 }
 
+sf_status sf_agree_most(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value)
+{
+    if (is_alone(comm))
+        return SF_OK;
+    sf_transfer_part part = {.in = value, .out = value, .count = 1};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_S64,
+                            .monoid = SF_MONOID_MAX,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = what};
+    return exchange_words(comm, &transfer, diag);
+}
+
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value)
 {
     if (is_alone(comm))

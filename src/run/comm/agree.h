@@ -42,6 +42,9 @@ enum { SF_AGREE_TEXT = 128 };
 /* SF_EINPUT, on all ranks, where two of them differ: the message names them, and what each has. */
 sf_status sf_agree_things(sf_comm *comm, const sf_agree_thing *things, int count, sf_diag *diag);
 
+/* *value becomes the largest of all ranks. */
+sf_status sf_agree_most(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);
+
 /* *value becomes that of the first rank. */
 sf_status sf_agree_first(sf_comm *comm, const char *what, sf_diag *diag, int64_t *value);
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/cut.h"
+#include "base/hash.h"
 #include "cluster/shape.h"
 
 const char *sf_algorithm_name(sf_algorithm algorithm)
@@ -353,6 +354,14 @@ double sf_costs_copy(const sf_costs *costs, double bytes)
     for (int i = 0; i < costs->nkinds; i++)
         most = fmax(most, copy_seconds(costs->kinds[i], bytes));
     return most;
+}
+
+uint64_t sf_costs_hash(const sf_costs *costs)
+{
+    uint64_t hash = sf_hash_mix(sf_cluster_hash(costs->cluster), (uint64_t)costs->first);
+    for (int a = 0; a < costs->naxes; a++)
+        hash = sf_hash_mix(hash, (uint64_t)costs->sizes[a]);
+    return hash;
 }
 
 double sf_costs_drag(const sf_costs *costs)

@@ -97,6 +97,13 @@ static const sf_program_pass passes[] = {
      .aim = SF_PASS_TO_BEGIN,
      .is_anyway = true,
      .run = sf_pass_anyway},
+    {.name = "fresh",
+     .about = "decide anew: nothing that was decided before is taken from disk, or put there",
+     .needs = "",
+     .provides = "",
+     .aim = SF_PASS_TO_BEGIN,
+     .is_fresh = true,
+     .run = sf_pass_fresh},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

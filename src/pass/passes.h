@@ -22,6 +22,7 @@ sf_status sf_pass_offload_all(sf_passing *passing);
 enum { SF_BALANCE_ORDERS = SF_UNSHARD_WAYS + 12, SF_BALANCE_SETS = 64 };
 sf_status sf_pass_balance(sf_passing *passing);
 sf_status sf_pass_anyway(sf_passing *passing);
+sf_status sf_pass_fresh(sf_passing *passing);
 
 /* Loads the pass of a user. SF_EUSAGE where the file has none, or one of another version. */
 sf_status sf_pass_load(const char *path, sf_arena *arena, sf_diag *diag, sf_chosen_pass *out);

@@ -294,7 +294,7 @@ static int behind_passes(test_passed *k, const char *passes, int64_t limit)
 {
     sf_pass_list list;
     assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
-    sf_pass_run run = {&list, k->costs, limit, &k->arena};
+    sf_pass_run run = {&list, k->costs, limit, &k->arena, false};
     assert_int_equal(sf_passes_run(k->program, &run, k->diag, NULL, NULL), SF_OK);
     return count_gathers(loop_of(k->program));
 }
@@ -359,7 +359,7 @@ static double seconds_behind(test_passed *k, const char *passes, int64_t limit)
     sf_pass_list list;
     sf_simulation sim;
     assert_int_equal(sf_pass_list_read(passes, &k->arena, k->diag, &list), SF_OK);
-    sf_pass_run run = {&list, k->costs, limit, &k->arena};
+    sf_pass_run run = {&list, k->costs, limit, &k->arena, false};
     assert_int_equal(sf_passes_run(k->program, &run, k->diag, NULL, NULL), SF_OK);
     sf_simulate(k->program, k->costs, &k->arena, &sim);
     return sf_program_bytes(k->program) <= limit ? sim.seconds : (double)INFINITY;
@@ -413,7 +413,7 @@ static void test_between_steps(void **state)
         sf_simulation sim;
         uint32_t updates = 0, early = 0, gathers = 0, late = 0, last = 0, backward = SF_NONE;
         sf_pass_list list;
-        sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena};
+        sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena, false};
         assert_int_equal(sf_pass_list_read(full ? "fullshard,prefetch,unshard" : "none", &k.arena,
                                            k.diag, &list),
                          SF_OK);

@@ -68,7 +68,7 @@ static void run_list(holding *h, const char *what, sf_program *p, const char *te
     sf_pass_outcome out[SF_PASSES_MOST + 2];
     int count;
     assert_int_equal(sf_pass_list_read(text, &arena, h->diag, &list), SF_OK);
-    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena};
+    sf_pass_run run = {&list, costs_of(h, p, &arena), limit, &arena, false};
     uint64_t meaning = sf_program_meaning(p);
     if (sf_passes_run(p, &run, h->diag, out, &count) != SF_OK ||
         sf_program_check(p, h->diag) != SF_OK)

@@ -19,7 +19,7 @@ static sf_status run_groups(const sf_graph *graph, const sf_plan *plan, const sf
             .target = target, .mesh = &run->local->plan->mesh, .rank = run->rank};
         programs[g] = run->program = sf_lower(run->local->graph, &options, NULL);
         if (costs)
-            SF_TRY(sf_plan_rewrite(plan, run->costs, run->program, &out->arena, diag,
+            SF_TRY(sf_plan_rewrite(plan, run->costs, false, run->program, &out->arena, diag,
                                    &run->outcomes, &run->noutcomes));
     }
     SF_TRY(sf_simulate_groups(out->count, programs, costs ? own : NULL, &out->arena, diag, sims));

@@ -19,16 +19,17 @@ static bool holds_what_it_has(const char *folder)
     return !(s.st_mode & S_IWOTH) || (s.st_mode & S_ISVTX);
 }
 
-/* The folder and all that it is in, without links. */
-static bool is_private(char *path)
+bool sf_folder_is_private(const char *path)
 {
     struct stat s;
+    char around[SF_PATH_SIZE];
     if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != geteuid() ||
-        (s.st_mode & OTHERS_WRITE))
+        (s.st_mode & OTHERS_WRITE) || snprintf(around, sizeof around, "%s", path) >= SF_PATH_SIZE)
         return false;
-    for (char *slash = strrchr(path, '/'); slash && slash != path; slash = strrchr(path, '/')) {
+    for (char *slash = strrchr(around, '/'); slash && slash != around;
+         slash = strrchr(around, '/')) {
         *slash = '\0';
-        if (!holds_what_it_has(path))
+        if (!holds_what_it_has(around))
             return false;
     }
     return holds_what_it_has("/");
@@ -50,7 +51,7 @@ bool sf_cache_folder(char *path, size_t size)
     mkdir(folder, 0700);
     if (!realpath(folder, whole) || snprintf(path, size, "%s", whole) >= (int)size)
         return false;
-    return is_private(whole);
+    return sf_folder_is_private(whole);
 }
 
 bool sf_cache_has(const char *path)

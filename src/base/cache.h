@@ -11,6 +11,9 @@
 /* The folder, made where it is missing; false where there is none, or others may write there. */
 bool sf_cache_folder(char *path, size_t size);
 
+/* Whether a folder, without links in its name, is the user's own, and nobody else can change what is in it. */
+bool sf_folder_is_private(const char *path);
+
 /* Whether a file of the folder is there, is the user's own, and could not be written by others. */
 bool sf_cache_has(const char *path);
 

@@ -1,6 +1,7 @@
 #include "base/compile.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -65,9 +66,12 @@ static int run_command(command *c, const char *out, const char *err)
     int failed = posix_spawnp(&child, c->arguments[0], &files, NULL,
                               (char *const *)(uintptr_t)c->arguments, environ);
     posix_spawn_file_actions_destroy(&files);
-    if (failed || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+    if (failed)
         return -1;
-    return WEXITSTATUS(status);
+    pid_t ended = waitpid(child, &status, 0);
+    while (ended < 0 && errno == EINTR)
+        ended = waitpid(child, &status, 0);
+    return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* The beginning of a file. */
@@ -96,15 +100,22 @@ typedef struct workshop {
     char source[SF_PATH_SIZE + 8], object[SF_PATH_SIZE + 8], said[SF_PATH_SIZE + 8];
 } workshop;
 
-static bool open_workshop(workshop *w, const char *in)
+static sf_status open_workshop(workshop *w, const char *in, sf_diag *diag)
 {
-    if (snprintf(w->folder, sizeof w->folder, "%s/compiling-XXXXXX", in) >= (int)sizeof w->folder ||
+    char whole[SF_PATH_SIZE];
+    if (!realpath(in, whole) ||
+        snprintf(w->folder, sizeof w->folder, "%s/compiling-XXXXXX", whole) >=
+            (int)sizeof w->folder ||
         !mkdtemp(w->folder))
-        return false;
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no folder can be made in %s", in);
+    if (!sf_folder_is_private(w->folder)) {
+        rmdir(w->folder);
+        return sf_fail(diag, SF_EIO, SF_NOWHERE, "others may write to %s, or to what it is in", in);
+    }
     snprintf(w->source, sizeof w->source, "%s/k.c", w->folder);
     snprintf(w->object, sizeof w->object, "%s/k.so", w->folder);
     snprintf(w->said, sizeof w->said, "%s/said", w->folder);
-    return true;
+    return SF_OK;
 }
 
 static void close_workshop(const workshop *w)
@@ -213,8 +224,7 @@ sf_status sf_compile(const sf_compiling *what, sf_diag *diag, void **handle)
     bool kept = what->kept && sf_cache_folder(folder, sizeof folder);
     if (!kept)
         snprintf(folder, sizeof folder, "%s", temporary && *temporary ? temporary : "/tmp");
-    if (!open_workshop(&w, folder))
-        return sf_fail(diag, SF_EIO, SF_NOWHERE, "no folder can be made in %s", folder);
+    SF_TRY(open_workshop(&w, folder, diag));
     pthread_mutex_lock(&lock);
     sf_status status = SF_OK;
     if (kept)

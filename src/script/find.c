@@ -205,6 +205,33 @@ static const int *take_modules(lua_State *L, const char *module, int *count)
     return numbers;
 }
 
+/* Options are a table, or none, with these keys alone. */
+static void check_options(lua_State *L, int at, const char *const *known)
+{
+    if (lua_isnil(L, at))
+        return;
+    luaL_checktype(L, at, LUA_TTABLE);
+    lua_pushnil(L);
+    for (; lua_next(L, at) != 0; lua_pop(L, 1)) {
+        bool found = false;
+        for (int k = 0; known[k] && lua_type(L, -2) == LUA_TSTRING; k++)
+            found = found || strcmp(known[k], lua_tostring(L, -2)) == 0;
+        if (!found)
+            luaL_error(L, "there is no option \"%s\"",
+                       lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "of that kind");
+    }
+}
+
+/* A text among the options, or NULL; it stays on the stack. */
+static const char *option_text(lua_State *L, int at, const char *name)
+{
+    if (lua_isnil(L, at) || lua_getfield(L, at, name) == LUA_TNIL)
+        return NULL;
+    if (lua_type(L, -1) != LUA_TSTRING)
+        luaL_error(L, "%s is a text", name);
+    return lua_tostring(L, -1);
+}
+
 /* A file of StableHLO that a replacement is read from. */
 static const char *take_file(lua_State *L, int at)
 {
@@ -233,9 +260,9 @@ int sf_script_replace(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);
     lua_settop(L, 4);
+    check_options(L, 4, (const char *const[]){"name", "backward", NULL});
     sf_primitive said = {.kind = SF_PRIMITIVE_REPLACE, .module = module};
-    if (lua_istable(L, 4) && lua_getfield(L, 4, "name") == LUA_TSTRING)
-        said.name = lua_tostring(L, -1);
+    said.name = option_text(L, 4, "name");
     if (lua_type(L, 2) == LUA_TSTRING && lua_isnil(L, 3) && !strpbrk(lua_tostring(L, 2), "./")) {
         said.kernel = lua_tostring(L, 2);
         return sf_script_apply(L, &said, 1);
@@ -257,9 +284,9 @@ int sf_script_fuse(lua_State *L)
 {
     const char *module = sf_script_module_at(L, 1);
     lua_settop(L, 3);
+    check_options(L, 3, (const char *const[]){"compiler", NULL});
     sf_primitive said = {.kind = SF_PRIMITIVE_FUSE, .module = module};
-    if (lua_istable(L, 3) && lua_getfield(L, 3, "compiler") == LUA_TSTRING)
-        said.value = lua_tostring(L, -1);
+    said.value = option_text(L, 3, "compiler");
     said.subgraphs = sf_script_take_subgraphs(L, 2, &said.nsubgraphs);
     return sf_script_apply(L, &said, 1);
 }

@@ -68,6 +68,15 @@ chmod 700 cache/sheaf
 chmod 666 cache/sheaf/*.so
 expect 0 run --plan fuse.json --steps 1 -n 2
 grep -q -- '-shared' calls || fail "an object was loaded that all may write to"
+# Nor is anything compiled where others could put an object in its place.
+mkdir open
+chmod 777 open
+: >calls
+chmod 777 cache/sheaf
+TMPDIR=$work/open expect 0 run --plan fuse.json --steps 1 -n 2
+warns "others may write to $work/open, or to what it is in"
+! grep -q -- '-shared' calls || fail "something was compiled in a folder that all may write to"
+chmod 700 cache/sheaf
 # What is broken is made again.
 for object in cache/sheaf/*.so; do
     rm "$object"

@@ -280,6 +280,12 @@ refuse 'local a = mlp:find(function(x) return tanh(x) end) mlp:replace(function(
 mlp:fuse(a)' "s.lua:5: error: the subgraph was found before the step was changed"
 refuse 'mlp:fuse(mlp:find("dot_general"))' "dot_general in layer_0/mlp/up does not go into a loop over elements"
 refuse 'mlp:fuse(mlp:find("tanh"), {compiler = "tcc"})' 'none is called "tcc"'
+refuse 'mlp:fuse(mlp:find("tanh"), {compiler = 7})' "s.lua:4: error: compiler is a text"
+refuse 'mlp:fuse(mlp:find("tanh"), {compile = "cc"})' 's.lua:4: error: there is no option "compile"'
+refuse 'mlp:fuse(mlp:find("tanh"), {"cc"})' "s.lua:4: error: there is no option"
+refuse 'mlp:fuse(mlp:find("tanh"), "cc")' "s.lua:4: error: bad argument #2 to 'fuse' (table expected, got string)"
+refuse 'mlp:fuse()' "s.lua:4: error:"
+refuse 'sch.norm_f:replace(function(x, b, s) return x end, nil, {backward = function() return ("x"):rep(1 << 30) end})' "s.lua:4: error:"
 refuse 'mlp:replace(function(x) return tanh(x) end, {})' "there is no subgraph in the list"
 refuse 'mlp:replace(function(x) return tanh(x) end, mlp:find("tanh"), {backward = function(x, dy) return dy end})' \
     "gradients are replaced with those of whole modules, not of subgraphs"

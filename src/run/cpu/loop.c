@@ -10,8 +10,7 @@ static int64_t registers_bytes(const sf_loop *loop, const sf_tiling *t)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < loop->nregisters; i++)
         bytes += t->register_bytes[loop->is_wide[i]];
-    int64_t rooms = sf_native_wanted(loop) ? sf_native_rooms(loop, t) : 0;
-    return bytes > rooms ? bytes : rooms;
+    return bytes;
 }
 
 static int64_t gathered_bytes(const sf_loop *loop)
@@ -26,7 +25,9 @@ static int64_t gathered_bytes(const sf_loop *loop)
 int64_t sf_loop_scratch(const sf_loop *loop, int threads)
 {
     sf_tiling t = sf_loop_tile(loop);
-    return threads * (registers_bytes(loop, &t) + gathered_bytes(loop) + SF_TILE_ALIGN);
+    int64_t bytes = registers_bytes(loop, &t);
+    int64_t rooms = sf_native_wanted(loop) ? sf_native_rooms(loop, &t) : 0;
+    return threads * ((bytes > rooms ? bytes : rooms) + gathered_bytes(loop) + SF_TILE_ALIGN);
 }
 
 /* What changes nothing. */
@@ -130,7 +131,7 @@ sf_loop_job sf_loop_begin(const sf_loop *loop, const sf_native *native, sf_point
                      .pointers = pointers,
                      .scratch = scratch,
                      .parts = parts};
-    j.registers = registers_bytes(loop, &j.t);
+    j.registers = native ? sf_native_rooms(loop, &j.t) : registers_bytes(loop, &j.t);
     j.per_part = j.registers + gathered_bytes(loop) + SF_TILE_ALIGN;
     for (int part = 0; part < parts; part++)
         *state_of_part(&j, part) = (part_state){.end = loop->columns};

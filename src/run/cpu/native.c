@@ -67,27 +67,56 @@ static entrance *find_entrance(const sf_kernel *kernel)
     return found;
 }
 
-/* Wide vectors where the processor has them; -ffp-contract=off, and nothing that changes results. */
-static const char *const flags[] = {"-std=gnu11",
-                                    "-w",
-                                    "-O3",
-#if defined(__x86_64__)
-                                    "-march=native",
-#elif defined(__aarch64__)
-                                    "-mcpu=native",
-#endif
-                                    "-ffp-contract=off",
-                                    "-fno-math-errno",
-                                    "-fno-trapping-math",
-                                    "-fno-strict-aliasing",
-                                    "-fPIC",
-                                    "-shared",
-                                    NULL};
+enum { MOST_FLAGS = 24 };
+
+/* Those that the set of vector kernels that runs here was compiled with (cmake/vectors.cmake): what a compiler believes that the
+ * processor has, a virtual machine may have hidden. */
+static const char *const *flags_of_set(const char *set)
+{
+    static const struct {
+        const char *set, *flags[10];
+    } known[] = {
+        {"avx512",
+         {"-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl",
+          "-mprefer-vector-width=512", NULL}},
+        {"avx2", {"-mavx2", "-mfma", "-mf16c", NULL}},
+        {"sve256", {"-march=armv8.2-a+sve", "-msve-vector-bits=256", NULL}},
+        {"sve512", {"-march=armv8.2-a+sve", "-msve-vector-bits=512", NULL}},
+        {"", {NULL}},
+    };
+    size_t at = 0;
+    while (*known[at].set && strcmp(known[at].set, set) != 0)
+        at++;
+    return known[at].flags;
+}
+
+/* Nothing that changes results. */
+static void list_flags(const char **out)
+{
+    static const char *const always[] = {"-std=gnu11",
+                                         "-w",
+                                         "-O3",
+                                         "-ffp-contract=off",
+                                         "-fno-math-errno",
+                                         "-fno-trapping-math",
+                                         "-fno-strict-aliasing",
+                                         "-fPIC",
+                                         "-shared",
+                                         NULL};
+    const char *const *lists[] = {always, flags_of_set(sf_vec_get()->name)};
+    int count = 0;
+    for (int l = 0; l < 2; l++)
+        for (const char *const *flag = lists[l]; *flag && count < MOST_FLAGS - 1; flag++)
+            out[count++] = *flag;
+    out[count] = NULL;
+}
 
 /* One at a time, so that ranks of a process that want the same find it in the cache. Nothing jumps (base/mem.h) that holds the lock. */
 static sf_status compile_text(const sf_buf *text, sf_diag *diag)
 {
     static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
+    const char *flags[MOST_FLAGS];
+    list_flags(flags);
     sf_compiling what = {.text = {text->text, text->length}, .flags = flags, .kept = true};
     object *made = sf_alloc_kept(sizeof *made);
     if (!made)

@@ -21,7 +21,7 @@ static cut cut_of(pass which, bool wide, int64_t depth)
     if (which == QUERIES)
         return (cut){.rows = 128, .together = wide || depth > 64 ? 1 : 2};
     return wide ? (cut){.rows = 128, .together = 1}
-                : (cut){.rows = 64, .together = depth <= 64 ? 2 : 1};
+                : (cut){.rows = 64, .together = depth <= 64 ? 3 : 1};
 }
 
 /* What text/attend_groups.cu has in shared memory: tiles of 64 rows of 128 bytes. Columns are there twice, those of now and the next

@@ -42,6 +42,7 @@ typedef struct gpu {
     char *conv_workspace; /* grows with what plans need */
     int64_t conv_workspace_bytes;
     char architecture[32];
+    bool has_groups; /* of warps */
     void **modules;
     size_t nmodules;
     gpu_kernel *kernels;
@@ -287,7 +288,7 @@ static sf_status load_part(gpu *g, const sf_kernels *module, const binary *b, si
     void *loaded = g->modules[g->nmodules++];
     for (size_t i = first; i < first + count; i++) {
         gpu_kernel *k = &g->kernels[i];
-        k->shared = module->kernels[i]->shared;
+        k->shared = g->has_groups ? module->kernels[i]->shared : 0;
         functions[i] = k;
         TRY(module_function(&k->function, loaded, module->kernels[i]->name), "find a kernel");
         if (k->shared > PLAIN_SHARED)
@@ -511,14 +512,14 @@ static void close_gpu(sf_device *d)
     sf_free(g);
 }
 
-/* For the compiler. */
+/* For the compiler. What only some GPUs of a kind have, such as groups of warps, goes by a name of its own. */
 static void name_architecture(gpu *g, int major, int minor)
 {
     const char *asked = sf_device_architecture();
-    if (asked)
-        snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked);
-    else
-        snprintf(g->architecture, sizeof g->architecture, "-arch=sm_%d%d", major, minor);
+    char own[16];
+    snprintf(own, sizeof own, "sm_%d%d%s", major, minor, major == 9 && minor == 0 ? "a" : "");
+    snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked ? asked : own);
+    g->has_groups = strcmp(asked ? asked : own, "sm_90a") == 0;
 }
 
 /* What choices of products are kept by. */

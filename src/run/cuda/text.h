@@ -26,7 +26,7 @@ typedef struct sf_kernel {
     const char *text; /* the function with its name, without what it stands on */
     uint32_t nparams;
     const bool *is_number; /* by parameter: an integer rather than a pointer */
-    int shared;            /* bytes of shared memory beside those that its text declares */
+    int shared; /* bytes of shared memory, beside those that its text declares, on GPUs with groups of warps */
 } sf_kernel;
 
 /* A zeroed one is empty. */

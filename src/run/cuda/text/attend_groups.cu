@@ -171,43 +171,39 @@
             }
         }
         u32 left1[PSTEPS][4], left2[PSTEPS][4];
-        if (KIND != QUERIES) {
-            UNROLL
-            for (int p = 0; p < PSTEPS; p++)
-                turn_left(left2[p], s + p * (WIDE ? 4 : 8), s + p * (WIDE ? 4 : 8) + (WIDE ? 0 : 4), WIDE);
-            UNROLL
-            for (int d = 0; d < SLABS; d++)
-                touch_sums(made2[d]);
-            begin_products();
-            UNROLL
-            for (int p = 0; p < PSTEPS; p++)
-                UNROLL
-                for (int d = 0; d < SLABS; d++)
-                    multiply_held(made2[d], left2[p], right2 + SUMMED(d, p), !WIDE, 1, WIDE);
-            end_products();
-        }
         if (KIND != FORWARD) {
-            await_products(KIND == KEYS);
+            await_products(0);
             touch_sums(ds);
             UNROLL
             for (int i = 0; i < 32; i++) {
                 f32 delta = KIND == KEYS ? column_deltas[now * 64 + i / 4 * 8 + 2 * t + i % 2] : row_delta[i % 4 / 2];
                 ds[i] = s[i] * (ds[i] - delta);
             }
-            UNROLL
-            for (int p = 0; p < PSTEPS; p++)
-                turn_left(left1[p], ds + p * (WIDE ? 4 : 8), ds + p * (WIDE ? 4 : 8) + (WIDE ? 0 : 4), WIDE);
-            UNROLL
-            for (int d = 0; d < SLABS; d++)
-                touch_sums(made1[d]);
-            begin_products();
-            UNROLL
-            for (int p = 0; p < PSTEPS; p++)
-                UNROLL
-                for (int d = 0; d < SLABS; d++)
-                    multiply_held(made1[d], left1[p], right1 + SUMMED(d, p), !WIDE, 1, WIDE);
-            end_products();
         }
+        UNROLL
+        for (int p = 0; p < PSTEPS; p++) {
+            const int n = p * (WIDE ? 4 : 8), next = n + (WIDE ? 0 : 4);
+            if (KIND != FORWARD)
+                turn_left(left1[p], ds + n, ds + next, WIDE);
+            if (KIND != QUERIES)
+                turn_left(left2[p], s + n, s + next, WIDE);
+        }
+        UNROLL
+        for (int d = 0; d < SLABS; d++) {
+            touch_sums(made1[d]);
+            touch_sums(made2[d]);
+        }
+        begin_products();
+        UNROLL
+        for (int p = 0; p < PSTEPS; p++)
+            UNROLL
+            for (int d = 0; d < SLABS; d++) {
+                if (KIND != FORWARD)
+                    multiply_held(made1[d], left1[p], right1 + SUMMED(d, p), !WIDE, 1, WIDE);
+                if (KIND != QUERIES)
+                    multiply_held(made2[d], left2[p], right2 + SUMMED(d, p), !WIDE, 1, WIDE);
+            }
+        end_products();
         await_products(0);
         UNROLL
         for (int d = 0; d < SLABS; d++) {

@@ -1,5 +1,6 @@
 /* The places of buffers in the arena: by their lives, the largest first. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "prog/lower/build.h"
 
@@ -19,18 +20,21 @@ static int largest_first(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : 1;
 }
 
-/* Those that stand already, by offset: when, and where. Most that are looked at live at another time, so times
- * are kept apart. */
+/* What stands at one offset, one after the other. Steps repeat layers and turns, so that many stand at few offsets. */
+typedef struct column {
+    int64_t offset, end;
+    uint64_t times; /* in which of 64 parts of time something may stand */
+    placed *lives;  /* by time; what has gaps is by itself */
+    size_t count, capacity;
+    bool has_gaps;
+} column;
+
 typedef struct standing {
     const sf_program *p;
-    struct {
-        uint32_t first, last;
-    } * when;
-    struct {
-        int64_t offset, end;
-        uint32_t buffer;
-    } * where;
-    size_t count;
+    int shift;       /* a part of time is 1 << shift instructions */
+    column *columns; /* by offset */
+    size_t count, capacity;
+    sf_arena *scratch;
 } standing;
 
 /* The first instruction from `from` on that is not in a gap. */
@@ -43,16 +47,15 @@ static uint32_t behind_gap(const sf_buffer *b, uint32_t from)
 }
 
 /* Whether two whose lives meet, seen as a whole, do so beside their gaps, too. */
-static bool meets_beside_gaps(const standing *s, size_t index, const placed *x)
+static bool meets_beside_gaps(const sf_program *p, const placed *x, const placed *y)
 {
-    const sf_buffer *a = &s->p->buffers[x->buffer], *b = &s->p->buffers[s->where[index].buffer];
-    uint32_t last_a = x->last, last_b = s->when[index].last;
-    uint32_t at = x->first > s->when[index].first ? x->first : s->when[index].first;
+    const sf_buffer *a = &p->buffers[x->buffer], *b = &p->buffers[y->buffer];
+    uint32_t at = x->first > y->first ? x->first : y->first;
     if (a->ngaps == 0 && b->ngaps == 0)
         return true;
     for (;;) {
         uint32_t next = behind_gap(b, behind_gap(a, at));
-        if (next > last_a || next > last_b)
+        if (next > x->last || next > y->last)
             return false;
         if (next == at)
             return true;
@@ -60,34 +63,89 @@ static bool meets_beside_gaps(const standing *s, size_t index, const placed *x)
     }
 }
 
+/* A bit for each part of time that a life is in. */
+static uint64_t times_of(const standing *s, const placed *x)
+{
+    uint32_t end = (uint32_t)s->p->ninsts, first = x->first >> s->shift,
+             last = (x->last < end ? x->last : end) >> s->shift;
+    return UINT64_MAX >> (63 - last) & UINT64_MAX << first;
+}
+
+/* The first of the column that does not end before the instruction. */
+static size_t find_life(const column *c, uint32_t from)
+{
+    size_t low = 0, high = c->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c->lives[middle].last < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Where what stands there at the same time ends; 0: nothing does. */
+static int64_t find_end(const standing *s, const column *c, const placed *x)
+{
+    int64_t end = 0;
+    for (size_t i = find_life(c, x->first); i < c->count && c->lives[i].first <= x->last; i++)
+        if (c->offset + c->lives[i].bytes > end && meets_beside_gaps(s->p, x, &c->lives[i]))
+            end = c->offset + c->lives[i].bytes;
+    return end;
+}
+
 /* The first gap that is large enough between those that stand in the arena at the same time; else the end of the
- * last of these. */
+ * last of these. Columns that end below one that is in the way say nothing more. */
 static int64_t find_place(const standing *s, const placed *x)
 {
     int64_t end = 0;
+    uint64_t times = times_of(s, x);
     for (size_t i = 0; i < s->count; i++) {
-        if (s->when[i].last < x->first || s->when[i].first > x->last || !meets_beside_gaps(s, i, x))
+        const column *c = &s->columns[i];
+        if (c->end <= end || !(c->times & times))
             continue;
-        if (s->where[i].offset - end >= x->bytes)
+        int64_t ends = find_end(s, c, x);
+        if (ends > 0 && c->offset - end >= x->bytes)
             break;
-        if (s->where[i].end > end)
-            end = s->where[i].end;
+        if (ends > end)
+            end = ends;
     }
     return end;
 }
 
+/* The column at the offset, which may be new. */
+static column *find_column(standing *s, const placed *x)
+{
+    bool has_gaps = s->p->buffers[x->buffer].ngaps > 0;
+    size_t low = 0, high = s->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->columns[middle].offset < x->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low; i < s->count && s->columns[i].offset == x->offset && !has_gaps; i++)
+        if (!s->columns[i].has_gaps)
+            return &s->columns[i];
+    column fresh = {.offset = x->offset, .has_gaps = has_gaps};
+    SF_PUSH(s->scratch, s->columns, s->count, s->capacity, fresh);
+    memmove(&s->columns[low + 1], &s->columns[low], (s->count - 1 - low) * sizeof fresh);
+    s->columns[low] = fresh;
+    return &s->columns[low];
+}
+
 static void add_standing(standing *s, const placed *x)
 {
-    size_t at = s->count++;
-    for (; at > 0 && s->where[at - 1].offset > x->offset; at--) {
-        s->when[at] = s->when[at - 1];
-        s->where[at] = s->where[at - 1];
-    }
-    s->when[at].first = x->first;
-    s->when[at].last = x->last;
-    s->where[at].offset = x->offset;
-    s->where[at].buffer = x->buffer;
-    s->where[at].end = x->offset + x->bytes;
+    column *c = find_column(s, x);
+    size_t at = find_life(c, x->first);
+    SF_PUSH(s->scratch, c->lives, c->count, c->capacity, *x);
+    memmove(&c->lives[at + 1], &c->lives[at], (c->count - 1 - at) * sizeof *x);
+    c->lives[at] = *x;
+    c->times |= times_of(s, x);
+    if (x->offset + x->bytes > c->end)
+        c->end = x->offset + x->bytes;
 }
 
 static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out)
@@ -112,9 +170,9 @@ static void place_in_space(sf_program *p, sf_space_kind space, sf_arena *scratch
 {
     placed *list = SF_ARRAY(scratch, p->nbuffers, placed);
     size_t count = list_buffers(p, space, list);
-    standing s = {.p = p,
-                  .when = sf_arena_array(scratch, count, sizeof *s.when),
-                  .where = sf_arena_array(scratch, count, sizeof *s.where)};
+    standing s = {.p = p, .scratch = scratch};
+    while (p->ninsts >> s.shift >= 64)
+        s.shift++;
     p->arena_bytes[space] = 0;
     for (size_t i = 0; i < count; i++) {
         placed *x = &list[i];

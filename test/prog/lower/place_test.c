@@ -1,5 +1,6 @@
 /* Places of buffers: no two that live at the same time overlap, all stand at multiples of the target's grain, the
- * peak is where the last one ends, and not far above the bytes that live at once, which no placing can beat. */
+ * peak is where the last one ends, and not far above the bytes that live at once, which no placing can beat; each stands as
+ * low as those that are placed before it let it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,6 +60,44 @@ static int64_t bound_of(const sf_program *p)
     return most;
 }
 
+/* Whether the buffer is placed before the other: the largest first. */
+static bool comes_before(const sf_program *p, size_t a, size_t b)
+{
+    const sf_buffer *x = &p->buffers[a], *y = &p->buffers[b];
+    if (rounded(p, x->bytes) != rounded(p, y->bytes))
+        return x->bytes > y->bytes;
+    return x->first != y->first ? x->first < y->first : a < b;
+}
+
+/* Whether the bytes from an offset on are free for the buffer, beside those that are placed before it. */
+static bool is_free_at(const sf_program *p, size_t at, int64_t offset)
+{
+    const sf_buffer *x = &p->buffers[at];
+    for (size_t i = 0; i < p->nbuffers; i++) {
+        const sf_buffer *y = &p->buffers[i];
+        if (i != at && is_placed(y) && y->space == x->space && comes_before(p, i, at) &&
+            x->first <= last_of(p, y) && y->first <= last_of(p, x) &&
+            offset < y->offset + rounded(p, y->bytes) && y->offset < offset + rounded(p, x->bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Each stands as low as it can: no end of another below it would do. */
+static void check_lowest(const char *what, const sf_program *p, size_t at)
+{
+    const sf_buffer *x = &p->buffers[at];
+    bool lower = x->offset > 0 && is_free_at(p, at, 0);
+    for (size_t i = 0; i < p->nbuffers && !lower; i++) {
+        const sf_buffer *y = &p->buffers[i];
+        int64_t end = is_placed(y) ? y->offset + rounded(p, y->bytes) : 0;
+        lower = is_placed(y) && y->space == x->space && comes_before(p, i, at) && end < x->offset &&
+                is_free_at(p, at, end);
+    }
+    if (lower)
+        fail_msg("%s: buffer %zu could stand lower", what, at);
+}
+
 typedef struct ratios {
     double worst, sum;
     int count;
@@ -79,6 +118,9 @@ static void check_places(void *context, const char *what, const sf_program *p,
         if (buffer->offset + rounded(p, buffer->bytes) > end)
             end = buffer->offset + rounded(p, buffer->bytes);
     }
+    for (size_t b = 0; b < p->nbuffers && p->nbuffers < 500; b++)
+        if (is_placed(&p->buffers[b]))
+            check_lowest(what, p, b);
     assert_int_equal(end, p->arena_bytes[SF_SPACE_DEVICE]);
     assert_true(end >= bound);
     double ratio = bound > 0 ? (double)end / (double)bound : 1;

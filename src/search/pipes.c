@@ -1,17 +1,13 @@
 #include "search/pipes.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "local/rank.h"
 #include "plan/co_shard.h"
-#include "plan/pipe/pipeline_by.h"
-#include "plan/recipe/sets.h"
 #include "plan/recompute.h"
+#include "search/draft.h"
 #include "search/meshes.h"
-#include "search/prospects.h"
-#include "search/stage_loads.h"
 
 /* So many are lowered, of small steps more; and of layouts inside of groups. */
 enum { MOST_LOWERED = 8, MOST_LOWERED_SMALL = 24, MOST_LAYOUTS = 2 };
@@ -19,24 +15,53 @@ enum { MOST_LOWERED = 8, MOST_LOWERED_SMALL = 24, MOST_LAYOUTS = 2 };
 /* Nodes that are lowered, those of each turn counted: of one plan, and of all; more where pipelines are asked for. */
 enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 
-/* A batch that is not divided into so many turns and parts is not into multiples of them. */
+/* By what is known before it is lowered, a pipeline may seem to take so much longer than what is known. */
+#define DRAFT_NEAR 1.1
+
+/* What may fit, but rarely does, is tried behind what takes so much longer: about as long as with layers computed again. */
+#define DOUBT 1.4
+#define LIKELY 0.9
+
+/* The ways in which a prospect is tried, one after the other, until it fits. */
+enum { WAYS = 6 };
+
+/* A batch that is not divided into so many turns and parts is not into multiples of them. What a split leaves to each of so many
+ * groups, and is too large for them however it is tried, is so in as many turns, or fewer. */
 typedef struct refusal {
     const char *schedule;
     uint32_t turns;
     int parts;
+    bool is_large;
+    int groups;
+    const char *recipe; /* of those that prospects are made of, or NULL */
 } refusal;
+
+/* A prospect that may fit in one of the ways, and is not lowered yet. */
+typedef struct waiting {
+    const sf_prospect *of;
+    size_t way;
+    double seconds; /* about, */
+    double rank;    /* and what it is in the line by */
+    bool is_likely; /* to fit; else other ways may be in the line, too */
+} waiting;
 
 typedef struct piping {
     sf_prospects on;
     sf_diag *diag;
     double nodes; /* that were lowered */
+    sf_stage_way ways[WAYS];
     refusal *refused;
     size_t nrefused, refused_capacity;
+    waiting *line;
+    size_t waits, line_capacity;
     sf_plan *best;
     sf_price price;
-    sf_prospect taken;   /* that it was made of */
-    const uint32_t *cut; /* by node, the stages that were lowered last */
-    sf_status why;       /* the last was not made */
+    sf_prospect taken; /* that it was made of */
+    /* The stages that were cut last, by node, and of what. */
+    uint32_t *cut;
+    const sf_prospect *cut_of;
+    const char *cut_with;
+    sf_status why; /* the last was not made */
 } piping;
 
 bool sf_mesh_is_piped(const sf_mesh *mesh)
@@ -75,50 +100,78 @@ static int parts_of(const sf_prospect *c)
     return data >= 0 ? c->mesh.axes[data].size : 1;
 }
 
+static bool is_interlaced(const char *schedule)
+{
+    return strcmp(schedule, "interlaced") == 0;
+}
+
+/* Whether the prospect holds what one of these did that was too large. Only interlaced holds something else. */
+static bool is_as_large(const refusal *r, const sf_prospect *c)
+{
+    return c->turns > 1 && c->turns <= r->turns && c->groups == r->groups &&
+           c->recipe == r->recipe && !c->plan && parts_of(c) == r->parts &&
+           is_interlaced(c->schedule) == is_interlaced(r->schedule);
+}
+
 static bool is_refused(const piping *p, const sf_prospect *c)
 {
-    for (size_t i = 0; i < p->nrefused; i++)
-        if (c->turns % p->refused[i].turns == 0 && parts_of(c) % p->refused[i].parts == 0 &&
-            strcmp(c->schedule, p->refused[i].schedule) == 0)
+    for (size_t i = 0; i < p->nrefused; i++) {
+        const refusal *r = &p->refused[i];
+        if (r->is_large ? is_as_large(r, c)
+                        : c->turns % r->turns == 0 && parts_of(c) % r->parts == 0 &&
+                              strcmp(c->schedule, r->schedule) == 0)
             return true;
+    }
     return false;
 }
 
-/* One of the ways to make a plan of a prospect. */
-typedef struct attempt {
-    const char *recompute;
-    int shards;   /* of heads and features; 0: as asked, or none */
-    bool limited; /* stages are cut so that they fit, by what is known before they are lowered */
-} attempt;
-
-static sf_status make_pipeline(piping *p, const sf_prospect *c, const attempt *how,
-                               const sf_costs *costs, const sf_plan *plan, sf_pipeline *out)
+static void refuse(piping *p, const sf_prospect *c, uint32_t turns, bool is_large)
 {
-    const char *scopes = p->on.options->stage_scopes;
-    char stages[16];
-    sf_stage_wish loads;
-    snprintf(stages, sizeof stages, "%u", c->stages);
-    sf_load_wish load = {.efforts = p->on.efforts,
-                         .plan = plan,
-                         .costs = costs,
-                         .schedule = c->schedule,
-                         .stages = c->stages,
-                         .groups = (uint32_t)c->groups,
-                         .turns = c->turns,
-                         .speeds = c->speeds,
-                         .limited = how->limited,
-                         .memory = p->on.options->limited ? p->on.options->memory : 0,
-                         .keeps = strcmp(how->recompute, "none") == 0};
-    SF_TRY(sf_stage_loads(&load, &p->on.arena, p->diag, &loads));
-    sf_pipeline_wish wish = {.stages = scopes ? scopes : stages,
-                             .schedule = c->schedule,
-                             .turns = c->turns,
-                             .time = sf_node_times(p->on.efforts, plan, costs, &p->on.arena),
-                             .again = sf_again_by(p->on.graph, how->recompute, &p->on.arena),
-                             .loads = &loads};
-    SF_TRY(sf_pipeline_by(p->on.graph, &wish, &p->on.arena, p->diag, out));
-    out->axis = 0;
-    return SF_OK;
+    refusal r = {c->schedule, turns, parts_of(c), is_large, c->groups, c->recipe};
+    SF_PUSH(&p->on.arena, p->refused, p->nrefused, p->refused_capacity, r);
+}
+
+/* Ways ------------------------------------------------------------------------------------------- */
+
+/* As it is asked for; or as it is, and where that does not fit, in stages that are cut by memory, too, then with layers
+ * computed again; where nothing is known that fits, with heads and features in turns as well. */
+static void list_ways(piping *p)
+{
+    const sf_search_options *options = p->on.options;
+    const char *asked = options->recompute;
+    const char *first = asked ? asked : options->as_text ? "text" : "none";
+    const char *last = asked ? asked : "layer";
+    const bool *kept = sf_again_by(p->on.graph, first, &p->on.arena),
+               *again = asked ? kept : sf_again_by(p->on.graph, last, &p->on.arena);
+    const sf_stage_way ways[WAYS] = {{first, kept, 0, false}, {first, kept, 0, true},
+                                     {last, again, 0, false}, {last, again, 0, true},
+                                     {last, again, 2, true},  {last, again, 4, true}};
+    memcpy(p->ways, ways, sizeof ways);
+}
+
+static bool is_open(const piping *p, size_t way)
+{
+    const sf_search_options *options = p->on.options;
+    bool is_same = options->recompute && way >= 2, in_turns = p->ways[way].shards > 0;
+    return in_turns ? !options->co_shards && p->on.worth == HUGE_VAL : !is_same;
+}
+
+/* Whether those stages were cut last: a cut by memory, too, may be the one that does not fit. */
+static bool is_same_cut(const piping *p, const sf_prospect *c, const sf_stage_way *way,
+                        const sf_draft *draft)
+{
+    return p->cut_of == c && p->cut_with == way->recompute && way->shards == 0 &&
+           memcmp(p->cut, draft->cut, p->on.graph->nnodes * sizeof *p->cut) == 0;
+}
+
+static void remember_cut(piping *p, const sf_prospect *c, const sf_stage_way *way,
+                         const sf_draft *draft)
+{
+    size_t count = p->on.graph->nnodes;
+    p->cut = p->cut ? p->cut : SF_ARRAY(&p->on.arena, count, uint32_t);
+    memcpy(p->cut, draft->cut, count * sizeof *p->cut);
+    p->cut_of = c;
+    p->cut_with = way->recompute;
 }
 
 /* Whether all ranks fit, each in its device or in what the user allows. */
@@ -128,33 +181,83 @@ static bool fits_staged(const piping *p, const sf_price *price)
                         p->on.options->limited ? p->on.options->memory : price->room);
 }
 
-/* Whether those stages were lowered last: a cut by memory, too, may be the one that does not fit. */
-static bool is_same_cut(const piping *p, const sf_pipeline *pipeline)
+/* Small steps are soon lowered, and what they hold is little beside what comes and goes. */
+static bool cannot_fit(const piping *p, const sf_draft *draft)
 {
-    return p->cut &&
-           memcmp(p->cut, pipeline->stages.of_node, p->on.graph->nnodes * sizeof *p->cut) == 0;
+    return p->on.graph->nnodes > SF_SMALL_STEP && draft->least > 1;
 }
 
-static sf_status price_attempt(piping *p, const sf_prospect *c, const attempt *how,
-                               const sf_costs *costs, sf_plan *plan, sf_price *out)
+static bool seems_fast(const piping *p, const waiting *w)
 {
-    sf_pipeline pipeline;
-    SF_TRY(make_pipeline(p, c, how, costs, plan, &pipeline));
-    if (how->limited && how->shards == 0 && is_same_cut(p, &pipeline))
-        return SF_EWRONG;
-    p->cut = pipeline.stages.of_node;
-    SF_TRY(sf_plan_set_pipeline(plan, p->on.graph, &pipeline, p->diag));
-    SF_TRY(sf_plan_split_sets(p->on.graph, plan, p->diag));
-    SF_TRY(sf_plan_recompute(p->on.graph, plan, how->recompute, p->diag));
+    return w->seconds < DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
+}
+
+/* What comes of a prospect in the ways in which it is tried. */
+typedef struct hope {
+    bool may_fit, is_likely; /* in the last of them */
+    bool any;                /* may fit */
+    double held;             /* the least of a group that was full, see sf_draft */
+} hope;
+
+/* Puts the prospect into the line in that way, where it may fit. */
+static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *costs, size_t way,
+                             hope *h)
+{
+    sf_arena arena = {0};
+    sf_draft draft = {0};
+    const sf_stage_way *how = &p->ways[way];
+    sf_status status = sf_draft_make(&p->on, c, how, costs, &arena, p->diag, &draft);
+    h->may_fit = h->is_likely = false;
+    if (status == SF_OK) {
+        bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
+        double seconds = c->seconds * draft.slower;
+        h->may_fit = !cannot_fit(p, &draft) && !is_same_cut(p, c, how, &draft);
+        h->is_likely = h->may_fit && (draft.about <= LIKELY || is_small);
+        h->any = h->any || h->may_fit;
+        h->held = fmin(h->held, draft.held);
+        waiting w = {c, way, seconds, (h->is_likely ? 1 : DOUBT) * seconds, h->is_likely};
+        if (h->may_fit && seems_fast(p, &w))
+            SF_PUSH(&p->on.arena, p->line, p->waits, p->line_capacity, w);
+        remember_cut(p, c, how, &draft);
+    }
+    sf_plan_free(draft.plan);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* From that way on. There may be no stages that have room. */
+static sf_status wait_from(piping *p, const sf_prospect *c, size_t way)
+{
+    sf_arena arena = {0};
+    sf_costs *costs;
+    hope h = {.held = HUGE_VAL};
+    sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
+    for (; way < WAYS && status == SF_OK && !h.is_likely; way++) {
+        if (!is_open(p, way))
+            continue;
+        sf_status tried = wait_in_way(p, c, costs, way, &h);
+        status = p->ways[way].limited ? status : tried;
+    }
+    if (status == SF_OK && !h.any)
+        refuse(p, c, h.held > 1 ? UINT32_MAX : c->turns, true);
+    sf_arena_free(&arena);
+    return status;
+}
+
+/* Lowering --------------------------------------------------------------------------------------- */
+
+static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way *way,
+                             const sf_costs *costs, sf_plan *plan, sf_price *out)
+{
+    SF_TRY(sf_plan_recompute(p->on.graph, plan, way->recompute, p->diag));
     sf_plan_co_shard(plan, p->on.options->co_shard,
-                     how->shards ? how->shards : p->on.options->co_shards);
+                     way->shards ? way->shards : p->on.options->co_shards);
     sf_status status =
         sf_price_plan(p->on.graph, plan, p->on.options->target, costs, NULL, NULL, p->diag, out);
     if (status == SF_OK)
         p->nodes += count_nodes(p, c);
-    else if (c->turns > 1 && how->shards == 0)
-        SF_PUSH(&p->on.arena, p->refused, p->nrefused, p->refused_capacity,
-                ((refusal){c->schedule, c->turns, parts_of(c)}));
+    else if (c->turns > 1 && way->shards == 0)
+        refuse(p, c, c->turns, false);
     return status;
 }
 
@@ -168,44 +271,92 @@ static void take_staged(piping *p, const sf_prospect *c, sf_plan *plan, const sf
 }
 
 /* Makes, prices and, where it is the best, keeps the plan. */
-static sf_status try_attempt(piping *p, const sf_prospect *c, const attempt *how,
-                             const sf_costs *costs, bool *fits)
+static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits)
 {
-    sf_plan *plan = NULL;
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_draft draft = {0};
     sf_price price = {0};
-    sf_status status = sf_prospect_plan(&p->on, c, p->diag, &plan);
+    sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
     if (status == SF_OK)
-        status = price_attempt(p, c, how, costs, plan, &price);
+        status = sf_draft_make(&p->on, c, &p->ways[way], costs, &arena, p->diag, &draft);
+    if (status == SF_OK) {
+        remember_cut(p, c, &p->ways[way], &draft);
+        status = price_draft(p, c, &p->ways[way], costs, draft.plan, &price);
+    }
     *fits = status == SF_OK && fits_staged(p, &price);
     if (*fits && price.seconds < p->on.worth)
-        take_staged(p, c, plan, &price);
+        take_staged(p, c, draft.plan, &price);
     else
-        sf_plan_free(plan);
+        sf_plan_free(draft.plan);
+    sf_arena_free(&arena);
     return status;
 }
 
-/* As it is asked for; or as it is, and where that does not fit, in stages that are cut by memory, too, then with layers
- * computed again; where nothing is known that fits, with heads and features in turns as well. */
+/* And where it does not fit, lets it wait in the next way. */
+static sf_status try_waiting(piping *p, waiting w)
+{
+    bool fits;
+    sf_status status = try_way(p, w.of, w.way, &fits);
+    if (fits || !w.is_likely || (status != SF_OK && !p->ways[w.way].limited))
+        return status;
+    return wait_from(p, w.of, w.way + 1);
+}
+
+/* The one that seems fastest; NULL: none waits. */
+static waiting *find_first(const piping *p)
+{
+    waiting *first = NULL;
+    for (size_t i = 0; i < p->waits; i++)
+        if (!first || p->line[i].rank < first->rank)
+            first = &p->line[i];
+    return first;
+}
+
+static waiting take_from_line(piping *p, waiting *at)
+{
+    waiting w = *at;
+    *at = p->line[--p->waits];
+    return w;
+}
+
+static bool is_worth_it(const piping *p, const sf_prospect *c)
+{
+    return c->seconds <= sf_prospects_near(&p->on) * p->on.worth && !is_too_large(p, c) &&
+           !is_refused(p, c);
+}
+
+/* Lowers those that wait, the one that seems fastest first, once no prospect that has not been cut into stages could seem faster. */
+static void try_prospects(piping *p, int most)
+{
+    int lowered = 0;
+    size_t next = 0;
+    while (lowered < most && !sf_prospects_are_over(&p->on)) {
+        waiting *first = find_first(p);
+        const sf_prospect *c = next < p->on.count ? &p->on.list[next] : NULL;
+        if (c && (!first || c->seconds <= first->rank)) {
+            if (is_worth_it(p, c))
+                p->why = wait_from(p, c, 0);
+            next++;
+            continue;
+        }
+        if (!first)
+            return;
+        waiting w = take_from_line(p, first);
+        if (!is_worth_it(p, w.of) || !seems_fast(p, &w))
+            continue;
+        p->why = try_waiting(p, w);
+        lowered += p->why == SF_OK;
+    }
+}
+
+/* All ways of one, at once. */
 static sf_status try_prospect(piping *p, const sf_prospect *c)
 {
-    const sf_search_options *options = p->on.options;
-    const char *asked = options->recompute;
-    const char *first = asked ? asked : options->as_text ? "text" : "none";
-    const char *last = asked ? asked : "layer";
-    const attempt ways[] = {{first, 0, false}, {first, 0, true}, {last, 0, false},
-                            {last, 0, true},   {last, 2, true},  {last, 4, true}};
-    sf_arena arena = {0};
-    sf_costs *costs;
-    bool fits = false;
-    sf_status status = sf_mesh_costs(options->cluster, &c->mesh, &arena, p->diag, &costs);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways && status == SF_OK && !fits; i++) {
-        bool is_same = asked && i >= 2, in_turns = ways[i].shards > 0;
-        if (in_turns ? options->co_shards || p->on.worth < HUGE_VAL : is_same)
-            continue;
-        sf_status tried = try_attempt(p, c, &ways[i], costs, &fits);
-        status = ways[i].limited ? status : tried; /* there may be no stages that have room */
-    }
-    sf_arena_free(&arena);
+    p->waits = 0;
+    sf_status status = wait_from(p, c, 0);
+    while (p->waits > 0)
+        status = try_waiting(p, take_from_line(p, p->line));
     return status;
 }
 
@@ -244,17 +395,11 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
                           sf_diag *diag, sf_plan **out, sf_price *price)
 {
     piping p = {.on = {.graph = graph, .options = options, .worth = worth}};
-    int lowered = 0, most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
+    int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.on.efforts = sf_efforts_new(graph, options->target, &p.on.arena);
     sf_prospects_list(&p.on);
-    for (size_t i = 0; i < p.on.count && lowered < most && !sf_prospects_are_over(&p.on); i++) {
-        const sf_prospect *c = &p.on.list[i];
-        if (c->seconds > sf_prospects_near(&p.on) * p.on.worth || is_too_large(&p, c) ||
-            is_refused(&p, c))
-            continue;
-        p.why = try_prospect(&p, c);
-        lowered += p.why == SF_OK;
-    }
+    list_ways(&p);
+    try_prospects(&p, most);
     search_layouts(&p);
     if (!p.best && p.on.count > 0 && p.why != SF_OK) { /* once more, for the message */
         p.diag = diag;

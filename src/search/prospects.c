@@ -22,8 +22,6 @@ enum { MOST_COUNTS = 16 };
 #define FILLED 0.33
 /* A plan in stages is worth it where it may take less than so much of what is known. */
 #define WORTH_STAGES 0.98
-/* Of memory, what state and gradients take where the rest may be too little. */
-#define TIGHT 0.6
 
 bool sf_prospects_are_over(const sf_prospects *p)
 {
@@ -262,9 +260,7 @@ static void add_unstaged(sf_prospects *p, sf_prospect c)
     if (estimate_unstaged(p, &c, &u) != SF_OK)
         return;
     for (size_t i = 0; i < u.count; i++) {
-        double held = find_held(p, &c, &u, u.work[i].turns);
-        c.is_tight = held > TIGHT;
-        if (held <= 1)
+        if (find_held(p, &c, &u, u.work[i].turns) <= 1)
             add_schedules(p, c, &u, &u.work[i]);
     }
 }
@@ -348,8 +344,6 @@ static void list_all(sf_prospects *p)
 static int by_promise(const void *a, const void *b)
 {
     const sf_prospect *x = a, *y = b;
-    if (x->is_tight != y->is_tight)
-        return x->is_tight ? 1 : -1;
     if (x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
     if (x->groups != y->groups)

@@ -14,7 +14,6 @@ typedef struct sf_prospect {
     sf_mesh mesh;         /* its first axis is that of groups */
     const double *speeds; /* by group (search/stage_loads.h) */
     double seconds;       /* about */
-    bool is_tight;        /* there is little room beside what groups hold */
 } sf_prospect;
 
 typedef struct sf_prospects {
@@ -30,7 +29,7 @@ typedef struct sf_prospects {
     sf_names names;     /* of the step, where there are pins */
 } sf_prospects;
 
-/* Fills the list, the most promising first; those that are tight last, as they rarely fit. */
+/* Fills the list, the most promising first. */
 void sf_prospects_list(sf_prospects *p);
 
 /* The plan without stages, on a mesh whose first axis does nothing; pins hold in it. *out is for sf_plan_free. */

@@ -80,6 +80,23 @@ static double *find_place(const sf_efforts *efforts, const sf_node *node, bool o
     return has_slack(efforts, node) ? &work->weights : &work->backward;
 }
 
+/* Where there are several turns, each adds its gradients to those before, which are read and written for it. */
+static void add_sums(const sf_graph *graph, const sf_plan *plan, const sf_costs *costs,
+                     size_t count, sf_turn_work *work)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        const sf_argument *argument = &graph->arguments[i];
+        if (argument->gradient == SF_NONE)
+            continue;
+        double bytes =
+            sf_piece_bytes(sf_type_of(graph, argument->gradient), &plan->arguments[i], &plan->mesh);
+        seconds += sf_costs_op(costs, &(sf_effort){.bytes = 3 * bytes});
+    }
+    for (size_t w = 0; w < count; w++)
+        work[w].weights += work[w].turns > 1 ? seconds : 0;
+}
+
 void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_costs *costs,
                       size_t count, sf_turn_work *work)
 {
@@ -99,6 +116,7 @@ void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_c
                 inner ? whole / parts : effort_seconds(costs, effort, starts, parts);
         }
     }
+    add_sums(graph, plan, costs, count, work);
     sf_arena_free(&arena);
 }
 
@@ -143,9 +161,10 @@ static double *find_kept(const sf_load_wish *wish, sf_arena *arena)
     sf_uses uses = sf_uses_of(graph, arena);
     const bool *moving = sf_find_moving(graph, arena);
     double *kept = SF_ARRAY(arena, graph->nnodes, double);
-    for (uint32_t i = 0; i < graph->top->nnodes && wish->keeps; i++) {
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        if (node->phase != SF_FORWARD || !moving[node->id])
+        if (node->phase != SF_FORWARD || !moving[node->id] ||
+            (wish->again && wish->again[node->id]))
             continue;
         const sf_layout *results = wish->plan->nodes[node->id] + node->noperands;
         for (uint32_t r = 0; r < node->nresults; r++)
@@ -176,8 +195,7 @@ static sf_status draft_schedule(const sf_load_wish *wish, sf_arena *arena, sf_di
     return sf_schedule_make(kind, &pipe, NULL, arena, out, diag);
 }
 
-/* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
-static double count_in_flight(const sf_schedule *schedule, uint32_t stage)
+uint32_t sf_turns_in_flight(const sf_schedule *schedule, uint32_t stage)
 {
     const sf_pipe *pipe = &schedule->pipe;
     sf_pass last = pipe->splits_weights ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
@@ -219,7 +237,7 @@ sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *dia
                 : (double)sf_costs_memory(sf_costs_at(wish->costs, 0, (int)group, arena));
         speed[s] = wish->speeds[group];
         room[s] = FULL_STAGE * memory / count_hosted(&draft.pipe, group);
-        in_flight[s] = count_in_flight(&draft, s);
+        in_flight[s] = sf_turns_in_flight(&draft, s);
     }
     *out = (sf_stage_wish){.speed = speed,
                            .fixed = find_fixed(wish, arena),

@@ -39,8 +39,12 @@ typedef struct sf_load_wish {
     const double *speeds; /* by group */
     bool limited;         /* stages are to fit, by what is counted, */
     int64_t memory;       /* in this for every rank; 0: in its device, */
-    bool keeps;           /* with all that the backward pass reads kept for it; else without */
+    const bool *
+        again; /* by node: it is computed again, and not kept for the backward pass; NULL: none is */
 } sf_load_wish;
+
+/* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
+uint32_t sf_turns_in_flight(const sf_schedule *schedule, uint32_t stage);
 
 /* For sf_pipeline_wish. In the arena. SF_EUSAGE where the schedule does not suit the numbers. */
 sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *diag,

@@ -16,19 +16,42 @@ typedef struct leaving {
     size_t other;      /* of the same version, counted from 1; 0: none */
 } leaving;
 
-/* A loop: they have numbers, and parts that are apart (local/time/turns.h). */
-typedef struct loop_at {
+/* A move that leaves a loop: they have numbers, and parts that are apart (local/time/turns.h). */
+typedef struct loop_end {
     uint32_t number, part;
-} loop_at;
+    uint32_t move, item; /* of the step */
+} loop_end;
+
+/* A loop: the moves that leave it, the last of the step first. */
+typedef struct loop_ends {
+    const loop_end *at;
+    size_t count;
+    uint32_t first; /* of the moves */
+} loop_ends;
+
+/* Items of the step, in its order. */
+typedef struct loop_items {
+    uint32_t *at;
+    size_t count, capacity;
+} loop_items;
 
 typedef struct looping {
     turning *t;
     sf_value *landed; /* by move: whole, where no version stands for it; or SF_NONE */
     bool *is_added;   /* by node: a still one, in the top block */
     uint32_t nadded;  /* loops */
+    loop_ends *ends;  /* of all loops, in the order in which they are made */
+    size_t nends;
+    uint32_t *made_by; /* by version: the item of the step that makes it; or SF_NONE */
+
+    /* What was asked for last, by version: the loops go through what leads to them alone, so that many are found in the time of one. */
+    uint32_t *asked, *stack;
+    size_t nstack, stack_capacity;
+    uint32_t question;
 
     /* Of the loop at hand. */
-    bool *runs; /* by step item */
+    bool *runs;                 /* by step item, */
+    loop_items running, before; /* a list of these, and the still nodes that it needs */
     local_version *top_versions, *body_versions;
     sf_block *top, *body;
     sf_value *operands;         /* that the loop is given, */
@@ -39,12 +62,11 @@ typedef struct looping {
     size_t *landing_of; /* by version, counted from 1 */
 } looping;
 
-/* What of the step's landings leave different loops, of those that could be one; and whether a move leaves that loop. */
-uint32_t loop_part_of(const looping *o, uint32_t index);
-bool loop_leaves(const looping *o, uint32_t index, const loop_at *loop);
+/* Which moves leave which loops: o->ends, o->made_by. */
+void loop_find_ends(looping *o);
 
-/* Which items of the step the loop runs, and what leaves it: o->runs, o->landings. */
-void loop_find_runs(looping *o, const loop_at *loop);
+/* Which items of the step the loop runs, what leaves it, and what it needs: o->runs, o->running, o->landings, o->before. */
+void loop_find_runs(looping *o, const loop_ends *loop);
 
 /* When still values are there, now that it is known behind which loop each landing stands. */
 void loop_find_places(looping *o);
@@ -55,8 +77,5 @@ bool loop_is_still(const looping *o, const sf_step_item *item);
 /* What only shows its operands in another way, or is a number: so what is gathered for it need not be kept, and a loop knows what its
  * sums start from. */
 bool loop_stands_with_readers(const sf_node *node);
-
-/* By item of the step: it is a still node that the loop at hand needs. */
-const bool *loop_find_before(const looping *o);
 
 #endif

@@ -260,14 +260,13 @@ static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *con
 static sf_status add_body(looping *o)
 {
     const sf_moves *m = o->t->b->moves;
-    for (size_t i = 0; i < m->nsteps; i++) {
-        if (!o->runs[i])
-            continue;
-        if (m->steps[i].is_move)
-            SF_TRY(add_turning_move(o, m->steps[i].index));
+    for (size_t i = 0; i < o->running.count; i++) {
+        const sf_step_item *item = &m->steps[o->running.at[i]];
+        if (item->is_move)
+            SF_TRY(add_turning_move(o, item->index));
         else
-            SF_TRY(add_turning_node(o, o->t->step->nodes[m->steps[i].index]));
-        update_landings(o, &m->steps[i]);
+            SF_TRY(add_turning_node(o, o->t->step->nodes[item->index]));
+        update_landings(o, item);
     }
     return SF_OK;
 }
@@ -277,7 +276,6 @@ static sf_status add_loop(looping *o)
     local_builder *b = o->t->b;
     const sf_type *count = sf_type_scalar(b->graph->pool, SF_S32);
     o->body = sf_block_new(b->graph);
-    o->body_versions = SF_ARRAY(&o->t->arena, b->moves->nversions, local_version);
     for (size_t v = 0; v < b->moves->nversions; v++)
         o->body_versions[v] = (local_version){SF_NONE, SF_NONE};
     o->noperands = 0;
@@ -333,25 +331,18 @@ static sf_status add_still(looping *o, const sf_node *node)
 static sf_status add_before_loop(looping *o)
 {
     const sf_moves *m = o->t->b->moves;
-    const bool *before = loop_find_before(o);
-    for (size_t i = 0; i < m->nsteps; i++)
-        if (before[i])
-            SF_TRY(add_still(o, o->t->step->nodes[m->steps[i].index]));
+    for (size_t i = 0; i < o->before.count; i++)
+        SF_TRY(add_still(o, o->t->step->nodes[m->steps[o->before.at[i]].index]));
     return SF_OK;
 }
 
 /* The parts of a loop that are apart. */
 static sf_status add_parts(looping *o, uint32_t number)
 {
-    const sf_moves *m = o->t->b->moves;
-    bool *done = SF_ARRAY(&o->t->arena, m->nmoves, bool);
-    for (uint32_t i = 0; i < m->nmoves; i++) {
-        loop_at loop = {number, loop_part_of(o, i)};
-        if (done[i] || !loop_leaves(o, i, &loop))
+    for (size_t i = 0; i < o->nends; i++) {
+        if (o->ends[i].at->number != number)
             continue;
-        for (uint32_t k = i; k < m->nmoves; k++)
-            done[k] = done[k] || loop_leaves(o, k, &loop);
-        loop_find_runs(o, &loop);
+        loop_find_runs(o, &o->ends[i]);
         SF_TRY(add_before_loop(o));
         SF_TRY(add_loop(o));
     }
@@ -406,10 +397,12 @@ static sf_status build_turned(void *context)
     o->runs = SF_ARRAY(&o->t->arena, m->nsteps, bool);
     o->is_added = SF_ARRAY(&o->t->arena, o->t->step->nnodes, bool);
     o->landing_of = SF_ARRAY(&o->t->arena, m->nversions, size_t);
+    o->body_versions = SF_ARRAY(&o->t->arena, m->nversions, local_version);
     o->landed = SF_ARRAY(&o->t->arena, m->nmoves, sf_value);
     for (size_t i = 0; i < m->nmoves; i++)
         o->landed[i] = SF_NONE;
     loop_find_places(o);
+    loop_find_ends(o);
     local_add_arguments(b);
     SF_TRY(add_all(o));
     for (uint32_t i = 0; i < o->t->step->top->nresults; i++)

@@ -88,6 +88,7 @@ static void find_shares(const drafting *d, sf_arena *arena, sf_draft *out)
                           : (double)sf_costs_memory(sf_costs_at(d->load.costs, 0, (int)g, arena));
         double held = held_bytes(d, out->plan, g), kept = kept_bytes(d, by_stage, g);
         out->held = fmax(out->held, held / room);
+        out->mean += (held + SURELY_KEPT * kept) / room / d->load.groups;
         out->least = fmax(out->least, (held + SURELY_KEPT * kept) / room);
         out->about = fmax(out->about, (held + kept) / room);
     }
@@ -120,11 +121,13 @@ static sf_status put_in_stages(const sf_prospects *p, const sf_prospect *c, draf
     return sf_plan_split_sets(p->graph, out->plan, diag);
 }
 
-sf_status sf_draft_make(const sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
-                        const sf_costs *costs, sf_arena *arena, sf_diag *diag, sf_draft *out)
+sf_status sf_draft_make(sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
+                        const sf_costs *costs, bool to_lower, sf_arena *arena, sf_diag *diag,
+                        sf_draft *out)
 {
     *out = (sf_draft){0};
-    SF_TRY(sf_prospect_plan(p, c, diag, &out->plan));
+    SF_TRY((to_lower ? sf_prospect_plan(p, c, diag, &out->plan)
+                     : sf_prospect_layouts(p, c, diag, &out->plan)));
     drafting d = {.graph = p->graph,
                   .load = {.efforts = p->efforts,
                            .plan = out->plan,

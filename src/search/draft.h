@@ -23,10 +23,12 @@ typedef struct sf_draft {
         held; /* of its memory, what arguments and gradients that turns add up take in the fullest group, */
     double least; /* and with what is surely kept for the backward pass, */
     double about; /* and with all that may be */
+    double mean;  /* of all groups, what `least` is of the fullest: no stages hold less */
 } sf_draft;
 
-/* SF_EUSAGE where there are no such stages. */
-sf_status sf_draft_make(const sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
-                        const sf_costs *costs, sf_arena *arena, sf_diag *diag, sf_draft *out);
+/* To be lowered; or to be looked at alone, without its recipe and pins. SF_EUSAGE where there are no such stages. */
+sf_status sf_draft_make(sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
+                        const sf_costs *costs, bool to_lower, sf_arena *arena, sf_diag *diag,
+                        sf_draft *out);
 
 #endif

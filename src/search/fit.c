@@ -20,6 +20,9 @@ enum { FINEST = 256, MOST_TURNS = 64, MOST_SHARDS = 16 };
 /* Turns, whose programs are long, are tried where a plan that fits takes so much longer than as it is, at least. */
 #define MUCH_LONGER 1.05
 
+/* Turns and computing again together, where each alone makes it take so much longer: all of it again takes less. */
+#define FAR_LONGER 1.5
+
 /* Small steps are soon lowered: so often, to improve on what is found. */
 enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 
@@ -267,15 +270,15 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
     *turns = 1;
 }
 
-/* In turns: by themselves, and, where nothing else fits, with what can be computed again. No turns make a plan faster
- * than it is without a limit. */
+/* In turns: by themselves, and, where nothing else fits or what does takes far longer, with what can be computed again. No turns make
+ * a plan faster than it is without a limit. */
 static void find_in_turns(fitting *f, int *turns, int most)
 {
     bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SMALL_STEP;
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     find_turns(f, turns, most, !is_free);
-    if (is_free && !f->fits)
+    if (is_free && (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
         find_turns(f, turns, most, true);
 }
 

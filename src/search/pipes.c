@@ -187,15 +187,18 @@ static bool cannot_fit(const piping *p, const sf_draft *draft)
     return p->on.graph->nnodes > SF_SMALL_STEP && draft->least > 1;
 }
 
+/* What will hardly fit is worth it where nothing else is known to, or it seems much faster. */
 static bool seems_fast(const piping *p, const waiting *w)
 {
-    return w->seconds < DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
+    double most = sf_prospects_near(&p->on) * p->on.worth;
+    return w->is_likely || !p->best ? w->seconds < DRAFT_NEAR * most : w->rank < most;
 }
 
 /* What comes of a prospect in the ways in which it is tried. */
 typedef struct hope {
     bool may_fit, is_likely; /* in the last of them */
     bool any;                /* may fit */
+    bool none;               /* in no stages, with what was computed again in the last */
     double held;             /* the least of a group that was full, see sf_draft */
 } hope;
 
@@ -206,14 +209,15 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *co
     sf_arena arena = {0};
     sf_draft draft = {0};
     const sf_stage_way *how = &p->ways[way];
-    sf_status status = sf_draft_make(&p->on, c, how, costs, &arena, p->diag, &draft);
-    h->may_fit = h->is_likely = false;
+    sf_status status = sf_draft_make(&p->on, c, how, costs, false, &arena, p->diag, &draft);
+    h->may_fit = h->is_likely = h->none = false;
     if (status == SF_OK) {
         bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
         double seconds = c->seconds * draft.slower;
         h->may_fit = !cannot_fit(p, &draft) && !is_same_cut(p, c, how, &draft);
         h->is_likely = h->may_fit && (draft.about <= LIKELY || is_small);
         h->any = h->any || h->may_fit;
+        h->none = draft.mean > 1 && p->on.graph->nnodes > SF_SMALL_STEP;
         h->held = fmin(h->held, draft.held);
         waiting w = {c, way, seconds, (h->is_likely ? 1 : DOUBT) * seconds, h->is_likely};
         if (h->may_fit && seems_fast(p, &w))
@@ -233,7 +237,7 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way)
     hope h = {.held = HUGE_VAL};
     sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
     for (; way < WAYS && status == SF_OK && !h.is_likely; way++) {
-        if (!is_open(p, way))
+        if (!is_open(p, way) || (h.none && p->ways[way].limited && p->ways[way].shards == 0))
             continue;
         sf_status tried = wait_in_way(p, c, costs, way, &h);
         status = p->ways[way].limited ? status : tried;
@@ -279,7 +283,7 @@ static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits
     sf_price price = {0};
     sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
     if (status == SF_OK)
-        status = sf_draft_make(&p->on, c, &p->ways[way], costs, &arena, p->diag, &draft);
+        status = sf_draft_make(&p->on, c, &p->ways[way], costs, true, &arena, p->diag, &draft);
     if (status == SF_OK) {
         remember_cut(p, c, &p->ways[way], &draft);
         status = price_draft(p, c, &p->ways[way], costs, draft.plan, &price);
@@ -407,6 +411,6 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     }
     *out = p.best;
     *price = p.price;
-    sf_arena_free(&p.on.arena);
+    sf_prospects_free(&p.on);
     return p.best || p.on.count == 0 ? SF_OK : p.why;
 }

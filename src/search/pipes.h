@@ -2,9 +2,10 @@
  *
  * For each number of groups that divides the devices, and each recipe on those of a group, the kernels of the unstaged plan
  * tell about how long the staged one takes: a share of a group in those of all turns, the time that the pipeline fills and
- * drains, and its share in what runs once. Those that may be faster than what is known are made, the most promising first: the step is cut where it is narrow into stages
- * that take equally long (plan/pipe/stage_cut.h), and all groups are lowered and simulated together. Where that does not fit,
- * stages are cut by their memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
+ * drains, and its share in what runs once. Those that may be faster than what is known are cut
+ * where the step is narrow into stages that take equally long (plan/pipe/stage_cut.h), which tells what groups hold at the least, and
+ * how evenly they share (search/draft.h). Of those that may fit, the one that seems fastest comes first: all its groups are lowered
+ * and simulated together. What does not fit is cut by its memory, too, and layers are computed again. For the pipeline that is best so, layouts inside of its
  * groups are then searched for.
  *
  * Pins hold in every plan. A mesh that is given has groups along its first axis, "pipe"; on it, layouts are those of recipes and pins.

@@ -83,6 +83,34 @@ sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag 
     return status;
 }
 
+static bool is_same_split(const sf_prospect *a, const sf_prospect *b)
+{
+    bool is_same = a->recipe == b->recipe && a->plan == b->plan && a->mesh.naxes == b->mesh.naxes;
+    for (int i = 0; i < a->mesh.naxes && is_same; i++)
+        is_same = a->mesh.axes[i].size == b->mesh.axes[i].size &&
+                  strcmp(a->mesh.axes[i].name, b->mesh.axes[i].name) == 0;
+    return is_same;
+}
+
+sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out)
+{
+    if (!p->last || !is_same_split(&p->made, c)) {
+        sf_plan *plan = NULL;
+        SF_TRY(sf_prospect_plan(p, c, diag, &plan));
+        sf_plan_free(p->last);
+        p->last = plan;
+        p->made = *c;
+    }
+    *out = sf_plan_copy(p->last, p->graph);
+    return SF_OK;
+}
+
+void sf_prospects_free(sf_prospects *p)
+{
+    sf_plan_free(p->last);
+    sf_arena_free(&p->arena);
+}
+
 /* What is known of a plan before it is in stages. */
 typedef struct unstaged {
     size_t count;

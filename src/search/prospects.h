@@ -27,6 +27,8 @@ typedef struct sf_prospects {
     double shared;      /* of the parameters' bytes, what interlaced would share; 0: nothing */
     const char *passes; /* the schedule for several forward passes; NULL: there is one */
     sf_names names;     /* of the step, where there are pins */
+    sf_prospect made;   /* of which the last plan was made, */
+    sf_plan *last;      /* and that plan, before it is in stages; or NULL */
 } sf_prospects;
 
 /* Fills the list, the most promising first. */
@@ -36,8 +38,13 @@ void sf_prospects_list(sf_prospects *p);
 sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
                            sf_plan **out);
 
+/* The same in its layouts alone, sooner where the last was of the same split. */
+sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out);
+
 /* How much longer than what is known something may seem to take. Estimates of a small step are less exact, and it is soon lowered. */
 double sf_prospects_near(const sf_prospects *p);
+
+void sf_prospects_free(sf_prospects *p);
 
 /* Whether time is up. */
 bool sf_prospects_are_over(const sf_prospects *p);

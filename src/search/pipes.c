@@ -213,7 +213,8 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *co
     h->may_fit = h->is_likely = h->none = false;
     if (status == SF_OK) {
         bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
-        double seconds = c->seconds * draft.slower;
+        double seconds =
+            c->seconds * (is_small ? 1 : draft.slower); /* starts of kernels tell more */
         h->may_fit = !cannot_fit(p, &draft) && !is_same_cut(p, c, how, &draft);
         h->is_likely = h->may_fit && (draft.about <= LIKELY || is_small);
         h->any = h->any || h->may_fit;
@@ -358,6 +359,7 @@ static void try_prospects(piping *p, int most)
 static sf_status try_prospect(piping *p, const sf_prospect *c)
 {
     p->waits = 0;
+    p->cut_of = NULL;
     sf_status status = wait_from(p, c, 0);
     while (p->waits > 0)
         status = try_waiting(p, take_from_line(p, p->line));

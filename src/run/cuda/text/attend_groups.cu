@@ -14,7 +14,8 @@
         STAGE = 2 * MATRIX + ((KIND != FORWARD) + (KIND != QUERIES)) * TURNED,
         HELD = KIND == FORWARD && !WIDE,
         CHUNKS = DEPTH * SIZE / 16,
-        PER = 16 / SIZE
+        PER = 16 / SIZE,
+        AT_ONCE = BLOCK_ROWS * 2 /* threads of a block */
     };
 /* Where columns 16 p to 16 p + 15 (wide: 8) stand in what is summed over, for columns 64 d on of the result. */
 #define SUMMED(d, p) (WIDE ? ((d) * 2 + (p) / 4) * TILE + (p) % 4 * 32 : (d) * TILE + (p) * 16 * 128)
@@ -30,14 +31,10 @@
               column_base = (batch * COLUMNS * HEADS + head) * DEPTH;
     const int first = KIND == KEYS && CAUSAL ? block_row : 0;
     const int end = KIND != KEYS && CAUSAL && block_row + BLOCK_ROWS < COLUMNS ? block_row + BLOCK_ROWS : COLUMNS;
-    u32 held[KSTEPS][4];
-    if (HELD) {
+    if (!HELD) {
         UNROLL
-        for (int k = 0; k < KSTEPS; k++)
-            load_left(held[k], (const element *)rows1 + row_base, row, ROWS, pitch, k * 16, WIDE);
-    } else {
-        for (int i = THREAD; i < BLOCK_ROWS * CHUNKS; i += BLOCK_ROWS * 2) {
-            int r = i / CHUNKS, c = i % CHUNKS, valid = block_row + r < ROWS;
+        for (int j = 0; j < BLOCK_ROWS * CHUNKS / AT_ONCE; j++) {
+            int i = THREAD + j * AT_ONCE, r = i / CHUNKS, c = i % CHUNKS, valid = block_row + r < ROWS;
             s64 from = row_base + (s64)(valid ? block_row + r : 0) * pitch + c * PER;
             u8 *to = factors + r / 64 * MATRIX + place_in_tile(r % 64, c);
             copy_aside(to, (const element *)rows1 + from, valid);
@@ -46,20 +43,8 @@
         }
     }
     const u8 *factor1 = factors + group * MATRIX, *factor2 = factor1 + GROUPS * MATRIX;
+    u32 held[KSTEPS][4];
     f32 most[2], sum[2], row_end[2], row_delta[2];
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        int here = row + i * 8 < ROWS ? row + i * 8 : ROWS - 1;
-        most[i] = -INF32;
-        sum[i] = 0;
-        row_end[i] = row_delta[i] = 0;
-        if (KIND == QUERIES) {
-            row_end[i] = ((const f32 *)ends)[(s64)pair * ROWS + here];
-            row_delta[i] = dot_rows(rows2, results, row_base + here * pitch, DEPTH, WIDE);
-            if (t == 0 && row + i * 8 < ROWS)
-                ((f32 *)deltas)[(s64)pair * ROWS + here] = row_delta[i];
-        }
-    }
     f32 made1[SLABS][32], made2[SLABS][32];
     UNROLL
     for (int d = 0; d < SLABS; d++)
@@ -74,15 +59,21 @@
         now ^= 1;
         if (at + 64 < end) {
             const int next = at + 64, room = now ^ 1;
-            for (int i = THREAD; i < 64 * CHUNKS; i += BLOCK_ROWS * 2) {
-                int r = i / CHUNKS, c = i % CHUNKS, valid = next + r < COLUMNS;
+            UNROLL
+            for (int j = 0; j < (64 * CHUNKS + AT_ONCE - 1) / AT_ONCE; j++) {
+                int i = THREAD + j * AT_ONCE, r = i / CHUNKS, c = i % CHUNKS, valid = next + r < COLUMNS;
+                if (64 * CHUNKS % AT_ONCE != 0 && i >= 64 * CHUNKS)
+                    break;
                 s64 from = column_base + (s64)(valid ? next + r : 0) * pitch + c * PER;
                 u8 *to = columns + room * STAGE + place_in_tile(r, c);
                 copy_aside(to, (const element *)columns1 + from, valid);
                 copy_aside(to + MATRIX, (const element *)columns2 + from, valid);
             }
-            for (int i = THREAD; i < DEPTH * 16 && WIDE; i += BLOCK_ROWS * 2) {
-                int r = i / 16, c = i % 16;
+            UNROLL
+            for (int j = 0; j < (DEPTH * 16 + AT_ONCE - 1) / AT_ONCE && WIDE; j++) {
+                int i = THREAD + j * AT_ONCE, r = i / 16, c = i % 16;
+                if (DEPTH * 16 % AT_ONCE != 0 && i >= DEPTH * 16)
+                    break;
                 s64 from = ((s64)pair * DEPTH + r) * ((COLUMNS + 63) / 64 * 64) + next + c * 4;
                 u8 *to = columns + room * STAGE + 2 * MATRIX + r / 64 * 2 * TILE + place_in_tile(r % 64, c);
                 if (KIND != FORWARD)
@@ -97,9 +88,27 @@
                 column_deltas[room * 64 + THREAD] = valid ? ((const f32 *)deltas)[from] : 0;
             }
         }
+        if (at < first) { /* while the first ones come */
+            UNROLL
+            for (int k = 0; k < KSTEPS && HELD; k++)
+                load_left(held[k], (const element *)rows1 + row_base, row, ROWS, pitch, k * 16, WIDE);
+            UNROLL
+            for (int i = 0; i < 2; i++) {
+                int here = row + i * 8 < ROWS ? row + i * 8 : ROWS - 1;
+                most[i] = -INF32;
+                sum[i] = row_end[i] = row_delta[i] = 0;
+                if (KIND != QUERIES)
+                    continue;
+                row_end[i] = ((const f32 *)ends)[(s64)pair * ROWS + here];
+                row_delta[i] = dot_rows(rows2, results, row_base + here * pitch, DEPTH, WIDE);
+                if (t == 0 && row + i * 8 < ROWS)
+                    ((f32 *)deltas)[(s64)pair * ROWS + here] = row_delta[i];
+            }
+            continue;
+        }
         /* A group waits where all that it could see is hidden. */
         const int is_hidden = CAUSAL && (KIND == KEYS ? at + 63 < group_row : at > group_row + 63);
-        if (at < first || (GROUP_MAY_WAIT && is_hidden))
+        if (GROUP_MAY_WAIT && is_hidden)
             continue;
         const u8 *one = columns + now * STAGE, *two = one + MATRIX;
         const u8 *right1 = WIDE ? two + MATRIX : one;

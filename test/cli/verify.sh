@@ -50,6 +50,15 @@ tampered 'constant(0\.9)' 'constant(0.91)'
 tampered 'constant(0\.999)' 'constant(0.998)'
 tampered 'constant(1e-06)' 'constant(1e-03)'
 
+# Runs that change nothing agree, which is said; of a usual step it is not.
+sed 's/constant(-0\.001)/constant(0)/' "$examples/gpt-micro.hlo" >"$work/still.hlo"
+cp "$examples/gpt-micro.hlo" "$work/usual.hlo"
+for name in still usual; do
+    expect 0 pin "$work/$name.hlo" --sidecar "$examples/gpt-micro.json" -r dp -n 2 -o "$work/$name.plan"
+    expect 0 verify --plan "$work/$name.plan" --against "$io" --steps 1
+    case $name in still) warns "no parameter changes in the steps" ;; *) silent err ;; esac
+done
+
 # What does not fit.
 expect 1 verify "$examples/gpt-micro.hlo" --against "$data/mlp-micro.io.safetensors"
 warns "error:"

@@ -40,6 +40,7 @@ struct shared {
     sf_spread spread;        /* of the step at hand, written like `unsplit` */
     sf_unstable *unstable;   /* by result, from the spread */
     double *loss_spread;     /* by step, relative; likewise */
+    bool moved;              /* a step of the unsplit run has changed a parameter; likewise */
     int steps;
     sf_owned_report *out;   /* the leader fills it in */
     sf_precision precision; /* of ranks */
@@ -276,6 +277,23 @@ static sf_status tell_step(struct rank *r, int step, bool *stop)
     return SF_OK;
 }
 
+/* Whether the step of the unsplit run changes a parameter; true where none could be. */
+static bool has_moved(const struct shared *shared)
+{
+    const sf_graph *graph = shared->trial.reference;
+    bool any = false;
+    for (uint32_t i = 0; i < graph->top->narguments; i++) {
+        uint32_t next = graph->arguments[i].next;
+        if (graph->arguments[i].role != SF_ROLE_PARAM || next == SF_NONE)
+            continue;
+        any = true;
+        if (memcmp(shared->unsplit.split[i].data, shared->unsplit.theirs[next].data,
+                   (size_t)sf_type_bytes(shared->unsplit.theirs[next].type)) != 0)
+            return true;
+    }
+    return !any;
+}
+
 static sf_status make_step(struct rank *r, int step, bool *stop)
 {
     struct shared *shared = r->shared;
@@ -289,8 +307,10 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
     }
     SF_TRY(agree(r, status, "the step of the unsplit run"));
     SF_TRY(agree(r, compare(r, step), "comparing results"));
-    if (r->leads)
+    if (r->leads) {
+        shared->moved = shared->moved || has_moved(shared);
         sf_unsplit_follow(&shared->unsplit, shared->ours);
+    }
     return tell_step(r, step, stop);
 }
 
@@ -477,6 +497,19 @@ static sf_status prepare(void *context)
     return SF_OK;
 }
 
+/* Two runs that change nothing agree, whatever their gradients are. */
+static void warn_unmoved(const struct shared *shared)
+{
+    if (shared->moved || shared->out->report.rank != 0)
+        return;
+    sf_warn(shared->diag, SF_NOWHERE,
+            "no parameter changes in the steps that were compared: that puts gradients and updates "
+            "to no test");
+    sf_hint(shared->diag, "state that must not start at zero, such as a scale of the loss, has its "
+                          "values from --against or --init; a rate that rises from zero takes more "
+                          "steps");
+}
+
 static sf_status run_ranks(struct shared *shared, sf_verify_report **out)
 {
     sf_verify_report *report = &shared->out->report;
@@ -490,6 +523,7 @@ static sf_status run_ranks(struct shared *shared, sf_verify_report **out)
         return status;
     }
     *out = report;
+    warn_unmoved(shared);
     /* One of several processes says it for all. */
     return sf_judge(report, report->rank == 0 ? shared->diag : NULL);
 }

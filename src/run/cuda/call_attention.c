@@ -36,6 +36,15 @@ static int shared_bytes(pass which, bool wide, int rows, int64_t depth)
            FLOATS;
 }
 
+/* How many pairs of batch and head go together: what all of them read stays within a part of the cache of a GPU. */
+static int near_pairs(const sf_type *columns, int64_t pairs)
+{
+    enum { CACHED = 16 << 20, TENSORS = 4 };
+    int64_t bytes = sf_type_bytes(columns) / pairs * TENSORS,
+            near = CACHED / (bytes > 0 ? bytes : 1);
+    return (int)(near < 1 ? 1 : near > pairs ? pairs : near);
+}
+
 static uint32_t bits_of(float x)
 {
     uint32_t bits;
@@ -102,10 +111,11 @@ static void put_kernel(sf_calling *c, pass which, const named *params, int count
     SF_PUT(
         c,
         "{\nenum { FORWARD, QUERIES, KEYS };\nenum { KIND = %d, WIDE = %d, CAUSAL = %d, STEP = %d, "
-        "BLOCK_ROWS = %d, DEPTH = %" PRId64 ", HEADS = %" PRId64 ", PAIRS = %" PRId64
+        "BLOCK_ROWS = %d, NEAR = %d, DEPTH = %" PRId64 ", HEADS = %" PRId64 ", PAIRS = %" PRId64
         ", ROWS = %" PRId64 ", COLUMNS = %" PRId64 ", TILES = %" PRId64 " };\n",
-        (int)which, wide, causal, wide || rows->dims[3] > 64 ? 32 : 64, each.rows, rows->dims[3],
-        rows->dims[2], pairs, rows->dims[1], columns->dims[1], tiles);
+        (int)which, wide, causal, wide || rows->dims[3] > 64 ? 32 : 64, each.rows,
+        near_pairs(columns, pairs), rows->dims[3], rows->dims[2], pairs, rows->dims[1],
+        columns->dims[1], tiles);
     SF_PUT(c, "typedef %s element;\n", wide ? "f32" : "u16");
     SF_PUT(c, "const f32 scale = float32(0x%" PRIx32 "u), scale2 = float32(0x%" PRIx32 "u);\n",
            bits, bits_of(scale * 1.44269504F));

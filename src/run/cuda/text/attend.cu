@@ -21,7 +21,8 @@
     SHARED f32 column_ends[2 * STEP];
     SHARED f32 column_deltas[2 * STEP];
     const int warp = THREAD / 32, lane = THREAD % 32, g = lane / 4, t = lane % 4;
-    const int pair = (int)(BLOCK % PAIRS), turn = (int)(BLOCK / PAIRS);
+    int pair, turn;
+    find_turn(BLOCK, PAIRS, NEAR, TILES, &pair, &turn);
     const int tile = KIND == KEYS || !CAUSAL ? turn : TILES - 1 - turn;
     const s64 batch = pair / HEADS, head = pair % HEADS;
     const int block_row = tile * BLOCK_ROWS, warp_row = block_row + warp * 16, row = warp_row + g;

@@ -23,7 +23,8 @@
     u8 *factors = shared, *columns = factors + (HELD ? 0 : (1 + (KIND != FORWARD)) * GROUPS * MATRIX);
     f32 *column_ends = (f32 *)(columns + 2 * STAGE), *column_deltas = column_ends + 128;
     const int group = THREAD / 128, warp = THREAD / 32, lane = THREAD % 32, g = lane / 4, t = lane % 4;
-    const int pair = (int)(BLOCK % PAIRS), turn = (int)(BLOCK / PAIRS);
+    int pair, turn;
+    find_turn(BLOCK, PAIRS, NEAR, TILES, &pair, &turn);
     const int tile = KIND == KEYS || !CAUSAL ? turn : TILES - 1 - turn;
     const s64 batch = pair / HEADS, head = pair % HEADS;
     const int block_row = tile * BLOCK_ROWS, group_row = block_row + group * 64, row = block_row + warp * 16 + g;
@@ -67,7 +68,8 @@
                 s64 from = column_base + (s64)(valid ? next + r : 0) * pitch + c * PER;
                 u8 *to = columns + room * STAGE + place_in_tile(r, c);
                 copy_aside(to, (const element *)columns1 + from, valid);
-                copy_aside(to + MATRIX, (const element *)columns2 + from, valid);
+                if (KIND != FORWARD || !WIDE) /* there, only the turned one is read */
+                    copy_aside(to + MATRIX, (const element *)columns2 + from, valid);
             }
             UNROLL
             for (int j = 0; j < (DEPTH * 16 + AT_ONCE - 1) / AT_ONCE && WIDE; j++) {

@@ -238,6 +238,16 @@ static void multiply_tiles(f32 *d, const void *a, const void *b, int adds, int w
 #endif
 #endif
 
+/* Which pair of batch and head a block has, and its turn among those of the pair. Some pairs (`near`) go together, so that what
+ * their blocks read is still in the cache of the GPU when another block reads it. */
+DEVICE void find_turn(s64 block, int pairs, int near, int tiles, int *pair, int *turn)
+{
+    const int chunk = (int)(block / ((s64)near * tiles)), first = chunk * near;
+    const int at = (int)(block - (s64)first * tiles), width = pairs - first < near ? pairs - first : near;
+    *pair = first + at % width;
+    *turn = at / width;
+}
+
 /* 16 bytes, moved together. */
 typedef struct ALIGNED(16) words4 {
     u32 words[4];

@@ -5,13 +5,21 @@
 
 #include "run/cuda/emit.h"
 
-enum { HIGH = 16, FAR = 8, FEW_NEIGHBOURS = 16 };
+enum { LEAST_HIGH = 16, FAR = 8, FEW_NEIGHBOURS = 16 };
+
+/* Threads that go down a row: more where there are few blocks, and each has registers enough. */
+static int high_of(const sf_loop *loop)
+{
+    enum { FEW_STEPS = 24 };
+    bool few = loop->rows / WARP < MANY_BLOCKS && loop->columns >= 8 * LEAST_HIGH;
+    return few && loop->nsteps <= FEW_STEPS ? 2 * LEAST_HIGH : LEAST_HIGH;
+}
 
 /* Nothing has elements of columns at the end, and what is loaded has its neighbours along the last dimension of rows. */
 bool text_is_turned(const sf_loop *loop)
 {
     bool has_neighbours = false;
-    if (loop->split == 0 || loop->split == loop->rank || loop->columns < 4 * HIGH ||
+    if (loop->split == 0 || loop->split == loop->rank || loop->columns < 2 * LEAST_HIGH ||
         loop->dims[loop->split - 1] < FEW_NEIGHBOURS)
         return false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
@@ -42,7 +50,7 @@ static void put_fold_end(emitter *e, uint32_t index)
         index, type);
     PUT("for (int other = 1; other < %d; other++) fold%u = %s(fold%u, ((%s *)room)[other * %d + "
         "x]);\nBARRIER();\n",
-        HIGH, index, name, index, type, WARP);
+        high_of(e->loop), index, name, index, type, WARP);
     PUT("%s v%u = %s(", type, index, name);
     text_constant(e, step);
     PUT(", fold%u);\n", index);
@@ -52,7 +60,8 @@ static void put_fold_pass(emitter *e, int level)
 {
     const sf_loop *loop = e->loop;
     text_begin_folds(e, level);
-    PUT("UNROLL_SOME for (%s c = y; c < %" PRId64 "; c += %d) {\n", e->index, loop->columns, HIGH);
+    PUT("UNROLL_SOME for (%s c = y; c < %" PRId64 "; c += %d) {\n", e->index, loop->columns,
+        high_of(loop));
     text_fold_column(e, level);
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_FOLD && e->level[i] == level)
@@ -66,7 +75,8 @@ void text_turned(emitter *e)
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_FOLD && e->level[i] >= levels)
             levels = e->level[i] + 1;
-    PUT("{\nSHARED f64 room[%d];\nint x = THREAD %% %d, y = THREAD / %d;\n", WARP * HIGH, WARP,
+    int high = high_of(loop);
+    PUT("{\nSHARED f64 room[%d];\nint x = THREAD %% %d, y = THREAD / %d;\n", WARP * high, WARP,
         WARP);
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_CONSTANT)
@@ -85,5 +95,5 @@ void text_turned(emitter *e)
     snprintf(condition, sizeof condition, "if (y == 0 && first + x < %" PRId64 ") ", loop->rows);
     text_row_stores(e, condition);
     PUT("}\n}\n");
-    sf_write_launch(e->w, sf_blocks_for(loop->rows, WARP), WARP * HIGH, false);
+    sf_write_launch(e->w, sf_blocks_for(loop->rows, WARP), WARP * high, false);
 }

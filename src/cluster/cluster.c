@@ -95,6 +95,8 @@ static uint64_t hash_gpu(uint64_t hash, const sf_gpu *gpu)
             hash = hash_curve(hash_double(hash, gpu->products[m].depths[i]),
                               &gpu->products[m].curves[i]);
     }
+    for (int t = 0; t < SF_TOUCH_COUNT; t++)
+        hash = hash_curve(hash, &gpu->memory[t]);
     return hash;
 }
 
@@ -115,7 +117,8 @@ static uint64_t hash_kind(uint64_t hash, const sf_device_kind *kind)
     hash = hash_curve(hash, &kind->loops);
     const double later[] = {
         kind->divide, kind->function,    kind->fold,     kind->strided,        kind->run,
-        kind->pack,   kind->pack_across, kind->pack_run, kind->host_bandwidth, kind->host_latency};
+        kind->pack,   kind->pack_across, kind->pack_run, kind->host_bandwidth, kind->host_latency,
+        kind->turned, kind->turned_run,  kind->window};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         hash = later[i] > 0 ? hash_double(sf_hash_mix(hash, i), later[i]) : hash;
     for (int m = 0; m < SF_MATH_COUNT; m++)

@@ -38,6 +38,9 @@ static const struct {
     {"pack", offsetof(sf_device_kind, pack), 0, MOST_NUMBER, true},
     {"pack_across", offsetof(sf_device_kind, pack_across), 0, MOST_NUMBER, true},
     {"pack_run", offsetof(sf_device_kind, pack_run), 0, MOST_NUMBER, true},
+    {"turned", offsetof(sf_device_kind, turned), 0, MOST_NUMBER, true},
+    {"turned_run", offsetof(sf_device_kind, turned_run), 0, MOST_NUMBER, true},
+    {"window", offsetof(sf_device_kind, window), 0, MOST_NUMBER, true},
 };
 enum { DEVICE_NUMBERS = sizeof device_numbers / sizeof *device_numbers };
 
@@ -114,6 +117,9 @@ static void put_gpu(sf_json_writer *json, const sf_gpu *gpu)
     sf_json_end_object(json);
     for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
         put_products(json, sf_unit_name((sf_unit)u), gpu->units[u]);
+    for (int t = SF_TOUCH_LOOP + 1; t < SF_TOUCH_COUNT; t++)
+        if (gpu->memory[t].count > 0)
+            put_curve(json, sf_touch_name((sf_touch)t), &gpu->memory[t]);
     sf_json_end_object(json);
 }
 
@@ -398,11 +404,13 @@ static sf_status get_depths(reader *r, const sf_json *types, const char *key, sf
 static sf_status get_gpu(reader *r, const sf_json *device, sf_device_kind *out)
 {
     const sf_json *object = sf_json_get(device, "gpu");
-    const char *keys[SF_UNIT_COUNT + 1] = {"products"};
+    const char *keys[SF_UNIT_COUNT + SF_TOUCH_COUNT] = {"products"};
     if (!object)
         return SF_OK;
     for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
         keys[u] = sf_unit_name((sf_unit)u);
+    for (int t = SF_TOUCH_LOOP + 1; t < SF_TOUCH_COUNT; t++)
+        keys[SF_UNIT_COUNT + t - 1] = sf_touch_name((sf_touch)t);
     SF_TRY(expect_object(r, object, "gpu", keys));
     sf_gpu *gpu = SF_NEW(&r->cluster->arena, sf_gpu);
     const sf_json *products = sf_json_get(object, "products");
@@ -416,6 +424,9 @@ static sf_status get_gpu(reader *r, const sf_json *device, sf_device_kind *out)
             SF_TRY(get_depths(r, products, math_keys[m], &gpu->products[m]));
     for (int u = SF_UNIT_OTHER + 1; u < SF_UNIT_COUNT; u++)
         SF_TRY(get_products(r, object, sf_unit_name((sf_unit)u), gpu->units[u]));
+    for (int t = SF_TOUCH_LOOP + 1; t < SF_TOUCH_COUNT; t++)
+        if (sf_json_get(object, sf_touch_name((sf_touch)t)))
+            SF_TRY(get_curve(r, object, sf_touch_name((sf_touch)t), &gpu->memory[t]));
     out->gpu = gpu;
     return SF_OK;
 }
@@ -435,13 +446,22 @@ static sf_status get_device_curves(reader *r, const sf_json *device, sf_device_k
 
 static sf_status get_device(reader *r, const sf_json *device, sf_device_kind *out)
 {
-    static const char *const keys[] = {
-        "name",           "source",        "memory",       "flops",       "vector_flops",
-        "bandwidth",      "product_share", "memory_share", "ramp",        "launch",
-        "threads",        "drag",          "products",     "batched",     "loops",
-        "paces",          "convolutions",  "divide",       "function",    "fold",
-        "strided",        "run",           "pack",         "pack_across", "pack_run",
-        "host_bandwidth", "host_latency",  "gpu",          NULL};
+    static const char *const keys[] = {"name",          "source",
+                                       "memory",        "flops",
+                                       "vector_flops",  "bandwidth",
+                                       "product_share", "memory_share",
+                                       "ramp",          "launch",
+                                       "threads",       "drag",
+                                       "products",      "batched",
+                                       "loops",         "paces",
+                                       "convolutions",  "divide",
+                                       "function",      "fold",
+                                       "strided",       "run",
+                                       "pack",          "pack_across",
+                                       "pack_run",      "host_bandwidth",
+                                       "host_latency",  "turned",
+                                       "turned_run",    "window",
+                                       "gpu",           NULL};
     SF_TRY(expect_object(r, device, "a device", keys));
     SF_TRY(get_string(r, device, "name", &out->name));
     SF_TRY(get_source(r, device, &out->source));

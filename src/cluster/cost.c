@@ -290,18 +290,33 @@ static double work_seconds(const sf_device_kind *kind, const sf_effort *effort)
            after_seconds(kind, effort, memory);
 }
 
+static double gpu_product(const sf_device_kind *kind, const sf_effort *effort)
+{
+    sf_math math = sf_math_done(kind, effort->math);
+    double calls = fmax(1, effort->calls), flops = effort->flops * fmax(1, effort->padding) / calls;
+    double seconds = sf_gpu_seconds(kind->gpu, effort->unit, math, effort->depth, flops);
+    if (seconds == 0)
+        seconds = flops / (kind->product_share * kind->flops[math]);
+    return calls * seconds;
+}
+
+static double gpu_passes(const sf_device_kind *kind, const sf_effort *effort)
+{
+    const sf_passes *p = &effort->passes;
+    if (effort->touch == SF_TOUCH_MOVES)
+        return effort->flops * kind->window;
+    if (p->folds > 0 && p->strided > 0 && kind->turned > 0)
+        return p->folds * kind->turned + p->runs * kind->turned_run;
+    return passes_seconds(kind, effort, effort->flops);
+}
+
 /* Both at the same time, and what is near saves nothing of what is computed. */
 static double gpu_seconds(const sf_device_kind *kind, const sf_effort *effort)
 {
-    sf_math math = sf_math_done(kind, effort->math);
-    double compute = passes_seconds(kind, effort, effort->flops);
-    if (effort->product) {
-        compute = sf_gpu_seconds(kind->gpu, effort->unit, math, effort->depth, effort->flops);
-        if (compute == 0)
-            compute = effort->flops / (kind->product_share * kind->flops[math]);
-    }
-    double far = sf_curve_at(&kind->loops, effort->bytes) - near_saving(kind, effort);
-    double memory = fmax(far, effort->bytes * kind->paces.seconds[0]);
+    const sf_curve *curve = &kind->gpu->memory[effort->touch];
+    double compute = effort->product ? gpu_product(kind, effort) : gpu_passes(kind, effort);
+    double far = sf_curve_at(curve->count > 0 ? curve : &kind->loops, effort->bytes);
+    double memory = fmax(far - near_saving(kind, effort), effort->bytes * kind->paces.seconds[0]);
     return fmax(kind->launch, fmax(compute, memory));
 }
 

@@ -103,8 +103,11 @@ typedef struct sf_effort {
     double shares;  /* threads that have a part in the loop, of any number of them; 0: all */
     double units;   /* that these parts consist of; 0: they are equal */
     sf_passes passes;
-    sf_unit unit;       /* of a GPU that does it; */
-    double depth;       /* of a product: what each element of the result is a sum of */
+    sf_unit unit;   /* of a GPU that does it, */
+    sf_touch touch; /* and how it goes over memory; */
+    double depth;   /* of a product: what each element of the result is a sum of; */
+    double calls;   /* of a product: calls of a library that it takes; 0 is 1 */
+    double padding; /* of a convolution: flops with few channels made sixteen, by flops; 0 is 1 */
     sf_packing packing; /* nothing: it is no convolution, or one that is a product as it stands */
 } sf_effort;
 

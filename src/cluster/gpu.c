@@ -10,9 +10,21 @@ const char *sf_math_name(sf_math math)
 
 const char *sf_unit_name(sf_unit unit)
 {
-    static const char *const names[SF_UNIT_COUNT] = {"others", "convolutions", "kernel_gradients",
-                                                     "attention", "attention_gradients"};
+    static const char *const names[SF_UNIT_COUNT] = {"others",
+                                                     "convolutions",
+                                                     "strided_convolutions",
+                                                     "transposed_convolutions",
+                                                     "kernel_gradients",
+                                                     "strided_gradients",
+                                                     "attention",
+                                                     "attention_gradients"};
     return names[unit];
+}
+
+const char *sf_touch_name(sf_touch touch)
+{
+    static const char *const names[SF_TOUCH_COUNT] = {"loops", "repeats", "moves"};
+    return names[touch];
 }
 
 static double product_at(const sf_depths *d, double depth, double flops)

@@ -31,16 +31,29 @@ typedef struct sf_depths {
 typedef enum sf_unit {
     SF_UNIT_OTHER, /* products by `products`, all else by loops */
     SF_UNIT_CONVOLUTION,
+    SF_UNIT_STRIDED,    /* one that moves its window by strides */
+    SF_UNIT_TRANSPOSED, /* one that spreads its images: the gradient of one with strides */
     SF_UNIT_KERNEL_GRADIENT,
+    SF_UNIT_STRIDED_GRADIENT, /* of a kernel that was moved by strides */
     SF_UNIT_ATTENTION,
     SF_UNIT_ATTENTION_GRADIENT,
     SF_UNIT_COUNT
 } sf_unit;
 const char *sf_unit_name(sf_unit unit); /* "convolutions", ... */
 
+/* How memory is gone over, where not as by a loop over whole tensors. */
+typedef enum sf_touch {
+    SF_TOUCH_LOOP,
+    SF_TOUCH_REPEATS, /* a loop that reads some operand again and again: one number for each row, or column */
+    SF_TOUCH_MOVES, /* any other op that moves or combines elements */
+    SF_TOUCH_COUNT
+} sf_touch;
+const char *sf_touch_name(sf_touch touch); /* "repeats", ... */
+
 typedef struct sf_gpu {
     sf_depths products[SF_MATH_COUNT];
     sf_curve units[SF_UNIT_COUNT][SF_MATH_COUNT]; /* that of OTHER has no points */
+    sf_curve memory[SF_TOUCH_COUNT];              /* seconds by bytes; that of LOOP has no points */
 } sf_gpu;
 
 /* Seconds of a product or of what the unit does; 0 where that was not measured. */

@@ -70,6 +70,8 @@ static void add_access(const sf_loop *loop, const sf_access *access, bool in_reg
         out->passes.copies += all;
     if (stride != 0 && stride != 1)
         out->passes.strided += all;
+    if (distinct > 1 && (access->is_row || distinct < all))
+        out->touch = SF_TOUCH_REPEATS;
     out->passes.runs += count_runs(loop, access);
 }
 
@@ -199,9 +201,38 @@ static sf_packing packing_of(const sf_conv *conv)
                         .steps = (int64_t)ceil(steps * sf_conv_seen(conv))};
 }
 
+static double padded(int64_t channels)
+{
+    enum { LEAST = 16 };
+    return channels > 0 && channels < LEAST ? (double)LEAST / (double)channels : 1;
+}
+
+/* What a GPU takes it for. A window of one place is a product of the images as they stand, and so is the gradient of its kernel;
+ * what follows from strides is slower. */
+static void set_unit(const sf_conv *conv, sf_effort *out)
+{
+    bool is_gradient = out->packing.across > 0, is_one = true, spreads = false, skips = false;
+    out->depth = (double)conv->channels;
+    for (int d = 0; d < conv->spatial; d++) {
+        const sf_conv_dim *dim = &conv->space[d];
+        out->depth *= (double)dim->window;
+        is_one = is_one && dim->out == 1 && dim->dilation == 1;
+        spreads = spreads || dim->base > 1;
+        skips = skips || (is_gradient ? dim->dilation : dim->stride) > 1;
+    }
+    if (out->packing.runs == 0 || (is_gradient && is_one))
+        return;
+    out->padding = padded(is_gradient ? conv->batch : conv->channels) * padded(conv->features);
+    if (is_gradient)
+        out->unit = skips ? SF_UNIT_STRIDED_GRADIENT : SF_UNIT_KERNEL_GRADIENT;
+    else
+        out->unit = spreads ? SF_UNIT_TRANSPOSED : skips ? SF_UNIT_STRIDED : SF_UNIT_CONVOLUTION;
+}
+
 static void add_product(const sf_inst *inst, sf_effort *out)
 {
     out->product = true;
+    out->touch = SF_TOUCH_LOOP;
     if (inst->kind == SF_INST_DOT) {
         out->math = math_of(inst->in[0].dtype, inst->dot->exact);
         out->flops += sf_dot_flops(inst->dot);
@@ -209,13 +240,14 @@ static void add_product(const sf_inst *inst, sf_effort *out)
         out->batches = 1;
         for (int d = 0; d < inst->dot->nbatch; d++)
             out->batches *= (double)inst->dot->batch[d];
+        int64_t together;
+        sf_dot_inner_batches(inst->dot, &together);
+        out->calls = out->batches / (double)(together > 0 ? together : 1);
     } else {
         out->math = math_of(inst->in[0].dtype, inst->conv->exact);
         out->flops += sf_conv_flops(inst->conv);
         out->packing = packing_of(inst->conv);
-        out->depth = (double)out->packing.steps;
-        if (out->packing.runs > 0)
-            out->unit = out->packing.across > 0 ? SF_UNIT_KERNEL_GRADIENT : SF_UNIT_CONVOLUTION;
+        set_unit(inst->conv, out);
     }
     for (int i = 0; i < 2; i++)
         out->bytes += sf_view_bytes(&inst->in[i]);
@@ -252,6 +284,8 @@ static void add_call(const sf_inst *inst, sf_effort *out)
     out->bytes += sf_op_bytes(op);
     if (op->def->id == SF_ATTENTION || op->def->id == SF_ATTENTION_GRADIENT)
         add_attention(op, out);
+    else
+        out->touch = SF_TOUCH_MOVES;
 }
 
 sf_effort sf_inst_effort(const sf_inst *inst)

@@ -368,10 +368,11 @@ static void test_measured_device(void **state)
 static void test_measured_gpu(void **state)
 {
     (void)state;
-    char *text = edited("\"drag\": 0.25",
-                        "\"paces\": [[1e3, 1e-11]], " GPU_PRODUCTS
-                        ", \"kernel_gradients\": {\"tf32\": [[1e3, 1e-7]]}, \"attention\": "
-                        "{\"bf16\": [[1e3, 3e-7]]}}");
+    char *text =
+        edited("\"drag\": 0.25",
+               "\"paces\": [[1e3, 1e-11]], " GPU_PRODUCTS
+               ", \"kernel_gradients\": {\"tf32\": [[1e3, 1e-7]]}, \"attention\": "
+               "{\"bf16\": [[1e3, 3e-7]]}, \"repeats\": [[1e3, 4e-7]]}, \"turned\": 1e-12");
     sf_cluster *cluster, *again;
     sf_buf out = {0};
     assert_int_equal(read(text, NULL, &cluster), SF_OK);
@@ -383,6 +384,7 @@ static void test_measured_gpu(void **state)
     assert_int_equal(gpu->units[SF_UNIT_KERNEL_GRADIENT][SF_MATH_TF32].count, 1);
     assert_int_equal(gpu->units[SF_UNIT_ATTENTION][SF_MATH_BF16].count, 1);
     assert_int_equal(gpu->units[SF_UNIT_ATTENTION_GRADIENT][SF_MATH_BF16].count, 0);
+    assert_true(gpu->memory[SF_TOUCH_REPEATS].count == 1 && cluster->kinds[0].turned == 1e-12);
     sf_cluster_write(cluster, &out);
     assert_int_equal(read(out.text, NULL, &again), SF_OK);
     assert_true(sf_cluster_hash(cluster) == sf_cluster_hash(again));

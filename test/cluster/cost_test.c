@@ -465,8 +465,25 @@ static void test_gpu(void **state)
     assert_close(sf_costs_op(costs, &e), 7e-3);
     e.unit = SF_UNIT_ATTENTION_GRADIENT; /* was not measured: a product */
     assert_close(sf_costs_op(costs, &e), 1e-3);
+    e.unit =
+        SF_UNIT_OTHER; /* four calls of 250 each: the curve of the next depth, and launched as often */
+    e.near[0] = e.bytes = 0;
+    e.calls = 4;
+    assert_close(sf_costs_op(costs, &e), 4 * 0.25e-3);
+    e.padding = 2;
+    assert_close(sf_costs_op(costs, &e), 4 * 0.5e-3);
     e = (sf_effort){.flops = 10};
     assert_close(sf_costs_op(costs, &e), 2e-6);
+    gpu.memory[SF_TOUCH_MOVES] = (sf_curve){2, bytes, (const double[]){3e-6, 3e-3}};
+    kind->window = 1e-6;
+    e = (sf_effort){.flops = 10, .bytes = 1e6, .touch = SF_TOUCH_MOVES};
+    assert_close(sf_costs_op(costs, &e), 3e-3);
+    e.flops = 1e4;
+    assert_close(sf_costs_op(costs, &e), 1e-2);
+    kind->turned = 1e-3;
+    kind->turned_run = 1e-2;
+    e = (sf_effort){.counted = true, .passes = {.folds = 5, .strided = 5, .runs = 2}};
+    assert_close(sf_costs_op(costs, &e), 5e-3 + 2e-2);
     e = (sf_effort){.product = true, .math = SF_MATH_F32, .flops = kind->flops[SF_MATH_F32]};
     assert_close(sf_costs_op(costs, &e), 1 / kind->product_share);
     kind->gpu = NULL;

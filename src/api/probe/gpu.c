@@ -140,6 +140,37 @@ static sf_status measure_sums(const sf_probe *probe, sf_curve *out)
     return SF_OK;
 }
 
+static sf_status measure_repeats(const sf_probe *probe, sf_curve *out)
+{
+    enum { COLUMNS = 768, SMALLEST = 8, LARGEST = 1 << 17, MOST_COPIES = 8 };
+    series p = {.probe = probe};
+    for (int64_t rows = SMALLEST; rows <= LARGEST; rows *= 8) {
+        int copies = copies_of(3.0 * sizeof(float) * (double)(rows * COLUMNS), MOST_COPIES);
+        sf_probed probed;
+        SF_TRY(probe_text(probe, sf_text_repeats(rows, COLUMNS, copies), 0, &probed));
+        keep_point(&p, probed.bytes, &probed);
+        if (!has_time(&p, 8))
+            break;
+    }
+    *out = fit_points(&p);
+    return SF_OK;
+}
+
+static sf_status measure_moves(const sf_probe *probe, sf_curve *out)
+{
+    enum { SMALLEST = 32, LARGEST = 1 << 13 };
+    series p = {.probe = probe};
+    for (int64_t side = SMALLEST; side <= LARGEST; side *= 4) {
+        sf_probed probed;
+        SF_TRY(probe_text(probe, sf_text_border(side), 1, &probed));
+        keep_point(&p, probed.bytes, &probed);
+        if (!has_time(&p, 16))
+            break;
+    }
+    *out = fit_points(&p);
+    return SF_OK;
+}
+
 /* The same tensors again and again. */
 static sf_status measure_paces(const sf_probe *probe, sf_curve *out)
 {
@@ -175,6 +206,28 @@ static sf_status measure_chain(const sf_probe *probe, int64_t count, const char 
     return SF_OK;
 }
 
+/* Folds along a dimension that is not the last: long ones say what an element takes, short ones what a row does; and windows, by
+ * what each sees. */
+static sf_status measure_turned(const sf_probe *probe, int64_t count, sf_device_kind *kind)
+{
+    enum { CHANNELS = 128, IMAGES = 64, SHORT = 49, SIDE = 32 };
+    int64_t rows = count / CHANNELS, images = rows >= SHORT * IMAGES ? IMAGES : 2;
+    sf_probed probed;
+    SF_TRY(probe_text(probe, sf_text_turned(images, rows / images, CHANNELS), 0, &probed));
+    kind->turned = probed.folds > 0 ? probed.all / probed.folds : 0;
+    images = rows > 2 * SHORT ? rows / SHORT : 2;
+    SF_TRY(probe_text(probe, sf_text_turned(images, SHORT, CHANNELS), 0, &probed));
+    double rest = fmax(0, probed.all - kind->turned * probed.folds);
+    kind->turned_run = probed.runs > 0 ? rest / probed.runs : 0;
+    images = rows / (SIDE * SIDE);
+    SF_TRY(probe_text(probe,
+                      images > 0 ? sf_text_windows(images, SIDE, CHANNELS)
+                                 : sf_text_windows(1, 2, CHANNELS),
+                      0, &probed));
+    kind->window = probed.flops > 0 ? probed.seconds / probed.flops : 0;
+    return SF_OK;
+}
+
 static sf_status measure_passes(const sf_probe *probe, sf_device_kind *kind)
 {
     enum { MANY = 40, SOME = 12, FEW = 6, LONG_ROW = 1024, SHORT_ROW = 8 };
@@ -196,13 +249,13 @@ static sf_status measure_passes(const sf_probe *probe, sf_device_kind *kind)
     int64_t side = (int64_t)sqrt((double)count);
     SF_TRY(probe_text(probe, sf_text_transpose(side), 1, &probed));
     kind->strided = probed.all / (double)(side * side);
-    return SF_OK;
+    return measure_turned(probe, count, kind);
 }
 
 /* Units */
 
 static sf_status measure_convolutions(const sf_probe *probe, const product_type *type,
-                                      bool gradient, sf_curve *out)
+                                      sf_text_kind kind, sf_curve *out)
 {
     static const sf_text_images sizes[] = {
         {1, 8, 16, 16},     {8, 16, 32, 32},    {16, 16, 64, 64},    {32, 32, 64, 64},
@@ -210,8 +263,7 @@ static sf_status measure_convolutions(const sf_probe *probe, const product_type 
     series p = {.probe = probe};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         sf_probed probed;
-        SF_TRY(probe_text(probe, sf_text_convolutions(type->name, &sizes[i], gradient, 2), 2,
-                          &probed));
+        SF_TRY(probe_text(probe, sf_text_convolutions(type->name, &sizes[i], kind, 2), 2, &probed));
         keep_point(&p, probed.flops, &probed);
         if (!has_time(&p, 16))
             break;
@@ -245,12 +297,20 @@ static sf_status measure_attention(const sf_probe *probe, const product_type *ty
 /* Convolutions and attention of f32 are done as its products are. */
 static sf_status measure_units(const sf_probe *probe, const product_type *type, sf_gpu *gpu)
 {
+    static const struct {
+        sf_text_kind kind;
+        sf_unit unit;
+    } kinds[] = {{SF_TEXT_FORWARD, SF_UNIT_CONVOLUTION},
+                 {SF_TEXT_SKIPPING, SF_UNIT_STRIDED},
+                 {SF_TEXT_TRANSPOSED, SF_UNIT_TRANSPOSED},
+                 {SF_TEXT_GRADIENT, SF_UNIT_KERNEL_GRADIENT},
+                 {SF_TEXT_STRIDED, SF_UNIT_STRIDED_GRADIENT}};
     bool attends = type->math == SF_MATH_BF16 || type->math == SF_MATH_TF32;
     sf_probe with = *probe;
     with.precision = type->precision;
-    SF_TRY(measure_convolutions(&with, type, false, &gpu->units[SF_UNIT_CONVOLUTION][type->math]));
-    SF_TRY(
-        measure_convolutions(&with, type, true, &gpu->units[SF_UNIT_KERNEL_GRADIENT][type->math]));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        SF_TRY(measure_convolutions(&with, type, kinds[i].kind,
+                                    &gpu->units[kinds[i].unit][type->math]));
     if (!attends)
         return SF_OK;
     SF_TRY(measure_attention(&with, type, false, &gpu->units[SF_UNIT_ATTENTION][type->math]));
@@ -261,13 +321,15 @@ static sf_status measure_units(const sf_probe *probe, const product_type *type, 
 static sf_status measure_types(const sf_probe *probe, sf_announce *announce, void *context,
                                sf_device_kind *kind, sf_gpu *gpu)
 {
+    bool has_tf32 =
+        probe->precision == SF_PRECISION_TF32; /* then f32 is what texts insist on: products */
     for (int i = 0; i < TYPES; i++) {
         const product_type *type = &types[i];
-        if (type->math == SF_MATH_TF32 && probe->precision != SF_PRECISION_TF32)
+        if (type->math == SF_MATH_TF32 && !has_tf32)
             continue;
         SF_TRY(announce(context, sf_math_name(type->math)));
         SF_TRY(measure_products(probe, type, &gpu->products[type->math], &kind->flops[type->math]));
-        if (type->every_depth)
+        if (type->every_depth && !(type->math == SF_MATH_F32 && has_tf32))
             SF_TRY(measure_units(probe, type, gpu));
     }
     return SF_OK;
@@ -283,6 +345,8 @@ sf_status sf_measure_gpu(sf_probe *probe, sf_announce *announce, void *context,
     SF_TRY(announce(context, "memory"));
     SF_TRY(measure_sums(probe, &kind->loops));
     SF_TRY(measure_paces(probe, &kind->paces));
+    SF_TRY(measure_repeats(probe, &gpu->memory[SF_TOUCH_REPEATS]));
+    SF_TRY(measure_moves(probe, &gpu->memory[SF_TOUCH_MOVES]));
     kind->launch = fmin(kind->launch, kind->loops.seconds[0]);
     kind->bandwidth =
         kind->loops.amounts[kind->loops.count - 1] / kind->loops.seconds[kind->loops.count - 1];

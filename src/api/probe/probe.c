@@ -65,6 +65,8 @@ static void count_work(const sf_program *program, sf_probed *out)
         sf_effort effort = sf_inst_effort(&program->insts[i]);
         out->flops += effort.flops / (double)program->ninsts;
         out->bytes += effort.bytes / (double)program->ninsts;
+        out->folds += effort.passes.folds;
+        out->runs += effort.passes.runs;
     }
 }
 

@@ -20,7 +20,8 @@ typedef struct sf_probe {
 typedef struct sf_probed {
     double seconds;      /* of an instruction, the base of the step taken off */
     double flops, bytes; /* of an instruction, as the simulator counts (sim/effort.h) */
-    double all;          /* seconds of all instructions */
+    double all;          /* seconds of all instructions, */
+    double folds, runs;  /* and of all of them, these (cluster/cost.h) */
 } sf_probed;
 
 /* Of a text; SF_EWRONG where it became another number of instructions than `count`, 0: any. */

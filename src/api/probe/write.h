@@ -24,6 +24,9 @@ sf_buf sf_text_products(const char *type, int64_t m, int64_t n, int64_t k, int c
 /* `copies` sums of two tensors of f32, whose lengths differ a little, so that each is a loop of its own. */
 sf_buf sf_text_sums(int64_t count, int copies);
 
+/* `copies` loops over rows of `columns`, with a number for each row and one for each column. */
+sf_buf sf_text_repeats(int64_t rows, int64_t columns, int copies);
+
 /* One loop over the elements: `times` times one op and the other, with a constant where they take two operands. */
 sf_buf sf_text_chain(int64_t count, const char *one, const char *other, int times);
 
@@ -31,14 +34,27 @@ sf_buf sf_text_chain(int64_t count, const char *one, const char *other, int time
 enum { SF_TEXT_FOLDS = 4 };
 sf_buf sf_text_folds(int64_t rows, int64_t columns);
 
-/* A square matrix, transposed. */
+/* A square matrix, transposed; another with a border of zeros. */
 sf_buf sf_text_transpose(int64_t side);
+sf_buf sf_text_border(int64_t side);
 
-/* Convolutions with a window of 3 x 3 over images as large as their results, channels last; or gradients of their kernels. */
+/* Sums over pixels of images whose channels are last; the largest of each window of 3 x 3 in such an image. */
+sf_buf sf_text_turned(int64_t images, int64_t pixels, int64_t channels);
+sf_buf sf_text_windows(int64_t images, int64_t side, int64_t channels);
+
+/* Convolutions with a window of 3 x 3, channels last, over images as large as their results, and what follows from such. */
+typedef enum sf_text_kind {
+    SF_TEXT_FORWARD,
+    SF_TEXT_SKIPPING,   /* windows move by two, so that results are half as large */
+    SF_TEXT_TRANSPOSED, /* images are spread by two, so that results are twice as large */
+    SF_TEXT_GRADIENT,
+    SF_TEXT_STRIDED /* the gradient, where windows move by two */
+} sf_text_kind;
+
 typedef struct sf_text_images {
     int64_t count, side, channels, features;
 } sf_text_images;
-sf_buf sf_text_convolutions(const char *type, const sf_text_images *images, bool gradient,
+sf_buf sf_text_convolutions(const char *type, const sf_text_images *images, sf_text_kind kind,
                             int copies);
 
 #endif

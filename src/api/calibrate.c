@@ -148,10 +148,32 @@ static sf_probe probe_of(const struct rank *r, double share)
         .meter = &r->meter, .engine = r->engine, .precision = r->precision, .share = share};
 }
 
+/* Between the device and its host: a short copy says the latency, a long one the rest. All ranks go by the slowest. */
+static sf_status measure_copies(struct rank *r, sf_device_kind *kind)
+{
+    enum { SHORT_COPY = 4 << 10, LONG_COPY = 64 << 20 };
+    double seconds[2];
+    SF_TRY(announce_curve(r, "copies to the host"));
+    SF_TRY(sf_device_copy_seconds(SHORT_COPY, r->diag, &seconds[0]));
+    SF_TRY(sf_device_copy_seconds(LONG_COPY, r->diag, &seconds[1]));
+    sf_transfer_part part = {.in = seconds, .out = seconds, .count = 2};
+    sf_transfer transfer = {.kind = SF_ALL_REDUCE,
+                            .dtype = SF_F64,
+                            .monoid = SF_MONOID_MAX,
+                            .nparts = 1,
+                            .parts = &part,
+                            .what = "copies"};
+    SF_TRY(sf_comm_run(r->meter.world, &transfer, r->diag));
+    kind->host_latency = seconds[0];
+    kind->host_bandwidth = (LONG_COPY - SHORT_COPY) / fmax(seconds[1] - seconds[0], 1e-9);
+    return SF_OK;
+}
+
 static sf_status measure_gpu(struct rank *r, sf_device_kind *kind)
 {
     enum { NUMBERS = 8 }; /* of a curve */
     sf_probe probe = probe_of(r, 1.0 / NUMBERS);
+    SF_TRY(measure_copies(r, kind));
     return sf_measure_gpu(&probe, announce_steps, r, kind);
 }
 

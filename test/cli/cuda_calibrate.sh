@@ -12,7 +12,7 @@ export SHEAF_CUDA=host
 sheaf=("$bin")
 expect 0 calibrate --engine cuda --precision tf32 --seconds 0.0002 -o "$work/gpu.json"
 says "products by kernels of a GPU"
-for key in attention_gradients kernel_gradients strided_gradients transposed_convolutions repeats moves turned window tf32 paces; do
+for key in attention_gradients kernel_gradients strided_gradients transposed_convolutions repeats moves turned window host_bandwidth tf32 paces; do
     grep -q "\"$key\"" "$work/gpu.json" || fail "the calibration has no $key"
 done
 "$bin" pin "$step" --recipe dp -n 1 -o "$work/plan.json" >/dev/null || fail "no plan"

@@ -93,6 +93,9 @@ sf_status sf_device_memory(sf_diag *diag, int64_t *out);
 /* The architecture that SHEAF_CUDA asks for, or NULL. */
 const char *sf_device_architecture(void);
 
+/* Seconds of a copy of so many bytes between the device and memory of the host, as beside what is computed. */
+sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
+
 /* The two kinds. */
 sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);
 sf_status sf_device_open_host(sf_diag *diag, sf_device **out);

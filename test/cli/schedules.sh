@@ -47,6 +47,23 @@ grep -q 'nnscaler-pipeline.lua:7: order forward of layer_0, turn 3 before backwa
     fail "the order is not kept in the plan"
 expect 0 pin micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" -o one.json
 grep -q '"0: F0.0 F0.1 B0.0 F0.2 B0.1 F0.3' one.json || fail "the order is not that of 1F1B"
+# What a space leaves open is searched: with less memory another recipe, or more that is computed again, is taken.
+space_plan() { # CLUSTER OPTION...
+    expect 0 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster "$@" -o space.json
+    warns "as planned without it"
+    expect 0 verify --plan space.json --steps 1
+}
+space_plan 1x2xCPU
+free=$(sed -n 's/.*"memory": \([0-9]*\),.*/\1/p' space.json | head -n 1)
+space_plan 1x2xCPU --memory $((free - 1))
+less=$(sed -n 's/.*"memory": \([0-9]*\),.*/\1/p' space.json | head -n 1)
+[ "$less" -lt "$free" ] || fail "within $((free - 1)) bytes a plan of $less is taken"
+expect 1 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --memory 10K
+warns "plans that the space leaves open fits into the memory of a rank"
+expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-1f1b.lua" --cluster 1x4xCPU
+warns "the plan is for 2 ranks, the cluster has 4"
+expect 2 plan micro/gpt-micro.stablehlo.mlir --schedule "$schedules/nnscaler-data.lua" --cluster 1x2xCPU --mesh data=2
+warns "beside a space there are no pins, and no mesh, stages or turns"
 refuse_space() { # what is said of a space of two devices, at its line
     printf 'local space = sheaf.space(2)\n%s\n' "$1" >space.lua
     expect "$2" pin micro/gpt-micro.stablehlo.mlir --schedule space.lua

@@ -351,15 +351,25 @@ static sf_status take_searched(struct planning *job, meaning *m)
     return SF_OK;
 }
 
+/* With what is said of parameters and modules beside it. */
+static sf_status search_space(struct planning *job)
+{
+    meaning m = {.list = job->list};
+    find_meaning(&m, 0, NULL);
+    sf_space_options beside = {
+        .pins = m.pins.at, .npins = (int)m.pins.count, .recompute = m.recompute};
+    sf_status status = sf_search_space(job->list, &job->search, &beside, job->diag, &job->plan);
+    sf_arena_free(&m.arena);
+    SF_TRY(status);
+    return finish(job, job->search.cluster, job->search.memory);
+}
+
 static sf_status search(void *context)
 {
     struct planning *job = context;
     meaning m = {.list = job->list};
     if (sf_has_space(job->list))
-        return sf_fail(
-            job->diag, SF_EUNSUPPORTED, SF_NOWHERE,
-            "a space says the whole plan, but for the order of tasks, which is found: sheaf "
-            "pin makes it");
+        return search_space(job);
     find_meaning(&m, job->search.npins, job->search.pins);
     sf_graph *made;
     const sf_graph *graph = graph_to_plan(job, &made);

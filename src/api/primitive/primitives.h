@@ -104,6 +104,9 @@ bool sf_has_space(const sf_primitives *list);
 sf_status sf_check_space(const sf_primitives *list, const sf_entry *entry, sf_diag *diag);
 sf_status sf_pin_space(const sf_primitives *list, const sf_pin_options *options,
                        const sf_space_options *beside, sf_diag *diag, sf_plan **out);
+/* The fastest plan of a space that fits, of those that it leaves open; with what is expected of it. */
+sf_status sf_search_space(const sf_primitives *list, const sf_plan_options *options,
+                          const sf_space_options *beside, sf_diag *diag, sf_plan **out);
 void sf_describe_space(const sf_primitive *said, sf_buf *out);
 
 /* Where the primitive is said. */

@@ -4,14 +4,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/cluster_price.h"
 #include "api/options.h"
 #include "api/tune/tuning.h"
 #include "base/guard.h"
 #include "base/machine.h"
 #include "base/units.h"
-#include "plan/json/prediction.h"
-#include "run/runner.h"
-#include "search/price/price.h"
 #include "sheaf/train.h"
 
 /* A report, and the memory that it is in. */
@@ -73,19 +71,9 @@ static sf_status find_cluster(sf_tuning *tuning, const sf_plan *plan, const sf_c
 static sf_status price(sf_tuning *tuning, const sf_graph *graph, const sf_plan *plan, sf_diag *diag,
                        sf_price *out)
 {
-    sf_arena arena = {0};
     const sf_cluster *cluster;
-    sf_costs *costs;
-    sf_status status = find_cluster(tuning, plan, &cluster, diag);
-    if (status == SF_OK)
-        status = sf_plan_cluster(plan, cluster, &arena, diag, &cluster);
-    if (status == SF_OK)
-        status = sf_mesh_costs(cluster, &plan->mesh, &arena, diag, &costs);
-    if (status == SF_OK)
-        status =
-            sf_price_plan(graph, plan, sf_cluster_target(cluster), costs, NULL, NULL, diag, out);
-    sf_arena_free(&arena);
-    return status;
+    SF_TRY(find_cluster(tuning, plan, &cluster, diag));
+    return sf_cluster_price(graph, plan, cluster, diag, out);
 }
 
 /* The fastest step but the first, which warms up. */

@@ -96,12 +96,12 @@ static double best_rate(const series *p)
     return best;
 }
 
-static sf_status measure_products(const sf_probe *probe, const product_type *type, sf_depths *out,
-                                  double *flops)
+static sf_status measure_products(const sf_probe *probe, const product_type *type, bool is_rare,
+                                  sf_depths *out, double *flops)
 {
     static const int64_t all[] = {64, 256, 1024, 4096, 16384}, one[] = {1024};
-    const int64_t *list = type->every_depth ? all : one;
-    int count = type->every_depth ? (int)(sizeof all / sizeof *all) : 1;
+    const int64_t *list = is_rare ? one : all;
+    int count = is_rare ? 1 : (int)(sizeof all / sizeof *all);
     double *depths = SF_ARRAY(probe->meter->arena, count, double);
     sf_curve *curves = SF_ARRAY(probe->meter->arena, count, sf_curve);
     sf_probe with = *probe;
@@ -328,8 +328,10 @@ static sf_status measure_types(const sf_probe *probe, sf_announce *announce, voi
         if (type->math == SF_MATH_TF32 && !has_tf32)
             continue;
         SF_TRY(announce(context, sf_math_name(type->math)));
-        SF_TRY(measure_products(probe, type, &gpu->products[type->math], &kind->flops[type->math]));
-        if (type->every_depth && !(type->math == SF_MATH_F32 && has_tf32))
+        bool is_rare = !type->every_depth || (type->math == SF_MATH_F32 && has_tf32);
+        SF_TRY(measure_products(probe, type, is_rare, &gpu->products[type->math],
+                                &kind->flops[type->math]));
+        if (!is_rare)
             SF_TRY(measure_units(probe, type, gpu));
     }
     return SF_OK;

@@ -120,6 +120,8 @@ expect 2 pin "$step" -r dp -n 2 --recompute layr
 warns '"layr"'
 expect 1 pin "$step" -r dp -n 2 --micro-batches 3
 warns "does not split into 3 equal parts"
+expect 1 pin "$step" -r dp -n 2 --micro-batches 4
+warns "take fewer turns, or fewer ranks along the batch"
 expect 1 pin "$step" -r dp -n 2 --micro-batches 1000000007
 spoil() {
     sed "$1" full:2.json >spoilt.json

@@ -137,10 +137,10 @@ sf_status turn_settle_same(turning *t, const sf_node *node)
                          layouts)) {
         if (t->recipe || t->is_of_groups) /* both want the same digit: how it is laid out follows */
             return SF_OK;
-        return sf_fail(t->b->diag, SF_EWRONG, node->loc,
-                       "micro-batches: what a rank has of the batch does not split into %d equal "
-                       "parts",
-                       t->turns);
+        sf_fail(t->b->diag, SF_EWRONG, node->loc,
+                "micro-batches: what a rank has of the batch does not split into %d equal parts",
+                t->turns);
+        return sf_hint(t->b->diag, "take fewer turns, or fewer ranks along the batch");
     }
     turn_settle(t, added, layouts);
     settle_regions(t, t->b->local, node, node, added);

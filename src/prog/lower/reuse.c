@@ -189,6 +189,7 @@ static bool can_stand_over(const lowering *l, const sf_inst *inst, uint32_t oper
     return p->buffers[from->buffer].home == SF_HOME_ARENA &&
            p->buffers[to->buffer].home == SF_HOME_ARENA &&
            sf_dtype_get(from->dtype)->bytes == sf_dtype_get(to->dtype)->bytes &&
+           p->buffers[from->buffer].bytes == p->buffers[to->buffer].bytes &&
            sf_view_fills(p, from) && sf_view_fills(p, to) &&
            loop_in_step(inst, from->buffer, to->buffer);
 }

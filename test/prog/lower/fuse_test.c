@@ -52,6 +52,23 @@ static const struct {
                        SPREAD("sb", "s", "0", R) "%q = stablehlo.divide %e, %sb : " T
                                                  "\nreturn %q : " T "\n}\n",
      1, 0},
+    {"sums of the same, side by side",
+     MAIN(R ", " R) FOLD("s", "x", "add", "1", R) "%a = stablehlo.multiply %x, %x : " T "\n" FOLD(
+         "t", "a", "add", "1", R) "return %s, %t : " R ", " R "\n}\n",
+     1, 0},
+    {"sums of others",
+     MAIN(R ", " R) FOLD("s", "x", "add", "1", R) "%a = stablehlo.multiply %y, %y : " T "\n" FOLD(
+         "t", "a", "add", "1", R) "return %s, %t : " R ", " R "\n}\n",
+     2, 0},
+    {"a norm, its scale converted before it is spread",
+     "func.func public @main(%x: " T ", %w: " C ") -> " T
+     " {\n%zero = stablehlo.constant dense<0.0> : " S "\n" FOLD("s", "x", "add", "1", R)
+         SPREAD("b", "s", "0",
+                R) "%d = stablehlo.subtract %x, %b : " T "\n%n = stablehlo.convert %w : (" C
+                   ") -> tensor<40xbf16>\n%m = stablehlo.convert %n : (tensor<40xbf16>) -> " C
+                   "\n" SPREAD("e", "m", "1", C) "%r = stablehlo.multiply %d, %e : " T
+                                                 "\nreturn %r : " T "\n}\n",
+     1, 0},
     {"sums over rows and over all",
      MAIN(T ", " C ", " S) "%a = stablehlo.multiply %x, %y : " T "\n" FOLD("c", "a", "add", "0", C)
          FOLD("s", "a", "add", "0, 1", S) "return %a, %c, %s : " T ", " C ", " S "\n}\n",

@@ -121,28 +121,46 @@ static bool is_sum_along_row(const algebra *a, const sf_node *node)
            algebra_number(a->graph, node->operands[1], &start) && start == 0;
 }
 
-/* Rows that are repeated: of [b, h, q] or [b, h, q, 1], along k. */
+/* Whether a value of this type has a number for each row: [b, h, q] of the scores, with or without dimensions of size 1. */
+static bool is_of_rows(const algebra *a, const sf_type *type)
+{
+    const sf_type *scores = sf_type_of(a->graph, a->scores);
+    int at = 0;
+    if (scores->dims[3] == 1)
+        return false; /* rows and scores would look the same */
+    for (int d = 0; d < 3; d++) {
+        while (at < type->rank && type->dims[at] == 1 && scores->dims[d] != 1)
+            at++;
+        if (scores->dims[d] == 1)
+            continue;
+        if (at == type->rank || type->dims[at++] != scores->dims[d])
+            return false;
+    }
+    while (at < type->rank && type->dims[at] == 1)
+        at++;
+    return at == type->rank;
+}
+
+/* Rows that are repeated along k. */
 static bool repeats_rows(const algebra *a, const sf_node *node)
 {
     const sf_attr *dims = node->attrs[SF_BROADCAST_DIMENSIONS];
-    for (int i = 0; dims && i < dims->count; i++)
-        if (dims->ints[i] != i)
-            return false;
     const sf_type *from = sf_type_of(a->graph, node->operands[0]),
                   *to = sf_type_of(a->graph, node->result);
-    return dims && dims->count >= 3 && to->rank == 4 && from->dims[0] == to->dims[0] &&
-           from->dims[1] == to->dims[1] && from->dims[2] == to->dims[2];
+    if (!dims || to->rank != 4 || !is_of_rows(a, from))
+        return false;
+    for (int i = 0; i < dims->count; i++)
+        if (from->dims[i] != 1 && (dims->ints[i] == 3 || from->dims[i] != to->dims[dims->ints[i]] ||
+                                   (i > 0 && dims->ints[i] <= dims->ints[i - 1])))
+            return false;
+    return to->dims[3] == sf_type_of(a->graph, a->scores)->dims[3];
 }
 
-/* Between [b, h, q] and [b, h, q, 1]. */
+/* Between [b, h, q] and [b, h, q, 1], say. */
 static bool keeps_rows(const algebra *a, const sf_node *node)
 {
-    const sf_type *from = sf_type_of(a->graph, node->operands[0]),
-                  *to = sf_type_of(a->graph, node->result);
-    if (from->rank < 3 || to->rank < 3 || from->rank > 4 || to->rank > 4)
-        return false;
-    return from->dims[0] == to->dims[0] && from->dims[1] == to->dims[1] &&
-           from->dims[2] == to->dims[2] && (from->rank == 3 || to->rank == 3);
+    return is_of_rows(a, sf_type_of(a->graph, node->operands[0])) &&
+           is_of_rows(a, sf_type_of(a->graph, node->result));
 }
 
 /* It may be repeated along batches anew. */

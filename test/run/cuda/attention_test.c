@@ -231,6 +231,7 @@ static const shape shapes[] = {
     {2, 200, 200, 2, 64, true, false}, {2, 64, 150, 2, 32, false, false},
     {2, 90, 90, 2, 16, true, false},   {2, 140, 140, 2, 48, true, true},
     {2, 40, 70, 2, 64, false, true},   {2, 70, 70, 2, 112, true, false},
+    {1, 50, 50, 3, 32, true, false},   {2, 20, 30, 1, 16, false, false},
 };
 
 static void test_attention(void **state)

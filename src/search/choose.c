@@ -1,5 +1,6 @@
 #include "search/choose.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/machine.h"
 #include "base/units.h"
 #include "local/rank.h"
+#include "plan/pipe/schedules.h"
 #include "plan/recompute.h"
 #include "search/advice.h"
 #include "search/fit.h"
@@ -448,8 +450,35 @@ static sf_status refuse_stages(const choosing *k)
                    o->stages, why);
 }
 
+/* The numbers of stages that the schedule runs on groups of equally many devices; whether that which is asked for is one. */
+static bool list_stages(const sf_search_options *o, sf_buf *out)
+{
+    sf_schedule_kind kind;
+    bool is_one = false;
+    if (!o->schedule || sf_schedule_parse(o->schedule, &kind, NULL) != SF_OK)
+        return true;
+    for (uint32_t groups = 2; groups <= (uint32_t)o->cluster->ndevices; groups++) {
+        if ((uint32_t)o->cluster->ndevices % groups != 0)
+            continue;
+        uint32_t stages = sf_schedule_stages(kind, groups);
+        is_one = is_one || stages == (uint32_t)o->stages;
+        sf_buf_printf(out, "%s%" PRIu32, out->length > 0 ? ", " : "", stages);
+    }
+    return is_one;
+}
+
 static sf_status fail_stages(const choosing *k)
 {
+    sf_buf list = {0};
+    bool is_one = list_stages(k->options, &list);
+    if (!is_one)
+        sf_fail(k->diag, SF_EWRONG, SF_NOWHERE,
+                "no plan in %d stages was found: on groups that divide %d devices evenly, "
+                "schedule %s runs %s",
+                k->options->stages, k->options->cluster->ndevices, k->options->schedule, list.text);
+    sf_buf_free(&list);
+    if (!is_one)
+        return SF_EWRONG;
     return sf_fail(
         k->diag, SF_EWRONG, SF_NOWHERE,
         "no plan in %d stages was found: as many groups as divide %d devices evenly run them, and "

@@ -145,6 +145,8 @@ hostile 2 "of stage 1" '/"pipeline"/,/"arguments"/{s/, 0\]/, X]/;s/, 1\]/, 0]/;s
 # A table is not searched for; and what is wrong with a plan is not said of its step.
 expect 2 plan "$step" -c 1x2xCPU --schedule own.txt
 warns "a table of tasks is for sheaf pin"
+expect 1 plan "$step" -c 1x4xCPU --stages 2 --schedule 3f1b
+warns "on groups that divide 4 devices evenly, schedule 3f1b runs 6, 12"
 head -c 3000 1f1b.json >short.json
 for plan in nowhere.json short.json; do
     expect 1 train --plan $plan --steps 1

@@ -29,6 +29,7 @@ static sf_status offload_rest(const sf_passing *passing, sf_buf *note)
     sf_passing own = *passing;
     own.note = note;
     own.options[0] = (double)NAN;
+    own.options[1] = passing->options[0]; /* again */
     settle(&own);
     if (sf_program_bytes(own.program) <= own.limit)
         return SF_OK;
@@ -63,7 +64,9 @@ sf_status sf_pass_balance(sf_passing *passing)
 {
     sf_buf note = {0};
     keep_some(passing);
-    sf_status status = offload_rest(passing, &note);
+    sf_status status = SF_OK; /* what is only unshard is told of less memory until it fits */
+    if (passing->variant >= SF_UNSHARD_WAYS)
+        status = offload_rest(passing, &note);
     if (note.length > 0)
         sf_buf_printf(passing->note, "; for that, %s", note.text);
     sf_buf_free(&note);

@@ -17,6 +17,9 @@ typedef struct sf_rest {
     uint32_t tail;
     uint32_t
         rival; /* the rest of the same argument of which only one can be: housed, or from the beginning; SF_NONE */
+    double
+        again; /* seconds of the one who makes it, where he could again before `after`; below 0: he cannot */
+    bool is_again;  /* it is not spent on the host, but its contents are made again */
     bool is_taken;  /* it is spent on the host, then: */
     uint32_t join;  /* before which instruction its copy is waited for, */
     uint32_t back;  /* and before which the copy back begins */
@@ -38,11 +41,24 @@ typedef struct sf_offload {
         *last_over; /* by instruction: where there is too much, from there on and up to there */
     bool *is_guest; /* by buffer: it has the place of one that is away */
     bool without_housed; /* no argument has its home on the host */
-    double queued;       /* seconds that the link to the host has at the beginning of the step */
+    bool with_again;     /* rests may be spent nowhere, where that is faster */
+    uint32_t
+        *makers; /* by buffer: the one instruction that writes it; SF_NONE: none, or several do */
+    double copying;   /* seconds of copies one way of all that are taken */
+    uint32_t *ntaken; /* by buffer: how many of its rests are taken */
+    bool *is_pinned;  /* by buffer: it is read to make another again, so it stays */
+    double queued;    /* seconds that the link to the host has at the beginning of the step */
     sf_rest *rests;
     size_t nrests, rest_capacity;
     sf_arena *arena;
 } sf_offload;
+
+/* again.c: finds who could be made again; whether one still can, with what is taken; takes notice that one is; and the
+ * instruction that makes it, into a buffer of its own that is read from there on, by its rests as well. */
+void sf_again_find(sf_offload *offload);
+bool sf_again_can(const sf_offload *offload, const sf_rest *rest);
+void sf_again_take(sf_offload *offload, sf_rest *rest);
+sf_inst sf_again_inst(sf_offload *offload, const sf_rest *rest);
 
 /* All rests of the program, which is settled, at the top. */
 void sf_offload_find(sf_offload *offload);

@@ -29,9 +29,12 @@ static sf_offload offload_of(const sf_passing *passing, int64_t limit, int64_t l
 static void note_moves(const sf_passing *passing, sf_offload *o)
 {
     sf_rest **list;
-    size_t count = sf_offload_taken(o, &list), states = 0, housed = 0;
+    size_t count = sf_offload_taken(o, &list), states = 0, housed = 0, again = 0;
     int64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
+        again += list[i]->is_again;
+        if (list[i]->is_again)
+            continue;
         bytes += o->program->buffers[list[i]->buffer].bytes;
         states += list[i]->is_state;
         housed += list[i]->is_housed;
@@ -42,15 +45,17 @@ static void note_moves(const sf_passing *passing, sf_offload *o)
     else
         sf_buf_printf(passing->note,
                       "%zu tensor%s, %s, to the host and back: %zu of state, %zu between passes",
-                      count, count == 1 ? "" : "s", sf_text_bytes((double)bytes).at, states,
-                      count - states);
+                      count - again, count - again == 1 ? "" : "s", sf_text_bytes((double)bytes).at,
+                      states, count - again - states);
+    if (again > 0)
+        sf_buf_printf(passing->note, "; %zu computed again", again);
     if (housed > 0)
         sf_buf_printf(passing->note, "; %zu have their home there", housed);
 }
 
 /* A way to do it, and what came of it. */
 typedef struct way {
-    bool with_guests, without_housed;
+    bool with_guests, without_housed, with_again;
     int64_t least;
     bool fits;
     int64_t bytes;
@@ -87,6 +92,7 @@ static void go_way(sf_passing *passing, const sf_kept *before, way *w)
         sf_offload o = offload_of(passing, limit, w->least);
         o.with_guests = w->with_guests;
         o.without_housed = w->without_housed;
+        o.with_again = w->with_again;
         sf_offload_choose(&o);
         sf_offload_schedule(&o);
         sf_offload_insert(&o);
@@ -120,6 +126,11 @@ static int64_t said_least(const sf_passing *passing, int64_t usual)
     return isnan(said) ? usual : said < 1 ? 1 : (int64_t)said;
 }
 
+static bool said_again(const sf_passing *passing)
+{
+    return passing->options[1] > 0;
+}
+
 /* All ways with tensors from a size on; the first that fits without a wait is good enough. To compare, the plainest will do,
  * and if that is not enough, the one that frees most. */
 static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least)
@@ -127,16 +138,17 @@ static way go_all_ways(sf_passing *passing, const sf_kept *before, int64_t least
     way ways[] = {{.without_housed = true},
                   {.without_housed = true, .with_guests = true},
                   {.with_guests = true},
-                  {.with_guests = false}};
-    enum { WAYS = sizeof ways / sizeof *ways };
+                  {.with_guests = false},
+                  {.with_again = true}};
+    enum { WAYS = sizeof ways / sizeof *ways, LAST = 3 };
     const double slack = 1.001;
-    int best = 0;
-    for (int i = 0; i < WAYS; i += passing->is_trial ? WAYS - 1 : 1) {
+    int best = 0, count = said_again(passing) ? WAYS : WAYS - 1;
+    for (int i = 0; i < count; i += passing->is_trial && i < LAST ? LAST : 1) {
         ways[i].least = least;
         go_way(passing, before, &ways[i]);
         best = is_better_way(&ways[i], &ways[best]) ? i : best;
         bool is_good = ways[best].seconds <= slack * passing->profile.sim.seconds;
-        if (ways[best].fits && (is_good || passing->is_trial))
+        if (ways[best].fits && (is_good || (passing->is_trial && !said_again(passing))))
             break;
     }
     return ways[best];

@@ -81,6 +81,7 @@ typedef struct sf_program_pass {
         is_fresh; /* does nothing, but that nothing is taken from disk for its list, or put there */
     bool hides;   /* it moves gathers: how much of what it could hide it does is told */
     int variants; /* ways to do it that are tried, of which the best is taken; 0 is 1 */
+    int sure;     /* the first so many of these take what lives say, or little more */
     sf_pass_option options[SF_PASS_OPTIONS];
     sf_status (*run)(sf_passing *passing);
 } sf_program_pass;

@@ -172,29 +172,36 @@ static sf_status try_variant(looping *l, const sf_chosen_pass *chosen, const sf_
     }
 }
 
-/* The way that is best, by lives alone: places are found for that one. */
-static sf_status choose_variant(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
-                                const sf_kept *before, int *best, attempt *least)
+/* All ways, by lives alone: places are found for the best. How many there are. */
+static sf_status try_variants(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
+                              const sf_kept *before, attempt *out, int *count)
 {
-    *best = 0;
+    *count = 0;
     for (int v = 0; v < chosen->pass->variants; v++) {
         sf_buf unheard = {0};
         sf_passing passing = passing_of(l, chosen, profile, v, l->limit, &unheard);
         passing.is_trial = true;
         sf_status status = chosen->pass->run(&passing);
         sf_program_settle_lives(l->p);
-        attempt a = measure(l);
+        out[(*count)++] = measure(l);
         sf_buf_free(&unheard);
         sf_program_put_back(l->p, before);
         SF_TRY(status);
-        if (v == 0 || is_better(l, chosen->pass, &a, least)) {
-            *least = a;
-            *best = v;
-        }
         if (passing.is_last)
             break;
     }
     return SF_OK;
+}
+
+/* The best of them that was not taken yet; -1: there is none. */
+static int best_variant(const looping *l, const sf_program_pass *pass, const attempt *all,
+                        const bool *taken, int count)
+{
+    int best = -1;
+    for (int v = 0; v < count; v++)
+        if (!taken[v] && (best < 0 || is_better(l, pass, &all[v], &all[best])))
+            best = v;
+    return best;
 }
 
 /* No step is faster than the least that its gathers allow. */
@@ -215,18 +222,32 @@ static void note_hidden(const sf_program_pass *pass, double seconds, result *out
                   sf_text_seconds(out->could_hide).at);
 }
 
-/* The best way, or none. One that is no better by lives is none by places either. */
+/* The best way, or none. One that is no better by lives is none by places either; one that is, and turns out not to be with
+ * places, makes room for the next, and in the end for one that is sure. */
 static sf_status decide(looping *l, const sf_chosen_pass *chosen, const sf_profile *profile,
                         const sf_kept *before, sf_pass_decision *out, sf_buf *note)
 {
+    enum { PLACED = 4 };
     const sf_program_pass *pass = chosen->pass;
-    attempt was = {.seconds = profile->sim.seconds, .bytes = profile->bytes}, now = {0};
-    SF_TRY(choose_variant(l, chosen, profile, before, &out->variant, &now));
-    if (pass->variants > 0 && now.bytes <= l->limit && !is_better(l, pass, &now, &was))
-        return SF_OK;
-    SF_TRY(try_variant(l, chosen, profile, before, out, note));
-    now = measure(l);
-    out->kept = is_better(l, pass, &now, &was);
+    attempt was = {.seconds = profile->sim.seconds, .bytes = profile->bytes};
+    attempt *all = SF_ARRAY(&l->scratch, pass->variants + 1, attempt);
+    bool *taken = SF_ARRAY(&l->scratch, pass->variants + 1, bool);
+    int count, best = 0;
+    SF_TRY(try_variants(l, chosen, profile, before, all, &count));
+    for (int t = 0; t < (count > 0 ? PLACED : 1) && !out->kept; t++) {
+        if (count > 0)
+            best = best_variant(l, pass, all, taken,
+                                t == PLACED - 1 && pass->sure > 0 ? pass->sure : count);
+        if (best < 0 ||
+            (count > 0 && all[best].bytes <= l->limit && !is_better(l, pass, &all[best], &was)))
+            return SF_OK;
+        taken[best] = true;
+        out->variant = best;
+        sf_program_put_back(l->p, before);
+        SF_TRY(try_variant(l, chosen, profile, before, out, note));
+        attempt now = measure(l);
+        out->kept = is_better(l, pass, &now, &was);
+    }
     return SF_OK;
 }
 

@@ -212,6 +212,7 @@ static void draw_list(drawn *d)
                                        "zero3-prefetch:bucket=6K",
                                        "offload:least=1",
                                        "offload-all",
+                                       "offload:least=1:again=1",
                                        "overlap",
                                        "balance",
                                        "overlap:turns=2",

@@ -37,10 +37,12 @@ static sf_status cut_pipeline(const sf_prospects *p, const sf_prospect *c, draft
     return SF_OK;
 }
 
-/* Arguments, and gradients where more than one turn adds to them. */
-static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group)
+/* Arguments, and gradients where more than one turn adds to them. Where there are no more turns than groups, a group may be done with
+ * those of one of its stages before it begins another. */
+static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group, sf_arena *arena)
 {
-    double bytes = 0;
+    const sf_pipe *pipe = &d->pipeline.schedule.pipe;
+    double bytes = 0, most = 0, all = 0, *gradients = SF_ARRAY(arena, pipe->nstages, double);
     for (uint32_t i = 0; i < d->graph->top->narguments; i++) {
         const sf_argument *argument = &d->graph->arguments[i];
         const sf_layout *layout = &plan->arguments[i];
@@ -48,10 +50,15 @@ static double held_bytes(const drafting *d, const sf_plan *plan, uint32_t group)
         if (holders != 0 && !(holders >> group & 1))
             continue;
         bytes += sf_piece_bytes(sf_argument_type(d->graph, i), layout, &plan->mesh);
-        if (d->load.turns > 1 && argument->gradient != SF_NONE)
-            bytes += sf_piece_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
+        if (argument->gradient != SF_NONE)
+            gradients[d->pipeline.stages.of_argument[i]] +=
+                sf_piece_bytes(sf_type_of(d->graph, argument->gradient), layout, &plan->mesh);
     }
-    return bytes;
+    for (uint32_t s = 0; s < pipe->nstages; s++) {
+        most = fmax(most, gradients[s]);
+        all += gradients[s];
+    }
+    return bytes + (pipe->nturns > pipe->ngroups ? all : pipe->nturns > 1 ? most : 0);
 }
 
 /* By stage, bytes of a rank that the turns under way keep. */
@@ -86,7 +93,7 @@ static void find_shares(const drafting *d, sf_arena *arena, sf_draft *out)
         double room = d->load.memory > 0
                           ? (double)d->load.memory
                           : (double)sf_costs_memory(sf_costs_at(d->load.costs, 0, (int)g, arena));
-        double held = held_bytes(d, out->plan, g), kept = kept_bytes(d, by_stage, g);
+        double held = held_bytes(d, out->plan, g, arena), kept = kept_bytes(d, by_stage, g);
         out->held = fmax(out->held, held / room);
         out->mean += (held + SURELY_KEPT * kept) / room / d->load.groups;
         out->least = fmax(out->least, (held + SURELY_KEPT * kept) / room);

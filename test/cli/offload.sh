@@ -7,7 +7,7 @@ step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 plan=$dir/plan.json
-limit=132K
+limit=128K
 link=2M
 
 fail() {

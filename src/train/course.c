@@ -62,7 +62,7 @@ static sf_status init_from_checkpoint(sf_course *course, const char *path, sf_di
     snprintf(whole, sizeof whole, "%s/%s", found, SF_CHECKPOINT_STATE);
     if (stat(whole, &about) == 0)
         return sf_init_file(&course->seat.pieces, course->seat.names, whole, course->info.seed,
-                            &holder, diag);
+                            course->seat.options.pool, &holder, diag);
     sf_status status = sf_checkpoint_load(found, &state, &course->mappings, &scratch, &info, diag);
     sf_arena_free(&scratch);
     return status;
@@ -76,7 +76,7 @@ static sf_status init_by_rules(sf_course *course, const char *rules, sf_diag *di
     sf_status status = sf_init_parse(rules, &scratch, diag, &parsed);
     if (status == SF_OK)
         status = sf_init_random(&course->seat.pieces, course->seat.names, &parsed,
-                                course->info.seed, &holder, diag);
+                                course->info.seed, course->seat.options.pool, &holder, diag);
     sf_arena_free(&scratch);
     return status;
 }
@@ -90,7 +90,8 @@ sf_status sf_course_init(sf_course *course, const char *init, uint64_t seed, sf_
         return init_by_rules(course, init, diag);
     if (S_ISDIR(about.st_mode))
         return init_from_checkpoint(course, init, diag);
-    return sf_init_file(&course->seat.pieces, course->seat.names, init, seed, &holder, diag);
+    return sf_init_file(&course->seat.pieces, course->seat.names, init, seed,
+                        course->seat.options.pool, &holder, diag);
 }
 
 sf_status sf_course_step(sf_course *course, sf_diag *diag)

@@ -55,27 +55,49 @@ static void draw_complex(const struct recipe *recipe, const sf_draw *draw, uint6
     out[1] = is_constant ? 0 : scale * draw_one(recipe, draw, 2 * index + 1);
 }
 
-void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
-                  uint64_t seed, sf_runs runs, const sf_tensor *tensor)
+/* One run of a piece, as threads fill it. */
+typedef struct filling {
+    struct recipe recipe;
+    sf_draw draw;
+    sf_dtype dtype; /* of what an element has one of, or two */
+    int parts;
+    char *data;
+    int64_t global, local;
+} filling;
+
+static void fill_part(void *context, int thread, int64_t first, int64_t end)
 {
     enum { CHUNK = 256 };
-    struct recipe recipe = recipe_of(graph, index, rule);
-    sf_draw draw = sf_draw_of(seed, SF_DRAW_INIT, sf_hash_bytes(0, name, strlen(name)));
+    const filling *f = context;
     double values[2 * CHUNK];
-    sf_dtype part = sf_part_of(tensor->type->dtype);
-    int parts = sf_parts_of(tensor->type->dtype);
-    while (sf_runs_next(&runs))
-        for (int64_t at = 0; at < runs.count; at += CHUNK) {
-            int64_t rest = runs.count - at, count = rest < CHUNK ? rest : CHUNK;
-            for (int64_t i = 0; i < count; i++) {
-                uint64_t global = (uint64_t)(runs.global + at + i);
-                if (parts == 2)
-                    draw_complex(&recipe, &draw, global, values + 2 * i);
-                else
-                    values[i] = draw_one(&recipe, &draw, global);
-            }
-            sf_store_f64s(part, tensor->data, (runs.local + at) * parts, count * parts, values);
+    (void)thread;
+    for (int64_t at = first; at < end; at += CHUNK) {
+        int64_t count = end - at < CHUNK ? end - at : CHUNK;
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t global = (uint64_t)(f->global + at + i);
+            if (f->parts == 2)
+                draw_complex(&f->recipe, &f->draw, global, values + 2 * i);
+            else
+                values[i] = draw_one(&f->recipe, &f->draw, global);
         }
+        sf_store_f64s(f->dtype, f->data, (f->local + at) * f->parts, count * f->parts, values);
+    }
+}
+
+void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
+                  uint64_t seed, sf_runs runs, sf_threads *threads, const sf_tensor *tensor)
+{
+    enum { GRAIN = 1 << 12 };
+    filling f = {.recipe = recipe_of(graph, index, rule),
+                 .draw = sf_draw_of(seed, SF_DRAW_INIT, sf_hash_bytes(0, name, strlen(name))),
+                 .dtype = sf_part_of(tensor->type->dtype),
+                 .parts = sf_parts_of(tensor->type->dtype),
+                 .data = tensor->data};
+    while (sf_runs_next(&runs)) {
+        f.global = runs.global;
+        f.local = runs.local;
+        sf_threads_run(threads, runs.count, GRAIN, fill_part, &f);
+    }
 }
 
 /* A key that the step carries along; words past the first two repeat them, as JAX's wide keys do. */
@@ -108,8 +130,8 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
 
 /* used[k] is set when rule k was. */
 static void init_argument(const sf_pieces *pieces, uint32_t index, const char *name,
-                          const sf_init_rules *rules, uint64_t seed, const char **used,
-                          const sf_tensor *piece)
+                          const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
+                          const char **used, const sf_tensor *piece)
 {
     const sf_graph *graph = pieces->graph;
     const sf_argument *argument = &graph->arguments[index];
@@ -121,12 +143,12 @@ static void init_argument(const sf_pieces *pieces, uint32_t index, const char *n
     for (int k = 0; k < rules->count; k++)
         if (rule.pattern && rule.pattern == rules->at[k].pattern)
             used[k] = name;
-    sf_init_fill(graph, index, name, rule, seed, sf_pieces_runs(pieces, index), piece);
+    sf_init_fill(graph, index, name, rule, seed, sf_pieces_runs(pieces, index), threads, piece);
 }
 
 sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
-                         const sf_init_rules *rules, uint64_t seed, const sf_holder *holder,
-                         sf_diag *diag)
+                         const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
+                         const sf_holder *holder, sf_diag *diag)
 {
     const sf_graph *graph = pieces->graph;
     sf_arena scratch = {0};
@@ -139,7 +161,7 @@ sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
         status = sf_holder_lend(holder, i, true, diag, &piece);
         if (status != SF_OK)
             break;
-        init_argument(pieces, i, names[i], rules, seed, used, &piece);
+        init_argument(pieces, i, names[i], rules, seed, threads, used, &piece);
         status = sf_holder_give_back(holder, i, diag);
     }
     if (status == SF_OK)

@@ -17,6 +17,7 @@
 #define SF_TRAIN_INIT_H
 
 #include "base/diag.h"
+#include "base/threads.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "train/pieces.h"
@@ -57,20 +58,20 @@ sf_status sf_init_parse(const char *text, sf_arena *arena, sf_diag *diag, sf_ini
 sf_init_rule sf_init_choose(const sf_graph *graph, uint32_t index, const char *name,
                             const sf_init_rules *rules);
 
-/* Fills the pieces of every argument that is kept from step to step (see ir/name.h). `names` are the clean names. A
- * pattern that matches nothing is SF_EUSAGE. */
+/* Fills the pieces of every argument that is kept from step to step (see ir/name.h). `names` are the clean names;
+ * threads, or NULL, share what is drawn, which does not depend on them. A pattern that matches nothing is SF_EUSAGE. */
 sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
-                         const sf_init_rules *rules, uint64_t seed, const sf_holder *holder,
-                         sf_diag *diag);
+                         const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
+                         const sf_holder *holder, sf_diag *diag);
 
 /* Fills the piece that has these runs by a rule that is not the default one. */
 void sf_init_fill(const sf_graph *graph, uint32_t index, const char *name, sf_init_rule rule,
-                  uint64_t seed, sf_runs runs, const sf_tensor *tensor);
+                  uint64_t seed, sf_runs runs, sf_threads *threads, const sf_tensor *tensor);
 
 /* Takes the parameters, and optimizer state where it is there, from a safetensors file: by clean name,
  * by "in.I", or by the last parts of the names where these leave one choice. Floats of other types are
  * converted. A parameter that is not there is an error; other state becomes zero. */
 sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
-                       uint64_t seed, const sf_holder *holder, sf_diag *diag);
+                       uint64_t seed, sf_threads *threads, const sf_holder *holder, sf_diag *diag);
 
 #endif

@@ -117,12 +117,12 @@ static sf_status take_all_arguments(const sf_pieces *pieces, const char *const *
 }
 
 sf_status sf_init_file(const sf_pieces *pieces, const char *const *names, const char *path,
-                       uint64_t seed, const sf_holder *holder, sf_diag *diag)
+                       uint64_t seed, sf_threads *threads, const sf_holder *holder, sf_diag *diag)
 {
     const sf_init_rules none = {0};
     struct source source = {.path = path};
     SF_TRY(sf_safetensors_read(path, diag, &source.file));
-    sf_status status = sf_init_random(pieces, names, &none, seed, holder, diag);
+    sf_status status = sf_init_random(pieces, names, &none, seed, threads, holder, diag);
     source.clean = SF_ARRAY(&source.arena, source.file.count, const char *);
     for (size_t i = 0; i < source.file.count; i++)
         source.clean[i] = sf_clean_name(source.file.tensors[i].name, &source.arena);

@@ -115,11 +115,17 @@ static void test_permutation(void **state)
     assert_true(sf_draw_permuted(&draw, UINT64_MAX, UINT64_MAX - 1) < UINT64_MAX);
 }
 
-static void fill(uint32_t index, sf_init_rule rule, uint64_t seed, const sf_type *type, float *out)
+static void fill_by(sf_threads *threads, uint32_t index, sf_init_rule rule, uint64_t seed,
+                    const sf_type *type, float *out)
 {
     sf_tensor tensor = {.type = type, .data = out};
     sf_runs all = sf_runs_of(&(sf_layout){0}, &(sf_mesh){0}, 0, type);
-    sf_init_fill(graph, index, names[index], rule, seed, all, &tensor);
+    sf_init_fill(graph, index, names[index], rule, seed, all, threads, &tensor);
+}
+
+static void fill(uint32_t index, sf_init_rule rule, uint64_t seed, const sf_type *type, float *out)
+{
+    fill_by(NULL, index, rule, seed, type, out);
 }
 
 static void moments(const float *values, int count, double *mean, double *deviation, double *most)
@@ -286,7 +292,7 @@ static void test_bad_rules(void **state)
     sf_init_rules rules;
     assert_int_equal(sf_init_parse("nobody=zeros", &arena, NULL, &rules), SF_OK);
     assert_int_equal(
-        sf_init_random(&whole, names, &rules, 0, &(sf_holder){.tensors = arguments}, NULL),
+        sf_init_random(&whole, names, &rules, 0, NULL, &(sf_holder){.tensors = arguments}, NULL),
         SF_EUSAGE);
 }
 
@@ -295,7 +301,8 @@ static void test_random(void **state)
     (void)state;
     const sf_init_rules none = {0};
     assert_int_equal(
-        sf_init_random(&whole, names, &none, 3, &(sf_holder){.tensors = arguments}, NULL), SF_OK);
+        sf_init_random(&whole, names, &none, 3, NULL, &(sf_holder){.tensors = arguments}, NULL),
+        SF_OK);
     for (uint32_t i = 0; i < graph->top->narguments; i++) {
         double sum = 0;
         for (int64_t k = 0; k < arguments[i].type->count; k++)
@@ -336,11 +343,13 @@ static void test_pieces(void **state)
         pieces[i] = (sf_tensor){type, sf_arena_alloc(&arena, (size_t)sf_type_bytes(type)), NULL};
     }
     assert_int_equal(
-        sf_init_random(&whole, names, &none, 5, &(sf_holder){.tensors = arguments}, NULL), SF_OK);
+        sf_init_random(&whole, names, &none, 5, NULL, &(sf_holder){.tensors = arguments}, NULL),
+        SF_OK);
     for (int rank = 0; rank < 4; rank++) {
         sf_pieces own = {graph, mesh, rank, layouts};
         assert_int_equal(
-            sf_init_random(&own, names, &none, 5, &(sf_holder){.tensors = pieces}, NULL), SF_OK);
+            sf_init_random(&own, names, &none, 5, NULL, &(sf_holder){.tensors = pieces}, NULL),
+            SF_OK);
         for (uint32_t i = 0; i < count; i++) {
             if (!sf_argument_is_kept(&graph->arguments[i]))
                 continue;
@@ -356,19 +365,34 @@ static void test_pieces(void **state)
     assert_true(split > 100);
 }
 
+/* Threads draw what one draws alone. */
+static void test_threads(void **state)
+{
+    (void)state;
+    const sf_type *type = sf_type_get(graph->pool, SF_F32, 2, (int64_t[]){101, 457});
+    size_t bytes = (size_t)sf_type_bytes(type);
+    float *alone = sf_arena_alloc(&arena, bytes), *together = sf_arena_alloc(&arena, bytes);
+    sf_init_rule rule = {.kind = SF_INIT_NORMAL, .scale = 1};
+    sf_threads *threads = sf_threads_new(3);
+    fill(0, rule, 7, type, alone);
+    fill_by(threads, 0, rule, 7, type, together);
+    sf_threads_free(threads);
+    assert_memory_equal(alone, together, bytes);
+}
+
 /* From a file: by number, converted, and by the endings of names. */
 static void test_file(void **state)
 {
     (void)state;
-    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.io.safetensors", 0,
+    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.io.safetensors", 0, NULL,
                                   &(sf_holder){.tensors = arguments}, NULL),
                      SF_OK);
     uint32_t kernel = find("params/layer_0/attn/q/kernel");
     assert_true(sf_get_f64(&arguments[kernel], 0) != 0);
     assert_int_equal(sf_init_file(&whole, names, "test/data/micro/mlp-micro.io.safetensors", 0,
-                                  &(sf_holder){.tensors = arguments}, NULL),
+                                  NULL, &(sf_holder){.tensors = arguments}, NULL),
                      SF_EINPUT);
-    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.json", 0,
+    assert_int_equal(sf_init_file(&whole, names, "examples/gpt-micro.json", 0, NULL,
                                   &(sf_holder){.tensors = arguments}, NULL),
                      SF_EINPUT);
 }
@@ -382,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_fans),        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_bad_rules),   cmocka_unit_test(test_random),
         cmocka_unit_test(test_jax_keys),    cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -52,7 +52,8 @@ static sf_status draw_state(sf_unsplit *run, sf_arena *arena, sf_diag *diag)
     sf_holder holder = {.tensors = run->split};
     sf_init_rules rules;
     SF_TRY(sf_init_parse(run->init, arena, diag, &rules));
-    return sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, &holder, diag);
+    return sf_init_random(&pieces, (const char *const *)names, &rules, run->seed, NULL, &holder,
+                          diag);
 }
 
 static sf_status start_as_training(sf_unsplit *run, const char *data, sf_diag *diag)

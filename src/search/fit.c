@@ -31,6 +31,7 @@ enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 #define WORTH_TURNS 0.99
 #define SAME_TIME 0.003
 #define SAME_MEMORY 0.005
+#define SAME_PLAN 0.001
 
 /* What halves what it saves with each doubling saves no more, from then on, than the last did; or a little. */
 #define AS_MUCH_AGAIN 1.25
@@ -57,6 +58,7 @@ typedef struct fitting {
     size_t count;
     uint32_t nlayers; /* of the step */
     sf_fit_known *known;
+    bool tells;         /* others, as the last of those known */
     way asked;          /* of the user, or what goes on as it would: not in turns */
     way at;             /* that is tried now */
     sf_price unlimited; /* the plan as it is asked for, */
@@ -295,6 +297,15 @@ static void find_in_both(fitting *f)
     f->at.shards = 1;
 }
 
+/* Whether the other tells of a plan that takes as much memory as it is: what fits so takes about as long, or nothing fits, or they
+ * are the same. One that is much slower where it fits does not: turns may cost it what they do not cost the other, such as gathers. */
+static bool tells(const sf_fit_known *known, size_t at, const sf_price *price)
+{
+    double other = (double)known->unlimited[at].memory, fitted = known->fitted[at];
+    return fitted == HUGE_VAL || fitted < MUCH_LONGER * known->unlimited[at].seconds ||
+           fabs((double)price->memory - other) < SAME_PLAN * other;
+}
+
 /* Whether one that was looked at is no slower and no larger than this as it is; or, where something fits, by so little that this need
  * not be looked at. */
 static bool is_told(const fitting *f)
@@ -305,7 +316,8 @@ static bool is_told(const fitting *f)
     for (size_t i = 0; i < known->count && f->graph->nnodes > SMALL_STEP; i++) {
         const sf_price *other = &known->unlimited[i];
         is_told = is_told || (f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
-                              (double)f->price.memory >= (double)other->memory - less);
+                              (double)f->price.memory >= (double)other->memory - less &&
+                              tells(known, i, &f->price));
     }
     return is_told;
 }
@@ -313,8 +325,11 @@ static bool is_told(const fitting *f)
 static void tell_others(fitting *f)
 {
     sf_fit_known *known = f->known;
-    if (known->count < SF_MOST_FITTED)
-        known->unlimited[known->count++] = f->unlimited;
+    if (known->count == SF_MOST_FITTED)
+        return;
+    known->unlimited[known->count] = f->unlimited;
+    known->fitted[known->count++] = HUGE_VAL;
+    f->tells = true;
 }
 
 /* What the user leaves open is tried, from what costs least on. */
@@ -373,6 +388,8 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
         status = keep_more(&f);
     if (status == SF_OK) {
         *out = f.price;
+        if (f.tells && f.fits)
+            known->fitted[known->count - 1] = f.price.seconds;
         take_best_way(&f);
     }
     sf_arena_free(&f.arena);

@@ -18,6 +18,7 @@ typedef struct sf_fit_known {
     double worth; /* seconds from which on nobody wants to know how a plan can be made to fit */
     size_t count;
     sf_price unlimited[SF_MOST_FITTED]; /* those that do not fit, as they are */
+    double fitted[SF_MOST_FITTED];      /* seconds of each as it fits; HUGE_VAL: it does not */
 } sf_fit_known;
 
 /* Sets what the plan computes again and its turns as the options want them, and prices it. It may still not fit: then it

@@ -247,7 +247,7 @@ static void test_shards(void **state)
 static void test_both_in_turns(void **state)
 {
     (void)state;
-    ground g = open_ground(test_step("swin-micro"), "1x1xV100");
+    ground g = open_ground(test_step("evoformer-micro"), "1x1xV100");
     g.options.recompute = "none";
     g.options.micro_batches = 2;
     g.options.co_shards = 2;

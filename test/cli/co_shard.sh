@@ -45,8 +45,8 @@ expect 0 run --plan plan.json --steps 2 --check
 
 # Less is kept than with either alone, where what is kept is most of it.
 memory() {
-    "$SHEAF_BIN" pin "$data/swin-micro.stablehlo.mlir.xz" --mesh data=1 "$@" -o swin.json >/dev/null
-    "$SHEAF_BIN" sim swin.json -c 1x1xCPU --json | sed -n 's/.*"memory": \([0-9]*\).*/\1/p' | head -n 1
+    "$SHEAF_BIN" pin "$SHEAF_SOURCE/test/data/plan/gpt-batch.stablehlo.mlir.xz" --mesh data=1 "$@" -o batch.json >/dev/null
+    "$SHEAF_BIN" sim batch.json -c 1x1xCPU --json | sed -n 's/.*"memory": \([0-9]*\).*/\1/p' | head -n 1
 }
 both=$(memory --co-shard 2 --micro-batches 2)
 for alone in "--co-shard 2" "--micro-batches 2"; do

@@ -75,7 +75,7 @@ for arguments in "pin $step -r xyzzy -n 2" "plan $step -c xyzzy" "pin $step -M d
 done
 
 # Idle axes are explained where they are printed; little is not 0.
-expect 0 plan "$step" -c 2x4xV100 -O2
+expect 0 plan "$step" -c 2x4xV100 -O2 --stages 1
 says_like "^  mesh +idle="
 says "ranks along it do the same"
 expect 1 run "$step" -m 50K

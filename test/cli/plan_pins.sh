@@ -10,7 +10,7 @@ cluster=2x2xV100
 planned() {
     local pins=()
     for pin in "$@"; do pins+=(-P "$pin"); done
-    expect 0 plan "$step" -c "$cluster" "${more[@]}" "${pins[@]}" -o "$work/p.json"
+    expect 0 plan "$step" -c "$cluster" --stages 1 "${more[@]}" "${pins[@]}" -o "$work/p.json"
 }
 
 # layout NAME: how the argument stands; nothing where it is replicated.

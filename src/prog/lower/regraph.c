@@ -41,8 +41,8 @@ static void rename_trace(const sf_graph *graph, const sf_regraph *found, const s
 static sf_program *lower_other(const sf_graph *graph, sf_regraph *other,
                                const sf_lower_options *options, lower_form *lower, sf_trace *trace)
 {
-    sf_trace inner = {0};
-    sf_program *program = lower(other->graph, options, &inner);
+    sf_trace *inner = SF_ARRAY(&other->arena, 1, sf_trace);
+    sf_program *program = lower(other->graph, options, inner);
     sf_value *value_of = SF_ARRAY(&other->arena, other->graph->nvalues, sf_value);
     for (size_t v = 0; v < other->graph->nvalues; v++)
         value_of[v] = SF_NONE;
@@ -51,7 +51,7 @@ static sf_program *lower_other(const sf_graph *graph, sf_regraph *other,
             value_of[other->values[v]] = (sf_value)v;
     rename_program(other, value_of, program);
     if (options->trace_arena)
-        rename_trace(graph, other, &inner, options->trace_arena, trace);
+        rename_trace(graph, other, inner, options->trace_arena, trace);
     sf_regraph_free(other);
     return program;
 }

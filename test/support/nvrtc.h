@@ -3,7 +3,7 @@
 #define TEST_SUPPORT_NVRTC_H
 
 #include "run/cuda/library.h"
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 /* NULL where it is not here. */
 const sf_cuda_compiler *test_nvrtc(void);

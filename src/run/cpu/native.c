@@ -11,7 +11,7 @@
 
 enum { MOST_PARAMS = 512 };
 
-/* As run/cuda/text.c writes it: a pointer to each parameter. */
+/* As run/text/text.c writes it: a pointer to each parameter. */
 typedef void entrance(void **params);
 
 struct sf_native {

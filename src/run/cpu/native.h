@@ -1,4 +1,4 @@
-/* Loops as machine code: written as text (run/cuda/loop_tile.c), compiled by the compiler of the system (base/compile.h) and kept
+/* Loops as machine code: written as text (run/text/loop_tile.c), compiled by the compiler of the system (base/compile.h) and kept
  * between runs. A tile of such a loop has the same bits as one that run/cpu/tile.c runs step by step.
  *
  * A program says which of its loops want it (sf_loop.compiled). SHEAF_COMPILER in the environment says it of all of them: "cc", or
@@ -8,7 +8,7 @@
 #define SF_RUN_CPU_NATIVE_H
 
 #include "run/cpu/tile.h"
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 /* The code of one loop. */
 typedef struct sf_native sf_native;

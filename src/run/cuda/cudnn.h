@@ -2,8 +2,8 @@
 #ifndef SF_RUN_CUDA_CUDNN_H
 #define SF_RUN_CUDA_CUDNN_H
 
-#include "run/cuda/convolve.h"
 #include "run/cuda/library.h"
+#include "run/text/convolve.h"
 
 /* A handle, and what its plans need at most to work in; a zeroed one has no library. */
 typedef struct sf_cudnn {

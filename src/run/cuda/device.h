@@ -10,7 +10,7 @@
 #define SF_RUN_CUDA_DEVICE_H
 
 #include "base/threads.h"
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 typedef struct sf_device sf_device;
 

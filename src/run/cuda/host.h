@@ -2,7 +2,7 @@
 #ifndef SF_RUN_CUDA_HOST_H
 #define SF_RUN_CUDA_HOST_H
 
-#include "run/cuda/convolve.h"
+#include "run/text/convolve.h"
 
 void sf_host_convolve(const sf_convolve *convolve, char *const *images);
 

@@ -1,6 +1,6 @@
 #include "run/cuda/target.h"
 
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 /* Floats of one type, with a result of that type or, of narrow ones, of float. */
 static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)

@@ -1,8 +1,8 @@
 /* What the families of calls share: kernels in which each thread makes elements of a result by itself. */
-#ifndef SF_RUN_CUDA_CALL_H
-#define SF_RUN_CUDA_CALL_H
+#ifndef SF_RUN_TEXT_CALL_H
+#define SF_RUN_TEXT_CALL_H
 
-#include "run/cuda/scalar.h"
+#include "run/text/scalar.h"
 
 enum { SF_CALL_THREADS = 256 };
 

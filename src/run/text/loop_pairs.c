@@ -1,7 +1,7 @@
-/* Numbers of bf16 in pairs: how they are loaded, rounded, added, multiplied and stored (run/cuda/loop.c). */
+/* Numbers of bf16 in pairs: how they are loaded, rounded, added, multiplied and stored (run/text/loop.c). */
 #include <string.h>
 
-#include "run/cuda/emit.h"
+#include "run/text/emit.h"
 
 static bool is_short_constant(const sf_loop_step *step)
 {

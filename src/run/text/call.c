@@ -1,5 +1,5 @@
 /* Calls: which family writes them, and those that only move elements or work on single ones. */
-#include "run/cuda/call.h"
+#include "run/text/call.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "run/cuda/emit.h"
+#include "run/text/emit.h"
 
 enum { LEAST_HIGH = 16, FAR = 8, FEW_NEIGHBOURS = 16 };
 

@@ -1,10 +1,10 @@
-/* Attention (op/attention.h) without its scores: text/attend.cu and, for GPUs with groups of warps, text/attend_groups.cu, with the
+/* Attention (op/attention.h) without its scores: cu/attend.cu and, for GPUs with groups of warps, cu/attend_groups.cu, with the
  * numbers of the op. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "op/attention.h"
-#include "run/cuda/call.h"
+#include "run/text/call.h"
 
 typedef enum pass { FORWARD, QUERIES, KEYS } pass;
 
@@ -24,7 +24,7 @@ static cut cut_of(pass which, bool wide, int64_t depth)
                 : (cut){.rows = 64, .together = depth <= 64 ? 3 : 1};
 }
 
-/* What text/attend_groups.cu has in shared memory: tiles of 64 rows of 128 bytes. Columns are there twice, those of now and the next
+/* What cu/attend_groups.cu has in shared memory: tiles of 64 rows of 128 bytes. Columns are there twice, those of now and the next
  * ones, with two floats each, and wide ones turned as well. */
 static int shared_bytes(pass which, bool wide, int rows, int64_t depth)
 {
@@ -129,7 +129,7 @@ static void put_kernel(sf_calling *c, pass which, const named *params, int count
     sf_write_launch(c->w, tiles * pairs, each.rows * 2, false);
 }
 
-/* Operand `index` turned, as text/attend_turn.cu has it. */
+/* Operand `index` turned, as cu/attend_turn.cu has it. */
 static named turn(sf_calling *c, const char *name, uint32_t index)
 {
     enum { TURN_THREADS = 256 };

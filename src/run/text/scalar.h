@@ -1,9 +1,9 @@
-/* Single elements as text: what an op makes of the words of its operands (text/words.cu), and what a region of such ops
+/* Single elements as text: what an op makes of the words of its operands (cu/words.cu), and what a region of such ops
  * makes of its arguments. */
-#ifndef SF_RUN_CUDA_SCALAR_H
-#define SF_RUN_CUDA_SCALAR_H
+#ifndef SF_RUN_TEXT_SCALAR_H
+#define SF_RUN_TEXT_SCALAR_H
 
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 /* "f64", "s64" or "cplx". */
 const char *sf_word_type(sf_dtype dtype);

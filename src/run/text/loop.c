@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "run/cuda/emit.h"
+#include "run/text/emit.h"
 
 /* Each */
 

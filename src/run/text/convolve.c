@@ -1,4 +1,4 @@
-#include "run/cuda/convolve.h"
+#include "run/text/convolve.h"
 
 #include <inttypes.h>
 

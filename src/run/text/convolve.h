@@ -7,10 +7,10 @@
  * A convolution of the text may be any of them: gradients are written as convolutions with dilations and with their dimensions
  * turned. What lies otherwise in memory, has borders that differ, or channels in numbers that libraries are slow with, is moved
  * to scratch memory first, and the result from there. */
-#ifndef SF_RUN_CUDA_CONVOLVE_H
-#define SF_RUN_CUDA_CONVOLVE_H
+#ifndef SF_RUN_TEXT_CONVOLVE_H
+#define SF_RUN_TEXT_CONVOLVE_H
 
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 typedef enum sf_convolve_kind {
     SF_CONVOLVE_FORWARD,

@@ -10,8 +10,8 @@
 #include "op/indexing.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "run/cuda/call.h"
-#include "run/cuda/merge.h"
+#include "run/text/call.h"
+#include "run/text/merge.h"
 
 enum { FEW_VECTORS = 16 };
 

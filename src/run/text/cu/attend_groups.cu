@@ -1,4 +1,4 @@
-    /* The body of the kernels of attention where groups of 4 warps multiply (text/attention.cu): what attend.cu does, with 64 rows a
+    /* The body of the kernels of attention where groups of 4 warps multiply (cu/attention.cu): what attend.cu does, with 64 rows a
      * group. Columns come in tiles of 64, the next ones beside the compute; what a row keeps for itself is in registers, and its
      * factors are tiles, too, or in registers (`HELD`). Sums over columns need them side by side: of narrow elements the tensor cores
      * turn tiles by themselves, of wide ones they are given turned (attend_turn.cu) as `turned1` and `turned2`. */

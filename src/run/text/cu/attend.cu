@@ -1,4 +1,4 @@
-    /* The body of the kernels of attention, behind the numbers that run/cuda/call_attention.c writes. A block has
+    /* The body of the kernels of attention, behind the numbers that run/text/call_attention.c writes. A block has
      * 16 rows each warp, and goes along the columns, some at a time; S = R1 C1^T are their scores.
      *
      *     FORWARD   rows are queries, columns keys:  O = softmax(S) C2

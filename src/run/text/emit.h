@@ -1,8 +1,8 @@
-/* Loops being written: what the shapes of run/cuda/loop.c share. */
-#ifndef SF_RUN_CUDA_EMIT_H
-#define SF_RUN_CUDA_EMIT_H
+/* Loops being written: what the shapes of run/text/loop.c share. */
+#ifndef SF_RUN_TEXT_EMIT_H
+#define SF_RUN_TEXT_EMIT_H
 
-#include "run/cuda/scalar.h"
+#include "run/text/scalar.h"
 
 enum {
     THREADS = 256,

@@ -4,7 +4,7 @@
 
 #include "op/op.h"
 #include "op/slots.h"
-#include "run/cuda/merge.h"
+#include "run/text/merge.h"
 
 /* Both orders begin as they are: what a comparison that is none leaves unset still names an element. */
 static void write_identity(sf_calling *c, int64_t count, int64_t size, int64_t a, int64_t b)

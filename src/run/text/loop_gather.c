@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "run/cuda/emit.h"
+#include "run/text/emit.h"
 
 /* Gathers of all shapes */
 

@@ -1,4 +1,4 @@
-#include "run/cuda/text.h"
+#include "run/text/text.h"
 
 #include <inttypes.h>
 #include <string.h>

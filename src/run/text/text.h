@@ -7,13 +7,13 @@
  *       code      what an instruction launches, in order
  *         launch  a kernel, blocks and threads, and what its parameters are
  */
-#ifndef SF_RUN_CUDA_TEXT_H
-#define SF_RUN_CUDA_TEXT_H
+#ifndef SF_RUN_TEXT_TEXT_H
+#define SF_RUN_TEXT_TEXT_H
 
 #include "base/intern.h"
 #include "prog/program.h"
 
-/* A plain file of run/cuda/text/, carried by the library. */
+/* A plain file of run/text/cu/, carried by the library. */
 typedef struct sf_text_file {
     const unsigned char *bytes;
     size_t size;
@@ -35,8 +35,8 @@ typedef struct sf_kernels {
     sf_interner names;
     sf_kernel **kernels;
     size_t nkernels, capacity;
-    bool has_words;     /* some stand on text/words.cu, too, */
-    bool has_attention; /* or on text/attention.cu, */
+    bool has_words;     /* some stand on cu/words.cu, too, */
+    bool has_attention; /* or on cu/attention.cu, */
     bool has_vector;    /* or on functions of run/vec/math.h, which compilers make vectors of */
 } sf_kernels;
 
@@ -45,7 +45,7 @@ typedef enum sf_param_kind {
     SF_PARAM_OUT,     /* and of `out` */
     SF_PARAM_SCRATCH, /* `value` bytes into the scratch memory */
     SF_PARAM_NUMBER,  /* `value` itself */
-    /* Of a tile (run/cuda/loop_tile.c), by step `index` of the loop: */
+    /* Of a tile (run/text/loop_tile.c), by step `index` of the loop: */
     SF_PARAM_SUM,  /* where a GATHER grows */
     SF_PARAM_ROOM, /* room `value`, for a register of the loop, */
     SF_PARAM_FOLD, /* and the function that combines what is in it */
@@ -71,7 +71,7 @@ typedef struct sf_code {
     int64_t scratch; /* bytes that its kernels work in */
     size_t before;   /* launches before the call of a library, */
     sf_param product
-        [3]; /* and what that is given: factors and result, or the images of run/cuda/convolve.h */
+        [3]; /* and what that is given: factors and result, or the images of run/text/convolve.h */
 } sf_code;
 
 /* One kernel being written: its parameters are called p0, p1, ... in the order in which they are added. */
@@ -96,7 +96,7 @@ void sf_write_views(sf_writer *w, const sf_inst *inst);
 int64_t sf_write_scratch(sf_writer *w, int64_t bytes);
 
 /* The body becomes a kernel, unless the module has it, and a launch of it with the parameters is added to the code.
- * Body and parameters are then empty. `words`: it stands on text/words.cu. */
+ * Body and parameters are then empty. `words`: it stands on cu/words.cu. */
 void sf_write_launch(sf_writer *w, int64_t blocks, int threads, bool words);
 
 /* The same launch again: another one of the last kernel, with these parameters. */
@@ -110,7 +110,7 @@ void sf_kernels_free(sf_kernels *module);
 /* What a library is given for a product, and what is launched around it. */
 void sf_write_library(sf_writer *w, const sf_inst *inst);
 
-/* What loops (run/cuda/loop.c), products and convolutions (product.c) and calls (call.c) launch. */
+/* What loops (run/text/loop.c), products and convolutions (product.c) and calls (call.c) launch. */
 void sf_write_loop(sf_writer *w, const sf_inst *inst);
 void sf_write_product(sf_writer *w, const sf_inst *inst);
 

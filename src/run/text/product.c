@@ -1,8 +1,8 @@
-#include "run/cuda/product.h"
+#include "run/text/product.h"
 
 #include <inttypes.h>
 
-#include "run/cuda/convolve.h"
+#include "run/text/convolve.h"
 
 enum { THREADS = 256 };
 

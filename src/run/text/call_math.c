@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "run/cuda/call.h"
+#include "run/text/call.h"
 
 /* fft: each dimension by itself, a thread an element, from one room of complex numbers to the other. */
 

@@ -3,7 +3,7 @@
  * give the same bits; what is in a room need not be computed again behind the fold. */
 #include <inttypes.h>
 
-#include "run/cuda/emit.h"
+#include "run/text/emit.h"
 
 static bool is_fold(const emitter *e, uint32_t index)
 {

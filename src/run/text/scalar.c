@@ -1,4 +1,4 @@
-#include "run/cuda/scalar.h"
+#include "run/text/scalar.h"
 
 #include <inttypes.h>
 #include <string.h>

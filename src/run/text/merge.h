@@ -1,9 +1,9 @@
 /* Sorting: the order of the elements of lines, by merges. In each pass every element finds its place among the two runs
  * that become one, by itself; so nothing is shared, and equal elements stay in order. */
-#ifndef SF_RUN_CUDA_MERGE_H
-#define SF_RUN_CUDA_MERGE_H
+#ifndef SF_RUN_TEXT_MERGE_H
+#define SF_RUN_TEXT_MERGE_H
 
-#include "run/cuda/call.h"
+#include "run/text/call.h"
 
 /* Declares `result`: whether the element at place `a` of the operands comes before that at `b`. p0 and p1 are taken;
  * `what` is p2. */

@@ -1,7 +1,7 @@
 /* The kernel of a collective that reduces, between ranks of one process. */
 #include <stdio.h>
 
-#include "run/cuda/scalar.h"
+#include "run/text/scalar.h"
 
 enum { FOLD_THREADS = 256 };
 

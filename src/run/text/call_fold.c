@@ -6,8 +6,8 @@
 #include "op/op.h"
 #include "op/slots.h"
 #include "op/window/sliding.h"
-#include "run/cuda/call.h"
-#include "run/cuda/product.h"
+#include "run/text/call.h"
+#include "run/text/product.h"
 
 enum { MOST_FOLDED = 16 };
 

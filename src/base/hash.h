@@ -15,20 +15,22 @@ static inline uint64_t sf_hash_mix(uint64_t hash, uint64_t value)
     return x ^ x >> 29 ^ hash << 1;
 }
 
+/* The low byte comes first, on every machine. */
+static inline uint64_t sf_hash_word(const unsigned char *at, size_t count)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < count; i++)
+        word |= (uint64_t)at[i] << 8 * i;
+    return word;
+}
+
 static inline uint64_t sf_hash_bytes(uint64_t hash, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
     size_t rest = length;
-    for (; rest >= 8; at += 8, rest -= 8) {
-        uint64_t word = 0;
-        for (int i = 0; i < 8; i++)
-            word |= (uint64_t)at[i] << 8 * i;
-        hash = sf_hash_mix(hash, word);
-    }
-    uint64_t word = 0;
-    for (size_t i = 0; i < rest; i++)
-        word |= (uint64_t)at[i] << 8 * i;
-    return sf_hash_mix(sf_hash_mix(hash, word), length);
+    for (; rest >= 8; at += 8, rest -= 8)
+        hash = sf_hash_mix(hash, sf_hash_word(at, 8));
+    return sf_hash_mix(sf_hash_mix(hash, sf_hash_word(at, rest)), length);
 }
 
 #endif

@@ -215,7 +215,7 @@ static void test_less_memory(void **state)
     (void)state;
     if (test_sanitized())
         skip();
-    static const int64_t limits[] = {1000, 640, 570};
+    static const int64_t limits[] = {1000, 720, 660};
     enum { LIMITS = sizeof limits / sizeof *limits, SMALL = 64 /* times less than the largest */ };
     state_split params[LIMITS], opt[LIMITS];
     double seconds = 0;

@@ -92,9 +92,11 @@ static void test_limits(void **state)
     expect_chain(1, "multiply", false, cpu, true);
     expect_chain(cpu->most_again, "multiply", false, cpu, true);
     expect_chain(cpu->most_again + 1, "multiply", false, cpu, false);
-    expect_chain(cpu->most_functions, "tanh", true, cpu, true);
     expect_chain(cpu->most_functions + 1, "tanh", true, cpu, false);
-    sf_target most = sf_target_cpu, none = sf_target_cpu;
+    sf_target most = sf_target_cpu, none = sf_target_cpu, two = sf_target_cpu;
+    two.most_functions = 2;
+    expect_chain(2, "tanh", true, &two, true);
+    expect_chain(3, "tanh", true, &two, false);
     most.most_again = SF_MOST_AGAIN;
     none.most_again = 0;
     expect_chain(SF_MOST_AGAIN, "multiply", false, &most, true);

@@ -227,7 +227,7 @@ static void check_order(void *context, const char *what, const sf_program *p,
         p->arena_bytes[SF_SPACE_DEVICE] == 0
             ? 1
             : (double)copy.p.arena_bytes[SF_SPACE_DEVICE] / (double)p->arena_bytes[SF_SPACE_DEVICE];
-    if (ratio < (other ? 0.84 : 0.995))
+    if (ratio < (other ? 0.84 : 0.97))
         fail_msg("%s: the text's order takes %.3f of the memory", what, ratio);
     f->least = f->count == 0 || ratio < f->least ? ratio : f->least;
     f->most = ratio > f->most ? ratio : f->most;

@@ -3,7 +3,7 @@
 # say that it was skipped. All run in the root of the source tree. Those that take more than
 # SF_SLOW seconds carry the label "slow": ctest -LE slow leaves them out.
 
-set(SF_SLOW 20)
+set(SF_SLOW 13)
 
 # What measures the machine runs alone.
 set(SF_ALONE api/calibrate)

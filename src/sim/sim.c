@@ -241,28 +241,40 @@ static void run_inst(walk *w, uint32_t index)
     w->known[index] = true;
 }
 
-/* Up to the first instruction that waits for a message whose other end has not come; whether it came anywhere. */
-static bool run_insts(walk *w)
+static void come_to_exchange(walk *w, uint32_t index)
 {
-    uint32_t first = w->next;
-    for (; w->next < w->p->ninsts; w->next++) {
+    const sf_exchange *exchange = w->p->insts[index].exchange;
+    if (sf_is_one_way(exchange))
+        come_to_message(w, index);
+    else if (exchange->groups != 0 && w->count > 1)
+        come_to_gathering(w, index);
+    else
+        send_transfer(w, index);
+}
+
+/* Whether the group can go on: what its next instruction waits for is known to end. */
+static bool can_go_on(const walk *w)
+{
+    return w->next < w->p->ninsts && can_begin(w, &w->p->insts[w->next]);
+}
+
+/* While it can, up to that time, or up to the next exchange, from which others may go on. */
+static void run_insts(walk *w, double until)
+{
+    bool exchanged = false;
+    while (!exchanged && w->now <= until && can_go_on(w)) {
         const sf_inst *inst = &w->p->insts[w->next];
-        if (!can_begin(w, inst))
-            break;
+        exchanged = inst->kind == SF_INST_COMM && w->count > 1;
         if (inst->raises != SF_NONE)
             w->raisers[inst->raises] = w->next;
         if (inst->kind == SF_INST_COPY)
             send_copy(w, w->next);
-        else if (inst->kind != SF_INST_COMM)
-            run_inst(w, w->next);
-        else if (sf_is_one_way(inst->exchange))
-            come_to_message(w, w->next);
-        else if (inst->exchange->groups != 0 && w->count > 1)
-            come_to_gathering(w, w->next);
+        else if (inst->kind == SF_INST_COMM)
+            come_to_exchange(w, w->next);
         else
-            send_transfer(w, w->next);
+            run_inst(w, w->next);
+        w->next++;
     }
-    return w->next > first;
 }
 
 static void wait_for_all(walk *w)
@@ -326,14 +338,32 @@ static sf_status fail_waiting(const walk *walks, int count, sf_diag *diag)
     return sf_fail(diag, SF_EWRONG, SF_NOWHERE, "groups wait for each other");
 }
 
+/* The group that is behind all others that can go on, and when the next of them is to; NULL: none can. */
+static walk *find_earliest(walk *walks, int count, double *next)
+{
+    walk *first = NULL;
+    *next = HUGE_VAL;
+    for (int g = 0; g < count; g++) {
+        walk *w = &walks[g];
+        if (!can_go_on(w))
+            continue;
+        if (!first || w->now < first->now) {
+            *next = first ? first->now : HUGE_VAL;
+            first = w;
+        } else {
+            *next = fmin(*next, w->now);
+        }
+    }
+    return first;
+}
+
+/* In the order of time: a group that ran ahead would have had links before messages that were there earlier. */
 static sf_status run_groups(walk *walks, int count, sf_diag *diag)
 {
-    bool again = true;
-    while (again) {
-        again = false;
-        for (int g = 0; g < count; g++)
-            again = run_insts(&walks[g]) || again;
-    }
+    walk *first;
+    double next;
+    while ((first = find_earliest(walks, count, &next)))
+        run_insts(first, next);
     for (int g = 0; g < count; g++)
         if (walks[g].next < walks[g].p->ninsts)
             return fail_waiting(walks, count, diag);

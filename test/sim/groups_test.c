@@ -304,6 +304,45 @@ static void test_peaks(void **state)
         assert_true(few[i] - few[i + 1] >= tensor);
 }
 
+/* Links ------------------------------------------------------------------------------------------ */
+
+/* One group sends to another at once, and then to a third again and again: the first message is not behind those that come later
+ * in time, in whatever order the groups are numbered. */
+static void test_links_go_by_time(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 10, TAIL = 50, GROUPS = 3 };
+    const uint32_t places[][GROUPS] = {{0, 1, 2}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}};
+    int groups = GROUPS;
+    ground g;
+    maker m;
+    open_ground(&g, groups);
+    open_programs(&m, 1, &g.arena);
+    add_work(&m, 0, 1, SF_NONE);
+    double unit = simulate(&m, 1, &g);
+    g.cluster->nodes[0].inside.latency = 2 * unit; /* the link is busy until the last has come */
+    assert_int_equal(sf_costs_new(g.cluster, 1, &groups, 0, &g.arena, NULL, &g.costs), SF_OK);
+    open_programs(&m, 2, &g.arena);
+    add_send(&m, 0, 1, "table");
+    add_work(&m, 1, TAIL, add_receive(&m, 1, 0, "table"));
+    double alone = simulate(&m, 2, &g);
+    for (size_t c = 0; c < sizeof places / sizeof *places; c++) {
+        uint32_t from = places[c][0], many = places[c][1], once = places[c][2];
+        open_programs(&m, GROUPS, &g.arena);
+        add_send(&m, from, once, "table");
+        add_work(&m, once, TAIL, add_receive(&m, once, from, "table"));
+        for (int i = 0; i < MESSAGES; i++) {
+            add_work(&m, from, 1, SF_NONE);
+            add_send(&m, from, many, "rows");
+            add_receive(&m, many, from, "rows");
+        }
+        double all = simulate(&m, GROUPS, &g);
+        if (fabs(all - alone) > unit / 2)
+            fail_msg("order %d: %g units, not %g", (int)c, all / unit, alone / unit);
+    }
+    close_ground(&g);
+}
+
 /* Waiting for ever ----------------------------------------------------------------------------- */
 
 static void expect_stuck(maker *m, int count, const char *why)
@@ -344,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bubbles),
         cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_links_go_by_time),
         cmocka_unit_test(test_waits_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,13 +120,18 @@ static bool is_better_fit(const fitting *f, bool fits, const sf_price *price)
     return fits ? price->seconds < f->price.seconds : price->memory < f->price.memory;
 }
 
+void sf_fit_passes(sf_plan *plan, const sf_search_options *options)
+{
+    if (options->passes && strcmp(plan->passes.list, options->passes) != 0)
+        sf_plan_set_passes(plan, &(sf_plan_passes){options->passes, "", options->memory, true});
+}
+
 static void put_in_way(sf_plan *plan, const sf_search_options *options, const way *w)
 {
     plan->again = w->again;
     plan->micro_batches = w->turns;
     sf_plan_co_shard(plan, options->co_shard, w->shards);
-    if (options->passes && strcmp(plan->passes.list, options->passes) != 0)
-        sf_plan_set_passes(plan, &(sf_plan_passes){options->passes, "", options->memory, true});
+    sf_fit_passes(plan, options);
 }
 
 /* Prices the plan with this computed again, in the turns that are tried now. Why it cannot be in turns of which nobody

@@ -27,4 +27,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                          const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
                          sf_price *out);
 
+/* Plans are priced behind the passes that are asked for, in stages or not: these say what runs. */
+void sf_fit_passes(sf_plan *plan, const sf_search_options *options);
+
 #endif

@@ -7,6 +7,7 @@
 #include "plan/co_shard.h"
 #include "plan/recompute.h"
 #include "search/draft.h"
+#include "search/fit.h"
 #include "search/meshes.h"
 
 /* So many are lowered, of small steps more; and of layouts inside of groups. */
@@ -181,10 +182,10 @@ static bool fits_staged(const piping *p, const sf_price *price)
                         p->on.options->limited ? p->on.options->memory : price->room);
 }
 
-/* Small steps are soon lowered, and what they hold is little beside what comes and goes. */
+/* Small steps are soon lowered, and what they hold is little beside what comes and goes. Passes may bring some of it elsewhere. */
 static bool cannot_fit(const piping *p, const sf_draft *draft)
 {
-    return p->on.graph->nnodes > SF_SMALL_STEP && draft->least > 1;
+    return p->on.graph->nnodes > SF_SMALL_STEP && !p->on.options->passes && draft->least > 1;
 }
 
 /* What will hardly fit is worth it where nothing else is known to, or it seems much faster. */
@@ -255,6 +256,7 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
                              const sf_costs *costs, sf_plan *plan, sf_price *out)
 {
     SF_TRY(sf_plan_recompute(p->on.graph, plan, way->recompute, p->diag));
+    sf_fit_passes(plan, p->on.options);
     sf_plan_co_shard(plan, p->on.options->co_shard,
                      way->shards ? way->shards : p->on.options->co_shards);
     sf_status status =

@@ -62,9 +62,8 @@ typedef struct sf_search_options {
     int stages; /* of a pipeline (search/pipes.h); 0: as many as are good, or none; 1: none */
     const char *stage_scopes; /* that begin all but the first of them; NULL: wherever it is good */
     const char *schedule;     /* of it; NULL: any */
-    const char
-        *passes; /* that programs of plans that are no pipelines are priced behind; NULL: none */
-    int groups;  /* that do the same are all that is looked at; 0: as many as are good */
+    const char *passes;       /* that programs of plans are priced behind; NULL: none */
+    int groups;       /* that do the same are all that is looked at; 0: as many as are good */
     bool only_stages; /* nothing but pipelines is looked at, */
     double worth;     /* and only what may take less than so many seconds; 0: whatever it takes */
     bool

@@ -7,6 +7,7 @@ import loops  # noqa: F401
 import stacks  # noqa: F401
 import again  # noqa: F401
 import models  # noqa: F401
+import metrics  # noqa: F401
 import attention  # noqa: F401
 import jumps  # noqa: F401
 import spectral  # noqa: F401

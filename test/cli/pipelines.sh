@@ -48,6 +48,24 @@ expect 0 pin "$step" --stages layer_1 --micro-batches 4 -o scopes.json
 says "pipe=2, 2 ranks"
 expect 0 verify --plan scopes.json --steps 2
 
+# What turns need of all turns, of steps as JAX writes them (zoo/metrics.py): loads of experts that the backward pass reads, and
+# weights of examples by all of them. By gpipe what the backward pass needs is there between the passes, so less is sent.
+for name in balanced focus; do
+    whole=$SHEAF_SOURCE/test/data/turns/metrics-$name.stablehlo.mlir.xz
+    for schedule in gpipe zb-h1; do
+        expect 0 pin "$whole" --stages 2 --micro-batches 4 --schedule $schedule -r dp -n 4 -o $name-$schedule.json
+        sed -n 's/.*between groups: \([0-9]*\) messages.*/\1/p' out >$name-$schedule.sent
+        expect 0 verify --plan $name-$schedule.json --steps 1
+        says "passed"
+    done
+done
+[ "$(cat balanced-gpipe.sent)" -lt "$(cat balanced-zb-h1.sent)" ] || fail "gpipe takes a survey, too"
+
+# Passes that are asked for are in a plan in stages as well.
+expect 0 plan "$step" --cluster 1x2xCPU --stages 2 --micro-batches 2 --passes offload -o passes.json
+grep -q '"offload"' passes.json || fail "a plan in stages has not the passes that were asked for"
+expect 0 verify --plan passes.json --steps 1
+
 # Memory is that of the rank that takes most, whoever prints it: here not the first, which has embeddings alone.
 memory_of() { sed -n 's/^ *"memory": \([0-9]*\),*$/\1/p' out | sort -n | tail -1; }
 expect 0 pin "$step" --stages layer_0 --micro-batches 4 -o head.json

@@ -8,17 +8,26 @@ static void note_message(piping *p, pipe_message m)
         SF_PUSH(&p->t->arena, p->messages, p->nmessages, p->message_capacity, m);
 }
 
+/* Whether the node is computed in the run: of a survey, what leads to what it finds. */
+static bool is_run(const piping *p, const sf_node *node, uint32_t run)
+{
+    for (uint32_t r = 0; r < node->nresults; r++)
+        if (p->wanted[pipe_instance(p, p->t->b->moves->made[node->result + r], run)] != 0)
+            return true;
+    return false;
+}
+
 /* From one of those that have it to those that want it and have it not. */
-static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t turn,
+static void note_messages(piping *p, uint32_t from, uint64_t have, uint32_t version, uint32_t run,
                           uint32_t place)
 {
-    uint64_t wanted = p->wanted[pipe_instance(p, version, turn)];
+    uint64_t wanted = p->wanted[pipe_instance(p, version, run)];
     for (uint32_t to = 0; to < p->pipe->ngroups; to++)
         if (wanted >> to & 1 && pipe_sends(have, from, to))
             note_message(p, (pipe_message){.from = from,
                                            .to = to,
                                            .version = pipe_same(p, version),
-                                           .turn = turn,
+                                           .run = run,
                                            .sent_at = place});
 }
 
@@ -29,7 +38,7 @@ typedef struct coming {
     uint32_t place;
     coming_kind kind;
     uint32_t item; /* of the step's list */
-    uint32_t turn;
+    uint32_t run;
 } coming;
 
 typedef struct comings {
@@ -48,7 +57,7 @@ static int compare_comings(const void *a, const void *b)
     int order = compare_numbers(x->place, y->place);
     order = order ? order : compare_numbers(x->kind, y->kind);
     order = order ? order : compare_numbers(x->item, y->item);
-    return order ? order : compare_numbers(x->turn, y->turn);
+    return order ? order : compare_numbers(x->run, y->run);
 }
 /* Whether the group adds up some of the turns. */
 static bool has_parts(const piping *p, const sf_moving *move, uint32_t group)
@@ -65,7 +74,8 @@ static void list_landing(piping *p, uint32_t item, uint32_t group, comings *list
     if (!turn_lands(p->t, move) || p->wanted[pipe_instance(p, move->to, 0)] == 0)
         return;
     bool is_home = pipe_landing_hosts(p, move, 0) >> group & 1;
-    coming c = {p->pipeline->schedule.ntasks[group], is_home ? COMING_SUM : COMING_PART, item, 0};
+    uint32_t place = (pipe_lands_in_middle(p, move) ? p->middle : p->last)[group];
+    coming c = {place, is_home ? COMING_SUM : COMING_PART, item, 0};
     if (is_home || has_parts(p, move, group))
         SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
 }
@@ -75,10 +85,10 @@ static void list_node(piping *p, uint32_t item, uint32_t group, comings *list)
     const sf_node *node = p->t->step->nodes[p->t->b->moves->steps[item].index];
     if (pipe_is_anywhere(p, node))
         return;
-    for (uint32_t turn = 0; turn < pipe_turns(p, turns_node(p->t, node)); turn++) {
-        if (!(pipe_hosts(p, node, turn) >> group & 1))
+    for (uint32_t run = 0; run < pipe_runs(p, turns_node(p->t, node)); run++) {
+        if (!(pipe_hosts(p, node, run) >> group & 1) || !is_run(p, node, run))
             continue;
-        coming c = {pipe_place(p, node, turn, group), COMING_NODE, item, turn};
+        coming c = {pipe_place(p, node, run, group), COMING_NODE, item, run};
         SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
     }
 }
@@ -90,8 +100,8 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
     if (c->kind == COMING_NODE) {
         const sf_node *node = p->t->step->nodes[item->index];
         for (uint32_t r = 0; r < node->nresults; r++)
-            note_messages(p, group, pipe_hosts(p, node, c->turn), m->made[node->result + r],
-                          c->turn, c->place);
+            note_messages(p, group, pipe_hosts(p, node, c->run), m->made[node->result + r], c->run,
+                          c->place);
         return;
     }
     const sf_moving *move = &m->moves[item->index];
@@ -140,8 +150,8 @@ static uint32_t find_use(const piping *p, const pipe_message *m)
             t->uses.at[u].node == SF_NONE ? NULL : t->step->nodes[t->uses.at[u].node];
         if (!node || t->uses.at[u].operand == SF_NONE || pipe_is_anywhere(p, node))
             continue;
-        if (pipe_hosts(p, node, m->turn) >> m->to & 1)
-            place = pipe_first(place, pipe_place(p, node, m->turn, m->to));
+        if (pipe_hosts(p, node, m->run) >> m->to & 1 && is_run(p, node, m->run))
+            place = pipe_first(place, pipe_place(p, node, m->run, m->to));
     }
     return place;
 }
@@ -178,7 +188,7 @@ void pipe_list_messages(piping *p)
         list_sent(p, group);
     for (uint32_t i = (uint32_t)p->nmessages; i-- > 0;) {
         pipe_message *m = &p->messages[i];
-        size_t at = pipe_instance(p, m->version, m->turn);
+        size_t at = pipe_instance(p, m->version, m->run);
         uint32_t *first = m->from == p->group ? &p->outgoing[at] : &p->incoming[at];
         m->next = *first;
         *first = i + 1;

@@ -10,11 +10,10 @@ static uint32_t stage_of(const piping *p, const sf_node *node)
     return p->pipeline->stages.of_node[node->id];
 }
 
-/* Who computes the node in the turn; still ones are in the groups that hold the stage. */
-uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t turn)
+uint64_t pipe_hosts(const piping *p, const sf_node *node, uint32_t run)
 {
     bool turns = turns_node(p->t, node);
-    return sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? turn : 0);
+    return sf_pipe_hosts(p->pipe, stage_of(p, node), turns ? pipe_turn_of(p, run) : 0);
 }
 
 /* A few numbers that every update waits for, learning rates and corrections, are computed first. */
@@ -44,14 +43,6 @@ static bool is_free(const piping *p, const sf_node *node)
     return node->phase == SF_UPDATE && !turns_node(p->t, node);
 }
 
-static bool any_result(const piping *p, const sf_node *node, const bool *by_version)
-{
-    for (uint32_t r = 0; r < node->nresults; r++)
-        if (by_version[pipe_same(p, p->t->b->moves->made[node->result + r])])
-            return true;
-    return false;
-}
-
 void pipe_find_needed(piping *p)
 {
     const sf_moves *m = p->t->b->moves;
@@ -66,7 +57,7 @@ void pipe_find_needed(piping *p)
         const uint32_t *reads = turn_reads(p->t, index, &count);
         bool in_task = !pipe_is_anywhere(p, node) && !is_free(p, node) && !is_behind(p, node);
         for (uint32_t r = 0; r < count; r++)
-            p->needed[pipe_same(p, reads[r])] |= in_task || any_result(p, node, p->needed);
+            p->needed[pipe_same(p, reads[r])] |= in_task || pipe_any_result(p, node, p->needed);
     }
 }
 
@@ -88,8 +79,9 @@ void pipe_find_early(piping *p)
         }
         const sf_node *node = p->t->step->nodes[index];
         const uint32_t *reads = turn_reads(p->t, index, &count);
-        bool early = pipe_is_anywhere(p, node) ||
-                     (is_free(p, node) && (is_small(p, node) || any_result(p, node, p->needed)));
+        bool early =
+            pipe_is_anywhere(p, node) ||
+            (is_free(p, node) && (is_small(p, node) || pipe_any_result(p, node, p->needed)));
         for (uint32_t r = 0; r < count; r++)
             early = early && p->early[pipe_same(p, reads[r])];
         for (uint32_t r = 0; r < node->nresults; r++)
@@ -97,75 +89,55 @@ void pipe_find_early(piping *p)
     }
 }
 
-static size_t task_index(const piping *p, sf_stage_task task)
+/* What turns do not change stands with what reads it, in the pass that other stages wait for; a survey has no other. */
+static sf_pass pass_of(const piping *p, const sf_node *node, uint32_t run)
 {
-    return ((size_t)task.stage * SF_PASSES + task.pass) * p->nturns + task.turn;
-}
-
-static sf_pass pass_of(const piping *p, const sf_node *node)
-{
-    const sf_moves *m = p->t->b->moves;
-    bool leads = false;
     if (node->phase == SF_FORWARD)
         return SF_PASS_FORWARD;
-    for (uint32_t r = 0; r < node->nresults; r++)
-        leads = leads || p->leads[m->made[node->result + r]];
-    return p->pipe->splits_weights && !leads ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
+    bool is_late = p->pipe->splits_weights && turns_node(p->t, node) && run < p->nturns &&
+                   !pipe_any_result(p, node, p->leads);
+    return is_late ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
 /* The place of the node's task; of what stands still, that of the first turn that the group comes to. */
-static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t turn, sf_pass pass,
+static uint32_t place_in_pass(const piping *p, const sf_node *node, uint32_t run, sf_pass pass,
                               uint32_t group)
 {
     uint32_t place = NEVER;
-    sf_stage_task task = {stage_of(p, node), turn, pass};
+    sf_stage_task task = {stage_of(p, node), run, pass};
     if (turns_node(p->t, node))
-        return p->places[group][task_index(p, task)];
-    for (task.turn = 0; task.turn < p->nturns; task.turn++)
-        place = pipe_first(place, p->places[group][task_index(p, task)]);
+        return pipe_task_place(p, task, group);
+    uint32_t first = pipe_any_result(p, node, p->surveyed) ? p->nruns - p->nturns : 0;
+    for (task.turn = first; task.turn < first + p->nturns; task.turn++)
+        place = pipe_first(place, pipe_task_place(p, task, group));
     return place;
 }
 
 /* The place of a node in the order of a group that computes it. */
-uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t turn, uint32_t group)
+uint32_t pipe_place(const piping *p, const sf_node *node, uint32_t run, uint32_t group)
 {
-    uint32_t last = p->pipeline->schedule.ntasks[group];
+    uint32_t last = p->last[group];
     if (is_behind(p, node))
-        return last;
-    if (is_free(p, node) && any_result(p, node, p->early))
+        return pipe_any_result(p, node, p->needed) ? p->middle[group] : last;
+    if (is_free(p, node) && pipe_any_result(p, node, p->early))
         return 0;
-    if (is_free(p, node) && !any_result(p, node, p->needed))
+    if (is_free(p, node) && !pipe_any_result(p, node, p->needed))
         return last;
-    uint32_t place = place_in_pass(p, node, turn, pass_of(p, node), group);
+    uint32_t place = place_in_pass(p, node, run, pass_of(p, node, run), group);
     if (place == NEVER) /* there is no other, where a stage has no backward pass */
-        place = place_in_pass(p, node, turn, SF_PASS_FORWARD, group);
+        place = place_in_pass(p, node, run, SF_PASS_FORWARD, group);
     return pipe_first(place, last);
 }
 
 /* Sums are where their parts are made, rows of all turns where those of the first are; each that wants it has what is made
  * anywhere. */
-uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t turn)
+uint64_t pipe_landing_hosts(const piping *p, const sf_moving *move, uint32_t run)
 {
     const sf_node *maker = sf_maker(p->t->step, move->value);
     bool is_sum = sf_is_reduction(move->kind);
-    return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? turn : 0) : 0;
+    return maker && !pipe_is_anywhere(p, maker) ? pipe_hosts(p, maker, is_sum ? run : 0) : 0;
 }
 
-/* The places of tasks in the orders of all groups. */
-void pipe_find_places(piping *p)
-{
-    const sf_schedule *schedule = &p->pipeline->schedule;
-    size_t count = (size_t)p->pipe->nstages * SF_PASSES * p->nturns;
-    p->places = SF_ARRAY(&p->t->arena, p->pipe->ngroups, uint32_t *);
-    for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
-        p->places[group] = SF_ARRAY(&p->t->arena, count, uint32_t);
-        for (size_t i = 0; i < count; i++)
-            p->places[group][i] = NEVER;
-        for (uint32_t i = 0; i < schedule->ntasks[group]; i++)
-            p->places[group][task_index(p, schedule->tasks[group][i])] = i;
-    }
-    p->nplaces = schedule->ntasks[p->group];
-}
 /* What of the backward pass other stages go on from. */
 void pipe_find_leading(piping *p)
 {

@@ -1,8 +1,8 @@
 #include "local/time/piping.h"
 
-static void want(piping *p, uint32_t version, uint32_t turn, uint64_t groups, uint32_t place)
+static void want(piping *p, uint32_t version, uint32_t run, uint64_t groups, uint32_t place)
 {
-    size_t at = pipe_instance(p, version, turn);
+    size_t at = pipe_instance(p, version, run);
     p->wanted[at] |= groups;
     if (groups >> p->group & 1)
         p->due[at] = pipe_first(p->due[at], place);
@@ -17,10 +17,10 @@ static void do_at(piping *p, uint32_t place, pipe_doing d)
 /* A barrier hands on each operand by itself, as a move does. */
 static void want_through(piping *p, uint32_t from, uint32_t to, pipe_doing d)
 {
-    size_t at = pipe_instance(p, to, d.turn);
+    size_t at = pipe_instance(p, to, d.run);
     if (p->wanted[at] == 0)
         return;
-    want(p, from, d.turn, p->wanted[at], p->due[at]);
+    want(p, from, d.run, p->wanted[at], p->due[at]);
     if (p->wanted[at] >> p->group & 1)
         do_at(p, p->due[at], d);
 }
@@ -31,9 +31,11 @@ static void want_landing(piping *p, uint32_t index)
     size_t at = pipe_instance(p, move->to, 0);
     if (p->wanted[at] == 0)
         return;
-    for (uint32_t turn = 0; turn < p->nturns; turn++) {
-        uint64_t hosts = pipe_landing_hosts(p, move, turn);
-        want(p, move->from, turn, hosts == 0 ? p->wanted[at] : hosts, p->nplaces - 1);
+    uint32_t place = (pipe_lands_in_middle(p, move) ? p->middle : p->last)[p->group];
+    uint32_t first = pipe_first_run(p, move);
+    for (uint32_t run = first; run < first + p->nturns; run++) {
+        uint64_t hosts = pipe_landing_hosts(p, move, run);
+        want(p, move->from, run, hosts == 0 ? p->wanted[at] : hosts, place - 1);
     }
 }
 
@@ -44,9 +46,9 @@ static void want_move(piping *p, uint32_t index)
         want_landing(p, index);
         return;
     }
-    for (uint32_t turn = 0; turn < pipe_turns(p, turns_version(p->t, move->to)); turn++)
+    for (uint32_t run = 0; run < pipe_runs(p, turns_version(p->t, move->to)); run++)
         want_through(p, move->from, move->to,
-                     (pipe_doing){.is_move = true, .index = index, .turn = turn});
+                     (pipe_doing){.is_move = true, .index = index, .run = run});
 }
 
 static void want_barrier(piping *p, const sf_node *node)
@@ -55,33 +57,33 @@ static void want_barrier(piping *p, const sf_node *node)
     const uint32_t *reads = turn_reads(p->t, node->id, &count);
     for (uint32_t r = 0; r < node->nresults; r++) {
         uint32_t made = p->t->b->moves->made[node->result + r];
-        for (uint32_t turn = 0; turn < pipe_turns(p, turns_version(p->t, made)); turn++)
+        for (uint32_t run = 0; run < pipe_runs(p, turns_version(p->t, made)); run++)
             want_through(p, reads[r], made,
-                         (pipe_doing){.index = node->id, .result = r, .turn = turn});
+                         (pipe_doing){.index = node->id, .result = r, .run = run});
     }
 }
 
-static void want_node(piping *p, const sf_node *node, uint32_t turn)
+static void want_node(piping *p, const sf_node *node, uint32_t run)
 {
     const sf_moves *m = p->t->b->moves;
     uint32_t count, place = NEVER;
     const uint32_t *reads = turn_reads(p->t, node->id, &count);
     uint64_t groups = 0;
     for (uint32_t r = 0; r < node->nresults; r++) {
-        size_t at = pipe_instance(p, m->made[node->result + r], turn);
+        size_t at = pipe_instance(p, m->made[node->result + r], run);
         groups |= p->wanted[at];
         place = pipe_first(place, p->due[at]);
     }
     if (groups == 0)
         return;
     if (!pipe_is_anywhere(p, node)) {
-        groups = pipe_hosts(p, node, turn);
-        place = pipe_place(p, node, turn, p->group);
+        groups = pipe_hosts(p, node, run);
+        place = pipe_place(p, node, run, p->group);
     }
     for (uint32_t r = 0; r < count; r++)
-        want(p, reads[r], turn, groups, place);
+        want(p, reads[r], run, groups, place);
     if (groups >> p->group & 1)
-        do_at(p, place, (pipe_doing){.index = node->id, .turn = turn});
+        do_at(p, place, (pipe_doing){.index = node->id, .run = run});
 }
 
 /* Results go to every group, state to those that hold it. */
@@ -98,7 +100,7 @@ static void want_results(piping *p)
             groups[next] = holders;
     }
     for (uint32_t i = 0; i < top->nresults; i++)
-        want(p, p->t->b->moves->results[i], 0, groups[i], p->nplaces);
+        want(p, p->t->b->moves->results[i], 0, groups[i], p->last[p->group]);
 }
 
 static void reverse_doings(pipe_doings *list)
@@ -125,9 +127,9 @@ void pipe_find_wanted(piping *p)
             want_barrier(p, node);
             continue;
         }
-        for (uint32_t turn = pipe_turns(p, turns_node(p->t, node)); turn-- > 0;)
-            want_node(p, node, turn);
+        for (uint32_t run = pipe_runs(p, turns_node(p->t, node)); run-- > 0;)
+            want_node(p, node, run);
     }
-    for (uint32_t place = 0; place <= p->nplaces; place++)
+    for (uint32_t place = 0; place <= p->last[p->group]; place++)
         reverse_doings(&p->doings[place]);
 }

@@ -11,7 +11,7 @@
 #include "plan/recipe/recipe.h"
 #include "plan/recipe/rows.h"
 
-enum { MOST_LOOPS = 2, MOST_TRIES = 8 };
+enum { MOST_TRIES = 8 };
 
 const sf_layout turn_still;
 
@@ -115,147 +115,6 @@ static void find_blocking(turning *t)
     }
 }
 
-/* What is said of the nodes in its regions is said of turns. */
-static void forget_inside(turning *t, const sf_node *node)
-{
-    for (uint32_t r = 0; r < node->nregions; r++)
-        for (uint32_t i = 0; i < node->regions[r]->nnodes; i++) {
-            const sf_node *inner = t->step->nodes[node->regions[r]->nodes[i]];
-            t->time->nodes[inner->id] = NULL;
-            forget_inside(t, inner);
-        }
-}
-
-static void settle_node(turning *t, const sf_node *node)
-{
-    forget_inside(t, node);
-    memset(t->time->nodes[node->id], 0,
-           (node->noperands + node->nresults) * sizeof *t->time->nodes[node->id]);
-}
-
-/* The nodes in turns that lead to what the move lands run whole instead, where they follow from the batch alone. */
-static bool settle_upstream(turning *t, uint32_t blocking)
-{
-    const sf_moves *m = t->b->moves;
-    bool *wanted = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
-    if (t->weighs[m->moves[blocking].from])
-        return false;
-    wanted[m->moves[blocking].from] = true;
-    for (size_t i = m->nsteps; i-- > 0;) {
-        uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            const sf_moving *move = &m->moves[index];
-            wanted[move->from] = wanted[move->from] || wanted[move->to];
-            continue;
-        }
-        const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
-        bool leads = false;
-        for (uint32_t r = 0; r < node->nresults; r++)
-            leads = leads || wanted[m->made[node->result + r]];
-        if (!leads || !turns_node(t, node))
-            continue;
-        for (uint32_t r = 0; r < count; r++)
-            wanted[reads[r]] = true;
-        settle_node(t, node);
-        any = true;
-    }
-    return any;
-}
-
-/* It adds up parts and leaves parts: what it makes of their sums is the same. */
-static bool is_linear_in_parts(const turning *t, const sf_node *node)
-{
-    const sf_layout *layouts = t->time->nodes[node->id];
-    for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
-        if (turns_layout(&layouts[i]) && layouts[i].axes[TURN_AXIS].kind != SF_PARTIAL)
-            return false;
-    return node->def->control == SF_CONTROL_NONE;
-}
-
-/* The nodes in turns that go on from what the move lands add up sums instead of parts, where they do nothing else. */
-static bool settle_downstream(turning *t, uint32_t blocking)
-{
-    const sf_moves *m = t->b->moves;
-    bool *follows = SF_ARRAY(&t->arena, m->nversions, bool), any = false;
-    bool *settles = SF_ARRAY(&t->arena, t->step->nnodes, bool);
-    follows[m->moves[blocking].to] = true;
-    for (size_t i = 0; i < m->nsteps; i++) {
-        uint32_t index = m->steps[i].index, count;
-        if (m->steps[i].is_move) {
-            follows[m->moves[index].to] |= follows[m->moves[index].from];
-            continue;
-        }
-        const sf_node *node = t->step->nodes[index];
-        const uint32_t *reads = turn_reads(t, index, &count);
-        bool reached = false;
-        for (uint32_t r = 0; r < count; r++)
-            reached = reached || follows[reads[r]];
-        settles[index] = reached && turns_node(t, node);
-        if (settles[index] && !is_linear_in_parts(t, node))
-            return false;
-        any = any || settles[index];
-        for (uint32_t r = 0; r < node->nresults; r++)
-            follows[m->made[node->result + r]] = reached;
-    }
-    for (uint32_t i = 0; i < t->step->nnodes; i++)
-        if (settles[i])
-            settle_node(t, t->step->nodes[i]);
-    return any;
-}
-
-/* Which arguments were taken for the batch. */
-static void hint_batch(turning *t)
-{
-    const char **names = sf_clean_names(t->step, &t->arena);
-    sf_buf list = {0};
-    for (uint32_t i = 0; i < t->step->top->narguments; i++)
-        if (sf_has_rows(t->step, i))
-            sf_buf_printf(&list, "%s%s", list.length > 0 ? ", " : "", names[i]);
-    if (list.length > 0)
-        sf_hint(t->b->diag, "the batch is taken to be the first dimension of %s", list.text);
-    sf_buf_free(&list);
-}
-
-static sf_status refuse_blocking(turning *t, uint32_t blocking)
-{
-    const sf_moving *move = &t->b->moves->moves[blocking];
-    const sf_node *maker = sf_maker(t->step, move->value);
-    const sf_node *wants = move->wanted == SF_NONE ? maker : t->step->nodes[move->wanted];
-    sf_buf name = {0};
-    const char *value = sf_value_name(t->step, move->value, &name);
-    sf_status status = sf_fail(
-        t->b->diag, SF_EWRONG, wants ? wants->loc : SF_NOWHERE,
-        "micro-batches: %s%s%s reads %s of the whole batch, and the step goes on from that: it is "
-        "no sum over parts of its batch",
-        wants ? wants->def->name : "a result", wants && *wants->scope->path ? " in " : "",
-        wants ? wants->scope->path : "", value);
-    sf_buf_free(&name);
-    hint_batch(t);
-    return status;
-}
-
-/* Whether anything was settled: then all is to be looked at again. */
-static sf_status settle_blocking(turning *t, bool *any)
-{
-    const sf_moves *m = t->b->moves;
-    uint32_t first = SF_NONE;
-    *any = false;
-    for (uint32_t i = 0; i < m->nmoves; i++) {
-        if (!t->blocks[i])
-            continue;
-        *any = settle_upstream(t, i) || settle_downstream(t, i) || *any;
-        if (first == SF_NONE ||
-            (!sf_is_reduction(m->moves[i].kind) && sf_is_reduction(m->moves[first].kind)))
-            first = i;
-    }
-    if (*any || first == SF_NONE)
-        return SF_OK;
-    if (t->nloops > MOST_LOOPS || !sf_is_reduction(m->moves[first].kind))
-        return refuse_blocking(t, first);
-    return SF_OK;
-}
-
 /* The plan in turns */
 
 /* The batch along the dimension that people split over ranks, in its minor digit. */
@@ -343,7 +202,7 @@ static void settle_crossing(turning *t)
                 sf_is_between_groups(node) || (t->stages->late[node->id] && puts_into(node));
         }
         if (settled[node->id])
-            settle_node(t, node);
+            turn_settle_node(t, node);
     }
 }
 
@@ -379,7 +238,7 @@ sf_status turn_plan(turning *t)
         find_blocking(t);
         again = false;
         if (!t->recipe)
-            SF_TRY(settle_blocking(t, &again));
+            SF_TRY(turn_settle_blocking(t, &again));
         if (!again)
             return refuse_meeting(t);
     }

@@ -1,6 +1,7 @@
 /* A step while it is put in turns: what the files behind local/time/turns.h and local/time/pipe.h share.
  *
- *     turn_plan.c     what turns, what stands still, and what of it has to be whole before the step can go on
+ *     turn_plan.c     what turns, and what stands still
+ *     turn_blocking.c what has to be whole before the step can go on: done for the whole batch, or refused
  *     turn_layouts.c  how what a turn has is laid out on ranks
  *     landing.c       what leaves the turns: sums, or rows side by side
  *     looping.h       turns as loops
@@ -102,6 +103,11 @@ sf_status turn_build(turning *t, sf_pool *pool, turn_building *build, void *cont
 sf_status turn_open(turning *t);
 sf_status turn_plan(turning *t);
 bool turns_node(const turning *t, const sf_node *node);
+
+/* turn_blocking.c: a node that runs whole; and those that do so that turns need less of each other. Whether there were any, so that all
+ * is to be looked at again; SF_EWRONG where turns need too much of each other, with the op that says so. */
+void turn_settle_node(turning *t, const sf_node *node);
+sf_status turn_settle_blocking(turning *t, bool *any);
 
 /* turn_layouts.c: how a rank has what a turn has of a tensor; false where the two do not go together. */
 bool turn_layout(const turning *t, const sf_layout *time, const sf_layout *space, sf_layout *out);

@@ -158,13 +158,28 @@ void update_in_place(lowering *l)
 
 /* Operands */
 
+/* The same, of what may be changed: results are read for ever; so is what is sent to another group of a pipeline, which may come to it
+ * late, and only after what would be made in its place. */
+static uint32_t *last_readers_before_change(lowering *l)
+{
+    const sf_program *p = l->program;
+    uint32_t *last = last_readers(l);
+    for (uint32_t i = 0; i < p->nresults; i++)
+        last[p->results[i].buffer] = SF_NONE;
+    for (uint32_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        bool sends = inst->kind == SF_INST_COMM && sf_is_one_way(inst->exchange);
+        for (uint32_t j = 0; j < inst->nin && sends; j++)
+            last[inst->in[j].buffer] = SF_NONE;
+    }
+    return last;
+}
+
 void reuse_operands(lowering *l)
 {
     sf_program *p = l->program;
     name_buffers(l);
-    uint32_t *last = last_readers(l);
-    for (uint32_t i = 0; i < p->nresults; i++)
-        last[p->results[i].buffer] = SF_NONE;
+    uint32_t *last = last_readers_before_change(l);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
         for (uint32_t j = 0; j < sf_inst_changed(inst); j++) {
@@ -198,9 +213,8 @@ void reuse_in_loops(lowering *l)
 {
     sf_program *p = l->program;
     name_buffers(l);
-    uint32_t *last = last_readers(l), *writes = SF_ARRAY(&l->scratch, p->nbuffers, uint32_t);
-    for (uint32_t i = 0; i < p->nresults; i++)
-        last[p->results[i].buffer] = SF_NONE;
+    uint32_t *last = last_readers_before_change(l);
+    uint32_t *writes = SF_ARRAY(&l->scratch, p->nbuffers, uint32_t);
     for (uint32_t i = 0; i < p->ninsts; i++)
         for (uint32_t j = 0; j < p->insts[i].nout; j++)
             writes[p->insts[i].out[j].buffer]++;

@@ -163,6 +163,18 @@ static void test_reports(void **state)
     close_step(&s);
 }
 
+/* Sums over the batch that the backward pass reads, or the forward pass: whether a survey finds them or not. */
+static void test_needs_of_all_turns(void **state)
+{
+    (void)state;
+    for (int balances = 0; balances < 2; balances++) {
+        step s = open_step(test_chain_needing_all(8, 16, 4, balances));
+        sf_pin_options like = {.recompute = balances ? "full" : NULL};
+        assert_true(check_schedules(&s, balances ? "balanced" : "shares", &like) > 50);
+        close_step(&s);
+    }
+}
+
 /* What is computed again is so in its own stage. */
 static void test_recompute(void **state)
 {
@@ -281,6 +293,29 @@ static void test_sums_are_sent_once(void **state)
         }
         close_groups(&g);
     }
+}
+
+/* By gpipe, what the backward pass needs of all turns is there between the two; else, and where the forward pass needs it, each
+ * turn goes through the stages once more, up to where that is made. */
+static void test_surveys(void **state)
+{
+    (void)state;
+    enum { WIDTH = 6, BATCH = 32, TURNS = 4, STAGES = 4 };
+    for (int balances = 0; balances < 2; balances++)
+        for (int k = 0; k < 2; k++) {
+            groups g = open_groups(
+                test_chain_needing_all(8, BATCH, WIDTH, balances),
+                &(sf_pin_options){.stages = "4", .schedule = schedules[k], .micro_batches = TURNS});
+            bool surveys = !balances || k == 1;
+            for (int i = 0; i < g.count; i++) {
+                int forward = i == STAGES - 1 ? 0 : TURNS, backward = i == 0 ? 0 : TURNS;
+                int sent = count_messages(g.at[i], SF_OP_SEND, BATCH / TURNS * WIDTH);
+                if (sent != forward * (surveys ? 2 : 1) + backward)
+                    fail_msg("%s, %s: group %d sends %d", balances ? "balanced" : "shares",
+                             schedules[k], i, sent);
+            }
+            close_groups(&g);
+        }
 }
 
 /* Mutants -------------------------------------------------------------------------------------- */
@@ -580,10 +615,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedules_compute_the_step),
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_needs_of_all_turns),
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_groups_of_ranks),
         cmocka_unit_test(test_state_stands_in_one_group),
         cmocka_unit_test(test_sums_are_sent_once),
+        cmocka_unit_test(test_surveys),
         cmocka_unit_test(test_wrong_messages_are_found),
         cmocka_unit_test(test_spoiled_schedules),
         cmocka_unit_test(test_spoiled_models),

@@ -66,6 +66,26 @@ static const turned_case cases[] = {
      HEAD BODY SUM("s", "p") ALL(
          "a", "s") "  %loss = stablehlo.multiply %s, %s : tensor<f32>\n" GRADIENT("a") UPDATE TAIL,
      2},
+    /* One pass over all rows puts side by side what a little work on all of them at once goes on from. */
+    {"how far each is from the mean, by the deviation: a norm over little",
+     HEAD BODY SUM("s", "p") ALL("a", "s") EACH("subtract", "c", "p", "a") EACH(
+         "multiply", "v", "c", "c") SUM("vs", "v") ALL("va", "vs") EACH("divide", "h", "c", "va")
+         EACH("multiply", "hh", "h", "h") SUM("loss", "hh") GRADIENT("h") UPDATE TAIL,
+     2},
+    {"shares of what all have, by their exponents",
+     HEAD BODY
+     "  %top = stablehlo.reduce(%p init: %zero) applies stablehlo.maximum across "
+     "dimensions = [0, 1] : (tensor<16x4xf32>, tensor<f32>) -> tensor<f32>\n" ALL("t", "top")
+         EACH("subtract", "c", "p", "t") "  %e = stablehlo.exponential %c : tensor<16x4xf32>\n" SUM(
+             "n", "e") ALL("a", "n") EACH("divide", "h", "e", "a") EACH("multiply", "q", "h", "p")
+             SUM("loss", "q") GRADIENT("h") UPDATE TAIL,
+     2},
+    {"a deviation that is reported",
+     HEAD ", tensor<f32>" BODY EACH("multiply", "q", "p", "p") SUM("loss", "q") ALL("a", "loss")
+         EACH("subtract", "c", "p", "a") EACH("multiply", "v", "c", "c") SUM("vs", "v")
+             GRADIENT("p") UPDATE
+     "  return %new, %loss, %vs : tensor<8x4xf32>, tensor<f32>, tensor<f32>\n}\n",
+     1},
     {"what knows its place",
      HEAD BODY "  %i = stablehlo.iota dim = 0 : tensor<16x4xf32>\n" EACH("multiply", "q", "p", "i")
          SUM("loss", "q") GRADIENT("q") UPDATE TAIL,
@@ -295,12 +315,18 @@ static void test_what_is_no_sum_is_refused(void **state)
                    "(tensor<16x16xf32>, tensor<16x4xf32>) -> tensor<16x4xf32>\n" GRADIENT("b")
                        UPDATE TAIL,
                    2, "dot_general reads dot_general of the whole batch");
-    /* A mean, the deviation from it, and what follows from that: batch norm. */
-    expect_refused(HEAD BODY SUM("s", "p") ALL("a", "s") EACH("subtract", "c", "p", "a")
-                       EACH("multiply", "v", "c", "c") SUM("vs", "v") ALL("va", "vs")
-                           EACH("divide", "h", "c", "va") EACH("multiply", "hh", "h", "h")
-                               SUM("loss", "hh") GRADIENT("h") UPDATE TAIL,
-                   2, "of the whole batch");
+    /* A norm over the batch behind a product of what such a norm made. */
+    expect_refused(
+        HEAD BODY SUM("s", "p") ALL("a", "s")
+            EACH("subtract", "c", "p",
+                 "a") "  %y = stablehlo.dot_general %c, %w, contracting_dims = [1] x [1] : "
+                      "(tensor<16x4xf32>, tensor<8x4xf32>) -> tensor<16x8xf32>\n"
+                      "  %z = stablehlo.dot_general %y, %w, contracting_dims = [1] x [0] : "
+                      "(tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>\n" SUM("zs", "z")
+                          ALL("za", "zs") EACH("subtract", "h", "z", "za")
+                              EACH("multiply", "hh", "h", "h") SUM("loss", "hh") GRADIENT("h")
+                                  UPDATE TAIL,
+        2, "of the whole batch");
     expect_refused(cases[0].text, 3, "does not split into 3 equal parts");
 }
 

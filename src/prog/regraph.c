@@ -34,6 +34,21 @@ void sf_regraph_end(const sf_graph *graph, sf_regraph *out)
     }
 }
 
+sf_value sf_regraph_add(sf_regraph *out, const sf_node *like, sf_opcode code, uint32_t noperands,
+                        const sf_value *operands, const sf_attr *const *attrs, const sf_type *type)
+{
+    sf_node_spec spec = {.def = sf_opdef_get(code),
+                         .noperands = noperands,
+                         .nresults = 1,
+                         .operands = operands,
+                         .types = &type,
+                         .attrs = attrs,
+                         .scope = like->scope,
+                         .phase = like->phase,
+                         .loc = like->loc};
+    return sf_graph_add(out->graph, out->graph->top, &spec)->result;
+}
+
 void sf_regraph_free(sf_regraph *regraph)
 {
     sf_graph_free(regraph->graph);

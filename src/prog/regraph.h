@@ -2,7 +2,7 @@
 #ifndef SF_PROG_REGRAPH_H
 #define SF_PROG_REGRAPH_H
 
-#include "ir/graph.h"
+#include "op/op.h"
 
 /* Where nothing was changed, the graph is NULL, and so are the lists. */
 typedef struct sf_regraph {
@@ -21,6 +21,10 @@ void sf_regraph_begin(const sf_graph *graph, size_t more, sf_regraph *out);
 
 /* When all nodes are made: results, names, and what is known of arguments. */
 void sf_regraph_end(const sf_graph *graph, sf_regraph *out);
+
+/* A new node with one result, which it returns: in the place, and with the words, of a node of the graph that was given. */
+sf_value sf_regraph_add(sf_regraph *out, const sf_node *like, sf_opcode code, uint32_t noperands,
+                        const sf_value *operands, const sf_attr *const *attrs, const sf_type *type);
 
 void sf_regraph_free(sf_regraph *regraph);
 

@@ -27,6 +27,10 @@ typedef struct sf_target {
      * ops at most, and so many of them functions like exp. At most SF_MOST_AGAIN. */
     int most_again, most_functions;
 
+    /* A pass over memory takes longer than what a loop could compute and index meanwhile: loops reach across reshapes, make
+     * halves of what they store, and read what they have read for several sums. */
+    bool few_passes;
+
     /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so
      * many of these. */
     int64_t epilogue_columns, epilogue_rows;

@@ -1,5 +1,6 @@
 #include "support/run.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,8 @@
 
 #include "prog/check.h"
 #include "run/cpu/target.h"
+#include "support/plans.h"
+#include "support/programs.h"
 
 sf_program *test_lower(const sf_graph *graph)
 {
@@ -45,6 +48,47 @@ sf_tensor test_result(sf_engine *engine, uint32_t index)
     sf_tensor tensor;
     assert_int_equal(sf_engine_see(engine, index, NULL, &tensor), SF_OK);
     return tensor;
+}
+
+sf_target test_few_passes(void)
+{
+    sf_target target = sf_target_cpu;
+    target.few_passes = true;
+    target.epilogue_columns = INT64_MAX;
+    return target;
+}
+
+static void step_of_numbers(sf_engine *engine, const sf_graph *graph)
+{
+    for (uint32_t a = 0; a < graph->top->narguments; a++) {
+        sf_tensor tensor = test_argument(engine, a);
+        for (int64_t i = 0; i < tensor.type->count; i++)
+            ((float *)tensor.data)[i] = (float)((i * 37 + a * 11) % 101) / 64.0F - 0.5F;
+    }
+    assert_int_equal(sf_engine_step(engine, NULL), SF_OK);
+}
+
+void test_as_oracle(const char *text, const sf_target *target, const char *what)
+{
+    sf_graph *graph = test_step_text(text);
+    sf_runner oracle = test_open_engine(graph, "oracle", 1, NULL);
+    sf_program *p = test_lower_text(text, target);
+    sf_engine *engine = NULL;
+    assert_int_equal(sf_engine_open(p, &(sf_engine_options){.threads = 1}, NULL, &engine), SF_OK);
+    step_of_numbers(engine, graph);
+    step_of_numbers(oracle.engine, graph);
+    for (uint32_t r = 0; r < p->nresults; r++) {
+        sf_tensor got = test_result(engine, r), want = test_result(oracle.engine, r);
+        for (int64_t n = 0; n < want.type->count; n++) {
+            double x = (double)((float *)got.data)[n], y = (double)((float *)want.data)[n];
+            if (!(fabs(x - y) <= 1e-5 * (1 + fabs(y))))
+                fail_msg("%s: result %u[%d] is %g, not %g", what, r, (int)n, x, y);
+        }
+    }
+    sf_engine_free(engine);
+    sf_program_free(p);
+    sf_runner_close(&oracle);
+    sf_graph_free(graph);
 }
 
 test_arena test_find_arena(const sf_runner *runner)

@@ -15,6 +15,13 @@ sf_runner test_open_engine(const sf_graph *graph, const char *engine, int thread
 sf_tensor test_argument(sf_engine *engine, uint32_t index);
 sf_tensor test_result(sf_engine *engine, uint32_t index);
 
+/* A target of the CPU engine that wants few passes over memory, and has no loops behind products. */
+sf_target test_few_passes(void);
+
+/* Runs a text of float arguments and results, as it is lowered for that target, on the CPU. Fails the test where a result is
+ * not the oracle's; `what` is said then. */
+void test_as_oracle(const char *text, const sf_target *target, const char *what);
+
 /* Where a CPU engine keeps what lives between instructions, found through a result that stands there; empty when
  * none does. */
 typedef struct test_arena {

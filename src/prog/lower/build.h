@@ -1,9 +1,13 @@
 /* A program while it is made: what the files behind sf_lower share.
  *
  *     regraph.c  other forms of the graph first: forms.c, and attention (prog/attention/)
+ *     cuts.c     where dimensions are cut so that loops on both sides of a reshape have the same
+ *     finer.c    nodes with those dimensions
+ *     fewer.c    forms with which less is read or stored
  *     lower.c    node by node: which instruction it becomes
  *     values.c   where values stand: buffers, views, copies
  *     cluster.c  which element-wise ops and reductions run in one loop
+ *     again.c    what loops compute again
  *     dot.c      products: their operands and results as matrices
  *     vops.c     which vector op computes a node
  *     loop.c     the domain of a loop
@@ -130,6 +134,30 @@ bool cluster_pointwise(lowering *l, const sf_node *node);
 bool cluster_reduce(lowering *l, const sf_node *node);
 void cluster_now(lowering *l, sf_value value);
 
+bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims);
+
+/* again.c. Computing a value again, in the loop that needs it, beats storing and loading it when it is a few ops
+ * away from what stands in memory anyway. */
+typedef struct again {
+    lowering *l;
+    uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
+    int rank;
+    const int64_t *dims;
+    sf_value made[SF_MOST_AGAIN]; /* what the loop would make on the way, once each */
+    int ops, functions;           /* that it takes */
+    int64_t bytes;                /* of what it reads for that alone, and would keep alive */
+    sf_value leaves[8];
+    int nleaves;
+    const sf_value *read; /* what it reads anyway */
+    size_t nread;
+} again;
+
+/* Whether a loop over this domain should compute the value of another loop again. */
+bool computes_again(again *a, sf_value value);
+
+/* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
+void reach_operand(again *a, sf_value operand);
+
 /* How a value reaches a cluster: as one of its registers (level FULL or ROW; `expand`: a row register
  * that is broadcast), or, LEVEL_NONE, from outside. */
 typedef struct relation {
@@ -174,6 +202,12 @@ uint32_t *find_waiters(const sf_program *program, sf_arena *arena);
 
 /* forms.c: nodes in forms that loops do better with. */
 sf_regraph find_forms(const sf_graph *graph);
+
+/* finer.c: nodes with dimensions that both sides of a reshape have, for a target that wants few passes. */
+sf_regraph find_finer(const sf_graph *graph);
+
+/* fewer.c: nodes in forms with which less is read or stored, for such a target. */
+sf_regraph find_fewer(const sf_graph *graph);
 
 /* lower.c: the graph as it is. */
 sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace);

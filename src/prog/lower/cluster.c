@@ -7,10 +7,7 @@
 /* How far deferred values are followed back. */
 enum { DEEPEST = 200 };
 
-/* A leaf of so small a share of what is read, a bias or one number a row, decides nothing. */
-enum { SMALL_SHARE = 16 };
-
-static bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims)
+bool has_squeezed_shape(const sf_type *type, int rank, const int64_t *dims)
 {
     int64_t have[SF_MAX_RANK];
     return squeezed(type, have) == rank && memcmp(have, dims, (size_t)rank * sizeof *dims) == 0;
@@ -102,90 +99,6 @@ static bool fits_at(const lowering *l, const cluster *c, sf_value value, level a
     for (int i = 0; i < c->split; i++)
         rows[i] = c->dims[c->order[i]];
     return c->split > 0 && has_squeezed_shape(type, c->split, rows);
-}
-
-/* Computing a value again, in the loop that needs it, beats storing and loading it when it is a few ops
- * away from what stands in memory anyway. */
-typedef struct again {
-    lowering *l;
-    uint32_t inst; /* of the loop that would compute it: what it needs must be made before */
-    int rank;
-    const int64_t *dims;
-    sf_value made[SF_MOST_AGAIN]; /* what the loop would make on the way, once each */
-    int ops, functions;           /* that it takes */
-    int64_t bytes;                /* of what it reads and would keep alive */
-    sf_value leaves[8];
-    int nleaves;
-} again;
-
-/* Bytes that stand in memory for it: what repeats elements takes no more than what it repeats. */
-static int64_t standing_bytes(const lowering *l, sf_value value)
-{
-    const sf_node *node;
-    while ((node = maker_of(l, value)) && sf_is(node, SF_OP_BROADCAST_IN_DIM))
-        value = behind_reshapes(l, node->operands[0]);
-    return sf_type_bytes(sf_type_of(l->graph, value));
-}
-
-static bool add_leaf(again *a, sf_value value)
-{
-    uint32_t time = time_of(a->l, value);
-    if (time == ALWAYS)
-        return true;
-    for (int i = 0; i < a->nleaves; i++)
-        if (a->leaves[i] == value)
-            return true;
-    if (time >= a->inst || a->nleaves == (int)(sizeof a->leaves / sizeof *a->leaves))
-        return false;
-    a->leaves[a->nleaves++] = value;
-    a->bytes += standing_bytes(a->l, value);
-    return true;
-}
-
-static bool can_compute(again *a, sf_value value)
-{
-    lowering *l = a->l;
-    sf_value base = behind_reshapes(l, value);
-    const lowered *low = &l->values[base];
-    if (low->has_view || (low->cluster == NO_CLUSTER && low->level != LEVEL_DEFERRED))
-        return time_of(l, base) != NEEDS_COPY && add_leaf(a, base);
-    sf_vop op;
-    const sf_node *node = sf_maker(l->graph, base);
-    for (int i = 0; i < a->ops; i++)
-        if (a->made[i] == base)
-            return true;
-    if (low->level != LEVEL_FULL || !vop_of(l->graph, node, &op) ||
-        a->ops == l->target->most_again ||
-        !has_squeezed_shape(sf_type_of(l->graph, base), a->rank, a->dims))
-        return false;
-    a->made[a->ops++] = base;
-    a->functions += sf_vop_is_function(op);
-    for (uint32_t i = 0; i < node->noperands; i++)
-        if (!can_compute(a, node->operands[i]))
-            return false;
-    return a->functions <= l->target->most_functions;
-}
-
-/* Whether a loop over this domain should compute the value of another loop again. */
-static bool computes_again(again *a, sf_value value)
-{
-    lowering *l = a->l;
-    sf_value base = behind_reshapes(l, value);
-    const lowered *low = &l->values[base];
-    return low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && !low->has_view &&
-           can_compute(a, base) && a->ops > 0 &&
-           a->bytes - a->bytes / SMALL_SHARE <= sf_type_bytes(sf_type_of(l->graph, base));
-}
-
-/* An operand from elsewhere: computed again, from what then stands in memory, or in memory itself. */
-static void reach_operand(again *a, sf_value operand)
-{
-    if (!computes_again(a, operand)) {
-        view_of(a->l, operand);
-        return;
-    }
-    for (int i = 0; i < a->nleaves; i++)
-        view_of(a->l, a->leaves[i]);
 }
 
 static bool can_take(lowering *l, uint32_t index, const sf_node *node, level at, size_t *budget);
@@ -298,6 +211,20 @@ static int first_made(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Those of the operands that stand in memory. */
+static sf_value *read_anyway(lowering *l, const sf_value *operands, size_t count, size_t *nread)
+{
+    sf_value *read = SF_ARRAY(&l->scratch, count, sf_value);
+    *nread = 0;
+    for (size_t i = 0; l->target->few_passes && i < count; i++) {
+        sf_value base = behind_reshapes(l, operands[i]);
+        const lowered *low = &l->values[base];
+        if (low->has_view || (low->cluster == NO_CLUSTER && low->level != LEVEL_DEFERRED))
+            read[(*nread)++] = base;
+    }
+    return read;
+}
+
 /* What nodes of the collection need from elsewhere stands in memory, or can be computed again. What was made
  * first comes first, so that the others can be computed from it. */
 static void reach_operands(collection *c)
@@ -314,8 +241,10 @@ static void reach_operands(collection *c)
         }
     if (count > 0)
         qsort(operands, count, sizeof *operands, first_made);
+    size_t nread;
+    sf_value *read = read_anyway(l, operands, count, &nread);
     for (size_t i = 0; i < count; i++) {
-        again a = {.l = l, .rank = c->rank, .dims = c->dims};
+        again a = {.l = l, .rank = c->rank, .dims = c->dims, .read = read, .nread = nread};
         a.inst = (uint32_t)l->program->ninsts;
         reach_operand(&a, operands[i]);
     }
@@ -368,9 +297,73 @@ static uint32_t cluster_over(lowering *l, sf_value value, const sf_node *node)
     return close_collection(c, node);
 }
 
+/* Beside another loop */
+
+/* Large values in memory that something is computed from, each once. */
+typedef struct sources {
+    sf_value list[32];
+    int count;
+} sources;
+
+static void add_sources(const lowering *l, const cluster *c, sf_value value, int depth,
+                        sources *out)
+{
+    sf_value base = behind_reshapes(l, value);
+    const sf_node *node = maker_of(l, base);
+    const lowered *low = &l->values[base];
+    if (!has_squeezed_shape(sf_type_of(l->graph, base), c->rank, c->dims) ||
+        (node && (sf_is(node, SF_OP_BROADCAST_IN_DIM) || sf_is(node, SF_OP_CONSTANT))))
+        return;
+    bool is_computed = low->level == LEVEL_DEFERRED ||
+                       (low->cluster != NO_CLUSTER && low->level == LEVEL_FULL && !low->has_view);
+    for (uint32_t i = 0; is_computed && depth > 0 && i < node->noperands; i++)
+        add_sources(l, c, node->operands[i], depth - 1, out);
+    for (int i = 0; i < out->count; i++)
+        if (out->list[i] == base)
+            return;
+    if (!is_computed && out->count < (int)(sizeof out->list / sizeof *out->list))
+        out->list[out->count++] = base;
+}
+
+/* Whether the cluster reads most of what the value is computed from. */
+static bool reads_most(const lowering *l, const cluster *c, sf_value value)
+{
+    enum { DEEP = 16 };
+    sources wanted = {.count = 0}, read = {.count = 0};
+    int shared = 0;
+    add_sources(l, c, value, DEEP, &wanted);
+    for (size_t i = 0; i < c->nnodes; i++)
+        for (uint32_t j = 0; j < c->nodes[i]->noperands; j++)
+            add_sources(l, c, c->nodes[i]->operands[j], DEEP, &read);
+    for (int i = 0; i < wanted.count; i++)
+        for (int j = 0; j < read.count; j++)
+            shared += wanted.list[i] == read.list[j];
+    return shared > 0 && 2 * shared >= wanted.count;
+}
+
+/* A loop that was made just before, and reads most of what the deferred value is computed from; NO_CLUSTER where there is none. */
+static uint32_t cluster_beside(lowering *l, const sf_node *node)
+{
+    enum { NEAR = 3 };
+    for (size_t n = 0; l->target->few_passes && n < NEAR && n < l->nclusters; n++) {
+        uint32_t index = (uint32_t)(l->nclusters - 1 - n);
+        const cluster *c = l->clusters[index];
+        size_t budget = l->target->most_nodes > c->nnodes ? l->target->most_nodes - c->nnodes : 0;
+        if (c->phase >= node->phase && fits_at(l, c, node->result, LEVEL_FULL) &&
+            reads_most(l, c, node->result) && can_take(l, index, node, LEVEL_FULL, &budget))
+            return index;
+    }
+    return NO_CLUSTER;
+}
+
 void cluster_now(lowering *l, sf_value value)
 {
-    cluster_over(l, value, sf_maker(l->graph, value));
+    const sf_node *node = sf_maker(l->graph, value);
+    uint32_t beside = cluster_beside(l, node);
+    if (beside == NO_CLUSTER)
+        cluster_over(l, value, node);
+    else
+        take_in(l, beside, node, LEVEL_FULL);
 }
 
 /* Where the reduced dimensions lie in the domain. */

@@ -77,31 +77,17 @@ static bool is_picking_scatter(const sf_graph *graph, const sf_node *node)
            picked_dim(graph, node) >= 0;
 }
 
-static sf_value add_node(forming *f, const sf_node *like, sf_opcode code, uint32_t noperands,
-                         const sf_value *operands, const sf_attr *const *attrs, const sf_type *type)
-{
-    sf_node_spec spec = {.def = sf_opdef_get(code),
-                         .noperands = noperands,
-                         .nresults = 1,
-                         .operands = operands,
-                         .types = &type,
-                         .attrs = attrs,
-                         .scope = like->scope,
-                         .phase = like->phase,
-                         .loc = like->loc};
-    return sf_graph_add(f->out->graph, f->out->graph->top, &spec)->result;
-}
-
 static void add_gather(forming *f, const sf_node *node, const sf_node *convert)
 {
     const sf_type *type = sf_type_of(f->graph, node->result);
     sf_dtype from = sf_type_of(f->graph, convert->operands[0])->dtype;
     const sf_value operands[2] = {f->out->values[convert->operands[0]],
                                   f->out->values[node->operands[1]]};
-    sf_value narrow = add_node(f, node, SF_OP_GATHER, 2, operands, node->attrs,
-                               sf_type_get(f->out->graph->pool, from, type->rank, type->dims));
+    sf_value narrow =
+        sf_regraph_add(f->out, node, SF_OP_GATHER, 2, operands, node->attrs,
+                       sf_type_get(f->out->graph->pool, from, type->rank, type->dims));
     f->out->values[node->result] =
-        add_node(f, node, SF_OP_CONVERT, 1, &narrow, convert->attrs, type);
+        sf_regraph_add(f->out, node, SF_OP_CONVERT, 1, &narrow, convert->attrs, type);
 }
 
 /* One number a row, everywhere in it. */
@@ -117,11 +103,11 @@ static sf_value spread_rows(forming *f, const sf_node *node, sf_value value, int
             dims[rank] = d;
             rows[rank++] = shape->dims[d];
         }
-    sf_value row = add_node(f, node, SF_OP_RESHAPE, 1, &f->out->values[value], NULL,
-                            sf_type_get(pool, dtype, rank, rows));
+    sf_value row = sf_regraph_add(f->out, node, SF_OP_RESHAPE, 1, &f->out->values[value], NULL,
+                                  sf_type_get(pool, dtype, rank, rows));
     const sf_attr *along = sf_attr_ints(pool, rank, dims);
-    return add_node(f, node, SF_OP_BROADCAST_IN_DIM, 1, &row, &along,
-                    sf_type_get(pool, dtype, shape->rank, shape->dims));
+    return sf_regraph_add(f->out, node, SF_OP_BROADCAST_IN_DIM, 1, &row, &along,
+                          sf_type_get(pool, dtype, shape->rank, shape->dims));
 }
 
 static void add_scatter(forming *f, const sf_node *node)
@@ -134,15 +120,16 @@ static void add_scatter(forming *f, const sf_node *node)
     sf_value at = spread_rows(f, node, node->operands[1], picked, type);
     sf_value update = spread_rows(f, node, node->operands[2], picked, type);
     const sf_attr *along = sf_attr_int(pool, picked);
-    sf_value counter = add_node(f, node, SF_OP_IOTA, 0, NULL, &along,
-                                sf_type_get(pool, dtype, type->rank, type->dims));
+    sf_value counter = sf_regraph_add(f->out, node, SF_OP_IOTA, 0, NULL, &along,
+                                      sf_type_get(pool, dtype, type->rank, type->dims));
     const sf_attr *equal[2] = {[SF_COMPARE_DIRECTION] = sf_attr_text(pool, sf_str_of("EQ"))};
-    sf_value is_there = add_node(f, node, SF_OP_COMPARE, 2, (sf_value[]){counter, at}, equal,
-                                 sf_type_get(pool, SF_PRED, type->rank, type->dims));
+    sf_value is_there = sf_regraph_add(f->out, node, SF_OP_COMPARE, 2, (sf_value[]){counter, at},
+                                       equal, sf_type_get(pool, SF_PRED, type->rank, type->dims));
     if (node->attrs[SF_SCATTER_BODY]->integer == SF_MONOID_ADD)
-        update = add_node(f, node, SF_OP_ADD, 2, (sf_value[]){splat, update}, NULL, type);
-    f->out->values[node->result] =
-        add_node(f, node, SF_OP_SELECT, 3, (sf_value[]){is_there, update, splat}, NULL, type);
+        update =
+            sf_regraph_add(f->out, node, SF_OP_ADD, 2, (sf_value[]){splat, update}, NULL, type);
+    f->out->values[node->result] = sf_regraph_add(
+        f->out, node, SF_OP_SELECT, 3, (sf_value[]){is_there, update, splat}, NULL, type);
 }
 
 /* Converts between a broadcast and the argument that they begin with, reshapes among them, where that takes no more bytes than what
@@ -177,14 +164,14 @@ static void add_sunk(forming *f, const sf_node *node, const sunk *s)
     sf_pool *pool = f->out->graph->pool;
     const sf_type *type = sf_type_of(f->graph, node->result);
     sf_dtype dtype = sf_type_of(f->graph, s->base)->dtype;
-    sf_value value = add_node(f, node, SF_OP_RESHAPE, 1, &f->out->values[s->base], NULL,
-                              sf_type_get(pool, dtype, s->shape->rank, s->shape->dims));
-    value = add_node(f, node, SF_OP_BROADCAST_IN_DIM, 1, &value, node->attrs,
-                     sf_type_get(pool, dtype, type->rank, type->dims));
+    sf_value value = sf_regraph_add(f->out, node, SF_OP_RESHAPE, 1, &f->out->values[s->base], NULL,
+                                    sf_type_get(pool, dtype, s->shape->rank, s->shape->dims));
+    value = sf_regraph_add(f->out, node, SF_OP_BROADCAST_IN_DIM, 1, &value, node->attrs,
+                           sf_type_get(pool, dtype, type->rank, type->dims));
     for (int i = s->nconverts; i-- > 0;) {
         const sf_type *to = sf_type_of(f->graph, s->converts[i]->result);
-        value = add_node(f, node, SF_OP_CONVERT, 1, &value, s->converts[i]->attrs,
-                         sf_type_get(pool, to->dtype, type->rank, type->dims));
+        value = sf_regraph_add(f->out, node, SF_OP_CONVERT, 1, &value, s->converts[i]->attrs,
+                               sf_type_get(pool, to->dtype, type->rank, type->dims));
     }
     f->out->values[node->result] = value;
 }

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "op/slots.h"
 #include "op/util.h"
 #include "prog/lower/build.h"
@@ -98,6 +100,21 @@ static uint16_t load_zero(builder *b, sf_dtype dtype, bool is_row)
     return step.dst;
 }
 
+/* A load of the same elements under another name; NULL where there is none. */
+static const sf_loop_step *find_load(const builder *b, const sf_view *view, const sf_access *access)
+{
+    for (size_t i = 0; b->l->target->few_passes && i < b->nsteps; i++) {
+        const sf_loop_step *step = &b->steps[i];
+        const sf_access *other = &b->accesses[step->access];
+        if (step->kind == SF_STEP_LOAD && other->is_row == access->is_row &&
+            other->dtype == access->dtype && b->in[other->view].buffer == view->buffer &&
+            b->in[other->view].offset == view->offset &&
+            memcmp(other->strides, access->strides, sizeof other->strides) == 0)
+            return step;
+    }
+    return NULL;
+}
+
 /* The register that holds an operand at the given level, loading it if it comes from outside. */
 static uint16_t operand_register(builder *b, sf_value operand, level at)
 {
@@ -138,6 +155,11 @@ static uint16_t operand_register(builder *b, sf_value operand, level at)
     }
     sf_view view = *view_of(l, value);
     sf_access access = access_to(b, &view, at == LEVEL_ROW);
+    const sf_loop_step *same = find_load(b, &view, &access);
+    if (same) {
+        *number = (uint16_t)(same->dst + 1);
+        return same->dst;
+    }
     sf_vclass class = sf_vclass_of(view.dtype);
     sf_loop_step step = {.kind = SF_STEP_LOAD, .class = class, .is_row = at == LEVEL_ROW};
     step.dtype = view.dtype;

@@ -1,4 +1,5 @@
-/* Lowering begins with other forms of the graph: what loops can do, then what the target has kernels for. What is said of nodes and values is of the one that was
+/* Lowering begins with other forms of the graph: what loops can do, then what the target has kernels for, then other dimensions of
+ * what is left to loops. What is said of nodes and values is of the one that was
  * given. */
 #include "prog/attention/attention.h"
 #include "prog/lower/build.h"
@@ -56,13 +57,31 @@ static sf_program *lower_other(const sf_graph *graph, sf_regraph *other,
     return program;
 }
 
+static sf_program *lower_fewer(const sf_graph *graph, const sf_lower_options *options,
+                               sf_trace *trace)
+{
+    sf_regraph other = find_fewer(graph);
+    return other.graph ? lower_other(graph, &other, options, lower_graph, trace)
+                       : lower_graph(graph, options, trace);
+}
+
+static sf_program *lower_finer(const sf_graph *graph, const sf_lower_options *options,
+                               sf_trace *trace)
+{
+    if (!options->target->few_passes)
+        return lower_graph(graph, options, trace);
+    sf_regraph other = find_finer(graph);
+    return other.graph ? lower_other(graph, &other, options, lower_fewer, trace)
+                       : lower_fewer(graph, options, trace);
+}
+
 static sf_program *lower_attention(const sf_graph *graph, const sf_lower_options *options,
                                    sf_trace *trace)
 {
     sf_regraph other =
         sf_find_attention(graph, options->target, options->rounds || options->target->rounds);
-    return other.graph ? lower_other(graph, &other, options, lower_graph, trace)
-                       : lower_graph(graph, options, trace);
+    return other.graph ? lower_other(graph, &other, options, lower_finer, trace)
+                       : lower_finer(graph, options, trace);
 }
 
 sf_program *sf_lower(const sf_graph *graph, const sf_lower_options *options, sf_trace *trace)

@@ -26,18 +26,22 @@ typedef struct emitter {
     const sf_loop *loop;
     sf_buf *out;
     shape shape;
-    int vector;            /* elements that a thread has beside each other */
+    int vector;            /* elements that a thread has beside each other, */
+    int along;             /* in this dimension of the domain */
+    const char *guard;     /* of stores of elements, or NULL */
     const char *index;     /* type of indices */
     uint32_t *operands[3]; /* by step: the step that makes a, b, c */
     int *level;            /* by step: how many folds must be done before it */
     bool *is_one;          /* by step: one variable, not one for each element of the vector */
     bool *is_bf16;         /* by step: what it makes is a bf16 number, whatever the class */
     bool *wanted;          /* by step: of the part that is written */
-    int64_t groups;        /* blocks that gather the same columns, */
-    int64_t all_groups;    /* and those that gather anything */
-    int64_t held;          /* vectors of a row that a thread has, where it keeps their sums */
-    int64_t *partial;      /* by step: scratch parameter of a GATHER */
-    bool *in_room;         /* by step: its value stands in `roomN` for each column c of the row */
+    bool *
+        is_ready; /* by step: it is the same for all that the part goes over, and was loaded before */
+    int64_t groups;     /* blocks that gather the same columns, */
+    int64_t all_groups; /* and those that gather anything */
+    int64_t held;       /* vectors of a row that a thread has, where it keeps their sums */
+    int64_t *partial;   /* by step: scratch parameter of a GATHER */
+    bool *in_room;      /* by step: its value stands in `roomN` for each column c of the row */
     sf_arena scratch;
 } emitter;
 

@@ -147,7 +147,8 @@ void sf_write_loop(sf_writer *w, const sf_inst *inst)
     text_begin(&e);
     e.shape = shape_of(loop);
     e.index = sf_index_type(text_farthest(loop));
-    e.vector = e.shape == TURNED ? 1 : text_choose_vector(&e, loop->rows * loop->columns);
+    e.along = (e.shape == TURNED ? loop->split : loop->rank) - 1;
+    e.vector = text_choose_vector(&e, loop->rows * loop->columns);
     text_look(&e);
     sf_write_views(w, inst);
     if (e.shape == EACH)

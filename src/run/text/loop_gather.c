@@ -49,40 +49,71 @@ void text_add_partials(emitter *e)
     }
 }
 
-/* Adds up, for each column, what the groups have. Threads stand along columns and along groups. */
-static void finish_gather(emitter *e, uint32_t index, const sf_param *partial)
+/* Columns that threads of a block stand along, and blocks that all of them take. */
+static int finish_wide(const sf_loop_step *step)
+{
+    return step->is_scalar ? 1 : FINISH_COLUMNS;
+}
+
+static int64_t finish_blocks(const emitter *e, const sf_loop_step *step)
+{
+    int wide = finish_wide(step);
+    return ((step->is_scalar ? 1 : e->loop->columns) + wide - 1) / wide;
+}
+
+/* Adds up, for each column, what the groups have, by blocks from the given one on. Threads stand along columns and along
+ * groups. Parameter `from` is what they have, the next one is the result. */
+static void finish_gather(emitter *e, uint32_t index, int threads, int64_t first, int64_t from)
 {
     const sf_loop_step *step = &e->loop->steps[index];
     const sf_access *access = &e->loop->accesses[step->access];
     const char *class = text_classes[step->class];
     int64_t columns = step->is_scalar ? 1 : e->loop->columns;
-    int threads = groups_of(e, step) > THREADS ? MOST_THREADS : THREADS;
-    int wide = step->is_scalar ? 1 : FINISH_COLUMNS, high = threads / wide;
+    int wide = finish_wide(step), high = threads / wide;
     char name[32];
     text_combine_name(step, name, sizeof name);
-    sf_write_param(e->w, *partial);
-    sf_write_param(e->w, (sf_param){.kind = SF_PARAM_OUT, .index = access->view});
-    PUT("{\nSHARED %s room[%d];\nint x = THREAD %% %d, y = THREAD / %d;\n", class, threads, wide,
+    PUT("if (BLOCK >= %" PRId64 " && BLOCK < %" PRId64 ") {\n", first,
+        first + finish_blocks(e, step));
+    PUT("%s *sums = (%s *)room;\nint x = THREAD %% %d, y = THREAD / %d;\n", class, class, wide,
         wide);
-    PUT("s64 c = BLOCK * %d + x;\n%s sum = ", wide, class);
+    PUT("s64 c = (BLOCK - %" PRId64 ") * %d + x;\n%s sum = ", first, wide, class);
     text_identity(e, step);
     PUT(";\nif (c < %" PRId64 ") for (s64 g = y; g < %" PRId64 "; g += %d)\n", columns,
         groups_of(e, step), high);
-    PUT("sum = %s(sum, ((const %s *)p0)[g * (s64)%" PRId64 " + c]);\n", name, class, columns);
-    PUT("room[THREAD] = sum;\nBARRIER();\nif (y == 0 && c < %" PRId64 ") {\n", columns);
-    PUT("for (int other = 1; other < %d; other++) sum = %s(sum, room[other * %d + x]);\n", high,
+    PUT("sum = %s(sum, ((const %s *)p%" PRId64 ")[g * (s64)%" PRId64 " + c]);\n", name, class, from,
+        columns);
+    PUT("sums[THREAD] = sum;\nBARRIER();\nif (y == 0 && c < %" PRId64 ") {\n", columns);
+    PUT("for (int other = 1; other < %d; other++) sum = %s(sum, sums[other * %d + x]);\n", high,
         name, wide);
-    PUT("STORE(%s, p1, c, %s(", sf_type_name(access->dtype), name);
+    PUT("STORE(%s, p%" PRId64 ", c, %s(", sf_type_name(access->dtype), from + 1, name);
     text_constant(e, step);
     PUT(", sum));\n}\n}\n");
-    sf_write_launch(e->w, (columns + wide - 1) / wide, threads, false);
 }
 
+/* One launch for all of them. */
 void text_finish_gathers(emitter *e, const sf_param *params)
 {
+    int threads = THREADS;
+    int64_t blocks = 0;
     for (uint32_t i = 0; i < e->loop->nsteps; i++)
-        if (text_is_gather(e, i) && groups_of(e, &e->loop->steps[i]) > 1)
-            finish_gather(e, i, &params[e->partial[i]]);
+        if (text_is_gather(e, i) && groups_of(e, &e->loop->steps[i]) > THREADS)
+            threads = MOST_THREADS;
+    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
+        const sf_loop_step *step = &e->loop->steps[i];
+        if (!text_is_gather(e, i) || groups_of(e, step) == 1)
+            continue;
+        if (blocks == 0)
+            PUT("{\nSHARED f64 room[%d];\n", threads);
+        int64_t from = sf_write_param(e->w, params[e->partial[i]]);
+        sf_write_param(e->w, (sf_param){.kind = SF_PARAM_OUT,
+                                        .index = e->loop->accesses[step->access].view});
+        finish_gather(e, i, threads, blocks, from);
+        blocks += finish_blocks(e, step);
+    }
+    if (blocks == 0)
+        return;
+    PUT("}\n");
+    sf_write_launch(e->w, blocks, threads, false);
 }
 
 /* A variable for each sum that a thread has: g7, or g7[elements]. */

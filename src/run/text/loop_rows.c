@@ -28,7 +28,11 @@ void text_begin_folds(emitter *e, int level)
         if (step->kind != SF_STEP_FOLD || e->level[i] != level)
             continue;
         text_want(e, e->operands[0][i]);
-        PUT("%s fold%u = ", text_classes[step->class], i);
+        if (e->shape == TURNED)
+            PUT("%s fold%u[%d]; UNROLL for (int k = 0; k < %d; k++) fold%u[k] = ",
+                text_classes[step->class], i, e->vector, e->vector, i);
+        else
+            PUT("%s fold%u = ", text_classes[step->class], i);
         text_identity(e, step);
         PUT(";\n");
     }
@@ -43,7 +47,7 @@ void text_fold_column(emitter *e, int level)
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_FOLD && e->level[i] == level) {
             snprintf(name, sizeof name, "fold%u", i);
-            text_combination(e, i, name, false);
+            text_combination(e, i, name, e->shape == TURNED);
         }
     PUT("}\n");
 }

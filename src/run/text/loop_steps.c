@@ -66,8 +66,7 @@ static void find_levels(emitter *e)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
-        int last = e->loop->rank - 1;
-        bool one = true;
+        bool one = true, turned = e->shape == TURNED;
         for (int j = 0; j < text_operand_count(step); j++) {
             uint32_t from = e->operands[j][i];
             int after = e->level[from] + (e->loop->steps[from].kind == SF_STEP_FOLD);
@@ -75,10 +74,11 @@ static void find_levels(emitter *e)
             one = one && e->is_one[from];
         }
         if (step->kind == SF_STEP_LOAD || step->kind == SF_STEP_INDEX)
-            one = e->loop->accesses[step->access].is_row ||
-                  e->loop->accesses[step->access].strides[last] == 0;
-        e->is_one[i] = e->vector == 1 || one || step->is_row || step->kind == SF_STEP_FOLD ||
-                       step->kind == SF_STEP_EXPAND;
+            one = (e->loop->accesses[step->access].is_row && !turned) ||
+                  e->loop->accesses[step->access].strides[e->along] == 0;
+        bool of_row = step->is_row || step->kind == SF_STEP_FOLD || step->kind == SF_STEP_EXPAND;
+        one = one && !(turned && step->kind == SF_STEP_FOLD);
+        e->is_one[i] = e->vector == 1 || one || (of_row && !turned);
     }
 }
 
@@ -91,6 +91,7 @@ void text_begin(emitter *e)
     e->is_one = SF_ARRAY(&e->scratch, nsteps, bool);
     e->is_bf16 = SF_ARRAY(&e->scratch, nsteps, bool);
     e->wanted = SF_ARRAY(&e->scratch, nsteps, bool);
+    e->is_ready = SF_ARRAY(&e->scratch, nsteps, bool);
     e->partial = SF_ARRAY(&e->scratch, nsteps, int64_t);
     e->in_room = SF_ARRAY(&e->scratch, nsteps, bool);
 }
@@ -103,12 +104,13 @@ void text_look(emitter *e)
 }
 
 /* How many neighbours a thread may take: they stand beside each other in all that is read and written, at places that
- * are a multiple of that many. */
+ * are a multiple of that many. Neighbours are elements of a row, or of a turned loop, which has more of them, rows. */
 static bool suits_vector(const emitter *e, int vector)
 {
     const sf_loop *loop = e->loop;
-    int last = loop->rank - 1;
-    if (loop->dims[last] % vector != 0)
+    bool turned = e->shape == TURNED;
+    int bytes = turned ? 16 : 32;
+    if (loop->dims[e->along] % vector != 0)
         return false;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
@@ -117,13 +119,13 @@ static bool suits_vector(const emitter *e, int vector)
             continue;
         const sf_access *access = &loop->accesses[step->access];
         const sf_view *view = loads ? &e->inst->in[access->view] : &e->inst->out[access->view];
-        if (access->is_row || (access->strides[last] == 0 && loads))
+        if ((access->is_row && !turned) || (access->strides[e->along] == 0 && loads))
             continue;
-        if (access->strides[last] != 1 || view->offset % vector != 0 ||
-            vector * width_of(access->dtype) > 32)
+        if (access->strides[e->along] != 1 || view->offset % vector != 0 ||
+            vector * width_of(access->dtype) > bytes)
             return false;
-        for (int d = 0; d < last; d++)
-            if (access->strides[d] % vector != 0 && loop->dims[d] > 1)
+        for (int d = 0; d < (access->is_row ? loop->split : loop->rank); d++)
+            if (d != e->along && access->strides[d] % vector != 0 && loop->dims[d] > 1)
                 return false;
     }
     return true;
@@ -276,7 +278,7 @@ static void put_store(emitter *e, uint32_t index)
     const sf_loop_step *step = &e->loop->steps[index];
     const sf_access *access = &e->loop->accesses[step->access];
     const char *type = sf_type_name(access->dtype);
-    if (access->is_row || e->vector == 1) {
+    if ((access->is_row && e->shape != TURNED) || e->vector == 1) {
         PUT("STORE(%s, p%d, ", type, text_out_param(e, access));
         text_offset(e, access);
         PUT(", v%u);\n", e->operands[0][index]);
@@ -309,7 +311,7 @@ static void put_counter(emitter *e, uint32_t index)
     PUT("%s v%u[%d]; UNROLL for (int k = 0; k < %d; k++) v%u[k] = (%s)(", type, index, e->vector,
         e->vector, index, type);
     text_offset(e, access);
-    PUT(" + k * (%s)%" PRId64 ");\n", e->index, access->strides[e->loop->rank - 1]);
+    PUT(" + k * (%s)%" PRId64 ");\n", e->index, access->strides[e->along]);
 }
 
 void text_computation(emitter *e, uint32_t index)
@@ -428,8 +430,8 @@ void text_wanted(emitter *e, bool rows_too)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
-        if (!e->wanted[i] || (text_is_row_step(e, i) && !rows_too) || step->kind == SF_STEP_FOLD ||
-            step->kind == SF_STEP_GATHER)
+        if (!e->wanted[i] || e->is_ready[i] || (text_is_row_step(e, i) && !rows_too) ||
+            step->kind == SF_STEP_FOLD || step->kind == SF_STEP_GATHER)
             continue;
         if (e->in_room[i])
             PUT("%s v%u = room%u[c];\n", variable_type(step), i, i);
@@ -437,7 +439,11 @@ void text_wanted(emitter *e, bool rows_too)
             text_load(e, i);
         else if (step->kind != SF_STEP_STORE)
             text_computation(e, i);
-        else if (!e->loop->accesses[step->access].is_row)
+        else if (!e->loop->accesses[step->access].is_row && e->guard) {
+            PUT("%s{\n", e->guard);
+            put_store(e, i);
+            PUT("}\n");
+        } else if (!e->loop->accesses[step->access].is_row)
             put_store(e, i);
     }
 }
@@ -491,7 +497,8 @@ void text_row_stores(emitter *e, const char *condition)
     for (uint32_t i = 0; i < e->loop->nsteps; i++)
         if (e->loop->steps[i].kind == SF_STEP_STORE &&
             e->loop->accesses[e->loop->steps[i].access].is_row) {
-            PUT("%s", condition);
+            PUT("%s{\n", condition);
             put_store(e, i);
+            PUT("}\n");
         }
 }

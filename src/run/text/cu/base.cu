@@ -30,6 +30,7 @@ typedef double f64;
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
 #define UNROLL _Pragma("unroll")
 #define UNROLL_SOME _Pragma("unroll 4")
+#define UNROLL_TWICE _Pragma("unroll 2")
 #define ALIGNED(bytes) __align__(bytes)
 #define INF32 __int_as_float(0x7f800000)
 #define NAN32 __int_as_float(0x7fffffff)
@@ -91,6 +92,7 @@ SHUFFLER(s64)
     _Generic((x), f32 : shuffle_f32, f64 : shuffle_f64, s32 : shuffle_s32, s64 : shuffle_s64)(x, other)
 #define UNROLL
 #define UNROLL_SOME
+#define UNROLL_TWICE
 #define ALIGNED(bytes)
 #define INF32 INFINITY
 #define NAN32 NAN

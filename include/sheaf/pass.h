@@ -15,6 +15,9 @@ extern "C" {
 /* What state that is in pieces is gathered by, unless passes are said. */
 #define SF_FULL_STATE_PASSES "fullshard,prefetch,unshard"
 
+/* And state that is in pieces between steps: it is whole until the last who reads it, where memory allows. */
+#define SF_BETWEEN_PASSES "fullshard,unshard,prefetch,linger"
+
 /* Has the programs of the plan rewritten by these passes, in this order: "fullshard,prefetch:group=64M,unshard"; "" or
  * "none": by none. They go by the costs of the cluster, NULL: of cores of a machine, and by so many bytes of memory of a
  * device; 0: what devices of the cluster have. All is kept in the plan. SF_EUSAGE names what there is. */

@@ -33,7 +33,9 @@ typedef struct sf_pin_options {
      * an axis "pipe", which a mesh that is given has, and `ranks` counts. docs/pipelines.md describes it. */
     const char *stages, *schedule;
     /* "full": all state in pieces, gathered when it is needed: the recipe with zero3, which is the recipe where there is none,
-     * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). NULL, "auto": as the recipe says. */
+     * and the passes SF_FULL_STATE_PASSES (sheaf/pass.h). "between": parameters are in pieces between steps, for zero1 and
+     * zero2: what a step's updates make is gathered in the next one's forward pass, by SF_BETWEEN_PASSES. NULL, "auto": as the
+     * recipe says. */
     const char *shard_state;
 } sf_pin_options;
 
@@ -84,7 +86,8 @@ typedef struct sf_plan_options {
     const char *schedule;
     /* Passes that rewrite the programs of plans (sheaf/pass.h), which are priced behind them and keep them; NULL: none. */
     const char *passes;
-    /* "full": as above, of plans that have zero3 in their recipe alone. NULL, "auto": whatever is fastest. */
+    /* "full", "between": as above, of plans that have zero3, or zero1-between, in their recipe alone. NULL, "auto": whatever
+     * is fastest. */
     const char *shard_state;
     /* A pipeline whose stages but the first begin with these scopes, "layer_3,layer_6"; NULL: wherever it is good. */
     const char *stage_scopes;

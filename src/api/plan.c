@@ -22,14 +22,13 @@
 #include "plan/stacks.h"
 #include "run/runner.h"
 #include "search/price/groups.h"
-#include "sheaf/pass.h"
 
 struct pinning {
     const sf_graph *graph;
     sf_pin_options options;
     sf_diag *diag;
     sf_pipeline pipeline;        /* where stages are asked for */
-    bool is_full;                /* all state is in pieces, */
+    sf_state_split split;        /* how state is in pieces, */
     char recipe[SF_RECIPE_TEXT]; /* by this recipe */
     sf_plan *plan;
 };
@@ -128,10 +127,10 @@ static void take_turns(struct pinning *job)
 
 static sf_status take_state(struct pinning *job)
 {
-    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &job->is_full));
-    if (!job->is_full)
+    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &job->split));
+    if (job->split == SF_STATE_AS_RECIPE)
         return SF_OK;
-    SF_TRY(sf_full_state_recipe(job->options.recipe, job->diag, job->recipe));
+    SF_TRY(sf_split_state_recipe(job->options.recipe, job->split, job->diag, job->recipe));
     job->options.recipe = job->recipe;
     return SF_OK;
 }
@@ -160,9 +159,9 @@ static sf_status make_plan(void *context)
         status = sf_plan_split_sets(job->graph, job->plan, job->diag);
     if (status == SF_OK)
         status = sf_plan_recompute(job->graph, job->plan, job->options.recompute, job->diag);
-    if (status == SF_OK && job->is_full)
-        sf_plan_set_passes(job->plan,
-                           &(sf_plan_passes){.list = SF_FULL_STATE_PASSES, .cluster = ""});
+    if (status == SF_OK && job->split != SF_STATE_AS_RECIPE)
+        sf_plan_set_passes(
+            job->plan, &(sf_plan_passes){.list = sf_split_state_passes(job->split), .cluster = ""});
     if (status == SF_OK) {
         sf_warn_strangers(job->graph, job->diag);
         sf_warn_loose(job->graph, job->diag);

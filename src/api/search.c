@@ -44,10 +44,13 @@ static sf_status find_limit(const sf_plan_options *options, sf_arena *arena, sf_
 static sf_status take_passes(const struct job *job, sf_arena *arena, sf_search_options *out)
 {
     sf_pass_list list;
-    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &out->full_state));
+    sf_state_split split;
+    SF_TRY(sf_read_shard_state(job->options.shard_state, job->diag, &split));
+    out->full_state = split != SF_STATE_AS_RECIPE;
+    out->between = split == SF_STATE_BETWEEN;
     out->recipes_only = out->recipes_only || out->full_state;
-    if (out->full_state && !out->passes)
-        out->passes = SF_FULL_STATE_PASSES;
+    if (!out->passes)
+        out->passes = sf_split_state_passes(split);
     out->on_host = !out->passes;
     if (!out->passes)
         return SF_OK;

@@ -116,7 +116,8 @@ int sf_cli_plan(int argc, char **argv)
          "them; sheaf passes lists them"},
         {SF_OPT_SHARD_STATE, &job.plan.shard_state,
          "full: all state in pieces, gathered when it is needed: recipes with zero3 alone, behind "
-         "--passes fullshard,prefetch,unshard; auto (default): whatever is fastest"},
+         "--passes fullshard,prefetch,unshard; between: parameters in pieces between steps, behind "
+         "--passes fullshard,unshard,prefetch,linger; auto (default): whatever is fastest"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
          "turns that the batch is cut into, or auto (default): as few as make a plan fit that is "
          "then the fastest"},

@@ -99,12 +99,26 @@ static void begin_axis(completion *c)
     c->held = SF_ARRAY(&c->arena, nvalues, held *);
 }
 
+/* A split that spread to an argument may be one that an axis before has taken: then it is of what that left, or none. */
+static sf_share share_of_argument(const completion *c, sf_value argument)
+{
+    const sf_layout *earlier = made_as(c, argument);
+    const sf_type *type = sf_type_of(c->graph, argument);
+    sf_share share = c->shares[argument];
+    if (share_fits_value(c, earlier, type, share, NULL))
+        return share;
+    share.period = 0;
+    share = with_period(c, earlier, type, share);
+    return share_fits_value(c, earlier, type, share, NULL) ? share : (sf_share){0};
+}
+
 static void end_axis(completion *c)
 {
     choose_free(c);
     for (uint32_t i = 0; i < c->graph->top->narguments; i++)
-        c->plan->arguments[i].axes[c->axis] = c->shares[c->graph->top->arguments[i]];
+        c->plan->arguments[i].axes[c->axis] = share_of_argument(c, c->graph->top->arguments[i]);
     choose_rest(c);
+    share_gathers(c);
 }
 
 static sf_status complete_axis(completion *c, const sf_names *names)

@@ -84,5 +84,6 @@ void spread_pin(completion *c, int pin);
 /* rest.c */
 void choose_free(completion *c);
 void choose_rest(completion *c);
+void share_gathers(completion *c);
 
 #endif

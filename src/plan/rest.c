@@ -136,3 +136,37 @@ void choose_rest(completion *c)
             keep_scanned(c, node, o);
     }
 }
+
+/* How all others than the node want the value: SF_REPLICATED or not; false where there are none. */
+static bool others_want_whole(const completion *c, sf_value value, uint32_t but, bool all)
+{
+    bool any = false;
+    for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+        sf_value_use use = c->uses.at[u];
+        if (use.node == but)
+            continue;
+        bool wants = use.operand != SF_NONE && !sf_is_transparent(c->graph->nodes[use.node]) &&
+                     c->plan->nodes[use.node][use.operand].axes[c->axis].kind == SF_REPLICATED;
+        if (all && !wants)
+            return false;
+        any = any || wants;
+    }
+    return any;
+}
+
+/* A transpose that splits reached, of an argument that somebody else wants whole, and whose own readers do: it is that of the
+ * whole, which costs nothing, so that one gather is enough for both (an embedding that is the last product's weight as well). */
+void share_gathers(completion *c)
+{
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (is_settled(c, node) || !sf_is(node, SF_OP_TRANSPOSE) ||
+            sf_maker(c->graph, node->operands[0]) || c->pin[node->result] >= 0)
+            continue;
+        sf_layout *layouts = c->plan->nodes[node->id];
+        if (layouts[0].axes[c->axis].kind == SF_SPLIT &&
+            others_want_whole(c, node->operands[0], node->id, false) &&
+            others_want_whole(c, node->result, SF_NONE, true))
+            layouts[0].axes[c->axis] = layouts[1].axes[c->axis] = (sf_share){0};
+    }
+}

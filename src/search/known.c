@@ -12,6 +12,7 @@ static const sf_known rows[] = {
     {"zero1", "zero1", NULL, true},
     {"zero2", "zero2", NULL, false},
     {"zero3", "zero3", NULL, false},
+    {"zero1-between", "zero1-between", NULL, false},
     {"megatron", "megatron", NULL, false},
     {"sequence", "sequence", NULL, false},
     {"expert", "expert", NULL, false},
@@ -19,6 +20,7 @@ static const sf_known rows[] = {
     {"2d+zero1", "2d", "zero1", false},
     {"2d+zero2", "2d", "zero2", false},
     {"2d+zero3", "2d", "zero3", false},
+    {"2d+zero1-between", "2d", "zero1-between", false},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

@@ -82,7 +82,10 @@ static void add_known(search *s, const sf_known *known, const sf_mesh *mesh)
 
 static bool is_wanted(const search *s, const sf_known *known)
 {
-    return !s->options->full_state || strstr(known->name, "zero3");
+    bool is_between = strstr(known->name, "between") != NULL;
+    if (!s->options->full_state)
+        return !is_between;
+    return strstr(known->name, "zero3") || (is_between && s->options->between);
 }
 
 static void add_recipes(search *s, const sf_mesh *mesh)

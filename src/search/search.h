@@ -48,7 +48,8 @@ typedef struct sf_search_options {
     int level;               /* 2: fewer axes, folded; 3 */
     double deadline;         /* of sf_now: stop refining then; 0: none */
     bool recipes_only;
-    bool full_state; /* only recipes that split all state, and all of it */
+    bool full_state; /* only recipes that split all state, and all of it; */
+    bool between;    /* of gradients, as they like */
     bool
         on_host; /* where nothing fits, tensors may be moved to memory of the host (pass offload) */
     /* How plans go on in time (plan/recompute.h): what is computed again, NULL: as little as is needed, or, `as_text`,

@@ -66,7 +66,7 @@ expect 2 "$step" -r dp -n -1
 expect 2 "$step" -r dp -n x
 expect 2 "$step" -r zero4 -n 2
 warns "there is no recipe \"zero4\""
-warns "dp, zero1, zero2, zero3, megatron, sequence, expert, 2d"
+warns "dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, 2d"
 expect 1 "$step" -r expert -n 2
 warns "recipe expert does not apply: "
 expect 1 "$step" -r dp -n 3

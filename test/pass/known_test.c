@@ -399,56 +399,66 @@ static void test_balance(void **state)
     assert_true(better >= 2 && exact == LIMITS);
 }
 
+/* What stands where in a step behind passes. */
+typedef struct standing {
+    uint32_t updates, early; /* loops of the update, and those before the last reduction */
+    uint32_t gathers,
+        late; /* of weights, and those behind the first product of the backward pass */
+    double traffic, exposed;
+} standing;
+
+static standing stand_behind(const char *recipe, const char *passes)
+{
+    sf_graph *graph = test_step("gpt-micro");
+    test_passed k = open_plan(graph, test_plan(graph, recipe, 2, NULL, NULL), 2);
+    sf_simulation sim;
+    sf_pass_list list;
+    sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena, false};
+    uint32_t last = 0, backward = SF_NONE;
+    assert_int_equal(sf_pass_list_read(passes, &k.arena, k.diag, &list), SF_OK);
+    assert_int_equal(sf_passes_run(k.program, &run, k.diag, NULL, NULL), SF_OK);
+    sf_simulate(k.program, k.costs, &k.arena, &sim);
+    standing s = {.traffic = sim.traffic, .exposed = sim.exposed};
+    for (uint32_t i = 0; i < k.program->ninsts; i++) {
+        const sf_inst *inst = &k.program->insts[i];
+        if (inst->kind == SF_INST_COMM && inst->exchange->kind != SF_ALL_GATHER)
+            last = i;
+        if (inst->kind == SF_INST_DOT && inst->origin.phase == SF_BACKWARD && backward == SF_NONE)
+            backward = i;
+    }
+    for (uint32_t i = 0; i < k.program->ninsts; i++) {
+        const sf_inst *inst = &k.program->insts[i];
+        bool updating = inst->kind == SF_INST_LOOP && inst->origin.phase == SF_UPDATE;
+        s.updates += updating;
+        s.early += updating && i < last;
+        s.gathers += is_gather_of_weight(k.program, i);
+        s.late += is_gather_of_weight(k.program, i) && i > backward;
+    }
+    print_message("%s: %u of %u updates before the last reduction, %u gathers of %u behind the "
+                  "forward pass, %g bytes, %g us exposed\n",
+                  recipe, s.early, s.updates, s.late, s.gathers, s.traffic, 1e6 * s.exposed);
+    test_passed_close(&k);
+    return s;
+}
+
 /* Between steps. Updates stand where their gradients arrive, before the last reduction; what they make is gathered in the forward
  * pass of the next step, each layer's before its own use, beside what is computed: with the memory for it, once a step, so
- * that hardly more travels than where parameters are whole (zero2) and gathers stand at the end. */
+ * that no more travels than where parameters are whole and gathers stand at the end. */
 static void test_between_steps(void **state)
 {
     (void)state;
-    double traffic[2], exposed[2];
-    for (int full = 0; full < 2; full++) {
-        sf_graph *graph = test_step("gpt-micro");
-        sf_plan *plan = test_plan(graph, full ? "zero3" : "zero2", 2, NULL, NULL);
-        test_passed k = open_plan(graph, plan, 2);
-        sf_simulation sim;
-        uint32_t updates = 0, early = 0, gathers = 0, late = 0, last = 0, backward = SF_NONE;
-        sf_pass_list list;
-        sf_pass_run run = {&list, k.costs, INT64_MAX, &k.arena, false};
-        assert_int_equal(sf_pass_list_read(full ? "fullshard,prefetch,unshard" : "none", &k.arena,
-                                           k.diag, &list),
-                         SF_OK);
-        assert_int_equal(sf_passes_run(k.program, &run, k.diag, NULL, NULL), SF_OK);
-        sf_simulate(k.program, k.costs, &k.arena, &sim);
-        traffic[full] = sim.traffic;
-        exposed[full] = sim.exposed;
-        for (uint32_t i = 0; i < k.program->ninsts; i++) {
-            const sf_inst *inst = &k.program->insts[i];
-            if (inst->kind == SF_INST_COMM && inst->exchange->kind != SF_ALL_GATHER)
-                last = i;
-            if (inst->kind == SF_INST_DOT && inst->origin.phase == SF_BACKWARD &&
-                backward == SF_NONE)
-                backward = i;
-        }
-        for (uint32_t i = 0; i < k.program->ninsts; i++) {
-            const sf_inst *inst = &k.program->insts[i];
-            bool updating = inst->kind == SF_INST_LOOP && inst->origin.phase == SF_UPDATE;
-            updates += updating;
-            early += updating && i < last;
-            gathers += is_gather_of_weight(k.program, i);
-            late += is_gather_of_weight(k.program, i) && i > backward;
-        }
-        print_message("%s: %u of %u updates before the last reduction, %u gathers of %u behind the "
-                      "forward pass, %g bytes, %g us exposed\n",
-                      full ? "zero3" : "zero2", early, updates, late, gathers, traffic[full],
-                      1e6 * exposed[full]);
-        if (full) {
-            assert_true(gathers > 0 && late == 0);
-            assert_true(early * 2 > updates);
-        }
-        test_passed_close(&k);
+    static const struct {
+        const char *whole, *pieces;
+    } rows[] = {{"zero2", "zero3"}, {"zero1", "zero1-between"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        standing whole = stand_behind(rows[i].whole, "none");
+        standing pieces = stand_behind(rows[i].pieces, SF_BETWEEN_PASSES);
+        assert_true(pieces.gathers > 0 && pieces.late == 0);
+        assert_true(pieces.exposed <= whole.exposed);
+        assert_true(fabs(pieces.traffic - whole.traffic) < 0.01 * whole.traffic);
     }
-    assert_true(fabs(traffic[1] - traffic[0]) < 0.05 * traffic[0]);
-    assert_true(exposed[1] <= exposed[0]);
+    standing full = stand_behind("zero3", SF_FULL_STATE_PASSES);
+    assert_true(full.early * 2 > full.updates);
 }
 
 int main(void)

@@ -171,13 +171,14 @@ static void pin_gradients(cook *k, int axis, bool split)
                     split ? dim_to_split(k, type_of_weight(k, i), parts) : -1, axis);
 }
 
-static bool cook_zero(cook *k, int axis, int level)
+/* Parameters that are in pieces when a step begins are gathered by it; those that it makes whole, by the step before. */
+static bool cook_zero(cook *k, int axis, bool gradients, bool parameters)
 {
     if (!cook_dp(k, axis))
         return false;
     k->least = least_size(k);
-    pin_gradients(k, axis, level >= 2);
-    pin_role(k, axis, SF_ROLE_PARAM, level >= 3);
+    pin_gradients(k, axis, gradients);
+    pin_role(k, axis, SF_ROLE_PARAM, parameters);
     if (pin_role(k, axis, SF_ROLE_STATE, true) == 0)
         return refuse_recipe(k, "no optimizer state of the step splits into %d equal parts",
                              k->plan->mesh.axes[axis].size);
@@ -186,17 +187,22 @@ static bool cook_zero(cook *k, int axis, int level)
 
 static bool cook_zero1(cook *k, int axis)
 {
-    return cook_zero(k, axis, 1);
+    return cook_zero(k, axis, false, false);
 }
 
 static bool cook_zero2(cook *k, int axis)
 {
-    return cook_zero(k, axis, 2);
+    return cook_zero(k, axis, true, false);
 }
 
 static bool cook_zero3(cook *k, int axis)
 {
-    return cook_zero(k, axis, 3);
+    return cook_zero(k, axis, true, true);
+}
+
+static bool cook_zero1_between(cook *k, int axis)
+{
+    return cook_zero(k, axis, false, true);
 }
 
 static bool cook_megatron(cook *k, int axis)
@@ -269,6 +275,9 @@ static const struct row {
     {{"zero1", "dp, with optimizer state in pieces"}, {"data"}, {cook_zero1}},
     {{"zero2", "zero1, with gradients in pieces"}, {"data"}, {cook_zero2}},
     {{"zero3", "zero2, with parameters in pieces"}, {"data"}, {cook_zero3}},
+    {{"zero1-between", "zero1, with parameters in pieces between steps"},
+     {"data"},
+     {cook_zero1_between}},
     {{"megatron", "pairs of products by columns and rows over axis model"},
      {"model"},
      {cook_megatron}},

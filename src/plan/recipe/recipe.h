@@ -4,6 +4,7 @@
  *     zero1     dp, and optimizer state in pieces
  *     zero2     zero1, and gradients in pieces
  *     zero3     zero2, and parameters in pieces, gathered where they are used
+ *     zero1-between  zero1, and parameters in pieces between steps, gathered where they are used
  *     megatron  pairs of products over axis model: the first by columns, the second by rows
  *     sequence  the tokens of the batch over axis seq
  *     expert    the batch and the weights of experts over axis expert

@@ -16,6 +16,12 @@ typedef struct sf_cluster sf_cluster;
 SF_API sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out);
 SF_API void sf_cluster_free(sf_cluster *cluster);
 
+/* The cluster with the times of a run: `trace` is the file of its timeline (sf_train_options.trace). What its instructions and
+ * collectives took on average is what passes and simulations on the cluster go by; what it has not, they have from the
+ * model. *out is for sf_cluster_free. */
+SF_API sf_status sf_cluster_measured(const sf_cluster *cluster, const char *trace, sf_diag *diag,
+                                     sf_cluster **out);
+
 /* Writes JSON, which sf_cluster_open reads. */
 SF_API sf_status sf_cluster_save(const sf_cluster *cluster, const sf_output *output, sf_diag *diag);
 

@@ -5,6 +5,7 @@
 #include "base/guard.h"
 #include "base/output.h"
 #include "cluster/cluster.h"
+#include "sim/seen.h"
 
 struct opening {
     const char *what;
@@ -40,6 +41,35 @@ sf_status sf_cluster_open(const char *what, sf_diag *diag, sf_cluster **out)
     struct opening job = {.what = what, .diag = diag};
     SF_TRY(sf_guarded(open_cluster, &job, diag));
     *out = job.cluster;
+    return SF_OK;
+}
+
+struct seeing {
+    const sf_cluster *cluster;
+    const char *trace;
+    sf_diag *diag;
+    sf_cluster *out;
+};
+
+static sf_status see_run(void *context)
+{
+    struct seeing *job = context;
+    sf_arena arena = {0};
+    sf_str text;
+    sf_status status = sf_file_read(job->trace, &arena, 0, &text, job->diag);
+    if (status == SF_OK)
+        status = sf_cluster_see(job->cluster, text, job->trace, job->diag, &job->out);
+    sf_arena_free(&arena);
+    return status;
+}
+
+sf_status sf_cluster_measured(const sf_cluster *cluster, const char *trace, sf_diag *diag,
+                              sf_cluster **out)
+{
+    struct seeing job = {.cluster = cluster, .trace = trace, .diag = diag};
+    *out = NULL;
+    SF_TRY(sf_guarded(see_run, &job, diag));
+    *out = job.out;
     return SF_OK;
 }
 

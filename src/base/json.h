@@ -64,6 +64,9 @@ bool sf_json_int(const sf_json *value, int64_t *out);
 bool sf_json_number(const sf_json *value, double *out);
 bool sf_json_string(const sf_json *value, sf_str *out);
 
+/* Of a string of 16 digits, as sf_json_put_hex writes it. */
+bool sf_json_hex(const sf_json *value, uint64_t *out);
+
 /* NULL has no kind: it is SF_JSON_NULL as well. */
 static inline sf_json_kind sf_json_kind_of(const sf_json *value)
 {

@@ -38,6 +38,22 @@ bool sf_json_string(const sf_json *value, sf_str *out)
     return true;
 }
 
+bool sf_json_hex(const sf_json *value, uint64_t *out)
+{
+    enum { DIGITS = 16 };
+    sf_str text;
+    if (!sf_json_string(value, &text) || text.length != DIGITS)
+        return false;
+    *out = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        int digit = sf_hex_digit(text.at[i]);
+        if (digit < 0)
+            return false;
+        *out = *out << 4 | (uint64_t)digit;
+    }
+    return true;
+}
+
 const char *sf_json_kind_name(sf_json_kind kind)
 {
     static const char *const names[] = {

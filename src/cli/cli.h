@@ -204,9 +204,17 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
 sf_status sf_cli_load_planned(const char *plan, const char *given, const sf_load_options *load,
                               sf_diag *diag, sf_graph **out);
 
+/* A cluster as sf_cluster_open takes it; with the times of a run where `measured`, or else NULL, is its timeline. */
+#define SF_CLI_MEASURED                                                                            \
+    "a timeline that train --profile FILE.json wrote: what its instructions and collectives took " \
+    "is what they take here"
+sf_status sf_cli_open_cluster(const char *name, const char *measured, sf_diag *diag,
+                              sf_cluster **out);
+
 /* A plan that is priced, as commands take it: its step and its cluster are those that it was made for, unless said. */
 typedef struct sf_cli_pricing {
     const char *plan, *step, *cluster; /* step, cluster: NULL unless said */
+    const char *measured;              /* a timeline of a run, that costs go by; NULL: none */
     const char *passes;                /* in place of those of the plan; NULL: those */
     int64_t memory;                    /* of a device, for these; 0: what it has */
     sf_load_options load;

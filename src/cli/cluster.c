@@ -4,12 +4,13 @@
 
 #include "cli/cli.h"
 
-static sf_status show(const char *what, const sf_show_options *options, sf_diag *diag)
+static sf_status show(const char *what, const char *measured, const sf_show_options *options,
+                      sf_diag *diag)
 {
     sf_cluster *cluster;
     if (!what || strcmp(what, "list") == 0)
         return sf_cluster_list(options, NULL, diag);
-    sf_status status = sf_cluster_open(what, diag, &cluster);
+    sf_status status = sf_cli_open_cluster(what, measured, diag, &cluster);
     if (status != SF_OK)
         return status;
     status = sf_cluster_show(cluster, options, NULL, diag);
@@ -19,15 +20,16 @@ static sf_status show(const char *what, const sf_show_options *options, sf_diag 
 
 int sf_cli_cluster(int argc, char **argv)
 {
-    const char *what = NULL;
+    const char *what = NULL, *measured = NULL;
     sf_show_options show_options = {0};
     const sf_cli_option options[] = {
         {SF_OPT_JSON, &show_options.json,
          "the cluster as a file has it: what to start one's own from"},
+        {SF_OPT_MEASURED, &measured, SF_CLI_MEASURED},
     };
     const sf_cli_command command = {
         .name = "cluster",
-        .synopsis = "[CLUSTER|list] [--json]",
+        .synopsis = "[CLUSTER|list] [--measured FILE] [--json]",
         .about = "Says what a cluster is and what collectives take on it: one of the library, a "
                  "shorthand such as 2x8xV100, or a file. Without one, lists the library. "
                  "docs/cluster.md tells how the figures are used and where they come from.",
@@ -39,7 +41,9 @@ int sf_cli_cluster(int argc, char **argv)
     int exit_code;
     if (!sf_cli_parse(&command, argc, argv, &what, &exit_code))
         return exit_code;
+    if (measured && (!what || strcmp(what, "list") == 0))
+        return sf_cli_misuse("cluster", "--measured is for one CLUSTER");
     show_options.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
-    return sf_cli_finish(show(what, &show_options, diag), diag);
+    return sf_cli_finish(show(what, measured, &show_options, diag), diag);
 }

@@ -117,21 +117,34 @@ sf_status sf_cli_open_plan(const char *path, const sf_graph *graph, sf_diag *dia
     return sf_fail(diag, status, (sf_loc){.file = path}, "this plan does not compute the step");
 }
 
+sf_status sf_cli_open_cluster(const char *name, const char *measured, sf_diag *diag,
+                              sf_cluster **out)
+{
+    sf_cluster *cluster;
+    *out = NULL;
+    if (!measured)
+        return sf_cluster_open(name, diag, out);
+    SF_TRY(sf_cluster_open(name, diag, &cluster));
+    sf_status status = sf_cluster_measured(cluster, measured, diag, out);
+    sf_cluster_free(cluster);
+    return status;
+}
+
 /* The plan's own, or as many cores as it has ranks. */
 static sf_status open_cluster(const sf_cli_pricing *pricing, const sf_plan *plan, const char *named,
                               sf_diag *diag, sf_cluster **out)
 {
     char cores[32];
     if (pricing->cluster)
-        return sf_cluster_open(pricing->cluster, diag, out);
+        return sf_cli_open_cluster(pricing->cluster, pricing->measured, diag, out);
     if (!*named) {
         snprintf(cores, sizeof cores, "1x%dxCPU", sf_plan_ranks(plan));
         sf_warn(diag, (sf_loc){.file = pricing->plan},
                 "the plan was made for no cluster and is priced on %s; --cluster names another",
                 cores);
-        return sf_cluster_open(cores, diag, out);
+        return sf_cli_open_cluster(cores, pricing->measured, diag, out);
     }
-    return sf_cluster_open(named, diag, out) == SF_OK
+    return sf_cli_open_cluster(named, pricing->measured, diag, out) == SF_OK
                ? SF_OK
                : sf_hint(diag, "%s says so; --cluster names another", pricing->plan);
 }
@@ -144,9 +157,11 @@ sf_status sf_cli_open_priced(const sf_cli_pricing *pricing, sf_diag *diag, sf_cl
     SF_TRY(sf_cli_load_planned(pricing->plan, pricing->step, &pricing->load, diag, &out->graph));
     SF_TRY(sf_cli_open_plan(pricing->plan, out->graph, diag, &out->plan));
     SF_TRY(open_cluster(pricing, out->plan, origin.cluster, diag, &out->cluster));
-    return pricing->passes
-               ? sf_plan_use_passes(out->plan, pricing->passes, out->cluster, pricing->memory, diag)
-               : SF_OK;
+    const char *passes = pricing->passes;
+    if (!passes && pricing->measured && *sf_plan_passes_of(out->plan))
+        passes = sf_plan_passes_of(out->plan); /* they go by what was measured, too */
+    return passes ? sf_plan_use_passes(out->plan, passes, out->cluster, pricing->memory, diag)
+                  : SF_OK;
 }
 
 void sf_cli_close_priced(sf_cli_priced *priced)

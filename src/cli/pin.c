@@ -9,6 +9,7 @@
 
 struct job {
     const char *passes, *cluster; /* whose costs they go by, */
+    const char *measured;         /* with what a run took there; */
     int64_t memory;               /* and so much of a device; 0: all that it has */
     const char *step;
     sf_load_options load;
@@ -40,7 +41,7 @@ static sf_status take_passes(const struct job *job, sf_diag *diag, sf_plan *plan
     if (!*passes)
         return SF_OK;
     if (job->cluster)
-        SF_TRY(sf_cluster_open(job->cluster, diag, &cluster));
+        SF_TRY(sf_cli_open_cluster(job->cluster, job->measured, diag, &cluster));
     sf_status status = sf_plan_use_passes(plan, passes, cluster, job->memory, diag);
     sf_cluster_free(cluster);
     return status;
@@ -85,19 +86,20 @@ int sf_cli_pin(int argc, char **argv)
     char recipe[64];
     const sf_cli_option options[] = {
         {SF_OPT_RECIPE, &job.pin.recipe,
-         "pins known by name: dp, zero1, zero2, zero3, megatron, sequence, expert, 2d, or several, "
-         "as in "
-         "2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
+         "pins known by name: dp, zero1, zero2, zero3, zero1-between, megatron, sequence, expert, "
+         "2d, or several, as in 2d+zero1; ddp, fsdp, tp, sp and ep are other names"},
         {SF_OPT_RANKS, &ranks, "with a recipe: how many ranks; the mesh follows"},
         {SF_OPT_PASSES, &job.passes,
          "how the programs of ranks are rewritten, as in fullshard,prefetch,unshard; sheaf passes "
          "lists them"},
         {SF_OPT_SHARD_STATE, &job.pin.shard_state,
          "full: all state in pieces, gathered when it is needed: zero3, with the recipe if there "
-         "is "
-         "one, and --passes fullshard,prefetch,unshard; auto (default): as the recipe says"},
+         "is one, and --passes fullshard,prefetch,unshard; between: parameters of zero1 or zero2 "
+         "in pieces between steps, gathered in the next one's forward pass, and --passes "
+         "fullshard,unshard,prefetch,linger; auto (default): as the recipe says"},
         {SF_OPT_CLUSTER, &job.cluster,
          "whose costs passes go by, a name, a shorthand or a file (default: cores of a machine)"},
+        {SF_OPT_MEASURED, &job.measured, "with --cluster: " SF_CLI_MEASURED},
         {SF_OPT_MEMORY, &job.memory,
          "memory of a device that passes go by (default: what those of the cluster have)"},
         {SF_OPT_MICRO_BATCHES, &micro_batches,
@@ -145,6 +147,8 @@ int sf_cli_pin(int argc, char **argv)
     sf_cli_say_schedule(job.script.path ? NULL : job.pin.schedule);
     if (job.script.unsafe && !job.script.path)
         return sf_cli_misuse("pin", "--unsafe is for a --schedule in Lua");
+    if (job.measured && !job.cluster)
+        return sf_cli_misuse("pin", "--measured needs a --cluster");
     if (!job.names && !job.script.path && !job.pin.recipe && !job.making.mesh && !job.pin.stages &&
         !(job.pin.shard_state && ranks > 0))
         return sf_cli_misuse("pin", "give a --recipe and --ranks, or a --mesh and --pin");

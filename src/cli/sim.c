@@ -39,6 +39,7 @@ int sf_cli_sim(int argc, char **argv)
         {SF_OPT_STEP, &job.what.step, "the step (default: the file that the plan was made from)"},
         {SF_OPT_CLUSTER, &job.what.cluster,
          "where to run it (default: what the plan was made for)"},
+        {SF_OPT_MEASURED, &job.what.measured, SF_CLI_MEASURED},
         {SF_OPT_PASSES, &job.what.passes, SF_CLI_PASSES},
         {SF_OPT_MEMORY, &job.what.memory,
          "with --passes: memory of a device (default: what it has)"},
@@ -48,8 +49,7 @@ int sf_cli_sim(int argc, char **argv)
     const sf_cli_command command = {
         .name = "sim",
         .synopsis = "PLAN [--trace FILE] [--against FILE] [--step STEP] [--cluster CLUSTER] "
-                    "[--passes LIST] "
-                    "[--all] [--json]",
+                    "[--measured FILE] [--passes LIST] [--all] [--json]",
         .about =
             "Simulates the program that the ranks of a plan run, instruction by instruction, on "
             "a cluster: what is computed, what is waited for and over which links, and the "

@@ -163,5 +163,7 @@ uint64_t sf_cluster_hash(const sf_cluster *cluster)
             hash = sf_hash_mix(hash, (uint64_t)measured->shape[l]);
         hash = hash_curve(hash, &measured->curve);
     }
+    for (int i = 0; i < cluster->nseen; i++)
+        hash = hash_double(sf_hash_mix(hash, cluster->seen[i].key), cluster->seen[i].seconds);
     return hash;
 }

@@ -92,6 +92,13 @@ typedef struct sf_measured {
     sf_curve curve;
 } sf_measured;
 
+/* What an op took in a run. The key is of what it does (sim/effort.h). */
+typedef struct sf_seen_op {
+    uint64_t key;
+    double seconds;
+} sf_seen_op;
+enum { SF_MAX_SEEN = 1 << 20 };
+
 struct sf_cluster {
     sf_arena arena;
     const char *name;
@@ -105,6 +112,8 @@ struct sf_cluster {
     sf_link uplink;  /* lanes: of a rack, for what leaves it; only with racks */
     int nmeasured;
     sf_measured *measured;
+    int nseen;
+    sf_seen_op *seen;        /* keys increase */
     int nnodes, ndevices;    /* in all: at most SF_MAX_DEVICES */
     const sf_cluster *whole; /* that this is some nodes of (cluster/part.h); or NULL */
 };

@@ -180,6 +180,19 @@ static void put_measured(sf_json_writer *json, const sf_measured *measured)
     sf_json_end_object(json);
 }
 
+static void put_seen(sf_json_writer *json, const sf_cluster *cluster)
+{
+    sf_json_key(json, "seen");
+    sf_json_begin_array(json);
+    for (int i = 0; i < cluster->nseen; i++) {
+        sf_json_begin_row(json);
+        sf_json_put_hex(json, cluster->seen[i].key);
+        sf_json_put_double(json, cluster->seen[i].seconds);
+        sf_json_end_array(json);
+    }
+    sf_json_end_array(json);
+}
+
 static void put_lists(sf_json_writer *json, const sf_cluster *cluster)
 {
     sf_json_key(json, "devices");
@@ -199,13 +212,15 @@ static void put_lists(sf_json_writer *json, const sf_cluster *cluster)
         put_link(json, "uplink", &cluster->uplink);
         sf_json_end_object(json);
     }
-    if (cluster->nmeasured == 0)
-        return;
-    sf_json_key(json, "collectives");
-    sf_json_begin_array(json);
-    for (int i = 0; i < cluster->nmeasured; i++)
-        put_measured(json, &cluster->measured[i]);
-    sf_json_end_array(json);
+    if (cluster->nmeasured > 0) {
+        sf_json_key(json, "collectives");
+        sf_json_begin_array(json);
+        for (int i = 0; i < cluster->nmeasured; i++)
+            put_measured(json, &cluster->measured[i]);
+        sf_json_end_array(json);
+    }
+    if (cluster->nseen > 0)
+        put_seen(json, cluster);
 }
 
 void sf_cluster_write(const sf_cluster *cluster, sf_buf *out)
@@ -582,10 +597,33 @@ static sf_status get_collectives(reader *r, const sf_json *root)
     return SF_OK;
 }
 
+static sf_status get_seen(reader *r, const sf_json *root)
+{
+    sf_cluster *cluster = r->cluster;
+    const sf_json *list;
+    if (!sf_json_get(root, "seen"))
+        return SF_OK;
+    SF_TRY(expect_list(r, root, "seen", 0, SF_MAX_SEEN, &list));
+    int count = (int)sf_json_count(list);
+    cluster->seen = SF_ARRAY(&cluster->arena, count, sf_seen_op);
+    for (int i = 0; i < count; i++) {
+        const sf_json *item = sf_json_item(list, (size_t)i);
+        sf_seen_op *seen = &cluster->seen[i];
+        if (sf_json_kind_of(item) != SF_JSON_ARRAY || sf_json_count(item) != 2 ||
+            !sf_json_hex(sf_json_item(item, 0), &seen->key) ||
+            !is_number(sf_json_item(item, 1), 0, MOST_NUMBER, &seen->seconds) ||
+            (i > 0 && seen->key <= cluster->seen[i - 1].key))
+            return SF_JSON_FAIL(r, item,
+                                "what was seen is [key, seconds], keys of 16 digits that increase");
+        cluster->nseen++;
+    }
+    return SF_OK;
+}
+
 static sf_status read_root(reader *r)
 {
     static const char *const keys[] = {"format", "version", "name",        "source", "devices",
-                                       "nodes",  "racks",   "collectives", NULL};
+                                       "nodes",  "racks",   "collectives", "seen",   NULL};
     const sf_json *root;
     const char *format = "";
     int64_t version;
@@ -601,7 +639,8 @@ static sf_status read_root(reader *r)
     SF_TRY(get_devices(r, root));
     SF_TRY(get_runs(r, root));
     SF_TRY(get_racks(r, root));
-    return get_collectives(r, root);
+    SF_TRY(get_collectives(r, root));
+    return get_seen(r, root);
 }
 
 sf_status sf_cluster_read(sf_str text, const char *file, sf_diag *diag, sf_cluster **out)

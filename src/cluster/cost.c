@@ -148,6 +148,14 @@ int sf_costs_group_size(const sf_costs *costs, uint32_t axes)
     return costs->groups[axes].shapes[0].members;
 }
 
+bool sf_costs_group_shape(const sf_costs *costs, uint32_t axes, int shape[SF_LEVELS])
+{
+    const sf_shapes *g = &costs->groups[axes];
+    for (int l = 0; l < SF_LEVELS; l++)
+        shape[l] = g->shapes[0].sizes[l];
+    return g->count == 1 && g->shapes[0].even;
+}
+
 int sf_costs_group_level(const sf_costs *costs, uint32_t axes)
 {
     const sf_shapes *g = &costs->groups[axes];
@@ -331,6 +339,28 @@ double sf_costs_op(const sf_costs *costs, const sf_effort *effort)
     for (int i = 0; i < costs->nkinds; i++)
         most = fmax(most, op_seconds(costs->kinds[i], effort));
     return most;
+}
+
+bool sf_costs_have_seen(const sf_costs *costs)
+{
+    return costs->cluster->nseen > 0;
+}
+
+bool sf_costs_seen(const sf_costs *costs, uint64_t key, double *seconds)
+{
+    const sf_seen_op *seen = costs->cluster->seen;
+    int low = 0, high = costs->cluster->nseen;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (seen[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == costs->cluster->nseen || seen[low].key != key)
+        return false;
+    *seconds = seen[low].seconds;
+    return true;
 }
 
 int sf_costs_kinds(const sf_costs *costs)

@@ -157,6 +157,10 @@ int sf_costs_kinds(const sf_costs *costs);
 int sf_costs_count(const sf_costs *costs, int kind);
 double sf_costs_op_on(const sf_costs *costs, int kind, const sf_effort *effort);
 
+/* Whether the cluster has times of ops that were seen in a run; and those of what has the key, false where it has none. */
+bool sf_costs_have_seen(const sf_costs *costs);
+bool sf_costs_seen(const sf_costs *costs, uint64_t key, double *seconds);
+
 /* Whether it makes a difference what is near. */
 bool sf_costs_sees_near(const sf_costs *costs);
 
@@ -180,6 +184,10 @@ int64_t sf_costs_memory(const sf_costs *costs);
 
 /* Members of a group along the axes. */
 int sf_costs_group_size(const sf_costs *costs, uint32_t axes);
+
+/* How the groups along the axes are spread: members in a node, nodes in a rack, racks; false where they differ in that, or do not
+ * divide evenly. */
+bool sf_costs_group_shape(const sf_costs *costs, uint32_t axes, int shape[SF_LEVELS]);
 
 /* The outmost level that a group along the axes spans: 0 inside of nodes, 1 between nodes, 2 between
  * racks; -1 for groups of one. */

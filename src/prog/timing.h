@@ -4,10 +4,11 @@
 
 /* In seconds from the beginning of the step. */
 typedef struct sf_timing {
-    double start, end; /* of a collective that was timed: until somebody who waited saw its end */
+    double start, end;
     double
         exposed; /* of a collective: what is waited for it, and what it takes from what is beside it */
     double bytes; /* of a collective */
+    double mean; /* seconds that it took on average, over the steps that were timed; 0: not known */
 } sf_timing;
 
 #endif

@@ -176,7 +176,7 @@ static sf_status write_trace(struct job *job)
     sf_buf out = {0};
     sf_json_writer json = {.buf = &out, .indent = true};
     int ranks = job->options.ranks > 0 ? job->options.ranks : 1;
-    sf_trace_begin(&json, "a step as simulated");
+    sf_trace_begin(&json, "a step as simulated", &job->r.plan->mesh);
     for (int rank = 0; rank < ranks && rank < sf_mesh_size(&job->r.plan->mesh); rank++) {
         const sf_rank_run *run = &job->r.runs.at[sf_group_of_rank(job->r.plan, rank)];
         sf_trace_put(run->program, run->sim.insts, rank, &json);

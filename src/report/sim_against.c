@@ -33,7 +33,7 @@ static sf_status read_event(reader *in, sf_sim_report *r, const sf_json *event, 
     int64_t rank = -1, index = -1;
     double start, length, exposed = 0;
     if (!is_word(event, "ph", "X") || !sf_json_int(sf_json_get(event, "pid"), &rank) ||
-        rank != shown_rank(r))
+        rank != shown_rank(r) || sf_json_get(args, "within"))
         return SF_OK;
     if (!sf_json_int(sf_json_get(args, "instruction"), &index) ||
         !sf_json_number(sf_json_get(event, "ts"), &start) ||

@@ -1,7 +1,9 @@
 #include "sim/effort.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "op/attention.h"
 #include "op/util.h"
 #include "prog/tiling.h"
@@ -324,11 +326,49 @@ double sf_copy_bytes(const sf_inst *inst)
     return bytes;
 }
 
+static uint64_t hash_numbers(uint64_t hash, size_t count, const double *numbers)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        double number = numbers[i] + 0.0; /* one zero */
+        memcpy(&bits, &number, sizeof bits);
+        hash = sf_hash_mix(hash, bits);
+    }
+    return hash;
+}
+
+static uint64_t effort_key(const sf_inst *inst, const sf_effort *e)
+{
+    const sf_passes *p = &e->passes;
+    const sf_packing *k = &e->packing;
+    const double words[] = {(double)inst->kind, e->product,      (double)e->math,
+                            e->counted,         (double)e->unit, (double)e->touch};
+    const double numbers[] = {e->flops,  e->bytes, e->vector, e->after, e->batches,
+                              e->shares, e->units, e->depth,  e->calls, e->padding};
+    const double passes[] = {p->light,  p->divides, p->functions, p->folds,
+                             p->copies, p->strided, p->runs};
+    const double packing[] = {k->elements,     k->across,           k->runs,         k->kernel,
+                              (double)k->rows, (double)k->features, (double)k->steps};
+    uint64_t hash = hash_numbers(0, sizeof words / sizeof *words, words);
+    hash = hash_numbers(hash, sizeof numbers / sizeof *numbers, numbers);
+    hash = hash_numbers(hash, sizeof passes / sizeof *passes, passes);
+    return hash_numbers(hash, sizeof packing / sizeof *packing, packing);
+}
+
+uint64_t sf_inst_key(const sf_inst *inst)
+{
+    sf_effort effort = sf_inst_effort(inst);
+    return effort_key(inst, &effort);
+}
+
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs)
 {
+    double seen;
     if (inst->kind == SF_INST_JOIN)
         return 0;
     sf_effort effort = sf_inst_effort(inst);
+    if (sf_costs_have_seen(costs) && sf_costs_seen(costs, effort_key(inst, &effort), &seen))
+        return seen;
     for (int s = 0; near && s < SF_NEAR_STEPS; s++)
         effort.near[s] = near->share[s] * effort.bytes;
     return sf_costs_op(costs, &effort);

@@ -12,6 +12,9 @@ double sf_view_bytes(const sf_view *view);
 /* Of everything but COMM, COPY, WHILE and CASE; nothing is near. */
 sf_effort sf_inst_effort(const sf_inst *inst);
 
+/* Of all that an instruction does, as a device sees it: those that do the same have the same. Not of COMM, COPY, WHILE and CASE. */
+uint64_t sf_inst_key(const sf_inst *inst);
+
 /* Bytes that a member of the group puts into the collective or gets out of it, whichever is more: what
  * sf_costs_collective takes. */
 double sf_exchange_bytes(const sf_inst *inst);
@@ -19,7 +22,7 @@ double sf_exchange_bytes(const sf_inst *inst);
 /* Bytes that a copy brings. */
 double sf_copy_bytes(const sf_inst *inst);
 
-/* Seconds on the slowest device; of everything but COMM, COPY, WHILE and CASE; a join takes none. near: NULL: nothing is. */
+/* Seconds on the slowest device, or what a run took for what does the same, where the cluster has that; of everything but COMM, COPY, WHILE and CASE; a join takes none. near: NULL: nothing is. */
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "sim/effort.h"
+
 /* Numbers of tracks: that of a stream is its own. */
 static const char *stream_name(const sf_program *p, size_t stream, char text[SF_AXES_TEXT + 16])
 {
@@ -57,8 +59,18 @@ static void put_time(sf_json_writer *json, const char *key, double seconds)
     sf_json_add_double(json, key, round(1e9 * seconds) / 1e3); /* to a nanosecond */
 }
 
+/* What it is, so that others that are the same can be priced by it (sim/seen.h). */
+static void put_kind(const sf_program *p, const sf_inst *inst, sf_json_writer *json)
+{
+    char axes[SF_AXES_TEXT];
+    if (inst->kind == SF_INST_COMM)
+        sf_json_add_string(json, "axes", sf_axes_text(&p->mesh, inst->exchange->axes, axes));
+    else if (inst->kind != SF_INST_COPY && sf_body_count(inst) == 0)
+        sf_json_add_hex(json, "key", sf_inst_key(inst));
+}
+
 static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, int rank,
-                     sf_json_writer *json)
+                     uint32_t track, uint32_t within, sf_json_writer *json)
 {
     const sf_inst *inst = &p->insts[index];
     bool sends = sf_goes_beside(inst);
@@ -67,17 +79,22 @@ static void put_inst(const sf_program *p, uint32_t index, const sf_timing *t, in
                                                   : sf_inst_kind_name(inst->kind);
     begin_event(json, name, "X", rank);
     sf_json_add_string(json, "cat", sf_inst_kind_name(inst->kind));
-    sf_json_add_int(json, "tid", inst->stream);
+    sf_json_add_int(json, "tid", track);
     put_time(json, "ts", t->start);
     put_time(json, "dur", t->end - t->start);
     begin_arguments(json);
     sf_json_add_int(json, "instruction", index);
+    if (within != SF_NONE)
+        sf_json_add_int(json, "within", within);
     sf_json_add_string(json, "scope", inst->origin.scope);
     sf_json_add_string(json, "phase", sf_phase_name(inst->origin.phase));
     if (sends) {
         sf_json_add_double(json, "bytes", t->bytes);
         put_time(json, "exposed_us", t->exposed);
     }
+    if (t->mean > 0)
+        put_time(json, "mean_us", t->mean);
+    put_kind(p, inst, json);
     end_event(json);
 }
 
@@ -104,13 +121,17 @@ static void put_memory(const sf_program *p, sf_space_kind space, const sf_timing
     sf_arena_free(&scratch);
 }
 
-void sf_trace_begin(sf_json_writer *json, const char *about)
+void sf_trace_begin(sf_json_writer *json, const char *about, const sf_mesh *mesh)
 {
+    sf_buf axes = {0};
     sf_json_begin_object(json);
     sf_json_add_string(json, "displayTimeUnit", "ms");
     sf_json_key(json, "otherData");
     sf_json_begin_object(json);
     sf_json_add_string(json, "about", about);
+    sf_mesh_print(mesh, &axes);
+    sf_json_add_string(json, "mesh", axes.text ? axes.text : "");
+    sf_buf_free(&axes);
     sf_json_end_object(json);
     sf_json_key(json, "traceEvents");
     sf_json_begin_array(json);
@@ -126,8 +147,27 @@ void sf_trace_put(const sf_program *program, const sf_timing *insts, int rank, s
 {
     name_tracks(program, rank, json);
     for (uint32_t i = 0; i < program->ninsts; i++)
-        put_inst(program, i, &insts[i], rank, json);
+        put_inst(program, i, &insts[i], rank, program->insts[i].stream, SF_NONE, json);
     put_memory(program, SF_SPACE_DEVICE, insts, rank, json);
     if (sf_program_host_bytes(program) > 0)
         put_memory(program, SF_SPACE_HOST, insts, rank, json);
+}
+
+/* The track of the step that a stream of a body goes on: bodies have streams of their own. */
+static uint32_t track_of(const sf_program *program, const sf_stream *of)
+{
+    for (uint32_t s = 0; s < program->nstreams; s++) {
+        const sf_stream *at = &program->streams[s];
+        if (at->kind == of->kind && at->axes == of->axes && at->to == of->to)
+            return s;
+    }
+    return (uint32_t)program->nstreams;
+}
+
+void sf_trace_put_body(const sf_program *program, uint32_t within, const sf_program *body,
+                       const sf_timing *insts, int rank, sf_json_writer *json)
+{
+    for (uint32_t i = 0; i < body->ninsts; i++)
+        put_inst(body, i, &insts[i], rank, track_of(program, &body->streams[body->insts[i].stream]),
+                 within, json);
 }

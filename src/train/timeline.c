@@ -10,19 +10,42 @@
 #include "sim/effort.h"
 #include "sim/trace.h"
 
-/* The events of this rank, as items of a list that goes on. */
-static void write_events(const sf_program *p, const sf_timing *timed, int rank, sf_arena *scratch,
-                         sf_json_writer *json)
+static const sf_timing *with_bytes(const sf_program *p, const sf_timing *timed, sf_arena *scratch)
 {
-    sf_timing *insts = SF_ARRAY(scratch, p->ninsts, sf_timing);
+    sf_timing *insts = sf_arena_copy(scratch, timed, p->ninsts * sizeof *insts);
     for (size_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        insts[i] = timed[i];
         insts[i].bytes = inst->kind == SF_INST_COMM   ? sf_exchange_bytes(inst)
                          : inst->kind == SF_INST_COPY ? sf_copy_bytes(inst)
                                                       : 0;
     }
-    sf_trace_put(p, insts, rank, json);
+    return insts;
+}
+
+/* Bodies of the step's instructions, and what is within them; `within` is the instruction of the step. */
+static void write_bodies(const sf_runner *runner, const sf_program *p, uint32_t within, int rank,
+                         sf_arena *scratch, sf_json_writer *json)
+{
+    for (uint32_t i = 0; i < p->ninsts; i++)
+        for (uint32_t b = 0; b < sf_body_count(&p->insts[i]); b++) {
+            const sf_program *body = p->insts[i].nest->bodies[b];
+            const sf_timing *timed = sf_engine_timeline(runner->engine, body);
+            uint32_t at = within == SF_NONE ? i : within;
+            if (!timed)
+                continue;
+            sf_trace_put_body(runner->program, at, body, with_bytes(body, timed, scratch), rank,
+                              json);
+            write_bodies(runner, body, at, rank, scratch, json);
+        }
+}
+
+/* The events of this rank, as items of a list that goes on. */
+static void write_events(const sf_runner *runner, const sf_timing *timed, int rank,
+                         sf_arena *scratch, sf_json_writer *json)
+{
+    const sf_program *p = runner->program;
+    sf_trace_put(p, with_bytes(p, timed, scratch), rank, json);
+    write_bodies(runner, p, SF_NONE, rank, scratch, json);
 }
 
 /* Adds the texts of the other ranks on the first one. One after the other: no rank holds more than one at a time. */
@@ -51,10 +74,10 @@ static sf_status write_timeline(const sf_runner *runner, const sf_timing *timed,
 {
     int rank = comm ? sf_comm_rank(comm) : 0;
     sf_json_writer json = {.buf = text, .indent = true};
-    sf_trace_begin(&json, "the last step of a run");
+    sf_trace_begin(&json, "the last step of a run", &runner->program->mesh);
     json.any = rank > 0; /* events of others stand before those of this rank */
     size_t from = text->length;
-    write_events(runner->program, timed, rank, scratch, &json);
+    write_events(runner, timed, rank, scratch, &json);
     if (comm)
         SF_TRY(collect_texts(comm, from, text, scratch, diag));
     if (rank > 0)
@@ -67,10 +90,11 @@ static sf_status write_timeline(const sf_runner *runner, const sf_timing *timed,
 sf_status sf_timeline_write(const sf_runner *runner, sf_comm *comm, const sf_output *output,
                             sf_diag *diag)
 {
-    const sf_timing *timed = sf_engine_timeline(runner->engine);
+    const sf_timing *timed =
+        runner->program ? sf_engine_timeline(runner->engine, runner->program) : NULL;
     sf_arena scratch = {0};
     sf_buf text = {0};
-    if (!runner->program || !timed)
+    if (!timed)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "there is no timeline: no step was run, or engine oracle ran it");
     sf_status status = write_timeline(runner, timed, comm, output, &text, &scratch, diag);

@@ -107,6 +107,31 @@ grep -qE 'no room (earlier|to stand longer): ' out
 grep -q 'class="limit"' page.html
 "$SHEAF_BIN" report plan.json --cluster 2xH100 --json | grep -q '"curve"'
 
+# A profile of a few real steps in place of the model's: of a loop's turns, too, and the same as option and as a cluster.
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 -o plan.json >/dev/null
+"$SHEAF_BIN" run --plan plan.json --passes fullshard,anyway --steps 3 --threads 1 --profile run.json >/dev/null
+grep -q '"within"' run.json
+grep -q '"mean_us"' run.json
+"$SHEAF_BIN" cluster 1x2xCPU --measured run.json --json >machine.json
+grep -q '"seen"' machine.json
+seconds() { "$SHEAF_BIN" sim plan.json --json "$@" 2>/dev/null | grep -m 1 '"seconds"'; }
+[ "$(seconds --cluster 1x2xCPU --measured run.json)" = "$(seconds --cluster machine.json)" ]
+[ "$(seconds --cluster 1x2xCPU)" != "$(seconds --cluster machine.json)" ]
+"$SHEAF_BIN" pin "$step" -r zero3 -n 2 --micro-batches 2 --passes fullshard,prefetch,unshard --cluster 1x2xCPU --measured run.json \
+    -o measured.json >/dev/null
+grep -q 'seen' measured.json
+losses plan.json none >expected
+"$SHEAF_BIN" run --plan measured.json --steps 3 --check --threads 1 --json | grep '"loss"' >found
+cmp expected found
+for bad in "2 pin $step -r dp -n 2 --measured run.json" '2 cluster --measured run.json' \
+    '1 sim plan.json --measured plan.json' '2 sim plan.json --cluster 1xCPU --measured run.json'; do
+    set -- $bad
+    expected=$1 status=0
+    shift
+    "$SHEAF_BIN" "$@" >out 2>&1 || status=$?
+    [ $status -eq "$expected" ] || { echo "FAILED: $*: exit $status"; exit 1; }
+done
+
 # Memory that was predicted and is not there all the same: the message has the prediction. Sanitizers need more than any limit.
 if (ulimit -v 2500000 && "$SHEAF_BIN" version) >/dev/null 2>&1; then
     cat >large.mlir <<'END'

@@ -57,7 +57,7 @@ expect 0 run --plan stages.json --steps 2 --profile stages-timed.json
 # events FILE RANK: kinds and names of its instructions, in order.
 events() {
     tr -d '\n' <"$1" | sed 's/{ *"name"/\n"name"/g' | grep "\"ph\": \"X\", *\"pid\": $2," |
-        sed 's/"ts".*"instruction"/"instruction"/; s/"bytes".*//; s/[ }]*,* *$//'
+        sed 's/"ts".*"instruction"/"instruction"/; s/"bytes".*//; s/"mean_us": [^,]*, *//; s/[ }]*,* *$//'
 }
 for rank in 0 1; do
     events stages-simulated.json $rank >simulated-events

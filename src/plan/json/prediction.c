@@ -5,8 +5,6 @@
 
 #include "cluster/part.h"
 
-enum { HEX_DIGITS = 16 };
-
 /* The numbers, which both directions need. */
 static const struct {
     const char *key;
@@ -107,12 +105,8 @@ static void read_cluster_file(reader *r, const sf_json *value, sf_reference *out
 
 static sf_status read_hash(reader *r, const sf_json *object, uint64_t *out)
 {
-    const char *text;
-    SF_TRY(read_string(r, object, "cluster_hash", &text));
-    char *end;
-    *out = strtoull(text, &end, 16);
-    if (end != text + HEX_DIGITS || *end)
-        return SF_JSON_FAIL(r, object, "\"cluster_hash\" is not %d hex digits", HEX_DIGITS);
+    if (!sf_json_hex(sf_json_get(object, "cluster_hash"), out))
+        return SF_JSON_FAIL(r, object, "\"cluster_hash\" is not 16 hex digits");
     return SF_OK;
 }
 

@@ -365,13 +365,20 @@ bool sf_comm_done(const sf_request *request)
     return request->local || request->group->comm->kind->done(request);
 }
 
-sf_status sf_comm_wait(sf_request *request, sf_diag *diag)
+sf_status sf_comm_wait_timed(sf_request *request, sf_diag *diag, double *ended)
 {
     sf_status status = SF_OK;
     if (!request->local)
         status = request->group->comm->kind->wait(request, diag);
+    *ended = request->ended;
     drop_request(request);
     return status;
+}
+
+sf_status sf_comm_wait(sf_request *request, sf_diag *diag)
+{
+    double ended;
+    return sf_comm_wait_timed(request, diag, &ended);
 }
 
 sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag)

@@ -121,6 +121,8 @@ typedef struct sf_request sf_request;
 sf_status sf_comm_start(sf_group *group, const sf_transfer *transfer, sf_diag *diag,
                         sf_request **out);
 sf_status sf_comm_wait(sf_request *request, sf_diag *diag);
+/* The same; *ended is when it was done, of sf_now, which may be long before; 0: that is not known. */
+sf_status sf_comm_wait_timed(sf_request *request, sf_diag *diag, double *ended);
 bool sf_comm_done(const sf_request *request); /* then waiting returns at once */
 
 /* Start and wait. */

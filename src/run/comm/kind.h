@@ -71,6 +71,7 @@ struct sf_request {
     int64_t bytes;        /* of an element */
     bool awaited;         /* it will be waited for at once */
     bool local;           /* a group of one: it was done at the start */
+    _Atomic double ended; /* set by the kind before it is done: when that was, of sf_now */
 };
 
 /* What must be equal on all members. No padding: compared and hashed as bytes. */

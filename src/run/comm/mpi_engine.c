@@ -234,6 +234,7 @@ static bool advance_flows(sf_mpi_engine *engine)
         moved = true;
         /* Whoever waits may free it as soon as the lock is open. */
         pthread_mutex_lock(&engine->lock);
+        flow->base.ended = sf_now();
         atomic_store(&flow->done, true);
         pthread_cond_broadcast(&engine->changed);
         pthread_mutex_unlock(&engine->lock);

@@ -122,6 +122,7 @@ void sf_threads_fail(world *w, const char *reason)
 
 static void settle_request(request *r)
 {
+    r->base.ended = sf_now();
     if (atomic_fetch_sub_explicit(&r->pending, 1, memory_order_release) == 1)
         pthread_cond_broadcast(&((end *)r->base.group->comm)->wake_owner);
 }

@@ -12,6 +12,7 @@
 #include "run/cpu/native.h"
 #include "run/cpu/product.h"
 #include "run/cpu/scratch.h"
+#include "run/cpu/watch.h"
 #include "run/engine/collective.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
@@ -36,14 +37,8 @@ typedef struct frame {
     struct frame **bodies;     /* by instruction: its bodies */
     const sf_native **natives; /* by instruction: the code of its loop, or NULL */
     sf_tensor *values;         /* of the program's inner graph, for the kernels of the op table */
+    sf_watch watch;
 } frame;
-
-/* Counts what instructions take. Of a collective, that is the time to start it and the time that it was waited for. */
-typedef struct stopwatch {
-    double *seconds;  /* by instruction, over all steps */
-    sf_timing *insts; /* of the last step, */
-    double began;     /* which began then */
-} stopwatch;
 
 typedef struct cpu {
     const sf_program *program;
@@ -62,7 +57,7 @@ typedef struct cpu {
     sf_lanes *lanes; /* for copies, or NULL: there are none */
     sf_eval eval;    /* for instructions that use the kernels of the op table */
     sf_natives natives;
-    stopwatch watch;
+    double began; /* the last step */
     int64_t steps;
 } cpu;
 
@@ -134,49 +129,30 @@ static sf_status start_collective(cpu *c, const frame *f, uint32_t index, sf_dia
                                &f->requests[index]);
 }
 
-/* An instruction has begun and ended. */
-static void note_inst(const stopwatch *t, uint32_t index, double start, double end)
-{
-    t->seconds[index] += end - start;
-    t->insts[index] = (sf_timing){.start = start - t->began, .end = end - t->began};
-}
-
-/* A collective that had begun before was waited for. */
-static void note_wait(const stopwatch *t, uint32_t index, double start, double end)
-{
-    t->seconds[index] += end - start;
-    t->insts[index].end = end - t->began;
-    t->insts[index].exposed += end - start;
-}
-
-static sf_status wait_for_collective(const frame *f, uint32_t index, const stopwatch *watch,
-                                     sf_diag *diag)
+static sf_status wait_for_collective(const cpu *c, const frame *f, uint32_t index, sf_diag *diag)
 {
     sf_request *request = f->requests[index];
+    double ended;
     if (!request)
         return SF_OK;
     double start = sf_now();
     f->requests[index] = NULL;
-    sf_status status = sf_comm_wait(request, diag);
-    if (watch)
-        note_wait(watch, index, start, sf_now());
+    sf_status status = sf_comm_wait_timed(request, diag, &ended);
+    sf_watch_wait(&f->watch, index, c->began, start, sf_now(), ended);
     return status;
 }
 
 /* Copies */
 
-static void wait_for_copy(const cpu *c, const frame *f, uint32_t index, const stopwatch *watch)
+static void wait_for_copy(const cpu *c, const frame *f, uint32_t index)
 {
     sf_copy *copy = f->copies[index];
     if (!copy || !copy->open)
         return;
     double start = sf_now();
     sf_copy_wait(copy, c->lanes);
-    if (!watch)
-        return;
-    note_wait(watch, index, start, sf_now());
-    watch->insts[index].start = copy->start - watch->began;
-    watch->insts[index].end = copy->end - watch->began;
+    sf_watch_wait(&f->watch, index, c->began, start, sf_now(), copy->end);
+    f->watch.insts[index].start = copy->start - c->began;
 }
 
 /* It follows copies the other way by itself; collectives have been waited for. */
@@ -194,37 +170,36 @@ static void start_copy(const cpu *c, const frame *f, uint32_t index)
 }
 
 /* What this stream computes is done when it gets here: only what goes on beside it is waited for. */
-static sf_status wait_for_events(const cpu *c, const frame *f, const sf_inst *inst,
-                                 const stopwatch *watch, sf_diag *diag)
+static sf_status wait_for_events(const cpu *c, const frame *f, const sf_inst *inst, sf_diag *diag)
 {
     for (uint32_t i = 0; i < inst->nwaits; i++) {
         uint32_t raiser = f->raisers[inst->waits[i]];
-        SF_TRY(wait_for_collective(f, raiser, watch, diag));
+        SF_TRY(wait_for_collective(c, f, raiser, diag));
         if (inst->kind != SF_INST_COPY)
-            wait_for_copy(c, f, raiser, watch);
+            wait_for_copy(c, f, raiser);
     }
     return SF_OK;
 }
 
 /* At the end of a step, or after a failure: nobody may touch its memory any more. */
-static void wait_for_copies(const cpu *c, const frame *f, const stopwatch *watch)
+static void wait_for_copies(const cpu *c, const frame *f)
 {
     for (uint32_t i = 0; c->lanes && i < f->program->ninsts; i++)
-        wait_for_copy(c, f, i, watch);
+        wait_for_copy(c, f, i);
 }
 
 /* After a failure: what is still under way is waited for, so that its memory is ours again. Returns whether there
  * is any. */
-static bool drop_requests(const frame *f, sf_diag *unheard, bool wait)
+static bool drop_requests(const cpu *c, const frame *f, sf_diag *unheard, bool wait)
 {
     bool any = false;
     for (uint32_t i = 0; i < f->program->ninsts; i++) {
         const sf_inst *inst = &f->program->insts[i];
         any = any || f->requests[i];
         if (wait)
-            wait_for_collective(f, i, NULL, unheard);
+            wait_for_collective(c, f, i, unheard);
         for (uint32_t j = 0; has_bodies(inst) && j < inst->nest->nbodies; j++)
-            any = drop_requests(&f->bodies[i][j], unheard, wait) || any;
+            any = drop_requests(c, &f->bodies[i][j], unheard, wait) || any;
     }
     return any;
 }
@@ -234,10 +209,10 @@ static void drop_collectives(cpu *c, sf_diag *diag)
 {
     sf_diag unheard = {0};
     const char *why = sf_diag_text(diag, 0);
-    if (!drop_requests(&c->top, &unheard, false))
+    if (!drop_requests(c, &c->top, &unheard, false))
         return;
     sf_comm_abort(c->collectives.comm, why ? why : "it failed");
-    drop_requests(&c->top, &unheard, true);
+    drop_requests(c, &c->top, &unheard, true);
     sf_diag_clear(&unheard);
 }
 
@@ -245,19 +220,17 @@ static void drop_collectives(cpu *c, sf_diag *diag)
 
 static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag);
 
-/* `watch` may be NULL: nobody counts. */
-static sf_status run_frame(cpu *c, const frame *f, const stopwatch *watch, sf_diag *diag)
+static sf_status run_frame(cpu *c, const frame *f, sf_diag *diag)
 {
     for (uint32_t i = 0; i < f->program->ninsts; i++) {
-        SF_TRY(wait_for_events(c, f, &f->program->insts[i], watch, diag));
-        double before = watch ? sf_now() : 0;
+        SF_TRY(wait_for_events(c, f, &f->program->insts[i], diag));
+        double before = sf_now();
         SF_TRY(run_one_inst(c, f, i, diag));
-        if (watch)
-            note_inst(watch, i, before, sf_now());
+        sf_watch_note(&f->watch, i, c->began, before, sf_now());
     }
     for (uint32_t i = 0; i < f->program->ninsts; i++)
-        SF_TRY(wait_for_collective(f, i, watch, diag));
-    wait_for_copies(c, f, watch);
+        SF_TRY(wait_for_collective(c, f, i, diag));
+    wait_for_copies(c, f);
     return SF_OK;
 }
 
@@ -272,10 +245,10 @@ static sf_status run_while(cpu *c, const sf_inst *inst, const sf_pointers *at, c
             memcpy(at->out[i], at->in[i], (size_t)bytes);
     }
     for (;;) {
-        SF_TRY(run_frame(c, &bodies[0], NULL, diag));
+        SF_TRY(run_frame(c, &bodies[0], diag));
         if (!*at->out[nest->nresults])
             return SF_OK;
-        SF_TRY(run_frame(c, &bodies[1], NULL, diag));
+        SF_TRY(run_frame(c, &bodies[1], diag));
     }
 }
 
@@ -286,7 +259,7 @@ static sf_status run_case(cpu *c, const sf_inst *inst, const sf_pointers *at, co
     memcpy(&index, at->in[0], sizeof index);
     bool is_known = index >= 0 && (uint32_t)index < inst->nest->nbodies;
     uint32_t last = inst->nest->nbodies - 1;
-    return run_frame(c, &bodies[is_known ? (uint32_t)index : last], NULL, diag);
+    return run_frame(c, &bodies[is_known ? (uint32_t)index : last], diag);
 }
 
 static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *diag)
@@ -319,17 +292,33 @@ static sf_status run_one_inst(cpu *c, const frame *f, uint32_t index, sf_diag *d
     return run_call(c, f, index, diag);
 }
 
+static frame *body_of(const frame *f, uint32_t inst, uint32_t body)
+{
+    return &f->bodies[inst][body];
+}
+
+/* The first step warms up: what instructions took in it does not count on average, where others follow. */
+static void forget_first(const frame *f)
+{
+    sf_watch_forget(&f->watch);
+    for (uint32_t i = 0; i < f->program->ninsts; i++)
+        for (uint32_t j = 0; j < sf_body_count(&f->program->insts[i]); j++)
+            forget_first(body_of(f, i, j));
+}
+
 static sf_status step_cpu(void *self, sf_diag *diag)
 {
     cpu *c = self;
-    c->watch.began = sf_now();
+    if (c->steps == 1)
+        forget_first(&c->top);
+    c->began = sf_now();
     sf_threads_set_alone(c->threads, c->crew.alone);
-    sf_status status = run_frame(c, &c->top, &c->watch, diag);
+    sf_status status = run_frame(c, &c->top, diag);
     sf_threads_set_alone(c->threads, false);
-    sf_crew_learn(&c->crew, sf_now() - c->watch.began);
+    sf_crew_learn(&c->crew, sf_now() - c->began);
     if (status != SF_OK) {
         drop_collectives(c, diag);
-        wait_for_copies(c, &c->top, NULL);
+        wait_for_copies(c, &c->top);
     }
     c->steps++;
     return status;
@@ -459,6 +448,7 @@ static void open_frame(cpu *c, const sf_program *p, char *const *arenas, char *c
                        frame *out)
 {
     out->program = p;
+    out->watch = sf_watch_new(p, &c->memory);
     place_frame(c, out, arenas, arguments);
     point_views(c, out);
     list_operands(c, out);
@@ -556,13 +546,26 @@ static sf_status see_result(void *self, uint32_t result, sf_diag *diag, void **d
 static void print_profile(const void *self, sf_buf *out)
 {
     const cpu *c = self;
-    sf_program_profile(c->program, c->watch.seconds, c->steps, out);
+    sf_program_profile(c->program, c->top.watch.seconds, c->steps, out);
 }
 
-static const sf_timing *see_timeline(const void *self)
+/* Where the program stands: that of the step, or a body in it. */
+static const frame *find_frame(const frame *f, const sf_program *program)
+{
+    const frame *found = f->program == program ? f : NULL;
+    for (uint32_t i = 0; i < f->program->ninsts && !found; i++)
+        for (uint32_t j = 0; j < sf_body_count(&f->program->insts[i]) && !found; j++)
+            found = find_frame(body_of(f, i, j), program);
+    return found;
+}
+
+static const sf_timing *see_timeline(const void *self, const sf_program *program)
 {
     const cpu *c = self;
-    return c->steps > 0 ? c->watch.insts : NULL;
+    const frame *f = c->steps > 0 ? find_frame(&c->top, program) : NULL;
+    if (f)
+        sf_watch_settle(&f->watch);
+    return f ? f->watch.insts : NULL;
 }
 
 static int threads_of(const void *self)
@@ -617,8 +620,6 @@ sf_status sf_cpu_open(const sf_program *program, const sf_engine_options *option
     c->host_link = options->host_link;
     open_frame(c, program, arenas, arguments, &c->top);
     c->scratch = own_memory(c, c->reserved.kernels);
-    c->watch.seconds = SF_ARRAY(&c->memory, program->ninsts, double);
-    c->watch.insts = SF_ARRAY(&c->memory, program->ninsts, sf_timing);
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &program->mesh};
     reserve_arena(&c->eval.scratch, c->reserved.need.scratch);
     out->table = &table;

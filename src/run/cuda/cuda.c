@@ -303,10 +303,10 @@ static void print_profile(const void *self, sf_buf *out)
     sf_program_profile(c->program, c->seconds, 1, out);
 }
 
-static const sf_timing *see_timeline(const void *self)
+static const sf_timing *see_timeline(const void *self, const sf_program *program)
 {
     const cuda *c = self;
-    return c->steps > 0 ? c->timings : NULL;
+    return c->steps > 0 && program == c->program ? c->timings : NULL;
 }
 
 /* Opening and closing */

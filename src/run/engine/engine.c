@@ -121,9 +121,9 @@ int sf_engine_threads(const sf_engine *engine)
     return engine->table->threads(engine->self);
 }
 
-const sf_timing *sf_engine_timeline(const sf_engine *engine)
+const sf_timing *sf_engine_timeline(const sf_engine *engine, const sf_program *program)
 {
-    return engine->table->timeline ? engine->table->timeline(engine->self) : NULL;
+    return engine->table->timeline ? engine->table->timeline(engine->self, program) : NULL;
 }
 
 void sf_engine_profile(const sf_engine *engine, sf_buf *out)

@@ -88,7 +88,8 @@ int sf_engine_threads(const sf_engine *engine);
 /* Where the time of the steps so far went: a table by instruction, the slowest first. */
 void sf_engine_profile(const sf_engine *engine, sf_buf *out);
 
-/* When the instructions of its program ran in the last step; NULL where that is not known. */
-const sf_timing *sf_engine_timeline(const sf_engine *engine);
+/* When the instructions of a program ran last: of the engine's own, in the last step, or of a body of one of its instructions. NULL
+ * where that is not known. */
+const sf_timing *sf_engine_timeline(const sf_engine *engine, const sf_program *program);
 
 #endif

@@ -16,7 +16,8 @@ typedef struct sf_engine_table {
     int64_t (*memory)(const void *self);
     int (*threads)(const void *self);
     void (*profile)(const void *self, sf_buf *out); /* NULL: it keeps none */
-    const sf_timing *(*timeline)(const void *self); /* NULL: it keeps none */
+    const sf_timing *(*timeline)(const void *self,
+                                 const sf_program *program); /* NULL: it keeps none */
 } sf_engine_table;
 
 struct sf_engine {

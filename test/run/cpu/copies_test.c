@@ -175,7 +175,7 @@ static void test_shaped(void **state)
     double start = sf_now();
     assert_int_equal(sf_engine_step(engine, diag), SF_OK);
     assert_true(sf_now() - start >= 2 * 0.025);
-    const sf_timing *t = sf_engine_timeline(engine);
+    const sf_timing *t = sf_engine_timeline(engine, q);
     assert_true(t[0].end - t[0].start >= 0.025 && t[2].end - t[2].start >= 0.025);
     assert_true(t[2].start >= t[0].end && t[0].exposed >= 0.02);
     sf_diag_free(diag);

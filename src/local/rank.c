@@ -56,15 +56,43 @@ static void add_rank(checked_rank *all, int *count, const sf_local *first, int r
         all[(*count)++] = (checked_rank){.first = first, .rank = rank};
 }
 
+static sf_axes axes_of_layouts(const sf_layout *layouts, uint32_t count)
+{
+    sf_axes axes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (int a = 0; a < SF_MAX_AXES; a++)
+            if (layouts[i].axes[a].kind != SF_REPLICATED || layouts[i].axes[a].on != 0)
+                axes |= 1u << a;
+    return axes;
+}
+
+/* Axes along which ranks differ. Along the others they do the same: idle ones, and that of the groups of a pipeline. */
+static sf_axes find_axes(const sf_local *first)
+{
+    const sf_graph *graph = first->whole;
+    const sf_plan *plan = first->plan;
+    sf_axes axes = axes_of_layouts(plan->arguments, graph->top->narguments) |
+                   axes_of_layouts(plan->results, graph->top->nresults);
+    for (uint32_t n = 0; n < graph->nnodes; n++)
+        if (plan->nodes[n])
+            axes |= axes_of_layouts(plan->nodes[n],
+                                    graph->nodes[n]->noperands + graph->nodes[n]->nresults);
+    return axes;
+}
+
 static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
 {
     const sf_mesh *mesh = &first->plan->mesh;
-    int stride = sf_mesh_size(mesh), last = stride - 1, count = 0;
+    sf_axes axes = find_axes(first);
+    int stride = sf_mesh_size(mesh), last = first->rank, count = 0;
     for (int a = 0; a < mesh->naxes; a++) {
-        int size = mesh->axes[a].size;
+        int size = mesh->axes[a].size, own = sf_mesh_coordinate(mesh, first->rank, a);
         stride /= size;
-        add_rank(out, &count, first, size / 2 * stride);
-        add_rank(out, &count, first, (size - 1) * stride);
+        if (!(axes >> a & 1))
+            continue;
+        add_rank(out, &count, first, first->rank + (size / 2 - own) * stride);
+        add_rank(out, &count, first, first->rank + (size - 1 - own) * stride);
+        last += (size - 1 - own) * stride;
     }
     add_rank(out, &count, first, last);
     return count;

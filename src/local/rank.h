@@ -21,7 +21,7 @@ sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *
                         const sf_target *target, int64_t *bytes, sf_diag *diag);
 
 /* Checks the first rank (local/check.h), and others that stand for all against it: ranks differ in their coordinates
- * alone, so along each axis it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
+ * alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
  * says what is wrong with one of them. */
 sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *diag);
 

@@ -79,11 +79,6 @@ static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidat
     return status;
 }
 
-static sf_status check_chosen_plan(const choosing *k, const sf_plan *plan)
-{
-    return sf_check_plan(k->graph, plan, k->options->threads, k->options->target, NULL, k->diag);
-}
-
 static double estimated_seconds(const sf_candidate *c)
 {
     return c->handicap * c->at.price.seconds;
@@ -236,16 +231,14 @@ static sf_prediction *predict_plan(const choosing *k, const sf_price *price, dou
 }
 
 /* The plan of the candidate, which fits, becomes the answer if it is the fastest so far. */
-static sf_status take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
+static void take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
 {
     if (k->plan && k->plan->predicted->seconds <= c->lowered.seconds)
-        return SF_OK;
-    SF_TRY(check_chosen_plan(k, c->at.plan));
+        return;
     list_alternatives(found, c->at.plan, predict_plan(k, &c->lowered, found->bound, c->at.plan));
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
     c->at.plan = NULL;
-    return SF_OK;
 }
 
 /* Nothing fits ----------------------------------------------------------------------------------- */
@@ -305,7 +298,8 @@ static sf_status take_on_host(choosing *k, sf_found_plans *found)
             "no plan was found that fits in %s: this one brings what does not fit to memory of the "
             "host and back in every step, by passes %s",
             sf_text_bytes((double)k->options->memory).at, c->at.plan->passes.list);
-    return take_plan(k, found, c);
+    take_plan(k, found, c);
+    return SF_OK;
 }
 
 /* Searches --------------------------------------------------------------------------------------- */
@@ -346,7 +340,8 @@ static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *me
     double off = (double)taken->lowered.memory / (double)taken->at.price.memory;
     *memory = (int64_t)(SAFE * limit / off);
     *again = !k->plan && is_promising(found, taken, (int64_t)held, *memory);
-    return take_plan(k, found, taken);
+    take_plan(k, found, taken);
+    return SF_OK;
 }
 
 /* Where there is a plan, what fails is only the attempt to find a better one. */
@@ -358,6 +353,7 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     sf_diag *diag = k->diag;
     *again = false;
     k->known.count = 0;
+    options->known = k->plan ? k->plan->predicted->seconds : 0;
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
     if (status == SF_OK)
@@ -428,11 +424,6 @@ static sf_status search_in_stages(choosing *k)
                                        k->options->stages > 1 ? k->diag : NULL, &plan, &price);
     if (!plan)
         return k->plan ? SF_OK : status;
-    status = sf_check_plan(k->graph, plan, k->options->threads, k->options->target, NULL, k->diag);
-    if (status != SF_OK) {
-        sf_plan_free(plan);
-        return status;
-    }
     predict_staged(k, &price, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
@@ -514,6 +505,8 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
         status = search_in_stages(&k);
     if (status == SF_OK && !k.plan && staged)
         status = only ? fail_stages(&k) : search_in_space(&k, &held, true);
+    if (status == SF_OK)
+        status = sf_check_plan(graph, k.plan, options->threads, options->target, NULL, diag);
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

@@ -17,11 +17,19 @@
 enum { FINEST = 256, MOST_TURNS = 64, MOST_SHARDS = 16 };
 #define FULL 0.99
 
+/* Tries that go by the bytes of nodes, and what of the memory they are to fill. */
+enum { BY_BYTES = 3 };
+#define NEARLY_FULL 0.996
+
 /* Turns, whose programs are long, are tried where a plan that fits takes so much longer than as it is, at least. */
 #define MUCH_LONGER 1.05
 
 /* Turns and computing again together, where each alone makes it take so much longer: all of it again takes less. */
 #define FAR_LONGER 1.5
+
+/* What is computed again helps in turns where it does without, and leaves at most so much; or where little is missing. */
+#define HELPS 0.9
+#define LITTLE 1.25
 
 /* Small steps are soon lowered: so often, to improve on what is found. */
 enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
@@ -39,6 +47,7 @@ enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
 typedef struct ranked_node {
     uint32_t node;
     double ratio; /* seconds of it for the bytes that it makes */
+    double made;  /* bytes, with those of all before it */
 } ranked_node;
 
 /* How a plan goes on in time. */
@@ -56,7 +65,7 @@ typedef struct fitting {
     sf_arena arena;
     ranked_node *ranked; /* what can be computed again, what gains most for its time first */
     size_t count;
-    uint32_t nlayers; /* of the step */
+    uint32_t most_together; /* layers that are computed again as one, where that may help */
     sf_fit_known *known;
     bool tells;         /* others, as the last of those known */
     way asked;          /* of the user, or what goes on as it would: not in turns */
@@ -88,7 +97,7 @@ static ranked_node rank_node(const fitting *f, const sf_node *node)
         made += (double)sf_type_bytes(sf_type_of(f->graph, node->result + r));
     effort.bytes = effort.product ? made : 0; /* others run in one loop with what reads them */
     double seconds = sf_costs_op(f->costs, &effort);
-    return (ranked_node){node->id, made > 0 ? seconds / made : 0};
+    return (ranked_node){node->id, made > 0 ? seconds / made : 0, made};
 }
 
 /* Ranks what the plan marks. */
@@ -104,6 +113,8 @@ static void rank_marked(fitting *f)
     }
     if (f->count > 0)
         qsort(f->ranked, f->count, sizeof *f->ranked, by_ratio);
+    for (size_t i = 1; i < f->count; i++)
+        f->ranked[i].made += f->ranked[i - 1].made;
 }
 
 static void mark_first(fitting *f, size_t count)
@@ -149,6 +160,8 @@ static sf_status try_marked(fitting *f, bool *again, bool *fits)
                                      is_asked ? f->diag : NULL, &price);
     plan->again = marked;
     SF_TRY(status);
+    if (f->options->spent)
+        f->options->spent->programs += price.nprograms;
     f->tried = price;
     *fits = sf_rank_fits(price.memory, f->options->memory);
     if (is_better_fit(f, *fits, &price)) {
@@ -191,37 +204,73 @@ static bool may_fit_yet(const fitting *f, int64_t before)
     return gain > 0 && (f->graph->nnodes <= SMALL_STEP || rest <= (double)f->options->memory);
 }
 
-/* All of each layer, and where that is not enough, more layers together, as long as that helps. */
+/* All of each layer, and where that is not enough, more layers together, as long as that helps. What they save is kept between layers,
+ * and turns have less of it: where it does not help once, it is not tried again. */
 static sf_status group_layers(fitting *f, bool *fits)
 {
     int64_t before = INT64_MAX;
     *fits = false;
-    for (uint32_t group = 1; !*fits && group <= f->nlayers / 2 + 1; group *= 2) {
+    for (uint32_t group = 1; !*fits && group <= f->most_together; group *= 2) {
         SF_TRY(mark_group(f, group));
         SF_TRY(try_first(f, f->count, fits));
         if (!may_fit_yet(f, before))
-            break;
+            f->most_together = group / 2;
         before = f->tried.memory;
     }
     return SF_OK;
+}
+
+/* How many of what is ranked are computed again, with the bytes that are taken then: too few of them fit, and enough. */
+typedef struct bracket {
+    size_t few, enough;
+    double over, under;
+    int tries;
+} bracket;
+
+static double made_by_first(const fitting *f, size_t count)
+{
+    return count > 0 ? f->ranked[count - 1].made : 0;
+}
+
+/* The first tries go by bytes, as if the peak fell with what is not kept; it need not, so others are in the middle. */
+static size_t guess_count(const fitting *f, const bracket *b)
+{
+    size_t low = b->few + 1, high = b->enough - 1;
+    if (b->tries >= BY_BYTES)
+        return (b->few + b->enough) / 2;
+    double most = NEARLY_FULL * (double)f->options->memory, before = made_by_first(f, b->few);
+    double share = (b->over - most) / (b->over - b->under);
+    double wanted = before + fmin(share, 1) * (made_by_first(f, b->enough) - before);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->ranked[middle - 1].made < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether it is not worth looking for less: memory is used up; or what does not fit takes too long, and what does takes longer. */
+static bool is_least(const fitting *f, bool fits)
+{
+    return fits ? (double)f->tried.memory > FULL * (double)f->options->memory
+                : f->tried.seconds > f->known->worth;
 }
 
 /* As little computed again as fits: *fits. */
 static sf_status find_least(fitting *f, bool *fits)
 {
     SF_TRY(group_layers(f, fits));
-    size_t low = 0, high = f->count;
-    bool is_full = false;
-    while (*fits && !is_full && high - low > f->count / FINEST + 1) {
-        size_t middle = (low + high) / 2;
+    bracket b = {0, f->count, (double)f->unlimited.memory, (double)f->tried.memory, 0};
+    bool is_done = !*fits || is_least(f, true);
+    for (; !is_done && b.enough - b.few > f->count / FINEST + 1; b.tries++) {
+        size_t count = guess_count(f, &b);
         bool enough;
-        SF_TRY(try_first(f, middle, &enough));
-        if (enough)
-            high = middle;
-        else
-            low = middle;
-        is_full = enough && f->graph->nnodes > SMALL_STEP &&
-                  (double)f->tried.memory > FULL * (double)f->options->memory;
+        SF_TRY(try_first(f, count, &enough));
+        *(enough ? &b.enough : &b.few) = count;
+        *(enough ? &b.under : &b.over) = (double)f->tried.memory;
+        is_done = is_least(f, enough);
     }
     return SF_OK;
 }
@@ -285,6 +334,9 @@ static void find_in_turns(fitting *f, int *turns, int most)
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     find_turns(f, turns, most, !is_free);
+    if (!is_small && (double)f->least > HELPS * (double)f->unlimited.memory &&
+        (double)f->price.memory > LITTLE * (double)f->options->memory)
+        return;
     if (is_free && (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
         find_turns(f, turns, most, true);
 }
@@ -385,7 +437,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                  .asked = {.turns = options->micro_batches > 1 ? options->micro_batches : 1,
                            .shards = options->co_shards > 1 ? options->co_shards : 1}};
     f.at = f.asked;
-    f.nlayers = options->recompute ? 0 : sf_count_layers(graph);
+    f.most_together = options->recompute ? 1 : sf_count_layers(graph) / 2 + 1;
     sf_status status = mark_group(&f, 1);
     if (status == SF_OK)
         status = find_fit(&f);

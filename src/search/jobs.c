@@ -17,6 +17,9 @@ enum { MOST_JOBS = 8, FEW_AXES = 2 };
 /* How much slower a searched plan counts for each of its axes, where there is a margin. */
 #define HANDICAP 1e-3
 
+/* A plan on another mesh is looked at where it takes at most so many times the best one. */
+#define NOT_FAR 1.1
+
 /* Groups of devices that do the same are not worth it where they save less. */
 #define IDLE_GAIN 0.02
 
@@ -129,6 +132,7 @@ static sf_status refine_plan(const search *s, job *j)
     sf_refine_options options = {.cold = !j->start,
                                  .grant = j->grant,
                                  .axes = j->axes,
+                                 .rounds = j->start ? 0 : s->cold_rounds,
                                  .guess = j->guess,
                                  .threads = s->njobs == 1 ? s->options->threads : NULL};
     j->found.plan = starting_plan(s, j);
@@ -231,6 +235,19 @@ static bool may_win(const search *s, const sf_candidate *candidate)
            candidate->at.price.seconds <= s->found->near * best;
 }
 
+/* Whether it is the best on its mesh, and not far slower than the first: where programs are to tell what makes plans fit, what they take
+ * then goes by how much of the batch a rank has. */
+static bool may_fit_better(const search *s, size_t at)
+{
+    const sf_candidate *candidates = s->found->candidates;
+    double best = with_handicap(&candidates[0]).price.seconds;
+    bool may = s->options->spares && candidates[at].at.fits &&
+               with_handicap(&candidates[at]).price.seconds <= NOT_FAR * best;
+    for (size_t i = 0; i < at; i++)
+        may = may && strcmp(candidates[i].mesh, candidates[at].mesh) != 0;
+    return may;
+}
+
 /* Whether a candidate before it, which is no worse, is the same plan. */
 static bool is_repeated(const sf_found_plans *found, size_t at)
 {
@@ -259,7 +276,8 @@ static void rank_candidates(search *s)
         size_t *more = &first[axes_of(candidate) > FEW_AXES];
         bool is_first = *more < finalists && !is_repeated(found, i);
         *more += is_first;
-        if (is_first || is_best_recipe || is_hopeful || may_win(s, candidate))
+        if (is_first || is_best_recipe || is_hopeful || may_win(s, candidate) ||
+            may_fit_better(s, i))
             continue;
         sf_plan_free(candidate->at.plan);
         candidate->at.plan = NULL;
@@ -447,6 +465,8 @@ sf_status search_run(search *s, const char *stage, bool must)
 {
     int threads = sf_threads_count(s->options->threads);
     s->stage = stage;
+    if (s->options->spent)
+        s->options->spent->jobs += (int)s->njobs;
     for (s->first = 0; s->first < s->njobs; s->first += MOST_JOBS) {
         if (!must && is_enough(s))
             return SF_OK;

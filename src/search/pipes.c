@@ -23,6 +23,12 @@ enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 #define DOUBT 1.4
 #define LIKELY 0.9
 
+/* What a pipeline turned out to take tells of others in the same stages, in other turns: those that would take so much of the best. */
+#define TOLD 1.01
+
+/* More turns hold less: fewer are not looked at where more of them seem to take no more than this much of the time. */
+#define SURELY_FASTER 0.98
+
 /* The ways in which a prospect is tried, one after the other, until it fits. */
 enum { WAYS = 6 };
 
@@ -46,6 +52,13 @@ typedef struct waiting {
     bool is_likely; /* to fit; else other ways may be in the line, too */
 } waiting;
 
+/* What a prospect turned out to take, of what it seemed to. */
+typedef struct lesson {
+    sf_prospect of;
+    size_t way;
+    double ratio;
+} lesson;
+
 typedef struct piping {
     sf_prospects on;
     sf_diag *diag;
@@ -55,6 +68,10 @@ typedef struct piping {
     size_t nrefused, refused_capacity;
     waiting *line;
     size_t waits, line_capacity;
+    lesson *lessons;
+    size_t nlessons, lesson_capacity;
+    bool *seen,
+        *hopeful; /* by prospect: it was cut into stages; and may fit: it waits, or has been tried */
     sf_plan *best;
     sf_price price;
     sf_prospect taken; /* that it was made of */
@@ -126,6 +143,29 @@ static bool is_refused(const piping *p, const sf_prospect *c)
     return false;
 }
 
+static bool is_same_but_turns(const sf_prospect *a, const sf_prospect *b)
+{
+    return a->stages == b->stages && strcmp(a->schedule, b->schedule) == 0 &&
+           sf_prospects_split_alike(a, b);
+}
+
+/* Whether the other, which may fit, is the same in more turns, holds no more in any stage, and seems to be faster. */
+static bool outdoes(const sf_prospect *other, const sf_prospect *c)
+{
+    bool adds_up = c->turns > (uint32_t)c->groups ||
+                   (c->turns > 1 && c->stages <= (uint32_t)c->groups); /* gradients, in both */
+    return adds_up && other->turns > c->turns && other->seconds < SURELY_FASTER * c->seconds &&
+           is_same_but_turns(other, c);
+}
+
+static bool is_outdone(const piping *p, const sf_prospect *c)
+{
+    for (size_t i = 0; i < p->on.count; i++)
+        if (p->hopeful[i] && outdoes(&p->on.list[i], c) && !is_refused(p, &p->on.list[i]))
+            return true;
+    return false;
+}
+
 static void refuse(piping *p, const sf_prospect *c, uint32_t turns, bool is_large)
 {
     refusal r = {c->schedule, turns, parts_of(c), is_large, c->groups, c->recipe};
@@ -188,10 +228,24 @@ static bool cannot_fit(const piping *p, const sf_draft *draft)
     return p->on.graph->nnodes > SF_SMALL_STEP && !p->on.options->passes && draft->least > 1;
 }
 
+/* Whether one that differs in its turns alone says that it takes too long. */
+static bool is_told(const piping *p, const waiting *w, double most)
+{
+    for (size_t i = 0; i < p->nlessons; i++) {
+        const lesson *l = &p->lessons[i];
+        if (l->way == w->way && is_same_but_turns(&l->of, w->of) &&
+            l->ratio * w->seconds > TOLD * most)
+            return true;
+    }
+    return false;
+}
+
 /* What will hardly fit is worth it where nothing else is known to, or it seems much faster. */
 static bool seems_fast(const piping *p, const waiting *w)
 {
     double most = sf_prospects_near(&p->on) * p->on.worth;
+    if (is_told(p, w, most))
+        return false;
     return w->is_likely || !p->best ? w->seconds < DRAFT_NEAR * most : w->rank < most;
 }
 
@@ -200,6 +254,7 @@ typedef struct hope {
     bool may_fit, is_likely; /* in the last of them */
     bool any;                /* may fit */
     bool none;               /* in no stages, with what was computed again in the last */
+    bool is_slow;            /* in one that was not tried, it would be */
     double held;             /* the least of a group that was full, see sf_draft */
 } hope;
 
@@ -212,6 +267,8 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *co
     const sf_stage_way *how = &p->ways[way];
     sf_status status = sf_draft_make(&p->on, c, how, costs, false, &arena, p->diag, &draft);
     h->may_fit = h->is_likely = h->none = false;
+    if (p->on.options->spent)
+        p->on.options->spent->drafts++;
     if (status == SF_OK) {
         bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
         double seconds =
@@ -231,8 +288,16 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *co
     return status;
 }
 
-/* From that way on. There may be no stages that have room. */
-static sf_status wait_from(piping *p, const sf_prospect *c, size_t way)
+/* Whether it cannot seem fast in that way, however its stages are cut: groups have, on the average, what is computed again to do. */
+static bool is_slow_way(const piping *p, const sf_prospect *c, size_t way)
+{
+    bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
+    double slower = p->ways[way].again && p->ways[way].again == p->on.again ? 1 + c->repeated : 1;
+    return !is_small && slower * c->seconds >= DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
+}
+
+/* From that way on; *may_fit: in one of them. There may be no stages that have room. */
+static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *may_fit)
 {
     sf_arena arena = {0};
     sf_costs *costs;
@@ -241,11 +306,16 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way)
     for (; way < WAYS && status == SF_OK && !h.is_likely; way++) {
         if (!is_open(p, way) || (h.none && p->ways[way].limited && p->ways[way].shards == 0))
             continue;
+        bool is_slow = is_slow_way(p, c, way);
+        h.is_slow = h.is_slow || is_slow;
+        if (is_slow)
+            continue;
         sf_status tried = wait_in_way(p, c, costs, way, &h);
         status = p->ways[way].limited ? status : tried;
     }
-    if (status == SF_OK && !h.any)
+    if (status == SF_OK && !h.any && !h.is_slow)
         refuse(p, c, h.held > 1 ? UINT32_MAX : c->turns, true);
+    *may_fit = h.any;
     sf_arena_free(&arena);
     return status;
 }
@@ -259,8 +329,12 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     sf_fit_passes(plan, p->on.options);
     sf_plan_co_shard(plan, p->on.options->co_shard,
                      way->shards ? way->shards : p->on.options->co_shards);
+    const sf_search_options *options = p->on.options;
+    sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth};
     sf_status status =
-        sf_price_plan(p->on.graph, plan, p->on.options->target, costs, NULL, NULL, p->diag, out);
+        sf_price_within(p->on.graph, plan, options->target, costs, &limits, p->diag, out);
+    if (status == SF_OK && options->spent)
+        options->spent->programs += out->nprograms;
     if (status == SF_OK)
         p->nodes += count_nodes(p, c);
     else if (c->turns > 1 && way->shards == 0)
@@ -278,7 +352,7 @@ static void take_staged(piping *p, const sf_prospect *c, sf_plan *plan, const sf
 }
 
 /* Makes, prices and, where it is the best, keeps the plan. */
-static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits)
+static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits, double *seconds)
 {
     sf_arena arena = {0};
     sf_costs *costs;
@@ -292,6 +366,7 @@ static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits
         status = price_draft(p, c, &p->ways[way], costs, draft.plan, &price);
     }
     *fits = status == SF_OK && fits_staged(p, &price);
+    *seconds = price.seconds;
     if (*fits && price.seconds < p->on.worth)
         take_staged(p, c, draft.plan, &price);
     else
@@ -304,10 +379,15 @@ static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits
 static sf_status try_waiting(piping *p, waiting w)
 {
     bool fits;
-    sf_status status = try_way(p, w.of, w.way, &fits);
+    double seconds;
+    sf_status status = try_way(p, w.of, w.way, &fits, &seconds);
+    lesson l = {*w.of, w.way, seconds / w.seconds};
+    if (fits)
+        SF_PUSH(&p->on.arena, p->lessons, p->nlessons, p->lesson_capacity, l);
     if (fits || !w.is_likely || (status != SF_OK && !p->ways[w.way].limited))
         return status;
-    return wait_from(p, w.of, w.way + 1);
+    bool may_fit;
+    return wait_from(p, w.of, w.way + 1, &may_fit);
 }
 
 /* The one that seems fastest; NULL: none waits. */
@@ -333,18 +413,29 @@ static bool is_worth_it(const piping *p, const sf_prospect *c)
            !is_refused(p, c);
 }
 
-/* Lowers those that wait, the one that seems fastest first, once no prospect that has not been cut into stages could seem faster. */
+/* The first from there on that is to be cut into stages; the end of the list: none is. */
+static size_t next_prospect(const piping *p, size_t at)
+{
+    while (at < p->on.count &&
+           (p->seen[at] || !is_worth_it(p, &p->on.list[at]) || is_outdone(p, &p->on.list[at])))
+        at++;
+    return at;
+}
+
+/* Lowers those that wait, the one that seems fastest first, once no prospect that has not been cut into stages could seem faster. Where
+ * a batch turns out not to divide, those in fewer turns are looked at after all. */
 static void try_prospects(piping *p, int most)
 {
     int lowered = 0;
-    size_t next = 0;
+    size_t next = 0, nrefused = 0;
     while (lowered < most && !sf_prospects_are_over(&p->on)) {
         waiting *first = find_first(p);
+        next = next_prospect(p, p->nrefused > nrefused ? 0 : next);
+        nrefused = p->nrefused;
         const sf_prospect *c = next < p->on.count ? &p->on.list[next] : NULL;
         if (c && (!first || c->seconds <= first->rank)) {
-            if (is_worth_it(p, c))
-                p->why = wait_from(p, c, 0);
-            next++;
+            p->seen[next] = true;
+            p->why = wait_from(p, c, 0, &p->hopeful[next]);
             continue;
         }
         if (!first)
@@ -362,7 +453,8 @@ static sf_status try_prospect(piping *p, const sf_prospect *c)
 {
     p->waits = 0;
     p->cut_of = NULL;
-    sf_status status = wait_from(p, c, 0);
+    bool may_fit;
+    sf_status status = wait_from(p, c, 0, &may_fit);
     while (p->waits > 0)
         status = try_waiting(p, take_from_line(p, p->line));
     return status;
@@ -405,8 +497,11 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     piping p = {.on = {.graph = graph, .options = options, .worth = worth}};
     int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.on.efforts = sf_efforts_new(graph, options->target, &p.on.arena);
-    sf_prospects_list(&p.on);
     list_ways(&p);
+    p.on.again = p.ways[WAYS - 1].again;
+    sf_prospects_list(&p.on);
+    p.seen = SF_ARRAY(&p.on.arena, p.on.count, bool);
+    p.hopeful = SF_ARRAY(&p.on.arena, p.on.count, bool);
     try_prospects(&p, most);
     search_layouts(&p);
     if (!p.best && p.on.count > 0 && p.why != SF_OK) { /* once more, for the message */

@@ -83,7 +83,7 @@ sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag 
     return status;
 }
 
-static bool is_same_split(const sf_prospect *a, const sf_prospect *b)
+bool sf_prospects_split_alike(const sf_prospect *a, const sf_prospect *b)
 {
     bool is_same = a->recipe == b->recipe && a->plan == b->plan && a->mesh.naxes == b->mesh.naxes;
     for (int i = 0; i < a->mesh.naxes && is_same; i++)
@@ -92,22 +92,36 @@ static bool is_same_split(const sf_prospect *a, const sf_prospect *b)
     return is_same;
 }
 
+/* The plan without stages, of the split; it stays until as many others were made. */
+static sf_status find_made(sf_prospects *p, const sf_prospect *c, sf_diag *diag,
+                           const sf_plan **out)
+{
+    for (size_t i = 0; i < SF_SPLITS_KEPT; i++)
+        if (p->made[i].plan && sf_prospects_split_alike(&p->made[i].of, c)) {
+            *out = p->made[i].plan;
+            return SF_OK;
+        }
+    sf_plan *plan = NULL;
+    SF_TRY(sf_prospect_plan(p, c, diag, &plan));
+    sf_made_split *oldest = &p->made[p->nmade++ % SF_SPLITS_KEPT];
+    sf_plan_free(oldest->plan);
+    *oldest = (sf_made_split){*c, plan};
+    *out = plan;
+    return SF_OK;
+}
+
 sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out)
 {
-    if (!p->last || !is_same_split(&p->made, c)) {
-        sf_plan *plan = NULL;
-        SF_TRY(sf_prospect_plan(p, c, diag, &plan));
-        sf_plan_free(p->last);
-        p->last = plan;
-        p->made = *c;
-    }
-    *out = sf_plan_copy(p->last, p->graph);
+    const sf_plan *made;
+    SF_TRY(find_made(p, c, diag, &made));
+    *out = sf_plan_copy(made, p->graph);
     return SF_OK;
 }
 
 void sf_prospects_free(sf_prospects *p)
 {
-    sf_plan_free(p->last);
+    for (size_t i = 0; i < SF_SPLITS_KEPT; i++)
+        sf_plan_free(p->made[i].plan);
     sf_arena_free(&p->arena);
 }
 
@@ -257,15 +271,27 @@ static double find_held(const sf_prospects *p, const sf_prospect *c, const unsta
     return held / c->groups / (double)p->options->memory;
 }
 
+static double find_repeated(const sf_prospects *p, const sf_plan *plan, const sf_costs *costs,
+                            sf_arena *arena)
+{
+    const double *times = sf_node_times(p->efforts, plan, costs, arena);
+    double all = 0, again = 0;
+    for (uint32_t n = 0; n < p->graph->nnodes && p->again; n++) {
+        all += times[n];
+        again += p->again[n] ? times[n] : 0;
+    }
+    return all > 0 ? again / all : 0;
+}
+
 static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *out)
 {
     sf_arena arena = {0};
     sf_costs *costs;
-    sf_plan *plan = NULL;
+    const sf_plan *plan = NULL;
     sf_price price = {0};
     sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, NULL, &costs);
     if (status == SF_OK)
-        status = sf_prospect_plan(p, c, NULL, &plan);
+        status = find_made(p, c, NULL, &plan);
     if (status == SF_OK)
         status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
     if (status == SF_OK) {
@@ -274,9 +300,9 @@ static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *ou
         out->exposed = price.exposed;
         out->latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
         c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
+        c->repeated = find_repeated(p, plan, costs, &arena);
         count_held(p->graph, plan, out);
     }
-    sf_plan_free(plan);
     sf_arena_free(&arena);
     return status;
 }
@@ -293,9 +319,31 @@ static void add_unstaged(sf_prospects *p, sf_prospect c)
     }
 }
 
+/* Bytes of what the optimizer trains, and of its state. */
+static void count_state(sf_prospects *p)
+{
+    for (uint32_t i = 0; i < p->graph->top->narguments; i++) {
+        double bytes = (double)sf_type_bytes(sf_argument_type(p->graph, i));
+        sf_role role = p->graph->arguments[i].role;
+        p->params += role == SF_ROLE_PARAM ? bytes : 0;
+        p->state += role == SF_ROLE_STATE ? bytes : 0;
+    }
+}
+
+/* Whether a rank has room for its state, if that is well spread: groups have it in parts, ranks along axis model have pieces of that, and
+ * with zero1 those along axis data pieces of the optimizer's. No recipe here splits more, so no layouts need be made to know. */
+static bool has_room(const sf_prospects *p, int groups, int data, int model, const char *recipe)
+{
+    bool splits = recipe && strstr(recipe, "zero1");
+    double held = (p->params + p->state / (splits ? data : 1)) / groups / model;
+    return held <= (double)p->options->memory;
+}
+
 static void add_recipe(sf_prospects *p, int groups, int data, int model, const char *recipe)
 {
     sf_prospect c = {.groups = groups, .recipe = recipe, .mesh = {1, {{SF_PIPE_AXIS, groups}}}};
+    if (p->options->npins == 0 && !has_room(p, groups, data, model, recipe))
+        return;
     if (data > 1)
         c.mesh.axes[c.mesh.naxes++] = (sf_axis){"data", data};
     if (model > 1)
@@ -386,6 +434,7 @@ void sf_prospects_list(sf_prospects *p)
     if (p->options->npins > 0)
         p->names = sf_names_of(p->graph, &p->arena);
     find_kinds(p);
+    count_state(p);
     list_all(p);
     if (p->count > 0)
         qsort(p->list, p->count, sizeof *p->list, by_promise);

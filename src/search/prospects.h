@@ -14,21 +14,31 @@ typedef struct sf_prospect {
     sf_mesh mesh;         /* its first axis is that of groups */
     const double *speeds; /* by group (search/stage_loads.h) */
     double seconds;       /* about */
+    double repeated; /* of the time of its nodes, what it takes to compute sf_prospects.again */
 } sf_prospect;
+
+/* A split of ranks inside of groups, and its plan before that is in stages. */
+typedef struct sf_made_split {
+    sf_prospect of;
+    sf_plan *plan; /* or NULL: there is none yet */
+} sf_made_split;
+enum { SF_SPLITS_KEPT = 8 };
 
 typedef struct sf_prospects {
     const sf_graph *graph;
     const sf_search_options *options;
     sf_arena arena;
     const sf_efforts *efforts;
-    double worth; /* seconds: nothing that takes longer is listed */
+    const bool *again; /* by node: what is computed again where there is no room for it; or NULL */
+    double worth;      /* seconds: nothing that takes longer is listed */
     sf_prospect *list;
     size_t count, capacity;
-    double shared;      /* of the parameters' bytes, what interlaced would share; 0: nothing */
-    const char *passes; /* the schedule for several forward passes; NULL: there is one */
-    sf_names names;     /* of the step, where there are pins */
-    sf_prospect made;   /* of which the last plan was made, */
-    sf_plan *last;      /* and that plan, before it is in stages; or NULL */
+    double params, state; /* bytes of the step */
+    double shared;        /* of the parameters' bytes, what interlaced would share; 0: nothing */
+    const char *passes;   /* the schedule for several forward passes; NULL: there is one */
+    sf_names names;       /* of the step, where there are pins */
+    sf_made_split made[SF_SPLITS_KEPT]; /* the last, of all that were made */
+    size_t nmade;
 } sf_prospects;
 
 /* Fills the list, the most promising first. */
@@ -38,8 +48,11 @@ void sf_prospects_list(sf_prospects *p);
 sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
                            sf_plan **out);
 
-/* The same in its layouts alone, sooner where the last was of the same split. */
+/* The same in its layouts alone, sooner where one of the last was of the same split. */
 sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out);
+
+/* Whether ranks have the same of a step, but for its stages. */
+bool sf_prospects_split_alike(const sf_prospect *a, const sf_prospect *b);
 
 /* How much longer than what is known something may seem to take. Estimates of a small step are less exact, and it is soon lowered. */
 double sf_prospects_near(const sf_prospects *p);

@@ -264,7 +264,10 @@ static sf_status refine_axes(refiner *r)
     r->mixed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     SF_TRY(price_with(r->ground, &r->rules, r->costs, r->diag, r->exposed, r->at));
     bool helps = true;
-    for (int round = 0; round < r->ground->rounds && (round < 2 || helps); round++) {
+    int rounds = r->options->rounds > 0 && r->options->rounds < r->ground->rounds
+                     ? r->options->rounds
+                     : r->ground->rounds;
+    for (int round = 0; round < rounds && (round < 2 || helps); round++) {
         bool improved = false, fitted = r->at->fits, cold = r->options->cold && round == 0;
         double before = r->at->price.seconds;
         r->grant = cold ? r->options->grant : SF_GRANT_REST;

@@ -77,6 +77,7 @@ typedef struct sf_refine_options {
     bool cold;
     int grant; /* the axis that grants wishes (plan/rules.h) in the first round of a cold beginning */
     sf_axes axes;        /* those to solve; 0: all */
+    int rounds;          /* at most, where that is less than the ground says; 0: as it says */
     double guess;        /* of `exposed`, for a plan that tells nothing of it */
     sf_threads *threads; /* or NULL */
 } sf_refine_options;

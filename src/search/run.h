@@ -33,6 +33,7 @@ typedef struct search {
     sf_ground ground; /* changes only while no job runs */
     double guess;     /* of what is exposed, for plans that do not tell (search/refine.h) */
     bool thorough;    /* for two guesses, and as long as it helps */
+    int cold_rounds;  /* of plans that begin with nothing, at most; 0: as many as others */
     int idle; /* of the meshes at hand: groups of devices that do the same (search/meshes.h) */
     sf_diag *diag;
     sf_found_plans *found;

@@ -20,9 +20,10 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
  * on to prove it. */
 #define SOLVER_WORK INT64_C(4000000)
 /* Of small steps, more is soon done. */
-#define SMALL_WORK (16 * SOLVER_WORK)
-/* Under a limit what it finds at first is far off. */
+#define SMALL_WORK (4 * SOLVER_WORK)
+/* Under a limit what it finds at first is far off; less where programs tell how much must be computed again, and of small steps. */
 #define LIMITED_WORK INT64_C(150000000)
+#define LESS_LIMITED_WORK (LIMITED_WORK / 8)
 #define SOLVER_GAP 2e-3
 
 /* How much of the reductions of gradients is exposed: before any plan tells; nearly nothing, where the best one tells
@@ -189,6 +190,8 @@ static void begin_refining(search *s, int rounds)
     search_begin(s);
     s->ground.rounds = rounds;
     s->ground.known = search_best_seconds(s);
+    if (s->options->known > 0)
+        s->ground.known = fmin(s->ground.known, s->found->near * s->options->known);
     if (exposed >= 0)
         s->guess = exposed;
 }
@@ -231,7 +234,9 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
     static const char *const names[] = {"", "one axis", "two axes", "three axes"};
     SF_TRY(make_spaces(s, meshes));
     bool none_fits = search_best_seconds(s) == HUGE_VAL;
-    begin_refining(s, naxes == 3 ? 1 : none_fits || s->thorough ? MANY_ROUNDS : FEW_ROUNDS);
+    begin_refining(s, naxes == 3                                      ? 1
+                      : (none_fits && !s->cold_rounds) || s->thorough ? MANY_ROUNDS
+                                                                      : FEW_ROUNDS);
     for (int i = 0; i < meshes->count; i++) {
         if (naxes < 3)
             add_promising(s, &meshes->at[i]);
@@ -419,7 +424,8 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                            .memory = options->memory,
                            .folded = true,
                            .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
-                           .limited_work = options->spares ? LIMITED_WORK / 8 : LIMITED_WORK,
+                           .limited_work =
+                               options->spares || s.thorough ? LESS_LIMITED_WORK : LIMITED_WORK,
                            .known = HUGE_VAL,
                            .gap = SOLVER_GAP,
                            .deadline = options->deadline > 0 ? options->deadline : HUGE_VAL,
@@ -427,6 +433,8 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                            .spaces = s.spaces,
                            .npins = options->npins,
                            .pins = options->pins};
+    if (options->spares && !s.thorough) /* the first tells which are worth going on with */
+        s.cold_rounds = 1;
     sf_status status = run_stages(&s);
     search_free(&s);
     return status;

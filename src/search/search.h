@@ -36,6 +36,13 @@
 /* Steps of so few nodes are searched for two guesses, and for longer: that takes seconds. */
 enum { SF_SMALL_STEP = 5000 };
 
+/* What was done for an answer: what it costs to find it, whatever the machine. */
+typedef struct sf_search_spent {
+    int programs; /* lowered and simulated, one for each group of a plan */
+    int jobs;     /* of searches: plans that were priced or refined, by estimates */
+    int drafts;   /* of pipelines, cut into stages */
+} sf_search_spent;
+
 typedef struct sf_search_options {
     const sf_cluster *cluster;
     const sf_target *target; /* what ranks run on */
@@ -69,10 +76,12 @@ typedef struct sf_search_options {
     double worth;     /* and only what may take less than so many seconds; 0: whatever it takes */
     bool
         impatient; /* where recipes take far more memory than there is, nothing else is looked at */
-    bool spares; /* estimates leave out what could be computed again: programs tell what must be */
+    bool spares;  /* estimates leave out what could be computed again: programs tell what must be */
+    double known; /* seconds of a plan that fits, which was found before; 0: none is known */
     sf_threads *threads;
     sf_listener *listener; /* called on the calling thread; or NULL. False: as if time were up */
     void *context;
+    sf_search_spent *spent; /* or NULL: it grows by what the search does */
 } sf_search_options;
 
 typedef struct sf_candidate {
@@ -81,7 +90,9 @@ typedef struct sf_candidate {
     sf_priced at;     /* an estimate; the plan is there for finalists alone */
     bool is_lowered;  /* search/choose.h has priced it by its program: */
     sf_price lowered;
-    bool is_out;     /* it cannot go on in time as it is asked to */
+    bool is_out; /* it cannot go on in time as it is asked to */
+    bool
+        is_reserve; /* no finalist, but the best of a recipe: where finalists lack rows of the batch for turns */
     double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
 } sf_candidate;
 
@@ -89,7 +100,7 @@ typedef struct sf_candidate {
 bool sf_candidates_are_same(const sf_candidate *a, const sf_candidate *b);
 
 /* Finalists are so many that differ, the best, and of those with more than two axes as many; of the recipes that fit the best, and those that are near the first
- * (`near`); and as many that are faster than the first, and may fit although they are not expected to
+ * (`near`); where programs tell what must be computed again (`spares`), the best on each mesh that is not far behind; and as many that are faster than the first, and may fit although they are not expected to
  * (SF_ESTIMATE_OFF): those that exceed the least. */
 enum { SF_FINALISTS = 4, SF_SMALL_FINALISTS = 24 /* of a small step, which is soon lowered */ };
 

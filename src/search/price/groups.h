@@ -22,13 +22,29 @@ typedef struct sf_group_runs {
     sf_rank_run *at;
     int busiest;    /* that computes longest */
     double seconds; /* of a step: until the last has ended */
+    bool
+        is_beyond; /* the limits: the last of `count`, by its memory or by `seconds`, which is its own */
 } sf_group_runs;
+
+/* What a plan is of no use beyond. Groups are lowered one after the other, and the first that is beyond ends it. */
+typedef struct sf_group_limits {
+    int64_t memory; /* bytes of a rank; 0: what its device has */
+    double seconds; /* of a step; HUGE_VAL: whatever it takes */
+} sf_group_limits;
 
 /* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EWRONG
  * where groups would wait for each other. */
 sf_status sf_group_runs_new(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                             const sf_costs *costs, sf_diag *diag, sf_group_runs *out);
+
+/* The same, `costs` given, as far as it keeps to the limits. */
+sf_status sf_group_runs_within(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                               const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
+                               sf_group_runs *out);
 void sf_group_runs_free(sf_group_runs *runs);
+
+/* Bytes that kernels of the program work in, where it is known how many threads there are. */
+int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs);
 
 /* The group of a rank. */
 int sf_group_of_rank(const sf_plan *plan, int rank);

@@ -180,9 +180,7 @@ static void price_memory(const pricing *p, const sf_simulation *sim, const sf_co
             held += program->buffers[i].bytes;
         }
     out->by_kind[SF_MEMORY_GAPS] = out->memory - held;
-    int threads = sf_costs_threads(costs);
-    if (threads > 0 || sf_costs_on_gpu(costs))
-        out->by_kind[SF_MEMORY_SCRATCH] = program->target->scratch(program, threads);
+    out->by_kind[SF_MEMORY_SCRATCH] = sf_scratch_bytes(program, costs);
     out->memory += out->by_kind[SF_MEMORY_SCRATCH];
 }
 
@@ -329,7 +327,8 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
                       .hidden = sim->hidden,
                       .traffic = sim->traffic,
                       .ncollectives = sim->ncollectives,
-                      .peak = SF_NO_ORIGIN};
+                      .peak = SF_NO_ORIGIN,
+                      .nprograms = runs->count};
     for (int g = 0; g < runs->count; g++) {
         pricing p = pricing_of(runs->at[g].local, runs->at[g].program);
         sf_price memory = {.peak = SF_NO_ORIGIN};
@@ -356,6 +355,27 @@ sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_tar
     sf_status status = sf_group_runs_new(graph, plan, target, costs, diag, &runs);
     if (status == SF_OK)
         sf_price_groups(&runs, costs, see, context, out);
+    sf_group_runs_free(&runs);
+    return status;
+}
+
+sf_status sf_price_within(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                          const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
+                          sf_price *out)
+{
+    sf_group_runs runs;
+    sf_status status = sf_group_runs_within(graph, plan, target, costs, limits, diag, &runs);
+    if (status == SF_OK && runs.is_beyond) {
+        const sf_rank_run *last = &runs.at[runs.count - 1];
+        *out = (sf_price){.seconds = runs.seconds,
+                          .memory = sf_program_bytes(last->program) +
+                                    sf_scratch_bytes(last->program, last->costs),
+                          .room = sf_costs_memory(last->costs),
+                          .peak = SF_NO_ORIGIN,
+                          .nprograms = runs.count};
+    } else if (status == SF_OK) {
+        sf_price_groups(&runs, costs, NULL, NULL, out);
+    }
     sf_group_runs_free(&runs);
     return status;
 }

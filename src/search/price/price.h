@@ -38,6 +38,7 @@ typedef struct sf_price {
     int64_t room;   /* of its device; where ranks differ, they are those that have the least left */
     int64_t by_kind[SF_MEMORY_KIND_COUNT]; /* at the peak */
     sf_origin peak; /* what is done at the peak, of the step, whose words it borrows */
+    int nprograms;  /* that were lowered to know it; 0: an estimate */
 } sf_price;
 
 /* A tensor that a collective moves, for those who want to see each; of one that has several, its part. */
@@ -69,6 +70,12 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                         const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
                         sf_price *out);
+
+/* The same, where it keeps to the limits. Else the price is of the group that does not: its memory, which is beyond, or its seconds,
+ * where they are and that is not. */
+sf_status sf_price_within(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
+                          const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
+                          sf_price *out);
 
 /* By buffer of the program that `local` was lowered to: what it holds. In the arena. */
 sf_memory_kind *sf_find_buffer_kinds(const sf_local *local, sf_program *program, sf_arena *arena);

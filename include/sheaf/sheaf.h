@@ -16,6 +16,7 @@
 #define SHEAF_SHEAF_H
 
 #include "sheaf/api.h"
+#include "sheaf/cache.h"
 #include "sheaf/cluster.h"
 #include "sheaf/eval.h"
 #include "sheaf/event.h"

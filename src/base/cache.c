@@ -1,5 +1,6 @@
 #include "base/cache.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,9 @@ bool sf_cache_folder(char *path, size_t size)
 bool sf_cache_has(const char *path)
 {
     struct stat s;
-    return lstat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
-           !(s.st_mode & OTHERS_WRITE);
+    if (lstat(path, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() ||
+        (s.st_mode & OTHERS_WRITE))
+        return false;
+    utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+    return true;
 }

@@ -198,7 +198,8 @@ static sf_status load_object(const char *path, sf_diag *diag, void **handle)
                    : sf_fail(diag, SF_EIO, SF_NOWHERE, "%s cannot be loaded: %s", path, dlerror());
 }
 
-/* From the cache, or made and put there. What is there and cannot be loaded is made again. */
+/* From the cache, or made and put there. What is there and cannot be loaded, or is removed meanwhile, is made again; what is made is
+ * loaded before others can remove it. */
 static sf_status compile_kept(const workshop *w, const char *cache, const sf_compiling *what,
                               sf_diag *diag, void **handle)
 {
@@ -209,9 +210,10 @@ static sf_status compile_kept(const workshop *w, const char *cache, const sf_com
     if (sf_cache_has(path) && load_object(path, NULL, handle) == SF_OK)
         return SF_OK;
     SF_TRY(run_compiler(w, what, diag));
-    if (chmod(w->object, 0700) != 0 || rename(w->object, path) != 0)
-        return load_object(w->object, diag, handle);
-    return load_object(path, diag, handle);
+    SF_TRY(load_object(w->object, diag, handle));
+    if (chmod(w->object, 0700) == 0 && rename(w->object, path) == 0)
+        sf_cache_trim(sf_cache_limit());
+    return SF_OK;
 }
 
 sf_status sf_compile(const sf_compiling *what, sf_diag *diag, void **handle)

@@ -27,6 +27,7 @@ int sf_cli_explain(int argc, char **argv);
 int sf_cli_sim(int argc, char **argv);
 int sf_cli_report(int argc, char **argv);
 int sf_cli_passes(int argc, char **argv);
+int sf_cli_cache(int argc, char **argv);
 int sf_cli_pin(int argc, char **argv);
 int sf_cli_plan(int argc, char **argv);
 int sf_cli_repl(int argc, char **argv);

@@ -32,6 +32,7 @@ static const struct command {
     {"passes", "list how programs of a plan can be rewritten", sf_cli_passes},
     {"cluster", "say what a cluster is and what it takes there", sf_cli_cluster},
     {"calibrate", "measure this machine, for plans", sf_cli_calibrate},
+    {"cache", "say what is kept between runs, or remove it", sf_cli_cache},
     {"solve", "pick strategies at the least cost within a limit", sf_cli_solve},
     {"completion", "make a shell complete command lines", sf_cli_completion},
     {"version", "say what this build is", sf_cli_version},

@@ -118,7 +118,8 @@ void sf_pass_cache_write(uint64_t key, int count, const sf_pass_record *record)
     if (!entry_path(key, path, sizeof path))
         return;
     put_record(count, record, &text);
-    sf_file_write(path, text.text, text.length, &unheard);
+    if (sf_file_write(path, text.text, text.length, &unheard) == SF_OK)
+        sf_cache_trim(sf_cache_limit());
     sf_buf_free(&text);
     sf_diag_clear(&unheard);
 }

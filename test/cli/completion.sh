@@ -3,7 +3,7 @@
 # installed.
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
-commands="show convert eval verify run train pin plan tune repl explain sim report diff passes cluster calibrate solve completion version"
+commands="show convert eval verify run train pin plan tune repl explain sim report diff passes cluster calibrate cache solve completion version"
 
 for shell in bash zsh fish; do
     expect 0 completion $shell

@@ -238,6 +238,8 @@ static void write_cached(const char *path, const binary *b)
     bool written = fwrite(b->bytes, 1, b->size, file) == b->size;
     if (fclose(file) != 0 || !written || rename(other, path) != 0)
         remove(other);
+    else
+        sf_cache_trim(sf_cache_limit());
 }
 
 static void compile_text(const gpu *g, const char *text, binary *out)

@@ -80,6 +80,8 @@ static bool write_choice(const char *path, known *k)
     written = fclose(file) == 0 && written;
     int linked = written ? link(other, path) : -1;
     remove(other);
+    if (linked == 0)
+        sf_cache_trim(sf_cache_limit());
     return linked == 0 || read_choice(path, k);
 }
 

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "sheaf/report.h"
 #include "sheaf/output.h"
+#include "sheaf/report.h"
 
 #ifdef __cplusplus
 extern "C" {

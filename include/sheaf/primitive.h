@@ -81,8 +81,8 @@ typedef struct sf_primitive {
     const char *
         kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax", "layer_norm" or
                    "bias_dropout_residual_layer_norm", stands for what it is in the modules */
-    /* REPLACE of whole modules (sf_primitives_find_modules): what comes in the place of their backward pass, or NULL: it stays as it
-     * is. Inputs are those of the module, then the gradients of its results; results are the gradients of its inputs; of both
+    /* REPLACE: what comes in the place of the backward pass of the subgraphs, or modules, or NULL: it stays as it
+     * is. Inputs are those of the subgraph, then the gradients of its results; results are the gradients of its inputs; of both
      * those that are floats. Those that the step does not need are dropped. */
     const sf_sketch *const *backwards;
     const char *backward; /* or a file, as `fragment` */

@@ -235,6 +235,50 @@ for ranks in 1 2; do
     expect 0 verify "$step" --schedule norms.lua -n $ranks --steps 2
     says "verify: passed"
 done
+# Gradients of subgraphs: products, a sum of what was spread and what was not, and an op between others in the same scope.
+cat >parts.lua <<LUA
+$head
+local mlp, rows = sch["layer_?.mlp"], {0, 1}
+mlp:trace{}
+mlp:replace(function(x, w) return dot(x, w) end, mlp:find(function(x, w) return dot(x, w) end), {backward = function(x, w, dy)
+    return dot(dy, w, {lhs_contracting_dimensions = {2}, rhs_contracting_dimensions = {1}}) * 1,
+        dot(x, dy, {lhs_contracting_dimensions = rows, rhs_contracting_dimensions = rows})
+end})
+mlp:replace(function(x) return tanh(x) end, mlp:find(function(x) return tanh(x) end), {backward = function(x, dy)
+    local t = tanh(x)
+    return dy * (1 - t * t)
+end})
+LUA
+cat >gelu.lua <<LUA
+$head
+local mlp = sch["layer_?.mlp"]
+mlp:trace{}
+local function parts(x, b)
+    local h = x + b
+    local s = op.logistic(h * (h * h * 0.044715 + 1) * 1.5957691216057308)
+    return h, s, h * s
+end
+mlp:replace(function(x, b) local _, _, a = parts(x, b) return a end, mlp:find(function(x, b) return gelu(x + b) end), {
+    name = "mine", backward = function(x, b, dy)
+        local h, s, a = parts(x, b)
+        local dh = dy * (s + a * (1 - s) * (h * h * 0.134145 + 1) * 1.5957691216057308)
+        return dh, dh
+    end})
+LUA
+for schedule in parts gelu; do
+    expect 0 verify "$step" --schedule $schedule.lua -n 2 --steps 2
+    says "verify: passed"
+done
+# They are taken: others give other parameters, and each of the two gradients of a sum only its own.
+for wrong in 's/}) \* 1,/}) * 1.2,/' 's/dot(x, dy/1.2 * dot(x, dy/' 's/(1 - t \* t)/(1.2 - t * t)/'; do
+    sed "$wrong" parts.lua >wrong.lua
+    expect 1 verify "$step" --schedule wrong.lua -n 2 --steps 2
+    says "verify: FAILED"
+done
+sed 's/return dh, dh/return dh * 1.2, dh/' gelu.lua >wrong.lua
+expect 1 verify "$step" --schedule wrong.lua -n 2 --steps 1
+says_like "WRONG"
+[ "$(grep WRONG "$work/out" | grep -vc "'up'.*'bias'")" -eq 0 ] || fail "a gradient is that of another"
 linear='function(a, b, w) return dot(a, w) + b end'
 refuse_gradients layer_0.mlp.down "$linear" 'function(a, b, w, dy) return dy end' \
     "the replacement has 4 inputs and 1 results, and the backward pass 4 and 3"
@@ -287,8 +331,11 @@ refuse 'mlp:fuse(mlp:find("tanh"), "cc")' "s.lua:4: error: bad argument #2 to 'f
 refuse 'mlp:fuse()' "s.lua:4: error:"
 refuse 'sch.norm_f:replace(function(x, b, s) return x end, nil, {backward = function() return ("x"):rep(1 << 30) end})' "s.lua:4: error:"
 refuse 'mlp:replace(function(x) return tanh(x) end, {})' "there is no subgraph in the list"
-refuse 'mlp:replace(function(x) return tanh(x) end, mlp:find("tanh"), {backward = function(x, dy) return dy end})' \
-    "gradients are replaced with those of whole modules, not of subgraphs"
+# Gradients of what has several meanings: of a sum, and of what others read too.
+refuse 'mlp:replace(function(x, y) return x + y end, mlp:find(function(x, y) return x + y * 0.044715 end), {backward = function(x, y, dy) return dy, dy end})' \
+    "which is which cannot be told"
+refuse 'mlp:replace(function(x, b) return x end, mlp:find(function(x, b) local h = x + b return h * h end), {backward = function(x, b, dy) return dy, dy end})' \
+    "is read by others, and is no result of the subgraph: its gradients cannot be replaced"
 # Ends that depend on each other cannot be made together.
 refuse 'mlp:replace(function(x, y) return x * x, x * y end, mlp:find(function(x, y) return x * x, x * y end))' \
     "what the subgraph makes goes back into it"

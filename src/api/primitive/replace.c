@@ -141,7 +141,8 @@ typedef struct gradients {
     file_part file;
     const sf_sketch *sketch; /* or NULL: of the file */
     sf_twin twin;
-    sf_value *wanted;      /* those of the twin that there are */
+    sf_value *wanted;      /* those of the twin that there are, */
+    uint32_t *readers;     /* and who reads them */
     const sf_type **types; /* of all inputs that are floats */
     sf_loc loc;
     sf_arena *arena;
@@ -202,6 +203,7 @@ static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
         nall += job->twin.gradients[g].nothers;
     sf_value *inputs = SF_ARRAY(arena, nall, sf_value), *others = inputs + ninputs;
     job->wanted = SF_ARRAY(arena, job->twin.ngradients + 1, sf_value);
+    job->readers = SF_ARRAY(arena, job->twin.ngradients + 1, uint32_t);
     job->types = SF_ARRAY(arena, job->twin.ngradients + 1, const sf_type *);
     for (int i = 0, g = 0; i < of->ninputs; i++) {
         inputs[i] = of->inputs[i];
@@ -209,8 +211,10 @@ static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
         if (!sf_is_float(type->dtype))
             continue;
         job->types[g] = type;
-        if (job->twin.gradients[g].value != SF_NONE)
+        if (job->twin.gradients[g].value != SF_NONE) {
+            job->readers[count] = job->twin.gradients[g].reader;
             job->wanted[count++] = job->twin.gradients[g].value;
+        }
         g++;
     }
     for (int c = 0; c < job->twin.ncotangents; c++)
@@ -226,6 +230,7 @@ static sf_status list_gradients(const sf_primitive *said, const sf_subgraph *of,
     out->inputs = inputs;
     out->noutputs = count;
     out->outputs = job->wanted;
+    out->readers = job->readers;
     out->build = build_gradients;
     out->context = job;
     return SF_OK;

@@ -19,7 +19,9 @@ typedef struct rewriting {
     sf_graph *to;
     sf_value *map; /* by value of `from`: what stands for it, or SF_NONE */
     int *part_of;  /* by value of `from`: the part that makes it, or -1 */
-    int *state;    /* by part */
+    int *part_for; /* by node of `from`: the part that makes a value for it alone, or -1; */
+    sf_value *other_of, *made_for; /* in the place of which, and that value */
+    int *state;                    /* by part */
     const sf_part *parts;
     int depth;
     sf_arena scratch;
@@ -27,6 +29,7 @@ typedef struct rewriting {
 } rewriting;
 
 static sf_status need(rewriting *r, sf_value value);
+static sf_status build_part(rewriting *r, int number);
 
 static sf_status fail_at(const rewriting *r, const sf_part *part, const char *what)
 {
@@ -71,8 +74,12 @@ static sf_status build_part(rewriting *r, int number)
                           .slice_length = -1};
     SF_TRY(part->build(part->context, &emitter, inputs, r->diag, made));
     SF_TRY(check_types(r, part, made));
-    for (int i = 0; i < part->noutputs; i++)
-        r->map[part->outputs[i]] = made[i];
+    for (int i = 0; i < part->noutputs; i++) {
+        if (part->readers && part->readers[i] != SF_NONE)
+            r->made_for[part->readers[i]] = made[i];
+        else
+            r->map[part->outputs[i]] = made[i];
+    }
     r->state[number] = BUILT;
     return SF_OK;
 }
@@ -81,7 +88,17 @@ static sf_status copy_node(rewriting *r, const sf_node *node)
 {
     for (uint32_t i = 0; i < node->noperands; i++)
         SF_TRY(need(r, node->operands[i]));
+    int part = r->part_for[node->id];
+    if (part < 0) {
+        sf_node_clone(r->from, node, r->to, r->to->top, r->map);
+        return SF_OK;
+    }
+    if (r->state[part] != BUILT)
+        SF_TRY(build_part(r, part));
+    sf_value *place = &r->map[r->other_of[node->id]], kept = *place;
+    *place = r->made_for[node->id];
     sf_node_clone(r->from, node, r->to, r->to->top, r->map);
+    *place = kept;
     return SF_OK;
 }
 
@@ -152,9 +169,21 @@ static void prepare(rewriting *r, int nparts)
         r->map[v] = SF_NONE;
         r->part_of[v] = -1;
     }
+    r->part_for = SF_ARRAY(&r->scratch, from->nnodes, int);
+    r->other_of = SF_ARRAY(&r->scratch, from->nnodes, sf_value);
+    r->made_for = SF_ARRAY(&r->scratch, from->nnodes, sf_value);
+    for (size_t n = 0; n < from->nnodes; n++)
+        r->part_for[n] = -1;
     for (int p = 0; p < nparts; p++)
-        for (int i = 0; i < r->parts[p].noutputs; i++)
-            r->part_of[r->parts[p].outputs[i]] = p;
+        for (int i = 0; i < r->parts[p].noutputs; i++) {
+            uint32_t reader = r->parts[p].readers ? r->parts[p].readers[i] : SF_NONE;
+            if (reader == SF_NONE) {
+                r->part_of[r->parts[p].outputs[i]] = p;
+            } else {
+                r->part_for[reader] = p;
+                r->other_of[reader] = r->parts[p].outputs[i];
+            }
+        }
 }
 
 sf_status sf_rewrite(const sf_graph *graph, int nparts, const sf_part *parts, sf_diag *diag,

@@ -13,6 +13,9 @@
 typedef struct sf_part {
     int ninputs, noutputs;
     const sf_value *inputs, *outputs;
+    /* By output: the one node that reads what comes in its place, where others still read what it was; SF_NONE: all do. NULL: all
+     * do, of all. */
+    const uint32_t *readers;
     const sf_scope *scope; /* of the replacement, in the pool of the step; */
     const char *name;      /* below which it is called so, or NULL */
     sf_phase phase;

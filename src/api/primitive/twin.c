@@ -1,27 +1,17 @@
 #include "api/primitive/twin.h"
 
-#include "ir/uses.h"
+#include <string.h>
+
+#include "api/primitive/twinning.h"
 #include "op/slots.h"
 #include "op/util.h"
-
-typedef struct looking {
-    const sf_graph *graph;
-    const sf_subgraph *part;
-    bool *within; /* by node: it is of the backward pass of the module */
-    bool *sums;   /* by node: it adds up what leaves the module, and does nothing else */
-    const bool *fixed;
-    sf_uses uses;
-    sf_arena *arena;
-    sf_loc loc;
-    sf_diag *diag;
-} looking;
 
 typedef struct values {
     size_t count, capacity;
     sf_value *at;
 } values;
 
-static void add_value(looking *l, values *list, sf_value value)
+static void add_value(twin_looking *l, values *list, sf_value value)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->at[i] == value)
@@ -29,40 +19,31 @@ static void add_value(looking *l, values *list, sf_value value)
     SF_PUSH(l->arena, list->at, list->count, list->capacity, value);
 }
 
-static bool is_within(const looking *l, sf_value value)
-{
-    uint32_t maker = l->graph->values[value].node;
-    return maker != SF_NONE && l->within[maker];
-}
-
-/* A gradient that comes from behind the module. */
-static bool comes_in(const looking *l, sf_value value)
-{
-    const sf_node *maker = sf_maker(l->graph, value);
-    return maker && !l->within[maker->id] && !l->fixed[maker->id] && maker->phase == SF_BACKWARD;
-}
-
-/* What is in the scope of the module; then sums: of what comes in, which are not, and of what only it has made, which are. */
-static void mark_within(looking *l)
+static void mark_module(twin_looking *l)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
         l->within[node->id] =
             node->phase == SF_BACKWARD && sf_is_in_module(node->scope->path, l->part->module);
     }
+}
+
+/* Sums: of what comes in, which are not of the part, and of what only it has made, which are. */
+static void settle_sums(twin_looking *l)
+{
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
         if (!sf_is(node, SF_OP_ADD) || node->phase != SF_BACKWARD)
             continue;
-        if (comes_in(l, node->operands[0]) && comes_in(l, node->operands[1]))
+        if (twin_comes_in(l, node->operands[0]) && twin_comes_in(l, node->operands[1]))
             l->within[node->id] = false;
-        if (is_within(l, node->operands[0]) && is_within(l, node->operands[1]))
+        if (twin_is_within(l, node->operands[0]) && twin_is_within(l, node->operands[1]))
             l->within[node->id] = true;
     }
 }
 
 /* Sums whose values leave, or go into such sums alone. */
-static void mark_sums(looking *l)
+static void mark_sums(twin_looking *l)
 {
     for (uint32_t i = l->graph->top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(l->graph, i);
@@ -77,28 +58,28 @@ static void mark_sums(looking *l)
 }
 
 /* What others add to a sum. */
-static void list_others(looking *l, sf_value sum, values *out)
+static void list_others(twin_looking *l, sf_value sum, values *out)
 {
     values todo = {0};
     SF_PUSH(l->arena, todo.at, todo.count, todo.capacity, sum);
     while (todo.count > 0) {
         sf_value value = todo.at[--todo.count];
         const sf_node *node = sf_maker(l->graph, value);
-        if (comes_in(l, value))
+        if (twin_comes_in(l, value))
             SF_PUSH(l->arena, out->at, out->count, out->capacity, value);
         for (uint32_t o = 0; node && l->sums[node->id] && o < node->noperands; o++)
             SF_PUSH(l->arena, todo.at, todo.count, todo.capacity, node->operands[o]);
     }
 }
 
-static void list_ends(looking *l, values *in, values *out)
+static void list_ends(twin_looking *l, values *in, values *out)
 {
     for (uint32_t i = 0; i < l->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(l->graph, i);
         if (!l->within[node->id])
             continue;
         for (uint32_t o = 0; o < node->noperands && !l->sums[node->id]; o++)
-            if (comes_in(l, node->operands[o]))
+            if (twin_comes_in(l, node->operands[o]))
                 add_value(l, in, node->operands[o]);
         for (sf_value v = node->result; v < node->result + node->nresults; v++)
             for (uint32_t u = l->uses.first[v]; u < l->uses.first[v + 1]; u++)
@@ -107,12 +88,13 @@ static void list_ends(looking *l, values *in, values *out)
     }
 }
 
-static const sf_type *type_of(const looking *l, sf_value value)
+static const sf_type *type_of(const twin_looking *l, sf_value value)
 {
     return sf_type_of(l->graph, value);
 }
 
-static int count_of_type(const looking *l, const sf_value *list, size_t count, const sf_type *type)
+static int count_of_type(const twin_looking *l, const sf_value *list, size_t count,
+                         const sf_type *type)
 {
     int found = 0;
     for (size_t i = 0; i < count; i++)
@@ -120,20 +102,46 @@ static int count_of_type(const looking *l, const sf_value *list, size_t count, c
     return found;
 }
 
-static sf_status fail_unclear(const looking *l, const char *what, const sf_type *type, int found,
-                              int wanted)
+static sf_status fail_unclear(const twin_looking *l, const char *what, const sf_type *type,
+                              int found, int wanted)
 {
+    const char *module = l->part->module;
     char text[SF_TYPE_TEXT];
     sf_fail(l->diag, SF_EWRONG, l->loc,
-            "the backward pass of %s has %d gradients of %s %s, and the module %d: which is which "
+            "the backward pass of %s%s has %d gradients of %s %s, and the %s %d: which is which "
             "cannot be told",
-            l->part->module, found, sf_type_text(type, text), what, wanted);
-    return sf_hint(l->diag,
-                   "replace a module with all that reads the same, or without its gradients");
+            module ? "" : "the subgraph in ", module ? module : l->part->scope->path, found,
+            sf_type_text(type, text), what, module ? "module" : "subgraph", wanted);
+    return sf_hint(l->diag, "replace %s with all that reads the same, or without its gradients",
+                   module ? "a module" : "a larger subgraph, or a module,");
+}
+
+/* The gradient of an input that is that of a result, which others read as well: there is no value in whose place another could be. */
+static sf_status check_handed_on(const twin_looking *l, const sf_twin *twin)
+{
+    for (int i = 0, g = 0; i < l->part->ninputs; i++) {
+        const sf_type *type = type_of(l, l->part->inputs[i]);
+        if (!sf_is_float(type->dtype) || twin->gradients[g++].value != SF_NONE)
+            continue;
+        for (int c = 0; c < twin->ncotangents; c++)
+            for (uint32_t u = l->uses.first[twin->cotangents[c]];
+                 u < l->uses.first[twin->cotangents[c] + 1]; u++) {
+                uint32_t reader = l->uses.at[u].node;
+                if (type_of(l, twin->cotangents[c]) != type || reader == SF_NONE ||
+                    l->within[reader])
+                    continue;
+                sf_fail(l->diag, SF_EWRONG, l->loc,
+                        "the gradient of input %d of the subgraph in %s is that of its result, as "
+                        "it is: it cannot be replaced",
+                        i + 1, l->part->scope->path);
+                return sf_hint(l->diag, "replace a larger subgraph, or a module");
+            }
+    }
+    return SF_OK;
 }
 
 /* Takes the one value of the type out of the list; one that may be missing where `may_lack`. */
-static sf_status take_of_type(const looking *l, values *list, const sf_value *all, size_t nall,
+static sf_status take_of_type(const twin_looking *l, values *list, const sf_value *all, size_t nall,
                               sf_value like, bool may_lack, const char *what, sf_value *out)
 {
     const sf_type *type = type_of(l, like);
@@ -152,13 +160,61 @@ static sf_status take_of_type(const looking *l, values *list, const sf_value *al
     return SF_OK;
 }
 
-static bool is_real(const looking *l, sf_value value)
+static bool is_real(const twin_looking *l, sf_value value)
 {
     return sf_is_float(type_of(l, value)->dtype);
 }
 
+/* Where inputs are added, one value is the gradient of both. Of one that was spread, that is read by the sum which undoes it. */
+static uint32_t find_undoing(const twin_looking *l, sf_value gradient, sf_value input)
+{
+    const sf_node *maker = sf_maker(l->graph, input);
+    uint32_t found = SF_NONE;
+    if (!maker || !sf_is(maker, SF_OP_BROADCAST_IN_DIM))
+        return SF_NONE;
+    for (uint32_t u = l->uses.first[gradient]; u < l->uses.first[gradient + 1]; u++) {
+        uint32_t reader = l->uses.at[u].node;
+        if (reader == SF_NONE || l->within[reader] ||
+            !sf_is(l->graph->nodes[reader], SF_OP_REDUCE) ||
+            type_of(l, l->graph->nodes[reader]->result)->count !=
+                type_of(l, maker->operands[0])->count)
+            continue;
+        if (found != SF_NONE)
+            return SF_NONE;
+        found = reader;
+    }
+    return found;
+}
+
+/* One value of the type, and several inputs: all but one were spread. False where that is not so. */
+static bool share_gradient(const twin_looking *l, values *made, const values *rest, sf_value input,
+                           sf_gradient *out)
+{
+    const sf_type *type = type_of(l, input);
+    int plain = 0;
+    sf_value shared = SF_NONE;
+    if (count_of_type(l, made->at, made->count, type) != 1)
+        return false;
+    for (size_t i = 0; i < made->count; i++)
+        shared = made->at[i] != SF_NONE && type_of(l, made->at[i]) == type ? made->at[i] : shared;
+    for (size_t i = 0; i < rest->count; i++)
+        plain += type_of(l, rest->at[i]) == type && find_undoing(l, shared, rest->at[i]) == SF_NONE;
+    out->value = shared;
+    out->reader = find_undoing(l, shared, input);
+    return plain <= 1;
+}
+
+/* The value is taken when all inputs have it. */
+static void take_shared(values *made, const sf_twin *twin)
+{
+    for (size_t v = 0; v < made->count; v++)
+        for (int g = 0; g < twin->ngradients; g++)
+            if (made->at[v] != SF_NONE && twin->gradients[g].value == made->at[v])
+                made->at[v] = SF_NONE;
+}
+
 /* Gradients of parameters are known; the others go by their types. */
-static sf_status match_gradients(looking *l, values *made, sf_twin *out)
+static sf_status match_gradients(twin_looking *l, values *made, sf_twin *out)
 {
     const sf_subgraph *part = l->part;
     values rest = {0};
@@ -170,6 +226,7 @@ static sf_status match_gradients(looking *l, values *made, sf_twin *out)
             continue;
         sf_gradient *gradient = &out->gradients[out->ngradients++];
         gradient->value = SF_NONE;
+        gradient->reader = SF_NONE;
         for (size_t v = 0; known != SF_NONE && v < made->count; v++)
             if (made->at[v] == known) {
                 gradient->value = known;
@@ -183,18 +240,21 @@ static sf_status match_gradients(looking *l, values *made, sf_twin *out)
             continue;
         sf_gradient *gradient = &out->gradients[g++];
         values others = {0};
-        if (gradient->value == SF_NONE)
+        if (gradient->value == SF_NONE &&
+            !(count_of_type(l, rest.at, rest.count, type_of(l, part->inputs[i])) > 1 &&
+              share_gradient(l, made, &rest, part->inputs[i], gradient)))
             SF_TRY(take_of_type(l, made, rest.at, rest.count, part->inputs[i], true,
                                 "that it makes", &gradient->value));
-        if (gradient->value != SF_NONE)
+        if (gradient->value != SF_NONE && gradient->reader == SF_NONE)
             list_others(l, gradient->value, &others);
         gradient->others = others.at;
         gradient->nothers = (int)others.count;
     }
+    take_shared(made, out);
     return SF_OK;
 }
 
-static sf_status match_ends(looking *l, sf_twin *out)
+static sf_status match_ends(twin_looking *l, sf_twin *out)
 {
     values in = {0}, made = {0};
     const sf_subgraph *part = l->part;
@@ -215,25 +275,55 @@ static sf_status match_ends(looking *l, sf_twin *out)
     return SF_OK;
 }
 
+static sf_status try_subgraph(twin_looking *l, int doubts, sf_twin *out)
+{
+    size_t nodes = l->graph->nnodes * sizeof(bool);
+    memset(l->within, 0, nodes);
+    memset(l->foreign, 0, nodes);
+    twin_mark_subgraph(l, doubts);
+    settle_sums(l);
+    mark_sums(l);
+    out->ncotangents = out->ngradients = 0;
+    SF_TRY(match_ends(l, out));
+    return check_handed_on(l, out);
+}
+
+/* With more and more left to others, until it is clear which value is which gradient. */
+static sf_status find_of_subgraph(twin_looking *l, sf_twin *out)
+{
+    sf_diag *diag = l->diag, unheard = {0};
+    SF_TRY(twin_check_inside(l));
+    l->diag = &unheard;
+    sf_status status = SF_EWRONG;
+    for (int doubts = 0; doubts < TWIN_DOUBTS && status != SF_OK; doubts++)
+        status = try_subgraph(l, doubts, out);
+    sf_diag_clear(&unheard);
+    l->diag = diag;
+    return status == SF_OK ? SF_OK : try_subgraph(l, 0, out);
+}
+
 sf_status sf_find_twin(const sf_subgraph *part, sf_loc loc, sf_arena *arena, sf_diag *diag,
                        sf_twin *out)
 {
     const sf_graph *graph = part->graph;
-    looking l = {.graph = graph,
-                 .part = part,
-                 .within = SF_ARRAY(arena, graph->nnodes, bool),
-                 .sums = SF_ARRAY(arena, graph->nnodes, bool),
-                 .fixed = sf_find_fixed(graph, arena),
-                 .uses = sf_uses_of(graph, arena),
-                 .arena = arena,
-                 .loc = loc,
-                 .diag = diag};
+    twin_looking l = {.graph = graph,
+                      .part = part,
+                      .within = SF_ARRAY(arena, graph->nnodes, bool),
+                      .sums = SF_ARRAY(arena, graph->nnodes, bool),
+                      .ours = SF_ARRAY(arena, graph->nvalues, bool),
+                      .foreign = SF_ARRAY(arena, graph->nnodes, bool),
+                      .follows = SF_ARRAY(arena, graph->nnodes, bool),
+                      .fixed = sf_find_fixed(graph, arena),
+                      .uses = sf_uses_of(graph, arena),
+                      .arena = arena,
+                      .loc = loc,
+                      .diag = diag};
     *out = (sf_twin){.cotangents = SF_ARRAY(arena, part->noutputs + 1, sf_value),
                      .gradients = SF_ARRAY(arena, part->ninputs + 1, sf_gradient)};
     if (!part->module)
-        return sf_fail(diag, SF_EUSAGE, loc,
-                       "gradients are replaced with those of whole modules, not of subgraphs");
-    mark_within(&l);
+        return find_of_subgraph(&l, out);
+    mark_module(&l);
+    settle_sums(&l);
     mark_sums(&l);
     return match_ends(&l, out);
 }

@@ -105,8 +105,8 @@ void text_finish_gathers(emitter *e, const sf_param *params)
         if (blocks == 0)
             PUT("{\nSHARED f64 room[%d];\n", threads);
         int64_t from = sf_write_param(e->w, params[e->partial[i]]);
-        sf_write_param(e->w, (sf_param){.kind = SF_PARAM_OUT,
-                                        .index = e->loop->accesses[step->access].view});
+        sf_write_param(
+            e->w, (sf_param){.kind = SF_PARAM_OUT, .index = e->loop->accesses[step->access].view});
         finish_gather(e, i, threads, blocks, from);
         blocks += finish_blocks(e, step);
     }

@@ -63,7 +63,8 @@ static void put_fold_end(emitter *e, uint32_t index)
     text_combine_name(step, name, sizeof name);
     PUT("{\n%s *sums = (%s *)room + y * %d + x;\n", type, type, WARP);
     PUT("UNROLL for (int k = 0; k < %d; k++) sums[k] = fold%u[k];\nBARRIER();\n", e->vector, index);
-    PUT("for (int half = %d; half > 0; half /= 2) {\nif (y < half) { UNROLL for (int k = 0; k < %d; "
+    PUT("for (int half = %d; half > 0; half /= 2) {\nif (y < half) { UNROLL for (int k = 0; k < "
+        "%d; "
         "k++) sums[k] = %s(sums[k], sums[half * %d + k]); }\nBARRIER();\n}\n",
         high_of(e) / 2, e->vector, name, WARP);
     PUT("UNROLL for (int k = 0; k < %d; k++) fold%u[k] = ((%s *)room)[x + k];\nBARRIER();\n}\n",

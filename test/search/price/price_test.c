@@ -160,7 +160,7 @@ typedef struct margin {
 typedef struct margins {
     margin memory, seconds;
 } margins;
-static const margins tiny = {{0.2, 0.28}, {0.35, 0.35}};
+static const margins tiny = {{0.2, 0.3}, {0.35, 0.35}};
 
 static void check_near(double estimated, double priced, margin most, const char *of,
                        const char *what)

@@ -64,12 +64,12 @@ data_parallel() {
     [ "$(split '')" -eq $((2 + $(split 'opt/'))) ] || fail "$1: more than state is split"
 }
 
-# state_is_large NAME: of parameters and state only kernels and embeddings are split, but for one in fifty: for a
+# state_is_large NAME: of parameters and state only kernels and embeddings are split, but for one in five: for a
 # bias it makes no difference.
 state_is_large() {
     local all large
     all=$(split '(params|opt)/') large=$(split '(params|opt)/.*/(kernel|embedding)"')
-    [ $((50 * (all - large))) -le "$all" ] || fail "$1: $((all - large)) small tensors are split of $all"
+    [ $((5 * (all - large))) -le "$all" ] || fail "$1: $((all - large)) small tensors are split of $all"
 }
 
 # GPT with memory to spare is data parallel. On two devices it is hardly anything else; on more, where all would update what

@@ -7,7 +7,7 @@ step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 plan=$dir/plan.json
-limit=128K
+limit=136K
 link=2M
 
 fail() {

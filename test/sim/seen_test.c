@@ -154,14 +154,16 @@ static void test_decision(void **state)
 static void test_refused(void **state)
 {
     (void)state;
+    static const char other_axis[] =
+        "{\"otherData\": {\"mesh\": \"data=2\"}, \"traceEvents\": [{\"ph\": \"X\", \"dur\": 1, "
+        "\"name\": \"all_gather\", \"args\": {\"axes\": \"model\", \"bytes\": 1}}]}";
     static const char *const bad[] = {
         "{}",
         "{\"traceEvents\": []}",
         "{\"otherData\": {\"mesh\": \"data=2\"}, \"traceEvents\": []}",
         "{\"otherData\": {\"mesh\": \"data=2\"}, \"traceEvents\": [{\"ph\": \"X\"}]}",
         "{\"otherData\": {\"mesh\": \"data=2\"}, \"traceEvents\": [{\"ph\": \"X\", \"dur\": -1}]}",
-        "{\"otherData\": {\"mesh\": \"data=2\"}, \"traceEvents\": [{\"ph\": \"X\", \"dur\": 1, "
-        "\"name\": \"all_gather\", \"args\": {\"axes\": \"model\", \"bytes\": 1}}]}",
+        other_axis,
     };
     test_passed k = open_known();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/native/cache.h"
 #include "sheaf/sheaf.h"
 #include "sim/sim.h"
 

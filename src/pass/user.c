@@ -1,5 +1,5 @@
 /* Passes of users: shared objects that put instructions into another order (sheaf/pass.h). */
-#include "base/plugin.h"
+#include "base/native/plugin.h"
 #include "pass/passes.h"
 #include "pass/scope.h"
 #include "prog/deps.h"

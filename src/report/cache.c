@@ -1,10 +1,10 @@
 #include "sheaf/cache.h"
 
 #include "api/options.h"
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/json.h"
+#include "base/native/cache.h"
 #include "base/output.h"
 #include "report/table.h"
 

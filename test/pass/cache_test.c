@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/cache.h"
 #include "base/file.h"
+#include "base/native/cache.h"
 #include "pass/cache.h"
 #include "support/passed.h"
 #include "support/plans.h"

@@ -1,6 +1,6 @@
 /* Primitives and kernels of users, from shared objects (sheaf/plugin.h). */
 #include "api/primitive/primitives.h"
-#include "base/plugin.h"
+#include "base/native/plugin.h"
 #include "op/bound.h"
 
 sf_status sf_bind_kernel(const sf_user_kernel *kernel, sf_diag *diag)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compile.h"
 #include "base/mem.h"
+#include "base/native/compile.h"
 
 enum { MOST_PARAMS = 512 };
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/native/cache.h"
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
 #include "run/cuda/lt.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "base/compile.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/native/compile.h"
 #include "run/cuda/device.h"
 #include "run/cuda/host.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/native/cache.h"
 
 enum { RUNS = 3 };
 

@@ -1,4 +1,4 @@
-#include "base/cache.h"
+#include "base/native/cache.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "base/plugin.h"
+#include "base/native/plugin.h"
 
 #include <dlfcn.h>
 #include <string.h>

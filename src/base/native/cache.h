@@ -7,8 +7,8 @@
  * time. Several processes may do so at once, and each may remove what another is about to read: that is then as if it had never been
  * there, and is made again. What a process has opened or loaded stays with it.
  */
-#ifndef SF_BASE_CACHE_H
-#define SF_BASE_CACHE_H
+#ifndef SF_BASE_NATIVE_CACHE_H
+#define SF_BASE_NATIVE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

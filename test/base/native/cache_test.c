@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "base/cache.h"
-#include "base/compile.h"
 #include "base/file.h"
+#include "base/native/cache.h"
+#include "base/native/compile.h"
 
 static char folder[] = "/tmp/sheaf-limit-XXXXXX";
 static char inside[SF_PATH_SIZE];

@@ -1,4 +1,4 @@
-#include "base/compile.h"
+#include "base/native/compile.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/native/cache.h"
 
 enum { MOST_WORDS = 64, MOST_VERSION = 400, MOST_SAID = 300 };
 

@@ -1,7 +1,7 @@
 /* Shared objects of users. Each exports a function without arguments that gives a struct, whose first member is an int, its
  * version. An object stays loaded until the process ends: nobody knows who still holds what it gave. */
-#ifndef SF_BASE_PLUGIN_H
-#define SF_BASE_PLUGIN_H
+#ifndef SF_BASE_NATIVE_PLUGIN_H
+#define SF_BASE_NATIVE_PLUGIN_H
 
 #include "base/diag.h"
 

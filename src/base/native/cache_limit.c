@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/native/cache.h"
 #include "base/number.h"
 
 enum { DEFAULT_MIB = 512, MOST_NAME = 256, STALE_SECONDS = 24 * 60 * 60 };

@@ -3,8 +3,8 @@
  * The compiler is $CC, whose words are its name and first options, or cc. It is run without a shell, with these options
  * and names of files that are made here: nothing else reaches it but the text. An object stays loaded until the process
  * ends. */
-#ifndef SF_BASE_COMPILE_H
-#define SF_BASE_COMPILE_H
+#ifndef SF_BASE_NATIVE_COMPILE_H
+#define SF_BASE_NATIVE_COMPILE_H
 
 #include "base/diag.h"
 #include "base/str.h"

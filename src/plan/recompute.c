@@ -73,6 +73,34 @@ static void mark_layers(choosing *c)
     }
 }
 
+/* Whether a later phase reads the node, or what it makes is read by a twin. */
+static bool is_wanted(const choosing *c, const sf_node *node)
+{
+    bool is_wanted = false;
+    for (uint32_t r = 0; r < node->nresults && !is_wanted; r++) {
+        sf_value value = node->result + r;
+        for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
+            uint32_t user = c->uses.at[u].node;
+            is_wanted =
+                is_wanted || (user != SF_NONE &&
+                              (c->graph->nodes[user]->phase != SF_FORWARD || c->plan->again[user]));
+        }
+    }
+    return is_wanted;
+}
+
+/* What no later phase asks for has no twin: forward passes without a backward pass, what is made for other layers alone. Who reads a
+ * node stands behind it. */
+static void drop_unwanted(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    for (uint32_t i = top->nnodes; i-- > 0;) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        if (c->plan->again[node->id])
+            c->plan->again[node->id] = is_wanted(c, node);
+    }
+}
+
 /* What the text computes again. */
 static sf_status mark_as_text(choosing *c)
 {
@@ -287,6 +315,8 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
                        : is_word(how, "full", &c.group)  ? mark_fully(&c)
                        : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
                                                          : mark_by_scopes(&c, how);
+    if (status == SF_OK)
+        drop_unwanted(&c);
     sf_arena_free(&c.arena);
     return status;
 }

@@ -118,24 +118,31 @@ static int parts_of(const sf_prospect *c)
     return data >= 0 ? c->mesh.axes[data].size : 1;
 }
 
-static bool is_interlaced(const char *schedule)
+/* Whether groups hold the same by both: not where one of them shares a vocabulary, or has forward passes of the same weights on the
+ * same groups. */
+static bool hold_alike(const piping *p, const char *a, const char *b)
 {
-    return strcmp(schedule, "interlaced") == 0;
+    const char *const others[] = {"interlaced", p->on.passes};
+    bool alike = true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i])
+            alike = alike && (strcmp(a, others[i]) == 0) == (strcmp(b, others[i]) == 0);
+    return alike;
 }
 
-/* Whether the prospect holds what one of these did that was too large. Only interlaced holds something else. */
-static bool is_as_large(const refusal *r, const sf_prospect *c)
+/* Whether the prospect holds what one of these did that was too large. */
+static bool is_as_large(const piping *p, const refusal *r, const sf_prospect *c)
 {
     return c->turns > 1 && c->turns <= r->turns && c->groups == r->groups &&
            c->recipe == r->recipe && !c->plan && parts_of(c) == r->parts &&
-           is_interlaced(c->schedule) == is_interlaced(r->schedule);
+           hold_alike(p, c->schedule, r->schedule);
 }
 
 static bool is_refused(const piping *p, const sf_prospect *c)
 {
     for (size_t i = 0; i < p->nrefused; i++) {
         const refusal *r = &p->refused[i];
-        if (r->is_large ? is_as_large(r, c)
+        if (r->is_large ? is_as_large(p, r, c)
                         : c->turns % r->turns == 0 && parts_of(c) % r->parts == 0 &&
                               strcmp(c->schedule, r->schedule) == 0)
             return true;

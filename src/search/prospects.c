@@ -198,7 +198,7 @@ static void find_kinds(sf_prospects *p)
         return;
     uint32_t rounds = sf_find_rounds(p->graph, &p->arena, NULL);
     char name[32];
-    snprintf(name, sizeof name, "3f1b:%u", rounds);
+    snprintf(name, sizeof name, "search:%u", rounds);
     if (rounds > 1 && rounds <= MOST_PASSES)
         p->passes = sf_arena_string(&p->arena, name, strlen(name));
     p->shared = find_shared(p->graph, &p->arena);

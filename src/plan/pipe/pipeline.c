@@ -187,7 +187,9 @@ static sf_status find_order(const sf_graph *graph, const sf_stages *stages, sf_p
     SF_TRY(sf_pipe_check(pipe, diag));
     if (any != sf_all_groups(pipe->ngroups))
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "group %d has no stage", __builtin_ctzll(~any));
-    return sf_schedule_find(pipe, find_times(graph, stages, pipe, choice, arena), arena, out, diag);
+    const int64_t *held = sf_kept_of_stages(graph, stages, pipe->nturns, choice->again, arena);
+    return sf_schedule_find(pipe, find_times(graph, stages, pipe, choice, arena), held, arena, out,
+                            diag);
 }
 
 /* The first and the last stage on all groups, the others on one each. */
@@ -204,6 +206,17 @@ static sf_status interlace(const sf_graph *graph, const sf_stages *stages, sf_pi
     for (uint32_t s = 0; s < pipe->nstages; s++)
         groups[s] =
             s > 0 && s + 1 < pipe->nstages ? UINT64_C(1) << (s - 1) : sf_all_groups(pipe->ngroups);
+    return find_order(graph, stages, pipe, groups, choice, arena, diag, out);
+}
+
+/* Stages by turns over the groups. */
+static sf_status order_in_rounds(const sf_graph *graph, const sf_stages *stages, sf_pipe *pipe,
+                                 const sf_schedule_choice *choice, sf_arena *arena, sf_diag *diag,
+                                 sf_schedule *out)
+{
+    uint64_t *groups = SF_ARRAY(arena, pipe->nstages, uint64_t);
+    for (uint32_t s = 0; s < pipe->nstages; s++)
+        groups[s] = UINT64_C(1) << s % pipe->ngroups;
     return find_order(graph, stages, pipe, groups, choice, arena, diag, out);
 }
 
@@ -225,6 +238,8 @@ sf_status sf_pipeline_make(const sf_graph *graph, uint32_t nstages, const uint32
         SF_TRY(take_table(choice->table, &pipe, arena, diag, &out->schedule));
     else if (kind.name == SF_SCHEDULE_INTERLACED)
         SF_TRY(interlace(graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
+    else if (kind.name == SF_SCHEDULE_SEARCH)
+        SF_TRY(order_in_rounds(graph, &out->stages, &pipe, choice, arena, diag, &out->schedule));
     else
         SF_TRY(sf_schedule_make(kind, &pipe, NULL, arena, &out->schedule, diag));
     if (choice->name)

@@ -18,21 +18,43 @@ static bool is_number(const char *text, uint32_t *out)
     return *text >= '0' && *text <= '9' && *end == '\0';
 }
 
+static const double *find_times(const sf_graph *graph, const sf_pipeline_wish *wish,
+                                sf_arena *arena)
+{
+    return wish->time ? wish->time : sf_times_by_ops(graph, arena);
+}
+
+/* By node of the forward pass, with its gradient, and a second time where it is computed again. */
+static double *find_own_times(const sf_graph *graph, const sf_pipeline_wish *wish,
+                              const double *time, sf_arena *arena)
+{
+    double *own = sf_forward_times(graph, time, arena);
+    for (uint32_t n = 0; wish->again && n < graph->nnodes; n++)
+        own[n] += wish->again[n] ? time[n] : 0;
+    return own;
+}
+
+/* So many stages, by what nodes take: `own`. */
+static sf_stage_wish wish_of(const sf_pipeline_wish *wish, uint32_t count, const double *own)
+{
+    sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
+    cut.count = count;
+    cut.time = own;
+    cut.tolerance = cut.tolerance > 0 ? cut.tolerance : TOLERANCE;
+    cut.turns = wish->turns;
+    return cut;
+}
+
 /* So many stages, of which each takes as long as its speed says; `beside` (by node, or NULL) takes no time. */
 static sf_status cut_evenly(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t count,
                             const double *speed, const bool *beside, sf_arena *arena, sf_diag *diag,
                             uint32_t **forward)
 {
-    const double *time = wish->time ? wish->time : sf_times_by_ops(graph, arena);
-    double *own = sf_forward_times(graph, time, arena);
+    double *own = find_own_times(graph, wish, find_times(graph, wish, arena), arena);
     for (uint32_t n = 0; beside && n < graph->nnodes; n++)
         own[n] = beside[n] ? 0 : own[n];
-    sf_stage_wish cut = wish->loads ? *wish->loads : (sf_stage_wish){0};
-    cut.count = count;
-    cut.time = own;
-    cut.tolerance = cut.tolerance > 0 ? cut.tolerance : TOLERANCE;
+    sf_stage_wish cut = wish_of(wish, count, own);
     cut.beside = beside;
-    cut.turns = wish->turns;
     cut.speed = speed ? speed : cut.speed;
     sf_stage_cut found;
     SF_TRY(sf_cut_step(graph, &cut, arena, diag, &found));
@@ -59,6 +81,28 @@ static sf_status cut_interlaced(const sf_graph *graph, const sf_pipeline_wish *w
     return SF_OK;
 }
 
+/* Of the stages of all rounds, those of the last: they have the room of all stages of their group, whose weights are the same. */
+static void take_last_round(sf_stage_wish *cut, uint32_t rounds, sf_arena *arena)
+{
+    uint32_t groups = cut->count, last = (rounds - 1) * groups;
+    double *room = cut->room ? SF_ARRAY(arena, groups, double) : NULL;
+    for (uint32_t s = 0; s < rounds * groups && room; s++)
+        room[s % groups] += cut->room[s];
+    cut->room = room;
+    cut->speed = cut->speed ? cut->speed + last : NULL;
+    cut->in_flight = cut->in_flight ? cut->in_flight + last : NULL;
+}
+
+/* Forward passes through the same layers, as many as a group has stages, alike. */
+static sf_status cut_rounds(const sf_graph *graph, const sf_pipeline_wish *wish, uint32_t rounds,
+                            uint32_t count, sf_arena *arena, sf_diag *diag, uint32_t **forward)
+{
+    const double *time = find_times(graph, wish, arena);
+    sf_stage_wish cut = wish_of(wish, count / rounds, find_own_times(graph, wish, time, arena));
+    take_last_round(&cut, rounds, arena);
+    return sf_cut_rounds(graph, rounds, &cut, time, arena, diag, forward);
+}
+
 static bool is_interlaced(const sf_pipeline_wish *wish)
 {
     return wish->schedule && !wish->table && strcmp(wish->schedule, "interlaced") == 0;
@@ -78,11 +122,11 @@ static sf_status cut_stages(const sf_graph *graph, const sf_pipeline_wish *wish,
     if (*count == 0)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE, "a pipeline has 1 to %d stages",
                        SF_MOST_GROUPS);
-    if (kind && kind->name == SF_SCHEDULE_3F1B) {
-        const double *time = wish->time ? wish->time : sf_times_by_ops(graph, arena);
-        return sf_cut_rounds(graph, kind->chunks, *count / kind->chunks, time, arena, diag,
-                             forward);
-    }
+    if (kind && kind->name == SF_SCHEDULE_3F1B)
+        return cut_rounds(graph, wish, kind->chunks, *count, arena, diag, forward);
+    if (kind && kind->name == SF_SCHEDULE_SEARCH && kind->chunks > 1 &&
+        cut_rounds(graph, wish, kind->chunks, *count, arena, NULL, forward) == SF_OK)
+        return SF_OK;
     if (!is_interlaced(wish))
         return cut_evenly(graph, wish, *count, NULL, NULL, arena, diag, forward);
     SF_TRY(cut_interlaced(graph, wish, *count, arena, diag, forward));

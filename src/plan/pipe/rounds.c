@@ -105,22 +105,49 @@ uint32_t sf_find_rounds(const sf_graph *graph, sf_arena *arena, uint32_t **of_no
 
 /* Cutting */
 
-/* The last round by itself: what all others take counts for nothing. */
-static sf_status cut_last(const finding *f, uint32_t rounds, uint32_t groups, const double *time,
+/* What rounds before the last take counts where the last one reads the same weights: each node goes with the weight that it reads, or
+ * that what it reads goes with. `times` is by node. */
+static void carry_to_last(const finding *f, const bool *early, double *times)
+{
+    const sf_block *top = f->graph->top;
+    uint32_t *home = SF_ARRAY(f->arena, f->graph->nnodes, uint32_t);
+    memset(home, 0xff, f->graph->nnodes * sizeof *home);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        for (size_t n = 0; n < f->any[i].count; n++)
+            home[f->any[i].at[n]] = f->any[i].at[f->any[i].count - 1];
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(f->graph, i);
+        uint32_t *at = &home[node->id];
+        for (uint32_t o = 0; o < node->noperands && early[node->id] && *at == SF_NONE; o++) {
+            const sf_node *maker = sf_maker(f->graph, f->flow.source[node->operands[o]]);
+            *at = maker && early[maker->id] ? home[maker->id] : SF_NONE;
+        }
+        if (early[node->id] && *at != SF_NONE)
+            times[*at] += times[node->id];
+        times[node->id] = early[node->id] ? 0 : times[node->id];
+    }
+}
+
+/* The last round by itself: weights are where it reads them. */
+static sf_status cut_last(const finding *f, uint32_t rounds, const sf_stage_wish *wish,
                           const uint32_t *of, sf_diag *diag, uint32_t **stage)
 {
     sf_stage_cut found;
-    double *times = sf_forward_times(f->graph, time, f->arena);
+    sf_stage_wish last = *wish;
+    double *times = sf_arena_copy(f->arena, wish->time, f->graph->nnodes * sizeof *times);
+    bool *early = SF_ARRAY(f->arena, f->graph->nnodes, bool);
     for (uint32_t n = 0; n < f->graph->nnodes; n++)
-        if (of[n] + 1 < rounds)
-            times[n] = 0;
-    sf_stage_wish wish = {.count = groups, .time = times};
-    SF_TRY(sf_cut_step(f->graph, &wish, f->arena, diag, &found));
+        early[n] = f->graph->nodes[n]->phase == SF_FORWARD && of[n] + 1 < rounds;
+    carry_to_last(f, early, times);
+    last.time = times;
+    last.beside = early;
+    SF_TRY(sf_cut_step(f->graph, &last, f->arena, diag, &found));
     *stage = found.forward;
     return SF_OK;
 }
 
-/* What reads a weight is where its last reader is; in the last round, all as it was cut. */
+/* What reads a weight is where its last reader is; in the last round, all as it was cut. What the last round does not read, such as
+ * what hands one round to the next, is where a round begins. */
 static uint32_t *label_nodes(const finding *f, uint32_t rounds, const uint32_t *of,
                              const uint32_t *stage)
 {
@@ -132,6 +159,7 @@ static uint32_t *label_nodes(const finding *f, uint32_t rounds, const uint32_t *
     for (uint32_t i = 0; i < f->graph->top->narguments; i++) {
         const readers *all = &f->any[i];
         uint32_t last = all->count ? stage[all->at[all->count - 1]] : SF_NONE;
+        last = last == SF_NONE ? 0 : last;
         for (size_t n = 0; n < all->count; n++)
             if (labels[all->at[n]] == SF_NONE)
                 labels[all->at[n]] = last;
@@ -168,11 +196,11 @@ static sf_status check_alike(const sf_labelled *cut, uint32_t rounds, uint32_t g
                    rounds, groups);
 }
 
-sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, uint32_t groups, const double *time,
-                        sf_arena *arena, sf_diag *diag, uint32_t **forward)
+sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, const sf_stage_wish *wish,
+                        const double *time, sf_arena *arena, sf_diag *diag, uint32_t **forward)
 {
     finding f = open_finding(graph, arena);
-    uint32_t found = count_rounds(&f), *stage;
+    uint32_t found = count_rounds(&f), groups = wish->count, *stage;
     sf_stages stages;
     if (found != rounds) {
         sf_fail(diag, SF_EWRONG, SF_NOWHERE,
@@ -188,7 +216,7 @@ sf_status sf_cut_rounds(const sf_graph *graph, uint32_t rounds, uint32_t groups,
                        "devices: %" PRIu32 " stages are for two",
                        2 * rounds);
     const uint32_t *of = find_of_nodes(&f, rounds);
-    SF_TRY(cut_last(&f, rounds, groups, time, of, diag, &stage));
+    SF_TRY(cut_last(&f, rounds, wish, of, diag, &stage));
     sf_labelled cut = sf_cut_by_labels(graph, label_nodes(&f, rounds, of, stage), arena);
     SF_TRY(check_alike(&cut, rounds, groups, diag));
     SF_TRY(sf_stages_complete(graph, cut.count, cut.forward, arena, diag, &stages));

@@ -90,7 +90,8 @@ void sf_schedule_kind_text(sf_schedule_kind kind, char out[32])
 bool sf_schedule_goes_by_times(const char *name)
 {
     sf_schedule_kind kind;
-    return sf_schedule_parse(name, &kind, NULL) == SF_OK && kind.name == SF_SCHEDULE_INTERLACED;
+    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
+           (kind.name == SF_SCHEDULE_INTERLACED || kind.name == SF_SCHEDULE_SEARCH);
 }
 
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups)

@@ -15,7 +15,7 @@
  * The first five have closed forms; so has the middle of 3f1b (nnScaler, table 7). Of the others the hosts, what may be in flight and the order of turns are given, and the
  * search of plan/pipe/arrange.h completes that, for stages of one size with a backward pass twice as long as the forward pass. For
  * stages that differ, sf_arrange with what they take is better: on the hosts of a schedule that was made, with that as what is
- * known.
+ * known; the pipeline of a step has interlaced and search:V by what its stages take (plan/pipe/pipeline.h).
  */
 #ifndef SF_PLAN_SCHEDULES_H
 #define SF_PLAN_SCHEDULES_H
@@ -57,9 +57,10 @@ uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups);
 bool sf_schedule_splits_weights(sf_schedule_kind kind);
 
 /* Makes a schedule of a pipe that has its hosts, which may be sets of groups, by the search. `time` is what tasks take, by
- * stage * SF_PASSES + pass; NULL: stages are of one size, and those on several groups take half as long. */
-sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, sf_arena *arena,
-                           sf_schedule *out, sf_diag *diag);
+ * stage * SF_PASSES + pass; NULL: stages are of one size, and those on several groups take half as long. `held` is what a stage keeps
+ * of a turn; NULL: all that have a backward pass keep the same. */
+sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, const int64_t *held,
+                           sf_arena *arena, sf_schedule *out, sf_diag *diag);
 
 /* Makes the schedule of a pipe whose hosts it sets; it also sets splits_weights where it needs that. Edges go from lower
  * stages to higher ones. `shared` (by stage) may be NULL: no stage, or for interlaced the first and the last one.

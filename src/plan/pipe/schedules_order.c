@@ -175,30 +175,64 @@ static const int64_t *unit_times(const sf_pipe *pipe, bool passes, sf_arena *are
     return time;
 }
 
-/* No group holds more turns than the first one does in 1f1b, but for one more where they go both ways with W apart, and as many
- * again where stages on several groups make each turn wait for all of these. `known`: an order of several forward passes. */
-static sf_status find_order(const sf_pipe *pipe, const int64_t *time, const sf_schedule *known,
-                            sf_arena *arena, sf_schedule *out, sf_diag *diag)
+/* What a stage keeps of a turn until its backward pass. What stages on several groups keep is not counted, nor what forward passes do
+ * that have next to nothing of a backward pass: in a `known` order of several, all but the last. */
+static int64_t *find_held(const sf_pipe *pipe, const int64_t *of_stage, const sf_schedule *known,
+                          sf_arena *arena)
 {
     int64_t *held = SF_ARRAY(arena, pipe->nstages, int64_t);
-    int64_t *limits = SF_ARRAY(arena, pipe->ngroups, int64_t);
-    uint32_t nheld = 0;
-    bool any_shared = false;
     for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
         bool shared = sf_is_several(sf_pipe_hosts(pipe, stage, 0));
         bool early = known && stage + pipe->ngroups < pipe->nstages;
-        held[stage] = shared || early || !pipe->has_backward[stage] ? 0 : 1;
-        nheld += held[stage] > 0;
-        any_shared = any_shared || shared;
+        if (!shared && !early && pipe->has_backward[stage])
+            held[stage] = of_stage && of_stage[stage] > 0 ? of_stage[stage] : 1;
     }
-    uint32_t rounds =
-        (nheld + pipe->ngroups - 1) / pipe->ngroups; /* stages of a group that hold memory */
+    return held;
+}
+
+/* How many turns of a stage a group may hold, if it holds no more than 1f1b does: as many as there are groups, or, where other stages
+ * of the group follow, as many as if each stage had a group to itself. Where stages on several groups make each turn wait for all of
+ * these, twice as many as groups. */
+static uint32_t most_turns(const sf_pipe *pipe, uint32_t stage, bool any_shared)
+{
+    uint32_t behind = pipe->nstages - stage;
+    if (any_shared)
+        return 2 * pipe->ngroups;
+    return behind > pipe->ngroups ? behind : pipe->ngroups;
+}
+
+/* One turn more where they go both ways with W apart. */
+static int64_t *find_limits(const sf_pipe *pipe, const int64_t *held, sf_arena *arena)
+{
+    int64_t *limits = SF_ARRAY(arena, pipe->ngroups, int64_t), most = 0;
+    bool any_shared = false;
+    for (uint32_t stage = 0; stage < pipe->nstages; stage++) {
+        any_shared = any_shared || sf_is_several(sf_pipe_hosts(pipe, stage, 0));
+        most = held[stage] > most ? held[stage] : most;
+    }
+    for (uint32_t turn = 0; turn < pipe->nturns; turn++) {
+        int64_t of_turn[SF_MOST_GROUPS] = {0};
+        for (uint32_t stage = 0; stage < pipe->nstages; stage++)
+            of_turn[__builtin_ctzll(sf_pipe_hosts(pipe, stage, turn))] +=
+                held[stage] * most_turns(pipe, stage, any_shared);
+        for (uint32_t g = 0; g < pipe->ngroups; g++)
+            limits[g] = of_turn[g] > limits[g] ? of_turn[g] : limits[g];
+    }
     for (uint32_t g = 0; g < pipe->ngroups; g++)
-        limits[g] = (int64_t)rounds * pipe->ngroups * (any_shared ? 2 : 1) + pipe->splits_weights;
+        limits[g] += pipe->splits_weights ? most : 0;
+    return limits;
+}
+
+/* `known`: an order of several forward passes. */
+static sf_status find_order(const sf_pipe *pipe, const int64_t *time, const int64_t *of_stage,
+                            const sf_schedule *known, sf_arena *arena, sf_schedule *out,
+                            sf_diag *diag)
+{
+    const int64_t *held = find_held(pipe, of_stage, known, arena);
     sf_pipe_costs costs = {.time = time ? time : unit_times(pipe, known != NULL, arena),
                            .held = held,
                            .late = held,
-                           .limits = limits};
+                           .limits = find_limits(pipe, held, arena)};
     sf_arrange_options options = {.known = known};
     sf_arranged arranged;
     SF_TRY(sf_arrange(pipe, &costs, &options, arena, &arranged, diag));
@@ -206,15 +240,15 @@ static sf_status find_order(const sf_pipe *pipe, const int64_t *time, const sf_s
     return SF_OK;
 }
 
-sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, sf_arena *arena,
-                           sf_schedule *out, sf_diag *diag)
+sf_status sf_schedule_find(const sf_pipe *pipe, const int64_t *time, const int64_t *held,
+                           sf_arena *arena, sf_schedule *out, sf_diag *diag)
 {
-    return find_order(pipe, time, NULL, arena, out, diag);
+    return find_order(pipe, time, held, NULL, arena, out, diag);
 }
 
 sf_status sf_order_found(sf_scheduling *s)
 {
-    return find_order(&s->pipe, NULL, NULL, s->arena, s->out, s->diag);
+    return find_order(&s->pipe, NULL, NULL, NULL, s->arena, s->out, s->diag);
 }
 
 /* Several forward passes, of which the last has a backward pass (nnScaler, table 7). Time is cut into periods, in which a group
@@ -272,5 +306,5 @@ sf_status sf_order_recycled(sf_scheduling *s)
     }
     sf_schedule middle = *s->out;
     middle.pipe = s->pipe;
-    return find_order(&s->pipe, NULL, &middle, s->arena, s->out, s->diag);
+    return find_order(&s->pipe, NULL, NULL, &middle, s->arena, s->out, s->diag);
 }

@@ -50,15 +50,33 @@ static sf_pass pass_of(const costing *c, const sf_node *node)
     return c->pipe->splits_weights && !c->leads[node->id] ? SF_PASS_WEIGHTS : SF_PASS_BACKWARD;
 }
 
-/* Whether the backward pass reads something that the forward node makes. */
-static bool is_kept(const costing *c, sf_value value)
+/* Whether the backward pass reads it. */
+static bool is_kept(const sf_graph *graph, const sf_uses *uses, sf_value value)
 {
-    for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
-        uint32_t reader = c->uses.at[u].node;
-        if (reader != SF_NONE && c->graph->nodes[reader]->phase == SF_BACKWARD)
+    for (uint32_t u = uses->first[value]; u < uses->first[value + 1]; u++) {
+        uint32_t reader = uses->at[u].node;
+        if (reader != SF_NONE && graph->nodes[reader]->phase == SF_BACKWARD)
             return true;
     }
     return false;
+}
+
+int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+                           const bool *again, sf_arena *arena)
+{
+    int64_t *kept = SF_ARRAY(arena, stages->count, int64_t);
+    sf_uses uses = sf_uses_of(graph, arena);
+    const bool *moving = sf_find_moving(graph, arena);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        bool counts = node->phase == SF_FORWARD && moving[node->id] &&
+                      !stages->anywhere[node->id] && !(again && again[node->id]);
+        for (uint32_t r = 0; r < node->nresults && counts; r++)
+            if (is_kept(graph, &uses, node->result + r))
+                kept[stages->of_node[node->id]] +=
+                    sf_type_bytes(sf_type_of(graph, node->result + r)) / nturns;
+    }
+    return kept;
 }
 
 /* Parts in a million of all that a turn takes, so that sums of many turns stay small. */
@@ -80,8 +98,7 @@ sf_pipe_costs sf_costs_of_stages(const sf_graph *graph, const sf_stages *stages,
                  SF_ARRAY(arena, graph->nnodes, bool)};
     size_t count = (size_t)pipe->nstages * SF_PASSES;
     double *times = SF_ARRAY(arena, count, double);
-    int64_t *held = SF_ARRAY(arena, pipe->nstages, int64_t);
-    const bool *moving = sf_find_moving(graph, arena);
+    const int64_t *held = sf_kept_of_stages(graph, stages, pipe->nturns, NULL, arena);
     find_leading(&c);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
@@ -89,9 +106,6 @@ sf_pipe_costs sf_costs_of_stages(const sf_graph *graph, const sf_stages *stages,
         if (node->phase == SF_UPDATE || stages->anywhere[node->id])
             continue;
         times[stage * SF_PASSES + pass_of(&c, node)] += time[node->id];
-        for (uint32_t r = 0; r < node->nresults; r++)
-            if (node->phase == SF_FORWARD && moving[node->id] && is_kept(&c, node->result + r))
-                held[stage] += sf_type_bytes(sf_type_of(graph, node->result + r)) / pipe->nturns;
     }
     return (sf_pipe_costs){.time = scale_times(times, count, arena), .held = held, .late = held};
 }

@@ -14,4 +14,9 @@ double *sf_times_by_ops(const sf_graph *graph, sf_arena *arena);
 sf_pipe_costs sf_costs_of_stages(const sf_graph *graph, const sf_stages *stages,
                                  const sf_pipe *pipe, const double *time, sf_arena *arena);
 
+/* By stage: bytes that it keeps of a turn for the backward pass, but for what is computed `again`, by node; NULL: nothing is. Lives
+ * in the arena. */
+int64_t *sf_kept_of_stages(const sf_graph *graph, const sf_stages *stages, uint32_t nturns,
+                           const bool *again, sf_arena *arena);
+
 #endif

@@ -161,6 +161,43 @@ static void test_3f1b_beats_one_turn_after_another(void **state)
     }
 }
 
+/* By what stages take and keep, with nobody told of 3f1b: inputs of all passes, which the first stage of all keeps until their gradient
+ * comes, cost it no time, and the stages of the last pass hold as many turns as there are groups. */
+static void test_an_order_of_passes_by_what_they_keep(void **state)
+{
+    (void)state;
+    enum { LARGE = 100, PASSES = 3 };
+    for (uint32_t p = 2; p <= 4; p *= 2) {
+        sf_arena arena = {0};
+        sf_diag *diag = sf_diag_new();
+        setting it = set("3f1b", p, 4 * p, (times_of){10, 15, 15, 0}, &arena);
+        uint32_t n = PASSES * p;
+        bool *has_backward = sf_arena_copy(&arena, it.schedule.pipe.has_backward, n * sizeof(bool));
+        int64_t *time = sf_arena_copy(&arena, it.costs.time, n * SF_PASSES * sizeof *time),
+                *held = SF_ARRAY(&arena, n, int64_t);
+        for (uint32_t s = n - p; s < n; s++)
+            held[s] = LARGE;
+        held[0] = 1;
+        has_backward[0] = true;
+        time[SF_PASS_BACKWARD] = 1;
+        sf_pipe pipe = it.schedule.pipe;
+        pipe.has_backward = has_backward;
+        sf_schedule found;
+        sf_pipe_costs costs = {.time = time, .held = held, .late = held};
+        sf_pipe_jobs jobs;
+        sf_times times;
+        assert_int_equal(sf_schedule_find(&pipe, time, held, &arena, &found, diag), SF_OK);
+        sf_schedule_time(&found, &costs, &arena, &jobs, &times);
+        print_message("  p %u: 3f1b %" PRId64 ", found %" PRId64 "\n", p, it.times.makespan,
+                      times.makespan);
+        assert_true(times.makespan <= it.times.makespan + 4 * p);
+        for (uint32_t g = 0; g < p; g++)
+            assert_true(times.peaks[g] <= p * LARGE + n);
+        sf_diag_free(diag);
+        sf_arena_free(&arena);
+    }
+}
+
 /* What is fixed stays, also where it costs time; what contradicts itself is refused. */
 static void test_what_is_fixed_stays(void **state)
 {
@@ -269,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_the_search_is_as_good_as_named_schedules_on_their_own),
         cmocka_unit_test(test_interlaced_beats_1f1b_where_a_table_is_large),
         cmocka_unit_test(test_3f1b_beats_one_turn_after_another),
+        cmocka_unit_test(test_an_order_of_passes_by_what_they_keep),
         cmocka_unit_test(test_what_is_fixed_stays),
         cmocka_unit_test(test_too_little_memory_is_told),
         cmocka_unit_test(test_the_search_is_better_where_stages_differ),

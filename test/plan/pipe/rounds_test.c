@@ -49,7 +49,8 @@ static void test_rounds_are_cut_alike(void **state)
         uint32_t *forward;
         sf_stages stages;
         double *time = sf_times_by_ops(graph, &arena);
-        if (sf_cut_rounds(graph, 3, groups, time, &arena, diag, &forward) != SF_OK ||
+        sf_stage_wish wish = {.count = groups, .time = sf_forward_times(graph, time, &arena)};
+        if (sf_cut_rounds(graph, 3, &wish, time, &arena, diag, &forward) != SF_OK ||
             sf_stages_complete(graph, 3 * groups, forward, &arena, diag, &stages) != SF_OK)
             fail_msg("%u groups: %s", groups, sf_diag_text(diag, 0));
         double backward[9] = {0};
@@ -103,23 +104,79 @@ static void test_what_are_no_rounds_is_refused(void **state)
     }
 }
 
+/* The pipeline of a micro step, in 4 turns. */
+static sf_pipeline pipeline_of(const sf_graph *graph, const char *stages, const char *schedule,
+                               sf_arena *arena)
+{
+    sf_pipeline out;
+    sf_diag *diag = sf_diag_new();
+    sf_pipeline_wish wish = {.stages = stages, .schedule = schedule, .turns = 4};
+    if (sf_pipeline_by(graph, &wish, arena, diag, &out) != SF_OK)
+        fail_msg("%s stages by %s: %s", stages, schedule, sf_diag_text(diag, 0));
+    sf_diag_free(diag);
+    return out;
+}
+
+/* A search for the order has the stages that 3f1b has; where there are no rounds, those that take equally long. */
+static void test_an_order_is_found_for_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *step, *stages, *other_stages, *other;
+    } table[] = {{"evoformer-micro", "6", "6", "3f1b"},
+                 {"evoformer-micro", "9", "9", "3f1b"},
+                 {"gpt-scan-micro", "6", "6", "interleaved:3"},
+                 {"gpt-micro", "6", "6", "interleaved:3"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        sf_arena arena = {0};
+        sf_graph *graph = test_step(table[i].step);
+        sf_pipeline found = pipeline_of(graph, table[i].stages, "search:3", &arena),
+                    named = pipeline_of(graph, table[i].other_stages, table[i].other, &arena);
+        assert_memory_equal(found.stages.of_node, named.stages.of_node,
+                            graph->nnodes * sizeof *found.stages.of_node);
+        sf_graph_free(graph);
+        sf_arena_free(&arena);
+    }
+}
+
+/* What earlier rounds take counts where their weights are: stages of all rounds together take about the same. */
+static void test_all_rounds_count(void **state)
+{
+    (void)state;
+    sf_arena arena = {0};
+    sf_graph *graph = test_step("evoformer-micro");
+    sf_pipeline pipeline = pipeline_of(graph, "6", "3f1b", &arena);
+    const double *time = sf_times_by_ops(graph, &arena);
+    double of_group[2] = {0};
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (node->phase != SF_UPDATE && !pipeline.stages.anywhere[node->id])
+            of_group[pipeline.stages.of_node[node->id] % 2] += time[node->id];
+    }
+    double most = of_group[0] > of_group[1] ? of_group[0] : of_group[1];
+    print_message("  %.3g and %.3g\n", of_group[0], of_group[1]);
+    assert_true(most < 0.56 * (of_group[0] + of_group[1]));
+    sf_graph_free(graph);
+    sf_arena_free(&arena);
+}
+
 static void test_they_run(void **state)
 {
     (void)state;
     sf_graph *graph = test_step("evoformer-micro");
     static const struct {
-        const char *stages, *recipe, *recompute;
+        const char *stages, *schedule, *recipe, *recompute;
         int ranks;
-    } table[] = {{"6", NULL, NULL, 0},
-                 {"6", NULL, "full", 0},
-                 {"9", NULL, NULL, 0},
-                 {"6", "megatron", NULL, 4}};
+    } table[] = {{"6", "3f1b", NULL, NULL, 0},          {"6", "3f1b", NULL, "full", 0},
+                 {"9", "3f1b", NULL, NULL, 0},          {"6", "3f1b", "megatron", NULL, 4},
+                 {"6", "search:3", NULL, "layer", 0},   {"9", "search:3", NULL, NULL, 0},
+                 {"6", "search:3", "megatron", NULL, 4}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         sf_diag *diag = sf_diag_new();
         sf_plan *plan = NULL;
         sf_verify_report *report = NULL;
         sf_pin_options options = {.stages = table[i].stages,
-                                  .schedule = "3f1b",
+                                  .schedule = table[i].schedule,
                                   .micro_batches = 2,
                                   .recipe = table[i].recipe,
                                   .recompute = table[i].recompute,
@@ -142,6 +199,8 @@ int main(void)
         cmocka_unit_test(test_rounds_are_recognised),
         cmocka_unit_test(test_rounds_are_cut_alike),
         cmocka_unit_test(test_what_are_no_rounds_is_refused),
+        cmocka_unit_test(test_an_order_is_found_for_them),
+        cmocka_unit_test(test_all_rounds_count),
         cmocka_unit_test(test_they_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,12 +49,13 @@ static bool same_family(const counted_scope *a, const counted_scope *b)
            strncmp(a->scope->name, b->scope->name, a->stem) == 0;
 }
 
-/* By scope id: whether it is one of several that are counted. */
-static bool *find_counted(finding *c)
+/* By scope id: the number of those that it is counted with, from 1 on; 0: it is not one of several. */
+static uint32_t *find_families(finding *c)
 {
     const sf_block *top = c->graph->top;
-    uint32_t nscopes = sf_scope_count(c->graph->pool);
-    bool *seen = SF_ARRAY(c->arena, nscopes, bool), *counted = SF_ARRAY(c->arena, nscopes, bool);
+    uint32_t nscopes = sf_scope_count(c->graph->pool), number = 0;
+    bool *seen = SF_ARRAY(c->arena, nscopes, bool);
+    uint32_t *family = SF_ARRAY(c->arena, nscopes, uint32_t);
     counted_scope *list = SF_ARRAY(c->arena, nscopes, counted_scope);
     size_t count = 0;
     for (uint32_t i = 0; i < top->nnodes; i++) {
@@ -69,37 +70,139 @@ static bool *find_counted(finding *c)
     if (count > 0)
         qsort(list, count, sizeof *list, by_family);
     for (size_t i = 1; i < count; i++)
-        if (same_family(&list[i - 1], &list[i]))
-            counted[list[i - 1].scope->id] = counted[list[i].scope->id] = true;
-    return counted;
+        if (same_family(&list[i - 1], &list[i])) {
+            uint32_t *first = &family[list[i - 1].scope->id];
+            *first = *first ? *first : ++number;
+            family[list[i].scope->id] = *first;
+        }
+    return family;
 }
-
-/* The outermost of them is the layer. */
-static void find_named_layers(finding *c)
-{
-    const sf_block *top = c->graph->top;
-    bool *counted = find_counted(c);
-    uint32_t *number = SF_ARRAY(c->arena, sf_scope_count(c->graph->pool), uint32_t);
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        const sf_scope *layer = NULL;
-        for (const sf_scope *s = node->scope; s->parent; s = s->parent)
-            if (counted[s->id])
-                layer = s;
-        if (!layer || node->phase != SF_FORWARD)
-            continue;
-        if (!number[layer->id])
-            number[layer->id] = ++c->layers.count;
-        c->layers.of[node->id] = number[layer->id];
-    }
-}
-
-/* Layers by the narrowest places */
 
 static bool is_product(const sf_node *node)
 {
     return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
 }
+
+/* Scopes that are counted, inside of others that are. */
+typedef struct nesting {
+    finding *c;
+    const uint32_t *family;    /* by scope */
+    const sf_scope **outer;    /* by node: the outermost scope that is counted, or NULL; */
+    const sf_scope **inner;    /* and the next one inside of it */
+    uint32_t *products;        /* by scope, of those two */
+    uint32_t *place, *members; /* by scope: its place in its family, from 1 on; by family */
+    uint32_t *of_family;       /* by family: products */
+    uint32_t *best;            /* by scope: of the families inside, the one with most products */
+    uint32_t *links;           /* by family: members that go on from the one before */
+} nesting;
+
+static void find_nested(nesting *n)
+{
+    const sf_block *top = n->c->graph->top;
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(n->c->graph, i);
+        const sf_scope **outer = &n->outer[node->id], **inner = &n->inner[node->id];
+        for (const sf_scope *s = node->scope; node->phase == SF_FORWARD && s->parent; s = s->parent)
+            if (n->family[s->id]) {
+                *inner = *outer;
+                *outer = s;
+            }
+        if (*outer)
+            n->products[(*outer)->id] += is_product(node);
+        if (!*inner)
+            continue;
+        uint32_t family = n->family[(*inner)->id];
+        n->products[(*inner)->id] += is_product(node);
+        n->of_family[family] += is_product(node);
+        if (!n->place[(*inner)->id])
+            n->place[(*inner)->id] = ++n->members[family];
+        if (n->of_family[family] > n->of_family[n->best[(*outer)->id]])
+            n->best[(*outer)->id] = family;
+    }
+}
+
+/* The place of the node in the family that has most of its outer scope; 0: it is in none of those. */
+static uint32_t place_of(const nesting *n, uint32_t node)
+{
+    const sf_scope *inner = n->inner[node];
+    return inner && n->family[inner->id] == n->best[n->outer[node]->id] ? n->place[inner->id] : 0;
+}
+
+/* Which members go on from the one before them: a node of theirs follows from nothing behind that. */
+static void find_links(nesting *n)
+{
+    const sf_graph *graph = n->c->graph;
+    uint32_t *last = SF_ARRAY(n->c->arena, graph->nnodes, uint32_t); /* that it follows from */
+    bool *linked = SF_ARRAY(n->c->arena, sf_scope_count(graph->pool), bool);
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t place = n->outer[node->id] ? place_of(n, node->id) : 0;
+        for (uint32_t o = 0; o < node->noperands && n->outer[node->id]; o++) {
+            const sf_node *maker = sf_maker(graph, node->operands[o]);
+            if (!maker || n->outer[maker->id] != n->outer[node->id])
+                continue;
+            uint32_t before = place_of(n, maker->id);
+            before = before > last[maker->id] ? before : last[maker->id];
+            last[node->id] = before > last[node->id] ? before : last[node->id];
+        }
+        if (place > 1 && last[node->id] + 1 == place && !linked[n->inner[node->id]->id]) {
+            linked[n->inner[node->id]->id] = true;
+            n->links[n->family[n->inner[node->id]->id]]++;
+        }
+    }
+}
+
+/* By scope: whether layers are not it, but what is counted inside. */
+static bool *find_split(const nesting *n, uint32_t nscopes)
+{
+    enum { FEW_PRODUCTS = 2 };
+    bool *split = SF_ARRAY(n->c->arena, nscopes, bool), *few = SF_ARRAY(n->c->arena, nscopes, bool);
+    for (uint32_t i = 0; i < n->c->graph->top->nnodes; i++) {
+        const sf_scope *inner = n->inner[n->c->graph->top->nodes[i]];
+        if (inner && n->products[inner->id] < FEW_PRODUCTS)
+            few[n->family[inner->id]] = true;
+    }
+    for (uint32_t s = 0; s < nscopes; s++) {
+        uint32_t best = n->best[s];
+        split[s] = best && !few[best] && n->members[best] > 1 &&
+                   n->links[best] + 1 == n->members[best] &&
+                   2 * n->of_family[best] > n->products[s];
+    }
+    return split;
+}
+
+static void find_named_layers(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    uint32_t nscopes = sf_scope_count(c->graph->pool);
+    uint32_t *number = SF_ARRAY(c->arena, nscopes, uint32_t);
+    nesting n = {.c = c,
+                 .family = find_families(c),
+                 .outer = SF_ARRAY(c->arena, c->graph->nnodes, const sf_scope *),
+                 .inner = SF_ARRAY(c->arena, c->graph->nnodes, const sf_scope *),
+                 .products = SF_ARRAY(c->arena, nscopes, uint32_t),
+                 .place = SF_ARRAY(c->arena, nscopes, uint32_t),
+                 .members = SF_ARRAY(c->arena, nscopes, uint32_t),
+                 .of_family = SF_ARRAY(c->arena, nscopes, uint32_t),
+                 .best = SF_ARRAY(c->arena, nscopes, uint32_t),
+                 .links = SF_ARRAY(c->arena, nscopes, uint32_t)};
+    find_nested(&n);
+    find_links(&n);
+    const bool *split = find_split(&n, nscopes);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        uint32_t node = top->nodes[i];
+        const sf_scope *layer = n.outer[node];
+        if (layer && split[layer->id])
+            layer = place_of(&n, node) ? n.inner[node] : NULL;
+        if (!layer)
+            continue;
+        if (!number[layer->id])
+            number[layer->id] = ++c->layers.count;
+        c->layers.of[node] = number[layer->id];
+    }
+}
+
+/* Layers by the narrowest places */
 
 static bool flows_forward(const finding *c, const sf_node *node)
 {

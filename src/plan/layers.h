@@ -1,6 +1,8 @@
 /* Layers of a step: parts of its forward pass, one behind the other, that are much alike.
  *
- * They are scopes that are counted, layer_0 and layer_1, the outermost of those; where the text has no names, what lies
+ * They are scopes that are counted, layer_0 and layer_1, the outermost of those; but where most of one of these is in others that are
+ * counted, have several products each and go on from each other, as in stage_2/layer_0 and stage_2/layer_1, it is those: heads and
+ * experts stand beside each other. Where the text has no names, what lies
  * between the places where the forward pass is narrowest, one product at least in each. What stands between layers, such
  * as the sums of a residual stream, belongs to the last of those that it reads.
  */

@@ -311,13 +311,25 @@ static bool are_worth_turns(const fitting *f)
            (is_small || f->tried.seconds < WORTH_TURNS * f->known->worth);
 }
 
+/* Of a large step, as many turns as it takes at the least to fit: they leave no less than their part of what it takes without them.
+ * Where nothing fits, the best so far is the smallest. */
+static int fewest_turns(const fitting *f, bool again)
+{
+    int64_t memory = again ? f->price.memory : f->unlimited.memory;
+    int turns = 2;
+    while (f->graph->nnodes > SMALL_STEP && turns <= MOST_TURNS &&
+           memory / turns > f->options->memory)
+        turns *= 2;
+    return turns;
+}
+
 /* More turns, *turns of what is tried, until it fits, as long as they help: by themselves, or with what can be computed
  * again. A step that cannot be cut so is left as it is. */
 static void find_turns(fitting *f, int *turns, int most, bool again)
 {
     bool fits = false;
     int64_t before = again ? f->least : f->unlimited.memory;
-    for (*turns = 2; *turns <= most && !fits; *turns *= 2) {
+    for (*turns = fewest_turns(f, again); *turns <= most && !fits; *turns *= 2) {
         if ((again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK ||
             !may_fit_yet(f, before) || !are_worth_turns(f))
             break;
@@ -368,10 +380,12 @@ static bool tells(const sf_fit_known *known, size_t at, const sf_price *price)
 static bool is_told(const fitting *f)
 {
     const sf_fit_known *known = f->known;
-    double less = known->worth < HUGE_VAL ? SAME_MEMORY * (double)f->options->memory : 0;
     bool is_told = false;
     for (size_t i = 0; i < known->count && f->graph->nnodes > SMALL_STEP; i++) {
         const sf_price *other = &known->unlimited[i];
+        double less = fmax(SAME_MEMORY * (double)f->options->memory,
+                           SAME_PLAN * (double)other->memory);
+        less = known->worth < HUGE_VAL ? less : 0;
         is_told = is_told || (f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
                               (double)f->price.memory >= (double)other->memory - less &&
                               tells(known, i, &f->price));

@@ -383,8 +383,8 @@ static bool is_told(const fitting *f)
     bool is_told = false;
     for (size_t i = 0; i < known->count && f->graph->nnodes > SMALL_STEP; i++) {
         const sf_price *other = &known->unlimited[i];
-        double less = fmax(SAME_MEMORY * (double)f->options->memory,
-                           SAME_PLAN * (double)other->memory);
+        double less =
+            fmax(SAME_MEMORY * (double)f->options->memory, SAME_PLAN * (double)other->memory);
         less = known->worth < HUGE_VAL ? less : 0;
         is_told = is_told || (f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
                               (double)f->price.memory >= (double)other->memory - less &&

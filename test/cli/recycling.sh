@@ -35,7 +35,7 @@ ends() {
 recycled=$(ends 12 3f1b) || exit 1
 plain=$(ends 4 1f1b) || exit 1
 echo "3f1b $recycled ms, 1f1b $plain ms"
-[ "$recycled" -gt 0 ] && [ $((recycled * 115)) -lt $((plain * 100)) ] || exit 1
+[ "$recycled" -gt 0 ] && [ $((recycled * 110)) -lt $((plain * 100)) ] || exit 1
 
 # The planner finds passes that share groups, and an order for them, by itself.
 "$bin" plan "$step" --cluster 1x4xV100 --stages 12 --micro-batches 8 --recompute layer -o "$work/found.json" \

@@ -298,7 +298,7 @@ static void open_choosing(choosing *c)
     c->is_fixed = sf_find_fixed(c->graph, &c->arena);
 }
 
-sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
 {
     choosing c = {.graph = graph, .plan = plan, .diag = diag, .group = 1};
     bool as_text = !how || strcmp(how, "text") == 0;
@@ -315,10 +315,20 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
                        : is_word(how, "full", &c.group)  ? mark_fully(&c)
                        : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
                                                          : mark_by_scopes(&c, how);
-    if (status == SF_OK)
-        drop_unwanted(&c);
     sf_arena_free(&c.arena);
     return status;
+}
+
+sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
+{
+    choosing c = {.graph = graph, .plan = plan};
+    SF_TRY(sf_plan_spare(graph, plan, how, diag));
+    if (!plan->again)
+        return SF_OK;
+    c.uses = sf_uses_of(graph, &c.arena);
+    drop_unwanted(&c);
+    sf_arena_free(&c.arena);
+    return SF_OK;
 }
 
 const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena)

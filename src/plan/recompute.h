@@ -19,8 +19,11 @@
 
 #include "plan/again.h"
 
-/* Fills plan->again. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
+/* Fills plan->again: each node that is marked has a twin. SF_EWRONG where there are no layers, SF_EUSAGE where a scope matches nothing. */
 sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
+
+/* The same with what no later phase asks for, too: for estimates, where it may stand in memory for what one does ask for. */
+sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag);
 
 /* By node: what the word means in a step that nothing splits; NULL: nothing, as where it means nothing there. In the arena. */
 const bool *sf_again_by(const sf_graph *graph, const char *how, sf_arena *arena);

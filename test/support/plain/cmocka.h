@@ -17,6 +17,8 @@ struct CMUnitTest {
     }
 #define print_error(...) fprintf(stderr, __VA_ARGS__)
 #define print_message(...) printf(__VA_ARGS__)
+/* In place of cmocka's jump back: what cannot be tested ends the program as well, and nobody takes that for a pass. */
+#define skip() (print_error("%s:%d: skipped\n", __FILE__, __LINE__), exit(77))
 #define fail() fail_msg("%s:%d: failed", __FILE__, __LINE__)
 #define fail_msg(...) (print_error(__VA_ARGS__), print_error("\n"), exit(1))
 #define assert_true(condition)                                                                     \

@@ -50,13 +50,14 @@ cmp -s "$work/a/step-000002/state.safetensors" "$work/b/step-000002/state.safete
 expect 0 "$step" --steps 3 --data "$io" --resume="$work/a" --save "$work/a" --engine cpu
 says "step 3/3  loss 3.8834"
 
-# A fold whose rows are neighbours, with groups of them and what it stores; halves; and windows that grow along a line.
+# A fold whose rows are neighbours, with groups of them and what it stores; halves; windows that grow along a line; tensors that are turned;
+# short rows, several to a block, and elements in words.
 sheaf=("$bin" eval)
-for text in turned groups halves growing; do
+for text in turned groups halves growing crossed abreast; do
     for engine in oracle cuda; do
         expect 0 "$SHEAF_SOURCE/test/data/$text.mlir" --engine $engine -o "$work/$text.$engine"
     done
-    cmp -s "$work/$text.oracle" "$work/$text.cuda" || fail "a $text fold differs"
+    cmp -s "$work/$text.oracle" "$work/$text.cuda" || fail "$text differs"
 done
 sheaf=("$bin" train)
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "op/attention.h"
 #include "op/slots.h"
 
@@ -155,6 +156,17 @@ static bool write_iota(sf_calling *c)
     return true;
 }
 
+/* How many elements a thread moves at once, from operand `from`: all that stays beside each other comes in multiples of `run`. */
+static int moved_together(const sf_calling *c, int from, int64_t run)
+{
+    enum { BYTES = 8 };
+    int64_t together = BYTES / width_of(c->op->out[0]);
+    while (together > 1 && (run % together != 0 || c->inst->in[from].offset % together != 0 ||
+                            c->inst->out[0].offset % together != 0))
+        together /= 2;
+    return together > 1 ? (int)together : 1;
+}
+
 static bool write_concatenate(sf_calling *c)
 {
     const sf_op *op = c->op;
@@ -167,14 +179,16 @@ static bool write_concatenate(sf_calling *c)
         int64_t own = op->in[i]->dims[dim] * inner;
         if (op->in[i]->count == 0)
             continue;
+        int n = moved_together(c, i, sf_gcd(sf_gcd(own, row), before));
         sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = (uint32_t)i});
         sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT});
-        sf_call_begin(c, op->in[i]->count);
+        sf_call_begin(c, op->in[i]->count / n);
         SF_PUT(c,
                "((moved_%d *)p1)[at / (%s)%" PRId64 " * (%s)%" PRId64 " + at %% (%s)%" PRId64
                " + (%s)%" PRId64 "] = ((const moved_%d *)p0)[at];\n",
-               width, c->index, own, c->index, row, c->index, own, c->index, before, width);
-        sf_call_end(c, op->in[i]->count);
+               width * n, c->index, own / n, c->index, row / n, c->index, own / n, c->index,
+               before / n, width * n);
+        sf_call_end(c, op->in[i]->count / n);
         before += own;
     }
     return true;
@@ -185,14 +199,30 @@ static int64_t entry_of(sf_ints list, int index)
     return index < list.count ? list.at[index] : 0;
 }
 
+/* Elements of the last dimension, where a pad leaves that as it is; else 1. */
+static int64_t whole_at_end(const sf_op *op)
+{
+    int last = op->out[0]->rank - 1;
+    if (last < 0 || entry_of(sf_op_ints(op, SF_PAD_LOW), last) != 0 ||
+        entry_of(sf_op_ints(op, SF_PAD_INTERIOR), last) != 0 ||
+        op->in[0]->dims[last] != op->out[0]->dims[last])
+        return 1;
+    return op->in[0]->dims[last];
+}
+
 static bool write_pad(sf_calling *c)
 {
     const sf_op *op = c->op;
     const sf_type *in = op->in[0], *type = op->out[0];
-    int width = width_of(type);
+    int64_t before[SF_MAX_RANK], after[SF_MAX_RANK];
+    int width = width_of(type), n = moved_together(c, 0, whole_at_end(op)), last = type->rank - 1;
+    for (int d = 0; d <= last; d++) {
+        before[d] = in->dims[d] / (d == last ? n : 1);
+        after[d] = type->dims[d] / (d == last ? n : 1);
+    }
     sf_write_views(c->w, c->inst);
-    sf_call_begin(c, type->count);
-    sf_put_index(c, "o", "at", type->rank, type->dims);
+    sf_call_begin(c, type->count / n);
+    sf_put_index(c, "o", "at", type->rank, after);
     SF_PUT(c, "int inside = 1;\n");
     for (int d = 0; d < type->rank; d++) {
         int64_t low = entry_of(sf_op_ints(op, SF_PAD_LOW), d);
@@ -200,12 +230,15 @@ static bool write_pad(sf_calling *c)
         SF_PUT(c,
                "s64 i%d = (s64)o%d - %" PRId64 "ll; inside = inside && i%d >= 0 && i%d %% %" PRId64
                " == 0; i%d /= %" PRId64 "; inside = inside && i%d < %" PRId64 ";\n",
-               d, d, low, d, d, step, d, step, d, in->dims[d]);
+               d, d, low, d, d, step, d, step, d, before[d]);
     }
-    SF_PUT(c, "((moved_%d *)p2)[at] = inside ? ((const moved_%d *)p0)[", width, width);
-    sf_put_flat(c, "i", in->rank, in->dims);
-    SF_PUT(c, "] : ((const moved_%d *)p1)[0];\n", width);
-    sf_call_end(c, type->count);
+    SF_PUT(c, "moved_%d fill = ((const moved_%d *)p1)[0];\n", width * n, width);
+    for (int k = 1; k < n; k *= 2)
+        SF_PUT(c, "fill |= fill << %d;\n", k * width * 8);
+    SF_PUT(c, "((moved_%d *)p2)[at] = inside ? ((const moved_%d *)p0)[", width * n, width * n);
+    sf_put_flat(c, "i", in->rank, before);
+    SF_PUT(c, "] : fill;\n");
+    sf_call_end(c, type->count / n);
     return true;
 }
 

@@ -9,16 +9,18 @@ enum {
     MOST_ROW_THREADS = 512,
     MANY_BLOCKS = 528,                /* that keep all of a large GPU at work, */
     MANY_THREADS = MANY_BLOCKS * 256, /* and threads */
-    SHORT_ROW = 16,                   /* that a thread takes alone */
-    ENOUGH = 8192,                    /* threads, before each takes several elements */
+    MOST_ABREAST = 8,
+    SHORT_ROW = 16, /* that a thread takes alone */
+    ENOUGH = 8192,  /* threads, before each takes several elements */
     MOST_VECTOR = 8,
     MOST_HELD = 16, /* sums of columns that a thread keeps to itself */
     FINISH_COLUMNS = 8,
+    LEAST_CHUNK = 16, /* rows of a thread for which another kernel is worth its while */
     MOST_THREADS = 1024,
     WARP = 32,
 };
 
-typedef enum shape { EACH, ROWS, TURNED, COLUMNS } shape;
+typedef enum shape { EACH, CROSSED, ROWS, TURNED, COLUMNS } shape;
 
 typedef struct emitter {
     sf_writer *w;
@@ -28,6 +30,7 @@ typedef struct emitter {
     shape shape;
     int vector;            /* elements that a thread has beside each other, */
     int along;             /* in this dimension of the domain */
+    int across;            /* of a crossed loop: the dimension in which it reads neighbours */
     const char *guard;     /* of stores of elements, or NULL */
     const char *index;     /* type of indices */
     uint32_t *operands[3]; /* by step: the step that makes a, b, c */
@@ -42,6 +45,8 @@ typedef struct emitter {
     int64_t held;       /* vectors of a row that a thread has, where it keeps their sums */
     int64_t *partial;   /* by step: scratch parameter of a GATHER */
     bool *in_room;      /* by step: its value stands in `roomN` for each column c of the row */
+    bool *in_tile;      /* by step: what it loads comes through a tile */
+    int abreast; /* rows that a block has at a time, a warp each; 0: one, with all of its threads */
     sf_arena scratch;
 } emitter;
 
@@ -89,6 +94,10 @@ void text_halves(emitter *e, uint32_t index);  /* floats of the pairs of a step,
 void text_joined(emitter *e, uint32_t index);  /* or pairs of its floats, where it makes bf16 */
 void text_rounded(emitter *e, uint32_t index); /* a ROUND to bf16 */
 void text_stored_pairs(emitter *e, uint32_t index); /* a STORE of bf16 */
+void text_each_element(emitter *e);
+int text_crossed_dim(const sf_loop *loop); /* -1: it is not crossed */
+void text_crossed(emitter *e);
+void text_tiled_load(emitter *e, uint32_t index);
 void text_rows(emitter *e);
 bool text_is_turned(const sf_loop *loop);
 void text_turned(emitter *e);

@@ -1,7 +1,8 @@
 /* Fused loops (prog/loop.h) as kernels. A register of a loop is a variable of a thread; what a step makes is called by the
- * number of the step. Four shapes:
+ * number of the step. Five shapes:
  *
  *     each     no folds, no gathers: a thread has one element, or a few neighbours
+ *     crossed  likewise, but what is read turned comes in tiles
  *     rows     folds: a block has a row. Between folds all that the next one needs is loaded and computed again, from
  *              caches, so a row may have any length. A thread has a short row by itself
  *     turned   folds over columns that are far apart, of rows that stand beside each other: a block has several
@@ -20,15 +21,9 @@
 
 /* Each */
 
-static void write_each(emitter *e)
+void text_each_element(emitter *e)
 {
     const sf_loop *loop = e->loop;
-    int64_t count = loop->rows * loop->columns / e->vector;
-    PUT("{\nfor (s64 at = BLOCK * THREADS + THREAD; at < %" PRId64 "; at += BLOCKS * THREADS) {\n",
-        count);
-    char from[64];
-    snprintf(from, sizeof from, "(%s)at * %d", e->index, e->vector);
-    text_indices(e, from, 0, loop->rank);
     text_want_nothing(e);
     text_want_ends(e);
     text_wanted(e, true);
@@ -39,6 +34,18 @@ static void write_each(emitter *e)
     sf_buf_puts(&first, ") ");
     text_row_stores(e, first.text);
     sf_buf_free(&first);
+}
+
+static void write_each(emitter *e)
+{
+    const sf_loop *loop = e->loop;
+    int64_t count = loop->rows * loop->columns / e->vector;
+    PUT("{\nfor (s64 at = BLOCK * THREADS + THREAD; at < %" PRId64 "; at += BLOCKS * THREADS) {\n",
+        count);
+    char from[64];
+    snprintf(from, sizeof from, "(%s)at * %d", e->index, e->vector);
+    text_indices(e, from, 0, loop->rank);
+    text_each_element(e);
     PUT("}\n}\n");
     sf_write_launch(e->w, sf_blocks_for(count, THREADS), THREADS, false);
 }
@@ -88,7 +95,7 @@ static void write_columns(emitter *e)
     const sf_loop *loop = e->loop;
     int wide = columns_abreast(loop->columns / e->vector), high = THREADS / wide;
     int64_t tiles = (loop->columns + (int64_t)wide * e->vector - 1) / ((int64_t)wide * e->vector);
-    int64_t most = 2 * MANY_BLOCKS / tiles, able = loop->rows / (4 * (int64_t)high);
+    int64_t most = 2 * MANY_BLOCKS / tiles, able = loop->rows / (LEAST_CHUNK * (int64_t)high);
     int64_t chunks = able < most ? able : most;
     chunks = chunks < 1 ? 1 : chunks;
     int64_t rows = (loop->rows + chunks - 1) / chunks;
@@ -137,7 +144,7 @@ static shape shape_of(const sf_loop *loop)
             return text_is_turned(loop) ? TURNED : ROWS;
         gathers = gathers || loop->steps[i].kind == SF_STEP_GATHER;
     }
-    return gathers ? COLUMNS : EACH;
+    return gathers ? COLUMNS : text_crossed_dim(loop) >= 0 ? CROSSED : EACH;
 }
 
 void sf_write_loop(sf_writer *w, const sf_inst *inst)
@@ -148,11 +155,14 @@ void sf_write_loop(sf_writer *w, const sf_inst *inst)
     e.shape = shape_of(loop);
     e.index = sf_index_type(text_farthest(loop));
     e.along = (e.shape == TURNED ? loop->split : loop->rank) - 1;
-    e.vector = text_choose_vector(&e, loop->rows * loop->columns);
+    e.across = e.shape == CROSSED ? text_crossed_dim(loop) : -1;
+    e.vector = e.shape == CROSSED ? 1 : text_choose_vector(&e, loop->rows * loop->columns);
     text_look(&e);
     sf_write_views(w, inst);
     if (e.shape == EACH)
         write_each(&e);
+    else if (e.shape == CROSSED)
+        text_crossed(&e);
     else if (e.shape == TURNED)
         text_turned(&e);
     else if (e.shape == ROWS)

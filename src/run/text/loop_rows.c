@@ -1,4 +1,4 @@
-/* Loops with folds: a block has a row. */
+/* Loops with folds: a block has a row, or a few short ones, a warp each. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +12,9 @@ static void put_fold_end(emitter *e, uint32_t index, bool alone)
     const sf_loop_step *step = &e->loop->steps[index];
     char name[32];
     text_combine_name(step, name, sizeof name);
-    if (!alone)
+    if (e->abreast > 0)
+        PUT("WARP_FOLD(%s, fold%u)\n", name, index);
+    else if (!alone)
         PUT("BLOCK_FOLD(%s, %s, fold%u, room);\n", text_classes[step->class], name, index);
     PUT("%s v%u = %s(", text_classes[step->class], index, name);
     text_constant(e, step);
@@ -175,6 +177,21 @@ static int threads_for_row(int64_t vectors)
                                              : MOST_ROW_THREADS;
 }
 
+/* Rows that a warp has go into a block together, as many as leave no warp without one. */
+static void share_block(emitter *e, sharing *s)
+{
+    int64_t rows = e->loop->rows;
+    int abreast = MOST_ABREAST;
+    while (abreast > 1 && (rows % abreast != 0 || rows / abreast < MANY_BLOCKS))
+        abreast /= 2;
+    if (s->alone || s->threads != WARP || abreast == 1)
+        return;
+    e->abreast = abreast;
+    s->lane = "(THREAD % 32)";
+    s->threads = WARP * abreast;
+    s->blocks = sf_blocks_for(rows, abreast);
+}
+
 static void share_rows(emitter *e, sharing *s)
 {
     const sf_loop *loop = e->loop;
@@ -191,8 +208,10 @@ static void share_rows(emitter *e, sharing *s)
     s->lane = s->alone ? "0" : "THREAD";
     snprintf(s->lanes, sizeof s->lanes, "%d", s->alone ? 1 : s->threads);
     s->blocks = s->alone ? sf_blocks_for(loop->rows, s->threads) : sf_blocks_for(loop->rows, 1);
-    if (!s->gathers)
+    if (!s->gathers) {
+        share_block(e, s);
         return;
+    }
     int64_t vectors = (loop->columns / e->vector + s->threads - 1) / s->threads;
     int64_t most = MANY_THREADS / s->threads;
     e->groups = loop->rows < most ? (loop->rows ? loop->rows : 1) : most;
@@ -209,8 +228,8 @@ static void put_row_once(emitter *e, const sharing *s)
 {
     const sf_loop *loop = e->loop;
     char name[32];
-    PUT("const int active = THREAD * %d < %" PRId64 ";\n%s c = active ? (%s)THREAD * %d : 0;\n",
-        e->vector, loop->columns, e->index, e->index, e->vector);
+    PUT("const int active = %s * %d < %" PRId64 ";\n%s c = active ? (%s)%s * %d : 0;\n", s->lane,
+        e->vector, loop->columns, e->index, e->index, s->lane, e->vector);
     text_indices(e, "c", loop->split, loop->rank);
     for (int level = 0; level <= s->levels; level++) {
         text_row_steps(e, level);
@@ -281,6 +300,9 @@ void text_rows(emitter *e)
         PUT("for (s64 row = BLOCK * THREADS + THREAD; row < %" PRId64
             "; row += BLOCKS * THREADS) {\n",
             loop->rows);
+    else if (e->abreast > 0)
+        PUT("for (s64 row = BLOCK * %d + THREAD / 32; row < %" PRId64 "; row += BLOCKS * %d) {\n",
+            e->abreast, loop->rows, e->abreast);
     else
         PUT("for (s64 row = BLOCK; row < %" PRId64 "; row += BLOCKS) {\n", loop->rows);
     text_indices(e, "row", 0, loop->split);
@@ -288,7 +310,9 @@ void text_rows(emitter *e)
         put_row_once(e, &s);
     else
         put_row_passes(e, &s);
-    text_row_stores(e, s.alone ? "" : "if (THREAD == 0) ");
+    text_row_stores(e, s.alone          ? ""
+                       : e->abreast > 0 ? "if (THREAD % 32 == 0) "
+                                        : "if (THREAD == 0) ");
     PUT("}\n");
     if (s.gathers) {
         if (e->held > 0)

@@ -94,6 +94,7 @@ void text_begin(emitter *e)
     e->is_ready = SF_ARRAY(&e->scratch, nsteps, bool);
     e->partial = SF_ARRAY(&e->scratch, nsteps, int64_t);
     e->in_room = SF_ARRAY(&e->scratch, nsteps, bool);
+    e->in_tile = SF_ARRAY(&e->scratch, nsteps, bool);
 }
 
 void text_look(emitter *e)
@@ -251,6 +252,10 @@ void text_load(emitter *e, uint32_t index)
     const sf_loop_step *step = &e->loop->steps[index];
     const sf_access *access = &e->loop->accesses[step->access];
     const char *type = sf_type_name(access->dtype);
+    if (e->in_tile[index]) {
+        text_tiled_load(e, index);
+        return;
+    }
     if (e->is_one[index]) {
         PUT("%s v%u = LOAD(%s, p%u, ", text_classes[step->class], index, type, access->view);
         text_offset(e, access);

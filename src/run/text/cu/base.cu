@@ -760,11 +760,13 @@ TO_INTEGER(f64_to_u64, f64, s64, u64, 0.0, 18446744073709551616.0, 0, ~0ull)
 
 /* One value of all threads of a block, combined: threads of a warp by exchanges, warps through shared memory. Every
  * thread gets it. A block is whole warps, or a power of two. */
+#define WARP_FOLD(combine, x)                                                                      \
+    for (int lane = 16; lane > 0; lane /= 2)                                                       \
+        if (lane < THREADS)                                                                        \
+            x = combine(x, SHUFFLE(x, lane));
 #define BLOCK_FOLD(type, combine, x, room)                                                         \
     do {                                                                                           \
-        for (int lane = 16; lane > 0; lane /= 2)                                                   \
-            if (lane < THREADS)                                                                    \
-                x = combine(x, SHUFFLE(x, lane));                                                  \
+        WARP_FOLD(combine, x)                                                                      \
         if (THREADS > 32) {                                                                        \
             if (THREAD % 32 == 0)                                                                  \
                 ((type *)(room))[THREAD / 32] = x;                                                 \

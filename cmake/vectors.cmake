@@ -21,6 +21,7 @@ foreach(set base avx2 avx512 sve256 sve512)
         COMPILE_OPTIONS "${vector_flags_${set}}")
 endforeach()
 
-# Message passing and moves over trees are plain loops over rows as well.
+# Message passing, moves over trees and numbers that are drawn are plain loops as well.
 set_source_files_properties(src/solve/dual/dual.c src/solve/dual/tables.c src/solve/search/tree.c
+    src/base/rng.c src/train/draw.c
     PROPERTIES COMPILE_OPTIONS "${vector_flags}")

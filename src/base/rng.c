@@ -9,12 +9,10 @@ static uint32_t rotate_left(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
-void sf_rng_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2])
+static inline void threefry(const uint32_t schedule[3], uint32_t *first, uint32_t *second)
 {
     static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const uint32_t schedule[3] = {key[0], key[1], UINT32_C(0x1BD11BDA) ^ key[0] ^ key[1]};
-    uint32_t x0 = counter[0] + schedule[0];
-    uint32_t x1 = counter[1] + schedule[1];
+    uint32_t x0 = *first + schedule[0], x1 = *second + schedule[1];
     for (uint32_t group = 1; group <= 5; group++) {
         const int *by = rotations[(group - 1) % 2];
         for (int i = 0; i < 4; i++) {
@@ -24,8 +22,23 @@ void sf_rng_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t 
         x0 += schedule[group % 3];
         x1 += schedule[(group + 1) % 3] + group;
     }
-    out[0] = x0;
-    out[1] = x1;
+    *first = x0;
+    *second = x1;
+}
+
+void sf_rng_threefry_many(const uint32_t key[2], int count, uint32_t *first, uint32_t *second)
+{
+    const uint32_t schedule[3] = {key[0], key[1], UINT32_C(0x1BD11BDA) ^ key[0] ^ key[1]};
+    for (int i = 0; i < count; i++)
+        threefry(schedule, &first[i], &second[i]);
+}
+
+void sf_rng_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2])
+{
+    uint32_t first = counter[0], second = counter[1];
+    sf_rng_threefry_many(key, 1, &first, &second);
+    out[0] = first;
+    out[1] = second;
 }
 
 void sf_rng_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])

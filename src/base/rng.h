@@ -34,6 +34,9 @@ typedef enum sf_rng_algorithm { SF_RNG_THREEFRY, SF_RNG_PHILOX } sf_rng_algorith
 /* One block of Threefry-2x32 with 20 rounds, which is also JAX's threefry2x32. */
 void sf_rng_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]);
 
+/* Many of them: counters (first[i], second[i]) become what they give. */
+void sf_rng_threefry_many(const uint32_t key[2], int count, uint32_t *first, uint32_t *second);
+
 /* One block of Philox-4x32 with 10 rounds. */
 void sf_rng_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 

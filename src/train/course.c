@@ -94,14 +94,26 @@ sf_status sf_course_init(sf_course *course, const char *init, uint64_t seed, sf_
                         course->seat.options.pool, &holder, diag);
 }
 
-sf_status sf_course_step(sf_course *course, sf_diag *diag)
+sf_status sf_course_start(sf_course *course, sf_diag *diag, bool *goes_on)
 {
     SF_TRY(sf_seat_hand_in(&course->seat, diag));
-    SF_TRY(sf_seat_step(&course->seat, diag));
+    return sf_seat_start(&course->seat, diag, goes_on);
+}
+
+sf_status sf_course_finish(sf_course *course, sf_diag *diag)
+{
+    SF_TRY(sf_seat_finish(&course->seat, diag));
     course->info.step++;
     if (course->loss == SF_NONE)
         return SF_OK;
     return sf_seat_number(&course->seat, course->loss, diag, &course->last);
+}
+
+sf_status sf_course_step(sf_course *course, sf_diag *diag)
+{
+    bool goes_on;
+    SF_TRY(sf_course_start(course, diag, &goes_on));
+    return sf_course_finish(course, diag);
 }
 
 static char *copy_text(const char *text)

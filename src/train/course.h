@@ -36,6 +36,10 @@ sf_status sf_course_init(sf_course *course, const char *init, uint64_t seed, sf_
 /* Hands in the inputs that were lent, and makes a step. */
 sf_status sf_course_step(sf_course *course, sf_diag *diag);
 
+/* The same in two halves, as sf_engine_start and sf_engine_finish: the next inputs may be lent while it goes on. */
+sf_status sf_course_start(sf_course *course, sf_diag *diag, bool *goes_on);
+sf_status sf_course_finish(sf_course *course, sf_diag *diag);
+
 /* The checkpoint that a path stands for, as sf_checkpoint_find; SF_EINPUT where there is none. */
 sf_status sf_course_find(const char *path, char out[SF_PATH_SIZE], sf_diag *diag);
 

@@ -24,9 +24,11 @@ static sf_status fill_synthetic(sf_data *data, int64_t number, const sf_tensor *
         sf_dtype dtype = sf_part_of(to->type->dtype);
         int64_t count = to->type->count * sf_parts_of(to->type->dtype);
         for (int64_t k = 0; k < count; k++, next++) {
-            if (sf_is_float(dtype))
-                sf_store_f64(dtype, to->data, k, sf_draw_normal(&draw, next, 0));
-            else
+            double x;
+            if (sf_is_float(dtype)) {
+                sf_draw_normals(&draw, next, 1, 0, &x);
+                sf_store_f64(dtype, to->data, k, x);
+            } else
                 sf_store_i64(dtype, to->data, k,
                              (int64_t)(sf_draw_bits(&draw, next) % (uint64_t)self->below));
         }

@@ -17,11 +17,11 @@ typedef enum sf_purpose { SF_DRAW_INIT = 1, SF_DRAW_ORDER, SF_DRAW_BATCH } sf_pu
 /* The stream for a purpose; `which` tells streams of one purpose apart (a hash of a name, an epoch). */
 sf_draw sf_draw_of(uint64_t seed, sf_purpose purpose, uint64_t which);
 
-/* Number `index` of a stream: 64 random bits; a double in (0, 1); one of the standard normal
- * distribution, the latter cut off at `limit` standard deviations where that is positive. */
+/* Number `index` of a stream: 64 random bits; a double in (0, 1); from `first` on, numbers of the standard normal distribution, cut
+ * off at `limit` standard deviations where that is positive. */
 uint64_t sf_draw_bits(const sf_draw *draw, uint64_t index);
 double sf_draw_uniform(const sf_draw *draw, uint64_t index);
-double sf_draw_normal(const sf_draw *draw, uint64_t index, double limit);
+void sf_draw_normals(const sf_draw *draw, uint64_t first, int64_t count, double limit, double *out);
 
 /* The x with P(X <= x) = p of the standard normal distribution; 0 < p < 1. */
 double sf_normal_quantile(double p);

@@ -33,26 +33,30 @@ static struct recipe recipe_of(const sf_graph *graph, uint32_t index, sf_init_ru
     return recipe;
 }
 
-static double draw_one(const struct recipe *recipe, const sf_draw *draw, uint64_t index)
+static void draw_some(const struct recipe *recipe, const sf_draw *draw, uint64_t first,
+                      int64_t count, double *out)
 {
-    if (recipe->kind == SF_INIT_NORMAL)
-        return recipe->scale * sf_draw_normal(draw, index, 0);
-    if (recipe->kind == SF_INIT_TRUNCATED)
-        return recipe->scale * sf_draw_normal(draw, index, 2);
-    if (recipe->kind == SF_INIT_UNIFORM)
-        return recipe->scale * (2 * sf_draw_uniform(draw, index) - 1);
-    return recipe->scale;
+    bool is_normal = recipe->kind == SF_INIT_NORMAL || recipe->kind == SF_INIT_TRUNCATED;
+    if (is_normal)
+        sf_draw_normals(draw, first, count, recipe->kind == SF_INIT_TRUNCATED ? 2 : 0, out);
+    for (int64_t i = 0; i < count; i++) {
+        if (recipe->kind == SF_INIT_UNIFORM)
+            out[i] = 2 * sf_draw_uniform(draw, first + (uint64_t)i) - 1;
+        out[i] =
+            is_normal || recipe->kind == SF_INIT_UNIFORM ? recipe->scale * out[i] : recipe->scale;
+    }
 }
 
 /* Of a complex number both parts are drawn, so that its absolute value has the spread that is asked for; a
  * constant is real. */
-static void draw_complex(const struct recipe *recipe, const sf_draw *draw, uint64_t index,
-                         double out[2])
+static void make_complex(const struct recipe *recipe, int64_t count, double *parts)
 {
-    bool is_constant = recipe->kind == SF_INIT_CONSTANT;
-    double scale = is_constant ? 1 : sqrt(0.5);
-    out[0] = scale * draw_one(recipe, draw, 2 * index);
-    out[1] = is_constant ? 0 : scale * draw_one(recipe, draw, 2 * index + 1);
+    for (int64_t i = 0; i < count; i++) {
+        if (recipe->kind == SF_INIT_CONSTANT)
+            parts[i] = i % 2 ? 0 : parts[i];
+        else
+            parts[i] *= sqrt(0.5);
+    }
 }
 
 /* One run of a piece, as threads fill it. */
@@ -72,15 +76,11 @@ static void fill_part(void *context, int thread, int64_t first, int64_t end)
     double values[2 * CHUNK];
     (void)thread;
     for (int64_t at = first; at < end; at += CHUNK) {
-        int64_t count = end - at < CHUNK ? end - at : CHUNK;
-        for (int64_t i = 0; i < count; i++) {
-            uint64_t global = (uint64_t)(f->global + at + i);
-            if (f->parts == 2)
-                draw_complex(&f->recipe, &f->draw, global, values + 2 * i);
-            else
-                values[i] = draw_one(&f->recipe, &f->draw, global);
-        }
-        sf_store_f64s(f->dtype, f->data, (f->local + at) * f->parts, count * f->parts, values);
+        int64_t count = (end - at < CHUNK ? end - at : CHUNK) * f->parts;
+        draw_some(&f->recipe, &f->draw, (uint64_t)((f->global + at) * f->parts), count, values);
+        if (f->parts == 2)
+            make_complex(&f->recipe, count, values);
+        sf_store_f64s(f->dtype, f->data, (f->local + at) * f->parts, count, values);
     }
 }
 
@@ -109,14 +109,6 @@ static void fill_key(const sf_tensor *tensor, uint64_t seed)
         sf_store_i64(tensor->type->dtype, tensor->data, i, key[i % 2]);
 }
 
-static void fill_other(const sf_argument *argument, uint64_t seed, const sf_tensor *tensor)
-{
-    if (argument->role == SF_ROLE_KEY)
-        fill_key(tensor, seed);
-    else
-        memset(tensor->data, 0, (size_t)sf_type_bytes(tensor->type));
-}
-
 static sf_status check_patterns(const sf_init_rules *rules, const char *const *used, sf_diag *diag)
 {
     for (int i = 0; i < rules->count; i++)
@@ -128,15 +120,22 @@ static sf_status check_patterns(const sf_init_rules *rules, const char *const *u
     return SF_OK;
 }
 
+/* All but keys and what rules speak of. */
+static bool begins_with_zeros(const sf_graph *graph, uint32_t index)
+{
+    sf_role role = graph->arguments[index].role;
+    return role != SF_ROLE_KEY &&
+           (role != SF_ROLE_PARAM || !sf_is_inexact(sf_argument_type(graph, index)->dtype));
+}
+
 /* used[k] is set when rule k was. */
 static void init_argument(const sf_pieces *pieces, uint32_t index, const char *name,
                           const sf_init_rules *rules, uint64_t seed, sf_threads *threads,
                           const char **used, const sf_tensor *piece)
 {
     const sf_graph *graph = pieces->graph;
-    const sf_argument *argument = &graph->arguments[index];
-    if (argument->role != SF_ROLE_PARAM || !sf_is_inexact(piece->type->dtype)) {
-        fill_other(argument, seed, piece);
+    if (graph->arguments[index].role == SF_ROLE_KEY) {
+        fill_key(piece, seed);
         return;
     }
     sf_init_rule rule = sf_init_choose(graph, index, name, rules);
@@ -158,6 +157,10 @@ sf_status sf_init_random(const sf_pieces *pieces, const char *const *names,
         sf_tensor piece;
         if (!sf_argument_is_kept(&graph->arguments[i]))
             continue;
+        if (begins_with_zeros(graph, i)) {
+            status = sf_holder_clear(holder, i, diag);
+            continue;
+        }
         status = sf_holder_lend(holder, i, true, diag, &piece);
         if (status != SF_OK)
             break;

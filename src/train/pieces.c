@@ -22,6 +22,15 @@ sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_dia
     return holder->engine ? sf_engine_give_back(holder->engine, argument, diag) : SF_OK;
 }
 
+sf_status sf_holder_clear(const sf_holder *holder, uint32_t argument, sf_diag *diag)
+{
+    if (holder->engine)
+        return sf_engine_clear(holder->engine, argument, diag);
+    const sf_tensor *to = &holder->tensors[argument];
+    memset(to->data, 0, (size_t)sf_type_bytes(to->type));
+    return SF_OK;
+}
+
 sf_pieces sf_pieces_whole(const sf_graph *graph, sf_arena *arena)
 {
     return (sf_pieces){.graph = graph,

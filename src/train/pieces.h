@@ -25,6 +25,7 @@ const sf_type *sf_holder_type(const sf_holder *holder, uint32_t argument);
 
 sf_status sf_holder_lend(const sf_holder *holder, uint32_t argument, bool writes, sf_diag *diag,
                          sf_tensor *out);
+sf_status sf_holder_clear(const sf_holder *holder, uint32_t argument, sf_diag *diag); /* zeros */
 sf_status sf_holder_give_back(const sf_holder *holder, uint32_t argument, sf_diag *diag);
 
 /* For one device. */

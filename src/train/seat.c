@@ -153,9 +153,14 @@ sf_status sf_seat_hand_in(sf_seat *seat, sf_diag *diag)
     return SF_OK;
 }
 
-sf_status sf_seat_step(sf_seat *seat, sf_diag *diag)
+sf_status sf_seat_start(sf_seat *seat, sf_diag *diag, bool *goes_on)
 {
-    return sf_engine_step(seat->runner.engine, diag);
+    return sf_engine_start(seat->runner.engine, diag, goes_on);
+}
+
+sf_status sf_seat_finish(sf_seat *seat, sf_diag *diag)
+{
+    return sf_engine_finish(seat->runner.engine, diag);
 }
 
 sf_status sf_seat_number(sf_seat *seat, uint32_t result, sf_diag *diag, double *out)

@@ -56,7 +56,9 @@ sf_status sf_seat_write(sf_seat *seat, uint32_t argument, const void *whole, sf_
 sf_status sf_seat_read(sf_seat *seat, uint32_t argument, void *whole, sf_diag *diag);
 sf_status sf_seat_read_result(sf_seat *seat, uint32_t result, void *whole, sf_diag *diag);
 
-sf_status sf_seat_step(sf_seat *seat, sf_diag *diag);
+/* A step, as sf_engine_start and sf_engine_finish: while it goes on, inputs may be lent. */
+sf_status sf_seat_start(sf_seat *seat, sf_diag *diag, bool *goes_on);
+sf_status sf_seat_finish(sf_seat *seat, sf_diag *diag);
 
 /* The first element of a result of the last step, as a number. */
 sf_status sf_seat_number(sf_seat *seat, uint32_t result, sf_diag *diag, double *out);

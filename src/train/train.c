@@ -130,15 +130,37 @@ static sf_status check_loss(const sf_training *run)
     return SF_EWRONG;
 }
 
+static sf_status fill_inputs(sf_training *run, int64_t step, sf_diag *diag)
+{
+    sf_course *course = &run->course;
+    SF_TRY(sf_seat_lend_inputs(&course->seat, run->filled, diag));
+    SF_TRY(sf_data_batch(&run->data, step, course->seat.inputs, diag));
+    sf_fill_keys(run->graph, course->info.seed, step, course->seat.inputs);
+    return SF_OK;
+}
+
+/* Those of the next step, while this one goes on. What fails is tried again when its turn comes, and said then. */
+static void fill_ahead(sf_training *run)
+{
+    sf_diag *unheard = sf_diag_new();
+    int64_t next = run->course.info.step + 1;
+    run->is_filled = next < run->options.steps && fill_inputs(run, next, unheard) == SF_OK;
+    sf_diag_free(unheard);
+}
+
 static sf_status make_step(sf_training *run, double *seconds)
 {
     double began = sf_now();
     sf_course *course = &run->course;
-    SF_TRY(sf_seat_lend_inputs(&course->seat, run->filled, run->diag));
-    SF_TRY(sf_data_batch(&run->data, course->info.step, course->seat.inputs, run->diag));
-    sf_fill_keys(run->graph, course->info.seed, course->info.step, course->seat.inputs);
+    bool goes_on;
+    if (!run->is_filled)
+        SF_TRY(fill_inputs(run, course->info.step, run->diag));
+    run->is_filled = false;
     double filled = sf_now();
-    SF_TRY(sf_course_step(course, run->diag));
+    SF_TRY(sf_course_start(course, run->diag, &goes_on));
+    if (goes_on)
+        fill_ahead(run);
+    SF_TRY(sf_course_finish(course, run->diag));
     run->computed = sf_now() - filled;
     run->report.step = course->info.step;
     run->report.loss = course->last;

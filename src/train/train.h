@@ -21,6 +21,7 @@ typedef struct sf_training {
     sf_course course;
     bool *wanted;    /* by argument: from the data */
     bool *filled;    /* by argument: anew for each step, from the data or as a key */
+    bool is_filled;  /* inputs are there for the step that comes */
     bool settled;    /* it failed, and all ranks know */
     bool asked;      /* the listener wants to stop */
     int64_t memory;  /* of the rank that takes most */

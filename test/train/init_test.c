@@ -55,6 +55,26 @@ static uint32_t find(const char *name)
     return 0;
 }
 
+/* Drawn together or one by one, numbers are the same, wherever they begin. */
+static void test_normals(void **state)
+{
+    enum { COUNT = 1000 };
+    static const double limits[] = {0, 2};
+    static const uint64_t firsts[] = {0, 17, 0xffffffc0, UINT64_C(0x7fffffffffffff00)};
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        sf_draw draw = sf_draw_of(5, SF_DRAW_INIT, (uint64_t)k);
+        double many[COUNT], limit = limits[k % 2];
+        uint64_t first = firsts[k / 2];
+        sf_draw_normals(&draw, first, COUNT, limit, many);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            double outside = limit > 0 ? erfc(limit / sqrt(2)) / 2 : 0;
+            double p = outside + sf_draw_uniform(&draw, first + i) * (1 - 2 * outside);
+            assert_true(many[i] == sf_normal_quantile(p));
+        }
+    }
+}
+
 static void test_clean_names(void **state)
 {
     (void)state;
@@ -406,7 +426,8 @@ int main(void)
         cmocka_unit_test(test_fans),        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_bad_rules),   cmocka_unit_test(test_random),
         cmocka_unit_test(test_jax_keys),    cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_file),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_normals),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "run/cuda/beside.h"
+#include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
 #include "run/engine/room.h"
@@ -50,23 +51,34 @@ static void draw_graph(cuda *c)
     sf_diag_free(unheard);
 }
 
-static sf_status step_cuda(void *self, sf_diag *diag)
+/* What failed on one rank ends the step of the others. */
+static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
 {
-    cuda *c = self;
-    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
-    if (can_draw && !c->graph && c->steps > 1)
-        draw_graph(c);
-    sf_status status =
-        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run_timed(c, diag);
-    if (status == SF_OK)
-        status = table_of(c)->wait(c->device, diag);
     if (status != SF_OK && c->collectives.comm) {
         const char *why = sf_diag_text(diag, 0);
         sf_comm_abort(c->collectives.comm, why ? why : "it failed");
         sf_cuda_drop_beside(c);
     }
-    c->steps++;
     return status;
+}
+
+static sf_status start_cuda(void *self, sf_diag *diag, bool *goes_on)
+{
+    cuda *c = self;
+    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
+    if (can_draw && !c->graph && c->steps > 1)
+        draw_graph(c);
+    c->steps++;
+    *goes_on = c->graph != NULL;
+    sf_status status =
+        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run_timed(c, diag);
+    return tell_others(c, status, diag);
+}
+
+static sf_status finish_cuda(void *self, sf_diag *diag)
+{
+    cuda *c = self;
+    return tell_others(c, table_of(c)->wait(c->device, diag), diag);
 }
 
 /* Placing */
@@ -235,6 +247,8 @@ static sf_status show_memory(cuda *c, mirror *m, uint32_t buffer, const char *fr
     else if (!m->data)
         m->data = sf_alloc((size_t)bytes + 1);
     *data = m->data;
+    if (m->is_zero && c->steps == 0 && !m->is_pinned)
+        return SF_OK; /* as new memory of the host is */
     return m->is_same ? SF_OK : table_of(c)->get(c->device, m->data, from, bytes, diag);
 }
 
@@ -248,10 +262,20 @@ static sf_status lend_argument(void *self, uint32_t argument, bool writes, sf_di
                                void **data)
 {
     cuda *c = self;
-    c->arguments[argument].writes = writes;
-    c->arguments[argument].is_pinned = stays_as_it_is(c, argument);
-    return show_memory(c, &c->arguments[argument], argument, c->top.buffers[argument],
-                       c->program->buffers[argument].bytes, diag, data);
+    mirror *m = &c->arguments[argument];
+    m->writes = writes;
+    m->is_pinned = stays_as_it_is(c, argument);
+    sf_status status = show_memory(c, m, argument, c->top.buffers[argument],
+                                   c->program->buffers[argument].bytes, diag, data);
+    m->is_zero = m->is_zero && !writes;
+    return status;
+}
+
+/* Memory of the device was cleared when it was taken, and a mirror of what was written is none of zeros. */
+static bool is_clear(const void *self, uint32_t argument)
+{
+    const cuda *c = self;
+    return c->steps == 0 && c->arguments[argument].is_zero;
 }
 
 static void drop_mirror(cuda *c, mirror *m)
@@ -356,6 +380,8 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     SF_TRY(sf_constants_check(p, diag));
     SF_TRY(sf_device_open(diag, &c->device));
     c->device->tf32 = options->precision == SF_PRECISION_TF32;
+    if (table_of(c)->reserve)
+        SF_TRY(table_of(c)->reserve(c->device, sf_cuda_workspace(p), diag));
     int64_t most = options->device_memory ? options->device_memory : c->device->memory;
     sf_room room = {.memory = options->memory, .device = most, .scratch = c->device->workspace};
     SF_TRY(sf_check_room(p, &room, diag));
@@ -381,6 +407,8 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     c->seconds = SF_ARRAY(&c->memory, p->ninsts + 1, double);
     c->arguments = SF_ARRAY(&c->memory, p->narguments + 1, mirror);
     c->results = SF_ARRAY(&c->memory, p->nresults + 1, mirror);
+    for (uint32_t i = 0; i < p->narguments; i++)
+        c->arguments[i].is_zero = !p->buffers[i].is_lent;
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &p->mesh};
     return table_of(c)->wait(c->device, diag);
 }
@@ -393,8 +421,10 @@ sf_status sf_cuda_open(const sf_program *program, const sf_engine_options *optio
         .close = close_cuda,
         .lend = lend_argument,
         .give_back = take_back,
+        .is_clear = is_clear,
         .see = see_result,
-        .step = step_cuda,
+        .start = start_cuda,
+        .finish = finish_cuda,
         .memory = memory_of,
         .threads = threads_of,
         .profile = print_profile,

@@ -54,6 +54,7 @@ typedef struct mirror {
     bool writes;
     bool is_pinned; /* the memory: which takes long to get, so only for what stays */
     bool is_same;   /* as on the device, since no step changes it */
+    bool is_zero;   /* what is on the device, as long as there was no step */
 } mirror;
 
 typedef struct cuda {

@@ -1,8 +1,8 @@
 #include "run/cuda/cudnn.h"
 
-#include <stdio.h>
-
+#include "base/hash.h"
 #include "base/mem.h"
+#include "run/cuda/choice.h"
 
 /* Numbers of the library. */
 enum {
@@ -68,9 +68,10 @@ enum {
     BY_MODEL = 3, /* the library's better guess, */
     BY_RULES = 2, /* and what always works */
     MOST_CONFIGURATIONS = 24,
+    MOST_TRIED = 8,
     MOST_NOTES = 32,
-    MOST_WORKSPACE = 256 << 20,
     ALIGNED_TO = 16,
+    IMAGE_ROOM = 256, /* where images begin, in memory for trials */
 };
 
 typedef const sf_cuda_convolutions table;
@@ -78,17 +79,20 @@ typedef const sf_cuda_convolutions table;
 struct sf_cudnn_plan {
     const sf_cudnn *cudnn;
     void *plan;
-    int64_t workspace;
 };
 
-bool sf_cudnn_open(sf_cudnn *d, cu_stream stream)
+bool sf_cudnn_open(sf_cudnn *d, const sf_cuda_driver *driver, int ordinal, cu_stream stream)
 {
     sf_diag *unheard = sf_diag_new();
     bool found = sf_cuda_load_convolutions(unheard, &d->library) == SF_OK;
     sf_diag_free(unheard);
     if (found && d->library->create(&d->handle) == 0 &&
-        d->library->set_stream(d->handle, stream) == 0)
+        d->library->set_stream(d->handle, stream) == 0) {
+        d->driver = driver;
+        d->stream = stream;
+        d->machine = sf_choice_machine(driver, ordinal, d->library->property);
         return true;
+    }
     if (found)
         sf_cudnn_close(d);
     d->library = NULL;
@@ -262,7 +266,7 @@ static bool is_allowed(table *l, void *configuration, bool rounds)
     return allowed;
 }
 
-static sf_cudnn_plan *make_plan(sf_cudnn *d, void *configuration)
+static sf_cudnn_plan *make_plan(const sf_cudnn *d, void *configuration)
 {
     table *l = d->library;
     void *made = make(l, MAKE_PLAN);
@@ -270,55 +274,145 @@ static sf_cudnn_plan *make_plan(sf_cudnn *d, void *configuration)
     if (set(l, made, PLAN_HANDLE, TYPE_HANDLE, 1, &d->handle) &&
         set(l, made, PLAN_CONFIGURATION, TYPE_DESCRIPTOR, 1, &configuration) && finish(l, made) &&
         l->get(made, PLAN_WORKSPACE, TYPE_INT64, 1, &count, &workspace) == 0 &&
-        workspace <= MOST_WORKSPACE) {
+        workspace <= d->workspace_bytes) {
         sf_cudnn_plan *plan = sf_alloc(sizeof *plan);
-        *plan = (sf_cudnn_plan){.cudnn = d, .plan = made, .workspace = workspace};
-        if (workspace > d->workspace_bytes)
-            d->workspace_bytes = workspace;
+        *plan = (sf_cudnn_plan){.cudnn = d, .plan = made};
         return plan;
     }
     drop(l, made);
     return NULL;
 }
 
-static int plans_of_mode(sf_cudnn *d, const drawing *g, int mode, bool rounds, int most,
-                         sf_cudnn_plan **out)
+static int execute(const sf_cudnn_plan *plan, char *const *images)
 {
-    table *l = d->library;
-    void *heuristic = make(l, MAKE_HEURISTIC), *found[MOST_CONFIGURATIONS];
-    int64_t count = 0;
-    int nplans = 0;
-    for (int i = 0; i < MOST_CONFIGURATIONS; i++)
-        found[i] = make(l, MAKE_CONFIGURATION);
-    if (set(l, heuristic, HEURISTIC_GRAPH, TYPE_DESCRIPTOR, 1, &g->graph) &&
-        set(l, heuristic, HEURISTIC_MODE, TYPE_HEURISTIC, 1, &mode) && finish(l, heuristic) &&
-        l->get(heuristic, HEURISTIC_RESULTS, TYPE_DESCRIPTOR, MOST_CONFIGURATIONS, &count, found) ==
-            0)
-        for (int64_t i = 0; i < count && i < MOST_CONFIGURATIONS && nplans < most; i++) {
-            sf_cudnn_plan *plan = is_allowed(l, found[i], rounds) ? make_plan(d, found[i]) : NULL;
-            if (plan)
-                out[nplans++] = plan;
-        }
-    for (int i = 0; i < MOST_CONFIGURATIONS; i++)
-        drop(l, found[i]);
-    drop(l, heuristic);
-    return nplans;
+    table *l = plan->cudnn->library;
+    const int64_t ids[3] = {1, 2, 3};
+    void *pointers[3] = {images[0], images[1], images[2]}, *room = plan->cudnn->workspace;
+    void *pack = make(l, MAKE_PACK);
+    int status = 1;
+    if (set(l, pack, PACK_POINTERS, TYPE_POINTER, 3, pointers) &&
+        set(l, pack, PACK_IDS, TYPE_INT64, 3, ids) &&
+        set(l, pack, PACK_WORKSPACE, TYPE_POINTER, 1, &room) && finish(l, pack))
+        status = l->execute(plan->cudnn->handle, plan->plan, pack);
+    drop(l, pack);
+    return status;
 }
 
-int sf_cudnn_plans(sf_cudnn *d, const sf_convolve *c, bool tf32, int most, sf_cudnn_plan **out)
+/* Ways that may be taken, and those that were made of them to be tried. */
+typedef struct ways {
+    const sf_cudnn *cudnn;
+    const sf_convolve *convolve;
+    void *found[MOST_CONFIGURATIONS]; /* of the library, */
+    void *allowed[MOST_TRIED];        /* and of those */
+    int count;
+    sf_cudnn_plan *plans[MOST_TRIED];
+    cu_pointer memory; /* for images */
+} ways;
+
+static void find_ways(ways *w, const drawing *g, int mode, bool rounds)
+{
+    table *l = w->cudnn->library;
+    void *heuristic = make(l, MAKE_HEURISTIC);
+    int64_t count = 0;
+    for (int i = 0; i < MOST_CONFIGURATIONS; i++)
+        w->found[i] = make(l, MAKE_CONFIGURATION);
+    if (set(l, heuristic, HEURISTIC_GRAPH, TYPE_DESCRIPTOR, 1, &g->graph) &&
+        set(l, heuristic, HEURISTIC_MODE, TYPE_HEURISTIC, 1, &mode) && finish(l, heuristic) &&
+        l->get(heuristic, HEURISTIC_RESULTS, TYPE_DESCRIPTOR, MOST_CONFIGURATIONS, &count,
+               w->found) == 0)
+        for (int64_t i = 0; i < count && i < MOST_CONFIGURATIONS && w->count < MOST_TRIED; i++)
+            if (is_allowed(l, w->found[i], rounds))
+                w->allowed[w->count++] = w->found[i];
+    drop(l, heuristic);
+}
+
+static void drop_ways(const ways *w)
+{
+    if (w->memory)
+        w->cudnn->driver->release(w->memory);
+    for (int i = 0; i < w->count; i++)
+        sf_cudnn_plan_free(w->plans[i]);
+    for (int i = 0; i < MOST_CONFIGURATIONS; i++)
+        drop(w->cudnn->library, w->found[i]);
+}
+
+static sf_cudnn_plan *plan_of(ways *w, int way)
+{
+    if (!w->plans[way])
+        w->plans[way] = make_plan(w->cudnn, w->allowed[way]);
+    return w->plans[way];
+}
+
+static bool make_room(ways *w, int64_t bytes)
+{
+    const sf_cuda_driver *driver = w->cudnn->driver;
+    return w->memory || (driver->alloc(&w->memory, (size_t)bytes) == 0 &&
+                         driver->set(w->memory, 0, (size_t)bytes, w->cudnn->stream) == 0);
+}
+
+static int try_way(void *context, int way)
+{
+    ways *w = context;
+    const sf_cudnn_plan *plan = plan_of(w, way);
+    int64_t begins[4] = {0};
+    char *images[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t bytes = w->convolve->images[i].bytes;
+        begins[i + 1] = begins[i] + (bytes + IMAGE_ROOM - 1) / IMAGE_ROOM * IMAGE_ROOM;
+    }
+    if (!plan || !make_room(w, begins[3]))
+        return 1;
+    for (int i = 0; i < 3; i++)
+        images[i] = (char *)(uintptr_t)w->memory + begins[i];
+    return execute(plan, images);
+}
+
+static uint64_t key_of(const sf_cudnn *d, const sf_convolve *c, int mode, bool rounds)
+{
+    const int64_t numbers[] = {(int64_t)c->kind, c->spatial,        c->n,   c->c, c->k,
+                               c->groups,        (int64_t)c->dtype, rounds, mode};
+    size_t some = (size_t)c->spatial * sizeof *c->pad;
+    uint64_t key = sf_hash_bytes(d->machine, numbers, sizeof numbers);
+    key = sf_hash_bytes(key, c->pad, some);
+    key = sf_hash_bytes(key, c->stride, some);
+    key = sf_hash_bytes(key, c->dilation, some);
+    for (int i = 0; i < 3; i++)
+        key = sf_hash_bytes(key, c->images[i].sizes, some);
+    return key;
+}
+
+/* The fastest of those that the library proposes; where that cannot be made, the first that can. */
+static sf_cudnn_plan *fastest_plan(const sf_cudnn *d, const sf_convolve *c, const drawing *g,
+                                   int mode, bool rounds)
+{
+    ways w = {.cudnn = d, .convolve = c};
+    find_ways(&w, g, mode, rounds);
+    sf_choice choice = {.key = key_of(d, c, mode, rounds), .count = w.count};
+    sf_choose(&choice, &(sf_trial){d->driver, d->stream, try_way, &w});
+    int taken = choice.way;
+    for (int i = 0; w.count > 0 && !plan_of(&w, taken) && i < w.count; i++)
+        taken = i;
+    sf_cudnn_plan *plan = w.count > 0 ? w.plans[taken] : NULL;
+    if (plan)
+        w.plans[taken] = NULL;
+    drop_ways(&w);
+    return plan;
+}
+
+sf_cudnn_plan *sf_cudnn_plan_new(const sf_cudnn *d, const sf_convolve *c, bool tf32)
 {
     drawing g = {0};
     bool rounds = c->dtype != SF_F32 || tf32;
-    int nplans = 0;
+    sf_cudnn_plan *plan = NULL;
     if (!d->library)
-        return 0;
+        return NULL;
     if (draw(d, c, &g)) {
-        nplans = plans_of_mode(d, &g, BY_MODEL, rounds, most, out);
-        if (nplans == 0)
-            nplans = plans_of_mode(d, &g, BY_RULES, rounds, most, out);
+        plan = fastest_plan(d, c, &g, BY_MODEL, rounds);
+        if (!plan)
+            plan = fastest_plan(d, c, &g, BY_RULES, rounds);
     }
     drop_drawing(d->library, &g);
-    return nplans;
+    return plan;
 }
 
 void sf_cudnn_plan_free(sf_cudnn_plan *plan)
@@ -329,24 +423,9 @@ void sf_cudnn_plan_free(sf_cudnn_plan *plan)
     sf_free(plan);
 }
 
-int64_t sf_cudnn_plan_workspace(const sf_cudnn_plan *plan)
+sf_status sf_cudnn_run(const sf_cudnn_plan *plan, char *const *images, sf_diag *diag)
 {
-    return plan->workspace;
-}
-
-sf_status sf_cudnn_run(const sf_cudnn_plan *plan, char *const *images, char *workspace,
-                       sf_diag *diag)
-{
-    table *l = plan->cudnn->library;
-    const int64_t ids[3] = {1, 2, 3};
-    void *pointers[3] = {images[0], images[1], images[2]}, *room = workspace;
-    void *pack = make(l, MAKE_PACK);
-    int status = 1;
-    if (set(l, pack, PACK_POINTERS, TYPE_POINTER, 3, pointers) &&
-        set(l, pack, PACK_IDS, TYPE_INT64, 3, ids) &&
-        set(l, pack, PACK_WORKSPACE, TYPE_POINTER, 1, &room) && finish(l, pack))
-        status = l->execute(plan->cudnn->handle, plan->plan, pack);
-    drop(l, pack);
+    int status = execute(plan, images);
     if (status == 0)
         return SF_OK;
     return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "cuDNN refuses a convolution (%d)", status);

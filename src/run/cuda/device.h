@@ -27,6 +27,9 @@ typedef struct sf_device_table {
     sf_status (*alloc)(sf_device *d, int64_t bytes, sf_diag *diag, char **out); /* zeroed */
     void (*release)(sf_device *d, char *memory);
 
+    /* Takes so many bytes of its memory for libraries to work in; NULL: there are none. */
+    sf_status (*reserve)(sf_device *d, int64_t bytes, sf_diag *diag);
+
     /* Memory of the host that copies come from and go to at full speed. */
     sf_status (*pin)(sf_device *d, int64_t bytes, sf_diag *diag, char **out);
     void (*unpin)(sf_device *d, char *memory);
@@ -78,7 +81,7 @@ struct sf_device {
     bool tf32;         /* products of f32 may round their factors */
     bool is_host;      /* the host reaches its memory */
     int64_t memory;    /* bytes that can be had; 0: not known */
-    int64_t workspace; /* bytes that its libraries work in */
+    int64_t workspace; /* bytes that were reserved */
 };
 
 /* The device that SHEAF_CUDA asks for, or the first GPU. Where there is none, one line says what is missing. */

@@ -8,11 +8,11 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/native/cache.h"
+#include "run/cuda/choice.h"
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
 #include "run/cuda/lt.h"
 #include "run/cuda/streams.h"
-#include "run/cuda/target.h"
 
 enum {
     COMPUTE_MAJOR = 75, /* attributes of a device */
@@ -39,8 +39,6 @@ typedef struct gpu {
     sf_streams streams;
     sf_lt lt;
     sf_cudnn cudnn;
-    char *conv_workspace; /* grows with what plans need */
-    int64_t conv_workspace_bytes;
     char architecture[32];
     bool has_groups; /* of warps */
     void **modules;
@@ -81,6 +79,18 @@ static void release_gpu(sf_device *d, char *memory)
     gpu *g = (gpu *)d;
     g->driver->context_set(g->context);
     g->driver->release((cu_pointer)(uintptr_t)memory);
+}
+
+static sf_status reserve_gpu(sf_device *d, int64_t bytes, sf_diag *diag)
+{
+    gpu *g = (gpu *)d;
+    char *workspace;
+    SF_TRY(alloc_gpu(d, bytes, diag, &workspace));
+    g->lt.workspace = workspace;
+    g->lt.workspace_bytes = (size_t)bytes;
+    d->workspace = bytes;
+    d->memory -= bytes;
+    return SF_OK;
 }
 
 static sf_status pin_gpu(sf_device *d, int64_t bytes, sf_diag *diag, char **out)
@@ -365,15 +375,18 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
         p->lt = sf_lt_plan_new(&g->lt, &p->inst);
         return;
     }
-    if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn, g->stream))
+    if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn, g->driver, g->ordinal, g->stream))
         return;
-    sf_cudnn_plans(&g->cudnn, c, g->device.tf32 && !c->exact, 1, &p->cudnn);
+    g->cudnn.workspace = g->lt.workspace;
+    g->cudnn.workspace_bytes = g->device.workspace;
+    p->cudnn = sf_cudnn_plan_new(&g->cudnn, c, g->device.tf32 && !c->exact);
 }
 
 static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
 {
     gpu *g = (gpu *)d;
     product_plan *p = sf_alloc(sizeof *p);
+    (void)diag;
     *plan = NULL;
     g->driver->context_set(g->context);
     g->lt.tf32 = d->tf32;
@@ -386,14 +399,6 @@ static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void
         return SF_OK;
     }
     *plan = p;
-    if (g->cudnn.workspace_bytes > g->conv_workspace_bytes) {
-        if (g->conv_workspace)
-            g->driver->release((cu_pointer)(uintptr_t)g->conv_workspace);
-        g->conv_workspace = NULL;
-        g->device.workspace += g->cudnn.workspace_bytes - g->conv_workspace_bytes;
-        g->conv_workspace_bytes = g->cudnn.workspace_bytes;
-        return alloc_gpu(d, g->conv_workspace_bytes, diag, &g->conv_workspace);
-    }
     return SF_OK;
 }
 
@@ -411,7 +416,7 @@ static sf_status multiply_gpu(sf_device *d, const void *plan, char *const *parts
     gpu *g = (gpu *)d;
     const product_plan *p = plan;
     if (p->cudnn)
-        return sf_cudnn_run(p->cudnn, parts, g->conv_workspace, diag);
+        return sf_cudnn_run(p->cudnn, parts, diag);
     return sf_lt_run(p->lt, parts[0], parts[1], parts[2], g->stream, diag);
 }
 
@@ -499,8 +504,6 @@ static void close_gpu(sf_device *d)
         for (size_t i = 0; i < g->nmodules; i++)
             g->driver->module_unload(g->modules[i]);
         sf_cudnn_close(&g->cudnn);
-        if (g->conv_workspace)
-            g->driver->release((cu_pointer)(uintptr_t)g->conv_workspace);
         if (g->lt.workspace)
             g->driver->release((cu_pointer)(uintptr_t)g->lt.workspace);
         if (g->lt.handle)
@@ -522,18 +525,6 @@ static void name_architecture(gpu *g, int major, int minor)
     snprintf(own, sizeof own, "sm_%d%d%s", major, minor, major == 9 && minor == 0 ? "a" : "");
     snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked ? asked : own);
     g->has_groups = strcmp(asked ? asked : own, "sm_90a") == 0;
-}
-
-/* What choices of products are kept by. */
-static void name_machine(gpu *g)
-{
-    char name[128] = "";
-    int version[3] = {0};
-    g->driver->device_name(name, sizeof name, g->ordinal);
-    for (int i = 0; i < 3; i++)
-        g->lt.library->property(i, &version[i]);
-    g->lt.driver = g->driver;
-    g->lt.machine = sf_hash_bytes(sf_hash_bytes(0, name, strlen(name)), version, sizeof version);
 }
 
 static sf_status find_gpu(gpu *g, sf_diag *diag)
@@ -558,7 +549,6 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
 {
     int major = 0, minor = 0;
     size_t left = 0, all = 0;
-    char *workspace;
     SF_TRY(find_gpu(g, diag));
     TRY(context_retain(&g->context, g->ordinal), "make a context");
     TRY(context_set(g->context), "take its context");
@@ -568,15 +558,12 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
     g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
     name_architecture(g, major, minor);
-    name_machine(g);
+    g->lt.driver = g->driver;
+    g->lt.machine = sf_choice_machine(g->driver, g->ordinal, g->lt.library->property);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
-    SF_TRY(alloc_gpu(&g->device, SF_CUDA_WORKSPACE, diag, &workspace));
-    g->lt.workspace = workspace;
-    g->lt.workspace_bytes = SF_CUDA_WORKSPACE;
     TRY(memory_info(&left, &all), "say its memory");
     g->device.memory = (int64_t)left;
-    g->device.workspace = SF_CUDA_WORKSPACE;
     return SF_OK;
 }
 
@@ -586,6 +573,7 @@ sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
         .close = close_gpu,
         .alloc = alloc_gpu,
         .release = release_gpu,
+        .reserve = reserve_gpu,
         .pin = pin_gpu,
         .unpin = unpin_gpu,
         .put = put_gpu,

@@ -101,6 +101,7 @@ typedef struct lt_heuristic {
     X(create, "cudnnCreate", (void **))                                                            \
     X(destroy, "cudnnDestroy", (void *))                                                           \
     X(set_stream, "cudnnSetStream", (void *, cu_stream))                                           \
+    X(property, "cudnnGetProperty", (int, int *))                                                  \
     X(make, "cudnnBackendCreateDescriptor", (int, void **))                                        \
     X(drop, "cudnnBackendDestroyDescriptor", (void *))                                             \
     X(set, "cudnnBackendSetAttribute", (void *, int, int, int64_t, const void *))                  \

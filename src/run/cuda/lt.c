@@ -2,8 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "run/cuda/lt_choice.h"
-#include "run/cuda/target.h"
+#include "run/cuda/choice.h"
 
 /* Numbers of the library. */
 enum {
@@ -32,7 +31,8 @@ struct sf_lt_plan {
     const sf_lt *lt;
     const sf_dot *dot;
     void *product, *layouts[3];
-    sf_lt_choice *choice;
+    sf_choice *choice;
+    lt_algorithm ways[SF_MOST_WAYS];
     bool is_wide;    /* sums in double */
     bool is_swapped; /* C is row by row: the product is that of the transposed, B first */
     int outer;       /* batches that are walked, one call for each */
@@ -85,17 +85,17 @@ static bool find_ways(sf_lt_plan *p)
 {
     const sf_cuda_products *l = p->lt->library;
     void *preference = NULL;
-    lt_heuristic found[SF_LT_WAYS] = {0};
-    sf_lt_choice *choice = p->choice;
+    lt_heuristic found[SF_MOST_WAYS] = {0};
+    sf_choice *choice = p->choice;
     if (l->preference_create(&preference) != 0)
         return false;
     l->preference_set(preference, MOST_WORKSPACE, &p->lt->workspace_bytes,
                       sizeof p->lt->workspace_bytes);
     int status = l->choose(p->lt->handle, p->product, p->layouts[0], p->layouts[1], p->layouts[2],
-                           p->layouts[2], preference, SF_LT_WAYS, found, &choice->count);
+                           p->layouts[2], preference, SF_MOST_WAYS, found, &choice->count);
     l->preference_destroy(preference);
     for (int i = 0; i < choice->count; i++)
-        choice->ways[i] = found[i].algorithm;
+        p->ways[i] = found[i].algorithm;
     return status == 0 && choice->count > 0;
 }
 
@@ -194,7 +194,7 @@ static int multiply(void *context, int way)
     const void *beta = p->is_wide ? (const void *)&wide_zero : &zero;
     return p->lt->library->multiply(p->lt->handle, p->product, alpha, p->is_swapped ? g->b : g->a,
                                     p->layouts[0], p->is_swapped ? g->a : g->b, p->layouts[1], beta,
-                                    g->c, p->layouts[2], g->c, p->layouts[2], &p->choice->ways[way],
+                                    g->c, p->layouts[2], g->c, p->layouts[2], &p->ways[way],
                                     p->lt->workspace, p->lt->workspace_bytes, g->stream);
 }
 
@@ -211,8 +211,8 @@ sf_status sf_lt_run(const sf_lt_plan *p, const char *a, const char *b, char *c, 
             z += index[d] * dot->c_batch[d];
         }
         given g = {p, a + x * p->bytes[0], b + y * p->bytes[1], c + z * p->bytes[2], stream};
-        sf_lt_choose(p->choice, &(sf_lt_trial){p->lt->driver, stream, multiply, &g});
-        int status = multiply(&g, 0);
+        sf_choose(p->choice, &(sf_trial){p->lt->driver, stream, multiply, &g});
+        int status = multiply(&g, p->choice->way);
         if (status != 0)
             return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "cuBLASLt refuses a product (%d)",
                            status);

@@ -1,6 +1,6 @@
 #include "run/cuda/target.h"
 
-#include "run/text/text.h"
+#include "run/text/convolve.h"
 
 /* Floats of one type, with a result of that type or, of narrow ones, of float. */
 static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)
@@ -26,10 +26,39 @@ static bool attends(const sf_attending *what)
            (is_wide ? what->depth <= 64 : what->dtype == SF_BF16 && what->depth <= 128);
 }
 
+enum { LEAST_WORKSPACE = 32 << 20, MOST_WORKSPACE = 256 << 20 };
+
+/* Ways that are fast for a convolution may put its images into another order first. */
+static int64_t image_bytes(const sf_inst *inst)
+{
+    sf_convolve convolve;
+    int64_t all = 0;
+    if (inst->kind != SF_INST_CONV || !sf_convolve_of(inst->conv, &convolve) || convolve.is_product)
+        return 0;
+    for (int i = 0; i < 3; i++)
+        all += convolve.images[i].bytes;
+    return all < MOST_WORKSPACE ? all : MOST_WORKSPACE;
+}
+
+int64_t sf_cuda_workspace(const sf_program *program)
+{
+    int64_t most = LEAST_WORKSPACE;
+    for (size_t i = 0; i < program->ninsts; i++) {
+        const sf_inst *inst = &program->insts[i];
+        int64_t images = image_bytes(inst);
+        most = images > most ? images : most;
+        for (uint32_t j = 0; j < sf_body_count(inst); j++) {
+            int64_t inner = sf_cuda_workspace(inst->nest->bodies[j]);
+            most = inner > most ? inner : most;
+        }
+    }
+    return most;
+}
+
 static int64_t scratch_bytes(const sf_program *program, int threads)
 {
     (void)threads;
-    return sf_cuda_scratch(program) + SF_CUDA_WORKSPACE;
+    return sf_cuda_scratch(program) + sf_cuda_workspace(program);
 }
 
 /* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Loops are not run behind

@@ -69,6 +69,16 @@ sf_status sf_engine_give_back(sf_engine *engine, uint32_t argument, sf_diag *dia
                                     : SF_OK;
 }
 
+sf_status sf_engine_clear(sf_engine *engine, uint32_t argument, sf_diag *diag)
+{
+    sf_tensor to;
+    if (engine->table->is_clear && engine->table->is_clear(engine->self, argument))
+        return SF_OK;
+    SF_TRY(sf_engine_lend(engine, argument, true, diag, &to));
+    memset(to.data, 0, (size_t)sf_type_bytes(to.type));
+    return sf_engine_give_back(engine, argument, diag);
+}
+
 sf_status sf_engine_see(sf_engine *engine, uint32_t result, sf_diag *diag, sf_tensor *out)
 {
     *out = (sf_tensor){.type = engine->result_types[result]};
@@ -106,9 +116,23 @@ sf_status sf_engine_read_result(sf_engine *engine, uint32_t result, void *data, 
     return SF_OK;
 }
 
+sf_status sf_engine_start(sf_engine *engine, sf_diag *diag, bool *goes_on)
+{
+    *goes_on = false;
+    return engine->table->start ? engine->table->start(engine->self, diag, goes_on)
+                                : engine->table->step(engine->self, diag);
+}
+
+sf_status sf_engine_finish(sf_engine *engine, sf_diag *diag)
+{
+    return engine->table->finish ? engine->table->finish(engine->self, diag) : SF_OK;
+}
+
 sf_status sf_engine_step(sf_engine *engine, sf_diag *diag)
 {
-    return engine->table->step(engine->self, diag);
+    bool goes_on;
+    SF_TRY(sf_engine_start(engine, diag, &goes_on));
+    return sf_engine_finish(engine, diag);
 }
 
 int64_t sf_engine_memory(const sf_engine *engine)

@@ -61,6 +61,9 @@ sf_status sf_engine_lend(sf_engine *engine, uint32_t argument, bool writes, sf_d
                          sf_tensor *out);
 sf_status sf_engine_give_back(sf_engine *engine, uint32_t argument, sf_diag *diag);
 
+/* All elements of an argument become zero, which costs nothing where they still are. */
+sf_status sf_engine_clear(sf_engine *engine, uint32_t argument, sf_diag *diag);
+
 /* A result of the last step, likewise, to be read; of one that became an argument, that argument. It need not be
  * given back. */
 sf_status sf_engine_see(sf_engine *engine, uint32_t result, sf_diag *diag, sf_tensor *out);
@@ -73,6 +76,11 @@ sf_status sf_engine_read_result(sf_engine *engine, uint32_t result, void *data, 
 /* Runs the step once. When it fails the arguments are as before, or the engine says in the message
  * that they are not. */
 sf_status sf_engine_step(sf_engine *engine, sf_diag *diag);
+
+/* The same in two halves. Where the step still goes on after the first, arguments that no step changes, batches, may be lent and
+ * written meanwhile; they are given back behind the second half, and nothing else is asked of the engine before it. */
+sf_status sf_engine_start(sf_engine *engine, sf_diag *diag, bool *goes_on);
+sf_status sf_engine_finish(sf_engine *engine, sf_diag *diag);
 
 /* Runs the step once on these arguments, which may be the results of an earlier step; `results` get data
  * from sf_alloc, which the caller frees. */

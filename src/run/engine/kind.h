@@ -11,8 +11,11 @@ typedef struct sf_engine_table {
     void (*close)(void *self);
     sf_status (*lend)(void *self, uint32_t argument, bool writes, sf_diag *diag, void **data);
     sf_status (*give_back)(void *self, uint32_t argument, sf_diag *diag); /* NULL: nothing to do */
+    bool (*is_clear)(const void *self, uint32_t argument); /* known to be zero; NULL: not known */
     sf_status (*see)(void *self, uint32_t result, sf_diag *diag, void **data);
-    sf_status (*step)(void *self, sf_diag *diag);
+    sf_status (*step)(void *self, sf_diag *diag);                 /* whole; or in halves, */
+    sf_status (*start)(void *self, sf_diag *diag, bool *goes_on); /* with `finish` */
+    sf_status (*finish)(void *self, sf_diag *diag);
     int64_t (*memory)(const void *self);
     int (*threads)(const void *self);
     void (*profile)(const void *self, sf_buf *out); /* NULL: it keeps none */

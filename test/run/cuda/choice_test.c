@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "run/cuda/lt_choice.h"
+#include "run/cuda/choice.h"
 
 /* The clock of the made-up GPU, and what its ways take; a way that takes nothing does not go. */
 static float now, *took;
@@ -67,14 +67,12 @@ static int taken(uint64_t key, float *times, int *runs)
                                           .event_record = record_event,
                                           .event_elapsed = elapsed,
                                           .stream_wait = wait_stream};
-    sf_lt_choice choice = {.key = key, .count = 4};
-    for (uint64_t i = 0; i < 4; i++)
-        choice.ways[i].data[0] = i;
+    sf_choice choice = {.key = key, .count = 4};
     took = times;
     *runs = 0;
-    sf_lt_choose(&choice, &(sf_lt_trial){&driver, NULL, run_way, runs});
+    sf_choose(&choice, &(sf_trial){&driver, NULL, run_way, runs});
     assert_true(choice.is_made);
-    return (int)choice.ways[0].data[0];
+    return choice.way;
 }
 
 static float slow_first[] = {4, 3, 1, 2}, fast_first[] = {1, 3, 4, 2}, broken[] = {2, 0, 1.5F, 0},

@@ -1,4 +1,4 @@
-#include "run/cuda/lt_choice.h"
+#include "run/cuda/choice.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/native/cache.h"
@@ -14,12 +15,12 @@
 enum { RUNS = 3 };
 
 /* Trials of one process end here; what is left takes the library's proposal, and that is kept. */
-static const double most_seconds = 2;
+static const double most_seconds = 5;
 
 /* A choice, in this process and on disk. */
 typedef struct known {
     uint64_t key;
-    lt_algorithm way;
+    int64_t way;
 } known;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -54,22 +55,24 @@ static bool choice_path(uint64_t key, char *path, size_t size)
 {
     char folder[SF_PATH_SIZE];
     return sf_cache_folder(folder, sizeof folder) &&
-           snprintf(path, size, "%s/%016" PRIx64 ".product", folder, key) < (int)size;
+           snprintf(path, size, "%s/%016" PRIx64 ".choice", folder, key) < (int)size;
 }
 
-static bool read_choice(const char *path, known *out)
+static bool read_choice(const char *path, int ways, known *out)
 {
     FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
-    uint64_t key = out->key;
-    bool whole = file && fread(out, sizeof *out, 1, file) == 1 && out->key == key;
+    known found = {0};
+    bool is_good = file && fread(&found, sizeof found, 1, file) == 1 && found.key == out->key &&
+                   found.way >= 0 && found.way < ways;
     if (file)
         fclose(file);
-    out->key = key;
-    return whole;
+    if (is_good)
+        *out = found;
+    return is_good;
 }
 
 /* Whoever is first says it: a link is not made over another. What is there then is read back. */
-static bool write_choice(const char *path, known *k)
+static bool write_choice(const char *path, int ways, known *k)
 {
     char other[SF_PATH_SIZE + 64];
     snprintf(other, sizeof other, "%s.%ld", path, (long)getpid());
@@ -82,11 +85,11 @@ static bool write_choice(const char *path, known *k)
     remove(other);
     if (linked == 0)
         sf_cache_trim(sf_cache_limit());
-    return linked == 0 || read_choice(path, k);
+    return linked == 0 || read_choice(path, ways, k);
 }
 
 /* Seconds of one run of a way; negative where it does not go. The first run loads what it needs. */
-static double time_way(const sf_lt_trial *t, int way, void *const *marks)
+static double time_way(const sf_trial *t, int way, void *const *marks)
 {
     const sf_cuda_driver *d = t->driver;
     float milliseconds = -1;
@@ -101,7 +104,7 @@ static double time_way(const sf_lt_trial *t, int way, void *const *marks)
     return (double)milliseconds / 1e3 / RUNS;
 }
 
-static int fastest(const sf_lt_choice *choice, const sf_lt_trial *t)
+static int fastest(const sf_choice *choice, const sf_trial *t)
 {
     void *marks[2] = {NULL, NULL};
     double begin = sf_now(), best_time = -1;
@@ -122,32 +125,41 @@ static int fastest(const sf_lt_choice *choice, const sf_lt_trial *t)
     return best;
 }
 
-static void choose(sf_lt_choice *choice, const sf_lt_trial *trial)
+static int way_of(const sf_choice *choice, const sf_trial *trial)
 {
     char path[SF_PATH_SIZE + 32];
     known k = {.key = choice->key};
     const known *found = find_known(k.key);
-    if (found) {
-        choice->ways[0] = found->way;
-        return;
-    }
+    if (found)
+        return (int)found->way;
     bool has_path = choice_path(k.key, path, sizeof path);
-    if (!has_path || !read_choice(path, &k)) {
-        k.way = choice->ways[has_path ? fastest(choice, trial) : 0];
-        if (has_path && !write_choice(path, &k))
-            k.way = choice->ways[0];
+    if (has_path && !read_choice(path, choice->count, &k)) {
+        k.way = fastest(choice, trial);
+        if (!write_choice(path, choice->count, &k))
+            k.way = 0;
     }
     add_known(&k);
-    choice->ways[0] = k.way;
+    return (int)k.way;
 }
 
-void sf_lt_choose(sf_lt_choice *choice, const sf_lt_trial *trial)
+void sf_choose(sf_choice *choice, const sf_trial *trial)
 {
     if (choice->is_made)
         return;
     pthread_mutex_lock(&lock);
     if (choice->count > 1)
-        choose(choice, trial);
+        choice->way = way_of(choice, trial);
     pthread_mutex_unlock(&lock);
     choice->is_made = true;
+}
+
+uint64_t sf_choice_machine(const sf_cuda_driver *driver, int ordinal,
+                           int (*property)(int which, int *value))
+{
+    char name[128] = "";
+    int version[3] = {0};
+    driver->device_name(name, sizeof name, ordinal);
+    for (int i = 0; i < 3; i++)
+        property(i, &version[i]);
+    return sf_hash_bytes(sf_hash_bytes(0, name, strlen(name)), version, sizeof version);
 }

@@ -147,7 +147,7 @@ static int grows_along(int rank, const sf_sliding *windows)
  * changes nothing; where it does, the kernel goes on to what follows. */
 static void put_growing(sf_calling *c, const sf_type *type, int along)
 {
-    enum { AHEAD = 16 };
+    enum { AHEAD = 64 };
     const char *word = sf_word_type(type->dtype), *name = sf_type_name(type->dtype);
     int64_t stride = 1, lines = type->count / type->dims[along];
     for (int d = along + 1; d < type->rank; d++)

@@ -371,6 +371,17 @@ static void close_cuda(void *self)
     sf_free(c);
 }
 
+/* Ranks that are processes have a GPU each, those of a machine in turn; ranks that are threads have one together. */
+static int place_on_machine(const sf_comm *comm)
+{
+    int place = 0;
+    if (!comm || sf_comm_is_one_process(comm))
+        return 0;
+    for (int i = 0; i < sf_comm_rank(comm); i++)
+        place += sf_comm_same_host(comm, i, sf_comm_rank(comm));
+    return place;
+}
+
 static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *diag)
 {
     const sf_program *p = c->program;
@@ -378,7 +389,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     if (!c->threads)
         return sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no threads can be started");
     SF_TRY(sf_constants_check(p, diag));
-    SF_TRY(sf_device_open(diag, &c->device));
+    SF_TRY(sf_device_open(place_on_machine(options->comm), diag, &c->device));
     c->device->tf32 = options->precision == SF_PRECISION_TF32;
     if (table_of(c)->reserve)
         SF_TRY(table_of(c)->reserve(c->device, sf_cuda_workspace(p), diag));

@@ -23,7 +23,7 @@ const char *sf_device_architecture(void)
     return *value ? value : NULL;
 }
 
-sf_status sf_device_open(sf_diag *diag, sf_device **out)
+sf_status sf_device_open(int which, sf_diag *diag, sf_device **out)
 {
     bool host;
     const char *value = asked(&host), *architecture = sf_device_architecture();
@@ -31,7 +31,7 @@ sf_status sf_device_open(sf_diag *diag, sf_device **out)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not '%s'",
                        value);
-    return host ? sf_device_open_host(diag, out) : sf_device_open_gpu(diag, out);
+    return host ? sf_device_open_host(diag, out) : sf_device_open_gpu(which, diag, out);
 }
 
 static bool asks_for_host(void)
@@ -49,7 +49,7 @@ const char *sf_device_name(void)
 sf_status sf_device_memory(sf_diag *diag, int64_t *out)
 {
     sf_device *device;
-    SF_TRY(sf_device_open(diag, &device));
+    SF_TRY(sf_device_open(0, diag, &device));
     *out = device->memory;
     device->table->close(device);
     return SF_OK;
@@ -74,7 +74,7 @@ sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out)
 {
     sf_device *device;
     char *there = NULL, *here = NULL;
-    SF_TRY(sf_device_open(diag, &device));
+    SF_TRY(sf_device_open(0, diag, &device));
     sf_status status = device->table->alloc(device, bytes, diag, &there);
     if (status == SF_OK)
         status = device->table->pin(device, bytes, diag, &here);

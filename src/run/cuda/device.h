@@ -84,8 +84,9 @@ struct sf_device {
     int64_t workspace; /* bytes that were reserved */
 };
 
-/* The device that SHEAF_CUDA asks for, or the first GPU. Where there is none, one line says what is missing. */
-sf_status sf_device_open(sf_diag *diag, sf_device **out);
+/* The device that SHEAF_CUDA asks for, or GPU `which`: they are dealt out in turn, so that number 8 of 8 is the first again. Where
+ * there is none, one line says what is missing. */
+sf_status sf_device_open(int which, sf_diag *diag, sf_device **out);
 
 /* In words, what that is: not whether it is there. */
 const char *sf_device_name(void);
@@ -100,7 +101,7 @@ const char *sf_device_architecture(void);
 sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
 /* The two kinds. */
-sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out);
+sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out);
 sf_status sf_device_open_host(sf_diag *diag, sf_device **out);
 
 /* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */

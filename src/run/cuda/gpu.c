@@ -527,10 +527,12 @@ static void name_architecture(gpu *g, int major, int minor)
     g->has_groups = strcmp(asked ? asked : own, "sm_90a") == 0;
 }
 
-static sf_status find_gpu(gpu *g, sf_diag *diag)
+static sf_status find_gpu(gpu *g, int which, sf_diag *diag)
 {
+    int count = 0;
     SF_TRY(sf_cuda_load_driver(diag, &g->driver));
-    if (g->driver->init(0) != 0 || g->driver->device_get(&g->ordinal, 0) != 0) {
+    if (g->driver->init(0) != 0 || g->driver->device_count(&count) != 0 || count < 1 ||
+        g->driver->device_get(&g->ordinal, which % count) != 0) {
         sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE,
                 "engine cuda needs a GPU: the driver finds none");
         return sf_hint(diag, "option engine cpu runs the step without one");
@@ -542,14 +544,14 @@ static sf_status find_gpu(gpu *g, sf_diag *diag)
 sf_status sf_gpu_find(sf_diag *diag)
 {
     gpu g = {0};
-    return find_gpu(&g, diag);
+    return find_gpu(&g, 0, diag);
 }
 
-static sf_status open_gpu(gpu *g, sf_diag *diag)
+static sf_status open_gpu(gpu *g, int which, sf_diag *diag)
 {
     int major = 0, minor = 0;
     size_t left = 0, all = 0;
-    SF_TRY(find_gpu(g, diag));
+    SF_TRY(find_gpu(g, which, diag));
     TRY(context_retain(&g->context, g->ordinal), "make a context");
     TRY(context_set(g->context), "take its context");
     g->streams.driver = g->driver;
@@ -567,7 +569,7 @@ static sf_status open_gpu(gpu *g, sf_diag *diag)
     return SF_OK;
 }
 
-sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
+sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out)
 {
     static const sf_device_table table = {
         .close = close_gpu,
@@ -600,7 +602,7 @@ sf_status sf_device_open_gpu(sf_diag *diag, sf_device **out)
     };
     gpu *g = sf_alloc(sizeof *g);
     g->device.table = &table;
-    sf_status status = open_gpu(g, diag);
+    sf_status status = open_gpu(g, which, diag);
     if (status != SF_OK) {
         close_gpu(&g->device);
         return status;

@@ -14,6 +14,7 @@ typedef struct cu_stream_ *cu_stream;
 /* The driver: libcuda. Functions return 0, or a number that get_error_string knows. */
 #define SF_CUDA_DRIVER(X)                                                                          \
     X(init, "cuInit", (unsigned))                                                                  \
+    X(device_count, "cuDeviceGetCount", (int *))                                                   \
     X(device_get, "cuDeviceGet", (int *, int))                                                     \
     X(device_name, "cuDeviceGetName", (char *, int, int))                                          \
     X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                 \

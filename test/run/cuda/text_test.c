@@ -117,7 +117,7 @@ static void test_no_gpu(void **state)
     }
     sf_diag *diag = sf_diag_new();
     sf_device *device;
-    assert_int_equal(sf_device_open_gpu(diag, &device), SF_EUNSUPPORTED);
+    assert_int_equal(sf_device_open_gpu(0, diag, &device), SF_EUNSUPPORTED);
     assert_non_null(strstr(sf_diag_text(diag, 0), "engine cuda needs "));
     sf_diag_free(diag);
 }

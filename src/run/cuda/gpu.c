@@ -1,17 +1,14 @@
-/* A GPU as a device: the driver, and NVRTC with a cache of what it compiled. */
-#include <inttypes.h>
+/* A GPU as a device, through its driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/hash.h"
 #include "base/mem.h"
-#include "base/native/cache.h"
 #include "run/cuda/choice.h"
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
 #include "run/cuda/lt.h"
+#include "run/cuda/nvrtc.h"
 #include "run/cuda/streams.h"
 
 enum {
@@ -20,7 +17,6 @@ enum {
     MOST_SHARED = 8,         /* and of a function */
     PLAIN_SHARED = 48 << 10, /* that every function may have */
     CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
-    KERNELS_EACH = 8,        /* compiled together: all processors have some */
 };
 
 /* What compile gives for a kernel. */
@@ -197,108 +193,17 @@ static sf_status await_gpu(sf_device *d, sf_lane lane, size_t event, sf_diag *di
     return check(g, sf_streams_await(&g->streams, lane, event), "wait for an event", diag);
 }
 
-/* Compiling */
+/* Loading */
 
-typedef struct binary {
-    char *bytes;
-    size_t size;
-    char *log; /* where there is no binary */
-} binary;
-
-typedef struct compiling {
-    const gpu *g;
-    const sf_kernels *module;
-    sf_buf *texts;
-    binary *binaries;
-} compiling;
-
-static bool cache_path(uint64_t hash, char *path, size_t size)
-{
-    char folder[SF_PATH_SIZE];
-    return sf_cache_folder(folder, sizeof folder) &&
-           snprintf(path, size, "%s/%016" PRIx64 ".cubin", folder, hash) < (int)size;
-}
-
-static bool read_cached(const char *path, binary *out)
-{
-    FILE *file = sf_cache_has(path) ? fopen(path, "rb") : NULL;
-    if (!file)
-        return false;
-    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    rewind(file);
-    out->bytes = size > 0 ? sf_alloc_kept((size_t)size) : NULL;
-    out->size = out->bytes ? fread(out->bytes, 1, (size_t)size, file) : 0;
-    fclose(file);
-    bool whole = out->bytes && out->size == (size_t)size;
-    if (!whole) {
-        sf_free(out->bytes);
-        out->bytes = NULL;
-    }
-    return whole;
-}
-
-/* Under another name first: who reads it meanwhile finds all of it or nothing. */
-static void write_cached(const char *path, const binary *b)
-{
-    char other[SF_PATH_SIZE + 64];
-    snprintf(other, sizeof other, "%s.%p", path, (const void *)b);
-    FILE *file = fopen(other, "wb");
-    if (!file)
-        return;
-    bool written = fwrite(b->bytes, 1, b->size, file) == b->size;
-    if (fclose(file) != 0 || !written || rename(other, path) != 0)
-        remove(other);
-    else
-        sf_cache_trim(sf_cache_limit());
-}
-
-static void compile_text(const gpu *g, const char *text, binary *out)
-{
-    const sf_cuda_compiler *c = g->compiler;
-    const char *options[] = {g->architecture, "--fmad=false", "-w"};
-    void *program = NULL;
-    size_t size = 0;
-    int status = c->create(&program, text, "sheaf.cu", 0, NULL, NULL);
-    if (status == 0)
-        status = c->compile(program, 3, options);
-    if (status == 0 && c->binary_size(program, &out->size) == 0 &&
-        (out->bytes = sf_alloc_kept(out->size)) != NULL)
-        c->binary(program, out->bytes);
-    else if (c->log_size(program, &size) == 0 && (out->log = sf_alloc_kept(size + 1)) != NULL)
-        c->log(program, out->log);
-    c->destroy(&program);
-}
-
-static void compile_parts(void *context, int part, int64_t first, int64_t end)
-{
-    const compiling *job = context;
-    (void)part;
-    for (int64_t i = first; i < end; i++) {
-        const sf_buf *text = &job->texts[i];
-        int major = 0, minor = 0;
-        char path[SF_PATH_SIZE + 32];
-        job->g->compiler->version(&major, &minor);
-        uint64_t hash =
-            sf_hash_bytes((uint64_t)major * 100 + (uint64_t)minor, text->text, text->length);
-        hash = sf_hash_bytes(hash, job->g->architecture, strlen(job->g->architecture));
-        bool has_path = cache_path(hash, path, sizeof path);
-        if (has_path && read_cached(path, &job->binaries[i]))
-            continue;
-        compile_text(job->g, text->text, &job->binaries[i]);
-        if (has_path && job->binaries[i].bytes)
-            write_cached(path, &job->binaries[i]);
-    }
-}
-
-static sf_status load_part(gpu *g, const sf_kernels *module, const binary *b, size_t first,
-                           size_t count, void **functions, sf_diag *diag)
+static sf_status load_part(gpu *g, const sf_kernels *module, const sf_cubin *b, void **functions,
+                           sf_diag *diag)
 {
     if (!b->bytes)
         return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "NVRTC does not compile a kernel: %.600s",
                        b->log ? b->log : "it is out of memory");
     TRY(module_load(&g->modules[g->nmodules], b->bytes), "load kernels");
     void *loaded = g->modules[g->nmodules++];
-    for (size_t i = first; i < first + count; i++) {
+    for (size_t i = b->first; i < b->first + b->count; i++) {
         gpu_kernel *k = &g->kernels[i];
         k->shared = g->has_groups ? module->kernels[i]->shared : 0;
         functions[i] = k;
@@ -313,32 +218,16 @@ static sf_status compile_gpu(sf_device *d, const sf_kernels *module, sf_threads 
                              sf_diag *diag, void **functions)
 {
     gpu *g = (gpu *)d;
-    size_t total = module->nkernels, parts = (total + KERNELS_EACH - 1) / KERNELS_EACH;
-    compiling job = {.g = g, .module = module};
-    job.texts = sf_alloc((parts + 1) * sizeof *job.texts);
-    job.binaries = sf_alloc((parts + 1) * sizeof *job.binaries);
+    size_t total = module->nkernels, parts = sf_nvrtc_parts(module);
+    sf_cubin *cubins = sf_alloc((parts + 1) * sizeof *cubins);
     g->modules = sf_alloc((parts + 1) * sizeof *g->modules);
     g->kernels = sf_alloc((total + 1) * sizeof *g->kernels);
     g->driver->context_set(g->context);
-    for (size_t i = 0; i < parts; i++) {
-        size_t first = i * KERNELS_EACH, left = total - first;
-        sf_kernels_text(module, first, left < KERNELS_EACH ? left : KERNELS_EACH, false,
-                        &job.texts[i]);
-    }
-    sf_threads_run(threads, (int64_t)parts, 1, compile_parts, &job);
+    sf_nvrtc_compile(g->compiler, g->architecture, module, threads, cubins);
     sf_status status = SF_OK;
-    for (size_t i = 0; i < parts && status == SF_OK; i++) {
-        size_t first = i * KERNELS_EACH, left = total - first;
-        status = load_part(g, module, &job.binaries[i], first,
-                           left < KERNELS_EACH ? left : KERNELS_EACH, functions, diag);
-    }
-    for (size_t i = 0; i < parts; i++) {
-        sf_buf_free(&job.texts[i]);
-        sf_free(job.binaries[i].bytes);
-        sf_free(job.binaries[i].log);
-    }
-    sf_free(job.texts);
-    sf_free(job.binaries);
+    for (size_t i = 0; i < parts && status == SF_OK; i++)
+        status = load_part(g, module, &cubins[i], functions, diag);
+    sf_nvrtc_free(cubins, parts);
     return status;
 }
 

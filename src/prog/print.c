@@ -113,20 +113,6 @@ static int slowest_first(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-/* Bytes that it reads and writes: each element of a view once, however often it is repeated. */
-static double touched_bytes(const sf_inst *inst)
-{
-    double bytes = 0;
-    for (uint32_t i = 0; i < inst->nin + inst->nout; i++) {
-        const sf_view *view = i < inst->nin ? &inst->in[i] : &inst->out[i - inst->nin];
-        double elements = 1;
-        for (int d = 0; d < view->rank; d++)
-            elements *= view->strides[d] == 0 ? 1 : (double)view->dims[d];
-        bytes += elements * (double)sf_dtype_get(view->dtype)->bytes;
-    }
-    return bytes;
-}
-
 static double flops_of(const sf_inst *inst)
 {
     return inst->kind == SF_INST_DOT    ? sf_dot_flops(inst->dot)
@@ -139,7 +125,7 @@ static void print_rates(sf_buf *out, const sf_inst *inst, double seconds)
     double flops = flops_of(inst);
     if (seconds <= 0)
         seconds = HUGE_VAL;
-    sf_buf_printf(out, " %8.1f GB/s", touched_bytes(inst) / seconds / 1e9);
+    sf_buf_printf(out, " %8.1f GB/s", sf_inst_touched(inst) / seconds / 1e9);
     if (flops > 0)
         sf_buf_printf(out, " %7.2f TFLOP/s", flops / seconds / 1e12);
 }

@@ -38,6 +38,19 @@ bool sf_view_fills(const sf_program *p, const sf_view *view)
            sf_view_size(view) == p->buffers[view->buffer].bytes;
 }
 
+double sf_inst_touched(const sf_inst *inst)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < inst->nin + inst->nout; i++) {
+        const sf_view *view = i < inst->nin ? &inst->in[i] : &inst->out[i - inst->nin];
+        double elements = 1;
+        for (int d = 0; d < view->rank; d++)
+            elements *= view->strides[d] == 0 ? 1 : (double)view->dims[d];
+        bytes += elements * (double)sf_dtype_get(view->dtype)->bytes;
+    }
+    return bytes;
+}
+
 uint32_t sf_inst_changed(const sf_inst *inst)
 {
     if (inst->kind == SF_INST_WHILE)

@@ -221,6 +221,9 @@ static inline bool sf_goes_beside(const sf_inst *inst)
     return inst->kind == SF_INST_COMM || inst->kind == SF_INST_COPY;
 }
 
+/* Bytes that it reads and writes: each element of a view once, however often it is repeated. */
+double sf_inst_touched(const sf_inst *inst);
+
 /* How many results start as their operands: instructions that change a tensor rather than make one. Where result i
  * stands where operand i does, nothing is copied. */
 uint32_t sf_inst_changed(const sf_inst *inst);

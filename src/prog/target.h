@@ -31,6 +31,9 @@ typedef struct sf_target {
      * halves of what they store, and read what they have read for several sums. */
     bool few_passes;
 
+    /* Loops that touch so many bytes at most are brought together, to be launched as one (prog/bunch.h); 0: none are. */
+    int64_t small_bytes;
+
     /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so
      * many of these. */
     int64_t epilogue_columns, epilogue_rows;

@@ -373,3 +373,44 @@ double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_co
         effort.near[s] = near->share[s] * effort.bytes;
     return sf_costs_op(costs, &effort);
 }
+
+/* Of loops: what both do. */
+static void add_loop(sf_effort *to, const sf_effort *effort)
+{
+    const sf_passes *p = &effort->passes;
+    to->counted = true;
+    to->flops += effort->flops;
+    to->bytes += effort->bytes;
+    for (int s = 0; s < SF_NEAR_STEPS; s++)
+        to->near[s] += effort->near[s];
+    to->shares += effort->shares;
+    to->units += effort->units;
+    to->touch = effort->touch > to->touch ? effort->touch : to->touch;
+    to->passes.light += p->light;
+    to->passes.divides += p->divides;
+    to->passes.functions += p->functions;
+    to->passes.folds += p->folds;
+    to->passes.copies += p->copies;
+    to->passes.strided += p->strided;
+    to->passes.runs += p->runs;
+}
+
+double sf_bunch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
+                        const sf_costs *costs)
+{
+    sf_effort all = {0};
+    double seen = 0, one;
+    uint32_t nseen = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sf_effort effort = loop_effort(&insts[i]);
+        if (sf_costs_have_seen(costs) &&
+            sf_costs_seen(costs, effort_key(&insts[i], &effort), &one)) {
+            seen += one;
+            nseen++;
+        }
+        for (int s = 0; near && s < SF_NEAR_STEPS; s++)
+            effort.near[s] = near[i].share[s] * effort.bytes;
+        add_loop(&all, &effort);
+    }
+    return nseen == count ? seen : sf_costs_op(costs, &all);
+}

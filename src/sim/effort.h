@@ -25,4 +25,8 @@ double sf_copy_bytes(const sf_inst *inst);
 /* Seconds on the slowest device, or what a run took for what does the same, where the cluster has that; of everything but COMM, COPY, WHILE and CASE; a join takes none. near: NULL: nothing is. */
 double sf_inst_seconds(const sf_inst *inst, const sf_nearness *near, const sf_costs *costs);
 
+/* The same of all of a bunch (prog/bunch.h): `count` loops that are launched as one. */
+double sf_bunch_seconds(const sf_inst *insts, uint32_t count, const sf_nearness *near,
+                        const sf_costs *costs);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "prog/bunch.h"
 #include "sim/effort.h"
 #include "sim/links.h"
 
@@ -41,6 +42,8 @@ typedef struct walk {
     bool *known;          /* by instruction: when it ends; of messages, once both ends have come */
     const sf_costs *costs;
     const sf_nearness *near; /* by instruction; NULL: it does not count */
+    const uint32_t *bunches; /* by instruction: the first of those that are launched with it */
+    double rate;             /* of the bunch at hand: seconds by byte that is touched */
     sf_timing *insts;
     uint32_t *raisers; /* by event */
     uint32_t *sent;    /* collectives and copies, in order */
@@ -219,10 +222,29 @@ static bool can_begin(const walk *w, const sf_inst *inst)
     return true;
 }
 
-static double inst_seconds(const walk *w, uint32_t index)
+/* Of a bunch, those that are launched as one have their shares of that. */
+static void price_bunch(walk *w, uint32_t first)
+{
+    uint32_t end = first;
+    double bytes = 0;
+    for (; end < w->p->ninsts && w->bunches[end] == first; end++)
+        bytes += sf_inst_touched(&w->p->insts[end]);
+    w->rate = end - first < 2 || bytes == 0
+                  ? 0
+                  : sf_bunch_seconds(&w->p->insts[first], end - first,
+                                     w->near ? &w->near[first] : NULL, w->costs) /
+                        bytes;
+}
+
+static double inst_seconds(walk *w, uint32_t index)
 {
     const sf_nearness *near = w->near ? &w->near[index] : NULL;
-    return w->costs ? sf_inst_seconds(&w->p->insts[index], near, w->costs) : 0;
+    if (!w->costs)
+        return 0;
+    if (w->bunches[index] == index)
+        price_bunch(w, index);
+    return w->rate > 0 ? w->rate * sf_inst_touched(&w->p->insts[index])
+                       : sf_inst_seconds(&w->p->insts[index], near, w->costs);
 }
 
 static void run_inst(walk *w, uint32_t index)
@@ -401,6 +423,7 @@ sf_status sf_simulate_groups(int count, sf_program *const *programs, const sf_co
         if (costs && sf_costs_sees_near(costs[g]))
             walks[g].near = sf_nearness_of(p, &scratch);
         walks[g].sent = SF_ARRAY(&scratch, p->ninsts, uint32_t);
+        walks[g].bunches = sf_bunches_of(p, NULL, &scratch);
     }
     sf_status status = run_groups(walks, count, diag);
     for (int g = 0; g < count && status == SF_OK; g++) {

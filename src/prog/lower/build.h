@@ -16,6 +16,7 @@
  *     order.c    the order of instructions, for a low peak of memory
  *     reuse.c    updates in place, and operands that are changed where they stand
  *     epilogue.c which loops run behind a product, block by block
+ *     together.c small loops beside each other, that are launched as one
  *     sync.c     events between streams
  *     lives.c    the lives of buffers, and what stands in memory at a time
  *     place.c    the places of buffers in the arena
@@ -86,7 +87,8 @@ typedef struct lowering {
     size_t made_capacity;
     uint32_t *renamed; /* by buffer: what stands for it, or itself: reuse.c */
     size_t nrenamed;
-    uint32_t *now;   /* by instruction before epilogue.c: where it is since */
+    uint32_t *now; /* by instruction before epilogue.c: where it is since */
+    size_t nnow;
     sf_value *inner; /* by value of the graph: what stands for it in the program's inner graph */
     sf_arena scratch;
 } lowering;
@@ -182,13 +184,14 @@ void fuse_clusters(lowering *l);
  * dimension is the columns. */
 void count_domain(sf_loop *loop, bool has_split);
 
-/* order.c, reuse.c, epilogue.c */
+/* order.c, reuse.c, epilogue.c, together.c */
 void order_insts(lowering *l);
 void update_in_place(lowering *l);
 void reuse_operands(lowering *l);
 void reuse_in_loops(
     lowering *l); /* behind epilogues, which have a place for products in what loops make */
 void fuse_epilogues(lowering *l);
+void bring_together(lowering *l);
 
 /* sync.c: events, and streams for those that have none. lives.c: first, last, is_result and gaps of every buffer, for
  * which events must be set. place.c: their places. */

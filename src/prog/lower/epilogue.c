@@ -299,6 +299,7 @@ void fuse_epilogues(lowering *l)
     f.live = SF_ARRAY(&l->scratch, p->ninsts + 1, int64_t);
     f.into = SF_ARRAY(&l->scratch, p->ninsts, uint32_t);
     l->now = SF_ARRAY(&l->scratch, p->ninsts, uint32_t);
+    l->nnow = p->ninsts;
     for (size_t i = 0; i < p->ninsts; i++)
         f.into[i] = SF_NONE;
     count_live(&f);

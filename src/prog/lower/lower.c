@@ -253,6 +253,7 @@ void lower_block(lowering *l, const sf_block *block)
     reuse_operands(l);
     fuse_epilogues(l);
     reuse_in_loops(l);
+    bring_together(l);
     sync_insts(l->program);
     find_lives(l->program);
     if (!l->unplaced)

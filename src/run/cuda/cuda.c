@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "run/cuda/beside.h"
+#include "run/cuda/bunches.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
@@ -176,6 +177,7 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
             SF_TRY(open_frame(c, &m->bodies[j], body, inner, views, diag));
         }
     }
+    sf_cuda_find_bunches(c, f);
     return SF_OK;
 }
 
@@ -198,12 +200,31 @@ static uint64_t param_value(const cuda *c, const made *m, const sf_param *param)
     return (uint64_t)param->value;
 }
 
-static size_t number_of(const cuda *c, const sf_kernel *kernel)
+static void **ready_params(cuda *c, const made *m, const sf_launch *launch)
 {
-    size_t i = 0;
-    while (c->module.kernels[i] != kernel)
-        i++;
-    return i;
+    uint32_t nparams = launch->kernel->nparams;
+    uint64_t *values = SF_ARRAY(&c->memory, nparams, uint64_t);
+    void **params = SF_ARRAY(&c->memory, nparams, void *);
+    for (uint32_t k = 0; k < nparams; k++) {
+        values[k] = param_value(c, m, &launch->params[k]);
+        params[k] = &values[k];
+    }
+    return params;
+}
+
+/* The table of what is launched as one. */
+static void **ready_table(cuda *c, const frame *f, const sf_bunch *bunch)
+{
+    uint64_t *values = SF_ARRAY(&c->memory, bunch->launch.kernel->ntable, uint64_t);
+    void **params = SF_ARRAY(&c->memory, 1, void *);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < bunch->count; i++) {
+        const sf_launch *launch = &bunch->launches[i];
+        for (uint32_t k = 0; k < launch->kernel->nparams; k++)
+            values[at++] = param_value(c, &f->insts[bunch->members[i]], &launch->params[k]);
+    }
+    params[0] = values;
+    return params;
 }
 
 /* When kernels are compiled and the scratch memory stands. */
@@ -216,15 +237,9 @@ static void ready_frame(cuda *c, frame *f)
             m->product[j] = (char *)(uintptr_t)param_value(c, m, &m->code.product[j]);
         for (size_t j = 0; j < m->code.nlaunches; j++) {
             const sf_launch *launch = &m->code.launches[j];
-            uint32_t nparams = launch->kernel->nparams;
-            uint64_t *values = SF_ARRAY(&c->memory, nparams, uint64_t);
-            void **params = SF_ARRAY(&c->memory, nparams, void *);
-            for (uint32_t k = 0; k < nparams; k++) {
-                values[k] = param_value(c, m, &launch->params[k]);
-                params[k] = &values[k];
-            }
-            m->launches[j] = (ready){c->functions[number_of(c, launch->kernel)], launch->blocks,
-                                     launch->threads, params};
+            m->launches[j] = (ready){
+                c->functions[sf_cuda_number_of(c, launch->kernel)], launch->blocks, launch->threads,
+                m->bunch ? ready_table(c, f, m->bunch) : ready_params(c, m, launch)};
         }
         if (m->exchange && m->code.nlaunches > 0)
             m->exchange->fold = &m->launches[0];
@@ -404,6 +419,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
         SF_TRY(own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag, &arenas[space]));
     SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
     SF_TRY(own_memory(c, c->scratch_bytes, diag, &c->scratch));
+    sf_cuda_drop_kernels(c);
     c->functions = SF_ARRAY(&c->memory, c->module.nkernels + 1, void *);
     if (c->module.nkernels > 0)
         SF_TRY(table_of(c)->compile(c->device, &c->module, c->threads, diag, c->functions));

@@ -28,6 +28,7 @@ typedef struct exchange {
 
 typedef struct made {
     sf_code code;
+    const sf_bunch *bunch; /* of the first of one, which launches for all of them */
     ready *launches;
     void *plan;       /* of a library, for a product, */
     char *product[3]; /* and what it is given */
@@ -111,6 +112,9 @@ static inline bool is_check(const sf_inst *inst)
 {
     return inst->kind == SF_INST_CALL && inst->nout == 0;
 }
+
+/* Among those of the engine. */
+size_t sf_cuda_number_of(const cuda *c, const sf_kernel *kernel);
 
 /* Runs the instructions of a frame, in order. */
 sf_status sf_cuda_run(cuda *c, const frame *f, sf_diag *diag);

@@ -5,6 +5,7 @@
 #include "op/eval.h"
 #include "op/op.h"
 #include "run/cuda/beside.h"
+#include "run/cuda/bunches.h"
 
 static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {
@@ -101,6 +102,7 @@ static void note_timings(cuda *c, const double *when)
         c->timings[i] = (sf_timing){.start = at[0], .end = at[1]};
         c->seconds[i] = at[1] - at[0];
     }
+    sf_cuda_share_timings(c);
 }
 
 sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag)

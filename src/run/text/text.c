@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "prog/bunch.h"
 
 enum { MOST_BLOCKS = 1 << 20, SCRATCH_ALIGN = 256 };
 
@@ -30,6 +31,7 @@ int64_t sf_write_scratch(sf_writer *w, int64_t bytes)
 
 typedef struct sought {
     const char *body;
+    uint32_t ntable;
     size_t nparams;
     const sf_param *params;
 } sought;
@@ -43,12 +45,35 @@ static bool is_sought_kernel(const void *item, const void *key)
 {
     const sf_kernel *kernel = item;
     const sought *s = key;
-    if (kernel->nparams != s->nparams || strcmp(strchr(kernel->text, '{'), s->body) != 0)
+    if (kernel->nparams != s->nparams || kernel->ntable != s->ntable ||
+        strcmp(kernel->body, s->body) != 0)
         return false;
     for (size_t i = 0; i < s->nparams; i++)
         if (kernel->is_number[i] != is_number(&s->params[i]))
             return false;
     return true;
+}
+
+static void put_function(sf_buf *text, const sf_writer *w, int threads, const char *name)
+{
+    sf_buf_puts(text, "KERNEL ");
+    if (w->together > 0)
+        sf_buf_printf(text, "BOUNDS(%d, %d) ", threads, w->together);
+    sf_buf_printf(text, "%s(", name);
+    for (size_t i = 0; i < w->nparams; i++)
+        sf_buf_printf(text, "%s%s p%zu", i ? ", " : "", is_number(&w->params[i]) ? "s64" : "char *",
+                      i);
+    sf_buf_printf(text, ")\n%s", w->body.text);
+}
+
+/* What is dealt out among says which block of its own it is, and how many there are. */
+static void put_dealing(sf_buf *text, const sf_writer *w, const char *name)
+{
+    sf_buf_printf(text, "struct %s_all {\nchar *at[%u];\n};\n", name, w->ntable);
+    sf_buf_puts(text, "#undef BLOCK\n#undef BLOCKS\n#define BLOCK block\n#define BLOCKS blocks\n");
+    sf_buf_printf(text, "KERNEL %s(struct %s_all all)\n%s", name, name, w->body.text);
+    sf_buf_puts(text, "#undef BLOCK\n#undef BLOCKS\n#define BLOCK GRID_BLOCK\n"
+                      "#define BLOCKS GRID_BLOCKS\n");
 }
 
 static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uint64_t hash)
@@ -58,17 +83,16 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uin
     char name[32];
     int length = snprintf(name, sizeof name, "k%016" PRIx64, hash);
     bool *numbers = SF_ARRAY(&m->arena, w->nparams, bool);
-    sf_buf_puts(&text, "KERNEL ");
-    if (w->together > 0)
-        sf_buf_printf(&text, "BOUNDS(%d, %d) ", threads, w->together);
-    sf_buf_printf(&text, "%s(", name);
-    for (size_t i = 0; i < w->nparams; i++) {
+    for (size_t i = 0; i < w->nparams; i++)
         numbers[i] = is_number(&w->params[i]);
-        sf_buf_printf(&text, "%s%s p%zu", i ? ", " : "", numbers[i] ? "s64" : "char *", i);
-    }
-    sf_buf_printf(&text, ")\n%s", w->body.text);
+    if (w->ntable > 0)
+        put_dealing(&text, w, name);
+    else
+        put_function(&text, w, threads, name);
     *kernel = (sf_kernel){.name = sf_arena_string(&m->arena, name, (size_t)length),
                           .text = sf_arena_string(&m->arena, text.text, text.length),
+                          .body = sf_arena_string(&m->arena, w->body.text, w->body.length),
+                          .ntable = w->ntable,
                           .nparams = (uint32_t)w->nparams,
                           .is_number = numbers,
                           .shared = w->shared};
@@ -80,10 +104,10 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uin
 static const sf_kernel *find_kernel(sf_writer *w, int threads)
 {
     sf_kernels *m = w->module;
-    uint64_t hash = sf_hash_bytes(w->nparams, w->body.text, w->body.length);
+    uint64_t hash = sf_hash_bytes(w->nparams + w->ntable, w->body.text, w->body.length);
     for (size_t i = 0; i < w->nparams; i++)
         hash = sf_hash_mix(hash, is_number(&w->params[i]));
-    sought key = {w->body.text, w->nparams, w->params};
+    sought key = {w->body.text, w->ntable, w->nparams, w->params};
     sf_intern_slot *slot = sf_intern_find(&m->names, &m->arena, hash, is_sought_kernel, &key);
     if (!slot->item)
         slot->item = new_kernel(m, w, threads, hash);
@@ -125,6 +149,8 @@ static void add_file(sf_buf *out, const sf_text_file *file)
 static void add_entrance(const sf_kernel *kernel, sf_buf *out)
 {
     sf_buf_printf(out, "void %s_run(void **p)\n{\n    %s(", kernel->name, kernel->name);
+    if (kernel->ntable > 0)
+        sf_buf_printf(out, "*(struct %s_all *)p[0]", kernel->name);
     for (uint32_t i = 0; i < kernel->nparams; i++)
         sf_buf_printf(out, "%s*(%s *)p[%u]", i ? ", " : "", kernel->is_number[i] ? "s64" : "char *",
                       i);
@@ -193,19 +219,34 @@ void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, boo
     sf_buf_free(&w.body);
 }
 
+/* The kernels of bunches, too: those of the program if no two buffers stand in the same memory. */
+static void write_program_bunches(sf_kernels *module, const sf_program *p, sf_code **codes)
+{
+    const uint32_t *firsts = sf_bunches_of(p, NULL, &module->arena);
+    for (uint32_t i = 0, end; i < p->ninsts; i = end) {
+        sf_bunch *bunches;
+        for (end = i + 1; end < p->ninsts && firsts[end] == i;)
+            end++;
+        if (end - i > 1)
+            sf_write_bunches(module, &module->arena, codes + i, end - i, &bunches);
+    }
+}
+
 int64_t sf_write_program(sf_kernels *module, const sf_program *p, bool library)
 {
     const sf_inst *unknown = NULL;
+    sf_code **codes = SF_ARRAY(&module->arena, p->ninsts, sf_code *);
     int64_t most = 0;
     for (size_t i = 0; i < p->ninsts; i++) {
-        sf_code code = {0};
-        sf_write_inst(module, &module->arena, &p->insts[i], library, &code, &unknown);
-        most = code.scratch > most ? code.scratch : most;
+        codes[i] = SF_NEW(&module->arena, sf_code);
+        sf_write_inst(module, &module->arena, &p->insts[i], library, codes[i], &unknown);
+        most = codes[i]->scratch > most ? codes[i]->scratch : most;
         for (uint32_t j = 0; j < sf_body_count(&p->insts[i]); j++) {
             int64_t inner = sf_write_program(module, p->insts[i].nest->bodies[j], library);
             most = inner > most ? inner : most;
         }
     }
+    write_program_bunches(module, p, codes);
     return most;
 }
 

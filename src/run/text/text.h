@@ -6,6 +6,7 @@
  *     module      the kernels of a program, those of bodies too, each once
  *       code      what an instruction launches, in order
  *         launch  a kernel, blocks and threads, and what its parameters are
+ *       bunch     launches of several instructions as one
  */
 #ifndef SF_RUN_TEXT_TEXT_H
 #define SF_RUN_TEXT_TEXT_H
@@ -23,7 +24,9 @@ extern const sf_text_file sf_text_base, sf_text_vector, sf_text_words, sf_text_a
 
 typedef struct sf_kernel {
     const char *name; /* from its text */
-    const char *text; /* the function with its name, without what it stands on */
+    const char *text; /* the function with its name, without what it stands on, */
+    const char *body; /* and what stands between its braces, with them */
+    uint32_t ntable;  /* pointers in a table, which is its one parameter; 0: it has these: */
     uint32_t nparams;
     const bool *is_number; /* by parameter: an integer rather than a pointer */
     int shared; /* bytes of shared memory, beside those that its text declares, on GPUs with groups of warps */
@@ -74,6 +77,16 @@ typedef struct sf_code {
         [3]; /* and what that is given: factors and result, or the images of run/text/convolve.h */
 } sf_code;
 
+/* Instructions that touch nothing that another of them writes (prog/bunch.h), launched as one: blocks are dealt out among
+ * them, and the table has the parameters of each, one behind the other. */
+typedef struct sf_bunch {
+    sf_launch launch; /* of all; what its parameter is follows from the others */
+    uint32_t count;
+    const uint32_t *
+        members; /* instructions, by their numbers in the list that was given; the first stands first there */
+    const sf_launch *launches; /* and theirs */
+} sf_bunch;
+
 /* One kernel being written: its parameters are called p0, p1, ... in the order in which they are added. */
 typedef struct sf_writer {
     sf_kernels *module;
@@ -82,6 +95,7 @@ typedef struct sf_writer {
     sf_param *params;
     size_t nparams, param_capacity;
     sf_arena *arena; /* of the code */
+    uint32_t ntable; /* of the kernel, as in sf_kernel */
     int shared;      /* of the kernel, as in sf_kernel; its body says it, too */
     int together;    /* blocks of it that a multiprocessor is to have at once; 0: as it comes */
 } sf_writer;
@@ -130,6 +144,11 @@ bool sf_write_call(sf_writer *w, const sf_inst *inst);
 /* The code of an instruction; `library`: its product is done by one. NULL in *unknown, or what has no kernel. */
 void sf_write_inst(sf_kernels *module, sf_arena *arena, const sf_inst *inst, bool library,
                    sf_code *code, const sf_inst **unknown);
+
+/* Instructions of a bunch, by their code: as few launches as there can be. Returns how many of these have several; those that are
+ * in none are launched alone. */
+size_t sf_write_bunches(sf_kernels *module, sf_arena *arena, sf_code *const *codes, uint32_t count,
+                        sf_bunch **out);
 
 /* All kernels of a program, those of bodies too; returns the most scratch memory that an instruction works in. */
 int64_t sf_write_program(sf_kernels *module, const sf_program *program, bool library);

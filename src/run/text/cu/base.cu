@@ -23,8 +23,8 @@ typedef double f64;
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) u8 name[]
 #define BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define BARRIER() __syncthreads()
-#define BLOCK ((s64)blockIdx.x)
-#define BLOCKS ((s64)gridDim.x)
+#define GRID_BLOCK ((s64)blockIdx.x)
+#define GRID_BLOCKS ((s64)gridDim.x)
 #define THREAD ((int)threadIdx.x)
 #define THREADS ((int)blockDim.x)
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
@@ -71,8 +71,8 @@ static _Thread_local union {
     s64 s64s[1024];
 } sf_shuffled;
 #define BARRIER() sf_barrier()
-#define BLOCK sf_block
-#define BLOCKS sf_blocks
+#define GRID_BLOCK sf_block
+#define GRID_BLOCKS sf_blocks
 #define THREAD sf_thread
 #define THREADS sf_threads
 #define SHUFFLER(type)                                                                             \
@@ -101,6 +101,10 @@ SHUFFLER(s64)
 #define leading_zeros64(x) ((x) == 0 ? 64 : __builtin_clzll(x))
 #define count_bits64(x) __builtin_popcountll(x)
 #endif
+
+/* What is dealt out among several loops says otherwise (run/text/bunch.c). */
+#define BLOCK GRID_BLOCK
+#define BLOCKS GRID_BLOCKS
 
 /* Bits */
 

@@ -1,6 +1,7 @@
 /* What an instruction is taken to do: passes of loops, runs, and what a convolution packs. */
 #include "sim/effort.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,9 @@
 #include <cmocka.h>
 
 #include "op/attention.h"
+#include "run/cuda/target.h"
+#include "sim/sim.h"
+#include "support/programs.h"
 
 /* A loop that copies rows x columns of f32, read with these strides. */
 static sf_effort copy_effort(int rank, int split, const int64_t *dims, const int64_t *strides)
@@ -151,12 +155,52 @@ static void test_attention(void **state)
     sf_pool_release(pool);
 }
 
+/* Three updates of a few bytes each: a launch for each, or one for all of them, of which each has its share. */
+static void test_bunches(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "func.func public @main(%u: tensor<64xf32> {tf.aliasing_output = 0 : i32}, "
+        "%v: tensor<64xf32> {tf.aliasing_output = 1 : i32}, "
+        "%w: tensor<128xf32> {tf.aliasing_output = 2 : i32}) -> "
+        "(tensor<64xf32>, tensor<64xf32>, tensor<128xf32>) {\n"
+        "%a = stablehlo.multiply %u, %u : tensor<64xf32>\n"
+        "%b = stablehlo.add %v, %v : tensor<64xf32>\n"
+        "%c = stablehlo.add %w, %w : tensor<128xf32>\n"
+        "return %a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<128xf32>\n}\n";
+    int one = 1;
+    sf_arena arena = {0};
+    sf_cluster *cluster;
+    sf_costs *costs;
+    assert_int_equal(sf_cluster_open("1xH100", NULL, &cluster), SF_OK);
+    assert_int_equal(sf_costs_new(cluster, 1, &one, 0, &arena, NULL, &costs), SF_OK);
+    double launch = cluster->kinds[0].launch;
+    for (int together = 0; together < 2; together++) {
+        sf_target target = sf_target_cuda;
+        sf_simulation sim;
+        target.small_bytes = together ? target.small_bytes : 0;
+        sf_program *p = test_lower_text(text, &target);
+        assert_int_equal(p->ninsts, 3);
+        sf_simulate(p, costs, &arena, &sim);
+        assert_true(fabs(sim.seconds - (together ? 1 : 3) * launch) < 1e-9 * launch);
+        for (size_t i = 0; i < p->ninsts; i++) {
+            double share = sf_view_bytes(&p->insts[i].out[0]) > 256 ? 0.5 : 0.25;
+            double seconds = sim.insts[i].end - sim.insts[i].start;
+            assert_true(fabs(seconds - (together ? share : 1) * launch) < 1e-9 * launch);
+        }
+        sf_program_free(p);
+    }
+    sf_cluster_free(cluster);
+    sf_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_bunches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Small loops that are launched together.
  *
- * To launch anything takes a GPU as long as some hundred kilobytes, and a step has hundreds of loops that touch less: updates of
+ * To launch anything takes a GPU as long as to read some megabytes, and a step has hundreds of loops that touch less: updates of
  * scales and biases, conversions of them, corrections. A target that says `small_bytes` has lowering bring them together
  * (prog/lower/together.c), and launches those as one that stand beside each other and of which none touches what another
  * writes: a bunch.

@@ -10,8 +10,9 @@
 #include "prog/lower/build.h"
 #include "prog/rewrite.h"
 
-/* Bytes that loops touch which are held back, and as many of those that were moved ahead. */
-enum { MOST_MOVED = 8 << 20 };
+/* Bytes of the arena that loops read which are held back, and as many that those write which were moved ahead: what lives longer for
+ * it. */
+enum { MOST_KEPT = 16 << 20 };
 
 typedef struct bringing {
     sf_program *p;
@@ -22,7 +23,7 @@ typedef struct bringing {
     bool *follows_beside;     /* what it touches may be on its way: it does not go ahead */
     uint32_t *ready, *others; /* small loops that nothing is before, taken ones among them */
     uint32_t nready;
-    double held, ahead;
+    int64_t held, ahead;
     uint32_t *order;
     uint32_t count;
 } bringing;
@@ -32,9 +33,25 @@ static bool is_needed(const bringing *b, uint32_t index)
     return b->first[index] < b->first[index + 1];
 }
 
-static double bytes_of(const bringing *b, uint32_t index)
+static int64_t arena_bytes(const bringing *b, const sf_view *views, uint32_t count)
 {
-    return sf_inst_touched(&b->p->insts[index]);
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sf_buffer *buffer = &b->p->buffers[views[i].buffer];
+        bytes += buffer->home == SF_HOME_ARENA ? buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+/* What lives longer because the loop is held back, or because it went ahead. */
+static int64_t held_by(const bringing *b, uint32_t index)
+{
+    return arena_bytes(b, b->p->insts[index].in, b->p->insts[index].nin);
+}
+
+static int64_t ahead_by(const bringing *b, uint32_t index)
+{
+    return arena_bytes(b, b->p->insts[index].out, b->p->insts[index].nout);
 }
 
 static void link_behind(bringing *b, sf_arena *scratch)
@@ -79,12 +96,12 @@ static bool goes_along(bringing *b, uint32_t index, uint32_t now, bool ends_too)
     if (!is_needed(b, index) && !ends_too)
         return false;
     if (index < now) {
-        b->held -= bytes_of(b, index);
+        b->held -= held_by(b, index);
         return true;
     }
-    if (b->follows_beside[index] || b->ahead + bytes_of(b, index) > MOST_MOVED)
+    if (b->follows_beside[index] || b->ahead + ahead_by(b, index) > MOST_KEPT)
         return false;
-    b->ahead += bytes_of(b, index);
+    b->ahead += ahead_by(b, index);
     return true;
 }
 
@@ -116,10 +133,10 @@ static void take_rest(bringing *b, uint32_t now)
 static void come_to(bringing *b, uint32_t index)
 {
     if (b->is_done[index]) {
-        b->ahead -= bytes_of(b, index);
+        b->ahead -= ahead_by(b, index);
     } else if (b->is_small[index]) {
-        b->held += bytes_of(b, index);
-        if (b->held > MOST_MOVED)
+        b->held += held_by(b, index);
+        if (b->held > MOST_KEPT)
             take_rest(b, index + 1);
     } else {
         while (b->waits[index] > 0)

@@ -68,7 +68,7 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
     .most_functions = 4, .few_passes = true, .epilogue_columns = INT64_MAX,                        \
     .epilogue_rows = INT64_MAX, .in_flight = 2, .flight_bytes = 16 << 20, .align = 256,            \
     .multiplies = multiplies_types, .kernel = find_kernel, .attends = attends,                     \
-    .small_bytes = 1 << 20, .scratch = scratch_bytes, .rounds = may_round,
+    .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round,
 
 const sf_target sf_target_cuda = {CUDA_TARGET(false)};
 const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true)};

@@ -14,6 +14,8 @@
 enum {
     MOST_POINTERS = 480, /* in a table: every GPU takes 4 KB of parameters */
     MOST_TEXTS = 16,
+    AT_WORK =
+        768, /* threads that a multiprocessor has at once, at least, whatever the registers of some text */
 };
 
 typedef struct picking {
@@ -95,6 +97,8 @@ static sf_bunch write_picked(const picking *p, sf_kernels *module, sf_arena *are
     sf_code code = {0};
     sf_writer w = {.module = module, .code = &code, .arena = arena, .ntable = p->npointers};
     int64_t blocks = 0;
+    int threads = launch_of(p, p->members[0])->threads;
+    w.together = threads < AT_WORK ? AT_WORK / threads : 1;
     sf_buf_puts(&w.body, "{\ns64 block = GRID_BLOCK, blocks = 0; (void)blocks;\n");
     for (uint32_t i = 0, at = 0, same; i < p->nmembers; i += same) {
         const sf_launch *launch = launch_of(p, p->members[i]);
@@ -106,7 +110,7 @@ static sf_bunch write_picked(const picking *p, sf_kernels *module, sf_arena *are
         blocks += same * launch->blocks;
     }
     sf_buf_puts(&w.body, "}\n");
-    sf_write_launch(&w, blocks, launches[0].threads, false);
+    sf_write_launch(&w, blocks, threads, false);
     sf_buf_free(&w.body);
     return (sf_bunch){.launch = code.launches[0],
                       .count = p->nmembers,

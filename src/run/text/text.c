@@ -54,12 +54,17 @@ static bool is_sought_kernel(const void *item, const void *key)
     return true;
 }
 
-static void put_function(sf_buf *text, const sf_writer *w, int threads, const char *name)
+static void put_name(sf_buf *text, const sf_writer *w, int threads, const char *name)
 {
     sf_buf_puts(text, "KERNEL ");
     if (w->together > 0)
         sf_buf_printf(text, "BOUNDS(%d, %d) ", threads, w->together);
     sf_buf_printf(text, "%s(", name);
+}
+
+static void put_function(sf_buf *text, const sf_writer *w, int threads, const char *name)
+{
+    put_name(text, w, threads, name);
     for (size_t i = 0; i < w->nparams; i++)
         sf_buf_printf(text, "%s%s p%zu", i ? ", " : "", is_number(&w->params[i]) ? "s64" : "char *",
                       i);
@@ -67,11 +72,12 @@ static void put_function(sf_buf *text, const sf_writer *w, int threads, const ch
 }
 
 /* What is dealt out among says which block of its own it is, and how many there are. */
-static void put_dealing(sf_buf *text, const sf_writer *w, const char *name)
+static void put_dealing(sf_buf *text, const sf_writer *w, int threads, const char *name)
 {
     sf_buf_printf(text, "struct %s_all {\nchar *at[%u];\n};\n", name, w->ntable);
     sf_buf_puts(text, "#undef BLOCK\n#undef BLOCKS\n#define BLOCK block\n#define BLOCKS blocks\n");
-    sf_buf_printf(text, "KERNEL %s(struct %s_all all)\n%s", name, name, w->body.text);
+    put_name(text, w, threads, name);
+    sf_buf_printf(text, "FIXED struct %s_all all)\n%s", name, w->body.text);
     sf_buf_puts(text, "#undef BLOCK\n#undef BLOCKS\n#define BLOCK GRID_BLOCK\n"
                       "#define BLOCKS GRID_BLOCKS\n");
 }
@@ -86,7 +92,7 @@ static sf_kernel *new_kernel(sf_kernels *m, const sf_writer *w, int threads, uin
     for (size_t i = 0; i < w->nparams; i++)
         numbers[i] = is_number(&w->params[i]);
     if (w->ntable > 0)
-        put_dealing(&text, w, name);
+        put_dealing(&text, w, threads, name);
     else
         put_function(&text, w, threads, name);
     *kernel = (sf_kernel){.name = sf_arena_string(&m->arena, name, (size_t)length),

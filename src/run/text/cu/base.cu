@@ -25,6 +25,11 @@ typedef double f64;
 #define BARRIER() __syncthreads()
 #define GRID_BLOCK ((s64)blockIdx.x)
 #define GRID_BLOCKS ((s64)gridDim.x)
+#if __CUDACC_VER_MAJOR__ >= 12 && __CUDA_ARCH__ >= 700
+#define FIXED const __grid_constant__ /* indexed where it stands, without a copy for each thread */
+#else
+#define FIXED const
+#endif
 #define THREAD ((int)threadIdx.x)
 #define THREADS ((int)blockDim.x)
 #define SHUFFLE(x, other) __shfl_xor_sync(0xffffffffu, x, other)
@@ -73,6 +78,7 @@ static _Thread_local union {
 #define BARRIER() sf_barrier()
 #define GRID_BLOCK sf_block
 #define GRID_BLOCKS sf_blocks
+#define FIXED const
 #define THREAD sf_thread
 #define THREADS sf_threads
 #define SHUFFLER(type)                                                                             \

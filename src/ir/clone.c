@@ -37,14 +37,9 @@ static void open_region(cloning *c, const sf_node *node, sf_block *block)
         c->map[node->result + r] = c->map[region->results[r]];
 }
 
-static void clone_node(cloning *c, const sf_node *node, sf_block *block)
+static void clone_around(cloning *c, const sf_node *node, sf_block *const *regions, sf_block *block)
 {
-    sf_block **regions = SF_ARRAY(&c->scratch, node->nregions, sf_block *);
     const sf_type **types = SF_ARRAY(&c->scratch, node->nresults, const sf_type *);
-    for (uint32_t r = 0; r < node->nregions; r++) {
-        regions[r] = sf_block_new(c->to);
-        clone_block(c, node->regions[r], regions[r]);
-    }
     for (uint32_t r = 0; r < node->nresults; r++)
         types[r] = sf_type_of(c->from, node->result + r);
     sf_node_spec spec = sf_spec_like(node);
@@ -56,6 +51,16 @@ static void clone_node(cloning *c, const sf_node *node, sf_block *block)
     const sf_node *added = sf_graph_add(c->to, block, &spec);
     for (uint32_t r = 0; r < node->nresults; r++)
         c->map[node->result + r] = added->result + r;
+}
+
+static void clone_node(cloning *c, const sf_node *node, sf_block *block)
+{
+    sf_block **regions = SF_ARRAY(&c->scratch, node->nregions, sf_block *);
+    for (uint32_t r = 0; r < node->nregions; r++) {
+        regions[r] = sf_block_new(c->to);
+        clone_block(c, node->regions[r], regions[r]);
+    }
+    clone_around(c, node, regions, block);
 }
 
 static void clone_nodes(cloning *c, const sf_block *block, sf_block *copy)
@@ -95,6 +100,14 @@ void sf_node_clone(const sf_graph *from, const sf_node *node, sf_graph *to, sf_b
 {
     cloning c = {.from = from, .to = to, .map = map};
     clone_node(&c, node, block);
+    sf_arena_free(&c.scratch);
+}
+
+void sf_node_clone_around(const sf_graph *from, const sf_node *node, sf_block *const *regions,
+                          sf_graph *to, sf_block *block, sf_value *map)
+{
+    cloning c = {.from = from, .to = to, .map = map};
+    clone_around(&c, node, regions, block);
     sf_arena_free(&c.scratch);
 }
 

@@ -13,6 +13,10 @@ sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *
 void sf_node_clone(const sf_graph *from, const sf_node *node, sf_graph *to, sf_block *block,
                    sf_value *map);
 
+/* The same with other regions, which are of that graph. */
+void sf_node_clone_around(const sf_graph *from, const sf_node *node, sf_block *const *regions,
+                          sf_graph *to, sf_block *block, sf_value *map);
+
 /* Its name, and what is known of its arguments and results. */
 void sf_graph_clone_head(const sf_graph *from, sf_graph *to);
 

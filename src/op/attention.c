@@ -3,13 +3,25 @@
 static const sf_attrdef attention_attrs[SF_ATTENTION_SLOTS] = {
     [SF_ATTENTION_CAUSAL] = {.name = "causal", .kind = SF_ATTR_INT},
     [SF_ATTENTION_SCALE] = {.name = "scale", .kind = SF_ATTR_INT, .required = true},
+    [SF_ATTENTION_OFFSET] = {.name = "offset", .kind = SF_ATTR_INT},
 };
 
-/* Two products forward, five backward; half of them where it is causal. */
+/* The area below the line that begins at the offset, up to all keys. */
+double sf_attention_seen(const sf_op *op)
+{
+    double queries = (double)op->in[0]->dims[1], keys = (double)op->in[1]->dims[1];
+    double offset = (double)sf_op_int(op, SF_ATTENTION_OFFSET, 0);
+    if (!sf_op_int(op, SF_ATTENTION_CAUSAL, 0) || offset >= keys)
+        return 1;
+    double rising = keys - offset < queries ? keys - offset : queries;
+    return (rising * (offset + rising / 2) + (queries - rising) * keys) / (queries * keys);
+}
+
+/* Two products forward, five backward. */
 static double flops_of(const sf_op *op, int products)
 {
     double all = (double)op->in[0]->count * (double)op->in[1]->dims[1] * 2 * products;
-    return sf_op_int(op, SF_ATTENTION_CAUSAL, 0) ? all / 2 : all;
+    return all * sf_attention_seen(op);
 }
 
 static double flops_forward(const sf_op *op)

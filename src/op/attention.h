@@ -5,7 +5,7 @@
  *
  * q, k, v, out and their gradients are [batch, place, head, depth], of one type; out is softmax(q k^T scale) v. `ends`, float, is
  * [batch, head, place of q]: what the forward pass leaves to the backward pass, in a form of the engine's own. Where it is causal,
- * a place of q sees those of k up to its own.
+ * a place of q sees those of k up to its own and, with an offset, which is not negative, so many more: places of q may be some of all.
  */
 #ifndef SF_OP_ATTENTION_H
 #define SF_OP_ATTENTION_H
@@ -14,7 +14,15 @@
 
 enum { SF_ATTENTION = SF_OP_COUNT + 1, SF_ATTENTION_GRADIENT };
 
-enum { SF_ATTENTION_CAUSAL, SF_ATTENTION_SCALE, SF_ATTENTION_SLOTS }; /* bool; bits of a float */
+enum {
+    SF_ATTENTION_CAUSAL,
+    SF_ATTENTION_SCALE,
+    SF_ATTENTION_OFFSET,
+    SF_ATTENTION_SLOTS
+}; /* bool; bits of a float; places */
+
+/* The share of pairs of places that see each other. */
+double sf_attention_seen(const sf_op *op);
 
 extern const sf_opdef sf_op_attention, sf_op_attention_gradient;
 

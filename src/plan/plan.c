@@ -86,9 +86,14 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)
         c->by = sf_arena_string(&to->arena, c->by, strlen(c->by));
         c->in = sf_arena_string(&to->arena, c->in, strlen(c->in));
     }
+    sf_plan_copy_loops(from, to);
+    sf_plan_set_passes(to, &from->passes);
+}
+
+void sf_plan_copy_loops(const sf_plan *from, sf_plan *to)
+{
     to->kernels = from->kernels;
     sf_plan_set_compiled(to, from->compiled);
-    sf_plan_set_passes(to, &from->passes);
 }
 
 void sf_plan_set_compiled(sf_plan *plan, const char *scopes)

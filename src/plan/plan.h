@@ -126,6 +126,9 @@ void sf_plan_copy_turns(const sf_plan *from, sf_plan *to);
 /* Scopes whose loops are compiled, a line each, or NULL; copied. */
 void sf_plan_set_compiled(sf_plan *plan, const char *scopes);
 
+/* Which kernels and compiled loops programs have. */
+void sf_plan_copy_loops(const sf_plan *from, sf_plan *to);
+
 /* Says to a graph that is made for the plan which kernels and compiled loops its program has. */
 void sf_plan_tell_loops(const sf_plan *plan, sf_graph *graph);
 

@@ -11,7 +11,8 @@ struct sf_program;
 typedef struct sf_attending {
     sf_dtype dtype;
     int64_t queries, keys, depth;
-    bool causal; /* a place sees those up to its own */
+    int64_t offset;
+    bool causal; /* a place sees those up to its own, and `offset` more */
     bool rounds; /* products of f32 may be rounded */
     bool asked;  /* somebody wants the kernel where there is one, whether it is better or not */
 } sf_attending;

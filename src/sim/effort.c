@@ -264,8 +264,7 @@ static void add_attention(const sf_op *op, sf_effort *out)
     bool is_backward = op->def->id == SF_ATTENTION_GRADIENT;
     double scores =
         (double)q->dims[0] * (double)q->dims[2] * (double)q->dims[1] * (double)op->in[1]->dims[1];
-    if (sf_op_int(op, SF_ATTENTION_CAUSAL, 0))
-        scores /= 2;
+    scores *= sf_attention_seen(op);
     out->product = true;
     out->unit = is_backward ? SF_UNIT_ATTENTION_GRADIENT : SF_UNIT_ATTENTION;
     out->depth = (double)q->dims[3];

@@ -252,6 +252,7 @@ static sf_status carry_plan(turning *t, sf_turned *out)
     const sf_graph *graph = out->graph = t->b->local->graph;
     t->b->local->graph = NULL;
     sf_plan *plan = out->plan = sf_plan_of(graph, &from->mesh, from->graph);
+    sf_plan_copy_loops(from, plan);
     bool *fixed = SF_ARRAY(&t->arena, graph->nnodes, bool);
     carry_ends(t, graph, plan);
     for (size_t i = 0; i < t->nsettled; i++) {

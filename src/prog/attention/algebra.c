@@ -6,11 +6,11 @@
 
 enum { DEEPEST = 48 };
 
-bool algebra_number(const sf_graph *graph, sf_value value, double *out)
+bool algebra_number(const sf_scene *scene, sf_value value, double *out)
 {
-    const sf_node *node = sf_maker(graph, value);
+    const sf_node *node = scene_maker(scene, value);
     while (node && sf_is(node, SF_OP_BROADCAST_IN_DIM))
-        node = sf_maker(graph, node->operands[0]);
+        node = scene_maker(scene, node->operands[0]);
     if (!node || !sf_is(node, SF_OP_CONSTANT))
         return false;
     const sf_dense *dense = &node->attrs[SF_CONSTANT_VALUE]->dense;
@@ -113,18 +113,18 @@ static bool sum_along_row(const sum_of_terms *x, sum_of_terms *out)
 
 static bool is_sum_along_row(const algebra *a, const sf_node *node)
 {
-    const sf_type *type = sf_type_of(a->graph, node->operands[0]);
+    const sf_type *type = sf_type_of(a->scene->graph, node->operands[0]);
     const sf_attr *dims = node->attrs[SF_REDUCE_DIMENSIONS], *body = node->attrs[SF_REDUCE_BODY];
     double start;
     return node->noperands == 2 && body && body->integer == SF_MONOID_ADD && dims &&
            dims->count == 1 && dims->ints[0] == type->rank - 1 && type->rank == 4 &&
-           algebra_number(a->graph, node->operands[1], &start) && start == 0;
+           algebra_number(a->scene, node->operands[1], &start) && start == 0;
 }
 
 /* Whether a value of this type has a number for each row: [b, h, q] of the scores, with or without dimensions of size 1. */
 static bool is_of_rows(const algebra *a, const sf_type *type)
 {
-    const sf_type *scores = sf_type_of(a->graph, a->scores);
+    const sf_type *scores = sf_type_of(a->scene->graph, a->scores);
     int at = 0;
     if (scores->dims[3] == 1)
         return false; /* rows and scores would look the same */
@@ -145,33 +145,22 @@ static bool is_of_rows(const algebra *a, const sf_type *type)
 static bool repeats_rows(const algebra *a, const sf_node *node)
 {
     const sf_attr *dims = node->attrs[SF_BROADCAST_DIMENSIONS];
-    const sf_type *from = sf_type_of(a->graph, node->operands[0]),
-                  *to = sf_type_of(a->graph, node->result);
+    const sf_type *from = sf_type_of(a->scene->graph, node->operands[0]),
+                  *to = sf_type_of(a->scene->graph, node->result);
     if (!dims || to->rank != 4 || !is_of_rows(a, from))
         return false;
     for (int i = 0; i < dims->count; i++)
         if (from->dims[i] != 1 && (dims->ints[i] == 3 || from->dims[i] != to->dims[dims->ints[i]] ||
                                    (i > 0 && dims->ints[i] <= dims->ints[i - 1])))
             return false;
-    return to->dims[3] == sf_type_of(a->graph, a->scores)->dims[3];
+    return to->dims[3] == sf_type_of(a->scene->graph, a->scores)->dims[3];
 }
 
 /* Between [b, h, q] and [b, h, q, 1], say. */
 static bool keeps_rows(const algebra *a, const sf_node *node)
 {
-    return is_of_rows(a, sf_type_of(a->graph, node->operands[0])) &&
-           is_of_rows(a, sf_type_of(a->graph, node->result));
-}
-
-/* It may be repeated along batches anew. */
-static bool is_same_mask(const algebra *a, sf_value mask)
-{
-    if (mask == a->mask || a->mask == SF_NONE)
-        return mask == a->mask;
-    const sf_node *x = sf_maker(a->graph, mask), *y = sf_maker(a->graph, a->mask);
-    return x && y && sf_is(x, SF_OP_BROADCAST_IN_DIM) && sf_is(y, SF_OP_BROADCAST_IN_DIM) &&
-           x->operands[0] == y->operands[0] &&
-           x->attrs[SF_BROADCAST_DIMENSIONS] == y->attrs[SF_BROADCAST_DIMENSIONS];
+    return is_of_rows(a, sf_type_of(a->scene->graph, node->operands[0])) &&
+           is_of_rows(a, sf_type_of(a->scene->graph, node->result));
 }
 
 static bool read_value(const algebra *a, sf_value value, int depth, sum_of_terms *out);
@@ -210,8 +199,8 @@ static bool read_node(const algebra *a, const sf_node *node, int depth, sum_of_t
         return is_sum_along_row(a, node) && read_value(a, node->operands[0], depth, &x) &&
                sum_along_row(&x, out);
     case SF_OP_SELECT:
-        return is_same_mask(a, node->operands[0]) &&
-               algebra_number(a->graph, node->operands[2], &zero) && zero == 0 &&
+        return scene_same(a->scene, node->operands[0], a->mask) &&
+               algebra_number(a->scene, node->operands[2], &zero) && zero == 0 &&
                read_value(a, node->operands[1], depth, out);
     default:
         return false;
@@ -221,15 +210,18 @@ static bool read_node(const algebra *a, const sf_node *node, int depth, sum_of_t
 static bool read_value(const algebra *a, sf_value value, int depth, sum_of_terms *out)
 {
     double number;
-    if (value == a->scores || value == a->exponentials || value == a->gradient) {
-        one_term(out, value == a->scores ? ATOM_S : value == a->exponentials ? ATOM_E : ATOM_G);
-        return true;
-    }
-    if (algebra_number(a->graph, value, &number)) {
+    const sf_value atoms[] = {
+        [ATOM_S] = a->scores, [ATOM_E] = a->exponentials, [ATOM_G] = a->gradient};
+    for (atom i = ATOM_S; i <= ATOM_G; i++)
+        if (i != ATOM_Z && scene_same(a->scene, value, atoms[i])) {
+            one_term(out, i);
+            return true;
+        }
+    if (algebra_number(a->scene, value, &number)) {
         *out = (sum_of_terms){.count = number != 0, .terms[0] = {.factor = number}};
         return true;
     }
-    const sf_node *node = sf_maker(a->graph, value);
+    const sf_node *node = scene_maker(a->scene, value);
     return node && depth < DEEPEST && read_node(a, node, depth + 1, out);
 }
 

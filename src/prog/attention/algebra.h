@@ -8,7 +8,7 @@
 #ifndef SF_PROG_ALGEBRA_H
 #define SF_PROG_ALGEBRA_H
 
-#include "op/op.h"
+#include "prog/attention/scene.h"
 
 typedef enum atom { ATOM_S, ATOM_E, ATOM_Z, ATOM_G, ATOM_T, ATOMS } atom;
 
@@ -27,7 +27,7 @@ typedef struct sum_of_terms {
 
 /* Which values are S, E and G; SF_NONE: none. */
 typedef struct algebra {
-    const sf_graph *graph;
+    const sf_scene *scene;
     sf_value scores, exponentials, gradient;
     sf_value mask; /* that hides what is zero already, or SF_NONE */
 } algebra;
@@ -39,6 +39,6 @@ bool algebra_read(const algebra *a, sf_value value, sum_of_terms *out);
 bool algebra_equal(const sum_of_terms *a, const sum_of_terms *b);
 
 /* Whether the value is one number everywhere, and which. */
-bool algebra_number(const sf_graph *graph, sf_value value, double *out);
+bool algebra_number(const sf_scene *scene, sf_value value, double *out);
 
 #endif

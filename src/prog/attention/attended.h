@@ -18,9 +18,11 @@ typedef struct found {
     algebra algebra;
     double scale;
     bool causal;
+    int64_t offset; /* a place sees those up to so many behind its own */
     bool has_gradient;
     const sf_node *gradients[3]; /* the products that make dq, dk, dv */
-    uint32_t first;              /* where the first of the backward products stands in the block */
+    bool square_is_left[3];      /* the operand of each that has places of both */
+    const sf_node *first;        /* of them, in the order of the block */
     sf_value made[2];            /* what the op makes, in the new graph */
     bool is_used, is_gradient_used;
 } found;

@@ -1,5 +1,5 @@
 /* Attention in a graph, whatever its spelling: softmax(q k^T scale) v, forward and backward together, with all places seen or those
- * up to one's own. What lies between the products is read as algebra, so that it does not matter in which order a text scales,
+ * up to one's own, where places may be some of a rank's; in the step, and in bodies of loops and branches. What lies between the products is read as algebra, so that it does not matter in which order a text scales,
  * divides, sums and rounds.
  */
 #ifndef SF_PROG_ATTENTION_H

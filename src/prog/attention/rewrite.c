@@ -12,6 +12,7 @@ typedef struct rewriting {
     found *list;
     size_t count;
     sf_graph *to;
+    sf_block *at; /* where nodes are added */
     sf_regraph *out;
     sf_arena scratch;
     sf_value *map;    /* by value of the graph: what stands for it, or SF_NONE */
@@ -24,11 +25,6 @@ typedef struct rewriting {
 static void use(rewriting *r, sf_value value)
 {
     r->is_used[value] = true;
-}
-
-static void see_use(void *context, sf_value value)
-{
-    use(context, value);
 }
 
 static void use_found(rewriting *r, found *f, bool backward)
@@ -51,15 +47,13 @@ static bool is_needed(const rewriting *r, const sf_node *node)
     return needed;
 }
 
-/* From the results back. */
-static void find_used(rewriting *r)
+/* From the results of a block back; what loops and branches carry is taken to be needed. */
+static void find_used(rewriting *r, const sf_block *block)
 {
-    const sf_graph *graph = r->graph;
-    const sf_block *top = graph->top;
-    for (uint32_t i = 0; i < top->nresults; i++)
-        use(r, top->results[i]);
-    for (uint32_t i = top->nnodes; i-- > 0;) {
-        const sf_node *node = sf_top_node(graph, i);
+    for (uint32_t i = 0; i < block->nresults; i++)
+        use(r, block->results[i]);
+    for (uint32_t i = block->nnodes; i-- > 0;) {
+        const sf_node *node = r->graph->nodes[block->nodes[i]];
         if (!is_needed(r, node))
             continue;
         found *f = r->forward[node->id] ? r->forward[node->id] : r->backward[node->id];
@@ -71,7 +65,7 @@ static void find_used(rewriting *r)
         for (uint32_t o = 0; o < node->noperands; o++)
             use(r, node->operands[o]);
         for (uint32_t b = 0; b < node->nregions; b++)
-            sf_block_uses(graph, node->regions[b], see_use, r);
+            find_used(r, node->regions[b]);
     }
 }
 
@@ -98,7 +92,7 @@ static sf_value add_transpose(rewriting *r, sf_value value, const int *dims, con
                          .scope = like->scope,
                          .phase = like->phase,
                          .loc = like->loc};
-    return sf_graph_add(r->to, r->to->top, &spec)->result;
+    return sf_graph_add(r->to, r->at, &spec)->result;
 }
 
 static sf_value as_places(rewriting *r, const operand *o, const sf_node *like)
@@ -120,6 +114,7 @@ static sf_node_spec spec_of(rewriting *r, const found *f, const sf_node *like,
     uint32_t bits;
     memcpy(&bits, &scale, sizeof bits);
     attrs[SF_ATTENTION_CAUSAL] = f->causal ? sf_attr_int(r->to->pool, 1) : NULL;
+    attrs[SF_ATTENTION_OFFSET] = f->offset > 0 ? sf_attr_int(r->to->pool, f->offset) : NULL;
     attrs[SF_ATTENTION_SCALE] = sf_attr_int(r->to->pool, bits);
     return (sf_node_spec){
         .attrs = attrs, .scope = like->scope, .phase = like->phase, .loc = like->loc};
@@ -139,7 +134,7 @@ static uint32_t add_forward(rewriting *r, found *f)
     spec.operands = in;
     spec.nresults = 2;
     spec.types = types;
-    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
+    const sf_node *node = sf_graph_add(r->to, r->at, &spec);
     f->made[0] = node->result;
     f->made[1] = node->result + 1;
     r->map[f->out->result] = as_product(r, f->made[0], f->out->operands[1] == f->v.value, f->out);
@@ -164,34 +159,28 @@ static uint32_t add_backward(rewriting *r, found *f, const sf_node *like)
     spec.operands = in;
     spec.nresults = 3;
     spec.types = types;
-    const sf_node *node = sf_graph_add(r->to, r->to->top, &spec);
-    const sf_value places[3] = {f->k.value, f->q.value, f->dout.value};
+    const sf_node *node = sf_graph_add(r->to, r->at, &spec);
     for (uint32_t i = 0; i < 3; i++)
         r->map[f->gradients[i]->result] =
-            as_product(r, node->result + i, f->gradients[i]->operands[1] == places[i], like);
+            as_product(r, node->result + i, f->square_is_left[i], like);
     return node->id;
 }
 
-static void copy_nodes(rewriting *r)
+static bool add_form(void *context, const sf_node *node, sf_block *to)
 {
-    const sf_block *top = r->graph->top;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(r->graph, i);
-        found *forward = r->forward[node->id], *backward = r->backward[node->id];
-        uint32_t made = (uint32_t)r->to->nnodes;
-        if (r->keeps[node->id]) {
-            sf_node_clone(r->graph, node, r->to, r->to->top, r->map);
-            r->out->nodes[node->id] = (uint32_t)r->to->nnodes - 1;
-        } else if (forward && forward->is_used) {
-            r->out->nodes[node->id] = add_forward(r, forward);
-        } else if (backward && backward->is_gradient_used && i == backward->first) {
-            uint32_t op = add_backward(r, backward, node);
-            for (int g = 0; g < 3; g++)
-                r->out->nodes[backward->gradients[g]->id] = op;
-        }
-        while (made < r->to->nnodes)
-            r->out->node_of[made++] = node->id;
+    rewriting *r = context;
+    found *forward = r->forward[node->id], *backward = r->backward[node->id];
+    r->at = to;
+    if (r->keeps[node->id])
+        return false;
+    if (forward && forward->is_used) {
+        r->out->nodes[node->id] = add_forward(r, forward);
+    } else if (backward && backward->is_gradient_used && node == backward->first) {
+        uint32_t op = add_backward(r, backward, node);
+        for (int g = 0; g < 3; g++)
+            r->out->nodes[backward->gradients[g]->id] = op;
     }
+    return true;
 }
 
 /* Nodes that are left out and lead to one that an op stands for are computed by that op. */
@@ -229,7 +218,7 @@ static void mark_found(rewriting *r)
         for (int g = 0; g < 3 && f->has_gradient; g++)
             r->backward[f->gradients[g]->id] = f;
     }
-    find_used(r);
+    find_used(r, r->graph->top);
 }
 
 /* Scores that are needed besides would be computed twice. */
@@ -258,7 +247,7 @@ void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regr
         sf_regraph_begin(graph, MOST_MADE * r.count, out);
         r.to = out->graph;
         r.map = out->values;
-        copy_nodes(&r);
+        sf_regraph_copy(graph, add_form, &r, out);
         sf_regraph_end(graph, out);
         find_computed(&r);
     }

@@ -177,10 +177,12 @@ static void add_sunk(forming *f, const sf_node *node, const sunk *s)
 }
 
 /* Adds another form of the node, where it has one. */
-static bool add_form(forming *f, const sf_node *node)
+static bool add_form(void *context, const sf_node *node, sf_block *to)
 {
+    forming *f = context;
     const sf_node *convert = convert_before(f->graph, node);
     sunk s;
+    (void)to;
     if (convert)
         add_gather(f, node, convert);
     else if (is_picking_scatter(f->graph, node))
@@ -192,14 +194,16 @@ static bool add_form(forming *f, const sf_node *node)
     return true;
 }
 
-static size_t count_forms(const sf_graph *graph)
+static size_t count_forms(const sf_graph *graph, const sf_block *block)
 {
     size_t count = 0;
     sunk s;
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
+    for (uint32_t i = 0; i < block->nnodes; i++) {
+        const sf_node *node = graph->nodes[block->nodes[i]];
         count += convert_before(graph, node) != NULL || is_picking_scatter(graph, node) ||
                  find_sunk(graph, node, &s);
+        for (uint32_t r = 0; node->def->control != SF_CONTROL_NONE && r < node->nregions; r++)
+            count += count_forms(graph, node->regions[r]);
     }
     return count;
 }
@@ -207,20 +211,12 @@ static size_t count_forms(const sf_graph *graph)
 sf_regraph find_forms(const sf_graph *graph)
 {
     sf_regraph out = {0};
-    forming f = {graph, &out};
-    size_t count = count_forms(graph);
+    forming f = {.graph = graph, .out = &out};
+    size_t count = count_forms(graph, graph->top);
     if (count == 0)
         return out;
     sf_regraph_begin(graph, MOST_MADE * count, &out);
-    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
-        const sf_node *node = sf_top_node(graph, i);
-        uint32_t made = (uint32_t)out.graph->nnodes;
-        if (!add_form(&f, node))
-            sf_node_clone(graph, node, out.graph, out.graph->top, out.values);
-        out.nodes[node->id] = (uint32_t)out.graph->nnodes - 1;
-        while (made < out.graph->nnodes)
-            out.node_of[made++] = node->id;
-    }
+    sf_regraph_copy(graph, add_form, &f, &out);
     sf_regraph_end(graph, &out);
     return out;
 }

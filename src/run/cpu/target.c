@@ -1,6 +1,7 @@
 #include "run/cpu/target.h"
 
 #include "run/cpu/scratch.h"
+#include "run/fast/attend.h"
 #include "run/fast/fast.h"
 
 /* Floats of one type, with a result of that type or, of narrow ones, of float. */
@@ -16,12 +17,38 @@ static const void *find_kernel(const sf_op *op, int64_t *variant)
     return sf_fast_find(op, variant);
 }
 
-/* Products of one type, with float sums. Only where a schedule asks for it: estimates of a search are of the whole step, and a rank
- * that has some of the places has a mask that is not found (docs/performance.md). */
+/* What attention of one head of one example takes, in ns of the processor that it was measured on (docs/performance.md); only
+ * ratios matter. `score` and `depth` are of each pair of places, with what is multiplied along the depth. */
+typedef struct attention_price {
+    double start, score, depth;
+} attention_price;
+
+/* By products and loops, with all scores in memory, and by the kernel, of wide and of narrow floats: the kernel has products of small
+ * blocks, and one more of them, and narrow floats are converted by every loop. */
+static const attention_price by_products[] = {{27e3, 10, 0.19}, {27e3, 14.6, 0.08}};
+static const attention_price by_kernel[] = {{45e3, 10, 0.29}, {45e3, 10, 0.2}};
+
+/* Of the rows of a block, all columns up to the last that one of them sees are multiplied; half of the work on scores is on those
+ * that are seen. */
 static bool attends(const sf_attending *what)
 {
-    return what->asked &&
-           (what->dtype == SF_F32 || what->dtype == SF_BF16 || what->dtype == SF_F16);
+    bool is_narrow = what->dtype == SF_BF16 || what->dtype == SF_F16;
+    const attention_price *p = &by_products[is_narrow], *k = &by_kernel[is_narrow];
+    double scores = (double)what->queries * (double)what->keys, depth = (double)what->depth;
+    double made = 0, seen = 0;
+    if (what->dtype != SF_F32 && !is_narrow)
+        return false;
+    for (int64_t first = 0; first < what->queries; first += SF_ATTEND_ROWS) {
+        int64_t rows =
+            what->queries - first < SF_ATTEND_ROWS ? what->queries - first : SF_ATTEND_ROWS;
+        int64_t end = what->causal ? first + rows + what->offset : what->keys;
+        double columns = (double)(end < what->keys ? end : what->keys);
+        made += (double)rows * columns;
+        seen += (double)rows *
+                (end <= what->keys && what->causal ? columns - (double)rows / 2 : columns);
+    }
+    return what->asked || k->start + k->score * (scores + seen) / 2 + k->depth * depth * made <=
+                              p->start + (p->score + p->depth * depth) * scores;
 }
 
 /* Thresholds are measured: docs/performance.md. Rows of that length, with all registers of a loop beside each

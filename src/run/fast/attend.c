@@ -25,6 +25,7 @@ sf_attend sf_attend_of(const sf_op *op, int64_t rows, int64_t columns)
                    .keys = k->dims[1],
                    .depth = q->dims[3],
                    .causal = sf_op_int(op, SF_ATTENTION_CAUSAL, 0) != 0,
+                   .offset = sf_op_int(op, SF_ATTENTION_OFFSET, 0),
                    .dtype = q->dtype,
                    .width = sf_dtype_get(q->dtype)->bytes};
     memcpy(&a.scale, &bits, sizeof a.scale);
@@ -108,6 +109,6 @@ void sf_attend_store(const sf_attend *a, const sf_matrix *to, int64_t at, float 
 
 int64_t sf_attend_seen(const sf_attend *a, int64_t place, int64_t at, int64_t count)
 {
-    int64_t seen = a->causal ? lesser_of(count, place + 1 - at) : count;
+    int64_t seen = a->causal ? lesser_of(count, place + a->offset + 1 - at) : count;
     return seen < 0 ? 0 : seen;
 }

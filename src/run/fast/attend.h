@@ -11,11 +11,14 @@
 #include "run/gemm/gemm.h"
 #include "run/vec/vec.h"
 
+enum { SF_ATTEND_ROWS = 128 }; /* of a block, at most */
+
 typedef struct sf_attend {
     const sf_vec *vec;
     int64_t pairs, heads, queries, keys, depth;
     int64_t rows, columns; /* of a block; no more than there are */
     bool causal;
+    int64_t offset; /* of places that are seen */
     float scale;
     sf_dtype dtype;
     int64_t width; /* bytes of an element */

@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "run/fast/attend.h"
 
-enum { ROWS = 128, COLUMNS = 128 };
+enum { ROWS = SF_ATTEND_ROWS, COLUMNS = 128 };
 
 enum { Q, K, V, OUT, ENDS, DOUT };
 
@@ -155,7 +155,13 @@ static void attend_keys(const share *s, int64_t at)
 {
     const sf_attend *a = &s->t->a;
     int64_t columns = a->keys - at < a->columns ? a->keys - at : a->columns;
-    int64_t begin = a->causal ? at / a->rows * a->rows : 0;
+    int64_t seer = a->causal && at > a->offset ? at - a->offset : 0; /* the first */
+    int64_t begin = seer / a->rows * a->rows;
+    if (seer >= a->queries) {
+        memset(s->keys, 0, (size_t)(columns * a->depth) * sizeof *s->keys);
+        memset(s->values, 0, (size_t)(columns * a->depth) * sizeof *s->values);
+        begin = a->queries;
+    }
     for (int64_t first = begin; first < a->queries; first += a->rows) {
         int64_t rows = a->queries - first < a->rows ? a->queries - first : a->rows;
         attend_block(s, first, rows, at, columns, first > begin);

@@ -5,7 +5,7 @@
 
 #include "run/fast/attend.h"
 
-enum { ROWS = 128, COLUMNS = 512 };
+enum { ROWS = SF_ATTEND_ROWS, COLUMNS = 512 };
 
 /* What a thread works in: bytes from its beginning. */
 typedef struct room {
@@ -68,7 +68,7 @@ static void attend_block(const rows *b)
 {
     const attending *t = b->t;
     const sf_attend *a = &t->a;
-    int64_t end = a->causal && b->first + b->count < a->keys ? b->first + b->count : a->keys;
+    int64_t end = sf_attend_seen(a, b->first + b->count - 1, 0, a->keys);
     sf_matrix queries = sf_attend_places(a, &t->in[0], b->pair, b->first);
     for (int64_t r = 0; r < b->count; r++)
         b->tops[r] = -INFINITY;

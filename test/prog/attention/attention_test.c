@@ -15,7 +15,8 @@
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/cuda/target.h"
-#include "sheaf/graph.h"
+#include "sheaf/sheaf.h"
+#include "support/plans.h"
 #include "support/run.h"
 
 #define T "tensor<2x20x3x16xbf16>"
@@ -35,6 +36,24 @@
     "tensor<2x3x20x20xi1>\n"                                                                       \
     "%low = stablehlo.constant dense<-1.0e9> : " S "\n"                                            \
     "%x = stablehlo.select %n, %y, %low : tensor<2x3x20x20xi1>, " S "\n"
+/* Counted from 2 on, as a rank does that has the places behind, and cut out of more, of which the last are taken. */
+#define HIDDEN_BY(places, direction)                                                               \
+    places "%m = stablehlo.compare " direction                                                     \
+           ", %i, %j : (tensor<20x20xi32>, tensor<20x20xi32>) -> tensor<20x20xi1>\n"               \
+           "%n = stablehlo.broadcast_in_dim %m, dims = [2, 3] : (tensor<20x20xi1>) -> "            \
+           "tensor<2x3x20x20xi1>\n"                                                                \
+           "%low = stablehlo.constant dense<-1.0e9> : " S "\n"                                     \
+           "%x = stablehlo.select %n, %y, %low : tensor<2x3x20x20xi1>, " S "\n"
+#define COUNTED(first)                                                                             \
+    "%i0 = stablehlo.iota dim = 0 : tensor<20x20xi32>\n%j = stablehlo.iota dim = 1 : "             \
+    "tensor<20x20xi32>\n%two = stablehlo.constant dense<" first                                    \
+    "> : tensor<20x20xi32>\n%i = stablehlo.add %two, %i0 : tensor<20x20xi32>\n"
+#define CUT(from, to)                                                                              \
+    "%all = stablehlo.iota dim = 0 : tensor<60xi32>\n%parts = stablehlo.reshape %all : "           \
+    "(tensor<60xi32>) -> tensor<3x20xi32>\n%one = stablehlo.slice %parts [" from ":" to            \
+    ", 0:20] : (tensor<3x20xi32>) -> tensor<1x20xi32>\n%mine = stablehlo.reshape %one : "          \
+    "(tensor<1x20xi32>) -> tensor<20xi32>\n%i = stablehlo.broadcast_in_dim %mine, dims = [0] : "   \
+    "(tensor<20xi32>) -> tensor<20x20xi32>\n%j = stablehlo.iota dim = 1 : tensor<20x20xi32>\n"
 #define TEXT(scale, mask)                                                                          \
     "func.func public @main(%q: " T ", %k: " T ", %v: " T ") -> tensor<2x3x16x20xbf16> {\n"        \
     "%s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] "  \
@@ -60,6 +79,11 @@ static const struct {
     {"scaled by a quotient, causal", TEXT(DIVIDED, HIDDEN("GE")), 1},
     {"a mask of another kind", TEXT(DIVIDED, HIDDEN("GT")), 0},
     {"later places alone", TEXT(DIVIDED, HIDDEN("LE")), 0},
+    {"places from 2 on", TEXT(DIVIDED, HIDDEN_BY(COUNTED("2"), "GE")), 1},
+    {"places from 2 on, without their own", TEXT(DIVIDED, HIDDEN_BY(COUNTED("2"), "GT")), 1},
+    {"places from -1 on, of which one sees none", TEXT(DIVIDED, HIDDEN_BY(COUNTED("-1"), "GE")), 0},
+    {"the first third of places", TEXT(DIVIDED, HIDDEN_BY(CUT("0", "1"), "GE")), 1},
+    {"the second third of places", TEXT(DIVIDED, HIDDEN_BY(CUT("1", "2"), "GE")), 1},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
@@ -87,7 +111,8 @@ static void test_finds_attention(void **state)
     (void)state;
     for (size_t i = 0; i < NCASES; i++) {
         sf_graph *graph = read_text(cases[i].text);
-        sf_regraph fused = sf_find_attention(graph, &sf_target_cuda, false);
+        graph->kernels = SF_KERNELS_ALL;
+        sf_regraph fused = sf_find_attention(graph, &sf_target_cpu, false);
         if (count_ops(fused.graph, SF_ATTENTION) != cases[i].found)
             fail_msg("%s: %d found", cases[i].name, count_ops(fused.graph, SF_ATTENTION));
         sf_regraph_free(&fused);
@@ -175,6 +200,75 @@ static void compare_engine(size_t number, const char *engine)
     sf_graph_free(graph);
 }
 
+/* The CPU has a kernel for all of that; what it takes by itself is what the kernel is faster at. */
+static void test_weighs_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        sf_attending what;
+        bool takes;
+    } rows[] = {
+        {{.dtype = SF_F32, .queries = 8, .keys = 8, .depth = 8, .causal = true}, false},
+        {{.dtype = SF_F32, .queries = 64, .keys = 64, .depth = 64, .causal = true}, false},
+        {{.dtype = SF_F32, .queries = 256, .keys = 256, .depth = 64, .causal = true}, true},
+        {{.dtype = SF_F32, .queries = 256, .keys = 256, .depth = 64}, false},
+        {{.dtype = SF_F32, .queries = 1024, .keys = 1024, .depth = 128, .causal = true}, true},
+        {{.dtype = SF_F32, .queries = 128, .keys = 1024, .depth = 64, .causal = true}, true},
+        {{.dtype = SF_F32,
+          .queries = 128,
+          .keys = 1024,
+          .depth = 64,
+          .causal = true,
+          .offset = 896},
+         false},
+        {{.dtype = SF_BF16, .queries = 256, .keys = 256, .depth = 64, .causal = true}, true},
+        {{.dtype = SF_F64, .queries = 512, .keys = 512, .depth = 64, .causal = true}, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_attending what = rows[i].what;
+        assert_int_equal(sf_target_cpu.attends(&what), rows[i].takes);
+        what.asked = true;
+        assert_int_equal(sf_target_cpu.attends(&what), what.dtype != SF_F64);
+    }
+}
+
+/* In turns of the batch, which are a loop, and where layers are computed again, behind barriers: every layer, with its gradients, of
+ * what is computed again. */
+static void test_finds_in_time(void **state)
+{
+    (void)state;
+    static const struct {
+        int micro_batches;
+        const char *again;
+        int forward;
+    } rows[] = {{2, "none", 2}, {1, "layer", 4}, {2, "layer", 4}, {1, "cheap", 4}};
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", NULL, diag, &graph), SF_OK);
+    graph->kernels = SF_KERNELS_ALL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_pin_options pin = {.mesh = "data=1",
+                              .recipe = "dp",
+                              .micro_batches = rows[i].micro_batches,
+                              .recompute = rows[i].again};
+        sf_plan *plan;
+        assert_int_equal(sf_pin_step(graph, &pin, diag, &plan), SF_OK);
+        sf_local *local = test_local(graph, plan, 0);
+        sf_regraph found = sf_find_attention(local->graph, &sf_target_cpu, false);
+        int forward = 0, backward = 0;
+        for (size_t n = 0; found.graph && n < found.graph->nnodes; n++) {
+            forward += found.graph->nodes[n]->def->id == SF_ATTENTION;
+            backward += found.graph->nodes[n]->def->id == SF_ATTENTION_GRADIENT;
+        }
+        assert_int_equal(forward, rows[i].forward);
+        assert_int_equal(backward, 2);
+        sf_regraph_free(&found);
+        sf_local_free(local);
+        sf_plan_free(plan);
+    }
+    sf_graph_free(graph);
+    sf_diag_free(diag);
+}
+
 static void test_computes_attention(void **state)
 {
     (void)state;
@@ -229,7 +323,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_attention),    cmocka_unit_test(test_asks_for_rounding),
         cmocka_unit_test(test_finds_gradients),    cmocka_unit_test(test_computes_attention),
-        cmocka_unit_test(test_speaks_of_the_step),
+        cmocka_unit_test(test_speaks_of_the_step), cmocka_unit_test(test_weighs_sizes),
+        cmocka_unit_test(test_finds_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

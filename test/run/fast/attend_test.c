@@ -18,12 +18,23 @@ static const struct {
     bool causal;
     sf_dtype dtype;
     float scale;
+    int64_t offset;
 } cases[] = {
-    {1, 1, 1, 1, 1, false, SF_F32, 1},          {2, 5, 3, 3, 4, false, SF_F32, 0.5F},
-    {1, 129, 129, 1, 8, true, SF_F32, 0.3F},    {1, 300, 17, 2, 16, false, SF_F32, 0.25F},
-    {2, 40, 600, 1, 5, false, SF_F32, 1.5F}, /* more keys than a block has */
-    {1, 530, 530, 1, 3, true, SF_F32, 1},       {1, 257, 257, 2, 32, true, SF_BF16, 0.18F},
-    {3, 20, 33, 1, 64, false, SF_BF16, 0.125F}, {1, 130, 140, 1, 17, false, SF_F16, 0.25F},
+    {1, 1, 1, 1, 1, false, SF_F32, 1, 0},
+    {2, 5, 3, 3, 4, false, SF_F32, 0.5F, 0},
+    {1, 129, 129, 1, 8, true, SF_F32, 0.3F, 0},
+    {1, 300, 17, 2, 16, false, SF_F32, 0.25F, 0},
+    {2, 40, 600, 1, 5, false, SF_F32, 1.5F, 0}, /* more keys than a block has */
+    {1, 530, 530, 1, 3, true, SF_F32, 1, 0},
+    {1, 257, 257, 2, 32, true, SF_BF16, 0.18F, 0},
+    {3, 20, 33, 1, 64, false, SF_BF16, 0.125F, 0},
+    {1, 130, 140, 1, 17, false, SF_F16, 0.25F, 0},
+    /* Some of all queries: the last, those in the middle, the first, with keys that nobody sees; and such that see all. */
+    {1, 100, 300, 1, 8, true, SF_F32, 0.3F, 200},
+    {2, 140, 530, 1, 4, true, SF_F32, 0.5F, 130},
+    {1, 7, 400, 2, 16, true, SF_BF16, 0.25F, 0},
+    {1, 9, 20, 1, 4, true, SF_F32, 1, 19},
+    {1, 200, 140, 1, 4, true, SF_F32, 1, 3},
 };
 enum { CASES = sizeof cases / sizeof *cases, MAX_THREADS = 5 };
 
@@ -57,7 +68,8 @@ static void add_row(const sample *s, int64_t b, int64_t h, int64_t i, double *we
 {
     int64_t keys = s->types[K]->dims[1], depth = s->types[Q]->dims[3];
     double sum = 0, delta = 0, scale = (double)cases[s->number].scale;
-    int64_t seen = cases[s->number].causal ? i + 1 : keys;
+    int64_t seen = cases[s->number].causal ? i + 1 + cases[s->number].offset : keys;
+    seen = seen < keys ? seen : keys;
     for (int64_t j = 0; j < seen; j++) {
         double score = 0;
         for (int64_t d = 0; d < depth; d++)
@@ -104,6 +116,8 @@ static sample draw(size_t number)
     uint32_t bits;
     memcpy(&bits, &cases[number].scale, sizeof bits);
     s.attrs[SF_ATTENTION_CAUSAL] = cases[number].causal ? sf_attr_int(s.pool, 1) : NULL;
+    s.attrs[SF_ATTENTION_OFFSET] =
+        cases[number].offset ? sf_attr_int(s.pool, cases[number].offset) : NULL;
     s.attrs[SF_ATTENTION_SCALE] = sf_attr_int(s.pool, bits);
     const sf_type *rows = sf_type_get(s.pool, cases[number].dtype, 4, q),
                   *columns = sf_type_get(s.pool, cases[number].dtype, 4, k);

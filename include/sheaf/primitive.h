@@ -79,8 +79,9 @@ typedef struct sf_primitive {
     int ndevices;
     const sf_task *before, *after; /* ORDER */
     const char *
-        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax", "layer_norm" or
-                   "bias_dropout_residual_layer_norm", stands for what it is in the modules */
+        kernel; /* REPLACE, without subgraphs: the kernel of that name, "attention", "bias_gelu", "softmax", "layer_norm",
+                   "bias_dropout_residual_layer_norm" or "cross_entropy", stands for what it is in the modules; of module "": in
+                   the step */
     /* REPLACE: what comes in the place of the backward pass of the subgraphs, or modules, or NULL: it stays as it
      * is. Inputs are those of the subgraph, then the gradients of its results; results are the gradients of its inputs; of both
      * those that are floats. Those that the step does not need are dropped. */

@@ -167,6 +167,15 @@ static int give_schedule(lua_State *L)
     return 1;
 }
 
+/* replace("cross_entropy"): a kernel, of the step */
+static int replace_kernel(lua_State *L)
+{
+    check_schedule(L);
+    sf_primitive said = {
+        .kind = SF_PRIMITIVE_REPLACE, .module = "", .kernel = luaL_checkstring(L, 2)};
+    return sf_script_apply(L, &said, 1);
+}
+
 static const luaL_Reg schedule_methods[] = {
     {"mesh", set_mesh},
     {"recipe", set_recipe},
@@ -178,6 +187,7 @@ static const luaL_Reg schedule_methods[] = {
     {"passes", set_passes},
     {"strict", set_strict},
     {"kernels", set_kernels},
+    {"replace", replace_kernel},
     {"modules", list_modules},
     {"children", list_top},
     {"primitives", list_primitives},

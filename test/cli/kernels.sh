@@ -39,6 +39,7 @@ sch["layer_?.mlp"]:replace("bias_gelu")
 sch["layer_?.attn"]:replace("softmax")
 sch["*norm*"]:replace("layer_norm")
 sch["layer_?.norm2"]:replace("bias_dropout_residual_layer_norm")
+sch:replace("cross_entropy")
 LUA
 if command -v xz >/dev/null; then
     for name in gpt-dropout gpt-bf16 bert; do
@@ -64,6 +65,9 @@ sch['layer_0.mlp']:replace('layer_norm')|layer_0/mlp has no layer_norm that is o
 sch.norm_f:replace('bias_gelu')|norm_f has no bias_gelu that is one loop in the forward pass
 sch.norm_f:replace('softmax')|norm_f has no softmax that is one loop
 sch['layer_0.attn']:replace('bias_gelu')|layer_0/attn has no bias_gelu
+sch['layer_0.attn']:replace('cross_entropy')|layer_0/attn has no cross_entropy that is one loop in the forward pass
+sch:replace('attention')|the step has no attention that a kernel stands for
+sch:replace('gelu')|there is no kernel "gelu"
 sch:kernels('some')|kernels are "best", "none" or "all", not "some"
 LIST
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

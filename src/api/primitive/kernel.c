@@ -11,11 +11,22 @@
 #include "prog/program.h"
 #include "run/runner.h"
 
+/* "": the step. */
+static bool is_in(const sf_node *node, const char *module)
+{
+    return !*module || sf_is_in_module(node->scope->path, module);
+}
+
+static const char *name_of(const char *module)
+{
+    return *module ? module : "the step";
+}
+
 static bool has_attention(const sf_regraph *found, const char *module)
 {
     for (uint32_t i = 0; found->graph && i < found->graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(found->graph, i);
-        if (node->def->id == SF_ATTENTION && sf_is_in_module(node->scope->path, module))
+        if (node->def->id == SF_ATTENTION && is_in(node, module))
             return true;
     }
     return false;
@@ -92,13 +103,95 @@ static bool has_loop(const sf_graph *graph, const sf_trace *trace, size_t ninsts
             continue;
         int what = what_node_does(graph, node);
         does[inst] |= what;
-        ours[inst] = ours[inst] || (node->phase == phase && (what & own) == own &&
-                                    sf_is_in_module(node->scope->path, module));
+        ours[inst] =
+            ours[inst] || (node->phase == phase && (what & own) == own && is_in(node, module));
     }
     for (size_t i = 0; i < ninsts && !found; i++)
         found = ours[i] && (does[i] & wanted) == wanted;
     sf_arena_free(&scratch);
     return found;
+}
+
+/* Cross entropy ----------------------------------------------------------------------------------- */
+
+/* The logits that are looked up by labels in the module: what a gather of the forward pass takes one of each row of. */
+static bool is_lookup(const sf_graph *graph, const sf_node *node, const char *module)
+{
+    return node->phase == SF_FORWARD && sf_is(node, SF_OP_GATHER) && is_in(node, module) &&
+           sf_type_of(graph, node->operands[0])->count > sf_type_of(graph, node->result)->count &&
+           sf_is_float(sf_type_of(graph, node->operands[0])->dtype) &&
+           sf_maker(graph, node->operands[0]);
+}
+
+static bool reads_buffer(const sf_inst *inst, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < inst->nin; i++)
+        if (inst->in[i].buffer == buffer)
+            return true;
+    return false;
+}
+
+static bool writes_buffer(const sf_inst *inst, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < inst->nout; i++)
+        if (inst->out[i].buffer == buffer)
+            return true;
+    return false;
+}
+
+/* The gradient at labels, which is a loop where nothing is scattered, with all else that the gradient of logits is; in their place. */
+static bool has_entropy_back(const sf_graph *graph, const sf_trace *trace,
+                             const sf_program *program, const char *module, uint32_t logits)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        uint32_t inst = trace->insts[node->id];
+        if (node->phase == SF_BACKWARD && sf_is(node, SF_OP_SCATTER) && is_in(node, module) &&
+            inst != SF_NONE && program->insts[inst].kind == SF_INST_LOOP &&
+            reads_buffer(&program->insts[inst], logits) &&
+            writes_buffer(&program->insts[inst], logits))
+            return true;
+    }
+    return false;
+}
+
+/* Exponentials and their sums are of one loop, which reads the logits and does not write them anywhere. */
+static bool has_entropy(const sf_graph *graph, const sf_trace *trace, const sf_program *program,
+                        const char *module, bool *forward)
+{
+    for (uint32_t i = 0; i < graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (!is_lookup(graph, node, module))
+            continue;
+        const sf_node *maker = sf_maker(graph, node->operands[0]);
+        bool converts = sf_is(maker, SF_OP_CONVERT);
+        uint32_t logits = trace->buffers[converts ? maker->operands[0] : maker->result];
+        for (uint32_t e = 0; e < graph->top->nnodes && logits != SF_NONE; e++) {
+            const sf_node *exponential = sf_top_node(graph, e);
+            uint32_t inst = trace->insts[exponential->id];
+            if (exponential->phase != SF_FORWARD || !sf_is(exponential, SF_OP_EXPONENTIAL) ||
+                inst == SF_NONE || program->insts[inst].kind != SF_INST_LOOP ||
+                !reads_buffer(&program->insts[inst], logits))
+                continue;
+            *forward = true;
+            if (has_entropy_back(graph, trace, program, module, logits))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* `kernel`: NULL: cross entropy. */
+static bool has_kernel(const sf_graph *graph, const sf_trace *trace, const sf_program *program,
+                       const char *module, const struct loop_kernel *kernel, bool *forward)
+{
+    *forward = false;
+    if (!kernel)
+        return has_entropy(graph, trace, program, module, forward);
+    *forward =
+        has_loop(graph, trace, program->ninsts, module, SF_FORWARD, kernel->forward, kernel->own);
+    return *forward &&
+           has_loop(graph, trace, program->ninsts, module, SF_BACKWARD, kernel->backward, 0);
 }
 
 static sf_status check_loops(const sf_primitives *list, const sf_entry *entry,
@@ -111,14 +204,12 @@ static sf_status check_loops(const sf_primitives *list, const sf_entry *entry,
     sf_program *program = sf_lower(list->graph, &options, &trace);
     sf_status status = SF_OK;
     for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++) {
-        const char *module = entry->modules[m];
-        bool forward = has_loop(list->graph, &trace, program->ninsts, module, SF_FORWARD,
-                                kernel->forward, kernel->own);
-        if (!forward || !has_loop(list->graph, &trace, program->ninsts, module, SF_BACKWARD,
-                                  kernel->backward, 0))
-            status = sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
-                             "%s has no %s that is one loop in the %s pass", module, kernel->name,
-                             forward ? "backward" : "forward");
+        bool forward;
+        if (!has_kernel(list->graph, &trace, program, entry->modules[m], kernel, &forward))
+            status =
+                sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                        "%s has no %s that is one loop in the %s pass", name_of(entry->modules[m]),
+                        entry->said.kernel, forward ? "backward" : "forward");
     }
     sf_program_free(program);
     sf_arena_free(&arena);
@@ -141,8 +232,8 @@ static sf_status fail_missing(const sf_primitive *said, const char *module,
     if (kernels == SF_KERNELS_NONE)
         return sf_fail(diag, SF_EWRONG, sf_said_at(said),
                        "no kernels are wanted, as the schedule says: kernels(\"none\")");
-    sf_fail(diag, SF_EWRONG, sf_said_at(said), "%s has no %s that a kernel stands for", module,
-            said->kernel);
+    sf_fail(diag, SF_EWRONG, sf_said_at(said), "%s has no %s that a kernel stands for",
+            name_of(module), said->kernel);
     return kernels == SF_KERNELS_ALL
                ? SF_EWRONG
                : sf_hint(diag,
@@ -154,17 +245,18 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
     const sf_primitive *said = &entry->said;
     const sf_entry *set = sf_find_setting(list, "kernels");
     const struct loop_kernel *loop = find_loop_kernel(said->kernel);
-    if (!loop && strcmp(said->kernel, "attention") != 0)
+    bool entropy = strcmp(said->kernel, "cross_entropy") == 0;
+    if (!loop && !entropy && strcmp(said->kernel, "attention") != 0)
         return sf_fail(
             diag, SF_EUSAGE, sf_said_at(said),
-            "there is no kernel \"%s\": there are attention, bias_gelu, softmax, layer_norm "
-            "and bias_dropout_residual_layer_norm",
+            "there is no kernel \"%s\": there are attention, bias_gelu, softmax, layer_norm, "
+            "bias_dropout_residual_layer_norm and cross_entropy",
             said->kernel);
     if (said->nsubgraphs > 0 || said->sketches || said->fragment || said->backwards ||
         said->backward)
         return sf_fail(diag, SF_EUSAGE, sf_said_at(said),
                        "a kernel stands for all that it is in a module, not for subgraphs");
-    if (loop)
+    if (loop || entropy)
         return check_loops(list, entry, loop, diag);
     sf_graph *graph = sf_graph_clone(list->graph);
     if (set)

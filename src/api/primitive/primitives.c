@@ -55,6 +55,12 @@ static sf_primitive keep_said(sf_primitives *list, const sf_primitive *said)
 static sf_status find_entry_modules(sf_primitives *list, sf_entry *entry, sf_diag *diag)
 {
     const sf_primitive *said = &entry->said;
+    if (said->kernel && !*said->module) { /* of the step */
+        entry->modules = SF_ARRAY(&list->arena, 1, const char *);
+        entry->modules[0] = "";
+        entry->nmodules = 1;
+        return SF_OK;
+    }
     entry->modules = sf_match_modules(list, said->module, &list->arena, &entry->nmodules);
     if (entry->nmodules > 0)
         return SF_OK;
@@ -96,7 +102,7 @@ static void describe(const sf_entry *entry, sf_buf *out)
 {
     const sf_primitive *said = &entry->said;
     if (said->kind != SF_PRIMITIVE_SET && !sf_is_of_space(said->kind))
-        sf_buf_printf(out, "%s: ", said->module);
+        sf_buf_printf(out, "%s%s", said->module, *said->module ? ": " : "");
     switch (said->kind) {
     case SF_PRIMITIVE_SET:
         sf_buf_printf(out, "%s %s", said->name, said->value);

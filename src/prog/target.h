@@ -44,6 +44,9 @@ typedef struct sf_target {
     uint32_t in_flight;
     int64_t flight_bytes;
 
+    /* Loops run as machine code, where somebody wants that. */
+    bool compiles;
+
     /* Products of f32 may round their factors, whether or not who lowers says so. */
     bool rounds;
 

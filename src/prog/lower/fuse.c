@@ -381,7 +381,7 @@ static void fuse_cluster(builder *b, uint32_t index)
     for (size_t i = 0; i < c->noutputs; i++)
         add_store(b, c->outputs[i]);
     sf_loop *loop = SF_NEW(arena, sf_loop);
-    for (size_t i = 0; l->graph->compiled && i < c->nnodes; i++)
+    for (size_t i = 0; l->target->compiles && l->graph->compiled && i < c->nnodes; i++)
         loop->compiled =
             loop->compiled || sf_scopes_have(l->graph->compiled, c->nodes[i]->scope->path);
     set_domain(loop, c);

@@ -64,6 +64,7 @@ const sf_target sf_target_cpu = {
     .in_flight = 2,
     .flight_bytes = 16 << 20,
     .align = 64,
+    .compiles = true,
     .multiplies = multiplies_types,
     .kernel = find_kernel,
     .attends = attends,

@@ -28,6 +28,9 @@ typedef struct sf_target {
      * ops at most, and so many of them functions like exp. At most SF_MOST_AGAIN. */
     int most_again, most_functions;
 
+    /* The same of functions where somebody wants all that is one loop to be one, whether it is better or not: less is kept. */
+    int asked_functions;
+
     /* A pass over memory takes longer than what a loop could compute and index meanwhile: loops reach across reshapes, make
      * halves of what they store, and read what they have read for several sums. */
     bool few_passes;

@@ -22,6 +22,19 @@ static const char *name_of(const char *module)
     return *module ? module : "the step";
 }
 
+static const char may_ask[] =
+    "sch:kernels(\"all\"), before this, has kernels stand for what they can";
+
+/* The step, with what the schedule says of kernels; for sf_graph_free. */
+static sf_graph *graph_with_kernels(const sf_primitives *list)
+{
+    const sf_entry *set = sf_find_setting(list, "kernels");
+    sf_graph *graph = sf_graph_clone(list->graph);
+    if (set)
+        sf_kernel_choice_read(sf_str_of(set->said.value), &graph->kernels);
+    return graph;
+}
+
 static bool has_attention(const sf_regraph *found, const char *module)
 {
     for (uint32_t i = 0; found->graph && i < found->graph->top->nnodes; i++) {
@@ -201,17 +214,21 @@ static sf_status check_loops(const sf_primitives *list, const sf_entry *entry,
     sf_trace trace;
     sf_lower_options options = {
         .target = sf_engine_target("cpu"), .trace_arena = &arena, .unplaced = true};
-    sf_program *program = sf_lower(list->graph, &options, &trace);
+    sf_graph *graph = graph_with_kernels(list);
+    sf_program *program = sf_lower(graph, &options, &trace);
     sf_status status = SF_OK;
     for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++) {
         bool forward;
-        if (!has_kernel(list->graph, &trace, program, entry->modules[m], kernel, &forward))
-            status =
-                sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
-                        "%s has no %s that is one loop in the %s pass", name_of(entry->modules[m]),
-                        entry->said.kernel, forward ? "backward" : "forward");
+        if (has_kernel(graph, &trace, program, entry->modules[m], kernel, &forward))
+            continue;
+        status = sf_fail(diag, SF_EWRONG, sf_said_at(&entry->said),
+                         "%s has no %s that is one loop in the %s pass", name_of(entry->modules[m]),
+                         entry->said.kernel, forward ? "backward" : "forward");
+        if (forward && graph->kernels == SF_KERNELS_BEST)
+            sf_hint(diag, "%s", may_ask);
     }
     sf_program_free(program);
+    sf_graph_free(graph);
     sf_arena_free(&arena);
     return status;
 }
@@ -234,16 +251,12 @@ static sf_status fail_missing(const sf_primitive *said, const char *module,
                        "no kernels are wanted, as the schedule says: kernels(\"none\")");
     sf_fail(diag, SF_EWRONG, sf_said_at(said), "%s has no %s that a kernel stands for",
             name_of(module), said->kernel);
-    return kernels == SF_KERNELS_ALL
-               ? SF_EWRONG
-               : sf_hint(diag,
-                         "sch:kernels(\"all\"), before this, has kernels stand for what they can");
+    return kernels == SF_KERNELS_ALL ? SF_EWRONG : sf_hint(diag, "%s", may_ask);
 }
 
 sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_diag *diag)
 {
     const sf_primitive *said = &entry->said;
-    const sf_entry *set = sf_find_setting(list, "kernels");
     const struct loop_kernel *loop = find_loop_kernel(said->kernel);
     bool entropy = strcmp(said->kernel, "cross_entropy") == 0;
     if (!loop && !entropy && strcmp(said->kernel, "attention") != 0)
@@ -258,9 +271,7 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
                        "a kernel stands for all that it is in a module, not for subgraphs");
     if (loop || entropy)
         return check_loops(list, entry, loop, diag);
-    sf_graph *graph = sf_graph_clone(list->graph);
-    if (set)
-        sf_kernel_choice_read(sf_str_of(set->said.value), &graph->kernels);
+    sf_graph *graph = graph_with_kernels(list);
     sf_regraph found = sf_find_attention(graph, sf_engine_target(NULL), false);
     sf_status status = SF_OK;
     for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++)

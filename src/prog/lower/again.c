@@ -52,7 +52,8 @@ static bool can_compute(again *a, sf_value value)
     for (uint32_t i = 0; i < node->noperands; i++)
         if (!can_compute(a, node->operands[i]))
             return false;
-    return a->functions <= l->target->most_functions;
+    bool asked = l->graph->kernels == SF_KERNELS_ALL;
+    return a->functions <= (asked ? l->target->asked_functions : l->target->most_functions);
 }
 
 bool computes_again(again *a, sf_value value)

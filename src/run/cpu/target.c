@@ -59,6 +59,7 @@ const sf_target sf_target_cpu = {
     .longest_row = 1 << 17,
     .most_again = 12,
     .most_functions = 0, /* each takes longer than to store and load what it makes */
+    .asked_functions = 2,
     .epilogue_columns = 32,
     .epilogue_rows = 256,
     .in_flight = 2,

@@ -66,7 +66,7 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
  * products: a kernel of ours cannot follow those of a library block by block. */
 #define CUDA_TARGET(may_round)                                                                     \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 24,                    \
-    .most_functions = 4, .few_passes = true, .epilogue_columns = INT64_MAX,                        \
+    .most_functions = 4, .asked_functions = 4, .few_passes = true, .epilogue_columns = INT64_MAX,  \
     .epilogue_rows = INT64_MAX, .in_flight = 2, .flight_bytes = 16 << 20, .align = 256,            \
     .multiplies = multiplies_types, .kernel = find_kernel, .attends = attends,                     \
     .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round,

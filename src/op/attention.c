@@ -7,14 +7,29 @@ static const sf_attrdef attention_attrs[SF_ATTENTION_SLOTS] = {
 };
 
 /* The area below the line that begins at the offset, up to all keys. */
+double sf_attention_sees(int64_t queries, int64_t keys, int64_t offset)
+{
+    double q = (double)queries, k = (double)keys, o = (double)offset;
+    if (o >= k)
+        return 1;
+    double rising = k - o < q ? k - o : q;
+    return (rising * (o + rising / 2) + (q - rising) * k) / (q * k);
+}
+
 double sf_attention_seen(const sf_op *op)
 {
-    double queries = (double)op->in[0]->dims[1], keys = (double)op->in[1]->dims[1];
-    double offset = (double)sf_op_int(op, SF_ATTENTION_OFFSET, 0);
-    if (!sf_op_int(op, SF_ATTENTION_CAUSAL, 0) || offset >= keys)
-        return 1;
-    double rising = keys - offset < queries ? keys - offset : queries;
-    return (rising * (offset + rising / 2) + (queries - rising) * keys) / (queries * keys);
+    return sf_op_int(op, SF_ATTENTION_CAUSAL, 0)
+               ? sf_attention_sees(op->in[0]->dims[1], op->in[1]->dims[1],
+                                   sf_op_int(op, SF_ATTENTION_OFFSET, 0))
+               : 1;
+}
+
+double sf_attention_seen_by_last(const sf_op *op)
+{
+    int64_t queries = op->in[0]->dims[1], keys = op->in[1]->dims[1];
+    return sf_op_int(op, SF_ATTENTION_CAUSAL, 0) && queries < keys
+               ? sf_attention_sees(queries, keys, keys - queries)
+               : sf_attention_seen(op);
 }
 
 /* Two products forward, five backward. */

@@ -21,8 +21,12 @@ enum {
     SF_ATTENTION_SLOTS
 }; /* bool; bits of a float; places */
 
-/* The share of pairs of places that see each other. */
+/* The share of pairs of places that see each other: of so many queries and keys, where it is causal with that offset; and of an op. */
+double sf_attention_sees(int64_t queries, int64_t keys, int64_t offset);
 double sf_attention_seen(const sf_op *op);
+
+/* The same of the last of ranks that have parts of all queries, as far as the op can tell: what the others wait for. */
+double sf_attention_seen_by_last(const sf_op *op);
 
 extern const sf_opdef sf_op_attention, sf_op_attention_gradient;
 

@@ -103,6 +103,7 @@ void sf_add_turn_work(const sf_efforts *efforts, const sf_plan *plan, const sf_c
     const sf_graph *graph = efforts->graph;
     sf_arena arena = {0};
     const bool *moving = sf_find_moving(graph, &arena);
+    efforts = sf_efforts_under(efforts, plan);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
         const sf_layout *layouts = plan->nodes[node->id];

@@ -261,14 +261,15 @@ static void add_product(const sf_inst *inst, sf_effort *out)
 }
 
 /* Scores are made, and what follows from them, in blocks that stay in a cache; each head of each example is a product of its own.
- * Of a score, the forward pass takes the most, an exponential and a sum, and the backward pass an exponential and a slope. */
+ * Where ranks have parts of all places, one stands for all of them, and takes what the last does. Of a score, the forward pass takes the most, an exponential and a sum, and the backward pass an exponential and a slope. */
 static void add_attention(const sf_op *op, sf_effort *out)
 {
     const sf_type *q = op->in[0];
     bool is_backward = op->def->id == SF_ATTENTION_GRADIENT;
     double scores =
         (double)q->dims[0] * (double)q->dims[2] * (double)q->dims[1] * (double)op->in[1]->dims[1];
-    scores *= sf_attention_seen(op);
+    scores *= sf_attention_seen_by_last(op);
+    out->flops *= sf_attention_seen_by_last(op) / sf_attention_seen(op);
     out->product = true;
     out->unit = is_backward ? SF_UNIT_ATTENTION_GRADIENT : SF_UNIT_ATTENTION;
     out->depth = (double)q->dims[3];

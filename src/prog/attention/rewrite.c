@@ -39,9 +39,20 @@ static void use_found(rewriting *r, found *f, bool backward)
     f->is_gradient_used = true;
 }
 
+/* Others wait at a collective, whether or not what it makes is needed here: groups of a pipeline have one together for a result that
+ * only some of them read. */
+static bool meets_others(const sf_graph *graph, const sf_node *node)
+{
+    for (uint32_t b = 0; b < node->nregions; b++)
+        for (uint32_t i = 0; i < node->regions[b]->nnodes; i++)
+            if (meets_others(graph, graph->nodes[node->regions[b]->nodes[i]]))
+                return true;
+    return sf_is_collective(node);
+}
+
 static bool is_needed(const rewriting *r, const sf_node *node)
 {
-    bool needed = sf_node_has_effect(r->graph, node);
+    bool needed = sf_node_has_effect(r->graph, node) || meets_others(r->graph, node);
     for (uint32_t i = 0; i < node->nresults; i++)
         needed = needed || r->is_used[node->result + i];
     return needed;

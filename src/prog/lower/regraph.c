@@ -78,8 +78,10 @@ static sf_program *lower_finer(const sf_graph *graph, const sf_lower_options *op
 static sf_program *lower_attention(const sf_graph *graph, const sf_lower_options *options,
                                    sf_trace *trace)
 {
-    sf_regraph other =
-        sf_find_attention(graph, options->target, options->rounds || options->target->rounds);
+    sf_regraph other = {0};
+    if (!options->plain)
+        other =
+            sf_find_attention(graph, options->target, options->rounds || options->target->rounds);
     return other.graph ? lower_other(graph, &other, options, lower_finer, trace)
                        : lower_finer(graph, options, trace);
 }

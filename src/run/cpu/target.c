@@ -29,19 +29,20 @@ static const attention_price by_products[] = {{27e3, 10, 0.19}, {27e3, 14.6, 0.0
 static const attention_price by_kernel[] = {{45e3, 10, 0.29}, {45e3, 10, 0.2}};
 
 /* Of the rows of a block, all columns up to the last that one of them sees are multiplied; half of the work on scores is on those
- * that are seen. */
+ * that are seen. Where rows are some of all, ranks have the others: all of them do the same, and wait for the one that sees most. */
 static bool attends(const sf_attending *what)
 {
     bool is_narrow = what->dtype == SF_BF16 || what->dtype == SF_F16;
     const attention_price *p = &by_products[is_narrow], *k = &by_kernel[is_narrow];
     double scores = (double)what->queries * (double)what->keys, depth = (double)what->depth;
     double made = 0, seen = 0;
+    int64_t offset = what->queries < what->keys ? what->keys - what->queries : what->offset;
     if (what->dtype != SF_F32 && !is_narrow)
         return false;
     for (int64_t first = 0; first < what->queries; first += SF_ATTEND_ROWS) {
         int64_t rows =
             what->queries - first < SF_ATTEND_ROWS ? what->queries - first : SF_ATTEND_ROWS;
-        int64_t end = what->causal ? first + rows + what->offset : what->keys;
+        int64_t end = what->causal ? first + rows + offset : what->keys;
         double columns = (double)(end < what->keys ? end : what->keys);
         made += (double)rows * columns;
         seen += (double)rows *

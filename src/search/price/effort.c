@@ -5,6 +5,7 @@
 #include "ir/uses.h"
 #include "op/flops.h"
 #include "op/slots.h"
+#include "search/price/attention.h"
 #include "search/price/inner.h"
 #include "shard/strategy.h"
 #include "sim/effort.h"
@@ -302,14 +303,17 @@ static void analyse_program(analysis *a, sf_arena *arena)
     find_value_slack(a);
 }
 
-sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena)
+static sf_efforts *read_efforts(const sf_graph *graph, const sf_target *target, bool plain,
+                                sf_arena *arena)
 {
     sf_efforts *out = SF_NEW(arena, sf_efforts);
     analysis a = {.graph = graph, .out = out};
-    sf_lower_options options = {.target = target, .trace_arena = &a.scratch, .unplaced = true};
+    sf_lower_options options = {
+        .target = target, .trace_arena = &a.scratch, .plain = plain, .unplaced = true};
     sf_program *program = sf_lower(graph, &options, &a.trace);
     a.program = program;
     out->graph = graph;
+    out->target = target;
     out->readers = sf_readers_of(graph, arena);
     out->ninsts = (uint32_t)program->ninsts;
     out->nodes = SF_ARRAY(arena, graph->nnodes, sf_node_effort);
@@ -322,9 +326,43 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_ar
     out->gradient = SF_ARRAY(arena, graph->nvalues, bool);
     out->slack = SF_ARRAY(arena, graph->nvalues, bool);
     analyse_program(&a, arena);
+    if (!plain && sf_see_attention(program, &a.trace, out, arena))
+        out->plain = read_efforts(graph, target, true, arena);
     sf_program_free(program);
     sf_arena_free(&a.scratch);
     return out;
+}
+
+sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena)
+{
+    return read_efforts(graph, target, false, arena);
+}
+
+/* Whether what the node reads of scores is as it was made. */
+static bool reads_as_made(const sf_efforts *efforts, const sf_plan *plan, const sf_node *node)
+{
+    for (uint32_t o = 0; o < node->noperands && o < 32; o++) {
+        if (!(efforts->nodes[node->id].scores >> o & 1))
+            continue;
+        const sf_node *maker = sf_maker(efforts->graph, node->operands[o]);
+        const sf_layout *made =
+            &plan->nodes[maker->id][maker->noperands + node->operands[o] - maker->result];
+        if (!sf_layout_equal(made, &plan->nodes[node->id][o]))
+            return false;
+    }
+    return true;
+}
+
+const sf_efforts *sf_efforts_under(const sf_efforts *efforts, const sf_plan *plan)
+{
+    double share;
+    for (uint32_t i = 0; efforts->plain && i < efforts->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(efforts->graph, i);
+        if (!sf_keeps_attention(efforts, node, plan->nodes[node->id], &plan->mesh, &share) ||
+            !reads_as_made(efforts, plan, node))
+            return efforts->plain;
+    }
+    return efforts;
 }
 
 /* On a mesh */
@@ -332,6 +370,9 @@ sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_ar
 sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_layout *layouts,
                        const sf_mesh *mesh)
 {
+    double share;
+    if (!sf_keeps_attention(efforts, node, layouts, mesh, &share))
+        return sf_effort_of(efforts->plain, node, layouts, mesh);
     const sf_node_effort *whole = &efforts->nodes[node->id];
     sf_effort out = {.product = whole->product,
                      .math = whole->math,
@@ -351,7 +392,7 @@ sf_effort sf_effort_of(const sf_efforts *efforts, const sf_node *node, const sf_
     if (sf_is_control(node))
         out.flops = sf_inner_work_of(efforts->graph, node, layouts, mesh, NULL).flops;
     else
-        out.flops /= sf_group_size(mesh, split);
+        out.flops *= share / sf_group_size(mesh, split);
     return out;
 }
 
@@ -377,6 +418,9 @@ double sf_effort_seconds(const sf_efforts *efforts, const sf_node *node, const s
                          const sf_mesh *mesh, const sf_costs *costs)
 {
     static const sf_effort nothing;
+    double share;
+    if (!sf_keeps_attention(efforts, node, layouts, mesh, &share))
+        return sf_effort_seconds(efforts->plain, node, layouts, mesh, costs);
     sf_effort effort = sf_effort_of(efforts, node, layouts, mesh);
     if (sf_is_control(node))
         return sf_costs_op(costs, &effort) +

@@ -9,6 +9,7 @@
 #define SF_SEARCH_PRICE_EFFORT_H
 
 #include "cluster/cost.h"
+#include "plan/plan.h"
 #include "prog/program.h"
 #include "search/price/readers.h"
 #include "shard/layout.h"
@@ -26,10 +27,13 @@ typedef struct sf_node_effort {
     /* Tensors (operands, then results; bit t) whose bytes it reads or writes; beyond 32 tensors all are
      * charged. */
     uint32_t charged;
+    uint32_t
+        scores; /* likewise, those that attention, where one op does it, has a row of for each query */
 } sf_node_effort;
 
 typedef struct sf_efforts {
     const sf_graph *graph;
+    const sf_target *target;
     sf_readers readers;
     uint32_t ninsts;
     uint32_t *
@@ -48,11 +52,16 @@ typedef struct sf_efforts {
         *last; /* and the last that reads what stands in its memory. ninsts: a result of the step */
     bool *gradient; /* by value: of a parameter */
     bool *slack;    /* by value: made in the backward pass, and only the update waits for it */
-    struct sf_spare *spare; /* what can be computed again, and is left out of `last`; or NULL */
+    struct sf_spare *spare;   /* what can be computed again, and is left out of `last`; or NULL */
+    sf_attending *attending;  /* by instruction, of those that are attention */
+    struct sf_efforts *plain; /* with attention by products and loops; NULL: there is none */
 } sf_efforts;
 
 /* Lives in the arena. */
 sf_efforts *sf_efforts_new(const sf_graph *graph, const sf_target *target, sf_arena *arena);
+
+/* Those of what ranks run under the plan: the plain ones where it cuts attention so that these have no op for it. */
+const sf_efforts *sf_efforts_under(const sf_efforts *efforts, const sf_plan *plan);
 
 /* What a rank does for the node when its tensors have these layouts (operands, then results): an axis
  * that splits any of them cuts the flops by its size. */

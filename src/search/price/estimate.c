@@ -9,6 +9,7 @@ sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const
 {
     sf_arena arena = {0};
     sf_moves *moves;
+    efforts = sf_efforts_under(efforts, plan);
     sf_status status = sf_moves_of(efforts->graph, plan, &arena, diag, &moves);
     if (status == SF_OK) {
         *out = (sf_price){.peak = SF_NO_ORIGIN};

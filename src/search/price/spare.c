@@ -41,6 +41,8 @@ void sf_efforts_spare(sf_efforts *efforts, const bool *again, int64_t memory, sf
         .again = sf_arena_copy(arena, again, graph->nnodes * sizeof *again),
         .kept = sf_arena_copy(arena, efforts->last, graph->nvalues * sizeof *efforts->last)};
     leave_out(efforts, again);
+    if (efforts->plain)
+        sf_efforts_spare(efforts->plain, again, memory, arena);
 }
 
 /* A node that can be computed again: what that takes, and what it would keep, of a rank. */

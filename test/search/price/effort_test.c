@@ -1,6 +1,7 @@
 /* What runs as one instruction, what is stored, and what a rank of a mesh does. */
 #include "search/price/effort.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,13 +178,53 @@ static void test_steps_hold(void **state)
     }
 }
 
+/* Attention of 256 places, which is one op forward and one backward where ranks have all places of a head, and products where they
+ * have not. */
+static void test_attention(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *recipe;
+        bool keeps;
+    } rows[] = {{"dp", true}, {"tp", true}, {"sequence", false}};
+    enum { BATCH = 64, HEADS = 16, PLACES = 256, DEPTH = 64, LAYERS = 2 };
+    const double product = 2.0 * BATCH * HEADS * PLACES * PLACES * DEPTH;
+    sf_graph *graph = test_step_of("plan", "gpt-batch");
+    sf_arena arena = {0};
+    const sf_efforts *e = efforts_of(graph, &arena);
+    assert_non_null(e->plain);
+    check_lists(e, "gpt-batch");
+    check_values(e, "gpt-batch");
+    double one = 0, several = 0, scores = 0;
+    for (uint32_t n = 0; n < graph->nnodes; n++) {
+        const sf_node_effort *by_op = &e->nodes[n], *by_products = &e->plain->nodes[n];
+        if (by_op->scores == 0 || !by_op->product)
+            continue;
+        one += by_op->flops;
+        several += by_products->flops;
+        scores += by_products->charged >> __builtin_ctz(by_op->scores) & 1;
+        assert_int_equal(by_op->charged >> __builtin_ctz(by_op->scores) & 1, 0);
+    }
+    assert_true(scores > 0);                      /* stand in memory */
+    assert_true(several == LAYERS * 6 * product); /* two, and four of gradients */
+    /* Half of the places see each other, and scores are made again for gradients. */
+    assert_true(fabs(one - LAYERS * 7 * product / 2) < product * 1e-6);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sf_plan *plan = test_plan(graph, rows[i].recipe, 2, NULL, NULL);
+        if ((sf_efforts_under(e, plan) == e) != rows[i].keeps)
+            fail_msg("%s: %s", rows[i].recipe, rows[i].keeps ? "products" : "an op");
+        sf_plan_free(plan);
+    }
+    sf_arena_free(&arena);
+    sf_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_on_mesh),
-        cmocka_unit_test(test_spread_elements),
-        cmocka_unit_test(test_steps_hold),
+        cmocka_unit_test(test_chain),           cmocka_unit_test(test_on_mesh),
+        cmocka_unit_test(test_spread_elements), cmocka_unit_test(test_steps_hold),
+        cmocka_unit_test(test_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,7 +189,7 @@ static sf_priced with_handicap(const sf_candidate *candidate)
     return at;
 }
 
-static bool is_searched(const sf_candidate *candidate)
+bool sf_candidate_is_searched(const sf_candidate *candidate)
 {
     return strcmp(candidate->name, "search") == 0;
 }
@@ -211,8 +211,8 @@ static int by_price(const void *left, const void *right)
         return -1;
     if (sf_priced_better(&b, &a))
         return 1;
-    if (is_searched(first) != is_searched(second))
-        return is_searched(first) ? 1 : -1;
+    if (sf_candidate_is_searched(first) != sf_candidate_is_searched(second))
+        return sf_candidate_is_searched(first) ? 1 : -1;
     if (axes_of(first) != axes_of(second))
         return axes_of(first) - axes_of(second);
     int names = strcmp(first->name, second->name);
@@ -231,7 +231,7 @@ static bool may_be_best(const search *s, const sf_candidate *candidate)
 static bool may_win(const search *s, const sf_candidate *candidate)
 {
     double best = with_handicap(&s->found->candidates[0]).price.seconds;
-    return !is_searched(candidate) && candidate->at.fits &&
+    return !sf_candidate_is_searched(candidate) && candidate->at.fits &&
            candidate->at.price.seconds <= s->found->near * best;
 }
 
@@ -269,7 +269,8 @@ static void rank_candidates(search *s)
         qsort(found->candidates, found->count, sizeof *found->candidates, by_price);
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *candidate = &found->candidates[i];
-        bool is_best_recipe = !has_recipe && !is_searched(candidate) && candidate->at.fits;
+        bool is_best_recipe =
+            !has_recipe && !sf_candidate_is_searched(candidate) && candidate->at.fits;
         bool is_hopeful = candidate->at.plan && hopefuls < finalists && may_be_best(s, candidate);
         has_recipe = has_recipe || is_best_recipe;
         hopefuls += is_hopeful;

@@ -19,6 +19,13 @@ enum { MOST_TRIES = 5, MOST_SPARED_TRIES = 3 };
 #define WORTH_A_ROUND 0.01
 #define FAR_SLOWER 1.1
 
+/* Where what comes out of a guess is so much slower, or larger than there is room, what lies half way is not looked at. */
+#define FAR_OFF 1.05
+#define FAR_LARGER 1.5
+
+/* What estimates find beyond what the solver counts, as a share of the memory, before a solution tells: where little is tried. */
+#define FIRST_BEYOND 0.02
+
 /* What is hidden is not free: more of it would not be. */
 #define LEAST_GUESS 0.1
 
@@ -125,12 +132,12 @@ typedef struct hiding {
     const uint8_t *by_value;
 } hiding;
 
-/* Solves one axis within `memory`, 0: no limit, on a copy of the plan. */
-static sf_status solve_axis(refiner *r, int axis, const hiding *guess, int64_t memory,
-                            sf_priced *out, sf_axis_result *result)
+/* The problem of an axis, for limits of about `memory`; 0: none. */
+static sf_status make_problem(refiner *r, int axis, const hiding *guess, int64_t memory,
+                              sf_axis_problem **out)
 {
     const sf_ground *ground = r->ground;
-    const sf_plan *plan = r->at->plan;
+    sf_plan *plan = r->at->plan;
     sf_axis_options options = {.axis = axis,
                                .exposed = guess->exposed,
                                .value_exposed = guess->by_value,
@@ -141,12 +148,18 @@ static sf_status solve_axis(refiner *r, int axis, const hiding *guess, int64_t m
                                .cache = &r->cache,
                                .threads = r->options->threads,
                                .fixed = sf_rules_along(&r->rules, axis, r->grant, plan, &r->arena)};
-    out->plan = sf_plan_copy(plan, ground->graph);
-    sf_status status =
-        sf_axis_solve(ground->efforts, space_of_axis(ground, plan->mesh.axes[axis].size),
-                      ground->classes, r->costs, &options, out->plan, r->diag, result);
+    return sf_axis_problem_new(ground->efforts, space_of_axis(ground, plan->mesh.axes[axis].size),
+                               ground->classes, r->costs, &options, plan, r->diag, out);
+}
+
+/* Solves it within the limit, on a copy of the plan. */
+static sf_status solve_axis(refiner *r, sf_axis_problem *problem, int64_t memory, sf_priced *out,
+                            sf_axis_result *result)
+{
+    out->plan = sf_plan_copy(r->at->plan, r->ground->graph);
+    sf_status status = sf_axis_problem_solve(problem, memory, out->plan, result);
     if (status == SF_OK)
-        status = price_with(ground, &r->rules, r->costs, r->diag, r->fresh, out);
+        status = price_with(r->ground, &r->rules, r->costs, r->diag, r->fresh, out);
     if (status != SF_OK)
         sf_plan_free(out->plan);
     return status;
@@ -163,31 +176,63 @@ static void take_refined(refiner *r, int axis, sf_priced *found)
     r->fresh = old;
 }
 
-/* One axis, one guess; *improved is set when the plan changed for the better. `room`: how many times the
- * memory may be taken, because axes that are not solved yet will cut it. What the price finds beyond what the
- * solver counted it is expected to find again. *exposed becomes what the last plan says of it. */
-static sf_status try_guess(refiner *r, int axis, const hiding *guess, double room, double *exposed,
-                           bool *improved)
+/* One axis, one guess, while it is tried. */
+typedef struct attempt {
+    int axis;
+    const hiding *guess;
+    double
+        room; /* how many times the memory may be taken: axes that are not solved yet will cut it */
+    double limit;    /* of memory, that is tried now; 0: none */
+    double *exposed; /* what the last plan says of it */
+    bool *improved;  /* the plan changed for the better */
+    bool is_far;     /* the last plan is far slower, or far larger, than would do */
+    bool is_over;    /* no other limit is worth it */
+} attempt;
+
+/* What the price finds beyond what the solver counted it is expected to find again. */
+static double next_limit(const refiner *r, double limit, double most, double beyond)
 {
-    double most = (double)r->ground->memory * room, limit = 0;
-    int most_tries = r->ground->efforts->spare ? MOST_SPARED_TRIES : MOST_TRIES;
-    for (int tries = 0; tries < most_tries; tries++) {
-        sf_priced found = {0};
-        sf_axis_result result;
-        SF_TRY(solve_axis(r, axis, guess, (int64_t)limit, &found, &result));
-        double memory = (double)found.price.memory;
-        double least = found.price.seconds - found.price.again; /* within a limit it may be none */
-        *exposed = found.exposed < 0 ? guess->exposed : found.exposed;
-        if ((room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
-            take_refined(r, axis, &found);
-            *improved = true;
-        }
-        sf_plan_free(found.plan);
-        if (!result.feasible || memory <= most || (room <= 1 && least > r->ground->known))
-            return SF_OK;
-        limit = limit > 0 ? fmin(0.995 * limit, most - (memory - (double)result.memory)) : most;
-        if (limit < 1)
-            return SF_OK;
+    if (limit > 0)
+        return fmin(0.995 * limit, most - beyond);
+    return r->ground->efforts->spare ? (1 - FIRST_BEYOND) * most : most;
+}
+
+/* Within the limit; and the next. */
+static sf_status try_limit(refiner *r, sf_axis_problem *problem, attempt *a)
+{
+    double most = (double)r->ground->memory * a->room;
+    sf_priced found = {0};
+    sf_axis_result result;
+    SF_TRY(solve_axis(r, problem, (int64_t)a->limit, &found, &result));
+    double memory = (double)found.price.memory;
+    double least = found.price.seconds - found.price.again; /* within a limit it may be none */
+    *a->exposed = found.exposed < 0 ? a->guess->exposed : found.exposed;
+    if ((a->room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
+        take_refined(r, a->axis, &found);
+        *a->improved = true;
+    }
+    sf_plan_free(found.plan);
+    a->is_far = r->at->fits ? found.price.seconds > FAR_OFF * r->at->price.seconds
+                            : memory > FAR_LARGER * most;
+    a->limit = next_limit(r, a->limit, most, memory - (double)result.memory);
+    a->is_over = !result.feasible || memory <= most || (a->room <= 1 && least > r->ground->known) ||
+                 a->limit < 1;
+    return SF_OK;
+}
+
+/* At first without a limit; the problem is the same within all others. */
+static sf_status try_limits(refiner *r, attempt *a)
+{
+    int tries = r->ground->efforts->spare ? MOST_SPARED_TRIES : MOST_TRIES;
+    for (bool limited = false; tries > 0 && !a->is_over; limited = true) {
+        sf_axis_problem *problem;
+        SF_TRY(make_problem(r, a->axis, a->guess, (int64_t)a->limit, &problem));
+        sf_status status = SF_OK;
+        do
+            status = try_limit(r, problem, a);
+        while (status == SF_OK && --tries > 0 && !a->is_over && limited);
+        sf_axis_problem_free(problem);
+        SF_TRY(status);
     }
     return SF_OK;
 }
@@ -214,10 +259,15 @@ static sf_status try_axis(refiner *r, int axis, double room, bool *improved)
     hiding first = guess_of(r);
     double exposed = first.exposed;
     bool better = false;
-    SF_TRY(try_guess(r, axis, &first, room, &exposed, &better));
-    if (!better && room <= 1 && fabs(exposed - first.exposed) > SAME_GUESS) {
+    attempt a = {
+        .axis = axis, .guess = &first, .room = room, .exposed = &exposed, .improved = &better};
+    SF_TRY(try_limits(r, &a));
+    bool is_far = a.is_far && r->ground->efforts->spare;
+    if (!better && room <= 1 && fabs(exposed - first.exposed) > SAME_GUESS && !is_far) {
         hiding second = mix_guess(r, (first.exposed + exposed) / 2);
-        SF_TRY(try_guess(r, axis, &second, room, &exposed, &better));
+        a = (attempt){
+            .axis = axis, .guess = &second, .room = room, .exposed = &exposed, .improved = &better};
+        SF_TRY(try_limits(r, &a));
     }
     *improved = *improved || better;
     return SF_OK;

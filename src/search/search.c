@@ -314,7 +314,7 @@ static sf_status try_asked_groups(search *s)
     s->idle = s->options->groups;
     search_meshes meshes = search_list_meshes(s, FEW_MESHES);
     SF_TRY(price_recipes(s, &meshes.all));
-    return try_groups(s, s->idle);
+    return has_no_room(s) ? SF_OK : try_groups(s, s->idle);
 }
 
 static sf_status try_cluster(search *s)

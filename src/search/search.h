@@ -96,6 +96,9 @@ typedef struct sf_candidate {
     double handicap; /* 1 or more: it is ranked as if it took so many times its seconds and bytes */
 } sf_candidate;
 
+/* Whether the search made it; else it is known by its name. */
+bool sf_candidate_is_searched(const sf_candidate *candidate);
+
 /* Whether they are one plan, as far as estimates tell: searches that start differently end alike. */
 bool sf_candidates_are_same(const sf_candidate *a, const sf_candidate *b);
 

@@ -354,7 +354,7 @@ static void begin_start(starting *s, const sf_problem *problem, uint32_t *choice
 /* Blocks of what was found under prices are solved under lower and lower ones. */
 static sf_start finish_start(starting *s)
 {
-    for (double factor = 1; s->start.feasible && s->unary && factor > 0.2; factor /= 2) {
+    for (double factor = 1; s->start.feasible && s->unary && factor > 0.2; factor /= 3) {
         set_start_prices(s, s->paid, factor);
         try_blocks(s);
     }

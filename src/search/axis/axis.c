@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "search/axis/build.h"
 #include "solve/solve.h"
 #include "solve/start.h"
@@ -284,20 +285,77 @@ static int64_t most_used(axis_builder *b, const sf_problem *problem, const uint3
     return most;
 }
 
-static sf_status solve_problem(axis_builder *b, sf_axis_result *out)
-{
-    double scale = find_scale(b);
+struct sf_axis_problem {
+    axis_builder builder;
+    sf_axis_options options;
+    sf_axis_cache own; /* where the options have none */
+    double scale;
     sf_problem problem;
+};
+
+sf_status sf_axis_problem_new(const sf_efforts *efforts, const sf_axis_space *space,
+                              const sf_classes *classes, const sf_costs *costs,
+                              const sf_axis_options *options, sf_plan *plan, sf_diag *diag,
+                              sf_axis_problem **out)
+{
+    sf_axis_problem *p = sf_alloc(sizeof *p);
+    *p = (sf_axis_problem){.options = *options};
+    axis_builder *b = &p->builder;
+    *b = (axis_builder){.efforts = efforts,
+                        .graph = efforts->graph,
+                        .readers = &efforts->readers,
+                        .space = space,
+                        .costs = costs,
+                        .options = &p->options,
+                        .plan = plan,
+                        .mesh = &plan->mesh,
+                        .diag = diag,
+                        .cache = options->cache ? options->cache : &p->own};
+    build_problem(b, classes);
+    p->scale = find_scale(b);
+    sf_status status = make_problem(b, p->scale, &p->problem);
+    if (status != SF_OK)
+        sf_axis_problem_free(p);
+    *out = status == SF_OK ? p : NULL;
+    return status;
+}
+
+void sf_axis_problem_free(sf_axis_problem *problem)
+{
+    if (!problem)
+        return;
+    sf_arena_free(&problem->builder.arena);
+    sf_axis_cache_free(&problem->own);
+    sf_free(problem);
+}
+
+/* The problem with this limit at all times. */
+static sf_problem limit_problem(sf_axis_problem *p, int64_t memory)
+{
+    sf_problem within = p->problem;
+    int64_t *limit = SF_ARRAY(&p->builder.arena, within.ntimes, int64_t);
+    for (uint32_t t = 0; t < within.ntimes; t++)
+        limit[t] = memory;
+    within.limit = limit;
+    return within;
+}
+
+sf_status sf_axis_problem_solve(sf_axis_problem *p, int64_t memory, sf_plan *plan,
+                                sf_axis_result *out)
+{
+    axis_builder *b = &p->builder;
+    sf_problem problem = limit_problem(p, memory);
     sf_solve_result result;
-    sf_solve_options options = {.work = b->options->work > 0 ? b->options->work : 1,
-                                .gap = b->options->gap};
-    SF_TRY(make_problem(b, scale, &problem));
-    SF_TRY(sf_solve(&problem, &options, b->options->threads, &b->arena, &result, b->diag));
+    sf_solve_options options = {.work = p->options.work > 0 ? p->options.work : 1,
+                                .gap = p->options.gap};
+    b->plan = plan;
+    b->mesh = &plan->mesh;
+    SF_TRY(sf_solve(&problem, &options, p->options.threads, &b->arena, &result, b->diag));
     if ((!result.feasible || result.cost > result.bound) && !axis_is_whole(b))
         improve_plan(b, &problem, &result);
     *out = (sf_axis_result){.feasible = result.feasible,
-                            .seconds = (double)result.cost / scale,
-                            .bound = (double)result.bound / scale,
+                            .seconds = (double)result.cost / p->scale,
+                            .bound = (double)result.bound / p->scale,
                             .over = (double)result.over,
                             .variables = problem.nnodes,
                             .edges = problem.nedges};
@@ -313,21 +371,10 @@ sf_status sf_axis_solve(const sf_efforts *efforts, const sf_axis_space *space,
                         const sf_axis_options *options, sf_plan *plan, sf_diag *diag,
                         sf_axis_result *out)
 {
-    sf_axis_cache own = {0};
-    axis_builder b = {.efforts = efforts,
-                      .graph = efforts->graph,
-                      .readers = &efforts->readers,
-                      .space = space,
-                      .costs = costs,
-                      .options = options,
-                      .plan = plan,
-                      .mesh = &plan->mesh,
-                      .diag = diag,
-                      .cache = options->cache ? options->cache : &own};
-    build_problem(&b, classes);
-    sf_status status = solve_problem(&b, out);
-    sf_arena_free(&b.arena);
-    sf_axis_cache_free(&own);
+    sf_axis_problem *problem;
+    SF_TRY(sf_axis_problem_new(efforts, space, classes, costs, options, plan, diag, &problem));
+    sf_status status = sf_axis_problem_solve(problem, options->memory, plan, out);
+    sf_axis_problem_free(problem);
     return status;
 }
 

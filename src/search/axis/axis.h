@@ -58,7 +58,21 @@ typedef struct sf_axis_result {
     uint32_t variables, edges;
 } sf_axis_result;
 
-/* Sets the layouts of the plan along the axis. */
+/* The problem of an axis, to be solved within several limits. Options, but for what they point to, are copied; a guess of
+ * what is large, and so has choices of its own in memory, is made by the limit of the options, where there is one. Without one
+ * there is none later. For sf_axis_problem_free, which takes NULL. */
+typedef struct sf_axis_problem sf_axis_problem;
+sf_status sf_axis_problem_new(const sf_efforts *efforts, const sf_axis_space *space,
+                              const sf_classes *classes, const sf_costs *costs,
+                              const sf_axis_options *options, sf_plan *plan, sf_diag *diag,
+                              sf_axis_problem **out);
+void sf_axis_problem_free(sf_axis_problem *problem);
+
+/* Sets the layouts of the plan along the axis. Along the others it must be as the one that the problem was made of. */
+sf_status sf_axis_problem_solve(sf_axis_problem *problem, int64_t memory, sf_plan *plan,
+                                sf_axis_result *out);
+
+/* All of it at once, within the limit of the options. */
 sf_status sf_axis_solve(const sf_efforts *efforts, const sf_axis_space *space,
                         const sf_classes *classes, const sf_costs *costs,
                         const sf_axis_options *options, sf_plan *plan, sf_diag *diag,

@@ -16,7 +16,8 @@
 #include "search/pipes.h"
 #include "search/price/estimate.h"
 
-enum { MOST_TRIES = 4 };
+/* Searches, until estimates of memory are right; and within lower limits, of which there are so many between one and its double. */
+enum { MOST_TRIES = 4, MOST_LOWER = 3, LOWER_LIMITS = 32 };
 
 /* Estimates of memory are held to so much of what would just fit. */
 #define SAFE 0.99
@@ -24,6 +25,10 @@ enum { MOST_TRIES = 4 };
 /* A plan that does not fit is looked at again, to see what it takes to make it fit, where it may be faster than so much
  * of the one that fits. */
 #define WORTH_TIME 0.97
+#define WORTH_TIME_SMALL 0.99 /* of a small step, which is soon looked at */
+
+/* Where all that was found takes more than so many times the memory, lower limits do not help. */
+#define FAR_LARGER 1.1
 
 typedef struct choosing {
     const sf_graph *graph;
@@ -35,7 +40,9 @@ typedef struct choosing {
     const char *recompute;
     int micro_batches, co_shards;
     double misfit_seconds; /* of the fastest that does not fit, by its estimate; or HUGE_VAL */
+    int lower;             /* limits that may yet be tried where what is found is slow */
     sf_fit_known known;    /* of the search at hand */
+    sf_found_plans last;   /* what the last search found: for a message, or the host */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -344,9 +351,29 @@ static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *me
     return SF_OK;
 }
 
+/* Whether a plan that does not fit, as far as is known, may be faster than so much of what does. */
+static bool is_slow(const choosing *k, double worth)
+{
+    return !k->plan || k->misfit_seconds <= worth * k->plan->predicted->seconds;
+}
+
+/* Searches within limits that hardly differ may end in plans that do: a search is no proof. So where what was found is slow, lower
+ * limits are tried, which are the same ones for all limits: with more memory no less is found. Of a large step, only where
+ * nothing is. */
+static bool try_lower(choosing *k, const sf_found_plans *found, int64_t *memory)
+{
+    const sf_candidate *least = find_smallest(found);
+    double limit = (double)k->options->memory, next = fmin((double)*memory, limit) - 1;
+    if (k->lower == 0 || !is_slow(k, WORTH_TIME) || (k->plan && k->graph->nnodes > SF_SMALL_STEP) ||
+        !least || (double)least->lowered.memory > FAR_LARGER * limit)
+        return false;
+    k->lower--;
+    *memory = (int64_t)exp2(floor(LOWER_LIMITS * log2(next)) / LOWER_LIMITS);
+    return *memory > 0;
+}
+
 /* Where there is a plan, what fails is only the attempt to find a better one. */
-static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool is_final,
-                             bool *again)
+static sf_status search_once(choosing *k, sf_search_options *options, bool is_last, bool *again)
 {
     sf_found_plans found;
     bool is_first = !k->plan;
@@ -358,32 +385,31 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
     if (status == SF_OK)
         status = judge_finalists(k, &found, &options->memory, again);
-    *again = *again && !is_last;
+    *again = (*again && !is_last) || (status == SF_OK && try_lower(k, &found, &options->memory));
     k->diag = diag;
-    if (status == SF_OK && !k->plan && !*again && is_final)
-        status = take_on_host(k, &found);
-    sf_found_plans_free(&found);
+    sf_found_plans_free(&k->last);
+    k->last = found;
     return is_first ? status : SF_OK;
 }
 
 /* Searches until estimates of memory are right. */
-static sf_status search_in_space(choosing *k, sf_search_options *held, bool is_final)
+static sf_status search_in_space(choosing *k, sf_search_options *held)
 {
     bool again = true;
     sf_status status = SF_OK;
     for (int tries = 1; again && status == SF_OK; tries++) {
-        status = search_once(k, held, tries == MOST_TRIES, is_final, &again);
+        status = search_once(k, held, tries >= MOST_TRIES, &again);
         again = again && !(k->plan && held->deadline > 0 && sf_now() > held->deadline);
     }
     return status;
 }
 
 /* What does not fit as it is may be faster than what does, even with parts of it computed again. */
-static sf_status search_in_time(choosing *k, sf_search_options *held, bool is_final)
+static sf_status search_in_time(choosing *k, sf_search_options *held)
 {
     const sf_search_options *options = k->options;
-    double seconds = k->plan ? k->plan->predicted->seconds : HUGE_VAL;
-    if (k->misfit_seconds > WORTH_TIME * seconds)
+    bool is_small = k->graph->nnodes <= SF_SMALL_STEP;
+    if (!is_slow(k, is_small ? WORTH_TIME_SMALL : WORTH_TIME))
         return SF_OK;
     k->recompute = options->recompute;
     k->micro_batches = options->micro_batches;
@@ -391,7 +417,7 @@ static sf_status search_in_time(choosing *k, sf_search_options *held, bool is_fi
     *held = *options;
     held->spares = true;
     held->level = 2; /* what more axes gain is less than what estimates do not know of time */
-    return search_in_space(k, held, is_final);
+    return search_in_space(k, held);
 }
 
 /* What is expected of a plan in stages, beside what else was looked at. */
@@ -485,6 +511,7 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     sf_search_options held = *options;
     bool may = may_take_time(options);
     k.misfit_seconds = HUGE_VAL;
+    k.lower = may ? 0 : MOST_LOWER;
     k.recompute = options->recompute ? options->recompute : options->as_text ? "text" : "none";
     k.micro_batches = options->micro_batches ? options->micro_batches : 1;
     k.co_shards = options->co_shards ? options->co_shards : 1;
@@ -498,13 +525,14 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
                 (staged && sf_mesh_is_piped(options->mesh));
     if (only && !staged)
         return refuse_stages(&k);
-    sf_status status = only ? SF_OK : search_in_space(&k, &held, !may && !staged);
+    sf_status status = only ? SF_OK : search_in_space(&k, &held);
     if (status == SF_OK && may && !only)
-        status = search_in_time(&k, &held, !staged);
+        status = search_in_time(&k, &held);
     if (status == SF_OK && staged)
         status = search_in_stages(&k);
-    if (status == SF_OK && !k.plan && staged)
-        status = only ? fail_stages(&k) : search_in_space(&k, &held, true);
+    if (status == SF_OK && !k.plan)
+        status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
+    sf_found_plans_free(&k.last);
     if (status == SF_OK)
         status = sf_check_plan(graph, k.plan, options->threads, options->target, NULL, diag);
     if (status != SF_OK)

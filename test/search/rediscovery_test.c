@@ -36,26 +36,36 @@ static void unload(finding *f)
     sf_graph_free(f->graph);
 }
 
-/* Replaces the plan. */
-static void search(finding *f, const char *cluster_name, int level, int64_t memory, double margin)
+/* Replaces the plan by one that the options, but for their cluster, ask for. */
+static void search_by(finding *f, const char *cluster_name, sf_plan_options options)
 {
     sf_diag *diag = sf_diag_new();
     sf_cluster *cluster;
     assert_int_equal(sf_cluster_open(cluster_name, diag, &cluster), SF_OK);
-    sf_plan_options options = {.cluster = cluster,
-                               .memory = memory,
-                               .margin = margin,
-                               .level = level,
-                               .recompute = "none",
-                               .micro_batches = 1,
-                               .co_shards = 1, /* in space alone */
-                               .passes = "none"};
+    options.cluster = cluster;
     sf_plan_free(f->plan);
+    f->plan = NULL;
     sf_status status = sf_plan_search(f->graph, &options, diag, &f->plan);
     if (status != SF_OK && status != SF_EWRONG)
         fail_msg("%s", sf_diag_text(diag, 0));
     sf_cluster_free(cluster);
     sf_diag_free(diag);
+}
+
+static sf_plan_options in_space(int level, int64_t memory, double margin)
+{
+    return (sf_plan_options){.memory = memory,
+                             .margin = margin,
+                             .level = level,
+                             .recompute = "none",
+                             .micro_batches = 1,
+                             .co_shards = 1,
+                             .passes = "none"};
+}
+
+static void search(finding *f, const char *cluster_name, int level, int64_t memory, double margin)
+{
+    search_by(f, cluster_name, in_space(level, memory, margin));
 }
 
 /* All arguments that the pattern matches, and there are so many, have this share along every axis. */
@@ -262,6 +272,36 @@ static void test_price_too_high(void **state)
     unload(&f);
 }
 
+/* What fits in less fits in more: above a limit within which there is a plan there is one, and none that is slower by more than
+ * the search is content with. In space alone, and as plans are looked for unless something is said. */
+static void test_more_memory(void **state)
+{
+    (void)state;
+    if (test_sanitized())
+        skip();
+    static const struct {
+        bool in_space;
+        int64_t limit; /* MiB */
+        double slower; /* than the one before, at most */
+    } rows[] = {{true, 660, HUGE_VAL},  {true, 670, 1.03},  {true, 690, 1.03},
+                {false, 600, HUGE_VAL}, {false, 660, 1.01}, {false, 700, 1.01}};
+    double before = HUGE_VAL;
+    finding f;
+    load("gpt-batch", &f);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t limit = rows[i].limit << 20;
+        sf_plan_options open = {.memory = limit, .margin = SF_PLAN_MARGIN, .level = 2};
+        search_by(&f, "1x8xV100", rows[i].in_space ? in_space(2, limit, SF_PLAN_MARGIN) : open);
+        if (!f.plan)
+            fail_msg("nothing is found within %d MiB", (int)rows[i].limit);
+        print_message("%d MiB: %.2f ms\n", (int)rows[i].limit, 1e3 * f.plan->predicted->seconds);
+        assert_true(f.plan->predicted->memory <= limit);
+        assert_true(f.plan->predicted->seconds <= rows[i].slower * before);
+        before = f.plan->predicted->seconds;
+    }
+    unload(&f);
+}
+
 /* By how much the searched plan is faster than the recipe decides which is taken. */
 static void test_margin(void **state)
 {
@@ -291,7 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_sequence),  cmocka_unit_test(test_megatron),
         cmocka_unit_test(test_strong_scaling), cmocka_unit_test(test_less_memory),
-        cmocka_unit_test(test_price_too_high), cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_price_too_high), cmocka_unit_test(test_more_memory),
+        cmocka_unit_test(test_margin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

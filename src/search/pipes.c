@@ -481,12 +481,15 @@ static void search_layouts(piping *p)
     options.groups = c.groups;
     options.level = 2;
     options.memory *= c.groups; /* of stages, each holds its own */
-    options.impatient = true;   /* what no layouts bring down, they do not improve either */
+    /* What no layouts bring down, they do not improve either. */
+    options.impatient = p->on.graph->nnodes > SF_SMALL_STEP;
     if (sf_search_plans(p->on.graph, &options, NULL, &found) == SF_OK)
         for (size_t i = 0;
              i < found.count && tried < MOST_LAYOUTS && !sf_prospects_are_over(&p->on); i++) {
-            if (!found.candidates[i].at.plan || !sf_candidate_is_searched(&found.candidates[i]))
-                continue; /* recipes have been tried */
+            bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP; /* recipes are soon tried again */
+            if (!found.candidates[i].at.plan ||
+                (!is_small && !sf_candidate_is_searched(&found.candidates[i])))
+                continue;
             c.recipe = NULL;
             c.plan = found.candidates[i].at.plan;
             c.mesh = c.plan->mesh;

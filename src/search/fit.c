@@ -32,7 +32,7 @@ enum { BY_BYTES = 3 };
 #define LITTLE 1.25
 
 /* Small steps are soon lowered: so often, to improve on what is found. */
-enum { SMALL_STEP = 5000, MANY_TRIES = 64 };
+enum { MANY_TRIES = 64 };
 
 /* Of a large step, as much faster as this a plan in turns must be to be looked for; and of plans that differ by less, in time and
  * of the memory that there is, one tells of the other. */
@@ -201,7 +201,7 @@ static bool may_fit_yet(const fitting *f, int64_t before)
 {
     double gain = (double)before - (double)f->tried.memory;
     double rest = (double)f->tried.memory - AS_MUCH_AGAIN * gain;
-    return gain > 0 && (f->graph->nnodes <= SMALL_STEP || rest <= (double)f->options->memory);
+    return gain > 0 && (f->graph->nnodes <= SF_SMALL_STEP || rest <= (double)f->options->memory);
 }
 
 /* All of each layer, and where that is not enough, more layers together, as long as that helps. What they save is kept between layers,
@@ -279,7 +279,7 @@ static sf_status find_least(fitting *f, bool *fits)
  * fewer, as long as there are tries. */
 static sf_status keep_more(fitting *f)
 {
-    int tries = f->graph->nnodes <= SMALL_STEP ? MANY_TRIES : 0;
+    int tries = f->graph->nnodes <= SF_SMALL_STEP ? MANY_TRIES : 0;
     uint32_t *marked = SF_ARRAY(&f->arena, f->count, uint32_t), count = 0;
     bool fits;
     if (!f->fits || !f->best.again || f->options->recompute)
@@ -306,7 +306,7 @@ static sf_status keep_more(fitting *f)
 /* Whether more turns, which make no plan faster, may be worth it where the last that was tried does not fit. */
 static bool are_worth_turns(const fitting *f)
 {
-    bool is_small = f->graph->nnodes <= SMALL_STEP;
+    bool is_small = f->graph->nnodes <= SF_SMALL_STEP;
     return (!f->fits || f->tried.seconds < f->price.seconds) &&
            (is_small || f->tried.seconds < WORTH_TURNS * f->known->worth);
 }
@@ -317,7 +317,7 @@ static int fewest_turns(const fitting *f, bool again)
 {
     int64_t memory = again ? f->price.memory : f->unlimited.memory;
     int turns = 2;
-    while (f->graph->nnodes > SMALL_STEP && turns <= MOST_TURNS &&
+    while (f->graph->nnodes > SF_SMALL_STEP && turns <= MOST_TURNS &&
            memory / turns > f->options->memory)
         turns *= 2;
     return turns;
@@ -342,7 +342,7 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
  * a plan faster than it is without a limit. */
 static void find_in_turns(fitting *f, int *turns, int most)
 {
-    bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SMALL_STEP;
+    bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SF_SMALL_STEP;
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     find_turns(f, turns, most, !is_free);
@@ -381,7 +381,7 @@ static bool is_told(const fitting *f)
 {
     const sf_fit_known *known = f->known;
     bool is_told = false;
-    for (size_t i = 0; i < known->count && f->graph->nnodes > SMALL_STEP; i++) {
+    for (size_t i = 0; i < known->count && f->graph->nnodes > SF_SMALL_STEP; i++) {
         const sf_price *other = &known->unlimited[i];
         double less =
             fmax(SAME_MEMORY * (double)f->options->memory, SAME_PLAN * (double)other->memory);

@@ -81,16 +81,14 @@ struct sf_cudnn_plan {
     void *plan;
 };
 
-bool sf_cudnn_open(sf_cudnn *d, const sf_cuda_driver *driver, int ordinal, cu_stream stream)
+bool sf_cudnn_open(sf_cudnn *d)
 {
     sf_diag *unheard = sf_diag_new();
     bool found = sf_cuda_load_convolutions(unheard, &d->library) == SF_OK;
     sf_diag_free(unheard);
     if (found && d->library->create(&d->handle) == 0 &&
-        d->library->set_stream(d->handle, stream) == 0) {
-        d->driver = driver;
-        d->stream = stream;
-        d->machine = sf_choice_machine(driver, ordinal, d->library->property);
+        d->library->set_stream(d->handle, d->stream) == 0) {
+        d->machine = sf_choice_machine(d->driver, d->ordinal, d->library->property);
         return true;
     }
     if (found)

@@ -5,19 +5,20 @@
 #include "run/cuda/library.h"
 #include "run/text/convolve.h"
 
-/* A handle, and memory to work in, borrowed; a zeroed one has no library. */
+/* What it stands on, borrowed, is there before it is opened; one without a library was not. */
 typedef struct sf_cudnn {
-    const sf_cuda_convolutions *library;
     const sf_cuda_driver *driver;
-    uint64_t machine; /* run/cuda/choice.h */
+    int ordinal; /* of the GPU */
     cu_stream stream;
-    void *handle;
-    void *workspace;
+    void *workspace; /* memory to work in */
     int64_t workspace_bytes;
+    const sf_cuda_convolutions *library;
+    void *handle;
+    uint64_t machine; /* run/cuda/choice.h */
 } sf_cudnn;
 
 /* False where the library is not there: kernels of ours do its work. */
-bool sf_cudnn_open(sf_cudnn *cudnn, const sf_cuda_driver *driver, int ordinal, cu_stream stream);
+bool sf_cudnn_open(sf_cudnn *cudnn);
 void sf_cudnn_close(sf_cudnn *cudnn);
 
 typedef struct sf_cudnn_plan sf_cudnn_plan;

@@ -84,6 +84,11 @@ static sf_status reserve_gpu(sf_device *d, int64_t bytes, sf_diag *diag)
     SF_TRY(alloc_gpu(d, bytes, diag, &workspace));
     g->lt.workspace = workspace;
     g->lt.workspace_bytes = (size_t)bytes;
+    g->cudnn = (sf_cudnn){.driver = g->driver,
+                          .ordinal = g->ordinal,
+                          .stream = g->stream,
+                          .workspace = workspace,
+                          .workspace_bytes = bytes};
     d->workspace = bytes;
     d->memory -= bytes;
     return SF_OK;
@@ -264,10 +269,8 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
         p->lt = sf_lt_plan_new(&g->lt, &p->inst);
         return;
     }
-    if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn, g->driver, g->ordinal, g->stream))
+    if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn))
         return;
-    g->cudnn.workspace = g->lt.workspace;
-    g->cudnn.workspace_bytes = g->device.workspace;
     p->cudnn = sf_cudnn_plan_new(&g->cudnn, c, g->device.tf32 && !c->exact);
 }
 

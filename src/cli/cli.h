@@ -186,8 +186,8 @@ void sf_cli_say_cost(const sf_plan *plan, const sf_plan *free_plan);
     "it"
 #define SF_CLI_ENGINE "auto (default: cuda where there is a GPU, else cpu), cpu, cuda or oracle"
 #define SF_CLI_PRECISION                                                                           \
-    "what products of f32 are computed in: f32 (default), tf32 or bf16; weights and state stay "   \
-    "f32"
+    "what products of f32 are computed in: f32 (default), tf32, bf16, f16 or fp8; weights and "    \
+    "state stay f32"
 #define SF_CLI_HOST_LINK                                                                           \
     "bytes a second of copies between device and host, such as 2G (default: what memory does)"
 

@@ -60,6 +60,10 @@ typedef struct sf_target {
      * third; the others are computed as any other op is. */
     bool (*multiplies)(sf_dtype a, sf_dtype b, sf_dtype c);
 
+    /* Whether factors of that type have to have what is summed side by side, and are no images; NULL: there are none such. Others are
+     * turned by a copy first. */
+    bool (*turns)(sf_dtype dtype);
+
     /* The engine's kernel for an op that is no loop, product or convolution, on contiguous tensors, and the
      * variant of it, which are handed to the engine with the instruction; NULL: that of the op table. */
     const void *(*kernel)(const sf_op *op, int64_t *variant);

@@ -73,14 +73,14 @@ const sf_target *sf_cluster_target(const sf_cluster *cluster)
 
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out)
 {
-    static const char *const names[] = {"f32", "tf32", "bf16"};
-    for (int i = 0; i < 3; i++)
+    static const char *const names[SF_PRECISION_COUNT] = {"f32", "tf32", "bf16", "f16", "fp8"};
+    for (int i = 0; i < SF_PRECISION_COUNT; i++)
         if (!name || strcmp(name, names[i]) == 0) {
             *out = (sf_precision)i;
             return SF_OK;
         }
     return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                   "there is no precision '%s': it is f32, tf32 or bf16", name);
+                   "there is no precision '%s': it is f32, tf32, bf16, f16 or fp8", name);
 }
 
 sf_program *sf_lower_as_text(const sf_graph *graph, const sf_lower_options *options)
@@ -114,12 +114,20 @@ static sf_status open_as_is(const sf_graph *graph, const sf_runner_options *opti
     return sf_engine_open(out->program, &options->with, diag, &out->engine);
 }
 
+static bool multiplies_fp8(const sf_runner_options *options)
+{
+    const sf_target *target = sf_engine_target(options->engine);
+    return options->with.precision == SF_PRECISION_FP8 && target &&
+           target->multiplies(SF_F8E4M3FN, SF_F8E4M3FN, SF_F32) && sf_device_multiplies_fp8();
+}
+
 sf_status sf_runner_open(const sf_graph *graph, const sf_runner_options *options, sf_diag *diag,
                          sf_runner *out)
 {
     *out = (sf_runner){0};
-    if (options->with.precision == SF_PRECISION_BF16)
-        graph = out->narrowed = sf_narrow_products(graph);
+    if (sf_narrows(options->with.precision))
+        graph = out->narrowed =
+            sf_narrow_products(graph, options->with.precision, multiplies_fp8(options));
     return open_as_is(graph, options, diag, out);
 }
 

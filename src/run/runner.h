@@ -30,7 +30,7 @@ sf_status sf_engine_find(const char *name, sf_diag *diag, const char **out);
  * where it names none, cuda if there is a GPU, and else cpu. */
 sf_status sf_engine_choose(const char *name, sf_diag *diag, const char **out);
 
-/* The precision of that name: f32, tf32 or bf16; NULL is f32. SF_EUSAGE for another. */
+/* The precision of that name: f32, tf32, bf16, f16 or fp8; NULL is f32. SF_EUSAGE for another. */
 sf_status sf_precision_find(const char *name, sf_diag *diag, sf_precision *out);
 
 /* The target that programs for that engine are lowered for; NULL for the oracle. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --precision: products of a step of f32 in bf16, held against the results of f32, on one device, in loops, on ranks, and by the
+# --precision: products of a step of f32 in bf16, f16 and fp8, held against the results of f32, on one device, in loops, on ranks, and by the
 # text of kernels; another type is refused.
 set -u
 . "$SHEAF_SOURCE/test/support/cli.sh"
@@ -13,17 +13,33 @@ for engine in cpu oracle; do
     says "verify: passed"
     says "(tolerance 0.05)"
 done
+for engine in cpu oracle; do
+    expect 0 "$step" --against "$io" --engine $engine --precision f16
+    says "(tolerance 0.05)"
+    expect 0 "$step" --against "$io" --engine $engine --precision fp8
+    says "(tolerance 0.5)"
+done
+# A GPU without tensor cores of fp8 multiplies its numbers as bf16.
+for device in host host,sm_80; do
+    SHEAF_CUDA=$device expect 0 "$step" --against "$io" --engine cuda --precision fp8 --steps 0
+    says "(tolerance 0.5)"
+done
+# 8 bits are fewer than 16.
+expect 1 "$step" --against "$io" --precision fp8 --tolerance 0.05
+says "verify: FAILED"
 expect 0 "$step" --against "$io" --precision f32
 says "(tolerance 0.0001)"
 # What is rounded is not what f32 gives.
 expect 1 "$step" --against "$io" --precision bf16 --tolerance 1e-6 --loss-tolerance 1e-6
 says "verify: FAILED"
 expect 2 "$step" --against "$io" --precision f8
-warns "there is no precision 'f8': it is f32, tf32 or bf16"
+warns "there is no precision 'f8': it is f32, tf32, bf16, f16 or fp8"
 
 "$bin" pin "$step" --recipe dp -n 2 -o "$work/plan.json" >/dev/null || fail "no plan"
-expect 0 "$step" --plan "$work/plan.json" --steps 2 --precision bf16
-says "verify: passed"
+for precision in bf16 f16 fp8; do
+    expect 0 "$step" --plan "$work/plan.json" --steps 2 --precision $precision
+    says "verify: passed"
+done
 
 sheaf=("$bin" train)
 expect 0 "$step" --steps 2 --data "$io" --init "$io" --precision bf16

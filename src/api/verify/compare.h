@@ -67,6 +67,6 @@ double sf_relative_error(double ours, double theirs, double scale);
 bool sf_is_narrow(const sf_graph *graph, sf_precision precision);
 
 /* What a result may differ by without further questions: as given, or, for 0, what rounding does to a step of its kind. */
-double sf_tolerance_of(bool is_narrow, double given);
+double sf_tolerance_of(bool is_narrow, sf_precision precision, double given);
 
 #endif

@@ -95,7 +95,23 @@ static sf_value emit_coins(noising *n, const sf_type *type, uint32_t salt)
 static double amplitude(sf_dtype dtype)
 {
     const sf_dtype_info *info = sf_dtype_get(dtype);
-    return ldexp(info->bits > 16 ? SF_NOISE_UNITS : SF_NOISE_UNITS_NARROW, -info->mantissa - 1);
+    int units = info->bits > 16  ? SF_NOISE_UNITS
+                : info->bits > 8 ? SF_NOISE_UNITS_NARROW
+                                 : SF_NOISE_UNITS_NARROWEST;
+    return ldexp(units, -info->mantissa - 1);
+}
+
+/* The type that a value of the step was last rounded to: another than its own, where that has room for all numbers of it. */
+static sf_dtype rounded_to(const noising *n, sf_value value)
+{
+    const sf_node *maker = sf_maker(n->from, value);
+    const sf_type *type = sf_type_of(n->from, value);
+    if (!maker || !sf_is(maker, SF_OP_CONVERT))
+        return type->dtype;
+    sf_dtype before = sf_type_of(n->from, maker->operands[0])->dtype;
+    bool is_widened = sf_is_float(before) && sf_dtype_get(before)->bits <= 8 &&
+                      sf_dtype_get(type->dtype)->bits > 8;
+    return is_widened ? before : type->dtype;
 }
 
 /* Whole numbers so small that their sums and products are exact. */
@@ -109,8 +125,8 @@ static sf_value emit_is_exact(noising *n, sf_dtype dtype, sf_value x)
     return emit_two(n, SF_OP_AND, is_whole, is_small);
 }
 
-/* The value with noise, which depends on `salt`. */
-static sf_value add_noise(noising *n, sf_value value, uint32_t salt)
+/* The value with noise of that type, which depends on `salt`. */
+static sf_value add_noise(noising *n, sf_value value, sf_dtype rounded, uint32_t salt)
 {
     const sf_type *type = sf_type_of(n->to, value);
     sf_dtype dtype = type->dtype == SF_F64 ? SF_F64 : SF_F32;
@@ -118,12 +134,12 @@ static sf_value add_noise(noising *n, sf_value value, uint32_t salt)
     sf_value x = emit_one(n, SF_OP_CONVERT, wide, value);
     sf_value sign = emit_one(n, SF_OP_CONVERT, sf_type_scalar(n->to->pool, dtype), n->sign);
     sf_value a = emit_two(n, SF_OP_MULTIPLY, emit_everywhere(n, wide, sign),
-                          emit_number(n, wide, amplitude(type->dtype)));
+                          emit_number(n, wide, amplitude(rounded)));
     sf_value twice = emit_two(n, SF_OP_ADD, a, a);
     sf_value coins = emit_two(n, SF_OP_MULTIPLY, emit_coins(n, wide, salt), twice);
     sf_value part = emit_two(n, SF_OP_SUBTRACT, coins, a);
     sf_value moved = emit_two(n, SF_OP_ADD, x, emit_two(n, SF_OP_MULTIPLY, x, part));
-    sf_value exact = emit_is_exact(n, type->dtype, x);
+    sf_value exact = emit_is_exact(n, rounded, x);
     sf_value chosen = emit(n, SF_OP_SELECT, wide, NULL, 3, (sf_value[]){exact, x, moved});
     return emit_one(n, SF_OP_CONVERT, type, chosen);
 }
@@ -167,7 +183,8 @@ static void copy_node(noising *n, const sf_node *node, sf_block *block)
     for (uint32_t i = 0; i < node->noperands; i++) {
         operands[i] = n->map[node->operands[i]];
         if (is_term[i] && sf_is_float(sf_type_of(n->to, operands[i])->dtype))
-            operands[i] = add_noise(n, operands[i], 2 * node->operands[i]);
+            operands[i] =
+                add_noise(n, operands[i], rounded_to(n, node->operands[i]), 2 * node->operands[i]);
     }
     for (uint32_t i = 0; i < node->nresults; i++)
         types[i] = sf_type_of(n->from, node->result + i);
@@ -178,9 +195,10 @@ static void copy_node(noising *n, const sf_node *node, sf_block *block)
     spec.regions = regions;
     sf_value result = sf_graph_add(n->to, block, &spec)->result;
     for (uint32_t i = 0; i < node->nresults; i++)
-        n->map[node->result + i] = adds && sf_is_float(types[i]->dtype)
-                                       ? add_noise(n, result + i, 2 * (node->result + i) + 1)
-                                       : result + i;
+        n->map[node->result + i] =
+            adds && sf_is_float(types[i]->dtype)
+                ? add_noise(n, result + i, types[i]->dtype, 2 * (node->result + i) + 1)
+                : result + i;
 }
 
 static void copy_nodes(noising *n, const sf_block *block, sf_block *copy)

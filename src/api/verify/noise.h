@@ -15,8 +15,8 @@
 
 #include "ir/graph.h"
 
-/* How many times the largest rounding error of one operation: of float32 and wider, and of what is narrower. */
-enum { SF_NOISE_UNITS = 64, SF_NOISE_UNITS_NARROW = 4 };
+/* How many times the largest rounding error of one operation: of float32 and wider, of 16 bits, and of fewer. */
+enum { SF_NOISE_UNITS = 64, SF_NOISE_UNITS_NARROW = 4, SF_NOISE_UNITS_NARROWEST = 1 };
 
 /* What the noisy step takes behind the arguments of the step: which pattern of noise, u32, and its sign, f32: 1 or -1,
  * or 0 for none. */

@@ -32,6 +32,11 @@ void sf_spread_close(sf_spread *spread)
     spread->noisy = NULL;
 }
 
+int sf_spread_pairs(const sf_spread *spread)
+{
+    return sf_narrows(spread->precision) ? SF_SPREAD_PAIRS_NARROWED : SF_SPREAD_PAIRS;
+}
+
 static sf_status write_noise(const sf_spread *spread, int run, sf_diag *diag)
 {
     uint32_t first = spread->step->top->narguments, pattern = (uint32_t)run / 2 + 1;
@@ -45,8 +50,9 @@ sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, 
 {
     const sf_block *top = spread->step->top;
     if (!spread->noisy) {
-        sf_graph *narrowed =
-            spread->precision == SF_PRECISION_BF16 ? sf_narrow_products(spread->step) : NULL;
+        sf_graph *narrowed = sf_narrows(spread->precision)
+                                 ? sf_narrow_products(spread->step, spread->precision, false)
+                                 : NULL;
         spread->noisy = sf_noisy_graph(narrowed ? narrowed : spread->step);
         sf_graph_free(narrowed);
         SF_TRY(sf_runner_open(spread->noisy, &spread->options, diag, &spread->runner));

@@ -8,8 +8,9 @@
 #include "ir/tensor.h"
 #include "run/runner.h"
 
-/* Of a step, most pairs of runs. */
-enum { SF_SPREAD_PAIRS = 2 };
+/* Of a step, most pairs of runs: more where products are narrowed, since what noise does is rounded again there, and a pair is less
+ * often on both sides. */
+enum { SF_SPREAD_PAIRS = 2, SF_SPREAD_PAIRS_NARROWED = 4 };
 
 typedef struct sf_spread {
     const sf_graph *step;
@@ -18,7 +19,7 @@ typedef struct sf_spread {
     int64_t runs; /* noisy ones so far, of all steps */
 
     sf_precision
-        precision; /* of the runs that are judged: where that is bf16, noise is of its size */
+        precision; /* of the runs that are judged: where products are narrowed, so they are here, and noise is of bf16 */
 
     /* Of whom runs the noisy step; opened when it is first wanted. */
     sf_runner_options options;
@@ -35,6 +36,9 @@ void sf_spread_close(sf_spread *spread);
  * 2 k + 1 are a pair. `results`, one for each, are the engine's until the next run. */
 sf_status sf_spread_run(sf_spread *spread, const sf_tensor *arguments, int run, sf_tensor *results,
                         sf_diag *diag);
+
+/* Most pairs for the runs that are judged. */
+int sf_spread_pairs(const sf_spread *spread);
 
 /* Another step follows. */
 void sf_spread_clear(sf_spread *spread);

@@ -65,15 +65,15 @@ static sf_status compare_step(struct job *job)
         .arguments = job->replay.arguments,
         .ours = job->results,
         .theirs = job->expected,
-        .tolerance =
-            sf_tolerance_of(sf_is_narrow(job->graph, job->precision), job->options.tolerance),
+        .tolerance = sf_tolerance_of(sf_is_narrow(job->graph, job->precision), job->precision,
+                                     job->options.tolerance),
         .on_average = sf_is_narrow(job->graph, job->precision),
     };
     report->results = SF_ARRAY(&job->out->arena, count, sf_difference);
     report->nresults = (int)count;
     for (int pairs = 0;; pairs++) {
         report->worst = sf_compare(&comparison, &job->out->arena, report->results);
-        if (sf_all_hold(job->graph, report->results) || pairs == SF_SPREAD_PAIRS ||
+        if (sf_all_hold(job->graph, report->results) || pairs == sf_spread_pairs(&job->spread) ||
             job->options.tolerance > 0)
             return SF_OK;
         SF_TRY(sf_spread_widen(&job->spread, job->replay.arguments, job->results, job->diag));
@@ -167,7 +167,7 @@ static sf_status judge_losses(struct job *job)
     if (worst.error > worst.tolerance && !(job->options.loss_tolerance > 0)) {
         sf_tensor *noisy = SF_ARRAY(&job->arena, job->graph->top->nresults, sf_tensor);
         SF_TRY(sf_find_loss(job->graph, job->diag, &loss));
-        for (int run = 0; run < 2 * SF_SPREAD_PAIRS; run++)
+        for (int run = 0; run < 2 * sf_spread_pairs(&job->spread); run++)
             SF_TRY(drift(job, run, loss, noisy, spread));
         worst =
             sf_worst_loss(report->nlosses, report->losses, report->expected_losses, spread, plain);

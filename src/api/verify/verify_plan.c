@@ -194,7 +194,7 @@ static sf_comparison comparison_of(const struct shared *shared)
         .graph = shared->trial.graph,
         .arguments = shared->unsplit.split,
         .theirs = shared->unsplit.theirs,
-        .tolerance = sf_tolerance_of(shared->narrow, shared->options.tolerance),
+        .tolerance = sf_tolerance_of(shared->narrow, shared->precision, shared->options.tolerance),
         .unstable = shared->spread.pairs > 0 ? shared->unstable : NULL,
         .on_average = shared->narrow,
     };
@@ -221,8 +221,8 @@ static sf_status compare_held(struct rank *r, sf_difference *differences)
         comparison.ours = shared->ours;
         comparison.held = r->held;
         sf_compare(&comparison, &r->scratch, differences);
-        bool more = !sf_all_hold(shared->trial.graph, differences) && pairs < SF_SPREAD_PAIRS &&
-                    !(shared->options.tolerance > 0);
+        bool more = !sf_all_hold(shared->trial.graph, differences) &&
+                    pairs < sf_spread_pairs(&shared->spread) && !(shared->options.tolerance > 0);
         SF_TRY(sf_agree_any(r->comm, SF_OK, "comparing results", r->diag, &more));
         if (!more)
             return SF_OK;
@@ -318,7 +318,7 @@ static sf_status make_step(struct rank *r, int step, bool *stop)
 static sf_status spread_losses(struct rank *r, sf_tensor *results)
 {
     struct shared *shared = r->shared;
-    for (int run = 0; run < 2 * SF_SPREAD_PAIRS; run++) {
+    for (int run = 0; run < 2 * sf_spread_pairs(&shared->spread); run++) {
         SF_TRY(sf_unsplit_restart(&shared->unsplit, &r->scratch, r->diag));
         for (int step = 0; step < r->nlosses; step++) {
             SF_TRY(sf_unsplit_batch(&shared->unsplit, step, r->diag));

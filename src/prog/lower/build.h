@@ -106,6 +106,8 @@ uint32_t time_of(lowering *l, sf_value value); /* when it is made, or one of the
 uint32_t add_buffer(lowering *l, int64_t bytes, uint32_t inst, sf_value value);
 uint32_t add_inst(lowering *l, sf_inst_kind kind, const sf_node *node);
 void set_view(lowering *l, sf_value value, const sf_view *view);
+bool is_turned(const lowering *l,
+               sf_dtype dtype); /* by its target: what products want of factors */
 sf_view copy_of(lowering *l, const sf_view *view, const sf_node *node); /* a contiguous copy */
 sf_view contiguous(lowering *l, sf_value value, const sf_node *node);   /* a copy if need be */
 sf_op op_of(lowering *l, const sf_node *node);

@@ -46,15 +46,21 @@ static bool one_stride(const sf_view *view, int count, const int64_t *dims, int6
     return true;
 }
 
-/* The operand in an order in which its groups have strides: as it is, or as a copy in the order batch,
- * free, sum. `g` then numbers the copy's dimensions. */
+bool is_turned(const lowering *l, sf_dtype dtype)
+{
+    return l->target->turns && l->target->turns(dtype);
+}
+
+/* The operand in an order in which its groups have strides, and what is summed lies side by side where the target wants that: as it
+ * is, or as a copy in the order batch, free, sum. `g` then numbers the copy's dimensions. */
 static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *g,
                          int64_t order[SF_MAX_RANK])
 {
     sf_view view = *view_of(l, node->operands[operand]);
     int64_t stride;
     if (one_stride(&view, g->nfree, g->free, &stride) &&
-        one_stride(&view, g->sum.count, g->sum.at, &stride))
+        one_stride(&view, g->sum.count, g->sum.at, &stride) &&
+        (stride == 1 || !is_turned(l, view.dtype)))
         return view;
     sf_view permuted = view;
     int rank = 0;

@@ -149,6 +149,12 @@ static bool fits_registers(sf_dtype dtype)
            (sf_dtype_get(dtype)->bits >= 8 && dtype != SF_F8E8M0FNU && !sf_is_complex(dtype));
 }
 
+/* Scales that are only made or read are floats. */
+static bool stands_in_registers(const sf_node *node, sf_dtype dtype)
+{
+    return fits_registers(dtype) || (dtype == SF_F8E8M0FNU && sf_is(node, SF_OP_CONVERT));
+}
+
 /* A counter along one of several dimensions, which a loop has for nothing: SF_STEP_INDEX. A row of one is computed once. */
 bool is_counter(const sf_graph *graph, const sf_node *node)
 {
@@ -172,7 +178,8 @@ bool vop_of(const sf_graph *graph, const sf_node *node, sf_vop *op)
     const sf_type *result = sf_type_of(graph, node->result);
     const sf_type *operand = sf_type_of(graph, node->operands[node->noperands > 1]);
     const sf_dtype_info *info = sf_dtype_get(operand->dtype);
-    if (result->count == 0 || !fits_registers(result->dtype) || !fits_registers(operand->dtype))
+    if (result->count == 0 || !stands_in_registers(node, result->dtype) ||
+        !stands_in_registers(node, operand->dtype))
         return false;
     if (sf_is(node, SF_OP_COMPARE))
         return compare_op(node, info, op);

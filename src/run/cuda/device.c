@@ -46,6 +46,15 @@ const char *sf_device_name(void)
     return asks_for_host() ? "kernels of a GPU, run by the host" : "a GPU";
 }
 
+bool sf_device_multiplies_fp8(void)
+{
+    enum { FIRST = 89 };
+    const char *architecture = sf_device_architecture();
+    if (architecture)
+        return strncmp(architecture, "sm_", 3) == 0 && atoi(architecture + 3) >= FIRST;
+    return asks_for_host() || sf_gpu_version() >= FIRST;
+}
+
 sf_status sf_device_memory(sf_diag *diag, int64_t *out)
 {
     sf_device *device;

@@ -97,6 +97,9 @@ sf_status sf_device_memory(sf_diag *diag, int64_t *out);
 /* The architecture that SHEAF_CUDA asks for, or NULL. */
 const char *sf_device_architecture(void);
 
+/* Whether the device that SHEAF_CUDA asks for multiplies fp8. */
+bool sf_device_multiplies_fp8(void);
+
 /* Seconds of a copy of so many bytes between the device and memory of the host, as beside what is computed. */
 sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
@@ -106,6 +109,9 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out);
 
 /* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
 sf_status sf_gpu_find(sf_diag *diag);
+
+/* Of the first: the architecture, as in 90; 0 where there is none. */
+int sf_gpu_version(void);
 
 /* Compiles kernels for the host, all together, so that engines which want them find them. */
 sf_status sf_host_load(const sf_kernels *module, sf_diag *diag);

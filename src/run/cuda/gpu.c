@@ -410,11 +410,11 @@ static void close_gpu(sf_device *d)
 }
 
 /* For the compiler. What only some GPUs of a kind have, such as groups of warps, goes by a name of its own. */
-static void name_architecture(gpu *g, int major, int minor)
+static void name_architecture(gpu *g, int version)
 {
     const char *asked = sf_device_architecture();
     char own[16];
-    snprintf(own, sizeof own, "sm_%d%d%s", major, minor, major == 9 && minor == 0 ? "a" : "");
+    snprintf(own, sizeof own, "sm_%d%s", version, version == 90 ? "a" : "");
     snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked ? asked : own);
     g->has_groups = strcmp(asked ? asked : own, "sm_90a") == 0;
 }
@@ -439,9 +439,25 @@ sf_status sf_gpu_find(sf_diag *diag)
     return find_gpu(&g, 0, diag);
 }
 
-static sf_status open_gpu(gpu *g, int which, sf_diag *diag)
+static int version_of(const gpu *g)
 {
     int major = 0, minor = 0;
+    g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
+    g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
+    return 10 * major + minor;
+}
+
+int sf_gpu_version(void)
+{
+    gpu g = {0};
+    sf_diag *unheard = sf_diag_new();
+    int version = find_gpu(&g, 0, unheard) == SF_OK ? version_of(&g) : 0;
+    sf_diag_free(unheard);
+    return version;
+}
+
+static sf_status open_gpu(gpu *g, int which, sf_diag *diag)
+{
     size_t left = 0, all = 0;
     SF_TRY(find_gpu(g, which, diag));
     TRY(context_retain(&g->context, g->ordinal), "make a context");
@@ -449,9 +465,7 @@ static sf_status open_gpu(gpu *g, int which, sf_diag *diag)
     g->streams.driver = g->driver;
     SF_TRY(check(g, sf_streams_open(&g->streams), "make a stream", diag));
     g->stream = g->streams.at[SF_LANE_COMPUTE];
-    g->driver->device_attribute(&major, COMPUTE_MAJOR, g->ordinal);
-    g->driver->device_attribute(&minor, COMPUTE_MINOR, g->ordinal);
-    name_architecture(g, major, minor);
+    name_architecture(g, version_of(g));
     g->lt.driver = g->driver;
     g->lt.machine = sf_choice_machine(g->driver, g->ordinal, g->lt.library->property);
     if (g->lt.library->create(&g->lt.handle) != 0)

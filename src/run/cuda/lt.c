@@ -10,6 +10,8 @@ enum {
     REAL_64 = 1,
     REAL_16 = 2,
     REAL_B16 = 14,
+    REAL_E4M3 = 28,
+    REAL_E5M2 = 29,
     COMPUTE_32 = 68,
     COMPUTE_64 = 70,
     COMPUTE_TF32 = 77,
@@ -41,10 +43,12 @@ struct sf_lt_plan {
 
 static int type_number(sf_dtype dtype)
 {
-    return dtype == SF_F64    ? REAL_64
-           : dtype == SF_F16  ? REAL_16
-           : dtype == SF_BF16 ? REAL_B16
-                              : REAL_32;
+    return dtype == SF_F64        ? REAL_64
+           : dtype == SF_F16      ? REAL_16
+           : dtype == SF_BF16     ? REAL_B16
+           : dtype == SF_F8E4M3FN ? REAL_E4M3
+           : dtype == SF_F8E5M2   ? REAL_E5M2
+                                  : REAL_32;
 }
 
 /* A matrix of m rows and n columns with these strides, as the library could have it. */

@@ -2,9 +2,18 @@
 
 #include "run/text/convolve.h"
 
-/* Floats of one type, with a result of that type or, of narrow ones, of float. */
+/* Of 8 bits, cuBLASLt multiplies what has the summed dimension side by side. */
+static bool turns(sf_dtype dtype)
+{
+    return dtype == SF_F8E4M3FN || dtype == SF_F8E5M2;
+}
+
+/* Floats of one type, with a result of that type or, of narrow ones, of float. Those of 8 bits may be of two types, but for gradients
+ * of gradients. */
 static bool multiplies_types(sf_dtype a, sf_dtype b, sf_dtype c)
 {
+    if (turns(a) && turns(b))
+        return (c == SF_F32 || c == SF_BF16) && (a != SF_F8E5M2 || b != SF_F8E5M2);
     bool is_narrow = a == SF_BF16 || a == SF_F16;
     return a == b && (a == SF_F32 || a == SF_F64 || is_narrow) &&
            (c == a || (c == SF_F32 && is_narrow));
@@ -68,7 +77,7 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 24,                    \
     .most_functions = 4, .asked_functions = 4, .few_passes = true, .epilogue_columns = INT64_MAX,  \
     .epilogue_rows = INT64_MAX, .in_flight = 2, .flight_bytes = 16 << 20, .align = 256,            \
-    .multiplies = multiplies_types, .kernel = find_kernel, .attends = attends,                     \
+    .multiplies = multiplies_types, .turns = turns, .kernel = find_kernel, .attends = attends,     \
     .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round,
 
 const sf_target sf_target_cuda = {CUDA_TARGET(false)};

@@ -26,7 +26,10 @@ typedef struct sf_host_link {
 typedef enum sf_precision {
     SF_PRECISION_F32,
     SF_PRECISION_TF32, /* factors lose bits where a GPU is faster then */
-    SF_PRECISION_BF16  /* run/narrow.h */
+    SF_PRECISION_BF16, /* this and those below: run/narrow.h */
+    SF_PRECISION_F16,
+    SF_PRECISION_FP8,
+    SF_PRECISION_COUNT
 } sf_precision;
 
 typedef struct sf_engine_options {

@@ -351,7 +351,7 @@ DEVICE u16 put_f16(f32 x)
     return (u16)((size > 0x7f800000 ? quiet : value) | sign);
 }
 
-#define NARROW(name, ...)                                                                          \
+#define NARROW_IN(name, get, put, ...)                                                             \
     DEVICE f64 wide_##name(u8 raw)                                                                 \
     {                                                                                              \
         return decode_bits(raw, __VA_ARGS__);                                                      \
@@ -360,14 +360,38 @@ DEVICE u16 put_f16(f32 x)
     {                                                                                              \
         return (u8)encode_bits(x, __VA_ARGS__);                                                    \
     }                                                                                              \
-    DEVICE f32 get_##name(u8 raw)                                                                  \
+    DEVICE f32 get(u8 raw)                                                                         \
     {                                                                                              \
         f64 x = wide_##name(raw);                                                                  \
         return x == x ? (f32)x : narrow_nan(x);                                                    \
     }                                                                                              \
-    DEVICE u8 put_##name(f32 x)                                                                    \
+    DEVICE u8 put(f32 x)                                                                           \
     {                                                                                              \
         return put_narrow(x, put_##name##_wide(x == x ? (f64)x : wide_nan(x)), __VA_ARGS__);       \
+    }
+#define NARROW(name, ...) NARROW_IN(name, get_##name, put_##name, __VA_ARGS__)
+
+/* Likewise, for types that products of f32 are computed in, without doubles. `most` is the first float, as bits, that is rounded to no number of the
+ * type, and `grain` the float whose last bit is that of the smallest numbers. */
+#define NARROW_FAST(name, most, grain, width, exponent, mantissa, bias, special)                   \
+    NARROW_IN(name, get_##name##_any, put_##name##_any, width, exponent, mantissa, bias, special)  \
+    DEVICE f32 get_##name(u8 raw)                                                                  \
+    {                                                                                              \
+        u32 size = raw & 0x7fu, sign = (u32)(raw & 0x80) << 24, field = size << (23 - mantissa);   \
+        f32 normal = float32(field + ((127 - bias) << 23));                                        \
+        f32 small = float32(field + ((128 - bias) << 23)) - float32((128 - bias) << 23);           \
+        f32 value = float32(bits32(size >> mantissa ? normal : small) | sign);                     \
+        return size > largest_bits(exponent, mantissa, special) ? get_##name##_any(raw) : value;   \
+    }                                                                                              \
+    DEVICE u8 put_##name(f32 x)                                                                    \
+    {                                                                                              \
+        u32 size = bits32(x) & ~SIGN32, sign = bits32(x) >> 24 & 0x80;                             \
+        u32 half = (1u << (22 - mantissa)) - 1 + (size >> (23 - mantissa) & 1);                    \
+        u32 normal = (size - ((127 - bias) << 23) + half) >> (23 - mantissa);                      \
+        u32 small = bits32(float32(size) + grain) - bits32(grain);                                 \
+        if (size >= most)                                                                          \
+            return put_##name##_any(x);                                                            \
+        return (u8)((size >> 23 > 127 - bias ? normal : small) | sign);                            \
     }
 
 /* A NaN that the type has is stored as it is. */
@@ -385,10 +409,10 @@ NARROW(f6e2m3fn, 6, 2, 3, 1, FINITE)
 NARROW(f6e3m2fn, 6, 3, 2, 3, FINITE)
 NARROW(f8e3m4, 8, 3, 4, 3, IEEE)
 NARROW(f8e4m3, 8, 4, 3, 7, IEEE)
-NARROW(f8e4m3fn, 8, 4, 3, 7, FN)
+NARROW_FAST(f8e4m3fn, 0x43e80001u, 16384.0f, 8, 4, 3, 7, FN)
 NARROW(f8e4m3fnuz, 8, 4, 3, 8, FNUZ)
 NARROW(f8e4m3b11fnuz, 8, 4, 3, 11, FNUZ)
-NARROW(f8e5m2, 8, 5, 2, 15, IEEE)
+NARROW_FAST(f8e5m2, 0x47700000u, 128.0f, 8, 5, 2, 15, IEEE)
 NARROW(f8e5m2fnuz, 8, 5, 2, 16, FNUZ)
 NARROW(f8e8m0fnu, 8, 8, 0, 127, SCALE)
 
@@ -469,6 +493,7 @@ typedef f64 raw_f64;
 #define round_f8e4m3b11fnuz(x) get_f8e4m3b11fnuz(put_f8e4m3b11fnuz(x))
 #define round_f8e5m2(x) get_f8e5m2(put_f8e5m2(x))
 #define round_f8e5m2fnuz(x) get_f8e5m2fnuz(put_f8e5m2fnuz(x))
+#define round_f8e8m0fnu(x) get_f8e8m0fnu(put_f8e8m0fnu(x))
 
 /* Several elements at once, where they stand at a multiple of their size. */
 #if defined(__CUDACC__)

@@ -53,6 +53,10 @@ typedef struct sf_target {
     /* Products of f32 may round their factors, whether or not who lowers says so. */
     bool rounds;
 
+    /* A product of f32 that is rounded is slow where both factors are summed over what lies apart: one of them is turned before,
+     * from so many flops on, and so many more for each of its elements; 0: none is. */
+    double turn_flops, turn_element;
+
     /* Buffers of the arena stand at multiples of this, a power of two. */
     int64_t align;
 

@@ -69,6 +69,7 @@ typedef struct lowered {
     bool
         is_given; /* while a region is lowered: of an enclosing block, so how it is made is not seen */
     sf_view *view;
+    sf_view *turned;       /* dot.c: a copy in the order that a product wanted, or NULL */
     uint32_t stamp;        /* the cluster, plus one, that the registers below are of */
     uint16_t registers[2]; /* while a cluster is fused: that hold it, plus one; see fuse.c */
 } lowered;
@@ -78,6 +79,7 @@ typedef struct lowering {
     const sf_target *target;
     sf_program *program;
     bool unplaced;
+    bool rounds;     /* products of f32 may round their factors */
     lowered *values; /* by value of the whole graph; regions share it with what encloses them */
     uint32_t *marks; /* by value: the node, plus one, for whose regions it was found to be inside */
     uint32_t *readers; /* by value: the one node that reads it, or SF_NONE, or SEVERAL */

@@ -51,18 +51,35 @@ bool is_turned(const lowering *l, sf_dtype dtype)
     return l->target->turns && l->target->turns(dtype);
 }
 
-/* The operand in an order in which its groups have strides, and what is summed lies side by side where the target wants that: as it
- * is, or as a copy in the order batch, free, sum. `g` then numbers the copy's dimensions. */
-static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *g,
-                         int64_t order[SF_MAX_RANK])
+static bool has_strides(const sf_view *view, const groups *g)
 {
-    sf_view view = *view_of(l, node->operands[operand]);
     int64_t stride;
-    if (one_stride(&view, g->nfree, g->free, &stride) &&
-        one_stride(&view, g->sum.count, g->sum.at, &stride) &&
-        (stride == 1 || !is_turned(l, view.dtype)))
-        return view;
-    sf_view permuted = view;
+    return one_stride(view, g->nfree, g->free, &stride) &&
+           one_stride(view, g->sum.count, g->sum.at, &stride);
+}
+
+/* Whether what is summed lies side by side. */
+static bool sums_beside(const sf_view *view, const groups *g)
+{
+    int64_t stride;
+    return one_stride(view, g->sum.count, g->sum.at, &stride) && stride == 1;
+}
+
+/* The operand as a copy that was made for another product, where what is summed here lies side by side, too; or NULL. */
+static const sf_view *turned_before(const lowering *l, const sf_node *node, int operand,
+                                    const groups *g)
+{
+    const sf_view *view = l->values[value_of(l, node->operands[operand])].turned;
+    return view && sums_beside(view, g) && has_strides(view, g) ? view : NULL;
+}
+
+/* The operand as a copy that stands in the order batch, free, sum. */
+static sf_view turned_of(lowering *l, const sf_node *node, int operand, const groups *g)
+{
+    const sf_view *before = turned_before(l, node, operand, g);
+    if (before)
+        return *before;
+    int64_t order[SF_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < g->batch.count; i++)
         order[rank++] = g->batch.at[i];
@@ -70,16 +87,28 @@ static sf_view matrix_of(lowering *l, const sf_node *node, int operand, groups *
         order[rank++] = g->free[i];
     for (int i = 0; i < g->sum.count; i++)
         order[rank++] = g->sum.at[i];
+    sf_view view = *view_of(l, node->operands[operand]), permuted = view;
     for (int i = 0; i < rank; i++) {
         permuted.dims[i] = view.dims[order[i]];
         permuted.strides[i] = view.strides[order[i]];
-        order[i] = i;
     }
-    *g = (groups){.batch = {g->batch.count, order}, .nfree = g->nfree};
-    for (int i = 0; i < g->nfree; i++)
-        g->free[i] = g->batch.count + i;
-    g->sum = (sf_ints){rank - g->batch.count - g->nfree, order + g->batch.count + g->nfree};
-    return copy_of(l, &permuted, node);
+    sf_view copy = copy_of(l, &permuted, node), out = copy;
+    for (int i = 0; i < rank; i++) {
+        out.dims[order[i]] = copy.dims[i];
+        out.strides[order[i]] = copy.strides[i];
+    }
+    l->values[value_of(l, node->operands[operand])].turned =
+        sf_arena_copy(&l->scratch, &out, sizeof out);
+    return out;
+}
+
+/* The operand with a stride for each of its groups, and what is summed side by side where the target wants that: as it is, or as a
+ * copy. */
+static sf_view matrix_of(lowering *l, const sf_node *node, int operand, const groups *g)
+{
+    const sf_view *view = view_of(l, node->operands[operand]);
+    bool stands = has_strides(view, g) && (sums_beside(view, g) || !is_turned(l, view->dtype));
+    return stands ? *view : turned_of(l, node, operand, g);
 }
 
 static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
@@ -88,6 +117,29 @@ static int64_t size_of(const sf_view *view, int count, const int64_t *dims)
     for (int i = 0; i < count; i++)
         size *= view->dims[dims[i]];
     return size;
+}
+
+/* Units that round f32 want what is summed to lie side by side in one factor at least. Where it does in neither, one that was
+ * turned before is taken, else, for a large product, one is turned: the smaller, or the second, which in the gradient of a weight is
+ * what other weights were multiplied by as well. */
+static void turn_one(lowering *l, const sf_node *node, const groups g[2], sf_view in[2])
+{
+    double flops = 2 * (double)size_of(&in[0], g[0].sum.count, g[0].sum.at) *
+                   (double)size_of(&in[0], g[0].batch.count, g[0].batch.at);
+    for (int i = 0; i < 2; i++) {
+        if (sums_beside(&in[i], &g[i]))
+            return;
+        flops *= (double)size_of(&in[i], g[i].nfree, g[i].free);
+    }
+    int64_t counts[] = {sf_view_count(&in[0]), sf_view_count(&in[1])};
+    int smaller = counts[0] < counts[1] ? 0 : 1;
+    bool saves = flops >= l->target->turn_flops + (double)counts[smaller] * l->target->turn_element;
+    int which = turned_before(l, node, 0, &g[0])   ? 0
+                : turned_before(l, node, 1, &g[1]) ? 1
+                : saves                            ? smaller
+                                                   : -1;
+    if (which >= 0)
+        in[which] = turned_of(l, node, which, &g[which]);
 }
 
 /* The product in the order in which the one transpose that reads it wants it; false where there is none, or
@@ -123,11 +175,14 @@ void lower_dot(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
     sf_op op = op_of(l, node);
-    groups a = group_dims(&op, 0), b = group_dims(&op, 1);
-    int64_t a_order[SF_MAX_RANK], b_order[SF_MAX_RANK];
+    groups g[2] = {group_dims(&op, 0), group_dims(&op, 1)}, a = g[0], b = g[1];
     sf_view *in = SF_ARRAY(&p->arena, 2, sf_view);
-    in[0] = matrix_of(l, node, 0, &a, a_order);
-    in[1] = matrix_of(l, node, 1, &b, b_order);
+    for (int i = 0; i < 2; i++)
+        in[i] = matrix_of(l, node, i, &g[i]);
+    bool is_exact = sf_op_is_exact(&op);
+    if (l->rounds && l->target->turn_flops > 0 && !is_exact && in[0].dtype == SF_F32 &&
+        in[1].dtype == SF_F32)
+        turn_one(l, node, g, in);
     sf_dot *dot = SF_NEW(&p->arena, sf_dot);
     dot->nbatch = a.batch.count;
     dot->m = size_of(&in[0], a.nfree, a.free);
@@ -137,7 +192,7 @@ void lower_dot(lowering *l, const sf_node *node)
     one_stride(&in[0], a.sum.count, a.sum.at, &dot->a_column);
     one_stride(&in[1], b.sum.count, b.sum.at, &dot->b_row);
     one_stride(&in[1], b.nfree, b.free, &dot->b_column);
-    dot->exact = sf_op_is_exact(&op);
+    dot->exact = is_exact;
     dot->c_row = dot->n;
     dot->c_column = 1;
     int64_t stride = dot->m * dot->n;

@@ -367,7 +367,8 @@ sf_program *lower_graph(const sf_graph *graph, const sf_lower_options *options, 
     lowering l = {.graph = graph,
                   .target = options->target,
                   .program = program,
-                  .unplaced = options->unplaced};
+                  .unplaced = options->unplaced,
+                  .rounds = options->rounds || options->target->rounds};
     l.values = SF_ARRAY(&l.scratch, graph->nvalues, lowered);
     l.marks = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);
     l.readers = SF_ARRAY(&l.scratch, graph->nvalues, uint32_t);

@@ -117,7 +117,10 @@ static sf_program *lower_body(const outside *o, uint32_t index)
     program->mesh = outer->program->mesh;
     program->rank = outer->program->rank;
     body b = {.node = o->node, .block = o->node->regions[index]};
-    b.l = (lowering){.graph = outer->graph, .target = outer->target, .program = program};
+    b.l = (lowering){.graph = outer->graph,
+                     .target = outer->target,
+                     .program = program,
+                     .rounds = outer->rounds};
     b.l.values = outer->values;
     b.l.marks = outer->marks;
     b.l.readers = outer->readers;

@@ -44,6 +44,19 @@ static inline bool sf_sliding_trivial(const sf_sliding *window)
            window->base == 1;
 }
 
+/* 1 where each window sees all up to its place, as those of a cumulative sum do, -1 where it sees all from there on, else 0. What such
+ * a window folds is what its neighbour does, and one element more. */
+static inline int sf_sliding_growth(const sf_sliding *window)
+{
+    int64_t size = window->size, before = size - 1;
+    bool is_plain = window->stride == 1 && window->base == 1 && window->dilation == 1;
+    if (!is_plain || size == 1 || size != window->operand)
+        return 0;
+    return window->low == before && window->high == 0   ? 1
+           : window->high == before && window->low == 0 ? -1
+                                                        : 0;
+}
+
 /* The element that window n sees at w, or -1 for padding. */
 static inline int64_t sf_sliding_at(const sf_sliding *window, int64_t n, int64_t w)
 {

@@ -108,10 +108,11 @@ static int linear_window(const sf_op *op, uint32_t masks[])
 
 static double flops_window(const sf_op *op)
 {
-    sf_ints sizes = sf_op_ints(op, SF_REDUCE_WINDOW_SIZES);
     double count = (double)op->out[0]->count * op->nresults;
-    for (int i = 0; i < sizes.count; i++)
-        count *= (double)sizes.at[i];
+    for (int i = 0; i < op->in[0]->rank; i++) {
+        sf_sliding window = sf_reduce_window_window(op, i);
+        count *= sf_sliding_growth(&window) != 0 ? 1 : (double)window.size;
+    }
     return count;
 }
 

@@ -128,15 +128,13 @@ static void put_seen(sf_calling *c, int rank, const sf_sliding *windows)
                windows[d].base, d, windows[d].base, d, windows[d].operand);
 }
 
-/* The dimension along which windows see all up to their place, as cumulative sums do, where that is all they see; -1: none. */
+/* The dimension along which windows grow, where that is all they do; -1: none. */
 static int grows_along(int rank, const sf_sliding *windows)
 {
     int along = -1;
     for (int d = 0; d < rank; d++) {
-        const sf_sliding *w = &windows[d];
-        bool is_plain = w->stride == 1 && w->base == 1 && w->dilation == 1 && w->high == 0;
-        bool grows = w->size == w->operand && w->low == w->size - 1 && w->size > 1;
-        if (!is_plain || (grows && along >= 0) || (!grows && (w->size != 1 || w->low != 0)))
+        bool grows = sf_sliding_growth(&windows[d]) != 0;
+        if ((grows && along >= 0) || (!grows && !sf_sliding_trivial(&windows[d])))
             return -1;
         along = grows ? d : along;
     }
@@ -145,31 +143,32 @@ static int grows_along(int rank, const sf_sliding *windows)
 
 /* A thread goes along a line: what a window folds is what the one before it does, and one element more. That is so where the padding
  * changes nothing; where it does, the kernel goes on to what follows. */
-static void put_growing(sf_calling *c, const sf_type *type, int along)
+static void put_growing(sf_calling *c, const sf_type *type, int along, int growth)
 {
     enum { AHEAD = 64 };
     const char *word = sf_word_type(type->dtype), *name = sf_type_name(type->dtype);
     int64_t stride = 1, lines = type->count / type->dims[along];
     for (int d = along + 1; d < type->rank; d++)
         stride *= type->dims[d];
+    int64_t step = growth * stride, first = growth > 0 ? 0 : (type->dims[along] - 1) * stride;
     SF_PUT(c, "{\nconst %s start = WLOAD(%s, p1, 0);\n%s a0 = start, b0 = start;\n", word, name,
            word);
     put_fold(c, monoid_in(c->op, SF_REDUCE_WINDOW_BODY), 1, 0);
     SF_PUT(c,
            "const int is_growing = a0 == start;\nfor (s64 line = BLOCK * THREADS + THREAD; "
            "is_growing && line < %" PRId64 "; line += BLOCKS * THREADS) {\ns64 at = line / %" PRId64
-           " * %" PRId64 " + line %% %" PRId64 ";\na0 = start;\n",
-           lines, stride, stride * type->dims[along], stride);
+           " * %" PRId64 " + line %% %" PRId64 " + %" PRId64 ";\na0 = start;\n",
+           lines, stride, stride * type->dims[along], stride, first);
     SF_PUT(c,
            "for (s64 n = 0; n < %" PRId64 "; n += %d) {\n%s next[%d];\nUNROLL\nfor (int i = 0; i < "
-           "%d; i++)\nnext[i] = n + i < %" PRId64 " ? WLOAD(%s, p0, at + i * %" PRId64
-           ") : start;\nUNROLL\nfor (int i = 0; i < %d; i++) {\nif (n + i >= %" PRId64
+           "%d; i++)\nnext[i] = n + i < %" PRId64 " ? WLOAD(%s, p0, at + i * (%" PRId64
+           ")) : start;\nUNROLL\nfor (int i = 0; i < %d; i++) {\nif (n + i >= %" PRId64
            ") break;\nb0 = next[i];\n",
-           type->dims[along], AHEAD, word, AHEAD, AHEAD, type->dims[along], name, stride, AHEAD,
+           type->dims[along], AHEAD, word, AHEAD, AHEAD, type->dims[along], name, step, AHEAD,
            type->dims[along]);
     put_fold(c, monoid_in(c->op, SF_REDUCE_WINDOW_BODY), 1, 0);
     SF_PUT(c, "WSTORE(%s, p2, at, a0);\nat += %" PRId64 ";\n}\n}\n}\nif (is_growing) return;\n}\n",
-           name, stride);
+           name, step);
 }
 
 bool sf_call_window(sf_calling *c)
@@ -191,7 +190,7 @@ bool sf_call_window(sf_calling *c)
     int along = grows_along(rank, windows);
     if (along >= 0 && count == 1 && monoid_in(op, SF_REDUCE_WINDOW_BODY) != SF_MONOID_NONE &&
         !sf_is_complex(type->dtype))
-        put_growing(c, type, along);
+        put_growing(c, type, along, sf_sliding_growth(&windows[along]));
     sf_call_begin(c, type->count);
     sf_put_captured(c, "t");
     sf_put_index(c, "o", "at", rank, type->dims);

@@ -29,6 +29,13 @@ function(sf_add_test name)
         TIMEOUT 900)
 endfunction()
 
+# A library in the place of NCCL, for tests of the engine cuda on the host.
+add_library(sheaf_fake_nccl MODULE test/support/fake/nccl.c)
+target_include_directories(sheaf_fake_nccl PRIVATE src include)
+set_target_properties(sheaf_fake_nccl PROPERTIES
+    OUTPUT_NAME fake_nccl
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/support)
+
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS test/*_test.c)
 file(GLOB support_sources CONFIGURE_DEPENDS test/support/*.c)
 list(FILTER support_sources EXCLUDE REGEX "_test\\.c$")
@@ -64,6 +71,15 @@ if(SF_CMOCKA_INCLUDE AND SF_CMOCKA_LIBRARY)
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
         sf_add_test(${name} ${target})
     endforeach()
+    # What is declared of NCCL is held against its header, where that is there.
+    find_path(SF_NCCL_INCLUDE nccl.h PATHS /usr/local/cuda/include)
+    find_path(SF_CUDA_INCLUDE cuda_runtime.h PATHS /usr/local/cuda/include)
+    mark_as_advanced(SF_NCCL_INCLUDE SF_CUDA_INCLUDE)
+    add_dependencies(test_run_cuda_nccl sheaf_fake_nccl)
+    if(SF_NCCL_INCLUDE AND SF_CUDA_INCLUDE)
+        target_include_directories(test_run_cuda_nccl SYSTEM PRIVATE ${SF_NCCL_INCLUDE} ${SF_CUDA_INCLUDE})
+        target_compile_definitions(test_run_cuda_nccl PRIVATE SF_HAVE_NCCL_H=1)
+    endif()
     # The device test, on the kernels of the cuda engine, which the compiler of the system makes run on the host.
     sf_add_test(run/cuda/device test_run_cpu_device)
     set_tests_properties(run/cuda/device PROPERTIES ENVIRONMENT

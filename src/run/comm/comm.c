@@ -1,5 +1,6 @@
 /* What all kinds of communicators share: checks, groups, requests, the fold, and words for messages. */
 #include <inttypes.h>
+#include <sched.h>
 #include <stdalign.h>
 #include <string.h>
 #include <time.h>
@@ -178,6 +179,11 @@ int sf_comm_group_size(const sf_group *group)
 int sf_comm_group_place(const sf_group *group)
 {
     return group->place;
+}
+
+const int *sf_comm_group_ranks(const sf_group *group)
+{
+    return group->ranks;
 }
 
 sf_signature sf_comm_signature(const sf_request *request)
@@ -386,6 +392,26 @@ sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *dia
     sf_request *request = NULL;
     SF_TRY(start_transfer(group, transfer, true, diag, &request));
     return sf_comm_wait(request, diag);
+}
+
+/* Looks often at first: most that is waited for is about to be there. */
+sf_status sf_comm_watch(const sf_comm *comm, bool (*ended)(void *context), void *context,
+                        const char *what, sf_diag *diag)
+{
+    const double often = 2e-3;
+    const struct timespec pause = {.tv_nsec = 50000};
+    double began = sf_now();
+    sf_patience patience = sf_patience_new(comm->limit);
+    while (!ended(context)) {
+        double now = sf_now();
+        if (sf_patience_ends(&patience, now))
+            return sf_fail(diag, SF_EPEER, SF_NOWHERE, "waited %g s for %s", comm->limit, what);
+        if (now - began < often)
+            sched_yield();
+        else
+            nanosleep(&pause, NULL);
+    }
+    return SF_OK;
 }
 
 /* A run at a time, so that what is between two steps stays in the first cache. */

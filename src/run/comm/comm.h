@@ -70,6 +70,7 @@ sf_status sf_comm_group(sf_comm *comm, const int *ranks, int count, sf_diag *dia
 sf_status sf_comm_pair(sf_comm *comm, int from, int to, sf_diag *diag, sf_group **out);
 int sf_comm_group_size(const sf_group *group);
 int sf_comm_group_place(const sf_group *group);
+const int *sf_comm_group_ranks(const sf_group *group);
 
 /* What each member brings and gets, in elements of a group of `size`:
  *
@@ -127,6 +128,11 @@ bool sf_comm_done(const sf_request *request); /* then waiting returns at once */
 
 /* Start and wait. */
 sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag);
+
+/* Waits, within the limit, for something that other ranks have a part in and no communicator knows of: until `ended` says so, which is asked
+ * again and again. SF_EPEER, with `what`, when the time is over. */
+sf_status sf_comm_watch(const sf_comm *comm, bool (*ended)(void *context), void *context,
+                        const char *what, sf_diag *diag);
 
 /* Tells all ranks that this one gives up; their waits end with SF_EPEER and this reason. */
 void sf_comm_abort(sf_comm *comm, const char *why);

@@ -1,12 +1,30 @@
 /* What goes on beside the compute: collectives and copies. Each begins where it stands in the list, and is waited for by who waits
  * for its event.
  *
- * Ranks of one process see each other's memory of the device: their communicator copies and adds there, by the functions below.
- * Between processes a collective goes through memory of the host. */
+ * Where ranks have a GPU each, NCCL brings what it can from one to the other (company.h). Else, ranks of one process on one GPU see each
+ * other's memory: their communicator copies and adds there, by the functions below. All the rest goes through memory of the host. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "run/cuda/beside.h"
+#include "run/cuda/company.h"
+
+/* Marks before and behind what goes on beside, in a step that is timed. */
+static sf_status mark_beside(cuda *c, sf_lane lane, const made *m, size_t which, sf_diag *diag)
+{
+    if (!c->is_timed || m->marks == 0)
+        return SF_OK;
+    return table_of(c)->mark(c->device, lane, m->marks + which, c->nmarks, diag);
+}
+
+static sf_status end_beside(cuda *c, const frame *f, sf_lane lane, const sf_inst *inst,
+                            const made *m, sf_diag *diag)
+{
+    SF_TRY(mark_beside(c, lane, m, 1, diag));
+    if (inst->raises == SF_NONE)
+        return SF_OK;
+    return table_of(c)->raise(c->device, lane, f->first_event + inst->raises, c->nevents, diag);
+}
 
 /* Collectives in memory of the device */
 
@@ -111,30 +129,48 @@ static sf_status copy_alone(cuda *c, const sf_inst *inst, const made *m, sf_diag
     return SF_OK;
 }
 
-static sf_status start_exchange(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
+static sf_status start_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const made *m,
+                               sf_diag *diag)
+{
+    const exchange *e = m->exchange;
+    sf_lane lane = e->nccl->lane;
+    SF_TRY(table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
+    SF_TRY(mark_beside(c, lane, m, 0, diag));
+    SF_TRY(sf_nccl_put(&c->nccl, e->nccl, &e->transfer, diag));
+    return end_beside(c, f, lane, inst, m, diag);
+}
+
+static sf_status start_by_comm(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
 {
     exchange *e = m->exchange;
-    bool gives = inst->nout > 0;
     bool direct = c->collectives.comm && sf_comm_is_one_process(c->collectives.comm) &&
-                  (!reduces(inst) || e->fold);
-    if (inst->exchange->size == 1)
-        return copy_alone(c, inst, m, diag);
-    sf_collective_memory memory = {.dtype = gives ? inst->out[0].dtype : inst->in[0].dtype,
-                                   .nparts = gives ? inst->nout : inst->nin,
-                                   .counts = e->counts};
+                  c->device->count == 1 && (!reduces(inst) || e->fold);
+    sf_collective_memory memory = sf_cuda_memory_of(inst, m);
+    SF_TRY(sf_cuda_settle(c, diag));
     if (direct) {
         SF_TRY(table_of(c)->wait(
             c->device, diag)); /* what is read is there, and nobody reads what is written */
-        memory.strides = e->strides;
         memory.where = &e->where;
     } else {
         SF_TRY(stage_operands(c, inst, m, diag));
+        memory.strides = NULL;
+        memory.in = memory.in ? e->in : NULL;
+        memory.out = memory.out ? e->out : NULL;
     }
-    memory.in = inst->nin == 0 ? NULL : direct ? m->in : e->in;
-    memory.out = !gives ? NULL : direct ? m->out : e->out;
     e->staged = !direct;
     return sf_collective_start(&c->collectives, inst->exchange, &memory, inst->origin.loc, diag,
                                &e->request);
+}
+
+static sf_status start_exchange(cuda *c, const frame *f, const sf_inst *inst, const made *m,
+                                sf_diag *diag)
+{
+    if (m->exchange->nccl)
+        return start_by_nccl(c, f, inst, m, diag);
+    SF_TRY(mark_beside(c, SF_LANE_COMPUTE, m, 0, diag));
+    SF_TRY(inst->exchange->size == 1 ? copy_alone(c, inst, m, diag)
+                                     : start_by_comm(c, inst, m, diag));
+    return mark_beside(c, SF_LANE_COMPUTE, m, 1, diag);
 }
 
 static sf_status end_exchange(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
@@ -157,18 +193,12 @@ static sf_status start_copy(cuda *c, const frame *f, const sf_inst *inst, const 
                             sf_diag *diag)
 {
     sf_lane lane = sf_copy_lane(f->program, inst);
-    bool timed = c->is_timed && m->marks > 0;
     SF_TRY(table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
-    if (timed)
-        SF_TRY(table_of(c)->mark(c->device, lane, m->marks, c->nmarks, diag));
+    SF_TRY(mark_beside(c, lane, m, 0, diag));
     for (uint32_t i = 0; i < inst->nout; i++)
         SF_TRY(table_of(c)->move(c->device, lane, m->out[i], m->in[i], view_bytes(&inst->out[i]),
                                  diag));
-    if (timed)
-        SF_TRY(table_of(c)->mark(c->device, lane, m->marks + 1, c->nmarks, diag));
-    if (inst->raises == SF_NONE)
-        return SF_OK;
-    return table_of(c)->raise(c->device, lane, f->first_event + inst->raises, c->nevents, diag);
+    return end_beside(c, f, lane, inst, m, diag);
 }
 
 /* All */
@@ -177,7 +207,7 @@ sf_status sf_cuda_start_beside(cuda *c, const frame *f, uint32_t index, sf_diag 
 {
     const sf_inst *inst = &f->program->insts[index];
     const made *m = &f->insts[index];
-    return inst->kind == SF_INST_COMM ? start_exchange(c, inst, m, diag)
+    return inst->kind == SF_INST_COMM ? start_exchange(c, f, inst, m, diag)
                                       : start_copy(c, f, inst, m, diag);
 }
 
@@ -187,9 +217,10 @@ sf_status sf_cuda_await(cuda *c, const frame *f, const sf_inst *inst, sf_diag *d
     for (uint32_t i = 0; i < inst->nwaits; i++) {
         uint32_t raiser = f->raisers[inst->waits[i]];
         const sf_inst *other = &f->program->insts[raiser];
+        bool by_nccl = other->kind == SF_INST_COMM && f->insts[raiser].exchange->nccl;
         if (other->kind == SF_INST_COMM)
             SF_TRY(end_exchange(c, other, &f->insts[raiser], diag));
-        if (other->kind == SF_INST_COPY)
+        if (other->kind == SF_INST_COPY || by_nccl)
             SF_TRY(table_of(c)->await(c->device, lane, f->first_event + inst->waits[i], diag));
     }
     return SF_OK;
@@ -199,9 +230,14 @@ sf_status sf_cuda_await_all(cuda *c, const frame *f, sf_diag *diag)
 {
     if (!f->has_beside)
         return SF_OK;
-    for (size_t i = 0; i < f->program->ninsts; i++)
-        if (f->program->insts[i].kind == SF_INST_COMM)
-            SF_TRY(end_exchange(c, &f->program->insts[i], &f->insts[i], diag));
+    for (size_t i = 0; i < f->program->ninsts; i++) {
+        if (f->program->insts[i].kind != SF_INST_COMM)
+            continue;
+        const exchange *e = f->insts[i].exchange;
+        SF_TRY(end_exchange(c, &f->program->insts[i], &f->insts[i], diag));
+        if (e->nccl && e->is_last)
+            SF_TRY(table_of(c)->follow(c->device, SF_LANE_COMPUTE, e->nccl->lane, diag));
+    }
     for (int lane = 0; lane < SF_LANE_COUNT; lane++)
         if (f->copies[lane])
             SF_TRY(table_of(c)->follow(c->device, SF_LANE_COMPUTE, (sf_lane)lane, diag));
@@ -224,6 +260,7 @@ static void drop_requests(cuda *c, const frame *f, sf_diag *unheard)
 void sf_cuda_drop_beside(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
+    sf_cuda_leave_company(c);
     drop_requests(c, &c->top, unheard);
     sf_diag_free(unheard);
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
+#include "run/cuda/company.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
@@ -28,9 +29,18 @@ static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag 
     return SF_OK;
 }
 
-static bool waits_for_host(const sf_inst *inst)
+static bool waits_for_host(const sf_inst *inst, const made *m)
 {
-    return sf_body_count(inst) > 0 || inst->kind == SF_INST_COMM || is_check(inst);
+    bool by_comm = m->exchange && !m->exchange->nccl && inst->exchange->size > 1;
+    return sf_body_count(inst) > 0 || by_comm || is_check(inst);
+}
+
+static void find_host_work(cuda *c)
+{
+    c->has_host_work = false;
+    for (size_t i = 0; i < c->program->ninsts; i++)
+        if (waits_for_host(&c->program->insts[i], &c->top.insts[i]))
+            c->has_host_work = true;
 }
 
 /* From the third step on; libraries have loaded in the first what they load, and the second has been timed. Where no graph
@@ -63,23 +73,33 @@ static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
     return status;
 }
 
+static sf_status run_step(cuda *c, sf_diag *diag)
+{
+    if (!c->graph)
+        return sf_cuda_run_timed(c, diag);
+    SF_TRY(table_of(c)->replay(c->device, c->graph, diag));
+    return sf_cuda_arrive(c, diag);
+}
+
 static sf_status start_cuda(void *self, sf_diag *diag, bool *goes_on)
 {
     cuda *c = self;
+    if (c->steps == 1) {
+        SF_TRY(tell_others(c, sf_cuda_find_company(c, diag), diag));
+        find_host_work(c);
+    }
     bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
     if (can_draw && !c->graph && c->steps > 1)
         draw_graph(c);
     c->steps++;
     *goes_on = c->graph != NULL;
-    sf_status status =
-        c->graph ? table_of(c)->replay(c->device, c->graph, diag) : sf_cuda_run_timed(c, diag);
-    return tell_others(c, status, diag);
+    return tell_others(c, run_step(c, diag), diag);
 }
 
 static sf_status finish_cuda(void *self, sf_diag *diag)
 {
     cuda *c = self;
-    return tell_others(c, table_of(c)->wait(c->device, diag), diag);
+    return tell_others(c, c->graph ? sf_cuda_end_step(c, diag) : SF_OK, diag);
 }
 
 /* Placing */
@@ -166,7 +186,6 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
         if (m->code.scratch > c->scratch_bytes)
             c->scratch_bytes = m->code.scratch;
         uint32_t nbodies = sf_body_count(inst);
-        c->has_host_work = c->has_host_work || waits_for_host(inst);
         m->bodies = nbodies ? SF_ARRAY(&c->memory, nbodies, frame) : NULL;
         for (uint32_t j = 0; j < nbodies; j++) {
             const sf_program *body = inst->nest->bodies[j];
@@ -365,6 +384,7 @@ static void close_cuda(void *self)
 {
     cuda *c = self;
     if (c->device) {
+        sf_nccl_close(&c->nccl);
         for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
             drop_mirror(c, &c->arguments[i]);
         for (uint32_t i = 0; c->results && i < c->program->nresults; i++)
@@ -386,11 +406,11 @@ static void close_cuda(void *self)
     sf_free(c);
 }
 
-/* Ranks that are processes have a GPU each, those of a machine in turn; ranks that are threads have one together. */
+/* Ranks of a machine have its GPUs in turn. */
 static int place_on_machine(const sf_comm *comm)
 {
     int place = 0;
-    if (!comm || sf_comm_is_one_process(comm))
+    if (!comm)
         return 0;
     for (int i = 0; i < sf_comm_rank(comm); i++)
         place += sf_comm_same_host(comm, i, sf_comm_rank(comm));
@@ -426,7 +446,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     ready_frame(c, &c->top);
     c->nmarks = p->ninsts + 1;
     for (size_t i = 0; i < p->ninsts; i++)
-        if (p->insts[i].kind == SF_INST_COPY) {
+        if (p->insts[i].kind == SF_INST_COPY || p->insts[i].kind == SF_INST_COMM) {
             c->top.insts[i].marks = c->nmarks;
             c->nmarks += 2;
         }
@@ -437,6 +457,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     for (uint32_t i = 0; i < p->narguments; i++)
         c->arguments[i].is_zero = !p->buffers[i].is_lent;
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &p->mesh};
+    find_host_work(c);
     return table_of(c)->wait(c->device, diag);
 }
 

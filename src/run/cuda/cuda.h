@@ -4,6 +4,7 @@
 
 #include "prog/timing.h"
 #include "run/cuda/device.h"
+#include "run/cuda/nccl.h"
 #include "run/engine/collective.h"
 
 /* A launch with its parameters in place. */
@@ -24,6 +25,10 @@ typedef struct exchange {
     bool staged;         /* through memory of the host: */
     sf_arena staging;
     char **in, **out;
+    sf_group *group; /* that it may go in by NCCL, what it is then, and where it does: */
+    sf_transfer transfer;
+    sf_nccl_group *nccl; /* NULL: it does not */
+    bool is_last;        /* of its lane, in the frame */
 } exchange;
 
 typedef struct made {
@@ -34,7 +39,7 @@ typedef struct made {
     char *product[3]; /* and what it is given */
     char **in, **out;
     exchange *exchange; /* of COMM */
-    size_t marks;       /* of a COPY of the step: the numbers of its two marks, from this on */
+    size_t marks; /* of a COPY or COMM of the step: the numbers of its two marks, from this on */
     struct frame *bodies;
 } made;
 
@@ -75,6 +80,10 @@ typedef struct cuda {
     int64_t scratch_bytes;
     mirror *arguments, *results;
     sf_collectives collectives;
+    sf_nccl nccl;
+    sf_group *world;
+    sf_request *note; /* that this rank has come to the end of the step, and others, or NULL */
+    char *notes;
     bool has_host_work; /* something in a step waits for the host */
     size_t nevents;     /* of all frames */
     size_t nmarks;

@@ -31,7 +31,7 @@ sf_status sf_device_open(int which, sf_diag *diag, sf_device **out)
         return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
                        "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not '%s'",
                        value);
-    return host ? sf_device_open_host(diag, out) : sf_device_open_gpu(which, diag, out);
+    return host ? sf_device_open_host(which, diag, out) : sf_device_open_gpu(which, diag, out);
 }
 
 static bool asks_for_host(void)

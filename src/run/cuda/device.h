@@ -19,8 +19,9 @@ typedef enum sf_lane {
     SF_LANE_TO_HOST, /* copies to memory of the host, */
     SF_LANE_FROM_HOST,
     SF_LANE_EXCHANGE, /* what ranks of one process bring each other */
-    SF_LANE_COUNT
+    SF_LANE_COUNT     /* more of them, from this on, are asked for */
 } sf_lane;
+enum { SF_MORE_LANES = 28 };
 
 typedef struct sf_device_table {
     void (*close)(sf_device *d);
@@ -64,6 +65,12 @@ typedef struct sf_device_table {
     sf_status (*raise)(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag);
     sf_status (*await)(sf_device *d, sf_lane lane, size_t event, sf_diag *diag);
 
+    /* One lane more, for what must not wait for anything on the others; SF_EUNSUPPORTED past SF_MORE_LANES. A lane as a library takes it
+     * that puts work there; whether all that was put on a lane is done. */
+    sf_status (*add)(sf_device *d, sf_diag *diag, sf_lane *out);
+    sf_status (*stream)(sf_device *d, sf_lane lane, sf_diag *diag, void **out);
+    sf_status (*ended)(sf_device *d, sf_lane lane, sf_diag *diag, bool *out);
+
     /* Mark number `index`, of at most `count`, stands behind the work of the lane so far; when that work is waited for, `when` says
      * for each mark how many seconds after the first it was done. */
     sf_status (*mark)(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag);
@@ -82,6 +89,8 @@ struct sf_device {
     bool is_host;      /* the host reaches its memory */
     int64_t memory;    /* bytes that can be had; 0: not known */
     int64_t workspace; /* bytes that were reserved */
+    uint64_t id[2];    /* what tells it from all others */
+    int count;         /* of those that this process may use */
 };
 
 /* The device that SHEAF_CUDA asks for, or GPU `which`: they are dealt out in turn, so that number 8 of 8 is the first again. Where
@@ -105,7 +114,7 @@ sf_status sf_device_copy_seconds(int64_t bytes, sf_diag *diag, double *out);
 
 /* The two kinds. */
 sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out);
-sf_status sf_device_open_host(sf_diag *diag, sf_device **out);
+sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out);
 
 /* Loads what a GPU is used through, and finds the first; where there is none, one line says what is missing. */
 sf_status sf_gpu_find(sf_diag *diag);

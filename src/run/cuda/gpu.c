@@ -17,6 +17,7 @@ enum {
     MOST_SHARED = 8,         /* and of a function */
     PLAIN_SHARED = 48 << 10, /* that every function may have */
     CAPTURE_THREAD = 1,      /* what other threads do has no part in a capture */
+    NOT_READY = 600,         /* work is still going on */
 };
 
 /* What compile gives for a kernel. */
@@ -196,6 +197,34 @@ static sf_status await_gpu(sf_device *d, sf_lane lane, size_t event, sf_diag *di
 {
     gpu *g = (gpu *)d;
     return check(g, sf_streams_await(&g->streams, lane, event), "wait for an event", diag);
+}
+
+static sf_status add_lane(sf_device *d, sf_diag *diag, sf_lane *out)
+{
+    gpu *g = (gpu *)d;
+    if (g->streams.count == SF_LANE_COUNT + SF_MORE_LANES)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "there are %d streams already",
+                       g->streams.count);
+    g->driver->context_set(g->context);
+    *out = (sf_lane)g->streams.count;
+    return check(g, sf_streams_add(&g->streams), "make a stream", diag);
+}
+
+static sf_status stream_of(sf_device *d, sf_lane lane, sf_diag *diag, void **out)
+{
+    const gpu *g = (const gpu *)d;
+    (void)diag;
+    *out = g->streams.at[lane];
+    return SF_OK;
+}
+
+static sf_status has_ended(sf_device *d, sf_lane lane, sf_diag *diag, bool *out)
+{
+    const gpu *g = (const gpu *)d;
+    g->driver->context_set(g->context);
+    int status = g->driver->stream_query(g->streams.at[lane]);
+    *out = status != NOT_READY;
+    return check(g, *out ? status : 0, "do its work", diag);
 }
 
 /* Loading */
@@ -429,6 +458,7 @@ static sf_status find_gpu(gpu *g, int which, sf_diag *diag)
                 "engine cuda needs a GPU: the driver finds none");
         return sf_hint(diag, "option engine cpu runs the step without one");
     }
+    g->device.count = count;
     SF_TRY(sf_cuda_load_compiler(diag, &g->compiler));
     return sf_cuda_load_products(diag, &g->lt.library);
 }
@@ -470,6 +500,7 @@ static sf_status open_gpu(gpu *g, int which, sf_diag *diag)
     g->lt.machine = sf_choice_machine(g->driver, g->ordinal, g->lt.library->property);
     if (g->lt.library->create(&g->lt.handle) != 0)
         return sf_fail(diag, SF_EIO, SF_NOWHERE, "cuBLASLt cannot be started");
+    TRY(device_id((char *)g->device.id, g->ordinal), "say its number");
     TRY(memory_info(&left, &all), "say its memory");
     g->device.memory = (int64_t)left;
     return SF_OK;
@@ -494,6 +525,9 @@ sf_status sf_device_open_gpu(int which, sf_diag *diag, sf_device **out)
         .follow = follow_gpu,
         .raise = raise_gpu,
         .await = await_gpu,
+        .add = add_lane,
+        .stream = stream_of,
+        .ended = has_ended,
         .compile = compile_gpu,
         .launch = launch_gpu,
         .plan = plan_gpu,

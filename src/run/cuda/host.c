@@ -12,6 +12,7 @@
 #include "base/native/compile.h"
 #include "run/cuda/device.h"
 #include "run/cuda/host.h"
+#include "run/cuda/host_lanes.h"
 
 enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
 
@@ -43,6 +44,7 @@ typedef struct place {
 
 typedef struct host {
     sf_device device;
+    sf_host_lanes *lanes;
     host_kernel *kernels;
     double *marks;
     size_t nmarks;
@@ -128,20 +130,39 @@ static void run_alone(place at, entrance *run, int64_t blocks, int threads, void
             run(params);
 }
 
+typedef struct launch {
+    const host_kernel *kernel;
+    int64_t blocks;
+    int threads;
+    void **params;
+} launch;
+
+static void run_kernel(void *what)
+{
+    const launch *l = what;
+    place at;
+    l->kernel->library->here(&at.block, &at.blocks, &at.thread, &at.threads, &at.barrier);
+    *at.blocks = l->blocks;
+    *at.threads = l->threads;
+    if (l->kernel->meets)
+        run_together(at, l->kernel->run, l->blocks, l->threads, l->params);
+    else
+        run_alone(at, l->kernel->run, l->blocks, l->threads, l->params);
+}
+
+static sf_status launch_on_host(sf_device *d, sf_lane lane, void *function, int64_t blocks,
+                                int threads, void **params, sf_diag *diag)
+{
+    (void)diag;
+    launch l = {function, blocks, threads, params};
+    sf_host_lanes_put(((host *)d)->lanes, lane, run_kernel, &l, sizeof l);
+    return SF_OK;
+}
+
 static sf_status launch_host(sf_device *d, void *function, int64_t blocks, int threads,
                              void **params, sf_diag *diag)
 {
-    (void)d, (void)diag;
-    const host_kernel *kernel = function;
-    place at;
-    kernel->library->here(&at.block, &at.blocks, &at.thread, &at.threads, &at.barrier);
-    *at.blocks = blocks;
-    *at.threads = threads;
-    if (kernel->meets)
-        run_together(at, kernel->run, blocks, threads, params);
-    else
-        run_alone(at, kernel->run, blocks, threads, params);
-    return SF_OK;
+    return launch_on_host(d, SF_LANE_COMPUTE, function, blocks, threads, params, diag);
 }
 
 /* Compiling */
@@ -249,12 +270,51 @@ static void release_host(sf_device *d, char *memory)
     sf_free(memory);
 }
 
+/* Lanes */
+
+static sf_status wait_on_host(sf_device *d, sf_lane lane, sf_diag *diag)
+{
+    (void)diag;
+    sf_host_lanes_wait(((host *)d)->lanes, lane);
+    return SF_OK;
+}
+
+static sf_status wait_host(sf_device *d, sf_diag *diag)
+{
+    return wait_on_host(d, SF_LANE_COMPUTE, diag);
+}
+
+typedef struct copying {
+    char *to;
+    const char *from;
+    int64_t bytes;
+} copying;
+
+static void run_copy(void *what)
+{
+    const copying *c = what;
+    if (c->bytes > 0)
+        memcpy(c->to, c->from, (size_t)c->bytes);
+}
+
+static sf_status move_host(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
+                           sf_diag *diag)
+{
+    (void)diag;
+    copying c = {to, from, bytes};
+    sf_host_lanes_put(((host *)d)->lanes, lane, run_copy, &c, sizeof c);
+    return SF_OK;
+}
+
+static sf_status copy_host(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag)
+{
+    return move_host(d, SF_LANE_COMPUTE, to, from, bytes, diag);
+}
+
 static sf_status put_host(sf_device *d, char *to, const void *from, int64_t bytes, sf_diag *diag)
 {
-    (void)d, (void)diag;
-    if (bytes > 0)
-        memcpy(to, from, (size_t)bytes);
-    return SF_OK;
+    SF_TRY(copy_host(d, to, from, bytes, diag));
+    return wait_host(d, diag);
 }
 
 static sf_status get_host(sf_device *d, void *to, const char *from, int64_t bytes, sf_diag *diag)
@@ -262,55 +322,42 @@ static sf_status get_host(sf_device *d, void *to, const char *from, int64_t byte
     return put_host(d, to, from, bytes, diag);
 }
 
-static sf_status copy_host(sf_device *d, char *to, const char *from, int64_t bytes, sf_diag *diag)
-{
-    return put_host(d, to, from, bytes, diag);
-}
-
-static sf_status wait_host(sf_device *d, sf_diag *diag)
-{
-    (void)d, (void)diag;
-    return SF_OK;
-}
-
-/* Lanes: all is done when it is put there. */
-
-static sf_status move_host(sf_device *d, sf_lane lane, char *to, const char *from, int64_t bytes,
-                           sf_diag *diag)
-{
-    (void)lane;
-    return put_host(d, to, from, bytes, diag);
-}
-
-static sf_status launch_on_host(sf_device *d, sf_lane lane, void *function, int64_t blocks,
-                                int threads, void **params, sf_diag *diag)
-{
-    (void)lane;
-    return launch_host(d, function, blocks, threads, params, diag);
-}
-
-static sf_status wait_on_host(sf_device *d, sf_lane lane, sf_diag *diag)
-{
-    (void)lane;
-    return wait_host(d, diag);
-}
-
 static sf_status follow_host(sf_device *d, sf_lane which, sf_lane whom, sf_diag *diag)
 {
-    (void)which;
-    return wait_on_host(d, whom, diag);
+    (void)diag;
+    sf_host_lanes_follow(((host *)d)->lanes, which, whom);
+    return SF_OK;
 }
 
 static sf_status raise_host(sf_device *d, sf_lane lane, size_t event, size_t count, sf_diag *diag)
 {
-    (void)event, (void)count;
-    return wait_on_host(d, lane, diag);
+    (void)count, (void)diag;
+    sf_host_lanes_raise(((host *)d)->lanes, lane, event);
+    return SF_OK;
 }
 
 static sf_status await_host(sf_device *d, sf_lane lane, size_t event, sf_diag *diag)
 {
-    (void)event;
-    return wait_on_host(d, lane, diag);
+    (void)diag;
+    sf_host_lanes_await(((host *)d)->lanes, lane, event);
+    return SF_OK;
+}
+
+static sf_status add_host(sf_device *d, sf_diag *diag, sf_lane *out)
+{
+    return sf_host_lanes_add(((host *)d)->lanes, diag, out);
+}
+
+static sf_status stream_host(sf_device *d, sf_lane lane, sf_diag *diag, void **out)
+{
+    return sf_host_lanes_stream(((host *)d)->lanes, lane, diag, out);
+}
+
+static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out)
+{
+    (void)diag;
+    *out = sf_host_lanes_ended(((host *)d)->lanes, lane);
+    return SF_OK;
 }
 
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
@@ -332,23 +379,41 @@ static void drop_plan(sf_device *d, void *plan)
     sf_free(plan);
 }
 
+typedef struct convolving {
+    const void *plan;
+    char *const *parts;
+} convolving;
+
+static void run_convolution(void *what)
+{
+    const convolving *c = what;
+    sf_host_convolve(c->plan, c->parts);
+}
+
 static sf_status multiply_host(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
 {
-    (void)d, (void)diag;
-    sf_host_convolve(plan, parts);
+    (void)diag;
+    convolving c = {plan, parts};
+    sf_host_lanes_put(((host *)d)->lanes, SF_LANE_COMPUTE, run_convolution, &c, sizeof c);
     return SF_OK;
+}
+
+static void run_mark(void *what)
+{
+    **(double **)what = sf_now();
 }
 
 static sf_status mark_host(sf_device *d, sf_lane lane, size_t index, size_t count, sf_diag *diag)
 {
     host *h = (host *)d;
-    (void)lane, (void)diag;
+    (void)diag;
     if (h->nmarks < count) {
         sf_free(h->marks);
         h->marks = sf_alloc(count * sizeof *h->marks);
         h->nmarks = count;
     }
-    h->marks[index] = sf_now();
+    double *mark = &h->marks[index];
+    sf_host_lanes_put(h->lanes, lane, run_mark, &mark, sizeof mark);
     return SF_OK;
 }
 
@@ -364,12 +429,13 @@ static sf_status when_host(sf_device *d, size_t count, double *seconds, sf_diag 
 static void close_host(sf_device *d)
 {
     host *h = (host *)d;
+    sf_host_lanes_free(h->lanes);
     sf_free(h->marks);
     sf_free(h->kernels);
     sf_free(h);
 }
 
-sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
+sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
 {
     static const sf_device_table table = {
         .close = close_host,
@@ -387,6 +453,9 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
         .follow = follow_host,
         .raise = raise_host,
         .await = await_host,
+        .add = add_host,
+        .stream = stream_host,
+        .ended = ended_host,
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,
@@ -397,7 +466,9 @@ sf_status sf_device_open_host(sf_diag *diag, sf_device **out)
     };
     (void)diag;
     host *h = sf_alloc(sizeof *h);
-    h->device = (sf_device){.table = &table, .is_host = true};
+    h->device =
+        (sf_device){.table = &table, .is_host = true, .id = {(uint64_t)which + 1}, .count = 1};
+    h->lanes = sf_host_lanes_new();
     *out = &h->device;
     return SF_OK;
 }

@@ -54,13 +54,13 @@ static sf_status load_once(const source *s, void **functions, bool *is_loaded, s
     return status;
 }
 
-#define X(member, symbol, parameters) symbol,
+#define X(member, symbol, parameters) #symbol,
 #define LOADER(function, type, LIST, what, ...)                                                    \
-    sf_status function(sf_diag *diag, const type **out)                                            \
+    sf_status function(sf_diag *diag, const type **out) LOAD(type, LIST, what, __VA_ARGS__)
+#define LOAD(type, LIST, what, ...)                                                                \
     {                                                                                              \
         static const char *const symbols[] = {LIST(X)};                                            \
-        static const source from = {                                                               \
-            what, {__VA_ARGS__}, sizeof symbols / sizeof *symbols, symbols};                       \
+        const source from = {what, {__VA_ARGS__}, sizeof symbols / sizeof *symbols, symbols};      \
         static union {                                                                             \
             type table;                                                                            \
             void *functions[sizeof symbols / sizeof *symbols];                                     \
@@ -78,4 +78,7 @@ LOADER(sf_cuda_load_products, sf_cuda_products, SF_CUDA_PRODUCTS, "cuBLASLt of t
        "libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12")
 LOADER(sf_cuda_load_convolutions, sf_cuda_convolutions, SF_CUDA_CONVOLUTIONS, "cuDNN",
        "libcudnn.so.9", "libcudnn.so")
+sf_status sf_cuda_load_exchanges(const char *path, sf_diag *diag, const sf_cuda_exchanges **out)
+    LOAD(sf_cuda_exchanges, SF_CUDA_EXCHANGES, "NCCL", path ? path : "libnccl.so.2",
+         path ? NULL : "libnccl.so.2", path ? NULL : "libnccl.so")
 #undef X

@@ -6,6 +6,7 @@
 #include "op/op.h"
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
+#include "run/cuda/company.h"
 
 static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {
@@ -22,7 +23,7 @@ static sf_status run_check(cuda *c, const sf_inst *inst, const made *m, sf_diag 
     sf_eval eval = {.diag = diag};
     const sf_call *call = inst->call;
     sf_tensor *in = SF_ARRAY(&eval.scratch, inst->nin + 1, sf_tensor);
-    sf_status status = SF_OK;
+    sf_status status = sf_cuda_settle(c, diag);
     for (uint32_t i = 0; i < inst->nin && status == SF_OK; i++) {
         int64_t bytes = sf_type_bytes(call->op.in[i]);
         in[i] = (sf_tensor){.type = call->op.in[i],
@@ -45,6 +46,7 @@ static sf_status run_while(cuda *c, const sf_inst *inst, const made *m, sf_diag 
     for (;;) {
         uint8_t goes_on;
         SF_TRY(sf_cuda_run(c, &m->bodies[0], diag));
+        SF_TRY(sf_cuda_settle(c, diag));
         SF_TRY(table_of(c)->get(c->device, &goes_on, m->out[nest->nresults], 1, diag));
         if (!goes_on)
             return SF_OK;
@@ -55,6 +57,7 @@ static sf_status run_while(cuda *c, const sf_inst *inst, const made *m, sf_diag 
 static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
 {
     int32_t index;
+    SF_TRY(sf_cuda_settle(c, diag));
     SF_TRY(table_of(c)->get(c->device, &index, m->in[0], sizeof index, diag));
     bool is_known = index >= 0 && (uint32_t)index < inst->nest->nbodies;
     return sf_cuda_run(c, &m->bodies[is_known ? (uint32_t)index : inst->nest->nbodies - 1], diag);
@@ -93,7 +96,7 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
     return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
 }
 
-/* Of a copy, when it was on its lane. */
+/* Of a copy, and of a collective by NCCL, when it was on its lane. */
 static void note_timings(cuda *c, const double *when)
 {
     for (size_t i = 0; i < c->program->ninsts; i++) {
@@ -115,7 +118,7 @@ sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag)
         SF_TRY(table_of(c)->mark(c->device, SF_LANE_COMPUTE, i + 1, c->nmarks, diag));
     }
     SF_TRY(sf_cuda_await_all(c, &c->top, diag));
-    SF_TRY(table_of(c)->wait(c->device, diag));
+    SF_TRY(sf_cuda_end_step(c, diag));
     c->is_timed = false;
     double *when = sf_alloc(c->nmarks * sizeof *when);
     sf_status status = table_of(c)->when(c->device, c->nmarks, when, diag);

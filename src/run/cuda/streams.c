@@ -4,11 +4,18 @@
 
 enum { NON_BLOCKING = 1, NO_TIME = 2 };
 
+int sf_streams_add(sf_streams *s)
+{
+    int status = s->driver->stream_create(&s->at[s->count], NON_BLOCKING);
+    s->count += status == 0;
+    return status;
+}
+
 int sf_streams_open(sf_streams *s)
 {
     int status = 0;
     for (int i = 0; i < SF_LANE_COUNT && status == 0; i++)
-        status = s->driver->stream_create(&s->at[i], NON_BLOCKING);
+        status = sf_streams_add(s);
     return status == 0 ? s->driver->event_create(&s->point, NO_TIME) : status;
 }
 
@@ -27,9 +34,8 @@ void sf_streams_close(sf_streams *s)
     drop_raised(s);
     if (s->point)
         s->driver->event_destroy(s->point);
-    for (int i = 0; i < SF_LANE_COUNT; i++)
-        if (s->at[i])
-            s->driver->stream_destroy(s->at[i]);
+    for (int i = 0; i < s->count; i++)
+        s->driver->stream_destroy(s->at[i]);
 }
 
 /* Who waits for an event waits for what it was recorded behind when it began to: it may be recorded again. */

@@ -8,7 +8,8 @@
 
 typedef struct sf_streams {
     const sf_cuda_driver *driver;
-    cu_stream at[SF_LANE_COUNT];
+    cu_stream at[SF_LANE_COUNT + SF_MORE_LANES];
+    int count;
     void *point;   /* event of a stream that is followed */
     void **raised; /* events, by number */
     size_t nraised;
@@ -17,6 +18,7 @@ typedef struct sf_streams {
 /* All but the driver zeroed; returns the number of an error of the driver, or 0. */
 int sf_streams_open(sf_streams *streams);
 void sf_streams_close(sf_streams *streams);
+int sf_streams_add(sf_streams *streams); /* one more, at the end; not past the room there is */
 
 /* Likewise numbers of errors; `sf_device_table` says what they do. */
 int sf_streams_follow(sf_streams *streams, sf_lane which, sf_lane whom);

@@ -49,29 +49,22 @@ static void copy_parts(const sf_collective_memory *memory)
                    (size_t)(memory->counts[i] * sf_dtype_get(memory->dtype)->bytes));
 }
 
-sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
-                              const sf_collective_memory *memory, sf_loc loc, sf_diag *diag,
-                              sf_request **request)
+sf_status sf_collective_prepare(sf_collectives *c, const sf_exchange *exchange,
+                                const sf_collective_memory *memory, sf_loc loc, sf_arena *arena,
+                                sf_diag *diag, sf_group **group, sf_transfer *out)
 {
-    *request = NULL;
-    if (exchange->size == 1) {
-        copy_parts(memory);
-        return SF_OK;
-    }
     if (!c->comm || exchange->axes >> c->mesh->naxes)
         return sf_fail(diag, SF_EUSAGE, loc, "the %s needs the ranks of its group",
                        sf_collective_name(exchange->kind));
     bool one_way = sf_is_one_way(exchange);
-    sf_group *group;
-    SF_TRY(one_way            ? pair_of(c, exchange, diag, &group)
-           : exchange->groups ? group_of_set(c, exchange, diag, &group)
-                              : group_of_axes(c, exchange->axes, diag, &group));
+    SF_TRY(one_way            ? pair_of(c, exchange, diag, group)
+           : exchange->groups ? group_of_set(c, exchange, diag, group)
+                              : group_of_axes(c, exchange->axes, diag, group));
     /* Complex numbers travel as their parts, unless they are multiplied. */
     bool as_parts = exchange->monoid != SF_MONOID_MUL;
     sf_dtype dtype = as_parts ? sf_part_of(memory->dtype) : memory->dtype;
     int width = as_parts ? sf_parts_of(memory->dtype) : 1;
-    sf_arena scratch = {0};
-    sf_transfer_part *parts = SF_ARRAY(&scratch, memory->nparts, sf_transfer_part);
+    sf_transfer_part *parts = SF_ARRAY(arena, memory->nparts, sf_transfer_part);
     for (uint32_t i = 0; i < memory->nparts; i++) {
         int64_t count = memory->counts[i] * width;
         if (exchange->kind == SF_ALL_GATHER || exchange->kind == SF_ALL_TO_ALL)
@@ -81,16 +74,34 @@ sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
                                       .count = count,
                                       .stride = memory->strides ? memory->strides[i] * width : 0};
     }
-    sf_transfer transfer = {.kind = exchange->kind,
-                            .dtype = dtype,
-                            .monoid = exchange->monoid,
-                            .to = one_way && exchange->to >= 0 ? 1 : exchange->to,
-                            .from = one_way && exchange->from >= 0 ? 0 : exchange->from,
-                            .nparts = (int)memory->nparts,
-                            .parts = parts,
-                            .what = exchange->what,
-                            .memory = memory->where};
-    sf_status status = sf_comm_start(group, &transfer, diag, request);
+    *out = (sf_transfer){.kind = exchange->kind,
+                         .dtype = dtype,
+                         .monoid = exchange->monoid,
+                         .to = one_way && exchange->to >= 0 ? 1 : exchange->to,
+                         .from = one_way && exchange->from >= 0 ? 0 : exchange->from,
+                         .nparts = (int)memory->nparts,
+                         .parts = parts,
+                         .what = exchange->what,
+                         .memory = memory->where};
+    return SF_OK;
+}
+
+sf_status sf_collective_start(sf_collectives *c, const sf_exchange *exchange,
+                              const sf_collective_memory *memory, sf_loc loc, sf_diag *diag,
+                              sf_request **request)
+{
+    *request = NULL;
+    if (exchange->size == 1) {
+        copy_parts(memory);
+        return SF_OK;
+    }
+    sf_arena scratch = {0};
+    sf_group *group;
+    sf_transfer transfer;
+    sf_status status =
+        sf_collective_prepare(c, exchange, memory, loc, &scratch, diag, &group, &transfer);
+    if (status == SF_OK)
+        status = sf_comm_start(group, &transfer, diag, request);
     sf_arena_free(&scratch);
     return status;
 }

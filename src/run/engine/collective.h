@@ -24,6 +24,11 @@ typedef struct sf_collective_memory {
     const sf_transfer_memory *where; /* NULL: all of it is the host's */
 } sf_collective_memory;
 
+/* The group of a collective of several ranks, and what it is there; `parts` of it are in the arena. */
+sf_status sf_collective_prepare(sf_collectives *collectives, const sf_exchange *exchange,
+                                const sf_collective_memory *memory, sf_loc loc, sf_arena *arena,
+                                sf_diag *diag, sf_group **group, sf_transfer *out);
+
 /* Starts the collective; *request is to be waited for with sf_comm_wait, and until then the memory is the
  * communicator's. In a group of one rank it is done at once, on the host, and *request is NULL. */
 sf_status sf_collective_start(sf_collectives *collectives, const sf_exchange *exchange,

@@ -55,7 +55,7 @@ static kernel compile(sf_dtype dtype, sf_monoid monoid)
     sf_write_inst(&k.module, &k.module.arena, &inst, false, &code, &unknown);
     assert_true(!unknown && code.nlaunches == 1);
     k.threads = code.launches[0].threads;
-    assert_int_equal(sf_device_open_host(diag, &k.device), SF_OK);
+    assert_int_equal(sf_device_open_host(0, diag, &k.device), SF_OK);
     if (k.device->table->compile(k.device, &k.module, NULL, diag, &k.function) != SF_OK)
         fail_msg("%s by %s: %s", sf_dtype_get(dtype)->name, sf_monoid_name(monoid),
                  sf_diag_text(diag, 0));

@@ -1,0 +1,289 @@
+#include "run/cuda/company.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "run/comm/agree.h"
+
+/* Exchanges */
+
+sf_collective_memory sf_cuda_memory_of(const sf_inst *inst, const made *m)
+{
+    bool gives = inst->nout > 0;
+    return (sf_collective_memory){.dtype = gives ? inst->out[0].dtype : inst->in[0].dtype,
+                                  .nparts = gives ? inst->nout : inst->nin,
+                                  .counts = m->exchange->counts,
+                                  .strides = m->exchange->strides,
+                                  .in = inst->nin > 0 ? m->in : NULL,
+                                  .out = gives ? m->out : NULL};
+}
+
+/* Does something to every exchange of several ranks, in the order in which they stand. */
+typedef sf_status visitor(cuda *c, void *context, const sf_inst *inst, const made *m,
+                          sf_diag *diag);
+
+static sf_status visit_exchanges(cuda *c, const frame *f, visitor *visit, void *context,
+                                 sf_diag *diag)
+{
+    for (size_t i = 0; i < f->program->ninsts; i++) {
+        const sf_inst *inst = &f->program->insts[i];
+        const made *m = &f->insts[i];
+        if (inst->kind == SF_INST_COMM && inst->exchange->size > 1)
+            SF_TRY(visit(c, context, inst, m, diag));
+        for (uint32_t j = 0; j < sf_body_count(inst); j++)
+            SF_TRY(visit_exchanges(c, &m->bodies[j], visit, context, diag));
+    }
+    return SF_OK;
+}
+
+/* The ranks */
+
+/* What a rank says of itself, by rank. */
+typedef struct company {
+    bool shared; /* ranks may have a GPU together */
+    uint64_t *ids[2];
+    uint64_t *can;
+    size_t capacity; /* of groups */
+} company;
+
+static bool has_own_gpus(const cuda *c, const company *y, const sf_group *group)
+{
+    const int *ranks = sf_comm_group_ranks(group);
+    int count = sf_comm_group_size(group);
+    for (int i = 0; i < count && !y->shared; i++)
+        for (int j = 0; j < i; j++)
+            if (y->ids[0][ranks[i]] == y->ids[0][ranks[j]] &&
+                y->ids[1][ranks[i]] == y->ids[1][ranks[j]] &&
+                sf_comm_same_host(c->collectives.comm, ranks[i], ranks[j]))
+                return false;
+    return true;
+}
+
+static sf_nccl_group *find_group(const cuda *c, const sf_group *group)
+{
+    for (int i = 0; i < c->nccl.ngroups; i++)
+        if (c->nccl.groups[i].group == group)
+            return &c->nccl.groups[i];
+    return NULL;
+}
+
+static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const made *m,
+                            sf_diag *diag)
+{
+    company *y = context;
+    exchange *e = m->exchange;
+    sf_collective_memory memory = sf_cuda_memory_of(inst, m);
+    sf_group *group;
+    SF_TRY(sf_collective_prepare(&c->collectives, inst->exchange, &memory, inst->origin.loc,
+                                 &c->memory, diag, &group, &e->transfer));
+    if (!sf_nccl_can(&e->transfer) || !has_own_gpus(c, y, group))
+        return SF_OK;
+    e->group = group;
+    if (!find_group(c, group)) {
+        size_t count = (size_t)c->nccl.ngroups;
+        sf_nccl_group g = {.group = group, .is_pair = sf_is_one_way(inst->exchange)};
+        SF_PUSH(&c->memory, c->nccl.groups, count, y->capacity, g);
+        c->nccl.ngroups = (int)count;
+    }
+    return SF_OK;
+}
+
+/* What must be the same on all members. */
+static sf_status sign_group(cuda *c, void *context, const sf_inst *inst, const made *m,
+                            sf_diag *diag)
+{
+    (void)context, (void)inst, (void)diag;
+    exchange *e = m->exchange;
+    const sf_transfer *t = &e->transfer;
+    e->nccl = e->group ? find_group(c, e->group) : NULL;
+    if (!e->nccl)
+        return SF_OK;
+    uint64_t hash = e->nccl->signature;
+    hash = sf_hash_mix(hash, (uint64_t)t->kind + 1);
+    hash = sf_hash_mix(hash, (uint64_t)t->dtype);
+    hash = sf_hash_mix(hash, (uint64_t)t->monoid);
+    for (int i = 0; i < t->nparts; i++)
+        hash = sf_hash_mix(hash, (uint64_t)t->parts[i].count);
+    e->nccl->signature = hash;
+    return SF_OK;
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const sf_nccl_group *x = a, *y = b;
+    int count = sf_comm_group_size(x->group), other = sf_comm_group_size(y->group);
+    const int *ranks = sf_comm_group_ranks(x->group), *others = sf_comm_group_ranks(y->group);
+    if (x->is_pair != y->is_pair)
+        return x->is_pair ? 1 : -1;
+    for (int i = 0; i < count && i < other; i++)
+        if (ranks[i] != others[i])
+            return ranks[i] < others[i] ? -1 : 1;
+    return count - other;
+}
+
+/* Which of them the lane that computes follows at the end of a frame. */
+static void find_last(const frame *f)
+{
+    uint64_t seen = 0;
+    for (size_t i = f->program->ninsts; i-- > 0;) {
+        const sf_inst *inst = &f->program->insts[i];
+        const made *m = &f->insts[i];
+        if (inst->kind == SF_INST_COMM && m->exchange->nccl) {
+            uint64_t bit = UINT64_C(1) << m->exchange->nccl->lane;
+            m->exchange->is_last = !(seen & bit);
+            seen |= bit;
+        }
+        for (uint32_t j = 0; j < sf_body_count(inst); j++)
+            find_last(&m->bodies[j]);
+    }
+}
+
+static sf_status ask_ranks(cuda *c, company *y, sf_diag *why, sf_diag *diag)
+{
+    sf_comm *comm = c->collectives.comm;
+    int size = sf_comm_size(comm);
+    bool asked;
+    uint64_t can;
+    SF_TRY(sf_nccl_asked(c->device, diag, &asked, &y->shared));
+    can = asked && sf_nccl_load(&c->nccl, why) == SF_OK;
+    y->can = SF_ARRAY(&c->memory, size, uint64_t);
+    SF_TRY(sf_agree_list(comm, can, "who has NCCL", diag, y->can));
+    for (int i = 0; i < 2; i++) {
+        y->ids[i] = SF_ARRAY(&c->memory, size, uint64_t);
+        SF_TRY(sf_agree_list(comm, c->device->id[i], "who has which GPU", diag, y->ids[i]));
+    }
+    return SF_OK;
+}
+
+static sf_status keep_out(cuda *c, void *context, const sf_inst *inst, const made *m, sf_diag *diag)
+{
+    (void)c, (void)context, (void)inst, (void)diag;
+    m->exchange->nccl = NULL;
+    return SF_OK;
+}
+
+/* Whether NCCL is to be used, on all ranks or none. What is missing is said where it would have been, by the first who misses it. */
+static sf_status find_groups(cuda *c, company *y, const sf_diag *why, sf_diag *diag, bool *any)
+{
+    sf_comm *comm = c->collectives.comm;
+    int size = sf_comm_size(comm), first = 0;
+    SF_TRY(visit_exchanges(c, &c->top, note_group, y, diag));
+    *any = c->nccl.ngroups > 0;
+    SF_TRY(sf_agree_any(comm, SF_OK, "whether NCCL is used", diag, any));
+    while (first < size && y->can[first])
+        first++;
+    if (*any && first == sf_comm_rank(comm) && why->count > 0)
+        sf_warn(diag, SF_NOWHERE, "ranks exchange through memory of the host: %s",
+                why->messages[0].text);
+    *any = *any && first == size;
+    if (*any && c->nccl.ngroups > 0)
+        qsort(c->nccl.groups, (size_t)c->nccl.ngroups, sizeof *c->nccl.groups, compare_groups);
+    return visit_exchanges(c, &c->top, *any ? sign_group : keep_out, NULL, diag);
+}
+
+sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
+{
+    company y = {0};
+    bool any = false;
+    if (!c->collectives.comm || sf_comm_size(c->collectives.comm) == 1)
+        return SF_OK;
+    sf_diag *why = sf_diag_new();
+    c->nccl = (sf_nccl){.device = c->device, .comm = c->collectives.comm};
+    sf_status status = ask_ranks(c, &y, why, diag);
+    if (status == SF_OK)
+        status = find_groups(c, &y, why, diag, &any);
+    if (status == SF_OK && any)
+        status = sf_nccl_join(&c->nccl, diag);
+    sf_diag_free(why);
+    SF_TRY(status);
+    if (!any)
+        c->nccl.library = NULL;
+    if (!c->nccl.library)
+        return visit_exchanges(c, &c->top, keep_out, NULL, diag);
+    find_last(&c->top);
+    return SF_OK;
+}
+
+/* Waiting */
+
+sf_status sf_cuda_arrive(cuda *c, sf_diag *diag)
+{
+    if (!c->nccl.library || c->note)
+        return SF_OK;
+    int size = sf_comm_size(c->nccl.comm);
+    if (!c->notes) {
+        c->notes = SF_ARRAY(&c->memory, size + 1, char);
+        int *ranks = SF_ARRAY(&c->memory, size, int);
+        for (int r = 0; r < size; r++)
+            ranks[r] = r;
+        SF_TRY(sf_comm_group(c->nccl.comm, ranks, size, diag, &c->world));
+    }
+    sf_transfer_part part = {.in = c->notes + size, .out = c->notes, .count = 1};
+    sf_transfer transfer = {
+        .kind = SF_ALL_GATHER, .dtype = SF_U8, .nparts = 1, .parts = &part, .what = "a step"};
+    return sf_comm_start(c->world, &transfer, diag, &c->note);
+}
+
+static sf_status await_note(cuda *c, sf_diag *diag)
+{
+    sf_request *note = c->note;
+    c->note = NULL;
+    return note ? sf_comm_wait(note, diag) : SF_OK;
+}
+
+typedef struct looking {
+    cuda *c;
+    sf_diag *diag;
+    sf_status status;
+} looking;
+
+static bool has_settled(void *context)
+{
+    looking *l = context;
+    bool ended = false;
+    l->status = table_of(l->c)->ended(l->c->device, SF_LANE_COMPUTE, l->diag, &ended);
+    if (l->status == SF_OK && !ended)
+        l->status = sf_nccl_check(&l->c->nccl, l->diag);
+    return ended || l->status != SF_OK;
+}
+
+sf_status sf_cuda_settle(cuda *c, sf_diag *diag)
+{
+    if (!c->nccl.library)
+        return SF_OK;
+    looking l = {.c = c, .diag = diag};
+    sf_diag *late = sf_diag_new();
+    sf_status status =
+        sf_comm_watch(c->nccl.comm, has_settled, &l, "what ranks exchange by NCCL", late);
+    if (status != SF_OK) { /* who has not come says more than that something takes long */
+        status = sf_cuda_arrive(c, diag);
+        status = status == SF_OK ? await_note(c, diag) : status;
+        if (status == SF_OK)
+            status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", late->messages[0].text);
+    }
+    sf_diag_free(late);
+    return status == SF_OK ? l.status : status;
+}
+
+sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
+{
+    SF_TRY(sf_cuda_arrive(c, diag));
+    SF_TRY(await_note(c, diag));
+    SF_TRY(sf_cuda_settle(c, diag));
+    return table_of(c)->wait(c->device, diag);
+}
+
+void sf_cuda_leave_company(cuda *c)
+{
+    sf_diag *unheard = sf_diag_new();
+    await_note(c, unheard);
+    if (c->nccl.library) {
+        sf_nccl_abort(&c->nccl);
+        for (int i = 0; i < c->nccl.ngroups; i++)
+            table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);
+        table_of(c)->wait(c->device, unheard);
+    }
+    sf_diag_free(unheard);
+}

@@ -1,0 +1,233 @@
+#include "run/cuda/host_lanes.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { LANES = SF_LANE_COUNT + SF_MORE_LANES };
+
+typedef struct job {
+    struct job *next;
+    void (*run)(void *what);
+    void *argument;
+    char what[]; /* or what `argument` is, where it was given */
+} job;
+
+typedef struct lane {
+    sf_host_stream stream; /* first: libraries have a pointer to it */
+    sf_host_lanes *all;
+    bool has_thread;
+    pthread_t thread;
+    job *first, **last; /* not done; the first is being done */
+} lane;
+
+/* How often an event was raised, always on the same lane, and how often that has been reached: who waits for one waits for the last
+ * time it was raised by then. */
+typedef struct event {
+    uint64_t raised, reached;
+} event;
+
+struct sf_host_lanes {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    lane at[LANES];
+    int count;
+    bool stops;
+    event *events; /* first, by lane, those of lanes that are followed */
+    size_t nevents;
+};
+
+static void *serve_lane(void *argument)
+{
+    lane *l = argument;
+    sf_host_lanes *all = l->all;
+    pthread_mutex_lock(&all->lock);
+    while (l->first || !all->stops) {
+        job *j = l->first;
+        if (!j) {
+            pthread_cond_wait(&all->changed, &all->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&all->lock);
+        j->run(j->argument);
+        pthread_mutex_lock(&all->lock);
+        l->first = j->next;
+        if (!l->first)
+            l->last = &l->first;
+        sf_free(j);
+        pthread_cond_broadcast(&all->changed);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+static void put_job(lane *l, void (*run)(void *what), void *argument, const void *what,
+                    size_t bytes)
+{
+    sf_host_lanes *all = l->all;
+    job *j = l->has_thread ? sf_alloc_kept(sizeof *j + bytes) : NULL;
+    if (!j) { /* now, then */
+        sf_host_lanes_wait(all, (sf_lane)(l - all->at));
+        run(argument);
+        return;
+    }
+    *j = (job){.run = run, .argument = what ? j->what : argument};
+    if (what)
+        memcpy(j->what, what, bytes);
+    pthread_mutex_lock(&all->lock);
+    *l->last = j;
+    l->last = &j->next;
+    pthread_cond_broadcast(&all->changed);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void put_on_stream(sf_host_stream *stream, void (*run)(void *argument), void *argument)
+{
+    put_job((lane *)stream, run, argument, NULL, 0);
+}
+
+void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane at, void (*run)(void *what), const void *what,
+                       size_t bytes)
+{
+    put_job(&lanes->at[at], run, (void *)(uintptr_t)what, what, bytes);
+}
+
+sf_status sf_host_lanes_add(sf_host_lanes *lanes, sf_diag *diag, sf_lane *out)
+{
+    if (lanes->count == LANES)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "there are %d lanes already",
+                       lanes->count);
+    *out = (sf_lane)lanes->count++;
+    return SF_OK;
+}
+
+sf_host_lanes *sf_host_lanes_new(void)
+{
+    sf_host_lanes *lanes = sf_alloc(sizeof *lanes);
+    pthread_mutex_init(&lanes->lock, NULL);
+    pthread_cond_init(&lanes->changed, NULL);
+    lanes->count = SF_LANE_COUNT;
+    for (int i = 0; i < LANES; i++) {
+        lane *l = &lanes->at[i];
+        *l = (lane){.stream = {put_on_stream}, .all = lanes, .last = &l->first};
+    }
+    return lanes;
+}
+
+void sf_host_lanes_free(sf_host_lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    lanes->stops = true;
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->lock);
+    for (int i = 0; i < lanes->count; i++)
+        if (lanes->at[i].has_thread)
+            pthread_join(lanes->at[i].thread, NULL);
+    pthread_cond_destroy(&lanes->changed);
+    pthread_mutex_destroy(&lanes->lock);
+    sf_free(lanes->events);
+    sf_free(lanes);
+}
+
+/* Signals are for the threads of the program. */
+static sf_status start_thread(lane *l, sf_diag *diag)
+{
+    sigset_t all, before;
+    if (l->has_thread)
+        return SF_OK;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    l->has_thread = pthread_create(&l->thread, NULL, serve_lane, l) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return l->has_thread ? SF_OK : sf_fail(diag, SF_ENOMEM, SF_NOWHERE, "no thread can be started");
+}
+
+sf_status sf_host_lanes_stream(sf_host_lanes *lanes, sf_lane at, sf_diag *diag, void **out)
+{
+    SF_TRY(start_thread(&lanes->at[SF_LANE_COMPUTE], diag));
+    SF_TRY(start_thread(&lanes->at[at], diag));
+    *out = &lanes->at[at].stream;
+    return SF_OK;
+}
+
+bool sf_host_lanes_ended(sf_host_lanes *lanes, sf_lane at)
+{
+    pthread_mutex_lock(&lanes->lock);
+    bool ended = !lanes->at[at].first;
+    pthread_mutex_unlock(&lanes->lock);
+    return ended;
+}
+
+void sf_host_lanes_wait(sf_host_lanes *lanes, sf_lane at)
+{
+    pthread_mutex_lock(&lanes->lock);
+    while (lanes->at[at].first)
+        pthread_cond_wait(&lanes->changed, &lanes->lock);
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+/* Events */
+
+typedef struct moment {
+    sf_host_lanes *lanes;
+    size_t event;
+    uint64_t raised;
+} moment;
+
+static void reach(void *what)
+{
+    const moment *m = what;
+    pthread_mutex_lock(&m->lanes->lock);
+    m->lanes->events[m->event].reached = m->raised;
+    pthread_cond_broadcast(&m->lanes->changed);
+    pthread_mutex_unlock(&m->lanes->lock);
+}
+
+static void wait_until_reached(void *what)
+{
+    const moment *m = what;
+    pthread_mutex_lock(&m->lanes->lock);
+    while (m->lanes->events[m->event].reached < m->raised)
+        pthread_cond_wait(&m->lanes->changed, &m->lanes->lock);
+    pthread_mutex_unlock(&m->lanes->lock);
+}
+
+static moment moment_of(sf_host_lanes *lanes, size_t number, bool raises)
+{
+    pthread_mutex_lock(&lanes->lock);
+    if (lanes->nevents <= number) {
+        event *events = sf_alloc((2 * number + 1) * sizeof *events);
+        if (lanes->nevents > 0)
+            memcpy(events, lanes->events, lanes->nevents * sizeof *events);
+        sf_free(lanes->events);
+        lanes->events = events;
+        lanes->nevents = 2 * number + 1;
+    }
+    moment m = {lanes, number, lanes->events[number].raised += raises};
+    pthread_mutex_unlock(&lanes->lock);
+    return m;
+}
+
+static void put_moment(sf_host_lanes *lanes, sf_lane at, size_t number, bool raises)
+{
+    moment m = moment_of(lanes, number, raises);
+    sf_host_lanes_put(lanes, at, raises ? reach : wait_until_reached, &m, sizeof m);
+}
+
+void sf_host_lanes_follow(sf_host_lanes *lanes, sf_lane which, sf_lane whom)
+{
+    put_moment(lanes, whom, whom, true);
+    put_moment(lanes, which, whom, false);
+}
+
+void sf_host_lanes_raise(sf_host_lanes *lanes, sf_lane at, size_t number)
+{
+    put_moment(lanes, at, LANES + number, true);
+}
+
+void sf_host_lanes_await(sf_host_lanes *lanes, sf_lane at, size_t number)
+{
+    put_moment(lanes, at, LANES + number, false);
+}

@@ -1,0 +1,34 @@
+/* The lanes of the host in the place of a GPU. What is put on a lane is done at once, until one is asked for as libraries take it:
+ * then that lane, and the one that computes, have a thread each that does what is put there, in order, as streams of a GPU. Who put
+ * it goes on meanwhile.
+ *
+ * One thread at a time uses lanes, but for those on which all is done at once. */
+#ifndef SF_RUN_CUDA_HOST_LANES_H
+#define SF_RUN_CUDA_HOST_LANES_H
+
+#include "run/cuda/device.h"
+
+typedef struct sf_host_lanes sf_host_lanes;
+
+/* A lane as a library for the host takes it: `run` is called in its turn. */
+typedef struct sf_host_stream {
+    void (*put)(struct sf_host_stream *stream, void (*run)(void *argument), void *argument);
+} sf_host_stream;
+
+sf_host_lanes *sf_host_lanes_new(void);
+void sf_host_lanes_free(sf_host_lanes *lanes); /* when all is done that is on them */
+
+/* `run` gets a copy of the so many bytes of `what`, in its turn. */
+void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane lane, void (*run)(void *what),
+                       const void *what, size_t bytes);
+
+/* As sf_device_table says. */
+sf_status sf_host_lanes_add(sf_host_lanes *lanes, sf_diag *diag, sf_lane *out);
+sf_status sf_host_lanes_stream(sf_host_lanes *lanes, sf_lane lane, sf_diag *diag, void **out);
+bool sf_host_lanes_ended(sf_host_lanes *lanes, sf_lane lane);
+void sf_host_lanes_wait(sf_host_lanes *lanes, sf_lane lane);
+void sf_host_lanes_follow(sf_host_lanes *lanes, sf_lane which, sf_lane whom);
+void sf_host_lanes_raise(sf_host_lanes *lanes, sf_lane lane, size_t event);
+void sf_host_lanes_await(sf_host_lanes *lanes, sf_lane lane, size_t event);
+
+#endif

@@ -68,28 +68,48 @@ static bool has_parts(const piping *p, const sf_moving *move, uint32_t group)
     return false;
 }
 
-static void list_landing(piping *p, uint32_t item, uint32_t group, comings *list)
+static void list_coming(piping *p, comings *list, coming c)
+{
+    SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
+}
+
+/* `lists` is by group. */
+static void list_landing(piping *p, uint32_t item, comings *lists)
 {
     const sf_moving *move = &p->t->b->moves->moves[p->t->b->moves->steps[item].index];
     if (!turn_lands(p->t, move) || p->wanted[pipe_instance(p, move->to, 0)] == 0)
         return;
-    bool is_home = pipe_landing_hosts(p, move, 0) >> group & 1;
-    uint32_t place = (pipe_lands_in_middle(p, move) ? p->middle : p->last)[group];
-    coming c = {place, is_home ? COMING_SUM : COMING_PART, item, 0};
-    if (is_home || has_parts(p, move, group))
-        SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
+    uint64_t home = pipe_landing_hosts(p, move, 0);
+    const uint32_t *places = pipe_lands_in_middle(p, move) ? p->middle : p->last;
+    for (uint32_t group = 0; group < p->pipe->ngroups; group++) {
+        bool is_home = home >> group & 1;
+        if (is_home || has_parts(p, move, group))
+            list_coming(p, &lists[group],
+                        (coming){places[group], is_home ? COMING_SUM : COMING_PART, item, 0});
+    }
 }
 
-static void list_node(piping *p, uint32_t item, uint32_t group, comings *list)
+/* Whether what the groups have of the node in the run is a message of the group whose step is made. */
+static bool is_sent(const piping *p, const sf_node *node, uint32_t run, uint64_t have)
+{
+    uint64_t wanted = 0;
+    for (uint32_t r = 0; r < node->nresults; r++)
+        wanted |= p->wanted[pipe_instance(p, p->t->b->moves->made[node->result + r], run)];
+    wanted &= ~have;
+    return (uint32_t)__builtin_ctzll(have) == p->group ? wanted != 0 : wanted >> p->group & 1;
+}
+
+static void list_node(piping *p, uint32_t item, comings *lists)
 {
     const sf_node *node = p->t->step->nodes[p->t->b->moves->steps[item].index];
-    if (pipe_is_anywhere(p, node))
-        return;
-    for (uint32_t run = 0; run < pipe_runs(p, turns_node(p->t, node)); run++) {
-        if (!(pipe_hosts(p, node, run) >> group & 1) || !is_run(p, node, run))
+    uint32_t runs = pipe_is_anywhere(p, node) ? 0 : pipe_runs(p, turns_node(p->t, node));
+    for (uint32_t run = 0; run < runs; run++) {
+        uint64_t have = pipe_hosts(p, node, run);
+        if (have == 0 || !is_sent(p, node, run, have))
             continue;
-        coming c = {pipe_place(p, node, run, group), COMING_NODE, item, run};
-        SF_PUSH(&p->t->arena, list->at, list->count, list->capacity, c);
+        uint32_t from = (uint32_t)__builtin_ctzll(have);
+        list_coming(p, &lists[from],
+                    (coming){pipe_place(p, node, run, from), COMING_NODE, item, run});
     }
 }
 
@@ -117,26 +137,29 @@ static void note_coming(piping *p, uint32_t group, const coming *c)
 }
 
 /* What the group sends, in the order in which it comes to it; first its arguments. */
-static void list_sent(piping *p, uint32_t group)
+static void note_sent(piping *p, uint32_t group, comings *list)
 {
     const sf_moves *m = p->t->b->moves;
     const sf_block *top = p->t->step->top;
-    comings list = {0};
     for (uint32_t i = 0; i < top->narguments; i++) {
         uint64_t holders = sf_pipeline_holders(p->pipeline, p->t->step, i);
         if (holders >> group & 1)
             note_messages(p, group, holders, m->made[top->arguments[i]], 0, 0);
     }
-    for (uint32_t i = 0; i < m->nsteps; i++) {
-        if (m->steps[i].is_move)
-            list_landing(p, i, group, &list);
-        else
-            list_node(p, i, group, &list);
-    }
-    if (list.count > 0)
-        qsort(list.at, list.count, sizeof *list.at, compare_comings);
-    for (size_t i = 0; i < list.count; i++)
-        note_coming(p, group, &list.at[i]);
+    if (list->count > 0)
+        qsort(list->at, list->count, sizeof *list->at, compare_comings);
+    for (size_t i = 0; i < list->count; i++)
+        note_coming(p, group, &list->at[i]);
+}
+
+static void note_all_sent(piping *p)
+{
+    const sf_moves *m = p->t->b->moves;
+    comings *lists = SF_ARRAY(&p->t->arena, p->pipe->ngroups, comings);
+    for (uint32_t i = 0; i < m->nsteps; i++)
+        (m->steps[i].is_move ? list_landing : list_node)(p, i, lists);
+    for (uint32_t group = 0; group < p->pipe->ngroups; group++)
+        note_sent(p, group, &lists[group]);
 }
 
 /* Where the receiver reads it at the latest for the first time; NEVER: that is not known. */
@@ -184,8 +207,7 @@ static void find_arrived(piping *p)
 void pipe_list_messages(piping *p)
 {
     int64_t *sent = SF_ARRAY(&p->t->arena, p->pipe->ngroups, int64_t);
-    for (uint32_t group = 0; group < p->pipe->ngroups; group++)
-        list_sent(p, group);
+    note_all_sent(p);
     for (uint32_t i = (uint32_t)p->nmessages; i-- > 0;) {
         pipe_message *m = &p->messages[i];
         size_t at = pipe_instance(p, m->version, m->run);

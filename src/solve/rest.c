@@ -15,8 +15,9 @@ enum {
     START_SWEEPS = 400,    /* and this for those that are grown, */
 };
 
-#define START_SHARE 0.05     /* but no more than this share of the budget, */
-#define WORK_IN_SECOND 400e6 /* where it is one of time, at about so much */
+#define START_SHARE 0.05 /* but no more than this share of the budget, */
+#define WORK_IN_SECOND                                                                             \
+    400e6 /* where it is one of time, at about so much; one of work it may have whole */
 
 /* A gap at which the strategies that can still be in a better answer may be few. */
 #define CLOSE_GAP 1e-4
@@ -165,6 +166,8 @@ static sf_answer run_start(const sf_problem *problem, sf_budget *budget, sf_aren
     double left = (budget->deadline - sf_now()) * WORK_IN_SECOND;
     if (budget->deadline < HUGE_VAL && START_SHARE * left < limit)
         limit = fmax(START_SHARE * left, 1);
+    if (budget->work_limit < INT64_MAX)
+        limit = fmin(limit, (double)budget->work_limit);
     sf_start start = sf_start_find(problem, (int64_t)limit, grown.choice);
     budget->work += start.work;
     grown.feasible = start.feasible;

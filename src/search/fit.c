@@ -224,6 +224,7 @@ static sf_status group_layers(fitting *f, bool *fits)
 typedef struct bracket {
     size_t few, enough;
     double over, under;
+    double fast, slow; /* seconds of both */
     int tries;
 } bracket;
 
@@ -258,19 +259,34 @@ static bool is_least(const fitting *f, bool fits)
                 : f->tried.seconds > f->known->worth;
 }
 
+/* Notes what came of the last try. Returns whether, of a large step, what is left to be found is little: what does not fit is hardly
+ * faster than what does, or that with less computed again was hardly faster than before. */
+static bool narrow_bracket(const fitting *f, bracket *b, size_t count, bool enough)
+{
+    double before = b->slow;
+    *(enough ? &b->enough : &b->few) = count;
+    *(enough ? &b->under : &b->over) = (double)f->tried.memory;
+    *(enough ? &b->slow : &b->fast) = f->tried.seconds;
+    b->tries++;
+    bool is_little = enough && f->tried.seconds > (1 - SAME_TIME) * before;
+    return f->graph->nnodes > SF_SMALL_STEP && (is_little || b->fast > (1 - SAME_TIME) * b->slow);
+}
+
 /* As little computed again as fits: *fits. */
 static sf_status find_least(fitting *f, bool *fits)
 {
     SF_TRY(group_layers(f, fits));
-    bracket b = {0, f->count, (double)f->unlimited.memory, (double)f->tried.memory, 0};
+    bracket b = {.enough = f->count,
+                 .over = (double)f->unlimited.memory,
+                 .under = (double)f->tried.memory,
+                 .fast = f->unlimited.seconds,
+                 .slow = f->tried.seconds};
     bool is_done = !*fits || is_least(f, true);
-    for (; !is_done && b.enough - b.few > f->count / FINEST + 1; b.tries++) {
+    while (!is_done && b.enough - b.few > f->count / FINEST + 1) {
         size_t count = guess_count(f, &b);
         bool enough;
         SF_TRY(try_first(f, count, &enough));
-        *(enough ? &b.enough : &b.few) = count;
-        *(enough ? &b.under : &b.over) = (double)f->tried.memory;
-        is_done = is_least(f, enough);
+        is_done = narrow_bracket(f, &b, count, enough) || is_least(f, enough);
     }
     return SF_OK;
 }

@@ -2,6 +2,9 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +88,18 @@ static sf_status plan(struct job *job, sf_diag *diag)
     }
     sf_cluster_free(cluster);
     return status;
+}
+
+/* A search makes graphs and programs and lets them go, hundreds of times. What is freed stays with the process: pages that go back to the
+ * system have to be asked for, and cleared, again. */
+static void keep_what_is_freed(void)
+{
+#ifdef __GLIBC__
+    enum { LARGEST = 1 << 30, AT_ONCE = 1 << 26 };
+    mallopt(M_MMAP_THRESHOLD, LARGEST);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, AT_ONCE);
+#endif
 }
 
 int sf_cli_plan(int argc, char **argv)
@@ -195,5 +210,6 @@ int sf_cli_plan(int argc, char **argv)
     job.terminal = isatty(STDERR_FILENO);
     job.making.show.colour = sf_cli_colour(STDOUT_FILENO);
     sf_diag *diag = sf_cli_diag();
+    keep_what_is_freed();
     return sf_cli_finish_making(plan(&job, diag), &job.making, diag);
 }

@@ -116,20 +116,20 @@ sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *di
     return SF_OK;
 }
 
-/* Locals of the first rank of each group, as far as they could be made. */
-static sf_status check_groups(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
-                              const sf_target *target, int64_t *bytes, sf_diag *diag,
-                              sf_local **locals)
+sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *threads, sf_diag *diag)
 {
-    int count = sf_plan_groups(plan);
-    for (int g = 0; g < count; g++) {
-        SF_TRY(sf_local_new(graph, plan, sf_plan_group_rank(plan, g), diag, &locals[g]));
-        SF_TRY(sf_check_ranks(locals[g], threads, diag));
-        int64_t own = bytes ? sf_rank_bytes(locals[g], target) : 0;
-        if (bytes && own > *bytes)
-            *bytes = own;
-    }
-    return sf_check_messages(count, locals, diag);
+    for (int g = 0; g < count; g++)
+        SF_TRY(sf_check_ranks(firsts[g], threads, diag));
+    return sf_check_messages(count, firsts, diag);
+}
+
+/* The first rank of each group, as far as they can be made. */
+static sf_status make_firsts(const sf_graph *graph, const sf_plan *plan, int count, sf_diag *diag,
+                             sf_local **firsts)
+{
+    for (int g = 0; g < count; g++)
+        SF_TRY(sf_local_new(graph, plan, sf_plan_group_rank(plan, g), diag, &firsts[g]));
+    return SF_OK;
 }
 
 sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
@@ -137,12 +137,18 @@ sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *
 {
     sf_arena arena = {0};
     int count = sf_plan_groups(plan);
-    sf_local **locals = SF_ARRAY(&arena, count, sf_local *);
+    sf_local **firsts = SF_ARRAY(&arena, count, sf_local *);
+    sf_status status = make_firsts(graph, plan, count, diag, firsts);
+    if (status == SF_OK)
+        status = sf_check_groups(count, firsts, threads, diag);
     if (bytes)
         *bytes = 0;
-    sf_status status = check_groups(graph, plan, threads, target, bytes, diag, locals);
-    for (int g = 0; g < count; g++)
-        sf_local_free(locals[g]);
+    for (int g = 0; g < count; g++) {
+        int64_t own = bytes && status == SF_OK ? sf_rank_bytes(firsts[g], target) : 0;
+        if (bytes && own > *bytes)
+            *bytes = own;
+        sf_local_free(firsts[g]);
+    }
     sf_arena_free(&arena);
     return status;
 }

@@ -114,6 +114,8 @@ void sf_plan_set_passes(sf_plan *plan, const sf_plan_passes *passes)
     plan->passes.cluster = sf_arena_string(&plan->arena, passes->cluster, strlen(passes->cluster));
     plan->passes.memory = passes->memory;
     plan->passes.may_load = passes->may_load;
+    if (plan->predicted)
+        plan->predicted->told = NULL; /* its programs are others now */
 }
 
 /* Whether the axis splits what does not stand on several groups; or splits it over others than these. */

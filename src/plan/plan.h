@@ -72,6 +72,8 @@ typedef struct sf_prediction {
     int64_t memory, limit; /* of a rank: the peak, and the most that was allowed */
     int nalternatives;
     sf_alternative *alternatives; /* the best of each recipe and mesh, the best first */
+    /* What its programs said when it was priced (search/price/price.h), in the arena of the plan; NULL: it was read from a file. */
+    const struct sf_full_price *told;
 } sf_prediction;
 
 /* What is cut in turns inside of each rank, beside the batch. */

@@ -36,11 +36,9 @@ typedef struct sf_explanation {
     sf_efforts *efforts;
     sf_costs *costs;
     const sf_target *target;
-    sf_price price;
+    const sf_full_price *told;
     /* Seconds that no plan on these devices is below, nor one without stages; found here, whatever the plan's file says. */
     double bound, unstaged_bound;
-    size_t nmoves, move_capacity;
-    sf_priced_move *moves; /* in the order of the step */
     size_t nkinds, kind_capacity;
     sf_explained_moves *kinds;
 } sf_explanation;

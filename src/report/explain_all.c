@@ -22,12 +22,12 @@ static const sf_prediction *prediction_of(const sf_explanation *e)
 /* What was found for this cluster fits as it was lowered; of others the estimate tells. */
 static bool plan_fits(const sf_explanation *e)
 {
-    return prediction_of(e) || sf_rank_fits(e->price.memory, sf_costs_memory(e->costs));
+    return prediction_of(e) || sf_rank_fits(e->told->price.memory, sf_costs_memory(e->costs));
 }
 
 static sf_messages messages_of(const sf_explanation *e)
 {
-    return (sf_messages){e->price.nmessages, e->price.message_bytes};
+    return (sf_messages){e->told->price.nmessages, e->told->price.message_bytes};
 }
 
 /* Text ------------------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void put_plan_head(const sf_explanation *e, sf_style style, sf_buf *out)
 
 static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 {
-    const sf_price *price = &e->price;
+    const sf_price *price = &e->told->price;
     const sf_prediction *predicted = prediction_of(e);
     sf_heading(out, style, "time of a step");
     sf_buf_printf(out, "  compute  %s\n", sf_text_seconds(price->compute).at);
@@ -83,7 +83,7 @@ static void put_time(const sf_explanation *e, sf_style style, sf_buf *out)
 
 static void put_memory(sf_explanation *e, sf_style style, sf_buf *out)
 {
-    sf_memory_text(&e->price, &e->arena, style, out);
+    sf_memory_text(&e->told->price, &e->arena, style, out);
     sf_remark(out, style, "%s", sf_explain_peak(e));
     if (prediction_of(e))
         sf_remark(out, style, "of %s that a rank may take",
@@ -187,14 +187,14 @@ static double gap_of(double seconds, double bound)
 static void put_last_line(const sf_explanation *e, sf_buf *out)
 {
     const sf_prediction *predicted = prediction_of(e);
-    sf_buf_printf(out, "\nstep %s, memory %s, communication %s",
-                  sf_text_seconds(e->price.seconds).at, sf_text_bytes((double)e->price.memory).at,
-                  sf_text_bytes(e->price.traffic).at);
+    sf_buf_printf(
+        out, "\nstep %s, memory %s, communication %s", sf_text_seconds(e->told->price.seconds).at,
+        sf_text_bytes((double)e->told->price.memory).at, sf_text_bytes(e->told->price.traffic).at);
     if (predicted)
-        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->price.seconds, e->bound));
+        sf_buf_printf(out, ", gap %.1f %%", 100 * gap_of(e->told->price.seconds, e->bound));
     if (predicted && !e->plan->pipeline)
         sf_buf_printf(out, ", %.1f %% without stages",
-                      100 * gap_of(e->price.seconds, e->unstaged_bound));
+                      100 * gap_of(e->told->price.seconds, e->unstaged_bound));
     sf_buf_putc(out, '\n');
 }
 
@@ -270,16 +270,16 @@ void sf_explain_json(sf_explanation *e, sf_buf *out)
     sf_json_key(&json, "mesh");
     sf_mesh_put_json(&e->plan->mesh, &json);
     sf_in_time_json(e->plan, e->graph, &json);
-    sf_json_add_double(&json, "seconds", e->price.seconds);
-    sf_json_add_double(&json, "compute", e->price.compute);
+    sf_json_add_double(&json, "seconds", e->told->price.seconds);
+    sf_json_add_double(&json, "compute", e->told->price.compute);
     sf_json_add_double(&json, "repeated", sf_find_repeated(e->graph, e->plan).share);
-    sf_json_add_double(&json, "exposed", e->price.exposed);
-    sf_json_add_double(&json, "hidden", e->price.hidden);
-    sf_json_add_double(&json, "traffic", e->price.traffic);
-    sf_json_add_int(&json, "memory", e->price.memory);
+    sf_json_add_double(&json, "exposed", e->told->price.exposed);
+    sf_json_add_double(&json, "hidden", e->told->price.hidden);
+    sf_json_add_double(&json, "traffic", e->told->price.traffic);
+    sf_json_add_int(&json, "memory", e->told->price.memory);
     sf_json_add_int(&json, "device_memory", sf_costs_memory(e->costs));
     sf_json_add_bool(&json, "fits", plan_fits(e));
-    sf_memory_json(&e->price, &json);
+    sf_memory_json(&e->told->price, &json);
     put_json_collectives(e, &json);
     sf_messages_json(e->plan, messages_of(e), &json);
     if (prediction_of(e))

@@ -147,7 +147,7 @@ static void put_peak(sf_explanation *e, const rows *all, sf_buf *out)
     for (size_t i = 0; i < all->count; i++)
         held += all->at[i].held;
     sf_remark(out, style, "at its peak a rank holds %s, of these %s: %s",
-              sf_text_bytes((double)e->price.memory).at, sf_text_bytes(held).at,
+              sf_text_bytes((double)e->told->price.memory).at, sf_text_bytes(held).at,
               sf_explain_peak(e));
 }
 
@@ -168,8 +168,8 @@ static void put_moves(sf_explanation *e, const sf_names *names, const matches *m
     size_t count = 0;
     sf_heading(out, style, "collectives");
     sf_table table = sf_table_new(&e->arena, 9, columns);
-    for (size_t i = 0; i < e->nmoves; i++) {
-        const sf_priced_move *move = &e->moves[i];
+    for (size_t i = 0; i < e->told->nmoves; i++) {
+        const sf_priced_move *move = &e->told->moves[i];
         char axes[SF_AXES_TEXT];
         if (!m->is_match[move->value] || cut_short(e, count++))
             continue;
@@ -214,7 +214,7 @@ static void put_others(sf_explanation *e, const sf_names *names, const others *a
         sf_table_add(&table, "%s", phase_of(e, o->value));
         sf_table_add(&table, "%s", o->layout);
         sf_table_add(&table, "%s", sf_text_seconds(o->seconds).at);
-        sf_table_add(&table, "%+.2f%%", 100 * (o->seconds / e->price.seconds - 1));
+        sf_table_add(&table, "%+.2f%%", 100 * (o->seconds / e->told->price.seconds - 1));
         sf_table_add(&table, "%s", sf_text_bytes((double)o->memory).at);
     }
     sf_table_print(&table, style, out);
@@ -330,8 +330,8 @@ static void put_json_moves(sf_explanation *e, const sf_names *names, const match
 {
     sf_json_key(json, "collectives");
     sf_json_begin_array(json);
-    for (size_t i = 0; i < e->nmoves; i++) {
-        const sf_priced_move *move = &e->moves[i];
+    for (size_t i = 0; i < e->told->nmoves; i++) {
+        const sf_priced_move *move = &e->told->moves[i];
         char axes[SF_AXES_TEXT];
         if (!m->is_match[move->value])
             continue;
@@ -397,7 +397,7 @@ sf_status sf_explain_what(sf_explanation *e, const char *what, sf_buf *out)
     }
     sf_json_writer json = {.buf = out, .indent = true};
     sf_json_begin_object(&json);
-    sf_json_add_double(&json, "seconds", e->price.seconds);
+    sf_json_add_double(&json, "seconds", e->told->price.seconds);
     if (sf_explain_made_for(e))
         sf_json_add_string(&json, "made_for", sf_explain_made_for(e));
     put_json_layouts(&all, &json);

@@ -43,6 +43,7 @@ typedef struct choosing {
     int lower;             /* limits that may yet be tried where what is found is slow */
     sf_fit_known known;    /* of the search at hand */
     sf_found_plans last;   /* what the last search found: for a message, or the host */
+    sf_group_runs runs;    /* of the plan, where they are known */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -421,10 +422,11 @@ static sf_status search_in_time(choosing *k, sf_search_options *held)
 }
 
 /* What is expected of a plan in stages, beside what else was looked at. */
-static void predict_staged(const choosing *k, const sf_price *price, sf_plan *plan)
+static void predict_staged(const choosing *k, const sf_full_price *told, sf_plan *plan)
 {
     const sf_prediction *known = k->plan ? k->plan->predicted : NULL;
-    sf_prediction *predicted = predict_plan(k, price, known ? known->bound : 0, plan);
+    sf_prediction *predicted = predict_plan(k, &told->price, known ? known->bound : 0, plan);
+    predicted->told = told;
     if (!known)
         return;
     predicted->nalternatives = known->nalternatives;
@@ -442,15 +444,16 @@ static void predict_staged(const choosing *k, const sf_price *price, sf_plan *pl
 static sf_status search_in_stages(choosing *k)
 {
     sf_plan *plan;
-    sf_price price;
+    const sf_full_price *told;
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
         worth = fmin(worth, k->plan->predicted->seconds);
-    sf_status status = sf_search_pipes(k->graph, k->options, worth,
-                                       k->options->stages > 1 ? k->diag : NULL, &plan, &price);
+    sf_status status =
+        sf_search_pipes(k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan,
+                        &told, &k->runs);
     if (!plan)
         return k->plan ? SF_OK : status;
-    predict_staged(k, &price, plan);
+    predict_staged(k, told, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
     return SF_OK;
@@ -504,6 +507,24 @@ static sf_status fail_stages(const choosing *k)
         sf_text_bytes((double)k->options->memory).at);
 }
 
+/* Ranks of the plan are right, and what its programs say is told. */
+static sf_status check_chosen(choosing *k)
+{
+    const sf_search_options *options = k->options;
+    sf_arena arena = {0};
+    sf_costs *costs;
+    sf_status status = sf_mesh_costs(options->cluster, &k->plan->mesh, &arena, k->diag, &costs);
+    if (status == SF_OK && k->runs.count == 0) {
+        status = sf_group_runs_new(k->graph, k->plan, options->target, costs, k->diag, &k->runs);
+        if (status == SF_OK)
+            k->plan->predicted->told = sf_tell_groups(&k->runs, costs, &k->plan->arena);
+    }
+    if (status == SF_OK)
+        status = sf_group_runs_check(&k->runs, options->threads, k->diag);
+    sf_arena_free(&arena);
+    return status;
+}
+
 sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
                          sf_diag *diag, sf_plan **out)
 {
@@ -534,7 +555,8 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
         status = only ? fail_stages(&k) : take_on_host(&k, &k.last);
     sf_found_plans_free(&k.last);
     if (status == SF_OK)
-        status = sf_check_plan(graph, k.plan, options->threads, options->target, NULL, diag);
+        status = check_chosen(&k);
+    sf_group_runs_free(&k.runs);
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

@@ -73,8 +73,9 @@ typedef struct piping {
     bool *seen,
         *hopeful; /* by prospect: it was cut into stages; and may fit: it waits, or has been tried */
     sf_plan *best;
-    sf_price price;
-    sf_prospect taken; /* that it was made of */
+    const sf_full_price *told; /* of it, in its arena */
+    sf_group_runs runs;        /* of it */
+    sf_prospect taken;         /* that it was made of */
     /* The stages that were cut last, by node, and of what. */
     uint32_t *cut;
     const sf_prospect *cut_of;
@@ -330,7 +331,8 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *ma
 /* Lowering --------------------------------------------------------------------------------------- */
 
 static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way *way,
-                             const sf_costs *costs, sf_plan *plan, sf_price *out)
+                             const sf_costs *costs, sf_plan *plan, sf_group_runs *runs,
+                             sf_price *out)
 {
     SF_TRY(sf_plan_recompute(p->on.graph, plan, way->recompute, p->diag));
     sf_fit_passes(plan, p->on.options);
@@ -339,7 +341,9 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     const sf_search_options *options = p->on.options;
     sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth};
     sf_status status =
-        sf_price_within(p->on.graph, plan, options->target, costs, &limits, p->diag, out);
+        sf_group_runs_within(p->on.graph, plan, options->target, costs, &limits, p->diag, runs);
+    if (status == SF_OK)
+        sf_price_within(runs, costs, out);
     if (status == SF_OK && options->spent)
         options->spent->programs += out->nprograms;
     if (status == SF_OK)
@@ -349,13 +353,18 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     return status;
 }
 
-static void take_staged(piping *p, const sf_prospect *c, sf_plan *plan, const sf_price *price)
+/* The plan, and what its groups run, are ours from now on. */
+static void take_staged(piping *p, const sf_prospect *c, const sf_costs *costs, sf_plan *plan,
+                        sf_group_runs *runs)
 {
     sf_plan_free(p->best);
+    sf_group_runs_free(&p->runs);
     p->taken = *c;
     p->best = plan;
-    p->price = *price;
-    p->on.worth = price->seconds;
+    p->told = sf_tell_groups(runs, costs, &plan->arena);
+    p->runs = *runs;
+    p->on.worth = p->told->price.seconds;
+    *runs = (sf_group_runs){0};
 }
 
 /* Makes, prices and, where it is the best, keeps the plan. */
@@ -365,19 +374,21 @@ static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits
     sf_costs *costs;
     sf_draft draft = {0};
     sf_price price = {0};
+    sf_group_runs runs = {0};
     sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
     if (status == SF_OK)
         status = sf_draft_make(&p->on, c, &p->ways[way], costs, true, &arena, p->diag, &draft);
     if (status == SF_OK) {
         remember_cut(p, c, &p->ways[way], &draft);
-        status = price_draft(p, c, &p->ways[way], costs, draft.plan, &price);
+        status = price_draft(p, c, &p->ways[way], costs, draft.plan, &runs, &price);
     }
     *fits = status == SF_OK && fits_staged(p, &price);
     *seconds = price.seconds;
     if (*fits && price.seconds < p->on.worth)
-        take_staged(p, c, draft.plan, &price);
+        take_staged(p, c, costs, draft.plan, &runs);
     else
         sf_plan_free(draft.plan);
+    sf_group_runs_free(&runs);
     sf_arena_free(&arena);
     return status;
 }
@@ -503,7 +514,8 @@ static void search_layouts(piping *p)
 }
 
 sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *options, double worth,
-                          sf_diag *diag, sf_plan **out, sf_price *price)
+                          sf_diag *diag, sf_plan **out, const sf_full_price **told,
+                          sf_group_runs *runs)
 {
     piping p = {.on = {.graph = graph, .options = options, .worth = worth}};
     int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
@@ -520,7 +532,8 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
         p.why = try_prospect(&p, &p.on.list[0]);
     }
     *out = p.best;
-    *price = p.price;
+    *told = p.told;
+    *runs = p.runs;
     sf_prospects_free(&p.on);
     return p.best || p.on.count == 0 ? SF_OK : p.why;
 }

@@ -109,6 +109,17 @@ void sf_group_runs_free(sf_group_runs *runs)
     *runs = (sf_group_runs){0};
 }
 
+sf_status sf_group_runs_check(const sf_group_runs *runs, sf_threads *threads, sf_diag *diag)
+{
+    sf_arena arena = {0};
+    sf_local **locals = SF_ARRAY(&arena, runs->count, sf_local *);
+    for (int g = 0; g < runs->count; g++)
+        locals[g] = runs->at[g].local;
+    sf_status status = sf_check_groups(runs->count, locals, threads, diag);
+    sf_arena_free(&arena);
+    return status;
+}
+
 int sf_group_of_rank(const sf_plan *plan, int rank)
 {
     return plan->pipeline ? sf_mesh_coordinate(&plan->mesh, rank, plan->pipeline->axis) : 0;

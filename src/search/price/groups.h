@@ -2,6 +2,7 @@
 #ifndef SF_SEARCH_PRICE_GROUPS_H
 #define SF_SEARCH_PRICE_GROUPS_H
 
+#include "base/threads.h"
 #include "local/local.h"
 #include "pass/pass.h"
 #include "sim/sim.h"
@@ -42,6 +43,9 @@ sf_status sf_group_runs_within(const sf_graph *graph, const sf_plan *plan, const
                                const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
                                sf_group_runs *out);
 void sf_group_runs_free(sf_group_runs *runs);
+
+/* Checks the ranks of all groups against each other (local/rank.h); on the threads, or NULL. */
+sf_status sf_group_runs_check(const sf_group_runs *runs, sf_threads *threads, sf_diag *diag);
 
 /* Bytes that kernels of the program work in, where it is known how many threads there are. */
 int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs);

@@ -347,6 +347,26 @@ void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_mo
     }
 }
 
+/* Of what is told, where it is put. */
+typedef struct telling {
+    sf_full_price *told;
+    sf_arena *arena;
+} telling;
+
+static void tell_move(void *context, const sf_priced_move *move)
+{
+    const telling *t = context;
+    SF_PUSH(t->arena, t->told->moves, t->told->nmoves, t->told->move_capacity, *move);
+}
+
+const sf_full_price *sf_tell_groups(const sf_group_runs *runs, const sf_costs *costs,
+                                    sf_arena *arena)
+{
+    sf_full_price *told = SF_NEW(arena, sf_full_price);
+    sf_price_groups(runs, costs, tell_move, &(telling){told, arena}, &told->price);
+    return told;
+}
+
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                         const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
                         sf_price *out)
@@ -359,25 +379,19 @@ sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_tar
     return status;
 }
 
-sf_status sf_price_within(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                          const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
-                          sf_price *out)
+void sf_price_within(const sf_group_runs *runs, const sf_costs *costs, sf_price *out)
 {
-    sf_group_runs runs;
-    sf_status status = sf_group_runs_within(graph, plan, target, costs, limits, diag, &runs);
-    if (status == SF_OK && runs.is_beyond) {
-        const sf_rank_run *last = &runs.at[runs.count - 1];
-        *out = (sf_price){.seconds = runs.seconds,
-                          .memory = sf_program_bytes(last->program) +
-                                    sf_scratch_bytes(last->program, last->costs),
-                          .room = sf_costs_memory(last->costs),
-                          .peak = SF_NO_ORIGIN,
-                          .nprograms = runs.count};
-    } else if (status == SF_OK) {
-        sf_price_groups(&runs, costs, NULL, NULL, out);
+    if (!runs->is_beyond) {
+        sf_price_groups(runs, costs, NULL, NULL, out);
+        return;
     }
-    sf_group_runs_free(&runs);
-    return status;
+    const sf_rank_run *last = &runs->at[runs->count - 1];
+    *out = (sf_price){.seconds = runs->seconds,
+                      .memory = sf_program_bytes(last->program) +
+                                sf_scratch_bytes(last->program, last->costs),
+                      .room = sf_costs_memory(last->costs),
+                      .peak = SF_NO_ORIGIN,
+                      .nprograms = runs->count};
 }
 
 /* Relief */

@@ -54,6 +54,13 @@ typedef struct sf_priced_move {
 } sf_priced_move;
 typedef void sf_see_move(void *context, const sf_priced_move *move);
 
+/* A price, with each of them in the order of the step. */
+typedef struct sf_full_price {
+    sf_price price;
+    size_t nmoves, move_capacity;
+    sf_priced_move *moves;
+} sf_full_price;
+
 /* Adds the keys of a peak to a JSON object. */
 void sf_peak_put(const sf_origin *peak, sf_json_writer *json);
 
@@ -66,16 +73,18 @@ sf_status sf_mesh_costs(const sf_cluster *cluster, const sf_mesh *mesh, sf_arena
 void sf_price_groups(const sf_group_runs *runs, const sf_costs *costs, sf_see_move *see,
                      void *context, sf_price *out);
 
+/* The same with all moves, in the arena. */
+const sf_full_price *sf_tell_groups(const sf_group_runs *runs, const sf_costs *costs,
+                                    sf_arena *arena);
+
 /* The same, of the plan. SF_EINPUT where it is none of this graph. */
 sf_status sf_price_plan(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
                         const sf_costs *costs, sf_see_move *see, void *context, sf_diag *diag,
                         sf_price *out);
 
-/* The same, where it keeps to the limits. Else the price is of the group that does not: its memory, which is beyond, or its seconds,
- * where they are and that is not. */
-sf_status sf_price_within(const sf_graph *graph, const sf_plan *plan, const sf_target *target,
-                          const sf_costs *costs, const sf_group_limits *limits, sf_diag *diag,
-                          sf_price *out);
+/* The same of groups that were run within limits, where they keep to them. Else the price is of the group that does not: its memory,
+ * which is beyond, or its seconds, where they are and that is not. */
+void sf_price_within(const sf_group_runs *runs, const sf_costs *costs, sf_price *out);
 
 /* By buffer of the program that `local` was lowered to: what it holds. In the arena. */
 sf_memory_kind *sf_find_buffer_kinds(const sf_local *local, sf_program *program, sf_arena *arena);

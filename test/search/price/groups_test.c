@@ -41,7 +41,11 @@ static void test_limits(void **state)
                  {{0, all.seconds / 100}, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const sf_group_limits *limits = &cases[i].limits;
-        assert_int_equal(sf_price_within(graph, plan, target, costs, limits, NULL, &within), SF_OK);
+        sf_group_runs runs;
+        assert_int_equal(sf_group_runs_within(graph, plan, target, costs, limits, NULL, &runs),
+                         SF_OK);
+        sf_price_within(&runs, costs, &within);
+        sf_group_runs_free(&runs);
         assert_in_range(within.nprograms, 1, cases[i].most);
         bool is_beyond = within.nprograms < 4;
         assert_int_equal(is_beyond, cases[i].most < 4);

@@ -6,6 +6,8 @@
 #include "ir/opdef.h"
 
 struct sf_program;
+struct sf_inst;
+struct sf_loop;
 
 /* Attention that was found (prog/attention/attention.h). */
 typedef struct sf_attending {
@@ -41,6 +43,11 @@ typedef struct sf_target {
     /* A loop runs behind a product, block by block, if it has so many columns and, where it needs whole rows, so
      * many of these. */
     int64_t epilogue_columns, epilogue_rows;
+
+    /* Or else, if its library does so: whether the loop, which is that of `inst`, is something that the product can do. NULL: not by
+     * a library. */
+    bool (*follows)(const struct sf_inst *product, const struct sf_inst *inst,
+                    const struct sf_loop *loop);
 
     /* What a collective makes may be asked for when so many others, of so many bytes, have been started after it:
      * until then there is enough on the way, and enough to compute. */

@@ -17,8 +17,11 @@
  * no gain. A block of rows with few columns is smaller than a tile of a loop, which then
  * costs more. And a loop that folds rows keeps the product from being cut by columns, so there must be
  * rows enough for the threads. */
-static bool epilogue_pays(const sf_target *target, const sf_loop *loop)
+static bool epilogue_pays(const sf_target *target, const sf_inst *product, const sf_inst *inst,
+                          const sf_loop *loop)
 {
+    if (target->follows)
+        return target->follows(product, inst, loop);
     return loop->columns >= target->epilogue_columns &&
            (!sf_loop_wants_rows(loop) || loop->rows >= target->epilogue_rows);
 }
@@ -155,7 +158,7 @@ static sf_loop *loop_over(fusing *f, const sf_inst *product, const sf_inst *inst
     sf_loop *loop = sf_arena_copy(&p->arena, inst->loop, sizeof *loop);
     loop->accesses =
         sf_arena_copy(&p->arena, loop->accesses, loop->naccesses * sizeof *loop->accesses);
-    if (!regroup_loop(loop, columns) || !epilogue_pays(p->target, loop))
+    if (!regroup_loop(loop, columns) || !epilogue_pays(p->target, product, inst, loop))
         return NULL;
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];

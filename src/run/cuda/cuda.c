@@ -7,6 +7,7 @@
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
 #include "run/cuda/company.h"
+#include "run/cuda/epilogue.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
@@ -166,6 +167,21 @@ static void note_beside(cuda *c, frame *f)
     }
 }
 
+/* By a library, if that can; what that does of the loop behind it as well is no loop any more. */
+static sf_status plan_product(cuda *c, made *m, sf_inst *inst, sf_diag *diag)
+{
+    bool is_whole = false;
+    int bias = sf_cuda_bias(inst);
+    if (inst->kind != SF_INST_DOT && inst->kind != SF_INST_CONV)
+        return SF_OK;
+    SF_TRY(table_of(c)->plan(c->device, inst, diag, &m->plan, &is_whole));
+    if (is_whole) {
+        m->product[3] = m->in[bias];
+        inst->loop = NULL;
+    }
+    return SF_OK;
+}
+
 /* What stands where, and the text of all kernels. */
 static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const *arenas,
                             char *const *arguments, sf_diag *diag)
@@ -178,11 +194,11 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
         const sf_inst *inst = &p->insts[i], *unknown = NULL;
         made *m = &f->insts[i];
         make_parts(c, f, inst, m);
-        if (inst->kind == SF_INST_DOT || inst->kind == SF_INST_CONV)
-            SF_TRY(table_of(c)->plan(c->device, inst, diag, &m->plan));
-        sf_write_inst(&c->module, &c->memory, inst, m->plan != NULL, &m->code, &unknown);
+        sf_inst alone = *inst;
+        SF_TRY(plan_product(c, m, &alone, diag));
+        sf_write_inst(&c->module, &c->memory, &alone, m->plan != NULL, &m->code, &unknown);
         if (unknown)
-            return fail_unknown(unknown, diag);
+            return fail_unknown(inst, diag);
         if (m->code.scratch > c->scratch_bytes)
             c->scratch_bytes = m->code.scratch;
         uint32_t nbodies = sf_body_count(inst);

@@ -36,7 +36,7 @@ typedef struct made {
     const sf_bunch *bunch; /* of the first of one, which launches for all of them */
     ready *launches;
     void *plan;       /* of a library, for a product, */
-    char *product[3]; /* and what it is given */
+    char *product[4]; /* and what it is given, with the row that is added to all of a product */
     char **in, **out;
     exchange *exchange; /* of COMM */
     size_t marks; /* of a COPY or COMM of the step: the numbers of its two marks, from this on */

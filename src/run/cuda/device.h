@@ -46,8 +46,10 @@ typedef struct sf_device_table {
     sf_status (*launch)(sf_device *d, void *function, int64_t blocks, int threads, void **params,
                         sf_diag *diag);
 
-    /* How a library does a DOT or a CONV; *plan is NULL where none does, and a kernel of ours has to. */
-    sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan);
+    /* How a library does a DOT or a CONV; *plan is NULL where none does, and a kernel of ours has to. *is_whole, which is false before:
+     * it does the loop behind it, too (run/cuda/epilogue.h). */
+    sf_status (*plan)(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
+                      bool *is_whole);
     void (*drop)(sf_device *d, void *plan);
     sf_status (*multiply)(sf_device *d, const void *plan, char *const *parts, sf_diag *diag);
 

@@ -7,6 +7,7 @@
 #include "run/cuda/choice.h"
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
+#include "run/cuda/epilogue.h"
 #include "run/cuda/lt.h"
 #include "run/cuda/nvrtc.h"
 #include "run/cuda/streams.h"
@@ -295,7 +296,7 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
         p->inst = *inst;
         p->inst.kind = SF_INST_DOT;
         p->inst.dot = &c->dot;
-        p->lt = sf_lt_plan_new(&g->lt, &p->inst);
+        p->lt = sf_lt_plan_new(&g->lt, &p->inst, false);
         return;
     }
     if (!g->cudnn.library && !sf_cudnn_open(&g->cudnn))
@@ -303,7 +304,8 @@ static void plan_convolution(gpu *g, const sf_inst *inst, product_plan *p)
     p->cudnn = sf_cudnn_plan_new(&g->cudnn, c, g->device.tf32 && !c->exact);
 }
 
-static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
+static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
+                          bool *is_whole)
 {
     gpu *g = (gpu *)d;
     product_plan *p = sf_alloc(sizeof *p);
@@ -311,9 +313,12 @@ static sf_status plan_gpu(sf_device *d, const sf_inst *inst, sf_diag *diag, void
     *plan = NULL;
     g->driver->context_set(g->context);
     g->lt.tf32 = d->tf32;
-    if (inst->kind == SF_INST_DOT)
-        p->lt = sf_lt_plan_new(&g->lt, inst);
-    else
+    if (sf_cuda_bias(inst) >= 0)
+        p->lt = sf_lt_plan_new(&g->lt, inst, true);
+    *is_whole = p->lt != NULL;
+    if (inst->kind == SF_INST_DOT && !p->lt)
+        p->lt = sf_lt_plan_new(&g->lt, inst, false);
+    else if (inst->kind == SF_INST_CONV)
         plan_convolution(g, inst, p);
     if (!p->lt && !p->cudnn) {
         sf_free(p);
@@ -338,7 +343,7 @@ static sf_status multiply_gpu(sf_device *d, const void *plan, char *const *parts
     const product_plan *p = plan;
     if (p->cudnn)
         return sf_cudnn_run(p->cudnn, parts, diag);
-    return sf_lt_run(p->lt, parts[0], parts[1], parts[2], g->stream, diag);
+    return sf_lt_run(p->lt, parts, g->stream, diag);
 }
 
 /* Marks */

@@ -360,9 +360,10 @@ static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out
     return SF_OK;
 }
 
-static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan)
+static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
+                           bool *is_whole)
 {
-    (void)d, (void)diag;
+    (void)d, (void)diag, (void)is_whole;
     sf_convolve convolve;
     *plan = NULL;
     if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &convolve) &&

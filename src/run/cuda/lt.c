@@ -17,6 +17,9 @@ enum {
     COMPUTE_TF32 = 77,
     TRANSPOSE_A = 3,
     TRANSPOSE_B = 4,
+    EPILOGUE = 7,
+    BIAS_POINTER = 8,
+    EPILOGUE_BIAS = 4,
     BATCH_COUNT = 5,
     BATCH_STRIDE = 6,
     MOST_WORKSPACE = 1,
@@ -36,6 +39,7 @@ struct sf_lt_plan {
     sf_choice *choice;
     lt_algorithm ways[SF_MOST_WAYS];
     bool is_wide;    /* sums in double */
+    bool has_bias;   /* a row that is added to all rows */
     bool is_swapped; /* C is row by row: the product is that of the transposed, B first */
     int outer;       /* batches that are walked, one call for each */
     int64_t bytes[3];
@@ -103,6 +107,21 @@ static bool find_ways(sf_lt_plan *p)
     return status == 0 && choice->count > 0;
 }
 
+/* Where it stands is said again when it is known; proposals want to see that it is aligned. */
+static int set_bias(const sf_lt_plan *p, const void *at)
+{
+    return p->lt->library->product_set(p->product, BIAS_POINTER, &at, sizeof at);
+}
+
+static bool make_epilogue(const sf_lt_plan *p)
+{
+    static const int32_t epilogue = EPILOGUE_BIAS;
+    enum { SOMEWHERE = 256 };
+    return !p->has_bias ||
+           (p->lt->library->product_set(p->product, EPILOGUE, &epilogue, sizeof epilogue) == 0 &&
+            set_bias(p, (const void *)(uintptr_t)SOMEWHERE) == 0);
+}
+
 static uint64_t hash_matrix(uint64_t hash, const matrix *m)
 {
     const int64_t numbers[] = {m->rows,  m->columns,       m->leading,
@@ -120,16 +139,16 @@ static bool make_plan(sf_lt_plan *p, matrix *first, matrix *second, const matrix
         return false;
     int32_t a = first->is_transposed, b = second->is_transposed;
     const int64_t numbers[] = {compute, batches, (int64_t)p->lt->workspace_bytes};
-    uint64_t key = sf_hash_bytes(p->lt->machine, numbers, sizeof numbers);
+    uint64_t key = sf_hash_bytes(p->lt->machine + p->has_bias, numbers, sizeof numbers);
     p->choice->key = hash_matrix(hash_matrix(hash_matrix(key, first), second), result);
     return l->product_set(p->product, TRANSPOSE_A, &a, sizeof a) == 0 &&
            l->product_set(p->product, TRANSPOSE_B, &b, sizeof b) == 0 &&
            make_layout(l, first, batches, &p->layouts[0]) == 0 &&
            make_layout(l, second, batches, &p->layouts[1]) == 0 &&
-           make_layout(l, result, batches, &p->layouts[2]) == 0 && find_ways(p);
+           make_layout(l, result, batches, &p->layouts[2]) == 0 && make_epilogue(p) && find_ways(p);
 }
 
-sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst)
+sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, bool with_bias)
 {
     const sf_dot *dot = inst->dot;
     matrix a, b, c;
@@ -137,10 +156,11 @@ sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst)
     if (sf_view_count(&inst->out[0]) == 0 || dot->k == 0 ||
         !lay_out(dot->m, dot->k, dot->a_row, dot->a_column, &a) ||
         !lay_out(dot->k, dot->n, dot->b_row, dot->b_column, &b) ||
-        !lay_out(dot->m, dot->n, dot->c_row, dot->c_column, &c))
+        !lay_out(dot->m, dot->n, dot->c_row, dot->c_column, &c) || (with_bias && !c.is_transposed))
         return NULL;
     sf_lt_plan *p = sf_alloc(sizeof *p);
-    *p = (sf_lt_plan){.lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64};
+    *p = (sf_lt_plan){
+        .lt = lt, .dot = dot, .is_wide = inst->in[0].dtype == SF_F64, .has_bias = with_bias};
     p->choice = sf_alloc(sizeof *p->choice);
     p->outer = sf_dot_inner_batches(dot, &batches);
     a.dtype = inst->in[0].dtype;
@@ -202,11 +222,12 @@ static int multiply(void *context, int way)
                                     p->lt->workspace, p->lt->workspace_bytes, g->stream);
 }
 
-sf_status sf_lt_run(const sf_lt_plan *p, const char *a, const char *b, char *c, cu_stream stream,
-                    sf_diag *diag)
+sf_status sf_lt_run(const sf_lt_plan *p, char *const *parts, cu_stream stream, sf_diag *diag)
 {
     const sf_dot *dot = p->dot;
     int64_t index[SF_MAX_RANK] = {0};
+    if (p->has_bias && set_bias(p, parts[3]) != 0)
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "cuBLASLt refuses a bias");
     do {
         int64_t x = 0, y = 0, z = 0;
         for (int d = 0; d < p->outer; d++) {
@@ -214,7 +235,8 @@ sf_status sf_lt_run(const sf_lt_plan *p, const char *a, const char *b, char *c, 
             y += index[d] * dot->b_batch[d];
             z += index[d] * dot->c_batch[d];
         }
-        given g = {p, a + x * p->bytes[0], b + y * p->bytes[1], c + z * p->bytes[2], stream};
+        given g = {p, parts[0] + x * p->bytes[0], parts[1] + y * p->bytes[1],
+                   parts[2] + z * p->bytes[2], stream};
         sf_choose(p->choice, &(sf_trial){p->lt->driver, stream, multiply, &g});
         int status = multiply(&g, p->choice->way);
         if (status != 0)

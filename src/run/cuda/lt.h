@@ -18,11 +18,12 @@ typedef struct sf_lt {
 
 typedef struct sf_lt_plan sf_lt_plan;
 
-/* How the library does this DOT; NULL where it cannot: views that it has no layout for. */
-sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst);
+/* How the library does this DOT, `with_bias` with the row that its loop adds (run/cuda/epilogue.h); NULL where it cannot: views
+ * that it has no layout for. */
+sf_lt_plan *sf_lt_plan_new(const sf_lt *lt, const sf_inst *inst, bool with_bias);
 void sf_lt_plan_free(sf_lt_plan *plan);
 
-sf_status sf_lt_run(const sf_lt_plan *plan, const char *a, const char *b, char *c, cu_stream stream,
-                    sf_diag *diag);
+/* `parts`: the factors, the result, and the row. */
+sf_status sf_lt_run(const sf_lt_plan *plan, char *const *parts, cu_stream stream, sf_diag *diag);
 
 #endif

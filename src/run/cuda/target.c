@@ -1,5 +1,6 @@
 #include "run/cuda/target.h"
 
+#include "run/cuda/epilogue.h"
 #include "run/text/convolve.h"
 
 /* Of 8 bits, cuBLASLt multiplies what has the summed dimension side by side. */
@@ -71,16 +72,15 @@ static int64_t scratch_bytes(const sf_program *program, int threads)
     return sf_cuda_scratch(program) + sf_cuda_workspace(program);
 }
 
-/* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Loops are not run behind
- * products: a kernel of ours cannot follow those of a library block by block. A product of 17 Gflop in TF32, both of whose factors are
+/* A thread of a GPU computes many times what it loads, so more is computed again than on a CPU. Behind products
+ * run loops that their library does: a kernel of ours cannot follow it block by block. A product of 17 Gflop in TF32, both of whose factors are
  * summed over what lies apart, took 97 us on an H200 and 65 otherwise, and to turn one of 33 MB takes some 20. */
 #define CUDA_TARGET(may_round)                                                                     \
     .name = "cuda", .most_nodes = 96, .longest_row = 1 << 17, .most_again = 24,                    \
-    .most_functions = 4, .asked_functions = 4, .few_passes = true, .epilogue_columns = INT64_MAX,  \
-    .epilogue_rows = INT64_MAX, .in_flight = 2, .flight_bytes = 16 << 20, .align = 256,            \
-    .multiplies = multiplies_types, .turns = turns, .kernel = find_kernel, .attends = attends,     \
-    .small_bytes = 16 << 20, .scratch = scratch_bytes, .rounds = may_round, .turn_flops = 4e9,     \
-    .turn_element = 1100,
+    .most_functions = 4, .asked_functions = 4, .few_passes = true, .follows = sf_cuda_follows,     \
+    .in_flight = 2, .flight_bytes = 16 << 20, .align = 256, .multiplies = multiplies_types,        \
+    .turns = turns, .kernel = find_kernel, .attends = attends, .small_bytes = 16 << 20,            \
+    .scratch = scratch_bytes, .rounds = may_round, .turn_flops = 4e9, .turn_element = 1100,
 
 const sf_target sf_target_cuda = {CUDA_TARGET(false)};
 const sf_target sf_target_cuda_tf32 = {CUDA_TARGET(true)};

@@ -21,8 +21,10 @@ if command -v mpirun >/dev/null && "$bin" version | grep -q '^mpi: in'; then
 fi
 
 pin() {
+    local how="--recipe $1 -n $2"
+    case $1 in --mesh*) how=$1 ;; esac
     # shellcheck disable=SC2086 # options
-    "$bin" pin "$step" --recipe $1 -n "$2" -o "$work/plan.json" >"$work/out" 2>"$work/err" || fail "no plan for $1"
+    "$bin" pin "$step" $how -o "$work/plan.json" >"$work/out" 2>"$work/err" || fail "no plan for $1"
 }
 train=(train "$step" --plan "$work/plan.json" --data "$io" --init "$io" --engine cuda)
 
@@ -47,6 +49,7 @@ trains() {
 # Ranks that are threads.
 export SHEAF_NCCL=$fake
 trains megatron 2 all_reduce
+trains "--mesh model=2 --pin */wte/embedding=S(0)@model" 2 all_reduce all_gather # the maximum over a vocabulary
 trains "zero3 --stages 2 --micro-batches 2 --schedule 1f1b" 4 send receive all_gather reduce_scatter
 expect 0 "${train[@]}" --steps 3 --check --passes overlap
 says "step 3/3  loss 3.8834"

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "run/cuda/beside.h"
 #include "run/cuda/company.h"
+#include "run/cuda/gathered.h"
 
 /* Marks before and behind what goes on beside, in a step that is timed. */
 static sf_status mark_beside(cuda *c, sf_lane lane, const made *m, size_t which, sf_diag *diag)
@@ -46,7 +47,6 @@ static bool copy_on_device(void *context, void *out, const void *in, int64_t byt
     return note_failure(unheard, status);
 }
 
-/* The kernel takes sources in the order in which they are combined, the result and the number of elements. */
 static bool fold_on_device(void *context, const void *const *sources, int members, int segment,
                            void *out, int64_t count)
 {
@@ -55,12 +55,7 @@ static bool fold_on_device(void *context, const void *const *sources, int member
     void *params[SF_MOST_FOLDED + 2];
     const sf_device_table *table = table_of(e->engine);
     sf_diag *unheard = sf_diag_new();
-    for (int i = 0; i < members; i++)
-        values[i] = (uint64_t)(uintptr_t)sources[(segment + 1 + i) % members];
-    values[members] = (uint64_t)(uintptr_t)out;
-    values[members + 1] = (uint64_t)count;
-    for (int i = 0; i < members + 2; i++)
-        params[i] = &values[i];
+    sf_cuda_fold_values(sources, members, segment, out, count, values, params);
     sf_status status =
         table->launch_on(e->engine->device, SF_LANE_EXCHANGE, e->fold->function,
                          sf_blocks_for(count, e->fold->threads), e->fold->threads, params, unheard);
@@ -137,6 +132,9 @@ static sf_status start_by_nccl(cuda *c, const frame *f, const sf_inst *inst, con
     SF_TRY(table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
     SF_TRY(mark_beside(c, lane, m, 0, diag));
     SF_TRY(sf_nccl_put(&c->nccl, e->nccl, &e->transfer, diag));
+    for (int i = 0; i < e->nfolds; i++)
+        SF_TRY(table_of(c)->launch_on(c->device, lane, e->folds[i].function, e->folds[i].blocks,
+                                      e->folds[i].threads, e->folds[i].params, diag));
     return end_beside(c, f, lane, inst, m, diag);
 }
 

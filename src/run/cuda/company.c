@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "run/comm/agree.h"
+#include "run/cuda/gathered.h"
 
 /* Exchanges */
 
@@ -78,9 +79,12 @@ static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const m
     sf_group *group;
     SF_TRY(sf_collective_prepare(&c->collectives, inst->exchange, &memory, inst->origin.loc,
                                  &c->memory, diag, &group, &e->transfer));
-    if (!sf_nccl_can(&e->transfer) || !has_own_gpus(c, y, group))
-        return SF_OK;
     e->group = group;
+    bool can = sf_nccl_can(&e->transfer) || sf_cuda_gathered_bytes(e) > 0;
+    if (!can || !has_own_gpus(c, y, group)) {
+        e->group = NULL;
+        return SF_OK;
+    }
     if (!find_group(c, group)) {
         size_t count = (size_t)c->nccl.ngroups;
         sf_nccl_group g = {.group = group, .is_pair = sf_is_one_way(inst->exchange)};
@@ -121,6 +125,38 @@ static int compare_groups(const void *a, const void *b)
         if (ranks[i] != others[i])
             return ranks[i] < others[i] ? -1 : 1;
     return count - other;
+}
+
+/* Those that are gathered have one room for it: they are on one lane. */
+static sf_status find_room(cuda *c, void *context, const sf_inst *inst, const made *m,
+                           sf_diag *diag)
+{
+    (void)c, (void)inst, (void)diag;
+    int64_t *most = context;
+    const exchange *e = m->exchange;
+    int64_t bytes = e->nccl && !sf_nccl_can(&e->transfer) ? sf_cuda_gathered_bytes(e) : 0;
+    *most = bytes > *most ? bytes : *most;
+    return SF_OK;
+}
+
+static sf_status give_room(cuda *c, void *context, const sf_inst *inst, const made *m,
+                           sf_diag *diag)
+{
+    (void)inst, (void)diag;
+    if (m->exchange->nccl && !sf_nccl_can(&m->exchange->transfer))
+        sf_cuda_make_gathered(c, m->exchange, context);
+    return SF_OK;
+}
+
+static sf_status gather_small(cuda *c, sf_diag *diag)
+{
+    int64_t bytes = 0;
+    char *room;
+    SF_TRY(visit_exchanges(c, &c->top, find_room, &bytes, diag));
+    if (bytes == 0)
+        return SF_OK;
+    SF_TRY(sf_cuda_own_memory(c, bytes, diag, &room));
+    return visit_exchanges(c, &c->top, give_room, room, diag);
 }
 
 /* Which of them the lane that computes follows at the end of a frame. */
@@ -203,7 +239,7 @@ sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
     if (!c->nccl.library)
         return visit_exchanges(c, &c->top, keep_out, NULL, diag);
     find_last(&c->top);
-    return SF_OK;
+    return gather_small(c, diag);
 }
 
 /* Waiting */
@@ -275,11 +311,20 @@ sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
     return table_of(c)->wait(c->device, diag);
 }
 
+void sf_cuda_forget_graph(cuda *c)
+{
+    if (c->graph)
+        table_of(c)->forget(c->device, c->graph);
+    c->graph = NULL;
+    c->graph_failed = true;
+}
+
 void sf_cuda_leave_company(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
     await_note(c, unheard);
     if (c->nccl.library) {
+        sf_cuda_forget_graph(c); /* while there is one that has its kernels NCCL waits */
         sf_nccl_abort(&c->nccl);
         for (int i = 0; i < c->nccl.ngroups; i++)
             table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);

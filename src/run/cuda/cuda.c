@@ -13,7 +13,7 @@
 #include "run/engine/kind.h"
 #include "run/engine/room.h"
 
-static sf_status own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out)
+sf_status sf_cuda_own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out)
 {
     SF_TRY(table_of(c)->alloc(c->device, bytes, diag, out));
     SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, *out);
@@ -23,7 +23,7 @@ static sf_status own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out)
 static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag *diag, char **out)
 {
     if (space == SF_SPACE_DEVICE)
-        return own_memory(c, bytes, diag, out);
+        return sf_cuda_own_memory(c, bytes, diag, out);
     SF_TRY(table_of(c)->pin(c->device, bytes, diag, out));
     memset(*out, 0, (size_t)bytes);
     SF_PUSH(&c->memory, c->kept, c->nkept, c->kept_capacity, *out);
@@ -107,7 +107,7 @@ static sf_status finish_cuda(void *self, sf_diag *diag)
 
 static sf_status place_constant(cuda *c, const sf_buffer *buffer, sf_diag *diag, char **out)
 {
-    SF_TRY(own_memory(c, buffer->bytes, diag, out));
+    SF_TRY(sf_cuda_own_memory(c, buffer->bytes, diag, out));
     char *elements = sf_alloc((size_t)buffer->bytes + 1);
     if (buffer->home == SF_HOME_CONSTANT) /* what is kept begins with zeros */
         sf_constant_expand(buffer->constant, elements, buffer->bytes);
@@ -400,13 +400,12 @@ static void close_cuda(void *self)
 {
     cuda *c = self;
     if (c->device) {
+        sf_cuda_forget_graph(c);
         sf_nccl_close(&c->nccl);
         for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
             drop_mirror(c, &c->arguments[i]);
         for (uint32_t i = 0; c->results && i < c->program->nresults; i++)
             drop_mirror(c, &c->results[i]);
-        if (c->graph)
-            table_of(c)->forget(c->device, c->graph);
         if (c->top.program)
             drop_plans(c, &c->top);
         for (size_t i = 0; i < c->nowned; i++)
@@ -454,7 +453,7 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     for (int space = 0; space < SF_SPACE_COUNT; space++)
         SF_TRY(own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag, &arenas[space]));
     SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
-    SF_TRY(own_memory(c, c->scratch_bytes, diag, &c->scratch));
+    SF_TRY(sf_cuda_own_memory(c, c->scratch_bytes, diag, &c->scratch));
     sf_cuda_drop_kernels(c);
     c->functions = SF_ARRAY(&c->memory, c->module.nkernels + 1, void *);
     if (c->module.nkernels > 0)

@@ -1,6 +1,7 @@
 #include "run/cuda/nccl.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,12 +305,18 @@ typedef struct putting {
     int64_t bytes; /* of an element */
 } putting;
 
+/* Within a group a call is not done yet, which is no failure. */
+static bool goes_on(int result)
+{
+    return result == 0 || result == NCCL_IN_PROGRESS;
+}
+
 static int bring(const putting *p, const char *in, char *out, int64_t count, int to, int from)
 {
     nccl_comm comm = p->group->handle;
     size_t bytes = (size_t)(count * p->bytes);
     int result = to < 0 ? 0 : p->library->send(in, bytes, NCCL_UINT8, to, comm, p->group->stream);
-    if (result == 0 && from >= 0)
+    if (goes_on(result) && from >= 0)
         result = p->library->receive(out, bytes, NCCL_UINT8, from, comm, p->group->stream);
     return result;
 }
@@ -322,7 +329,7 @@ static int put_blocks(const putting *p, const sf_transfer_part *part)
     int64_t step = (part->stride > 0 ? part->stride : part->count) * p->bytes;
     size_t count = (size_t)part->count;
     int result = 0;
-    for (int i = 0; i < p->members && result == 0; i++) {
+    for (int i = 0; i < p->members && goes_on(result); i++) {
         int64_t at = i * step;
         if (p->transfer->kind == SF_ALL_REDUCE)
             result = p->library->all_reduce(in + at, out + at, count / (size_t)p->members, p->type,
@@ -382,11 +389,11 @@ sf_status sf_nccl_put(const sf_nccl *nccl, const sf_nccl_group *group, const sf_
                  .members = sf_comm_group_size(group->group),
                  .bytes = sf_dtype_get(transfer->dtype)->bytes};
     int result = p.library->group_start();
-    for (int i = 0; i < transfer->nparts && result == 0; i++)
+    for (int i = 0; i < transfer->nparts && goes_on(result); i++)
         result = put_part(&p, &transfer->parts[i]);
     int ended = p.library->group_end();
-    return finish_call(nccl, group, sf_collective_name(transfer->kind), result ? result : ended,
-                       diag);
+    return finish_call(nccl, group, sf_collective_name(transfer->kind),
+                       goes_on(result) ? ended : result, diag);
 }
 
 /* Closing */
@@ -400,11 +407,16 @@ static void forget(sf_nccl *nccl)
     nccl->library = NULL;
 }
 
+/* All at once: one may stand behind another on its lane, and the library waits for what is under way of each. */
 void sf_nccl_abort(sf_nccl *nccl)
 {
-    for (int i = 0; nccl->library && i < nccl->ngroups; i++)
+    if (!nccl->library)
+        return;
+    nccl->library->group_start();
+    for (int i = 0; i < nccl->ngroups; i++)
         if (nccl->groups[i].handle)
             nccl->library->abort(nccl->groups[i].handle);
+    nccl->library->group_end();
     forget(nccl);
 }
 
@@ -412,19 +424,25 @@ void sf_nccl_abort(sf_nccl *nccl)
  * waited for. */
 void sf_nccl_close(sf_nccl *nccl)
 {
-    const double while_ = 2;
+    const double patience = 2;
     double began = sf_now();
-    for (int i = 0; nccl->library && i < nccl->ngroups; i++) {
+    bool is_final = true;
+    if (!nccl->library)
+        return;
+    for (int i = 0; i < nccl->ngroups && is_final; i++) {
         progress p = {nccl, &nccl->groups[i], 0};
-        if (!p.group->handle)
-            continue;
         p.result = nccl->library->finalize(p.group->handle);
-        while (p.result == NCCL_IN_PROGRESS && !has_progressed(&p) && sf_now() - began < while_)
-            ;
-        if (p.result == 0)
-            nccl->library->destroy(p.group->handle);
-        else
-            nccl->library->abort(p.group->handle);
+        while (p.result == NCCL_IN_PROGRESS && !has_progressed(&p) && sf_now() - began < patience)
+            sched_yield();
+        is_final = p.result == 0;
     }
+    if (!is_final) {
+        sf_nccl_abort(nccl);
+        return;
+    }
+    nccl->library->group_start();
+    for (int i = 0; i < nccl->ngroups; i++)
+        nccl->library->destroy(nccl->groups[i].handle);
+    nccl->library->group_end();
     forget(nccl);
 }

@@ -163,7 +163,7 @@ static void fill(const shape *s, int number, int part, void *data)
 static void check_shape(rank *r, const shape *s, sf_group *group, sf_nccl_group *by, int to,
                         int from)
 {
-    static _Thread_local char in[NPARTS][ROOM * 8], out[2][NPARTS][ROOM * 8];
+    static _Thread_local _Alignas(16) char in[NPARTS][ROOM * 8], out[2][NPARTS][ROOM * 8];
     memset(out, 0x5a, sizeof out);
     for (int way = 0; way < 2; way++) {
         sf_transfer_part parts[NPARTS];

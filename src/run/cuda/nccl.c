@@ -1,6 +1,7 @@
 #include "run/cuda/nccl.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,12 @@ static sf_status read_settings(sf_diag *diag, settings *out)
     return SF_OK;
 }
 
+/* Once, since other threads look there: and before any of them asks NCCL for something. */
+static void prefer_same_bits(void)
+{
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+}
+
 sf_status sf_nccl_asked(const sf_device *device, sf_diag *diag, bool *asked, bool *shared)
 {
     settings s;
@@ -51,9 +58,10 @@ sf_status sf_nccl_asked(const sf_device *device, sf_diag *diag, bool *asked, boo
 
 sf_status sf_nccl_load(sf_nccl *nccl, sf_diag *diag)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     settings s;
+    pthread_once(&once, prefer_same_bits);
     SF_TRY(read_settings(diag, &s));
-    setenv("NCCL_NVLS_ENABLE", "0", 0);
     const sf_cuda_exchanges *library;
     SF_TRY(sf_cuda_load_exchanges(s.path[0] ? s.path : NULL, diag, &library));
     nccl->library = library;

@@ -25,6 +25,7 @@ enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 
 /* What a pipeline turned out to take tells of others in the same stages, in other turns: those that would take so much of the best. */
 #define TOLD 1.01
+#define SAME_SECONDS 0.003
 
 /* More turns hold less: fewer are not looked at where more of them seem to take no more than this much of the time. */
 #define SURELY_FASTER 0.98
@@ -236,13 +237,23 @@ static bool cannot_fit(const piping *p, const sf_draft *draft)
     return p->on.graph->nnodes > SF_SMALL_STEP && !p->on.options->passes && draft->least > 1;
 }
 
-/* Whether one that differs in its turns alone says that it takes too long. */
+/* Whether two seem to take the same, and differ in what a group splits alone. */
+static bool is_nearly_same(const sf_prospect *a, const sf_prospect *b)
+{
+    return a->stages == b->stages && a->groups == b->groups && a->turns == b->turns &&
+           strcmp(a->schedule, b->schedule) == 0 &&
+           fabs(a->seconds - b->seconds) < SAME_SECONDS * a->seconds;
+}
+
+/* Whether one that differs in its turns alone, or hardly, says that it takes too long. */
 static bool is_told(const piping *p, const waiting *w, double most)
 {
+    bool is_large = p->on.graph->nnodes > SF_SMALL_STEP;
     for (size_t i = 0; i < p->nlessons; i++) {
         const lesson *l = &p->lessons[i];
-        if (l->way == w->way && is_same_but_turns(&l->of, w->of) &&
-            l->ratio * w->seconds > TOLD * most)
+        bool tells =
+            is_same_but_turns(&l->of, w->of) || (is_large && is_nearly_same(&l->of, w->of));
+        if (l->way == w->way && tells && l->ratio * w->seconds > TOLD * most)
             return true;
     }
     return false;

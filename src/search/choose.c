@@ -131,7 +131,7 @@ static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candi
     sf_candidate *c, *cannot = NULL;
     bool any = false;
     *out = NULL;
-    while ((c = next_finalist(found, *out))) {
+    while (!found->has_no_room && (c = next_finalist(found, *out))) {
         if (lower_candidate(k, c, *out, NULL) != SF_OK) {
             cannot = c;
             continue;

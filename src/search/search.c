@@ -21,9 +21,8 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 #define SOLVER_WORK INT64_C(4000000)
 /* Of small steps, more is soon done. */
 #define SMALL_WORK (4 * SOLVER_WORK)
-/* Under a limit what it finds at first is far off; less where programs tell how much must be computed again, and of small steps. */
-#define LIMITED_WORK INT64_C(150000000)
-#define LESS_LIMITED_WORK (LIMITED_WORK / 8)
+/* Under a limit what it finds at first is far off. */
+#define LIMITED_WORK INT64_C(18750000)
 #define SOLVER_GAP 2e-3
 
 /* How much of the reductions of gradients is exposed: before any plan tells; nearly nothing, where the best one tells
@@ -299,12 +298,13 @@ static sf_status try_groups(search *s, int idle)
 }
 
 /* Whether to look no further: recipes were found, and all of them take far more than there is. */
-static bool has_no_room(const search *s)
+static bool has_no_room(search *s)
 {
     bool any = !s->options->impatient || s->found->count == 0;
     for (size_t i = 0; i < s->found->count; i++)
         any = any ||
               (double)s->found->candidates[i].at.price.memory <= NO_ROOM * (double)s->ground.memory;
+    s->found->has_no_room = !any && !s->thorough;
     return !any;
 }
 
@@ -424,8 +424,7 @@ sf_status sf_search_plans(const sf_graph *graph, const sf_search_options *option
                            .memory = options->memory,
                            .folded = true,
                            .work = s.thorough ? SMALL_WORK : SOLVER_WORK,
-                           .limited_work =
-                               options->spares || s.thorough ? LESS_LIMITED_WORK : LIMITED_WORK,
+                           .limited_work = LIMITED_WORK,
                            .known = HUGE_VAL,
                            .gap = SOLVER_GAP,
                            .deadline = options->deadline > 0 ? options->deadline : HUGE_VAL,

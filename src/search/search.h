@@ -112,6 +112,8 @@ typedef struct sf_found_plans {
     size_t count;
     sf_candidate *candidates; /* the best first: sf_priced_better, with handicaps */
     double bound;             /* no plan on these devices takes less */
+    bool
+        has_no_room; /* of a large step, all take far more memory than there is: none is lowered to see */
     double
         near; /* of estimates of time that differ by no more than this factor either may be the faster */
 } sf_found_plans;

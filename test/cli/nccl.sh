@@ -79,6 +79,12 @@ warns "ranks exchange through memory of the host: engine cuda needs NCCL: $work/
 SHEAF_NCCL=on expect 2 "${train[@]}" --steps 2
 warns "SHEAF_NCCL has off, shared or the path of a library, not 'on'"
 
+# What does not end although all ranks have come is given up, and everything closes.
+pin "zero3 --stages 2 --micro-batches 2 --schedule 1f1b" 4 # compiled before
+FAKE_NCCL_STALL=2 expect 1 "${train[@]}" --steps 9 --wait 5
+warns " s for what ranks exchange by NCCL"
+says "step 1/9"
+
 if ! $has_mpi; then
     echo "no MPI: ranks that are processes are not tested"
     [ "$failures" -eq 0 ]
@@ -95,7 +101,7 @@ trains 2d 4 all_reduce
 trains sequence 4 send all_gather reduce_scatter
 
 # A rank that hangs is waited for as long as it may be, and named.
-limit=2
+limit=4
 pin dp 2
 mpirun -n 2 "$bin" "${train[@]}" --steps 100000 --quiet --wait $limit --log "$work/hang.jsonl" \
     >"$work/out" 2>"$work/err" </dev/null &

@@ -395,17 +395,17 @@ sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *dia
 }
 
 /* Looks often at first: most that is waited for is about to be there. */
-sf_status sf_comm_watch(const sf_comm *comm, bool (*ended)(void *context), void *context,
-                        const char *what, sf_diag *diag)
+sf_status sf_comm_watch(const sf_comm *comm, double alone, bool (*ended)(void *context),
+                        void *context, const char *what, sf_diag *diag)
 {
     const double often = 2e-3;
     const struct timespec pause = {.tv_nsec = 50000};
-    double began = sf_now();
-    sf_patience patience = sf_patience_new(comm->limit);
+    double began = sf_now(), limit = comm->limit + alone;
+    sf_patience patience = sf_patience_new(limit);
     while (!ended(context)) {
         double now = sf_now();
         if (sf_patience_ends(&patience, now))
-            return sf_fail(diag, SF_EPEER, SF_NOWHERE, "waited %g s for %s", comm->limit, what);
+            return sf_fail(diag, SF_EPEER, SF_NOWHERE, "waited %.3g s for %s", limit, what);
         if (now - began < often)
             sched_yield();
         else

@@ -130,9 +130,9 @@ bool sf_comm_done(const sf_request *request); /* then waiting returns at once */
 sf_status sf_comm_run(sf_group *group, const sf_transfer *transfer, sf_diag *diag);
 
 /* Waits, within the limit, for something that other ranks have a part in and no communicator knows of: until `ended` says so, which is asked
- * again and again. SF_EPEER, with `what`, when the time is over. */
-sf_status sf_comm_watch(const sf_comm *comm, bool (*ended)(void *context), void *context,
-                        const char *what, sf_diag *diag);
+ * again and again. What it takes `alone`, in seconds, is added to the limit. SF_EPEER, with `what`, when the time is over. */
+sf_status sf_comm_watch(const sf_comm *comm, double alone, bool (*ended)(void *context),
+                        void *context, const char *what, sf_diag *diag);
 
 /* Tells all ranks that this one gives up; their waits end with SF_EPEER and this reason. */
 void sf_comm_abort(sf_comm *comm, const char *why);

@@ -291,8 +291,8 @@ sf_status sf_cuda_settle(cuda *c, sf_diag *diag)
         return SF_OK;
     looking l = {.c = c, .diag = diag};
     sf_diag *late = sf_diag_new();
-    sf_status status =
-        sf_comm_watch(c->nccl.comm, has_settled, &l, "what ranks exchange by NCCL", late);
+    sf_status status = sf_comm_watch(c->nccl.comm, 2 * c->slowest, has_settled, &l,
+                                     "what ranks exchange by NCCL", late);
     if (status != SF_OK) { /* who has not come says more than that something takes long */
         status = sf_cuda_arrive(c, diag);
         status = status == SF_OK ? await_note(c, diag) : status;

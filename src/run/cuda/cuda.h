@@ -93,6 +93,7 @@ typedef struct cuda {
     void *graph;
     bool graph_failed;
     int64_t steps;
+    double slowest;     /* seconds of a step so far that was no graph */
     sf_timing *timings; /* by instruction, of the last step that was no graph */
     double *seconds;    /* likewise, what it took */
 } cuda;

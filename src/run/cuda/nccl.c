@@ -169,8 +169,8 @@ static sf_status finish_call(const sf_nccl *nccl, const sf_nccl_group *g, const 
 {
     progress p = {nccl, g, result};
     if (result == NCCL_IN_PROGRESS)
-        SF_TRY(sf_comm_watch(nccl->comm, has_progressed, &p, "the other ranks to connect by NCCL",
-                             diag));
+        SF_TRY(sf_comm_watch(nccl->comm, 0, has_progressed, &p,
+                             "the other ranks to connect by NCCL", diag));
     return p.result == 0 ? SF_OK : fail_result(g, doing, p.result, diag);
 }
 

@@ -1,4 +1,5 @@
 /* Instructions of a program, one after the other, on a device. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -122,8 +123,10 @@ sf_status sf_cuda_run_timed(cuda *c, sf_diag *diag)
     c->is_timed = false;
     double *when = sf_alloc(c->nmarks * sizeof *when);
     sf_status status = table_of(c)->when(c->device, c->nmarks, when, diag);
-    if (status == SF_OK)
+    if (status == SF_OK) {
         note_timings(c, when);
+        c->slowest = fmax(c->slowest, when[p->ninsts]);
+    }
     sf_free(when);
     return status;
 }

@@ -4,6 +4,7 @@
  *
  *     FAKE_NCCL_LOG=FILE   gets a line for each communicator when it is closed: what was asked of it
  *     FAKE_NCCL_REFUSE=1   no communicator comes about
+ *     FAKE_NCCL_STALL=N    the Nth group of calls of a communicator, from 1, does not end until it is aborted
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -54,8 +55,8 @@ struct nccl_comm_ {
     char path[128];
     atomic_int error, uses; /* jobs, and the owner */
     atomic_bool aborted;
-    bool is_refused, lingers; /* the next question is answered: not yet */
-    long counts[KINDS];
+    bool is_refused, lingers;           /* the next question is answered: not yet */
+    long counts[KINDS], groups, stalls; /* groups of calls so far, and the one that does not end */
 };
 
 /* One call. */
@@ -88,6 +89,7 @@ typedef struct job {
     nccl_comm comm;
     call *calls;
     parcel *first, **last;
+    long number; /* among those of the communicator */
 } job;
 
 static const int widths[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -208,6 +210,8 @@ static bool move_some(nccl_comm comm, parcel *p)
 static void move_all(job *j)
 {
     nccl_comm comm = j->comm;
+    while (j->number == comm->stalls && !atomic_load(&comm->aborted))
+        usleep(1000);
     for (bool all = false; !all && !atomic_load(&comm->aborted);) {
         bool moved = false;
         uint64_t busy[2] = {0};
@@ -307,6 +311,7 @@ static int put_calls(void)
         return 0;
     job *j = calloc(1, sizeof *j);
     *j = (job){.comm = calls->comm, .calls = calls, .last = &j->first};
+    j->number = ++j->comm->groups;
     for (const call *c = calls; c; c = c->next)
         if (c->comm != j->comm || c->stream != calls->stream)
             abort();
@@ -388,6 +393,7 @@ int ncclCommInitRankConfig(nccl_comm *out, int members, nccl_id id, int rank, nc
     comm->size = sizeof(shared) + (size_t)members * (size_t)members * sizeof(channel);
     comm->uses = 1;
     comm->is_refused = getenv("FAKE_NCCL_REFUSE") != NULL;
+    comm->stalls = getenv("FAKE_NCCL_STALL") ? atol(getenv("FAKE_NCCL_STALL")) : 0;
     memcpy(comm->path, id.bytes, sizeof comm->path);
     int file = open(id.bytes, O_RDWR);
     if (file < 0 || ftruncate(file, (off_t)comm->size) != 0)

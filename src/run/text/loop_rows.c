@@ -4,21 +4,84 @@
 
 #include "run/text/emit.h"
 
+/* How the threads of blocks have rows. */
+typedef struct sharing {
+    bool alone; /* a thread has a row by itself */
+    bool
+        once; /* or a block has all of a row in its threads at a time, so each element is loaded and computed once */
+    int threads;
+    int64_t blocks;
+    const char *lane;
+    char lanes[16];
+    int levels;
+    int most; /* folds of a level */
+    bool gathers, gathers_columns;
+} sharing;
+
 /* Rows */
 
-/* What the threads of a block, or one alone, have of a fold becomes its value. */
-static void put_fold_end(emitter *e, uint32_t index, bool alone)
+static bool is_fold_of(const emitter *e, uint32_t index, int level)
 {
-    const sf_loop_step *step = &e->loop->steps[index];
+    return e->loop->steps[index].kind == SF_STEP_FOLD && e->level[index] == level;
+}
+
+/* Whether the threads of a row are several warps, which meet in shared memory. */
+static bool has_warps(const emitter *e, const sharing *s)
+{
+    return !s->alone && e->abreast == 0 && s->threads > WARP;
+}
+
+/* Warps leave what they have of the folds of a level, and all threads combine it. There are two rooms, so they meet once: until
+ * a room is written again, they have met for the other. */
+static void put_meeting(emitter *e, int level, const sharing *s)
+{
+    int warps = s->threads / WARP, at = WARP;
     char name[32];
-    text_combine_name(step, name, sizeof name);
-    if (e->abreast > 0)
-        PUT("WARP_FOLD(%s, fold%u)\n", name, index);
-    else if (!alone)
-        PUT("BLOCK_FOLD(%s, %s, fold%u, room);\n", text_classes[step->class], name, index);
-    PUT("%s v%u = %s(", text_classes[step->class], index, name);
-    text_constant(e, step);
-    PUT(", fold%u);\n", index);
+    PUT("{\nf64 *meeting = room + turn;\nif (THREAD %% 32 == 0) {\n");
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (is_fold_of(e, i, level)) {
+            PUT("((%s *)(meeting + %d))[THREAD / 32] = fold%u;\n",
+                text_classes[e->loop->steps[i].class], at, i);
+            at += warps;
+        }
+    PUT("}\nBARRIER();\n");
+    at = WARP;
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (is_fold_of(e, i, level)) {
+            const sf_loop_step *step = &e->loop->steps[i];
+            const char *class = text_classes[step->class];
+            text_combine_name(step, name, sizeof name);
+            PUT("fold%u = ((%s *)(meeting + %d))[0];\n", i, class, at);
+            PUT("for (int warp = 1; warp < %d; warp++) fold%u = %s(fold%u, ((%s *)(meeting + "
+                "%d))[warp]);\n",
+                warps, i, name, i, class, at);
+            at += warps;
+        }
+    PUT("turn = %d - turn;\n}\n", s->most * warps);
+}
+
+/* What the threads of a row have of the folds of a level becomes their values. */
+static void put_folds_end(emitter *e, int level, const sharing *s)
+{
+    char name[32];
+    int count = 0;
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (is_fold_of(e, i, level)) {
+            count++;
+            if (!s->alone)
+                PUT("WARP_FOLD(%s, fold%u)\n",
+                    text_combine_name(&e->loop->steps[i], name, sizeof name), i);
+        }
+    if (count > 0 && has_warps(e, s))
+        put_meeting(e, level, s);
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (is_fold_of(e, i, level)) {
+            const sf_loop_step *step = &e->loop->steps[i];
+            PUT("%s v%u = %s(", text_classes[step->class], i,
+                text_combine_name(step, name, sizeof name));
+            text_constant(e, step);
+            PUT(", fold%u);\n", i);
+        }
 }
 
 void text_begin_folds(emitter *e, int level)
@@ -27,7 +90,7 @@ void text_begin_folds(emitter *e, int level)
     text_want_nothing(e);
     for (uint32_t i = 0; i < loop->nsteps; i++) {
         const sf_loop_step *step = &loop->steps[i];
-        if (step->kind != SF_STEP_FOLD || e->level[i] != level)
+        if (!is_fold_of(e, i, level))
             continue;
         text_want(e, e->operands[0][i]);
         if (e->shape == TURNED)
@@ -47,7 +110,7 @@ void text_fold_column(emitter *e, int level)
     text_indices(e, "c", loop->split, loop->rank);
     text_wanted(e, false);
     for (uint32_t i = 0; i < loop->nsteps; i++)
-        if (loop->steps[i].kind == SF_STEP_FOLD && e->level[i] == level) {
+        if (is_fold_of(e, i, level)) {
             snprintf(name, sizeof name, "fold%u", i);
             text_combination(e, i, name, e->shape == TURNED);
         }
@@ -55,18 +118,14 @@ void text_fold_column(emitter *e, int level)
 }
 
 /* Goes over the row and leaves, in variables fN, what the folds of this level make of it. */
-static void put_fold_pass(emitter *e, int level, const char *lane, const char *lanes, bool alone)
+static void put_fold_pass(emitter *e, int level, const sharing *s)
 {
     const sf_loop *loop = e->loop;
     text_begin_folds(e, level);
-    PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, lane, e->vector,
-        loop->columns, lanes, e->vector);
+    PUT("for (%s c = %s * %d; c < %" PRId64 "; c += %s * %d) {\n", e->index, s->lane, e->vector,
+        loop->columns, s->lanes, e->vector);
     text_fold_column(e, level);
-    for (uint32_t i = 0; i < loop->nsteps; i++) {
-        if (loop->steps[i].kind != SF_STEP_FOLD || e->level[i] != level)
-            continue;
-        put_fold_end(e, i, alone);
-    }
+    put_folds_end(e, level, s);
 }
 
 /* Steps on whole rows that can be done after so many folds. Constants are known everywhere. */
@@ -155,19 +214,6 @@ static void put_kept_sums(emitter *e, int threads)
     }
 }
 
-/* How the threads of blocks have rows. */
-typedef struct sharing {
-    bool alone; /* a thread has a row by itself */
-    bool
-        once; /* or a block has all of a row in its threads at a time, so each element is loaded and computed once */
-    int threads;
-    int64_t blocks;
-    const char *lane;
-    char lanes[16];
-    int levels;
-    bool gathers, gathers_columns;
-} sharing;
-
 /* Whole warps, as few as have all of the row at once, where so many are in a block. */
 static int threads_for_row(int64_t vectors)
 {
@@ -202,6 +248,12 @@ static void share_rows(emitter *e, sharing *s)
         s->gathers_columns =
             s->gathers_columns || (text_is_gather(e, i) && !loop->steps[i].is_scalar);
     }
+    for (int level = 0; level < s->levels; level++) {
+        int count = 0;
+        for (uint32_t i = 0; i < loop->nsteps; i++)
+            count += is_fold_of(e, i, level);
+        s->most = count > s->most ? count : s->most;
+    }
     s->alone = !s->gathers && loop->columns <= SHORT_ROW;
     s->threads = s->alone ? 128 : threads_for_row(loop->columns / e->vector);
     s->once = !s->alone && loop->columns <= (int64_t)s->threads * e->vector;
@@ -235,7 +287,7 @@ static void put_row_once(emitter *e, const sharing *s)
         text_row_steps(e, level);
         text_elements(e, level);
         for (uint32_t i = 0; i < loop->nsteps; i++) {
-            if (loop->steps[i].kind != SF_STEP_FOLD || e->level[i] != level)
+            if (!is_fold_of(e, i, level))
                 continue;
             snprintf(name, sizeof name, "fold%u", i);
             PUT("%s fold%u = ", text_classes[loop->steps[i].class], i);
@@ -243,8 +295,8 @@ static void put_row_once(emitter *e, const sharing *s)
             PUT(";\nif (active) { ");
             text_combination(e, i, name, false);
             PUT("}\n");
-            put_fold_end(e, i, false);
         }
+        put_folds_end(e, level, s);
     }
     PUT("if (active) {\n");
     text_stores(e);
@@ -261,7 +313,7 @@ static void put_row_passes(emitter *e, const sharing *s)
     for (int level = 0; level <= s->levels; level++) {
         text_row_steps(e, level);
         if (level < s->levels)
-            put_fold_pass(e, level, s->lane, s->lanes, s->alone);
+            put_fold_pass(e, level, s);
     }
     put_last_pass(e, s->lane, s->lanes);
 }
@@ -290,7 +342,8 @@ void text_rows(emitter *e)
     share_rows(e, &s);
     text_add_partials(e);
     sf_param *params = sf_arena_copy(&e->scratch, e->w->params, e->w->nparams * sizeof *params);
-    PUT("{\nSHARED f64 room[32];\n(void)room;\n");
+    PUT("{\nSHARED f64 room[%d];\nint turn = 0;\n(void)room, (void)turn;\n",
+        WARP + (has_warps(e, &s) ? 2 * s.most * s.threads / WARP : 0));
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (loop->steps[i].kind == SF_STEP_CONSTANT)
             text_computation(e, i);

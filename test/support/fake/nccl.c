@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run/cuda/host_lanes.h"
@@ -371,14 +372,15 @@ int ncclGetVersion(int *version)
     return 0;
 }
 
+/* The name of a file that there is none of yet. */
 int ncclGetUniqueId(nccl_id *id)
 {
-    snprintf(id->bytes, sizeof id->bytes, "%s/fake-nccl-XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    int file = mkstemp(id->bytes);
-    if (file < 0)
-        return SYSTEM;
-    close(file);
+    static atomic_int count;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(id->bytes, sizeof id->bytes, "%s/fake-nccl-%d-%d-%ld",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid(),
+             atomic_fetch_add(&count, 1), now.tv_nsec);
     return 0;
 }
 
@@ -395,7 +397,7 @@ int ncclCommInitRankConfig(nccl_comm *out, int members, nccl_id id, int rank, nc
     comm->is_refused = getenv("FAKE_NCCL_REFUSE") != NULL;
     comm->stalls = getenv("FAKE_NCCL_STALL") ? atol(getenv("FAKE_NCCL_STALL")) : 0;
     memcpy(comm->path, id.bytes, sizeof comm->path);
-    int file = open(id.bytes, O_RDWR);
+    int file = open(id.bytes, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, (off_t)comm->size) != 0)
         return free(comm), SYSTEM;
     comm->shared = mmap(NULL, comm->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -273,6 +273,7 @@ typedef struct sf_lower_options {
     int rank;
     sf_arena *trace_arena; /* where `trace` goes; NULL: nobody asks */
     bool rounds;   /* products of f32 may round their factors to TF32, where the target can */
+    bool narrows;  /* f32 results of products of narrower types may be rounded to these */
     bool plain;    /* attention is left to products and loops (prog/attention/attention.h) */
     bool unplaced; /* buffers get no places: the program cannot be run, but what it takes is seen */
 } sf_lower_options;

@@ -105,7 +105,8 @@ static sf_status open_as_is(const sf_graph *graph, const sf_runner_options *opti
     sf_lower_options lower = {.target = target,
                               .mesh = options->mesh,
                               .rank = options->rank,
-                              .rounds = options->with.precision == SF_PRECISION_TF32};
+                              .rounds = options->with.precision == SF_PRECISION_TF32,
+                              .narrows = sf_narrows(options->with.precision)};
     out->program = sf_lower_as_text(graph, &lower);
     if (options->rewrite)
         SF_TRY(options->rewrite(options->context, out->program, diag));

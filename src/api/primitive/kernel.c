@@ -272,7 +272,7 @@ sf_status sf_check_kernel(const sf_primitives *list, const sf_entry *entry, sf_d
     if (loop || entropy)
         return check_loops(list, entry, loop, diag);
     sf_graph *graph = graph_with_kernels(list);
-    sf_regraph found = sf_find_attention(graph, sf_engine_target(NULL), false);
+    sf_regraph found = sf_find_attention(graph, sf_engine_target(NULL), false, false);
     sf_status status = SF_OK;
     for (size_t m = 0; m < entry->nmodules && status == SF_OK; m++)
         if (!has_attention(&found, entry->modules[m]))

@@ -18,7 +18,7 @@ typedef struct finding {
     const sf_graph *graph;
     const sf_scene *scene;
     const sf_target *target;
-    bool rounds;
+    bool rounds, narrows;
     sf_arena scratch;
     product *products; /* of the block: all that could be one of attention, in order */
     size_t nproducts, products_capacity;
@@ -223,7 +223,8 @@ static bool suits_target(const finding *c, const found *f)
                       .offset = f->offset,
                       .rounds = c->rounds,
                       .asked = c->graph->kernels == SF_KERNELS_ALL};
-    bool one_type = q->dtype == k->dtype && q->dtype == v->dtype && q->dtype == out->dtype;
+    bool one_type = q->dtype == k->dtype && q->dtype == v->dtype &&
+                    (q->dtype == out->dtype || (c->narrows && out->dtype == SF_F32));
     return one_type && v->dims[f->v.dims[3]] == a.depth && f->offset >= 0 && q->count > 0 &&
            k->count > 0 && f->scale > 0 && c->target->attends(&a);
 }
@@ -300,8 +301,7 @@ static bool read_ends(const finding *c, size_t from, found *f)
     const product *p = &c->products[at];
     f->algebra.gradient = p->node->result;
     f->dout = operand_of(p, 0, false);
-    return sf_type_of(c->graph, f->dout.value)->dtype ==
-           sf_type_of(c->graph, f->out->result)->dtype;
+    return sf_type_of(c->graph, f->dout.value)->dtype == sf_type_of(c->graph, f->q.value)->dtype;
 }
 
 static void read_backward(const finding *c, size_t from, found *f)
@@ -319,6 +319,9 @@ static void read_backward(const finding *c, size_t from, found *f)
             continue;
         f->gradients[which] = p->node;
         f->square_is_left[which] = side == 0;
+        if (!f->first &&
+            which == 2) /* what the other product reads is the same, and may be made later */
+            f->dout = operand_of(p, 1 - side, true);
         f->first = f->first ? f->first : p->node;
     }
     f->has_gradient = f->gradients[0] && f->gradients[1] && f->gradients[2];
@@ -349,9 +352,10 @@ static void find_in_block(finding *c, const sf_block *block)
     }
 }
 
-sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds)
+sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds,
+                             bool narrows)
 {
-    finding c = {.graph = graph, .target = target, .rounds = rounds};
+    finding c = {.graph = graph, .target = target, .rounds = rounds, .narrows = narrows};
     sf_regraph out = {0};
     if (target->attends && graph->kernels != SF_KERNELS_NONE) {
         sf_scene s = scene_of(graph, &c.scratch);

@@ -9,7 +9,9 @@
 #include "prog/target.h"
 
 /* The graph with ops of op/attention.h in the place of what the target has kernels for, without what nobody needs any more; none,
- * where there is none. `rounds`: products of f32 may be rounded. */
-sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds);
+ * where there is none. `rounds`: products of f32 may be rounded; `narrows`:
+ * so may f32 results of products of narrower types. */
+sf_regraph sf_find_attention(const sf_graph *graph, const sf_target *target, bool rounds,
+                             bool narrows);
 
 #endif

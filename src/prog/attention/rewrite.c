@@ -111,11 +111,26 @@ static sf_value as_places(rewriting *r, const operand *o, const sf_node *like)
     return add_transpose(r, r->map[o->value], o->dims, like);
 }
 
-/* [batch, place, head, depth] as a product has it whose operand `square` is [b, h, q, k]. */
-static sf_value as_product(rewriting *r, sf_value value, bool square_is_left, const sf_node *like)
+/* [batch, place, head, depth] as `product` has it, whose operand `square` is [b, h, q, k]: in that order, and of that type. */
+static sf_value as_product(rewriting *r, sf_value value, bool square_is_left,
+                           const sf_node *product, const sf_node *like)
 {
     static const int square_first[] = {0, 2, 1, 3}, depth_first[] = {0, 2, 3, 1};
-    return add_transpose(r, value, square_is_left ? square_first : depth_first, like);
+    sf_value turned = add_transpose(r, value, square_is_left ? square_first : depth_first, like);
+    sf_dtype dtype = sf_type_of(r->graph, product->result)->dtype;
+    const sf_type *is = sf_type_of(r->to, turned);
+    if (is->dtype == dtype)
+        return turned;
+    const sf_type *type = sf_type_get(r->to->pool, dtype, is->rank, is->dims);
+    sf_node_spec spec = {.def = sf_opdef_get(SF_OP_CONVERT),
+                         .noperands = 1,
+                         .operands = &turned,
+                         .nresults = 1,
+                         .types = &type,
+                         .scope = like->scope,
+                         .phase = like->phase,
+                         .loc = like->loc};
+    return sf_graph_add(r->to, r->at, &spec)->result;
 }
 
 static sf_node_spec spec_of(rewriting *r, const found *f, const sf_node *like,
@@ -148,7 +163,8 @@ static uint32_t add_forward(rewriting *r, found *f)
     const sf_node *node = sf_graph_add(r->to, r->at, &spec);
     f->made[0] = node->result;
     f->made[1] = node->result + 1;
-    r->map[f->out->result] = as_product(r, f->made[0], f->out->operands[1] == f->v.value, f->out);
+    r->map[f->out->result] =
+        as_product(r, f->made[0], f->out->operands[1] == f->v.value, f->out, f->out);
     return node->id;
 }
 
@@ -173,7 +189,7 @@ static uint32_t add_backward(rewriting *r, found *f, const sf_node *like)
     const sf_node *node = sf_graph_add(r->to, r->at, &spec);
     for (uint32_t i = 0; i < 3; i++)
         r->map[f->gradients[i]->result] =
-            as_product(r, node->result + i, f->square_is_left[i], like);
+            as_product(r, node->result + i, f->square_is_left[i], f->gradients[i], like);
     return node->id;
 }
 
@@ -254,7 +270,7 @@ void rewrite_attention(const sf_graph *graph, found *list, size_t count, sf_regr
         mark_found(&r);
     while (drop_one(&r));
     if (r.count > 0) {
-        enum { MOST_MADE = 13 }; /* two ops, and transposes before and behind them */
+        enum { MOST_MADE = 17 }; /* two ops, transposes before and behind them, and conversions */
         sf_regraph_begin(graph, MOST_MADE * r.count, out);
         r.to = out->graph;
         r.map = out->values;

@@ -80,8 +80,8 @@ static sf_program *lower_attention(const sf_graph *graph, const sf_lower_options
 {
     sf_regraph other = {0};
     if (!options->plain)
-        other =
-            sf_find_attention(graph, options->target, options->rounds || options->target->rounds);
+        other = sf_find_attention(graph, options->target,
+                                  options->rounds || options->target->rounds, options->narrows);
     return other.graph ? lower_other(graph, &other, options, lower_finer, trace)
                        : lower_finer(graph, options, trace);
 }

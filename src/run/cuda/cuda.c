@@ -45,7 +45,8 @@ static void find_host_work(cuda *c)
 }
 
 /* From the third step on; libraries have loaded in the first what they load, and the second has been timed. Where no graph
- * comes about, the step is run as before. */
+ * comes about, the step is run as before. So it is with NCCL: steps that were drawn with it did not come to their end where two
+ * ranks had a GPU together, and nobody has seen more GPUs than one. */
 static void draw_graph(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
@@ -89,7 +90,7 @@ static sf_status start_cuda(void *self, sf_diag *diag, bool *goes_on)
         SF_TRY(tell_others(c, sf_cuda_find_company(c, diag), diag));
         find_host_work(c);
     }
-    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->graph_failed;
+    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->nccl.library && !c->graph_failed;
     if (can_draw && !c->graph && c->steps > 1)
         draw_graph(c);
     c->steps++;

@@ -15,6 +15,7 @@
 #include "prog/check.h"
 #include "run/cpu/target.h"
 #include "run/cuda/target.h"
+#include "run/narrow.h"
 #include "sheaf/sheaf.h"
 #include "support/plans.h"
 #include "support/run.h"
@@ -112,7 +113,7 @@ static void test_finds_attention(void **state)
     for (size_t i = 0; i < NCASES; i++) {
         sf_graph *graph = read_text(cases[i].text);
         graph->kernels = SF_KERNELS_ALL;
-        sf_regraph fused = sf_find_attention(graph, &sf_target_cpu, false);
+        sf_regraph fused = sf_find_attention(graph, &sf_target_cpu, false, false);
         if (count_ops(fused.graph, SF_ATTENTION) != cases[i].found)
             fail_msg("%s: %d found", cases[i].name, count_ops(fused.graph, SF_ATTENTION));
         sf_regraph_free(&fused);
@@ -152,13 +153,35 @@ static void test_finds_gradients(void **state)
     sf_graph *graph = NULL;
     sf_load_options options = {0};
     assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
-    sf_regraph found = sf_find_attention(graph, &target, false);
+    sf_regraph found = sf_find_attention(graph, &target, false, false);
     const sf_graph *fused = found.graph;
     assert_int_equal(count_ops(fused, SF_ATTENTION), 2);
     assert_int_equal(count_ops(fused, SF_ATTENTION_GRADIENT), 2);
     assert_int_equal(count_ops(graph, SF_OP_EXPONENTIAL) - count_ops(fused, SF_OP_EXPONENTIAL), 2);
     assert_int_equal(count_ops(graph, SF_OP_DOT_GENERAL) - count_ops(fused, SF_OP_DOT_GENERAL), 12);
     sf_regraph_free(&found);
+    sf_graph_free(graph);
+    sf_diag_free(diag);
+}
+
+/* Where the step is narrowed, factors are rounded one by one, and f32 comes out: only who may round that as well has kernels. */
+static void test_finds_narrowed(void **state)
+{
+    (void)state;
+    sf_target target = sf_target_cuda;
+    target.attends = attends_all;
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_load_options options = {0};
+    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
+    sf_graph *narrowed = sf_narrow_products(graph, SF_PRECISION_BF16, false);
+    for (int narrows = 0; narrows < 2; narrows++) {
+        sf_regraph found = sf_find_attention(narrowed, &target, false, narrows);
+        assert_int_equal(count_ops(found.graph, SF_ATTENTION), 2 * narrows);
+        assert_int_equal(count_ops(found.graph, SF_ATTENTION_GRADIENT), 2 * narrows);
+        sf_regraph_free(&found);
+    }
+    sf_graph_free(narrowed);
     sf_graph_free(graph);
     sf_diag_free(diag);
 }
@@ -253,7 +276,7 @@ static void test_finds_in_time(void **state)
         sf_plan *plan;
         assert_int_equal(sf_pin_step(graph, &pin, diag, &plan), SF_OK);
         sf_local *local = test_local(graph, plan, 0);
-        sf_regraph found = sf_find_attention(local->graph, &sf_target_cpu, false);
+        sf_regraph found = sf_find_attention(local->graph, &sf_target_cpu, false, false);
         int forward = 0, backward = 0;
         for (size_t n = 0; found.graph && n < found.graph->nnodes; n++) {
             forward += found.graph->nodes[n]->def->id == SF_ATTENTION;
@@ -322,9 +345,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_attention),    cmocka_unit_test(test_asks_for_rounding),
-        cmocka_unit_test(test_finds_gradients),    cmocka_unit_test(test_computes_attention),
-        cmocka_unit_test(test_speaks_of_the_step), cmocka_unit_test(test_weighs_sizes),
-        cmocka_unit_test(test_finds_in_time),
+        cmocka_unit_test(test_finds_gradients),    cmocka_unit_test(test_finds_narrowed),
+        cmocka_unit_test(test_computes_attention), cmocka_unit_test(test_speaks_of_the_step),
+        cmocka_unit_test(test_weighs_sizes),       cmocka_unit_test(test_finds_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static sf_graph *make_graph(const shape *s)
     write_text(s, &text);
     if (sf_load_text(text.text, text.length, "step", &options, diag, &graph) != SF_OK)
         fail_msg("%s", sf_diag_text(diag, 0));
-    sf_regraph found = sf_find_attention(graph, &sf_target_cuda, s->wide);
+    sf_regraph found = sf_find_attention(graph, &sf_target_cuda, s->wide, false);
     int gradients = 0;
     for (uint32_t i = 0; found.graph && i < found.graph->top->nnodes; i++)
         gradients += sf_top_node(found.graph, i)->def->id == SF_ATTENTION_GRADIENT;

@@ -311,20 +311,11 @@ sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
     return table_of(c)->wait(c->device, diag);
 }
 
-void sf_cuda_forget_graph(cuda *c)
-{
-    if (c->graph)
-        table_of(c)->forget(c->device, c->graph);
-    c->graph = NULL;
-    c->graph_failed = true;
-}
-
 void sf_cuda_leave_company(cuda *c)
 {
     sf_diag *unheard = sf_diag_new();
     await_note(c, unheard);
     if (c->nccl.library) {
-        sf_cuda_forget_graph(c); /* while there is one that has its kernels NCCL waits */
         sf_nccl_abort(&c->nccl);
         for (int i = 0; i < c->nccl.ngroups; i++)
             table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);

@@ -23,9 +23,6 @@ sf_status sf_cuda_settle(cuda *c, sf_diag *diag);
 /* The same at the end of a step, when all have arrived. */
 sf_status sf_cuda_end_step(cuda *c, sf_diag *diag);
 
-/* There will be no other. */
-void sf_cuda_forget_graph(cuda *c);
-
 /* Something has failed: what is under way ends, whatever it has brought, and this rank exchanges no more. */
 void sf_cuda_leave_company(cuda *c);
 

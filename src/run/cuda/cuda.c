@@ -401,7 +401,8 @@ static void close_cuda(void *self)
 {
     cuda *c = self;
     if (c->device) {
-        sf_cuda_forget_graph(c);
+        if (c->graph)
+            table_of(c)->forget(c->device, c->graph);
         sf_nccl_close(&c->nccl);
         for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
             drop_mirror(c, &c->arguments[i]);

@@ -53,12 +53,17 @@ static sf_value converted(const narrowing *n, sf_value value, sf_dtype dtype)
     return add(n, SF_OP_CONVERT, type, NULL, 1, &value);
 }
 
-static sf_value number(const narrowing *n, double value)
+/* The same number in all elements of such a tensor. */
+static sf_value filled(const narrowing *n, const sf_type *type, double value)
 {
     float element = (float)value;
-    const sf_type *type = sf_type_get(n->to->pool, SF_F32, 0, NULL);
     const sf_attr *attr = sf_attr_dense(n->to->pool, type, true, &element);
     return add(n, SF_OP_CONSTANT, type, &attr, 0, NULL);
+}
+
+static sf_value number(const narrowing *n, double value)
+{
+    return filled(n, sf_type_get(n->to->pool, SF_F32, 0, NULL), value);
 }
 
 static sf_value of_two(const narrowing *n, sf_opcode code, sf_value x, sf_value y)
@@ -93,25 +98,27 @@ static sf_value most_along(const narrowing *n, sf_value tensor, int first)
 
 /* Scaled types */
 
-enum { MOST_POWER = 60 }; /* so that products of two powers, and of what they scale, are floats */
-
-/* The power of two next to the largest magnitude of a tensor. Rows first: these maxima are folds of whatever loop makes the
- * tensor. */
-static sf_value power_of(const narrowing *n, sf_value tensor)
+/* The power of two next to the largest finite magnitude of a tensor, if `top` of it is still a float. Infinities and what is no
+ * number stay so, and change nothing else. Rows first: these maxima are folds of whatever loop makes the tensor. */
+static sf_value power_of(const narrowing *n, sf_value tensor, int top)
 {
     const sf_type *type = sf_type_of(n->to, tensor);
-    sf_value most = add(n, SF_OP_ABS, type, NULL, 1, &tensor);
+    sf_value size = add(n, SF_OP_ABS, type, NULL, 1, &tensor);
+    const sf_value chosen[] = {
+        add(n, SF_OP_IS_FINITE, sf_type_with(n->to->pool, type, SF_PRED), NULL, 1, &tensor), size,
+        filled(n, type, 0)};
+    sf_value most = add(n, SF_OP_SELECT, type, NULL, 3, chosen);
     if (type->rank > 1)
         most = most_along(n, most, type->rank - 1);
     if (type->rank > 0)
         most = most_along(n, most, 0);
-    const sf_value clamped[] = {number(n, ldexp(1, -MOST_POWER)), most,
-                                number(n, ldexp(1, MOST_POWER))};
+    const sf_value clamped[] = {number(n, ldexp(1, top - 126)), most, number(n, ldexp(1, 127))};
     most = add(n, SF_OP_CLAMP, sf_type_of(n->to, most), NULL, 3, clamped);
     return converted(n, converted(n, most, SF_F8E8M0FNU), SF_F32);
 }
 
-/* The largest power of two that a type has with half of it added: what is next to it is no larger. */
+/* The largest power of two that a type has with half of it added: what is next to it is no larger, but for the very largest floats,
+ * from 2.6e38 on, which have no power of two next to them: they become infinities. */
 static int largest_power(sf_dtype dtype)
 {
     int power = 0;
@@ -145,12 +152,25 @@ static void choose_types(const narrowing *n, sf_dtype types[2])
  * of products again. */
 static sf_value scaled(const narrowing *n, sf_value tensor, sf_dtype dtype, sf_value *back)
 {
-    sf_value x = converted(n, tensor, SF_F32), power = power_of(n, x);
-    double largest = ldexp(1, largest_power(dtype));
+    int top = largest_power(dtype);
+    sf_value x = converted(n, tensor, SF_F32), power = power_of(n, x, top);
+    double largest = ldexp(1, top);
     x = times(n, x, of_two(n, SF_OP_DIVIDE, number(n, largest), power));
     *back = of_two(n, SF_OP_DIVIDE, power, number(n, largest));
     x = converted(n, x, dtype);
     return sf_dtype_get(dtype)->bits < 16 && !n->has_fp8 ? converted(n, x, SF_BF16) : x;
+}
+
+/* Times both. A large and a small one are first multiplied with each other, so that nothing on the way is beyond what floats have
+ * unless the product is. */
+static sf_value scaled_back(const narrowing *n, sf_value product, const sf_value back[2])
+{
+    sf_value one = number(n, 1);
+    for (int i = 0; i < 2; i++)
+        product = times(n, product,
+                        of_two(n, SF_OP_MULTIPLY, of_two(n, SF_OP_MAXIMUM, back[i], one),
+                               of_two(n, SF_OP_MINIMUM, back[1 - i], one)));
+    return product;
 }
 
 /* What a product of f16 is before it is scaled back may be too large for it. */
@@ -165,7 +185,7 @@ static void narrow_scaled(const narrowing *n)
     if (type->dtype == SF_F16)
         before = sf_type_with(n->to->pool, type, SF_F32);
     sf_value result = converted(n, add_like(n, before, operands), SF_F32);
-    result = times(n, times(n, result, back[0]), back[1]);
+    result = scaled_back(n, result, back);
     n->map[n->node->result] = converted(n, result, type->dtype);
 }
 

@@ -115,15 +115,17 @@ static void check_sizes(sf_runner *runner, const double sizes[3], sf_precision p
     sf_diag_free(diag);
 }
 
-/* What is no number is not hidden. */
-static void check_infinity(sf_runner *runner)
+/* What is no number is not hidden, and changes nothing that it has no part in. */
+static void check_infinity(sf_runner *runner, double what)
 {
     sf_diag *diag = sf_diag_new();
-    sf_tensor a = test_argument(runner->engine, 0);
-    sf_store_f64(SF_F32, a.data, 0, HUGE_VAL);
+    sf_tensor a = test_argument(runner->engine, 0), x = test_result(runner->engine, 0);
+    double before = sf_get_f64(&x, COLUMNS);
+    sf_store_f64(SF_F32, a.data, 0, what);
     assert_int_equal(sf_engine_step(runner->engine, diag), SF_OK);
-    sf_tensor x = test_result(runner->engine, 0);
+    x = test_result(runner->engine, 0);
     assert_true(!isfinite(sf_get_f64(&x, 0)));
+    assert_true(fabs(sf_get_f64(&x, COLUMNS) - before) <= 0.1 * fabs(before));
     sf_diag_free(diag);
 }
 
@@ -131,8 +133,10 @@ static void test_sizes(void **state)
 {
     (void)state;
     static const char *const engines[] = {"cpu", "oracle", "cuda"};
-    static const double sizes[][3] = {{1, 1, 1},        {1e-12, 1, 1e-15}, {1e-14, 1e12, 1e-9},
-                                      {1e15, 1e3, 1e9}, {0, 1, 1e-12},     {3.9, 65000, 1.5}};
+    static const double sizes[][3] = {
+        {1, 1, 1},           {1e-12, 1, 1e-15},     {1e-14, 1e12, 1e-9},
+        {1e15, 1e3, 1e9},    {0, 1, 1e-12},         {1e30, 1e-25, 1e5},
+        {1e-30, 1e-5, 1e25}, {2.5e38, 1e-3, 1e-30}, {3.9, 65000, 1.5}};
     sf_graph *graph = load(text);
     setenv("SHEAF_CUDA", "host", 0);
     for (int e = 0; e < 3; e++)
@@ -140,7 +144,8 @@ static void test_sizes(void **state)
             sf_runner runner = open_runner(graph, engines[e], (sf_precision)p);
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
                 check_sizes(&runner, sizes[i], (sf_precision)p);
-            check_infinity(&runner);
+            check_infinity(&runner, HUGE_VAL);
+            check_infinity(&runner, NAN);
             sf_runner_close(&runner);
         }
     sf_graph_free(graph);

@@ -241,10 +241,10 @@ struct walk {
         nchanged; /* of state: elements, those that are as before, and that should not be */
 };
 
-/* Whether noise moves the element as far. */
+/* Whether noise moves the element as far. No noise excuses an infinity, or what is no number, where there should be one. */
 static bool within_spread(const struct walk *walk, int64_t index, double difference)
 {
-    if (!walk->unstable || walk->unstable->at[index] == 0)
+    if (!walk->unstable || walk->unstable->at[index] == 0 || !isfinite(difference))
         return false;
     double spread = (double)walk->unstable->at[index];
     return isinf(spread) || difference <= SF_SPREAD_FACTOR * spread;

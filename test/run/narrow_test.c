@@ -145,7 +145,7 @@ static void test_sizes(void **state)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
                 check_sizes(&runner, sizes[i], (sf_precision)p);
             check_infinity(&runner, HUGE_VAL);
-            check_infinity(&runner, NAN);
+            check_infinity(&runner, (double)NAN);
             sf_runner_close(&runner);
         }
     sf_graph_free(graph);

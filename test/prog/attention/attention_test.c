@@ -143,16 +143,23 @@ static bool attends_all(const sf_attending *what)
     return true;
 }
 
+static sf_graph *load_example(void)
+{
+    sf_diag *diag = sf_diag_new();
+    sf_graph *graph = NULL;
+    sf_load_options options = {0};
+    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
+    sf_diag_free(diag);
+    return graph;
+}
+
 /* Every layer of a step of training, and nothing of its scores is left. */
 static void test_finds_gradients(void **state)
 {
     (void)state;
     sf_target target = sf_target_cuda;
     target.attends = attends_all;
-    sf_diag *diag = sf_diag_new();
-    sf_graph *graph = NULL;
-    sf_load_options options = {0};
-    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
+    sf_graph *graph = load_example();
     sf_regraph found = sf_find_attention(graph, &target, false, false);
     const sf_graph *fused = found.graph;
     assert_int_equal(count_ops(fused, SF_ATTENTION), 2);
@@ -161,7 +168,6 @@ static void test_finds_gradients(void **state)
     assert_int_equal(count_ops(graph, SF_OP_DOT_GENERAL) - count_ops(fused, SF_OP_DOT_GENERAL), 12);
     sf_regraph_free(&found);
     sf_graph_free(graph);
-    sf_diag_free(diag);
 }
 
 /* Where the step is narrowed, factors are rounded one by one, and f32 comes out: only who may round that as well has kernels. */
@@ -170,10 +176,7 @@ static void test_finds_narrowed(void **state)
     (void)state;
     sf_target target = sf_target_cuda;
     target.attends = attends_all;
-    sf_diag *diag = sf_diag_new();
-    sf_graph *graph = NULL;
-    sf_load_options options = {0};
-    assert_int_equal(sf_load("examples/gpt-micro.stablehlo.mlir", &options, diag, &graph), SF_OK);
+    sf_graph *graph = load_example();
     sf_graph *narrowed = sf_narrow_products(graph, SF_PRECISION_BF16, false);
     for (int narrows = 0; narrows < 2; narrows++) {
         sf_regraph found = sf_find_attention(narrowed, &target, false, narrows);
@@ -183,7 +186,6 @@ static void test_finds_narrowed(void **state)
     }
     sf_graph_free(narrowed);
     sf_graph_free(graph);
-    sf_diag_free(diag);
 }
 
 static void fill(sf_tensor *tensor, uint32_t seed)

@@ -338,14 +338,14 @@ static sf_status import_plain(struct importer *im, const sf_node *node, const sf
     return import_with(im, node, scope, copy_attrs(im, node));
 }
 
-/* A loop that stays, with a note of how often it runs where that is known. */
+/* A loop that stays, with a note of how often it runs where that is known or said. */
 static sf_status import_loop(struct importer *im, const sf_node *node, const sf_scope *scope,
                              int64_t trips)
 {
     const sf_attr **attrs = copy_attrs(im, node);
-    if (trips < 0 && im->options->turns > 0)
-        trips = im->options->turns;
+    bool is_said = trips < 0 && im->options->turns > 0;
     attrs[SF_WHILE_TRIPS] = trips >= 0 ? sf_attr_int(im->graph->pool, trips) : NULL;
+    attrs[SF_WHILE_SAID] = is_said ? sf_attr_int(im->graph->pool, im->options->turns) : NULL;
     return import_with(im, node, scope, attrs);
 }
 

@@ -8,10 +8,17 @@ bool sf_is_control(const sf_node *node)
     return sf_is(node, SF_OP_WHILE) || sf_is(node, SF_OP_CASE);
 }
 
-double sf_trips_of(const sf_node *loop)
+int64_t sf_certain_trips(const sf_node *loop)
 {
     const sf_attr *trips = loop->attrs[SF_WHILE_TRIPS];
-    return trips ? (double)trips->integer : -1;
+    return trips ? trips->integer : -1;
+}
+
+double sf_trips_of(const sf_node *loop)
+{
+    const sf_attr *said = loop->attrs[SF_WHILE_SAID];
+    int64_t trips = sf_certain_trips(loop);
+    return (double)(trips < 0 && said ? said->integer : trips);
 }
 
 double sf_region_runs(const sf_node *node, uint32_t region)

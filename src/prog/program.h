@@ -179,6 +179,9 @@ typedef struct sf_nest {
         is_fixed; /* WHILE, by operand: the body hands it on, so it is its result as it stands, and `out` has
                        an empty buffer there */
     double *runs; /* by body: how often it runs when the instruction runs once (op/flops.h) */
+    int64_t
+        turns; /* WHILE: how often bodies[1] runs, where that is certain and bodies[0] does nothing but say so, so that
+                    nobody has to ask it; else -1 */
 } sf_nest;
 
 /* What an instruction is for, in words: for messages and reports. Of a loop, the last of its nodes. */

@@ -227,7 +227,8 @@ static sf_status add_loop_node(looping *o, const sf_value *starts, sf_block *con
     sf_value *operands = SF_ARRAY(&o->t->arena, count, sf_value);
     const sf_type **types = SF_ARRAY(&o->t->arena, nresults, const sf_type *);
     sf_layout *layouts = SF_ARRAY(&o->t->arena, count + nresults, sf_layout);
-    const sf_attr *attrs[] = {[SF_WHILE_TRIPS] = sf_attr_int(b->graph->pool, o->t->turns)};
+    const sf_attr *attrs[] = {
+        [SF_WHILE_TRIPS] = sf_attr_int(b->graph->pool, o->t->turns), [SF_WHILE_SAID] = NULL};
     sf_block *regions[] = {condition, o->body};
     for (uint32_t i = 0; i < count; i++) {
         operands[i] = i < nresults ? starts[i] : o->operands[i - nresults];

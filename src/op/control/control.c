@@ -144,9 +144,10 @@ const sf_opdef sf_op_optimization_barrier = {
 
 enum { CONDITION, BODY };
 
-/* How often it runs, where import found out. The condition says it too, so it is only a note. */
+/* How often it runs, where import found out, else what a person says of it. The condition says it too, so these are only notes. */
 static const sf_attrdef while_attrs[] = {
     [SF_WHILE_TRIPS] = {.name = "trip_count", .kind = SF_ATTR_INT, .derived = true, .note = true},
+    [SF_WHILE_SAID] = {.name = "said_count", .kind = SF_ATTR_INT, .derived = true, .note = true},
 };
 
 static sf_status infer_while(const sf_op *op, const sf_type **out, sf_diag *diag)
@@ -214,7 +215,7 @@ const sf_opdef sf_op_while = {
     .nregions = 2,
     .control = SF_CONTROL_LOOP,
     .attrs = while_attrs,
-    .nattrs = 1,
+    .nattrs = sizeof while_attrs / sizeof *while_attrs,
     .infer = infer_while,
     .factors = sf_factors_nested,
     .eval = eval_while,

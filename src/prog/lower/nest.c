@@ -211,6 +211,17 @@ static void name_given(lowering *l, const sf_node *node)
                 value_of(l, node->operands[i]);
 }
 
+/* Ranks that meet there, and checks of a program that tests itself, are not left out. */
+static bool only_computes(const sf_program *p)
+{
+    for (size_t i = 0; i < p->ninsts; i++) {
+        const sf_inst *inst = &p->insts[i];
+        if (inst->kind == SF_INST_COMM || inst->nout == 0 || sf_body_count(inst) > 0)
+            return false;
+    }
+    return true;
+}
+
 void lower_control(lowering *l, const sf_node *node)
 {
     sf_program *p = l->program;
@@ -231,6 +242,8 @@ void lower_control(lowering *l, const sf_node *node)
         nest->runs[i] = sf_region_runs(node, i);
         nest->bodies[nest->nbodies++] = lower_body(&o, i);
     }
+    bool counts = o.inst.kind == SF_INST_WHILE && only_computes(nest->bodies[0]);
+    nest->turns = counts ? sf_certain_trips(node) : -1;
     uint32_t index = add_inst(l, o.inst.kind, node);
     o.inst.raises = SF_NONE;
     o.inst.origin = p->insts[index].origin;

@@ -1,5 +1,5 @@
 /* The CUDA engine: runs a program on a GPU. What an instruction launches, and where everything stands, is found once, when
- * it is opened; a step without loops and branches that the host must see becomes one graph, and is then started by one
+ * it is opened; a step in which nothing waits for the host becomes one graph (drawing.h), and is then started by one
  * call. */
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
 #include "run/cuda/company.h"
+#include "run/cuda/drawing.h"
 #include "run/cuda/epilogue.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
@@ -28,40 +29,6 @@ static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag 
     memset(*out, 0, (size_t)bytes);
     SF_PUSH(&c->memory, c->kept, c->nkept, c->kept_capacity, *out);
     return SF_OK;
-}
-
-static bool waits_for_host(const sf_inst *inst, const made *m)
-{
-    bool by_comm = m->exchange && !m->exchange->nccl && inst->exchange->size > 1;
-    return sf_body_count(inst) > 0 || by_comm || is_check(inst);
-}
-
-static void find_host_work(cuda *c)
-{
-    c->has_host_work = false;
-    for (size_t i = 0; i < c->program->ninsts; i++)
-        if (waits_for_host(&c->program->insts[i], &c->top.insts[i]))
-            c->has_host_work = true;
-}
-
-/* From the third step on; libraries have loaded in the first what they load, and the second has been timed. Where no graph
- * comes about, the step is run as before. So it is with NCCL: steps that were drawn with it did not come to their end where two
- * ranks had a GPU together, and nobody has seen more GPUs than one. */
-static void draw_graph(cuda *c)
-{
-    sf_diag *unheard = sf_diag_new();
-    void *graph = NULL;
-    sf_status status = table_of(c)->begin(c->device, unheard);
-    if (status == SF_OK) {
-        status = sf_cuda_run(c, &c->top, unheard);
-        sf_status ended = table_of(c)->end(c->device, unheard, &graph);
-        status = status == SF_OK ? ended : status;
-    }
-    if (status == SF_OK)
-        c->graph = graph;
-    else
-        c->graph_failed = true;
-    sf_diag_free(unheard);
 }
 
 /* What failed on one rank ends the step of the others. */
@@ -88,11 +55,10 @@ static sf_status start_cuda(void *self, sf_diag *diag, bool *goes_on)
     cuda *c = self;
     if (c->steps == 1) {
         SF_TRY(tell_others(c, sf_cuda_find_company(c, diag), diag));
-        find_host_work(c);
+        sf_cuda_look_for_host(c);
     }
-    bool can_draw = table_of(c)->begin && !c->has_host_work && !c->nccl.library && !c->graph_failed;
-    if (can_draw && !c->graph && c->steps > 1)
-        draw_graph(c);
+    if (!c->graph && c->steps > 1)
+        sf_cuda_draw(c);
     c->steps++;
     *goes_on = c->graph != NULL;
     return tell_others(c, run_step(c, diag), diag);
@@ -474,7 +440,6 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     for (uint32_t i = 0; i < p->narguments; i++)
         c->arguments[i].is_zero = !p->buffers[i].is_lent;
     c->collectives = (sf_collectives){.comm = options->comm, .mesh = &p->mesh};
-    find_host_work(c);
     return table_of(c)->wait(c->device, diag);
 }
 

@@ -86,12 +86,11 @@ typedef struct cuda {
     sf_group *world;
     sf_request *note; /* that this rank has come to the end of the step, and others, or NULL */
     char *notes;
-    bool has_host_work; /* something in a step waits for the host */
-    size_t nevents;     /* of all frames */
+    bool can_draw;  /* the step is a graph from some run on (drawing.h) */
+    size_t nevents; /* of all frames */
     size_t nmarks;
     bool is_timed; /* marks stand between what runs now */
     void *graph;
-    bool graph_failed;
     int64_t steps;
     double slowest;     /* seconds of a step so far that was no graph */
     sf_timing *timings; /* by instruction, of the last step that was no graph */

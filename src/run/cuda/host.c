@@ -274,8 +274,10 @@ static void release_host(sf_device *d, char *memory)
 
 static sf_status wait_on_host(sf_device *d, sf_lane lane, sf_diag *diag)
 {
-    (void)diag;
-    sf_host_lanes_wait(((host *)d)->lanes, lane);
+    const host *h = (host *)d;
+    if (sf_host_lanes_draws(h->lanes))
+        return sf_fail(diag, SF_EUNSUPPORTED, SF_NOWHERE, "nothing waits for the host in a graph");
+    sf_host_lanes_wait(h->lanes, lane);
     return SF_OK;
 }
 
@@ -427,6 +429,35 @@ static sf_status when_host(sf_device *d, size_t count, double *seconds, sf_diag 
     return SF_OK;
 }
 
+/* Graphs */
+
+static sf_status begin_host(sf_device *d, sf_diag *diag)
+{
+    (void)diag;
+    sf_host_lanes_begin(((host *)d)->lanes);
+    return SF_OK;
+}
+
+static sf_status end_host(sf_device *d, sf_diag *diag, void **graph)
+{
+    (void)diag;
+    *graph = sf_host_lanes_end(((host *)d)->lanes);
+    return SF_OK;
+}
+
+static sf_status replay_host(sf_device *d, void *graph, sf_diag *diag)
+{
+    (void)diag;
+    sf_host_lanes_replay(((host *)d)->lanes, graph);
+    return SF_OK;
+}
+
+static void forget_host(sf_device *d, void *graph)
+{
+    (void)d;
+    sf_host_graph_free(graph);
+}
+
 static void close_host(sf_device *d)
 {
     host *h = (host *)d;
@@ -464,6 +495,10 @@ sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
         .when = when_host,
         .drop = drop_plan,
         .multiply = multiply_host,
+        .begin = begin_host,
+        .end = end_host,
+        .replay = replay_host,
+        .forget = forget_host,
     };
     (void)diag;
     host *h = sf_alloc(sizeof *h);

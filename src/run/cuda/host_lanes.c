@@ -29,13 +29,18 @@ typedef struct event {
     uint64_t raised, reached;
 } event;
 
+struct sf_host_graph {
+    job *first, **last;
+};
+
 struct sf_host_lanes {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     lane at[LANES];
     int count;
     bool stops;
-    event *events; /* first, by lane, those of lanes that are followed */
+    sf_host_graph *drawn; /* what is put on lanes goes there, or NULL */
+    event *events;        /* first, by lane, those of lanes that are followed */
     size_t nevents;
 };
 
@@ -63,6 +68,14 @@ static void *serve_lane(void *argument)
     return NULL;
 }
 
+static void begin_job(job *j, void (*run)(void *what), void *argument, const void *what,
+                      size_t bytes)
+{
+    *j = (job){.run = run, .argument = what ? j->what : argument};
+    if (what)
+        memcpy(j->what, what, bytes);
+}
+
 static void put_job(lane *l, void (*run)(void *what), void *argument, const void *what,
                     size_t bytes)
 {
@@ -73,9 +86,7 @@ static void put_job(lane *l, void (*run)(void *what), void *argument, const void
         run(argument);
         return;
     }
-    *j = (job){.run = run, .argument = what ? j->what : argument};
-    if (what)
-        memcpy(j->what, what, bytes);
+    begin_job(j, run, argument, what, bytes);
     pthread_mutex_lock(&all->lock);
     *l->last = j;
     l->last = &j->next;
@@ -91,7 +102,14 @@ static void put_on_stream(sf_host_stream *stream, void (*run)(void *argument), v
 void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane at, void (*run)(void *what), const void *what,
                        size_t bytes)
 {
-    put_job(&lanes->at[at], run, (void *)(uintptr_t)what, what, bytes);
+    if (!lanes->drawn) {
+        put_job(&lanes->at[at], run, (void *)(uintptr_t)what, what, bytes);
+        return;
+    }
+    job *j = sf_alloc(sizeof *j + bytes);
+    begin_job(j, run, NULL, what, bytes);
+    *lanes->drawn->last = j;
+    lanes->drawn->last = &j->next;
 }
 
 sf_status sf_host_lanes_add(sf_host_lanes *lanes, sf_diag *diag, sf_lane *out)
@@ -212,6 +230,8 @@ static moment moment_of(sf_host_lanes *lanes, size_t number, bool raises)
 
 static void put_moment(sf_host_lanes *lanes, sf_lane at, size_t number, bool raises)
 {
+    if (lanes->drawn) /* one behind the other */
+        return;
     moment m = moment_of(lanes, number, raises);
     sf_host_lanes_put(lanes, at, raises ? reach : wait_until_reached, &m, sizeof m);
 }
@@ -230,4 +250,39 @@ void sf_host_lanes_raise(sf_host_lanes *lanes, sf_lane at, size_t number)
 void sf_host_lanes_await(sf_host_lanes *lanes, sf_lane at, size_t number)
 {
     put_moment(lanes, at, LANES + number, false);
+}
+
+/* Graphs */
+
+void sf_host_lanes_begin(sf_host_lanes *lanes)
+{
+    lanes->drawn = sf_alloc(sizeof *lanes->drawn);
+    lanes->drawn->last = &lanes->drawn->first;
+}
+
+bool sf_host_lanes_draws(const sf_host_lanes *lanes)
+{
+    return lanes->drawn != NULL;
+}
+
+sf_host_graph *sf_host_lanes_end(sf_host_lanes *lanes)
+{
+    sf_host_graph *graph = lanes->drawn;
+    lanes->drawn = NULL;
+    return graph;
+}
+
+void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph)
+{
+    for (job *j = graph->first; j; j = j->next)
+        put_job(&lanes->at[SF_LANE_COMPUTE], j->run, j->argument, NULL, 0);
+}
+
+void sf_host_graph_free(sf_host_graph *graph)
+{
+    for (job *j = graph->first, *next; j; j = next) {
+        next = j->next;
+        sf_free(j);
+    }
+    sf_free(graph);
 }

@@ -18,6 +18,15 @@ typedef struct sf_host_stream {
 sf_host_lanes *sf_host_lanes_new(void);
 void sf_host_lanes_free(sf_host_lanes *lanes); /* when all is done that is on them */
 
+/* What is put on lanes from begin to end is not done, but kept: all of it is done by `replay`, in the order it came in. Who waits
+ * between them would wait forever. */
+typedef struct sf_host_graph sf_host_graph;
+void sf_host_lanes_begin(sf_host_lanes *lanes);
+bool sf_host_lanes_draws(const sf_host_lanes *lanes);
+sf_host_graph *sf_host_lanes_end(sf_host_lanes *lanes);
+void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph);
+void sf_host_graph_free(sf_host_graph *graph);
+
 /* `run` gets a copy of the so many bytes of `what`, in its turn. */
 void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane lane, void (*run)(void *what),
                        const void *what, size_t bytes);

@@ -44,7 +44,9 @@ static sf_status run_while(cuda *c, const sf_inst *inst, const made *m, sf_diag 
         if (!nest->is_fixed[i] && m->out[i] != m->in[i])
             SF_TRY(
                 table_of(c)->copy(c->device, m->out[i], m->in[i], view_bytes(&inst->out[i]), diag));
-    for (;;) {
+    for (int64_t i = 0; i < nest->turns; i++)
+        SF_TRY(sf_cuda_run(c, &m->bodies[1], diag));
+    while (nest->turns < 0) {
         uint8_t goes_on;
         SF_TRY(sf_cuda_run(c, &m->bodies[0], diag));
         SF_TRY(sf_cuda_settle(c, diag));
@@ -53,6 +55,7 @@ static sf_status run_while(cuda *c, const sf_inst *inst, const made *m, sf_diag 
             return SF_OK;
         SF_TRY(sf_cuda_run(c, &m->bodies[1], diag));
     }
+    return SF_OK;
 }
 
 static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)

@@ -7,8 +7,11 @@
 enum {
     THREADS = 256,
     MOST_ROW_THREADS = 512,
-    MANY_BLOCKS = 528,                /* that keep all of a large GPU at work, */
-    MANY_THREADS = MANY_BLOCKS * 256, /* and threads */
+    MULTIPROCESSORS = 132,             /* of a large GPU */
+    MANY_BLOCKS = 4 * MULTIPROCESSORS, /* that keep all of it at work */
+    /* Threads of a multiprocessor that gather over rows. There are as many blocks as it has at once: were there more, the last
+     * ones would leave most of it idle, and fewer leave each thread the registers that it wants. */
+    GATHERING_THREADS = 768,
     MOST_ABREAST = 8,
     SHORT_ROW = 16, /* that a thread takes alone */
     ENOUGH = 8192,  /* threads, before each takes several elements */
@@ -74,6 +77,8 @@ void text_combination(emitter *e, uint32_t index, const char *variable, bool spr
 void text_want(emitter *e, uint32_t step);
 void text_want_nothing(emitter *e);
 void text_wanted(emitter *e, bool rows_too);
+void text_row_loads(emitter *e);
+void text_element_loads(emitter *e);
 void text_elements(emitter *e, int level);
 void text_stores(emitter *e);
 void text_indices(emitter *e, const char *from, int first, int end);

@@ -95,7 +95,8 @@ static void write_columns(emitter *e)
     const sf_loop *loop = e->loop;
     int wide = columns_abreast(loop->columns / e->vector), high = THREADS / wide;
     int64_t tiles = (loop->columns + (int64_t)wide * e->vector - 1) / ((int64_t)wide * e->vector);
-    int64_t most = 2 * MANY_BLOCKS / tiles, able = loop->rows / (LEAST_CHUNK * (int64_t)high);
+    e->w->together = MANY_BLOCKS / MULTIPROCESSORS;
+    int64_t most = MANY_BLOCKS / tiles, able = loop->rows / (LEAST_CHUNK * (int64_t)high);
     int64_t chunks = able < most ? able : most;
     chunks = chunks < 1 ? 1 : chunks;
     int64_t rows = (loop->rows + chunks - 1) / chunks;

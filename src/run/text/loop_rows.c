@@ -128,17 +128,14 @@ static void put_fold_pass(emitter *e, int level, const sharing *s)
     put_folds_end(e, level, s);
 }
 
-/* Steps on whole rows that can be done after so many folds. Constants are known everywhere. */
+/* What is computed of whole rows after so many folds. Constants are known everywhere. */
 void text_row_steps(emitter *e, int level)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         const sf_loop_step *step = &e->loop->steps[i];
-        if (e->level[i] != level || !text_is_row_step(e, i) || step->kind == SF_STEP_STORE ||
-            step->kind == SF_STEP_CONSTANT)
-            continue;
-        if (step->kind == SF_STEP_LOAD)
-            text_load(e, i);
-        else
+        bool is_end = step->kind == SF_STEP_STORE || step->kind == SF_STEP_CONSTANT ||
+                      step->kind == SF_STEP_LOAD;
+        if (!is_end && e->level[i] == level && text_is_row_step(e, i))
             text_computation(e, i);
     }
 }
@@ -265,7 +262,8 @@ static void share_rows(emitter *e, sharing *s)
         return;
     }
     int64_t vectors = (loop->columns / e->vector + s->threads - 1) / s->threads;
-    int64_t most = MANY_THREADS / s->threads;
+    e->w->together = (GATHERING_THREADS + s->threads / 2) / s->threads;
+    int64_t most = (int64_t)MULTIPROCESSORS * e->w->together;
     e->groups = loop->rows < most ? (loop->rows ? loop->rows : 1) : most;
     e->held = vectors * e->vector <= MOST_HELD ? vectors : 0;
     if (e->held == 0 && e->groups == 1)
@@ -283,6 +281,8 @@ static void put_row_once(emitter *e, const sharing *s)
     PUT("const int active = %s * %d < %" PRId64 ";\n%s c = active ? (%s)%s * %d : 0;\n", s->lane,
         e->vector, loop->columns, e->index, e->index, s->lane, e->vector);
     text_indices(e, "c", loop->split, loop->rank);
+    text_row_loads(e);
+    text_element_loads(e);
     for (int level = 0; level <= s->levels; level++) {
         text_row_steps(e, level);
         text_elements(e, level);
@@ -310,6 +310,7 @@ static void put_row_once(emitter *e, const sharing *s)
 
 static void put_row_passes(emitter *e, const sharing *s)
 {
+    text_row_loads(e);
     for (int level = 0; level <= s->levels; level++) {
         text_row_steps(e, level);
         if (level < s->levels)

@@ -430,41 +430,70 @@ void text_want_nothing(emitter *e)
     memset(e->wanted, 0, e->loop->nsteps * sizeof *e->wanted);
 }
 
+static void put_guarded_store(emitter *e, uint32_t index)
+{
+    PUT("%s{\n", e->guard);
+    put_store(e, index);
+    PUT("}\n");
+}
+
+/* Where divisions and the like branch to what they seldom do, and where something is stored, compilers bring no load from behind
+ * to the front, and threads would wait for memory again and again: so all is loaded first. */
+void text_row_loads(emitter *e)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (e->loop->steps[i].kind == SF_STEP_LOAD && text_is_row_step(e, i))
+            text_load(e, i);
+}
+
+void text_element_loads(emitter *e)
+{
+    for (uint32_t i = 0; i < e->loop->nsteps; i++)
+        if (e->loop->steps[i].kind == SF_STEP_LOAD && !text_is_row_step(e, i))
+            text_load(e, i);
+}
+
+static bool is_wanted_now(const emitter *e, uint32_t index, bool rows_too)
+{
+    sf_step_kind kind = e->loop->steps[index].kind;
+    return e->wanted[index] && !e->is_ready[index] && (rows_too || !text_is_row_step(e, index)) &&
+           kind != SF_STEP_FOLD && kind != SF_STEP_GATHER;
+}
+
 /* Steps on elements that are wanted, stores among them. Those of rows are there before. */
 void text_wanted(emitter *e, bool rows_too)
 {
-    for (uint32_t i = 0; i < e->loop->nsteps; i++) {
-        const sf_loop_step *step = &e->loop->steps[i];
-        if (!e->wanted[i] || e->is_ready[i] || (text_is_row_step(e, i) && !rows_too) ||
-            step->kind == SF_STEP_FOLD || step->kind == SF_STEP_GATHER)
+    const sf_loop *loop = e->loop;
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        if (!is_wanted_now(e, i, rows_too))
             continue;
         if (e->in_room[i])
             PUT("%s v%u = room%u[c];\n", variable_type(step), i, i);
         else if (step->kind == SF_STEP_LOAD)
             text_load(e, i);
-        else if (step->kind != SF_STEP_STORE)
+    }
+    for (uint32_t i = 0; i < loop->nsteps; i++) {
+        const sf_loop_step *step = &loop->steps[i];
+        if (!is_wanted_now(e, i, rows_too) || e->in_room[i] || step->kind == SF_STEP_LOAD)
+            continue;
+        if (step->kind != SF_STEP_STORE)
             text_computation(e, i);
-        else if (!e->loop->accesses[step->access].is_row && e->guard) {
-            PUT("%s{\n", e->guard);
-            put_store(e, i);
-            PUT("}\n");
-        } else if (!e->loop->accesses[step->access].is_row)
+        else if (!loop->accesses[step->access].is_row && e->guard)
+            put_guarded_store(e, i);
+        else if (!loop->accesses[step->access].is_row)
             put_store(e, i);
     }
 }
 
-/* All that is loaded and computed of elements when so many folds have been done; constants are known. */
+/* All that is computed of elements when so many folds have been done; constants are known. */
 void text_elements(emitter *e, int level)
 {
     for (uint32_t i = 0; i < e->loop->nsteps; i++) {
         sf_step_kind kind = e->loop->steps[i].kind;
         bool is_end = kind == SF_STEP_STORE || kind == SF_STEP_GATHER || kind == SF_STEP_FOLD ||
-                      kind == SF_STEP_CONSTANT;
-        if (is_end || e->level[i] != level || text_is_row_step(e, i))
-            continue;
-        if (kind == SF_STEP_LOAD)
-            text_load(e, i);
-        else
+                      kind == SF_STEP_CONSTANT || kind == SF_STEP_LOAD;
+        if (!is_end && e->level[i] == level && !text_is_row_step(e, i))
             text_computation(e, i);
     }
 }

@@ -134,6 +134,7 @@ static void write_tile(emitter *e)
             text_computation(e, i);
     PUT("for (s64 row = first_row; row < first_row + rows; row++) {\n");
     text_indices(e, "row", 0, loop->split);
+    text_row_loads(e);
     for (int level = 0; level <= levels; level++) {
         text_row_steps(e, level);
         if (level < levels)

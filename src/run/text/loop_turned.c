@@ -147,6 +147,7 @@ void text_turned(emitter *e)
         loop->rows - e->vector);
     text_indices(e, "row", 0, loop->split);
     put_ready(e);
+    text_row_loads(e);
     for (int level = 0; level <= levels; level++) {
         text_row_steps(e, level);
         put_pass(e, level, levels);

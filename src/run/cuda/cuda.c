@@ -9,6 +9,7 @@
 #include "run/cuda/company.h"
 #include "run/cuda/drawing.h"
 #include "run/cuda/epilogue.h"
+#include "run/cuda/sums.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
@@ -180,7 +181,7 @@ static sf_status open_frame(cuda *c, frame *f, const sf_program *p, char *const 
         }
     }
     sf_cuda_find_bunches(c, f);
-    return SF_OK;
+    return sf_cuda_find_sums(c, f, diag);
 }
 
 static uint64_t param_value(const cuda *c, const made *m, const sf_param *param)
@@ -358,6 +359,8 @@ static void drop_plans(cuda *c, const frame *f)
         const made *m = &f->insts[i];
         if (m->plan)
             table_of(c)->drop(c->device, m->plan);
+        if (m->sum)
+            table_of(c)->drop(c->device, m->sum->plan);
         for (uint32_t j = 0; m->bodies && j < sf_body_count(&f->program->insts[i]); j++)
             drop_plans(c, &m->bodies[j]);
     }

@@ -362,17 +362,34 @@ static sf_status ended_host(sf_device *d, sf_lane lane, sf_diag *diag, bool *out
     return SF_OK;
 }
 
+/* What stands in for a library: for a convolution, or for a product and sums of a factor. */
+typedef struct host_plan {
+    sf_convolve convolve;
+    const sf_inst *inst; /* of a product */
+    int factor;
+} host_plan;
+
 static sf_status plan_host(sf_device *d, const sf_inst *inst, sf_diag *diag, void **plan,
                            bool *is_whole)
 {
     (void)d, (void)diag, (void)is_whole;
-    sf_convolve convolve;
+    host_plan p = {.factor = -1};
     *plan = NULL;
-    if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &convolve) &&
-        !convolve.is_product) {
-        *plan = sf_alloc(sizeof convolve);
-        memcpy(*plan, &convolve, sizeof convolve);
+    if (inst->kind == SF_INST_CONV && sf_convolve_of(inst->conv, &p.convolve) &&
+        !p.convolve.is_product) {
+        *plan = sf_alloc(sizeof p);
+        memcpy(*plan, &p, sizeof p);
     }
+    return SF_OK;
+}
+
+static sf_status plan_sum_host(sf_device *d, const sf_inst *inst, int factor, sf_diag *diag,
+                               void **plan)
+{
+    (void)d, (void)diag;
+    host_plan *p = *plan = sf_alloc(sizeof *p);
+    p->inst = inst;
+    p->factor = factor;
     return SF_OK;
 }
 
@@ -382,22 +399,25 @@ static void drop_plan(sf_device *d, void *plan)
     sf_free(plan);
 }
 
-typedef struct convolving {
-    const void *plan;
+typedef struct multiplying {
+    const host_plan *plan;
     char *const *parts;
-} convolving;
+} multiplying;
 
-static void run_convolution(void *what)
+static void run_plan(void *what)
 {
-    const convolving *c = what;
-    sf_host_convolve(c->plan, c->parts);
+    const multiplying *m = what;
+    if (m->plan->inst)
+        sf_host_product(m->plan->inst, m->plan->factor, m->parts);
+    else
+        sf_host_convolve(&m->plan->convolve, m->parts);
 }
 
 static sf_status multiply_host(sf_device *d, const void *plan, char *const *parts, sf_diag *diag)
 {
     (void)diag;
-    convolving c = {plan, parts};
-    sf_host_lanes_put(((host *)d)->lanes, SF_LANE_COMPUTE, run_convolution, &c, sizeof c);
+    multiplying m = {plan, parts};
+    sf_host_lanes_put(((host *)d)->lanes, SF_LANE_COMPUTE, run_plan, &m, sizeof m);
     return SF_OK;
 }
 
@@ -491,6 +511,7 @@ sf_status sf_device_open_host(int which, sf_diag *diag, sf_device **out)
         .compile = compile_host,
         .launch = launch_host,
         .plan = plan_host,
+        .plan_sum = plan_sum_host,
         .mark = mark_host,
         .when = when_host,
         .drop = drop_plan,

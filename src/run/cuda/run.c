@@ -8,6 +8,7 @@
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
 #include "run/cuda/company.h"
+#include "run/cuda/sums.h"
 
 static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {
@@ -67,12 +68,23 @@ static sf_status run_case(cuda *c, const sf_inst *inst, const made *m, sf_diag *
     return sf_cuda_run(c, &m->bodies[is_known ? (uint32_t)index : inst->nest->nbodies - 1], diag);
 }
 
+static sf_status run_product(cuda *c, const made *m, sf_diag *diag)
+{
+    if (m->plan) {
+        SF_TRY(launch_some(c, m, 0, m->code.before, diag));
+        SF_TRY(table_of(c)->multiply(c->device, m->plan, m->product, diag));
+    }
+    return launch_some(c, m, m->code.before, m->code.nlaunches, diag);
+}
+
 static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag)
 {
     const sf_inst *inst = &f->program->insts[index];
     const made *m = &f->insts[index];
     if (f->has_beside)
         SF_TRY(sf_cuda_await(c, f, inst, diag));
+    if (m->sum || m->is_left)
+        return m->sum ? sf_cuda_run_with_sum(c, m->sum, run_product, diag) : SF_OK;
     switch (inst->kind) {
     case SF_INST_WHILE:
         return run_while(c, inst, m, diag);
@@ -87,11 +99,7 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
         break;
     case SF_INST_DOT:
     case SF_INST_CONV:
-        if (m->plan) {
-            SF_TRY(launch_some(c, m, 0, m->code.before, diag));
-            SF_TRY(table_of(c)->multiply(c->device, m->plan, m->product, diag));
-        }
-        break;
+        return run_product(c, m, diag);
     case SF_INST_LOOP:
     case SF_INST_JOIN: /* what it waits for has been waited for */
     case SF_INST_KIND_COUNT:

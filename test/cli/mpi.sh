@@ -62,6 +62,8 @@ SHEAF_MPI_LINK=2:100000000 run 3 all
 [ $status -eq 0 ] && [ "$(good)" -eq 3 ] || give_up "over slow lines, 3 ranks end with $status"
 SHEAF_MPI_LINK=2:20000000 run 4 line
 [ $status -eq 0 ] && [ "$(good)" -eq 4 ] || give_up "a slow line: $status"
+SHEAF_MPI_LINK=2:20000000 run 3 order
+[ $status -eq 0 ] && [ "$(good)" -eq 3 ] || give_up "what was started later is there before: $status"
 SHEAF_MPI_LINK=2:fast run 2 start
 [ $status -ne 0 ] || give_up "a line of no speed is taken"
 grep -q 'SHEAF_MPI_LINK is HOSTS:BYTES' "$work/out" || give_up "nobody says what a line is"

@@ -12,6 +12,10 @@
  * rank to another are under way at once); and a letter that does not fit what was started here is found
  * out before any data moves. Groups are told apart by a 64-bit hash of their ranks.
  *
+ * Flows that have something to send at the same time send it in the order in which they were started, to other hosts and to
+ * ranks of this one each by itself: what was started first is needed first, and flows that shared a line would all be through
+ * when the last one is.
+ *
  * Hosts must have the same byte order and number formats.
  */
 #ifndef SF_RUN_COMM_MPI_H
@@ -65,6 +69,7 @@ typedef struct sf_flow {
     const char **payloads;   /* of the letters */
     const void **scratch;
     int64_t sent, send_done, received, receive_done; /* begun, and complete */
+    double went;                                     /* when a message was last begun or complete */
     sf_hop next_send, next_receive;                  /* if there is one more */
     double due; /* when next_send is through a line that is slower than it comes; 0: not asked */
     MPI_Request sends[SF_RING_QUEUE], receives[SF_RING_QUEUE];
@@ -116,10 +121,11 @@ typedef struct sf_mpi_engine {
     uint64_t *hosts; /* by rank */
     double line_rate,
         line_free; /* bytes a second to other hosts, 0: as they come; and when it is free (mpi_line.c) */
-    int *next_tag;               /* per rank */
-    uint32_t *gone;              /* per rank: the last epoch it has left */
-    sf_flow *flows;              /* under way */
-    sf_letter *outbox;           /* being sent */
+    int *next_tag;     /* per rank */
+    uint32_t *gone;    /* per rank: the last epoch it has left */
+    sf_flow *flows;    /* under way, in the order of their start */
+    bool taken[2];     /* in this look: an earlier flow has more for this host, or for others */
+    sf_letter *outbox; /* being sent */
     sf_letter *inbox, **last_in; /* came before their transfer */
     sf_letter *coming;           /* being received */
     bool asking;                 /* for an answer, which is a rank, or -1 */

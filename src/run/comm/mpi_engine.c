@@ -222,6 +222,7 @@ static bool take_starts(sf_mpi_engine *engine)
 static bool advance_flows(sf_mpi_engine *engine)
 {
     bool moved = false;
+    memset(engine->taken, 0, sizeof engine->taken);
     for (sf_flow **at = &engine->flows; *at && !atomic_load(&engine->ending);) {
         sf_flow *flow = *at;
         moved |= sf_flow_advance(engine, flow);

@@ -9,6 +9,10 @@
 
 enum { KEEP_BYTES = 1 << 20 }; /* copied for ourselves before the others get a turn */
 
+/* Seconds in which nothing of a flow goes before others may overtake it: so no order of flows can make ranks wait for each
+ * other, and one that another rank is slow with holds nobody up. */
+#define HOLD_LIMIT 50e-3
+
 static int rank_at(const sf_flow *flow, int place)
 {
     return flow->base.group->ranks[place];
@@ -175,15 +179,33 @@ static bool need_slots(sf_mpi_engine *engine, sf_flow *flow)
     return flow->slots != NULL;
 }
 
+static bool is_full(const sf_flow *flow)
+{
+    return flow->sent - flow->send_done == SF_RING_QUEUE;
+}
+
+/* Whether the next message, which has all that it needs, may go now. If it may not, later flows wait for it, unless the other
+ * end does not take any. */
+static bool may_send(sf_mpi_engine *engine, sf_flow *flow, int peer, int64_t bytes)
+{
+    bool *taken = &engine->taken[engine->hosts[peer] != engine->hosts[engine->rank]];
+    if (*taken)
+        return false;
+    if (!is_full(flow) && sf_line_lets(engine, flow, peer, bytes))
+        return true;
+    *taken = flow->due > 0 || (flow->send_done > 0 && sf_now() - flow->went < HOLD_LIMIT);
+    return false;
+}
+
 static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
 {
     const sf_hop *move = &flow->next_send;
-    if (flow->sent == flow->schedule.sends || flow->sent - flow->send_done == SF_RING_QUEUE ||
-        move->receives > flow->receive_done)
+    if (flow->sent == flow->schedule.sends || move->receives > flow->receive_done ||
+        (move->count == 0 && is_full(flow)))
         return false;
     if (move->count > 0) {
         int peer = rank_at(flow, move->peer);
-        if (!sf_line_lets(engine, flow, peer, move->count * flow->base.bytes))
+        if (!may_send(engine, flow, peer, move->count * flow->base.bytes))
             return false;
         char *memory = whole_run(flow, move);
         if (!memory && !need_slots(engine, flow))
@@ -199,6 +221,7 @@ static bool post_send(sf_mpi_engine *engine, sf_flow *flow)
                              &flow->sends[flow->sent % SF_RING_QUEUE]);
         if (!sf_engine_check(engine, code, "sending to", peer))
             return false;
+        flow->went = sf_now();
     }
     if (++flow->sent < flow->schedule.sends)
         flow->next_send = sf_schedule_send(&flow->schedule, flow->sent);
@@ -276,6 +299,7 @@ static bool test_send(sf_mpi_engine *engine, sf_flow *flow)
     if (!sf_engine_check(engine, code, "sending to", rank_at(flow, place)) || !flag)
         return false;
     flow->send_done++;
+    flow->went = sf_now();
     return true;
 }
 

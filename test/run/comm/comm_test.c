@@ -797,6 +797,38 @@ static void suite_line(sf_comm *comm, sf_diag *diag)
     expect(sf_now() - began > least, rank, "it took %g s, not %g", sf_now() - began, least);
 }
 
+/* What was started first has the line first: it is there before any of those behind it, of which each alone would be
+ * sooner. */
+static void suite_order(sf_comm *comm, sf_diag *diag)
+{
+    enum { REQUESTS = 5, FIRST = 2000000, OTHERS = 200000 };
+    int rank = sf_comm_rank(comm), last = sf_comm_size(comm) - 1, ends[] = {0, last};
+    sf_request *requests[REQUESTS];
+    float *data[REQUESTS];
+    double ended[REQUESTS];
+    sf_group *group;
+    if (rank != 0 && rank != last)
+        return;
+    expect(sf_comm_group(comm, ends, 2, diag, &group) == SF_OK, rank, "no group");
+    for (int i = 0; i < REQUESTS; i++) {
+        int64_t count = i == 0 ? FIRST : OTHERS;
+        data[i] = calloc((size_t)count, sizeof *data[i]);
+        sf_transfer_part part = {.in = data[i], .out = data[i], .count = count};
+        sf_transfer sum = {.kind = SF_ALL_REDUCE,
+                           .dtype = SF_F32,
+                           .monoid = SF_MONOID_ADD,
+                           .nparts = 1,
+                           .parts = &part};
+        expect(sf_comm_start(group, &sum, diag, &requests[i]) == SF_OK, rank, "no start");
+    }
+    for (int i = 0; i < REQUESTS; i++) {
+        expect(sf_comm_wait_timed(requests[i], diag, &ended[i]) == SF_OK, rank, "no sum");
+        expect(ended[0] <= ended[i], rank, "transfer %d is %g s before the first", i,
+               ended[0] - ended[i]);
+        free(data[i]);
+    }
+}
+
 static void nothing(sf_comm *comm, sf_diag *diag)
 {
     (void)comm, (void)diag;
@@ -809,10 +841,11 @@ static int run_mpi(const char *name)
         suite *run;
         double limit;
     } cases[] = {
-        {"all", suite_all, 0},    {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
-        {"leave", fail_leave, 5}, {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
-        {"exit", fail_exit, 5},   {"kill", fail_kill, 2},         {"again", again, 0},
-        {"start", nothing, 2},    {"end", fail_end, 2},           {"line", suite_line, 0},
+        {"all", suite_all, 0},     {"timeout", fail_timeout, 3},   {"abort", fail_abort, 5},
+        {"leave", fail_leave, 5},  {"mismatch", fail_mismatch, 5}, {"drop", fail_drop, 5},
+        {"exit", fail_exit, 5},    {"kill", fail_kill, 2},         {"again", again, 0},
+        {"start", nothing, 2},     {"end", fail_end, 2},           {"line", suite_line, 0},
+        {"order", suite_order, 0},
     };
     sf_diag *diag = sf_diag_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -51,9 +51,9 @@ expect 0 "$step" --steps 3 --data "$io" --resume="$work/a" --save "$work/a" --en
 says "step 3/3  loss 3.8834"
 
 # A fold whose rows are neighbours, with groups of them and what it stores; halves; windows that grow along a line; tensors that are turned;
-# short rows, several to a block, and elements in words.
+# short rows, several to a block, and elements in words; long rows.
 sheaf=("$bin" eval)
-for text in turned groups halves growing crossed abreast; do
+for text in turned groups halves growing crossed abreast long; do
     for engine in oracle cuda; do
         expect 0 "$SHEAF_SOURCE/test/data/$text.mlir" --engine $engine -o "$work/$text.$engine"
     done

@@ -105,9 +105,11 @@ static const sf_loop_step *find_load(const builder *b, const sf_view *view, cons
 {
     for (size_t i = 0; b->l->target->few_passes && i < b->nsteps; i++) {
         const sf_loop_step *step = &b->steps[i];
+        if (step->kind != SF_STEP_LOAD)
+            continue;
         const sf_access *other = &b->accesses[step->access];
-        if (step->kind == SF_STEP_LOAD && other->is_row == access->is_row &&
-            other->dtype == access->dtype && b->in[other->view].buffer == view->buffer &&
+        if (other->is_row == access->is_row && other->dtype == access->dtype &&
+            b->in[other->view].buffer == view->buffer &&
             b->in[other->view].offset == view->offset &&
             memcmp(other->strides, access->strides, sizeof other->strides) == 0)
             return step;

@@ -20,7 +20,7 @@ void test_put_element(const test_shape *s, int rank, int part, int64_t index, vo
     int parts = sf_parts_of(s->dtype);
     if (sf_is_float(number))
         for (int p = 0; p < parts; p++, bits = test_mix(bits))
-            sf_store_f64(number, data, at * parts + p, (double)(int64_t)(bits % 4001) / 1000 - 2);
+            sf_store_f64(number, data, at * parts + p, (double)(bits >> 52) * 0.001 - 2);
     else
         sf_store_i64(s->dtype, data, at, (int64_t)bits);
 }

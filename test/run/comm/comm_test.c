@@ -368,6 +368,13 @@ static void suite_sizes(sf_comm *comm, sf_diag *diag)
             }
 }
 
+/* Whether a group is the first of its size, and not so large that checking takes longer than it is worth: what is large
+ * goes through these. */
+static bool takes_large(const ranks *groups, int g)
+{
+    return groups[g].count <= 5 && (g == 0 || groups[g].count != groups[g - 1].count);
+}
+
 /* Rings of several blocks of chunks, the last one not full; shares of many slices. */
 static void suite_large(sf_comm *comm, sf_diag *diag)
 {
@@ -377,10 +384,8 @@ static void suite_large(sf_comm *comm, sf_diag *diag)
     for (int kind = 0; kind < SF_COLLECTIVE_COUNT; kind++)
         for (int g = 0; g < ngroups; g++) {
             int members = groups[g].count;
-            if (g > 0 && members == groups[g - 1].count)
-                continue;
             bool whole = kind == SF_ALL_REDUCE || kind == SF_BROADCAST || kind == SF_PERMUTE;
-            if (members == 1 || members > 5)
+            if (members == 1 || !takes_large(groups, g))
                 continue;
             test_shape s = {.kind = (sf_collective)kind,
                             .dtype = SF_F32,
@@ -414,16 +419,18 @@ static void suite_buckets(sf_comm *comm, sf_diag *diag)
             }
 }
 
-/* In several transfers that are under way together: the same bits as all at once. */
+/* In several transfers that are under way together: the same bits as all at once. Of more than a chunk, or of several
+ * slices. */
 static void suite_pieces(sf_comm *comm, sf_diag *diag)
 {
     static const sf_collective kinds[] = {SF_ALL_REDUCE, SF_ALL_GATHER, SF_REDUCE_SCATTER,
                                           SF_ALL_TO_ALL};
-    static const int64_t lengths[] = {1, 5, 2000, 70001};
+    static const int64_t lengths[][4] = {{1, 5, 2000, 20011}, {1, 5, 2000, 70001}};
     ranks groups[MOST_GROUPS];
     int ngroups = list_groups(sf_comm_size(comm), groups);
     for (int g = 0; g < ngroups; g++)
         for (int i = 0; i < 16; i++) {
+            int64_t length = lengths[takes_large(groups, g)][i / 4];
             test_shape s = {.kind = kinds[i % 4],
                             .dtype = i % 3 ? SF_F32 : SF_BF16,
                             .monoid = reduces(kinds[i % 4]) ? SF_MONOID_ADD : SF_MONOID_NONE,
@@ -432,7 +439,7 @@ static void suite_pieces(sf_comm *comm, sf_diag *diag)
                             .pieces = 2 + (g + i) % 3,
                             .seed = (uint64_t)(120000 + 100 * g + i)};
             for (int p = 0; p < s.nparts; p++)
-                s.counts[p] = lengths[i / 4] * s.pieces * (i % 4 == 0 ? groups[g].count : 1);
+                s.counts[p] = length * s.pieces * (i % 4 == 0 ? groups[g].count : 1);
             run_shape(comm, &groups[g], &s, diag);
         }
 }

@@ -1,12 +1,20 @@
 # test/FOLDER/NAME_test.c becomes the ctest test FOLDER/NAME, linked with the static library, with
 # cmocka and with what test/support holds. test/cli/NAME.sh becomes cli/NAME; it exits with 77 to
-# say that it was skipped. All run in the root of the source tree. Those that take more than
-# SF_SLOW seconds carry the label "slow": ctest -LE slow leaves them out.
+# say that it was skipped. All run in the root of the source tree. Tests in C that take more than
+# SF_SLOW seconds and scripts of more than SF_SLOW_SCRIPT carry the label "slow": ctest -LE slow leaves them out. Scripts
+# sooner, for they run whole commands, and most of what these do they do again and again on the same few steps.
 
-set(SF_SLOW 13)
+set(SF_SLOW 15)
+set(SF_SLOW_SCRIPT 5)
 
-# What measures the machine runs alone.
-set(SF_ALONE api/calibrate)
+# Never slow: what sanitizers are for. Files that mean harm, and one script of whole commands on ranks.
+set(SF_NEVER_SLOW cli/bombs cli/split)
+
+# What measures the machine runs alone; with sanitizers, nothing is measured that would mean anything.
+set(SF_ALONE)
+if(NOT SF_SANITIZE)
+    set(SF_ALONE api/calibrate)
+endif()
 
 set(test_environment
     SHEAF_BIN=${CMAKE_BINARY_DIR}/sheaf
@@ -20,6 +28,10 @@ set(test_environment
     # MPI's own code is not instrumented; a process may end without threads that never come back.
     TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:detect_deadlocks=0:report_thread_leaks=0
     UBSAN_OPTIONS=print_stacktrace=1)
+if(SF_SANITIZE MATCHES address)
+    # glibc keeps what threads that have ended stood on, which test/support/sanitize/leaks.c would take for a leak.
+    list(APPEND test_environment GLIBC_TUNABLES=glibc.pthread.stack_cache_size=0)
+endif()
 
 function(sf_add_test name)
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -131,9 +143,15 @@ file(STRINGS ${times} lines)
 foreach(line IN LISTS lines)
     string(REGEX MATCH "^([0-9.]+) (.+)$" found "${line}")
     if(TEST "${CMAKE_MATCH_2}")
-        set_tests_properties(${CMAKE_MATCH_2} PROPERTIES COST ${CMAKE_MATCH_1})
-        if(CMAKE_MATCH_1 GREATER SF_SLOW)
-            set_tests_properties(${CMAKE_MATCH_2} PROPERTIES LABELS slow)
+        set(seconds ${CMAKE_MATCH_1})
+        set(name ${CMAKE_MATCH_2})
+        set_tests_properties(${name} PROPERTIES COST ${seconds})
+        set(most ${SF_SLOW})
+        if(name MATCHES "^cli/")
+            set(most ${SF_SLOW_SCRIPT})
+        endif()
+        if(seconds GREATER most AND NOT name IN_LIST SF_NEVER_SLOW)
+            set_tests_properties(${name} PROPERTIES LABELS slow)
         endif()
     endif()
 endforeach()

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cluster/cost.h"
 #include "run/gemm/gemm.h"
+#include "support/sanitized.h"
 
 static sf_cluster *calibrate(int ranks, int threads, double seconds)
 {
@@ -141,10 +142,12 @@ static bool reaches_large_ones(double *used)
 }
 
 /* Of little time, small collectives take no more than their share: what a step waits for are the large ones. Where the
- * ranks had no processor each, that says nothing. */
+ * ranks had no processor each, that says nothing, nor do times with sanitizers. */
 static void test_reaches_large_collectives(void **state)
 {
     (void)state;
+    if (test_sanitized())
+        skip();
     bool good = false, calm = false;
     for (int attempt = 0; attempt < 4 && !good; attempt++) {
         double used;
@@ -226,10 +229,12 @@ static bool compare_predictions(double errors[SIZES])
 
 /* Whatever else runs may disturb the one or the other, each time in another place: what is wrong with the prediction
  * itself is wrong each time. So there are several attempts, of which the best counts for each size, and where few of
- * them were calm there is no verdict. */
+ * them were calm there is no verdict; nor with sanitizers. */
 static void test_predicts_products(void **state)
 {
     (void)state;
+    if (test_sanitized())
+        skip();
     double errors[SIZES], worst = HUGE_VAL;
     int calm_ones = 0;
     for (int i = 0; i < SIZES; i++)

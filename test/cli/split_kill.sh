@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills one of the processes of a run over MPI at random moments, again and again, for about 15 seconds
+# Kills one of the processes of a run over MPI at random moments, again and again, for about 8 seconds
 # (SHEAF_KILL_SECONDS): the run ends, the last checkpoint is whole, and in the end the run equals one that
 # nobody killed. Then stops one of them: the others end within the time that they may wait, and say for
 # which rank and which tensor they waited.
@@ -7,7 +7,7 @@ set -u
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 io=$SHEAF_SOURCE/examples/gpt-micro.io.safetensors
-seconds=${SHEAF_KILL_SECONDS:-15}
+seconds=${SHEAF_KILL_SECONDS:-8}
 ranks=${SHEAF_KILL_RANKS:-2}
 RANDOM=${SHEAF_KILL_SEED:-1}
 for tool in mpirun timeout pgrep; do

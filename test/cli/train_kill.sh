@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Kills a training run at random moments, again and again, for about 20 seconds or until it is through.
+# Kills a training run at random moments, again and again, for about 8 seconds or until it is through.
 # Each time the last good checkpoint must load, and in the end the run must equal one that nobody
 # killed: every loss, and every bit of the state.
 set -u
 bin=$SHEAF_BIN
 step=$SHEAF_SOURCE/examples/gpt-micro.stablehlo.mlir
 engine=${SHEAF_TEST_ENGINE:-oracle}
-seconds=${SHEAF_KILL_SECONDS:-20}
+seconds=${SHEAF_KILL_SECONDS:-8}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 RANDOM=${SHEAF_KILL_SEED:-1}

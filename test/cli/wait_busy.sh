@@ -36,10 +36,12 @@ give_up() {
 }
 
 core=$(taskset -cp $$ | sed 's/.*[:,-] *//')
+busy=()
 for _ in 1 2; do
     taskset -c "$core" yes >/dev/null &
-    started+=($!)
+    busy+=($!)
 done
+started+=("${busy[@]}")
 
 # start RANKS LAUNCHER...: in the background, on that core, until the first steps are made.
 start() {
@@ -104,11 +106,12 @@ for ranks in 2 4; do
         start $ranks $launch
         pids=$launcher
         if [ "$launch" != env ]; then pids=$(pgrep -P "$launcher"); fi
+        # Nobody needs a busy core meanwhile.
         # shellcheck disable=SC2086
-        kill -STOP $pids
+        kill -STOP $pids "${busy[@]}"
         sleep $((limit + 2))
         # shellcheck disable=SC2086
-        kill -CONT $pids
+        kill -CONT "${busy[@]}" $pids
         await 100 "stopped and continued, ${launch%% *}"
         [ $status -eq 0 ] || give_up "$ranks ranks, all stopped for a while (${launch%% *}): exit code $status"
     done

@@ -15,6 +15,7 @@
 #include "sheaf/sheaf.h"
 #include "solve/search/dice.h"
 #include "support/plans.h"
+#include "support/sanitized.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -346,11 +347,12 @@ static void write_order(const drawn *it, char *out, size_t room)
 static void test_orders_are_kept_or_refused(void **state)
 {
     (void)state;
-    enum { MUTANTS = 500, MOST = 4, RUN = 20, CHECKED = 4 };
+    enum { MOST = 4, RUN = 20, CHECKED = 4 };
+    const int mutants = test_rounds(500);
     sf_graph *graph = test_step("gpt-micro");
     sf_dice dice = {23};
     int refused = 0;
-    for (int i = 0; i < MUTANTS; i++) {
+    for (int i = 0; i < mutants; i++) {
         drawn orders[MOST];
         char said[1000] = PIPE;
         int count = 1 + (int)sf_dice_below(&dice, MOST);
@@ -387,8 +389,8 @@ static void test_orders_are_kept_or_refused(void **state)
         sf_diag_free(diag);
         sf_plan_free(plan);
     }
-    print_message("%d of %d orders refused\n", refused, MUTANTS);
-    assert_true(refused > MUTANTS / 10 && refused < MUTANTS * 9 / 10);
+    print_message("%d of %d orders refused\n", refused, mutants);
+    assert_true(refused > mutants / 10 && refused < mutants * 9 / 10);
     sf_graph_free(graph);
 }
 

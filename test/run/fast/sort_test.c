@@ -14,6 +14,7 @@
 #include "run/fast/kind.h"
 #include "sheaf/sheaf.h"
 #include "support/indexing.h"
+#include "support/sanitized.h"
 
 enum { MAX_THREADS = 3, MAX_OPERANDS = 3 };
 
@@ -229,7 +230,7 @@ static void test_sort(void **state)
     static const char *const integers[] = {"i32", "i8", "i64", "i16"};
     test_random random = {.key = 31};
     for (size_t i = 0; i < sizeof comparators / sizeof *comparators; i++)
-        for (int round = 0; round < 24; round++) {
+        for (int round = 0; round < test_rounds(24); round++) {
             const comparator *c = &comparators[i];
             const char *a = c->of_floats ? floats[round % 4] : integers[round % 4];
             int dim = (int)test_draw(&random, 0, 2);
@@ -249,7 +250,7 @@ static void test_top_k(void **state)
     static const sf_dtype dtypes[] = {SF_F32, SF_BF16, SF_F64, SF_F16, SF_S32,
                                       SF_U8,  SF_U64,  SF_S64, SF_PRED};
     test_random random = {.key = 32};
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < test_rounds(300); round++) {
         sf_pool *pool = sf_pool_new();
         sf_arena arena = {0};
         int64_t size = test_draw(&random, 1, round % 4 ? 60 : 700);

@@ -20,8 +20,8 @@ typedef struct sf_pin_options {
     int ranks;               /* 0: those of the mesh */
     const char *const *pins; /* "PATTERN=SHARE@AXIS"; stronger than those of the recipe */
     int npins;
-    /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "cheap", "full",
-     * or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
+    /* What of the forward pass is computed again rather than kept for the backward pass: "none", "layer", "parts", "cheap",
+     * "full", or scopes, "layer_?/attn,head"; docs/time.md describes it. NULL, "text": what the text computes again. */
     const char *recompute;
     int micro_batches; /* turns that the batch is cut into, whose gradients are added up; 0, 1: none */
     /* Heads and features in turns, inside of each rank: so many, by a recipe of one axis; NULL: megatron. 0, 1: none. Or a list

@@ -115,8 +115,9 @@ int sf_cli_pin(int argc, char **argv)
          "heads and features in so many turns inside of each rank; RECIPE:N: what that recipe "
          "splits; N@SCOPE: in a scope alone, several with commas"},
         {SF_OPT_RECOMPUTE, &job.pin.recompute,
-         "what is computed again rather than kept for the backward pass: none, layer, cheap, full, "
-         "scopes, as in layer_?/attn, or text (default): what the step's text computes again"},
+         "what is computed again rather than kept for the backward pass: none, layer, parts, "
+         "cheap, full, scopes, as in layer_?/attn, or text (default): what the step's text "
+         "computes again"},
         {SF_OPT_NAMES, &job.names,
          "list what can be pinned: arguments, gradients and scopes by name; make no plan"},
     };

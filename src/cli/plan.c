@@ -149,8 +149,9 @@ int sf_cli_plan(int argc, char **argv)
          "splits; N@SCOPE: in a scope alone; none; or auto (default): where a plan does not fit "
          "otherwise, or is faster so"},
         {SF_OPT_RECOMPUTE, &job.plan.recompute,
-         "what is computed again rather than kept for the backward pass: none, text, layer, cheap, "
-         "full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit (default: what "
+         "what is computed again rather than kept for the backward pass: none, text, layer, parts, "
+         "cheap, full, scopes, as in layer_?/attn, or auto: as little as makes a plan fit "
+         "(default: what "
          "the step's text computes again, where that fits; else as auto)"},
         {SF_OPT_THREADS, &threads, "how many to search with (default: as many as there are)"},
     };

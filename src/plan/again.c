@@ -25,18 +25,22 @@ typedef struct handed {
 typedef struct twinning {
     const sf_graph *from;
     const sf_plan *plan;
-    const bool *again; /* by node of the step: it has a twin */
+    const bool *again; /* by node of the step: it has a twin, */
+    const bool *twice; /* and where that is wanted on the way to others, one more; or NULL */
     sf_graph *to;
     sf_plan *out;        /* once all nodes are there */
     sf_arena arena;      /* of what follows */
     sf_value *map;       /* by value of the step: itself */
-    sf_value *twins;     /* by value of the step: its twin, or SF_NONE */
-    handed **kept;       /* by value of the step */
+    sf_value *twins;     /* by value of the step: its twin, or SF_NONE; */
+    sf_value *passing;   /* and that on the way to others, of nodes that are `twice` */
+    handed **kept;       /* by value of the step; */
+    handed **inner;      /* and for twins of nodes that are `twice` */
     uint32_t *place;     /* by node of the step: where it stands in the top block */
     uint32_t *node_of;   /* as in sf_twinned */
     sf_layout **layouts; /* by node of `to` */
     size_t count, node_capacity, layout_capacity;
-    uint32_t *wanted; /* nodes of the step whose twins are to be made */
+    uint32_t *
+        wanted; /* twins that are to be made: twice the place of the node, plus one on the way to others */
     size_t nwanted, wanted_capacity;
     sf_phase phase; /* of who wants them */
 } twinning;
@@ -60,20 +64,27 @@ static bool is_again(const twinning *t, sf_value value)
     return maker && t->again[maker->id];
 }
 
+static bool is_twice(const twinning *t, const sf_node *node)
+{
+    return t->twice && t->twice[node->id] && t->again[node->id];
+}
+
 /* Twins */
 
-static sf_value hand_kept(twinning *t, sf_value value, const sf_layout *layout)
+/* What is there for twins, behind a barrier: a kept value, or a twin. */
+static sf_value hand_over(twinning *t, handed **list, sf_value value, sf_value there,
+                          const sf_layout *layout)
 {
-    for (const handed *h = t->kept[value]; h; h = h->next)
+    for (const handed *h = list[value]; h; h = h->next)
         if (sf_layout_equal(&h->layout, layout))
             return h->value;
     const sf_node *maker = sf_maker(t->from, value);
     if (maker && maker->noperands == 0)
-        return t->map[value]; /* a constant */
+        return there; /* a constant */
     const sf_type *type = sf_type_of(t->from, value);
     sf_node_spec spec = {.def = sf_opdef_get(SF_OP_OPTIMIZATION_BARRIER),
                          .noperands = 1,
-                         .operands = &t->map[value],
+                         .operands = &there,
                          .nresults = 1,
                          .types = &type,
                          .scope = maker ? maker->scope : NULL,
@@ -84,8 +95,8 @@ static sf_value hand_kept(twinning *t, sf_value value, const sf_layout *layout)
     layouts[0] = layouts[1] = *layout;
     note_node(t, barrier, SF_NONE, layouts);
     handed *h = SF_NEW(&t->arena, handed);
-    *h = (handed){*layout, barrier->result, t->kept[value]};
-    t->kept[value] = h;
+    *h = (handed){*layout, barrier->result, list[value]};
+    list[value] = h;
     return h->value;
 }
 
@@ -114,28 +125,51 @@ static sf_block **clone_regions(twinning *t, const sf_node *node)
     return regions;
 }
 
-static void add_twin(twinning *t, const sf_node *node)
+/* Twins of this value for who is made for later phases, or passes something on: where they are noted. NULL: it is kept. */
+static sf_value *twin_of(const twinning *t, sf_value value, bool passes)
+{
+    const sf_node *maker = sf_maker(t->from, value);
+    if (!maker || !t->again[maker->id])
+        return NULL;
+    return passes && is_twice(t, maker) ? &t->passing[value] : &t->twins[value];
+}
+
+/* Whether what the twin reads of nodes that are `twice` passes by: only twins of their own part are made from what stays. */
+static bool reads_passing(const twinning *t, const sf_node *node, bool passes)
+{
+    return passes || !is_twice(t, node);
+}
+
+static void add_twin(twinning *t, const sf_node *node, bool passes)
 {
     sf_value *operands = SF_ARRAY(&t->arena, node->noperands, sf_value);
+    bool by_passing = reads_passing(t, node, passes);
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
-        operands[o] = is_again(t, value) ? t->twins[value]
-                                         : hand_kept(t, value, &t->plan->nodes[node->id][o]);
+        const sf_node *maker = sf_maker(t->from, value);
+        const sf_value *twin = twin_of(t, value, by_passing);
+        bool is_own = twin && (by_passing || is_twice(t, maker));
+        operands[o] = is_own
+                          ? *twin
+                          : hand_over(t, by_passing ? t->kept : t->inner, value,
+                                      twin ? *twin : t->map[value], &t->plan->nodes[node->id][o]);
     }
     const sf_node *added = add_like(t, node, operands, clone_regions(t, node), t->phase);
     for (uint32_t r = 0; r < node->nresults; r++)
-        t->twins[node->result + r] = added->result + r;
+        *twin_of(t, node->result + r, passes) = added->result + r;
 }
 
-static void want_twin(twinning *t, sf_value value)
+static void want_twin(twinning *t, sf_value value, bool passes)
 {
     enum { WANTED = SF_NONE - 1 };
-    if (!is_again(t, value) || t->twins[value] != SF_NONE)
+    const sf_value *twin = twin_of(t, value, passes);
+    if (!twin || *twin != SF_NONE)
         return;
     const sf_node *maker = sf_maker(t->from, value);
     for (uint32_t r = 0; r < maker->nresults; r++)
-        t->twins[maker->result + r] = WANTED;
-    SF_PUSH(&t->arena, t->wanted, t->nwanted, t->wanted_capacity, t->place[maker->id]);
+        *twin_of(t, maker->result + r, passes) = WANTED;
+    SF_PUSH(&t->arena, t->wanted, t->nwanted, t->wanted_capacity,
+            2 * t->place[maker->id] + (passes && is_twice(t, maker)));
 }
 
 static int earlier_place(const void *a, const void *b)
@@ -150,16 +184,17 @@ static void make_twins(twinning *t, const sf_node *node)
     t->nwanted = 0;
     t->phase = node->phase;
     for (uint32_t o = 0; o < node->noperands; o++)
-        want_twin(t, node->operands[o]);
+        want_twin(t, node->operands[o], false);
     for (size_t i = 0; i < t->nwanted; i++) {
-        const sf_node *wanted = sf_top_node(t->from, t->wanted[i]);
+        const sf_node *wanted = sf_top_node(t->from, t->wanted[i] / 2);
+        bool by_passing = reads_passing(t, wanted, t->wanted[i] % 2);
         for (uint32_t o = 0; o < wanted->noperands; o++)
-            want_twin(t, wanted->operands[o]);
+            want_twin(t, wanted->operands[o], by_passing);
     }
     if (t->nwanted > 0)
         qsort(t->wanted, t->nwanted, sizeof *t->wanted, earlier_place);
     for (size_t i = 0; i < t->nwanted; i++)
-        add_twin(t, sf_top_node(t->from, t->wanted[i]));
+        add_twin(t, sf_top_node(t->from, t->wanted[i] / 2), t->wanted[i] % 2);
 }
 
 /* The step */
@@ -233,14 +268,16 @@ static const bool *find_again(const sf_graph *graph, const sf_plan *plan, sf_are
 sf_twinned sf_twin_step(const sf_graph *graph, const sf_plan *plan, sf_pool *pool)
 {
     const sf_block *top = graph->top;
-    twinning t = {.from = graph, .plan = plan, .to = sf_graph_new(pool)};
+    twinning t = {.from = graph, .plan = plan, .twice = plan->twice, .to = sf_graph_new(pool)};
     t.again = find_again(graph, plan, &t.arena);
     t.map = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.twins = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
+    t.passing = SF_ARRAY(&t.arena, graph->nvalues, sf_value);
     t.kept = SF_ARRAY(&t.arena, graph->nvalues, handed *);
+    t.inner = SF_ARRAY(&t.arena, graph->nvalues, handed *);
     t.place = SF_ARRAY(&t.arena, graph->nnodes, uint32_t);
     for (sf_value v = 0; v < graph->nvalues; v++)
-        t.map[v] = t.twins[v] = SF_NONE;
+        t.map[v] = t.twins[v] = t.passing[v] = SF_NONE;
     for (uint32_t i = 0; i < top->narguments; i++)
         t.map[top->arguments[i]] =
             sf_block_argument(t.to, t.to->top, sf_type_of(graph, top->arguments[i]));

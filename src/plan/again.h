@@ -6,6 +6,13 @@
  * it. So what is recomputed is an ordinary step, and all that is known of steps (moves, local graphs, lowering,
  * checks) holds for it. Random bits follow from a key, so twins draw the same.
  *
+ * A node that the plan marks as well to be computed `twice` has two: what a twin that is made once reads of it only passes by, and
+ * what the backward pass reads, and what leads to that through other such nodes, is made from what stays, through barriers
+ * again. So of a chain of parts, that which leaves each is made first, for all of them, and the rest where it is wanted:
+ *
+ *     kept ──> passing ──> once ──> passing ──> once ──> ...     then, for each part, the last first:
+ *                            └─barrier─> twin ──> backward
+ *
  *     kept ──> node ──> ... forward            kept ──> node ──> ...
  *                └────────────> backward  ==>    └─barrier─> twin ──> backward
  */

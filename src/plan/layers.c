@@ -78,11 +78,6 @@ static uint32_t *find_families(finding *c)
     return family;
 }
 
-static bool is_product(const sf_node *node)
-{
-    return sf_is(node, SF_OP_DOT_GENERAL) || sf_is(node, SF_OP_CONVOLUTION);
-}
-
 /* Scopes that are counted, inside of others that are. */
 typedef struct nesting {
     finding *c;
@@ -108,12 +103,12 @@ static void find_nested(nesting *n)
                 *outer = s;
             }
         if (*outer)
-            n->products[(*outer)->id] += is_product(node);
+            n->products[(*outer)->id] += sf_is_product(node->def);
         if (!*inner)
             continue;
         uint32_t family = n->family[(*inner)->id];
-        n->products[(*inner)->id] += is_product(node);
-        n->of_family[family] += is_product(node);
+        n->products[(*inner)->id] += sf_is_product(node->def);
+        n->of_family[family] += sf_is_product(node->def);
         if (!n->place[(*inner)->id])
             n->place[(*inner)->id] = ++n->members[family];
         if (n->of_family[family] > n->of_family[n->best[(*outer)->id]])
@@ -247,7 +242,7 @@ static double find_least_width(const finding *c, const double *widths)
         const sf_node *node = sf_top_node(c->graph, i);
         if (!flows_forward(c, node))
             continue;
-        if (is_product(node)) { /* what was seen lies between two */
+        if (sf_is_product(node->def)) { /* what was seen lies between two */
             least = begun && since > 0 && (least == 0 || since < least) ? since : least;
             begun = true;
             since = 0;
@@ -271,7 +266,7 @@ static void find_narrow_layers(finding *c)
         if (!flows_forward(c, node))
             continue;
         c->layers.of[node->id] = c->layers.count;
-        has_product = has_product || is_product(node);
+        has_product = has_product || sf_is_product(node->def);
         if (has_product && widths[i] <= 1.01 * least) {
             c->layers.count++;
             has_product = false;

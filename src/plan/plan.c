@@ -73,6 +73,8 @@ void sf_plan_copy_again(const sf_plan *from, const sf_graph *graph, sf_plan *to)
         return;
     to->recompute = sf_arena_string(&to->arena, from->recompute, strlen(from->recompute));
     to->again = sf_arena_copy(&to->arena, from->again, graph->nnodes * sizeof *to->again);
+    if (from->twice)
+        to->twice = sf_arena_copy(&to->arena, from->twice, graph->nnodes * sizeof *to->twice);
 }
 
 void sf_plan_copy_turns(const sf_plan *from, sf_plan *to)

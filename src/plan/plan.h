@@ -100,7 +100,9 @@ struct sf_plan {
     int *pinned; /* by value of the step: the first pin that matches it, or -1 */
     const char *recompute; /* how `again` was chosen (plan/recompute.h), or "" */
     bool *again;           /* by node: it is computed again for later phases; NULL: none is */
-    int micro_batches;     /* turns that the batch is cut into; 0 or 1: none */
+    bool *
+        twice; /* by node, of those: and again for its own part of a layer (plan/again.h); NULL: none is */
+    int micro_batches; /* turns that the batch is cut into; 0 or 1: none */
     int nco_shards;
     sf_co_shard *
         co_shards; /* what of the rest is cut in turns, inside of those of the batch (plan/co_shard.h) */

@@ -10,7 +10,7 @@
 #include "op/flops.h"
 #include "op/op.h"
 #include "op/slots.h"
-#include "plan/layers.h"
+#include "plan/layer_parts.h"
 #include "plan/pin.h"
 
 /* Products of no more than so many terms are cheap: the heads of attention are shorter, hidden sizes longer. */
@@ -24,7 +24,9 @@ typedef struct choosing {
     sf_uses uses;
     bool *is_fixed; /* by node: sf_find_fixed */
     sf_layers layers;
+    sf_light light;
     uint32_t group; /* layers that are taken together */
+    bool in_parts;  /* each is computed again in parts */
 } choosing;
 
 /* Part of it would have to be sent again. Along an axis of one rank there is nobody to send to. */
@@ -48,15 +50,16 @@ static bool can_be_again(const choosing *c, const sf_node *node)
 
 /* Marking */
 
-/* A node of the forward pass in another layer reads it, or it is a result. */
-static bool leaves_layer(const choosing *c, const sf_node *node)
+/* A node of the forward pass in another of these layers, or parts of layers, reads it, and needs it; or it is a result. */
+static bool leaves(const choosing *c, const sf_layers *layers, const sf_node *node)
 {
     for (uint32_t r = 0; r < node->nresults; r++) {
         sf_value value = node->result + r;
         for (uint32_t u = c->uses.first[value]; u < c->uses.first[value + 1]; u++) {
             uint32_t user = c->uses.at[u].node;
-            if (user == SF_NONE || (c->graph->nodes[user]->phase == SF_FORWARD &&
-                                    c->layers.of[user] != c->layers.of[node->id]))
+            if (user == SF_NONE ||
+                (c->graph->nodes[user]->phase == SF_FORWARD && !c->light.is_light[node->id] &&
+                 layers->of[user] != layers->of[node->id]))
                 return true;
         }
     }
@@ -69,7 +72,30 @@ static void mark_layers(choosing *c)
     for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
         c->plan->again[node->id] = c->layers.of[node->id] != SF_NO_LAYER && can_be_again(c, node) &&
-                                   !leaves_layer(c, node);
+                                   !leaves(c, &c->layers, node);
+    }
+}
+
+/* Of a layer that is computed again in parts, what leaves a part stays until the backward pass has gone through the layer; the rest
+ * is made on the way to that, and once more where the backward pass goes through its part. The last part, which nothing that
+ * is marked leaves, is on the way to nothing. */
+static void mark_parts(choosing *c)
+{
+    const sf_block *top = c->graph->top;
+    bool *again = c->plan->again;
+    sf_layers parts = sf_find_layer_parts(c->graph, c->is_fixed, &c->light, &c->layers, &c->arena);
+    bool *goes_on = SF_ARRAY(&c->arena, (size_t)parts.count + 1, bool);
+    c->plan->twice = SF_ARRAY(&c->plan->arena, c->graph->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        bool is_left = parts.of[node->id] != SF_NO_LAYER && leaves(c, &parts, node);
+        c->plan->twice[node->id] = again[node->id] && !is_left;
+        goes_on[parts.of[node->id]] = goes_on[parts.of[node->id]] || (again[node->id] && is_left);
+    }
+    for (uint32_t i = 0; i < top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        uint32_t part = parts.of[node->id];
+        c->plan->twice[node->id] = c->plan->twice[node->id] && part != SF_NO_LAYER && goes_on[part];
     }
 }
 
@@ -98,6 +124,8 @@ static void drop_unwanted(choosing *c)
         const sf_node *node = sf_top_node(c->graph, i);
         if (c->plan->again[node->id])
             c->plan->again[node->id] = is_wanted(c, node);
+        if (c->plan->twice)
+            c->plan->twice[node->id] = c->plan->twice[node->id] && c->plan->again[node->id];
     }
 }
 
@@ -186,19 +214,8 @@ static int64_t count_terms(const choosing *c, const sf_node *node)
 
 static bool is_cheap(const choosing *c, const sf_node *node)
 {
-    switch (node->def->id) {
-    case SF_OP_DOT_GENERAL:
-        return count_terms(c, node) <= FEW_TERMS;
-    case SF_OP_CONVOLUTION:
-    case SF_OP_GATHER:
-    case SF_OP_SCATTER:
-    case SF_OP_SORT:
-    case SF_OP_RNG_BIT_GENERATOR:
-    case SF_OP_CUSTOM_CALL:
-        return false;
-    default:
-        return node->nregions == 0;
-    }
+    return sf_is(node, SF_OP_DOT_GENERAL) ? count_terms(c, node) <= FEW_TERMS
+                                          : sf_op_is_light(node);
 }
 
 static sf_status mark_cheap(choosing *c)
@@ -224,6 +241,8 @@ static sf_status mark_fully(choosing *c)
         if (c->layers.of[node->id] == SF_NO_LAYER)
             c->plan->again[node->id] = can_be_again(c, node) && is_cheap(c, node);
     }
+    if (c->in_parts)
+        mark_parts(c);
     return SF_OK;
 }
 
@@ -241,10 +260,10 @@ static sf_status mark_scope(choosing *c, const char *pattern)
     }
     if (found)
         return SF_OK;
-    return sf_fail(
-        c->diag, SF_EUSAGE, SF_NOWHERE,
-        "recompute: \"%s\" is none of none, text, layer, cheap and full, nor a scope of the step",
-        pattern);
+    return sf_fail(c->diag, SF_EUSAGE, SF_NOWHERE,
+                   "recompute: \"%s\" is none of none, text, layer, parts, cheap and full, nor a "
+                   "scope of the step",
+                   pattern);
 }
 
 /* Ops by their numbers, "#17+18". */
@@ -296,14 +315,19 @@ static void open_choosing(choosing *c)
     c->uses = sf_uses_of(c->graph, &c->arena);
     c->layers.of = SF_ARRAY(&c->arena, c->graph->nnodes, uint32_t);
     c->is_fixed = sf_find_fixed(c->graph, &c->arena);
+    c->light = sf_find_light(c->graph, &c->uses, c->is_fixed, &c->arena);
 }
 
 sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, sf_diag *diag)
 {
-    choosing c = {.graph = graph, .plan = plan, .diag = diag, .group = 1};
+    choosing c = {.graph = graph,
+                  .plan = plan,
+                  .diag = diag,
+                  .group = 1,
+                  .in_parts = how && strcmp(how, "parts") == 0};
     bool as_text = !how || strcmp(how, "text") == 0;
     how = as_text ? "text" : how;
-    plan->again = NULL;
+    plan->again = plan->twice = NULL;
     plan->recompute = "";
     if (strcmp(how, "none") == 0 || (as_text && !sf_text_has_again(graph)))
         return SF_OK;
@@ -313,6 +337,7 @@ sf_status sf_plan_spare(const sf_graph *graph, sf_plan *plan, const char *how, s
     sf_status status = as_text                           ? mark_as_text(&c)
                        : is_word(how, "layer", &c.group) ? mark_by_layer(&c)
                        : is_word(how, "full", &c.group)  ? mark_fully(&c)
+                       : c.in_parts                      ? mark_fully(&c)
                        : strcmp(how, "cheap") == 0       ? mark_cheap(&c)
                                                          : mark_by_scopes(&c, how);
     sf_arena_free(&c.arena);
@@ -327,6 +352,7 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
         return SF_OK;
     c.uses = sf_uses_of(graph, &c.arena);
     drop_unwanted(&c);
+    plan->twice = plan->twice && memchr(plan->twice, true, graph->nnodes) ? plan->twice : NULL;
     sf_arena_free(&c.arena);
     return SF_OK;
 }

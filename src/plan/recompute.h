@@ -7,6 +7,9 @@
  *     cheap      what takes little time for the memory that it would hold: all but large products, convolutions and
  *                what looks things up. Attention scores are cheap, and chains of element-wise ops
  *     full       within layers as by layer, elsewhere as by cheap
+ *     parts      as full, but of each layer one part after the other (plan/layer_parts.h): what leaves a part is computed again for
+ *                all of the layer, the rest of it once more when the backward pass goes through that part. What stands at once is
+ *                that of a part and not of a layer, for nearly one more forward pass
  *     layer:N    as layer, full:N as full, but of N layers together: less is kept, and more at once computed again
  *     #N+N,...   ops by their numbers, those that are joined by + like a scope
  *     SCOPE,...  all in the scopes that these match, as the patterns of pins do, but what leaves them

@@ -9,7 +9,8 @@ double sf_share_again(const sf_plan *plan, const sf_graph *graph)
     double again = 0, all = sf_step_flops(graph);
     for (uint32_t i = 0; plan->again && i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(graph, i);
-        again += plan->again[node->id] ? sf_node_flops(graph, node) : 0;
+        int times = plan->again[node->id] + (plan->twice && plan->twice[node->id]);
+        again += times > 0 ? times * sf_node_flops(graph, node) : 0;
     }
     return all > 0 ? again / all : 0;
 }

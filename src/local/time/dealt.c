@@ -146,10 +146,13 @@ static sf_status deal_plan(dealing *d, sf_diag *diag)
     if (from->again) {
         plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
         plan->again = SF_ARRAY(&plan->arena, graph->nnodes, bool);
+        plan->twice = from->twice ? SF_ARRAY(&plan->arena, graph->nnodes, bool) : NULL;
         for (uint32_t i = 0; i < graph->top->nnodes; i++) {
             const sf_node *node = sf_top_node(graph, i);
             uint32_t of = step->nodes[node->id].index;
             plan->again[node->id] = from->again[of] && is_same_op(node, d->graph->nodes[of]);
+            if (from->twice)
+                plan->twice[node->id] = plan->again[node->id] && from->twice[of];
         }
     }
     plan->pipeline = deal_pipeline(d, &plan->arena);

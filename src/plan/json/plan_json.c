@@ -105,17 +105,14 @@ static void put_reading(sf_json_writer *writer, const sf_reading *reading, const
     sf_json_end_object(writer);
 }
 
-/* {"by": "layer", "nodes": [[12, 40], [44, 44]]}: from the first of each to the last. */
-static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+/* [[12, 40], [44, 44]]: from the first of each to the last. */
+static void put_marked(sf_json_writer *writer, const char *key, const bool *marked, size_t nnodes)
 {
-    sf_json_key(writer, "recompute");
-    sf_json_begin_object(writer);
-    sf_json_add_string(writer, "by", plan->recompute);
-    sf_json_key(writer, "nodes");
+    sf_json_key(writer, key);
     sf_json_begin_array(writer);
-    for (uint32_t n = 0; n < graph->nnodes; n++) {
+    for (uint32_t n = 0; n < nnodes; n++) {
         uint32_t first = n;
-        while (n < graph->nnodes && plan->again[n])
+        while (n < nnodes && marked[n])
             n++;
         if (n == first)
             continue;
@@ -125,6 +122,17 @@ static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_
         sf_json_end_array(writer);
     }
     sf_json_end_array(writer);
+}
+
+/* {"by": "layer", "nodes": [[12, 40], [44, 44]]}; and "twice", as nodes, where some are. */
+static void put_recompute(sf_json_writer *writer, const sf_plan *plan, const sf_graph *graph)
+{
+    sf_json_key(writer, "recompute");
+    sf_json_begin_object(writer);
+    sf_json_add_string(writer, "by", plan->recompute);
+    put_marked(writer, "nodes", plan->again, graph->nnodes);
+    if (plan->twice)
+        put_marked(writer, "twice", plan->twice, graph->nnodes);
     sf_json_end_object(writer);
 }
 
@@ -398,7 +406,7 @@ static sf_status read_node(reader *r, const sf_json *row)
     return read_layouts(r, sf_json_item(row, 3), node, node->noperands, node->nresults);
 }
 
-static sf_status read_run_of_nodes(reader *r, const sf_json *run)
+static sf_status read_run_of_nodes(reader *r, const sf_json *run, bool *marked)
 {
     int64_t first, last;
     if (sf_json_kind_of(run) != SF_JSON_ARRAY || sf_json_count(run) != 2 ||
@@ -410,8 +418,15 @@ static sf_status read_run_of_nodes(reader *r, const sf_json *run)
         if (!r->plan->nodes[n] || !sf_can_run_again(r->graph, node))
             return SF_JSON_FAIL(r, run, "node %" PRId64 ", %s, cannot be computed again", n,
                                 node->def->name);
-        r->plan->again[n] = true;
+        marked[n] = true;
     }
+    return SF_OK;
+}
+
+static sf_status read_runs_of_nodes(reader *r, const sf_json *runs, bool *marked)
+{
+    for (size_t i = 0; i < sf_json_count(runs); i++)
+        SF_TRY(read_run_of_nodes(r, sf_json_item(runs, i), marked));
     return SF_OK;
 }
 
@@ -492,17 +507,27 @@ static sf_status read_micro_batches(reader *r, const sf_json *root)
 static sf_status read_recompute(reader *r, const sf_json *root)
 {
     const sf_json *recompute = sf_json_get(root, "recompute");
-    const sf_json *nodes = sf_json_get(recompute, "nodes");
+    const sf_json *nodes = sf_json_get(recompute, "nodes"),
+                  *twice = sf_json_get(recompute, "twice");
     sf_str by;
     if (!recompute)
         return SF_OK;
     if (!sf_json_string(sf_json_get(recompute, "by"), &by) ||
-        sf_json_kind_of(nodes) != SF_JSON_ARRAY)
-        return SF_JSON_FAIL(r, recompute, "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}");
+        sf_json_kind_of(nodes) != SF_JSON_ARRAY ||
+        (twice && sf_json_kind_of(twice) != SF_JSON_ARRAY))
+        return SF_JSON_FAIL(r, recompute,
+                            "expected {\"by\": HOW, \"nodes\": [[FIRST, LAST]...]}, and \"twice\", "
+                            "likewise, where some are");
     r->plan->recompute = sf_arena_string(&r->plan->arena, by.at, by.length);
     r->plan->again = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
-    for (size_t i = 0; i < sf_json_count(nodes); i++)
-        SF_TRY(read_run_of_nodes(r, sf_json_item(nodes, i)));
+    SF_TRY(read_runs_of_nodes(r, nodes, r->plan->again));
+    if (!twice)
+        return SF_OK;
+    r->plan->twice = SF_ARRAY(&r->plan->arena, r->graph->nnodes, bool);
+    SF_TRY(read_runs_of_nodes(r, twice, r->plan->twice));
+    for (uint32_t n = 0; n < r->graph->nnodes; n++)
+        if (r->plan->twice[n] && !r->plan->again[n])
+            return SF_JSON_FAIL(r, twice, "node %" PRIu32 " is not among \"nodes\"", n);
     return SF_OK;
 }
 

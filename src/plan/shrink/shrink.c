@@ -444,9 +444,13 @@ static sf_plan *build_plan(const shrinker *s)
     if (from->again) {
         plan->recompute = sf_arena_string(&plan->arena, from->recompute, strlen(from->recompute));
         plan->again = SF_ARRAY(&plan->arena, s->to->nnodes, bool);
-        for (uint32_t n = 0; n < s->from->nnodes; n++)
+        plan->twice = from->twice ? SF_ARRAY(&plan->arena, s->to->nnodes, bool) : NULL;
+        for (uint32_t n = 0; n < s->from->nnodes; n++) {
             if (from->again[n])
                 plan->again[s->nodes[n]] = true;
+            if (from->twice && from->twice[n])
+                plan->twice[s->nodes[n]] = true;
+        }
     }
     if (from->pipeline)
         plan->pipeline = shrunk_pipeline(s, &plan->arena);

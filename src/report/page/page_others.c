@@ -94,7 +94,7 @@ static sf_status make_in_time(const trial *t, sf_plan **out)
 {
     const sf_sim_report *r = &t->page->sim;
     *out = sf_plan_copy(r->plan, r->graph);
-    (*out)->again = NULL;
+    (*out)->again = (*out)->twice = NULL;
     (*out)->recompute = "";
     (*out)->micro_batches = t->other->micro_batches;
     if (r->plan->pipeline)

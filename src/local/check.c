@@ -313,23 +313,29 @@ static sf_status check_move(checker *c, const sf_piece *to, const sf_piece *from
 
 /* Ops */
 
-static bool is_operand(const checker *c, const sf_node *whole, const sf_piece *source)
+/* Sources are in the order of operands, so what belongs together has about one number: looked for from there on, all around. */
+static bool is_operand(const checker *c, const sf_node *whole, size_t at)
 {
     const sf_layout *layouts = c->local->plan->nodes[whole->id];
+    const sf_piece *source = &c->local->pieces[c->sources[at]];
     static const sf_layout replicated;
-    for (uint32_t o = 0; o < whole->noperands; o++)
+    for (uint32_t k = 0; k < whole->noperands; k++) {
+        size_t o = (at + k) % whole->noperands;
         if (whole->operands[o] == source->whole && same_layout(c, &layouts[o], &source->layout))
             return true;
+    }
     return whole->nregions > 0 && same_layout(c, &source->layout, &replicated);
 }
 
 /* A constant may be folded into what stands for the op. */
-static bool is_read(const checker *c, sf_value whole, const sf_layout *layout)
+static bool is_read(const checker *c, const sf_node *node, uint32_t operand)
 {
+    sf_value whole = node->operands[operand];
+    const sf_layout *layout = &c->local->plan->nodes[node->id][operand];
     const sf_node *maker = sf_maker(c->local->whole, whole);
     bool folded = maker && sf_is(maker, SF_OP_CONSTANT);
-    for (size_t i = 0; i < c->nsources; i++) {
-        const sf_piece *source = &c->local->pieces[c->sources[i]];
+    for (size_t k = 0; k < c->nsources; k++) {
+        const sf_piece *source = &c->local->pieces[c->sources[(operand + k) % c->nsources]];
         if (source->whole == whole && same_layout(c, &source->layout, layout))
             return true;
         folded = folded && source->whole != whole;
@@ -337,21 +343,29 @@ static bool is_read(const checker *c, sf_value whole, const sf_layout *layout)
     return folded;
 }
 
-/* Whether all but its layout was checked with another result of the same op: a loop of a thousand tensors is looked at
- * once. */
-static bool is_checked_result(checker *c, sf_value value, const sf_piece *made)
+/* Whether the value and what it is a piece of are the same result of their ops, of which there are as many. */
+static bool is_same_result(const checker *c, sf_value value, const sf_piece *made)
 {
     const sf_node *maker = sf_maker(c->graph, value),
                   *node = sf_maker(c->local->whole, made->whole);
-    uint32_t result = value - maker->result;
-    if (maker->nresults == 1 || maker->nresults != node->nresults ||
-        made->whole != node->result + result)
-        return false;
-    if (c->checked == maker->id && c->checked_for == node->id)
-        return true;
-    c->checked = maker->id;
-    c->checked_for = node->id;
-    return false;
+    return node && maker->nresults > 1 && maker->nresults == node->nresults &&
+           made->whole == node->result + (value - maker->result);
+}
+
+/* Whether all but its layout was checked with another result of the same op, so that what it is made from is not looked for: a loop
+ * of a thousand tensors, which reads as many, is looked at once. */
+static bool is_checked_result(const checker *c, sf_value value, const sf_piece *made)
+{
+    return is_same_result(c, value, made) && c->checked == sf_maker(c->graph, value)->id &&
+           c->checked_for == sf_maker(c->local->whole, made->whole)->id;
+}
+
+static sf_status check_made_layout(const checker *c, const sf_piece *made)
+{
+    const sf_layout *wanted = sf_plan_layout(c->local->plan, c->local->whole, made->whole);
+    return same_layout(c, wanted, &made->layout)
+               ? SF_OK
+               : fail_check(c, made->whole, "is not made as the plan says");
 }
 
 static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
@@ -362,14 +376,11 @@ static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
         return fail_check(c, made->whole, "is an argument of the step, but made by the rank");
     if (c->collective)
         return fail_check(c, made->whole, "is made by way of %s", c->collective->def->name);
-    if (!same_layout(c, sf_plan_layout(c->local->plan, whole, made->whole), &made->layout))
-        return fail_check(c, made->whole, "is not made as the plan says");
-    if (is_checked_result(c, value, made))
-        return SF_OK;
+    SF_TRY(check_made_layout(c, made));
     for (size_t i = 0; i < c->nsources; i++) {
         const sf_piece *source = &c->local->pieces[c->sources[i]];
         sf_buf name = {0};
-        if (is_operand(c, node, source))
+        if (is_operand(c, node, i))
             continue;
         sf_status status = fail_check(c, made->whole, "reads %s in a layout that it does not want",
                                       sf_value_name(c->local->whole, source->whole, &name));
@@ -378,9 +389,13 @@ static sf_status check_op(checker *c, sf_value value, const sf_piece *made)
                                                        : status;
     }
     for (uint32_t o = 0; o < node->noperands; o++)
-        if (!is_read(c, node->operands[o], &c->local->plan->nodes[node->id][o]))
+        if (!is_read(c, node, o))
             return fail_check(c, made->whole, "does not read operand %" PRIu32 " as the plan says",
                               o);
+    if (is_same_result(c, value, made)) {
+        c->checked = sf_maker(c->graph, value)->id;
+        c->checked_for = node->id;
+    }
     return SF_OK;
 }
 
@@ -415,6 +430,8 @@ static sf_status check_value(checker *c, sf_value value)
         return SF_OK; /* inside of a region, which is replicated */
     if (!sf_maker(c->graph, value))
         return check_argument_piece(c, piece);
+    if (is_checked_result(c, value, piece))
+        return check_made_layout(c, piece);
     find_sources(c, value);
     if (c->early != SF_NONE) {
         sf_value early = whole_behind(c->local, c->early);

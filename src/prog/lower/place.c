@@ -8,6 +8,7 @@
 typedef struct placed {
     int64_t bytes, offset;
     uint32_t first, last, buffer;
+    bool has_gaps; /* of the buffer, which is not looked at where it has none */
 } placed;
 
 static int largest_first(const void *a, const void *b)
@@ -51,7 +52,7 @@ static bool meets_beside_gaps(const sf_program *p, const placed *x, const placed
 {
     const sf_buffer *a = &p->buffers[x->buffer], *b = &p->buffers[y->buffer];
     uint32_t at = x->first > y->first ? x->first : y->first;
-    if (a->ngaps == 0 && b->ngaps == 0)
+    if (!x->has_gaps && !y->has_gaps)
         return true;
     for (;;) {
         uint32_t next = behind_gap(b, behind_gap(a, at));
@@ -117,7 +118,7 @@ static int64_t find_place(const standing *s, const placed *x)
 /* The column at the offset, which may be new. */
 static column *find_column(standing *s, const placed *x)
 {
-    bool has_gaps = s->p->buffers[x->buffer].ngaps > 0;
+    bool has_gaps = x->has_gaps;
     size_t low = 0, high = s->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -159,7 +160,8 @@ static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out
             out[count++] = (placed){.bytes = (buffer->bytes + grain - 1) / grain * grain,
                                     .first = buffer->first,
                                     .last = buffer->is_result ? SF_NONE : buffer->last,
-                                    .buffer = i};
+                                    .buffer = i,
+                                    .has_gaps = buffer->ngaps > 0};
     }
     if (count > 0)
         qsort(out, count, sizeof *out, largest_first);

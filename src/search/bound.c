@@ -114,3 +114,27 @@ double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs)
     sf_arena_free(&arena);
     return bound;
 }
+
+/* Every value that stands in memory is there in equal parts at best, one on each device. */
+double sf_memory_bound(const sf_efforts *efforts, int devices)
+{
+    const sf_graph *graph = efforts->graph;
+    sf_arena arena = {0};
+    double *change = SF_ARRAY(&arena, (size_t)efforts->ninsts + 2, double), held = 0, most = 0;
+    for (uint32_t i = 0; i < graph->top->narguments; i++)
+        held += (double)sf_type_bytes(sf_type_of(graph, graph->top->arguments[i]));
+    for (sf_value v = 0; v < graph->nvalues; v++) {
+        uint32_t made = efforts->made[v], last = efforts->last[v];
+        if (efforts->place[v] != v || !efforts->stored[v] || made == 0 || last < made)
+            continue;
+        double bytes = (double)sf_type_bytes(sf_type_of(graph, v));
+        change[made] += bytes;
+        change[last + 1] -= bytes;
+    }
+    for (uint32_t i = 0; i <= efforts->ninsts; i++) {
+        held += change[i];
+        most = fmax(most, held);
+    }
+    sf_arena_free(&arena);
+    return most / devices;
+}

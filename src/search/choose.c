@@ -43,7 +43,8 @@ typedef struct choosing {
     int lower;             /* limits that may yet be tried where what is found is slow */
     sf_fit_known known;    /* of the search at hand */
     sf_found_plans last;   /* what the last search found: for a message, or the host */
-    sf_group_runs runs;    /* of the plan, where they are known */
+    sf_group_runs runs;    /* of the plan, where they are known; */
+    sf_group_runs found;   /* and of the best finalist of the search at hand */
 } choosing;
 
 /* What is computed again and in how many turns may be chosen. */
@@ -65,12 +66,13 @@ static double ranked_seconds(const sf_candidate *c)
     return c->handicap * price_of_candidate(c)->seconds;
 }
 
-/* To be faster than `best`, or NULL. */
+/* To be faster than `best`, or NULL. *runs is to be freed. */
 static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidate *best,
-                                 sf_diag *diag)
+                                 sf_diag *diag, sf_group_runs *runs)
 {
     sf_arena arena = {0};
     sf_costs *costs;
+    *runs = (sf_group_runs){0};
     k->known.worth = best ? ranked_seconds(best) / c->handicap : HUGE_VAL;
     sf_status status = sf_mesh_costs(k->options->cluster, &c->at.plan->mesh, &arena, diag, &costs);
     sf_search_options options = *k->options;
@@ -78,8 +80,8 @@ static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidat
     options.micro_batches = k->micro_batches;
     options.co_shards = k->co_shards;
     if (status == SF_OK)
-        status =
-            sf_fit_in_time(k->graph, &options, costs, &k->known, c->at.plan, diag, &c->lowered);
+        status = sf_fit_in_time(k->graph, &options, costs, &c->at.price, &k->known, c->at.plan,
+                                diag, &c->lowered, runs);
     c->is_lowered = status == SF_OK;
     c->is_out = !c->is_lowered;
     c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
@@ -124,6 +126,23 @@ static void tell_same(sf_found_plans *found, const sf_candidate *lowered)
     }
 }
 
+/* They replace those that were kept. */
+static void keep_runs(sf_group_runs *kept, sf_group_runs *runs)
+{
+    sf_group_runs_free(kept);
+    *kept = *runs;
+    *runs = (sf_group_runs){0};
+}
+
+/* Lowers it once more, for the message. */
+static sf_status tell_why_not(choosing *k, sf_candidate *c)
+{
+    sf_group_runs runs;
+    sf_status status = lower_candidate(k, c, NULL, k->diag, &runs);
+    sf_group_runs_free(&runs);
+    return status;
+}
+
 /* Lowers finalists until it is known which of those that fit is the best: *out, or NULL. Where none can go on in time as
  * the user wants, why the last of them cannot. */
 static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candidate **out)
@@ -132,16 +151,19 @@ static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candi
     bool any = false;
     *out = NULL;
     while (!found->has_no_room && (c = next_finalist(found, *out))) {
-        if (lower_candidate(k, c, *out, NULL) != SF_OK) {
-            cannot = c;
-            continue;
-        }
-        any = true;
-        tell_same(found, c);
-        if (c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out)))
+        sf_group_runs runs;
+        bool is_lowered = lower_candidate(k, c, *out, NULL, &runs) == SF_OK;
+        cannot = is_lowered ? cannot : c;
+        any = any || is_lowered;
+        if (is_lowered)
+            tell_same(found, c);
+        if (is_lowered && c->at.fits && (!*out || ranked_seconds(c) < ranked_seconds(*out))) {
             *out = c;
+            keep_runs(&k->found, &runs);
+        }
+        sf_group_runs_free(&runs);
     }
-    return any || !cannot ? SF_OK : lower_candidate(k, cannot, NULL, k->diag);
+    return any || !cannot ? SF_OK : tell_why_not(k, cannot);
 }
 
 /* The finalist that takes the least. All have been lowered where none fits. */
@@ -247,6 +269,7 @@ static void take_plan(choosing *k, const sf_found_plans *found, sf_candidate *c)
     sf_plan_free(k->plan);
     k->plan = c->at.plan;
     c->at.plan = NULL;
+    keep_runs(&k->runs, &k->found);
 }
 
 /* Nothing fits ----------------------------------------------------------------------------------- */
@@ -306,6 +329,7 @@ static sf_status take_on_host(choosing *k, sf_found_plans *found)
             "no plan was found that fits in %s: this one brings what does not fit to memory of the "
             "host and back in every step, by passes %s",
             sf_text_bytes((double)k->options->memory).at, c->at.plan->passes.list);
+    sf_group_runs_free(&k->found);
     take_plan(k, found, c);
     return SF_OK;
 }
@@ -331,7 +355,7 @@ static bool is_promising(const sf_found_plans *found, const sf_candidate *taken,
  * more, *again is set and *memory becomes that. */
 static sf_status judge_finalists(choosing *k, sf_found_plans *found, int64_t *memory, bool *again)
 {
-    bool fitted = found->candidates[0].at.fits;
+    bool fitted = found->count > 0 && found->candidates[0].at.fits;
     double held = (double)*memory, limit = (double)k->options->memory;
     sf_candidate *taken;
     SF_TRY(find_best_finalist(k, found, &taken));
@@ -381,6 +405,7 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     sf_diag *diag = k->diag;
     *again = false;
     k->known.count = 0;
+    k->known.slower = 0;
     options->known = k->plan ? k->plan->predicted->seconds : 0;
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);
@@ -445,17 +470,18 @@ static sf_status search_in_stages(choosing *k)
 {
     sf_plan *plan;
     const sf_full_price *told;
+    sf_group_runs runs = {0};
     double worth = k->options->worth > 0 ? k->options->worth : HUGE_VAL;
     if (k->plan)
         worth = fmin(worth, k->plan->predicted->seconds);
-    sf_status status =
-        sf_search_pipes(k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan,
-                        &told, &k->runs);
+    sf_status status = sf_search_pipes(
+        k->graph, k->options, worth, k->options->stages > 1 ? k->diag : NULL, &plan, &told, &runs);
     if (!plan)
         return k->plan ? SF_OK : status;
     predict_staged(k, told, plan);
     sf_plan_free(k->plan);
     k->plan = plan;
+    keep_runs(&k->runs, &runs);
     return SF_OK;
 }
 
@@ -514,10 +540,11 @@ static sf_status check_chosen(choosing *k)
     sf_arena arena = {0};
     sf_costs *costs;
     sf_status status = sf_mesh_costs(options->cluster, &k->plan->mesh, &arena, k->diag, &costs);
-    if (status == SF_OK && k->runs.count == 0) {
+    if (status == SF_OK && k->runs.count == 0)
         status = sf_group_runs_new(k->graph, k->plan, options->target, costs, k->diag, &k->runs);
-        if (status == SF_OK)
-            k->plan->predicted->told = sf_tell_groups(&k->runs, costs, &k->plan->arena);
+    if (status == SF_OK && !k->plan->predicted->told) {
+        k->runs.at[0].costs = costs; /* those that it was lowered with are gone */
+        k->plan->predicted->told = sf_tell_groups(&k->runs, costs, &k->plan->arena);
     }
     if (status == SF_OK)
         status = sf_group_runs_check(&k->runs, options->threads, k->diag);
@@ -557,6 +584,7 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     if (status == SF_OK)
         status = check_chosen(&k);
     sf_group_runs_free(&k.runs);
+    sf_group_runs_free(&k.found);
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;

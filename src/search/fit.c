@@ -41,6 +41,9 @@ enum { MANY_TRIES = 64 };
 #define SAME_MEMORY 0.005
 #define SAME_PLAN 0.001
 
+/* A plan that takes so many times the memory, as it is, by its estimate, is far from fitting by its program as well. */
+#define FAR_LARGER 1.5
+
 /* What halves what it saves with each doubling saves no more, from then on, than the last did; or a little. */
 #define AS_MUCH_AGAIN 1.25
 
@@ -53,6 +56,7 @@ typedef struct ranked_node {
 /* How a plan goes on in time. */
 typedef struct way {
     bool *again; /* by node, or NULL */
+    bool *twice; /* likewise, as in plans */
     int turns, shards;
 } way;
 
@@ -60,12 +64,16 @@ typedef struct fitting {
     const sf_graph *graph;
     const sf_search_options *options;
     const sf_costs *costs;
+    const sf_price *estimate;
     sf_plan *plan;
     sf_diag *diag;
     sf_arena arena;
     ranked_node *ranked; /* what can be computed again, what gains most for its time first */
     size_t count;
+    uint32_t nlayers;
     uint32_t most_together; /* layers that are computed again as one, where that may help */
+    bool in_parts;          /* they are computed again in parts, */
+    const bool *inner;      /* and twice what does not leave one: by node */
     sf_fit_known *known;
     bool tells;         /* others, as the last of those known */
     way asked;          /* of the user, or what goes on as it would: not in turns */
@@ -77,6 +85,7 @@ typedef struct fitting {
     bool has_best, fits;
     sf_price price;
     way best;
+    sf_group_runs runs; /* of it, where it fits */
 } fitting;
 
 static int by_ratio(const void *a, const void *b)
@@ -140,9 +149,29 @@ void sf_fit_passes(sf_plan *plan, const sf_search_options *options)
 static void put_in_way(sf_plan *plan, const sf_search_options *options, const way *w)
 {
     plan->again = w->again;
+    plan->twice = w->twice;
     plan->micro_batches = w->turns;
     sf_plan_co_shard(plan, options->co_shard, w->shards);
     sf_fit_passes(plan, options);
+}
+
+/* Of what is computed again, what is so twice; or NULL. */
+static bool *find_twice(fitting *f, const bool *again)
+{
+    bool *twice = NULL;
+    if (!again || !f->inner)
+        return NULL;
+    twice = SF_ARRAY(&f->arena, f->graph->nnodes, bool);
+    for (size_t n = 0; n < f->graph->nnodes; n++)
+        twice[n] = again[n] && f->inner[n];
+    return twice;
+}
+
+static void swap_runs(sf_group_runs *a, sf_group_runs *b)
+{
+    sf_group_runs kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 /* Prices the plan with this computed again, in the turns that are tried now. Why it cannot be in turns of which nobody
@@ -151,15 +180,23 @@ static sf_status try_marked(fitting *f, bool *again, bool *fits)
 {
     sf_price price;
     sf_plan *plan = f->plan;
-    bool *marked = plan->again;
+    bool *marked = plan->again, *marked_twice = plan->twice;
     bool is_asked = f->at.turns == f->asked.turns && f->at.shards == f->asked.shards;
     *fits = false;
     f->at.again = again;
+    f->at.twice = find_twice(f, again);
     put_in_way(plan, f->options, &f->at);
-    sf_status status = sf_price_plan(f->graph, plan, f->options->target, f->costs, NULL, NULL,
-                                     is_asked ? f->diag : NULL, &price);
+    sf_group_runs runs = {0};
+    sf_status status = sf_group_runs_new(f->graph, plan, f->options->target, f->costs,
+                                         is_asked ? f->diag : NULL, &runs);
+    if (status == SF_OK)
+        sf_price_groups(&runs, f->costs, NULL, NULL, &price);
     plan->again = marked;
-    SF_TRY(status);
+    plan->twice = marked_twice;
+    if (status != SF_OK) {
+        sf_group_runs_free(&runs);
+        return status;
+    }
     if (f->options->spent)
         f->options->spent->programs += price.nprograms;
     f->tried = price;
@@ -171,7 +208,10 @@ static sf_status try_marked(fitting *f, bool *again, bool *fits)
         f->best = f->at;
         if (again)
             f->best.again = sf_arena_copy(&f->arena, again, f->graph->nnodes * sizeof *again);
+        if (*fits)
+            swap_runs(&f->runs, &runs);
     }
+    sf_group_runs_free(&runs);
     return SF_OK;
 }
 
@@ -188,8 +228,9 @@ static sf_status mark_group(fitting *f, uint32_t group)
 {
     const char *said = f->options->recompute;
     char how[32];
-    snprintf(how, sizeof how, "full:%" PRIu32, group);
+    snprintf(how, sizeof how, f->in_parts ? "parts" : "full:%" PRIu32, group);
     SF_TRY(sf_plan_recompute(f->graph, f->plan, said ? said : how, f->diag));
+    f->inner = f->plan->twice;
     if (f->plan->again)
         rank_marked(f);
     return SF_OK;
@@ -204,6 +245,16 @@ static bool may_fit_yet(const fitting *f, int64_t before)
     return gain > 0 && (f->graph->nnodes <= SF_SMALL_STEP || rest <= (double)f->options->memory);
 }
 
+/* Whether more layers together cannot take less than what was tried last: what they make stands there at once, and as it is, the
+ * plan has that of all layers. */
+static bool is_too_much_at_once(const fitting *f, uint32_t group)
+{
+    double turns = (double)f->at.turns * f->at.shards;
+    double layer = (double)(f->unlimited.memory - f->tried.memory) / f->nlayers / turns;
+    return f->graph->nnodes > SF_SMALL_STEP && f->nlayers > 0 &&
+           group * layer > (double)f->tried.memory;
+}
+
 /* All of each layer, and where that is not enough, more layers together, as long as that helps. What they save is kept between layers,
  * and turns have less of it: where it does not help once, it is not tried again. */
 static sf_status group_layers(fitting *f, bool *fits)
@@ -215,6 +266,8 @@ static sf_status group_layers(fitting *f, bool *fits)
         SF_TRY(try_first(f, f->count, fits));
         if (!may_fit_yet(f, before))
             f->most_together = group / 2;
+        else if (is_too_much_at_once(f, 2 * group))
+            f->most_together = group;
         before = f->tried.memory;
     }
     return SF_OK;
@@ -415,8 +468,68 @@ static void tell_others(fitting *f)
     if (known->count == SF_MOST_FITTED)
         return;
     known->unlimited[known->count] = f->unlimited;
+    known->estimates[known->count] = *f->estimate;
     known->fitted[known->count++] = HUGE_VAL;
     f->tells = true;
+}
+
+/* By its estimate. */
+static double seconds_as_is(const sf_price *estimate)
+{
+    return estimate->seconds - estimate->again;
+}
+
+/* Whether one that was made to fit is estimated to be no slower than this as it is, nor when made to fit, and no larger with all
+ * computed again that can be: this needs as much again. */
+static bool is_outdone(const fitting *f)
+{
+    const sf_price *e = f->estimate;
+    bool is_outdone = false;
+    for (size_t i = 0; i < f->known->count; i++) {
+        const sf_price *other = &f->known->estimates[i];
+        is_outdone = is_outdone || (f->known->fitted[i] < HUGE_VAL && e->memory >= other->memory &&
+                                    seconds_as_is(e) >= (1 - SAME_TIME) * seconds_as_is(other) &&
+                                    e->seconds >= (1 - SAME_TIME) * other->seconds);
+    }
+    return is_outdone;
+}
+
+/* Whether another tells of the plan by its estimate alone, which is then its price. */
+static bool is_told_by_estimate(fitting *f)
+{
+    const sf_price *estimate = f->estimate;
+    const sf_fit_known *known = f->known;
+    if (f->options->recompute || known->slower <= 0 ||
+        (double)estimate->kept < FAR_LARGER * (double)f->options->memory)
+        return false;
+    f->price = *estimate;
+    f->price.seconds = known->slower * seconds_as_is(estimate);
+    f->price.memory = (int64_t)(known->larger * (double)estimate->kept);
+    f->best = f->asked;
+    return f->price.seconds > known->worth || is_told(f) || is_outdone(f);
+}
+
+/* What the plan takes as it is, by its program, is learnt for others. */
+static void learn(fitting *f)
+{
+    const sf_price *estimate = f->estimate;
+    if (f->options->recompute || estimate->kept <= 0)
+        return;
+    f->known->slower = f->unlimited.seconds / seconds_as_is(estimate);
+    f->known->larger = (double)f->unlimited.memory / (double)estimate->kept;
+}
+
+/* Layers in parts, and that in turns. */
+static sf_status find_in_parts(fitting *f)
+{
+    bool fits;
+    f->in_parts = true;
+    f->most_together = 1;
+    SF_TRY(find_least(f, &fits));
+    f->least = f->tried.memory;
+    if (!fits && !f->options->micro_batches)
+        find_turns(f, &f->at.turns, MOST_TURNS, true);
+    return SF_OK;
 }
 
 /* What the user leaves open is tried, from what costs least on. */
@@ -426,6 +539,7 @@ static sf_status find_fit(fitting *f)
     bool is_free = !o->recompute, fits;
     SF_TRY(try_first(f, is_free ? 0 : f->count, &fits));
     f->unlimited = f->price;
+    learn(f);
     if (fits || f->price.seconds > f->known->worth || is_told(f))
         return SF_OK;
     tell_others(f);
@@ -440,7 +554,7 @@ static sf_status find_fit(fitting *f)
         find_in_turns(f, &f->at.shards, MOST_SHARDS);
     if (!o->micro_batches && !o->co_shards)
         find_in_both(f);
-    return SF_OK;
+    return !f->fits && is_free && f->nlayers > 1 ? find_in_parts(f) : SF_OK;
 }
 
 static void take_best_way(fitting *f)
@@ -451,23 +565,35 @@ static void take_best_way(fitting *f)
     if (plan->again)
         plan->again =
             sf_arena_copy(&plan->arena, plan->again, f->graph->nnodes * sizeof *plan->again);
+    if (plan->twice)
+        plan->twice =
+            sf_arena_copy(&plan->arena, plan->twice, f->graph->nnodes * sizeof *plan->twice);
     plan->recompute = !plan->again ? "" : f->options->recompute ? marked : "auto";
 }
 
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
-                         sf_price *out)
+                         const sf_costs *costs, const sf_price *estimate, sf_fit_known *known,
+                         sf_plan *plan, sf_diag *diag, sf_price *out, sf_group_runs *runs)
 {
     fitting f = {.graph = graph,
                  .options = options,
                  .costs = costs,
+                 .estimate = estimate,
                  .plan = plan,
                  .diag = diag,
                  .known = known,
                  .asked = {.turns = options->micro_batches > 1 ? options->micro_batches : 1,
                            .shards = options->co_shards > 1 ? options->co_shards : 1}};
     f.at = f.asked;
-    f.most_together = options->recompute ? 1 : sf_count_layers(graph) / 2 + 1;
+    *runs = (sf_group_runs){0};
+    if (is_told_by_estimate(&f)) {
+        *out = f.price;
+        take_best_way(&f);
+        sf_arena_free(&f.arena);
+        return SF_OK;
+    }
+    f.nlayers = sf_count_layers(graph);
+    f.most_together = options->recompute ? 1 : f.nlayers / 2 + 1;
     sf_status status = mark_group(&f, 1);
     if (status == SF_OK)
         status = find_fit(&f);
@@ -479,6 +605,7 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
             known->fitted[known->count - 1] = f.price.seconds;
         take_best_way(&f);
     }
+    *runs = f.runs;
     sf_arena_free(&f.arena);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "plan/complete.h"
 #include "plan/pin.h"
 #include "plan/recipe/recipe.h"
+#include "search/search.h"
 
 static const sf_known rows[] = {
     {"dp", "dp", NULL, false},
@@ -141,31 +142,39 @@ static void keep_better_plan(sf_priced *best, sf_priced *found)
     sf_plan_free(found->plan);
 }
 
-/* Bytes that a rank has more where nothing is split along axis data. */
-static double saved_bytes(cook *k, const sf_plan *plan)
+/* By size: bytes that a rank has more where what is smaller is not split along axis data; the last is of all. In the arena. */
+static double *find_saved(cook *k, const sf_plan *plan, size_t nsizes, const int64_t *sizes)
 {
-    double saved = 0;
+    double *saved = SF_ARRAY(&k->arena, nsizes + 1, double);
     for (int p = 0; p < plan->npins; p++) {
-        size_t count = 0;
+        size_t count = 0, at = 0;
         int64_t bytes = state_bytes(k, &plan->pins[p]);
         if (bytes > 0)
             sf_names_match(&k->names, plan->pins[p].pattern, &k->arena, &count);
-        saved += (double)bytes * (double)count;
+        while (at < nsizes && sizes[at] < bytes)
+            at++;
+        saved[at < nsizes ? at + 1 : nsizes] += (double)bytes * (double)count;
     }
+    for (size_t i = 1; i <= nsizes; i++)
+        saved[i] += saved[i - 1];
     return saved;
 }
 
 /* The largest size from which on splitting is enough: what is smaller stays whole. `all`, which splits
- * everything, fits. */
+ * everything, fits. Of a large step, whose plans take long to make, what bytes say is right where that fits. */
 static sf_status spare_what_fits(cook *k, sf_priced *all)
 {
     int64_t *sizes;
-    size_t count = find_sizes(k, all->plan, &sizes), low = 0, high = count;
-    double whole = (double)all->price.memory + saved_bytes(k, all->plan);
-    if (whole <= (double)k->ground->memory && !k->known->spares)
+    size_t count = find_sizes(k, all->plan, &sizes), low = 0, high = count, guess = 0;
+    const double *saved = find_saved(k, all->plan, count, sizes);
+    double room = (double)k->ground->memory - (double)all->price.memory;
+    bool is_large = k->ground->graph->nnodes > SF_SMALL_STEP;
+    if (saved[count] <= room && !k->known->spares)
         return SF_OK;
-    while (low + 1 < high) {
-        size_t middle = (low + high) / 2;
+    while (guess + 1 < count && saved[guess + 1] <= room)
+        guess++;
+    while (low + 1 < high && !(is_large && low == guess)) {
+        size_t middle = is_large && high == count ? guess : (low + high) / 2;
         sf_priced found;
         SF_TRY(make_known_plan(k, sizes[middle], &found));
         if (found.fits)

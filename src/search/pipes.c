@@ -102,6 +102,11 @@ bool sf_may_pipe(const sf_search_options *options)
            (asked || !options->recipes_only);
 }
 
+static double most_nodes(const sf_search_options *options)
+{
+    return is_asked(options) ? MOST_NODES_ASKED : MOST_NODES;
+}
+
 /* All groups are lowered, each with its part of every turn. */
 static double count_nodes(const piping *p, const sf_prospect *c)
 {
@@ -110,7 +115,7 @@ static double count_nodes(const piping *p, const sf_prospect *c)
 
 static bool is_too_large(const piping *p, const sf_prospect *c)
 {
-    double most = is_asked(p->on.options) ? MOST_NODES_ASKED : MOST_NODES;
+    double most = p->on.most_nodes;
     return count_nodes(p, c) > most || p->nodes + count_nodes(p, c) > 2 * most;
 }
 
@@ -528,7 +533,9 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
                           sf_diag *diag, sf_plan **out, const sf_full_price **told,
                           sf_group_runs *runs)
 {
-    piping p = {.on = {.graph = graph, .options = options, .worth = worth}};
+    piping p = {
+        .on = {
+            .graph = graph, .options = options, .worth = worth, .most_nodes = most_nodes(options)}};
     int most = graph->nnodes <= SF_SMALL_STEP ? MOST_LOWERED_SMALL : MOST_LOWERED;
     p.on.efforts = sf_efforts_new(graph, options->target, &p.on.arena);
     list_ways(&p);

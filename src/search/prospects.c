@@ -18,6 +18,8 @@
 enum { MOST_TENSOR = 8, MOST_TURNS = 64 };
 /* Different numbers of turns. */
 enum { MOST_COUNTS = 16 };
+/* Forward passes of the same layers; of none, and of other schedules, a group has so many stages. */
+enum { MOST_PASSES = 8, MOST_STAGES = 2 };
 /* Of the time that groups wait for, what gradients of weights fill at most. */
 #define FILLED 0.33
 /* A plan in stages is worth it where it may take less than so much of what is known. */
@@ -125,6 +127,11 @@ void sf_prospects_free(sf_prospects *p)
     sf_arena_free(&p->arena);
 }
 
+static bool has_too_many_nodes(const sf_prospects *p, uint32_t turns)
+{
+    return (double)p->graph->nnodes * turns > p->most_nodes;
+}
+
 /* What is known of a plan before it is in stages. */
 typedef struct unstaged {
     size_t count;
@@ -193,7 +200,6 @@ static double find_shared(const sf_graph *graph, sf_arena *arena)
 /* What of the step other schedules are for. */
 static void find_kinds(sf_prospects *p)
 {
-    enum { MOST_PASSES = 8 };
     if (p->options->schedule)
         return;
     uint32_t rounds = sf_find_rounds(p->graph, &p->arena, NULL);
@@ -239,9 +245,10 @@ static void list_turns(const sf_prospects *p, uint32_t groups, unstaged *u)
 {
     uint32_t asked = (uint32_t)p->options->micro_batches;
     u->count = 0;
-    for (uint32_t turns = 1; turns < groups && !asked; turns *= 2)
+    for (uint32_t turns = 1; turns < groups && !asked && !has_too_many_nodes(p, turns); turns *= 2)
         u->work[u->count++] = (sf_turn_work){.turns = turns};
-    for (uint32_t turns = groups; turns <= MOST_TURNS && !asked; turns *= 2)
+    for (uint32_t turns = groups; turns <= MOST_TURNS && !asked && !has_too_many_nodes(p, turns);
+         turns *= 2)
         u->work[u->count++] = (sf_turn_work){.turns = turns};
     if (asked)
         u->work[u->count++] = (sf_turn_work){.turns = asked};
@@ -339,9 +346,26 @@ static bool has_room(const sf_prospects *p, int groups, int data, int model, con
     return held <= (double)p->options->memory;
 }
 
+/* Whether so many groups may be fast enough, however ranks split what these have: in as many turns as there can be, by the schedule
+ * that waits the least, with all kernels well shared. So no layouts need be made to know. */
+static bool may_be_fast(const sf_prospects *p, int groups)
+{
+    unstaged u;
+    uint32_t turns = 1;
+    double share =
+        p->options->schedule ? 0 : fmin(1 - FILLED, 1.0 / (p->passes ? MOST_PASSES : MOST_STAGES));
+    list_turns(p, (uint32_t)groups, &u);
+    for (size_t i = 0; i < u.count; i++)
+        turns = u.work[i].turns > turns ? u.work[i].turns : turns;
+    return p->all * (1 + share * (groups - 1) / turns) <
+           sf_prospects_near(p) * WORTH_STAGES * p->worth;
+}
+
 static void add_recipe(sf_prospects *p, int groups, int data, int model, const char *recipe)
 {
     sf_prospect c = {.groups = groups, .recipe = recipe, .mesh = {1, {{SF_PIPE_AXIS, groups}}}};
+    if (!may_be_fast(p, groups))
+        return;
     if (p->options->npins == 0 && !has_room(p, groups, data, model, recipe))
         return;
     if (data > 1)
@@ -429,12 +453,22 @@ static int by_promise(const void *a, const void *b)
     return strcmp(x->schedule, y->schedule);
 }
 
+static void find_all(sf_prospects *p)
+{
+    const sf_cluster *cluster = p->options->cluster;
+    sf_mesh mesh = {.naxes = 1, .axes = {{"all", cluster->ndevices}}};
+    sf_costs *costs;
+    if (sf_mesh_costs(cluster, &mesh, &p->arena, NULL, &costs) == SF_OK)
+        p->all = sf_search_bound(p->efforts, costs);
+}
+
 void sf_prospects_list(sf_prospects *p)
 {
     if (p->options->npins > 0)
         p->names = sf_names_of(p->graph, &p->arena);
     find_kinds(p);
     count_state(p);
+    find_all(p);
     list_all(p);
     if (p->count > 0)
         qsort(p->list, p->count, sizeof *p->list, by_promise);

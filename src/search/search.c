@@ -308,6 +308,15 @@ static bool has_no_room(search *s)
     return !any;
 }
 
+/* The same before any recipe is priced, by what no plan can take less than. */
+static bool can_have_no_room(search *s)
+{
+    s->found->has_no_room = s->options->impatient && !s->thorough && !s->ground.efforts->spare &&
+                            sf_memory_bound(s->ground.efforts, s->ground.cluster->ndevices) >
+                                NO_ROOM * (double)s->ground.memory;
+    return s->found->has_no_room;
+}
+
 /* With the groups that are asked for. */
 static sf_status try_asked_groups(search *s)
 {
@@ -376,6 +385,8 @@ static sf_status run_stages(search *s)
     SF_TRY(search_read_pins(s));
     SF_TRY(find_costs(s, &costs));
     s->found->bound = sf_search_bound(s->ground.efforts, costs);
+    if (can_have_no_room(s))
+        return SF_OK;
     SF_TRY(s->options->mesh ? try_searched_mesh(s) : try_cluster(s));
     SF_TRY(unfold_best(s));
     if (s->found->count == 0 && s->broken)

@@ -132,4 +132,7 @@ double sf_search_bound(const sf_efforts *efforts, const sf_costs *costs);
  * takes less. */
 double sf_unstaged_bound(const sf_efforts *efforts, const sf_costs *costs, int devices);
 
+/* Bytes of a rank: no plan without stages and turns, of those that compute nothing again, is estimated to take less. */
+double sf_memory_bound(const sf_efforts *efforts, int devices);
+
 #endif

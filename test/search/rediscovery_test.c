@@ -283,8 +283,8 @@ static void test_more_memory(void **state)
         bool in_space;
         int64_t limit; /* MiB */
         double slower; /* than the one before, at most */
-    } rows[] = {{true, 660, HUGE_VAL},  {true, 670, 1.03},  {true, 690, 1.03},
-                {false, 600, HUGE_VAL}, {false, 660, 1.01}, {false, 700, 1.01}};
+    } rows[] = {
+        {true, 660, HUGE_VAL}, {true, 690, 1.03}, {false, 600, HUGE_VAL}, {false, 700, 1.01}};
     double before = HUGE_VAL;
     finding f;
     load("gpt-batch", &f);

@@ -231,6 +231,8 @@ sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
     if (status == SF_OK)
         status = find_groups(c, &y, why, diag, &any);
     if (status == SF_OK && any)
+        status = sf_cuda_own_memory(c, 1, diag, &c->nccl.byte);
+    if (status == SF_OK && any)
         status = sf_nccl_join(&c->nccl, diag);
     sf_diag_free(why);
     SF_TRY(status);

@@ -241,6 +241,21 @@ static sf_status join_group(const sf_nccl *nccl, sf_nccl_group *g, nccl_id id, s
     return SF_OK;
 }
 
+/* The library connects two ranks in the first call of both, and keeps each until the other has made its own. Where they stand in
+ * programs, two stages may each be kept by what the other comes to later; here all ranks have them in one order. */
+static sf_status connect_pair(const sf_nccl *nccl, const sf_nccl_group *g, sf_diag *diag)
+{
+    bool sends = sf_comm_group_place(g->group) == 0;
+    sf_transfer_part part = {.in = nccl->byte, .out = nccl->byte, .count = 1};
+    sf_transfer transfer = {.kind = SF_PERMUTE,
+                            .dtype = SF_U8,
+                            .nparts = 1,
+                            .parts = &part,
+                            .to = sends ? 1 : -1,
+                            .from = sends ? -1 : 0};
+    return sf_nccl_put(nccl, g, &transfer, diag);
+}
+
 /* What fails on one member keeps all of them from it; `good` says whether something has failed on this rank. */
 static sf_status meet_group(sf_nccl *nccl, sf_nccl_group *g, bool *good, sf_diag *why, row *rows,
                             sf_diag *diag)
@@ -263,8 +278,8 @@ static sf_status meet_group(sf_nccl *nccl, sf_nccl_group *g, bool *good, sf_diag
                            ranks[0], ranks[i], members);
     for (int i = 0; i < members; i++)
         *good = *good && rows[i].is_ready;
-    if (*good)
-        *good = join_group(nccl, g, rows[0].id, why) == SF_OK;
+    *good = *good && join_group(nccl, g, rows[0].id, why) == SF_OK &&
+            (!g->is_pair || connect_pair(nccl, g, why) == SF_OK);
     return SF_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct sf_nccl {
     sf_nccl_group *
         groups; /* the caller's; in an order that all ranks agree on, so that nobody waits in a circle */
     int ngroups;
+    char *byte;   /* the caller's, of the device: what pairs connect by */
     sf_lane lane; /* of collectives; 0: there is none yet */
 } sf_nccl;
 

@@ -14,8 +14,7 @@ enum {
     GATHERING_THREADS = 768,
     MOST_ABREAST = 8,
     SHORT_ROW = 16, /* that a thread takes alone */
-    LONG_ROW = 32768,
-    ENOUGH = 8192, /* threads, before each takes several elements */
+    ENOUGH = 8192,  /* threads, before each takes several elements */
     MOST_VECTOR = 8,
     MOST_HELD = 16, /* sums of columns that a thread keeps to itself */
     FINISH_COLUMNS = 8,

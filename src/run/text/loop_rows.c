@@ -211,13 +211,13 @@ static void put_kept_sums(emitter *e, int threads)
     }
 }
 
-/* Whole warps, as few as have all of the row at once, where so many are in a block. The second time that a long row is read
- * it should still be in the GPU's cache: so there are few of these at a time. */
-static int threads_for_row(const emitter *e)
+/* Whole warps, as few as have all of the row at once, where so many are in a block. */
+static int threads_for_row(int64_t vectors)
 {
-    int64_t warps = (e->loop->columns / e->vector + WARP - 1) / WARP;
-    int most = e->loop->columns < LONG_ROW ? MOST_ROW_THREADS : MOST_THREADS;
-    return warps < 1 ? WARP : warps * WARP < most ? (int)warps * WARP : most;
+    int64_t warps = (vectors + WARP - 1) / WARP;
+    return warps < 1                         ? WARP
+           : warps * WARP < MOST_ROW_THREADS ? (int)warps * WARP
+                                             : MOST_ROW_THREADS;
 }
 
 /* Rows that a warp has go into a block together, as many as leave no warp without one. */
@@ -252,7 +252,7 @@ static void share_rows(emitter *e, sharing *s)
         s->most = count > s->most ? count : s->most;
     }
     s->alone = !s->gathers && loop->columns <= SHORT_ROW;
-    s->threads = s->alone ? 128 : threads_for_row(e);
+    s->threads = s->alone ? 128 : threads_for_row(loop->columns / e->vector);
     s->once = !s->alone && loop->columns <= (int64_t)s->threads * e->vector;
     s->lane = s->alone ? "0" : "THREAD";
     snprintf(s->lanes, sizeof s->lanes, "%d", s->alone ? 1 : s->threads);

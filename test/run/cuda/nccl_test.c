@@ -91,6 +91,7 @@ typedef struct rank {
     sf_group *all, *pair;
     sf_nccl nccl;
     sf_nccl_group groups[2];
+    char byte;
     sf_diag *diag;
     pthread_t thread;
     int number;
@@ -105,7 +106,8 @@ static void open_rank(rank *r)
     static const int ranks[MEMBERS] = {0, 1, 2};
     sf_comm_group(r->comm, ranks, MEMBERS, r->diag, &r->all);
     sf_device_open_host(r->number, r->diag, &r->device);
-    r->nccl = (sf_nccl){.device = r->device, .comm = r->comm, .groups = r->groups, .ngroups = 1};
+    r->nccl = (sf_nccl){
+        .device = r->device, .comm = r->comm, .groups = r->groups, .ngroups = 1, .byte = &r->byte};
     r->groups[0] = (sf_nccl_group){.group = r->all, .signature = 7 + r->differs};
     if (r->number < 2) {
         sf_comm_pair(r->comm, 0, 1, r->diag, &r->pair);

@@ -1,6 +1,6 @@
 /* A library in the place of NCCL, for kernels that the host runs: the functions that the engine calls, between processes or threads, through
  * a file that all members map. As the real one it goes on in the background, and a member that does not come is waited for until
- * the communicator is aborted.
+ * the communicator is aborted. Two members connect in their first call, which is not taken before both have made one.
  *
  *     FAKE_NCCL_LOG=FILE   gets a line for each communicator when it is closed: what was asked of it
  *     FAKE_NCCL_REFUSE=1   no communicator comes about
@@ -45,7 +45,8 @@ typedef struct channel {
 } channel;
 
 typedef struct shared {
-    atomic_int arrived;
+    atomic_int arrived,
+        connected;      /* members that have joined, and those that have called something */
     channel channels[]; /* from place a to place b: a * members + b */
 } shared;
 
@@ -313,6 +314,8 @@ static int put_calls(void)
     job *j = calloc(1, sizeof *j);
     *j = (job){.comm = calls->comm, .calls = calls, .last = &j->first};
     j->number = ++j->comm->groups;
+    if (j->number == 1)
+        atomic_fetch_add(&j->comm->shared->connected, 1);
     for (const call *c = calls; c; c = c->next)
         if (c->comm != j->comm || c->stream != calls->stream)
             abort();
@@ -409,6 +412,11 @@ int ncclCommInitRankConfig(nccl_comm *out, int members, nccl_id id, int rank, nc
     return NCCL_IN_PROGRESS;
 }
 
+static bool is_connected(nccl_comm comm)
+{
+    return comm->groups == 0 || comm->members != 2 || atomic_load(&comm->shared->connected) == 2;
+}
+
 int ncclCommGetAsyncError(nccl_comm comm, nccl_result *out)
 {
     bool all = atomic_load(&comm->shared->arrived) == comm->members;
@@ -416,10 +424,10 @@ int ncclCommGetAsyncError(nccl_comm comm, nccl_result *out)
         unlink(comm->path);
         comm->path[0] = 0;
     }
-    *out = comm->is_refused && all     ? USAGE
-           : atomic_load(&comm->error) ? atomic_load(&comm->error)
-           : !all || comm->lingers     ? NCCL_IN_PROGRESS
-                                       : 0;
+    *out = comm->is_refused && all                        ? USAGE
+           : atomic_load(&comm->error)                    ? atomic_load(&comm->error)
+           : !all || comm->lingers || !is_connected(comm) ? NCCL_IN_PROGRESS
+                                                          : 0;
     comm->lingers = false;
     return 0;
 }

@@ -71,7 +71,8 @@ typedef struct sf_flow {
     int64_t sent, send_done, received, receive_done; /* begun, and complete */
     double went;                                     /* when a message was last begun or complete */
     sf_hop next_send, next_receive;                  /* if there is one more */
-    double due; /* when next_send is through a line that is slower than it comes; 0: not asked */
+    double ready;                                    /* when next_send had all that it needs, */
+    double due; /* and when it is through a line that is slower than it comes; 0: not asked */
     MPI_Request sends[SF_RING_QUEUE], receives[SF_RING_QUEUE];
     struct sf_slots *slots;
 } sf_flow;

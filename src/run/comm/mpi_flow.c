@@ -80,6 +80,7 @@ bool sf_flow_begin(sf_mpi_engine *engine, sf_flow *flow)
 {
     sf_schedule_init(&flow->base, &flow->schedule);
     flow->keep = sf_schedule_kept(&flow->schedule);
+    flow->ready = sf_now();
     size_t members = (size_t)flow->base.group->count;
     char *memory = sf_alloc_kept(members * (3 * sizeof(void *) + 2 * sizeof(int)));
     if (!memory) {
@@ -286,6 +287,8 @@ static bool test_receive(sf_mpi_engine *engine, sf_flow *flow)
         return false;
     use_receive(flow, &move, flow->slots ? receive_slot(flow, flow->receive_done) : NULL);
     flow->receive_done++;
+    if (flow->next_send.receives == flow->receive_done)
+        flow->ready = sf_now();
     return true;
 }
 

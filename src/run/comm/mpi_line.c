@@ -1,5 +1,7 @@
 /* A line that is slower than the machine's own, as between hosts. A message goes when it would have come over the line, so
- * whoever receives it sees what it would have seen; a rank's messages go through its line one after the other. */
+ * whoever receives it sees what it would have seen; a rank's messages go through its line one after the other. The line itself
+ * does not wait for the thread that looks after it: the next message is on it from when the one before was through, if it was
+ * there then. */
 #if SF_HAVE_MPI
 
 #include <math.h>
@@ -32,7 +34,7 @@ bool sf_line_lets(sf_mpi_engine *engine, sf_flow *flow, int peer, int64_t bytes)
         return true;
     if (flow->due <= 0)
         flow->due = engine->line_free =
-            fmax(sf_now(), engine->line_free) + (double)bytes / engine->line_rate;
+            fmax(flow->ready, engine->line_free) + (double)bytes / engine->line_rate;
     if (sf_now() < flow->due)
         return false;
     flow->due = 0;

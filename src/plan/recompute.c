@@ -352,7 +352,7 @@ sf_status sf_plan_recompute(const sf_graph *graph, sf_plan *plan, const char *ho
         return SF_OK;
     c.uses = sf_uses_of(graph, &c.arena);
     drop_unwanted(&c);
-    plan->twice = plan->twice && memchr(plan->twice, true, graph->nnodes) ? plan->twice : NULL;
+    plan->twice = plan->twice && memchr(plan->twice, 1, graph->nnodes) ? plan->twice : NULL;
     sf_arena_free(&c.arena);
     return SF_OK;
 }

@@ -80,8 +80,8 @@ static sf_status lower_candidate(choosing *k, sf_candidate *c, const sf_candidat
     options.micro_batches = k->micro_batches;
     options.co_shards = k->co_shards;
     if (status == SF_OK)
-        status = sf_fit_in_time(k->graph, &options, costs, &c->at.price, &k->known, c->at.plan,
-                                diag, &c->lowered, runs);
+        status = sf_fit_in_time(k->graph, &options, costs, &k->known, c->at.plan, diag, &c->lowered,
+                                runs);
     c->is_lowered = status == SF_OK;
     c->is_out = !c->is_lowered;
     c->at.fits = c->is_lowered && sf_rank_fits(c->lowered.memory, k->options->memory);
@@ -405,7 +405,6 @@ static sf_status search_once(choosing *k, sf_search_options *options, bool is_la
     sf_diag *diag = k->diag;
     *again = false;
     k->known.count = 0;
-    k->known.slower = 0;
     options->known = k->plan ? k->plan->predicted->seconds : 0;
     k->diag = is_first ? diag : NULL;
     sf_status status = sf_search_plans(k->graph, options, k->diag, &found);

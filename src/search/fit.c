@@ -41,9 +41,6 @@ enum { MANY_TRIES = 64 };
 #define SAME_MEMORY 0.005
 #define SAME_PLAN 0.001
 
-/* A plan that takes so many times the memory, as it is, by its estimate, is far from fitting by its program as well. */
-#define FAR_LARGER 1.5
-
 /* What halves what it saves with each doubling saves no more, from then on, than the last did; or a little. */
 #define AS_MUCH_AGAIN 1.25
 
@@ -64,7 +61,6 @@ typedef struct fitting {
     const sf_graph *graph;
     const sf_search_options *options;
     const sf_costs *costs;
-    const sf_price *estimate;
     sf_plan *plan;
     sf_diag *diag;
     sf_arena arena;
@@ -468,55 +464,8 @@ static void tell_others(fitting *f)
     if (known->count == SF_MOST_FITTED)
         return;
     known->unlimited[known->count] = f->unlimited;
-    known->estimates[known->count] = *f->estimate;
     known->fitted[known->count++] = HUGE_VAL;
     f->tells = true;
-}
-
-/* By its estimate. */
-static double seconds_as_is(const sf_price *estimate)
-{
-    return estimate->seconds - estimate->again;
-}
-
-/* Whether one that was made to fit is estimated to be no slower than this as it is, nor when made to fit, and no larger with all
- * computed again that can be: this needs as much again. */
-static bool is_outdone(const fitting *f)
-{
-    const sf_price *e = f->estimate;
-    bool is_outdone = false;
-    for (size_t i = 0; i < f->known->count; i++) {
-        const sf_price *other = &f->known->estimates[i];
-        is_outdone = is_outdone || (f->known->fitted[i] < HUGE_VAL && e->memory >= other->memory &&
-                                    seconds_as_is(e) >= (1 - SAME_TIME) * seconds_as_is(other) &&
-                                    e->seconds >= (1 - SAME_TIME) * other->seconds);
-    }
-    return is_outdone;
-}
-
-/* Whether another tells of the plan by its estimate alone, which is then its price. */
-static bool is_told_by_estimate(fitting *f)
-{
-    const sf_price *estimate = f->estimate;
-    const sf_fit_known *known = f->known;
-    if (f->options->recompute || known->slower <= 0 ||
-        (double)estimate->kept < FAR_LARGER * (double)f->options->memory)
-        return false;
-    f->price = *estimate;
-    f->price.seconds = known->slower * seconds_as_is(estimate);
-    f->price.memory = (int64_t)(known->larger * (double)estimate->kept);
-    f->best = f->asked;
-    return f->price.seconds > known->worth || is_told(f) || is_outdone(f);
-}
-
-/* What the plan takes as it is, by its program, is learnt for others. */
-static void learn(fitting *f)
-{
-    const sf_price *estimate = f->estimate;
-    if (f->options->recompute || estimate->kept <= 0)
-        return;
-    f->known->slower = f->unlimited.seconds / seconds_as_is(estimate);
-    f->known->larger = (double)f->unlimited.memory / (double)estimate->kept;
 }
 
 /* Layers in parts, and that in turns. */
@@ -539,7 +488,6 @@ static sf_status find_fit(fitting *f)
     bool is_free = !o->recompute, fits;
     SF_TRY(try_first(f, is_free ? 0 : f->count, &fits));
     f->unlimited = f->price;
-    learn(f);
     if (fits || f->price.seconds > f->known->worth || is_told(f))
         return SF_OK;
     tell_others(f);
@@ -572,13 +520,12 @@ static void take_best_way(fitting *f)
 }
 
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, const sf_price *estimate, sf_fit_known *known,
-                         sf_plan *plan, sf_diag *diag, sf_price *out, sf_group_runs *runs)
+                         const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
+                         sf_price *out, sf_group_runs *runs)
 {
     fitting f = {.graph = graph,
                  .options = options,
                  .costs = costs,
-                 .estimate = estimate,
                  .plan = plan,
                  .diag = diag,
                  .known = known,
@@ -586,12 +533,6 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
                            .shards = options->co_shards > 1 ? options->co_shards : 1}};
     f.at = f.asked;
     *runs = (sf_group_runs){0};
-    if (is_told_by_estimate(&f)) {
-        *out = f.price;
-        take_best_way(&f);
-        sf_arena_free(&f.arena);
-        return SF_OK;
-    }
     f.nlayers = sf_count_layers(graph);
     f.most_together = options->recompute ? 1 : f.nlayers / 2 + 1;
     sf_status status = mark_group(&f, 1);

@@ -19,18 +19,14 @@ typedef struct sf_fit_known {
     size_t count;
     sf_price unlimited[SF_MOST_FITTED]; /* those that do not fit, as they are */
     double fitted[SF_MOST_FITTED];      /* seconds of each as it fits; HUGE_VAL: it does not */
-    sf_price estimates[SF_MOST_FITTED]; /* of each */
-    /* What programs take for what is estimated, of the last that was lowered as it is; 0: none was. */
-    double slower, larger;
 } sf_fit_known;
 
 /* Sets what the plan computes again and its turns as the options want them, and prices it. It may still not fit: then it
- * is the smallest that was seen. One that nobody wants, or that another, which *known gains, tells of, is left as it is; a large
- * one, by its estimate, may not even be lowered then. *runs, to be freed, also after a failure, is what was lowered for the price; of none
+ * is the smallest that was seen. One that nobody wants, or that another, which *known gains, tells of, is left as it is. *runs, to be freed, also after a failure, is what was lowered for the price; of none
  * that does not fit. */
 sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options,
-                         const sf_costs *costs, const sf_price *estimate, sf_fit_known *known,
-                         sf_plan *plan, sf_diag *diag, sf_price *out, sf_group_runs *runs);
+                         const sf_costs *costs, sf_fit_known *known, sf_plan *plan, sf_diag *diag,
+                         sf_price *out, sf_group_runs *runs);
 
 /* Plans are priced behind the passes that are asked for, in stages or not: these say what runs. */
 void sf_fit_passes(sf_plan *plan, const sf_search_options *options);

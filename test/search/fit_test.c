@@ -61,14 +61,14 @@ static sf_price price_again(const ground *g, bool *again)
     return price;
 }
 
-static sf_price fit_beside(ground *g, int64_t limit, const sf_price *estimate, sf_fit_known *known)
+static sf_price fit_beside(ground *g, int64_t limit, sf_fit_known *known)
 {
     sf_price price;
     sf_group_runs runs;
     g->options.memory = limit;
-    assert_int_equal(sf_fit_in_time(g->graph, &g->options, g->costs, estimate, known, g->plan, NULL,
-                                    &price, &runs),
-                     SF_OK);
+    assert_int_equal(
+        sf_fit_in_time(g->graph, &g->options, g->costs, known, g->plan, NULL, &price, &runs),
+        SF_OK);
     sf_group_runs_free(&runs);
     return price;
 }
@@ -76,7 +76,7 @@ static sf_price fit_beside(ground *g, int64_t limit, const sf_price *estimate, s
 static sf_price fit(ground *g, int64_t limit)
 {
     sf_fit_known known = {.worth = HUGE_VAL};
-    return fit_beside(g, limit, &(sf_price){0}, &known);
+    return fit_beside(g, limit, &known);
 }
 
 enum { MOST_NODES = 14, LIMITS = 8 };
@@ -283,45 +283,10 @@ static void test_worth(void **state)
     sf_price as_is = fit(&g, INT64_MAX);
     for (int i = 0; i < 2; i++) {
         sf_fit_known known = {.worth = as_is.seconds * (i == 0 ? 0.999 : 1.001)};
-        sf_price price = fit_beside(&g, as_is.memory - 1, &(sf_price){0}, &known);
+        sf_price price = fit_beside(&g, as_is.memory - 1, &known);
         assert_int_equal(price.memory < as_is.memory, i == 1);
         assert_int_equal(g.plan->again != NULL, i == 1);
     }
-    close_ground(&g);
-}
-
-/* What is outdone by one that was made to fit is not lowered, by its estimate alone; what may be faster, or smaller, is. */
-static void test_what_is_outdone(void **state)
-{
-    (void)state;
-    ground g = open_ground(test_step("gpt-micro"), "1x1xV100");
-    sf_price as_is = fit(&g, INT64_MAX);
-    int64_t limit = as_is.memory / 4;
-    const sf_price estimate = {.seconds = 1.1 * as_is.seconds,
-                               .again = 0.1 * as_is.seconds,
-                               .memory = limit / 2,
-                               .kept = as_is.memory};
-    const struct {
-        double faster, smaller;
-        bool lowered;
-    } rows[] = {{1, 1, false}, {0.9, 0.9, false}, {1.1, 1, true}, {1, 1.1, true}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sf_search_spent spent = {0};
-        sf_fit_known known = {.worth = HUGE_VAL};
-        sf_price other = estimate;
-        g.options.spent = &spent;
-        fit_beside(&g, limit, &estimate, &known);
-        assert_int_equal(known.count, 1);
-        assert_float_equal(known.slower, 1, 1e-9);
-        known.fitted[0] = 1.05 * as_is.seconds;
-        spent.programs = 0;
-        other.seconds = estimate.seconds / rows[i].faster;
-        other.again = estimate.again / rows[i].faster;
-        other.memory = (int64_t)((double)estimate.memory / rows[i].smaller);
-        fit_beside(&g, limit, &other, &known);
-        assert_int_equal(spent.programs > 0, rows[i].lowered);
-    }
-    g.options.spent = NULL;
     close_ground(&g);
 }
 
@@ -348,10 +313,13 @@ static void test_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_beside_exact), cmocka_unit_test(test_limits_are_kept),
-        cmocka_unit_test(test_the_text_is_a_hint),  cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_both_in_turns),       cmocka_unit_test(test_worth),
-        cmocka_unit_test(test_what_is_outdone),     cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_greedy_beside_exact),
+        cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_the_text_is_a_hint),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_both_in_turns),
+        cmocka_unit_test(test_worth),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

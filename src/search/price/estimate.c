@@ -17,8 +17,7 @@ sf_status sf_estimate_plan(const sf_efforts *efforts, const sf_plan *plan, const
             sf_estimate_time(efforts, moves, costs, &arena, see, context, out);
         sf_estimate_memory(efforts, moves, moments, &arena, out);
         if (efforts->spare) {
-            out->again =
-                sf_spare_seconds(efforts, moves, moments, costs, out->memory, &arena, &out->kept);
+            out->again = sf_spare_seconds(efforts, moves, moments, costs, out->memory, &arena);
             out->compute += out->again;
             out->seconds += out->again;
         }

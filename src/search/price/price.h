@@ -30,7 +30,6 @@ typedef struct sf_price {
     double seconds;                  /* of a step: compute + exposed */
     double compute, exposed, hidden; /* hidden: time of collectives beside what is computed */
     double again;                    /* of compute, in an estimate: what it takes to make it fit */
-    int64_t kept;                    /* in the same: memory, if nothing were computed again */
     double traffic;                  /* bytes that a rank puts into, or gets out of, collectives */
     int ncollectives;
     int64_t nmessages; /* of the group of a pipeline that sends and receives most, */

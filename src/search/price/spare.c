@@ -133,15 +133,14 @@ static double seconds_of_share(rerun *all, size_t count, double share)
 }
 
 double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        const sf_costs *costs, int64_t spared, sf_arena *arena, int64_t *kept)
+                        const sf_costs *costs, int64_t spared, sf_arena *arena)
 {
     sf_efforts keeping = *efforts;
-    sf_price price;
+    sf_price kept;
     keeping.last = efforts->spare->kept;
-    sf_estimate_memory(&keeping, moves, moments, arena, &price);
-    *kept = price.memory;
-    double too_much = (double)*kept - (double)efforts->spare->memory;
-    double gain = (double)*kept - (double)spared;
+    sf_estimate_memory(&keeping, moves, moments, arena, &kept);
+    double too_much = (double)kept.memory - (double)efforts->spare->memory;
+    double gain = (double)kept.memory - (double)spared;
     if (too_much <= 0 || gain <= 0)
         return 0;
     rerun *all = SF_ARRAY(arena, efforts->graph->top->nnodes + 1, rerun);

@@ -21,9 +21,8 @@ typedef struct sf_spare {
 /* Lets estimates leave out what these nodes, by node, make for the backward pass. Lives in the arena. */
 void sf_efforts_spare(sf_efforts *efforts, const bool *again, int64_t memory, sf_arena *arena);
 
-/* Seconds that computing again adds to the plan of the moves, which takes `spared` bytes with all that could be, and *kept with
- * nothing. */
+/* Seconds that computing again adds to the plan of the moves, which takes `spared` bytes with all that could be. */
 double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,
-                        const sf_costs *costs, int64_t spared, sf_arena *arena, int64_t *kept);
+                        const sf_costs *costs, int64_t spared, sf_arena *arena);
 
 #endif

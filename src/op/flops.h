@@ -8,6 +8,9 @@
  * a sort are part of the op. */
 bool sf_is_control(const sf_node *node);
 
+/* What takes much time for what it makes: two stages should not both do it, nor another than its forward node's. */
+bool sf_is_dear(const sf_node *node);
+
 /* How often the loop turns, whatever it is given; -1 where that is not certain. */
 int64_t sf_certain_trips(const sf_node *loop);
 

@@ -10,15 +10,19 @@ typedef struct cutting {
     const bool *is_free;
     const sf_layers *layers;
     const sf_light *light;
-    double *widths; /* by place: bytes that are handed over it, of the run at hand */
+    bool *is_inside; /* by node: of a layer */
+    double *widths;  /* by place: bytes that are handed over it, of the run at hand */
     sf_layers parts;
 } cutting;
 
-/* A node of a layer. */
-static bool is_inside(const cutting *c, const sf_node *node)
+static void find_inside(cutting *c, sf_arena *arena)
 {
-    return node->phase == SF_FORWARD && !c->is_free[node->id] &&
-           c->layers->of[node->id] != SF_NO_LAYER;
+    c->is_inside = SF_ARRAY(arena, c->graph->nnodes, bool);
+    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+        const sf_node *node = sf_top_node(c->graph, i);
+        c->is_inside[node->id] = node->phase == SF_FORWARD && !c->is_free[node->id] &&
+                                 c->layers->of[node->id] != SF_NO_LAYER;
+    }
 }
 
 /* The value is handed over the places from there on, of those before `end`, until it is read for the last time. */
@@ -40,7 +44,7 @@ static void find_run_widths(cutting *c, uint32_t first, uint32_t end)
         c->widths[i] = 0;
     for (uint32_t i = first; i < end; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        if (!is_inside(c, node))
+        if (!c->is_inside[node->id])
             continue;
         for (uint32_t r = 0; r < node->nresults; r++)
             hand_on(c, node->result + r, i, end);
@@ -55,43 +59,12 @@ static void find_run_widths(cutting *c, uint32_t first, uint32_t end)
         c->widths[i] += c->widths[i - 1];
 }
 
-/* Between the first product of the run and the last. */
-static double find_least_width(const cutting *c, uint32_t first, uint32_t end)
-{
-    double least = 0, since = 0;
-    bool begun = false;
-    for (uint32_t i = first; i < end; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!is_inside(c, node))
-            continue;
-        if (sf_is_product(node->def)) {
-            least = begun && since > 0 && (least == 0 || since < least) ? since : least;
-            begun = true;
-            since = 0;
-        }
-        if (begun && c->widths[i] > 0 && (since == 0 || c->widths[i] < since))
-            since = c->widths[i];
-    }
-    return least;
-}
-
 static void cut_run(cutting *c, uint32_t first, uint32_t end)
 {
     find_run_widths(c, first, end);
-    double least = find_least_width(c, first, end);
-    bool any = false;
-    c->parts.count++;
-    for (uint32_t i = first; i < end; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!is_inside(c, node))
-            continue;
-        c->parts.of[node->id] = c->parts.count;
-        any = any || sf_is_product(node->def);
-        if (any && least > 0 && c->widths[i] <= NARROW * least) {
-            c->parts.count++;
-            any = false;
-        }
-    }
+    double least = sf_least_width(c->graph, c->is_inside, c->widths, first, end);
+    sf_cut_narrow(c->graph, c->is_inside, c->widths, least > 0 ? NARROW * least : -1, first, end,
+                  &c->parts);
 }
 
 sf_layers sf_find_layer_parts(const sf_graph *graph, const bool *is_free, const sf_light *light,
@@ -102,9 +75,10 @@ sf_layers sf_find_layer_parts(const sf_graph *graph, const bool *is_free, const 
     uint32_t first = 0, at = SF_NO_LAYER;
     c.parts.of = SF_ARRAY(arena, graph->nnodes, uint32_t);
     c.widths = SF_ARRAY(arena, top->nnodes + 1, double);
+    find_inside(&c, arena);
     for (uint32_t i = 0; i < top->nnodes; i++) { /* runs of nodes of one layer */
         const sf_node *node = sf_top_node(graph, i);
-        if (!is_inside(&c, node) || layers->of[node->id] == at)
+        if (!c.is_inside[node->id] || layers->of[node->id] == at)
             continue;
         if (at != SF_NO_LAYER)
             cut_run(&c, first, i);

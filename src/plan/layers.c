@@ -232,15 +232,14 @@ static double *find_widths(finding *c)
     return widths;
 }
 
-/* The least width between the first product and the last. */
-static double find_least_width(const finding *c, const double *widths)
+double sf_least_width(const sf_graph *graph, const bool *counts, const double *widths,
+                      uint32_t first, uint32_t end)
 {
-    const sf_block *top = c->graph->top;
     double least = 0, since = 0;
     bool begun = false;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!flows_forward(c, node))
+    for (uint32_t i = first; i < end; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (!counts[node->id])
             continue;
         if (sf_is_product(node->def)) { /* what was seen lies between two */
             least = begun && since > 0 && (least == 0 || since < least) ? since : least;
@@ -253,25 +252,34 @@ static double find_least_width(const finding *c, const double *widths)
     return least;
 }
 
-static void find_narrow_layers(finding *c)
+void sf_cut_narrow(const sf_graph *graph, const bool *counts, const double *widths, double most,
+                   uint32_t first, uint32_t end, sf_layers *out)
 {
-    const sf_block *top = c->graph->top;
-    double *widths = find_widths(c), least = find_least_width(c, widths);
     bool has_product = false;
-    if (least <= 0)
-        return;
-    c->layers.count = 1;
-    for (uint32_t i = 0; i < top->nnodes; i++) {
-        const sf_node *node = sf_top_node(c->graph, i);
-        if (!flows_forward(c, node))
+    out->count++;
+    for (uint32_t i = first; i < end; i++) {
+        const sf_node *node = sf_top_node(graph, i);
+        if (!counts[node->id])
             continue;
-        c->layers.of[node->id] = c->layers.count;
+        out->of[node->id] = out->count;
         has_product = has_product || sf_is_product(node->def);
-        if (has_product && widths[i] <= 1.01 * least) {
-            c->layers.count++;
+        if (has_product && widths[i] <= most) {
+            out->count++;
             has_product = false;
         }
     }
+}
+
+static void find_narrow_layers(finding *c)
+{
+    const sf_block *top = c->graph->top;
+    const double *widths = find_widths(c);
+    bool *counts = SF_ARRAY(c->arena, c->graph->nnodes, bool);
+    for (uint32_t i = 0; i < top->nnodes; i++)
+        counts[top->nodes[i]] = flows_forward(c, sf_top_node(c->graph, i));
+    double least = sf_least_width(c->graph, counts, widths, 0, top->nnodes);
+    if (least > 0)
+        sf_cut_narrow(c->graph, counts, widths, 1.01 * least, 0, top->nnodes, &c->layers);
 }
 
 /* What stands between layers, such as the sums of a residual stream, belongs to the last of those that it reads. */

@@ -23,4 +23,12 @@ typedef struct sf_layers {
 sf_layers sf_find_layers(const sf_graph *graph, const sf_uses *uses, const bool *is_free,
                          uint32_t group, sf_arena *arena);
 
+/* Of places first ... end - 1 of the top block: the least bytes that are handed over one, between the first product and the last;
+ * and cutting there, behind each that hands over no more than `most` and has a product before it since the last cut. `counts`, by
+ * node, says which have a part in it. Layers of the graph are cut so, and parts of one (plan/layer_parts.h). */
+double sf_least_width(const sf_graph *graph, const bool *counts, const double *widths,
+                      uint32_t first, uint32_t end);
+void sf_cut_narrow(const sf_graph *graph, const bool *counts, const double *widths, double most,
+                   uint32_t first, uint32_t end, sf_layers *out);
+
 #endif

@@ -1,22 +1,14 @@
 #include "plan/light.h"
 
 #include "ir/opdef.h"
+#include "op/flops.h"
 #include "op/op.h"
 
 bool sf_op_is_light(const sf_node *node)
 {
-    switch (node->def->id) {
-    case SF_OP_DOT_GENERAL:
-    case SF_OP_CONVOLUTION:
-    case SF_OP_GATHER:
-    case SF_OP_SCATTER:
-    case SF_OP_SORT:
-    case SF_OP_RNG_BIT_GENERATOR:
-    case SF_OP_CUSTOM_CALL:
-        return false;
-    default:
-        return node->nregions == 0;
-    }
+    bool looks_up = sf_is(node, SF_OP_GATHER) || sf_is(node, SF_OP_SCATTER);
+    return !sf_is_dear(node) && !looks_up && !sf_is(node, SF_OP_RNG_BIT_GENERATOR) &&
+           node->nregions == 0;
 }
 
 static void find_last_reads(const sf_graph *graph, const sf_uses *uses, sf_light *out)

@@ -21,7 +21,7 @@ typedef struct sf_light {
 sf_light sf_find_light(const sf_graph *graph, const sf_uses *uses, const bool *is_free,
                        sf_arena *arena);
 
-/* Whether an op takes little time for what it makes: all but products, what looks things up, and what has regions. */
+/* Whether an op takes little time for what it makes: all but what is dear (op/flops.h), what looks things up, and what has regions. */
 bool sf_op_is_light(const sf_node *node);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "ir/name.h"
 #include "local/time/turning.h"
-#include "plan/pipe/stage_run.h"
+#include "op/flops.h"
 #include "plan/recipe/rows.h"
 
 enum { MOST_LOOPS = 2 };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/flops.h"
 #include "plan/pipe/stage_flow.h"
 #include "plan/pipe/stage_label.h"
 #include "plan/pipe/stage_run.h"

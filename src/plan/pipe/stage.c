@@ -14,22 +14,6 @@ bool sf_is_handed_in(const sf_argument *argument)
     return argument->role == SF_ROLE_OTHER && argument->next == SF_NONE;
 }
 
-bool sf_is_dear(const sf_node *node)
-{
-    switch (node->def->id) {
-    case SF_OP_DOT_GENERAL:
-    case SF_OP_CONVOLUTION:
-    case SF_OP_SORT:
-    case SF_OP_FFT:
-    case SF_OP_CHOLESKY:
-    case SF_OP_TRIANGULAR_SOLVE:
-    case SF_OP_CUSTOM_CALL:
-        return true;
-    default:
-        return sf_is_control(node);
-    }
-}
-
 bool *sf_find_anywhere(const sf_graph *graph, sf_arena *arena)
 {
     const sf_block *top = graph->top;

@@ -6,6 +6,7 @@
  * readers, so that the little is sent.
  */
 #include "ir/opdef.h"
+#include "op/flops.h"
 #include "op/op.h"
 #include "plan/pipe/stage_run.h"
 

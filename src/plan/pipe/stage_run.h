@@ -36,9 +36,6 @@ static inline const sf_node *sf_staged_maker(const sf_staging *s, sf_value value
     return maker && !s->anywhere[maker->id] ? maker : NULL;
 }
 
-/* What takes so much time that two stages should not both do it, nor another than its forward node's. */
-bool sf_is_dear(const sf_node *node);
-
 /* As sf_stages_complete, with stacks of layers as tensors like others. */
 sf_status sf_stages_complete_whole(const sf_graph *graph, uint32_t count, const uint32_t *forward,
                                    sf_arena *arena, sf_diag *diag, sf_stages *out);

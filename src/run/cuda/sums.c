@@ -1,5 +1,7 @@
 #include "run/cuda/sums.h"
 
+#include <string.h>
+
 #include "base/hash.h"
 
 enum { LOOP_FIRST, BY_LIBRARY, WAYS };
@@ -7,13 +9,10 @@ enum { LOOP_FIRST, BY_LIBRARY, WAYS };
 /* Element behind element. */
 static bool is_in_order(const sf_loop *loop, const sf_access *access)
 {
-    int64_t stride = 1;
-    for (int d = loop->rank - 1; d >= 0; d--) {
-        if (loop->dims[d] != 1 && access->strides[d] != stride)
-            return false;
-        stride *= loop->dims[d];
-    }
-    return true;
+    sf_view view = {.rank = loop->rank};
+    memcpy(view.dims, loop->dims, sizeof view.dims);
+    memcpy(view.strides, access->strides, sizeof view.strides);
+    return sf_view_is_contiguous(&view);
 }
 
 /* A matrix whose rows are added up, and nothing else. */

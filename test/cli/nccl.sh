@@ -59,6 +59,13 @@ expect 0 "$step" --plan "$work/plan.json" --engine cuda --steps 3
 says "verify: passed"
 sheaf=("$bin")
 
+# A GPU that does one thing after the other, whatever lanes they are on: nobody waits for what stands behind it.
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+trains "dp --stages 2 --micro-batches 2 --schedule 1f1b" 2 send receive
+trains "zero3 --stages 2 --micro-batches 2 --schedule zb-h1" 4 send receive all_gather reduce_scatter
+trains "dp --stages 4 --micro-batches 4 --schedule gpipe" 4 send receive
+unset CUDA_DEVICE_MAX_CONNECTIONS
+
 # Two runs give the same bits.
 pin zero1 4
 for run in a b; do

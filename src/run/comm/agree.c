@@ -135,17 +135,23 @@ sf_status sf_agree_text(sf_comm *comm, int from, char *text, size_t length, cons
     return exchange_words(comm, &transfer, diag);
 }
 
+sf_status sf_agree_rows(sf_comm *comm, const void *mine, size_t bytes, const char *what,
+                        sf_diag *diag, void *all)
+{
+    if (is_alone(comm)) {
+        memcpy(all, mine, bytes);
+        return SF_OK;
+    }
+    sf_transfer_part part = {.in = mine, .out = all, .count = (int64_t)bytes};
+    sf_transfer transfer = {
+        .kind = SF_ALL_GATHER, .dtype = SF_U8, .nparts = 1, .parts = &part, .what = what};
+    return exchange_words(comm, &transfer, diag);
+}
+
 sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
                           sf_diag *diag, double *all)
 {
-    if (is_alone(comm)) {
-        memcpy(all, mine, count * sizeof *all);
-        return SF_OK;
-    }
-    sf_transfer_part part = {.in = mine, .out = all, .count = (int64_t)count};
-    sf_transfer transfer = {
-        .kind = SF_ALL_GATHER, .dtype = SF_F64, .nparts = 1, .parts = &part, .what = what};
-    return exchange_words(comm, &transfer, diag);
+    return sf_agree_rows(comm, mine, count * sizeof *mine, what, diag, all);
 }
 
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,

@@ -23,7 +23,11 @@ sf_status sf_agree_same(sf_comm *comm, const uint64_t *mine, int count, const ch
 sf_status sf_agree_list(sf_comm *comm, uint64_t mine, const char *what, sf_diag *diag,
                         uint64_t *list);
 
-/* all[r * count ...], room for each rank, becomes what rank r has as `mine`. */
+/* all[r * bytes ...], room for each rank, becomes what rank r has as `mine`. */
+sf_status sf_agree_rows(sf_comm *comm, const void *mine, size_t bytes, const char *what,
+                        sf_diag *diag, void *all);
+
+/* all[r * count ...], likewise. */
 sf_status sf_agree_gather(sf_comm *comm, const double *mine, size_t count, const char *what,
                           sf_diag *diag, double *all);
 

@@ -124,18 +124,27 @@ static sf_status copy_alone(cuda *c, const sf_inst *inst, const made *m, sf_diag
     return SF_OK;
 }
 
-static sf_status start_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const made *m,
-                               sf_diag *diag)
+/* On its lane, when what computes has come to it. */
+static sf_status put_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const made *m,
+                             sf_diag *diag)
 {
     const exchange *e = m->exchange;
     sf_lane lane = e->nccl->lane;
-    SF_TRY(table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
+    SF_TRY(e->is_put_later ? table_of(c)->await(c->device, lane, e->begun, diag)
+                           : table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
     SF_TRY(mark_beside(c, lane, m, 0, diag));
     SF_TRY(sf_nccl_put(&c->nccl, e->nccl, &e->transfer, diag));
     for (int i = 0; i < e->nfolds; i++)
         SF_TRY(table_of(c)->launch_on(c->device, lane, e->folds[i].function, e->folds[i].blocks,
                                       e->folds[i].threads, e->folds[i].params, diag));
     return end_beside(c, f, lane, inst, m, diag);
+}
+
+sf_status sf_cuda_put_before(cuda *c, const frame *f, uint32_t index, sf_diag *diag)
+{
+    for (uint32_t i = f->first_put[index]; i < f->first_put[index + 1]; i++)
+        SF_TRY(put_by_nccl(c, f, &f->program->insts[f->puts[i]], &f->insts[f->puts[i]], diag));
+    return SF_OK;
 }
 
 static sf_status start_by_comm(cuda *c, const sf_inst *inst, const made *m, sf_diag *diag)
@@ -163,8 +172,11 @@ static sf_status start_by_comm(cuda *c, const sf_inst *inst, const made *m, sf_d
 static sf_status start_exchange(cuda *c, const frame *f, const sf_inst *inst, const made *m,
                                 sf_diag *diag)
 {
-    if (m->exchange->nccl)
-        return start_by_nccl(c, f, inst, m, diag);
+    const exchange *e = m->exchange;
+    if (e->nccl && e->is_put_later)
+        return table_of(c)->raise(c->device, SF_LANE_COMPUTE, e->begun, c->nevents, diag);
+    if (e->nccl)
+        return put_by_nccl(c, f, inst, m, diag);
     SF_TRY(mark_beside(c, SF_LANE_COMPUTE, m, 0, diag));
     SF_TRY(inst->exchange->size == 1 ? copy_alone(c, inst, m, diag)
                                      : start_by_comm(c, inst, m, diag));
@@ -228,6 +240,8 @@ sf_status sf_cuda_await_all(cuda *c, const frame *f, sf_diag *diag)
 {
     if (!f->has_beside)
         return SF_OK;
+    if (f->puts)
+        SF_TRY(sf_cuda_put_before(c, f, (uint32_t)f->program->ninsts, diag));
     for (size_t i = 0; i < f->program->ninsts; i++) {
         if (f->program->insts[i].kind != SF_INST_COMM)
             continue;

@@ -10,6 +10,9 @@ void sf_cuda_make_exchange(cuda *c, const sf_inst *inst, made *m);
 /* Begins a COMM or a COPY. */
 sf_status sf_cuda_start_beside(cuda *c, const frame *f, uint32_t index, sf_diag *diag);
 
+/* Puts exchanges on their lanes whose turn is before the instruction, or the end; where the frame has f->puts. */
+sf_status sf_cuda_put_before(cuda *c, const frame *f, uint32_t index, sf_diag *diag);
+
 /* Whatever the instruction waits for has ended, or will have when what is put on its lane next begins. */
 sf_status sf_cuda_await(cuda *c, const frame *f, const sf_inst *inst, sf_diag *diag);
 

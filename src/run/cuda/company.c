@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "run/comm/agree.h"
 #include "run/cuda/gathered.h"
+#include "run/cuda/puts.h"
 
 /* Exchanges */
 
@@ -81,11 +82,8 @@ static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const m
                                  &c->memory, diag, &group, &e->transfer));
     e->group = group;
     bool can = sf_nccl_can(&e->transfer) || sf_cuda_gathered_bytes(e) > 0;
-    if (!can || !has_own_gpus(c, y, group)) {
-        e->group = NULL;
-        return SF_OK;
-    }
-    if (!find_group(c, group)) {
+    e->may_go = can && has_own_gpus(c, y, group);
+    if (e->may_go && !find_group(c, group)) {
         size_t count = (size_t)c->nccl.ngroups;
         sf_nccl_group g = {.group = group, .is_pair = sf_is_one_way(inst->exchange)};
         SF_PUSH(&c->memory, c->nccl.groups, count, y->capacity, g);
@@ -101,7 +99,7 @@ static sf_status sign_group(cuda *c, void *context, const sf_inst *inst, const m
     (void)context, (void)inst, (void)diag;
     exchange *e = m->exchange;
     const sf_transfer *t = &e->transfer;
-    e->nccl = e->group ? find_group(c, e->group) : NULL;
+    e->nccl = e->may_go ? find_group(c, e->group) : NULL;
     if (!e->nccl)
         return SF_OK;
     uint64_t hash = e->nccl->signature;
@@ -219,6 +217,18 @@ static sf_status find_groups(cuda *c, company *y, const sf_diag *why, sf_diag *d
     return visit_exchanges(c, &c->top, *any ? sign_group : keep_out, NULL, diag);
 }
 
+static sf_status order_puts(cuda *c, sf_diag *diag, bool *any)
+{
+    if (!*any)
+        return SF_OK;
+    SF_TRY(sf_cuda_find_puts(c, diag, any));
+    if (!*any && sf_comm_rank(c->collectives.comm) == 0)
+        sf_warn(diag, SF_NOWHERE,
+                "ranks exchange through memory of the host: messages of this program have no order "
+                "in which GPUs could bring them one after the other");
+    return SF_OK;
+}
+
 sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
 {
     company y = {0};
@@ -230,6 +240,8 @@ sf_status sf_cuda_find_company(cuda *c, sf_diag *diag)
     sf_status status = ask_ranks(c, &y, why, diag);
     if (status == SF_OK)
         status = find_groups(c, &y, why, diag, &any);
+    if (status == SF_OK)
+        status = order_puts(c, diag, &any);
     if (status == SF_OK && any)
         status = sf_cuda_own_memory(c, 1, diag, &c->nccl.byte);
     if (status == SF_OK && any)

@@ -25,11 +25,15 @@ typedef struct exchange {
     bool staged;         /* through memory of the host: */
     sf_arena staging;
     char **in, **out;
-    sf_group *group; /* that it may go in by NCCL, what it is then, and where it does: */
+    sf_group *group; /* what it is between ranks, and which that is of all their exchanges: */
     sf_transfer transfer;
-    sf_nccl_group *nccl; /* NULL: it does not */
-    bool is_last;        /* of its lane, in the frame */
-    ready *folds;        /* launches behind it (gathered.h) */
+    uint64_t key;
+    sf_nccl_group *nccl; /* that it goes in by NCCL; NULL: it does not */
+    bool may_go;         /* by NCCL */
+    bool is_put_later;   /* not where the rank comes to it, which this event says (puts.h) */
+    size_t begun;
+    bool is_last; /* of its lane, in the frame */
+    ready *folds; /* launches behind it (gathered.h) */
     int nfolds;
 } exchange;
 
@@ -62,9 +66,11 @@ typedef struct frame {
     const sf_program *program;
     char **buffers;
     made *insts;
-    uint32_t *raisers;  /* by event */
-    size_t first_event; /* the number on the device of its first */
-    bool has_beside;    /* something goes on beside the compute: */
+    uint32_t *raisers; /* by event */
+    uint32_t *puts; /* exchanges in the order in which they are put on lanes, or NULL (puts.h); */
+    uint32_t *first_put; /* by instruction, and at the end: the first that is before it */
+    size_t first_event;  /* the number on the device of its first */
+    bool has_beside;     /* something goes on beside the compute: */
     bool copies[SF_LANE_COUNT];
 } frame;
 

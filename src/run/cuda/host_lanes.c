@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -39,6 +40,7 @@ struct sf_host_lanes {
     lane at[LANES];
     int count;
     bool stops;
+    bool has_one_queue;
     sf_host_graph *drawn; /* what is put on lanes goes there, or NULL */
     event *events;        /* first, by lane, those of lanes that are followed */
     size_t nevents;
@@ -68,6 +70,18 @@ static void *serve_lane(void *argument)
     return NULL;
 }
 
+static bool asks_for_one_queue(void)
+{
+    const char *asked = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return asked && strcmp(asked, "1") == 0;
+}
+
+/* Where what is put on the lane stands. */
+static lane *queue_of(sf_host_lanes *lanes, sf_lane at)
+{
+    return &lanes->at[lanes->has_one_queue && lanes->at[at].has_thread ? SF_LANE_COMPUTE : at];
+}
+
 static void begin_job(job *j, void (*run)(void *what), void *argument, const void *what,
                       size_t bytes)
 {
@@ -80,16 +94,18 @@ static void put_job(lane *l, void (*run)(void *what), void *argument, const void
                     size_t bytes)
 {
     sf_host_lanes *all = l->all;
+    sf_lane at = (sf_lane)(l - all->at);
     job *j = l->has_thread ? sf_alloc_kept(sizeof *j + bytes) : NULL;
     if (!j) { /* now, then */
-        sf_host_lanes_wait(all, (sf_lane)(l - all->at));
+        sf_host_lanes_wait(all, at);
         run(argument);
         return;
     }
     begin_job(j, run, argument, what, bytes);
+    lane *queue = queue_of(all, at);
     pthread_mutex_lock(&all->lock);
-    *l->last = j;
-    l->last = &j->next;
+    *queue->last = j;
+    queue->last = &j->next;
     pthread_cond_broadcast(&all->changed);
     pthread_mutex_unlock(&all->lock);
 }
@@ -127,6 +143,7 @@ sf_host_lanes *sf_host_lanes_new(void)
     pthread_mutex_init(&lanes->lock, NULL);
     pthread_cond_init(&lanes->changed, NULL);
     lanes->count = SF_LANE_COUNT;
+    lanes->has_one_queue = asks_for_one_queue();
     for (int i = 0; i < LANES; i++) {
         lane *l = &lanes->at[i];
         *l = (lane){.stream = {put_on_stream}, .all = lanes, .last = &l->first};
@@ -173,7 +190,7 @@ sf_status sf_host_lanes_stream(sf_host_lanes *lanes, sf_lane at, sf_diag *diag, 
 bool sf_host_lanes_ended(sf_host_lanes *lanes, sf_lane at)
 {
     pthread_mutex_lock(&lanes->lock);
-    bool ended = !lanes->at[at].first;
+    bool ended = !queue_of(lanes, at)->first;
     pthread_mutex_unlock(&lanes->lock);
     return ended;
 }
@@ -181,7 +198,7 @@ bool sf_host_lanes_ended(sf_host_lanes *lanes, sf_lane at)
 void sf_host_lanes_wait(sf_host_lanes *lanes, sf_lane at)
 {
     pthread_mutex_lock(&lanes->lock);
-    while (lanes->at[at].first)
+    while (queue_of(lanes, at)->first)
         pthread_cond_wait(&lanes->changed, &lanes->lock);
     pthread_mutex_unlock(&lanes->lock);
 }

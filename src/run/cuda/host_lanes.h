@@ -1,6 +1,7 @@
 /* The lanes of the host in the place of a GPU. What is put on a lane is done at once, until one is asked for as libraries take it:
  * then that lane, and the one that computes, have a thread each that does what is put there, in order, as streams of a GPU. Who put
- * it goes on meanwhile.
+ * it goes on meanwhile. A GPU does not say that lanes go on beside each other: where they share a queue of its, what stands there waits
+ * for all before it. CUDA_DEVICE_MAX_CONNECTIONS=1 makes that so here, as there.
  *
  * One thread at a time uses lanes, but for those on which all is done at once. */
 #ifndef SF_RUN_CUDA_HOST_LANES_H

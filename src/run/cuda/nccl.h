@@ -1,8 +1,8 @@
 /* NCCL: what ranks bring each other from GPU to GPU, put on lanes beside the compute. Nothing here waits for a transfer; what waits for
  * another rank, while communicators are made or connected, does so within the limit of the sf_comm.
  *
- * Collectives of all groups are on one lane, in the order in which all ranks have them. Messages of a pair in one direction have a lane of
- * their own: which of two stages comes first to what they send each other is not told by a program.
+ * Collectives of all groups are on one lane; messages of a pair in one direction have a lane of their own. In which order they are put there
+ * is the caller's matter (puts.h).
  *
  * SHEAF_NCCL in the environment is a list, with commas, of
  *     off        it is not used

@@ -81,6 +81,8 @@ static sf_status run_inst(cuda *c, const frame *f, uint32_t index, sf_diag *diag
 {
     const sf_inst *inst = &f->program->insts[index];
     const made *m = &f->insts[index];
+    if (f->puts)
+        SF_TRY(sf_cuda_put_before(c, f, index, diag));
     if (f->has_beside)
         SF_TRY(sf_cuda_await(c, f, inst, diag));
     if (m->sum || m->is_left)

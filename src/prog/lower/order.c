@@ -25,6 +25,7 @@ typedef struct order {
     uint32_t *becomes;   /* by buffer: the argument's buffer that it replaces, or SF_NONE */
     uint32_t *successor; /* by buffer of an argument: the instruction that makes its next value */
     uint32_t *heads, *next, *who; /* by buffer: list of the instructions that read it */
+    const bool **is_first;        /* by instruction and input: none before it reads the buffer */
     bool *done;
     uint32_t turn;    /* the first collective that is not done, or the end */
     uint32_t *flight; /* collectives that were taken, in order; the first `landed` have landed */
@@ -36,13 +37,20 @@ typedef struct order {
     uint32_t count;
 } order;
 
-static bool is_new_peak(const order *o, uint32_t inst, uint32_t input)
+/* A loop that stayed may have thousands of inputs, so that each is looked at once. */
+static void find_first_reads(order *o, size_t links)
 {
-    const sf_inst *i = &o->p->insts[inst];
-    for (uint32_t j = 0; j < input; j++)
-        if (i->in[j].buffer == i->in[input].buffer)
-            return false;
-    return true;
+    bool *flags = SF_ARRAY(&o->l->scratch, links, bool);
+    uint32_t *reader = SF_ARRAY(&o->l->scratch, o->p->nbuffers, uint32_t); /* the last, plus one */
+    for (uint32_t i = 0; i < o->p->ninsts; i++) {
+        const sf_inst *inst = &o->p->insts[i];
+        o->is_first[i] = flags;
+        for (uint32_t j = 0; j < inst->nin; j++) {
+            uint32_t *before = &reader[inst->in[j].buffer];
+            *flags++ = *before != i + 1;
+            *before = i + 1;
+        }
+    }
 }
 
 /* Lists the readers of every buffer, and counts what every instruction waits for. */
@@ -53,12 +61,13 @@ static void link_readers(order *o)
         links += o->p->insts[i].nin;
     o->next = SF_ARRAY(&o->l->scratch, links, uint32_t);
     o->who = SF_ARRAY(&o->l->scratch, links, uint32_t);
+    find_first_reads(o, links);
     for (size_t i = 0; i < o->p->nbuffers; i++)
         o->heads[i] = SF_NONE;
     for (uint32_t i = (uint32_t)o->p->ninsts; i-- > 0;)
         for (uint32_t j = 0; j < o->p->insts[i].nin; j++) {
             uint32_t buffer = o->p->insts[i].in[j].buffer;
-            if (!is_new_peak(o, i, j))
+            if (!o->is_first[i][j])
                 continue;
             o->readers[buffer]++;
             o->waits[i] += o->l->made[buffer] != ALWAYS;
@@ -84,6 +93,14 @@ static void link_state(order *o)
     }
 }
 
+static bool reads(const order *o, uint32_t index, uint32_t buffer)
+{
+    for (uint32_t at = o->heads[buffer]; at != SF_NONE; at = o->next[at])
+        if (o->who[at] == index)
+            return true;
+    return false;
+}
+
 /* Bytes that the instruction frees, less those that it needs. A new value of an argument that others have
  * still to read would need a place until the end, and a copy: it is none, and waits for them. */
 static int64_t gain_of(const order *o, uint32_t index)
@@ -93,14 +110,12 @@ static int64_t gain_of(const order *o, uint32_t index)
     for (uint32_t i = 0; i < inst->nin; i++) {
         const sf_buffer *buffer = &o->p->buffers[inst->in[i].buffer];
         if (buffer->home == SF_HOME_ARENA && o->readers[inst->in[i].buffer] == 1 &&
-            is_new_peak(o, index, i))
+            o->is_first[index][i])
             gain += buffer->bytes;
     }
     for (uint32_t i = 0; i < inst->nout; i++) {
         uint32_t state = o->becomes[inst->out[i].buffer];
-        uint32_t others = state == SF_NONE ? 1 : o->readers[state];
-        for (uint32_t j = 0; state != SF_NONE && j < inst->nin; j++)
-            others -= inst->in[j].buffer == state && is_new_peak(o, index, j);
+        uint32_t others = state == SF_NONE ? 1 : o->readers[state] - reads(o, index, state);
         if (state != SF_NONE && others > 0)
             return -1;
         if (others > 0)
@@ -155,7 +170,7 @@ static void take_inst(order *o, uint32_t index)
     o->ordered[o->count++] = *inst;
     find_backward_turn(o);
     for (uint32_t i = 0; i < inst->nin; i++)
-        o->readers[inst->in[i].buffer] -= is_new_peak(o, index, i);
+        o->readers[inst->in[i].buffer] -= o->is_first[index][i];
     if (!is_collective(o, index)) {
         give_results(o, index);
         return;
@@ -327,6 +342,7 @@ void order_insts(lowering *l)
     o.becomes = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
     o.successor = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
     o.heads = SF_ARRAY(&l->scratch, nbuffers, uint32_t);
+    o.is_first = SF_ARRAY(&l->scratch, ninsts, const bool *);
     o.done = SF_ARRAY(&l->scratch, ninsts, bool);
     o.position = SF_ARRAY(&l->scratch, ninsts, uint32_t);
     o.ordered = SF_ARRAY(&p->arena, ninsts, sf_inst);

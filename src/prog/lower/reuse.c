@@ -175,18 +175,32 @@ static uint32_t *last_readers_before_change(lowering *l)
     return last;
 }
 
+/* By buffer: how often the instruction reads it, which changes some; a loop that stayed may change thousands. */
+static void count_reads(const lowering *l, const sf_inst *inst, uint32_t *reads)
+{
+    for (uint32_t i = 0; i < inst->nin; i++)
+        reads[renamed_buffer(l, inst->in[i].buffer)] = 0;
+    for (uint32_t i = 0; i < inst->nin; i++)
+        reads[renamed_buffer(l, inst->in[i].buffer)]++;
+}
+
 void reuse_operands(lowering *l)
 {
     sf_program *p = l->program;
     name_buffers(l);
-    uint32_t *last = last_readers_before_change(l);
+    uint32_t *last = last_readers_before_change(l),
+             *reads = SF_ARRAY(&l->scratch, p->nbuffers, uint32_t);
     for (uint32_t i = 0; i < p->ninsts; i++) {
         const sf_inst *inst = &p->insts[i];
-        for (uint32_t j = 0; j < sf_inst_changed(inst); j++) {
+        uint32_t nchanged = sf_inst_changed(inst);
+        if (nchanged > 0)
+            count_reads(l, inst, reads);
+        for (uint32_t j = 0; j < nchanged; j++) {
             uint32_t from = renamed_buffer(l, inst->in[j].buffer),
                      to = renamed_buffer(l, inst->out[j].buffer);
             if (from == to || p->buffers[from].home != SF_HOME_ARENA || last[from] != i + 1 ||
-                p->buffers[to].home != SF_HOME_ARENA || !can_change(l, inst, j))
+                p->buffers[to].home != SF_HOME_ARENA || reads[from] != 1 ||
+                !sf_view_fills(p, &inst->in[j]))
                 continue;
             last[from] = last[to];
             l->renamed[to] = from;

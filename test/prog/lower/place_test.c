@@ -7,8 +7,12 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
+#include "prog/lower/build.h"
+#include "run/cpu/target.h"
 #include "sheaf/sheaf.h"
+#include "support/indexing.h"
 #include "support/programs.h"
 
 /* A life of bytes, results until the end. */
@@ -175,12 +179,58 @@ static void test_small(void **state)
     sf_program_free(p);
 }
 
+static uint32_t pick(test_random *random, uint32_t below)
+{
+    return (uint32_t)test_draw(random, 0, (int64_t)below - 1);
+}
+
+/* Buffers of a few sizes, as steps have them: nested in each other, as what is kept for a backward pass, one behind the other, or
+ * anyhow; some are results. More than one shelf of them stands at once. */
+static void fill_buffers(sf_program *p, test_random *random, uint32_t most)
+{
+    static const int64_t sizes[] = {64, 64, 4096, 4160, 100000};
+    uint32_t mode = pick(random, 3), insts = (uint32_t)p->ninsts;
+    for (uint32_t i = 0; i < p->nbuffers; i++) {
+        uint32_t first = pick(random, insts),
+                 length = pick(random, mode == 1 ? most : insts - first);
+        if (mode == 0) {
+            first = pick(random, insts / 2);
+            length = insts - 2 * first - pick(random, 2);
+        }
+        uint32_t last = first + length < insts ? first + length : insts - 1;
+        p->buffers[i] = (sf_buffer){.home = SF_HOME_ARENA,
+                                    .bytes = sizes[pick(random, 5)],
+                                    .first = first,
+                                    .last = last,
+                                    .is_result = pick(random, 20) == 0};
+    }
+}
+
+static void test_drawn(void **state)
+{
+    (void)state;
+    test_random random = {.key = 7};
+    ratios r = {0};
+    for (int round = 0; round < 12; round++) {
+        sf_arena arena = {0};
+        sf_program p = {.target = &sf_target_cpu, .ninsts = 40 + 400 * (size_t)(round % 3)};
+        p.insts = SF_ARRAY(&arena, p.ninsts, sf_inst);
+        p.nbuffers = 300;
+        p.buffers = SF_ARRAY(&arena, p.nbuffers, sf_buffer);
+        fill_buffers(&p, &random, 30);
+        place_buffers(&p);
+        check_places(&r, "random", &p, NULL);
+        sf_arena_free(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_steps),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_small),
+        cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ export CUDA_DEVICE_MAX_CONNECTIONS=1
 trains "dp --stages 2 --micro-batches 2 --schedule 1f1b" 2 send receive
 trains "zero3 --stages 2 --micro-batches 2 --schedule zb-h1" 4 send receive all_gather reduce_scatter
 trains "dp --stages 4 --micro-batches 4 --schedule gpipe" 4 send receive
+trains "dp --stages 2 --micro-batches 2 --schedule interlaced" 2 send receive all_reduce # two groups of the same two ranks
 unset CUDA_DEVICE_MAX_CONNECTIONS
 
 # Two runs give the same bits.

@@ -63,10 +63,12 @@ static bool has_own_gpus(const cuda *c, const company *y, const sf_group *group)
     return true;
 }
 
-static sf_nccl_group *find_group(const cuda *c, const sf_group *group)
+/* Two ranks that send each other messages, and have collectives as well, come to them in different orders: these are two groups. */
+static sf_nccl_group *find_group(const cuda *c, const sf_group *group, const sf_inst *inst)
 {
     for (int i = 0; i < c->nccl.ngroups; i++)
-        if (c->nccl.groups[i].group == group)
+        if (c->nccl.groups[i].group == group &&
+            c->nccl.groups[i].is_pair == sf_is_one_way(inst->exchange))
             return &c->nccl.groups[i];
     return NULL;
 }
@@ -83,7 +85,7 @@ static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const m
     e->group = group;
     bool can = sf_nccl_can(&e->transfer) || sf_cuda_gathered_bytes(e) > 0;
     e->may_go = can && has_own_gpus(c, y, group);
-    if (e->may_go && !find_group(c, group)) {
+    if (e->may_go && !find_group(c, group, inst)) {
         size_t count = (size_t)c->nccl.ngroups;
         sf_nccl_group g = {.group = group, .is_pair = sf_is_one_way(inst->exchange)};
         SF_PUSH(&c->memory, c->nccl.groups, count, y->capacity, g);
@@ -96,10 +98,10 @@ static sf_status note_group(cuda *c, void *context, const sf_inst *inst, const m
 static sf_status sign_group(cuda *c, void *context, const sf_inst *inst, const made *m,
                             sf_diag *diag)
 {
-    (void)context, (void)inst, (void)diag;
+    (void)context, (void)diag;
     exchange *e = m->exchange;
     const sf_transfer *t = &e->transfer;
-    e->nccl = e->may_go ? find_group(c, e->group) : NULL;
+    e->nccl = e->may_go ? find_group(c, e->group, inst) : NULL;
     if (!e->nccl)
         return SF_OK;
     uint64_t hash = e->nccl->signature;

@@ -4,9 +4,10 @@
 #include "run/comm/agree.h"
 #include "run/comm/meeting_order.h"
 
-/* How many exchanges of a group the rank has come to. */
+/* How many messages, or collectives, of a group the rank has come to. */
 typedef struct tally {
     const sf_group *group;
+    bool is_pair;
     uint64_t count;
 } tally;
 
@@ -18,21 +19,21 @@ typedef struct listing {
     bool has_messages;
 } listing;
 
-static uint64_t count_of(listing *l, const sf_group *group)
+static uint64_t count_of(listing *l, const sf_group *group, bool is_pair)
 {
-    tally fresh = {.group = group};
+    tally fresh = {.group = group, .is_pair = is_pair};
     size_t i = 0;
-    while (i < l->ntallies && l->tallies[i].group != group)
+    while (i < l->ntallies && (l->tallies[i].group != group || l->tallies[i].is_pair != is_pair))
         i++;
     if (i == l->ntallies)
         SF_PUSH(&l->c->memory, l->tallies, l->ntallies, l->tally_capacity, fresh);
     return l->tallies[i].count++;
 }
 
-/* Members of a group have its exchanges in the same order. */
-static uint64_t key_of(listing *l, const sf_group *group)
+/* Members have the messages of a group in the same order, and its collectives. */
+static uint64_t key_of(listing *l, const sf_group *group, bool is_pair)
 {
-    uint64_t key = sf_hash_mix(1, count_of(l, group));
+    uint64_t key = sf_hash_mix(is_pair ? 2 : 1, count_of(l, group, is_pair));
     for (int i = 0; i < sf_comm_group_size(group); i++)
         key = sf_hash_mix(key, (uint64_t)sf_comm_group_ranks(group)[i]);
     return key;
@@ -50,10 +51,11 @@ static bool is_met(const sf_inst *inst)
     return inst->kind == SF_INST_COMM && inst->exchange->size > 1;
 }
 
-static void list_begun(listing *l, exchange *e, uint32_t at)
+static void list_begun(listing *l, const sf_inst *inst, exchange *e, uint32_t at)
 {
-    e->key = key_of(l, e->group);
-    l->has_messages = l->has_messages || (e->nccl && e->nccl->is_pair);
+    bool is_pair = sf_is_one_way(inst->exchange);
+    e->key = key_of(l, e->group, is_pair);
+    l->has_messages = l->has_messages || (e->nccl && is_pair);
     list_coming(l, e->key, (uint32_t)sf_comm_group_size(e->group), at);
 }
 
@@ -63,7 +65,7 @@ static void list_body(listing *l, const frame *f, uint32_t at)
     for (size_t i = 0; i < f->program->ninsts; i++) {
         const sf_inst *inst = &f->program->insts[i];
         if (is_met(inst)) {
-            list_begun(l, f->insts[i].exchange, at);
+            list_begun(l, inst, f->insts[i].exchange, at);
             list_coming(l, f->insts[i].exchange->key, 0, at);
         }
         for (uint32_t j = 0; j < sf_body_count(inst); j++)
@@ -81,7 +83,7 @@ static void list_step(listing *l, const frame *f)
                 list_coming(l, f->insts[raiser].exchange->key, 0, i);
         }
         if (is_met(inst))
-            list_begun(l, f->insts[i].exchange, i);
+            list_begun(l, inst, f->insts[i].exchange, i);
         for (uint32_t j = 0; j < sf_body_count(inst); j++)
             list_body(l, &f->insts[i].bodies[j], i);
     }

@@ -31,15 +31,18 @@ train=(train "$step" --plan "$work/plan.json" --data "$io" --init "$io" --engine
 # counts KIND: how often the library was asked for it, by all ranks.
 counts() { awk -v kind="$1" '/^destroyed/ { for (i = 6; i < NF; i += 2) if ($i == kind) n += $(i + 1) } END { print n + 0 }' "$work/log"; }
 
-# trains RECIPE RANKS KIND...: the losses are those of the unsplit step, and each of these was asked for, more than to connect.
+# trains RECIPE RANKS KIND...: the losses are those of the unsplit step, each of these was asked for, more than to connect, and a graph
+# runs them again without asking.
 trains() {
     local recipe=$1 kind least
     pin "$recipe" "$2"
     shift 2
     : >"$work/log"
-    expect 0 "${train[@]}" --steps 3
-    says "step 2/3  loss 3.80045"
-    says "step 3/3  loss 3.8834"
+    expect 0 "${train[@]}" --steps 4
+    says "step 2/4  loss 3.80045"
+    says "step 3/4  loss 3.8834"
+    says "step 4/4  loss 3.66"
+    [ "$(counts runs)" -gt "$(counts groups)" ] || fail "$recipe: no graph"
     for kind in "$@"; do
         case $kind in send | receive) least=5 ;; *) least=1 ;; esac
         [ "$(counts "$kind")" -ge $least ] || fail "$recipe: no $kind by NCCL"
@@ -93,6 +96,10 @@ pin "zero3 --stages 2 --micro-batches 2 --schedule 1f1b" 4 # compiled before
 FAKE_NCCL_STALL=2 expect 1 "${train[@]}" --steps 9 --wait 5
 warns " s for what ranks exchange by NCCL"
 says "step 1/9"
+pin dp 2
+FAKE_NCCL_STALL=8 expect 1 "${train[@]}" --steps 9 --wait 5 # in the graph
+warns " s for what ranks exchange by NCCL"
+says "step 3/9"
 
 if ! $has_mpi; then
     echo "no MPI: ranks that are processes are not tested"

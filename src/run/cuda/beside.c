@@ -124,6 +124,17 @@ static sf_status copy_alone(cuda *c, const sf_inst *inst, const made *m, sf_diag
     return SF_OK;
 }
 
+/* Lanes are not in a graph, and what is not behind each other there has no order: so exchanges stand one behind the other, in the order
+ * that they are put in, which is one that all ranks come to the end in (puts.h). */
+static sf_status keep_order(cuda *c, sf_lane lane, sf_diag *diag)
+{
+    sf_lane before = c->last_put;
+    c->last_put = lane;
+    if (!c->is_drawn || before == SF_LANE_COMPUTE || before == lane)
+        return SF_OK;
+    return table_of(c)->follow(c->device, lane, before, diag);
+}
+
 /* On its lane, when what computes has come to it. */
 static sf_status put_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const made *m,
                              sf_diag *diag)
@@ -132,6 +143,7 @@ static sf_status put_by_nccl(cuda *c, const frame *f, const sf_inst *inst, const
     sf_lane lane = e->nccl->lane;
     SF_TRY(e->is_put_later ? table_of(c)->await(c->device, lane, e->begun, diag)
                            : table_of(c)->follow(c->device, lane, SF_LANE_COMPUTE, diag));
+    SF_TRY(keep_order(c, lane, diag));
     SF_TRY(mark_beside(c, lane, m, 0, diag));
     SF_TRY(sf_nccl_put(&c->nccl, e->nccl, &e->transfer, diag));
     for (int i = 0; i < e->nfolds; i++)

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "run/comm/agree.h"
+#include "run/cuda/drawing.h"
 #include "run/cuda/gathered.h"
 #include "run/cuda/puts.h"
 
@@ -332,6 +333,7 @@ void sf_cuda_leave_company(cuda *c)
     sf_diag *unheard = sf_diag_new();
     await_note(c, unheard);
     if (c->nccl.library) {
+        sf_cuda_forget_graph(c); /* before: the library waits for those that it has a part in */
         sf_nccl_abort(&c->nccl);
         for (int i = 0; i < c->nccl.ngroups; i++)
             table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);

@@ -253,10 +253,12 @@ static void ready_frame(cuda *c, frame *f)
 
 /* Memory that the host sees */
 
+/* The memory itself, if it is the host's and nothing goes on there that its thread did not wait for. */
 static sf_status show_memory(cuda *c, mirror *m, uint32_t buffer, const char *from, int64_t bytes,
                              sf_diag *diag, void **data)
 {
-    if (c->device->is_host || c->program->buffers[buffer].space == SF_SPACE_HOST) {
+    bool is_at_rest = c->device->is_host && !c->nccl.library;
+    if (is_at_rest || c->program->buffers[buffer].space == SF_SPACE_HOST) {
         *data = (char *)from;
         return SF_OK;
     }
@@ -370,8 +372,7 @@ static void close_cuda(void *self)
 {
     cuda *c = self;
     if (c->device) {
-        if (c->graph)
-            table_of(c)->forget(c->device, c->graph);
+        sf_cuda_forget_graph(c);
         sf_nccl_close(&c->nccl);
         for (uint32_t i = 0; c->arguments && i < c->program->narguments; i++)
             drop_mirror(c, &c->arguments[i]);

@@ -107,7 +107,9 @@ typedef struct cuda {
     bool can_draw;  /* the step is a graph from some run on (drawing.h) */
     size_t nevents; /* of all frames */
     size_t nmarks;
-    bool is_timed; /* marks stand between what runs now */
+    bool is_timed;    /* marks stand between what runs now */
+    bool is_drawn;    /* what runs now becomes a graph: */
+    sf_lane last_put; /* the lane of the last exchange by NCCL, or SF_LANE_COMPUTE */
     void *graph;
     int64_t steps;
     double slowest;     /* seconds of a step so far that was no graph */

@@ -37,12 +37,9 @@ static double count_nodes(const frame *f)
     return nodes;
 }
 
-/* Not with NCCL: steps that were drawn with it did not come to their end where two ranks had a GPU together, and nobody has seen
- * more GPUs than one. */
 void sf_cuda_look_for_host(cuda *c)
 {
-    c->can_draw = table_of(c)->begin && !c->nccl.library && !frame_waits(&c->top) &&
-                  count_nodes(&c->top) <= MOST_NODES;
+    c->can_draw = table_of(c)->begin && !frame_waits(&c->top) && count_nodes(&c->top) <= MOST_NODES;
 }
 
 void sf_cuda_draw(cuda *c)
@@ -53,7 +50,10 @@ void sf_cuda_draw(cuda *c)
     void *graph = NULL;
     sf_status status = table_of(c)->begin(c->device, unheard);
     if (status == SF_OK) {
+        c->is_drawn = true;
+        c->last_put = SF_LANE_COMPUTE;
         status = sf_cuda_run(c, &c->top, unheard);
+        c->is_drawn = false;
         sf_status ended = table_of(c)->end(c->device, unheard, &graph);
         status = status == SF_OK ? ended : status;
     }
@@ -62,4 +62,11 @@ void sf_cuda_draw(cuda *c)
     c->graph = status == SF_OK ? graph : NULL;
     c->can_draw = c->graph != NULL;
     sf_diag_free(unheard);
+}
+
+void sf_cuda_forget_graph(cuda *c)
+{
+    if (c->graph)
+        table_of(c)->forget(c->device, c->graph);
+    c->graph = NULL;
 }

@@ -11,5 +11,6 @@ void sf_cuda_look_for_host(cuda *c);
 /* Draws the graph, where it can be. Libraries must have loaded what they load before. Where none comes about the step is run as
  * before, and nobody tries again. */
 void sf_cuda_draw(cuda *c);
+void sf_cuda_forget_graph(cuda *c);
 
 #endif

@@ -474,8 +474,7 @@ static sf_status replay_host(sf_device *d, void *graph, sf_diag *diag)
 
 static void forget_host(sf_device *d, void *graph)
 {
-    (void)d;
-    sf_host_graph_free(graph);
+    sf_host_lanes_forget(((host *)d)->lanes, graph);
 }
 
 static void close_host(sf_device *d)

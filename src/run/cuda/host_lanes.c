@@ -11,9 +11,8 @@ enum { LANES = SF_LANE_COUNT + SF_MORE_LANES };
 
 typedef struct job {
     struct job *next;
-    void (*run)(void *what);
-    void *argument;
-    char what[]; /* or what `argument` is, where it was given */
+    sf_host_work work;
+    char what[]; /* or what its argument is, where it was given */
 } job;
 
 typedef struct lane {
@@ -46,6 +45,12 @@ struct sf_host_lanes {
     size_t nevents;
 };
 
+static void drop_work(const sf_host_work *work)
+{
+    if (work->drop)
+        work->drop(work->argument);
+}
+
 static void *serve_lane(void *argument)
 {
     lane *l = argument;
@@ -58,7 +63,8 @@ static void *serve_lane(void *argument)
             continue;
         }
         pthread_mutex_unlock(&all->lock);
-        j->run(j->argument);
+        j->work.run(j->work.argument);
+        drop_work(&j->work);
         pthread_mutex_lock(&all->lock);
         l->first = j->next;
         if (!l->first)
@@ -82,26 +88,28 @@ static lane *queue_of(sf_host_lanes *lanes, sf_lane at)
     return &lanes->at[lanes->has_one_queue && lanes->at[at].has_thread ? SF_LANE_COMPUTE : at];
 }
 
-static void begin_job(job *j, void (*run)(void *what), void *argument, const void *what,
-                      size_t bytes)
+/* A job that has a copy of the so many bytes that its argument is, if there are any. */
+static void begin_job(job *j, sf_host_work work, size_t bytes)
 {
-    *j = (job){.run = run, .argument = what ? j->what : argument};
-    if (what)
-        memcpy(j->what, what, bytes);
+    *j = (job){.work = work};
+    if (bytes == 0)
+        return;
+    memcpy(j->what, work.argument, bytes);
+    j->work.argument = j->what;
 }
 
-static void put_job(lane *l, void (*run)(void *what), void *argument, const void *what,
-                    size_t bytes)
+static void put_job(lane *l, sf_host_work work, size_t bytes)
 {
     sf_host_lanes *all = l->all;
     sf_lane at = (sf_lane)(l - all->at);
     job *j = l->has_thread ? sf_alloc_kept(sizeof *j + bytes) : NULL;
     if (!j) { /* now, then */
         sf_host_lanes_wait(all, at);
-        run(argument);
+        work.run(work.argument);
+        drop_work(&work);
         return;
     }
-    begin_job(j, run, argument, what, bytes);
+    begin_job(j, work, bytes);
     lane *queue = queue_of(all, at);
     pthread_mutex_lock(&all->lock);
     *queue->last = j;
@@ -110,22 +118,28 @@ static void put_job(lane *l, void (*run)(void *what), void *argument, const void
     pthread_mutex_unlock(&all->lock);
 }
 
-static void put_on_stream(sf_host_stream *stream, void (*run)(void *argument), void *argument)
+static void put_or_draw(lane *l, sf_host_work work, size_t bytes)
 {
-    put_job((lane *)stream, run, argument, NULL, 0);
+    sf_host_graph *drawn = l->all->drawn;
+    if (!drawn) {
+        put_job(l, work, bytes);
+        return;
+    }
+    job *j = sf_alloc(sizeof *j + bytes);
+    begin_job(j, work, bytes);
+    *drawn->last = j;
+    drawn->last = &j->next;
+}
+
+static void put_on_stream(sf_host_stream *stream, sf_host_work work)
+{
+    put_or_draw((lane *)stream, work, 0);
 }
 
 void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane at, void (*run)(void *what), const void *what,
                        size_t bytes)
 {
-    if (!lanes->drawn) {
-        put_job(&lanes->at[at], run, (void *)(uintptr_t)what, what, bytes);
-        return;
-    }
-    job *j = sf_alloc(sizeof *j + bytes);
-    begin_job(j, run, NULL, what, bytes);
-    *lanes->drawn->last = j;
-    lanes->drawn->last = &j->next;
+    put_or_draw(&lanes->at[at], (sf_host_work){run, NULL, (void *)(uintptr_t)what}, bytes);
 }
 
 sf_status sf_host_lanes_add(sf_host_lanes *lanes, sf_diag *diag, sf_lane *out)
@@ -291,15 +305,23 @@ sf_host_graph *sf_host_lanes_end(sf_host_lanes *lanes)
 
 void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph)
 {
-    for (job *j = graph->first; j; j = j->next)
-        put_job(&lanes->at[SF_LANE_COMPUTE], j->run, j->argument, NULL, 0);
+    for (const job *j = graph->first; j; j = j->next)
+        put_job(&lanes->at[SF_LANE_COMPUTE],
+                (sf_host_work){.run = j->work.run, .argument = j->work.argument}, 0);
 }
 
-void sf_host_graph_free(sf_host_graph *graph)
+static void free_graph(void *what)
 {
+    sf_host_graph *graph = what;
     for (job *j = graph->first, *next; j; j = next) {
         next = j->next;
+        drop_work(&j->work);
         sf_free(j);
     }
     sf_free(graph);
+}
+
+void sf_host_lanes_forget(sf_host_lanes *lanes, sf_host_graph *graph)
+{
+    put_job(&lanes->at[SF_LANE_COMPUTE], (sf_host_work){.run = free_graph, .argument = graph}, 0);
 }

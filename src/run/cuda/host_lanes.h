@@ -11,9 +11,16 @@
 
 typedef struct sf_host_lanes sf_host_lanes;
 
-/* A lane as a library for the host takes it: `run` is called in its turn. */
+/* `run` is called in its turn, or, where a graph is drawn, each time that is its turn there; then `drop`, once, if there is one. */
+typedef struct sf_host_work {
+    void (*run)(void *argument);
+    void (*drop)(void *argument);
+    void *argument;
+} sf_host_work;
+
+/* A lane as a library for the host takes it. */
 typedef struct sf_host_stream {
-    void (*put)(struct sf_host_stream *stream, void (*run)(void *argument), void *argument);
+    void (*put)(struct sf_host_stream *stream, sf_host_work work);
 } sf_host_stream;
 
 sf_host_lanes *sf_host_lanes_new(void);
@@ -26,7 +33,7 @@ void sf_host_lanes_begin(sf_host_lanes *lanes);
 bool sf_host_lanes_draws(const sf_host_lanes *lanes);
 sf_host_graph *sf_host_lanes_end(sf_host_lanes *lanes);
 void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph);
-void sf_host_graph_free(sf_host_graph *graph);
+void sf_host_lanes_forget(sf_host_lanes *lanes, sf_host_graph *graph); /* freed when it is done */
 
 /* `run` gets a copy of the so many bytes of `what`, in its turn. */
 void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane lane, void (*run)(void *what),

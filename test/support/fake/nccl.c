@@ -1,10 +1,10 @@
 /* A library in the place of NCCL, for kernels that the host runs: the functions that the engine calls, between processes or threads, through
  * a file that all members map. As the real one it goes on in the background, and a member that does not come is waited for until
- * the communicator is aborted. Two members connect in their first call, which is not taken before both have made one.
+ * the communicator is aborted. It waits for graphs that it has a part in to be forgotten before it closes. Two members connect in their first call, which is not taken before both have made one.
  *
  *     FAKE_NCCL_LOG=FILE   gets a line for each communicator when it is closed: what was asked of it
  *     FAKE_NCCL_REFUSE=1   no communicator comes about
- *     FAKE_NCCL_STALL=N    the Nth group of calls of a communicator, from 1, does not end until it is aborted
+ *     FAKE_NCCL_STALL=N    the Nth run of a group of calls of a communicator, from 1, does not end until it is aborted
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -57,8 +57,11 @@ struct nccl_comm_ {
     char path[128];
     atomic_int error, uses; /* jobs, and the owner */
     atomic_bool aborted;
-    bool is_refused, lingers;           /* the next question is answered: not yet */
-    long counts[KINDS], groups, stalls; /* groups of calls so far, and the one that does not end */
+    nccl_comm next_aborted;
+    bool is_refused, lingers;   /* the next question is answered: not yet */
+    long counts[KINDS], groups; /* groups of calls so far */
+    atomic_long runs;           /* of them, and the one that does not end: */
+    long stalls;
 };
 
 /* One call. */
@@ -90,8 +93,7 @@ typedef struct parcel {
 typedef struct job {
     nccl_comm comm;
     call *calls;
-    parcel *first, **last;
-    long number; /* among those of the communicator */
+    parcel *first, **last; /* while it is done */
 } job;
 
 static const int widths[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -212,7 +214,8 @@ static bool move_some(nccl_comm comm, parcel *p)
 static void move_all(job *j)
 {
     nccl_comm comm = j->comm;
-    while (j->number == comm->stalls && !atomic_load(&comm->aborted))
+    bool stalls = atomic_fetch_add(&comm->runs, 1) + 1 == comm->stalls;
+    while (stalls && !atomic_load(&comm->aborted))
         usleep(1000);
     for (bool all = false; !all && !atomic_load(&comm->aborted);) {
         bool moved = false;
@@ -279,24 +282,34 @@ static void finish_call(const call *c)
     memcpy(c->out, c->room, size);
 }
 
+/* As often as a graph has it. */
 static void run_job(void *argument)
 {
     job *j = argument;
-    if (!atomic_load(&j->comm->aborted)) {
-        for (call *c = j->calls; c; c = c->next)
-            plan_call(j, c);
-        move_all(j);
-    }
-    for (call *c = j->calls, *next; c; c = next) {
-        next = c->next;
+    if (atomic_load(&j->comm->aborted))
+        return;
+    j->first = NULL;
+    j->last = &j->first;
+    for (call *c = j->calls; c; c = c->next)
+        plan_call(j, c);
+    move_all(j);
+    for (call *c = j->calls; c; c = c->next) {
         if (!atomic_load(&j->comm->aborted))
             finish_call(c);
         free(c->room);
-        free(c);
     }
     for (parcel *p = j->first, *next; p; p = next) {
         next = p->next;
         free(p);
+    }
+}
+
+static void drop_job(void *argument)
+{
+    job *j = argument;
+    for (call *c = j->calls, *next; c; c = next) {
+        next = c->next;
+        free(c);
     }
     release(j->comm);
     free(j);
@@ -306,15 +319,15 @@ static void run_job(void *argument)
 
 static _Thread_local int depth;
 static _Thread_local call *calls, *newest;
+static _Thread_local nccl_comm first_aborted;
 
 static int put_calls(void)
 {
     if (!calls)
         return 0;
     job *j = calloc(1, sizeof *j);
-    *j = (job){.comm = calls->comm, .calls = calls, .last = &j->first};
-    j->number = ++j->comm->groups;
-    if (j->number == 1)
+    *j = (job){.comm = calls->comm, .calls = calls};
+    if (++j->comm->groups == 1)
         atomic_fetch_add(&j->comm->shared->connected, 1);
     for (const call *c = calls; c; c = c->next)
         if (c->comm != j->comm || c->stream != calls->stream)
@@ -322,7 +335,7 @@ static int put_calls(void)
     calls = newest = NULL;
     atomic_fetch_add(&j->comm->uses, 1);
     j->comm->lingers = true;
-    j->calls->stream->put(j->calls->stream, run_job, j);
+    j->calls->stream->put(j->calls->stream, (sf_host_work){run_job, drop_job, j});
     return NCCL_IN_PROGRESS;
 }
 
@@ -442,6 +455,8 @@ static void close_comm(nccl_comm comm, const char *how)
         length += snprintf(text + length, sizeof text - (size_t)length, " %s %ld", names[i],
                            comm->counts[i]);
     int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    length += snprintf(text + length, sizeof text - (size_t)length, " groups %ld runs %ld",
+                       comm->groups, atomic_load(&comm->runs));
     text[length] = '\n';
     if (file >= 0 && write(file, text, (size_t)length + 1) < 0)
         perror(path);
@@ -463,10 +478,12 @@ int ncclCommDestroy(nccl_comm comm)
     return 0;
 }
 
+/* In a group; graphs that it has a part in have to be forgotten, or this has no end. */
 int ncclCommAbort(nccl_comm comm)
 {
     atomic_store(&comm->aborted, true);
-    close_comm(comm, "aborted");
+    comm->next_aborted = first_aborted;
+    first_aborted = comm;
     return 0;
 }
 
@@ -478,7 +495,16 @@ int ncclGroupStart(void)
 
 int ncclGroupEnd(void)
 {
-    return --depth > 0 ? 0 : put_calls();
+    if (--depth > 0)
+        return 0;
+    while (first_aborted) {
+        nccl_comm comm = first_aborted;
+        first_aborted = comm->next_aborted;
+        while (atomic_load(&comm->uses) > 1)
+            usleep(1000);
+        close_comm(comm, "aborted");
+    }
+    return put_calls();
 }
 
 #define CALL(...)                                                                                  \

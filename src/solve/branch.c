@@ -425,6 +425,11 @@ static sf_status search_tree(tree *t, uint32_t *choice, sf_diag *diag)
     return SF_OK;
 }
 
+int64_t sf_branch_least_work(const sf_problem *problem)
+{
+    return FIRST_SWEEPS * (int64_t)sf_problem_cells(problem);
+}
+
 sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
                           sf_arena *arena, sf_diag *diag)
 {

@@ -25,6 +25,9 @@ typedef struct sf_branch {
     const double *multiplier; /* in: [ntimes] to start from, or NULL */
 } sf_branch;
 
+/* What the bound of the root takes: with less work than that nothing is found. */
+int64_t sf_branch_least_work(const sf_problem *problem);
+
 /* choice[nnodes] is written only when something better is found. SF_ENOMEM when a thread had no memory. */
 sf_status sf_branch_solve(sf_branch *branch, const sf_problem *problem, uint32_t *choice,
                           sf_arena *arena, sf_diag *diag);

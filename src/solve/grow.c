@@ -10,6 +10,7 @@ void sf_grower_init(sf_grower *grower, const sf_problem *problem, sf_arena *aren
     grower->heap = SF_ARRAY(arena, problem->nnodes, uint32_t);
     grower->place = SF_ARRAY(arena, problem->nnodes, uint32_t);
     grower->decided = SF_ARRAY(arena, problem->nnodes, bool);
+    grower->settled = SF_ARRAY(arena, problem->nnodes, bool);
 }
 
 /* The heap. Of two nodes of one regret the first goes first. */
@@ -179,20 +180,35 @@ static bool settle_node(sf_grower *g, uint32_t node, uint32_t *choice)
         add_neighbour_edge(g, edge, other, choice[other]);
     }
     uint32_t best = cheapest_strategy(g, node, &regret);
+    g->settled[node] = true;
     if (cost[best] >= cost[choice[node]])
         return false;
     choice[node] = best;
+    for (uint32_t l = p->link_first[node]; l < p->link_first[node + 1]; l++)
+        g->settled[sf_edge_other(&p->edges[p->links[l]], node)] = false;
     return true;
+}
+
+/* All that there are to look at; passes count as if they did, so that those that have less to do do not lead to more of them. */
+static int64_t cells_of_pass(const sf_problem *p)
+{
+    int64_t cells = 0;
+    for (uint32_t v = 0; v < p->nnodes; v++)
+        cells += (int64_t)sf_problem_count(p, v) * (p->link_first[v + 1] - p->link_first[v]);
+    return cells;
 }
 
 void sf_grow_settle(sf_grower *g, uint32_t *choice)
 {
     enum { MOST_PASSES = 8 };
     bool changed = true;
+    int64_t cells = cells_of_pass(g->problem), work = g->work;
+    memset(g->settled, false, g->problem->nnodes * sizeof *g->settled);
     for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
         changed = false;
         for (uint32_t v = 0; v < g->problem->nnodes; v++)
-            changed |= settle_node(g, v, choice);
+            changed |= !g->settled[v] && settle_node(g, v, choice);
+        g->work = work += cells;
     }
 }
 

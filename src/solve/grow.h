@@ -19,8 +19,9 @@ typedef struct sf_grower {
     uint32_t *heap;       /* of nodes next to what is decided, the largest regret first */
     uint32_t *place;      /* [nnodes] in the heap, plus one; 0: not there */
     bool *decided;        /* [nnodes] */
-    uint32_t count;       /* in the heap */
-    int64_t work;         /* cells that were looked at, in all */
+    bool *settled;  /* [nnodes]: neither it nor a neighbour has changed since it was looked at */
+    uint32_t count; /* in the heap */
+    int64_t work;   /* cells that were looked at, in all */
 } sf_grower;
 
 void sf_grower_init(sf_grower *grower, const sf_problem *problem, sf_arena *arena);

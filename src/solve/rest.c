@@ -22,13 +22,11 @@ enum {
 /* A gap at which the strategies that can still be in a better answer may be few. */
 #define CLOSE_GAP 1e-4
 
-static size_t count_cells(const sf_problem *problem)
+/* Whether a proof may be in reach, and the budget has room for its first bound. */
+static bool can_branch(const sf_problem *problem, const sf_budget *budget)
 {
-    size_t cells = 0;
-    for (uint32_t e = 0; e < problem->nedges; e++)
-        cells += (size_t)sf_problem_count(problem, problem->edges[e].a) *
-                 sf_problem_count(problem, problem->edges[e].b);
-    return cells;
+    return sf_problem_cells(problem) <= BRANCH_LIMIT &&
+           budget->work_limit - budget->work > sf_branch_least_work(problem);
 }
 
 /* What a part of the solver took of a share is taken of the whole. */
@@ -118,7 +116,7 @@ static sf_status run_close(const sf_problem *problem, sf_budget *budget, const h
         return SF_OK;
     }
     sf_net_problem(&net, arena, &rest, &node_of);
-    if (count_cells(&rest) > BRANCH_LIMIT)
+    if (sf_problem_cells(&rest) > BRANCH_LIMIT)
         return SF_OK;
     uint32_t *choice = SF_ARRAY(arena, rest.nnodes, uint32_t);
     sf_budget part = sf_budget_share(budget, 0.5);
@@ -150,7 +148,7 @@ static sf_answer run_greedy(const sf_problem *problem, sf_budget *budget, sf_are
 {
     sf_answer rough = {.choice = SF_ARRAY(arena, problem->nnodes, uint32_t), .cost = SF_FORBIDDEN};
     int64_t limit =
-        GREEDY_SWEEPS * (int64_t)(count_cells(problem) + problem->first[problem->nnodes]);
+        GREEDY_SWEEPS * (int64_t)(sf_problem_cells(problem) + problem->first[problem->nnodes]);
     rough.feasible = sf_greedy(problem, rough.choice, limit, arena, &budget->work);
     if (rough.feasible)
         rough.cost = sf_problem_judge(problem, rough.choice, arena).cost;
@@ -162,7 +160,8 @@ static sf_answer run_greedy(const sf_problem *problem, sf_budget *budget, sf_are
 static sf_answer run_start(const sf_problem *problem, sf_budget *budget, sf_arena *arena)
 {
     sf_answer grown = {.choice = SF_ARRAY(arena, problem->nnodes, uint32_t), .cost = SF_FORBIDDEN};
-    double limit = START_SWEEPS * (double)(count_cells(problem) + problem->first[problem->nnodes]);
+    double limit =
+        START_SWEEPS * (double)(sf_problem_cells(problem) + problem->first[problem->nnodes]);
     double left = (budget->deadline - sf_now()) * WORK_IN_SECOND;
     if (budget->deadline < HUGE_VAL && START_SHARE * left < limit)
         limit = fmax(START_SHARE * left, 1);
@@ -195,7 +194,7 @@ static sf_status search_and_close(const sf_problem *problem, sf_budget *budget, 
 sf_status sf_solve_rest(const sf_problem *problem, sf_budget *budget, sf_arena *arena,
                         sf_answer *out, sf_diag *diag)
 {
-    bool small = count_cells(problem) <= BRANCH_LIMIT;
+    bool small = can_branch(problem, budget);
     sf_answer rough = run_greedy(problem, budget, arena);
     sf_answer grown = run_start(problem, budget, arena);
     if (grown.cost < rough.cost)

@@ -29,6 +29,23 @@ static void check_start(const sf_problem *problem, const sf_start *start, const 
     }
 }
 
+/* No node alone can do better, though those whose neighbours stay as they are are looked at once. */
+static void check_settled(const sf_problem *problem, sf_arena *arena)
+{
+    uint32_t *choice = SF_ARRAY(arena, problem->nnodes, uint32_t);
+    sf_grower grower;
+    sf_grower_init(&grower, problem, arena);
+    sf_grow(&grower, 0, sf_problem_count(problem, 0) - 1, choice);
+    sf_grow_settle(&grower, choice);
+    int64_t value = sf_grow_value(&grower, choice);
+    for (uint32_t v = 0; v < problem->nnodes; v++) {
+        uint32_t settled = choice[v];
+        for (choice[v] = 0; choice[v] < sf_problem_count(problem, v); choice[v]++)
+            assert_true(sf_grow_value(&grower, choice) >= value);
+        choice[v] = settled;
+    }
+}
+
 /* From the first strategies of every second node. */
 static void check_improvement(const sf_problem *problem, int64_t least, sf_arena *arena)
 {
@@ -58,6 +75,7 @@ static void check(const sf_shape *shape, uint64_t seed, tally *t)
     uint32_t *choice = SF_ARRAY(&arena, problem.nnodes, uint32_t);
     sf_start start = sf_start_find(&problem, INT64_MAX, choice);
     check_start(&problem, &start, choice, least, &arena);
+    check_settled(&problem, &arena);
     check_improvement(&problem, least, &arena);
     t->problems++;
     t->solvable += least < SF_FORBIDDEN;

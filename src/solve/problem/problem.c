@@ -309,6 +309,15 @@ static int64_t total_cost(const sf_problem *problem, const uint32_t *choice)
     return cost;
 }
 
+size_t sf_problem_cells(const sf_problem *problem)
+{
+    size_t cells = 0;
+    for (uint32_t e = 0; e < problem->nedges; e++)
+        cells += (size_t)sf_problem_count(problem, problem->edges[e].a) *
+                 sf_problem_count(problem, problem->edges[e].b);
+    return cells;
+}
+
 sf_verdict sf_problem_judge(const sf_problem *problem, const uint32_t *choice, sf_arena *scratch)
 {
     sf_verdict verdict = {.cost = total_cost(problem, choice), .first = problem->ntimes};

@@ -126,6 +126,9 @@ sf_status sf_problem_parse(sf_str text, const char *file, sf_arena *arena, sf_pr
 /* The same from a file, plain, .gz or .xz. */
 sf_status sf_problem_read(const char *path, sf_arena *arena, sf_problem *out, sf_diag *diag);
 
+/* Pairs of strategies, of all edges. */
+size_t sf_problem_cells(const sf_problem *problem);
+
 /* What an assignment is worth. */
 typedef struct sf_verdict {
     bool allowed;   /* it takes nothing forbidden */

@@ -34,7 +34,7 @@ typedef struct search_job {
     const sf_plan *start; /* or NULL: cold */
     int lift;             /* the axis of `start` that the mesh cuts, or -1 */
     /* See sf_refine_options. */
-    sf_axes axes;
+    sf_axes axes, settled;
     int grant;
     double guess;
     sf_priced found;
@@ -90,13 +90,14 @@ void search_add_cold(search *s, const sf_mesh *mesh, int grant, double guess)
                       .guess = guess});
 }
 
-void search_add_refined(search *s, const sf_plan *start)
+void search_add_refined(search *s, const sf_plan *start, sf_axes settled)
 {
     add_job(s, &(job){.kind = REFINE,
                       .mesh = start->mesh,
                       .start = start,
                       .lift = -1,
                       .axes = busy_axes(s, &start->mesh),
+                      .settled = settled,
                       .guess = s->guess});
 }
 
@@ -132,6 +133,7 @@ static sf_status refine_plan(const search *s, job *j)
     sf_refine_options options = {.cold = !j->start,
                                  .grant = j->grant,
                                  .axes = j->axes,
+                                 .settled = j->settled,
                                  .rounds = j->start ? 0 : s->cold_rounds,
                                  .guess = j->guess,
                                  .threads = s->njobs == 1 ? s->options->threads : NULL};

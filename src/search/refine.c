@@ -273,17 +273,25 @@ static sf_status try_axis(refiner *r, int axis, double room, bool *improved)
     return SF_OK;
 }
 
-/* Whether the axis has not been solved for what is exposed now since another one changed. */
-static bool is_new_plan(refiner *r, int axis)
+static uint32_t stamp_of(const refiner *r, int axis)
 {
     uint32_t stamp = 1;
     for (int a = 0; a < r->at->plan->mesh.naxes; a++)
         stamp += a == axis ? 0 : r->changes[a];
-    double exposed = guess_of(r).exposed;
-    bool new = r->solved[axis] != stamp || fabs(exposed - r->guessed[axis]) > SAME_GUESS;
-    r->solved[axis] = stamp;
-    r->guessed[axis] = exposed;
-    return new;
+    return stamp;
+}
+
+/* Whether the axis has not been solved for what is exposed now since another one changed. */
+static bool is_new_plan(const refiner *r, int axis)
+{
+    return r->solved[axis] != stamp_of(r, axis) ||
+           fabs(guess_of(r).exposed - r->guessed[axis]) > SAME_GUESS;
+}
+
+static void mark_solved(refiner *r, int axis)
+{
+    r->solved[axis] = stamp_of(r, axis);
+    r->guessed[axis] = guess_of(r).exposed;
 }
 
 static sf_status run_axes_round(refiner *r, bool cold, bool *improved)
@@ -298,8 +306,10 @@ static sf_status run_axes_round(refiner *r, bool cold, bool *improved)
             continue;
         if (!cold && sf_ground_is_over(r->ground))
             return SF_OK;
-        if (is_new_plan(r, a))
+        if (is_new_plan(r, a)) {
+            mark_solved(r, a);
             SF_TRY(try_axis(r, a, room, improved));
+        }
     }
     return SF_OK;
 }
@@ -313,6 +323,9 @@ static sf_status refine_axes(refiner *r)
     r->fresh = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     r->mixed = SF_ARRAY(&r->arena, r->ground->graph->nvalues, uint8_t);
     SF_TRY(price_with(r->ground, &r->rules, r->costs, r->diag, r->exposed, r->at));
+    for (int a = 0; a < mesh->naxes; a++)
+        if (r->options->settled >> a & 1)
+            mark_solved(r, a);
     bool helps = true;
     int rounds = r->options->rounds > 0 && r->options->rounds < r->ground->rounds
                      ? r->options->rounds
@@ -328,7 +341,8 @@ static sf_status refine_axes(refiner *r)
         helps = (after < (1 - WORTH_A_ROUND) * before || fitted != r->at->fits) &&
                 after <= FAR_SLOWER * r->ground->known;
     }
-    r->at->unsettled = helps;
+    for (int a = 0; a < r->at->plan->mesh.naxes && helps; a++)
+        r->at->unsettled |= (sf_axes)is_new_plan(r, a) << a;
     return SF_OK;
 }
 

@@ -52,7 +52,8 @@ typedef struct sf_priced {
     int breaks; /* the first pin of the ground that it breaks, counted from 1; 0: none */
     /* Share of the time of reductions that only the update waits for; < 0: there are none. */
     double exposed;
-    bool unsettled; /* refined, and rounds ran out while they still helped */
+    /* Refined, and rounds ran out while they still helped: axes that may be solved to something else now; 0: none. */
+    sf_axes unsettled;
 } sf_priced;
 
 /* What breaks no pin comes before what does, and what fits before what does not; then the faster, or, where
@@ -77,6 +78,7 @@ typedef struct sf_refine_options {
     bool cold;
     int grant; /* the axis that grants wishes (plan/rules.h) in the first round of a cold beginning */
     sf_axes axes;        /* those to solve; 0: all */
+    sf_axes settled;     /* of these, what was solved for the plan as it is */
     int rounds;          /* at most, where that is less than the ground says; 0: as it says */
     double guess;        /* of `exposed`, for a plan that tells nothing of it */
     sf_threads *threads; /* or NULL */

@@ -78,7 +78,7 @@ void search_add_known(search *s, const sf_known *known, const sf_mesh *mesh);
 /* a plan refined: from nothing, where the axis `grant` grants wishes, for a guess of what is exposed; as it is; or
  * on a mesh that cuts an axis of its own. Plans of search_best_on and search_best_of stay until the stage ends. */
 void search_add_cold(search *s, const sf_mesh *mesh, int grant, double guess);
-void search_add_refined(search *s, const sf_plan *start);
+void search_add_refined(search *s, const sf_plan *start, sf_axes settled);
 void search_add_lifted(search *s, const sf_mesh *mesh, const sf_plan *start, int axis);
 
 /* Runs the jobs; what they find becomes candidates, in the order of the jobs. Those for which there is no time

@@ -214,7 +214,7 @@ static void add_promising(search *s, const sf_mesh *mesh)
 {
     const sf_priced *start = search_best_on(s, mesh), *best = search_best_of(s, mesh->naxes);
     if (start && (start == best || start->price.seconds <= PROMISING * best->price.seconds))
-        search_add_refined(s, start->plan);
+        search_add_refined(s, start->plan, 0);
 }
 
 /* From the best plan of one axis less, wherever this mesh cuts one of its axes. */
@@ -255,7 +255,7 @@ static sf_status settle_guess(search *s)
         const sf_priced *at = &s->best[i].at;
         bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
         if (at->unsettled && hopeful && s->best[i].idle == s->idle)
-            search_add_refined(s, at->plan);
+            search_add_refined(s, at->plan, ~at->unsettled);
     }
     return search_run(s, "what still gets better", false);
 }
@@ -280,7 +280,7 @@ static sf_status unfold_best(search *s)
         return SF_OK;
     begin_refining(s, 1);
     s->ground.folded = false;
-    search_add_refined(s, s->found->candidates[0].at.plan);
+    search_add_refined(s, s->found->candidates[0].at.plan, 0);
     return search_run(s, "every layer", false);
 }
 

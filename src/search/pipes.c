@@ -5,6 +5,7 @@
 
 #include "local/rank.h"
 #include "plan/co_shard.h"
+#include "plan/pipe/schedules.h"
 #include "plan/recompute.h"
 #include "search/draft.h"
 #include "search/fit.h"
@@ -129,12 +130,9 @@ static int parts_of(const sf_prospect *c)
  * same groups. */
 static bool hold_alike(const piping *p, const char *a, const char *b)
 {
-    const char *const others[] = {"interlaced", p->on.passes};
-    bool alike = true;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i])
-            alike = alike && (strcmp(a, others[i]) == 0) == (strcmp(b, others[i]) == 0);
-    return alike;
+    const char *passes = p->on.passes;
+    return sf_schedule_shares(a) == sf_schedule_shares(b) &&
+           (!passes || (strcmp(a, passes) == 0) == (strcmp(b, passes) == 0));
 }
 
 /* Whether the prospect holds what one of these did that was too large. */

@@ -218,7 +218,7 @@ static bool is_worth(const sf_prospects *p, const sf_prospect *c)
         return c->turns % (uint32_t)c->groups == 0;
     if (strcmp(c->schedule, "zb-h1") == 0)
         return c->turns > 1;
-    return strcmp(c->schedule, "interlaced") != 0 || p->shared * c->groups >= 0.5;
+    return !sf_schedule_shares(c->schedule) || p->shared * c->groups >= 0.5;
 }
 
 /* With those that suit most steps and what else suits this one, or as asked. */

@@ -105,7 +105,7 @@ static sf_status cut_rounds(const sf_graph *graph, const sf_pipeline_wish *wish,
 
 static bool is_interlaced(const sf_pipeline_wish *wish)
 {
-    return wish->schedule && !wish->table && strcmp(wish->schedule, "interlaced") == 0;
+    return wish->schedule && !wish->table && sf_schedule_shares(wish->schedule);
 }
 
 /* `kind` NULL: a table. */

@@ -94,6 +94,13 @@ bool sf_schedule_goes_by_times(const char *name)
            (kind.name == SF_SCHEDULE_INTERLACED || kind.name == SF_SCHEDULE_SEARCH);
 }
 
+bool sf_schedule_shares(const char *name)
+{
+    sf_schedule_kind kind;
+    return sf_schedule_parse(name, &kind, NULL) == SF_OK &&
+           table[kind.name].hosts == sf_host_shared;
+}
+
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups)
 {
     return kind.chunks * ngroups;

@@ -50,6 +50,9 @@ void sf_schedule_kind_text(sf_schedule_kind kind, char out[32]);
 /* Its order follows from what tasks take, which is not known everywhere: plans keep it as a table. */
 bool sf_schedule_goes_by_times(const char *name);
 
+/* It has stages on all groups. */
+bool sf_schedule_shares(const char *name);
+
 /* How many stages it wants of a step on so many groups, shared ones not counted. */
 uint32_t sf_schedule_stages(sf_schedule_kind kind, uint32_t ngroups);
 

@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "run/comm/agree.h"
-#include "run/cuda/drawing.h"
 #include "run/cuda/gathered.h"
+#include "run/cuda/owned.h"
 #include "run/cuda/puts.h"
 
 /* Exchanges */
@@ -333,7 +333,6 @@ void sf_cuda_leave_company(cuda *c)
     sf_diag *unheard = sf_diag_new();
     await_note(c, unheard);
     if (c->nccl.library) {
-        sf_cuda_forget_graph(c); /* before: the library waits for those that it has a part in */
         sf_nccl_abort(&c->nccl);
         for (int i = 0; i < c->nccl.ngroups; i++)
             table_of(c)->wait_on(c->device, c->nccl.groups[i].lane, unheard);

@@ -9,28 +9,12 @@
 #include "run/cuda/company.h"
 #include "run/cuda/drawing.h"
 #include "run/cuda/epilogue.h"
+#include "run/cuda/owned.h"
 #include "run/cuda/sums.h"
 #include "run/cuda/target.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
 #include "run/engine/room.h"
-
-sf_status sf_cuda_own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out)
-{
-    SF_TRY(table_of(c)->alloc(c->device, bytes, diag, out));
-    SF_PUSH(&c->memory, c->owned, c->nowned, c->owned_capacity, *out);
-    return SF_OK;
-}
-
-static sf_status own_space(cuda *c, sf_space_kind space, int64_t bytes, sf_diag *diag, char **out)
-{
-    if (space == SF_SPACE_DEVICE)
-        return sf_cuda_own_memory(c, bytes, diag, out);
-    SF_TRY(table_of(c)->pin(c->device, bytes, diag, out));
-    memset(*out, 0, (size_t)bytes);
-    SF_PUSH(&c->memory, c->kept, c->nkept, c->kept_capacity, *out);
-    return SF_OK;
-}
 
 /* What failed on one rank ends the step of the others. */
 static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
@@ -38,6 +22,7 @@ static sf_status tell_others(cuda *c, sf_status status, sf_diag *diag)
     if (status != SF_OK && c->collectives.comm) {
         const char *why = sf_diag_text(diag, 0);
         sf_comm_abort(c->collectives.comm, why ? why : "it failed");
+        sf_cuda_forget_graph(c); /* first: NCCL waits for those that it has a part in */
         sf_cuda_drop_beside(c);
     }
     return status;
@@ -380,10 +365,7 @@ static void close_cuda(void *self)
             drop_mirror(c, &c->results[i]);
         if (c->top.program)
             drop_plans(c, &c->top);
-        for (size_t i = 0; i < c->nowned; i++)
-            table_of(c)->release(c->device, c->owned[i]);
-        for (size_t i = 0; i < c->nkept; i++)
-            table_of(c)->unpin(c->device, c->kept[i]);
+        sf_cuda_release_owned(c);
         c->device->table->close(c->device);
     }
     if (c->owns_threads)
@@ -421,9 +403,11 @@ static sf_status get_ready(cuda *c, const sf_engine_options *options, sf_diag *d
     char **arguments = SF_ARRAY(&c->memory, p->narguments, char *);
     for (uint32_t i = 0; i < p->narguments; i++)
         if (!p->buffers[i].is_lent)
-            SF_TRY(own_space(c, p->buffers[i].space, p->buffers[i].bytes, diag, &arguments[i]));
+            SF_TRY(sf_cuda_own_space(c, p->buffers[i].space, p->buffers[i].bytes, diag,
+                                     &arguments[i]));
     for (int space = 0; space < SF_SPACE_COUNT; space++)
-        SF_TRY(own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag, &arenas[space]));
+        SF_TRY(sf_cuda_own_space(c, (sf_space_kind)space, p->arena_bytes[space], diag,
+                                 &arenas[space]));
     SF_TRY(open_frame(c, &c->top, p, arenas, arguments, diag));
     SF_TRY(sf_cuda_own_memory(c, c->scratch_bytes, diag, &c->scratch));
     sf_cuda_drop_kernels(c);

@@ -144,9 +144,6 @@ static inline bool is_check(const sf_inst *inst)
     return inst->kind == SF_INST_CALL && inst->nout == 0;
 }
 
-/* Memory of the device that is released with the engine. */
-sf_status sf_cuda_own_memory(cuda *c, int64_t bytes, sf_diag *diag, char **out);
-
 /* Among those of the engine. */
 size_t sf_cuda_number_of(const cuda *c, const sf_kernel *kernel);
 

@@ -5,54 +5,27 @@
 #include <string.h>
 
 #include "base/machine.h"
-
-/* SHEAF_CUDA, and whether it begins with "host". */
-static const char *asked(bool *host)
-{
-    const char *value = getenv("SHEAF_CUDA");
-    value = value ? value : "";
-    *host = strcmp(value, "host") == 0 || strncmp(value, "host,", 5) == 0;
-    return value;
-}
-
-const char *sf_device_architecture(void)
-{
-    bool host;
-    const char *value = asked(&host);
-    value = host ? value + 4 + (value[4] == ',') : value;
-    return *value ? value : NULL;
-}
+#include "run/cuda/asked.h"
 
 sf_status sf_device_open(int which, sf_diag *diag, sf_device **out)
 {
-    bool host;
-    const char *value = asked(&host), *architecture = sf_device_architecture();
-    if (architecture && strncmp(architecture, "sm_", 3) != 0)
-        return sf_fail(diag, SF_EUSAGE, SF_NOWHERE,
-                       "SHEAF_CUDA is host, an architecture such as sm_80, or host,sm_80, not '%s'",
-                       value);
-    return host ? sf_device_open_host(which, diag, out) : sf_device_open_gpu(which, diag, out);
-}
-
-static bool asks_for_host(void)
-{
-    bool host;
-    asked(&host);
-    return host;
+    SF_TRY(sf_cuda_check_asked(diag));
+    return sf_cuda_asks_for_host() ? sf_device_open_host(which, diag, out)
+                                   : sf_device_open_gpu(which, diag, out);
 }
 
 const char *sf_device_name(void)
 {
-    return asks_for_host() ? "kernels of a GPU, run by the host" : "a GPU";
+    return sf_cuda_asks_for_host() ? "kernels of a GPU, run by the host" : "a GPU";
 }
 
 bool sf_device_multiplies_fp8(void)
 {
     enum { FIRST = 89 };
-    const char *architecture = sf_device_architecture();
+    const char *architecture = sf_cuda_asked_architecture();
     if (architecture)
         return strncmp(architecture, "sm_", 3) == 0 && atoi(architecture + 3) >= FIRST;
-    return asks_for_host() || sf_gpu_version() >= FIRST;
+    return sf_cuda_asks_for_host() || sf_gpu_version() >= FIRST;
 }
 
 sf_status sf_device_memory(sf_diag *diag, int64_t *out)
@@ -107,5 +80,5 @@ bool sf_device_has_gpu(void)
 
 bool sf_device_is_there(void)
 {
-    return asks_for_host() || sf_device_has_gpu();
+    return sf_cuda_asks_for_host() || sf_device_has_gpu();
 }

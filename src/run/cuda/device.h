@@ -115,9 +115,6 @@ const char *sf_device_name(void);
 /* Bytes that can be had on the device; 0 where that is not known. */
 sf_status sf_device_memory(sf_diag *diag, int64_t *out);
 
-/* The architecture that SHEAF_CUDA asks for, or NULL. */
-const char *sf_device_architecture(void);
-
 /* Whether the device that SHEAF_CUDA asks for multiplies fp8. */
 bool sf_device_multiplies_fp8(void);
 

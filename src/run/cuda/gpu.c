@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/cuda/asked.h"
 #include "run/cuda/choice.h"
 #include "run/cuda/cudnn.h"
 #include "run/cuda/device.h"
@@ -470,7 +471,7 @@ static void close_gpu(sf_device *d)
 /* For the compiler. What only some GPUs of a kind have, such as groups of warps, goes by a name of its own. */
 static void name_architecture(gpu *g, int version)
 {
-    const char *asked = sf_device_architecture();
+    const char *asked = sf_cuda_asked_architecture();
     char own[16];
     snprintf(own, sizeof own, "sm_%d%s", version, version == 90 ? "a" : "");
     snprintf(g->architecture, sizeof g->architecture, "-arch=%s", asked ? asked : own);

@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/native/compile.h"
+#include "run/cuda/asked.h"
 #include "run/cuda/device.h"
 #include "run/cuda/host.h"
 #include "run/cuda/host_lanes.h"
@@ -170,7 +171,7 @@ static sf_status launch_host(sf_device *d, void *function, int64_t blocks, int t
 /* Quickly made rather than fast. */
 static sf_status build_library(const sf_buf *text, sf_diag *diag)
 {
-    const char *architecture = sf_device_architecture();
+    const char *architecture = sf_cuda_asked_architecture();
     bool has_groups = !architecture || strcmp(architecture, "sm_90a") == 0;
     const char *const flags[] = {"-std=gnu11",
                                  "-w",

@@ -10,12 +10,6 @@
 #include "sim/effort.h"
 #include "sim/trace.h"
 
-const char *sf_level_name(int level)
-{
-    static const char *const names[] = {"inside hosts", "between hosts", "between racks"};
-    return level >= 0 && level < SF_LEVELS ? names[level] : "nowhere";
-}
-
 /* Products a second of all devices together, at their peak. */
 static double peak_of_all(const sf_cluster *cluster, sf_math math)
 {
@@ -127,14 +121,6 @@ static void find_slowest(sf_sim_report *r)
     for (size_t i = 0; i < count; i++)
         r->slowest[i] = list[i].inst;
     r->nslowest = count;
-}
-
-double sf_sim_link_seconds(const sf_sim_report *r, int level)
-{
-    double seconds = 0;
-    for (size_t i = 0; i < r->ncomms; i++)
-        seconds += r->comms[i].level == level ? r->comms[i].seconds : 0;
-    return seconds;
 }
 
 sf_status sf_sim_fill(sf_sim_report *r, sf_see_move *see, void *context, sf_diag *diag)

@@ -27,6 +27,9 @@ int sf_script_give_space(lua_State *L);
 int sf_script_define(lua_State *L);
 int sf_script_load_plugin(lua_State *L); /* sheaf.plugin */
 
+/* apply.c: what was applied. */
+void sf_script_open_primitives(lua_State *L);
+
 /* Where the script is. */
 void sf_script_find_place(lua_State *L, sf_primitive *said);
 

@@ -15,15 +15,6 @@ enum { MOST_TRIES = 8 };
 
 const sf_layout turn_still;
 
-bool turns_node(const turning *t, const sf_node *node)
-{
-    const sf_layout *layouts = t->time->nodes[node->id];
-    for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
-        if (turns_layout(&layouts[i]))
-            return true;
-    return false;
-}
-
 static uint32_t later(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;

@@ -81,6 +81,15 @@ static inline bool turns_version(const turning *t, uint32_t version)
     return turns_layout(t->b->moves->versions[version].layout);
 }
 
+static inline bool turns_node(const turning *t, const sf_node *node)
+{
+    const sf_layout *layouts = t->time->nodes[node->id];
+    for (uint32_t i = 0; i < node->noperands + node->nresults; i++)
+        if (turns_layout(&layouts[i]))
+            return true;
+    return false;
+}
+
 static inline const uint32_t *turn_reads(const turning *t, uint32_t node, uint32_t *count)
 {
     const sf_moves *m = t->b->moves;
@@ -102,7 +111,6 @@ sf_status turn_build(turning *t, sf_pool *pool, turn_building *build, void *cont
 /* turn_plan.c: how time is split, before anything is built; then, what turns is found, and refused where it cannot be. */
 sf_status turn_open(turning *t);
 sf_status turn_plan(turning *t);
-bool turns_node(const turning *t, const sf_node *node);
 
 /* turn_blocking.c: a node that runs whole; and those that do so that turns need less of each other. Whether there were any, so that all
  * is to be looked at again; SF_EWRONG where turns need too much of each other, with the op that says so. */

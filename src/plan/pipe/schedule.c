@@ -1,6 +1,7 @@
 #include "plan/pipe/schedule.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 const bool *sf_pipe_all_backward(uint32_t nstages, sf_arena *arena)
@@ -16,6 +17,13 @@ const sf_stage_edge *sf_pipe_chain(uint32_t nstages, sf_arena *arena)
     for (uint32_t s = 0; s + 1 < nstages; s++)
         edges[s] = (sf_stage_edge){s, s + 1};
     return edges;
+}
+
+void sf_stage_task_name(sf_stage_task task, char out[32])
+{
+    snprintf(out, 32, "%c%" PRIu32 ".%" PRIu32,
+             task.pass <= SF_PASS_WEIGHTS ? SF_PASS_LETTERS[task.pass] : '?', task.stage,
+             task.turn);
 }
 
 /* Jobs */

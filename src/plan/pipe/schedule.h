@@ -137,6 +137,7 @@ void sf_schedule_time(const sf_schedule *schedule, const sf_pipe_costs *costs, s
 
 /* Text */
 
+#define SF_PASS_LETTERS "FBW"                              /* by sf_pass */
 void sf_stage_task_name(sf_stage_task task, char out[32]); /* "F1.0" */
 
 void sf_schedule_write(const sf_schedule *schedule, sf_buf *out);

@@ -6,14 +6,6 @@
 
 #include "base/number.h"
 
-static const char letters[] = "FBW";
-
-void sf_stage_task_name(sf_stage_task task, char out[32])
-{
-    snprintf(out, 32, "%c%" PRIu32 ".%" PRIu32,
-             task.pass <= SF_PASS_WEIGHTS ? letters[task.pass] : '?', task.stage, task.turn);
-}
-
 static bool is_chain(const sf_pipe *pipe)
 {
     bool chain = pipe->nedges + 1 == pipe->nstages;
@@ -142,7 +134,7 @@ static void note_stage(reading *r, uint32_t stage)
 static sf_status read_task(reading *r, list *to)
 {
     const char *start = r->at;
-    const char *letter = strchr(letters, *r->at);
+    const char *letter = strchr(SF_PASS_LETTERS, *r->at);
     placed it = {.line = r->line, .column = here(r, start).column};
     bool good = letter && *letter;
     r->at++;
@@ -150,7 +142,7 @@ static sf_status read_task(reading *r, list *to)
            read_number(r, &it.task.turn) && at_token_end(r);
     if (!good)
         return bad_word(r, start, "a task such as F0.3 (F, B or W, a stage and a turn)");
-    it.task.pass = (sf_pass)(letter - letters);
+    it.task.pass = (sf_pass)(letter - SF_PASS_LETTERS);
     if (++r->ntasks > SF_MOST_TASKS)
         return sf_fail(r->diag, SF_EUNSUPPORTED, here(r, start), "there are more than %d tasks",
                        SF_MOST_TASKS);

@@ -3,20 +3,6 @@
 
 #include <string.h>
 
-void sf_html_text(const char *text, sf_buf *out)
-{
-    sf_buf shown = {0};
-    sf_buf_show(&shown, sf_str_of(text));
-    for (size_t i = 0; i < shown.length; i++) {
-        char c = shown.text[i];
-        if (strchr("&<>\"'", c))
-            sf_buf_printf(out, "&#%d;", c);
-        else
-            sf_buf_putc(out, c);
-    }
-    sf_buf_free(&shown);
-}
-
 static void put_title(sf_page *page, sf_buf *out)
 {
     sf_html_text(page->title, out);

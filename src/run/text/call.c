@@ -8,76 +8,6 @@
 #include "op/attention.h"
 #include "op/slots.h"
 
-void sf_call_begin(sf_calling *c, int64_t count)
-{
-    SF_PUT(c,
-           "{\nfor (s64 at_ = BLOCK * THREADS + THREAD; at_ < %" PRId64
-           "; at_ += BLOCKS * THREADS) {\n%s at = (%s)at_;\n",
-           count, c->index, c->index);
-}
-
-void sf_call_end(sf_calling *c, int64_t count)
-{
-    SF_PUT(c, "}\n}\n");
-    sf_write_launch(c->w, sf_blocks_for(count, SF_CALL_THREADS), SF_CALL_THREADS, true);
-}
-
-void sf_put_index(sf_calling *c, const char *name, const char *from, int rank, const int64_t *dims)
-{
-    if (rank == 0)
-        return;
-    SF_PUT(c, "%s %srest = %s;\n", c->index, name, from);
-    for (int d = rank - 1; d > 0; d--)
-        SF_PUT(c, "%s %s%d = %srest %% (%s)%" PRId64 "; %srest /= (%s)%" PRId64 ";\n", c->index,
-               name, d, name, c->index, dims[d], name, c->index, dims[d]);
-    SF_PUT(c, "%s %s0 = %srest; (void)%s0;\n", c->index, name, name, name);
-}
-
-void sf_put_flat(sf_calling *c, const char *name, int rank, const int64_t *dims)
-{
-    if (rank == 0) {
-        SF_PUT(c, "0");
-        return;
-    }
-    for (int d = 1; d < rank; d++)
-        SF_PUT(c, "(");
-    SF_PUT(c, "%s0", name);
-    for (int d = 1; d < rank; d++)
-        SF_PUT(c, " * (%s)%" PRId64 " + %s%d)", c->index, dims[d], name, d);
-}
-
-void sf_put_captured(sf_calling *c, const char *prefix)
-{
-    const sf_call *call = c->inst->call;
-    for (uint32_t i = 0; i < call->ncaptured; i++) {
-        sf_dtype dtype = sf_type_of(call->op.graph, call->captured[i])->dtype;
-        SF_PUT(c, "%s %s = WLOAD(%s, p%d, 0);\n", sf_word_type(dtype),
-               sf_name_value(prefix, call->captured[i]).at, sf_type_name(dtype),
-               c->op->noperands + (int)i);
-    }
-}
-
-static int width_of(const sf_type *type)
-{
-    return sf_dtype_get(type->dtype)->bytes;
-}
-
-void sf_call_copy_first(sf_calling *c, uint32_t index)
-{
-    const sf_inst *inst = c->inst;
-    const sf_type *type = c->op->in[index];
-    if (inst->in[index].buffer == inst->out[index].buffer || type->count == 0)
-        return;
-    sf_write_param(c->w, (sf_param){.kind = SF_PARAM_IN, .index = index});
-    sf_write_param(c->w, (sf_param){.kind = SF_PARAM_OUT, .index = index});
-    sf_call_begin(c, type->count);
-    SF_PUT(c, "((moved_%d *)p1)[at] = ((const moved_%d *)p0)[at];\n", width_of(type),
-           width_of(type));
-    sf_call_end(c, type->count);
-}
-
-/* Element by element */
-
 static bool write_pointwise(sf_calling *c)
 {
     const sf_op *op = c->op;
@@ -100,7 +30,7 @@ static bool write_pointwise(sf_calling *c)
 static bool write_select(sf_calling *c)
 {
     const sf_op *op = c->op;
-    int width = width_of(op->out[0]);
+    int width = sf_call_width(op->out[0]);
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, op->out[0]->count);
     SF_PUT(c,
@@ -160,7 +90,7 @@ static bool write_iota(sf_calling *c)
 static int moved_together(const sf_calling *c, int from, int64_t run)
 {
     enum { BYTES = 8 };
-    int64_t together = BYTES / width_of(c->op->out[0]);
+    int64_t together = BYTES / sf_call_width(c->op->out[0]);
     while (together > 1 && (run % together != 0 || c->inst->in[from].offset % together != 0 ||
                             c->inst->out[0].offset % together != 0))
         together /= 2;
@@ -170,7 +100,7 @@ static int moved_together(const sf_calling *c, int from, int64_t run)
 static bool write_concatenate(sf_calling *c)
 {
     const sf_op *op = c->op;
-    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0), width = width_of(op->out[0]);
+    int dim = (int)sf_op_int(op, SF_CONCATENATE_DIMENSION, 0), width = sf_call_width(op->out[0]);
     int64_t inner = 1, before = 0;
     for (int d = dim + 1; d < op->out[0]->rank; d++)
         inner *= op->out[0]->dims[d];
@@ -215,7 +145,8 @@ static bool write_pad(sf_calling *c)
     const sf_op *op = c->op;
     const sf_type *in = op->in[0], *type = op->out[0];
     int64_t before[SF_MAX_RANK], after[SF_MAX_RANK];
-    int width = width_of(type), n = moved_together(c, 0, whole_at_end(op)), last = type->rank - 1;
+    int width = sf_call_width(type), n = moved_together(c, 0, whole_at_end(op)),
+        last = type->rank - 1;
     for (int d = 0; d <= last; d++) {
         before[d] = in->dims[d] / (d == last ? n : 1);
         after[d] = type->dims[d] / (d == last ? n : 1);
@@ -259,7 +190,7 @@ static void put_starts(sf_calling *c, int first, const sf_type *whole, const sf_
 static bool write_dynamic_slice(sf_calling *c)
 {
     const sf_type *in = c->op->in[0], *type = c->op->out[0];
-    int width = width_of(type);
+    int width = sf_call_width(type);
     sf_write_views(c->w, c->inst);
     sf_call_begin(c, type->count);
     put_starts(c, 1, in, type);
@@ -276,7 +207,7 @@ static bool write_dynamic_slice(sf_calling *c)
 static bool write_dynamic_update_slice(sf_calling *c)
 {
     const sf_type *update = c->op->in[1], *type = c->op->out[0];
-    int width = width_of(type);
+    int width = sf_call_width(type);
     sf_call_copy_first(c, 0);
     if (update->count == 0)
         return true;

@@ -15,6 +15,12 @@ typedef struct sf_calling {
     const char *index; /* type of indices */
 } sf_calling;
 
+/* Bytes of an element, as words move it. */
+static inline int sf_call_width(const sf_type *type)
+{
+    return sf_dtype_get(type->dtype)->bytes;
+}
+
 /* Adds text to the body. */
 #define SF_PUT(c, ...) sf_buf_printf((c)->out, __VA_ARGS__)
 

@@ -49,9 +49,19 @@ typedef struct emitter {
     int64_t *partial;   /* by step: scratch parameter of a GATHER */
     bool *in_room;      /* by step: its value stands in `roomN` for each column c of the row */
     bool *in_tile;      /* by step: what it loads comes through a tile */
+    int tile_pitch;     /* elements from one row of a tile to the next */
     int abreast; /* rows that a block has at a time, a warp each; 0: one, with all of its threads */
     sf_arena scratch;
 } emitter;
+
+/* A power of two, no less than x or `most`. */
+static inline int64_t text_power_above(int64_t x, int64_t most)
+{
+    int64_t power = 1;
+    while (power < x && power < most)
+        power *= 2;
+    return power;
+}
 
 #define PUT(...) sf_buf_printf(e->out, __VA_ARGS__)
 
@@ -102,10 +112,8 @@ void text_stored_pairs(emitter *e, uint32_t index); /* a STORE of bf16 */
 void text_each_element(emitter *e);
 int text_crossed_dim(const sf_loop *loop); /* -1: it is not crossed */
 void text_crossed(emitter *e);
-void text_tiled_load(emitter *e, uint32_t index);
 void text_rows(emitter *e);
 bool text_is_turned(const sf_loop *loop);
 void text_turned(emitter *e);
-int64_t text_power_above(int64_t x, int64_t most);
 
 #endif

@@ -21,21 +21,6 @@
 
 /* Each */
 
-void text_each_element(emitter *e)
-{
-    const sf_loop *loop = e->loop;
-    text_want_nothing(e);
-    text_want_ends(e);
-    text_wanted(e, true);
-    sf_buf first = {0};
-    sf_buf_puts(&first, "if (1");
-    for (int d = loop->split; d < loop->rank; d++)
-        sf_buf_printf(&first, " && d%d == 0", d);
-    sf_buf_puts(&first, ") ");
-    text_row_stores(e, first.text);
-    sf_buf_free(&first);
-}
-
 static void write_each(emitter *e)
 {
     const sf_loop *loop = e->loop;
@@ -51,14 +36,6 @@ static void write_each(emitter *e)
 }
 
 /* Columns */
-
-int64_t text_power_above(int64_t x, int64_t most)
-{
-    int64_t power = 1;
-    while (power < x && power < most)
-        power *= 2;
-    return power;
-}
 
 static void put_column_gather(emitter *e, uint32_t index, int wide)
 {

@@ -107,24 +107,18 @@ static void put_tiles(emitter *e, const tile *t)
     PUT("}\n}\n}\nBARRIER();\n");
 }
 
-void text_tiled_load(emitter *e, uint32_t index)
-{
-    const sf_loop_step *step = &e->loop->steps[index];
-    PUT("%s v%u = get_%s(tile%u[x * %d + y]);\n", text_classes[step->class], index,
-        sf_type_name(e->loop->accesses[step->access].dtype), index, tile_of(e).high + 1);
-}
-
 void text_crossed(emitter *e)
 {
     const sf_loop *loop = e->loop;
     tile t = tile_of(e);
+    e->tile_pitch = t.high + 1;
     find_tiles(e);
     PUT("{\n");
     for (uint32_t i = 0; i < loop->nsteps; i++)
         if (e->in_tile[i])
             PUT("SHARED raw_%s tile%u[%d];\n",
                 sf_type_name(loop->accesses[loop->steps[i].access].dtype), i,
-                t.wide * (t.high + 1));
+                t.wide * e->tile_pitch);
     PUT("for (s64 at = BLOCK; at < %" PRId64 "; at += BLOCKS) {\n", t.count);
     put_place(e, &t);
     put_tiles(e, &t);

@@ -6,21 +6,6 @@
 
 #include "solve/cut/run.h"
 
-sf_cut_load sf_cut_load_of(const sf_cut_problem *problem, uint32_t unit)
-{
-    return (sf_cut_load){problem->time[unit], problem->fixed ? problem->fixed[unit] : 0,
-                         problem->kept ? problem->kept[unit] : 0};
-}
-
-bool sf_cut_fits(const sf_cut_problem *problem, uint32_t stage, sf_cut_load load, double limit)
-{
-    if (sf_cut_time(problem, stage, load.time) > limit * (1 + SF_CUT_NEAR))
-        return false;
-    double turns = problem->in_flight ? problem->in_flight[stage] : 1;
-    return !problem->room ||
-           load.fixed + turns * load.kept <= problem->room[stage] * (1 + SF_CUT_NEAR);
-}
-
 static void count_by_unit(uint32_t *first, uint32_t nunits)
 {
     for (uint32_t u = 0; u < nunits; u++)

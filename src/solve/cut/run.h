@@ -18,12 +18,26 @@ sf_cut_graph sf_cut_graph_of(const sf_cut_problem *problem, sf_arena *arena);
 typedef struct sf_cut_load {
     double time, fixed, kept;
 } sf_cut_load;
-bool sf_cut_fits(const sf_cut_problem *problem, uint32_t stage, sf_cut_load load, double limit);
-sf_cut_load sf_cut_load_of(const sf_cut_problem *problem, uint32_t unit);
 
 static inline double sf_cut_time(const sf_cut_problem *problem, uint32_t stage, double time)
 {
     return problem->speed ? time / problem->speed[stage] : time;
+}
+
+static inline sf_cut_load sf_cut_load_of(const sf_cut_problem *problem, uint32_t unit)
+{
+    return (sf_cut_load){problem->time[unit], problem->fixed ? problem->fixed[unit] : 0,
+                         problem->kept ? problem->kept[unit] : 0};
+}
+
+static inline bool sf_cut_fits(const sf_cut_problem *problem, uint32_t stage, sf_cut_load load,
+                               double limit)
+{
+    if (sf_cut_time(problem, stage, load.time) > limit * (1 + SF_CUT_NEAR))
+        return false;
+    double turns = problem->in_flight ? problem->in_flight[stage] : 1;
+    return !problem->room ||
+           load.fixed + turns * load.kept <= problem->room[stage] * (1 + SF_CUT_NEAR);
 }
 
 /* Bytes and the slowest stage: less is better, bytes first. */

@@ -166,7 +166,7 @@ static void run_maker(looping *o, uint32_t version)
         ask_for(o, m->moves[m->steps[item].index].from);
 }
 
-/* What the loop reads that does not turn, and what leads to that. */
+/* What the loop reads that does not turn, and what leads to that, where it is not there yet: many loops are found in the time of one. */
 static void find_before(looping *o)
 {
     const sf_moves *m = o->t->b->moves;
@@ -188,7 +188,7 @@ static void find_before(looping *o)
         const sf_moving *move = node ? NULL : &m->moves[m->steps[item].index];
         if (move && !turn_lands(o->t, move))
             ask_for(o, move->from);
-        if (!node || (!o->runs[item] && turns_node(o->t, node)))
+        if (!node || o->is_added[node->id] || (!o->runs[item] && turns_node(o->t, node)))
             continue;
         if (loop_is_still(o, &m->steps[item]))
             take_item(o, &o->before, item);

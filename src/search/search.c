@@ -38,6 +38,9 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 /* Rounds of a search; those that do not help end it. */
 enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
 
+/* Of a large step, nothing is searched for where the first plan takes no more than so many times what none can take less than. */
+#define NEAR_BOUND 1.01
+
 /* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
 #define HOPEFUL 1.1
 
@@ -117,6 +120,22 @@ static void add_combined(search *s, const sf_mesh *mesh, const char *state)
             add_known(s, known, mesh);
 }
 
+/* Of the first candidate, which is the smallest where none fits: what may become of it in time. */
+static double first_seconds(const search *s)
+{
+    return s->found->count > 0 ? s->found->candidates[0].at.price.seconds : HUGE_VAL;
+}
+
+/* Whether, of a large step of which nothing fits, what is known on the mesh is far slower than the smallest plan, and larger by its
+ * activations: state in pieces does not help it. */
+static bool is_far_behind(const search *s, const sf_mesh *mesh)
+{
+    const sf_priced *known = search_best_on(s, mesh);
+    return !s->thorough && known && search_best_seconds(s) == HUGE_VAL &&
+           known->price.seconds > PROMISING * first_seconds(s) &&
+           known->price.memory > s->found->candidates[0].at.price.memory;
+}
+
 /* What recipes can be combined to: everything when no recipe fits; or else, because state in pieces saves time,
  * too, with optimizer state and gradients in pieces. */
 static sf_status price_combined(search *s, const sf_meshes *meshes)
@@ -125,7 +144,8 @@ static sf_status price_combined(search *s, const sf_meshes *meshes)
     const char *state = fits ? "zero2" : NULL;
     search_begin(s);
     for (int i = 0; i < meshes->count; i++)
-        add_combined(s, &meshes->at[i], state);
+        if (!is_far_behind(s, &meshes->at[i]))
+            add_combined(s, &meshes->at[i], state);
     return search_run(s, "recipes combined", false);
 }
 
@@ -139,15 +159,15 @@ static sf_status find_costs(search *s, sf_costs **out)
 }
 
 /* The most groups that do the same for which it is not clear that a plan that is known is faster; a power of
- * two. */
+ * two. They hold more, so of a large step, which may go on in time, that need not fit. */
 static sf_status most_idle(search *s, int *out)
 {
     int devices = s->ground.cluster->ndevices;
     sf_costs *costs;
     SF_TRY(find_costs(s, &costs));
+    double known = s->thorough ? search_best_seconds(s) : first_seconds(s);
     for (*out = 1; sf_meshes_can_idle(s->ground.cluster, 2 * *out); *out *= 2)
-        if (search_best_seconds(s) <=
-            sf_unstaged_bound(s->ground.efforts, costs, devices / (2 * *out)))
+        if (known <= sf_unstaged_bound(s->ground.efforts, costs, devices / (2 * *out)))
             break;
     return SF_OK;
 }
@@ -286,12 +306,24 @@ static sf_status unfold_best(search *s)
 
 /* All stages ------------------------------------------------------------------------------------- */
 
+/* Whether no layouts are worth being searched for: the first plan, but for what is computed again, is hardly slower than what no plan
+ * is faster than. */
+static bool is_near_bound(const search *s)
+{
+    if (s->thorough || s->found->count == 0)
+        return false;
+    const sf_price *first = &s->found->candidates[0].at.price;
+    return first->seconds - first->again <= NEAR_BOUND * s->found->bound;
+}
+
 /* With so many groups that do the same, all that follows the recipes. */
 static sf_status try_groups(search *s, int idle)
 {
     s->idle = idle;
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
     SF_TRY(price_combined(s, &meshes.all));
+    if (is_near_bound(s))
+        return SF_OK;
     for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
         SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));
     return settle_guess(s);

@@ -94,9 +94,20 @@ static double estimated_seconds(const sf_candidate *c)
     return c->handicap * c->at.price.seconds;
 }
 
-/* The finalist that is to be lowered next: of those that fit by their estimates the one that may be the fastest, if
- * it may be faster than `best`; then of the others. NULL: none. */
-static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candidate *best)
+/* Whether a is to be lowered before b: what fits by its estimate, and the faster; of a large step of which neither fits, the smaller,
+ * which is soon made to fit, and tells of others that they are not worth it. */
+static bool goes_first(const choosing *k, const sf_candidate *a, const sf_candidate *b)
+{
+    if (a->at.fits != b->at.fits)
+        return a->at.fits;
+    if (!a->at.fits && k->graph->nnodes > SF_SMALL_STEP && a->at.price.memory != b->at.price.memory)
+        return a->at.price.memory < b->at.price.memory;
+    return estimated_seconds(a) < estimated_seconds(b);
+}
+
+/* The finalist that is to be lowered next, if it may be faster than `best`. NULL: none. */
+static sf_candidate *next_finalist(const choosing *k, const sf_found_plans *found,
+                                   const sf_candidate *best)
 {
     sf_candidate *next = NULL;
     double most = HUGE_VAL;
@@ -106,8 +117,7 @@ static sf_candidate *next_finalist(const sf_found_plans *found, const sf_candida
         sf_candidate *c = &found->candidates[i];
         if (!c->at.plan || c->is_lowered || c->is_out || estimated_seconds(c) > most)
             continue;
-        if (!next || (c->at.fits != next->at.fits ? c->at.fits
-                                                  : estimated_seconds(c) < estimated_seconds(next)))
+        if (!next || goes_first(k, c, next))
             next = c;
     }
     return next;
@@ -150,7 +160,7 @@ static sf_status find_best_finalist(choosing *k, sf_found_plans *found, sf_candi
     sf_candidate *c, *cannot = NULL;
     bool any = false;
     *out = NULL;
-    while (!found->has_no_room && (c = next_finalist(found, *out))) {
+    while (!found->has_no_room && (c = next_finalist(k, found, *out))) {
         sf_group_runs runs;
         bool is_lowered = lower_candidate(k, c, *out, NULL, &runs) == SF_OK;
         cannot = is_lowered ? cannot : c;

@@ -75,7 +75,8 @@ typedef struct fitting {
     way asked;          /* of the user, or what goes on as it would: not in turns */
     way at;             /* that is tried now */
     sf_price unlimited; /* the plan as it is asked for, */
-    int64_t least;      /* and the bytes that it takes with all computed again that can be */
+    int64_t least;      /* and the bytes that it takes with all computed again that can be, */
+    double again;       /* and about the seconds */
     sf_price tried;     /* the last */
     /* The best so far. */
     bool has_best, fits;
@@ -232,12 +233,12 @@ static sf_status mark_group(fitting *f, uint32_t group)
     return SF_OK;
 }
 
-/* Whether doubling what was doubled again, and again, may make the plan fit that was tried last: before, it took so much. Small
+/* Whether doubling what was doubled again, and again, may make a plan fit that takes so much now, and took so much before. Small
  * steps are tried anyway, as long as it helps. */
-static bool may_fit_yet(const fitting *f, int64_t before)
+static bool may_fit_yet(const fitting *f, int64_t before, int64_t now)
 {
-    double gain = (double)before - (double)f->tried.memory;
-    double rest = (double)f->tried.memory - AS_MUCH_AGAIN * gain;
+    double gain = (double)before - (double)now;
+    double rest = (double)now - AS_MUCH_AGAIN * gain;
     return gain > 0 && (f->graph->nnodes <= SF_SMALL_STEP || rest <= (double)f->options->memory);
 }
 
@@ -260,7 +261,7 @@ static sf_status group_layers(fitting *f, bool *fits)
     for (uint32_t group = 1; !*fits && group <= f->most_together; group *= 2) {
         SF_TRY(mark_group(f, group));
         SF_TRY(try_first(f, f->count, fits));
-        if (!may_fit_yet(f, before))
+        if (!may_fit_yet(f, before, f->tried.memory))
             f->most_together = group / 2;
         else if (is_too_much_at_once(f, 2 * group))
             f->most_together = group;
@@ -396,11 +397,17 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
     int64_t before = again ? f->least : f->unlimited.memory;
     for (*turns = fewest_turns(f, again); *turns <= most && !fits; *turns *= 2) {
         if ((again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK ||
-            !may_fit_yet(f, before) || !are_worth_turns(f))
+            !may_fit_yet(f, before, f->tried.memory) || !are_worth_turns(f))
             break;
         before = f->tried.memory;
     }
     *turns = 1;
+}
+
+/* Whether what takes so long without turns may be worth them: they make nothing faster. */
+static bool may_be_worth(const fitting *f, double seconds)
+{
+    return f->graph->nnodes <= SF_SMALL_STEP || seconds < WORTH_TURNS * f->known->worth;
 }
 
 /* In turns: by themselves, and, where nothing else fits or what does takes far longer, with what can be computed again. No turns make
@@ -410,23 +417,25 @@ static void find_in_turns(fitting *f, int *turns, int most)
     bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SF_SMALL_STEP;
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
-    find_turns(f, turns, most, !is_free);
+    if (may_be_worth(f, f->unlimited.seconds))
+        find_turns(f, turns, most, !is_free);
     if (!is_small && (double)f->least > HELPS * (double)f->unlimited.memory &&
         (double)f->price.memory > LITTLE * (double)f->options->memory)
         return;
-    if (is_free && (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
+    if (is_free && may_be_worth(f, f->again) &&
+        (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
         find_turns(f, turns, most, true);
 }
 
 /* Both in turns, where neither alone does it, as long as that helps. */
 static void find_in_both(fitting *f)
 {
-    int64_t before = INT64_MAX;
-    for (int shards = 2; shards <= MOST_SHARDS && !f->fits && f->price.memory < before;
-         shards *= 2) {
-        before = f->price.memory;
+    bool helps = true;
+    for (int shards = 2; shards <= MOST_SHARDS && !f->fits && helps; shards *= 2) {
+        int64_t before = f->price.memory;
         f->at.shards = shards;
         find_in_turns(f, &f->at.turns, MOST_TURNS);
+        helps = may_fit_yet(f, before, f->price.memory);
     }
     f->at.shards = 1;
 }
@@ -495,6 +504,7 @@ static sf_status find_fit(fitting *f)
     if (is_free) {
         SF_TRY(find_least(f, &fits));
         f->least = f->tried.memory;
+        f->again = f->tried.seconds;
     }
     if (!o->micro_batches)
         find_in_turns(f, &f->at.turns, MOST_TURNS);
@@ -502,7 +512,8 @@ static sf_status find_fit(fitting *f)
         find_in_turns(f, &f->at.shards, MOST_SHARDS);
     if (!o->micro_batches && !o->co_shards)
         find_in_both(f);
-    return !f->fits && is_free && f->nlayers > 1 ? find_in_parts(f) : SF_OK;
+    bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->again);
+    return in_parts ? find_in_parts(f) : SF_OK;
 }
 
 static void take_best_way(fitting *f)

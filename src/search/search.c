@@ -95,7 +95,7 @@ static void add_recipes(search *s, const sf_mesh *mesh)
 {
     const sf_known *known;
     for (int k = 0; (known = sf_known_nth(k)); k++)
-        if (!known->state && is_wanted(s, known))
+        if (!known->state && !known->spares && is_wanted(s, known))
             add_known(s, known, mesh);
     /* Pins by themselves do nothing along axes that they do not name; where they name none, one will do. */
     bool is_least = mesh->naxes == search_fewest_axes(s) + (s->idle > 1);
@@ -103,11 +103,25 @@ static void add_recipes(search *s, const sf_mesh *mesh)
         search_add_known(s, sf_known_pins(), mesh);
 }
 
+/* Those that leave whole what there is room for: where there is room. */
+static void add_sparing(search *s, const sf_mesh *mesh)
+{
+    const sf_priced *best = search_best_on(s, mesh);
+    const sf_known *known;
+    for (int k = 0; best && best->fits && (known = sf_known_nth(k)); k++)
+        if (known->spares && is_wanted(s, known))
+            add_known(s, known, mesh);
+}
+
 static sf_status price_recipes(search *s, const sf_meshes *meshes)
 {
     search_begin(s);
     for (int i = 0; i < meshes->count; i++)
         add_recipes(s, &meshes->at[i]);
+    SF_TRY(search_run(s, "recipes", true));
+    search_begin(s);
+    for (int i = 0; i < meshes->count; i++)
+        add_sparing(s, &meshes->at[i]);
     return search_run(s, "recipes", true);
 }
 
@@ -340,12 +354,14 @@ static bool has_no_room(search *s)
     return !any;
 }
 
-/* The same before any recipe is priced, by what no plan can take less than. */
+/* The same before any recipe is priced, by what no plan can take less than: groups that are asked for do the same. */
 static bool can_have_no_room(search *s)
 {
-    s->found->has_no_room = s->options->impatient && !s->thorough && !s->ground.efforts->spare &&
-                            sf_memory_bound(s->ground.efforts, s->ground.cluster->ndevices) >
-                                NO_ROOM * (double)s->ground.memory;
+    int groups = s->options->groups > 1 ? s->options->groups : 1;
+    int devices = s->ground.cluster->ndevices / groups;
+    s->found->has_no_room =
+        s->options->impatient && !s->thorough && !s->ground.efforts->spare &&
+        sf_memory_bound(s->ground.efforts, devices) > NO_ROOM * (double)s->ground.memory;
     return s->found->has_no_room;
 }
 

@@ -31,6 +31,7 @@ typedef struct event {
 
 struct sf_host_graph {
     job *first, **last;
+    sf_host_graph *next; /* of those that are forgotten */
 };
 
 struct sf_host_lanes {
@@ -40,8 +41,9 @@ struct sf_host_lanes {
     int count;
     bool stops;
     bool has_one_queue;
-    sf_host_graph *drawn; /* what is put on lanes goes there, or NULL */
-    event *events;        /* first, by lane, those of lanes that are followed */
+    sf_host_graph *drawn;     /* what is put on lanes goes there, or NULL */
+    sf_host_graph *forgotten; /* freed by who made them, when all is done */
+    event *events;            /* first, by lane, those of lanes that are followed */
     size_t nevents;
 };
 
@@ -165,6 +167,18 @@ sf_host_lanes *sf_host_lanes_new(void)
     return lanes;
 }
 
+static void free_forgotten(sf_host_lanes *lanes)
+{
+    for (sf_host_graph *graph = lanes->forgotten, *next; graph; graph = next) {
+        next = graph->next;
+        for (job *j = graph->first, *behind; j; j = behind) {
+            behind = j->next;
+            sf_free(j);
+        }
+        sf_free(graph);
+    }
+}
+
 void sf_host_lanes_free(sf_host_lanes *lanes)
 {
     pthread_mutex_lock(&lanes->lock);
@@ -176,6 +190,7 @@ void sf_host_lanes_free(sf_host_lanes *lanes)
             pthread_join(lanes->at[i].thread, NULL);
     pthread_cond_destroy(&lanes->changed);
     pthread_mutex_destroy(&lanes->lock);
+    free_forgotten(lanes);
     sf_free(lanes->events);
     sf_free(lanes);
 }
@@ -310,18 +325,16 @@ void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph)
                 (sf_host_work){.run = j->work.run, .argument = j->work.argument}, 0);
 }
 
-static void free_graph(void *what)
+static void drop_graph(void *what)
 {
-    sf_host_graph *graph = what;
-    for (job *j = graph->first, *next; j; j = next) {
-        next = j->next;
+    const sf_host_graph *graph = what;
+    for (const job *j = graph->first; j; j = j->next)
         drop_work(&j->work);
-        sf_free(j);
-    }
-    sf_free(graph);
 }
 
 void sf_host_lanes_forget(sf_host_lanes *lanes, sf_host_graph *graph)
 {
-    put_job(&lanes->at[SF_LANE_COMPUTE], (sf_host_work){.run = free_graph, .argument = graph}, 0);
+    graph->next = lanes->forgotten;
+    lanes->forgotten = graph;
+    put_job(&lanes->at[SF_LANE_COMPUTE], (sf_host_work){.run = drop_graph, .argument = graph}, 0);
 }

@@ -33,7 +33,8 @@ void sf_host_lanes_begin(sf_host_lanes *lanes);
 bool sf_host_lanes_draws(const sf_host_lanes *lanes);
 sf_host_graph *sf_host_lanes_end(sf_host_lanes *lanes);
 void sf_host_lanes_replay(sf_host_lanes *lanes, const sf_host_graph *graph);
-void sf_host_lanes_forget(sf_host_lanes *lanes, sf_host_graph *graph); /* freed when it is done */
+void sf_host_lanes_forget(sf_host_lanes *lanes,
+                          sf_host_graph *graph); /* and what is in it, when it is done */
 
 /* `run` gets a copy of the so many bytes of `what`, in its turn. */
 void sf_host_lanes_put(sf_host_lanes *lanes, sf_lane lane, void (*run)(void *what),

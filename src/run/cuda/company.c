@@ -302,29 +302,77 @@ static bool has_settled(void *context)
     return ended || l->status != SF_OK;
 }
 
+/* *late: the time was over, which `why` says. */
+static sf_status watch_device(cuda *c, sf_diag *why, bool *late, sf_diag *diag)
+{
+    looking l = {.c = c, .diag = diag};
+    *late = sf_comm_watch(c->nccl.comm, 2 * c->slowest, has_settled, &l,
+                          "what ranks exchange by NCCL", why) != SF_OK;
+    return l.status;
+}
+
 sf_status sf_cuda_settle(cuda *c, sf_diag *diag)
 {
+    bool late;
     if (!c->nccl.library)
         return SF_OK;
-    looking l = {.c = c, .diag = diag};
-    sf_diag *late = sf_diag_new();
-    sf_status status = sf_comm_watch(c->nccl.comm, 2 * c->slowest, has_settled, &l,
-                                     "what ranks exchange by NCCL", late);
-    if (status != SF_OK) { /* who has not come says more than that something takes long */
+    sf_diag *why = sf_diag_new();
+    sf_status status = watch_device(c, why, &late, diag);
+    if (status == SF_OK && late) { /* who has not come says more than that something takes long */
         status = sf_cuda_arrive(c, diag);
         status = status == SF_OK ? await_note(c, diag) : status;
         if (status == SF_OK)
-            status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", late->messages[0].text);
+            status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why->messages[0].text);
     }
-    sf_diag_free(late);
-    return status == SF_OK ? l.status : status;
+    sf_diag_free(why);
+    return status;
+}
+
+static bool have_all_come(void *context)
+{
+    return sf_comm_done(((const cuda *)context)->note);
+}
+
+/* The GPU of this rank may have come to its end while others wait for a rank that hangs. They are waited for until they give up, too,
+ * so that only the one that hangs is missed. */
+static sf_status meet_at_end(cuda *c, bool late, sf_diag *diag)
+{
+    int size = sf_comm_size(c->nccl.comm), who = 0;
+    sf_diag *unheard = sf_diag_new();
+    c->notes[size] = (char)late;
+    sf_status status = sf_cuda_arrive(c, diag);
+    if (status == SF_OK && !late)
+        sf_comm_watch(c->nccl.comm, 3 * c->slowest, have_all_come, c, "a step", unheard);
+    sf_diag_free(unheard);
+    SF_TRY(status);
+    SF_TRY(await_note(c, diag));
+    c->notes[size] = 0;
+    while (who < size && !c->notes[who])
+        who++;
+    if (who == size || late)
+        return SF_OK;
+    return sf_fail(diag, SF_EPEER, SF_NOWHERE, "rank %d gave up what ranks exchange by NCCL", who);
+}
+
+static sf_status end_with_others(cuda *c, sf_diag *diag)
+{
+    bool late;
+    SF_TRY(sf_cuda_arrive(c, diag));
+    SF_TRY(await_note(c, diag));
+    sf_diag *why = sf_diag_new();
+    sf_status status = watch_device(c, why, &late, diag);
+    if (status == SF_OK)
+        status = meet_at_end(c, late, diag);
+    if (status == SF_OK && late)
+        status = sf_fail(diag, SF_EPEER, SF_NOWHERE, "%s", why->messages[0].text);
+    sf_diag_free(why);
+    return status;
 }
 
 sf_status sf_cuda_end_step(cuda *c, sf_diag *diag)
 {
-    SF_TRY(sf_cuda_arrive(c, diag));
-    SF_TRY(await_note(c, diag));
-    SF_TRY(sf_cuda_settle(c, diag));
+    if (c->nccl.library)
+        SF_TRY(end_with_others(c, diag));
     return table_of(c)->wait(c->device, diag);
 }
 

@@ -106,7 +106,8 @@ static sf_status gather_comings(listing *l, sf_arena *scratch, sf_diag *diag, sf
     SF_TRY(sf_agree_rows(comm, mine, most * sizeof *mine, "what ranks come to", diag, all));
     *out = SF_ARRAY(scratch, size, sf_comings);
     for (int r = 0; r < size; r++)
-        (*out)[r] = (sf_comings){all + (size_t)r * most, counts[r], counts[r]};
+        (*out)[r] =
+            (sf_comings){.at = all + (size_t)r * most, .count = counts[r], .capacity = counts[r]};
     return SF_OK;
 }
 

@@ -105,7 +105,7 @@ static void walk(walking *w, int rank, uint64_t *times)
 
 /* Where a rank puts what it begins. */
 typedef struct placing {
-    sf_put put;
+    uint32_t begun;
     uint64_t time, key;
 } placing;
 
@@ -137,12 +137,12 @@ static void place_all(const walking *w, int rank, const uint64_t *times, sf_aren
     for (size_t i = 0; i < all->count; i++)
         if (all->at[i].members > 0) {
             uint64_t key = all->at[i].key;
-            placings[(*count)++] = (placing){{(uint32_t)i, 0}, find_meeting(w, key)->time, key};
+            placings[(*count)++] = (placing){(uint32_t)i, find_meeting(w, key)->time, key};
         }
     qsort(placings, *count, sizeof *placings, compare_placings);
     *puts = SF_ARRAY(arena, *count + 1, sf_put);
     for (size_t i = 0; i < *count; i++)
-        (*puts)[i] = (sf_put){placings[i].put.begun, place(all, times, placings[i].time, &next)};
+        (*puts)[i] = (sf_put){placings[i].begun, place(all, times, placings[i].time, &next)};
 }
 
 bool sf_order_meetings(int nranks, const sf_comings *ranks, int rank, sf_arena *arena,

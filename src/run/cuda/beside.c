@@ -9,6 +9,7 @@
 #include "run/cuda/beside.h"
 #include "run/cuda/company.h"
 #include "run/cuda/gathered.h"
+#include "run/cuda/together.h"
 
 /* Marks before and behind what goes on beside, in a step that is timed. */
 static sf_status mark_beside(cuda *c, sf_lane lane, const made *m, size_t which, sf_diag *diag)

@@ -12,6 +12,7 @@
 #include "run/cuda/owned.h"
 #include "run/cuda/sums.h"
 #include "run/cuda/target.h"
+#include "run/cuda/together.h"
 #include "run/engine/constant.h"
 #include "run/engine/kind.h"
 #include "run/engine/room.h"

@@ -7,8 +7,8 @@
 #include "op/op.h"
 #include "run/cuda/beside.h"
 #include "run/cuda/bunches.h"
-#include "run/cuda/company.h"
 #include "run/cuda/sums.h"
+#include "run/cuda/together.h"
 
 static sf_status launch_some(cuda *c, const made *m, size_t first, size_t end, sf_diag *diag)
 {

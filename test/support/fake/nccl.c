@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/cuda/host_lanes.h"
+#include "run/cuda/host/lanes.h"
 #include "run/cuda/library.h"
 
 enum {

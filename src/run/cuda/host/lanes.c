@@ -1,4 +1,4 @@
-#include "run/cuda/host_lanes.h"
+#include "run/cuda/host/lanes.h"
 
 #include <pthread.h>
 #include <signal.h>

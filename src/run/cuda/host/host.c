@@ -12,8 +12,8 @@
 #include "base/native/compile.h"
 #include "run/cuda/asked.h"
 #include "run/cuda/device.h"
-#include "run/cuda/host.h"
-#include "run/cuda/host_lanes.h"
+#include "run/cuda/host/host.h"
+#include "run/cuda/host/lanes.h"
 
 enum { STACK_BYTES = 128 << 10, MOST_THREADS = 1024 };
 

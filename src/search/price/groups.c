@@ -1,5 +1,6 @@
 #include "search/price/groups.h"
 
+#include "base/guard.h"
 #include "local/rank.h"
 #include "pass/planned.h"
 
@@ -7,21 +8,6 @@ int64_t sf_scratch_bytes(const sf_program *program, const sf_costs *costs)
 {
     int threads = sf_costs_threads(costs);
     return threads > 0 || sf_costs_on_gpu(costs) ? program->target->scratch(program, threads) : 0;
-}
-
-/* Whether the group, which waits for no other here, takes too much as it is. */
-static bool is_beyond(const sf_rank_run *run, const sf_group_limits *limits, sf_group_runs *runs)
-{
-    int64_t most = limits->memory > 0 ? limits->memory : sf_costs_memory(run->costs);
-    int64_t bytes = sf_program_bytes(run->program) + sf_scratch_bytes(run->program, run->costs);
-    if (!sf_rank_fits(bytes, most))
-        return true;
-    sf_arena arena = {0};
-    sf_simulation alone;
-    sf_simulate(run->program, run->costs, &arena, &alone);
-    sf_arena_free(&arena);
-    runs->seconds = alone.seconds;
-    return alone.seconds >= limits->seconds;
 }
 
 typedef struct lowering_groups {
@@ -33,22 +19,100 @@ typedef struct lowering_groups {
     sf_diag *diag;
 } lowering_groups;
 
-static sf_status lower_group(const lowering_groups *l, int group, sf_group_runs *out)
+/* A group, on its way to be lowered. */
+typedef struct lowered_group {
+    const lowering_groups *l;
+    sf_diag *diag; /* or NULL */
+    int group;
+    sf_rank_run *run;
+    bool is_beyond;
+    double seconds; /* of it alone, where there are limits and it keeps to memory */
+    sf_status status;
+} lowered_group;
+
+/* Whether the group, which waits for no other here, takes too much as it is. */
+static bool is_beyond(const sf_rank_run *run, const sf_group_limits *limits, double *seconds)
 {
+    int64_t most = limits->memory > 0 ? limits->memory : sf_costs_memory(run->costs);
+    int64_t bytes = sf_program_bytes(run->program) + sf_scratch_bytes(run->program, run->costs);
+    if (!sf_rank_fits(bytes, most))
+        return true;
+    sf_arena arena = {0};
+    sf_simulation alone;
+    sf_simulate(run->program, run->costs, &arena, &alone);
+    sf_arena_free(&arena);
+    *seconds = alone.seconds;
+    return alone.seconds >= limits->seconds;
+}
+
+static sf_status lower_group(void *context)
+{
+    lowered_group *at = context;
+    const lowering_groups *l = at->l;
     const sf_plan *plan = l->plan;
-    sf_rank_run *run = &out->at[group];
-    run->rank = sf_plan_group_rank(plan, group);
+    sf_rank_run *run = at->run;
+    run->rank = sf_plan_group_rank(plan, at->group);
     run->costs = l->costs && plan->pipeline
-                     ? sf_costs_at(l->costs, plan->pipeline->axis, group, &out->arena)
+                     ? sf_costs_at(l->costs, plan->pipeline->axis, at->group, &run->arena)
                      : l->costs;
-    SF_TRY(sf_local_new(l->graph, plan, run->rank, l->diag, &run->local));
+    SF_TRY(sf_local_new(l->graph, plan, run->rank, at->diag, &run->local));
     sf_lower_options options = {
         .target = l->target, .mesh = &run->local->plan->mesh, .rank = run->rank};
     run->program = sf_lower(run->local->graph, &options, NULL);
-    if (!l->costs)
-        return SF_OK;
-    return sf_plan_rewrite(plan, run->costs, false, run->program, &out->arena, l->diag,
-                           &run->outcomes, &run->noutcomes);
+    if (l->costs)
+        SF_TRY(sf_plan_rewrite(plan, run->costs, false, run->program, &run->arena, at->diag,
+                               &run->outcomes, &run->noutcomes));
+    at->is_beyond = l->limits && is_beyond(run, l->limits, &at->seconds);
+    return SF_OK;
+}
+
+static void free_run(sf_rank_run *run)
+{
+    sf_program_free(run->program);
+    sf_local_free(run->local);
+    sf_arena_free(&run->arena);
+    *run = (sf_rank_run){0};
+}
+
+/* A guard for each: memory that runs out on a thread is a status, and what was allocated there is gone. */
+static void lower_some(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    for (int64_t i = first; i < end; i++) {
+        lowered_group *at = (lowered_group *)context + i;
+        at->status = sf_guarded(lower_group, at, NULL);
+        if (at->status == SF_ENOMEM)
+            *at->run = (sf_rank_run){0};
+    }
+}
+
+/* Why the first that cannot be lowered cannot is said when it is lowered once more. */
+static sf_status lower_on_threads(const lowering_groups *l, int first, int count,
+                                  sf_group_runs *out)
+{
+    sf_arena arena = {0};
+    lowered_group *all = SF_ARRAY(&arena, count, lowered_group);
+    sf_status status = SF_OK;
+    for (int i = 0; i < count; i++)
+        all[i] = (lowered_group){.l = l, .group = first + i, .run = &out->at[first + i]};
+    sf_threads_run(l->limits ? l->limits->threads : NULL, count, 1, lower_some, all);
+    for (int i = 0; i < count; i++) {
+        bool counts = status == SF_OK && !out->is_beyond;
+        if (counts && all[i].status != SF_OK) {
+            free_run(all[i].run);
+            all[i].diag = l->diag;
+            status = lower_group(&all[i]);
+        }
+        if (counts) {
+            out->count++;
+            out->is_beyond = all[i].is_beyond;
+            out->seconds = all[i].seconds;
+        } else {
+            free_run(all[i].run);
+        }
+    }
+    sf_arena_free(&arena);
+    return status;
 }
 
 static sf_status run_together(const lowering_groups *l, sf_group_runs *out)
@@ -78,11 +142,9 @@ static sf_status run_groups(const lowering_groups *l, sf_group_runs *out)
     int count = sf_plan_groups(l->plan);
     *out = (sf_group_runs){0};
     out->at = SF_ARRAY(&out->arena, count, sf_rank_run);
-    while (out->count < count && !out->is_beyond) {
-        int group = out->count++;
-        SF_TRY(lower_group(l, group, out));
-        out->is_beyond = l->limits && is_beyond(&out->at[group], l->limits, out);
-    }
+    SF_TRY(lower_on_threads(l, 0, 1, out));
+    if (!out->is_beyond)
+        SF_TRY(lower_on_threads(l, 1, count - 1, out));
     return out->is_beyond ? SF_OK : run_together(l, out);
 }
 
@@ -101,10 +163,8 @@ sf_status sf_group_runs_within(const sf_graph *graph, const sf_plan *plan, const
 
 void sf_group_runs_free(sf_group_runs *runs)
 {
-    for (int g = 0; g < runs->count; g++) {
-        sf_program_free(runs->at[g].program);
-        sf_local_free(runs->at[g].local);
-    }
+    for (int g = 0; g < runs->count; g++)
+        free_run(&runs->at[g]);
     sf_arena_free(&runs->arena);
     *runs = (sf_group_runs){0};
 }

@@ -9,6 +9,7 @@
 
 typedef struct sf_rank_run {
     int rank; /* the first of the group */
+    sf_arena arena;
     sf_local *local;
     sf_program *program;
     const sf_costs *costs; /* of its ranks */
@@ -27,10 +28,12 @@ typedef struct sf_group_runs {
         is_beyond; /* the limits: the last of `count`, by its memory or by `seconds`, which is its own */
 } sf_group_runs;
 
-/* What a plan is of no use beyond. Groups are lowered one after the other, and the first that is beyond ends it. */
+/* What a plan is of no use beyond: the first group that is beyond ends it. The first is lowered alone, the others on the threads; what
+ * comes of it does not depend on these. */
 typedef struct sf_group_limits {
-    int64_t memory; /* bytes of a rank; 0: what its device has */
-    double seconds; /* of a step; HUGE_VAL: whatever it takes */
+    int64_t memory;      /* bytes of a rank; 0: what its device has */
+    double seconds;      /* of a step; HUGE_VAL: whatever it takes */
+    sf_threads *threads; /* or NULL */
 } sf_group_limits;
 
 /* `costs` is of the plan's mesh, or NULL: see sf_simulate_groups. To be freed after a failure, too. SF_EINPUT where the plan is none of this graph, SF_EWRONG

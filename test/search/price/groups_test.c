@@ -24,6 +24,7 @@ static void test_limits(void **state)
     sf_costs *costs;
     sf_plan *plan;
     sf_price all, within;
+    sf_threads *threads = sf_threads_new(3);
     assert_int_equal(sf_cluster_open("4xV100", NULL, &cluster), SF_OK);
     sf_plan_options options = {
         .cluster = cluster, .stages = 4, .schedule = "1f1b", .micro_batches = 8};
@@ -35,10 +36,12 @@ static void test_limits(void **state)
     const struct {
         sf_group_limits limits;
         int most; /* programs */
-    } cases[] = {{{0, HUGE_VAL}, 4},
-                 {{all.memory, 1.001 * all.seconds}, 4},
-                 {{all.memory / 2, HUGE_VAL}, 1},
-                 {{0, all.seconds / 100}, 1}};
+    } cases[] = {{{0, HUGE_VAL, NULL}, 4},
+                 {{0, HUGE_VAL, threads}, 4},
+                 {{all.memory, 1.001 * all.seconds, threads}, 4},
+                 {{all.memory / 2, HUGE_VAL, NULL}, 1},
+                 {{all.memory / 2, HUGE_VAL, threads}, 1},
+                 {{0, all.seconds / 100, NULL}, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const sf_group_limits *limits = &cases[i].limits;
         sf_group_runs runs;
@@ -59,6 +62,7 @@ static void test_limits(void **state)
                         within.seconds >= limits->seconds);
         }
     }
+    sf_threads_free(threads);
     sf_plan_free(plan);
     sf_cluster_free(cluster);
     sf_arena_free(&arena);

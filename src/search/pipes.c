@@ -353,7 +353,8 @@ static sf_status price_draft(piping *p, const sf_prospect *c, const sf_stage_way
     sf_plan_co_shard(plan, p->on.options->co_shard,
                      way->shards ? way->shards : p->on.options->co_shards);
     const sf_search_options *options = p->on.options;
-    sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth, options->threads};
+    sf_group_limits limits = {options->limited ? options->memory : 0, p->on.worth,
+                              options->threads};
     sf_status status =
         sf_group_runs_within(p->on.graph, plan, options->target, costs, &limits, p->diag, runs);
     if (status == SF_OK)

@@ -1,14 +1,18 @@
-/* The places of buffers in the arena: by their lives, the largest first. */
+/* The places of buffers in the arena: by their lives, the largest first, each as low as those before it let it.
+ *
+ * A tree over time tells what is free. A node of it stands for a span of time, its children for the halves. A life is the few nodes whose
+ * spans it fills, as large as they come; those above them it only touches. Each node has the rooms that nothing takes that fills its
+ * span, and those that nothing takes that touches it. What lives as long as some nodes fits where the second kind of these and the first
+ * kind of all above them have room. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "prog/lower/build.h"
 
-/* A buffer while it is placed: its bytes from offset on, its time from first to last. */
+/* A buffer while it is placed. */
 typedef struct placed {
-    int64_t bytes, offset;
-    uint32_t first, last, buffer;
-    bool has_gaps; /* of the buffer, which is not looked at where it has none */
+    int64_t bytes;
+    uint32_t first, buffer;
 } placed;
 
 static int largest_first(const void *a, const void *b)
@@ -21,231 +25,188 @@ static int largest_first(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : 1;
 }
 
-/* What stands at one offset, one after the other. Steps repeat layers and turns, so that many stand at few offsets. */
-typedef struct column {
-    int64_t offset, end;
-    uint64_t times; /* in which of 64 parts of time something may stand */
-    placed *lives;  /* by time; what has gaps is by itself */
+/* Offsets from `from` to before `to`. */
+typedef struct room {
+    int64_t from, to;
+} room;
+
+/* What is free, by offset; the last has no end. None: all is. */
+typedef struct rooms {
+    room *at;
     size_t count, capacity;
-    placed longest; /* of the lives */
-    bool has_gaps;
-} column;
+    size_t near;          /* the one that was found last, */
+    int64_t bytes, floor; /* and no room below the floor has so many bytes */
+} rooms;
 
-enum { SHELF = 64 };
-
-/* Columns that follow each other. Where much is kept for long, thousands of them are in the way of each that is placed: whoever meets
- * the longest life of each column of a shelf passes by the shelf as a whole. */
-typedef struct shelf {
-    column columns[SHELF]; /* by offset */
-    size_t count;
-    int64_t end;          /* the highest of its columns, */
-    uint64_t times;       /* and those of all */
-    bool is_dense;        /* the longest of each column reach to that end, */
-    uint32_t first, last; /* the last of them begins, and the first of them ends then, */
-    int64_t gap;          /* and the largest that is between them */
-} shelf;
-
-typedef struct standing {
-    const sf_program *p;
-    int shift;       /* a part of time is 1 << shift instructions */
-    shelf **shelves; /* by offset */
-    size_t count, capacity;
-    sf_arena *scratch;
-} standing;
-
-/* The first instruction from `from` on that is not in a gap. */
-static uint32_t behind_gap(const sf_buffer *b, uint32_t from)
+/* The first that ends behind the offset. */
+static size_t find_room(rooms *r, int64_t offset)
 {
-    for (uint32_t g = 0; g < b->ngaps; g++)
-        if (from >= b->gaps[g].first && from <= b->gaps[g].last)
-            from = b->gaps[g].last + 1;
-    return from;
-}
-
-/* Whether two whose lives meet, seen as a whole, do so beside their gaps, too. */
-static bool meets_beside_gaps(const sf_program *p, const placed *x, const placed *y)
-{
-    const sf_buffer *a = &p->buffers[x->buffer], *b = &p->buffers[y->buffer];
-    uint32_t at = x->first > y->first ? x->first : y->first;
-    if (!x->has_gaps && !y->has_gaps)
-        return true;
-    for (;;) {
-        uint32_t next = behind_gap(b, behind_gap(a, at));
-        if (next > x->last || next > y->last)
-            return false;
-        if (next == at)
-            return true;
-        at = next;
+    size_t low = 0, high = r->count - 1;
+    if (r->near <= high && r->at[r->near].to > offset) {
+        high = r->near;
+        low = high > 0 && r->at[high - 1].to <= offset ? high : 0;
     }
-}
-
-/* A bit for each part of time that a life is in. */
-static uint64_t times_of(const standing *s, const placed *x)
-{
-    uint32_t end = (uint32_t)s->p->ninsts, first = x->first >> s->shift,
-             last = (x->last < end ? x->last : end) >> s->shift;
-    return UINT64_MAX >> (63 - last) & UINT64_MAX << first;
-}
-
-/* The first of the column that does not end before the instruction. */
-static size_t find_life(const column *c, uint32_t from)
-{
-    size_t low = 0, high = c->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (c->lives[middle].last < from)
+        if (r->at[middle].to <= offset)
             low = middle + 1;
         else
             high = middle;
     }
+    r->near = low;
     return low;
 }
 
-/* Where what stands there at the same time ends; 0: nothing does. */
-static int64_t find_end(const standing *s, const column *c, const placed *x)
+/* The lowest offset from `from` on where so many bytes are free. */
+static int64_t find_place(rooms *r, int64_t from, int64_t bytes)
 {
-    int64_t end = 0;
-    for (size_t i = find_life(c, x->first); i < c->count && c->lives[i].first <= x->last; i++)
-        if (c->offset + c->lives[i].bytes > end && meets_beside_gaps(s->p, x, &c->lives[i]))
-            end = c->offset + c->lives[i].bytes;
-    return end;
-}
-
-/* Whether the shelf has no place for it: in all of its columns something is in the way, with no room between. */
-static bool is_solid(const shelf *s, const placed *x)
-{
-    return s->is_dense && !x->has_gaps && s->first <= x->last && x->first <= s->last &&
-           s->gap < x->bytes;
-}
-
-/* The first gap that is large enough below the columns of the shelf: true. Else *end is where the last that is in the way ends. Columns
- * that end below one that is in the way say nothing more. */
-static bool find_gap(const standing *s, const shelf *at, const placed *x, uint64_t times,
-                     int64_t *end)
-{
-    if (is_solid(at, x)) {
-        bool found = at->columns[0].offset - *end >= x->bytes;
-        *end = found ? *end : at->end;
-        return found;
+    if (r->count == 0)
+        return from;
+    if (r->bytes != bytes) {
+        r->bytes = bytes;
+        r->floor = 0;
     }
-    for (size_t i = 0; i < at->count; i++) {
-        const column *c = &at->columns[i];
-        if (c->end <= *end || !(c->times & times))
-            continue;
-        int64_t ends = find_end(s, c, x);
-        if (ends > 0 && c->offset - *end >= x->bytes)
-            return true;
-        if (ends > *end)
-            *end = ends;
+    bool is_lowest = from <= r->floor;
+    if (is_lowest)
+        from = r->floor;
+    size_t i = find_room(r, from);
+    from = r->at[i].from > from ? r->at[i].from : from;
+    while (r->at[i].to - from < bytes)
+        from = r->at[++i].from;
+    if (is_lowest)
+        r->floor = from;
+    return from;
+}
+
+static void take_room(rooms *r, int64_t from, int64_t to, sf_arena *scratch)
+{
+    if (r->count == 0)
+        SF_PUSH(scratch, r->at, r->count, r->capacity, (room){.to = INT64_MAX});
+    size_t i = find_room(r, from), end = i;
+    if (r->at[i].from < from && r->at[i].to > to) {
+        SF_PUSH(scratch, r->at, r->count, r->capacity, (room){0});
+        memmove(&r->at[i + 1], &r->at[i], (r->count - 1 - i) * sizeof *r->at);
+        r->at[i].to = from;
+        r->at[i + 1].from = to;
+        return;
     }
-    return false;
-}
-
-/* The first gap that is large enough between those that stand in the arena at the same time; else the end of the
- * last of these. */
-static int64_t find_place(const standing *s, const placed *x)
-{
-    int64_t end = 0;
-    uint64_t times = times_of(s, x);
-    for (size_t i = 0; i < s->count; i++) {
-        const shelf *at = s->shelves[i];
-        if (at->end > end && (at->times & times) && find_gap(s, at, x, times, &end))
-            break;
+    if (r->at[i].from < from) {
+        r->at[i].to = from;
+        end = ++i;
     }
-    return end;
+    while (r->at[end].to <= to)
+        end++;
+    if (r->at[end].from < to)
+        r->at[end].from = to;
+    if (end > i)
+        memmove(&r->at[i], &r->at[end], (r->count - end) * sizeof *r->at);
+    r->count -= end - i;
 }
 
-static void insert_shelf(standing *s, size_t at, shelf *fresh)
+typedef struct span {
+    rooms filled, touched; /* what is free of what fills the span, and of what touches it */
+} span;
+
+/* A node of the tree in a life. */
+typedef struct visit {
+    span *span;
+    bool is_filled;
+} visit;
+
+typedef struct standing {
+    const sf_program *p;
+    uint32_t *
+        ranks; /* of instructions: how many at which a life begins are behind the first of those, up to there */
+    span *spans;    /* the root is 1, the children of i are 2 i and 2 i + 1 */
+    uint32_t width; /* of the root */
+    visit *visits;  /* of the life at hand */
+    size_t nvisits, capacity;
+    sf_arena *scratch;
+} standing;
+
+/* Which nodes of those below one, which begins at a time, a life has. */
+static void visit_spans(standing *s, size_t node, uint32_t begin, uint32_t width, uint32_t first,
+                        uint32_t last)
 {
-    SF_PUSH(s->scratch, s->shelves, s->count, s->capacity, fresh);
-    memmove(&s->shelves[at + 1], &s->shelves[at], (s->count - 1 - at) * sizeof fresh);
-    s->shelves[at] = fresh;
+    visit v = {&s->spans[node], first <= begin && begin + width - 1 <= last};
+    SF_PUSH(s->scratch, s->visits, s->nvisits, s->capacity, v);
+    if (v.is_filled)
+        return;
+    uint32_t half = width / 2, middle = begin + half;
+    if (first < middle)
+        visit_spans(s, 2 * node, begin, half, first, last);
+    if (last >= middle)
+        visit_spans(s, 2 * node + 1, middle, half, first, last);
 }
 
-static int64_t larger(int64_t a, int64_t b)
+/* A part of a life, between gaps. */
+typedef struct part {
+    uint32_t first, last;
+} part;
+
+static uint32_t part_count(const sf_buffer *b)
 {
-    return a > b ? a : b;
+    return b->ngaps + 1;
 }
 
-static void sum_up(shelf *s)
+/* Results stay until behind the last instruction. */
+static part part_of(const sf_program *p, const sf_buffer *b, uint32_t i)
 {
-    int64_t reached = s->columns[0].offset;
-    bool has_gaps = false;
-    s->end = s->gap = 0;
-    s->times = 0;
-    s->first = 0;
-    s->last = SF_NONE;
-    for (size_t i = 0; i < s->count; i++) {
-        const column *c = &s->columns[i];
-        s->gap = larger(s->gap, c->offset - reached);
-        reached = larger(reached, c->offset + c->longest.bytes);
-        s->end = larger(s->end, c->end);
-        s->times |= c->times;
-        s->first = c->longest.first > s->first ? c->longest.first : s->first;
-        s->last = c->longest.last < s->last ? c->longest.last : s->last;
-        has_gaps = has_gaps || c->has_gaps;
+    uint32_t end = b->is_result ? (uint32_t)p->ninsts : b->last;
+    return (part){i > 0 ? b->gaps[i - 1].last + 1 : b->first,
+                  i < b->ngaps ? b->gaps[i].first - 1 : end};
+}
+
+/* Two lives meet where one of them begins, or nowhere: other times need not be told apart. */
+static void open_standing(standing *s, const placed *list, size_t count)
+{
+    const sf_program *p = s->p;
+    uint32_t n = 0;
+    s->ranks = SF_ARRAY(s->scratch, p->ninsts + 1, uint32_t);
+    for (size_t i = 0; i < count; i++) {
+        const sf_buffer *b = &p->buffers[list[i].buffer];
+        for (uint32_t j = 0; j < part_count(b); j++)
+            s->ranks[part_of(p, b, j).first] = 1;
     }
-    s->is_dense = !has_gaps && reached == s->end;
-}
-
-/* The shelf that has the offset, which is cut in two where it is full. */
-static shelf *find_shelf(standing *s, int64_t offset)
-{
-    size_t low = 0, high = s->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->shelves[middle]->columns[0].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
+    for (size_t i = 0; i <= p->ninsts; i++) {
+        n += s->ranks[i];
+        s->ranks[i] = n - 1;
     }
-    size_t at = low > 0 ? low - 1 : 0;
-    if (s->count == 0)
-        insert_shelf(s, 0, SF_NEW(s->scratch, shelf));
-    shelf *found = s->shelves[at];
-    if (found->count < SHELF)
-        return found;
-    shelf *behind = SF_NEW(s->scratch, shelf);
-    found->count = behind->count = SHELF / 2;
-    memcpy(behind->columns, &found->columns[SHELF / 2], sizeof behind->columns / 2);
-    sum_up(found);
-    sum_up(behind);
-    insert_shelf(s, at + 1, behind);
-    return behind->columns[0].offset <= offset ? behind : found;
+    s->width = 1;
+    while (s->width < n)
+        s->width *= 2;
+    s->spans = SF_ARRAY(s->scratch, 2 * (size_t)s->width, span);
 }
 
-/* The column of the shelf at the offset, which may be new. */
-static column *find_column(shelf *s, const placed *x)
+/* The lowest offset at which all that the life visits have room. */
+static int64_t find_offset(const standing *s, int64_t bytes)
 {
-    size_t low = 0, high = s->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->columns[middle].offset < x->offset)
-            low = middle + 1;
-        else
-            high = middle;
+    int64_t offset = 0;
+    for (size_t i = 0, agreed = 0; agreed < s->nvisits; i = i + 1 < s->nvisits ? i + 1 : 0) {
+        span *at = s->visits[i].span;
+        int64_t found =
+            find_place(s->visits[i].is_filled ? &at->touched : &at->filled, offset, bytes);
+        agreed = found == offset ? agreed + 1 : 1;
+        offset = found;
     }
-    for (size_t i = low; i < s->count && s->columns[i].offset == x->offset && !x->has_gaps; i++)
-        if (!s->columns[i].has_gaps)
-            return &s->columns[i];
-    memmove(&s->columns[low + 1], &s->columns[low], (s->count++ - low) * sizeof *s->columns);
-    s->columns[low] = (column){.offset = x->offset, .has_gaps = x->has_gaps, .longest = *x};
-    return &s->columns[low];
+    return offset;
 }
 
-static void add_standing(standing *s, const placed *x)
+static int64_t place_buffer(standing *s, const placed *x)
 {
-    shelf *in = find_shelf(s, x->offset);
-    column *c = find_column(in, x);
-    size_t at = find_life(c, x->first);
-    SF_PUSH(s->scratch, c->lives, c->count, c->capacity, *x);
-    memmove(&c->lives[at + 1], &c->lives[at], (c->count - 1 - at) * sizeof *x);
-    c->lives[at] = *x;
-    c->times |= times_of(s, x);
-    c->end = larger(c->end, x->offset + x->bytes);
-    if (x->last - x->first > c->longest.last - c->longest.first)
-        c->longest = *x;
-    sum_up(in);
+    const sf_buffer *b = &s->p->buffers[x->buffer];
+    s->nvisits = 0;
+    for (uint32_t i = 0; i < part_count(b); i++) {
+        part at = part_of(s->p, b, i);
+        visit_spans(s, 1, 0, s->width, s->ranks[at.first], s->ranks[at.last]);
+    }
+    int64_t offset = find_offset(s, x->bytes);
+    for (size_t i = 0; i < s->nvisits; i++) {
+        take_room(&s->visits[i].span->touched, offset, offset + x->bytes, s->scratch);
+        if (s->visits[i].is_filled)
+            take_room(&s->visits[i].span->filled, offset, offset + x->bytes, s->scratch);
+    }
+    return offset;
 }
 
 static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out)
@@ -258,9 +219,7 @@ static size_t list_buffers(const sf_program *p, sf_space_kind space, placed *out
             buffer->bytes > 0)
             out[count++] = (placed){.bytes = (buffer->bytes + grain - 1) / grain * grain,
                                     .first = buffer->first,
-                                    .last = buffer->is_result ? SF_NONE : buffer->last,
-                                    .buffer = i,
-                                    .has_gaps = buffer->ngaps > 0};
+                                    .buffer = i};
     }
     if (count > 0)
         qsort(out, count, sizeof *out, largest_first);
@@ -272,16 +231,14 @@ static void place_in_space(sf_program *p, sf_space_kind space, sf_arena *scratch
     placed *list = SF_ARRAY(scratch, p->nbuffers, placed);
     size_t count = list_buffers(p, space, list);
     standing s = {.p = p, .scratch = scratch};
-    while (p->ninsts >> s.shift >= 64)
-        s.shift++;
     p->arena_bytes[space] = 0;
+    if (count > 0)
+        open_standing(&s, list, count);
     for (size_t i = 0; i < count; i++) {
-        placed *x = &list[i];
-        x->offset = find_place(&s, x);
-        add_standing(&s, x);
-        p->buffers[x->buffer].offset = x->offset;
-        if (x->offset + x->bytes > p->arena_bytes[space])
-            p->arena_bytes[space] = x->offset + x->bytes;
+        int64_t offset = place_buffer(&s, &list[i]);
+        p->buffers[list[i].buffer].offset = offset;
+        if (offset + list[i].bytes > p->arena_bytes[space])
+            p->arena_bytes[space] = offset + list[i].bytes;
     }
 }
 

@@ -11,12 +11,10 @@ typedef struct cloning {
     sf_arena scratch;
 } cloning;
 
-static const sf_value *mapped_values(cloning *c, uint32_t count, const sf_value *values)
+static void map_values(const cloning *c, uint32_t count, sf_value *values)
 {
-    sf_value *out = SF_ARRAY(&c->scratch, count, sf_value);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = c->map[values[i]];
-    return out;
+        values[i] = c->map[values[i]];
 }
 
 static void clone_block(cloning *c, const sf_block *block, sf_block *copy);
@@ -39,23 +37,28 @@ static void open_region(cloning *c, const sf_node *node, sf_block *block)
 
 static void clone_around(cloning *c, const sf_node *node, sf_block *const *regions, sf_block *block)
 {
-    const sf_type **types = SF_ARRAY(&c->scratch, node->nresults, const sf_type *);
+    const sf_type *only, **types = &only;
+    if (node->nresults > 1)
+        types = SF_ARRAY(&c->scratch, node->nresults, const sf_type *);
     for (uint32_t r = 0; r < node->nresults; r++)
         types[r] = sf_type_of(c->from, node->result + r);
     sf_node_spec spec = sf_spec_like(node);
-    spec.operands = mapped_values(c, node->noperands, node->operands);
+    spec.operands = node->operands;
     spec.types = types;
     spec.attrs = node->attrs;
     spec.regions = regions;
     spec.again = node->again;
     const sf_node *added = sf_graph_add(c->to, block, &spec);
+    map_values(c, added->noperands, added->operands);
     for (uint32_t r = 0; r < node->nresults; r++)
         c->map[node->result + r] = added->result + r;
 }
 
 static void clone_node(cloning *c, const sf_node *node, sf_block *block)
 {
-    sf_block **regions = SF_ARRAY(&c->scratch, node->nregions, sf_block *);
+    sf_block **regions = NULL;
+    if (node->nregions > 0)
+        regions = SF_ARRAY(&c->scratch, node->nregions, sf_block *);
     for (uint32_t r = 0; r < node->nregions; r++) {
         regions[r] = sf_block_new(c->to);
         clone_block(c, node->regions[r], regions[r]);
@@ -82,8 +85,8 @@ static void clone_block(cloning *c, const sf_block *block, sf_block *copy)
         c->map[block->arguments[i]] =
             sf_block_argument(c->to, copy, sf_type_of(c->from, block->arguments[i]));
     clone_nodes(c, block, copy);
-    sf_block_return(c->to, copy, block->nresults,
-                    mapped_values(c, block->nresults, block->results));
+    sf_block_return(c->to, copy, block->nresults, block->results);
+    map_values(c, copy->nresults, copy->results);
 }
 
 sf_block *sf_block_clone(const sf_graph *from, const sf_block *block, sf_graph *to, sf_value *map)

@@ -41,7 +41,8 @@ enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
 /* Of a large step, nothing is searched for where the first plan takes no more than so many times what none can take less than. */
 #define NEAR_BOUND 1.01
 
-/* A plan that still gets better is worth going on with where it takes at most so many times the best one. */
+/* A plan that still gets better is worth going on with where it takes at most so many times the best one; of a large step, where it
+ * is that. */
 #define HOPEFUL 1.1
 
 /* Where groups of devices that do the same make recipes so much faster, nothing else is tried. */
@@ -243,11 +244,14 @@ static void add_cold(search *s, const sf_mesh *mesh)
         add_cold_for(s, mesh, EXPOSED_GUESS);
 }
 
-/* From the best known plan on the mesh, if that is good. */
+/* From the best known plan on the mesh, if that is good: among those of as many axes, and of a large step, whose plans take long to
+ * refine, among all. */
 static void add_promising(search *s, const sf_mesh *mesh)
 {
     const sf_priced *start = search_best_on(s, mesh), *best = search_best_of(s, mesh->naxes);
-    if (start && (start == best || start->price.seconds <= PROMISING * best->price.seconds))
+    double most = s->thorough ? HUGE_VAL : PROMISING * search_best_seconds(s);
+    if (start && start->price.seconds <= most &&
+        (start == best || start->price.seconds <= PROMISING * best->price.seconds))
         search_add_refined(s, start->plan, 0);
 }
 
@@ -284,10 +288,11 @@ static sf_status solve_meshes(search *s, int naxes, const sf_meshes *meshes)
 /* Goes on with plans that still got better when their rounds were over, and may become the best. */
 static sf_status settle_guess(search *s)
 {
+    double most = (s->thorough ? HOPEFUL : 1) * search_best_seconds(s);
     begin_refining(s, MOST_ROUNDS);
     for (size_t i = 0; i < s->nbest; i++) {
         const sf_priced *at = &s->best[i].at;
-        bool hopeful = at->fits && at->price.seconds <= HOPEFUL * search_best_seconds(s);
+        bool hopeful = at->fits && at->price.seconds <= most;
         if (at->unsettled && hopeful && s->best[i].idle == s->idle)
             search_add_refined(s, at->plan, ~at->unsettled);
     }

@@ -128,7 +128,7 @@ static sf_status put_in_stages(const sf_prospects *p, const sf_prospect *c, draf
     return sf_plan_split_sets(p->graph, out->plan, diag);
 }
 
-sf_status sf_draft_make(sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
+sf_status sf_draft_make(const sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
                         const sf_costs *costs, bool to_lower, sf_arena *arena, sf_diag *diag,
                         sf_draft *out)
 {

@@ -27,7 +27,7 @@ typedef struct sf_draft {
 } sf_draft;
 
 /* To be lowered; or to be looked at alone, without its recipe and pins. SF_EUSAGE where there are no such stages. */
-sf_status sf_draft_make(sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
+sf_status sf_draft_make(const sf_prospects *p, const sf_prospect *c, const sf_stage_way *way,
                         const sf_costs *costs, bool to_lower, sf_arena *arena, sf_diag *diag,
                         sf_draft *out);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "local/rank.h"
 #include "plan/co_shard.h"
 #include "plan/pipe/schedules.h"
@@ -61,6 +62,17 @@ typedef struct lesson {
     double ratio;
 } lesson;
 
+/* A draft of a prospect in one of the ways, to be looked at; made on any thread. Its plan is gone. */
+typedef struct drafted {
+    const struct piping *p;
+    const sf_prospect *of;
+    size_t way;
+    sf_arena arena;
+    sf_draft draft;
+    sf_status status;
+    bool is_made;
+} drafted;
+
 typedef struct piping {
     sf_prospects on;
     sf_diag *diag;
@@ -72,6 +84,8 @@ typedef struct piping {
     size_t waits, line_capacity;
     lesson *lessons;
     size_t nlessons, lesson_capacity;
+    drafted *drafts; /* of each prospect in all ways, as far as they are made and not looked at; */
+    drafted own;     /* and of one that is not listed */
     bool *seen,
         *hopeful; /* by prospect: it was cut into stages; and may fit: it waits, or has been tried */
     sf_plan *best;
@@ -271,43 +285,12 @@ static bool seems_fast(const piping *p, const waiting *w)
     return w->is_likely || !p->best ? w->seconds < DRAFT_NEAR * most : w->rank < most;
 }
 
-/* What comes of a prospect in the ways in which it is tried. */
-typedef struct hope {
-    bool may_fit, is_likely; /* in the last of them */
-    bool any;                /* may fit */
-    bool none;               /* in no stages, with what was computed again in the last */
-    bool is_slow;            /* in one that was not tried, it would be */
-    double held;             /* the least of a group that was full, see sf_draft */
-} hope;
+/* Drafts ----------------------------------------------------------------------------------------- */
 
-/* Puts the prospect into the line in that way, where it may fit. */
-static sf_status wait_in_way(piping *p, const sf_prospect *c, const sf_costs *costs, size_t way,
-                             hope *h)
+static bool is_worth_it(const piping *p, const sf_prospect *c)
 {
-    sf_arena arena = {0};
-    sf_draft draft = {0};
-    const sf_stage_way *how = &p->ways[way];
-    sf_status status = sf_draft_make(&p->on, c, how, costs, false, &arena, p->diag, &draft);
-    h->may_fit = h->is_likely = h->none = false;
-    if (p->on.options->spent)
-        p->on.options->spent->drafts++;
-    if (status == SF_OK) {
-        bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
-        double seconds =
-            c->seconds * (is_small ? 1 : draft.slower); /* starts of kernels tell more */
-        h->may_fit = !cannot_fit(p, &draft) && !is_same_cut(p, c, how, &draft);
-        h->is_likely = h->may_fit && (draft.about <= LIKELY || is_small);
-        h->any = h->any || h->may_fit;
-        h->none = draft.mean > 1 && p->on.graph->nnodes > SF_SMALL_STEP;
-        h->held = fmin(h->held, draft.held);
-        waiting w = {c, way, seconds, (h->is_likely ? 1 : DOUBT) * seconds, h->is_likely};
-        if (h->may_fit && seems_fast(p, &w))
-            SF_PUSH(&p->on.arena, p->line, p->waits, p->line_capacity, w);
-        remember_cut(p, c, how, &draft);
-    }
-    sf_plan_free(draft.plan);
-    sf_arena_free(&arena);
-    return status;
+    return c->seconds <= sf_prospects_near(&p->on) * p->on.worth && !is_too_large(p, c) &&
+           !is_refused(p, c);
 }
 
 /* Whether it cannot seem fast in that way, however its stages are cut: groups have, on the average, what is computed again to do. */
@@ -318,13 +301,121 @@ static bool is_slow_way(const piping *p, const sf_prospect *c, size_t way)
     return !is_small && slower * c->seconds >= DRAFT_NEAR * sf_prospects_near(&p->on) * p->on.worth;
 }
 
+static sf_status make_draft(void *context)
+{
+    drafted *d = context;
+    const piping *p = d->p;
+    sf_costs *costs;
+    SF_TRY(sf_mesh_costs(p->on.options->cluster, &d->of->mesh, &d->arena, p->diag, &costs));
+    SF_TRY(sf_draft_make(&p->on, d->of, &p->ways[d->way], costs, false, &d->arena, p->diag,
+                         &d->draft));
+    sf_plan_free(d->draft.plan);
+    d->draft.plan = NULL;
+    return SF_OK;
+}
+
+static void make_drafts(void *context, int part, int64_t first, int64_t end)
+{
+    drafted *const *all = context;
+    (void)part;
+    for (int64_t i = first; i < end; i++)
+        all[i]->status = sf_guarded(make_draft, all[i], NULL);
+}
+
+/* Whether the draft of a prospect that was not looked at yet is likely to be asked for. */
+static bool is_likely_wanted(const piping *p, size_t at, size_t way)
+{
+    const sf_prospect *c = &p->on.list[at];
+    const drafted *ways = &p->drafts[at * WAYS];
+    bool was_likely = false, any = way == 0;
+    for (size_t w = 0; w < way; w++) {
+        any = any || ways[w].is_made;
+        was_likely = was_likely || (ways[w].is_made && ways[w].draft.about <= LIKELY);
+    }
+    return any && !was_likely && !ways[way].is_made && !p->seen[at] && is_worth_it(p, c) &&
+           !is_outdone(p, c) && !is_slow_way(p, c, way);
+}
+
+/* Beside the one that is asked for, on threads that would wait, those in the same way of the prospects that follow. */
+static void draft_ahead(piping *p, size_t at, size_t way)
+{
+    size_t most = (size_t)sf_threads_count(p->on.options->threads), count = 0;
+    drafted *batch[SF_SPLITS_KEPT];
+    most = p->diag ? 1 : most < SF_SPLITS_KEPT ? most : SF_SPLITS_KEPT;
+    for (size_t i = at; i < p->on.count && count < most; i++) {
+        drafted *d = &p->drafts[i * WAYS + way];
+        if (i > at && !is_likely_wanted(p, i, way))
+            continue;
+        *d = (drafted){.p = p, .of = &p->on.list[i], .way = way, .is_made = true};
+        sf_prospects_keep(&p->on, d->of);
+        batch[count++] = d;
+    }
+    sf_threads_run(p->on.options->threads, (int64_t)count, 1, make_drafts, batch);
+}
+
+/* The draft, with which the caller is done before the next is asked for. */
+static drafted *find_draft(piping *p, const sf_prospect *c, size_t way)
+{
+    bool is_listed = c >= p->on.list && c < p->on.list + p->on.count;
+    size_t at = is_listed ? (size_t)(c - p->on.list) : 0;
+    drafted *d = is_listed ? &p->drafts[at * WAYS + way] : &p->own;
+    if (is_listed && !d->is_made)
+        draft_ahead(p, at, way);
+    if (!is_listed || d->status == SF_ENOMEM) {
+        *d = (drafted){.p = p, .of = c, .way = way};
+        d->status = make_draft(d);
+    }
+    return d;
+}
+
+static void free_draft(drafted *d)
+{
+    sf_arena_free(&d->arena);
+    *d = (drafted){0};
+}
+
+/* What comes of a prospect in the ways in which it is tried. */
+typedef struct hope {
+    bool may_fit, is_likely; /* in the last of them */
+    bool any;                /* may fit */
+    bool none;               /* in no stages, with what was computed again in the last */
+    bool is_slow;            /* in one that was not tried, it would be */
+    double held;             /* the least of a group that was full, see sf_draft */
+} hope;
+
+/* Puts the prospect into the line in that way, where it may fit. */
+static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *h)
+{
+    const sf_stage_way *how = &p->ways[way];
+    drafted *found = find_draft(p, c, way);
+    sf_status status = found->status;
+    const sf_draft *draft = &found->draft;
+    h->may_fit = h->is_likely = h->none = false;
+    if (p->on.options->spent)
+        p->on.options->spent->drafts++;
+    if (status == SF_OK) {
+        bool is_small = p->on.graph->nnodes <= SF_SMALL_STEP;
+        double seconds =
+            c->seconds * (is_small ? 1 : draft->slower); /* starts of kernels tell more */
+        h->may_fit = !cannot_fit(p, draft) && !is_same_cut(p, c, how, draft);
+        h->is_likely = h->may_fit && (draft->about <= LIKELY || is_small);
+        h->any = h->any || h->may_fit;
+        h->none = draft->mean > 1 && p->on.graph->nnodes > SF_SMALL_STEP;
+        h->held = fmin(h->held, draft->held);
+        waiting w = {c, way, seconds, (h->is_likely ? 1 : DOUBT) * seconds, h->is_likely};
+        if (h->may_fit && seems_fast(p, &w))
+            SF_PUSH(&p->on.arena, p->line, p->waits, p->line_capacity, w);
+        remember_cut(p, c, how, draft);
+    }
+    free_draft(found);
+    return status;
+}
+
 /* From that way on; *may_fit: in one of them. There may be no stages that have room. */
 static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *may_fit)
 {
-    sf_arena arena = {0};
-    sf_costs *costs;
     hope h = {.held = HUGE_VAL};
-    sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
+    sf_status status = SF_OK;
     for (; way < WAYS && status == SF_OK && !h.is_likely; way++) {
         if (!is_open(p, way) || (h.none && p->ways[way].limited && p->ways[way].shards == 0))
             continue;
@@ -332,13 +423,12 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *ma
         h.is_slow = h.is_slow || is_slow;
         if (is_slow)
             continue;
-        sf_status tried = wait_in_way(p, c, costs, way, &h);
+        sf_status tried = wait_in_way(p, c, way, &h);
         status = p->ways[way].limited ? status : tried;
     }
     if (status == SF_OK && !h.any && !h.is_slow)
         refuse(p, c, h.held > 1 ? UINT32_MAX : c->turns, true);
     *may_fit = h.any;
-    sf_arena_free(&arena);
     return status;
 }
 
@@ -440,12 +530,6 @@ static waiting take_from_line(piping *p, waiting *at)
     return w;
 }
 
-static bool is_worth_it(const piping *p, const sf_prospect *c)
-{
-    return c->seconds <= sf_prospects_near(&p->on) * p->on.worth && !is_too_large(p, c) &&
-           !is_refused(p, c);
-}
-
 /* The first from there on that is to be cut into stages; the end of the list: none is. */
 static size_t next_prospect(const piping *p, size_t at)
 {
@@ -540,6 +624,7 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
     list_ways(&p);
     p.on.again = p.ways[WAYS - 1].again;
     sf_prospects_list(&p.on);
+    p.drafts = SF_ARRAY(&p.on.arena, p.on.count * WAYS, drafted);
     p.seen = SF_ARRAY(&p.on.arena, p.on.count, bool);
     p.hopeful = SF_ARRAY(&p.on.arena, p.on.count, bool);
     try_prospects(&p, most);
@@ -548,6 +633,8 @@ sf_status sf_search_pipes(const sf_graph *graph, const sf_search_options *option
         p.diag = diag;
         p.why = try_prospect(&p, &p.on.list[0]);
     }
+    for (size_t i = 0; i < p.on.count * WAYS; i++)
+        free_draft(&p.drafts[i]);
     *out = p.best;
     *told = p.told;
     *runs = p.runs;

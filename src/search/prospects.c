@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/machine.h"
 #include "plan/complete.h"
 #include "plan/pipe/rounds.h"
@@ -94,29 +95,36 @@ bool sf_prospects_split_alike(const sf_prospect *a, const sf_prospect *b)
     return is_same;
 }
 
-/* The plan without stages, of the split; it stays until as many others were made. */
-static sf_status find_made(sf_prospects *p, const sf_prospect *c, sf_diag *diag,
-                           const sf_plan **out)
+static const sf_plan *find_kept(const sf_prospects *p, const sf_prospect *c)
 {
     for (size_t i = 0; i < SF_SPLITS_KEPT; i++)
-        if (p->made[i].plan && sf_prospects_split_alike(&p->made[i].of, c)) {
-            *out = p->made[i].plan;
-            return SF_OK;
-        }
-    sf_plan *plan = NULL;
-    SF_TRY(sf_prospect_plan(p, c, diag, &plan));
+        if (p->made[i].plan && sf_prospects_split_alike(&p->made[i].of, c))
+            return p->made[i].plan;
+    return NULL;
+}
+
+/* The plan without stages, of the split; it stays until as many others were made. */
+static void keep_made(sf_prospects *p, const sf_prospect *c, sf_plan *plan)
+{
     sf_made_split *oldest = &p->made[p->nmade++ % SF_SPLITS_KEPT];
     sf_plan_free(oldest->plan);
     *oldest = (sf_made_split){*c, plan};
-    *out = plan;
-    return SF_OK;
 }
 
-sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out)
+void sf_prospects_keep(sf_prospects *p, const sf_prospect *c)
 {
-    const sf_plan *made;
-    SF_TRY(find_made(p, c, diag, &made));
-    *out = sf_plan_copy(made, p->graph);
+    sf_plan *plan;
+    if (!find_kept(p, c) && sf_prospect_plan(p, c, NULL, &plan) == SF_OK)
+        keep_made(p, c, plan);
+}
+
+sf_status sf_prospect_layouts(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
+                              sf_plan **out)
+{
+    const sf_plan *kept = find_kept(p, c);
+    if (!kept)
+        return sf_prospect_plan(p, c, diag, out);
+    *out = sf_plan_copy(kept, p->graph);
     return SF_OK;
 }
 
@@ -290,40 +298,83 @@ static double find_repeated(const sf_prospects *p, const sf_plan *plan, const sf
     return all > 0 ? again / all : 0;
 }
 
-static sf_status estimate_unstaged(sf_prospects *p, sf_prospect *c, unstaged *out)
+/* A way for ranks to share what groups have, and what is known of it before it is in stages. */
+typedef struct sf_split {
+    const sf_prospects *p;
+    sf_prospect of;
+    sf_plan *plan;
+    unstaged u;
+    sf_arena arena;
+    sf_status status;
+} split;
+
+static sf_status estimate_unstaged(void *context)
 {
-    sf_arena arena = {0};
+    split *s = context;
+    const sf_prospects *p = s->p;
+    sf_prospect *c = &s->of;
     sf_costs *costs;
-    const sf_plan *plan = NULL;
     sf_price price = {0};
-    sf_status status = sf_mesh_costs(p->options->cluster, &c->mesh, &arena, NULL, &costs);
-    if (status == SF_OK)
-        status = find_made(p, c, NULL, &plan);
-    if (status == SF_OK)
-        status = sf_estimate_plan(p->efforts, plan, costs, NULL, NULL, NULL, &price);
-    if (status == SF_OK) {
-        list_turns(p, (uint32_t)c->groups, out);
-        sf_add_turn_work(p->efforts, plan, costs, out->count, out->work);
-        out->exposed = price.exposed;
-        out->latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
-        c->speeds = sf_group_speeds(p->efforts, plan, costs, c->groups, &p->arena);
-        c->repeated = find_repeated(p, plan, costs, &arena);
-        count_held(p->graph, plan, out);
+    SF_TRY(sf_mesh_costs(p->options->cluster, &c->mesh, &s->arena, NULL, &costs));
+    SF_TRY(sf_prospect_plan(p, c, NULL, &s->plan));
+    SF_TRY(sf_estimate_plan(p->efforts, s->plan, costs, NULL, NULL, NULL, &price));
+    list_turns(p, (uint32_t)c->groups, &s->u);
+    sf_add_turn_work(p->efforts, s->plan, costs, s->u.count, s->u.work);
+    s->u.exposed = price.exposed;
+    s->u.latency = sf_costs_collective(costs, SF_PERMUTE, 1, 0);
+    c->speeds = sf_group_speeds(p->efforts, s->plan, costs, c->groups, &s->arena);
+    c->repeated = find_repeated(p, s->plan, costs, &s->arena);
+    count_held(p->graph, s->plan, &s->u);
+    return SF_OK;
+}
+
+static void estimate_some(void *context, int part, int64_t first, int64_t end)
+{
+    (void)part;
+    for (int64_t i = first; i < end; i++) {
+        split *s = (split *)context + i;
+        s->status = sf_guarded(estimate_unstaged, s, NULL);
     }
-    sf_arena_free(&arena);
-    return status;
 }
 
 /* In all numbers of turns, by all schedules; unless it cannot fit. */
+static void add_split(sf_prospects *p, split *s)
+{
+    sf_prospect *c = &s->of;
+    c->speeds = sf_arena_copy(&p->arena, c->speeds, (size_t)c->groups * sizeof *c->speeds);
+    for (size_t i = 0; i < s->u.count; i++)
+        if (find_held(p, c, &s->u, s->u.work[i].turns) <= 1)
+            add_schedules(p, *c, &s->u, &s->u.work[i]);
+    keep_made(p, c, s->plan);
+    s->plan = NULL;
+}
+
+/* As many at once as there are threads. Where memory ran out on one of them, the caller's guard is to know. */
+static void estimate_splits(sf_prospects *p)
+{
+    size_t most = (size_t)sf_threads_count(p->options->threads);
+    for (size_t first = 0; first < p->nsplits && !sf_prospects_are_over(p); first += most) {
+        split *some = &p->splits[first];
+        size_t count = p->nsplits - first < most ? p->nsplits - first : most;
+        sf_threads_run(p->options->threads, (int64_t)count, 1, estimate_some, some);
+        for (size_t i = 0; i < count; i++) {
+            if (some[i].status == SF_ENOMEM) {
+                some[i].plan = NULL;
+                some[i].arena = (sf_arena){0};
+                some[i].status = estimate_unstaged(&some[i]);
+            }
+            if (some[i].status == SF_OK)
+                add_split(p, &some[i]);
+            sf_plan_free(some[i].plan);
+            sf_arena_free(&some[i].arena);
+        }
+    }
+}
+
 static void add_unstaged(sf_prospects *p, sf_prospect c)
 {
-    unstaged u;
-    if (estimate_unstaged(p, &c, &u) != SF_OK)
-        return;
-    for (size_t i = 0; i < u.count; i++) {
-        if (find_held(p, &c, &u, u.work[i].turns) <= 1)
-            add_schedules(p, c, &u, &u.work[i]);
-    }
+    split s = {.p = p, .of = c};
+    SF_PUSH(&p->arena, p->splits, p->nsplits, p->split_capacity, s);
 }
 
 /* Bytes of what the optimizer trains, and of its state. */
@@ -424,8 +475,7 @@ static void list_all(sf_prospects *p)
         add_given(p);
         return;
     }
-    for (int groups = 2; groups <= devices && groups <= SF_MOST_GROUPS && !sf_prospects_are_over(p);
-         groups++) {
+    for (int groups = 2; groups <= devices && groups <= SF_MOST_GROUPS; groups++) {
         if (devices % groups != 0)
             continue;
         int inner = devices / groups;
@@ -470,6 +520,7 @@ void sf_prospects_list(sf_prospects *p)
     count_state(p);
     find_all(p);
     list_all(p);
+    estimate_splits(p);
     if (p->count > 0)
         qsort(p->list, p->count, sizeof *p->list, by_promise);
 }

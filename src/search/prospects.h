@@ -41,6 +41,8 @@ typedef struct sf_prospects {
     sf_names names;       /* of the step, where there are pins */
     sf_made_split made[SF_SPLITS_KEPT]; /* the last, of all that were made */
     size_t nmade;
+    struct sf_split *splits; /* those that are listed (search/prospects.c) */
+    size_t nsplits, split_capacity;
 } sf_prospects;
 
 /* Fills the list, the most promising first. */
@@ -50,8 +52,10 @@ void sf_prospects_list(sf_prospects *p);
 sf_status sf_prospect_plan(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
                            sf_plan **out);
 
-/* The same in its layouts alone, sooner where one of the last was of the same split. */
-sf_status sf_prospect_layouts(sf_prospects *p, const sf_prospect *c, sf_diag *diag, sf_plan **out);
+/* The same in its layouts alone, sooner where the split is one of those kept: the last that were listed, or are to be. */
+sf_status sf_prospect_layouts(const sf_prospects *p, const sf_prospect *c, sf_diag *diag,
+                              sf_plan **out);
+void sf_prospects_keep(sf_prospects *p, const sf_prospect *c);
 
 /* Whether ranks have the same of a step, but for its stages. */
 bool sf_prospects_split_alike(const sf_prospect *a, const sf_prospect *b);

@@ -27,6 +27,9 @@ enum { BY_BYTES = 3 };
 /* Turns and computing again together, where each alone makes it take so much longer: all of it again takes less. */
 #define FAR_LONGER 1.5
 
+/* Plans differ in what turns cost them: others tell where that would be so much more than they may take. */
+#define FAR_BEYOND 1.3
+
 /* What is computed again helps in turns where it does without, and leaves at most so much; or where little is missing. */
 #define HELPS 0.9
 #define LITTLE 1.25
@@ -77,7 +80,9 @@ typedef struct fitting {
     sf_price unlimited; /* the plan as it is asked for, */
     int64_t least;      /* and the bytes that it takes with all computed again that can be, */
     double again;       /* and about the seconds */
-    sf_price tried;     /* the last */
+    double
+        rest; /* bytes that turns leave, as far as those show that were tried without anything computed again; 0: unknown */
+    sf_price tried; /* the last */
     /* The best so far. */
     bool has_best, fits;
     sf_price price;
@@ -233,13 +238,19 @@ static sf_status mark_group(fitting *f, uint32_t group)
     return SF_OK;
 }
 
+/* Bytes that are left, however often what was doubled is doubled again, of a plan that takes so much now, and took so much before. */
+static double left_behind(int64_t before, int64_t now)
+{
+    return (double)now - AS_MUCH_AGAIN * ((double)before - (double)now);
+}
+
 /* Whether doubling what was doubled again, and again, may make a plan fit that takes so much now, and took so much before. Small
  * steps are tried anyway, as long as it helps. */
 static bool may_fit_yet(const fitting *f, int64_t before, int64_t now)
 {
-    double gain = (double)before - (double)now;
-    double rest = (double)now - AS_MUCH_AGAIN * gain;
-    return gain > 0 && (f->graph->nnodes <= SF_SMALL_STEP || rest <= (double)f->options->memory);
+    double rest = left_behind(before, now);
+    return now < before &&
+           (f->graph->nnodes <= SF_SMALL_STEP || rest <= (double)f->options->memory);
 }
 
 /* Whether more layers together cannot take less than what was tried last: what they make stands there at once, and as it is, the
@@ -283,12 +294,10 @@ static double made_by_first(const fitting *f, size_t count)
     return count > 0 ? f->ranked[count - 1].made : 0;
 }
 
-/* The first tries go by bytes, as if the peak fell with what is not kept; it need not, so others are in the middle. */
+/* By bytes, as if the peak fell with what is not kept; it need not, so after some tries it is in the middle, or behind that. */
 static size_t guess_count(const fitting *f, const bracket *b)
 {
     size_t low = b->few + 1, high = b->enough - 1;
-    if (b->tries >= BY_BYTES)
-        return (b->few + b->enough) / 2;
     double most = NEARLY_FULL * (double)f->options->memory, before = made_by_first(f, b->few);
     double share = (b->over - most) / (b->over - b->under);
     double wanted = before + fmin(share, 1) * (made_by_first(f, b->enough) - before);
@@ -299,7 +308,8 @@ static size_t guess_count(const fitting *f, const bracket *b)
         else
             high = middle;
     }
-    return low;
+    size_t middle = (b->few + b->enough) / 2;
+    return b->tries >= BY_BYTES && low < middle ? middle : low;
 }
 
 /* Whether it is not worth looking for less: memory is used up; or what does not fit takes too long, and what does takes longer. */
@@ -389,6 +399,27 @@ static int fewest_turns(const fitting *f, bool again)
     return turns;
 }
 
+/* How much longer plans took in as many turns as are tried now, at the least; 0: none was tried. */
+static double *slower_in_turns(const fitting *f)
+{
+    int turns = f->at.turns > 1 ? f->at.turns : f->at.shards;
+    bool are_both = f->at.turns > 1 && f->at.shards > 1;
+    return &f->known->slower[are_both ? 2 : f->at.turns > 1][__builtin_ctz((unsigned)turns)];
+}
+
+static void note_turns(fitting *f)
+{
+    double *slower = slower_in_turns(f), now = f->tried.seconds / f->unlimited.seconds;
+    *slower = *slower > 0 ? fmin(*slower, now) : now;
+}
+
+/* Whether, of a large step, others in as many turns show that this one would take far longer than it may. */
+static bool is_slow_in_turns(const fitting *f)
+{
+    return f->graph->nnodes > SF_SMALL_STEP &&
+           *slower_in_turns(f) * f->unlimited.seconds > FAR_BEYOND * f->known->worth;
+}
+
 /* More turns, *turns of what is tried, until it fits, as long as they help: by themselves, or with what can be computed
  * again. A step that cannot be cut so is left as it is. */
 static void find_turns(fitting *f, int *turns, int most, bool again)
@@ -396,12 +427,24 @@ static void find_turns(fitting *f, int *turns, int most, bool again)
     bool fits = false;
     int64_t before = again ? f->least : f->unlimited.memory;
     for (*turns = fewest_turns(f, again); *turns <= most && !fits; *turns *= 2) {
-        if ((again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK ||
-            !may_fit_yet(f, before, f->tried.memory) || !are_worth_turns(f))
+        if ((!again && is_slow_in_turns(f)) ||
+            (again ? find_least(f, &fits) : try_first(f, 0, &fits)) != SF_OK)
+            break;
+        if (!again) {
+            note_turns(f);
+            f->rest = left_behind(before, f->tried.memory);
+        }
+        if (!may_fit_yet(f, before, f->tried.memory) || !are_worth_turns(f))
             break;
         before = f->tried.memory;
     }
     *turns = 1;
+}
+
+/* Whether turns, however many, leave far more than there is room for: what is computed again in them does not help. */
+static bool leave_too_much(const fitting *f)
+{
+    return f->graph->nnodes > SF_SMALL_STEP && f->rest > LITTLE * (double)f->options->memory;
 }
 
 /* Whether what takes so long without turns may be worth them: they make nothing faster. */
@@ -415,6 +458,7 @@ static bool may_be_worth(const fitting *f, double seconds)
 static void find_in_turns(fitting *f, int *turns, int most)
 {
     bool is_free = !f->options->recompute, is_small = f->graph->nnodes <= SF_SMALL_STEP;
+    f->rest = 0;
     if (f->fits && !is_small && f->price.seconds < MUCH_LONGER * f->unlimited.seconds)
         return;
     if (may_be_worth(f, f->unlimited.seconds))
@@ -422,7 +466,7 @@ static void find_in_turns(fitting *f, int *turns, int most)
     if (!is_small && (double)f->least > HELPS * (double)f->unlimited.memory &&
         (double)f->price.memory > LITTLE * (double)f->options->memory)
         return;
-    if (is_free && may_be_worth(f, f->again) &&
+    if (is_free && may_be_worth(f, f->again) && !leave_too_much(f) &&
         (!f->fits || f->price.seconds > FAR_LONGER * f->unlimited.seconds))
         find_turns(f, turns, most, true);
 }
@@ -472,20 +516,22 @@ static void tell_others(fitting *f)
     sf_fit_known *known = f->known;
     if (known->count == SF_MOST_FITTED)
         return;
+    if (known->count == 0)
+        memset(known->slower, 0, sizeof known->slower);
     known->unlimited[known->count] = f->unlimited;
     known->fitted[known->count++] = HUGE_VAL;
     f->tells = true;
 }
 
 /* Layers in parts, and that in turns. */
-static sf_status find_in_parts(fitting *f)
+static sf_status find_in_parts(fitting *f, bool in_turns)
 {
     bool fits;
     f->in_parts = true;
     f->most_together = 1;
     SF_TRY(find_least(f, &fits));
     f->least = f->tried.memory;
-    if (!fits && !f->options->micro_batches)
+    if (!fits && !f->options->micro_batches && in_turns)
         find_turns(f, &f->at.turns, MOST_TURNS, true);
     return SF_OK;
 }
@@ -506,14 +552,19 @@ static sf_status find_fit(fitting *f)
         f->least = f->tried.memory;
         f->again = f->tried.seconds;
     }
-    if (!o->micro_batches)
+    bool leaves = false, leaves_in_shards = false;
+    if (!o->micro_batches) {
         find_in_turns(f, &f->at.turns, MOST_TURNS);
-    if (!o->co_shards)
+        leaves = leave_too_much(f);
+    }
+    if (!o->co_shards) {
         find_in_turns(f, &f->at.shards, MOST_SHARDS);
-    if (!o->micro_batches && !o->co_shards)
+        leaves_in_shards = leave_too_much(f);
+    }
+    if (!o->micro_batches && !o->co_shards && !(leaves && leaves_in_shards))
         find_in_both(f);
     bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->again);
-    return in_parts ? find_in_parts(f) : SF_OK;
+    return in_parts ? find_in_parts(f, !leaves) : SF_OK;
 }
 
 static void take_best_way(fitting *f)

@@ -11,7 +11,7 @@
 
 #include "search/search.h"
 
-enum { SF_MOST_FITTED = 32 };
+enum { SF_MOST_FITTED = 32, SF_MOST_DOUBLED = 31 };
 
 /* What is known from plans that were looked at with the same options. */
 typedef struct sf_fit_known {
@@ -19,6 +19,8 @@ typedef struct sf_fit_known {
     size_t count;
     sf_price unlimited[SF_MOST_FITTED]; /* those that do not fit, as they are */
     double fitted[SF_MOST_FITTED];      /* seconds of each as it fits; HUGE_VAL: it does not */
+    /* How many times as long as without them plans take in 2^n turns, at the least: of heads and features, of the batch, of both; 0: not known. */
+    double slower[3][SF_MOST_DOUBLED];
 } sf_fit_known;
 
 /* Sets what the plan computes again and its turns as the options want them, and prices it. It may still not fit: then it

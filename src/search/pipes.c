@@ -27,6 +27,7 @@ enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 
 /* What a pipeline turned out to take tells of others in the same stages, in other turns: those that would take so much of the best. */
 #define TOLD 1.01
+#define TOLD_LARGE 1.1 /* and those that would take so much of their memory */
 #define SAME_SECONDS 0.003
 
 /* More turns hold less: fewer are not looked at where more of them seem to take no more than this much of the time. */
@@ -52,14 +53,16 @@ typedef struct waiting {
     size_t way;
     double seconds; /* about, */
     double rank;    /* and what it is in the line by */
+    double about;   /* of its memory, what the fullest group takes */
     bool is_likely; /* to fit; else other ways may be in the line, too */
 } waiting;
 
-/* What a prospect turned out to take, of what it seemed to. */
+/* What a prospect turned out to take, of what it seemed to: seconds where it fits, or else memory. */
 typedef struct lesson {
     sf_prospect of;
     size_t way;
     double ratio;
+    bool is_large;
 } lesson;
 
 /* A draft of a prospect in one of the ways, to be looked at; made on any thread. Its plan is gone. */
@@ -270,7 +273,19 @@ static bool is_told(const piping *p, const waiting *w, double most)
         const lesson *l = &p->lessons[i];
         bool tells =
             is_same_but_turns(&l->of, w->of) || (is_large && is_nearly_same(&l->of, w->of));
-        if (l->way == w->way && tells && l->ratio * w->seconds > TOLD * most)
+        if (!l->is_large && l->way == w->way && tells && l->ratio * w->seconds > TOLD * most)
+            return true;
+    }
+    return false;
+}
+
+/* Whether one that differs in its turns alone says, of a large step, that it does not fit. */
+static bool is_told_large(const piping *p, const waiting *w)
+{
+    for (size_t i = 0; i < p->nlessons && p->on.graph->nnodes > SF_SMALL_STEP; i++) {
+        const lesson *l = &p->lessons[i];
+        if (l->is_large && l->way == w->way && is_same_but_turns(&l->of, w->of) &&
+            l->ratio * w->about > TOLD_LARGE)
             return true;
     }
     return false;
@@ -402,7 +417,12 @@ static sf_status wait_in_way(piping *p, const sf_prospect *c, size_t way, hope *
         h->any = h->any || h->may_fit;
         h->none = draft->mean > 1 && p->on.graph->nnodes > SF_SMALL_STEP;
         h->held = fmin(h->held, draft->held);
-        waiting w = {c, way, seconds, (h->is_likely ? 1 : DOUBT) * seconds, h->is_likely};
+        waiting w = {.of = c,
+                     .way = way,
+                     .seconds = seconds,
+                     .rank = (h->is_likely ? 1 : DOUBT) * seconds,
+                     .about = draft->about,
+                     .is_likely = h->is_likely};
         if (h->may_fit && seems_fast(p, &w))
             SF_PUSH(&p->on.arena, p->line, p->waits, p->line_capacity, w);
         remember_cut(p, c, how, draft);
@@ -473,23 +493,21 @@ static void take_staged(piping *p, const sf_prospect *c, const sf_costs *costs, 
 }
 
 /* Makes, prices and, where it is the best, keeps the plan. */
-static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits, double *seconds)
+static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits, sf_price *price)
 {
     sf_arena arena = {0};
     sf_costs *costs;
     sf_draft draft = {0};
-    sf_price price = {0};
     sf_group_runs runs = {0};
     sf_status status = sf_mesh_costs(p->on.options->cluster, &c->mesh, &arena, p->diag, &costs);
     if (status == SF_OK)
         status = sf_draft_make(&p->on, c, &p->ways[way], costs, true, &arena, p->diag, &draft);
     if (status == SF_OK) {
         remember_cut(p, c, &p->ways[way], &draft);
-        status = price_draft(p, c, &p->ways[way], costs, draft.plan, &runs, &price);
+        status = price_draft(p, c, &p->ways[way], costs, draft.plan, &runs, price);
     }
-    *fits = status == SF_OK && fits_staged(p, &price);
-    *seconds = price.seconds;
-    if (*fits && price.seconds < p->on.worth)
+    *fits = status == SF_OK && fits_staged(p, price);
+    if (*fits && price->seconds < p->on.worth)
         take_staged(p, c, costs, draft.plan, &runs);
     else
         sf_plan_free(draft.plan);
@@ -501,12 +519,18 @@ static sf_status try_way(piping *p, const sf_prospect *c, size_t way, bool *fits
 /* And where it does not fit, lets it wait in the next way. */
 static sf_status try_waiting(piping *p, waiting w)
 {
-    bool fits;
-    double seconds;
-    sf_status status = try_way(p, w.of, w.way, &fits, &seconds);
-    lesson l = {*w.of, w.way, seconds / w.seconds};
-    if (fits)
-        SF_PUSH(&p->on.arena, p->lessons, p->nlessons, p->lesson_capacity, l);
+    bool fits = false;
+    sf_price price = {0};
+    sf_status status = SF_OK;
+    if (!is_told_large(p, &w)) {
+        status = try_way(p, w.of, w.way, &fits, &price);
+        double room = (double)(p->on.options->limited ? p->on.options->memory : price.room);
+        lesson l = {*w.of, w.way,
+                    fits ? price.seconds / w.seconds : (double)price.memory / room / w.about,
+                    !fits};
+        if (status == SF_OK)
+            SF_PUSH(&p->on.arena, p->lessons, p->nlessons, p->lesson_capacity, l);
+    }
     if (fits || !w.is_likely || (status != SF_OK && !p->ways[w.way].limited))
         return status;
     bool may_fit;

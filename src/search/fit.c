@@ -493,21 +493,32 @@ static bool tells(const sf_fit_known *known, size_t at, const sf_price *price)
            fabs((double)price->memory - other) < SAME_PLAN * other;
 }
 
-/* Whether one that was looked at is no slower and no larger than this as it is; or, where something fits, by so little that this need
- * not be looked at. */
+/* Whether the plan as it is takes no less than one that was looked at, in time and in memory; or, where something fits, so little less
+ * that this need not be looked at. */
+static bool is_no_better(const fitting *f, size_t at)
+{
+    const sf_price *other = &f->known->unlimited[at];
+    double less = fmax(SAME_MEMORY * (double)f->options->memory, SAME_PLAN * (double)other->memory);
+    less = f->known->worth < HUGE_VAL ? less : 0;
+    return f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
+           (double)f->price.memory >= (double)other->memory - less;
+}
+
+/* Whether one that was looked at tells of this all there is to know. */
 static bool is_told(const fitting *f)
 {
-    const sf_fit_known *known = f->known;
     bool is_told = false;
-    for (size_t i = 0; i < known->count && f->graph->nnodes > SF_SMALL_STEP; i++) {
-        const sf_price *other = &known->unlimited[i];
-        double less =
-            fmax(SAME_MEMORY * (double)f->options->memory, SAME_PLAN * (double)other->memory);
-        less = known->worth < HUGE_VAL ? less : 0;
-        is_told = is_told || (f->price.seconds >= (1 - SAME_TIME) * other->seconds &&
-                              (double)f->price.memory >= (double)other->memory - less &&
-                              tells(known, i, &f->price));
-    }
+    for (size_t i = 0; i < f->known->count && f->graph->nnodes > SF_SMALL_STEP; i++)
+        is_told = is_told || (is_no_better(f, i) && tells(f->known, i, &f->price));
+    return is_told;
+}
+
+/* Whether it tells that no more is to be gained by what is computed again than it gained: that was what made it fit. */
+static bool is_told_again(const fitting *f)
+{
+    bool is_told = false;
+    for (size_t i = 0; i < f->known->count && f->graph->nnodes > SF_SMALL_STEP; i++)
+        is_told = is_told || (f->known->again[i] && is_no_better(f, i));
     return is_told;
 }
 
@@ -519,6 +530,7 @@ static void tell_others(fitting *f)
     if (known->count == 0)
         memset(known->slower, 0, sizeof known->slower);
     known->unlimited[known->count] = f->unlimited;
+    known->again[known->count] = false;
     known->fitted[known->count++] = HUGE_VAL;
     f->tells = true;
 }
@@ -545,9 +557,12 @@ static sf_status find_fit(fitting *f)
     f->unlimited = f->price;
     if (fits || f->price.seconds > f->known->worth || is_told(f))
         return SF_OK;
-    tell_others(f);
+    bool by_turns = is_free && is_told_again(f); /* alone */
+    if (!by_turns)
+        tell_others(f);
     f->least = f->tried.memory;
-    if (is_free) {
+    f->again = by_turns ? HUGE_VAL : 0;
+    if (is_free && !by_turns) {
         SF_TRY(find_least(f, &fits));
         f->least = f->tried.memory;
         f->again = f->tried.seconds;
@@ -561,7 +576,7 @@ static sf_status find_fit(fitting *f)
         find_in_turns(f, &f->at.shards, MOST_SHARDS);
         leaves_in_shards = leave_too_much(f);
     }
-    if (!o->micro_batches && !o->co_shards && !(leaves && leaves_in_shards))
+    if (!o->micro_batches && !o->co_shards && !(leaves && leaves_in_shards) && !by_turns)
         find_in_both(f);
     bool in_parts = !f->fits && is_free && f->nlayers > 1 && may_be_worth(f, f->again);
     return in_parts ? find_in_parts(f, !leaves) : SF_OK;
@@ -604,8 +619,11 @@ sf_status sf_fit_in_time(const sf_graph *graph, const sf_search_options *options
         status = keep_more(&f);
     if (status == SF_OK) {
         *out = f.price;
-        if (f.tells && f.fits)
+        if (f.tells && f.fits) {
             known->fitted[known->count - 1] = f.price.seconds;
+            known->again[known->count - 1] =
+                f.best.again && f.best.turns == 1 && f.best.shards == 1;
+        }
         take_best_way(&f);
     }
     *runs = f.runs;

@@ -206,6 +206,7 @@ static sf_status try_limit(refiner *r, sf_axis_problem *problem, attempt *a)
     SF_TRY(solve_axis(r, problem, (int64_t)a->limit, &found, &result));
     double memory = (double)found.price.memory;
     double least = found.price.seconds - found.price.again; /* within a limit it may be none */
+    bool is_slow = r->ground->efforts->spare && found.price.seconds > FAR_SLOWER * r->ground->known;
     *a->exposed = found.exposed < 0 ? a->guess->exposed : found.exposed;
     if ((a->room > 1 && memory <= most) || sf_priced_better(&found, r->at)) {
         take_refined(r, a->axis, &found);
@@ -215,8 +216,8 @@ static sf_status try_limit(refiner *r, sf_axis_problem *problem, attempt *a)
     a->is_far = r->at->fits ? found.price.seconds > FAR_OFF * r->at->price.seconds
                             : memory > FAR_LARGER * most;
     a->limit = next_limit(r, a->limit, most, memory - (double)result.memory);
-    a->is_over = !result.feasible || memory <= most || (a->room <= 1 && least > r->ground->known) ||
-                 a->limit < 1;
+    a->is_over = !result.feasible || memory <= most ||
+                 (a->room <= 1 && (is_slow || least > r->ground->known)) || a->limit < 1;
     return SF_OK;
 }
 

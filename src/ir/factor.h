@@ -26,7 +26,7 @@ static inline char sf_factor_letter(int factor)
 }
 
 /* How partial values combine. */
-typedef enum sf_monoid {
+typedef enum __attribute__((packed)) sf_monoid {
     SF_MONOID_NONE,
     SF_MONOID_ADD,
     SF_MONOID_MUL,

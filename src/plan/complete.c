@@ -3,29 +3,83 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/intern.h"
 #include "base/mem.h"
 #include "ir/name.h"
 #include "op/control/scanned.h"
 #include "plan/completion.h"
 
-static void apply_op_pins(completion *c)
+static size_t bytes_of_types(const sf_op *op)
+{
+    return (size_t)(op->noperands + op->nresults) * sizeof *op->in;
+}
+
+static size_t bytes_of_attrs(const sf_op *op)
+{
+    return (size_t)op->def->nattrs * sizeof *op->attrs;
+}
+
+static uint64_t hash_op(const sf_op *op)
+{
+    uint64_t hash = sf_hash_mix((uint64_t)op->def->id, (uint64_t)op->noperands);
+    for (int i = 0; i < op->noperands + op->nresults; i++)
+        hash = sf_hash_mix(hash, (uint64_t)(uintptr_t)op->in[i]);
+    for (int i = 0; i < op->def->nattrs; i++)
+        hash = sf_hash_mix(hash, (uint64_t)(uintptr_t)op->attrs[i]);
+    return hash;
+}
+
+static bool is_same_op(const void *item, const void *key)
+{
+    const sf_op *a = &((const applied *)item)->op, *b = key;
+    return a->def == b->def && a->noperands == b->noperands && a->nresults == b->nresults &&
+           memcmp(a->in, b->in, bytes_of_types(a)) == 0 &&
+           (a->def->nattrs == 0 || memcmp(a->attrs, b->attrs, bytes_of_attrs(a)) == 0);
+}
+
+static const applied *apply_op(completion *c, const sf_op *op)
+{
+    applied *a = SF_NEW(&c->arena, applied);
+    const sf_type **types = sf_arena_copy(&c->arena, op->in, bytes_of_types(op));
+    a->op = *op;
+    a->op.in = types;
+    a->op.out = types + op->noperands;
+    sf_op_factors(&a->op, &c->arena, &a->factoring);
+    return a;
+}
+
+/* Layers repeat what they do, so there are few different ones. One with regions is like no other; of those that are settled nobody
+ * asks how they could run. */
+static void apply_ops(completion *c)
 {
     const sf_graph *graph = c->graph;
-    c->ops = SF_ARRAY(&c->arena, graph->nnodes, applied);
+    sf_interner seen = {0};
+    sf_arena scratch = {0};
+    c->ops = SF_ARRAY(&c->arena, graph->nnodes, const applied *);
     for (uint32_t i = 0; i < graph->top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        applied *a = &c->ops[node->id];
-        const sf_type **types =
-            SF_ARRAY(&c->arena, node->noperands + node->nresults, const sf_type *);
-        a->op = sf_op_of(graph, node, types);
-        if (!is_settled(c, node)) /* or nobody asks how it could run */
-            sf_op_factors(&a->op, &c->arena, &a->factoring);
+        if (is_settled(c, node))
+            continue;
+        sf_mark mark = sf_arena_mark(&scratch);
+        sf_op op = sf_op_of(graph, node,
+                            SF_ARRAY(&scratch, node->noperands + node->nresults, const sf_type *));
+        if (node->nregions > 0) {
+            c->ops[node->id] = apply_op(c, &op);
+        } else {
+            sf_intern_slot *slot = sf_intern_find(&seen, &c->arena, hash_op(&op), is_same_op, &op);
+            if (!slot->item)
+                slot->item = apply_op(c, &op);
+            c->ops[node->id] = slot->item;
+        }
+        sf_arena_reset(&scratch, mark);
     }
+    sf_arena_free(&scratch);
 }
 
 static void look_at_ops(completion *c)
 {
-    apply_op_pins(c);
+    apply_ops(c);
     c->uses = sf_uses_of(c->graph, &c->arena);
     c->is_fixed = sf_find_fixed(c->graph, &c->arena);
 }

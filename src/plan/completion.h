@@ -14,7 +14,7 @@
 #include "plan/rules.h"
 #include "shard/strategy.h"
 
-/* What is known of a node before any axis is looked at. */
+/* What is known of an op before any axis is looked at. */
 typedef struct applied {
     sf_op op;
     sf_factoring factoring;
@@ -34,7 +34,7 @@ typedef struct completion {
     const sf_chosen *chosen;
     sf_diag *diag;
     sf_arena arena;
-    applied *ops; /* by node id */
+    const applied **ops; /* by node id; of equal nodes the same, of settled ones NULL */
     sf_uses uses;
     bool *is_fixed; /* by node id: sf_find_fixed */
     sf_rules rules;

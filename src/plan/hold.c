@@ -11,7 +11,7 @@ sf_status choose_ops(completion *c)
         sf_strategy strategy = {.kind = SF_RUN_FACTOR,
                                 .factor = c->chosen[i].factor,
                                 .period =
-                                    c->ops[node->id].factoring.factors[c->chosen[i].factor].size};
+                                    c->ops[node->id]->factoring.factors[c->chosen[i].factor].size};
         if (!c->has_chosen[node->id] && strategy_fits(c, node, &strategy)) {
             choose_strategy(c, node, strategy);
             continue;
@@ -66,7 +66,7 @@ void spread_pin(completion *c, int pin)
 static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf_share share,
                          sf_value pinned)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     sf_strategy strategy;
     if (c->has_chosen[node->id] || !sf_is(node, SF_OP_DOT_GENERAL) ||
         !sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) ||
@@ -86,7 +86,7 @@ static void hold_product(completion *c, const sf_node *node, uint32_t tensor, sf
 /* The split of the other end of a node with one operand and one result. */
 static bool share_across(const completion *c, const sf_node *node, int from, sf_share *share)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     sf_strategy strategy;
     if (node->noperands != 1 || node->nresults != 1 ||
         !sf_strategy_of_split(&a->factoring, from, *share, c->parts, &strategy))

@@ -22,7 +22,7 @@ void choose_free(completion *c)
 {
     for (uint32_t i = c->graph->top->nnodes; i-- > 0;) {
         const sf_node *node = sf_top_node(c->graph, i);
-        const applied *a = &c->ops[node->id];
+        const applied *a = c->ops[node->id];
         sf_share share;
         sf_strategy strategy;
         if (!is_settled(c, node) && c->is_fixed[node->id] && node->nresults == 1 &&
@@ -63,7 +63,7 @@ static bool goes_with(const completion *c, const sf_node *node, uint32_t mask, u
 /* Whether the node is linear in its partial operands, is their only user, and makes no more of them. */
 static bool passes_partial(const completion *c, const sf_node *node, sf_strategy *out)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     uint32_t partial = 0;
     int64_t before = 0, after = 0;
     if (node->noperands > 32 || !a->op.def->linear)

@@ -38,7 +38,7 @@ static bool is_forbidden(const completion *c, const sf_node *node, uint32_t tens
 
 bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *strategy)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     const sf_layout *layouts = c->plan->nodes[node->id];
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
         const sf_type *type = t < node->noperands ? a->op.in[t] : a->op.out[t - node->noperands];
@@ -51,7 +51,7 @@ bool strategy_fits(const completion *c, const sf_node *node, const sf_strategy *
 
 void choose_strategy(completion *c, const sf_node *node, sf_strategy strategy)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     bool nests = node->def->control != SF_CONTROL_NONE;
     c->has_chosen[node->id] = true;
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++) {
@@ -92,10 +92,8 @@ void pass_through(completion *c, const sf_node *node, uint32_t tensor, sf_share 
 /* A loop holds many ops: those that a split reaches run by it, beside others that run by another. */
 static bool may_run_beside(const completion *c, const sf_node *node, const sf_strategy *strategy)
 {
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     const sf_layout *layouts = c->plan->nodes[node->id];
-    if (node->def->control == SF_CONTROL_NONE)
-        return false;
     for (uint32_t t = 0; t < node->noperands + node->nresults; t++)
         if (sf_strategy_share(&a->op, &a->factoring, strategy, (int)t).kind != SF_REPLICATED &&
             layouts[t].axes[c->axis].kind != SF_REPLICATED)
@@ -109,14 +107,13 @@ static void spread_to_node(completion *c, const sf_node *node, uint32_t tensor, 
         pass_through(c, node, tensor, share);
         return;
     }
-    if (is_settled(c, node))
+    bool has_run = c->has_chosen[node->id], nests = node->def->control != SF_CONTROL_NONE;
+    if (is_settled(c, node) || c->is_fixed[node->id] || (has_run && !nests))
         return;
-    const applied *a = &c->ops[node->id];
+    const applied *a = c->ops[node->id];
     sf_strategy strategy;
-    if (!c->is_fixed[node->id] &&
-        sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
-        (!c->has_chosen[node->id] || may_run_beside(c, node, &strategy)) &&
-        strategy_fits(c, node, &strategy)) {
+    if (sf_strategy_of_split(&a->factoring, (int)tensor, share, c->parts, &strategy) &&
+        (!has_run || may_run_beside(c, node, &strategy)) && strategy_fits(c, node, &strategy)) {
         choose_strategy(c, node, strategy);
         spread_from(c, node);
     }

@@ -146,6 +146,11 @@ bool sf_shares_fit(sf_share a, int a_parts, sf_share b, int b_parts)
     return a.period / a_parts % b.period == 0 || b.period / b_parts % a.period == 0;
 }
 
+static bool says_nothing(const sf_share *share)
+{
+    return share->kind == SF_REPLICATED && share->on == 0 && !share->deal;
+}
+
 static bool share_fits(sf_share share, int size, int rank, const int64_t *dims, char *why)
 {
     if (share.kind == SF_PARTIAL && !monoid_symbol(share.monoid))
@@ -166,13 +171,15 @@ bool sf_layout_fits(const sf_layout *layout, const sf_mesh *mesh, int rank, cons
 {
     for (int a = 0; a < SF_MAX_AXES; a++) {
         sf_share share = layout->axes[a];
+        if (says_nothing(&share))
+            continue;
         if (a >= mesh->naxes && (share.kind != SF_REPLICATED || share.on != 0))
             return refuse_share(why, "the mesh has no axis %d", a);
         if (a < mesh->naxes && !share_fits(share, mesh->axes[a].size, rank, dims, why))
             return false;
     }
-    for (int a = 0; a < mesh->naxes; a++) {
-        for (int b = 0; b < a; b++) {
+    for (int a = 1; a < mesh->naxes; a++) {
+        for (int b = 0; b < a && !says_nothing(&layout->axes[a]); b++) {
             sf_share share = layout->axes[a], other = layout->axes[b];
             if (sf_shares_fit(share, sf_share_parts(share, mesh->axes[a].size), other,
                               sf_share_parts(other, mesh->axes[b].size)))

@@ -36,7 +36,11 @@
 #include "shard/deal.h"
 #include "shard/mesh.h"
 
-typedef enum sf_share_kind { SF_REPLICATED, SF_SPLIT, SF_PARTIAL } sf_share_kind;
+typedef enum __attribute__((packed)) sf_share_kind {
+    SF_REPLICATED,
+    SF_SPLIT,
+    SF_PARTIAL
+} sf_share_kind;
 
 typedef struct sf_share {
     sf_share_kind kind;

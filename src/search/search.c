@@ -141,14 +141,14 @@ static double first_seconds(const search *s)
     return s->found->count > 0 ? s->found->candidates[0].at.price.seconds : HUGE_VAL;
 }
 
-/* Whether, of a large step of which nothing fits, what is known on the mesh is far slower than the smallest plan, and larger by its
- * activations: state in pieces does not help it. */
+/* Whether, of a large step, what is known on the mesh is far slower than the best, or, where nothing fits, than the smallest, and
+ * larger by its activations: state in pieces does not help it. */
 static bool is_far_behind(const search *s, const sf_mesh *mesh)
 {
     const sf_priced *known = search_best_on(s, mesh);
-    return !s->thorough && known && search_best_seconds(s) == HUGE_VAL &&
-           known->price.seconds > PROMISING * first_seconds(s) &&
-           known->price.memory > s->found->candidates[0].at.price.memory;
+    bool is_slow = !s->thorough && known && known->price.seconds > PROMISING * first_seconds(s);
+    return is_slow && (search_best_seconds(s) < HUGE_VAL ||
+                       known->price.memory > s->found->candidates[0].at.price.memory);
 }
 
 /* What recipes can be combined to: everything when no recipe fits; or else, because state in pieces saves time,

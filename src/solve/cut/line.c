@@ -2,8 +2,8 @@
  *
  *     best[s][i]   of cuts of the first i units into s stages: least bytes, then the least slowest stage
  *
- * What the last of these stages is sent is what units j .. i read of what is made before j; it is counted as j goes
- * down from i, unit by unit. Where stage s can end lies between how far the first s stages can reach, and how far the others
+ * What the last of these stages is sent is what units j .. i read of what is made before j; it is counted for all j as i
+ * goes on, unit by unit. Where stage s can end lies between how far the first s stages can reach, and how far the others
  * can reach back; of more places than are worth trying, the narrowest are.
  */
 #include <math.h>
@@ -203,56 +203,98 @@ static uint32_t list_places(const line_cut *c, uint32_t border, const double *wi
     return count;
 }
 
-/* What a stage is sent, as it grows towards the front of the line. */
-typedef struct growth {
-    uint32_t *seen; /* by value: the stamp of the stage that reads it */
-    uint32_t stamp;
-    double bytes;
-} growth;
-
-/* The unit at the place joins the stage. Of values without a maker, the first reader counts as such. */
-static void grow(const line_cut *c, growth *g, uint32_t at, const uint32_t *first_place)
-{
-    const sf_cut_problem *p = c->p;
-    uint32_t unit = c->line[at];
-    for (uint32_t k = c->graph->reads_first[unit]; k < c->graph->reads_first[unit + 1]; k++) {
-        uint32_t v = c->graph->reads[k];
-        bool is_first = p->maker[v] == SF_NO_MAKER && first_place[v] == at;
-        if (g->seen[v] != g->stamp && !is_first)
-            g->bytes += p->bytes[v];
-        if (g->seen[v] == g->stamp && is_first)
-            g->bytes -= p->bytes[v];
-        g->seen[v] = g->stamp;
-    }
-    for (uint32_t k = c->graph->makes_first[unit]; k < c->graph->makes_first[unit + 1]; k++)
-        if (g->seen[c->graph->makes[k]] == g->stamp)
-            g->bytes -= p->bytes[c->graph->makes[k]];
-}
-
 typedef struct state {
     uint32_t place, from; /* `from` is an index of the places of the border before */
     sf_cut_score score;
 } state;
 
-/* The best that ends at `out->place`, over where the stage begins. */
-static void find_best(const line_cut *c, uint32_t stage, const state *before, uint32_t nbefore,
-                      growth *g, const uint32_t *first_place, state *out)
+/* What a stage is sent that ends at a place, from wherever it begins: as the end goes on along the line, a unit there that reads a
+ * value adds its bytes for all beginnings behind the one that made it, or read it last. */
+typedef struct growth {
+    const line_cut *c;
+    const uint32_t *
+        first_place; /* by value: of its first reader, which counts as who makes what nobody does */
+    const state *from; /* beginnings, in order */
+    uint32_t count, end;
+    uint32_t
+        *read; /* by value: the place behind the last that read it; it may be of a stage before */
+    double *steps; /* by beginning: bytes more than for the one before it */
+    double *sent;  /* by beginning: bytes */
+} growth;
+
+static growth open_growth(const line_cut *c, const uint32_t *first_place, sf_arena *arena)
 {
-    uint32_t at = out->place;
-    g->stamp++;
-    g->bytes = 0;
+    return (growth){.c = c,
+                    .first_place = first_place,
+                    .read = SF_ARRAY(arena, c->p->nvalues, uint32_t),
+                    .steps = SF_ARRAY(arena, MOST_PLACES + 2, double),
+                    .sent = SF_ARRAY(arena, MOST_PLACES + 2, double)};
+}
+
+static void begin_growth(growth *g, const state *from, uint32_t count)
+{
+    g->from = from;
+    g->count = count;
+    g->end = count > 0 ? from[0].place : 0;
+    memset(g->read, 0, g->c->p->nvalues * sizeof *g->read);
+    memset(g->steps, 0, (count + 1) * sizeof *g->steps);
+}
+
+/* The first beginning behind the place. */
+static uint32_t first_behind(const growth *g, uint32_t place)
+{
+    uint32_t low = 0, high = g->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (g->from[middle].place > place)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void read_value(growth *g, uint32_t value, uint32_t at)
+{
+    const sf_cut_problem *p = g->c->p;
+    bool is_made = p->maker[value] != SF_NO_MAKER;
+    uint32_t behind = is_made ? g->c->place[p->maker[value]] : g->first_place[value];
+    if (g->read[value] > behind)
+        behind = g->read[value] - 1;
+    g->read[value] = at + 1;
+    if (behind >= at)
+        return;
+    g->steps[first_behind(g, behind)] += p->bytes[value];
+    g->steps[first_behind(g, at)] -= p->bytes[value];
+}
+
+static void grow_to(growth *g, uint32_t place)
+{
+    const sf_cut_graph *graph = g->c->graph;
+    for (; g->end < place; g->end++) {
+        uint32_t unit = g->c->line[g->end];
+        for (uint32_t k = graph->reads_first[unit]; k < graph->reads_first[unit + 1]; k++)
+            read_value(g, graph->reads[k], g->end);
+    }
+    double bytes = 0;
+    for (uint32_t b = 0; b < g->count; b++)
+        g->sent[b] = bytes += g->steps[b];
+}
+
+/* The best that ends at `out->place`, over where the stage begins. */
+static void find_best(const line_cut *c, uint32_t stage, growth *g, state *out)
+{
+    grow_to(g, out->place);
     out->score = (sf_cut_score){HUGE_VAL, HUGE_VAL};
-    for (uint32_t b = nbefore; b-- > 0;) {
-        uint32_t from = before[b].place;
+    for (uint32_t b = g->count; b-- > 0;) {
+        const state *before = &g->from[b];
+        uint32_t from = before->place;
         if (from > out->place || (c->is_full && from == out->place))
             continue;
         if (!fits(c, stage, from, out->place))
             break;
-        while (at > from)
-            grow(c, g, --at, first_place);
         double time = sf_cut_time(c->p, stage, between(c, from, out->place).time);
-        sf_cut_score score = {before[b].score.bytes + g->bytes,
-                              fmax(before[b].score.slowest, time)};
+        sf_cut_score score = {before->score.bytes + g->sent[b], fmax(before->score.slowest, time)};
         if (isfinite(score.bytes) &&
             (isinf(out->score.bytes) || sf_cut_is_better(score, out->score))) {
             out->score = score;
@@ -285,16 +327,18 @@ sf_cut_score sf_cut_line(const sf_cut_problem *problem, const sf_cut_graph *grap
         return (sf_cut_score){HUGE_VAL, HUGE_VAL};
     double *widths = find_widths(&c, arena);
     uint32_t *first_place = find_first_places(&c, arena);
-    growth g = {.seen = SF_ARRAY(arena, problem->nvalues, uint32_t)};
+    growth g = open_growth(&c, first_place, arena);
     state **states = SF_ARRAY(arena, count + 1, state *);
     uint32_t *nstates = SF_ARRAY(arena, count + 1, uint32_t);
     for (uint32_t b = 0; b <= count; b++) {
         nstates[b] = list_places(&c, b, widths, places);
         states[b] = SF_ARRAY(arena, nstates[b], state);
+        if (b > 0)
+            begin_growth(&g, states[b - 1], nstates[b - 1]);
         for (uint32_t k = 0; k < nstates[b]; k++) {
             states[b][k].place = places[k];
             if (b > 0)
-                find_best(&c, b - 1, states[b - 1], nstates[b - 1], &g, first_place, &states[b][k]);
+                find_best(&c, b - 1, &g, &states[b][k]);
         }
     }
     const state *last = &states[count][0];

@@ -24,6 +24,7 @@ enum { MOST_NODES = 1500000, MOST_NODES_ASKED = 2000000 };
 /* What may fit, but rarely does, is tried behind what takes so much longer: about as long as with layers computed again. */
 #define DOUBT 1.4
 #define LIKELY 0.9
+#define SURELY_FULL 1.2 /* by what is known before stages are cut */
 
 /* What a pipeline turned out to take tells of others in the same stages, in other turns: those that would take so much of the best. */
 #define TOLD 1.01
@@ -300,6 +301,15 @@ static bool seems_fast(const piping *p, const waiting *w)
     return w->is_likely || !p->best ? w->seconds < DRAFT_NEAR * most : w->rank < most;
 }
 
+/* Whether it is clear before stages are cut, of a large step, that they do not fit in that way. */
+static bool is_surely_full(const piping *p, const sf_prospect *c, size_t way)
+{
+    const sf_search_options *options = p->on.options;
+    bool keeps_all = !options->recompute && !options->as_text && way < 2;
+    return keeps_all && p->on.graph->nnodes > SF_SMALL_STEP && !options->passes &&
+           (p->ways[way].limited ? c->mean : c->full) > SURELY_FULL;
+}
+
 /* Drafts ----------------------------------------------------------------------------------------- */
 
 static bool is_worth_it(const piping *p, const sf_prospect *c)
@@ -342,13 +352,13 @@ static bool is_likely_wanted(const piping *p, size_t at, size_t way)
 {
     const sf_prospect *c = &p->on.list[at];
     const drafted *ways = &p->drafts[at * WAYS];
-    bool was_likely = false, any = way == 0;
+    bool was_likely = false, any = way == 0 || is_surely_full(p, c, 0);
     for (size_t w = 0; w < way; w++) {
         any = any || ways[w].is_made;
         was_likely = was_likely || (ways[w].is_made && ways[w].draft.about <= LIKELY);
     }
     return any && !was_likely && !ways[way].is_made && !p->seen[at] && is_worth_it(p, c) &&
-           !is_outdone(p, c) && !is_slow_way(p, c, way);
+           !is_outdone(p, c) && !is_slow_way(p, c, way) && !is_surely_full(p, c, way);
 }
 
 /* Beside the one that is asked for, on threads that would wait, those in the same way of the prospects that follow. */
@@ -439,6 +449,10 @@ static sf_status wait_from(piping *p, const sf_prospect *c, size_t way, bool *ma
     for (; way < WAYS && status == SF_OK && !h.is_likely; way++) {
         if (!is_open(p, way) || (h.none && p->ways[way].limited && p->ways[way].shards == 0))
             continue;
+        if (is_surely_full(p, c, way)) {
+            h.held = fmin(h.held, 1);
+            continue;
+        }
         bool is_slow = is_slow_way(p, c, way);
         h.is_slow = h.is_slow || is_slow;
         if (is_slow)

@@ -23,6 +23,8 @@ enum { MOST_COUNTS = 16 };
 enum { MOST_PASSES = 8, MOST_STAGES = 2 };
 /* Of the time that groups wait for, what gradients of weights fill at most. */
 #define FILLED 0.33
+/* See estimate_full. */
+#define SURELY_KEPT 0.75
 /* A plan in stages is worth it where it may take less than so much of what is known. */
 #define WORTH_STAGES 0.98
 
@@ -146,7 +148,8 @@ typedef struct unstaged {
     sf_turn_work work[MOST_COUNTS]; /* by number of turns */
     double exposed;                 /* seconds of communication */
     double latency;                 /* of a message to another group */
-    double state, gradients;        /* bytes of a rank */
+    double state, gradients;        /* bytes of a rank, */
+    double kept;                    /* and of what it keeps of all turns, but for scores */
 } unstaged;
 
 double sf_prospects_near(const sf_prospects *p)
@@ -172,21 +175,35 @@ static double estimate_staged(const sf_prospect *c, const unstaged *u, const sf_
     return seconds / speed + 2 * (c->stages - 1) * u->latency;
 }
 
+/* Of its memory, what a group takes at the least that has so many turns under way, where stages take equally long: its share of the
+ * state, and of what turns surely keep (search/draft.c), where no groups share stages. */
+static double estimate_full(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
+                            double flying)
+{
+    bool shares = sf_schedule_shares(c->schedule) || c->schedule == p->passes;
+    double kept = shares ? 0 : SURELY_KEPT * u->kept / c->turns * fmin(c->turns, flying);
+    return (u->state + kept) / c->groups / (double)p->options->memory;
+}
+
 static void add_prospect(sf_prospects *p, sf_prospect c, const unstaged *u,
                          const sf_turn_work *work, bool splits)
 {
     c.seconds = estimate_staged(&c, u, work, splits);
+    c.full = estimate_full(p, &c, u, c.groups);
+    bool falls = strcmp(c.schedule, "1f1b") == 0; /* from group to group, to one */
+    c.mean = estimate_full(p, &c, u, falls ? (c.groups + 1) / 2.0 : c.groups);
     if (c.seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth)
         SF_PUSH(&p->arena, p->list, p->count, p->capacity, c);
 }
 
 /* What a table of tokens and scores of them hold, of all parameters. */
-static double find_shared(const sf_graph *graph, sf_arena *arena)
+static double find_shared(const sf_graph *graph, sf_arena *arena, const bool **scores)
 {
     bool *first, *last, *seen = SF_ARRAY(arena, graph->top->narguments, bool);
     double shared = 0, all = 0;
     if (sf_find_vocabulary(graph, arena, NULL, &first, &last) != SF_OK)
         return 0;
+    *scores = last;
     for (uint32_t i = 0; i < graph->top->narguments; i++)
         if (graph->arguments[i].role == SF_ROLE_PARAM)
             all += (double)sf_type_bytes(sf_argument_type(graph, i));
@@ -215,7 +232,7 @@ static void find_kinds(sf_prospects *p)
     snprintf(name, sizeof name, "search:%u", rounds);
     if (rounds > 1 && rounds <= MOST_PASSES)
         p->passes = sf_arena_string(&p->arena, name, strlen(name));
-    p->shared = find_shared(p->graph, &p->arena);
+    p->shared = find_shared(p->graph, &p->arena, &p->scores);
 }
 
 /* Whether the schedule is tried on so many groups: two stages a group where turns divide; gradients of weights by themselves
@@ -278,6 +295,15 @@ static void count_held(const sf_graph *graph, const sf_plan *plan, unstaged *out
     }
 }
 
+static void count_kept(const sf_prospects *p, const sf_plan *plan, sf_arena *arena, unstaged *out)
+{
+    sf_load_wish wish = {.efforts = p->efforts, .plan = plan, .turns = 1};
+    const double *kept = sf_kept_by_nodes(&wish, arena);
+    out->kept = 0;
+    for (uint32_t n = 0; n < p->graph->nnodes; n++)
+        out->kept += p->scores && p->scores[n] ? 0 : kept[n];
+}
+
 /* What of their memory the groups hold all the time, if it is well spread. */
 static double find_held(const sf_prospects *p, const sf_prospect *c, const unstaged *u,
                         uint32_t turns)
@@ -325,6 +351,7 @@ static sf_status estimate_unstaged(void *context)
     c->speeds = sf_group_speeds(p->efforts, s->plan, costs, c->groups, &s->arena);
     c->repeated = find_repeated(p, s->plan, costs, &s->arena);
     count_held(p->graph, s->plan, &s->u);
+    count_kept(p, s->plan, &s->arena, &s->u);
     return SF_OK;
 }
 

@@ -14,6 +14,9 @@ typedef struct sf_prospect {
     sf_mesh mesh;         /* its first axis is that of groups */
     const double *speeds; /* by group (search/stage_loads.h) */
     double seconds;       /* about */
+    /* Of its memory, what the fullest of groups takes at the least, about, where stages are equal and nothing is computed again, and all
+     * on the average. */
+    double full, mean;
     double repeated; /* of the time of its nodes, what it takes to compute sf_prospects.again */
 } sf_prospect;
 
@@ -37,6 +40,7 @@ typedef struct sf_prospects {
     size_t count, capacity;
     double params, state; /* bytes of the step */
     double shared;        /* of the parameters' bytes, what interlaced would share; 0: nothing */
+    const bool *scores;   /* by node: of a vocabulary, and what follows from them; or NULL */
     const char *passes;   /* the schedule for several forward passes; NULL: there is one */
     sf_names names;       /* of the step, where there are pins */
     sf_made_split made[SF_SPLITS_KEPT]; /* the last, of all that were made */

@@ -156,7 +156,7 @@ static bool is_read_later(const sf_graph *graph, const sf_uses *uses, sf_value v
 }
 
 /* By node: bytes of a turn that the backward pass reads. */
-static double *find_kept(const sf_load_wish *wish, sf_arena *arena)
+double *sf_kept_by_nodes(const sf_load_wish *wish, sf_arena *arena)
 {
     const sf_graph *graph = wish->efforts->graph;
     sf_uses uses = sf_uses_of(graph, arena);
@@ -242,7 +242,7 @@ sf_status sf_stage_loads(const sf_load_wish *wish, sf_arena *arena, sf_diag *dia
     }
     *out = (sf_stage_wish){.speed = speed,
                            .fixed = find_fixed(wish, arena),
-                           .kept = find_kept(wish, arena),
+                           .kept = sf_kept_by_nodes(wish, arena),
                            .room = wish->limited ? room : NULL,
                            .in_flight = in_flight};
     return SF_OK;

@@ -43,6 +43,9 @@ typedef struct sf_load_wish {
         again; /* by node: it is computed again, and not kept for the backward pass; NULL: none is */
 } sf_load_wish;
 
+/* By node, bytes of a turn that the backward pass reads, and a rank keeps for it. In the arena. */
+double *sf_kept_by_nodes(const sf_load_wish *wish, sf_arena *arena);
+
 /* The most turns of a stage that a group has begun and not ended; of stages with several groups, on the one that has most. */
 uint32_t sf_turns_in_flight(const sf_schedule *schedule, uint32_t stage);
 

@@ -67,9 +67,35 @@ static void test_searched_layouts(void **state)
     }
 }
 
+/* However many threads there are, the same is found, of small steps and of large ones. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        int layers;
+        bool is_large;
+    } cases[] = {{6, false}, {1000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sf_graph *graph = test_chain(cases[i].layers, 64, 64, false);
+        sf_buf texts[3] = {0};
+        assert_int_equal(graph->nnodes > SF_SMALL_STEP, cases[i].is_large);
+        for (int t = 0; t < 3; t++) {
+            sf_plan_options options = {.stages = 4, .threads = 1 + 2 * t};
+            sf_plan *plan = find_plan(graph, "2x4xV100", options);
+            sf_plan_write(plan, graph, NULL, &texts[t]);
+            sf_plan_free(plan);
+            assert_string_equal(texts[0].text, texts[t].text);
+        }
+        for (int t = 0; t < 3; t++)
+            sf_buf_free(&texts[t]);
+        sf_graph_free(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_few_turns),
-                                       cmocka_unit_test(test_searched_layouts)};
+                                       cmocka_unit_test(test_searched_layouts),
+                                       cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,13 @@ static bool goes_first(const choosing *k, const sf_candidate *a, const sf_candid
     return estimated_seconds(a) < estimated_seconds(b);
 }
 
+/* Whether, of a large step, it neither fits nor is faster than the best, by estimates: what makes it fit takes time, too. */
+static bool is_no_match(const choosing *k, const sf_candidate *c, const sf_candidate *best)
+{
+    return best && k->graph->nnodes > SF_SMALL_STEP && !c->at.fits &&
+           estimated_seconds(c) >= estimated_seconds(best);
+}
+
 /* The finalist that is to be lowered next, if it may be faster than `best`. NULL: none. */
 static sf_candidate *next_finalist(const choosing *k, const sf_found_plans *found,
                                    const sf_candidate *best)
@@ -115,7 +122,8 @@ static sf_candidate *next_finalist(const choosing *k, const sf_found_plans *foun
         most = fmax(found->near * estimated_seconds(best), ranked_seconds(best));
     for (size_t i = 0; i < found->count; i++) {
         sf_candidate *c = &found->candidates[i];
-        if (!c->at.plan || c->is_lowered || c->is_out || estimated_seconds(c) > most)
+        if (!c->at.plan || c->is_lowered || c->is_out || estimated_seconds(c) > most ||
+            is_no_match(k, c, best))
             continue;
         if (!next || goes_first(k, c, next))
             next = c;

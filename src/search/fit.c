@@ -44,6 +44,9 @@ enum { MANY_TRIES = 64 };
 #define SAME_MEMORY 0.005
 #define SAME_PLAN 0.001
 
+/* What is computed again last gains least for its time: to keep it saves so many times what bytes at the mean would. */
+#define MOST_GAIN 16
+
 /* What halves what it saves with each doubling saves no more, from then on, than the last did; or a little. */
 #define AS_MUCH_AGAIN 1.25
 
@@ -319,6 +322,14 @@ static bool is_least(const fitting *f, bool fits)
                 : f->tried.seconds > f->known->worth;
 }
 
+/* Whether the room that is left is so little that what it holds need not be computed again, or does not matter, of a large step. */
+static bool is_room_little(const fitting *f, const bracket *b)
+{
+    double room = ((double)f->options->memory - b->under) / (b->over - b->under);
+    return f->graph->nnodes > SF_SMALL_STEP &&
+           MOST_GAIN * room * (b->slow - b->fast) < SAME_TIME * b->slow;
+}
+
 /* Notes what came of the last try. Returns whether, of a large step, what is left to be found is little: what does not fit is hardly
  * faster than what does, or that with less computed again was hardly faster than before. */
 static bool narrow_bracket(const fitting *f, bracket *b, size_t count, bool enough)
@@ -341,7 +352,7 @@ static sf_status find_least(fitting *f, bool *fits)
                  .under = (double)f->tried.memory,
                  .fast = f->unlimited.seconds,
                  .slow = f->tried.seconds};
-    bool is_done = !*fits || is_least(f, true);
+    bool is_done = !*fits || is_least(f, true) || is_room_little(f, &b);
     while (!is_done && b.enough - b.few > f->count / FINEST + 1) {
         size_t count = guess_count(f, &b);
         bool enough;

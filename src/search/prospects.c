@@ -424,19 +424,32 @@ static bool has_room(const sf_prospects *p, int groups, int data, int model, con
     return held <= (double)p->options->memory;
 }
 
-/* Whether so many groups may be fast enough, however ranks split what these have: in as many turns as there can be, by the schedule
- * that waits the least, with all kernels well shared. So no layouts need be made to know. */
+/* Of what all turns hold, what groups do on the average: those behind begin later, and have fewer turns in flight. */
+static double find_in_flight(int groups, uint32_t turns)
+{
+    double in_flight = 0;
+    for (uint32_t g = 1; g <= (uint32_t)groups; g++)
+        in_flight += g < turns ? g : turns;
+    return in_flight / groups / turns;
+}
+
+/* Whether so many groups may be fast enough, however ranks split what these have: in some number of turns, by the schedule
+ * that waits the least, with all kernels well shared, and layers computed again where groups have no room for what they make. So no
+ * layouts need be made to know. */
 static bool may_be_fast(const sf_prospects *p, int groups)
 {
     unstaged u;
-    uint32_t turns = 1;
+    bool may = false;
     double share =
         p->options->schedule ? 0 : fmin(1 - FILLED, 1.0 / (p->passes ? MOST_PASSES : MOST_STAGES));
     list_turns(p, (uint32_t)groups, &u);
-    for (size_t i = 0; i < u.count; i++)
-        turns = u.work[i].turns > turns ? u.work[i].turns : turns;
-    return p->all * (1 + share * (groups - 1) / turns) <
-           sf_prospects_near(p) * WORTH_STAGES * p->worth;
+    for (size_t i = 0; i < u.count; i++) {
+        uint32_t turns = u.work[i].turns;
+        bool has_room = p->held * find_in_flight(groups, turns) <= (double)p->options->memory;
+        double seconds = (has_room ? p->all : p->all_again) * (1 + share * (groups - 1) / turns);
+        may = may || seconds < sf_prospects_near(p) * WORTH_STAGES * p->worth;
+    }
+    return may;
 }
 
 static void add_recipe(sf_prospects *p, int groups, int data, int model, const char *recipe)
@@ -535,8 +548,13 @@ static void find_all(sf_prospects *p)
     const sf_cluster *cluster = p->options->cluster;
     sf_mesh mesh = {.naxes = 1, .axes = {{"all", cluster->ndevices}}};
     sf_costs *costs;
-    if (sf_mesh_costs(cluster, &mesh, &p->arena, NULL, &costs) == SF_OK)
-        p->all = sf_search_bound(p->efforts, costs);
+    if (sf_mesh_costs(cluster, &mesh, &p->arena, NULL, &costs) != SF_OK)
+        return;
+    sf_plan *whole = sf_plan_new(p->graph, &mesh);
+    p->all = sf_search_bound(p->efforts, costs);
+    p->all_again = p->all * (1 + find_repeated(p, whole, costs, &p->arena));
+    p->held = sf_memory_bound(p->efforts, cluster->ndevices);
+    sf_plan_free(whole);
 }
 
 void sf_prospects_list(sf_prospects *p)

@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "plan/recipe/recipe.h"
 #include "plan/recompute.h"
+#include "plan/repeated.h"
 #include "search/price/estimate.h"
 #include "search/price/spare.h"
 #include "search/run.h"
@@ -38,8 +39,8 @@ enum { MOST_MESHES = 6, FEW_MESHES = 2 };
 /* Rounds of a search; those that do not help end it. */
 enum { FEW_ROUNDS = 2, MANY_ROUNDS = 5, MOST_ROUNDS = 8 };
 
-/* Of a large step, nothing is searched for where the first plan takes no more than so many times what none can take less than. */
-#define NEAR_BOUND 1.01
+/* Of a large step, no layouts are searched for where all that they could save is so many times the margin: they will not save all. */
+#define LITTLE_LOST 2
 
 /* A plan that still gets better is worth going on with where it takes at most so many times the best one; of a large step, where it
  * is that. */
@@ -325,14 +326,16 @@ static sf_status unfold_best(search *s)
 
 /* All stages ------------------------------------------------------------------------------------- */
 
-/* Whether no layouts are worth being searched for: the first plan, but for what is computed again, is hardly slower than what no plan
- * is faster than. */
-static bool is_near_bound(const search *s)
+/* Whether no layouts are worth being searched for: in the first plan ranks hardly wait for each other, and hardly do the same. What is
+ * computed again depends on what a rank holds, and that is everywhere about its part of all. */
+static bool has_little_to_save(const search *s)
 {
-    if (s->thorough || s->found->count == 0)
+    if (s->thorough || s->found->count == 0 || !s->found->candidates[0].at.plan)
         return false;
-    const sf_price *first = &s->found->candidates[0].at.price;
-    return first->seconds - first->again <= NEAR_BOUND * s->found->bound;
+    const sf_priced *first = &s->found->candidates[0].at;
+    double alike = sf_find_repeated(s->ground.graph, first->plan).avoidable;
+    return first->price.exposed + alike * first->price.compute <=
+           LITTLE_LOST * s->options->margin * first->price.seconds;
 }
 
 /* With so many groups that do the same, all that follows the recipes. */
@@ -341,7 +344,7 @@ static sf_status try_groups(search *s, int idle)
     s->idle = idle;
     search_meshes meshes = search_list_meshes(s, MOST_MESHES);
     SF_TRY(price_combined(s, &meshes.all));
-    if (is_near_bound(s))
+    if (has_little_to_save(s))
         return SF_OK;
     for (int naxes = 1; naxes <= SEARCH_MOST_AXES && !s->options->recipes_only; naxes++)
         SF_TRY(solve_meshes(s, naxes, &meshes.of[naxes]));

@@ -16,9 +16,9 @@ int64_t sf_rank_bytes(const sf_local *local, const sf_target *target)
 
 /* Checking */
 
-enum { MOST_CHECKED = 2 * SF_MAX_AXES + 1 };
+enum { MOST_CHECKED = 2 * SF_MAX_AXES + 2 };
 
-/* A rank that is checked against the first. */
+/* A rank that is checked, and against the first, if it is another. */
 typedef struct checked_rank {
     const sf_local *first;
     int rank;
@@ -30,6 +30,8 @@ static sf_status check_rank(void *context)
 {
     const checked_rank *c = context;
     sf_local *local;
+    if (c->rank == c->first->rank)
+        return sf_check_local(c->first, c->diag);
     SF_TRY(sf_local_new(c->first->whole, c->first->plan, c->rank, c->diag, &local));
     sf_status status = sf_check_local(local, c->diag);
     if (status == SF_OK)
@@ -49,7 +51,7 @@ static void check_some(void *context, int part, int64_t first, int64_t end)
 
 static void add_rank(checked_rank *all, int *count, const sf_local *first, int rank)
 {
-    bool known = rank == first->rank;
+    bool known = false;
     for (int i = 0; i < *count; i++)
         known = known || all[i].rank == rank;
     if (!known)
@@ -80,11 +82,13 @@ static sf_axes find_axes(const sf_local *first)
     return axes;
 }
 
+/* The first itself comes first. */
 static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
 {
     const sf_mesh *mesh = &first->plan->mesh;
     sf_axes axes = find_axes(first);
     int stride = sf_mesh_size(mesh), last = first->rank, count = 0;
+    add_rank(out, &count, first, first->rank);
     for (int a = 0; a < mesh->naxes; a++) {
         int size = mesh->axes[a].size, own = sf_mesh_coordinate(mesh, first->rank, a);
         stride /= size;
@@ -99,28 +103,27 @@ static int choose_ranks(const sf_local *first, checked_rank out[MOST_CHECKED])
 }
 
 /* What is wrong is said of the first that has a fault, which is checked again for that. */
-sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *diag)
+static sf_status check_all(checked_rank *all, int count, sf_threads *threads, sf_diag *diag)
 {
-    checked_rank others[MOST_CHECKED];
-    int count = choose_ranks(first, others);
-    SF_TRY(sf_check_local(first, diag));
-    if (threads)
-        sf_threads_run(threads, count, 1, check_some, others);
-    else
-        check_some(others, 0, 0, count);
+    sf_threads_run(threads, count, 1, check_some, all);
     for (int i = 0; i < count; i++)
-        if (others[i].status != SF_OK) {
-            others[i].diag = diag;
-            SF_TRY(check_rank(&others[i]));
+        if (all[i].status != SF_OK) {
+            all[i].diag = diag;
+            SF_TRY(check_rank(&all[i]));
         }
     return SF_OK;
 }
 
 sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *threads, sf_diag *diag)
 {
+    sf_arena arena = {0};
+    checked_rank *all = SF_ARRAY(&arena, count * MOST_CHECKED, checked_rank);
+    int nchecked = 0;
     for (int g = 0; g < count; g++)
-        SF_TRY(sf_check_ranks(firsts[g], threads, diag));
-    return sf_check_messages(count, firsts, diag);
+        nchecked += choose_ranks(firsts[g], all + nchecked);
+    sf_status status = check_all(all, nchecked, threads, diag);
+    sf_arena_free(&arena);
+    return status == SF_OK ? sf_check_messages(count, firsts, diag) : status;
 }
 
 /* The first rank of each group, as far as they can be made. */

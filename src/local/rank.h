@@ -15,17 +15,14 @@ static inline bool sf_rank_fits(int64_t bytes, int64_t memory)
     return bytes <= memory;
 }
 
-/* Checks the ranks of all groups of a plan as below, and that those of different groups send and receive the same
- * (local/messages.h); *bytes, where it is not NULL, is what a rank takes at most. */
+/* Checks the first rank of each group of a plan (local/check.h), and others that stand for all against it: ranks differ in their
+ * coordinates alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all; and that
+ * groups send and receive the same (local/messages.h). On the threads, or NULL. SF_EWRONG says what is wrong with one of them. *bytes,
+ * where it is not NULL, is what a rank takes at most. */
 sf_status sf_check_plan(const sf_graph *graph, const sf_plan *plan, sf_threads *threads,
                         const sf_target *target, int64_t *bytes, sf_diag *diag);
 
 /* The same of the first ranks of all groups of a plan, which are made already. */
 sf_status sf_check_groups(int count, sf_local *const *firsts, sf_threads *threads, sf_diag *diag);
-
-/* Checks the first rank (local/check.h), and others that stand for all against it: ranks differ in their coordinates
- * alone, so along each axis along which anything is laid out it is the middle and the last, and the last of all. On the threads, or NULL. SF_EWRONG
- * says what is wrong with one of them. */
-sf_status sf_check_ranks(const sf_local *first, sf_threads *threads, sf_diag *diag);
 
 #endif

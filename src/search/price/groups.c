@@ -139,12 +139,14 @@ static sf_status run_together(const lowering_groups *l, sf_group_runs *out)
 
 static sf_status run_groups(const lowering_groups *l, sf_group_runs *out)
 {
-    int count = sf_plan_groups(l->plan);
+    int count = sf_plan_groups(l->plan),
+        threads = sf_threads_count(l->limits ? l->limits->threads : NULL);
+    int first = threads > count ? count : 1; /* others may turn out not to be wanted */
     *out = (sf_group_runs){0};
     out->at = SF_ARRAY(&out->arena, count, sf_rank_run);
-    SF_TRY(lower_on_threads(l, 0, 1, out));
+    SF_TRY(lower_on_threads(l, 0, first, out));
     if (!out->is_beyond)
-        SF_TRY(lower_on_threads(l, 1, count - 1, out));
+        SF_TRY(lower_on_threads(l, first, count - first, out));
     return out->is_beyond ? SF_OK : run_together(l, out);
 }
 

@@ -28,8 +28,8 @@ typedef struct sf_group_runs {
         is_beyond; /* the limits: the last of `count`, by its memory or by `seconds`, which is its own */
 } sf_group_runs;
 
-/* What a plan is of no use beyond: the first group that is beyond ends it. The first is lowered alone, the others on the threads; what
- * comes of it does not depend on these. */
+/* What a plan is of no use beyond: the first group that is beyond ends it. They are lowered on the threads, the first alone where
+ * these are not more than groups; what comes of it does not depend on them. */
 typedef struct sf_group_limits {
     int64_t memory;      /* bytes of a rank; 0: what its device has */
     double seconds;      /* of a step; HUGE_VAL: whatever it takes */

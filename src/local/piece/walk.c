@@ -156,6 +156,8 @@ void local_open(local_builder *b, sf_local *local, const sf_graph *whole, const 
     b->block = local->graph->top;
     b->ways = (sf_ways){.mesh = &plan->mesh, .arena = &b->arena};
     b->inner = SF_ARRAY(&b->arena, whole->nvalues, sf_value);
+    b->piece_capacity = whole->nvalues + whole->nvalues / 8 + 16;
+    local->pieces = SF_ARRAY(&local->arena, b->piece_capacity, sf_piece);
 }
 
 void local_close(local_builder *b)

@@ -48,6 +48,7 @@ typedef struct completion {
     sf_value *of_pin; /* by pin: the values that are split by it, as a list, */
     sf_value *next;   /* which goes on here, by value */
     bool *has_chosen; /* by node id: plan->nodes is filled for this axis */
+    bool *is_partial; /* by value: it is made as a partial sum; see choose_rest */
     held **held;      /* by value: the products that it decides */
     sf_value *queue;
     size_t head, count, capacity;

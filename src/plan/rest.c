@@ -66,22 +66,24 @@ static bool passes_partial(const completion *c, const sf_node *node, sf_strategy
     const applied *a = c->ops[node->id];
     uint32_t partial = 0;
     int64_t before = 0, after = 0;
-    if (node->noperands > 32 || !a->op.def->linear)
+    if (node->noperands > 32 || !node->def->linear)
         return false;
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
-        sf_share share = made_as(c, value)->axes[c->axis];
-        if (share.kind != SF_PARTIAL)
+        if (!c->is_partial[value])
             continue;
+        sf_share share = made_as(c, value)->axes[c->axis];
         if (share.monoid != SF_MONOID_ADD || sf_uses_count(&c->uses, value) != 1)
             return false;
         partial |= 1u << o;
         before += value_bytes(c, value);
     }
+    if (!partial)
+        return false;
     for (uint32_t r = 0; r < node->nresults; r++)
         after += value_bytes(c, node->result + r);
     uint32_t masks[SF_MAX_LINEAR];
-    int count = partial ? a->op.def->linear(&a->op, masks) : 0;
+    int count = a->op.def->linear(&a->op, masks);
     for (int i = 0; i < count && after <= before; i++)
         if (goes_with(c, node, masks[i], partial)) {
             *out = (sf_strategy){.kind = SF_RUN_LINEAR, .mask = masks[i]};
@@ -94,9 +96,8 @@ static void pass_partials(completion *c, const sf_node *node)
 {
     for (uint32_t o = 0; o < node->noperands; o++) {
         sf_value value = node->operands[o];
-        sf_share share = made_as(c, value)->axes[c->axis];
-        if (share.kind == SF_PARTIAL && sf_uses_count(&c->uses, value) == 1)
-            pass_through(c, node, o, share);
+        if (c->is_partial[value] && sf_uses_count(&c->uses, value) == 1)
+            pass_through(c, node, o, made_as(c, value)->axes[c->axis]);
     }
 }
 
@@ -121,19 +122,35 @@ static void keep_scanned(completion *c, const sf_node *node, uint32_t operand)
 
 /* Also where a split has spread to the node: reducing its partial operands to that split would take a
  * collective for each, behind it one is enough. */
+static void choose_rest_of(completion *c, const sf_node *node)
+{
+    sf_strategy strategy = {.kind = SF_RUN_WHOLE};
+    if (sf_is_transparent(node))
+        pass_partials(c, node);
+    else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])
+        choose_strategy(c, node, strategy);
+    for (uint32_t o = 0; node->def->control != SF_CONTROL_NONE && o < node->noperands; o++)
+        keep_scanned(c, node, o);
+}
+
+static void note_partial(const completion *c, sf_value value)
+{
+    c->is_partial[value] = made_as(c, value)->axes[c->axis].kind == SF_PARTIAL;
+}
+
+/* What is partial is noted once by who makes it: its readers would look for that all over the plan. */
 void choose_rest(completion *c)
 {
-    for (uint32_t i = 0; i < c->graph->top->nnodes; i++) {
+    const sf_block *top = c->graph->top;
+    c->is_partial = SF_ARRAY(&c->arena, c->graph->nvalues, bool);
+    for (uint32_t i = 0; i < top->narguments; i++)
+        note_partial(c, top->arguments[i]);
+    for (uint32_t i = 0; i < top->nnodes; i++) {
         const sf_node *node = sf_top_node(c->graph, i);
-        sf_strategy strategy = {.kind = SF_RUN_WHOLE};
-        if (is_settled(c, node))
-            continue;
-        if (sf_is_transparent(node))
-            pass_partials(c, node);
-        else if (passes_partial(c, node, &strategy) || !c->has_chosen[node->id])
-            choose_strategy(c, node, strategy);
-        for (uint32_t o = 0; node->def->control != SF_CONTROL_NONE && o < node->noperands; o++)
-            keep_scanned(c, node, o);
+        if (!is_settled(c, node))
+            choose_rest_of(c, node);
+        for (uint32_t r = 0; r < node->nresults; r++)
+            note_partial(c, node->result + r);
     }
 }
 

@@ -139,6 +139,7 @@ static sf_status read_and_import(struct load *load)
     SF_TRY(sf_import(load->module, &import, load->diag, &load->graph));
     load->graph->origin = sf_reference_of(load->path, load->text, &load->graph->arena);
     keep_reading(load);
+    load->graph->hash = sf_graph_hash(load->graph);
     return SF_OK;
 }
 

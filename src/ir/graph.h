@@ -122,6 +122,7 @@ struct sf_graph {
     sf_kernel_choice kernels;
     const char *
         compiled; /* scopes whose loops want to be machine code, a line each; or NULL. In the pool */
+    uint64_t hash; /* sf_graph_hash, where nodes stay as they are; 0: it is not kept */
 };
 
 /* A graph with an empty top block. Retains the pool. */

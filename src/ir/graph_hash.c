@@ -92,7 +92,8 @@ uint64_t *sf_value_hashes(const sf_graph *graph)
 
 uint64_t sf_graph_hash(const sf_graph *graph)
 {
-    uint64_t hash;
-    sf_free(hash_values(graph, &hash));
+    uint64_t hash = graph->hash;
+    if (hash == 0)
+        sf_free(hash_values(graph, &hash));
     return hash;
 }

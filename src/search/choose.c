@@ -569,8 +569,9 @@ static sf_status check_chosen(choosing *k)
     return status;
 }
 
-sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
-                         sf_diag *diag, sf_plan **out)
+/* The efforts of the step are known. */
+static sf_status choose_with(const sf_graph *graph, const sf_search_options *options,
+                             sf_buf *misfit, sf_diag *diag, sf_plan **out)
 {
     choosing k = {.graph = graph, .options = options, .misfit = misfit, .diag = diag};
     sf_search_options held = *options;
@@ -605,5 +606,17 @@ sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options
     if (status != SF_OK)
         sf_plan_free(k.plan);
     *out = status == SF_OK ? k.plan : NULL;
+    return status;
+}
+
+sf_status sf_choose_plan(const sf_graph *graph, const sf_search_options *options, sf_buf *misfit,
+                         sf_diag *diag, sf_plan **out)
+{
+    sf_arena arena = {0};
+    sf_search_options own = *options;
+    if (!own.efforts)
+        own.efforts = sf_efforts_new(graph, own.target, &arena);
+    sf_status status = choose_with(graph, &own, misfit, diag, out);
+    sf_arena_free(&arena);
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct parting {
     const sf_search_options *options;
     sf_diag *diag;
     sf_arena arena;
+    const sf_efforts *efforts;     /* of the step, whatever it is planned for */
     int nsorts, sorts[MOST_SORTS]; /* kinds of devices that nodes have */
     part *parts;
     size_t count, capacity;
@@ -141,7 +142,8 @@ static int by_promise(const void *left, const void *right)
 
 static sf_status list_parts(parting *p)
 {
-    const sf_efforts *efforts = sf_efforts_new(p->graph, p->options->target, &p->arena);
+    const sf_efforts *efforts = p->efforts =
+        sf_efforts_new(p->graph, p->options->target, &p->arena);
     uint32_t all = (1u << p->nsorts) - 1, faster = 0;
     for (int s = 0; s < p->nsorts; s++)
         SF_TRY(add_part(p, efforts, 1u << s, false));
@@ -179,6 +181,7 @@ static void try_part(parting *p, part *at)
     sf_plan *plan = NULL;
     double known = p->plan ? p->plan->predicted->seconds : HUGE_VAL;
     options.cluster = at->cluster;
+    options.efforts = p->efforts;
     options.only_stages = at->is_turned || at->alike >= known;
     if (!options.limited)
         options.memory = least_memory(at->cluster);

@@ -457,13 +457,14 @@ static sf_status run_stages(search *s)
 static const sf_efforts *find_efforts(const sf_graph *graph, const sf_search_options *options,
                                       sf_arena *arena)
 {
-    sf_efforts *efforts = sf_efforts_new(graph, options->target, arena);
+    const sf_efforts *efforts =
+        options->efforts ? options->efforts : sf_efforts_new(graph, options->target, arena);
     if (options->spares) {
         sf_plan *plan = sf_plan_of(graph, &(sf_mesh){0}, 0);
         const char *how = options->recompute; /* as it is known to be; else all may be */
         bool known = how && strcmp(how, "none") != 0;
         if (sf_plan_spare(graph, plan, known ? how : "full", NULL) == SF_OK && plan->again)
-            sf_efforts_spare(efforts, plan->again, options->memory, arena);
+            efforts = sf_efforts_spare(efforts, plan->again, options->memory, arena);
         sf_plan_free(plan);
     }
     return efforts;

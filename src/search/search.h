@@ -45,8 +45,9 @@ typedef struct sf_search_spent {
 
 typedef struct sf_search_options {
     const sf_cluster *cluster;
-    const sf_target *target; /* what ranks run on */
-    const sf_mesh *mesh;     /* the only one to try, or NULL */
+    const sf_target *target;   /* what ranks run on */
+    const sf_efforts *efforts; /* of the step on it, where they are known; or NULL */
+    const sf_mesh *mesh;       /* the only one to try, or NULL */
     int npins;
     const char *const *pins; /* without a mesh, those tried have the axes that pins name */
     int64_t memory;          /* most bytes of a rank, */

@@ -52,9 +52,9 @@ typedef struct sf_efforts {
         *last; /* and the last that reads what stands in its memory. ninsts: a result of the step */
     bool *gradient; /* by value: of a parameter */
     bool *slack;    /* by value: made in the backward pass, and only the update waits for it */
-    struct sf_spare *spare;   /* what can be computed again, and is left out of `last`; or NULL */
-    sf_attending *attending;  /* by instruction, of those that are attention */
-    struct sf_efforts *plain; /* with attention by products and loops; NULL: there is none */
+    struct sf_spare *spare;  /* what can be computed again, and is left out of `last`; or NULL */
+    sf_attending *attending; /* by instruction, of those that are attention */
+    const struct sf_efforts *plain; /* with attention by products and loops; NULL: there is none */
 } sf_efforts;
 
 /* Lives in the arena. */

@@ -32,17 +32,22 @@ static void leave_out(sf_efforts *efforts, const bool *again)
     }
 }
 
-void sf_efforts_spare(sf_efforts *efforts, const bool *again, int64_t memory, sf_arena *arena)
+const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *again, int64_t memory,
+                                   sf_arena *arena)
 {
     const sf_graph *graph = efforts->graph;
-    efforts->spare = SF_NEW(arena, sf_spare);
-    *efforts->spare = (sf_spare){
-        .memory = memory,
-        .again = sf_arena_copy(arena, again, graph->nnodes * sizeof *again),
-        .kept = sf_arena_copy(arena, efforts->last, graph->nvalues * sizeof *efforts->last)};
-    leave_out(efforts, again);
+    sf_efforts *sparing = SF_NEW(arena, sf_efforts);
+    *sparing = *efforts;
+    sparing->last = sf_arena_copy(arena, efforts->last, graph->nvalues * sizeof *efforts->last);
+    sparing->spare = SF_NEW(arena, sf_spare);
+    *sparing->spare =
+        (sf_spare){.memory = memory,
+                   .again = sf_arena_copy(arena, again, graph->nnodes * sizeof *again),
+                   .kept = efforts->last};
+    leave_out(sparing, again);
     if (efforts->plain)
-        sf_efforts_spare(efforts->plain, again, memory, arena);
+        sparing->plain = sf_efforts_spare(efforts->plain, again, memory, arena);
+    return sparing;
 }
 
 /* A node that can be computed again: what that takes, and what it would keep, of a rank. */

@@ -18,8 +18,9 @@ typedef struct sf_spare {
     uint32_t *kept;    /* by value: efforts->last as if nothing were */
 } sf_spare;
 
-/* Lets estimates leave out what these nodes, by node, make for the backward pass. Lives in the arena. */
-void sf_efforts_spare(sf_efforts *efforts, const bool *again, int64_t memory, sf_arena *arena);
+/* The same, by which estimates leave out what these nodes, by node, make for the backward pass. Lives in the arena, beside the others. */
+const sf_efforts *sf_efforts_spare(const sf_efforts *efforts, const bool *again, int64_t memory,
+                                   sf_arena *arena);
 
 /* Seconds that computing again adds to the plan of the moves, which takes `spared` bytes with all that could be. */
 double sf_spare_seconds(const sf_efforts *efforts, const sf_moves *moves, const uint32_t *moments,

@@ -51,9 +51,9 @@ static void close_ground(ground *g)
 static sf_price estimate(ground *g, int64_t memory)
 {
     sf_price price;
-    sf_efforts *efforts = sf_efforts_new(g->graph, sf_engine_target(NULL), &g->arena);
+    const sf_efforts *efforts = sf_efforts_new(g->graph, sf_engine_target(NULL), &g->arena);
     if (memory >= 0)
-        sf_efforts_spare(efforts, g->again, memory, &g->arena);
+        efforts = sf_efforts_spare(efforts, g->again, memory, &g->arena);
     assert_int_equal(sf_estimate_plan(efforts, g->plan, g->costs, NULL, NULL, NULL, &price), SF_OK);
     return price;
 }

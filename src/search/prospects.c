@@ -376,10 +376,11 @@ static void add_split(sf_prospects *p, split *s)
     s->plan = NULL;
 }
 
-/* As many at once as there are threads. Where memory ran out on one of them, the caller's guard is to know. */
+/* As many at once as there are threads, and as are kept. Where memory ran out on one of them, the caller's guard is to know. */
 static void estimate_splits(sf_prospects *p)
 {
     size_t most = (size_t)sf_threads_count(p->options->threads);
+    most = most < SF_SPLITS_KEPT ? most : SF_SPLITS_KEPT;
     for (size_t first = 0; first < p->nsplits && !sf_prospects_are_over(p); first += most) {
         split *some = &p->splits[first];
         size_t count = p->nsplits - first < most ? p->nsplits - first : most;

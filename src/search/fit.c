@@ -496,11 +496,11 @@ static void find_in_both(fitting *f)
 }
 
 /* Whether the other tells of a plan that takes as much memory as it is: what fits so takes about as long, or nothing fits, or they
- * are the same. One that is much slower where it fits does not: turns may cost it what they do not cost the other, such as gathers. */
+ * are the same. One that is slower where it fits does not: turns may cost it what they do not cost this, such as gathers. */
 static bool tells(const sf_fit_known *known, size_t at, const sf_price *price)
 {
     double other = (double)known->unlimited[at].memory, fitted = known->fitted[at];
-    return fitted == HUGE_VAL || fitted < MUCH_LONGER * known->unlimited[at].seconds ||
+    return fitted == HUGE_VAL || WORTH_TURNS * fitted < known->unlimited[at].seconds ||
            fabs((double)price->memory - other) < SAME_PLAN * other;
 }
 
